@@ -1,0 +1,62 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What can go wrong, as the domain sees it. internal/api maps each to a status and a code in one table.
+var (
+	ErrNotFound          = errors.New("not found")
+	ErrUnauthorized      = errors.New("the key is missing, malformed, unknown, expired or revoked")
+	ErrForbidden         = errors.New("the key has no right to this")
+	ErrFormatMismatch    = errors.New("the session has another format")
+	ErrClientIDReused    = errors.New("a client_id names another message already")
+	ErrIdempotencyReused = errors.New("the Idempotency-Key was used for another request")
+	ErrTooManyMessages   = errors.New("the session is full")
+	ErrExists            = errors.New("it exists already")
+	ErrStale             = errors.New("the base checkpoint is not the newest any more")
+)
+
+// StaleError says that an append's expected_seq is not the session's last seq.
+type StaleError struct{ Expected, Current int64 }
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("expected_seq is %d, but the session's last seq is %d", e.Expected, e.Current)
+}
+
+// CannotFitError says that a view's pinned head and newest unit alone are larger than the bound asked for.
+type CannotFitError struct{ MaxTokens, Minimum int64 }
+
+func (e *CannotFitError) Error() string {
+	return fmt.Sprintf("max_tokens is %d, but the system messages and the newest unit alone have %d tokens", e.MaxTokens, e.Minimum)
+}
+
+// Problem is one thing that is wrong with an input: where, which rule, and what would be right.
+type Problem struct {
+	Pointer string `json:"pointer"` // RFC 6901 JSON pointer into the body, or the name of a query parameter or header
+	Code    string `json:"code"`
+	Detail  string `json:"detail"`
+}
+
+// InvalidError lists everything that is wrong with an input.
+type InvalidError struct {
+	Code     string // the problem's code as a whole: invalid_request, unknown_field, invalid_json, …
+	Problems []Problem
+}
+
+func (e *InvalidError) Error() string {
+	if len(e.Problems) == 0 {
+		return e.Code
+	}
+	first := e.Problems[0]
+	if len(e.Problems) == 1 {
+		return fmt.Sprintf("%s: %s", first.Pointer, first.Detail)
+	}
+	return fmt.Sprintf("%s: %s (and %d more)", first.Pointer, first.Detail, len(e.Problems)-1)
+}
+
+// Invalid is an InvalidError with one problem.
+func Invalid(pointer, code, format string, args ...any) error {
+	return &InvalidError{Code: code, Problems: []Problem{{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)}}}
+}

@@ -1,0 +1,23 @@
+package session
+
+// How large things may be. Each is enforced with its own error code (docs/errors.md).
+const (
+	MaxBodyBytes       = 32 << 20 // a request body, decompressed
+	MaxMessageBytes    = 8 << 20
+	MaxBatchMessages   = 1000
+	MaxSessionMessages = 1_000_000
+	MaxJSONDepth       = 64
+	MaxJSONNodes       = 100_000 // in one message
+	MaxIDBytes         = 255
+	MaxClientIDBytes   = 128
+	MaxCallIDBytes     = 256
+	MaxMetadataKeys    = 16
+	MaxMetadataKey     = 64
+	MaxMetadataValue   = 512
+	MaxPage            = 100
+	MaxMessagePage     = 1000
+	MaxIdempotencyKey  = 255
+
+	// DefaultWindowTokens is the context window of a session that names none.
+	DefaultWindowTokens = 128_000
+)

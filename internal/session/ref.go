@@ -1,0 +1,36 @@
+package session
+
+import (
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// ResultRef names one persisted tool result inside its session: "r17.1-9f3a" is part 1 of message 17, and the
+// SHA-256 of its content begins with 9f3a. The check makes a miscopied ref miss instead of hitting another result.
+type ResultRef struct {
+	Seq   int64
+	Part  int
+	Check string // first 4 hex digits of the content's SHA-256
+}
+
+// NewResultRef names part of message seq, whose content has the given SHA-256.
+func NewResultRef(seq int64, part int, sum [32]byte) ResultRef {
+	return ResultRef{Seq: seq, Part: part, Check: hex.EncodeToString(sum[:2])}
+}
+
+func (r ResultRef) String() string { return fmt.Sprintf("r%d.%d-%s", r.Seq, r.Part, r.Check) }
+
+var refPattern = regexp.MustCompile(`^r([1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,8})-([0-9a-f]{4})$`)
+
+// ParseResultRef reads a ref; ErrNotFound if s is none, since no result can have it.
+func ParseResultRef(s string) (ResultRef, error) {
+	m := refPattern.FindStringSubmatch(s)
+	if m == nil {
+		return ResultRef{}, fmt.Errorf("result %q: %w (a ref looks like r17.1-9f3a)", s, ErrNotFound)
+	}
+	seq, _ := strconv.ParseInt(m[1], 10, 64)
+	part, _ := strconv.Atoi(m[2])
+	return ResultRef{Seq: seq, Part: part, Check: m[3]}, nil
+}

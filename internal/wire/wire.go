@@ -1,0 +1,68 @@
+// Package wire reads providers' message formats without decoding them: it finds a message's parts as byte ranges,
+// estimates tokens, and checks that a list of messages is one its provider accepts. It is pure.
+//
+// Start at Inspect. One file a format: openai_chat.go, anthropic.go. A message's bytes are never rewritten here;
+// Replace splices a new value into a copy.
+package wire
+
+import "github.com/varve-dev/varve/internal/session"
+
+// Kind says what a part is.
+type Kind uint8
+
+// The kinds of parts.
+const (
+	Opaque Kind = iota // a block type that Varve does not know: kept, never touched
+	Text
+	Image
+	File
+	Call
+	Result
+	Reasoning
+)
+
+// Span is a half-open byte range of a message's body. The zero Span means "not there".
+type Span struct{ Start, End int }
+
+// Part is a piece of a message. Its spans index the message's body.
+type Part struct {
+	Kind    Kind
+	Index   int    // position in the message, counted from 0; a ref names a result by it
+	Raw     Span   // the whole part: the content block, the tool_calls element, or the content string itself
+	Value   Span   // the JSON value that carries the weight: a text, a result's content, a call's arguments; zero if absent
+	CallID  string // Call and Result
+	Name    string // Call: the tool. Result: the tool, where the format repeats it; else ""
+	Tokens  int    // estimated tokens of what the model sees of this part
+	IsError bool   // Result: the tool said that it failed
+}
+
+// Flags are facts of a message that a read must know without decoding it. Stored in messages.flags.
+type Flags int32
+
+// The flags.
+const (
+	FlagEmpty         Flags = 1 << iota // no content and no calls
+	FlagEmptyText                       // holds an empty text block
+	FlagImage                           // holds an image or file
+	FlagReasoning                       // holds reasoning
+	FlagDuplicateKeys                   // an object in it repeats a key
+	FlagPinned                          // role system or developer
+)
+
+// Message is what Inspect finds in one message.
+type Message struct {
+	Role       string // as sent: system, developer, user, assistant, tool, …
+	Parts      []Part
+	Tokens     int  // estimated tokens: the parts' and the message's own
+	StartsUnit bool // false if it does nothing but answer calls
+	Flags      Flags
+}
+
+// Violation is one way in which a list of messages breaks its provider's rules (V-C1, V-A3, …).
+type Violation struct {
+	Rule    string
+	Message int // index into the list
+	Detail  string
+}
+
+var _ = session.OpenAIChat
