@@ -25,19 +25,39 @@ type Key struct {
 
 // Session is one conversation: an append-only log of messages and what is known of its size.
 type Session struct {
-	Address
-	Key            uuid.UUID
-	Format         Format // "" until the first append or PUT names one
-	Model          string
-	WindowTokens   int // the model's context window
-	OverheadTokens int // tokens that the caller sends besides the messages: tool definitions and the like
+	ID             string          `json:"id"`
+	Key            uuid.UUID       `json:"key"`
+	Format         Format          `json:"format"` // "" until the first append or PUT names one
+	Model          string          `json:"model"`
+	WindowTokens   int             `json:"window_tokens"`   // the model's context window
+	OverheadTokens int             `json:"overhead_tokens"` // tokens that the caller sends besides the messages: tool definitions and the like
+	Metadata       json.RawMessage `json:"metadata"`
+	Policy         Policy          `json:"policy"`
+	LastSeq        int64           `json:"last_seq"`
+	ContextTokens  int64           `json:"context_tokens"` // estimated tokens of the view, overhead aside
+	TotalTokens    int64           `json:"total_tokens"`   // estimated tokens of the whole log
+	Checkpoint     int             `json:"checkpoint"`     // number of the newest checkpoint, 0 for none
+	CreatedAt      time.Time       `json:"created_at"`
+	LastAppendAt   *time.Time      `json:"last_append_at"`
+}
+
+// Policy is a compaction policy as it is stored: what every append compares with, and the document that package compact reads.
+type Policy struct {
+	Trigger  float64         `json:"trigger"` // share of the window at which a compaction is due
+	Hard     float64         `json:"hard"`    // share of the window at which it no longer waits for a cold cache
+	CacheTTL time.Duration   `json:"cache_ttl"`
+	Document json.RawMessage `json:"document"`
+}
+
+// Change is what a caller sets on a session; nil leaves a member as it is (or, for a new session, at its default).
+type Change struct {
+	Format         *Format
+	Model          *string
+	WindowTokens   *int
+	OverheadTokens *int
 	Metadata       json.RawMessage
-	LastSeq        int64
-	ContextTokens  int64 // estimated tokens of the view, overhead aside
-	TotalTokens    int64 // estimated tokens of the whole log
-	Checkpoint     int   // number of the newest checkpoint, 0 for none
-	CreatedAt      time.Time
-	LastAppendAt   *time.Time
+	Policy         *Policy // of this session alone
+	DefaultPolicy  bool    // go back to the tenant's policy
 }
 
 // Message is one entry of the log.
@@ -60,7 +80,8 @@ type New struct {
 	Calls      []string // ids of the tool calls it makes
 	Answers    []string // ids of the tool calls it answers
 	StartsUnit bool     // false for a message that only answers calls
-	Flags      int32    // wire.Flag bits
+	Pinned     bool     // a system message; leading ones are the session's pinned head
+	Flags      int32    // wire.Flags
 }
 
 // Append is a request to add messages to the end of a session, all or none.
@@ -99,3 +120,39 @@ type Idempotency struct {
 	Route  string
 	Digest [32]byte // SHA-256 of method, path, sorted query and body
 }
+
+// Run is one compaction: what asked for it, what it did, and how it ended.
+type Run struct {
+	ID               uuid.UUID       `json:"id"`
+	Cause            string          `json:"trigger"` // threshold, hard, manual, sweep, follow_up
+	State            RunState        `json:"state"`
+	Base             *int            `json:"base_checkpoint"`
+	Checkpoint       *int            `json:"checkpoint"`
+	Through          *int64          `json:"through_seq"`
+	TokensBefore     *int64          `json:"tokens_before"`
+	TokensAfter      *int64          `json:"tokens_after"`
+	ResultsPersisted *int            `json:"results_persisted"`
+	BytesPersisted   *int64          `json:"bytes_persisted"`
+	Stages           json.RawMessage `json:"stages"`
+	Timings          json.RawMessage `json:"timings_ms"`
+	Error            *string         `json:"error"`
+	TriggeredAt      time.Time       `json:"triggered_at"`
+	StartedAt        *time.Time      `json:"started_at"`
+	FinishedAt       *time.Time      `json:"finished_at"`
+}
+
+// RunState is where a run stands.
+type RunState string
+
+// The states of a run.
+const (
+	RunQueued     RunState = "queued"
+	RunRunning    RunState = "running"
+	RunDone       RunState = "done"
+	RunUnchanged  RunState = "unchanged"  // there was nothing to do
+	RunSuperseded RunState = "superseded" // another run was first
+	RunFailed     RunState = "failed"
+)
+
+// Ended reports whether the run will not change any more.
+func (s RunState) Ended() bool { return s != RunQueued && s != RunRunning }

@@ -1,0 +1,284 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// dueLevel is the number of tokens at which the next append takes the slow path: the trigger, or the hard limit once a
+// job for the trigger was inserted, or never. A session that its newest compaction left over the trigger is due again
+// only after it grew by a twentieth of its window.
+const dueLevel = `
+	CASE s.wake
+	WHEN 1 THEN greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05 * s.window_tokens)
+	WHEN 2 THEN greatest(p.hard_ratio * s.window_tokens, s.floor_tokens + 0.05 * s.window_tokens)
+	ELSE 'infinity'::float8
+	END`
+
+// appendSQL grows a session and writes its messages and the idempotency record, or does nothing at all: both inserts
+// select from the row that the UPDATE returns. It returns no row if there is no such session, the format or expected_seq
+// does not fit, the session is full, or (unless $6 says that the caller sees to it) the append would make it due.
+//
+//	$1 tenant  $2 session id  $3 format  $4 count  $5 tokens  $6 due is seen to  $7 expected_seq or NULL  $8 leading system messages
+//	$9… arrays, one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies
+//	$17 idempotency route or NULL  $18 key  $19 digest
+const appendSQL = `
+	WITH grown AS (
+		UPDATE sessions s
+		   SET last_seq = s.last_seq + $4,
+		       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + $8 ELSE s.pinned END,
+		       context_tokens = s.context_tokens + $5,
+		       total_tokens = s.total_tokens + $5,
+		       format = $3,
+		       last_append_at = now()
+		  FROM policies p
+		 WHERE s.tenant_id = $1
+		   AND s.id = $2
+		   AND p.tenant_id = $1
+		   AND p.id = s.policy_id
+		   AND s.format IN (0, $3)
+		   AND ($7::bigint IS NULL OR s.last_seq = $7)
+		   AND s.last_seq + $4 <= ` + maxSessionMessages + `
+		   AND ($6 OR s.context_tokens + $5 + s.overhead_tokens < ` + dueLevel + `)
+		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens
+	), logged AS (
+		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body)
+		SELECT $1, g.key, g.last_seq - $4 + m.n, m.role, $3, m.tokens, m.client_id,
+		       string_to_array(m.calls, E'\x1f'), string_to_array(m.answers, E'\x1f'), m.starts_unit, m.flags, m.body
+		  FROM grown g,
+		       unnest($9::text[], $10::int[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::int[], $16::bytea[])
+		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, n)
+	), remembered AS (
+		INSERT INTO idempotency (tenant_id, route, key, digest, answer)
+		SELECT $1, $17, $18, $19,
+		       json_build_object('first_seq', g.last_seq - $4 + 1, 'last_seq', g.last_seq, 'tokens', $5::bigint,
+		                         'context_tokens', g.context_tokens, 'total_tokens', g.total_tokens, 'compaction', 'none')::text
+		  FROM grown g
+		 WHERE $17::text IS NOT NULL AND NOT $6
+	)
+	SELECT last_seq, context_tokens, total_tokens
+	  FROM grown`
+
+const maxSessionMessages = `1000000` // session.MaxSessionMessages, held to it by a test
+
+// Append adds messages to the end of a session, all or none, in one round trip. An append that crosses the session's
+// trigger inserts the compaction job in its own transaction, as do all others that one statement cannot decide.
+// replayed says that the answer is that of an earlier request with the same Idempotency-Key.
+//
+// Errors: ErrNotFound, ErrFormatMismatch, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused.
+func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
+	args := appendArgs(a)
+	done = session.Appended{Tokens: args[4].(int64), Compaction: session.CompactionNone}
+	err = Query(ctx, s.pool, a.Session.Tenant, appendSQL, args, one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens))
+	switch {
+	case err == nil:
+		done.FirstSeq = done.LastSeq - int64(len(a.Messages)) + 1
+		return done, false, nil
+	case errors.Is(err, session.ErrNotFound), violates(err, "messages_client_id"), violates(err, "idempotency_pkey"):
+		return s.appendLocked(ctx, a, args)
+	}
+	return done, false, err
+}
+
+// appendLocked decides under the session's lock what the one statement could not: replays first, then what is wrong,
+// then the append itself together with the compaction that it makes due.
+func (s *Store) appendLocked(ctx context.Context, a session.Append, args []any) (done session.Appended, replayed bool, err error) {
+	err = s.inTenant(ctx, a.Session.Tenant, func(tx pgx.Tx) error {
+		row, lockErr := lockSession(ctx, tx, a.Session)
+		if lockErr != nil && !errors.Is(lockErr, session.ErrNotFound) {
+			return lockErr
+		}
+		if replayed, err = replay(ctx, tx, a.Session.Tenant, a.Idempotency, &done); err != nil || replayed {
+			return err
+		}
+		if lockErr != nil {
+			return lockErr
+		}
+		if done, err = resend(ctx, tx, row, a); err != nil || done.Replayed {
+			return err
+		}
+		if err = refuse(row, a); err != nil {
+			return err
+		}
+		if done, err = s.appendDue(ctx, tx, row, args); err != nil {
+			return err
+		}
+		return remember(ctx, tx, a.Session.Tenant, a.Idempotency, done)
+	})
+	return done, replayed, err
+}
+
+func refuse(row lockedSession, a session.Append) error {
+	switch {
+	case row.format != 0 && row.format != a.Format.Number():
+		return fmt.Errorf("append of %s to a session of %s: %w", a.Format, session.Formats()[row.format-1], session.ErrFormatMismatch)
+	case a.ExpectedSeq != nil && *a.ExpectedSeq != row.lastSeq:
+		return &session.StaleError{Expected: *a.ExpectedSeq, Current: row.lastSeq}
+	case row.lastSeq+int64(len(a.Messages)) > session.MaxSessionMessages:
+		return session.ErrTooManyMessages
+	}
+	return nil
+}
+
+// appendDue appends under the session's lock and inserts the compaction job if the session is due after it.
+func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, args []any) (session.Appended, error) {
+	locked := append([]any(nil), args...)
+	locked[5], locked[16] = true, nil
+	done := session.Appended{Tokens: args[4].(int64), Compaction: session.CompactionNone}
+	err := tx.QueryRow(ctx, appendSQL, locked...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens)
+	if err != nil {
+		return done, err
+	}
+	done.FirstSeq = done.LastSeq - int64(args[3].(int64)) + 1
+	level, due := row.level(done.ContextTokens)
+	if !due {
+		return done, nil
+	}
+	done.Compaction, err = s.wake(ctx, tx, row, level)
+	return done, err
+}
+
+// wake asks for a compaction because the session crossed level. At the trigger, a session whose cache is warm waits
+// until it is cold; at the hard limit it does not wait any longer. The lock order is session row, then job row.
+func (s *Store) wake(ctx context.Context, tx pgx.Tx, row lockedSession, level wakeLevel) (session.Compaction, error) {
+	at := time.Time{}
+	if level == wakeTrigger && row.cacheTTL > 0 {
+		at = time.Now().Add(row.cacheTTL)
+	}
+	inserted, err := s.enqueue(ctx, tx, row.Key, causes[level], at, level == wakeHard && row.cacheTTL > 0)
+	if err != nil {
+		return "", err
+	}
+	_, err = tx.Exec(ctx, `
+		UPDATE sessions
+		   SET wake = $3
+		 WHERE tenant_id = $1 AND key = $2`,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), level+1)
+	if !inserted {
+		return session.CompactionLive, err
+	}
+	return session.CompactionQueued, err
+}
+
+// enqueue inserts a run and its job, or hurries the live job if hurry is set.
+func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause string, at time.Time, hurry bool) (inserted bool, err error) {
+	run := uuid.Must(uuid.NewV7())
+	id, inserted, err := s.queue.Insert(ctx, tx, Job{Key: key, Run: run, At: at})
+	if err != nil {
+		return false, err
+	}
+	if inserted {
+		return true, insertRun(ctx, tx, key, run, id, cause)
+	}
+	if hurry {
+		return false, s.queue.Hurry(ctx, tx, id)
+	}
+	return false, nil
+}
+
+// resend recognises a batch that was appended before: every message has a client id, and all are there, in this order,
+// with these bytes. ErrClientIDReused if only some of that is so; a zero answer if none of the client ids is known.
+func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append) (session.Appended, error) {
+	ids := clientIDs(a.Messages)
+	if len(ids) == 0 {
+		return session.Appended{}, nil
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT seq, client_id, body
+		  FROM messages
+		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3)
+		 ORDER BY seq`,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), ids)
+	if err != nil {
+		return session.Appended{}, err
+	}
+	known, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+		Seq      int64
+		ClientID string
+		Body     []byte
+	}])
+	if err != nil || len(known) == 0 {
+		return session.Appended{}, err
+	}
+	done := session.Appended{
+		FirstSeq: known[0].Seq, LastSeq: known[0].Seq + int64(len(a.Messages)) - 1, ContextTokens: row.contextTokens, TotalTokens: row.totalTokens,
+		Compaction: session.CompactionNone, Replayed: true,
+	}
+	for i, m := range a.Messages {
+		if i >= len(known) || known[i].ClientID != m.ClientID || known[i].Seq != done.FirstSeq+int64(i) || string(known[i].Body) != string(m.Body) {
+			return session.Appended{}, fmt.Errorf("message %d with client_id %q: %w", i, m.ClientID, session.ErrClientIDReused)
+		}
+		done.Tokens += int64(m.Tokens)
+	}
+	return done, nil
+}
+
+func clientIDs(messages []session.New) []string {
+	var ids []string
+	for _, m := range messages {
+		if m.ClientID != "" {
+			ids = append(ids, m.ClientID)
+		}
+	}
+	return ids
+}
+
+// appendArgs lays an append out as the parameters of appendSQL.
+func appendArgs(a session.Append) []any {
+	n := len(a.Messages)
+	roles, tokens, clients := make([]string, n), make([]int32, n), make([]*string, n)
+	calls, answers, starts := make([]string, n), make([]string, n), make([]bool, n)
+	flags, bodies := make([]int32, n), make([][]byte, n)
+	var sum, pinned int64
+	for i := range a.Messages {
+		m := &a.Messages[i]
+		roles[i], tokens[i], starts[i], flags[i], bodies[i] = text(m.Role), int32(m.Tokens), m.StartsUnit, m.Flags, m.Body
+		calls[i], answers[i] = joinIDs(m.Calls), joinIDs(m.Answers)
+		if m.ClientID != "" {
+			clients[i] = &m.ClientID
+		}
+		if m.Pinned && int64(i) == pinned {
+			pinned++
+		}
+		sum += int64(m.Tokens)
+	}
+	var route, key *string
+	var digest []byte
+	if a.Idempotency != nil {
+		route, key, digest = &a.Idempotency.Route, &a.Idempotency.Key, a.Idempotency.Digest[:]
+	}
+	return []any{
+		[16]byte(a.Session.Tenant), a.Session.ID, a.Format.Number(), int64(n), sum, false, a.ExpectedSeq, pinned,
+		roles, tokens, clients, calls, answers, starts, flags, bodies, route, key, digest,
+	}
+}
+
+// joinIDs writes call ids as one text for string_to_array, which makes '' the empty array.
+func joinIDs(ids []string) string {
+	for i := range ids {
+		ids[i] = text(ids[i])
+	}
+	return strings.Join(ids, "\x1f")
+}
+
+// text is s as PostgreSQL's text can hold it. It is only used for what was extracted from a message, never for its bytes.
+func text(s string) string {
+	clean := strings.IndexFunc(s, func(r rune) bool { return r < ' ' }) < 0
+	if clean {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return '\uFFFD'
+		}
+		return r
+	}, s), "\uFFFD")
+}

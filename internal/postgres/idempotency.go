@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// IdempotencyRetention is how long an Idempotency-Key is remembered.
+const IdempotencyRetention = 7 * 24 * time.Hour
+
+// replay looks a key up and decodes the answer that was given under it. The caller holds the lock that orders the two
+// requests, or lets remember's unique key do it. ErrIdempotencyReused if the key was used for another request.
+func replay(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, id *session.Idempotency, answer any) (found bool, err error) {
+	if id == nil {
+		return false, nil
+	}
+	var digest []byte
+	var stored string
+	err = tx.QueryRow(ctx, `
+		SELECT digest, answer
+		  FROM idempotency
+		 WHERE tenant_id = $1 AND route = $2 AND key = $3`,
+		[16]byte(tenant), id.Route, id.Key).Scan(&digest, &stored)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if string(digest) != string(id.Digest[:]) {
+		return false, fmt.Errorf("Idempotency-Key %q: %w", id.Key, session.ErrIdempotencyReused)
+	}
+	return true, json.Unmarshal([]byte(stored), answer)
+}
+
+// remember stores the answer in the transaction of the effect, so that neither is there without the other. A second
+// request with the same key waits here for the first one's commit and then fails on the primary key.
+func remember(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, id *session.Idempotency, answer any) error {
+	if id == nil {
+		return nil
+	}
+	stored, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO idempotency (tenant_id, route, key, digest, answer)
+		VALUES ($1, $2, $3, $4, $5)`,
+		[16]byte(tenant), id.Route, id.Key, id.Digest[:], string(stored))
+	return err
+}
+
+// once runs do in a transaction of the tenant, at most once for each Idempotency-Key; replayed says that the answer is
+// that of an earlier request. Two at the same time: the second waits, then gets the first one's answer.
+func once[T any](ctx context.Context, s *Store, tenant uuid.UUID, id *session.Idempotency, do func(tx pgx.Tx) (T, error)) (answer T, replayed bool, err error) {
+	attempt := func() error {
+		return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+			if replayed, err = replay(ctx, tx, tenant, id, &answer); err != nil || replayed {
+				return err
+			}
+			if answer, err = do(tx); err != nil {
+				return err
+			}
+			return remember(ctx, tx, tenant, id, answer)
+		})
+	}
+	if err = attempt(); violates(err, "idempotency_pkey") {
+		err = attempt()
+	}
+	return answer, replayed, err
+}
+
+// ForgetIdempotency removes a tenant's records that are older than IdempotencyRetention.
+func (s *Store) ForgetIdempotency(ctx context.Context, tenant uuid.UUID) error {
+	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			DELETE FROM idempotency
+			 WHERE tenant_id = $1 AND created_at < now() - $2::interval`,
+			[16]byte(tenant), IdempotencyRetention)
+		return err
+	})
+}

@@ -1,0 +1,57 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Range is a piece of a log: seqs From..To, Limit messages at most. To 0 is the end.
+type Range struct {
+	From, To int64
+	Limit    int
+}
+
+// Messages reads a piece of a session's log as it was appended; ErrNotFound if there is no such session.
+func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (found []session.Message, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
+		key, err := sessionKey(ctx, tx, at)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT seq, role, format, tokens, coalesce(client_id, ''), created_at, body
+			  FROM messages
+			 WHERE tenant_id = $1
+			   AND session_key = $2
+			   AND seq >= $3
+			   AND ($4::bigint = 0 OR seq <= $4)
+			 ORDER BY seq
+			 LIMIT $5`, [16]byte(at.Tenant), key, r.From, r.To, r.Limit)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, scanMessage)
+		return err
+	})
+	return found, err
+}
+
+func scanMessage(row pgx.CollectableRow) (m session.Message, err error) {
+	var format int16
+	err = row.Scan(&m.Seq, &m.Role, &format, &m.Tokens, &m.ClientID, &m.CreatedAt, &m.Body)
+	m.Format = formatName(format)
+	return m, err
+}
+
+// sessionKey finds a session's key; ErrNotFound.
+func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key [16]byte, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT key
+		  FROM sessions
+		 WHERE tenant_id = $1 AND id = $2`, [16]byte(at.Tenant), at.ID).Scan(&key)
+	return key, notFound(err)
+}

@@ -1,0 +1,159 @@
+// Package postgres holds all SQL but that of results (package persist): tenants, keys, policies, sessions, messages,
+// checkpoints, runs and idempotency records. Every exported method of Store is one transaction.
+//
+// Start at Store.Append (append.go), Store.View (view.go) and Store.CommitCheckpoint (commit.go). Every statement names
+// its tenant first and runs behind set_config('app.tenant_id', …), which row-level security compares with; the two go
+// to the server in one batch, so the second wall costs no round trip.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Role is the role that serves: it owns nothing, and row-level security binds it.
+const Role = "varve_app"
+
+// Open connects to the database as Role and checks that row-level security will bind every connection.
+func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	config.MaxConns = int32(connections)
+	config.MinIdleConns = 1
+	config.AfterConnect = assumeRole
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return pool, nil
+}
+
+// assumeRole makes a new connection one that row-level security binds, and refuses it if that is not so.
+func assumeRole(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, `SET ROLE `+Role); err != nil {
+		return fmt.Errorf("role %s (does the database have its schema? run varve migrate): %w", Role, err)
+	}
+	var exempt bool
+	err := conn.QueryRow(ctx, `
+		SELECT rolsuper OR rolbypassrls
+		  FROM pg_roles
+		 WHERE rolname = current_user`).Scan(&exempt)
+	if err != nil {
+		return err
+	}
+	if exempt {
+		return fmt.Errorf("role %s is a superuser or has BYPASSRLS: row-level security would not hold", Role)
+	}
+	return nil
+}
+
+// Job is a compaction that a transaction asks for. It carries ids only.
+type Job struct {
+	session.Key
+	Run uuid.UUID
+	At  time.Time // not before; zero is now
+}
+
+// Queue inserts and hurries compaction jobs inside a store's transaction. Package jobs has the one that uses River.
+type Queue struct {
+	// Insert reports whether the job was inserted; if a live one exists already, its id is returned with false.
+	Insert func(ctx context.Context, tx pgx.Tx, job Job) (id int64, inserted bool, err error)
+	// Hurry makes a job that is scheduled for later start now.
+	Hurry func(ctx context.Context, tx pgx.Tx, id int64) error
+}
+
+// Store is the database as the domain sees it.
+type Store struct {
+	pool  *pgxpool.Pool
+	queue Queue
+}
+
+// New is a Store on pool that inserts jobs through queue.
+func New(pool *pgxpool.Pool, queue Queue) *Store { return &Store{pool: pool, queue: queue} }
+
+// Pool is the pool that the store uses.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
+
+// InTenant runs do in one transaction that sees this tenant only.
+func InTenant(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setTenant, tenant.String()); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+// Query runs one statement that sees this tenant only, in one round trip, and hands its rows to read.
+func Query(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	batch.Queue(setTenant, tenant.String())
+	batch.Queue(sql, args...)
+	results := pool.SendBatch(ctx, batch)
+	defer results.Close()
+	if _, err := results.Exec(); err != nil {
+		return err
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if err := read(rows); err != nil {
+		return err
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return results.Close()
+}
+
+func (s *Store) inTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
+	return InTenant(ctx, s.pool, tenant, pgx.TxOptions{}, do)
+}
+
+// one reads exactly one row; no row is ErrNotFound.
+func one(dest ...any) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		if !rows.Next() {
+			if err := rows.Err(); err != nil {
+				return err
+			}
+			return session.ErrNotFound
+		}
+		return rows.Scan(dest...)
+	}
+}
+
+func notFound(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return session.ErrNotFound
+	}
+	return err
+}
+
+// Ping answers whether the database does.
+func (s *Store) Ping(ctx context.Context) error { return s.pool.Ping(ctx) }
+
+func violates(err error, constraint string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
+}

@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// insertRun records a run whose job this transaction inserts.
+func insertRun(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, job int64, cause string) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id)
+		VALUES ($1, $2, $3, $4, 'queued', $5)`,
+		[16]byte(key.Tenant), [16]byte(run), [16]byte(key.Key), cause, job)
+	return err
+}
+
+const runColumns = `
+	r.id, r.cause, r.state, r.base_n, r.checkpoint_n, r.through_seq, r.tokens_before, r.tokens_after, r.results_persisted,
+	r.bytes_persisted, r.stages, r.timings, r.error, r.triggered_at, r.started_at, r.finished_at`
+
+func scanRun(row pgx.CollectableRow) (r session.Run, err error) {
+	err = row.Scan((*[16]byte)(&r.ID), &r.Cause, &r.State, &r.Base, &r.Checkpoint, &r.Through, &r.TokensBefore, &r.TokensAfter,
+		&r.ResultsPersisted, &r.BytesPersisted, &r.Stages, &r.Timings, &r.Error, &r.TriggeredAt, &r.StartedAt, &r.FinishedAt)
+	return r, err
+}
+
+// Compact asks for a compaction now, due or not, and answers its run. If a job of the session is live already, that
+// one is hurried and its run is the answer.
+//
+// Errors: ErrNotFound, ErrIdempotencyReused.
+func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Run, error) {
+		row, err := lockSession(ctx, tx, at)
+		if err != nil {
+			return session.Run{}, err
+		}
+		if _, err := s.enqueue(ctx, tx, row.Key, "manual", time.Time{}, true); err != nil {
+			return session.Run{}, err
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT `+runColumns+`
+			  FROM runs r
+			 WHERE r.tenant_id = $1 AND r.session_key = $2
+			 ORDER BY (r.state IN ('queued', 'running')) DESC, r.triggered_at DESC, r.id DESC
+			 LIMIT 1`, [16]byte(row.Tenant), [16]byte(row.Key.Key))
+		if err != nil {
+			return session.Run{}, err
+		}
+		return pgx.CollectExactlyOneRow(rows, scanRun)
+	})
+}
+
+// Run reads a run of a session; ErrNotFound.
+func (s *Store) Run(ctx context.Context, at session.Address, id uuid.UUID) (run session.Run, err error) {
+	sql := `
+		SELECT ` + runColumns + `
+		  FROM runs r
+		  JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
+		 WHERE r.tenant_id = $1 AND r.id = $2 AND s.id = $3`
+	err = Query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), [16]byte(id), at.ID}, func(rows pgx.Rows) error {
+		run, err = pgx.CollectExactlyOneRow(rows, scanRun)
+		return notFound(err)
+	})
+	return run, err
+}
+
+// Runs lists a session's runs, newest first; ErrNotFound if there is no such session.
+func (s *Store) Runs(ctx context.Context, at session.Address, page Page) (found []session.Run, err error) {
+	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+		key, err := sessionKey(ctx, tx, at)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT `+runColumns+`
+			  FROM runs r
+			 WHERE r.tenant_id = $1
+			   AND r.session_key = $2
+			   AND ($3::timestamptz IS NULL OR (r.triggered_at, r.id) < ($3, $4))
+			 ORDER BY r.triggered_at DESC, r.id DESC
+			 LIMIT $5`, [16]byte(at.Tenant), key, after(page), [16]byte(page.ID), page.Limit)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, scanRun)
+		return err
+	})
+	return found, err
+}
+
+// StartRun marks a run as running; ErrNotFound if its session is gone.
+func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			UPDATE runs
+			   SET state = 'running', started_at = now(), error = NULL
+			 WHERE tenant_id = $1 AND id = $2 AND session_key = $3`,
+			[16]byte(key.Tenant), [16]byte(run), [16]byte(key.Key))
+		if err == nil && tag.RowsAffected() == 0 {
+			err = session.ErrNotFound
+		}
+		return err
+	})
+}
+
+// FailRun records why a run failed. On the last attempt the session's next growth may ask for a compaction again.
+func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, reason string, last bool) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		row, err := lockSessionKey(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		if last {
+			if err := settle(ctx, tx, row, row.contextTokens); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE runs
+			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'queued' END, error = $3, finished_at = CASE WHEN $4 THEN now() END
+			 WHERE tenant_id = $1 AND id = $2`,
+			[16]byte(key.Tenant), [16]byte(run), text(reason), last)
+		return err
+	})
+}
+
+// finishRun records how a run ended.
+func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE runs
+		   SET state = $3, base_n = $4, checkpoint_n = $5, through_seq = $6, tokens_before = $7, tokens_after = $8,
+		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, error = NULL, finished_at = clock_timestamp()
+		 WHERE tenant_id = $1 AND id = $2`,
+		[16]byte(key.Tenant), [16]byte(r.ID), r.State, r.Base, r.Checkpoint, r.Through, r.TokensBefore, r.TokensAfter,
+		r.ResultsPersisted, r.BytesPersisted, orEmpty(r.Stages, `[]`), orEmpty(r.Timings, `{}`))
+	return err
+}
+
+func orEmpty(document json.RawMessage, empty string) json.RawMessage {
+	if document == nil {
+		return json.RawMessage(empty)
+	}
+	return document
+}

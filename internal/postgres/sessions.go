@@ -1,0 +1,237 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Created is the answer to a create-or-get.
+type Created struct {
+	Session session.Session `json:"session"`
+	Created bool            `json:"created"`
+}
+
+// Create makes a session, or gets the one that has this id: then nothing of change is used. Safe against any number of
+// callers at once: one of them creates.
+//
+// Errors: ErrIdempotencyReused.
+func (s *Store) Create(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (Created, bool, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (Created, error) {
+		found, err := readSession(ctx, tx, at)
+		if err == nil || !errors.Is(err, session.ErrNotFound) {
+			return Created{Session: found}, err
+		}
+		created, err := insertSession(ctx, tx, at, change)
+		if err != nil {
+			return Created{}, err
+		}
+		found, err = readSession(ctx, tx, at)
+		return Created{Session: found, Created: created}, err
+	})
+}
+
+// CreateNew makes a session; ErrExists if its id is taken, ErrIdempotencyReused.
+func (s *Store) CreateNew(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (session.Session, bool, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, error) {
+		created, err := insertSession(ctx, tx, at, change)
+		if err != nil {
+			return session.Session{}, err
+		}
+		if !created {
+			return session.Session{}, fmt.Errorf("session %q: %w", at.ID, session.ErrExists)
+		}
+		return readSession(ctx, tx, at)
+	})
+}
+
+func insertSession(ctx context.Context, tx pgx.Tx, at session.Address, change session.Change) (created bool, err error) {
+	policy := uuid.Nil
+	if change.Policy != nil {
+		if policy, err = insertPolicy(ctx, tx, at.Tenant, *change.Policy); err != nil {
+			return false, err
+		}
+	}
+	tag, err := tx.Exec(ctx, `
+		INSERT INTO sessions (tenant_id, key, id, format, model, window_tokens, overhead_tokens, metadata, policy_id)
+		VALUES ($1, $2, $3, $4, coalesce($5, ''), coalesce($6, $7), coalesce($8, 0), coalesce($9, '{}'::jsonb), $10)
+		ON CONFLICT (tenant_id, id) DO NOTHING`,
+		[16]byte(at.Tenant), [16]byte(uuid.Must(uuid.NewV7())), at.ID, formatNumber(change.Format), change.Model, change.WindowTokens,
+		session.DefaultWindowTokens, change.OverheadTokens, change.Metadata, [16]byte(policy))
+	if err == nil && tag.RowsAffected() == 0 && policy != uuid.Nil {
+		err = deletePolicy(ctx, tx, at.Tenant, policy)
+	}
+	return tag.RowsAffected() == 1, err
+}
+
+func formatNumber(f *session.Format) int16 {
+	if f == nil {
+		return 0
+	}
+	return f.Number()
+}
+
+const sessionColumns = `
+	s.id, s.key, s.format, s.model, s.window_tokens, s.overhead_tokens, s.metadata, s.last_seq, s.context_tokens, s.total_tokens,
+	s.checkpoint_n, s.created_at, s.last_append_at, p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document`
+
+func scanSession(row pgx.CollectableRow) (session.Session, error) {
+	var s session.Session
+	var format int16
+	err := row.Scan(&s.ID, (*[16]byte)(&s.Key), &format, &s.Model, &s.WindowTokens, &s.OverheadTokens, &s.Metadata, &s.LastSeq, &s.ContextTokens,
+		&s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt, &s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document)
+	s.Format = formatName(format)
+	return s, err
+}
+
+func formatName(number int16) session.Format {
+	if number == 0 {
+		return ""
+	}
+	return session.Formats()[number-1]
+}
+
+const sessionSQL = `
+	SELECT ` + sessionColumns + `
+	  FROM sessions s
+	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
+	 WHERE s.tenant_id = $1 AND s.id = $2`
+
+func readSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Session, error) {
+	rows, err := tx.Query(ctx, sessionSQL, [16]byte(at.Tenant), at.ID)
+	if err != nil {
+		return session.Session{}, err
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, scanSession)
+	return found, notFound(err)
+}
+
+// Session reads a session; ErrNotFound.
+func (s *Store) Session(ctx context.Context, at session.Address) (found session.Session, err error) {
+	err = Query(ctx, s.pool, at.Tenant, sessionSQL, []any{[16]byte(at.Tenant), at.ID}, func(rows pgx.Rows) error {
+		found, err = pgx.CollectExactlyOneRow(rows, scanSession)
+		return notFound(err)
+	})
+	return found, err
+}
+
+// Page is a place in a list that is ordered newest first: what comes after (Time, ID). The zero Page is the beginning.
+type Page struct {
+	Time  time.Time
+	ID    uuid.UUID
+	Limit int
+}
+
+// Sessions lists a tenant's sessions, newest first.
+func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page Page) (found []session.Session, err error) {
+	sql := `
+		SELECT ` + sessionColumns + `
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
+		 WHERE s.tenant_id = $1
+		   AND ($2::timestamptz IS NULL OR (s.created_at, s.key) < ($2, $3))
+		 ORDER BY s.created_at DESC, s.key DESC
+		 LIMIT $4`
+	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant), after(page), [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
+		found, err = pgx.CollectRows(rows, scanSession)
+		return err
+	})
+	return found, err
+}
+
+func after(page Page) *time.Time {
+	if page.Time.IsZero() {
+		return nil
+	}
+	return &page.Time
+}
+
+// Update changes a session; a smaller window or a lower trigger may make it due, which the answer does not wait for.
+//
+// Errors: ErrNotFound, ErrFormatMismatch if it has another format already, ErrIdempotencyReused.
+func (s *Store) Update(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (session.Session, bool, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, error) {
+		row, err := lockSession(ctx, tx, at)
+		if err != nil {
+			return session.Session{}, err
+		}
+		if change.Format != nil && row.format != 0 && row.format != change.Format.Number() {
+			return session.Session{}, fmt.Errorf("format of session %q: %w", at.ID, session.ErrFormatMismatch)
+		}
+		if err := updateSession(ctx, tx, row, change); err != nil {
+			return session.Session{}, err
+		}
+		if err := s.wakeIfDue(ctx, tx, row.Key); err != nil {
+			return session.Session{}, err
+		}
+		return readSession(ctx, tx, at)
+	})
+}
+
+func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) (err error) {
+	var policy *[16]byte
+	if change.DefaultPolicy {
+		policy = &[16]byte{}
+	}
+	if change.Policy != nil {
+		id, err := insertPolicy(ctx, tx, row.Tenant, *change.Policy)
+		if err != nil {
+			return err
+		}
+		policy = (*[16]byte)(&id)
+	}
+	_, err = tx.Exec(ctx, `
+		UPDATE sessions
+		   SET format = CASE WHEN $3 = 0 THEN format ELSE $3 END,
+		       model = coalesce($4, model),
+		       window_tokens = coalesce($5, window_tokens),
+		       overhead_tokens = coalesce($6, overhead_tokens),
+		       metadata = coalesce($7, metadata),
+		       policy_id = coalesce($8, policy_id)
+		 WHERE tenant_id = $1 AND key = $2`,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens, change.OverheadTokens,
+		change.Metadata, policy)
+	if err != nil || policy == nil {
+		return err
+	}
+	return deletePolicy(ctx, tx, row.Tenant, row.policy)
+}
+
+// wakeIfDue inserts a compaction job if what was changed makes the session due.
+func (s *Store) wakeIfDue(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	row, err := lockSessionKey(ctx, tx, key)
+	if err != nil {
+		return err
+	}
+	if level, due := row.level(row.contextTokens); due {
+		_, err = s.wake(ctx, tx, row, level)
+	}
+	return err
+}
+
+// Delete erases a session and all that belongs to it; ErrNotFound. A job that is running for it finds nothing to do.
+func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idempotency) (bool, error) {
+	_, replayed, err := once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (json.RawMessage, error) {
+		row, err := lockSession(ctx, tx, at)
+		if err != nil {
+			return nil, err
+		}
+		batch := &pgx.Batch{}
+		for _, table := range []string{"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages"} {
+			batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, [16]byte(row.Tenant), [16]byte(row.Key.Key))
+		}
+		batch.Queue(`DELETE FROM sessions WHERE tenant_id = $1 AND key = $2`, [16]byte(row.Tenant), [16]byte(row.Key.Key))
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return nil, err
+		}
+		return json.RawMessage(`{}`), deletePolicy(ctx, tx, row.Tenant, row.policy)
+	})
+	return replayed, err
+}

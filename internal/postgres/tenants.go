@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Tenant is a customer of the platform operator.
+type Tenant struct {
+	ID        uuid.UUID
+	Name      string
+	CreatedAt time.Time
+}
+
+// CreateTenant makes a tenant with its default policy; ErrExists if the name is taken.
+func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Policy) (Tenant, error) {
+	t := Tenant{ID: uuid.Must(uuid.NewV7()), Name: name}
+	err := s.inTenant(ctx, t.ID, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, `
+			INSERT INTO tenants (id, name)
+			VALUES ($1, $2)
+			RETURNING created_at`, [16]byte(t.ID), name).Scan(&t.CreatedAt)
+		if violates(err, "tenants_name_key") {
+			return fmt.Errorf("tenant %q: %w", name, session.ErrExists)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, cache_ttl, document)
+			VALUES ($1, $2, $3, $4, $5, $6)`,
+			[16]byte(t.ID), [16]byte(uuid.Nil), policy.Trigger, policy.Hard, policy.CacheTTL, policy.Document)
+		return err
+	})
+	return t, err
+}
+
+// Tenants lists all tenants by name. Tenants have no row-level security: they belong to the operator.
+func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT id, name, created_at
+		  FROM tenants
+		 ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanTenant)
+}
+
+// TenantByName finds a tenant; ErrNotFound.
+func (s *Store) TenantByName(ctx context.Context, name string) (Tenant, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT id, name, created_at
+		  FROM tenants
+		 WHERE name = $1`, name)
+	if err != nil {
+		return Tenant{}, err
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, scanTenant)
+	if err = notFound(err); err != nil {
+		return t, fmt.Errorf("tenant %q: %w", name, err)
+	}
+	return t, nil
+}
+
+func scanTenant(row pgx.CollectableRow) (t Tenant, err error) {
+	err = row.Scan((*[16]byte)(&t.ID), &t.Name, &t.CreatedAt)
+	return t, err
+}

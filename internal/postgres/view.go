@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Version is what a view depends on, bounds and encoding aside: two views of one version have the same messages.
+type Version struct {
+	Key        uuid.UUID
+	Checkpoint int
+	LastSeq    int64
+}
+
+// View is what a read returns: the newest checkpoint and the messages after it, as bytes that only need to be joined.
+type View struct {
+	Version
+	Format  session.Format
+	Through int64 // the last seq that the checkpoint covers
+	Tokens  int64
+	System  []byte // Anthropic: the leading system messages, joined by commas
+	Body    []byte // the checkpoint's messages, joined by commas, as zframe blocks
+	Size    int    // of Body, decompressed
+	Tail    []byte // the messages after the checkpoint, joined by commas
+}
+
+// anthropicFormat is session.Anthropic.Number(), held to it by a test.
+const anthropicFormat = `2`
+
+// pinnedElsewhere is how many leading messages are not among the view's messages: Anthropic's system prompt stands apart.
+const pinnedElsewhere = `CASE WHEN s.format = ` + anthropicFormat + ` THEN s.pinned ELSE 0 END`
+
+// viewSQL reads everything that a view consists of. Bodies are NULL if the caller has this very version already.
+const viewSQL = `
+	WITH wanted AS (
+		SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, ` + pinnedElsewhere + ` AS apart,
+		       (s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5) AS known
+		  FROM sessions s
+		 WHERE s.tenant_id = $1 AND s.id = $2
+	)
+	SELECT w.key, w.checkpoint_n, w.last_seq, w.format, w.context_tokens,
+	       coalesce(c.through_seq, 0), coalesce(c.body_size, 0),
+	       CASE WHEN NOT w.known THEN c.body END,
+	       CASE WHEN NOT w.known AND w.apart > 0 THEN (
+	           SELECT string_agg(m.body, ','::bytea)
+	             FROM (SELECT body
+	                     FROM messages
+	                    WHERE tenant_id = $1 AND session_key = w.key AND seq <= w.apart
+	                    ORDER BY seq) m)
+	       END,
+	       CASE WHEN NOT w.known AND w.last_seq > coalesce(c.through_seq, w.apart) THEN (
+	           SELECT string_agg(m.body, ','::bytea)
+	             FROM (SELECT coalesce(view_body, body) AS body
+	                     FROM messages
+	                    WHERE tenant_id = $1 AND session_key = w.key AND seq > coalesce(c.through_seq, w.apart)
+	                    ORDER BY seq) m)
+	       END
+	  FROM wanted w
+	  LEFT JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = w.key AND c.n = w.checkpoint_n`
+
+// View reads a session's view in one query, whose cost is that of the view and not of the history. If the session still
+// is at the version known, only the version comes back. ErrNotFound.
+func (s *Store) View(ctx context.Context, at session.Address, known Version) (v View, err error) {
+	args := []any{[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq}
+	var format int16
+	err = Query(ctx, s.pool, at.Tenant, viewSQL, args, one((*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &format, &v.Tokens,
+		&v.Through, &v.Size, &v.Body, &v.System, &v.Tail))
+	v.Format = formatName(format)
+	return v, err
+}
+
+// Entry is a message of a tail with what was extracted when it came in.
+type Entry struct {
+	Seq        int64
+	Tokens     int64
+	StartsUnit bool
+	Calls      []string
+	Answers    []string
+	Body       []byte
+}
+
+// Bounded is a view with what is needed to leave its oldest units out.
+type Bounded struct {
+	View
+	SystemTokens int64
+	Pinned       int64   // leading system messages of the log; Anthropic's are not among Units and Entries
+	Units        []byte  // of the checkpoint, as package compact wrote them
+	Entries      []Entry // the tail
+}
+
+const entrySQL = `
+	SELECT seq, tokens, starts_unit, calls, answers, coalesce(view_body, body)
+	  FROM messages
+	 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3
+	 ORDER BY seq`
+
+func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
+	err = row.Scan(&e.Seq, &e.Tokens, &e.StartsUnit, &e.Calls, &e.Answers, &e.Body)
+	return e, err
+}
+
+// BoundedView reads a view for a caller who wants no more than so many tokens; ErrNotFound.
+func (s *Store) BoundedView(ctx context.Context, at session.Address) (b Bounded, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
+		var format int16
+		row := tx.QueryRow(ctx, viewSQL, [16]byte(at.Tenant), at.ID, [16]byte{}, 0, 0)
+		if err := row.Scan((*[16]byte)(&b.Key), &b.Checkpoint, &b.LastSeq, &format, &b.Tokens, &b.Through, &b.Size, &b.Body, &b.System, &b.Tail); err != nil {
+			return notFound(err)
+		}
+		b.Format = formatName(format)
+		if err := b.readUnits(ctx, tx, at); err != nil {
+			return err
+		}
+		from := max(b.Through, b.Apart())
+		rows, err := tx.Query(ctx, entrySQL, [16]byte(at.Tenant), [16]byte(b.Key), from)
+		if err != nil {
+			return err
+		}
+		b.Entries, err = pgx.CollectRows(rows, scanEntry)
+		return err
+	})
+	return b, err
+}
+
+// Apart is how many leading messages stand apart from the view's messages.
+func (b *Bounded) Apart() int64 {
+	if b.Format == session.Anthropic {
+		return b.Pinned
+	}
+	return 0
+}
+
+func (b *Bounded) readUnits(ctx context.Context, tx pgx.Tx, at session.Address) error {
+	return tx.QueryRow(ctx, `
+		SELECT s.pinned, c.units,
+		       (SELECT coalesce(sum(tokens), 0)
+		          FROM messages
+		         WHERE tenant_id = $1 AND session_key = s.key AND seq <= s.pinned)
+		  FROM sessions s
+		  LEFT JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n
+		 WHERE s.tenant_id = $1 AND s.key = $2`,
+		[16]byte(at.Tenant), [16]byte(b.Key)).Scan(&b.Pinned, &b.Units, &b.SystemTokens)
+}

@@ -1,0 +1,110 @@
+package zframe
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// ErrCorrupt is wrapped by the error of Decompress when the blocks cannot be decoded to the size given.
+var ErrCorrupt = errors.New("corrupt zstd blocks")
+
+// encoder works at the library's default level: on agent conversations, 600 MB/s at a ratio of 10, where the next
+// level gains 6 % of size for 1.5 times the time. Low memory halves the history that it keeps, at no cost in speed
+// below maxWindow; each of its concurrent encoders keeps about 10 MB, hence few.
+var encoder = must(zstd.NewWriter(nil,
+	zstd.WithEncoderLevel(zstd.SpeedDefault),
+	zstd.WithWindowSize(maxWindow),
+	zstd.WithEncoderCRC(false),
+	zstd.WithEncoderConcurrency(min(4, runtime.GOMAXPROCS(0))),
+	zstd.WithLowerEncoderMem(true),
+))
+
+// decoder refuses to allocate beyond the buffer that Decompress gives it, whatever corrupt blocks may declare.
+var decoder = must(zstd.NewReader(nil,
+	zstd.WithDecoderConcurrency(0),
+	zstd.WithDecoderMaxWindow(maxWindow),
+	zstd.WithDecodeAllCapLimit(true),
+))
+
+// must is for options that are fixed at compile time.
+func must[T any](coder T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return coder
+}
+
+// Compress returns body as zstd blocks without a frame around them, none marked last, to be stored and to be spliced
+// by AppendFrame. The same body gives the same blocks in every process of one build; an empty body gives none.
+func Compress(body []byte) []byte {
+	if len(body) == 0 {
+		return nil
+	}
+	frame := encoder.EncodeAll(body, nil)
+	var header zstd.Header
+	if err := header.Decode(frame); err != nil {
+		panic(err) // the encoder's own output
+	}
+	blocks := frame[header.HeaderSize:]
+	for at := 0; at < len(blocks); at += blockSize(blocks[at:]) {
+		blocks[at] &^= lastFlag
+	}
+	return blocks
+}
+
+const (
+	blockHeaderSize = 3 // little endian: the last-block flag, two bits of type, 21 bits of size
+	lastFlag        = 1
+	typeRLE         = 1
+)
+
+// blockSize is the length of the first of blocks, its header included. It is longer than blocks if they are cut off.
+func blockSize(blocks []byte) int {
+	header := int(blocks[0]) | int(blocks[1])<<8 | int(blocks[2])<<16
+	if header>>1&3 == typeRLE {
+		return blockHeaderSize + 1 // its size is that of the content, one repeated byte
+	}
+	return blockHeaderSize + header>>3
+}
+
+// inputs holds the buffers in which Decompress puts a frame around blocks.
+var inputs = sync.Pool{New: func() any { return new([]byte) }}
+
+// Decompress appends to dst the body of size bytes that Compress stored as blocks. Its error wraps ErrCorrupt. Blocks
+// carry no checksum: damage that leaves them well formed and the size right goes unnoticed.
+func Decompress(dst, blocks []byte, size int) ([]byte, error) {
+	if size < 0 {
+		return nil, fmt.Errorf("%w: size %d", ErrCorrupt, size)
+	}
+	input := inputs.Get().(*[]byte)
+	defer inputs.Put(input)
+	*input = appendSizedFrame((*input)[:0], blocks, size)
+
+	// Up to 16 bytes past the end the decoder copies in whole words instead of checking every byte.
+	const slack = 16
+	start := len(dst)
+	dst, err := decoder.DecodeAll(*input, slices.Grow(dst, size+slack))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if got := len(dst) - start; got != size {
+		return nil, fmt.Errorf("%w: %d bytes instead of %d", ErrCorrupt, got, size)
+	}
+	return dst, nil
+}
+
+// appendSizedFrame appends a frame that declares its content size, which bounds the decoder from its first byte on.
+func appendSizedFrame(dst, blocks []byte, size int) []byte {
+	const contentSize64 = 3 << 6
+	dst = append(dst, frameStart...)
+	dst = append(dst, contentSize64, windowDescriptor(blocks))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(size))
+	dst = append(dst, blocks...)
+	return append(dst, frameEnd...)
+}
