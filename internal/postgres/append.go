@@ -142,18 +142,19 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, arg
 	if !due {
 		return done, nil
 	}
-	done.Compaction, err = s.wake(ctx, tx, row, level)
+	row.coldAt = time.Now().Add(row.cacheTTL)
+	done.Compaction, err = s.wake(ctx, tx, row, level, causes[level])
 	return done, err
 }
 
 // wake asks for a compaction because the session crossed level. At the trigger, a session whose cache is warm waits
 // until it is cold; at the hard limit it does not wait any longer. The lock order is session row, then job row.
-func (s *Store) wake(ctx context.Context, tx pgx.Tx, row lockedSession, level wakeLevel) (session.Compaction, error) {
+func (s *Store) wake(ctx context.Context, tx pgx.Tx, row lockedSession, level wakeLevel, cause string) (session.Compaction, error) {
 	at := time.Time{}
 	if level == wakeTrigger && row.cacheTTL > 0 {
-		at = time.Now().Add(row.cacheTTL)
+		at = row.coldAt
 	}
-	inserted, err := s.enqueue(ctx, tx, row.Key, causes[level], at, level == wakeHard && row.cacheTTL > 0)
+	inserted, err := s.enqueue(ctx, tx, row.Key, cause, at, level == wakeHard && row.cacheTTL > 0)
 	if err != nil {
 		return "", err
 	}
@@ -240,7 +241,7 @@ func appendArgs(a session.Append) []any {
 	var sum, pinned int64
 	for i := range a.Messages {
 		m := &a.Messages[i]
-		roles[i], tokens[i], starts[i], flags[i], bodies[i] = text(m.Role), int32(m.Tokens), m.StartsUnit, m.Flags, m.Body
+		roles[i], tokens[i], starts[i], flags[i], bodies[i] = Text(m.Role), int32(m.Tokens), m.StartsUnit, m.Flags, m.Body
 		calls[i], answers[i] = joinIDs(m.Calls), joinIDs(m.Answers)
 		if m.ClientID != "" {
 			clients[i] = &m.ClientID
@@ -261,16 +262,16 @@ func appendArgs(a session.Append) []any {
 	}
 }
 
-// joinIDs writes call ids as one text for string_to_array, which makes '' the empty array.
+// joinIDs writes call ids as one text for string_to_array, which makes ” the empty array.
 func joinIDs(ids []string) string {
 	for i := range ids {
-		ids[i] = text(ids[i])
+		ids[i] = Text(ids[i])
 	}
 	return strings.Join(ids, "\x1f")
 }
 
-// text is s as PostgreSQL's text can hold it. It is only used for what was extracted from a message, never for its bytes.
-func text(s string) string {
+// Text is s as PostgreSQL's text can hold it. It is only used for what was extracted from a message, never for its bytes.
+func Text(s string) string {
 	clean := strings.IndexFunc(s, func(r rune) bool { return r < ' ' }) < 0
 	if clean {
 		return strings.ToValidUTF8(s, "\uFFFD")

@@ -35,6 +35,7 @@ type lockedSession struct {
 	policy                     uuid.UUID
 	trigger, hard              float64
 	cacheTTL                   time.Duration
+	coldAt                     time.Time // when the provider's cache of its prefix will be cold
 }
 
 // level reports whether the session is due with this many tokens in its view, and at which level. It is dueLevel in Go.
@@ -54,7 +55,8 @@ func (l lockedSession) level(context int64) (wakeLevel, bool) {
 
 const lockSQL = `
 	SELECT s.key, s.format, s.last_seq, s.context_tokens, s.total_tokens, s.overhead_tokens, s.window_tokens, s.floor_tokens,
-	       s.wake, s.checkpoint_n, s.policy_id, p.trigger_ratio, p.hard_ratio, p.cache_ttl
+	       s.wake, s.checkpoint_n, s.policy_id, p.trigger_ratio, p.hard_ratio, p.cache_ttl,
+	       coalesce(s.last_append_at, now()) + p.cache_ttl
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1 AND `
@@ -71,6 +73,6 @@ func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSess
 func scanLocked(row pgx.Row, tenant uuid.UUID) (lockedSession, error) {
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
 	err := row.Scan((*[16]byte)(&l.Key.Key), &l.format, &l.lastSeq, &l.contextTokens, &l.totalTokens, &l.overhead, &l.window, &l.floor,
-		&l.wake, &l.checkpoint, (*[16]byte)(&l.policy), &l.trigger, &l.hard, &l.cacheTTL)
+		&l.wake, &l.checkpoint, (*[16]byte)(&l.policy), &l.trigger, &l.hard, &l.cacheTTL, &l.coldAt)
 	return l, notFound(err)
 }

@@ -18,7 +18,7 @@ type Range struct {
 func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (found []session.Message, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
-		key, err := sessionKey(ctx, tx, at)
+		key, err := SessionKey(ctx, tx, at)
 		if err != nil {
 			return err
 		}
@@ -47,8 +47,8 @@ func scanMessage(row pgx.CollectableRow) (m session.Message, err error) {
 	return m, err
 }
 
-// sessionKey finds a session's key; ErrNotFound.
-func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key [16]byte, err error) {
+// SessionKey finds a session's key; ErrNotFound.
+func SessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key [16]byte, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT key
 		  FROM sessions

@@ -73,7 +73,7 @@ func (s *Store) Run(ctx context.Context, at session.Address, id uuid.UUID) (run 
 // Runs lists a session's runs, newest first; ErrNotFound if there is no such session.
 func (s *Store) Runs(ctx context.Context, at session.Address, page Page) (found []session.Run, err error) {
 	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := sessionKey(ctx, tx, at)
+		key, err := SessionKey(ctx, tx, at)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 			UPDATE runs
 			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'queued' END, error = $3, finished_at = CASE WHEN $4 THEN now() END
 			 WHERE tenant_id = $1 AND id = $2`,
-			[16]byte(key.Tenant), [16]byte(run), text(reason), last)
+			[16]byte(key.Tenant), [16]byte(run), Text(reason), last)
 		return err
 	})
 }

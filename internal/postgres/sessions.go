@@ -168,7 +168,7 @@ func (s *Store) Update(ctx context.Context, at session.Address, change session.C
 		if err := updateSession(ctx, tx, row, change); err != nil {
 			return session.Session{}, err
 		}
-		if err := s.wakeIfDue(ctx, tx, row.Key); err != nil {
+		if err := s.wakeIfDue(ctx, tx, row.Key, causes[wakeTrigger]); err != nil {
 			return session.Session{}, err
 		}
 		return readSession(ctx, tx, at)
@@ -204,14 +204,14 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 	return deletePolicy(ctx, tx, row.Tenant, row.policy)
 }
 
-// wakeIfDue inserts a compaction job if what was changed makes the session due.
-func (s *Store) wakeIfDue(ctx context.Context, tx pgx.Tx, key session.Key) error {
+// wakeIfDue inserts a compaction job if what this transaction changed makes the session due.
+func (s *Store) wakeIfDue(ctx context.Context, tx pgx.Tx, key session.Key, cause string) error {
 	row, err := lockSessionKey(ctx, tx, key)
 	if err != nil {
 		return err
 	}
 	if level, due := row.level(row.contextTokens); due {
-		_, err = s.wake(ctx, tx, row, level)
+		_, err = s.wake(ctx, tx, row, level, cause)
 	}
 	return err
 }

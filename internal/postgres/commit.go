@@ -1,0 +1,253 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// KeptCheckpoints is how many of a session's newest checkpoints keep their bodies; older ones keep statistics and manifest.
+const KeptCheckpoints = 10
+
+// Snapshot is what a compaction reads: the newest checkpoint and the messages after it.
+type Snapshot struct {
+	session.Key
+	ID             string
+	Format         session.Format
+	WindowTokens   int
+	OverheadTokens int
+	ContextTokens  int64
+	LastAppendAge  float64 // seconds
+	Policy         session.Policy
+	ApartTokens    int64       // tokens of leading system messages that stand apart from the view's messages
+	Base           *Checkpoint // nil before the first one
+	Tail           []Entry
+}
+
+// Checkpoint is a stored rendition.
+type Checkpoint struct {
+	N             int
+	Through       int64
+	Tokens        int64
+	Body          []byte // zframe blocks
+	Size          int    // of Body, decompressed
+	State         []byte // zstd
+	Units         json.RawMessage
+	Manifest      json.RawMessage
+	OpenCalls     []string
+	Policy        json.RawMessage
+	EngineVersion int
+	Refs          []string // that it names and its base does not
+}
+
+// Snapshot reads what a compaction of a session needs, at one moment; ErrNotFound.
+func (s *Store) Snapshot(ctx context.Context, key session.Key) (snap Snapshot, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = InTenant(ctx, s.pool, key.Tenant, options, func(tx pgx.Tx) error {
+		var from int64
+		if snap, from, err = readSnapshot(ctx, tx, key); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, entrySQL, [16]byte(key.Tenant), [16]byte(key.Key), from)
+		if err != nil {
+			return err
+		}
+		snap.Tail, err = pgx.CollectRows(rows, scanEntry)
+		return err
+	})
+	return snap, err
+}
+
+func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, from int64, err error) {
+	snap = Snapshot{Key: key}
+	var base Checkpoint
+	var format int16
+	var apart int64
+	err = tx.QueryRow(ctx, `
+		SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens,
+		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8,
+		       p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
+		       `+pinnedElsewhere+`,
+		       coalesce(c.n, 0), coalesce(c.through_seq, 0), coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
+		  LEFT JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n
+		 WHERE s.tenant_id = $1 AND s.key = $2`, [16]byte(key.Tenant), [16]byte(key.Key)).
+		Scan(&snap.ID, &format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastAppendAge,
+			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document, &apart,
+			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units)
+	if err != nil {
+		return snap, 0, notFound(err)
+	}
+	snap.Format = formatName(format)
+	if base.N > 0 {
+		snap.Base = &base
+	}
+	if apart > 0 {
+		err = tx.QueryRow(ctx, `
+			SELECT coalesce(sum(tokens), 0)
+			  FROM messages
+			 WHERE tenant_id = $1 AND session_key = $2 AND seq <= $3`,
+			[16]byte(key.Tenant), [16]byte(key.Key), apart).Scan(&snap.ApartTokens)
+	}
+	return snap, max(base.Through, apart), err
+}
+
+// Outcome is what a compaction has to commit.
+type Outcome struct {
+	Run        session.Run
+	Base       int         // number of the checkpoint that it was planned on, 0 for none
+	Checkpoint *Checkpoint // nil if there was nothing to do
+	Saved      int64       // tokens that the view has fewer
+	After      int64       // tokens of the view that was planned, overhead aside
+}
+
+// CommitCheckpoint ends a compaction in one transaction, in the order that keeps locks and promises: lock the session;
+// see that its newest checkpoint still is the base, else ErrStale; write the checkpoint, the links to its results and
+// the run; complete the job; and insert the next one if appends made the session due meanwhile. The next job must come
+// after the completion, or it would be dropped as a duplicate.
+//
+// Errors: ErrNotFound, ErrStale.
+func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome, complete func(ctx context.Context, tx pgx.Tx) error) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		row, err := lockSessionKey(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		if row.checkpoint != o.Base {
+			return session.ErrStale
+		}
+		if o.Checkpoint != nil {
+			if err := insertCheckpoint(ctx, tx, row, o); err != nil {
+				return err
+			}
+		}
+		if err := finishRun(ctx, tx, key, o.Run); err != nil {
+			return err
+		}
+		if err := settle(ctx, tx, row, o.After); err != nil {
+			return err
+		}
+		if err := complete(ctx, tx); err != nil {
+			return err
+		}
+		return s.wakeIfDue(ctx, tx, key, "follow_up")
+	})
+}
+
+// insertCheckpoint writes the checkpoint and makes it the session's newest. Its results' rows must be there already:
+// the foreign key of checkpoint_results refuses the commit otherwise.
+func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
+	c, tenant, key := o.Checkpoint, [16]byte(row.Tenant), [16]byte(row.Key.Key)
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units, manifest,
+		                         open_calls, policy, engine_version, run_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		tenant, key, o.Base+1, o.Base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
+		texts(c.OpenCalls), c.Policy, c.EngineVersion, [16]byte(o.Run.ID))
+	batch.Queue(`
+		INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
+		SELECT $1, $2, $3, ref
+		  FROM unnest($4::text[]) ref`, tenant, key, o.Base+1, c.Refs)
+	batch.Queue(`
+		UPDATE checkpoints
+		   SET body = NULL, state = NULL
+		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, tenant, key, o.Base+1-KeptCheckpoints)
+	batch.Queue(`
+		UPDATE sessions
+		   SET checkpoint_n = $3, context_tokens = context_tokens - $4
+		 WHERE tenant_id = $1 AND key = $2`, tenant, key, o.Base+1, o.Saved)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// texts is for derived texts that a client chose: an array without NULs.
+func texts(ids []string) []string {
+	clean := make([]string, len(ids))
+	for i, id := range ids {
+		clean[i] = Text(id)
+	}
+	return clean
+}
+
+// settle sets the level at which the session's next growth asks for a compaction. after is what its view was brought
+// down to: if that is over the trigger still, another compaction would find nothing to do until the session has grown.
+func settle(ctx context.Context, tx pgx.Tx, row lockedSession, after int64) error {
+	floor := after + row.overhead
+	if float64(floor) < row.trigger*float64(row.window) {
+		floor = 0
+	}
+	_, err := tx.Exec(ctx, `
+		UPDATE sessions
+		   SET wake = $3, floor_tokens = $4
+		 WHERE tenant_id = $1 AND key = $2`, [16]byte(row.Tenant), [16]byte(row.Key.Key), wakeTrigger, floor)
+	return err
+}
+
+// Supersede records that another run was first, and asks for the next one if the session is due.
+func (s *Store) Supersede(ctx context.Context, key session.Key, run session.Run, complete func(ctx context.Context, tx pgx.Tx) error) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		if _, err := lockSessionKey(ctx, tx, key); err != nil {
+			return err
+		}
+		if err := finishRun(ctx, tx, key, run); err != nil {
+			return err
+		}
+		if err := complete(ctx, tx); err != nil {
+			return err
+		}
+		return s.wakeIfDue(ctx, tx, key, "follow_up")
+	})
+}
+
+// Sweep finds a tenant's sessions that are over their trigger and inserts a job for each that has none; it says how
+// many it inserted. It trusts no wake level, only the live jobs: this is what heals a job that was lost.
+func (s *Store) Sweep(ctx context.Context, tenant [16]byte) (inserted int, err error) {
+	var due [][16]byte
+	err = Query(ctx, s.pool, tenant, `
+		SELECT s.key
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
+		 WHERE s.tenant_id = $1
+		   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05 * s.window_tokens)`,
+		[]any{tenant}, func(rows pgx.Rows) (err error) {
+			due, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+			return err
+		})
+	for _, key := range due {
+		if err != nil {
+			return inserted, err
+		}
+		var new bool
+		new, err = s.sweepOne(ctx, session.Key{Tenant: tenant, Key: key})
+		if new {
+			inserted++
+		}
+	}
+	return inserted, err
+}
+
+func (s *Store) sweepOne(ctx context.Context, key session.Key) (inserted bool, err error) {
+	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		row, err := lockSessionKey(ctx, tx, key)
+		if errors.Is(err, session.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		row.wake = wakeTrigger
+		level, due := row.level(row.contextTokens)
+		if !due {
+			return nil
+		}
+		compaction, err := s.wake(ctx, tx, row, level, "sweep")
+		inserted = compaction == session.CompactionQueued
+		return err
+	})
+	return inserted, err
+}
