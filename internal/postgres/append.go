@@ -179,10 +179,13 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 	if inserted {
 		return true, insertRun(ctx, tx, key, run, id, cause)
 	}
-	if hurry {
-		return false, s.queue.Hurry(ctx, tx, id)
+	if !hurry {
+		return false, nil
 	}
-	return false, nil
+	if err := hurryRun(ctx, tx, key, id, cause); err != nil {
+		return false, err
+	}
+	return false, s.queue.Hurry(ctx, tx, id)
 }
 
 // resend recognises a batch that was appended before: every message has a client id, and all are there, in this order,

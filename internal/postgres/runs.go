@@ -94,19 +94,27 @@ func (s *Store) Runs(ctx context.Context, at session.Address, page Page) (found 
 	return found, err
 }
 
-// StartRun marks a run as running; ErrNotFound if its session is gone.
-func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
+// StartRun marks a run as running and says what asked for it; ErrNotFound if its session is gone or it has ended.
+func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (cause string, err error) {
+	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		return notFound(tx.QueryRow(ctx, `
 			UPDATE runs
 			   SET state = 'running', started_at = now(), error = NULL
-			 WHERE tenant_id = $1 AND id = $2 AND session_key = $3`,
-			[16]byte(key.Tenant), [16]byte(run), [16]byte(key.Key))
-		if err == nil && tag.RowsAffected() == 0 {
-			err = session.ErrNotFound
-		}
-		return err
+			 WHERE tenant_id = $1 AND id = $2 AND session_key = $3 AND state IN ('queued', 'running')
+			RETURNING cause`,
+			[16]byte(key.Tenant), [16]byte(run), [16]byte(key.Key)).Scan(&cause))
 	})
+	return cause, err
+}
+
+// hurryRun notes on the run of a live job that it was hurried, so that the job does not wait for a cold cache.
+func hurryRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE runs
+		   SET cause = $4
+		 WHERE tenant_id = $1 AND session_key = $2 AND job_id = $3 AND state = 'queued'`,
+		[16]byte(key.Tenant), [16]byte(key.Key), job, cause)
+	return err
 }
 
 // FailRun records why a run failed. On the last attempt the session's next growth may ask for a compaction again.
@@ -130,13 +138,13 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 	})
 }
 
-// finishRun records how a run ended.
+// finishRun records how a run ended, unless a twin of its job did so before.
 func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE runs
 		   SET state = $3, base_n = $4, checkpoint_n = $5, through_seq = $6, tokens_before = $7, tokens_after = $8,
 		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, error = NULL, finished_at = clock_timestamp()
-		 WHERE tenant_id = $1 AND id = $2`,
+		 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
 		[16]byte(key.Tenant), [16]byte(r.ID), r.State, r.Base, r.Checkpoint, r.Through, r.TokensBefore, r.TokensAfter,
 		r.ResultsPersisted, r.BytesPersisted, orEmpty(r.Stages, `[]`), orEmpty(r.Timings, `{}`))
 	return err

@@ -38,11 +38,12 @@ func AppendFrame(dst, head, blocks, tail []byte) []byte {
 // windowDescriptor declares the smallest window that every match in blocks fits in. Receivers allocate the window
 // before they see content: declaring the maximum for a small view would cost them far more than decoding it.
 func windowDescriptor(blocks []byte) byte {
-	count := 1 // the format ties the size of raw blocks to the window too
+	count := 0
 	for at := 0; at+blockHeaderSize <= len(blocks) && count < maxWindow/maxBlockSize; count++ {
 		at += blockSize(blocks[at:])
 	}
-	exponent := bits.Len(uint(count*maxBlockSize - 1))
+	window := max(1, count) * maxBlockSize // at least one: a block may not be larger than the window
+	exponent := bits.Len(uint(window - 1))
 	return byte(exponent-10) << 3
 }
 

@@ -1,0 +1,55 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/zframe"
+)
+
+var (
+	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithEncoderCRC(true))
+	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(1<<30))
+)
+
+// stored is a rendition as the database keeps it.
+func stored(in compact.Input, plan *compact.Plan, made *compact.Checkpoint) (*postgres.Checkpoint, error) {
+	units, err := json.Marshal(made.Units)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := json.Marshal(plan.Actions)
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]string, len(plan.Results))
+	for i, r := range plan.Results {
+		refs[i] = r.Ref.String()
+	}
+	return &postgres.Checkpoint{
+		Through: made.Through, Tokens: made.Tokens, Body: zframe.Compress(made.Body), Size: len(made.Body),
+		State: encoder.EncodeAll(made.State, nil), Units: units, Manifest: manifest, OpenCalls: made.OpenCalls,
+		Policy: in.Policy.Document(), EngineVersion: compact.EngineVersion, Refs: refs,
+	}, nil
+}
+
+// loaded is a stored checkpoint as the engine takes it for its base.
+func loaded(c *postgres.Checkpoint) (*compact.Checkpoint, error) {
+	body, err := zframe.Decompress(nil, c.Body, c.Size)
+	if err != nil {
+		return nil, fmt.Errorf("body of checkpoint %d: %w", c.N, err)
+	}
+	state, err := decoder.DecodeAll(c.State, nil)
+	if err != nil {
+		return nil, fmt.Errorf("state of checkpoint %d: %w", c.N, err)
+	}
+	base := &compact.Checkpoint{Through: c.Through, Tokens: c.Tokens, Body: body, State: state}
+	if err := json.Unmarshal(c.Units, &base.Units); err != nil {
+		return nil, fmt.Errorf("units of checkpoint %d: %w", c.N, err)
+	}
+	return base, nil
+}

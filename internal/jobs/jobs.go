@@ -1,0 +1,128 @@
+// Package jobs is what runs behind the API, on River: one file a job, with its arguments and its worker.
+//
+//   - compact.go: one session's compaction, inserted by the append that crosses the session's trigger
+//   - sweep.go: finds sessions over their trigger whose job was lost, and forgets old idempotency records
+//
+// Start at NewClient. Job rows carry ids only; contents stay in the tables of their tenant.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+)
+
+// Config is what the worker process can be told. Zero values are the defaults.
+type Config struct {
+	Store   *postgres.Store
+	Results *persist.Store
+	Log     *slog.Logger
+
+	Compactions int           // at once in this process; 4
+	JobTimeout  time.Duration // of one attempt; 2 minutes. A dead worker's job is taken over after twice that.
+	SweepEvery  time.Duration // 30 seconds
+	SoftStop    time.Duration // how long running jobs may go on when the process stops; 20 seconds
+
+	// Trace, if set, is called with each step of a compaction that is done: snapshot, planned, persisted, rendered,
+	// committed. Tests stop a worker there.
+	Trace func(step string)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Compactions == 0 {
+		c.Compactions = 4
+	}
+	if c.JobTimeout == 0 {
+		c.JobTimeout = 2 * time.Minute
+	}
+	if c.SweepEvery == 0 {
+		c.SweepEvery = 30 * time.Second
+	}
+	if c.SoftStop == 0 {
+		c.SoftStop = 20 * time.Second
+	}
+	if c.Trace == nil {
+		c.Trace = func(string) {}
+	}
+	return c
+}
+
+const (
+	compactionQueue  = "compaction"
+	maintenanceQueue = "maintenance"
+
+	// fetchCooldown is short because it is what an idle worker adds to the time from an append to its checkpoint.
+	fetchCooldown = 10 * time.Millisecond
+
+	// compactAttempts bounds how often a compaction that fails is tried again: 8 attempts take about 2.4 hours.
+	compactAttempts = 8
+)
+
+// NewClient is a River client that works all jobs. Start and Stop are the caller's.
+func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error) {
+	config = config.withDefaults()
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &compactWorker{Config: config})
+	river.AddWorker(workers, &sweepWorker{Config: config})
+	return river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Logger:               config.Log,
+		Workers:              workers,
+		FetchCooldown:        fetchCooldown,
+		JobTimeout:           config.JobTimeout,
+		RescueStuckJobsAfter: 2 * config.JobTimeout,
+		SoftStopTimeout:      config.SoftStop,
+		ReindexerSchedule:    river.NeverSchedule(), // it needs the tables' owner, which this process is not
+		Queues: map[string]river.QueueConfig{
+			compactionQueue:  {MaxWorkers: config.Compactions},
+			maintenanceQueue: {MaxWorkers: 1},
+		},
+		PeriodicJobs: []*river.PeriodicJob{
+			river.NewPeriodicJob(river.PeriodicInterval(config.SweepEvery), func() (river.JobArgs, *river.InsertOpts) {
+				return SweepArgs{}, nil
+			}, &river.PeriodicJobOpts{RunOnStart: true}),
+		},
+	})
+}
+
+// live are the states in which a job will still do its work. Completed is not among them: River's default has it, and
+// would drop a session's next compaction until the row is cleaned away.
+var live = []rivertype.JobState{
+	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateRetryable, rivertype.JobStateScheduled,
+}
+
+// NewQueue inserts compaction jobs in the transactions of a postgres.Store.
+func NewQueue(pool *pgxpool.Pool) (postgres.Queue, error) {
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{})
+	if err != nil {
+		return postgres.Queue{}, err
+	}
+	insert := func(ctx context.Context, tx pgx.Tx, job postgres.Job) (int64, bool, error) {
+		args := CompactArgs{Tenant: job.Tenant, Session: job.Key.Key, Run: job.Run}
+		inserted, err := client.InsertTx(ctx, tx, args, &river.InsertOpts{ScheduledAt: job.At})
+		if err != nil {
+			return 0, false, err
+		}
+		return inserted.Job.ID, !inserted.UniqueSkippedAsDuplicate, nil
+	}
+	hurry := func(ctx context.Context, tx pgx.Tx, id int64) error {
+		_, err := client.JobRetryTx(ctx, tx, id)
+		if errors.Is(err, rivertype.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	return postgres.Queue{Insert: insert, Hurry: hurry}, nil
+}
