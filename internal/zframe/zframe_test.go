@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,17 +60,19 @@ func bodies() map[string][]byte {
 	}
 }
 
+// edgeSizes are those of heads and tails: a raw block holds 128 KiB.
 var edgeSizes = []int{0, 1, 128 << 10, 128<<10 + 1, 1 << 20}
 
 func TestAppendFrame(t *testing.T) {
 	t.Parallel()
+	headSource, tailSource := conversation(10, 1<<20), noise(11, 1<<20)
 	for name, body := range bodies() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			blocks := zframe.Compress(body)
 			for _, headSize := range edgeSizes {
 				for _, tailSize := range edgeSizes {
-					head, tail := conversation(10, headSize), noise(11, tailSize)
+					head, tail := headSource[:headSize], tailSource[:tailSize]
 					frame := zframe.AppendFrame(nil, head, blocks, tail)
 					checkFrame(t, frame, bytes.Join([][]byte{head, body, tail}, nil))
 				}
@@ -81,7 +84,7 @@ func TestAppendFrame(t *testing.T) {
 // The window of 8 MiB is smaller than this body, whose second half repeats the first at a distance it cannot reach.
 func TestAppendFrameOfBodyLargerThanTheWindow(t *testing.T) {
 	t.Parallel()
-	half := conversation(20, 10<<20)
+	half := append(conversation(20, 1<<20), noise(21, 9<<20)...)
 	body := append(half, half...)
 	blocks := zframe.Compress(body)
 	frame := zframe.AppendFrame(nil, []byte("head"), blocks, []byte("tail"))
@@ -103,10 +106,14 @@ func TestAppendFrameKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAppendFrameAllocatesOnce(t *testing.T) {
-	blocks, tail := zframe.Compress(conversation(30, 200<<10)), make([]byte, 300<<10)
-	if n := testing.AllocsPerRun(20, func() { zframe.AppendFrame(nil, tail, blocks, tail) }); n != 1 {
-		t.Errorf("%v allocations, want 1", n)
+func TestAppendFrameKnowsItsSize(t *testing.T) {
+	t.Parallel()
+	blocks := zframe.Compress(conversation(30, 200<<10))
+	for _, size := range edgeSizes {
+		frame := zframe.AppendFrame(nil, make([]byte, size), blocks, make([]byte, size))
+		if want := cap(slices.Grow([]byte(nil), len(frame))); cap(frame) != want {
+			t.Errorf("edges of %d bytes: capacity %d for a frame of %d bytes, want %d", size, cap(frame), len(frame), want)
+		}
 	}
 }
 
@@ -120,7 +127,7 @@ func TestWindowFitsTheBody(t *testing.T) {
 		{0, 128 << 10}, {128 << 10, 128 << 10}, {128<<10 + 1, 256 << 10}, {600 << 10, 1 << 20}, {5 << 20, 8 << 20}, {20 << 20, 8 << 20},
 	} {
 		var header zstd.Header
-		frame := zframe.AppendFrame(nil, make([]byte, 1<<20), zframe.Compress(conversation(31, test.bodySize)), nil)
+		frame := zframe.AppendFrame(nil, make([]byte, 1<<20), zframe.Compress(noise(31, test.bodySize)), nil)
 		if err := header.Decode(frame); err != nil {
 			t.Fatal(err)
 		}
@@ -135,9 +142,9 @@ func TestFrameIsAnyHeadBodyAndTail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.OneOf(
 			rapid.SliceOfN(rapid.Byte(), 0, 300),
-			rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]byte("ab")), 0, 300), bytes.Clone),
+			rapid.SliceOfN(rapid.SampledFrom([]byte("ab")), 0, 300),
 			rapid.Custom(func(t *rapid.T) []byte {
-				return conversation(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 400<<10).Draw(t, "size"))
+				return conversation(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 150<<10).Draw(t, "size"))
 			}),
 		)
 		head, body, tail := part.Draw(t, "head"), part.Draw(t, "body"), part.Draw(t, "tail")

@@ -1,0 +1,48 @@
+// Command varve runs Varve and talks to it: varve up is everything in one process on a private database; migrate,
+// tenants and keys work on the database; import, context, compact, runs and results are clients of the HTTP API.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+type commands struct {
+	Globals
+
+	Up      upCommand      `cmd:"" help:"Run API, worker and a private PostgreSQL in one process."`
+	Migrate migrateCommand `cmd:"" help:"Bring a database's schema up to date."`
+	Tenants tenantsCommand `cmd:"" help:"Create and list tenants."`
+	Keys    keysCommand    `cmd:"" help:"Create, list and revoke API keys."`
+	Import  importCommand  `cmd:"" help:"Append conversations from files."`
+	Context contextCommand `cmd:"" help:"Print a session's view: what to send to the model."`
+	Compact compactCommand `cmd:"" help:"Compact a session now."`
+	Runs    runsCommand    `cmd:"" help:"List a session's compactions."`
+	Results resultsCommand `cmd:"" help:"List a session's persisted tool results, or print one."`
+}
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	var cli commands
+	parser := kong.Must(&cli, kong.Name("varve"), kong.Description("A session store for LLM agents that keeps every message and a small context."), kong.UsageOnError())
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "varve:", err)
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	if err := parsed.Run(&cli.Globals); err != nil {
+		fmt.Fprintln(os.Stderr, "varve:", describe(err))
+		return exitCode(err)
+	}
+	return 0
+}

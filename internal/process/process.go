@@ -1,0 +1,121 @@
+// Package process starts and stops what the commands run: the REST process, the job process, and both on a private
+// database. It wires the other packages together and owns nothing else.
+//
+// Start at API and Worker; each runs until its context ends, then stops gracefully.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// stopRequests is how long requests that are under way may go on when the process stops.
+const stopRequests = 20 * time.Second
+
+// OpenStore connects to a database whose schema fits this program. The caller closes the store's pool.
+func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error) {
+	if err := postgres.CheckSchema(ctx, db.URL); err != nil {
+		return nil, err
+	}
+	pool, err := postgres.Open(ctx, db.URL, db.Connections)
+	if err != nil {
+		return nil, err
+	}
+	queue, err := jobs.NewQueue(pool)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return postgres.New(pool, queue), nil
+}
+
+// API serves the HTTP API until ctx ends. started, if not nil, is called with the address once it listens.
+func API(ctx context.Context, settings config.API, db config.Database, log *slog.Logger, started func(addr net.Addr)) error {
+	store, err := OpenStore(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer store.Pool().Close()
+	handler := api.New(api.Config{
+		Store: store, Results: persist.NewStore(store.Pool()), Log: log,
+		SchemaFits: func(ctx context.Context) error { return postgres.CheckSchema(ctx, db.URL) },
+	})
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Addr)
+	if err != nil {
+		return fmt.Errorf("%w (another process may listen on %s: choose another address with --addr or VARVE_ADDR)", err, settings.Addr)
+	}
+	server := api.NewServer(handler)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	if started != nil {
+		started(listener.Addr())
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	handler.Drain()
+	time.Sleep(settings.DrainDelay)
+	return shutdown(ctx, server)
+}
+
+func shutdown(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopRequests)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(errors.New("requests were still under way when the time to stop was up"), server.Close())
+	}
+	return err
+}
+
+// Worker works jobs until ctx ends. started, if not nil, is called once it does.
+func Worker(ctx context.Context, settings config.Worker, db config.Database, log *slog.Logger, started func()) error {
+	store, err := OpenStore(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer store.Pool().Close()
+	client, err := jobs.NewClient(store.Pool(), jobs.Config{
+		Store: store, Results: persist.NewStore(store.Pool()), Log: log,
+		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval, SoftStop: settings.StopTimeout,
+	})
+	if err != nil {
+		return err
+	}
+	// River stops softly when the context that it was started with ends: running jobs may finish until StopTimeout.
+	if err := client.Start(ctx); err != nil {
+		return err
+	}
+	if started != nil {
+		started()
+	}
+	<-client.Stopped()
+	return nil
+}
+
+// DefaultPolicy is the policy of a new tenant.
+func DefaultPolicy() session.Policy { return StoredPolicy(compact.DefaultPolicy()) }
+
+// StoredPolicy is a policy as the database keeps it.
+func StoredPolicy(p compact.Policy) session.Policy {
+	return session.Policy{
+		Trigger: p.Trigger, Hard: p.Hard, CacheTTL: time.Duration(p.Cache.TTLSeconds) * time.Second, Document: p.Document(),
+	}
+}
+
