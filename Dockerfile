@@ -1,0 +1,14 @@
+# One image with all three commands; docker-compose.yml chooses.
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -o /out/ ./cmd/...
+
+FROM debian:bookworm-slim
+RUN useradd --system --no-create-home varve
+USER varve
+COPY --from=build /out/ /usr/local/bin/
+EXPOSE 8080
+ENTRYPOINT ["/usr/local/bin/varve"]

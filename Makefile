@@ -1,0 +1,48 @@
+.DEFAULT_GOAL := help
+.PHONY: help demo up test check race bench lint fmt schema samples soak build
+
+GO ?= go
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+demo: build ## Show the main job on a private database; FILES="a.jsonl b.json" uses your own conversations
+	@bin/varve demo $(FILES)
+
+up: build ## Run everything in one process on a private database in .varve/
+	@bin/varve up
+
+test: postgres ## Run all tests, with the race detector, on a private database
+	$(GO) test -race -shuffle=on ./...
+
+check: lint test ## What CI runs
+
+bench: build ## Measure append, view and compaction beside their floors; writes bench/latest.json
+	@$(GO) run ./bench
+
+soak: postgres ## Long fuzzing and many random histories; takes about half an hour
+	scripts/soak.sh
+
+lint: ## gofmt, vet, staticcheck, unparam, misspell, go.mod
+	@test -z "$$(gofmt -l .)" || { echo "gofmt these:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) mod verify >/dev/null
+	$(GO) mod tidy -diff
+
+fmt: ## Format the code
+	gofmt -w .
+
+schema: postgres ## Write migrations/schema.sql from the migrations
+	$(GO) test ./internal/postgres -run TestSchemaDump -update
+
+samples: postgres ## Record the sample conversations anew
+	$(GO) run ./samples/record
+
+build:
+	@scripts/postgres.sh
+	@$(GO) build -o bin/ ./cmd/...
+
+postgres:
+	@scripts/postgres.sh
+.PHONY: postgres

@@ -1,0 +1,148 @@
+// Package varve holds no code: this test keeps the house of docs/design.md in order.
+package varve
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/varve-dev/varve/"
+
+// mayImport says which of our packages a package may import, tests aside. Packages that are not here may import all.
+var mayImport = map[string][]string{
+	"internal/session":           {},
+	"internal/rawjson":           {},
+	"internal/zframe":            {},
+	"migrations":                 {},
+	"internal/wire":              {"internal/session", "internal/rawjson"},
+	"internal/compact":           {"internal/session", "internal/wire", "internal/rawjson"},
+	"internal/importer":          {"internal/session", "internal/wire", "internal/rawjson"},
+	"internal/postgres/embedded": {},
+	"internal/postgres":          {"internal/session", "migrations"},
+	"internal/persist":           {"internal/session", "internal/postgres"},
+	"internal/config":            {},
+	"internal/jobs": {
+		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
+	},
+	"internal/api": {
+		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/jobs",
+	},
+}
+
+// pure packages decide and render; they must not be able to ask the world anything.
+var pure = []string{"internal/rawjson", "internal/zframe", "internal/wire", "internal/compact", "internal/session", "internal/importer"}
+
+var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
+
+type listed struct {
+	ImportPath string
+	Dir        string
+	Imports    []string
+	GoFiles    []string
+}
+
+func packages(t *testing.T) map[string]listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Imports,GoFiles", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]listed{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return found
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.GoFiles) > 0 {
+			found[strings.TrimPrefix(p.ImportPath, module)] = p
+		}
+	}
+}
+
+func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {
+	t.Parallel()
+	all := packages(t)
+	for name, allowed := range mayImport {
+		if _, ok := all[name]; !ok {
+			t.Errorf("mayImport names %s, which is not there", name)
+		}
+		for _, path := range all[name].Imports {
+			if ours, ok := strings.CutPrefix(path, module); ok && !slices.Contains(allowed, ours) {
+				t.Errorf("%s imports %s; it may import %v", name, ours, allowed)
+			}
+		}
+	}
+	for _, name := range pure {
+		for _, path := range all[name].Imports {
+			if impure.MatchString(path) || (path == "time" && name != "internal/session") {
+				t.Errorf("%s imports %s, but it is pure", name, path)
+			}
+		}
+	}
+}
+
+func TestOnlyTheAPIImportsEcho(t *testing.T) {
+	t.Parallel()
+	for name, p := range packages(t) {
+		for _, path := range p.Imports {
+			if strings.HasPrefix(path, "github.com/labstack/echo") && name != "internal/api" {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	for name, p := range packages(t) {
+		documented := false
+		for _, file := range p.GoFiles {
+			parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.PackageClauseOnly|parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documented = documented || parsed.Doc != nil
+		}
+		if !documented {
+			t.Errorf("%s has no package comment", name)
+		}
+	}
+}
+
+func TestTheDocumentationListsEverySetting(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("internal/config/config.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documentation, err := os.ReadFile("docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inCode := names(source, regexp.MustCompile(`env:"([A-Z_]+)"`))
+	inDocs := names(documentation, regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|"))
+	if !slices.Equal(inCode, inDocs) {
+		t.Errorf("settings in the code: %v\nin docs/configuration.md: %v", inCode, inDocs)
+	}
+}
+
+func names(text []byte, pattern *regexp.Regexp) (found []string) {
+	for _, m := range pattern.FindAllSubmatch(text, -1) {
+		found = append(found, string(m[1]))
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
