@@ -46,7 +46,7 @@ const appendSQL = `
 		   AND p.id = s.policy_id
 		   AND s.format IN (0, $3)
 		   AND ($7::bigint IS NULL OR s.last_seq = $7)
-		   AND s.last_seq + $4 <= ` + maxSessionMessages + `
+		   AND s.last_seq + $4 <= ` + MaxSessionMessages + `
 		   AND ($6 OR s.context_tokens + $5 + s.overhead_tokens < ` + dueLevel + `)
 		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens
 	), logged AS (
@@ -67,7 +67,8 @@ const appendSQL = `
 	SELECT last_seq, context_tokens, total_tokens
 	  FROM grown`
 
-const maxSessionMessages = `1000000` // session.MaxSessionMessages, held to it by a test
+// MaxSessionMessages is session.MaxSessionMessages in SQL, held to it by a test.
+const MaxSessionMessages = `1000000`
 
 // Append adds messages to the end of a session, all or none, in one round trip. An append that crosses the session's
 // trigger inserts the compaction job in its own transaction, as do all others that one statement cannot decide.

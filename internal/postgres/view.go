@@ -28,11 +28,11 @@ type View struct {
 	Tail    []byte // the messages after the checkpoint, joined by commas
 }
 
-// anthropicFormat is session.Anthropic.Number(), held to it by a test.
-const anthropicFormat = `2`
+// AnthropicFormat is session.Anthropic.Number() in SQL, held to it by a test.
+const AnthropicFormat = `2`
 
 // pinnedElsewhere is how many leading messages are not among the view's messages: Anthropic's system prompt stands apart.
-const pinnedElsewhere = `CASE WHEN s.format = ` + anthropicFormat + ` THEN s.pinned ELSE 0 END`
+const pinnedElsewhere = `CASE WHEN s.format = ` + AnthropicFormat + ` THEN s.pinned ELSE 0 END`
 
 // viewSQL reads everything that a view consists of. Bodies are NULL if the caller has this very version already.
 const viewSQL = `

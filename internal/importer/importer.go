@@ -1,0 +1,167 @@
+// Package importer reads the conversation files of other programs into messages of a format that Varve stores. It is
+// pure over bytes: no network, no files, no clock.
+//
+// Start at Read. document.go reads one JSON document (OpenAI Chat, Anthropic), claude.go and turn.go read Claude Code's
+// JSON lines, detect.go tells them apart and names what it refuses. Every message, block and string keeps its original
+// bytes: messages that a file spreads over several lines are put together from those bytes, never encoded anew.
+//
+// Nothing is dropped in silence: what is no conversation is counted by kind in Report.Skipped, and what should have been
+// but cannot be read is kept with its place and the reason in Report.Rejected.
+package importer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Source is a kind of file that can be imported.
+type Source string
+
+// The kinds of files. Auto is none of its own: it asks Read to look at the content.
+const (
+	Auto       Source = ""
+	OpenAIChat Source = "openai-chat"
+	Anthropic  Source = "anthropic"
+	ClaudeCode Source = "claude-code"
+)
+
+// File is what one file holds.
+type File struct {
+	Source        Source
+	Conversations []Conversation
+	Report        Report
+}
+
+// Conversation is a list of messages that belong together; each becomes one session.
+type Conversation struct {
+	ID       string // a session id made from the file's name
+	Format   session.Format
+	Messages []Message
+}
+
+// Message is one message with its place in the file.
+type Message struct {
+	Body     []byte
+	Line     int    // in JSON lines the line where the message begins, in a document the message's position; both from 1
+	ClientID string // the same each time the file is read: it makes an import repeatable
+}
+
+// Report says what became of everything in a file.
+type Report struct {
+	Lines    int            // lines that are not blank, or messages of a document
+	Imported int            // how many of them are conversation
+	Skipped  map[string]int // the others, by kind
+	Rejected []Rejected     // what cannot be read or stored
+	Notes    []Note         // what was read, but is odd
+}
+
+// Rejected is a piece of a file that cannot be imported.
+type Rejected struct {
+	Line   int
+	Reason string
+	Bytes  []byte
+}
+
+// Note is something odd about a line that was imported all the same.
+type Note struct {
+	Line int
+	Text string
+}
+
+// Read reads a file's content. name is the file's name, from which the sessions' ids are made; from says what the
+// content is, or Auto. An *UnsupportedError says that it is something else.
+func Read(name string, data []byte, from Source) (*File, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if from == Auto {
+		found, err := Detect(data)
+		if err != nil {
+			return nil, err
+		}
+		from = found
+	}
+	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}}
+	if from == ClaudeCode {
+		f.readClaude(SessionID(name), data)
+	} else if err := f.readDocument(SessionID(name), data); err != nil {
+		return nil, err
+	}
+	for i := range f.Conversations {
+		f.Conversations[i].Messages = f.storable(f.Conversations[i])
+	}
+	return f, nil
+}
+
+// storable leaves out the messages that no session could hold, and gives the others their client ids.
+func (f *File) storable(c Conversation) []Message {
+	kept := c.Messages[:0]
+	for _, m := range c.Messages {
+		if reason := unstorable(c.Format, m.Body); reason != "" {
+			f.reject(m.Line, m.Body, "%s", reason)
+			continue
+		}
+		sum := sha256.Sum256(m.Body)
+		m.ClientID = "i" + strconv.Itoa(len(kept)+1) + "-" + hex.EncodeToString(sum[:8])
+		kept = append(kept, m)
+	}
+	return kept
+}
+
+// unstorable says why the server would refuse a message, or "".
+func unstorable(format session.Format, body []byte) string {
+	if len(body) > session.MaxMessageBytes {
+		return fmt.Sprintf("the message has %d bytes, a session's have %d at most", len(body), session.MaxMessageBytes)
+	}
+	return ""
+}
+
+func (f *File) reject(line int, raw []byte, reason string, args ...any) {
+	f.Report.Rejected = append(f.Report.Rejected, Rejected{Line: line, Reason: fmt.Sprintf(reason, args...), Bytes: raw})
+}
+
+func (f *File) note(line int, text string, args ...any) {
+	f.Report.Notes = append(f.Report.Notes, Note{Line: line, Text: fmt.Sprintf(text, args...)})
+}
+
+// object is a JSON object's members as they are written.
+type object map[string]json.RawMessage
+
+// parseObject is nil if raw is anything but one JSON object.
+func parseObject(raw []byte) object {
+	var o object
+	if json.Unmarshal(raw, &o) != nil {
+		return nil
+	}
+	return o
+}
+
+// parseArray is nil if raw is anything but one JSON array.
+func parseArray(raw []byte) []json.RawMessage {
+	var a []json.RawMessage
+	if json.Unmarshal(raw, &a) != nil {
+		return nil
+	}
+	return a
+}
+
+// text is the member's string, or "" if it is none.
+func (o object) text(name string) string {
+	var s string
+	if json.Unmarshal(o[name], &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// is reports whether the member is the literal true.
+func (o object) is(name string) bool { return string(o[name]) == "true" }
+
+// has reports whether the member is there and not null.
+func (o object) has(name string) bool { return len(o[name]) > 0 && string(o[name]) != "null" }
+
+func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }

@@ -1,0 +1,165 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// content is a message's content: a string, or blocks.
+type content struct {
+	text   []byte // the string as it is written, quotes included; nil for blocks
+	blocks []block
+}
+
+// block is a content block with what decides where it belongs.
+type block struct {
+	raw    []byte
+	calls  string // id of the call that it makes
+	answer string // id of the call that it answers
+}
+
+func parseContent(raw []byte) (content, bool) {
+	if isString(raw) {
+		return content{text: raw}, true
+	}
+	list := parseArray(raw)
+	if list == nil {
+		return content{}, false
+	}
+	var c content
+	for _, raw := range list {
+		o := parseObject(raw)
+		if o == nil {
+			return content{}, false
+		}
+		b := block{raw: raw}
+		switch o.text("type") {
+		case "tool_use":
+			b.calls = o.text("id")
+		case "tool_result":
+			b.answer = o.text("tool_use_id")
+		}
+		c.blocks = append(c.blocks, b)
+	}
+	return c, true
+}
+
+// asBlocks is the content as blocks: a string becomes a text block, around its original bytes.
+func (c content) asBlocks() []block {
+	if c.text == nil {
+		return c.blocks
+	}
+	return []block{{raw: append(append([]byte(`{"type":"text","text":`), c.text...), '}')}}
+}
+
+// chain is a conversation being put together.
+type chain struct {
+	agent   string // "" for the main conversation
+	turns   []*turn
+	newest  *turn              // the newest assistant turn
+	waiting map[string][]*turn // turns with an unanswered call, by its id, oldest first: ids are not unique
+}
+
+// turn is a user message, or an assistant message with the user message that answers its calls. The answers of one
+// message's calls must be in the one message after it, results first, wherever the file has them.
+type turn struct {
+	role       string
+	id         string // the API's id of an assistant message
+	line       int
+	content    content
+	answerLine int
+	results    []block
+	beside     []block // what came in the same lines as the results
+}
+
+func (ch *chain) add(line int, r record) {
+	if r.kind == "assistant" {
+		ch.assistant(line, r.message.text("id"), r.content)
+	} else {
+		ch.user(line, r.content)
+	}
+}
+
+// assistant begins an assistant message, or goes on with the newest one if the API's id is the same: each line has one
+// block of it, and results may come in between.
+func (ch *chain) assistant(line int, id string, c content) {
+	if t := ch.newest; t != nil && id != "" && t.id == id {
+		t.content = content{blocks: append(t.content.asBlocks(), c.asBlocks()...)}
+	} else {
+		ch.newest = &turn{role: "assistant", id: id, line: line, content: c}
+		ch.turns = append(ch.turns, ch.newest)
+	}
+	for _, b := range c.blocks {
+		if b.calls != "" {
+			ch.waiting[b.calls] = append(ch.waiting[b.calls], ch.newest)
+		}
+	}
+}
+
+// user hands results to the turns that wait for them; all else, and results that nobody waits for, is a message of its own.
+func (ch *chain) user(line int, c content) {
+	var asked *turn
+	var own []block
+	for _, b := range c.blocks {
+		if t := ch.answer(b); t != nil {
+			if asked == nil {
+				asked = t
+			}
+			if t.answerLine == 0 {
+				t.answerLine = line
+			}
+			t.results = append(t.results, b)
+			continue
+		}
+		own = append(own, b)
+	}
+	switch {
+	case asked == nil:
+		ch.turns = append(ch.turns, &turn{role: "user", line: line, content: c})
+	case len(own) > 0:
+		asked.beside = append(asked.beside, own...)
+	}
+}
+
+// answer takes the nearest turn before that waits for the block, if it is a result.
+func (ch *chain) answer(b block) *turn {
+	waiting := ch.waiting[b.answer]
+	if b.answer == "" || len(waiting) == 0 {
+		return nil
+	}
+	ch.waiting[b.answer] = waiting[:len(waiting)-1]
+	return waiting[len(waiting)-1]
+}
+
+func (ch *chain) messages() []Message {
+	var list []Message
+	for _, t := range ch.turns {
+		list = append(list, Message{Line: t.line, Body: body(t.role, t.content)})
+		if len(t.results) > 0 {
+			answer := content{blocks: append(t.results, t.beside...)}
+			list = append(list, Message{Line: t.answerLine, Body: body("user", answer)})
+		}
+	}
+	return list
+}
+
+// body writes a message around the original bytes of its content.
+func body(role string, c content) []byte {
+	inner := json.RawMessage(c.text)
+	if inner == nil {
+		raws := make([][]byte, len(c.blocks))
+		for i, b := range c.blocks {
+			raws[i] = b.raw
+		}
+		inner = append(append([]byte{'['}, bytes.Join(raws, []byte{','})...), ']')
+	}
+	return message(role, inner)
+}
+
+func message(role string, content []byte) []byte {
+	out := make([]byte, 0, len(content)+len(role)+24)
+	out = append(out, `{"role":"`...)
+	out = append(out, role...)
+	out = append(out, `","content":`...)
+	return append(append(out, content...), '}')
+}

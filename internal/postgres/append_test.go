@@ -1,0 +1,277 @@
+package postgres_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestAppendNumbersMessagesDenselyAndCountsTokens(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	first := mustAppend(t, store, batch(at, message("a", 10), message("b", 20)))
+	second := mustAppend(t, store, batch(at, message("c", 5)))
+	want := []session.Appended{
+		{FirstSeq: 1, LastSeq: 2, Tokens: 30, ContextTokens: 30, TotalTokens: 30, Compaction: session.CompactionNone},
+		{FirstSeq: 3, LastSeq: 3, Tokens: 5, ContextTokens: 35, TotalTokens: 35, Compaction: session.CompactionNone},
+	}
+	if diff := cmp.Diff(want, []session.Appended{first, second}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAppendRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 10)))
+	seen := int64(7)
+	tests := map[string]struct {
+		append session.Append
+		want   error
+	}{
+		"a session that is not there": {batch(session.Address{Tenant: tenant, ID: "other"}, message("a", 1)), session.ErrNotFound},
+		"another format":              {session.Append{Session: at, Format: session.Anthropic, Messages: []session.New{message("a", 1)}}, session.ErrFormatMismatch},
+	}
+	for name, test := range tests {
+		if _, _, err := store.Append(t.Context(), test.append); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
+		}
+	}
+	stale := batch(at, message("b", 1))
+	stale.ExpectedSeq = &seen
+	var staleErr *session.StaleError
+	if _, _, err := store.Append(t.Context(), stale); !errors.As(err, &staleErr) || staleErr.Current != 1 {
+		t.Errorf("expected_seq 7 of a session with 1 message: %v", err)
+	}
+	if found, err := store.Session(t.Context(), at); err != nil || found.LastSeq != 1 || found.ContextTokens != 10 {
+		t.Errorf("refused appends left %+v, %v", found, err)
+	}
+}
+
+func TestABatchSentAgainWithItsClientIDsIsAReplay(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	a, b, c := message("a", 10), message("b", 20), message("c", 30)
+	a.ClientID, b.ClientID, c.ClientID = "1", "2", "3"
+	mustAppend(t, store, batch(at, message("before", 1)))
+	first := mustAppend(t, store, batch(at, a, b))
+	again := mustAppend(t, store, batch(at, a, b))
+	if !again.Replayed || again.FirstSeq != first.FirstSeq || again.LastSeq != first.LastSeq || again.Tokens != 30 {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	other := message("other", 10)
+	other.ClientID = "1"
+	for name, messages := range map[string][]session.New{
+		"other bytes": {other, b}, "a new one behind": {a, b, c}, "a new one before": {c, a, b}, "another order": {b, a}, "one without": {a, message("b", 20)},
+	} {
+		if _, _, err := store.Append(t.Context(), batch(at, messages...)); !errors.Is(err, session.ErrClientIDReused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if found, err := store.Session(t.Context(), at); err != nil || found.LastSeq != 3 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestAnIdempotencyKeyHasOneEffect(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	a := batch(at, message("a", 10))
+	a.Idempotency = &session.Idempotency{Key: "k", Route: "append", Digest: sha256.Sum256([]byte("a"))}
+	answers := make([]session.Appended, 32)
+	replays := make([]bool, len(answers))
+	var group sync.WaitGroup
+	for i := range answers {
+		group.Go(func() {
+			var err error
+			if answers[i], replays[i], err = store.Append(t.Context(), a); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	first := 0
+	for i := range answers {
+		if !replays[i] {
+			first++
+		}
+		if diff := cmp.Diff(answers[0], answers[i]); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d of %d requests were not replays, want 1", first, len(answers))
+	}
+	a.Idempotency = &session.Idempotency{Key: "k", Route: "append", Digest: sha256.Sum256([]byte("b"))}
+	if _, _, err := store.Append(t.Context(), a); !errors.Is(err, session.ErrIdempotencyReused) {
+		t.Errorf("the key with another request: %v", err)
+	}
+}
+
+func TestARefusedAppendDoesNotUseUpItsIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	wrong := int64(9)
+	a := batch(at, message("a", 10))
+	a.ExpectedSeq, a.Idempotency = &wrong, &session.Idempotency{Key: "k", Route: "append", Digest: sha256.Sum256([]byte("a"))}
+	if _, _, err := store.Append(t.Context(), a); err == nil {
+		t.Fatal("a stale append was accepted")
+	}
+	a.ExpectedSeq = nil
+	if done, replayed, err := store.Append(t.Context(), a); err != nil || replayed || done.LastSeq != 1 {
+		t.Errorf("%+v, replayed %v, %v", done, replayed, err)
+	}
+}
+
+func TestManyWritersOnOneSessionLeaveNoGapAndNoDouble(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	const writers, each = 8, 40
+	seqs := make([][]int64, writers)
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := range each {
+				done, _, err := store.Append(t.Context(), batch(at, message(fmt.Sprint(w, i), 1), message(fmt.Sprint(w, i), 1)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				seqs[w] = append(seqs[w], done.FirstSeq, done.LastSeq)
+			}
+		})
+	}
+	group.Wait()
+	all := slices.Concat(seqs...)
+	slices.Sort(all)
+	for i, seq := range all {
+		if seq != int64(i+1) {
+			t.Fatalf("seq %d stands at %d", seq, i+1)
+		}
+	}
+}
+
+func TestOfWritersWithTheSameExpectedSeqOneWins(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	for round := range int64(20) {
+		var won, lost sync.Map
+		var group sync.WaitGroup
+		for w := range 8 {
+			group.Go(func() {
+				a := batch(at, message(fmt.Sprint(round, w), 1))
+				a.ExpectedSeq = &round
+				var stale *session.StaleError
+				if _, _, err := store.Append(t.Context(), a); err == nil {
+					won.Store(w, true)
+				} else if errors.As(err, &stale) {
+					lost.Store(w, true)
+				} else {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if n := size(&won); n != 1 || size(&lost) != 7 {
+			t.Fatalf("round %d: %d winners, %d losers", round, n, size(&lost))
+		}
+	}
+}
+
+func size(m *sync.Map) (n int) {
+	m.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+func TestTheAppendThatCrossesTheTriggerInsertsTheOneJob(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	var got []session.Compaction
+	for _, tokens := range []int{700, 99, 1, 100, 49, 1, 500} { // 700 799 | 800 900 949 | 950 1450
+		got = append(got, mustAppend(t, store, batch(at, message("x", tokens))).Compaction)
+	}
+	want := []session.Compaction{"none", "none", "queued", "none", "none", "already_queued", "none"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if n := liveJobs(t, store); n != 1 {
+		t.Errorf("%d live jobs, want 1", n)
+	}
+	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	if err != nil || len(runs) != 1 || runs[0].Cause != "threshold" || runs[0].State != session.RunQueued {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+func TestManyWritersAcrossTheTriggerInsertTheOneJob(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 20 {
+				mustAppend(t, store, batch(at, message("x", 10)))
+			}
+		})
+	}
+	group.Wait()
+	if n := liveJobs(t, store); n != 1 {
+		t.Errorf("%d live jobs, want 1", n)
+	}
+}
+
+func TestAMessageThatCrossedTheTriggerBySQLDoesSoInGo(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	for i, tokens := range []int{799, 800, 801, 949, 950, 951, 5000} {
+		at := newSession(t, store, tenant, fmt.Sprint("s", i))
+		done := mustAppend(t, store, batch(at, message("x", tokens)))
+		if due := tokens >= 800; due != (done.Compaction == session.CompactionQueued) {
+			t.Errorf("%d tokens: %s", tokens, done.Compaction)
+		}
+	}
+}
+
+func TestBytesComeBackAsTheyCameIn(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	bodies := []string{
+		`{"role":"tool","tool_call_id":"c","content":"a\u0000b"}`, `{"role":"tool","tool_call_id":"c","content":"\ud800 lone"}`,
+		`{"role":"user","content":"x","n":1e400}`, `{"role":"user","role":"user","content":"twice"}`, "{ \"role\" :\t\"user\",\n \"content\":\"spaces\" }",
+		`{"role":"tool","tool_call_id":"c","content":""}`, `{"role":"tool","tool_call_id":"c","content":[]}`, `{"role":"tool","content":null}`,
+	}
+	var messages []session.New
+	for _, body := range bodies {
+		messages = append(messages, session.New{Body: []byte(body), Role: "to\x00ol", Calls: []string{"a\x00", "\xff"}, Answers: []string{"c", "c"}, Tokens: 1})
+	}
+	mustAppend(t, store, batch(at, messages...))
+	found, err := store.Messages(t.Context(), at, postgres.Range{From: 1, Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range found {
+		got = append(got, string(m.Body))
+	}
+	if diff := cmp.Diff(bodies, got); diff != "" {
+		t.Error(diff)
+	}
+}

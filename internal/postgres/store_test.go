@@ -1,0 +1,98 @@
+package postgres_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// newStore is a Store on an empty database, with a tenant whose trigger is at 800 and hard limit at 950 tokens of a
+// window of 1,000.
+func newStore(t testing.TB) (*postgres.Store, uuid.UUID) {
+	t.Helper()
+	store, _ := newStoreAt(t)
+	return store, newTenant(t, store, "acme")
+}
+
+func newStoreAt(t testing.TB) (*postgres.Store, string) {
+	t.Helper()
+	dsn := pgtest.New(t)
+	pool, err := postgres.Open(t.Context(), dsn, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	queue, err := jobs.NewQueue(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return postgres.New(pool, queue), dsn
+}
+
+func newTenant(t testing.TB, store *postgres.Store, name string) uuid.UUID {
+	t.Helper()
+	tenant, err := store.CreateTenant(t.Context(), name, session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tenant.ID
+}
+
+func newSession(t testing.TB, store *postgres.Store, tenant uuid.UUID, id string) session.Address {
+	t.Helper()
+	at := session.Address{Tenant: tenant, ID: id}
+	window := 1000
+	made, _, err := store.Create(t.Context(), at, session.Change{WindowTokens: &window}, nil)
+	if err != nil || !made.Created {
+		t.Fatalf("session %s: %+v, %v", id, made, err)
+	}
+	return at
+}
+
+func message(text string, tokens int) session.New {
+	return session.New{Body: fmt.Appendf(nil, `{"role":"user","content":%q}`, text), Role: "user", Tokens: tokens, StartsUnit: true}
+}
+
+func batch(at session.Address, messages ...session.New) session.Append {
+	return session.Append{Session: at, Format: session.OpenAIChat, Messages: messages}
+}
+
+func mustAppend(t testing.TB, store *postgres.Store, a session.Append) session.Appended {
+	t.Helper()
+	done, _, err := store.Append(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// execInTenant runs a statement as varve_app with this tenant set, as the store does.
+func execInTenant(t testing.TB, store *postgres.Store, tenant uuid.UUID, sql string, args ...any) error {
+	t.Helper()
+	return postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), sql, args...)
+		return err
+	})
+}
+
+func liveJobs(t testing.TB, store *postgres.Store) (n int) {
+	t.Helper()
+	err := store.Pool().QueryRow(t.Context(), `
+		SELECT count(*)
+		  FROM river_job
+		 WHERE kind = 'compact' AND state IN ('available', 'scheduled', 'running', 'retryable', 'pending')`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

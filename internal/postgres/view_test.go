@@ -1,0 +1,138 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// commit makes a checkpoint of the session's first through messages with this body.
+func commit(t testing.TB, store *postgres.Store, at session.Address, base int, through int64, body string, refs ...string) error {
+	t.Helper()
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := base + 1
+	return store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{
+		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base, Saved: 10, After: 1,
+		Checkpoint: &postgres.Checkpoint{
+			Through: through, Tokens: 5, Body: []byte(body), Size: len(body), State: []byte("state"), Units: []byte(`[]`), Manifest: []byte(`[]`),
+			Policy: []byte(`{}`), EngineVersion: 1, Refs: refs,
+		},
+	}, nothingToComplete)
+}
+
+func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	a, b, c := message("a", 10), message("b", 10), message("c", 10)
+	mustAppend(t, store, batch(at, a, b))
+	before, err := store.View(t.Context(), at, postgres.Version{})
+	if err != nil || string(before.Tail) != string(a.Body)+","+string(b.Body) || before.Body != nil || before.Tokens != 20 {
+		t.Errorf("before the checkpoint: %+v, %v", before, err)
+	}
+	if err := commit(t, store, at, 0, 2, "compacted"); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store, batch(at, c))
+	got, err := store.View(t.Context(), at, postgres.Version{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := postgres.View{
+		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 20,
+		Body: []byte("compacted"), Size: 9, Tail: c.Body,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	known, err := store.View(t.Context(), at, got.Version)
+	if err != nil || known.Body != nil || known.Tail != nil || known.Version != got.Version {
+		t.Errorf("a view that is known already: %+v, %v", known, err)
+	}
+}
+
+func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	system := session.New{Body: []byte(`{"role":"system","content":"be brief"}`), Role: "system", Tokens: 7, Pinned: true, StartsUnit: true}
+	a := session.Append{Session: at, Format: session.Anthropic, Messages: []session.New{system, message("a", 1)}}
+	mustAppend(t, store, a)
+	a.Messages = []session.New{system}
+	mustAppend(t, store, a)
+	view, err := store.View(t.Context(), at, postgres.Version{})
+	if err != nil || string(view.System) != string(system.Body) || string(view.Tail) != string(message("a", 1).Body)+","+string(system.Body) {
+		t.Errorf("system %s, tail %s, %v", view.System, view.Tail, err)
+	}
+	snap, err := store.Snapshot(t.Context(), session.Key{Tenant: tenant, Key: view.Key})
+	if err != nil || snap.ApartTokens != 7 || len(snap.Tail) != 2 || snap.Tail[0].Seq != 2 {
+		t.Errorf("snapshot %+v, %v", snap, err)
+	}
+	bounded, err := store.BoundedView(t.Context(), at)
+	if err != nil || bounded.Pinned != 1 || bounded.SystemTokens != 7 || len(bounded.Entries) != 2 {
+		t.Errorf("bounded view %+v, %v", bounded, err)
+	}
+}
+
+func TestTheNumbersInSQLAreThoseOfThePackages(t *testing.T) {
+	t.Parallel()
+	if session.Anthropic.Number() != 2 || postgres.AnthropicFormat != "2" {
+		t.Error("the number of the Anthropic format in view.go is not session's")
+	}
+	if postgres.MaxSessionMessages != fmt.Sprint(session.MaxSessionMessages) {
+		t.Error("the limit of messages in append.go is not session's")
+	}
+}
+
+func TestACheckpointCannotNameAResultThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 10)))
+	err := commit(t, store, at, 0, 1, "x", "r1.0-abcd")
+	if err == nil || !strings.Contains(err.Error(), "checkpoint_results") {
+		t.Errorf("a checkpoint that names a missing result: %v", err)
+	}
+	if found, err := store.Session(t.Context(), at); err != nil || found.Checkpoint != 0 || found.ContextTokens != 10 {
+		t.Errorf("it left %+v, %v", found, err)
+	}
+}
+
+func TestOfTwoCheckpointsOnOneBaseTheSecondIsStale(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 10)))
+	if err := commit(t, store, at, 0, 1, "first"); err != nil {
+		t.Fatal(err)
+	}
+	if err := commit(t, store, at, 0, 1, "second"); err != session.ErrStale {
+		t.Errorf("the second: %v, want ErrStale", err)
+	}
+}
+
+func TestOldCheckpointsLoseTheirBodies(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 500)))
+	for n := range postgres.KeptCheckpoints + 3 {
+		if err := commit(t, store, at, n, 1, "body"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var bodies, all int
+	err := postgres.Query(t.Context(), store.Pool(), tenant, `SELECT count(body), count(*) FROM checkpoints`, nil, scanOne(&bodies, &all))
+	if err != nil || bodies != postgres.KeptCheckpoints || all != postgres.KeptCheckpoints+3 {
+		t.Errorf("%d of %d checkpoints have bodies, %v", bodies, all, err)
+	}
+}

@@ -1,0 +1,185 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func nothingToComplete(context.Context, pgx.Tx) error { return nil }
+
+func scanOne(dest ...any) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		rows.Next()
+		return rows.Scan(dest...)
+	}
+}
+
+// loseJobs does what a careless operator does: it deletes River's rows.
+func loseJobs(t testing.TB, store *postgres.Store) {
+	t.Helper()
+	if _, err := store.Pool().Exec(t.Context(), `DELETE FROM river_job`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheSweepBringsBackALostJobAndNoOther(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	for i, tokens := range []int{900, 900, 100} {
+		mustAppend(t, store, batch(newSession(t, store, tenant, fmt.Sprint("s", i)), message("x", tokens)))
+	}
+	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 0 {
+		t.Errorf("with all jobs live the sweep inserted %d, %v", n, err)
+	}
+	loseJobs(t, store)
+	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 2 || liveJobs(t, store) != 2 {
+		t.Errorf("after both jobs were lost it inserted %d, %v", n, err)
+	}
+}
+
+func TestASessionThatCannotShrinkIsDueAgainOnceItHasGrown(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("x", 850)))
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := session.Key{Tenant: tenant, Key: found.Key}
+	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, After: 850}
+	loseJobs(t, store)
+	if err := store.CommitCheckpoint(t.Context(), key, unchanged, nothingToComplete); err != nil {
+		t.Fatal(err)
+	}
+	if n := liveJobs(t, store); n != 0 {
+		t.Errorf("%d jobs follow a compaction that found nothing to do", n)
+	}
+	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 0 {
+		t.Errorf("the sweep inserted %d, %v", n, err)
+	}
+	if done := mustAppend(t, store, batch(at, message("x", 49))); done.Compaction != session.CompactionNone {
+		t.Errorf("49 tokens more: %s", done.Compaction)
+	}
+	if done := mustAppend(t, store, batch(at, message("x", 1))); done.Compaction != session.CompactionQueued {
+		t.Errorf("50 tokens more: %s", done.Compaction)
+	}
+}
+
+func TestAppendsDuringACompactionAskForTheNext(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("x", 850)))
+	loseJobs(t, store) // as if it were running and completed by the commit below
+	mustAppend(t, store, batch(at, message("y", 850)))
+	if err := commit(t, store, at, 0, 1, "x"); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	if err != nil || len(runs) != 2 || runs[0].Cause != "follow_up" || liveJobs(t, store) != 1 {
+		t.Errorf("%d live jobs, runs %+v, %v", liveJobs(t, store), runs, err)
+	}
+}
+
+func TestALowerTriggerMakesASessionDueAtOnce(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("x", 500)))
+	policy := session.Policy{Trigger: 0.4, Hard: 0.9, Document: []byte(`{}`)}
+	found, _, err := store.Update(t.Context(), at, session.Change{Policy: &policy}, nil)
+	if err != nil || found.Policy.Trigger != 0.4 || liveJobs(t, store) != 1 {
+		t.Errorf("%d live jobs, %+v, %v", liveJobs(t, store), found, err)
+	}
+	found, _, err = store.Update(t.Context(), at, session.Change{DefaultPolicy: true}, nil)
+	if err != nil || found.Policy.Trigger != 0.8 {
+		t.Errorf("back to the default: %+v, %v", found, err)
+	}
+}
+
+func TestAWarmCachePutsTheJobOffUntilTheHardLimit(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	policy := session.Policy{Trigger: 0.8, Hard: 0.9, CacheTTL: 5 * 60e9, Document: []byte(`{}`)}
+	if _, _, err := store.Update(t.Context(), at, session.Change{Policy: &policy}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if done := mustAppend(t, store, batch(at, message("x", 850))); done.Compaction != session.CompactionQueued {
+		t.Fatal(done)
+	}
+	state := func() (state string) {
+		if err := store.Pool().QueryRow(t.Context(), `SELECT state FROM river_job`).Scan(&state); err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	if got := state(); got != "scheduled" {
+		t.Errorf("at the trigger the job is %s", got)
+	}
+	mustAppend(t, store, batch(at, message("x", 100)))
+	if got := state(); got != "available" {
+		t.Errorf("at the hard limit the job is %s", got)
+	}
+	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	if err != nil || len(runs) != 1 || runs[0].Cause != "hard" {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+func TestCreateOrGetMakesOneSession(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	made := make(chan bool, 100)
+	for range cap(made) {
+		go func() {
+			got, _, err := store.Create(context.Background(), session.Address{Tenant: tenant, ID: "s"}, session.Change{}, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			made <- got.Created
+		}()
+	}
+	created := 0
+	for range cap(made) {
+		if <-made {
+			created++
+		}
+	}
+	if created != 1 {
+		t.Errorf("%d of %d calls created it", created, cap(made))
+	}
+}
+
+func TestDeleteErasesEverythingOfASession(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	kept := newSession(t, store, tenant, "kept")
+	for _, session := range []session.Address{at, kept} {
+		mustAppend(t, store, batch(session, message("x", 900)))
+		if err := commit(t, store, session, 0, 1, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := store.Delete(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"sessions", "messages", "checkpoints", "runs"} {
+		var n int
+		err := postgres.Query(t.Context(), store.Pool(), tenant, `SELECT count(*) FROM `+table, nil, scanOne(&n))
+		if err != nil || n != 1 {
+			t.Errorf("%d rows in %s, want 1; %v", n, table, err)
+		}
+	}
+	if _, err := store.Delete(t.Context(), at, nil); err != session.ErrNotFound {
+		t.Errorf("a second time: %v", err)
+	}
+}
