@@ -167,7 +167,7 @@ func foreign(o object) string {
 		return "a log of requests to a model"
 	case kind == "message" && o.text("role") == "assistant":
 		return "one response of Anthropic's API, not a conversation"
-	case o.text("object") == "response", o.has("input"):
+	case o.text("object") == "response", kind == "" && o.has("input"):
 		return "OpenAI Responses items"
 	case o.has("contents"):
 		return "a list of Gemini contents"

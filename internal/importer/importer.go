@@ -40,7 +40,7 @@ type File struct {
 
 // Conversation is a list of messages that belong together; each becomes one session.
 type Conversation struct {
-	ID       string // a session id made from the file's name
+	ID       string
 	Format   session.Format
 	Messages []Message
 }
@@ -74,9 +74,9 @@ type Note struct {
 	Text string
 }
 
-// Read reads a file's content. name is the file's name, from which the sessions' ids are made; from says what the
-// content is, or Auto. An *UnsupportedError says that it is something else.
-func Read(name string, data []byte, from Source) (*File, error) {
+// Read reads a file's content. id names its first conversation (SessionID makes one from a file's name), others have it
+// with a suffix; from says what the content is, or Auto. An *UnsupportedError says that it is something else.
+func Read(id string, data []byte, from Source) (*File, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if from == Auto {
 		found, err := Detect(data)
@@ -87,8 +87,8 @@ func Read(name string, data []byte, from Source) (*File, error) {
 	}
 	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}}
 	if from == ClaudeCode {
-		f.readClaude(SessionID(name), data)
-	} else if err := f.readDocument(SessionID(name), data); err != nil {
+		f.readClaude(id, data)
+	} else if err := f.readDocument(id, data); err != nil {
 		return nil, err
 	}
 	for i := range f.Conversations {

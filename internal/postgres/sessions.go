@@ -61,7 +61,7 @@ func insertSession(ctx context.Context, tx pgx.Tx, at session.Address, change se
 	}
 	tag, err := tx.Exec(ctx, `
 		INSERT INTO sessions (tenant_id, key, id, format, model, window_tokens, overhead_tokens, metadata, policy_id)
-		VALUES ($1, $2, $3, $4, coalesce($5, ''), coalesce($6, $7), coalesce($8, 0), coalesce($9, '{}'::jsonb), $10)
+		VALUES ($1, $2, $3, $4, coalesce($5::text, ''), coalesce($6::int, $7::int), coalesce($8::int, 0), coalesce($9::jsonb, '{}'), $10)
 		ON CONFLICT (tenant_id, id) DO NOTHING`,
 		[16]byte(at.Tenant), [16]byte(uuid.Must(uuid.NewV7())), at.ID, formatNumber(change.Format), change.Model, change.WindowTokens,
 		session.DefaultWindowTokens, change.OverheadTokens, change.Metadata, [16]byte(policy))
@@ -189,12 +189,12 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 	}
 	_, err = tx.Exec(ctx, `
 		UPDATE sessions
-		   SET format = CASE WHEN $3 = 0 THEN format ELSE $3 END,
-		       model = coalesce($4, model),
-		       window_tokens = coalesce($5, window_tokens),
-		       overhead_tokens = coalesce($6, overhead_tokens),
-		       metadata = coalesce($7, metadata),
-		       policy_id = coalesce($8, policy_id)
+		   SET format = CASE WHEN $3::smallint = 0 THEN format ELSE $3 END,
+		       model = coalesce($4::text, model),
+		       window_tokens = coalesce($5::int, window_tokens),
+		       overhead_tokens = coalesce($6::int, overhead_tokens),
+		       metadata = coalesce($7::jsonb, metadata),
+		       policy_id = coalesce($8::uuid, policy_id)
 		 WHERE tenant_id = $1 AND key = $2`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens, change.OverheadTokens,
 		change.Metadata, policy)

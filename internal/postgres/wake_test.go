@@ -78,7 +78,7 @@ func TestAppendsDuringACompactionAskForTheNext(t *testing.T) {
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, message("x", 850)))
 	loseJobs(t, store) // as if it were running and completed by the commit below
-	mustAppend(t, store, batch(at, message("y", 850)))
+	mustAppend(t, store, batch(at, message("y", 40))) // below the hard limit, so it asks for nothing itself
 	if err := commit(t, store, at, 0, 1, "x"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,3 +4,17 @@
 //
 // Start at Check, which must pass before anything else here is called; then Members, Elements and Unquote.
 package rawjson
+
+// Span is a half-open byte range of a JSON text. The zero Span means "not there".
+type Span struct{ Start, End int }
+
+// Of returns the bytes of data that s covers.
+func (s Span) Of(data []byte) []byte { return data[s.Start:s.End] }
+
+// space returns the first index at or after i that holds no white space.
+func space(data []byte, i int) int {
+	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\r' || data[i] == '\t') {
+		i++
+	}
+	return i
+}

@@ -1,0 +1,128 @@
+package rawjson
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Unquote appends the text of a JSON string literal to dst. ok is false when the literal holds a lone surrogate, which
+// UTF-8 cannot express: text then has U+FFFD in its place, and whoever needs the value must keep the literal.
+func Unquote(dst, literal []byte) (text []byte, ok bool) {
+	rest, ok := literal[1:len(literal)-1], true
+	for {
+		i := bytes.IndexByte(rest, '\\')
+		if i < 0 {
+			return append(dst, rest...), ok
+		}
+		dst = append(dst, rest[:i]...)
+		r, size := unescape(rest[i:])
+		if r < 0 {
+			r, ok = utf8.RuneError, false
+		}
+		dst = utf8.AppendRune(dst, r)
+		rest = rest[i+size:]
+	}
+}
+
+// UnquotedLen returns the length of the text that Unquote would append.
+func UnquotedLen(literal []byte) int {
+	rest := literal[1 : len(literal)-1]
+	n := len(rest)
+	for {
+		i := bytes.IndexByte(rest, '\\')
+		if i < 0 {
+			return n
+		}
+		r, size := unescape(rest[i:])
+		if r < 0 {
+			r = utf8.RuneError
+		}
+		n += utf8.RuneLen(r) - size
+		rest = rest[i+size:]
+	}
+}
+
+// unescape reads the escape sequence at the start of s; r is -1 for a lone surrogate.
+func unescape(s []byte) (r rune, size int) {
+	switch s[1] {
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		return unescapeUnicode(s)
+	}
+	return rune(s[1]), 2
+}
+
+func unescapeUnicode(s []byte) (r rune, size int) {
+	r = hex4(s[2:])
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	if len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
+		if pair := utf16.DecodeRune(r, hex4(s[8:])); pair != utf8.RuneError {
+			return pair, 12
+		}
+	}
+	return -1, 6
+}
+
+func hex4(s []byte) rune {
+	return rune(hexValue(s[0])<<12 | hexValue(s[1])<<8 | hexValue(s[2])<<4 | hexValue(s[3]))
+}
+
+// hexValue returns the value of a hexadecimal digit, or -1.
+func hexValue(b byte) int {
+	switch {
+	case '0' <= b && b <= '9':
+		return int(b - '0')
+	case 'a' <= b|0x20 && b|0x20 <= 'f':
+		return int(b|0x20-'a') + 10
+	}
+	return -1
+}
+
+// Quote appends text as the shortest JSON string literal: only quotes, backslashes and control characters are escaped.
+// Bytes that are no UTF-8 become U+FFFD, so that the literal is always valid.
+func Quote(dst, text []byte) []byte {
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
+	dst = append(dst, '"')
+	for {
+		i := plain(text, 0)
+		dst = append(dst, text[:i]...)
+		if i == len(text) {
+			return append(dst, '"')
+		}
+		dst = appendEscape(dst, text[i])
+		text = text[i+1:]
+	}
+}
+
+func appendEscape(dst []byte, b byte) []byte {
+	switch b {
+	case '"', '\\':
+		return append(dst, '\\', b)
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\f':
+		return append(dst, '\\', 'f')
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	const digits = "0123456789abcdef"
+	return append(dst, '\\', 'u', '0', '0', digits[b>>4], digits[b&15])
+}

@@ -1,0 +1,109 @@
+package rawjson
+
+import (
+	"bytes"
+	"iter"
+)
+
+// Value returns the span of the one value that data holds, without the white space around it.
+func Value(data []byte) Span {
+	start := space(data, 0)
+	return Span{start, Skip(data, start)}
+}
+
+// Skip returns the end of the value that starts at i.
+func Skip(data []byte, i int) int {
+	switch data[i] {
+	case '"':
+		return skipString(data, i)
+	case '{', '[':
+		return skipNested(data, i)
+	}
+	for i < len(data) && !delimiter(data[i]) {
+		i++
+	}
+	return i
+}
+
+func delimiter(b byte) bool { return b == ',' || b == '}' || b == ']' || b <= ' ' }
+
+// skipString jumps from quote to quote; one is the end unless an odd number of backslashes stands before it.
+func skipString(data []byte, i int) int {
+	for start := i + 1; ; start = i + 1 {
+		i = start + bytes.IndexByte(data[start:], '"')
+		first := i
+		for first > start && data[first-1] == '\\' {
+			first--
+		}
+		if (i-first)%2 == 0 {
+			return i + 1
+		}
+	}
+}
+
+func skipNested(data []byte, i int) int {
+	for depth := 0; ; {
+		switch data[i] {
+		case '"':
+			i = skipString(data, i)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+		i++
+	}
+}
+
+// Members yields the key (with its quotes) and the value of each member of the object that starts at start, in the
+// order of the text, repeated keys included.
+func Members(data []byte, start int) iter.Seq2[Span, Span] {
+	return func(yield func(key, value Span) bool) {
+		for i := space(data, start+1); data[i] != '}'; i = next(data, i) {
+			key := Span{i, skipString(data, i)}
+			i = space(data, space(data, key.End)+1)
+			value := Span{i, Skip(data, i)}
+			if !yield(key, value) {
+				return
+			}
+			i = value.End
+		}
+	}
+}
+
+// Elements yields each element of the array that starts at start.
+func Elements(data []byte, start int) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		for i := space(data, start+1); data[i] != ']'; i = next(data, i) {
+			element := Span{i, Skip(data, i)}
+			if !yield(element) {
+				return
+			}
+			i = element.End
+		}
+	}
+}
+
+// next returns the start of what follows the member or element that ended at i: another, or the closing bracket.
+func next(data []byte, i int) int {
+	if i = space(data, i); data[i] == ',' {
+		i = space(data, i+1)
+	}
+	return i
+}
+
+// KeyIs reports whether the string literal at key reads as name.
+func KeyIs(data []byte, key Span, name string) bool {
+	inner := data[key.Start+1 : key.End-1]
+	if string(inner) == name {
+		return true
+	}
+	if len(inner) <= len(name) || bytes.IndexByte(inner, '\\') < 0 {
+		return false
+	}
+	text, ok := Unquote(nil, key.Of(data))
+	return ok && string(text) == name
+}
