@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -95,6 +96,9 @@ func parseRecord(raw []byte) (r record, reason string) {
 	}
 	if role := r.message.text("role"); role != r.kind {
 		return r, fmt.Sprintf("a record of type %s holds a message of role %q", r.kind, role)
+	}
+	if err := rawjson.Check(r.object["message"], rawjson.Limits{}); err != nil {
+		return r, err.Error()
 	}
 	var ok bool
 	if r.content, ok = parseContent(r.message["content"]); !ok {

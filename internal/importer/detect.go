@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
 )
 
 // UnsupportedError says that a file is nothing that can be imported, and what it seems to be.
@@ -57,7 +59,7 @@ func detectLines(data []byte) (Source, error) {
 	case first != nil:
 		return "", &UnsupportedError{Found: "a file of JSON lines with " + memberList(first)}
 	case broken > 0:
-		return "", &UnsupportedError{Found: "not JSON, nor lines of JSON"}
+		return "", &UnsupportedError{Found: fmt.Sprintf("not JSON (%v), nor lines of JSON", rawjson.Check(data, rawjson.Limits{}))}
 	}
 	return "", &UnsupportedError{Found: "an empty file"}
 }

@@ -11,9 +11,9 @@ import (
 // document is a conversation in one JSON value: an array of messages, an object with a member "messages" (a request, or
 // a log of one with its response), or {"request": {"body": …}, "response": {"body": …}}.
 type document struct {
-	system   json.RawMessage // Anthropic's system prompt
-	messages []json.RawMessage
-	reply    json.RawMessage // the message that the response added, nil for none
+	system   []byte // Anthropic's system prompt
+	messages [][]byte
+	reply    []byte // the message that the response added, nil for none
 }
 
 // parseDocument is false if raw has none of these shapes.
@@ -35,7 +35,7 @@ func parseDocument(raw []byte) (document, bool) {
 
 // reply is the message that a response holds: Chat Completions' first choice, or an Anthropic message without what is
 // about the response rather than the conversation.
-func reply(response object) json.RawMessage {
+func reply(response object) []byte {
 	if choices := parseArray(response["choices"]); len(choices) > 0 {
 		if o := parseObject(choices[0]); o.has("message") {
 			return o["message"]
@@ -49,6 +49,9 @@ func reply(response object) json.RawMessage {
 
 // readDocument reads a document as messages of f's source. Each message is an element of its array, byte for byte.
 func (f *File) readDocument(id string, data []byte) error {
+	if !json.Valid(data) {
+		return &UnsupportedError{Found: "not JSON"}
+	}
 	d, ok := parseDocument(data)
 	if !ok {
 		return errors.New("the file is no list of messages: a JSON array, or an object with an array \"messages\", is needed")

@@ -13,10 +13,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -117,6 +117,9 @@ func unstorable(format session.Format, body []byte) string {
 	if len(body) > session.MaxMessageBytes {
 		return fmt.Sprintf("the message has %d bytes, a session's have %d at most", len(body), session.MaxMessageBytes)
 	}
+	if err := rawjson.Check(body, rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes}); err != nil {
+		return "the message cannot be stored: " + err.Error()
+	}
 	return ""
 }
 
@@ -127,41 +130,3 @@ func (f *File) reject(line int, raw []byte, reason string, args ...any) {
 func (f *File) note(line int, text string, args ...any) {
 	f.Report.Notes = append(f.Report.Notes, Note{Line: line, Text: fmt.Sprintf(text, args...)})
 }
-
-// object is a JSON object's members as they are written.
-type object map[string]json.RawMessage
-
-// parseObject is nil if raw is anything but one JSON object.
-func parseObject(raw []byte) object {
-	var o object
-	if json.Unmarshal(raw, &o) != nil {
-		return nil
-	}
-	return o
-}
-
-// parseArray is nil if raw is anything but one JSON array.
-func parseArray(raw []byte) []json.RawMessage {
-	var a []json.RawMessage
-	if json.Unmarshal(raw, &a) != nil {
-		return nil
-	}
-	return a
-}
-
-// text is the member's string, or "" if it is none.
-func (o object) text(name string) string {
-	var s string
-	if json.Unmarshal(o[name], &s) != nil {
-		return ""
-	}
-	return s
-}
-
-// is reports whether the member is the literal true.
-func (o object) is(name string) bool { return string(o[name]) == "true" }
-
-// has reports whether the member is there and not null.
-func (o object) has(name string) bool { return len(o[name]) > 0 && string(o[name]) != "null" }
-
-func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }

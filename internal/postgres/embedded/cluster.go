@@ -1,0 +1,118 @@
+//go:build unix
+
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// ensureCluster makes the cluster if there is none. It grows in pgdata.tmp and gets its name when it is whole, so an
+// interrupted attempt leaves nothing that looks like a cluster.
+func (s *Server) ensureCluster(ctx context.Context) error {
+	if _, err := os.Stat(s.pgdata()); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	unfinished := s.pgdata() + ".tmp"
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+	if err := os.Mkdir(unfinished, 0o700); err != nil {
+		return err
+	}
+	if err := s.account.own(unfinished); err != nil {
+		return err
+	}
+	s.config.Log.InfoContext(ctx, "making a PostgreSQL cluster", "dir", s.config.Dir, "version", s.binaries.major)
+	if err := s.initdb(ctx, unfinished); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, s.pgdata()); err != nil {
+		return err
+	}
+	return syncDir(s.config.Dir)
+}
+
+func (s *Server) initdb(ctx context.Context, dir string) error {
+	place, inherit, err := s.account.place(dir)
+	if err != nil {
+		return err
+	}
+	defer closeAll(inherit)
+	locale := "C"
+	if runtime.GOOS == "linux" {
+		locale = "C.UTF-8"
+	}
+	args := []string{"-D", place, "-U", User, "--encoding=UTF8", "--locale=" + locale, "--auth-local=trust", "--auth-host=reject"}
+	if s.config.Ephemeral {
+		args = append(args, "--no-sync")
+	} else {
+		args = append(args, "--data-checksums")
+	}
+	cmd := exec.CommandContext(ctx, s.binaries.path("initdb"), args...)
+	s.prepareCommand(cmd, inherit)
+	// Its children hold the output open, so killing initdb alone would leave Wait waiting for them.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// prepareCommand has cmd run as the account, in a process group of its own: a Ctrl-C at the terminal is for the program,
+// which stops PostgreSQL last.
+func (s *Server) prepareCommand(cmd *exec.Cmd, inherit []*os.File) {
+	cmd.Dir = "/"
+	cmd.Env = environment()
+	cmd.ExtraFiles = inherit
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: s.account.credential()}
+	endWithParent(cmd.SysProcAttr)
+}
+
+// environment leaves out what would change how PostgreSQL runs.
+func environment() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "PG") && !strings.HasPrefix(entry, "LC_") && !strings.HasPrefix(entry, "LANG") {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+func closeAll(files []*os.File) {
+	for _, file := range files {
+		file.Close()
+	}
+}
+
+func syncDir(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// Remove deletes a cluster that nobody runs, with its directory; what is left of its processes is stopped first. It
+// returns ErrRunning if a process runs it.
+func Remove(ctx context.Context, dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "lock")); err != nil {
+		return err
+	}
+	lock, err := acquire(dir)
+	if err != nil {
+		return err
+	}
+	if err := lock.stopLeftovers(ctx, Config{Dir: dir}); err != nil {
+		return errors.Join(err, lock.release())
+	}
+	return errors.Join(os.RemoveAll(dir), lock.release())
+}

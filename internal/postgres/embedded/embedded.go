@@ -1,0 +1,207 @@
+//go:build unix
+
+// Package embedded runs a private PostgreSQL cluster in a directory, from PostgreSQL binaries found on the machine. It
+// listens on a Unix socket in a directory of its own and nowhere else.
+//
+// Start at Start. A data directory of Varve holds pgdata (the cluster), postgres.log (what PostgreSQL says) and lock (who
+// runs it: process id and socket directory, under flock). Nothing here ever deletes a cluster but Remove.
+//
+// PostgreSQL refuses to run as root, so for root it runs as the owner of pgdata, at first as "postgres" or "nobody". That
+// user often cannot reach the data directory (a clone below /root). On Linux PostgreSQL then gets the directory as an
+// open file and is told -D /proc/self/fd/3: following such a link needs no permission on the parents, and every child
+// process inherits it. -D /proc/self/cwd would not do: initdb leaves its working directory and returns by name.
+//
+// PostgreSQL stops with the program that started it. Where the program is killed, Linux has PostgreSQL shut down
+// (Pdeathsig); elsewhere it runs on until the next Start on the directory, which stops it first.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// User is the superuser of the cluster, and Database the database that Start creates.
+const (
+	User     = "varve"
+	Database = "varve"
+)
+
+// port names the socket's file; the directory is the cluster's own, so it needs no choice.
+const port = "5432"
+
+// Config says where a cluster lives.
+type Config struct {
+	Dir       string       // the data directory; made if missing
+	Log       *slog.Logger // nil is silent
+	Ephemeral bool         // for tests: fast, and lost if the machine fails
+}
+
+// Server is a running cluster.
+type Server struct {
+	config   Config
+	binaries binaries
+	account  account
+	lock     *dirLock
+	socket   string
+	pid      int
+	stopping atomic.Bool
+	done     chan struct{}
+	exit     error // of the postgres process; read after done
+	release  func() error
+}
+
+// Start runs the cluster in cfg.Dir, making it first if there is none, and returns when it accepts connections. ctx
+// bounds the start only.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Dir = dir
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s, err := start(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL in %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func start(ctx context.Context, cfg Config) (_ *Server, err error) {
+	// Root's cluster runs as another user, who must be able to pass; what is secret has a mode of its own.
+	if err := os.MkdirAll(cfg.Dir, 0o711); err != nil {
+		return nil, err
+	}
+	s := &Server{config: cfg, done: make(chan struct{})}
+	if s.lock, err = acquire(cfg.Dir); err != nil {
+		return nil, err
+	}
+	s.release = sync.OnceValue(s.cleanUp)
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	if err := s.launch(); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	if err := s.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, s.Crash())
+	}
+	return s, nil
+}
+
+// prepare does all that precedes the postgres process: leftovers, binaries, account, cluster, socket directory.
+func (s *Server) prepare(ctx context.Context) (err error) {
+	if err := s.lock.stopLeftovers(ctx, s.config); err != nil {
+		return err
+	}
+	if s.binaries, err = binariesFor(s.pgdata()); err != nil {
+		return err
+	}
+	if s.account, err = accountFor(s.pgdata()); err != nil {
+		return err
+	}
+	if err := s.account.mustReach(s.binaries.dir); err != nil {
+		return err
+	}
+	if err := s.ensureCluster(ctx); err != nil {
+		return err
+	}
+	if s.socket, err = s.account.socketDir(); err != nil {
+		return err
+	}
+	return s.lock.record(s.socket)
+}
+
+func (s *Server) pgdata() string { return filepath.Join(s.config.Dir, "pgdata") }
+
+func (s *Server) logFile() string { return filepath.Join(s.config.Dir, "postgres.log") }
+
+// DSN is the URL of a database of the cluster, for the superuser.
+func (s *Server) DSN(database string) string { return dsn(s.socket, database) }
+
+func dsn(socket, database string) string {
+	query := url.Values{"host": {socket}, "port": {port}, "user": {User}, "sslmode": {"disable"}}
+	return "postgres:///" + url.PathEscape(database) + "?" + query.Encode()
+}
+
+// SocketDir is what PGHOST must be for psql and its like.
+func (s *Server) SocketDir() string { return s.socket }
+
+// Port is what PGPORT must be for psql and its like.
+func (s *Server) Port() string { return port }
+
+// User is what PGUSER must be for psql and its like.
+func (s *Server) User() string { return User }
+
+// BinDir is the directory of the PostgreSQL binaries that run the cluster.
+func (s *Server) BinDir() string { return s.binaries.dir }
+
+// Dir is the data directory.
+func (s *Server) Dir() string { return s.config.Dir }
+
+// PID is the process id of PostgreSQL's postmaster.
+func (s *Server) PID() int { return s.pid }
+
+// Done is closed when PostgreSQL has ended, by Stop or by itself.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err says why PostgreSQL ended by itself; it is nil while PostgreSQL runs and after Stop or Crash.
+func (s *Server) Err() error {
+	select {
+	case <-s.done:
+	default:
+		return nil
+	}
+	if s.stopping.Load() {
+		return nil
+	}
+	return fmt.Errorf("PostgreSQL ended by itself (%v); its last words are in %s", s.exit, s.logFile())
+}
+
+// Stop ends all connections, writes everything down and waits for PostgreSQL to end; if ctx ends first, PostgreSQL stops
+// at once and recovers at its next start. Stopping twice is harmless.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stopping.Store(true)
+	s.signal(syscall.SIGINT)
+	select {
+	case <-s.done:
+		return s.release()
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), s.Crash())
+	}
+}
+
+// Crash stops PostgreSQL at once, without writing anything down, as pg_ctl stop -m immediate does. Start on the same
+// directory then recovers.
+func (s *Server) Crash() error {
+	s.stopping.Store(true)
+	s.signal(syscall.SIGQUIT)
+	<-s.done
+	return s.release()
+}
+
+// signal does nothing after the end, when the process id may be another's.
+func (s *Server) signal(sig syscall.Signal) {
+	select {
+	case <-s.done:
+	default:
+		_ = syscall.Kill(s.pid, sig)
+	}
+}
+
+func (s *Server) cleanUp() error {
+	var err error
+	if s.socket != "" {
+		err = os.RemoveAll(s.socket)
+	}
+	return errors.Join(err, s.lock.release())
+}

@@ -1,0 +1,122 @@
+//go:build unix
+
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// patience is how long what is left of a killed program may take to end in its own way.
+const patience = 20 * time.Second
+
+// stopLeftovers ends the processes of a cluster whose program was killed, and removes its socket directory. It is called
+// with the lock held, so nothing of the cluster is in use.
+func (l *dirLock) stopLeftovers(ctx context.Context, cfg Config) error {
+	name := filepath.Base(l.socket)
+	if l.socket == "" || !strings.HasPrefix(name, socketPrefix) {
+		return nil
+	}
+	if err := endProcesses(ctx, cfg, name); err != nil {
+		return err
+	}
+	if err := dropStalePID(filepath.Join(cfg.Dir, "pgdata", "postmaster.pid"), l.socket); err != nil {
+		return err
+	}
+	return os.RemoveAll(l.socket)
+}
+
+// endProcesses asks the postmaster for a fast shutdown. Without one, its children end by themselves when they notice;
+// those that are busy are told.
+func endProcesses(ctx context.Context, cfg Config, cluster string) error {
+	hurry := time.Now().Add(patience)
+	told := map[process]bool{}
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		left, err := clusterProcesses(cluster)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		for _, p := range left {
+			if time.Now().After(hurry) {
+				_ = syscall.Kill(p.pid, syscall.SIGQUIT)
+			} else if !told[p] {
+				if cfg.Log != nil {
+					cfg.Log.WarnContext(ctx, "stopping PostgreSQL that a killed process left", "pid", p.pid)
+				}
+				_ = syscall.Kill(p.pid, p.stopSignal())
+				told[p] = true
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w while process %d of the last run ends", ctx.Err(), left[0].pid)
+		case <-ticker.C:
+		}
+	}
+}
+
+// process is one of a cluster's. Only the postmaster has its arguments as title.
+type process struct {
+	pid        int
+	postmaster bool
+}
+
+// stopSignal is a fast shutdown for a postmaster, the end of its session for a backend.
+func (p process) stopSignal() syscall.Signal {
+	if p.postmaster {
+		return syscall.SIGINT
+	}
+	return syscall.SIGTERM
+}
+
+// clusterProcesses returns the postmaster alone if it lives, since it ends its children itself.
+func clusterProcesses(cluster string) ([]process, error) {
+	lines, err := commandLines()
+	if err != nil {
+		return nil, err
+	}
+	var children []process
+	for pid, line := range lines {
+		program, _, _ := strings.Cut(line, " ")
+		switch {
+		case strings.HasPrefix(line, "postgres: "+cluster+":"):
+			children = append(children, process{pid: pid})
+		case filepath.Base(program) == "postgres" && strings.Contains(line+" ", " cluster_name="+cluster+" "):
+			return []process{{pid: pid, postmaster: true}}, nil
+		}
+	}
+	return children, nil
+}
+
+// dropStalePID removes postmaster.pid if it is that of the run that used socket, all of whose processes have ended:
+// its process id may be another program's by now, and PostgreSQL would then refuse to start.
+func dropStalePID(path, socket string) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(text), "\n")
+	const socketLine = 4
+	if len(lines) <= socketLine || lines[socketLine] != socket {
+		return nil
+	}
+	return os.Remove(path)
+}
+
+// parsePID reads a process id; what is not one gives false.
+func parsePID(text string) (int, bool) {
+	pid, err := strconv.Atoi(text)
+	return pid, err == nil && pid > 0
+}

@@ -1,0 +1,99 @@
+//go:build unix
+
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ErrRunning is returned where another process runs the cluster of a directory.
+var ErrRunning = errors.New("already running")
+
+// ErrNotRunning is returned where no process runs the cluster of a directory.
+var ErrNotRunning = errors.New("not running")
+
+// dirLock holds a data directory for one process. Its file names the process and the socket directory on two lines; they
+// stay there after the process died, so that the next one can find what was left.
+type dirLock struct {
+	file   *os.File
+	socket string // of the process before this one; "" if none was recorded
+}
+
+func acquire(dir string) (*dirLock, error) {
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	pid, socket, err := readLock(file)
+	if err == nil {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = fmt.Errorf("%w: process %d uses this directory", ErrRunning, pid)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	// Read again: the process that held the lock until now may have recorded another socket.
+	if _, socket, err = readLock(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &dirLock{file: file, socket: socket}, nil
+}
+
+func readLock(file *os.File) (pid int, socket string, err error) {
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, 1<<12))
+	if err != nil {
+		return 0, "", err
+	}
+	first, rest, _ := strings.Cut(string(text), "\n")
+	pid, _ = strconv.Atoi(first) // half a line is no line: nothing was started yet
+	socket, _, whole := strings.Cut(rest, "\n")
+	if !whole {
+		return pid, "", nil
+	}
+	return pid, socket, nil
+}
+
+// record names this process and its socket directory. It is called before PostgreSQL starts.
+func (l *dirLock) record(socket string) error {
+	text := fmt.Sprintf("%d\n%s\n", os.Getpid(), socket)
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := l.file.WriteAt([]byte(text), 0)
+	return err
+}
+
+func (l *dirLock) release() error { return l.file.Close() }
+
+// Running returns the URL of a database of the cluster that another process runs in dir. It returns ErrNotRunning if
+// there is none.
+func Running(dir, database string) (string, error) {
+	file, err := os.Open(filepath.Join(dir, "lock"))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", ErrNotRunning
+	}
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
+		return "", ErrNotRunning
+	}
+	_, socket, err := readLock(file)
+	if err != nil {
+		return "", err
+	}
+	if socket == "" {
+		return "", fmt.Errorf("%w yet: it is starting", ErrNotRunning)
+	}
+	return dsn(socket, database), nil
+}

@@ -1,0 +1,143 @@
+//go:build unix
+
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	pollEvery = 10 * time.Millisecond
+	logLimit  = 8 << 20 // postgres.log is set aside at a start when it is larger
+	tailBytes = 2 << 10 // how much of postgres.log an error quotes
+)
+
+// settings that every cluster runs with. cluster_name is in the title of every process, by which stopLeftovers knows them.
+func (s *Server) settings() []string {
+	settings := []string{
+		"listen_addresses=",
+		"unix_socket_directories=" + s.socket,
+		"port=" + port,
+		"cluster_name=" + filepath.Base(s.socket),
+		"logging_collector=off",
+		"log_destination=stderr",
+	}
+	if s.config.Ephemeral {
+		return append(settings, "max_connections=500", "shared_buffers=128MB", "fsync=off", "synchronous_commit=off",
+			"full_page_writes=off", "wal_level=minimal", "max_wal_senders=0", "autovacuum_max_workers=1")
+	}
+	return append(settings, "max_connections=100", "shared_buffers=256MB", "fsync=on", "synchronous_commit=on",
+		"full_page_writes=on")
+}
+
+// launch starts the postgres process.
+func (s *Server) launch() error {
+	place, inherit, err := s.account.place(s.pgdata())
+	if err != nil {
+		return err
+	}
+	defer closeAll(inherit)
+	log, err := openLog(s.logFile())
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := []string{"-D", place}
+	for _, setting := range s.settings() {
+		args = append(args, "-c", setting)
+	}
+	cmd := exec.Command(s.binaries.path("postgres"), args...)
+	s.prepareCommand(cmd, inherit)
+	cmd.Stdout, cmd.Stderr = log, log
+	return s.supervise(cmd)
+}
+
+// supervise starts cmd and waits for its end on one thread that does nothing else: the signal at the parent's death is
+// tied to the life of the thread that started the process, not to that of the program.
+func (s *Server) supervise(cmd *exec.Cmd) error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			s.exit = cmd.Wait()
+			close(s.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	s.pid = cmd.Process.Pid
+	return nil
+}
+
+// awaitReady returns when the database exists and can be connected to. A recovery may take long, so only ctx ends the wait.
+func (s *Server) awaitReady(ctx context.Context) error {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		err := s.ensureDatabase(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("it did not start (%v): %s", s.exit, s.lastWords())
+		case <-ctx.Done():
+			return fmt.Errorf("%w; last answer: %w", ctx.Err(), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *Server) ensureDatabase(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var exists bool
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, Database).Scan(&exists)
+	if err != nil || exists {
+		return err
+	}
+	_, err = conn.Exec(ctx, `CREATE DATABASE `+pgx.Identifier{Database}.Sanitize())
+	return err
+}
+
+func openLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > logLimit {
+		if err := os.Rename(path, path+".old"); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// lastWords is the end of postgres.log.
+func (s *Server) lastWords() string {
+	file, err := os.Open(s.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.Size() > tailBytes {
+		_, _ = file.Seek(-tailBytes, io.SeekEnd) // at worst it quotes too much
+	}
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return err.Error()
+	}
+	return "its log ends with\n" + string(bytes.TrimSpace(text))
+}
