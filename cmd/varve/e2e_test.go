@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+)
+
+const asVarve = "VARVE_TEST_AS_VARVE"
+
+// TestMain makes the test binary the program itself when a test starts it as such.
+func TestMain(m *testing.M) {
+	if os.Getenv(asVarve) != "" {
+		os.Exit(run(os.Args[1:]))
+	}
+	os.Exit(pgtest.Main(m))
+}
+
+// up is a varve up in a process of its own.
+type up struct {
+	*testing.T
+	cmd  *exec.Cmd
+	url  string
+	key  string
+	data string
+	log  *lockedBuffer
+}
+
+type lockedBuffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.String()
+}
+
+var readyLine = regexp.MustCompile(`varve is ready on (http://\S+)`)
+
+func program(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asVarve+"=1", "DATABASE_URL=")
+	return cmd
+}
+
+func startUp(t *testing.T, data string, args ...string) *up {
+	t.Helper()
+	u := &up{T: t, data: data, log: &lockedBuffer{}}
+	u.cmd = program(context.Background(), append([]string{"up", "--addr", "127.0.0.1:0", "--data", data}, args...)...)
+	stderr, err := u.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(u.kill)
+	lines := bufio.NewReader(io.TeeReader(stderr, u.log))
+	for {
+		line, err := lines.ReadString('\n')
+		if m := readyLine.FindStringSubmatch(line); m != nil {
+			u.url = m[1]
+			break
+		}
+		if err != nil {
+			t.Fatalf("varve up ended before it was ready:\n%s", u.log)
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	key, err := os.ReadFile(filepath.Join(data, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.key = strings.TrimSpace(string(key))
+	return u
+}
+
+// kill ends the program as the machine's operator would not: at once.
+func (u *up) kill() {
+	if u.cmd.ProcessState == nil {
+		_ = u.cmd.Process.Kill()
+		_ = u.cmd.Wait()
+	}
+}
+
+// stop ends it gracefully and wants it to end well.
+func (u *up) stop() {
+	u.Helper()
+	if err := u.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		u.Fatal(err)
+	}
+	if err := u.cmd.Wait(); err != nil {
+		u.Errorf("after SIGTERM: %v\n%s", err, u.log)
+	}
+}
+
+// call asks the API; an error is one of the connection.
+func (u *up) call(method, path, body string) (status int, answer []byte, err error) {
+	request, err := http.NewRequest(method, u.url+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+u.key)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+// want asks the API and fails the test unless the status is the one wanted.
+func (u *up) want(status int, method, path, body string) map[string]any {
+	u.Helper()
+	got, answer, err := u.call(method, path, body)
+	if err != nil || got != status {
+		u.Fatalf("%s %s: %d, %v\n%s", method, path, got, err, answer)
+	}
+	var decoded map[string]any
+	if len(answer) > 0 {
+		if err := json.Unmarshal(answer, &decoded); err != nil {
+			u.Fatalf("%s %s: %v\n%s", method, path, err, answer)
+		}
+	}
+	return decoded
+}
+
+func TestUpServesAndKeepsItsDataOverARestart(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	u := startUp(t, data)
+	if info, err := os.Stat(filepath.Join(data, "key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("key file: %v, %v", info.Mode(), err)
+	}
+	u.want(201, "PUT", "/v1/sessions/chat-1", `{"format":"openai-chat"}`)
+	u.want(201, "POST", "/v1/sessions/chat-1/messages", `{"messages":[{"role":"user","content":"hi"}]}`)
+	u.want(201, "PUT", "/v1/sessions/chat-2", ``)
+	u.want(201, "POST", "/v1/sessions/chat-2/messages", `{"format":"anthropic","messages":[{"role":"system","content":"be brief"},{"role":"user","content":[{"type":"text","text":"hi"}]}]}`)
+	u.stop()
+	key := u.key
+	u = startUp(t, data)
+	if u.key != key {
+		t.Error("the second start made another key")
+	}
+	if view := u.want(200, "GET", "/v1/sessions/chat-2/context", ``); view["system"] != "be brief" || len(view["messages"].([]any)) != 1 {
+		t.Errorf("view %v", view)
+	}
+	second := program(t.Context(), "up", "--addr", "127.0.0.1:0", "--data", data)
+	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), fmt.Sprint(u.cmd.Process.Pid)) {
+		t.Errorf("a second start on the same directory: %v\n%s", err, out)
+	}
+	made := program(t.Context(), "keys", "create", "--data", data)
+	text, err := made.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.key = strings.TrimSpace(string(text))
+	u.want(200, "GET", "/v1/sessions/chat-1", ``)
+	u.stop()
+}
+
+// writer appends to one session until told to stop, retrying the same batch until it is acknowledged.
+type writer struct {
+	session      string
+	acknowledged []string // message texts in the order of their seqs
+}
+
+// toolTurn is a call and its result, with texts that say which they are.
+func toolTurn(session string, n int) (body string, texts []string) {
+	texts = []string{fmt.Sprintf("call %s %d", session, n), fmt.Sprintf("result %s %d ", session, n) + strings.Repeat("some output of a tool, ", 60)}
+	return fmt.Sprintf(`{"format":"openai-chat","client_ids":["c%d","r%d"],"messages":[
+		{"role":"assistant","content":%q,"tool_calls":[{"id":"t%d","type":"function","function":{"name":"Bash","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"t%d","content":%q}]}`, n, n, texts[0], n, n, texts[1]), texts
+}
+
+func (w *writer) write(u *atomic.Pointer[up], turns int) error {
+	for n := range turns {
+		body, texts := toolTurn(w.session, n)
+		for deadline := time.Now().Add(time.Minute); ; {
+			status, answer, err := u.Load().call("POST", "/v1/sessions/"+w.session+"/messages", body)
+			if err == nil && (status == 201 || status == 200) {
+				break
+			}
+			if err == nil && status != 503 {
+				return fmt.Errorf("%s: %d %s", w.session, status, answer)
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%s: no answer for a minute: %d %v", w.session, status, err)
+			}
+			time.Sleep(20 * time.Millisecond) // a client that backs off
+		}
+		w.acknowledged = append(w.acknowledged, texts...)
+	}
+	return nil
+}
+
+func TestKilledUnderLoadItLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	const writers, turns, kills = 6, 120, 3
+	data := filepath.Join(t.TempDir(), "data")
+	var current atomic.Pointer[up]
+	current.Store(startUp(t, data, "--job-timeout", "1s", "--sweep-interval", "1s"))
+	all := make([]*writer, writers)
+	for i := range all {
+		all[i] = &writer{session: fmt.Sprint("s", i)}
+		current.Load().want(201, "PUT", "/v1/sessions/"+all[i].session, `{"window_tokens":20000}`)
+	}
+	var group sync.WaitGroup
+	for _, w := range all {
+		group.Go(func() {
+			if err := w.write(&current, turns); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range kills {
+		time.Sleep(300 * time.Millisecond) // some load between the kills
+		current.Load().kill()
+		current.Store(startUp(t, data, "--job-timeout", "1s", "--sweep-interval", "1s"))
+	}
+	group.Wait()
+	u := current.Load()
+	u.T = t
+	for _, w := range all {
+		u.checkLog(w)
+		u.awaitCompaction(w.session)
+	}
+	u.stop()
+}
+
+// checkLog compares the log with what was acknowledged.
+func (u *up) checkLog(w *writer) {
+	u.Helper()
+	log := u.want(200, "GET", "/v1/sessions/"+w.session+"/messages?limit=1000", ``)
+	messages := log["data"].([]any)
+	if len(messages) != len(w.acknowledged) {
+		u.Fatalf("%s: %d messages were acknowledged, %d are there", w.session, len(w.acknowledged), len(messages))
+	}
+	for i, m := range messages {
+		entry := m.(map[string]any)
+		if entry["seq"].(float64) != float64(i+1) || entry["message"].(map[string]any)["content"] != w.acknowledged[i] {
+			u.Fatalf("%s: message %d is not what was acknowledged there", w.session, i+1)
+		}
+	}
+}
+
+// awaitCompaction waits until the session is below its trigger, and reads every result back that left its view.
+func (u *up) awaitCompaction(session string) {
+	u.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		found := u.want(200, "GET", "/v1/sessions/"+session, ``)
+		if found["context_tokens"].(float64) < 16000 {
+			break
+		}
+		if time.Now().After(deadline) {
+			u.Fatalf("%s is left over its trigger: %v\nruns: %v", session, found, u.want(200, "GET", "/v1/sessions/"+session+"/runs", ``))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	results := u.want(200, "GET", "/v1/sessions/"+session+"/results?limit=100", ``)["data"].([]any)
+	if len(results) == 0 {
+		u.Errorf("%s: no result was persisted", session)
+	}
+	for _, r := range results {
+		ref := r.(map[string]any)["ref"].(string)
+		status, body, err := u.call("GET", "/v1/sessions/"+session+"/results/"+ref+"?raw=true", ``)
+		if err != nil || status != 200 || !strings.HasPrefix(string(body), "result "+session) {
+			u.Errorf("%s %s: %d, %v", session, ref, status, err)
+		}
+	}
+}

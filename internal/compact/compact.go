@@ -1,0 +1,96 @@
+// Package compact decides when and how a view shrinks. It is pure: no I/O, no clock, no log, so the same input gives
+// the same bytes.
+//
+// Start at Make, which reads a checkpoint and the messages after it and returns a Plan, and at stages, the list of what
+// Make runs. The caller persists Plan.Results, and then Render splices the plan's replacements into the bytes of the
+// messages. A policy (Policy) says how much is kept. Files: history.go (messages, results, calls and how they pair),
+// units.go, scene.go (what a stage sees), one file a stage, settle.go (from a proposal to an action), words.go (every
+// text that stands in a result's place), render.go, state.go (what a checkpoint remembers).
+//
+// # Why an incremental compaction equals one from the log
+//
+// A stage decides from original figures only, which the state keeps, and proposes an action for every result of the
+// session, as if nothing had been done to it yet; what is carried out is the lower of that and of what stands there, on
+// the ladder of Do. That gives the same bytes on both ways because no proposal ever moves up as a session grows:
+//
+//   - a stage is entered if the view was over the target at any message of the history, not only at the last one, so
+//     what was entered once stays entered (scene.peak);
+//   - a result's distance from the end, the number of units after it and the number of newer results of the same call
+//     only grow; a stub names the next newer result, which never changes;
+//   - units are counted as they began, so that a late answer does not turn old ones into recent ones;
+//   - every step of the ladder is cut from the one above it and is no longer than that one, which the policy's ranges
+//     guarantee, so whether a replacement is small enough to be used depends on the original alone.
+package compact
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// EngineVersion is the version of the engine's decisions and wording; another version may make other bytes.
+const EngineVersion = 1
+
+// Input is what a compaction starts from.
+type Input struct {
+	Format         session.Format
+	Policy         Policy
+	WindowTokens   int         // the model's context window
+	OverheadTokens int         // tokens that are sent besides these messages
+	Base           *Checkpoint // nil: start from the log
+	Tail           []Entry     // the messages after Base.Through, by seq
+}
+
+// Entry is one message of the log.
+type Entry struct {
+	Seq    int64
+	Tokens int // estimated when it was appended
+	Body   []byte
+}
+
+// Checkpoint is the compacted rendition of a session's messages up to Through.
+type Checkpoint struct {
+	Through   int64  // the last seq it covers
+	Tokens    int64  // estimated tokens of Body
+	Body      []byte // the messages, joined by commas
+	State     []byte // what the next compaction has to know of them, see state.go
+	Units     []Unit
+	OpenCalls []string // ids of the calls that no result in Body answers
+}
+
+// Unit is a run of messages that belong together: an assistant message, its calls, their results and what came between.
+type Unit struct {
+	Offset   int   `json:"offset"` // of its first message in the checkpoint's body
+	FirstSeq int64 `json:"first_seq"`
+	Messages int   `json:"messages"`
+	Tokens   int64 `json:"tokens"`
+	Pinned   bool  `json:"pinned"` // a leading system or developer message: never left out
+}
+
+// stages are all stages in the order in which they run. Each is entered only while the view is over its target, and
+// proposes; see scene.
+var stages = []stage{
+	{"cap", capOversized},
+	{"dedupe", stubSuperseded},
+	{"trim", trimByDistance},
+}
+
+// Make decides what to do with every result of the session. The plan holds on to the input's bytes.
+func Make(in Input) (*Plan, error) {
+	if in.WindowTokens < 1 {
+		return nil, fmt.Errorf("compact: window of %d tokens", in.WindowTokens)
+	}
+	h, err := readHistory(in)
+	if err != nil {
+		return nil, err
+	}
+	s := newScene(in, h)
+	entered := make([]bool, len(stages))
+	for i, stage := range stages {
+		entered[i] = s.run(stage)
+	}
+	return settle(s, entered), nil
+}
+
+var errOrder = errors.New("compact: the messages are not in the order of their seqs")

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// shown is the directory that recorded paths begin with, in place of the copy's own.
+const shown = "/repo"
+
+// largest is the size of the largest file that is copied: what is larger is no source.
+const largest = 1 << 20
+
+// workspace is a copy of the repository that tools may change.
+type workspace struct {
+	dir  string
+	hide *strings.Replacer // directories of this machine to neutral ones
+}
+
+// newWorkspace copies the repository to dir, in place of what was there.
+func newWorkspace(ctx context.Context, repository, dir string) (*workspace, error) {
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	if err := copySources(repository, dir); err != nil {
+		return nil, err
+	}
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOROOT", "GOCACHE").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	at := strings.Split(strings.TrimSpace(string(out)), "\n")
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, err
+	}
+	return &workspace{dir: dir, hide: strings.NewReplacer(
+		dir, shown, filepath.Dir(dir), "/tmp", at[1], "/usr/local/go", at[0], "/go/pkg/mod", at[2], "/go/cache", home+"/", "/home/dev/",
+	)}, nil
+}
+
+// copySources leaves out what is built, downloaded or recorded.
+func copySources(from, to string) error {
+	skip := []string{".git", ".varve", "bin", "node_modules"}
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if slices.Contains(skip, entry.Name()) {
+				return filepath.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(to, name), 0o755)
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		recorded := filepath.Dir(name) == "samples" && filepath.Ext(name) == ".json"
+		if !info.Mode().IsRegular() || info.Size() > largest || recorded {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, name), data, info.Mode().Perm()|0o600)
+	})
+}
+
+// path is where a path that a tool was given really is; tools stay inside the copy.
+func (w *workspace) path(name string) (string, error) {
+	local := strings.TrimPrefix(strings.TrimPrefix(name, shown), "/")
+	if !filepath.IsLocal(local) {
+		return "", fmt.Errorf("%s is not in %s", name, shown)
+	}
+	return filepath.Join(w.dir, local), nil
+}
+
+// files lists the text files below a directory by their name in the repository, sorted. The recorder's own source is
+// left out: a conversation that quotes its own script would be odd to read.
+func (w *workspace) files(under string, extensions ...string) (names []string, err error) {
+	root, err := w.path(under)
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(w.dir, path)
+		if err == nil && slices.Contains(extensions, filepath.Ext(name)) && !strings.HasPrefix(name, "samples/") {
+			names = append(names, name)
+		}
+		return err
+	})
+	return names, err
+}
+
+// smallest is the smallest Go file of a package, tests aside: the one that is cheap to change. "" for an unknown package.
+func (w *workspace) smallest(pkg string) string {
+	names, err := w.files(pkg, ".go")
+	if err != nil {
+		return ""
+	}
+	best, size := "", int64(largest)
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") || filepath.Dir(name) != pkg {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(w.dir, name)); err == nil && info.Size() < size {
+			best, size = name, info.Size()
+		}
+	}
+	return best
+}
+
+// write makes a file that is there before the conversation begins.
+func (w *workspace) write(name, text string) error {
+	path, err := w.path(name)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
