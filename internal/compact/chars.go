@@ -27,8 +27,8 @@ func charLen(text []byte) int {
 	return n
 }
 
-// head returns the longest beginning of text of at most n units.
-func head(text []byte, n int) []byte {
+// firstChars returns the longest beginning of text of at most n units.
+func firstChars(text []byte, n int) []byte {
 	i := 0
 	for n >= 8 && i+8 <= len(text) && binary.LittleEndian.Uint64(text[i:])&highBits == 0 {
 		i, n = i+8, n-8
@@ -43,8 +43,8 @@ func head(text []byte, n int) []byte {
 	return text[:i]
 }
 
-// tail returns the longest end of text of at most n units.
-func tail(text []byte, n int) []byte {
+// lastChars returns the longest end of text of at most n units.
+func lastChars(text []byte, n int) []byte {
 	i := len(text)
 	for n >= 8 && i >= 8 && binary.LittleEndian.Uint64(text[i-8:])&highBits == 0 {
 		i, n = i-8, n-8

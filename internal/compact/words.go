@@ -70,7 +70,7 @@ func preview(text []byte) string {
 			return ' '
 		}
 		return r
-	}, head(text, previewChars))
+	}, firstChars(text, previewChars))
 	return string(bytes.TrimSpace(line))
 }
 

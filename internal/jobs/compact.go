@@ -118,6 +118,9 @@ func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river
 		if c.made, err = compact.Render(c.input, c.plan); err != nil {
 			return err
 		}
+		if err := check(c.input, c.made); err != nil {
+			return err
+		}
 	}
 	outcome, err := c.outcome()
 	if err != nil {

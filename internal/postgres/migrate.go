@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +17,258 @@ import (
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgerrcode"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/varve-dev/varve/migrations"
 )
+
+const (
+	// migrationLock is the key of the advisory lock under which one process at a time migrates: "varve" in ASCII.
+	migrationLock = 0x7661727665
+	// lockPoll is how often a process that waits for its turn asks. It waits without a statement or transaction open: a
+	// blocking pg_advisory_lock would hold a snapshot, for which CREATE INDEX CONCURRENTLY in the other process waits.
+	lockPoll = 250 * time.Millisecond
+	// lockTimeout bounds how long a migration queues for a table's lock, since all later statements queue behind it.
+	lockTimeout = 3 * time.Second
+	// lockAttempts is how often a migration that did not get its locks is tried.
+	lockAttempts = 10
+)
+
+// Migrate brings the schema to the newest version and gives Role its rights. Several processes may do it at once: one
+// works, the others wait. dsn needs a direct connection, not a transaction pooler, of a user who may create tables and,
+// unless Role exists, roles.
+func Migrate(ctx context.Context, dsn string) error {
+	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
+		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx) }); err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+		if err := bootstrapRole(ctx, conn); err != nil {
+			return fmt.Errorf("role %s: %w", Role, err)
+		}
+		return nil
+	})
+}
+
+// MigrateDown takes the whole schema back, with all data. It is there to test the migrations.
+func MigrateDown(ctx context.Context, dsn string) error {
+	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
+		err := withMigrations(dsn, func(m *migrator) error { return m.Down() })
+		if err != nil && !errors.Is(err, migrate.ErrNoChange) {
+			return fmt.Errorf("migrate down: %w", err)
+		}
+		_, err = conn.Exec(ctx, `DROP TABLE schema_migrations`)
+		return err
+	})
+}
+
+// SchemaVersion returns the version that the database has, 0 if none or if a migration is under way, and the one that
+// this program was built for.
+func SchemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err error) {
+	src, err := iofs.New(migrations.FS, ".")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer src.Close()
+	for version, err := src.First(); err == nil; version, err = src.Next(version) {
+		want = int(version)
+	}
+	err = pool.QueryRow(ctx, `
+		SELECT version
+		  FROM schema_migrations
+		 WHERE NOT dirty`).Scan(&have)
+	if errors.Is(err, pgx.ErrNoRows) || hasCode(err, "42P01") { // undefined_table
+		err = nil
+	}
+	return have, want, err
+}
+
+func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) // which also gives the lock back
+	ticker := time.NewTicker(lockPoll)
+	defer ticker.Stop()
+	for {
+		var mine bool
+		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, int64(migrationLock)).Scan(&mine); err != nil {
+			return err
+		}
+		if mine {
+			return do(conn)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("another process is migrating: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// migrator applies one file at a time, so that it can try a file again.
+type migrator struct {
+	*migrate.Migrate
+	source source.Driver
+}
+
+func withMigrations(dsn string, do func(*migrator) error) (err error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return err
+	}
+	config.RuntimeParams["lock_timeout"] = fmt.Sprint(lockTimeout.Milliseconds())
+	src, err := iofs.New(migrations.FS, ".")
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDB(*config)
+	driver, err := migratepgx.WithInstance(db, &migratepgx.Config{})
+	if err != nil {
+		return errors.Join(err, src.Close(), db.Close())
+	}
+	m, err := migrate.NewWithInstance("iofs", atomicSource{src}, "pgx5", driver)
+	if err != nil {
+		return errors.Join(err, src.Close(), driver.Close())
+	}
+	defer func() {
+		srcErr, dbErr := m.Close()
+		err = errors.Join(err, srcErr, dbErr)
+	}()
+	return do(&migrator{m, src})
+}
+
+func (m *migrator) up(ctx context.Context) error {
+	for refused := 0; ; {
+		if err := errors.Join(ctx.Err(), m.takeBackDirty()); err != nil {
+			return err
+		}
+		err := m.Steps(1)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // there is no next file
+			return nil
+		case hasCode(driverError(err), "55P03") && refused < lockAttempts: // lock_not_available
+			refused++
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// takeBackDirty sets the version back to the file before the one that was interrupted. A version that is marked dirty was
+// not applied, not even in part: atomicSource sees to that.
+func (m *migrator) takeBackDirty() error {
+	version, dirty, err := m.Version()
+	if errors.Is(err, migrate.ErrNilVersion) {
+		return nil
+	}
+	if err != nil || !dirty {
+		return err
+	}
+	before, err := m.source.Prev(version)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m.Force(database.NilVersion)
+	}
+	if err != nil {
+		return fmt.Errorf("version %d of the database is not one of this program: %w", version, err)
+	}
+	return m.Force(int(before))
+}
+
+// atomicSource has every file end by clearing the mark that golang-migrate sets before it. A file of several statements is
+// one transaction, so the mark says for certain whether the file was applied, even after a kill -9.
+type atomicSource struct{ source.Driver }
+
+const clearMark = "\n;\nUPDATE schema_migrations SET dirty = false;\n"
+
+// ReadUp is golang-migrate's way to ask for a file.
+func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
+	return withClearMark(s.Driver.ReadUp(version))
+}
+
+// ReadDown is golang-migrate's way to ask for the reverse of a file.
+func (s atomicSource) ReadDown(version uint) (io.ReadCloser, string, error) {
+	return withClearMark(s.Driver.ReadDown(version))
+}
+
+func withClearMark(file io.ReadCloser, name string, err error) (io.ReadCloser, string, error) {
+	if err != nil {
+		return nil, "", err
+	}
+	type readCloser struct {
+		io.Reader
+		io.Closer
+	}
+	return readCloser{io.MultiReader(file, strings.NewReader(clearMark)), file}, name, nil
+}
+
+// grants are all that Role may do. There is no TRUNCATE, which row-level security does not bind, and messages are
+// written once.
+const grants = `
+	GRANT USAGE ON SCHEMA public TO ` + Role + `;
+	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + Role + `;
+	GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO ` + Role + `;
+	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO ` + Role + `;
+	REVOKE INSERT, UPDATE, DELETE ON schema_migrations FROM ` + Role + `;
+	REVOKE UPDATE ON messages FROM ` + Role + `;`
+
+// bootstrapRole makes Role, lets the user of conn become it, and grants it its rights. Roles belong to the server, and the
+// migration lock to a database, so another database's bootstrap may get in between: then it is tried again.
+func bootstrapRole(ctx context.Context, conn *pgx.Conn) error {
+	var err error
+	for range lockAttempts {
+		err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if err := createRole(ctx, tx); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, grants)
+			return err
+		})
+		// duplicate_object, unique_violation, and "tuple concurrently updated", which has no code of its own
+		if !hasCode(err, "42710", "23505", "XX000") {
+			return err
+		}
+	}
+	return err
+}
+
+func createRole(ctx context.Context, tx pgx.Tx) error {
+	var exists bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, Role).Scan(&exists)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		if _, err := tx.Exec(ctx, `CREATE ROLE `+Role+` NOLOGIN NOSUPERUSER NOBYPASSRLS`); err != nil {
+			return err
+		}
+	}
+	// Whether it may be assumed is asked by trying: being a member is not enough since PostgreSQL 16.
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `SET LOCAL ROLE `+Role+`; SET LOCAL ROLE NONE`)
+		return err
+	})
+	if hasCode(err, "42501") { // insufficient_privilege
+		_, err = tx.Exec(ctx, `GRANT `+Role+` TO CURRENT_USER`)
+	}
+	return err
+}
+
+// driverError is the cause of an error of golang-migrate's driver, which does not unwrap.
+func driverError(err error) error {
+	var byValue database.Error
+	if errors.As(err, &byValue) {
+		return byValue.OrigErr
+	}
+	var byPointer *database.Error
+	if errors.As(err, &byPointer) {
+		return byPointer.OrigErr
+	}
+	return err
+}
+
+func hasCode(err error, codes ...string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && slices.Contains(codes, pg.Code)
+}

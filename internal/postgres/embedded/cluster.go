@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -102,10 +101,10 @@ func syncDir(dir string) error {
 }
 
 // Remove deletes a cluster that nobody runs, with its directory; what is left of its processes is stopped first. It
-// returns ErrRunning if a process runs it.
+// returns ErrRunning if a process runs it, and os.ErrNotExist if none ever did.
 func Remove(ctx context.Context, dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "lock")); err != nil {
-		return err
+	if pid, err := lastHolder(dir); err != nil || pid == 0 {
+		return errors.Join(err, os.ErrNotExist) // locking it might come between a process and its first start
 	}
 	lock, err := acquire(dir)
 	if err != nil {

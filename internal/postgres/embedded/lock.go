@@ -31,7 +31,7 @@ func acquire(dir string) (*dirLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	pid, socket, err := readLock(file)
+	pid, _, err := readLock(file)
 	if err == nil {
 		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	}
@@ -41,11 +41,15 @@ func acquire(dir string) (*dirLock, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+	lock := &dirLock{file: file}
 	// Read again: the process that held the lock until now may have recorded another socket.
-	if _, socket, err = readLock(file); err != nil {
+	if _, lock.socket, err = readLock(file); err == nil {
+		err = lock.record(lock.socket)
+	}
+	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &dirLock{file: file, socket: socket}, nil
+	return lock, nil
 }
 
 func readLock(file *os.File) (pid int, socket string, err error) {
@@ -62,7 +66,7 @@ func readLock(file *os.File) (pid int, socket string, err error) {
 	return pid, socket, nil
 }
 
-// record names this process and its socket directory. It is called before PostgreSQL starts.
+// record names this process and a socket directory: that of the run before, until PostgreSQL is about to start.
 func (l *dirLock) record(socket string) error {
 	text := fmt.Sprintf("%d\n%s\n", os.Getpid(), socket)
 	if err := l.file.Truncate(0); err != nil {
@@ -96,4 +100,15 @@ func Running(dir, database string) (string, error) {
 		return "", fmt.Errorf("%w yet: it is starting", ErrNotRunning)
 	}
 	return dsn(socket, database), nil
+}
+
+// lastHolder is the process that holds or last held a directory, 0 if none has yet.
+func lastHolder(dir string) (int, error) {
+	file, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	pid, _, err := readLock(file)
+	return pid, err
 }

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"text/tabwriter"
+	"time"
+)
+
+type compactCommand struct {
+	Session string        `arg:"" help:"Session id."`
+	Wait    time.Duration `default:"0s" help:"How long to wait for the end, e.g. 30s."`
+}
+
+// compaction is a run as the API tells of it.
+type compaction struct {
+	ID               string  `json:"id"`
+	Trigger          string  `json:"trigger"`
+	State            string  `json:"state"`
+	Checkpoint       int     `json:"checkpoint"`
+	ThroughSeq       int64   `json:"through_seq"`
+	TokensBefore     int64   `json:"tokens_before"`
+	TokensAfter      int64   `json:"tokens_after"`
+	ResultsPersisted int     `json:"results_persisted"`
+	TriggeredAt      string  `json:"triggered_at"`
+	Error            *string `json:"error"`
+	Stages           []struct {
+		Name        string `json:"name"`
+		Entered     bool   `json:"entered"`
+		Actions     int    `json:"actions"`
+		TokensSaved int64  `json:"tokens_saved"`
+	} `json:"stages"`
+}
+
+func (r *compaction) ended() bool { return r.State != "queued" && r.State != "running" }
+
+// maxServerWait is how long the API waits at most in one request.
+const maxServerWait = 60 * time.Second
+
+// Run compacts and prints the run: how it ended if that came within --wait, else that it is queued.
+func (c *compactCommand) Run(ctx context.Context, g *Globals) error {
+	client, err := g.Client()
+	if err != nil {
+		return err
+	}
+	run, raw, err := c.compact(ctx, client)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		_, err = os.Stdout.Write(append(raw, '\n'))
+	} else {
+		err = run.write(os.Stdout)
+	}
+	if err == nil && run.State == "failed" {
+		return fmt.Errorf("run %s failed: %s", run.ID, text(run.Error))
+	}
+	return err
+}
+
+func (c *compactCommand) compact(ctx context.Context, client *Client) (run compaction, raw []byte, err error) {
+	ends := time.Now().Add(c.Wait)
+	query := url.Values{}
+	if c.Wait > 0 {
+		query.Set("wait", strconv.Itoa(int(min(c.Wait, maxServerWait).Seconds()+0.999)))
+	}
+	k := call{method: http.MethodPost, path: []string{"sessions", c.Session, "compact"}, query: query, ok: []int{http.StatusOK, http.StatusAccepted}}
+	raw, err = client.decode(ctx, k, &run)
+	for err == nil && !run.ended() && time.Now().Before(ends) {
+		if err = client.sleep(ctx, 500*time.Millisecond); err != nil {
+			break
+		}
+		raw, err = client.decode(ctx, call{method: http.MethodGet, path: []string{"sessions", c.Session, "runs", run.ID}}, &run)
+	}
+	return run, raw, err
+}
+
+func (r *compaction) write(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "run\t%s\nstate\t%s\ntrigger\t%s\n", r.ID, r.State, r.Trigger)
+	if r.ended() {
+		fmt.Fprintf(table, "checkpoint\t%d through message %d\ntokens\t%d → %d\nresults persisted\t%d\n", r.Checkpoint, r.ThroughSeq, r.TokensBefore, r.TokensAfter, r.ResultsPersisted)
+	}
+	for _, s := range r.Stages {
+		if s.Entered {
+			fmt.Fprintf(table, "%s\t%d actions, %d tokens saved\n", s.Name, s.Actions, s.TokensSaved)
+		}
+	}
+	return table.Flush()
+}
+
+type runsCommand struct {
+	Session string `arg:"" help:"Session id."`
+	Limit   int    `default:"20" help:"How many, newest first."`
+}
+
+// Run lists the session's compactions.
+func (c *runsCommand) Run(ctx context.Context, g *Globals) error {
+	client, err := g.Client()
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return listJSON(ctx, client, os.Stdout, c.Limit, "sessions", c.Session, "runs")
+	}
+	runs, err := list[compaction](ctx, client, c.Limit, "sessions", c.Session, "runs")
+	if err != nil {
+		return err
+	}
+	return writeRuns(os.Stdout, runs)
+}
+
+func writeRuns(out io.Writer, runs []compaction) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "RUN\tTRIGGERED\tTRIGGER\tSTATE\tCHECKPOINT\tTHROUGH\tBEFORE\tAFTER\tRESULTS\tERROR")
+	for _, r := range runs {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", r.ID, r.TriggeredAt, r.Trigger, r.State, r.Checkpoint, r.ThroughSeq,
+			r.TokensBefore, r.TokensAfter, r.ResultsPersisted, text(r.Error))
+	}
+	return table.Flush()
+}
+
+func text(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	return *s
+}

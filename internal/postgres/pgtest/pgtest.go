@@ -1,0 +1,231 @@
+// Package pgtest gives every test an empty database with Varve's schema, on a real PostgreSQL.
+//
+// Start at New, and have the package's TestMain call Main. The cluster is started by the first test that asks, one for
+// the process, without durability; TEST_DATABASE_URL names a server to use instead. Without PostgreSQL's programs tests
+// fail and say what to install.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/embedded"
+)
+
+const (
+	dirPrefix    = "varve-pgtest-"
+	startTimeout = time.Minute
+	stopTimeout  = 10 * time.Second
+)
+
+// cluster is the server that the tests of this process share.
+type cluster struct {
+	server *embedded.Server // nil if TEST_DATABASE_URL names the server
+	dir    string
+	admin  *pgxpool.Pool
+	url    *url.URL // of the database that admin is connected to
+	prefix string   // of the names of our databases
+	count  atomic.Int64
+}
+
+var (
+	started atomic.Pointer[cluster]
+	shared  = sync.OnceValues(startShared)
+)
+
+// New returns the URL of an empty, migrated database of the test's own. It is the superuser's: postgres.Open then takes
+// the role that serves. The database is dropped when the test ends.
+func New(t testing.TB) string {
+	t.Helper()
+	c := get(t)
+	name := c.name()
+	c.exec(t, `CREATE DATABASE `+name+` TEMPLATE `+c.template()+` STRATEGY file_copy`)
+	c.dropAfter(t, name)
+	return c.dsn(name)
+}
+
+// NewEmpty returns the URL of a database without any schema, for tests of the migrations.
+func NewEmpty(t testing.TB) string {
+	t.Helper()
+	c := get(t)
+	name := c.name()
+	c.exec(t, `CREATE DATABASE `+name+` TEMPLATE template0`)
+	c.dropAfter(t, name)
+	return c.dsn(name)
+}
+
+// Server returns the cluster that the tests of this process share. It fails the test if TEST_DATABASE_URL names another.
+func Server(t testing.TB) *embedded.Server {
+	t.Helper()
+	c := get(t)
+	if c.server == nil {
+		t.Fatal("this test needs the cluster that pgtest starts: unset TEST_DATABASE_URL")
+	}
+	return c.server
+}
+
+// NewDurable returns a durable cluster of the test's own, with Varve's schema in the database named by
+// embedded.Database, which the test may crash. Restart starts it again.
+func NewDurable(t testing.TB) *embedded.Server {
+	t.Helper()
+	s := startDurable(t, t.TempDir())
+	if err := postgres.Migrate(t.Context(), s.DSN(embedded.Database)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Restart starts a cluster again after its Stop or Crash, on the same directory.
+func Restart(t testing.TB, s *embedded.Server) *embedded.Server {
+	t.Helper()
+	return startDurable(t, s.Dir())
+}
+
+func startDurable(t testing.TB, dir string) *embedded.Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	s, err := embedded.Start(ctx, embedded.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Crash(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Main runs a package's tests and then removes the cluster: func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if c := started.Load(); c != nil {
+		if err := c.close(); err != nil {
+			fmt.Fprintln(os.Stderr, "pgtest:", err)
+			return max(code, 1)
+		}
+	}
+	return code
+}
+
+func get(t testing.TB) *cluster {
+	t.Helper()
+	c, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func startShared() (*cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	c := &cluster{prefix: fmt.Sprintf("varve_test_%d_%d_", os.Getpid(), time.Now().UnixNano())}
+	if err := c.open(ctx); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	started.Store(c)
+	return c, nil
+}
+
+func (c *cluster) open(ctx context.Context) (err error) {
+	dsn := os.Getenv("TEST_DATABASE_URL")
+	if dsn == "" {
+		if err := c.start(ctx); err != nil {
+			return err
+		}
+		dsn = c.server.DSN("postgres")
+	}
+	if c.url, err = url.Parse(dsn); err != nil || c.url.Scheme == "" {
+		return fmt.Errorf("TEST_DATABASE_URL must be a postgres:// URL (%v)", err)
+	}
+	if c.admin, err = pgxpool.New(ctx, dsn); err != nil {
+		return err
+	}
+	if _, err := c.admin.Exec(ctx, `CREATE DATABASE `+c.template()+` TEMPLATE template0`); err != nil {
+		return err
+	}
+	return postgres.Migrate(ctx, c.dsn(c.template()))
+}
+
+func (c *cluster) start(ctx context.Context) (err error) {
+	sweep(ctx)
+	if c.dir, err = os.MkdirTemp("", dirPrefix); err != nil {
+		return err
+	}
+	c.server, err = embedded.Start(ctx, embedded.Config{Dir: c.dir, Ephemeral: true})
+	return err
+}
+
+// sweep removes the clusters of test processes that were killed. Those that live hold their lock, and one whose lock
+// file is not there yet is just being started.
+func sweep(ctx context.Context) {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*")) // the pattern is well formed
+	for _, dir := range dirs {
+		_ = embedded.Remove(ctx, dir) // another process may be at it too; what stays is swept next time
+	}
+}
+
+func (c *cluster) template() string { return c.prefix + "template" }
+
+func (c *cluster) name() string { return fmt.Sprint(c.prefix, c.count.Add(1)) }
+
+func (c *cluster) dsn(database string) string {
+	u := *c.url
+	u.Path = "/" + database
+	return u.String()
+}
+
+func (c *cluster) exec(t testing.TB, sql string) {
+	t.Helper()
+	if _, err := c.admin.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", strings.Fields(sql)[0], err)
+	}
+}
+
+func (c *cluster) dropAfter(t testing.TB, name string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.drop(context.WithoutCancel(t.Context()), name); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (c *cluster) drop(ctx context.Context, name string) error {
+	_, err := c.admin.Exec(ctx, `DROP DATABASE IF EXISTS `+pgx.Identifier{name}.Sanitize()+` WITH (FORCE)`)
+	return err
+}
+
+func (c *cluster) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	var err error
+	if c.admin != nil {
+		if c.server == nil {
+			err = c.drop(ctx, c.template())
+		}
+		c.admin.Close()
+	}
+	if c.server != nil {
+		err = errors.Join(err, c.server.Crash()) // nothing of it is needed
+	}
+	if c.dir != "" {
+		err = errors.Join(err, os.RemoveAll(c.dir))
+	}
+	return err
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# What takes too long for every change: fuzzing, many random histories, and the tests again and again.
+# Each fuzz target runs FUZZTIME (default 60s).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fuzztime=${FUZZTIME:-60s}
+for package in $(go list ./...); do
+	for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+		echo "== $package $target for $fuzztime"
+		go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" -fuzzminimizetime 1x "$package"
+	done
+done
+
+echo "== the tests, ten times"
+go test -race -shuffle=on -count=10 -timeout 60m ./...
