@@ -19,7 +19,7 @@ import (
 // Globals are the flags that every command has.
 type Globals struct {
 	URL  string `name:"url" env:"VARVE_URL" default:"http://127.0.0.1:8080" help:"Where the API is."`
-	Data string `name:"data" env:"VARVE_DATA_DIR" default:".varve" type:"path" help:"Data directory of varve up. Clients read their key from DATA/key if VARVE_KEY is not set."`
+	Data string `name:"data" env:"VARVE_DATA_DIR" default:".varve" help:"Data directory of varve up. Clients read their key from DATA/key if VARVE_KEY is not set."`
 	JSON bool   `name:"json" help:"Print JSON on standard output."`
 }
 

@@ -17,7 +17,7 @@ type importCommand struct {
 	Files        []string        `arg:"" name:"file" help:"Files of conversations: OpenAI Chat or Anthropic messages as JSON, or Claude Code's JSON lines."`
 	From         importer.Source `enum:",openai-chat,anthropic,claude-code" default:"" help:"What the files are: openai-chat, anthropic or claude-code. Looks at the content if not given."`
 	Session      string          `help:"Session id, for one file. The file's name without its extension if not given."`
-	Rejected     string          `type:"path" help:"Folder for what could not be read; DATA/import if not given."`
+	Rejected     string          `help:"Folder for what could not be read; DATA/import if not given."`
 	Policy       string          `help:"Policy of new sessions, a merge patch over the default one: JSON, or a file of it."`
 	Model        string          `help:"Model of new sessions."`
 	WindowTokens int             `help:"Context window of new sessions, in tokens."`
@@ -165,7 +165,7 @@ func (r *importRun) file(ctx context.Context, name string) (imported, error) {
 	return done, err
 }
 
-func (r *importRun) conversations(ctx context.Context, f *importer.File, size64 int64) ([]uploaded, error) {
+func (r *importRun) conversations(ctx context.Context, f *importer.File, fileBytes int64) ([]uploaded, error) {
 	list, total, sent := []uploaded{}, 1, 0
 	for _, conv := range f.Conversations {
 		total += size(conv.Messages)
@@ -180,7 +180,7 @@ func (r *importRun) conversations(ctx context.Context, f *importer.File, size64 
 		}
 		up := upload{client: r.client, settings: settings, conv: conv, stored: func(messages, bytes int) {
 			sent += bytes
-			r.progress.set(r.before+size64*int64(sent)/int64(total), messages)
+			r.progress.set(r.before+fileBytes*int64(sent)/int64(total), messages)
 		}}
 		done, err := up.run(ctx)
 		if done.Session != "" {

@@ -16,6 +16,7 @@ type commands struct {
 	Globals
 
 	Up      upCommand      `cmd:"" help:"Run API, worker and a private PostgreSQL in one process."`
+	Demo    demoCommand    `cmd:"" help:"Show what Varve does, with sample conversations or your own."`
 	Migrate migrateCommand `cmd:"" help:"Bring a database's schema up to date."`
 	Tenants tenantsCommand `cmd:"" help:"Create and list tenants."`
 	Keys    keysCommand    `cmd:"" help:"Create, list and revoke API keys."`

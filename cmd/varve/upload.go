@@ -82,8 +82,10 @@ func (u *upload) append(ctx context.Context, batch []importer.Message, lastSeq i
 		method: http.MethodPost, path: []string{"sessions", u.conv.ID, "messages"}, body: appendBody(u.conv.Format, batch, lastSeq),
 		ok: []int{http.StatusCreated, http.StatusOK},
 	}
-	_, err := u.client.decode(ctx, k, &answer)
-	return answer, err
+	if _, err := u.client.decode(ctx, k, &answer); err != nil {
+		return answer, fmt.Errorf("messages %d to %d of session %s: %w", lastSeq+1, lastSeq+int64(len(batch)), u.conv.ID, err)
+	}
+	return answer, nil
 }
 
 // appendBody is written by hand: encoding/json would rewrite the messages.

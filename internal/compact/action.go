@@ -87,6 +87,7 @@ type Plan struct {
 	Stages  []StageReport `json:"stages"`
 
 	history *history
+	covered int    // how many messages the checkpoint will cover
 	edits   []edit // by position
 	text    []byte // the replacements, one after another
 }

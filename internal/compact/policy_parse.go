@@ -52,7 +52,7 @@ func (p *policyParser) value(at rawjson.Span, into reflect.Value, pointer string
 		p.categories(at, into.Interface().(map[string]Category), pointer)
 	default:
 		decoded := reflect.New(into.Type())
-		if err := json.Unmarshal(text, decoded.Interface()); err != nil || bytes.Contains(text, []byte("null")) {
+		if err := json.Unmarshal(text, decoded.Interface()); err != nil || hasNull(text) {
 			p.problem(pointer, "wrong_type", "%s is no %s", abridged(text), typeName(into.Type()))
 			return
 		}
@@ -109,6 +109,12 @@ func (p *policyParser) members(at rawjson.Span, pointer string) func(yield func(
 			}
 		}
 	}
+}
+
+// hasNull reports whether an array has null for an element, which the decoder would take for an empty string.
+func hasNull(text []byte) bool {
+	var elements []any
+	return json.Unmarshal(text, &elements) == nil && slices.Contains(elements, nil)
 }
 
 func fieldsOf(t reflect.Type) []string {

@@ -1,10 +1,6 @@
 package compact
 
-import (
-	"cmp"
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // policyMinimum is the least that a head or a tail may keep, in characters. It makes every bookend longer than the
 // stub and the placeholder below it, whatever the tool's name and the preview are.
@@ -20,11 +16,12 @@ func (p *policyParser) rules() {
 	if d.Trim.Enabled {
 		p.below("/trim/floor_ratio", d.Trim.FloorRatio, "/trigger", d.Trigger, false, "else a due session is not trimmed")
 	}
-	p.below("/trim/bookend_min_chars", d.Trim.BookendMinChars, "/trim/bookend_max_chars", d.Trim.BookendMaxChars, false, "bookends shrink from max to min")
+	longest, shortest := float64(d.Trim.BookendMaxChars), float64(d.Trim.BookendMinChars)
+	p.below("/trim/bookend_min_chars", shortest, "/trim/bookend_max_chars", longest, false, "bookends shrink from max to min")
 	if d.Cap.Enabled && d.Trim.Enabled {
 		const why = "bookends are cut from what the cap left"
-		p.below("/trim/bookend_max_chars", d.Trim.BookendMaxChars, "/cap/head_chars", d.Cap.HeadChars, false, why)
-		p.below("/trim/bookend_max_chars", d.Trim.BookendMaxChars, "/cap/tail_chars", d.Cap.TailChars, false, why)
+		p.below("/trim/bookend_max_chars", longest, "/cap/head_chars", float64(d.Cap.HeadChars), false, why)
+		p.below("/trim/bookend_max_chars", longest, "/cap/tail_chars", float64(d.Cap.TailChars), false, why)
 	}
 }
 
@@ -60,16 +57,15 @@ func (p *policyParser) ranges() {
 }
 
 // below requires a < b, or a <= b if not strict.
-func (p *policyParser) below(aPointer string, a any, bPointer string, b any, strict bool, why string) {
-	x, y := number(a), number(b)
-	if c := cmp.Compare(x, y); c < 0 || c == 0 && !strict || p.has(aPointer) || p.has(bPointer) {
+func (p *policyParser) below(aPointer string, a float64, bPointer string, b float64, strict bool, why string) {
+	if a < b || a == b && !strict || p.has(aPointer) || p.has(bPointer) {
 		return
 	}
 	relation := "must not be above"
 	if strict {
 		relation = "must be below"
 	}
-	p.problem(aPointer, "contradiction", "%s %s %s (%s): %s", decimal(x), relation, bPointer, decimal(y), why)
+	p.problem(aPointer, "contradiction", "%s %s %s (%s): %s", decimal(a), relation, bPointer, decimal(b), why)
 }
 
 func (p *policyParser) has(pointer string) bool {
@@ -81,14 +77,4 @@ func (p *policyParser) has(pointer string) bool {
 	return false
 }
 
-func number(v any) float64 {
-	if i, ok := v.(int); ok {
-		return float64(i)
-	}
-	return v.(float64)
-}
-
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
-// listed reports whether a list of tools names tool.
-func listed(tools []string, tool string) bool { return slices.Contains(tools, tool) }

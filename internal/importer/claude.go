@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"strconv"
@@ -22,7 +23,7 @@ type claude struct {
 	file    *File
 	chains  []*chain
 	byAgent map[string]*chain
-	seen    map[string][32]byte // uuid to the digest of its message
+	seen    map[string][32]byte // uuid to the digest of message, parent and time
 	agents  map[string]string   // uuid of a subagent's record to the agent
 	unnamed int                 // agents without an id
 }
@@ -115,9 +116,9 @@ func (c *claude) skip(r record) string {
 	case r.kind == "assistant" && (r.is("isApiErrorMessage") || r.message.text("model") == "<synthetic>"):
 		return "assistant (synthetic)"
 	}
-	// A resume may copy records: the same uuid with the same message is the same record.
+	// A resume may copy records. The uuid alone does not tell: files whose ids were redacted repeat it.
 	if id := r.text("uuid"); id != "" {
-		sum := sha256.Sum256(r.object["message"])
+		sum := sha256.Sum256(bytes.Join([][]byte{r.object["message"], r.object["parentUuid"], r.object["timestamp"]}, []byte{'\n'}))
 		if earlier, known := c.seen[id]; known && earlier == sum {
 			return r.kind + " (copy)"
 		}

@@ -181,7 +181,7 @@ func foreign(o object) string {
 		return "a tau-bench run"
 	case o.has("reward_info"):
 		return "a tau2-bench run"
-	case o.has("agent") && o.has("sessionId"):
+	case o.has("agent") && o.has("sessionId") && o.has("messages"):
 		return "a Cline session"
 	}
 	if body := parseObject(parseObject(o["request"])["body"]); body != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // Source is a kind of file that can be imported.
@@ -54,7 +55,7 @@ type Message struct {
 
 // Report says what became of everything in a file.
 type Report struct {
-	Lines    int            // lines that are not blank, or messages of a document
+	Lines    int            // records: the values on the lines, lines that hold none, or the messages of a document
 	Imported int            // how many of them are conversation
 	Skipped  map[string]int // the others, by kind
 	Rejected []Rejected     // what cannot be read or stored
@@ -117,7 +118,11 @@ func unstorable(format session.Format, body []byte) string {
 	if len(body) > session.MaxMessageBytes {
 		return fmt.Sprintf("the message has %d bytes, a session's have %d at most", len(body), session.MaxMessageBytes)
 	}
-	if err := rawjson.Check(body, rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes}); err != nil {
+	limits := rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
+	if err := rawjson.Check(body, limits); err != nil {
+		return "the message cannot be stored: " + err.Error()
+	}
+	if _, err := wire.Inspect(format, body); err != nil {
 		return "the message cannot be stored: " + err.Error()
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -67,10 +68,11 @@ func openStore(t *testing.T, dsn string) *postgres.Store {
 	return postgres.New(pool, queue)
 }
 
-func (w *world) session(id string) session.Address {
+func (w *world) session(id string) session.Address { return w.sessionOf(id, 10_000) }
+
+func (w *world) sessionOf(id string, window int) session.Address {
 	w.Helper()
 	at := session.Address{Tenant: w.tenant, ID: id}
-	window := 10_000
 	if _, _, err := w.store.Create(w.Context(), at, session.Change{WindowTokens: &window}, nil); err != nil {
 		w.Fatal(err)
 	}
@@ -118,6 +120,7 @@ func (w *world) work(config jobs.Config) (*river.Client[pgx.Tx], func()) {
 	w.Helper()
 	store := openStore(w.T, w.dsn)
 	config.Store, config.Results = store, persist.NewStore(store.Pool())
+	config.Log = slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	client, err := jobs.NewClient(store.Pool(), config)
 	if err != nil {
 		w.Fatal(err)

@@ -83,6 +83,16 @@ func SchemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err
 	return have, want, err
 }
 
+// CheckSchema is an error if the database's schema is older than this program, or the database does not answer. A newer
+// one is served: every migration leaves the programs of the version before it working.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	have, want, err := SchemaVersion(ctx, s.pool)
+	if err == nil && have < want {
+		err = fmt.Errorf("the database's schema is version %d, this program needs %d: run varve migrate", have, want)
+	}
+	return err
+}
+
 func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

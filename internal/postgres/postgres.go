@@ -150,9 +150,6 @@ func notFound(err error) error {
 	return err
 }
 
-// Ping answers whether the database does.
-func (s *Store) Ping(ctx context.Context) error { return s.pool.Ping(ctx) }
-
 func violates(err error, constraint string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint

@@ -65,12 +65,15 @@ const viewSQL = `
 // View reads a session's view in one query, whose cost is that of the view and not of the history. If the session still
 // is at the version known, only the version comes back. ErrNotFound.
 func (s *Store) View(ctx context.Context, at session.Address, known Version) (v View, err error) {
-	args := []any{[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq}
 	var format int16
-	err = Query(ctx, s.pool, at.Tenant, viewSQL, args, one((*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &format, &v.Tokens,
+	err = Query(ctx, s.pool, at.Tenant, viewSQL, viewArgs(at, known), one((*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &format, &v.Tokens,
 		&v.Through, &v.Size, &v.Body, &v.System, &v.Tail))
 	v.Format = formatName(format)
 	return v, err
+}
+
+func viewArgs(at session.Address, known Version) []any {
+	return []any{[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq}
 }
 
 // Entry is a message of a tail with what was extracted when it came in.

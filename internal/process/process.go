@@ -28,19 +28,17 @@ const stopRequests = 20 * time.Second
 
 // OpenStore connects to a database whose schema fits this program. The caller closes the store's pool.
 func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error) {
-	if err := postgres.CheckSchema(ctx, db.URL); err != nil {
-		return nil, err
-	}
 	pool, err := postgres.Open(ctx, db.URL, db.Connections)
 	if err != nil {
 		return nil, err
 	}
 	queue, err := jobs.NewQueue(pool)
-	if err != nil {
+	store := postgres.New(pool, queue)
+	if err = errors.Join(err, store.CheckSchema(ctx)); err != nil {
 		pool.Close()
 		return nil, err
 	}
-	return postgres.New(pool, queue), nil
+	return store, nil
 }
 
 // API serves the HTTP API until ctx ends. started, if not nil, is called with the address once it listens.
@@ -52,7 +50,6 @@ func API(ctx context.Context, settings config.API, db config.Database, log *slog
 	defer store.Pool().Close()
 	handler := api.New(api.Config{
 		Store: store, Results: persist.NewStore(store.Pool()), Log: log,
-		SchemaFits: func(ctx context.Context) error { return postgres.CheckSchema(ctx, db.URL) },
 	})
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Addr)
 	if err != nil {

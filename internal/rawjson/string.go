@@ -34,7 +34,12 @@ func UnquotedLen(literal []byte) int {
 		if i < 0 {
 			return n
 		}
-		r, size := unescape(rest[i:])
+		if rest[i+1] != 'u' {
+			n--
+			rest = rest[i+2:]
+			continue
+		}
+		r, size := unescapeUnicode(rest[i:])
 		if r < 0 {
 			r = utf8.RuneError
 		}

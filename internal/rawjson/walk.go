@@ -5,9 +5,12 @@ import (
 	"iter"
 )
 
+// Start returns the start of the one value that data holds: the first byte that is no white space.
+func Start(data []byte) int { return space(data, 0) }
+
 // Value returns the span of the one value that data holds, without the white space around it.
 func Value(data []byte) Span {
-	start := space(data, 0)
+	start := Start(data)
 	return Span{start, Skip(data, start)}
 }
 

@@ -8,6 +8,7 @@ const (
 	MaxSessionMessages = 1_000_000
 	MaxJSONDepth       = 64
 	MaxJSONNodes       = 100_000 // in one message
+	MaxNumberBytes     = 64      // of one JSON number; some readers are quadratic in it
 	MaxIDBytes         = 255
 	MaxClientIDBytes   = 128
 	MaxCallIDBytes     = 256

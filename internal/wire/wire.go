@@ -5,7 +5,7 @@
 // Replace splices a new value into a copy.
 package wire
 
-import "github.com/varve-dev/varve/internal/session"
+import "github.com/varve-dev/varve/internal/rawjson"
 
 // Kind says what a part is.
 type Kind uint8
@@ -22,12 +22,13 @@ const (
 )
 
 // Span is a half-open byte range of a message's body. The zero Span means "not there".
-type Span struct{ Start, End int }
+type Span = rawjson.Span
 
-// Part is a piece of a message. Its spans index the message's body.
+// Part is a piece of a message. Its spans index the message's body. The Raw spans of a message's parts never overlap,
+// but follow the logical order of the parts (see Inspect), not always that of the bytes.
 type Part struct {
 	Kind    Kind
-	Index   int    // position in the message, counted from 0; a ref names a result by it
+	Index   int    // position among the message's parts, counted from 0; a ref names a result by it
 	Raw     Span   // the whole part: the content block, the tool_calls element, or the content string itself
 	Value   Span   // the JSON value that carries the weight: a text, a result's content, a call's arguments; zero if absent
 	CallID  string // Call and Result
@@ -41,12 +42,14 @@ type Flags int32
 
 // The flags.
 const (
-	FlagEmpty         Flags = 1 << iota // no content and no calls
+	FlagEmpty         Flags = 1 << iota // no parts, or only empty texts: nothing that the provider would take as content
 	FlagEmptyText                       // holds an empty text block
 	FlagImage                           // holds an image or file
 	FlagReasoning                       // holds reasoning
 	FlagDuplicateKeys                   // an object in it repeats a key
 	FlagPinned                          // role system or developer
+	FlagEmptyArray                      // its content, or that of a result, is an array without elements
+	FlagResultNotText                   // holds a result that is neither a string nor an array of text blocks
 )
 
 // Message is what Inspect finds in one message.
@@ -58,11 +61,12 @@ type Message struct {
 	Flags      Flags
 }
 
-// Violation is one way in which a list of messages breaks its provider's rules (V-C1, V-A3, …).
-type Violation struct {
-	Rule    string
-	Message int // index into the list
-	Detail  string
+// PinnedHead counts the messages of role system or developer that a conversation begins with.
+func PinnedHead(messages []Message) int {
+	for i, m := range messages {
+		if m.Flags&FlagPinned == 0 {
+			return i
+		}
+	}
+	return len(messages)
 }
-
-var _ = session.OpenAIChat

@@ -6,17 +6,35 @@ import (
 	"fmt"
 )
 
+type chatMessage struct {
+	Role    string     `json:"role"`
+	CallID  string     `json:"tool_call_id,omitempty"`
+	Content string     `json:"content"`
+	Calls   []chatCall `json:"tool_calls,omitempty"`
+}
+
+type chatCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
 // encodeOpenAIChat writes an array of Chat Completions messages.
 func encodeOpenAIChat(c conversation) ([]byte, error) {
-	list := []any{map[string]any{"role": "system", "content": c.system}}
+	list := []any{chatMessage{Role: "system", Content: c.system}}
 	n := 0
 	for _, t := range c.turns {
 		if t.user != "" {
-			list = append(list, map[string]any{"role": "user", "content": t.user})
+			list = append(list, chatMessage{Role: "user", Content: t.user})
 			continue
 		}
-		said := map[string]any{"role": "assistant", "content": t.text}
-		var calls, answers []any
+		said := chatMessage{Role: "assistant", Content: t.text}
+		var answers []any
 		for i, called := range t.calls {
 			n++
 			id := fmt.Sprintf("call_%06d", n)
@@ -24,36 +42,51 @@ func encodeOpenAIChat(c conversation) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			calls = append(calls, map[string]any{"id": id, "type": "function", "function": map[string]any{"name": called.tool, "arguments": string(arguments)}})
-			answers = append(answers, map[string]any{"role": "tool", "tool_call_id": id, "content": t.results[i].text})
-		}
-		if calls != nil {
-			said["tool_calls"] = calls
+			said.Calls = append(said.Calls, chatCall{id, "function", chatFunction{called.tool, string(arguments)}})
+			answers = append(answers, chatMessage{Role: "tool", CallID: id, Content: t.results[i].text})
 		}
 		list = append(append(list, said), answers...)
 	}
-	return document(list, "[\n", "\n]\n")
+	return document("[\n", list, "\n]\n")
 }
 
-// encodeAnthropic writes a Messages request's system prompt and messages. All results of an assistant's message are in
-// the user message that follows it, and a user's words that come right after them are in the same one.
+type anthropicMessage struct {
+	Role    string `json:"role"`
+	Content []any  `json:"content"`
+}
+
+type textBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type toolUse struct {
+	Type  string          `json:"type"`
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+type toolResult struct {
+	Type    string `json:"type"`
+	ID      string `json:"tool_use_id"`
+	IsError bool   `json:"is_error,omitempty"`
+	Content string `json:"content"`
+}
+
+// encodeAnthropic writes a Messages request's system prompt and messages. The results of an assistant's message are all
+// in the user message that follows it, and so is what the user says right after them.
 func encodeAnthropic(c conversation) ([]byte, error) {
-	var list []any
-	var waiting []any // blocks of the next user message
-	flush := func() {
-		if waiting != nil {
-			list = append(list, map[string]any{"role": "user", "content": waiting})
-		}
-		waiting = nil
-	}
+	var list, answer []any // answer: blocks of the next user message
 	n := 0
 	for _, t := range c.turns {
 		if t.user != "" {
-			waiting = append(waiting, text(t.user))
+			answer = append(answer, textBlock{"text", t.user})
 			continue
 		}
-		flush()
-		blocks := []any{text(t.text)}
+		list = append(list, anthropicMessage{"user", answer})
+		said := anthropicMessage{"assistant", []any{textBlock{"text", t.text}}}
+		answer = nil
 		for i, called := range t.calls {
 			n++
 			id := fmt.Sprintf("toolu_%06d", n)
@@ -61,27 +94,19 @@ func encodeAnthropic(c conversation) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			blocks = append(blocks, map[string]any{"type": "tool_use", "id": id, "name": called.tool, "input": json.RawMessage(input)})
-			waiting = append(waiting, answer(id, t.results[i]))
+			said.Content = append(said.Content, toolUse{"tool_use", id, called.tool, input})
+			answer = append(answer, toolResult{"tool_result", id, t.results[i].failed, t.results[i].text})
 		}
-		list = append(list, map[string]any{"role": "assistant", "content": blocks})
+		list = append(list, said)
 	}
-	flush()
+	if len(answer) > 0 {
+		list = append(list, anthropicMessage{"user", answer})
+	}
 	system, err := encode(c.system)
 	if err != nil {
 		return nil, err
 	}
-	return document(list, "{\"system\": "+string(system)+",\n\"messages\": [\n", "\n]}\n")
-}
-
-func text(s string) any { return map[string]any{"type": "text", "text": s} }
-
-func answer(id string, r result) any {
-	block := map[string]any{"type": "tool_result", "tool_use_id": id, "content": r.text}
-	if r.failed {
-		block["is_error"] = true
-	}
-	return block
+	return document("{\"system\": "+string(system)+",\n\"messages\": [\n", list, "\n]}\n")
 }
 
 // arguments is a JSON object with the arguments in their order.
@@ -102,8 +127,8 @@ func (c call) arguments() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// document writes one message a line, so that a difference between two recordings can be read.
-func document(list []any, begin, end string) ([]byte, error) {
+// document writes one message a line, so that two recordings can be compared.
+func document(begin string, list []any, end string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(begin)
 	for i, m := range list {

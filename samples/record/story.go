@@ -24,7 +24,8 @@ type result struct {
 	failed bool
 }
 
-// story records a conversation while it is played. A plot goes on after an error; Err-like state is in failure.
+// story records a conversation while it is played. After a failure nothing more is recorded, so a plot need not look at
+// every step.
 type story struct {
 	ctx     context.Context
 	work    *workspace

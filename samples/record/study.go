@@ -19,8 +19,11 @@ const onceLines = 220
 
 // until asks questions, one after another and then again from the first, until the conversation has so many tokens.
 func (s *story) until(tokens int, questions ...question) {
-	for round := 0; round < 3; round++ {
+	for round := range 3 {
 		for _, q := range questions {
+			if round > 0 {
+				q.says = "Back to this, and what I have not read of it. " + q.says
+			}
 			if s.failure != nil || s.tokens() >= tokens {
 				return
 			}
@@ -63,7 +66,7 @@ func (s *story) look(name string) call {
 		return read(name)
 	}
 	parts := (lines + onceLines - 1) / onceLines
-	return readPart(name, 1+time%parts*onceLines, onceLines)
+	return readPart(name, 1+(time%parts)*onceLines, onceLines)
 }
 
 // best are the files of grep's output, at most n.

@@ -41,7 +41,7 @@ func newWorkspace(ctx context.Context, repository, dir string) (*workspace, erro
 		return nil, err
 	}
 	return &workspace{dir: dir, hide: strings.NewReplacer(
-		dir, shown, filepath.Dir(dir), "/tmp", at[1], "/usr/local/go", at[0], "/go/pkg/mod", at[2], "/go/cache", home+"/", "/home/dev/",
+		dir, shown, filepath.Dir(dir), "/tmp", at[1], "/usr/local/go", at[0], "/go/pkg/mod", at[2], "/go/cache", home+"/", "~/",
 	)}, nil
 }
 
@@ -57,7 +57,7 @@ func copySources(from, to string) error {
 			return err
 		}
 		if entry.IsDir() {
-			if slices.Contains(skip, entry.Name()) {
+			if slices.Contains(skip, entry.Name()) || strings.HasSuffix(name, ".tmp") {
 				return filepath.SkipDir
 			}
 			return os.MkdirAll(filepath.Join(to, name), 0o755)

@@ -72,9 +72,13 @@ func find() ([]binaries, error) {
 		}
 		return []binaries{b}, nil
 	}
+	return usable(candidates())
+}
+
+func usable(dirs []string) ([]binaries, error) {
 	var found []binaries
 	var problems []error
-	for _, dir := range candidates() {
+	for _, dir := range dirs {
 		b, err := inspect(dir)
 		switch {
 		case err == nil:
@@ -158,7 +162,11 @@ var number = regexp.MustCompile(`\d+`)
 func newestFirst(pattern string) []string {
 	dirs, _ := filepath.Glob(pattern) // the patterns are ours and well formed
 	version := func(dir string) int {
-		n, _ := strconv.Atoi(number.FindString(dir))
+		numbers := number.FindAllString(dir, -1)
+		if len(numbers) == 0 {
+			return 0
+		}
+		n, _ := strconv.Atoi(numbers[len(numbers)-1])
 		return n
 	}
 	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(version(b), version(a)) })

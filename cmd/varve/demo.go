@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-dev/varve/internal/postgres/embedded"
+	"github.com/varve-dev/varve/samples"
+)
+
+// The demonstration's policy: sessions are compacted at 60,000 tokens, down to 30,000.
+const (
+	demoWindow  = 75_000
+	demoTrigger = 0.8
+	demoTarget  = 0.4
+)
+
+// demoPatience is how long the workers may take after the last append.
+const demoPatience = 2 * time.Minute
+
+type demoCommand struct {
+	Files []string `arg:"" optional:"" name:"file" help:"Conversations of your own: OpenAI Chat or Anthropic messages as JSON, or Claude Code's JSON lines. Without any, three that Varve brings along."`
+}
+
+// Help is shown below the flags.
+func (c *demoCommand) Help() string {
+	return `Starts API, worker and a private PostgreSQL in DATA/demo (what an earlier demonstration left there is removed), imports
+the conversations, lets the workers compact those over 60,000 tokens, reads all that was trimmed back, and shows what
+happened. It ends with 0 only if every message and every trimmed result came back byte for byte.`
+}
+
+// Run demonstrates; the report goes to standard output, progress to standard error.
+func (c *demoCommand) Run(ctx context.Context, g *Globals) (err error) {
+	dir := filepath.Join(g.Data, "demo")
+	if err := emptyDemo(ctx, dir); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	fmt.Fprintf(os.Stderr, "starting PostgreSQL, API and worker in %s\n", dir)
+	server, err := startDemo(ctx, dir, cancel)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	demo := demonstration{dir: dir, client: server.client, out: os.Stdout, width: terminalWidth(os.Stdout)}
+	if err := demo.run(ctx, c.Files); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return fmt.Errorf("%w\n(the log is in %s)", err, filepath.Join(dir, "varve.log"))
+	}
+	return nil
+}
+
+// emptyDemo removes what an earlier demonstration left, but nothing that is no demonstration's.
+func emptyDemo(ctx context.Context, dir string) error {
+	if err := embedded.Remove(ctx, dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, name := range []string{"varve.log", "samples", "import"} { // all that there is if PostgreSQL never started
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("%s holds %s, which is not from a demonstration that ran: move it away or choose another --data", dir, left[0].Name())
+	}
+	return os.MkdirAll(dir, 0o755)
+}
+
+// shippedSamples writes the conversations that Varve brings along to a folder and returns their names.
+func shippedSamples(dir string) ([]string, error) {
+	names, err := fs.Glob(samples.Files, "*.json")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.CopyFS(dir, samples.Files); err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		names[i] = filepath.Join(dir, name)
+	}
+	return names, nil
+}

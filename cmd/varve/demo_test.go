@@ -1,0 +1,135 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/samples"
+)
+
+// row is a line of the demonstration's table: session, messages, tokens before, after, saved percents.
+var row = regexp.MustCompile(`(?m)^ *(\S+) +([0-9,]+) +([0-9,]+) +([0-9,]+) +([0-9]+) % +([0-9]+) +([0-9]+) +[0-9.]+ *$`)
+
+func TestDemoSavesHalfOfItsSamplesAndVerifiesAllOfIt(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	for range 2 { // the second removes what the first left
+		out, err := program(t.Context(), "demo", "--data", data).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		rows := row.FindAllStringSubmatch(string(out), -1)
+		if len(rows) != 3 {
+			t.Fatalf("%d rows of long sessions, want 3:\n%s", len(rows), out)
+		}
+		for _, r := range rows {
+			if saved, err := strconv.Atoi(r[5]); err != nil || saved < 50 {
+				t.Errorf("%s saved %s %%, want 50 at least", r[1], r[5])
+			}
+		}
+		if !strings.Contains(string(out), "All verified.") {
+			t.Errorf("no word of a verification:\n%s", out)
+		}
+	}
+}
+
+func TestDemoWithFilesNamesWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sample, err := samples.Files.ReadFile("add-a-limit.openai-chat.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"long.json": string(sample),
+		"lines.jsonl": `{"type":"user","uuid":"1","message":{"role":"user","content":"hi"}}
+{"type":"user","uuid":"2",
+{"type":"assistant","uuid":"3","message":{"role":"assistant","content":[{"type":"text","text":"hello"}]}}
+`,
+	}
+	args := []string{"demo", "--data", filepath.Join(dir, "data")}
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, file)
+	}
+	out, err := program(t.Context(), args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"lines.jsonl: line 2: not JSON", "All verified."} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%q is missing in:\n%s", want, out)
+		}
+	}
+	out, err = program(t.Context(), append(args, filepath.Join(dir, "missing.json"))...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "missing.json") {
+		t.Errorf("with a file that is not there: %v\n%s", err, out)
+	}
+}
+
+func TestDemoRemovesNothingButDemonstrations(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	precious := filepath.Join(data, "demo", "precious")
+	if err := os.MkdirAll(precious, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := emptyDemo(t.Context(), filepath.Join(data, "demo")); err == nil || !strings.Contains(err.Error(), "precious") {
+		t.Errorf("emptyDemo: %v", err)
+	}
+	if _, err := os.Stat(precious); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOriginalResultIsTheTextOrElseTheJSON(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		format session.Format
+		body   string
+		part   int
+		want   string
+	}{
+		{"the text of a tool message", session.OpenAIChat, `{"role":"tool","content":"a\tb"}`, 0, "a\tb"},
+		{"the JSON of a tool message in parts", session.OpenAIChat, `{"role":"tool","content":[ {"type":"text","text":"a"}]}`, 0, `[ {"type":"text","text":"a"}]`},
+		{"the JSON of a text that UTF-8 cannot express", session.OpenAIChat, `{"role":"tool","content":"\ud800"}`, 0, `"\ud800"`},
+		{"the text of the block with that number", session.Anthropic, `{"role":"user","content":[{"type":"tool_result","content":"a"},{"type":"tool_result","content":"b"}]}`, 1, "b"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := originalResult(tt.format, []byte(tt.body), tt.part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestShortCutsToAWidth(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"äöü": "äöü", "äöüa": "äö…", "": ""} {
+		if got := short(in, 3); got != want {
+			t.Errorf("short(%q, 3) is %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := thousands(in); got != want {
+			t.Errorf("thousands(%d) is %q, want %q", in, got, want)
+		}
+	}
+}

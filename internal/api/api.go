@@ -1,0 +1,150 @@
+// Package api is how Varve is asked over HTTP: routes, bodies, keys and errors. docs/api.md is its contract.
+//
+// Start at routes in this file, the table of contents; then append.go and context.go, the two routes that matter most.
+// Every handler decodes, makes one call of a store, and answers; errors.go turns what went wrong into a status and a
+// code. Echo routes and is known to this file alone: handlers take an exchange, which is one request and its answer.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+)
+
+// Config is what the API works on.
+type Config struct {
+	Store   *postgres.Store
+	Results *persist.Store
+	Log     *slog.Logger // nil logs nothing
+
+	// SchemaFits says whether this program can work with the database's schema; nil does not look.
+	SchemaFits func(ctx context.Context) error
+}
+
+// Server is the HTTP API. Make it with New.
+type Server struct {
+	Config
+	echo     *echo.Echo
+	keys     keyCache
+	ready    readiness
+	draining atomic.Bool
+}
+
+// New is the HTTP API on a store.
+func New(config Config) *Server {
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{Config: config, echo: echo.New()}
+	s.echo.Use(s.observe)
+	s.routes()
+	return s
+}
+
+// NewServer is an HTTP server with the timeouts that keep slow clients from holding it up. Its Addr is the caller's.
+func NewServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      60 * time.Second,
+		IdleTimeout:       120 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+	}
+}
+
+// ServeHTTP answers one request. Echo matches the path as it was sent, so that an id may hold an escaped slash, and its
+// parameters always are escaped.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.URL.RawPath = r.URL.EscapedPath()
+	s.echo.ServeHTTP(w, r)
+}
+
+// Drain makes /readyz say that no more requests should come. Requests are still answered.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// routes lists every route.
+func (s *Server) routes() {
+	s.get("/livez", open(s.livez))
+	s.get("/readyz", open(s.readyz))
+
+	s.post("/v1/sessions", s.authorized(s.createSession))
+	s.get("/v1/sessions", s.authorized(s.listSessions))
+	s.echo.PUT("/v1/sessions/:id", s.authorized(s.putSession))
+	s.get("/v1/sessions/:id", s.authorized(s.readSession))
+	s.echo.PATCH("/v1/sessions/:id", s.authorized(s.patchSession))
+	s.echo.DELETE("/v1/sessions/:id", s.authorized(s.deleteSession))
+
+	s.post("/v1/sessions/:id/messages", s.authorized(s.appendMessages))
+	s.get("/v1/sessions/:id/messages", s.authorized(s.listMessages))
+	s.get("/v1/sessions/:id/context", s.authorized(s.readContext))
+
+	s.post("/v1/sessions/:id/compact", s.authorized(s.compactSession))
+	s.get("/v1/sessions/:id/runs", s.authorized(s.listRuns))
+	s.get("/v1/sessions/:id/runs/:run", s.authorized(s.readRun))
+	s.get("/v1/sessions/:id/results", s.authorized(s.listResults))
+	s.get("/v1/sessions/:id/results/:ref", s.authorized(s.readResult))
+}
+
+func (s *Server) get(path string, h echo.HandlerFunc) {
+	s.echo.GET(path, h)
+	s.echo.HEAD(path, h)
+}
+
+func (s *Server) post(path string, h echo.HandlerFunc) { s.echo.POST(path, h) }
+
+// routed carries an exchange through Echo.
+type routed struct {
+	echo.Context
+	x exchange
+}
+
+// param is a parameter of the path, still escaped.
+func (c *routed) param(name string) string { return c.Param(name) }
+
+func open(h func(*exchange) error) echo.HandlerFunc {
+	return func(c echo.Context) error { return h(&c.(*routed).x) }
+}
+
+// requestTimeout bounds what one request may wait for the database.
+const requestTimeout = 30 * time.Second
+
+// authorized runs h for a caller whose key is good.
+func (s *Server) authorized(h func(*exchange) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		x := &c.(*routed).x
+		ctx, cancel := context.WithTimeout(x.ctx, requestTimeout)
+		defer cancel()
+		x.ctx = ctx
+		if err := s.authenticate(x); err != nil {
+			return err
+		}
+		return h(x)
+	}
+}
+
+// observe gives a request its id, answers its error, survives its panic, and logs it in one line.
+func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		began := time.Now()
+		response := c.Response()
+		rc := &routed{Context: c, x: newExchange(response, c.Request())}
+		rc.x.raw, rc.x.route, rc.x.param = response.Writer, c.Path(), rc.param
+		err := recovered(s.Log, &rc.x, func() error { return next(rc) })
+		if err != nil {
+			s.answer(&rc.x, err, response.Committed)
+		}
+		s.log(&rc.x, began, response.Status, response.Size)
+		if err != nil && response.Committed && rc.x.truncated {
+			panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
+		}
+		return nil
+	}
+}

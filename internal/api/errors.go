@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/labstack/echo/v4"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// The codes that more than one file speaks of.
+const (
+	invalidJSON    = "invalid_json"
+	invalidRequest = "invalid_request"
+	invalidMessage = "invalid_message"
+	unknownField   = "unknown_field"
+	unavailable    = "unavailable"
+	internalError  = "internal"
+)
+
+// statuses is the closed list of error codes; docs/errors.md has the same.
+var statuses = map[string]int{
+	invalidJSON:               http.StatusBadRequest,
+	unknownField:              http.StatusBadRequest,
+	"invalid_cursor":          http.StatusBadRequest,
+	"invalid_idempotency_key": http.StatusBadRequest,
+	"unauthorized":            http.StatusUnauthorized,
+	"not_found":               http.StatusNotFound,
+	"method_not_allowed":      http.StatusMethodNotAllowed,
+	"format_not_available":    http.StatusNotAcceptable,
+	"session_exists":          http.StatusConflict,
+	"stale_expected_seq":      http.StatusPreconditionFailed,
+	"body_too_large":          http.StatusRequestEntityTooLarge,
+	"message_too_large":       http.StatusRequestEntityTooLarge,
+	"too_many_messages":       http.StatusRequestEntityTooLarge,
+	"unsupported_media_type":  http.StatusUnsupportedMediaType,
+	"range_not_satisfiable":   http.StatusRequestedRangeNotSatisfiable,
+	invalidRequest:            http.StatusUnprocessableEntity,
+	invalidMessage:            http.StatusUnprocessableEntity,
+	"json_too_complex":        http.StatusUnprocessableEntity,
+	"format_mismatch":         http.StatusUnprocessableEntity,
+	"client_id_reused":        http.StatusUnprocessableEntity,
+	"idempotency_key_reused":  http.StatusUnprocessableEntity,
+	"session_full":            http.StatusUnprocessableEntity,
+	"view_cannot_fit":         http.StatusUnprocessableEntity,
+	internalError:             http.StatusInternalServerError,
+	unavailable:               http.StatusServiceUnavailable,
+}
+
+// sentinels says which code a domain error has and what the caller can do. A detail of "" is the error's own text.
+var sentinels = []struct {
+	err    error
+	code   string
+	detail string
+}{
+	{session.ErrUnauthorized, "unauthorized", "send a live key as \"Authorization: Bearer vk_…\"; varve keys create makes one"},
+	{session.ErrNotFound, "not_found", "there is no such session, or nothing of this name in it; PUT /v1/sessions/{id} makes a session"},
+	{session.ErrFormatMismatch, "format_mismatch", ""},
+	{session.ErrClientIDReused, "client_id_reused", ""},
+	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: take a new one for this request, or send the first one again as it was"},
+	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages, %d are the most: begin a new session", session.MaxSessionMessages)},
+	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or choose another id"},
+	{echo.ErrNotFound, "not_found", "there is no such route; docs/api.md lists all"},
+	{echo.ErrMethodNotAllowed, "method_not_allowed", "this route has other methods, see Allow"},
+}
+
+// errPanic is a bug of ours; the log has its stack.
+var errPanic = errors.New("panic")
+
+// failure is an error with its code and what the caller should know of it.
+type failure struct {
+	code     string
+	detail   string
+	problems []session.Problem
+	minimum  *int64 // of view_cannot_fit
+	current  *int64 // of stale_expected_seq
+}
+
+func (f *failure) Error() string { return f.code + ": " + f.detail }
+
+func fail(code, format string, args ...any) error {
+	return &failure{code: code, detail: fmt.Sprintf(format, args...)}
+}
+
+// failureOf is the table from errors to codes. What it does not know is ours: internal, and no word of it goes out.
+func failureOf(err error) *failure {
+	var known *failure
+	var invalid *session.InvalidError
+	var stale *session.StaleError
+	var cannotFit *session.CannotFitError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &invalid):
+		return &failure{code: invalid.Code, detail: invalid.Error(), problems: invalid.Problems}
+	case errors.As(err, &stale):
+		return staleFailure(stale)
+	case errors.As(err, &cannotFit):
+		return &failure{code: "view_cannot_fit", detail: cannotFit.Error() + ": ask for at least as many", minimum: &cannotFit.Minimum}
+	}
+	for _, s := range sentinels {
+		if errors.Is(err, s.err) {
+			return &failure{code: s.code, detail: specific(err, s.err, s.detail)}
+		}
+	}
+	if databaseIsDown(err) {
+		return &failure{code: unavailable, detail: "the database does not answer: try again after Retry-After. Whether a write happened is not known: " +
+			"repeat it with its Idempotency-Key or client_ids"}
+	}
+	return &failure{code: internalError, detail: "something went wrong on our side; the log knows it by the request id"}
+}
+
+// specific prefers the text of an error that knows more than its sentinel.
+func specific(err, sentinel error, general string) string {
+	if text := err.Error(); general == "" || sentinel == session.ErrNotFound && text != sentinel.Error() {
+		return text
+	}
+	return general
+}
+
+func staleFailure(e *session.StaleError) *failure {
+	f := &failure{code: "stale_expected_seq", current: &e.Current}
+	if e.Current > e.Expected {
+		f.detail = fmt.Sprintf("the session's last seq is %d, not %d: read from seq %d, then append with expected_seq %d", e.Current, e.Expected, e.Expected+1, e.Current)
+	} else {
+		f.detail = fmt.Sprintf("the session's last seq is %d, it has no %d yet: append with expected_seq %d", e.Current, e.Expected, e.Current)
+	}
+	return f
+}
+
+// databaseIsDown reports whether err means that the database could not be asked or could not answer now, and that the
+// same request may work later.
+func databaseIsDown(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg):
+		return transient(pg.Code)
+	case errors.As(err, &connect), errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), pgconn.SafeToRetry(err):
+		return true
+	}
+	return strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "closed pool")
+}
+
+// transient are SQLSTATEs of: connection lost, out of resources, stopping or starting, cancelled, deadlock, serialization.
+func transient(state string) bool {
+	for _, class := range []string{"08", "53", "57", "40", "25006"} {
+		if strings.HasPrefix(state, class) {
+			return true
+		}
+	}
+	return false
+}

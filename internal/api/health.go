@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// livez is GET /livez: the process answers.
+func (s *Server) livez(x *exchange) error { return x.bytes(http.StatusOK, jsonType, []byte(`{"status":"ok"}`)) }
+
+// readyz is GET /readyz: requests that come now will be served. Anybody may ask, so the answer names no details.
+func (s *Server) readyz(x *exchange) error {
+	if s.draining.Load() {
+		return fail(unavailable, "the process stops: ask another one")
+	}
+	cause, detail := s.ready.look(x.ctx, s)
+	if cause != nil {
+		x.cause = cause
+		return fail(unavailable, "%s", detail)
+	}
+	return x.bytes(http.StatusOK, jsonType, []byte(`{"status":"ready"}`))
+}
+
+// readiness is what the last look at the database found. It is kept for a second, so that those who ask, who need no
+// key, cannot keep the database busy.
+type readiness struct {
+	mu     sync.Mutex
+	at     time.Time
+	cause  error
+	detail string
+}
+
+// readyTimeout is how long the database may take to be found ready, and how long that is believed.
+const readyTimeout = time.Second
+
+func (r *readiness) look(ctx context.Context, s *Server) (cause error, detail string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.at) < readyTimeout {
+		return r.cause, r.detail
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	defer cancel()
+	r.cause, r.detail = s.Store.Ping(ctx), "the database does not answer"
+	if r.cause == nil && s.SchemaFits != nil {
+		r.cause, r.detail = s.SchemaFits(ctx), "the database's schema does not fit this version: run varve migrate"
+	}
+	r.at = time.Now()
+	return r.cause, r.detail
+}

@@ -1,0 +1,99 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// defaultPage is how many entries a page of a list has if the caller does not say.
+const defaultPage = 20
+
+// list is one page of a list on its way: which list, how much of it, and after which place.
+type list struct {
+	x     *exchange
+	name  string
+	limit int
+	after place
+	err   error
+}
+
+// place is a position in a list: a number to sort by, and what tells equal ones apart.
+type place struct {
+	order int64
+	id    uuid.UUID
+}
+
+// listOf reads limit and cursor. The name tells the lists of a tenant apart: a cursor of one is an error in another.
+func listOf(x *exchange, name string) *list {
+	q := x.query("limit", "cursor")
+	l := &list{x: x, name: name, limit: int(q.integer("limit", 1, session.MaxPage, defaultPage))}
+	if l.err = q.err(); l.err == nil && q.values.Has("cursor") {
+		l.after, l.err = l.parseCursor(q.text("cursor", ""))
+	}
+	return l
+}
+
+// page is the list's page as the store wants it, with one entry more than asked for: it tells whether there are more.
+func (l *list) page() (postgres.Page, error) {
+	page := postgres.Page{ID: l.after.id, Limit: l.limit + 1}
+	if l.after.order != 0 {
+		page.Time = time.UnixMicro(l.after.order)
+	}
+	return page, l.err
+}
+
+// listAnswer is a page of a list.
+type listAnswer[T any] struct {
+	Object     string  `json:"object"`
+	Data       []T     `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// answerList answers with what was found, which is one entry more than the page has if there are more.
+func answerList[T, A any](l *list, found []T, answer func(T) A, placeOf func(T) place) error {
+	a := listAnswer[A]{Object: "list", Data: make([]A, 0, len(found))}
+	if a.HasMore = len(found) > l.limit; a.HasMore {
+		found = found[:l.limit]
+		next := l.cursor(placeOf(found[l.limit-1]))
+		a.NextCursor = &next
+	}
+	for _, entry := range found {
+		a.Data = append(a.Data, answer(entry))
+	}
+	return l.x.json(http.StatusOK, a)
+}
+
+// A cursor is 4 bytes of a hash of the list that it belongs to, and a place.
+const (
+	cursorList  = 4
+	cursorOrder = cursorList + 8
+	cursorBytes = cursorOrder + 16
+)
+
+func (l *list) cursor(at place) string {
+	b := l.fingerprint()
+	b = binary.BigEndian.AppendUint64(b, uint64(at.order))
+	return base64.RawURLEncoding.EncodeToString(append(b, at.id[:]...))
+}
+
+func (l *list) parseCursor(text string) (place, error) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) != cursorBytes || string(b[:cursorList]) != string(l.fingerprint()) {
+		return place{}, fail("invalid_cursor", "this list did not make that cursor: begin without one, and follow next_cursor")
+	}
+	return place{int64(binary.BigEndian.Uint64(b[cursorList:])), uuid.UUID(b[cursorOrder:])}, nil
+}
+
+func (l *list) fingerprint() []byte {
+	sum := sha256.Sum256([]byte(l.x.tenant.String() + l.name))
+	return sum[:cursorList:cursorList]
+}

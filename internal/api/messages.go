@@ -1,0 +1,80 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// defaultMessages is how many messages a page of the log has if the caller does not say.
+const defaultMessages = 100
+
+// listMessages is GET /v1/sessions/{id}/messages.
+func (s *Server) listMessages(x *exchange) error {
+	q := x.query("from_seq", "to_seq", "limit")
+	r := postgres.Range{
+		From: q.integer("from_seq", 1, session.MaxSessionMessages+1, 1), To: q.integer("to_seq", 0, session.MaxSessionMessages, 0),
+		Limit: int(q.integer("limit", 1, session.MaxMessagePage, defaultMessages)), Bytes: maxMessagePageBytes,
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	at, err := x.address()
+	if err != nil {
+		return err
+	}
+	found, more, err := s.Store.Messages(x.ctx, at, r)
+	if err != nil {
+		return err
+	}
+	body := newBuffer()
+	defer body.free()
+	body.b = appendMessagePage(body.b, found, more)
+	return x.bytes(http.StatusOK, jsonType, body.b)
+}
+
+// maxMessagePageBytes ends a page of large messages before its limit.
+const maxMessagePageBytes = 16 << 20
+
+// appendMessagePage writes messages by hand, because encoding/json would rewrite them.
+func appendMessagePage(dst []byte, found []session.Message, more bool) []byte {
+	dst = append(dst, `{"data":[`...)
+	for i := range found {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendMessage(dst, &found[i])
+	}
+	dst = append(dst, `],"has_more":`...)
+	dst = strconv.AppendBool(dst, more)
+	dst = append(dst, `,"next_seq":`...)
+	if !more {
+		return append(dst, "null}"...)
+	}
+	return append(strconv.AppendInt(dst, found[len(found)-1].Seq+1, 10), '}')
+}
+
+func appendMessage(dst []byte, m *session.Message) []byte {
+	dst = append(dst, `{"seq":`...)
+	dst = strconv.AppendInt(dst, m.Seq, 10)
+	dst = append(dst, `,"role":`...)
+	dst = rawjson.Quote(dst, []byte(m.Role))
+	dst = append(dst, `,"format":`...)
+	dst = rawjson.Quote(dst, []byte(m.Format))
+	dst = append(dst, `,"tokens":`...)
+	dst = strconv.AppendInt(dst, int64(m.Tokens), 10)
+	dst = append(dst, `,"client_id":`...)
+	if m.ClientID == "" {
+		dst = append(dst, "null"...)
+	} else {
+		dst = rawjson.Quote(dst, []byte(m.ClientID))
+	}
+	dst = append(dst, `,"created_at":"`...)
+	dst = m.CreatedAt.UTC().AppendFormat(dst, time.RFC3339Nano)
+	dst = append(dst, `","message":`...)
+	return append(append(dst, m.Body...), '}')
+}

@@ -1,0 +1,177 @@
+package api
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// resultAnswer is what is known of a result without its content.
+type resultAnswer struct {
+	Ref       string    `json:"ref"`
+	Seq       int64     `json:"seq"`
+	Part      int       `json:"part"`
+	Tool      string    `json:"tool"`
+	CallID    string    `json:"call_id"`
+	Category  string    `json:"category"`
+	MediaType string    `json:"media_type"`
+	Bytes     int64     `json:"bytes"`
+	Lines     int64     `json:"lines"`
+	Tokens    int64     `json:"tokens"`
+	SHA256    string    `json:"sha256"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func answerOfResult(r persist.Result) resultAnswer {
+	return resultAnswer{
+		Ref: r.Ref, Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category, MediaType: r.MediaType,
+		Bytes: r.Bytes, Lines: r.Lines, Tokens: r.Tokens, SHA256: hex.EncodeToString(r.SHA256[:]), CreatedAt: r.CreatedAt.UTC(),
+	}
+}
+
+// resultPage is some lines of a result.
+type resultPage struct {
+	resultAnswer
+	Offset     int64  `json:"offset"`
+	Limit      int64  `json:"limit"`
+	Content    string `json:"content"`
+	NextOffset *int64 `json:"next_offset"`
+}
+
+// listResults is GET /v1/sessions/{id}/results.
+func (s *Server) listResults(x *exchange) error {
+	at, err := x.address()
+	if err != nil {
+		return err
+	}
+	list := listOf(x, "results of "+at.ID)
+	if list.err != nil {
+		return list.err
+	}
+	found, err := s.Results.List(x.ctx, at, persist.Place{Seq: list.after.order, Part: list.after.part()}, list.limit+1)
+	if err != nil {
+		return err
+	}
+	return answerList(list, found, answerOfResult, func(last persist.Result) place { return placeOfPart(last.Seq, last.Part) })
+}
+
+// placeOfPart is the place of a part of a message: a list of results has its part numbers where others have ids.
+func placeOfPart(seq int64, part int) place {
+	at := place{order: seq}
+	for i := range 8 {
+		at.id[15-i] = byte(part >> (8 * i))
+	}
+	return at
+}
+
+func (p place) part() (part int) {
+	if p == (place{}) {
+		return -1
+	}
+	for _, b := range p.id[8:] {
+		part = part<<8 | int(b)
+	}
+	return part
+}
+
+// The lines that a page of a result has.
+const (
+	defaultLines = 200
+	maxLines     = 2000
+)
+
+// readResult is GET /v1/sessions/{id}/results/{ref}: some of its lines, or with raw=true its bytes.
+func (s *Server) readResult(x *exchange) error {
+	q := x.query("raw", "offset", "limit")
+	raw := q.choice("raw", "false", "true") == "true"
+	offset := q.integer("offset", 1, math.MaxInt32, 1)
+	limit := q.integer("limit", 1, maxLines, defaultLines)
+	if err := q.err(); err != nil {
+		return err
+	}
+	at, err := x.address()
+	if err != nil {
+		return err
+	}
+	ref, err := session.ParseResultRef(x.param("ref"))
+	if err != nil {
+		return err
+	}
+	found, body, err := s.Results.Read(x.ctx, at, ref)
+	if err != nil {
+		return err
+	}
+	h := x.w.Header()
+	h.Set("X-Content-Sha256", hex.EncodeToString(found.SHA256[:]))
+	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(found.SHA256[:])+":")
+	if raw {
+		return x.content(found, body)
+	}
+	page := resultPage{resultAnswer: answerOfResult(found), Offset: offset, Limit: limit}
+	page.Content, page.NextOffset = numbered(body, offset, limit)
+	return x.json(http.StatusOK, page)
+}
+
+// content answers with a result's bytes, or the part of them that Range asks for.
+func (x *exchange) content(found persist.Result, body []byte) error {
+	h := x.w.Header()
+	h.Set("Content-Type", found.MediaType)
+	h.Set("Etag", `"`+hex.EncodeToString(found.SHA256[:])+`"`)
+	h.Set("Cache-Control", "private, no-cache")
+	w := &rangeWriter{ResponseWriter: x.w}
+	http.ServeContent(w, x.r, "", time.Time{}, bytes.NewReader(body))
+	if w.refused {
+		return fail("range_not_satisfiable", "the result has %d bytes: no part of the Range %q is in it", len(body), shorten(x.r.Header.Get("Range")))
+	}
+	return nil
+}
+
+// rangeWriter keeps http.ServeContent from answering a wrong Range in plain text.
+type rangeWriter struct {
+	http.ResponseWriter
+	refused bool
+}
+
+func (w *rangeWriter) WriteHeader(status int) {
+	if w.refused = status == http.StatusRequestedRangeNotSatisfiable; !w.refused {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w *rangeWriter) Write(b []byte) (int, error) {
+	if w.refused {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// numbered is limit lines of a text from line offset on, each with its number before it as cat -n writes it, and the
+// number of the line after them, nil if there is none.
+func numbered(body []byte, offset, limit int64) (content string, next *int64) {
+	var page bytes.Buffer
+	line := int64(0)
+	for len(body) > 0 {
+		end := bytes.IndexByte(body, '\n') + 1
+		if end == 0 {
+			end = len(body)
+		}
+		line++
+		if line >= offset+limit {
+			return page.String(), &line
+		}
+		if line >= offset {
+			fmt.Fprintf(&page, "%6d\t%s", line, body[:end])
+		}
+		body = body[end:]
+	}
+	return page.String(), nil
+}
+

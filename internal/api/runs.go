@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// maxWait is how many seconds a caller can wait for a compaction.
+const maxWait = 60
+
+// compactSession is POST /v1/sessions/{id}/compact.
+func (s *Server) compactSession(x *exchange) error {
+	q := x.query("wait")
+	wait := time.Duration(q.integer("wait", 0, maxWait, 0)) * time.Second
+	if err := q.err(); err != nil {
+		return err
+	}
+	at, err := x.address()
+	if err != nil {
+		return err
+	}
+	id, err := x.idempotency(nil)
+	if err != nil {
+		return err
+	}
+	run, replayed, err := s.Store.Compact(x.ctx, at, id)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		if run, err = s.await(x, at, run, wait); err != nil {
+			return err
+		}
+	}
+	x.replayed(id, replayed)
+	return x.run(run)
+}
+
+// run answers with a run: one that has not ended is accepted only.
+func (x *exchange) run(run session.Run) error {
+	if run.State.Ended() {
+		return x.json(http.StatusOK, runAnswer(run))
+	}
+	x.w.Header().Set("Location", "/v1/sessions/"+escapeID(x.session)+"/runs/"+run.ID.String())
+	x.w.Header()["Retry-After"] = retryAfter
+	return x.json(http.StatusAccepted, runAnswer(run))
+}
+
+// await looks at a run until it ends or the time is up. It looks often at first, because most compactions are quick.
+func (s *Server) await(x *exchange, at session.Address, run session.Run, wait time.Duration) (session.Run, error) {
+	ctx, cancel := context.WithTimeout(x.r.Context(), wait+requestTimeout)
+	defer cancel()
+	// Writers that have no deadline do not need a later one.
+	_ = http.NewResponseController(x.raw).SetWriteDeadline(time.Now().Add(wait + requestTimeout))
+	up := time.After(wait)
+	for pause := 10 * time.Millisecond; !run.State.Ended(); pause = min(pause*3/2, 250*time.Millisecond) {
+		select {
+		case <-time.After(pause):
+		case <-up:
+			return run, nil
+		case <-ctx.Done():
+			return run, ctx.Err()
+		}
+		var err error
+		if run, err = s.Store.Run(ctx, at, run.ID); err != nil {
+			return run, err
+		}
+	}
+	return run, nil
+}
+
+// readRun is GET /v1/sessions/{id}/runs/{run}.
+func (s *Server) readRun(x *exchange) error {
+	at, err := x.addressAlone()
+	if err != nil {
+		return err
+	}
+	id, err := uuid.Parse(x.param("run"))
+	if err != nil {
+		return session.ErrNotFound
+	}
+	run, err := s.Store.Run(x.ctx, at, id)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, runAnswer(run))
+}
+
+// listRuns is GET /v1/sessions/{id}/runs.
+func (s *Server) listRuns(x *exchange) error {
+	at, err := x.address()
+	if err != nil {
+		return err
+	}
+	list := listOf(x, "runs of "+at.ID)
+	page, err := list.page()
+	if err != nil {
+		return err
+	}
+	found, err := s.Store.Runs(x.ctx, at, page)
+	if err != nil {
+		return err
+	}
+	return answerList(list, found, runAnswer, func(last session.Run) place { return place{last.TriggeredAt.UnixMicro(), last.ID} })
+}
+
+// runAnswer is a run as callers see it.
+func runAnswer(run session.Run) session.Run {
+	run.TriggeredAt = run.TriggeredAt.UTC()
+	run.StartedAt, run.FinishedAt = utc(run.StartedAt), utc(run.FinishedAt)
+	return run
+}

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// The ranges of a session's numbers.
+const (
+	minWindowTokens   = 1_000
+	maxWindowTokens   = 10_000_000
+	maxOverheadTokens = 10_000_000
+)
+
+// settings are what a caller sets on a session.
+type settings struct {
+	session.Change
+	id string // of a new session, if its body names it
+}
+
+// The members that the routes of a session know.
+var (
+	oldSession   = []string{"model", "window_tokens", "overhead_tokens", "metadata", "policy"}
+	newSession   = append([]string{"id", "format"}, oldSession...)
+	namedSession = newSession
+)
+
+// settings reads a request that sets something on the session that its path names.
+func (x *exchange) settings(known []string) (at session.Address, change session.Change, id *session.Idempotency, err error) {
+	if at, err = x.addressAlone(); err != nil {
+		return at, change, nil, err
+	}
+	body, err := readBody(x)
+	if err != nil {
+		return at, change, nil, err
+	}
+	defer body.free()
+	if id, err = x.idempotency(body.b); err != nil {
+		return at, change, nil, err
+	}
+	found, err := decodeSettings(body.b, known)
+	if err == nil && found.id != "" && found.id != at.ID {
+		err = session.Invalid("/id", invalidRequest, "id is %q, but the path says %q: leave it out", found.id, at.ID)
+	}
+	return at, found.Change, id, err
+}
+
+// decodeSettings reads the settings of a session; no body sets nothing.
+func decodeSettings(body []byte, known []string) (settings, error) {
+	if len(body) == 0 {
+		return settings{}, nil
+	}
+	d := &document{data: body}
+	if err := d.check(rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: maxNumberBytes}); err != nil {
+		return settings{}, err
+	}
+	var s settings
+	for name, value := range d.members("", rawjson.Value(body), known) {
+		s.set(d, name, value)
+	}
+	return s, d.err()
+}
+
+func (s *settings) set(d *document, name string, value rawjson.Span) {
+	switch name {
+	case "id":
+		s.id = d.text("/id", value, session.MaxIDBytes)
+		if s.id == "" && d.err() == nil {
+			d.wrong("/id", invalidRequest, "the session's id is empty: leave it out to have one made")
+		}
+	case "format":
+		format := d.readFormat(value)
+		s.Format = &format
+	case "model":
+		model := d.text("/model", value, session.MaxIDBytes)
+		s.Model = &model
+	case "window_tokens":
+		n := int(d.integer("/window_tokens", value, minWindowTokens, maxWindowTokens))
+		s.WindowTokens = &n
+	case "overhead_tokens":
+		n := int(d.integer("/overhead_tokens", value, 0, maxOverheadTokens))
+		s.OverheadTokens = &n
+	case "metadata":
+		s.Metadata = d.metadata(value)
+	case "policy":
+		s.Policy, s.DefaultPolicy = d.policy(value)
+	}
+}
+
+// metadata reads an object of a few short strings. The answer is a copy: the body's memory goes to another request.
+func (d *document) metadata(value rawjson.Span) []byte {
+	if d.data[value.Start] != '{' {
+		d.wrong("/metadata", invalidRequest, "an object of strings is needed, this is %s", kindOf(d.data[value.Start]))
+		return nil
+	}
+	seen := map[string]bool{}
+	for key, member := range rawjson.Members(d.data, value.Start) {
+		text, ok := rawjson.Unquote(nil, key.Of(d.data))
+		name := string(text)
+		pointer := "/metadata/" + escapePointer(shorten(name))
+		switch {
+		case !ok || !storable(name):
+			d.wrong(pointer, invalidRequest, "the key holds a NUL character or half of a surrogate pair")
+		case name == "" || utf8.RuneCountInString(name) > session.MaxMetadataKey:
+			d.wrong(pointer, invalidRequest, "the key has %d characters: 1 to %d are possible", utf8.RuneCountInString(name), session.MaxMetadataKey)
+		case seen[name]:
+			d.refuse(pointer, invalidJSON, "%s is there twice", shorten(name))
+		}
+		seen[name] = true
+		if text := d.text(pointer, member, 4*session.MaxMetadataValue); utf8.RuneCountInString(text) > session.MaxMetadataValue {
+			d.wrong(pointer, invalidRequest, "the value has %d characters: %d are the most", utf8.RuneCountInString(text), session.MaxMetadataValue)
+		}
+	}
+	if len(seen) > session.MaxMetadataKeys {
+		d.wrong("/metadata", invalidRequest, "metadata has %d keys: %d are the most", len(seen), session.MaxMetadataKeys)
+	}
+	return append([]byte(nil), value.Of(d.data)...)
+}
+
+// storable reports whether PostgreSQL can keep the text.
+func storable(text string) bool { return strings.IndexByte(text, 0) < 0 }
+
+// policy reads a policy as changes to the default one; null is the default itself.
+func (d *document) policy(value rawjson.Span) (p *session.Policy, isDefault bool) {
+	switch d.data[value.Start] {
+	case 'n':
+		return nil, true
+	case '{':
+	default:
+		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(d.data[value.Start]))
+		return nil, false
+	}
+	parsed, err := compact.ParsePolicy(value.Of(d.data))
+	if err != nil {
+		d.policyProblems(err)
+		return nil, false
+	}
+	p = &session.Policy{
+		Trigger: parsed.Trigger, Hard: parsed.Hard, CacheTTL: time.Duration(parsed.Cache.TTLSeconds) * time.Second, Document: parsed.Document(),
+	}
+	if bytes.Contains(p.Document, []byte(`\u0000`)) {
+		d.wrong("/policy", invalidRequest, "a string of the policy holds a NUL character")
+	}
+	return p, false
+}
+
+// escapeID writes a session's id as one segment of a path.
+func escapeID(id string) string { return url.PathEscape(id) }
+
+// policyProblems takes over what is wrong with a policy.
+func (d *document) policyProblems(err error) {
+	var invalid *session.InvalidError
+	if !errors.As(err, &invalid) {
+		d.wrong("/policy", invalidRequest, "%s", err)
+		return
+	}
+	for _, p := range invalid.Problems {
+		if p.Code == unknownField {
+			d.refuse("/policy"+p.Pointer, unknownField, "%s", p.Detail)
+			continue
+		}
+		d.wrong("/policy"+p.Pointer, p.Code, "%s", p.Detail)
+	}
+}

@@ -1,0 +1,88 @@
+package compact
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// BenchmarkMake measures message bytes in to view bytes out, beside json.Valid over the same bytes.
+func BenchmarkMake(b *testing.B) {
+	for _, f := range session.Formats() {
+		for _, messages := range []int{1_000, 10_000} {
+			in := benchInput(b, f, messages)
+			b.Run(fmt.Sprintf("%s/%d", f, messages), func(b *testing.B) { benchCompaction(b, in) })
+			b.Run(fmt.Sprintf("%s/%d/json.Valid", f, messages), func(b *testing.B) { benchValid(b, in) })
+		}
+	}
+}
+
+// BenchmarkIncremental compacts a session that has a checkpoint and 20 messages after it.
+func BenchmarkIncremental(b *testing.B) {
+	in := benchInput(b, session.OpenAIChat, 10_000)
+	full := in.Tail
+	in.Tail = full[:len(full)-20]
+	plan, err := Make(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	base, err := Render(in, plan)
+	if err != nil {
+		b.Fatal(err)
+	}
+	in.Base, in.Tail = base, full[len(full)-20:]
+	b.Run("view", func(b *testing.B) { benchCompaction(b, in) })
+}
+
+func benchInput(b *testing.B, f session.Format, messages int) Input {
+	rng := rand.New(rand.NewPCG(1, uint64(messages)))
+	in := Input{Format: f, Policy: DefaultPolicy(), WindowTokens: 128_000}
+	for i, body := range compacttest.Session(rng, f, compacttest.Options{Messages: messages}) {
+		found, err := wire.Inspect(f, body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		in.Tail = append(in.Tail, Entry{Seq: int64(i + 1), Tokens: found.Tokens, Body: body})
+	}
+	return in
+}
+
+func bytesOf(in Input) (n int64) {
+	if in.Base != nil {
+		n = int64(len(in.Base.Body))
+	}
+	for _, e := range in.Tail {
+		n += int64(len(e.Body))
+	}
+	return n
+}
+
+func benchCompaction(b *testing.B, in Input) {
+	b.SetBytes(bytesOf(in))
+	b.ReportAllocs()
+	for b.Loop() {
+		plan, err := Make(in)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := Render(in, plan); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func benchValid(b *testing.B, in Input) {
+	b.SetBytes(bytesOf(in))
+	for b.Loop() {
+		for _, e := range in.Tail {
+			if !json.Valid(e.Body) {
+				b.Fatal("no JSON")
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+// Package compacttest makes conversations for tests and benchmarks: plausible ones of coding agents, and wild ones with
+// everything that agents and their platforms get wrong.
+//
+// Start at Session. The same generator state gives the same conversation.
+package compacttest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Options says what kind of conversation to make.
+type Options struct {
+	Messages     int  // how many messages at least; the last calls get their results
+	ResultTokens int  // of the median result; 0: 120, as in real coding sessions
+	Wild         bool // orphans, abandoned calls, late answers, repeated ids, odd contents
+}
+
+// Session returns the messages of one conversation. An Anthropic one has no system message: those stand apart.
+func Session(rng *rand.Rand, f session.Format, o Options) [][]byte {
+	if o.ResultTokens == 0 {
+		o.ResultTokens = 120
+	}
+	g := &generator{rng: rng, format: f, options: o}
+	if f == session.OpenAIChat && !g.wild(3) {
+		g.say("system", "You are a careful engineer. Use the tools that you are given.")
+	}
+	if !g.wild(5) {
+		g.say("user", "Find out why the build is red, and mend it.")
+	}
+	for len(g.messages) < o.Messages {
+		g.round()
+	}
+	return g.messages
+}
+
+type generator struct {
+	rng      *rand.Rand
+	format   session.Format
+	options  Options
+	messages [][]byte
+	waiting  []call // calls that may still be answered
+	calls    int
+}
+
+type call struct{ id, tool string }
+
+// wild is true once in n times, and only where the conversation may be odd.
+func (g *generator) wild(n int) bool { return g.options.Wild && g.rng.IntN(n) == 0 }
+
+func (g *generator) pick(words []string) string { return words[g.rng.IntN(len(words))] }
+
+// round is an assistant's turn with its calls and their results.
+func (g *generator) round() {
+	if g.rng.IntN(12) == 0 {
+		g.say("user", "And now the next one, please.")
+	}
+	if g.rng.IntN(10) == 0 {
+		g.say("assistant", "That is done.")
+		return
+	}
+	if g.wild(25) {
+		g.orphan()
+	}
+	calls := g.assistant(1 + g.rng.IntN(3))
+	if g.wild(8) {
+		g.say("user", "Wait, one more thing.")
+	}
+	if g.wild(6) {
+		g.rng.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+	}
+	if g.wild(10) {
+		g.waiting = append(g.waiting, calls[len(calls)-1])
+		calls = calls[:len(calls)-1]
+	}
+	if g.wild(15) && len(g.waiting) > 0 {
+		calls = append(calls, g.waiting[0])
+		g.waiting = g.waiting[1:]
+	}
+	g.answer(calls)
+}
+
+// orphan answers a call that nobody made.
+func (g *generator) orphan() {
+	g.answer([]call{{id: fmt.Sprintf("call_none%d", g.rng.IntN(3)), tool: "Read"}})
+}
+
+var tools = []string{"Read", "Grep", "Bash", "WebFetch", "SubAgent", "Edit", "read_file", "lookup \"x\"\u0007 " + "wörter"}
+
+func (g *generator) newCall() call {
+	g.calls++
+	id := fmt.Sprintf("call_%06d", g.calls)
+	if g.wild(5) {
+		id = fmt.Sprintf("call_%d", g.rng.IntN(4))
+	}
+	return call{id: id, tool: g.pick(tools)}
+}
+
+// arguments are a few, so that calls repeat, and in any order.
+func (g *generator) arguments() string {
+	path := fmt.Sprintf(`"path":"internal/app/file%d.go"`, g.rng.IntN(3+g.calls/4))
+	switch g.rng.IntN(3) {
+	case 0:
+		return "{" + path + "}"
+	case 1:
+		return "{" + path + `,"limit":100}`
+	}
+	return `{ "limit": 100, ` + path + "}"
+}
+
+// size is log-normal, as measured on real sessions: a quarter of the results has nearly all the tokens.
+func (g *generator) size() int {
+	tokens := float64(g.options.ResultTokens) * math.Exp(1.7*g.rng.NormFloat64())
+	return int(min(tokens, 200*float64(g.options.ResultTokens))) * 4
+}

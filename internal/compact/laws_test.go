@@ -1,0 +1,458 @@
+package compact
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+var histories = flag.Int("histories", 20_000, "how many random histories TestLaws puts through the engine")
+
+// TestLaws puts random histories under random policies through the engine and holds it to its promises. A failure
+// names its seed: go test -run TestLaws/SEED repeats it.
+func TestLaws(t *testing.T) {
+	t.Parallel()
+	const shards = 4
+	for shard := range shards {
+		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
+			t.Parallel()
+			for seed := shard; seed < *histories && !t.Failed(); seed += shards {
+				checkLaws(t, uint64(seed))
+			}
+		})
+	}
+}
+
+// FuzzMake looks for a history that breaks a law.
+func FuzzMake(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { checkLaws(t, seed) })
+}
+
+func checkLaws(t *testing.T, seed uint64) {
+	t.Helper()
+	l := newLaws(t, seed)
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d: %s, window %d, policy %s", seed, l.in.Format, l.in.WindowTokens, l.in.Policy.Document())
+		}
+	}()
+	whole := l.compact(l.in)
+	l.deterministic(whole)
+	l.idempotent(whole)
+	l.untouched(whole)
+	l.protected(whole)
+	l.incremental(whole)
+}
+
+// laws is one history with what is known of it without the engine.
+type laws struct {
+	t         *testing.T
+	rng       *rand.Rand
+	in        Input // the whole log
+	originals []wire.Message
+}
+
+// outcome is a compaction: its input, its plan and its checkpoint.
+type outcome struct {
+	in   Input
+	plan *Plan
+	made *Checkpoint
+}
+
+func newLaws(t *testing.T, seed uint64) *laws {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	f := session.Formats()[rng.IntN(len(session.Formats()))]
+	options := compacttest.Options{Messages: 1 + rng.IntN(50), ResultTokens: 5 + rng.IntN(60), Wild: rng.IntN(5) > 0}
+	if rng.IntN(20) == 0 {
+		options.ResultTokens = 1000
+	}
+	l := &laws{t: t, rng: rng, in: Input{Format: f, Policy: randomPolicy(rng)}}
+	tokens := 0
+	for i, body := range compacttest.Session(rng, f, options) {
+		found, err := wire.Inspect(f, body)
+		if err != nil {
+			t.Fatalf("message %d of seed %d: %v\n%s", i, seed, err, body)
+		}
+		l.originals = append(l.originals, found)
+		l.in.Tail = append(l.in.Tail, Entry{Seq: int64(i + 1), Tokens: found.Tokens, Body: body})
+		tokens += found.Tokens
+	}
+	if cut := rng.IntN(4); cut == 0 { // a log that ends anywhere, with calls in flight
+		n := 1 + rng.IntN(len(l.in.Tail))
+		l.in.Tail, l.originals = l.in.Tail[:n], l.originals[:n]
+	}
+	l.in.WindowTokens = 1 + int(float64(tokens)*(0.2+2*rng.Float64()))
+	l.in.OverheadTokens = rng.IntN(2) * rng.IntN(1+tokens/4)
+	return l
+}
+
+func randomPolicy(rng *rand.Rand) Policy {
+	p := DefaultPolicy()
+	p.Target, p.Protect.LastUnits = 0.05+0.7*rng.Float64(), rng.IntN(6)
+	if rng.IntN(6) == 0 {
+		p.Protect.Tools = []string{"Bash"}
+	}
+	p.Trim = TrimPolicy{
+		Enabled: rng.IntN(8) > 0, MinTokens: rng.IntN(2) * rng.IntN(200), FloorRatio: 0.8 * rng.Float64(),
+		HotZoneMinTokens: rng.IntN(2) * rng.IntN(2000), HotZoneRatio: 0.3 * rng.Float64(), BookendMinChars: policyMinimum + rng.IntN(100),
+		DegradationSpanRatio: float64(rng.IntN(3)) * rng.Float64(), ExtendedRetentionMultiplier: 1 + float64(rng.IntN(2))*rng.Float64(),
+		Categories: p.Trim.Categories,
+	}
+	p.Trim.BookendMaxChars = p.Trim.BookendMinChars + rng.IntN(400)
+	p.Cap = CapPolicy{
+		Enabled: rng.IntN(4) > 0, MaxTokens: 100 + rng.IntN(1000), HeadChars: p.Trim.BookendMaxChars + rng.IntN(300),
+		TailChars: p.Trim.BookendMaxChars + rng.IntN(300),
+	}
+	p.Dedupe.Enabled, p.Dedupe.KeepLast, p.Dedupe.MinTokens = rng.IntN(4) > 0, 1+rng.IntN(2), rng.IntN(2)*rng.IntN(100)
+	parsed, err := ParsePolicy(p.Document())
+	if err != nil {
+		panic(err)
+	}
+	return parsed
+}
+
+// compact runs the engine once and checks what holds for every single run.
+func (l *laws) compact(in Input) outcome {
+	l.t.Helper()
+	plan, err := Make(in)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	made, err := Render(in, plan)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	o := outcome{in, plan, made}
+	l.addsUp(o)
+	l.reachesThrough(o)
+	l.unitsCover(o)
+	return o
+}
+
+// addsUp: the manifest is the difference, and the tokens are those that a fresh look at the bytes finds.
+func (l *laws) addsUp(o outcome) {
+	saved, before, looked := int64(0), int64(0), int64(0)
+	for _, a := range o.plan.Actions {
+		saved += int64(a.TokensBefore - a.TokensAfter)
+	}
+	rest := int64(0)
+	for _, e := range o.in.Tail {
+		before += int64(e.Tokens)
+		if e.Seq > o.made.Through {
+			rest += int64(e.Tokens)
+		}
+	}
+	if o.in.Base != nil {
+		before += o.in.Base.Tokens
+	}
+	for _, body := range l.split(o.made) {
+		found, err := wire.Inspect(o.in.Format, body)
+		if err != nil {
+			l.t.Fatalf("the rendition of a message is no message: %v\n%s", err, body)
+		}
+		looked += int64(found.Tokens)
+	}
+	got := []int64{o.plan.Before, o.plan.After, o.plan.Before - o.plan.After, o.made.Tokens}
+	if diff := cmp.Diff([]int64{before, looked + rest, saved, looked}, got); diff != "" {
+		l.t.Errorf("before, after, saved, tokens of the checkpoint (-counted +said):\n%s", diff)
+	}
+	if saved < 0 || o.plan.Changed() && saved < 0 {
+		l.t.Errorf("the view grew by %d tokens", -saved)
+	}
+}
+
+// split returns the messages of a checkpoint.
+func (l *laws) split(c *Checkpoint) [][]byte {
+	array := append(append([]byte{'['}, c.Body...), ']')
+	if !json.Valid(array) {
+		l.t.Fatalf("the rendition is no JSON: %s", array)
+	}
+	var bodies [][]byte
+	for element := range rawjson.Elements(array, 0) {
+		bodies = append(bodies, element.Of(array))
+	}
+	return bodies
+}
+
+// reachesThrough: a checkpoint ends at the end, or before the unit of the newest assistant message whose calls wait.
+func (l *laws) reachesThrough(o outcome) {
+	last := o.in.Tail
+	end := o.in.Base.through()
+	if len(last) > 0 {
+		end = last[len(last)-1].Seq
+	}
+	want, _ := l.boundary(end)
+	if o.made.Through != want || o.plan.Through != want {
+		l.t.Errorf("through %d (plan %d), want %d of %d", o.made.Through, o.plan.Through, want, end)
+	}
+}
+
+func (c *Checkpoint) through() int64 {
+	if c == nil {
+		return 0
+	}
+	return c.Through
+}
+
+// boundary says where a checkpoint of the first n messages must end, and in which unit, by order of beginning, each
+// message is. It walks the messages as slowly and plainly as can be.
+func (l *laws) boundary(n int64) (through int64, units []int) {
+	pending := map[string]int{} // calls of the newest assistant message without an answer
+	answered := map[[2]int]bool{}
+	unit, asked := 0, -1
+	for m := range int(n) {
+		found := &l.originals[m]
+		waiting := 0
+		for _, c := range pending {
+			waiting += c
+		}
+		if m == 0 || found.Role == "assistant" || found.StartsUnit && waiting == 0 {
+			unit++
+		}
+		units = append(units, unit)
+		for _, part := range found.Parts {
+			if part.Kind == wire.Result {
+				if at, ok := l.nearest(m, part.CallID, answered); ok {
+					answered[at] = true
+					if at[0] == asked {
+						pending[part.CallID]--
+					}
+				}
+			}
+		}
+		if found.Role != "assistant" {
+			continue
+		}
+		asked, pending = m, map[string]int{}
+		for _, part := range found.Parts {
+			if part.Kind == wire.Call {
+				pending[part.CallID]++
+			}
+		}
+	}
+	for _, c := range pending {
+		if c > 0 {
+			return int64(slices.Index(units, units[asked])), units
+		}
+	}
+	return n, units
+}
+
+// nearest finds the nearest call before message m with an id and without an answer.
+func (l *laws) nearest(m int, id string, answered map[[2]int]bool) ([2]int, bool) {
+	for c := m - 1; c >= 0; c-- {
+		parts := l.originals[c].Parts
+		for i := len(parts) - 1; i >= 0; i-- {
+			if parts[i].Kind == wire.Call && parts[i].CallID == id && !answered[[2]int{c, i}] {
+				return [2]int{c, i}, true
+			}
+		}
+	}
+	return [2]int{}, false
+}
+
+// unitsCover: the units are all messages in order, and a call is never in another unit than its answer.
+func (l *laws) unitsCover(o outcome) {
+	seq, tokens := int64(1), int64(0)
+	unitOf := map[int]int{}
+	for i, u := range o.made.Units {
+		if u.FirstSeq != seq || i > 0 && o.made.Body[u.Offset-1] != ',' {
+			l.t.Errorf("unit %d begins with message %d at %d, want message %d", i, u.FirstSeq, u.Offset, seq)
+		}
+		for range u.Messages {
+			unitOf[int(seq-1)] = i
+			seq++
+		}
+		tokens += u.Tokens
+	}
+	if seq-1 != o.made.Through || tokens != o.made.Tokens {
+		l.t.Errorf("units cover %d messages and %d tokens, want %d and %d", seq-1, tokens, o.made.Through, o.made.Tokens)
+	}
+	answered, open := map[[2]int]bool{}, 0
+	for m := range int(o.made.Through) {
+		for _, part := range l.originals[m].Parts {
+			switch part.Kind {
+			case wire.Call:
+				open++
+			case wire.Result:
+				if at, ok := l.nearest(m, part.CallID, answered); ok {
+					answered[at] = true
+					open--
+					if unitOf[at[0]] != unitOf[m] {
+						l.t.Errorf("message %d is in unit %d, its call in message %d is in unit %d", m+1, unitOf[m], at[0]+1, unitOf[at[0]])
+					}
+				}
+			}
+		}
+	}
+	if open != len(o.made.OpenCalls) {
+		l.t.Errorf("%d open calls, want %d", len(o.made.OpenCalls), open)
+	}
+}
+
+func (l *laws) deterministic(o outcome) {
+	again := l.compact(o.in)
+	l.same("the same input", o.made, again.made)
+}
+
+// same compares checkpoints. cmp.Diff alone would look at every byte of their bodies.
+func (l *laws) same(what string, want, got *Checkpoint) {
+	l.t.Helper()
+	if reflect.DeepEqual(want, got) {
+		return
+	}
+	if !bytes.Equal(want.Body, got.Body) {
+		l.t.Errorf("%s makes another body:\n-%s\n+%s", what, want.Body, got.Body)
+		return
+	}
+	l.t.Errorf("%s makes another checkpoint:\n%s", what, cmp.Diff(want, got))
+}
+
+// idempotent: what was just compacted has nothing left to do.
+func (l *laws) idempotent(o outcome) {
+	in := l.in
+	in.Base, in.Tail = o.made, after(l.in.Tail, o.made.Through)
+	again := l.compact(in)
+	if again.plan.Changed() || len(again.plan.Results) > 0 {
+		l.t.Errorf("compacting again does %v", again.plan.Actions)
+	}
+	l.same("compacting again", o.made, again.made)
+}
+
+func after(entries []Entry, seq int64) []Entry {
+	for i, e := range entries {
+		if e.Seq > seq {
+			return entries[i:]
+		}
+	}
+	return nil
+}
+
+// untouched: only results that the manifest names have other bytes, they have fewer, they say how to get the whole
+// back, and the whole is among what is to be persisted.
+func (l *laws) untouched(o outcome) {
+	actions := map[[2]int]Action{}
+	for _, a := range o.plan.Actions {
+		actions[[2]int{int(a.Seq), a.Part}] = a
+	}
+	persisted := map[string][]byte{}
+	for _, r := range o.plan.Results {
+		if r.SHA256 != sha256.Sum256(r.Stored) || persisted[r.Ref.String()] != nil {
+			l.t.Errorf("result %s twice, or with another sum", r.Ref)
+		}
+		persisted[r.Ref.String()] = r.Stored
+	}
+	var rendered []wire.Message
+	for m, body := range l.split(o.made) {
+		found, err := wire.Inspect(l.in.Format, body)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		rendered = append(rendered, found)
+		original := l.in.Tail[m].Body
+		var edits []wire.Edit
+		for i, part := range l.originals[m].Parts {
+			a, acted := actions[[2]int{m + 1, part.Index}]
+			if !acted {
+				continue
+			}
+			now := found.Parts[i].Value.Of(body)
+			edits = append(edits, wire.Edit{Span: part.Value, With: now})
+			text, _ := rawjson.Unquote(nil, now)
+			if len(now) >= part.Value.End-part.Value.Start || !bytes.Contains(text, []byte("read_result "+a.Ref+" ")) {
+				l.t.Errorf("message %d part %d became %s", m+1, part.Index, now)
+			}
+			if want := wire.ResultText(l.in.Format, original, part); !bytes.Equal(persisted[a.Ref], want.Stored) {
+				l.t.Errorf("%s keeps other bytes than message %d part %d has", a.Ref, m+1, part.Index)
+			}
+			delete(persisted, a.Ref)
+		}
+		if want := bytes.TrimSpace(wire.Replace(nil, original, edits)); !bytes.Equal(want, bytes.TrimSpace(body)) {
+			l.t.Errorf("message %d has changed outside its results:\n%s\n%s", m+1, original, body)
+		}
+	}
+	if len(persisted) > 0 {
+		l.t.Errorf("results are persisted that no action names: %d", len(persisted))
+	}
+	l.asValid(rendered)
+}
+
+// asValid: the rendition breaks no rule of the provider that the originals keep.
+func (l *laws) asValid(rendered []wire.Message) {
+	before := wire.ValidateMessages(l.in.Format, l.originals[:len(rendered)])
+	for _, v := range wire.ValidateMessages(l.in.Format, rendered) {
+		if !slices.Contains(before, v) {
+			l.t.Errorf("message %d of the rendition breaks %s: %s", v.Message+1, v.Rule, v.Detail)
+		}
+	}
+}
+
+// protected: the newest units and the listed tools stay, whatever the stages want, caps of giants aside.
+func (l *laws) protected(o outcome) {
+	_, units := l.boundary(int64(len(l.originals)))
+	newest := 0
+	if len(units) > 0 {
+		newest = units[len(units)-1]
+	}
+	tools := map[string]string{}
+	for _, r := range o.plan.Results {
+		tools[r.Ref.String()] = r.Tool
+	}
+	for _, a := range o.plan.Actions {
+		if a.Do != Cap && units[a.Seq-1] > newest-l.in.Policy.Protect.LastUnits {
+			l.t.Errorf("%s in unit %d of %d, the last %d of which are protected", a.Do, units[a.Seq-1], newest, l.in.Policy.Protect.LastUnits)
+		}
+		if slices.Contains(l.in.Policy.Protect.Tools, tools[a.Ref]) {
+			l.t.Errorf("%s of a result of %s", a.Do, tools[a.Ref])
+		}
+	}
+}
+
+// incremental: a chain of compactions makes the bytes that one from the log makes, each result only moves down the
+// ladder, and is persisted exactly once.
+func (l *laws) incremental(whole outcome) {
+	in := l.in
+	in.Tail = nil
+	ladder, seen := map[string]Action{}, map[string]bool{}
+	var last outcome
+	for at := 0; at < len(l.in.Tail); {
+		at += 1 + l.rng.IntN(len(l.in.Tail)-at)
+		in.Tail = after(l.in.Tail[:at], in.Base.through())
+		last = l.compact(in)
+		for _, a := range last.plan.Actions {
+			if before, ok := ladder[a.Ref]; ok && (a.Do < before.Do || a.TokensAfter > before.TokensAfter) {
+				l.t.Errorf("%s went from %v to %v", a.Ref, before, a)
+			}
+			ladder[a.Ref] = a
+		}
+		for _, r := range last.plan.Results {
+			if seen[r.Ref.String()] {
+				l.t.Errorf("%s is persisted again", r.Ref)
+			}
+			seen[r.Ref.String()] = true
+		}
+		if last.made.Through > 0 {
+			in.Base = last.made
+		}
+	}
+	want, got := *whole.made, *last.made
+	want.State, got.State = nil, nil
+	l.same("from the log and then incremental", &want, &got)
+	if len(seen) != len(whole.plan.Results) {
+		l.t.Errorf("%d results persisted on the way, %d from the log", len(seen), len(whole.plan.Results))
+	}
+}

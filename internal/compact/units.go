@@ -1,0 +1,93 @@
+package compact
+
+import (
+	"cmp"
+	"slices"
+)
+
+// begins reports whether a message that comes now begins a unit: an assistant's always does; any other does unless it
+// only answers calls, or comes while calls of the newest assistant message wait for their results.
+func (h *history) begins(r role, startsUnit bool) bool {
+	return len(h.messages) == 0 || r == assistant || startsUnit && h.waiting == 0
+}
+
+// push appends a message whose results and calls are known already.
+func (h *history) push(m message) {
+	if m.begins {
+		h.units++
+	}
+	m.unit = h.units
+	if m.role == assistant {
+		h.asked, h.waiting = len(h.messages), m.calls
+	}
+	h.messages = append(h.messages, m)
+}
+
+// through returns how many messages a checkpoint covers: all, or those before the unit whose calls are in flight. A
+// call is in flight while no assistant message has come after it; afterwards it is abandoned.
+func (h *history) through() int {
+	if h.waiting == 0 {
+		return len(h.messages)
+	}
+	m := h.asked
+	for m > 0 && h.messages[m-1].unit == h.messages[h.asked].unit {
+		m--
+	}
+	return max(m, h.based)
+}
+
+// starts returns where the units of the first n messages begin. A late answer joins the units from its call to itself.
+func (h *history) starts(n int) []int {
+	starts := make([]int, 0, h.units)
+	for m := range h.messages[:n] {
+		at := &h.messages[m]
+		if m < h.based && at.whole || m >= h.based && at.begins {
+			starts = append(starts, m)
+		}
+		if m < h.based {
+			continue
+		}
+		for i := at.first; i < at.last; i++ {
+			if asked := h.results[i].asked; asked >= 0 {
+				starts = upTo(starts, asked)
+			}
+		}
+	}
+	return starts
+}
+
+// upTo leaves out the starts after message m.
+func upTo(starts []int, m int) []int {
+	for starts[len(starts)-1] > m {
+		starts = starts[:len(starts)-1]
+	}
+	return starts
+}
+
+// unanswered returns the calls of the first n messages that none of them answers, in their order.
+func (h *history) unanswered(n int) []call {
+	var calls []call
+	for _, waiting := range h.open {
+		for _, c := range waiting {
+			if c.message < n {
+				calls = append(calls, c)
+			}
+		}
+	}
+	for i := len(h.results) - 1; i >= 0 && h.results[i].message >= n; i-- {
+		if r := &h.results[i]; r.asked >= 0 && r.asked < n {
+			calls = append(calls, call{id: r.callID, tool: r.tool, identity: r.identity, message: r.asked, part: r.askedAt})
+		}
+	}
+	slices.SortFunc(calls, func(a, b call) int { return cmp.Or(a.message-b.message, a.part-b.part) })
+	return calls
+}
+
+// pinned returns how many messages lead the session with the system's or the developer's words.
+func (h *history) pinned() int {
+	n := 0
+	for n < len(h.messages) && h.messages[n].role == system {
+		n++
+	}
+	return n
+}

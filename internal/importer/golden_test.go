@@ -1,0 +1,51 @@
+package importer
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestSamples reads whole files as they come from the programs, and compares messages and report with golden files.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"claude-code.jsonl", "openai-chat.json", "anthropic.json"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(filepath.Join("testdata", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := Read(SessionID(name), data, Auto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := json.MarshalIndent(f.Report, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := fmt.Sprintf("%s\n%s\n%s\n", f.Source, strings.Join(show(f), "\n"), report)
+			golden := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got; -update accepts):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,217 @@
+package importer
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		file   string
+		source Source
+		want   []string
+	}{
+		{
+			"an array of messages keeps each element's bytes",
+			`[ {"role":"system", "content":"s\/"},` + "\n" + `  {"content":null,"role":"assistant","tool_calls":[]}  ]`,
+			OpenAIChat,
+			[]string{`1 {"role":"system", "content":"s\/"}`, `2 {"content":null,"role":"assistant","tool_calls":[]}`},
+		},
+		{
+			"of a logged request the conversation is its messages and the response's message",
+			`{"messages":[{"role":"user","content":"a"}],"raw_messages":[{"role":"user","content":"a"}],"response":{"choices":[{"index":0,"message":{"role":"assistant","content":"b","refusal":null}}]}}`,
+			OpenAIChat,
+			[]string{`1 {"role":"user","content":"a"}`, `2 {"role":"assistant","content":"b","refusal":null}`},
+		},
+		{
+			"a recorded exchange is a request and a response with bodies",
+			`{"request":{"method":"POST","body":{"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":"a"}]}},` +
+				`"response":{"status":200,"body":{"type":"message","role":"assistant","content":[{"type":"text","text":"b"}],"usage":{"output_tokens":1}}}}`,
+			Anthropic,
+			[]string{`1 {"role":"system","content":[{"type":"text","text":"s"}]}`, `1 {"role":"user","content":"a"}`, `2 {"role":"assistant","content":[{"type":"text","text":"b"}]}`},
+		},
+		{
+			"Anthropic's system prompt becomes a message before the others",
+			`{"model":"claude","system":"be \u0062rief","messages":[{"role":"user","content":"a"}]}`,
+			Anthropic,
+			[]string{`1 {"role":"system","content":"be \u0062rief"}`, `1 {"role":"user","content":"a"}`},
+		},
+		{
+			"Anthropic's blocks tell its arrays from OpenAI's",
+			`[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}]`,
+			Anthropic,
+			[]string{`1 {"role":"user","content":"a"}`, `2 {"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}`},
+		},
+		{
+			"messages that both could have sent are OpenAI Chat's, a byte order mark aside",
+			"\xef\xbb\xbf" + `[{"role":"user","content":"a"}]`,
+			OpenAIChat,
+			[]string{`1 {"role":"user","content":"a"}`},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f, err := Read("s", []byte(tt.file), Auto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Source != tt.source || string(f.Conversations[0].Format) != string(tt.source) {
+				t.Errorf("source %q, format %q, want %q", f.Source, f.Conversations[0].Format, tt.source)
+			}
+			if diff := cmp.Diff(tt.want, show(f)); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDocumentElementsThatAreNoMessagesAreKept(t *testing.T) {
+	t.Parallel()
+	f, err := Read("s", []byte(`[{"role":"user","content":"a"}, 7, {"content":"x"}, {"role":"user","content":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+`}]`), OpenAIChat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, bad := range f.Report.Rejected {
+		got = append(got, bad.Reason[:min(len(bad.Reason), 29)])
+	}
+	if diff := cmp.Diff([]string{"not a JSON object", "no role", "the message cannot be stored:"}, got); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	if len(f.Conversations[0].Messages) != 1 {
+		t.Errorf("%d messages, want 1", len(f.Conversations[0].Messages))
+	}
+}
+
+func TestUnsupportedFilesAreNamed(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, file, want string }{
+		{"nothing", "", "an empty file"},
+		{"text", "hello\nworld", "not JSON (byte 0"},
+		{"a truncated document", `[{"role":"user","content":"a"},`, "not JSON (byte"},
+		{"a Codex rollout", `{"timestamp":"t","type":"session_meta","payload":{"id":"x"}}` + "\n" + `{"type":"response_item","payload":{}}`, "a Codex rollout"},
+		{"a Gemini CLI session", `{"sessionId":"s","projectHash":"h","messages":[{"type":"user","content":"x"}]}`, "a Gemini CLI session"},
+		{"a Gemini request", `{"request":{"body":{"contents":[{"role":"user","parts":[]}]}},"response":{}}`, "a list of Gemini contents"},
+		{"an OpenAI Responses request", `{"request":{"body":{"input":[{"role":"user"}]}},"response":{}}`, "OpenAI Responses items"},
+		{"a tau-bench run", `{"task_id":1,"traj":[]}`, "a tau-bench run"},
+		{"tool calls that are not OpenAI's", `{"messages":[{"role":"assistant","tool_calls":[{"id":"x","name":"n","arguments":{}}]}]}`, "whose tool calls are not OpenAI's"},
+		{"roles that are no strings", `{"messages":[{"role":{"value":"user"},"contents":[]}]}`, "whose role is no string"},
+		{"lines of something else", `{"role":"user","message":{"content":[]}}`, "the members message, role"},
+		{"an array of something else", `[{"type":"start"}]`, "a JSON array of objects with the members type"},
+		{"one response", `{"type":"message","role":"assistant","content":[]}`, "one response of Anthropic's API"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Read("s", []byte(tt.file), Auto)
+			var unsupported *UnsupportedError
+			if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "what can be imported is") {
+				t.Errorf("error %v, want an UnsupportedError with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestFromOverridesDetection(t *testing.T) {
+	t.Parallel()
+	f, err := Read("s", []byte(`[{"role":"user","content":"a"}]`), Anthropic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Conversations[0].Format; got != session.Anthropic {
+		t.Errorf("format %s, want anthropic", got)
+	}
+	if _, err := Read("s", []byte(`{"traj":[]}`), OpenAIChat); err == nil {
+		t.Error("a document without messages was read")
+	}
+}
+
+func TestSessionIDs(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"/a/b/chat 1.jsonl": "chat-1", "x.traj.json": "x.traj", "ünï.json": "-n-", "..json": "import", "...": "import",
+		strings.Repeat("a", 300) + ".json": strings.Repeat("a", 255),
+	} {
+		if got := SessionID(name); got != want {
+			t.Errorf("SessionID(%q) = %q, want %q", name, got, want)
+		}
+	}
+	if got := suffixed(strings.Repeat("a", 255), "-agent-x/y"); got != strings.Repeat("a", 245)+"-agent-x-y" {
+		t.Errorf("suffixed is %q", got)
+	}
+}
+
+func TestClientIDsRepeatAndTellMessagesApart(t *testing.T) {
+	t.Parallel()
+	file := []byte(`[{"role":"user","content":"a"},{"role":"user","content":"a"}]`)
+	first, _ := Read("s", file, Auto)
+	again, _ := Read("other", file, Auto)
+	a, b := first.Conversations[0].Messages, again.Conversations[0].Messages
+	if a[0].ClientID != "i1-55576ddac5287160" {
+		t.Errorf("client id is %q", a[0].ClientID)
+	}
+	if a[0].ClientID != b[0].ClientID || a[0].ClientID == a[1].ClientID {
+		t.Errorf("client ids %q and %q, then %q", a[0].ClientID, a[1].ClientID, b[0].ClientID)
+	}
+}
+
+// FuzzRead holds Read to its laws on any bytes: it does not panic, every line is accounted for, and every message is
+// something a session can hold.
+func FuzzRead(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.json*")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no testdata: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(user(`"a"`) + `{"type":"summary"}` + "\n{\"type\""))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, from := range []Source{Auto, OpenAIChat, Anthropic, ClaudeCode} {
+			got, err := Read("s", data, from)
+			if err == nil {
+				checkLaws(t, got)
+			}
+		}
+	})
+}
+
+func checkLaws(t *testing.T, f *File) {
+	t.Helper()
+	skipped, unread := 0, 0
+	for _, n := range f.Report.Skipped {
+		skipped += n
+	}
+	for _, bad := range f.Report.Rejected {
+		if !strings.HasPrefix(bad.Reason, "the message ") {
+			unread++
+		}
+	}
+	if f.Report.Lines != f.Report.Imported+skipped+unread {
+		t.Errorf("%d lines, but %d imported, %d skipped and %d rejected", f.Report.Lines, f.Report.Imported, skipped, unread)
+	}
+	for _, c := range f.Conversations {
+		for _, m := range c.Messages {
+			if reason := unstorable(c.Format, m.Body); reason != "" {
+				t.Errorf("line %d: %s", m.Line, reason)
+			}
+			if parseObject(m.Body).text("role") == "" {
+				t.Errorf("line %d: no role in %.80s", m.Line, m.Body)
+			}
+		}
+	}
+}

@@ -1,0 +1,355 @@
+//go:build unix
+
+package embedded_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/postgres/embedded"
+)
+
+// childDir makes the test binary a program that runs the cluster in that directory until it is killed.
+const childDir = "EMBEDDED_TEST_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		os.Exit(child(dir))
+	}
+	os.Exit(m.Run())
+}
+
+func child(dir string) int {
+	s, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, Ephemeral: true})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(s.PID())
+	<-s.Done()
+	return 1
+}
+
+// createKept commits so that it survives a kill -9 on an ephemeral cluster too.
+const createKept = `SET synchronous_commit = on; CREATE TABLE kept ()`
+
+// program is another process that runs a cluster.
+type program struct {
+	cmd      *exec.Cmd
+	postgres int
+}
+
+func startProgram(t *testing.T, dir string) program {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatalf("the program says %q", line)
+	}
+	return program{cmd, pid}
+}
+
+func (p program) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // it was killed, which Wait calls an error
+}
+
+func start(t *testing.T, dir string) *embedded.Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	begin := time.Now()
+	s, err := embedded.Start(ctx, embedded.Config{Dir: dir, Ephemeral: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("started after %v", time.Since(begin).Round(time.Millisecond))
+	t.Cleanup(func() { _ = s.Crash() })
+	return s
+}
+
+func run(t *testing.T, dsn, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func mustStop(t *testing.T, s *embedded.Server) {
+	t.Helper()
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("after Stop, Err is %v", err)
+	}
+	if _, err := os.Stat(s.SocketDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after Stop, the socket directory: %v", err)
+	}
+}
+
+func TestStopAndStartKeepTheData(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	s := start(t, dir)
+	run(t, s.DSN(embedded.Database), createKept)
+	mustStop(t, s)
+	s = start(t, dir)
+	run(t, s.DSN(embedded.Database), `DROP TABLE kept`)
+	mustStop(t, s)
+}
+
+func TestTheClusterListensOnItsSocketOnly(t *testing.T) {
+	t.Parallel()
+	s := start(t, t.TempDir())
+	run(t, s.DSN("postgres"), `
+		DO $$ BEGIN
+			ASSERT current_setting('listen_addresses') = '';
+			ASSERT current_setting('server_encoding') = 'UTF8';
+			ASSERT current_user = 'varve';
+		END $$`)
+	info, err := os.Stat(s.SocketDir())
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the socket directory has mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestASecondStartOnTheDirectoryIsRefusedAndNamesTheFirst(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, dir)
+	_, err := embedded.Start(t.Context(), embedded.Config{Dir: dir, Ephemeral: true})
+	if !errors.Is(err, embedded.ErrRunning) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+		t.Errorf("second start: %v", err)
+	}
+	if err := embedded.Remove(t.Context(), dir); !errors.Is(err, embedded.ErrRunning) {
+		t.Errorf("removing what runs: %v", err)
+	}
+	run(t, s.DSN(embedded.Database), `SELECT 1`)
+}
+
+func TestAnotherProcessFindsTheClusterThatRuns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := embedded.Running(dir, embedded.Database); !errors.Is(err, embedded.ErrNotRunning) {
+		t.Errorf("before the start: %v", err)
+	}
+	p := startProgram(t, dir)
+	dsn, err := embedded.Running(dir, embedded.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, dsn, `SELECT 1`)
+	p.kill(t)
+	if _, err := embedded.Running(dir, embedded.Database); !errors.Is(err, embedded.ErrNotRunning) {
+		t.Errorf("after the end: %v", err)
+	}
+	if err := embedded.Remove(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after Remove: %v", err)
+	}
+}
+
+func TestAfterAKillOfTheProgramTheNextStartHasTheData(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := startProgram(t, dir)
+	dsn, err := embedded.Running(dir, embedded.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, dsn, createKept)
+	p.kill(t)
+	s := start(t, dir)
+	run(t, s.DSN(embedded.Database), `DROP TABLE kept`)
+}
+
+func TestAfterAKillOfProgramAndPostmasterTheNextStartHasTheData(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := startProgram(t, dir)
+	dsn, err := embedded.Running(dir, embedded.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, dsn, createKept)
+	busy, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close(t.Context())
+	go func() { _, _ = busy.Exec(context.WithoutCancel(t.Context()), `SELECT pg_sleep(600)`) }()
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil { // so that it cannot ask for a shutdown
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(p.postgres, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.kill(t)
+	s := start(t, dir)
+	run(t, s.DSN(embedded.Database), `DROP TABLE kept`)
+}
+
+func TestAfterAKillOfThePostmasterErrSaysSoAndTheNextStartHasTheData(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, dir)
+	run(t, s.DSN(embedded.Database), createKept)
+	if err := s.Err(); err != nil {
+		t.Errorf("while it runs, Err is %v", err)
+	}
+	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "postgres.log") {
+		t.Errorf("Err is %v", err)
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, dir)
+	run(t, s.DSN(embedded.Database), `DROP TABLE kept`)
+}
+
+func TestAProcessIDThatIsAnothersByNowDoesNotStopTheStart(t *testing.T) {
+	t.Parallel()
+	other := start(t, t.TempDir())
+	dir := t.TempDir()
+	p := startProgram(t, dir)
+	if err := syscall.Kill(p.postgres, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // the program ends with PostgreSQL
+	name := filepath.Join(dir, "pgdata", "postmaster.pid")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n")
+	if err := os.WriteFile(name, []byte(fmt.Sprint(other.PID(), "\n", rest)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir)
+	run(t, other.DSN(embedded.Database), `SELECT 1`)
+}
+
+func TestRootRunsAClusterBelowADirectoryThatOnlyRootMayPass(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root has its PostgreSQL run as another user")
+	}
+	closed := filepath.Join(t.TempDir(), "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(closed, "data")
+	s := start(t, dir)
+	run(t, s.DSN(embedded.Database), `CREATE TABLE kept AS SELECT generate_series(1, 200000) AS n`)
+	run(t, s.DSN(embedded.Database), `CREATE INDEX ON kept (n)`)
+	run(t, s.DSN("postgres"), `CREATE DATABASE copy TEMPLATE varve STRATEGY file_copy`)
+	for range 3 {
+		run(t, s.DSN("postgres"), `SELECT pg_switch_wal()`)
+		run(t, s.DSN("postgres"), `CHECKPOINT`)
+	}
+	if err := s.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, dir)
+	run(t, s.DSN("copy"), `DROP TABLE kept`)
+	mustStop(t, s)
+}
+
+func TestDataOfAnotherMajorVersionIsRefusedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mustStop(t, start(t, dir))
+	name := filepath.Join(dir, "pgdata", "PG_VERSION")
+	if err := os.WriteFile(name, []byte("12\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := embedded.Start(t.Context(), embedded.Config{Dir: dir, Ephemeral: true})
+	if err == nil || !strings.Contains(err.Error(), "written by PostgreSQL 12") || !strings.Contains(err.Error(), "Nothing was changed") {
+		t.Errorf("start: %v", err)
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != "12\n" {
+		t.Errorf("PG_VERSION is %q, %v", text, err)
+	}
+}
+
+func TestAnInterruptedInitdbIsHarmless(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	half := filepath.Join(dir, "pgdata.tmp", "base")
+	if err := os.MkdirAll(half, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := embedded.Start(ctx, embedded.Config{Dir: dir, Ephemeral: true}); err == nil {
+		t.Fatal("a cluster was made in 50 ms")
+	}
+	start(t, dir)
+	if _, err := os.Stat(filepath.Dir(half)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("pgdata.tmp: %v", err)
+	}
+}
+
+func TestAWrongDirectoryOfBinariesIsNamed(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+t.TempDir(), "VARVE_PG_BIN=/nowhere/bin")
+	out, err := cmd.Output()
+	if err == nil || !strings.Contains(string(out), "VARVE_PG_BIN=/nowhere/bin") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestAWrongSettingIsReportedWithPostgreSQLsOwnWords(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mustStop(t, start(t, dir))
+	file, err := os.OpenFile(filepath.Join(dir, "pgdata", "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteString("no_such_setting = 1\n")
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = embedded.Start(t.Context(), embedded.Config{Dir: dir, Ephemeral: true})
+	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
+		t.Errorf("start: %v", err)
+	}
+}

@@ -1,0 +1,277 @@
+package postgres_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+)
+
+func mustMigrate(t *testing.T, dsn string) {
+	t.Helper()
+	if err := postgres.Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func openPool(t *testing.T, dsn string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func mustExec(t *testing.T, dsn, sql string) {
+	t.Helper()
+	if _, err := openPool(t, dsn).Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// objects describes every table, column, constraint, index, type value and function of the schema whose name matches.
+func objects(t *testing.T, dsn, pattern string) []string {
+	t.Helper()
+	rows, err := openPool(t, dsn).Query(t.Context(), `
+		SELECT concat_ws(' ', 'column', c.relname, c.relpersistence, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+		                 pg_get_expr(d.adbin, d.adrelid))
+		  FROM pg_class c
+		  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		  LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+		 WHERE c.relnamespace = 'public'::regnamespace AND c.relname LIKE $1
+		 UNION ALL
+		SELECT concat_ws(' ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid))
+		  FROM pg_constraint
+		 WHERE connamespace = 'public'::regnamespace AND conrelid::regclass::text LIKE $1
+		 UNION ALL
+		SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename LIKE $1
+		 UNION ALL
+		SELECT concat_ws(' ', 'type', t.typname, e.enumlabel)
+		  FROM pg_type t
+		  LEFT JOIN pg_enum e ON e.enumtypid = t.oid
+		 WHERE t.typnamespace = 'public'::regnamespace AND t.typname LIKE $1
+		 UNION ALL
+		SELECT regexp_replace(pg_get_functiondef(oid), '\s+', ' ', 'g')
+		  FROM pg_proc
+		 WHERE pronamespace = 'public'::regnamespace AND proname LIKE $1`, pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found)
+	return found
+}
+
+func riverMigrator(t *testing.T, dsn string) *rivermigrate.Migrator[pgx.Tx] {
+	t.Helper()
+	m, err := rivermigrate.New(riverpgxv5.New(openPool(t, dsn)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestRiverAcceptsTheSchema(t *testing.T) {
+	t.Parallel()
+	result, err := riverMigrator(t, pgtest.New(t)).Validate(t.Context(), nil)
+	if err != nil || !result.OK {
+		t.Errorf("River says %+v, %v", result, err)
+	}
+}
+
+func TestRiversTablesAreThoseThatRiverMakes(t *testing.T) {
+	t.Parallel()
+	theirs := pgtest.NewEmpty(t)
+	if _, err := riverMigrator(t, theirs).Migrate(t.Context(), rivermigrate.DirectionUp, nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(objects(t, theirs, `river%`), objects(t, pgtest.New(t), `river%`)); diff != "" {
+		t.Errorf("River's own (-), ours (+):\n%s", diff)
+	}
+}
+
+func TestUpDownUpEndsWhereUpEnds(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.NewEmpty(t)
+	mustMigrate(t, dsn)
+	once := objects(t, dsn, `%`)
+	if err := postgres.MigrateDown(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	if left := objects(t, dsn, `%`); len(left) != 0 {
+		t.Errorf("after down there is still\n%s", strings.Join(left, "\n"))
+	}
+	mustMigrate(t, dsn)
+	if diff := cmp.Diff(once, objects(t, dsn, `%`)); diff != "" {
+		t.Errorf("first up (-), second up (+):\n%s", diff)
+	}
+}
+
+func TestMigratingAMigratedDatabaseChangesNothing(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	before := objects(t, dsn, `%`)
+	mustMigrate(t, dsn)
+	if diff := cmp.Diff(before, objects(t, dsn, `%`)); diff != "" {
+		t.Errorf("before (-), after (+):\n%s", diff)
+	}
+}
+
+func TestFiveProcessesMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	want := objects(t, pgtest.New(t), `%`)
+	for range 3 {
+		dsn := pgtest.NewEmpty(t)
+		errs := make(chan error)
+		for range 5 {
+			go func() { errs <- postgres.Migrate(t.Context(), dsn) }()
+		}
+		for range 5 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		if diff := cmp.Diff(want, objects(t, dsn, `%`)); diff != "" {
+			t.Errorf("one (-), five (+):\n%s", diff)
+		}
+	}
+}
+
+func TestDatabasesOfOneServerMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	errs := make(chan error)
+	const databases = 4
+	for range databases {
+		dsn := pgtest.NewEmpty(t)
+		go func() { errs <- postgres.Migrate(t.Context(), dsn) }()
+	}
+	for range databases {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAMigrationThatBrokeOffIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	want := objects(t, pgtest.New(t), `%`)
+	for name, table := range map[string]string{"the first file": "river_migration", "the last table of a long file": "idempotency"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.NewEmpty(t)
+			mustExec(t, dsn, `CREATE TABLE `+table+` ()`)
+			if err := postgres.Migrate(t.Context(), dsn); err == nil || !strings.Contains(err.Error(), table) {
+				t.Fatalf("with %s in the way: %v", table, err)
+			}
+			mustExec(t, dsn, `DROP TABLE `+table)
+			mustMigrate(t, dsn)
+			if diff := cmp.Diff(want, objects(t, dsn, `%`)); diff != "" {
+				t.Errorf("at once (-), broken off (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAMigrationThatDoesNotGetItsLocksIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.NewEmpty(t)
+	blocker, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blocker.Close(context.WithoutCancel(t.Context()))
+	// The server ends this transaction after the migration's first attempt has given up.
+	_, err = blocker.Exec(t.Context(), `SET idle_in_transaction_session_timeout = '3500ms'; BEGIN; CREATE TABLE tenants ()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustMigrate(t, dsn)
+	if err := blocker.Ping(t.Context()); err == nil {
+		t.Error("the migration did not wait for the transaction in its way")
+	}
+}
+
+func TestTheSchemaVersionIsThatOfTheNewestFile(t *testing.T) {
+	t.Parallel()
+	have, want, err := postgres.SchemaVersion(t.Context(), openPool(t, pgtest.New(t)))
+	if err != nil || have != want || want < 20 {
+		t.Errorf("a migrated database has %d, want %d, %v", have, want, err)
+	}
+	have, want, err = postgres.SchemaVersion(t.Context(), openPool(t, pgtest.NewEmpty(t)))
+	if err != nil || have != 0 || want < 20 {
+		t.Errorf("an empty database has %d, want %d, %v", have, want, err)
+	}
+}
+
+func TestALoginThatIsNoSuperuserMayMigrateAndBecomesTheRole(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.NewEmpty(t)
+	name := "login_" + strings.ToLower(rand.Text())
+	mustExec(t, dsn, `CREATE ROLE `+name+` LOGIN CREATEROLE PASSWORD '`+name+`'; GRANT ALL ON SCHEMA public TO `+name)
+	mustExec(t, dsn, `
+		DO $$ BEGIN
+			IF current_setting('server_version_num')::int >= 160000 THEN -- from here on only who administers a role may grant it
+				GRANT `+postgres.Role+` TO `+name+`;
+			END IF;
+		END $$`)
+	t.Cleanup(func() {
+		conn, err := pgx.Connect(context.WithoutCancel(t.Context()), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.WithoutCancel(t.Context()))
+		if _, err := conn.Exec(context.WithoutCancel(t.Context()), `DROP OWNED BY `+name+`; DROP ROLE `+name); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Set("user", name)
+	query.Set("password", name)
+	u.RawQuery = query.Encode()
+	mustMigrate(t, u.String())
+	pool, err := postgres.Open(t.Context(), u.String(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.Close()
+}
+
+func TestTheRoleMayNotTruncateNorChangeTheVersion(t *testing.T) {
+	t.Parallel()
+	pool, err := postgres.Open(t.Context(), pgtest.New(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	for _, sql := range []string{
+		`TRUNCATE sessions`, `DELETE FROM schema_migrations`, `UPDATE schema_migrations SET dirty = true`, `CREATE TABLE mine ()`,
+		`ALTER TABLE sessions NO FORCE ROW LEVEL SECURITY`,
+	} {
+		var pg *pgconn.PgError
+		if _, err := pool.Exec(t.Context(), sql); !errors.As(err, &pg) || pg.Code != "42501" {
+			t.Errorf("%s: %v, want insufficient_privilege", sql, err)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package postgres
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// The hot statements with their arguments, as Query sends them. bench runs them bare: a floor that were written down
+// elsewhere would drift from what the store does.
+
+// TenantStatement precedes every other statement.
+func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
+	return setTenant, []any{tenant.String()}
+}
+
+// AppendStatement is the one statement of Append.
+func AppendStatement(a session.Append) (sql string, args []any) { return appendSQL, appendArgs(a) }
+
+// ViewStatement is the one statement of View.
+func ViewStatement(at session.Address, known Version) (sql string, args []any) {
+	return viewSQL, viewArgs(at, known)
+}

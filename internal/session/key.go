@@ -1,0 +1,70 @@
+package session
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash/crc32"
+	"math/big"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// An API key reads vk_<tenant>_<secret><checksum>: the tenant's id as 32 hex digits, 30 random base62 characters (178
+// bits), and the CRC-32 of all before it as 6 base62 characters. Secret scanners find one with KeyPattern and drop
+// look-alikes by the checksum; we refuse those without asking the database.
+const (
+	keyPrefix      = "vk_"
+	keyTenant      = len(keyPrefix)
+	keySecret      = keyTenant + 32 + 1
+	keyChecksum    = keySecret + 30
+	keyLength      = keyChecksum + 6
+	base62         = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	checksumDigits = keyLength - keyChecksum
+)
+
+// KeyPattern is the regular expression by which a secret scanner recognises a key.
+const KeyPattern = `vk_[0-9a-f]{32}_[0-9A-Za-z]{36}`
+
+// NewKey makes the text of a new API key of a tenant. Nobody but its holder may keep it: ParseKey gives what to store.
+func NewKey(tenant uuid.UUID) string {
+	b := make([]byte, 0, keyLength)
+	b = append(b, keyPrefix...)
+	b = hex.AppendEncode(b, tenant[:])
+	b = append(b, '_')
+	for len(b) < keyChecksum {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(base62))))
+		if err != nil {
+			panic(err) // crypto/rand does not fail
+		}
+		b = append(b, base62[n.Int64()])
+	}
+	return string(appendChecksum(b, string(b)))
+}
+
+// ParseKey reads the text of an API key: whose it is, and the SHA-256 by which the database knows it. ErrUnauthorized
+// if the text is none, which its checksum tells.
+func ParseKey(text string) (tenant uuid.UUID, digest [sha256.Size]byte, err error) {
+	if len(text) != keyLength || !strings.HasPrefix(text, keyPrefix) || text[keySecret-1] != '_' {
+		return tenant, digest, ErrUnauthorized
+	}
+	var sum [checksumDigits]byte
+	if string(appendChecksum(sum[:0], text[:keyChecksum])) != text[keyChecksum:] {
+		return tenant, digest, ErrUnauthorized
+	}
+	if _, err := hex.Decode(tenant[:], []byte(text[keyTenant:keySecret-1])); err != nil {
+		return uuid.UUID{}, digest, ErrUnauthorized
+	}
+	return tenant, sha256.Sum256([]byte(text)), nil
+}
+
+func appendChecksum(dst []byte, text string) []byte {
+	n := crc32.ChecksumIEEE([]byte(text))
+	var digits [checksumDigits]byte
+	for i := range digits {
+		digits[checksumDigits-1-i] = base62[n%62]
+		n /= 62
+	}
+	return append(dst, digits[:]...)
+}

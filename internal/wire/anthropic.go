@@ -1,0 +1,64 @@
+package wire
+
+import "fmt"
+
+var anthropicNames = []string{"role", "content"}
+
+func (s *scanner) anthropic(top int) {
+	var v [2]Span
+	s.pick(top, anthropicNames, v[:])
+	s.role(v[0])
+	s.message.StartsUnit = true
+	i := 0
+	s.content(v[1], func(block Span) {
+		s.anthropicBlock(i, block)
+		i++
+	})
+}
+
+// anthropicBlock reads one content block. Tools that the provider runs itself (server_tool_use and its *_tool_result)
+// are Opaque: call and result stand in one message and are not ours to part.
+func (s *scanner) anthropicBlock(i int, raw Span) {
+	v := s.block(raw)
+	switch kind := v[blockType]; {
+	case s.says(kind, "text") && s.is(v[blockText], '"'):
+		s.text(raw, v[blockText])
+	case s.says(kind, "tool_use"):
+		id := s.callID(v[blockID], func() string { return fmt.Sprintf("/content/%d/id", i) })
+		tokens := EstimateTokens(s.size(v[blockName]) + s.size(v[blockInput]))
+		s.add(Part{Kind: Call, Raw: raw, Value: v[blockInput], CallID: id, Name: s.name(v[blockName]), Tokens: tokens})
+	case s.says(kind, "tool_result"):
+		id := s.callID(v[blockToolUseID], func() string { return fmt.Sprintf("/content/%d/tool_use_id", i) })
+		failed := s.is(v[blockIsError], 't')
+		s.result(Part{Raw: raw, Value: v[blockContent], CallID: id, IsError: failed})
+		s.message.StartsUnit = s.message.StartsUnit && s.message.Role != "user"
+	case s.says(kind, "thinking"):
+		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockThinking], Tokens: EstimateTokens(s.size(v[blockThinking]))})
+	case s.says(kind, "redacted_thinking"):
+		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockData], Tokens: EstimateTokens(s.size(v[blockData]))})
+	case s.says(kind, "image"):
+		s.add(Part{Kind: Image, Raw: raw, Tokens: imageTokens})
+	case s.says(kind, "document"):
+		s.add(Part{Kind: File, Raw: raw, Tokens: s.documentTokens(v[blockSource])})
+	default:
+		s.opaque(raw)
+	}
+}
+
+var sourceNames = []string{"type", "data", "content"}
+
+// documentTokens counts a document that is text by its text, any other one as a file.
+func (s *scanner) documentTokens(source Span) int {
+	if !s.is(source, '{') {
+		return imageTokens
+	}
+	var v [3]Span
+	s.pick(source.Start, sourceNames, v[:])
+	switch {
+	case s.says(v[0], "text"):
+		return EstimateTokens(s.size(v[1]))
+	case s.says(v[0], "content"):
+		return EstimateTokens(s.size(v[2]))
+	}
+	return imageTokens
+}

@@ -1,0 +1,117 @@
+package wire
+
+import "github.com/varve-dev/varve/internal/rawjson"
+
+// The members of content blocks that either format gives a meaning to.
+const (
+	blockType = iota
+	blockText
+	blockThinking
+	blockData
+	blockID
+	blockName
+	blockInput
+	blockToolUseID
+	blockContent
+	blockIsError
+	blockRefusal
+	blockSource
+	blockMembers
+)
+
+var blockNames = []string{"type", "text", "thinking", "data", "id", "name", "input", "tool_use_id", "content", "is_error", "refusal", "source"}
+
+// block reads the content block at. A block that is no object, or has no type, has no members either.
+func (s *scanner) block(at Span) (values [blockMembers]Span) {
+	if s.is(at, '{') {
+		s.pick(at.Start, blockNames, values[:])
+	}
+	return values
+}
+
+// text adds the text whose literal is at, inside the block raw.
+func (s *scanner) text(raw, at Span) {
+	size := s.size(at)
+	s.add(Part{Kind: Text, Raw: raw, Value: at, Tokens: EstimateTokens(size)})
+	if size == 0 {
+		s.message.Flags |= FlagEmptyText
+	}
+}
+
+func (s *scanner) opaque(raw Span) {
+	s.add(Part{Kind: Opaque, Raw: raw, Tokens: EstimateTokens(raw.End - raw.Start)})
+}
+
+// content adds a part for a content string, or one for each element of a content array by way of add. Any other content
+// but null is kept as one Opaque part.
+func (s *scanner) content(at Span, add func(element Span)) {
+	switch {
+	case s.absent(at):
+	case s.is(at, '"'):
+		if at.End-at.Start > 2 {
+			s.text(at, at)
+		}
+	case s.is(at, '['):
+		empty := true
+		for element := range rawjson.Elements(s.body, at.Start) {
+			add(element)
+			empty = false
+		}
+		if empty {
+			s.message.Flags |= FlagEmptyArray
+		}
+	default:
+		s.opaque(at)
+	}
+}
+
+// result adds a tool result. Its Value is the zero Span if there is nothing that could be replaced.
+func (s *scanner) result(p Part) {
+	p.Kind = Result
+	if s.absent(p.Value) {
+		p.Value = Span{}
+	} else {
+		p.Tokens = s.resultTokens(p.Value)
+	}
+	s.add(p)
+}
+
+func (s *scanner) resultTokens(at Span) int {
+	switch {
+	case s.is(at, '"'):
+		return EstimateTokens(s.size(at))
+	case !s.is(at, '['):
+		s.message.Flags |= FlagResultNotText
+		return EstimateTokens(s.size(at))
+	}
+	bytes, images, empty := 0, 0, true
+	for element := range rawjson.Elements(s.body, at.Start) {
+		empty = false
+		v := s.block(element)
+		switch {
+		case s.says(v[blockType], "text") && s.is(v[blockText], '"'):
+			bytes += s.size(v[blockText])
+			continue
+		case s.binary(v[blockType]):
+			images++
+			s.message.Flags |= FlagImage
+		default:
+			bytes += element.End - element.Start
+		}
+		s.message.Flags |= FlagResultNotText
+	}
+	if empty {
+		s.message.Flags |= FlagEmptyArray
+	}
+	return EstimateTokens(bytes) + images*imageTokens
+}
+
+// binary reports whether a block type of either format holds an image or a file.
+func (s *scanner) binary(at Span) bool {
+	for _, name := range [...]string{"image", "document", "image_url", "input_audio", "file"} {
+		if s.says(at, name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// The media types of a persisted result.
+const (
+	textMediaType = "text/plain; charset=utf-8"
+	jsonMediaType = "application/json"
+)
+
+// Content is what a tool returned.
+type Content struct {
+	Text      []byte // decoded UTF-8: a string's text, an array's texts one after another, any other value as written
+	Stored    []byte // what is persisted: the text if the value is a string that UTF-8 can express, else the raw JSON value
+	MediaType string // of Stored
+	OnlyText  bool   // the value is a string or an array of nothing but text blocks
+}
+
+// ResultText returns the content of the result p, the zero Content if it has none. It may alias body.
+func ResultText(_ session.Format, body []byte, p Part) Content {
+	value := p.Value.Of(body)
+	switch {
+	case len(value) == 0:
+		return Content{}
+	case value[0] == '"':
+		text, ok := rawjson.Unquote(make([]byte, 0, len(value)), value)
+		if !ok {
+			return Content{Text: text, Stored: value, MediaType: jsonMediaType, OnlyText: true}
+		}
+		return Content{Text: text, Stored: text, MediaType: textMediaType, OnlyText: true}
+	case value[0] == '[':
+		text, only := blockTexts(body, p.Value)
+		return Content{Text: text, Stored: value, MediaType: jsonMediaType, OnlyText: only}
+	}
+	return Content{Text: value, Stored: value, MediaType: jsonMediaType}
+}
+
+// blockTexts joins the texts of an array of blocks; only is false if it holds anything else.
+func blockTexts(body []byte, array Span) (text []byte, only bool) {
+	s := scanner{body: body}
+	only = true
+	for element := range rawjson.Elements(body, array.Start) {
+		v := s.block(element)
+		if s.says(v[blockType], "text") && s.is(v[blockText], '"') {
+			text, _ = rawjson.Unquote(text, v[blockText].Of(body))
+		} else {
+			only = false
+		}
+	}
+	return text, only
+}
+
+// Edit puts the JSON value With in the place of Span.
+type Edit struct {
+	Span Span
+	With []byte
+}
+
+// Replace appends body to dst with the edits made and every other byte as it was. The edits must not overlap.
+func Replace(dst, body []byte, edits []Edit) []byte {
+	byStart := func(a, b Edit) int { return a.Span.Start - b.Span.Start }
+	if !slices.IsSortedFunc(edits, byStart) {
+		edits = slices.SortedFunc(slices.Values(edits), byStart)
+	}
+	end := 0
+	for _, e := range edits {
+		dst = append(dst, body[end:e.Span.Start]...)
+		dst = append(dst, e.With...)
+		end = e.Span.End
+	}
+	return append(dst, body[end:]...)
+}

@@ -1,0 +1,59 @@
+package wire
+
+import "github.com/varve-dev/varve/internal/rawjson"
+
+// AppendSystem appends the value of Anthropic's top-level system member for the leading system messages: the content of
+// a single one as it stands, else one array of all their text blocks. No bodies append nothing.
+func AppendSystem(dst []byte, bodies [][]byte) []byte {
+	switch len(bodies) {
+	case 0:
+		return dst
+	case 1:
+		if content := systemContent(bodies[0]); content != nil {
+			return append(dst, content...)
+		}
+	}
+	dst = append(dst, '[')
+	first := len(dst)
+	for _, body := range bodies {
+		dst = appendBlocks(dst, first, systemContent(body))
+	}
+	return append(dst, ']')
+}
+
+// systemContent returns the content of a message, nil if it is missing or null.
+func systemContent(body []byte) []byte {
+	s := scanner{body: body}
+	var v [2]Span
+	s.pick(rawjson.Start(body), anthropicNames, v[:])
+	if s.absent(v[1]) {
+		return nil
+	}
+	return v[1].Of(body)
+}
+
+// appendBlocks appends the blocks of content to the array whose elements begin at first. Empty text makes no block,
+// because the provider refuses it.
+func appendBlocks(dst []byte, first int, content []byte) []byte {
+	if len(content) == 0 || string(content) == `""` {
+		return dst
+	}
+	if content[0] == '"' {
+		dst = append(separate(dst, first), `{"type":"text","text":`...)
+		return append(append(dst, content...), '}')
+	}
+	if content[0] != '[' {
+		return append(separate(dst, first), content...)
+	}
+	for block := range rawjson.Elements(content, 0) {
+		dst = append(separate(dst, first), block.Of(content)...)
+	}
+	return dst
+}
+
+func separate(dst []byte, first int) []byte {
+	if len(dst) > first {
+		return append(dst, ',')
+	}
+	return dst
+}

@@ -1,0 +1,500 @@
+-- The schema that the migrations make, as PostgreSQL 15 dumps it. Written by make schema; do not edit.
+
+CREATE TYPE public.river_job_state AS ENUM (
+    'available',
+    'cancelled',
+    'completed',
+    'discarded',
+    'pending',
+    'retryable',
+    'running',
+    'scheduled'
+);
+
+CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT CASE state
+        WHEN 'available' THEN get_bit(bitmask, 7)
+        WHEN 'cancelled' THEN get_bit(bitmask, 6)
+        WHEN 'completed' THEN get_bit(bitmask, 5)
+        WHEN 'discarded' THEN get_bit(bitmask, 4)
+        WHEN 'pending'   THEN get_bit(bitmask, 3)
+        WHEN 'retryable' THEN get_bit(bitmask, 2)
+        WHEN 'running'   THEN get_bit(bitmask, 1)
+        WHEN 'scheduled' THEN get_bit(bitmask, 0)
+        ELSE 0
+    END = 1;
+$$;
+
+CREATE TABLE public.api_keys (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    digest bytea NOT NULL,
+    last4 text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    CONSTRAINT api_keys_digest_check CHECK ((octet_length(digest) = 32))
+);
+
+ALTER TABLE ONLY public.api_keys FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.checkpoint_results (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    n integer NOT NULL,
+    ref text NOT NULL
+);
+
+ALTER TABLE ONLY public.checkpoint_results FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.checkpoints (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    n integer NOT NULL,
+    base_n integer NOT NULL,
+    through_seq bigint NOT NULL,
+    tokens bigint NOT NULL,
+    body bytea,
+    body_size integer NOT NULL,
+    state bytea,
+    units jsonb NOT NULL,
+    manifest jsonb NOT NULL,
+    open_calls text[] DEFAULT '{}'::text[] NOT NULL,
+    policy jsonb NOT NULL,
+    engine_version integer NOT NULL,
+    run_id uuid NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT checkpoints_n_check CHECK ((n > 0))
+);
+ALTER TABLE ONLY public.checkpoints ALTER COLUMN body SET STORAGE EXTERNAL;
+ALTER TABLE ONLY public.checkpoints ALTER COLUMN state SET STORAGE EXTERNAL;
+
+ALTER TABLE ONLY public.checkpoints FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.idempotency (
+    tenant_id uuid NOT NULL,
+    route text NOT NULL,
+    key text NOT NULL,
+    digest bytea NOT NULL,
+    answer text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY public.idempotency FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.messages (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    seq bigint NOT NULL,
+    role text NOT NULL,
+    format smallint NOT NULL,
+    tokens integer NOT NULL,
+    client_id text,
+    calls text[] DEFAULT '{}'::text[] NOT NULL,
+    answers text[] DEFAULT '{}'::text[] NOT NULL,
+    starts_unit boolean NOT NULL,
+    flags integer DEFAULT 0 NOT NULL,
+    body bytea NOT NULL,
+    view_body bytea,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT messages_seq_check CHECK ((seq > 0)),
+    CONSTRAINT messages_tokens_check CHECK ((tokens >= 0))
+);
+
+ALTER TABLE ONLY public.messages FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.policies (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    trigger_ratio double precision NOT NULL,
+    hard_ratio double precision NOT NULL,
+    cache_ttl interval DEFAULT '00:00:00'::interval NOT NULL,
+    document jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT policies_check CHECK (((hard_ratio >= trigger_ratio) AND (hard_ratio <= (1)::double precision))),
+    CONSTRAINT policies_trigger_ratio_check CHECK (((trigger_ratio > (0)::double precision) AND (trigger_ratio <= (1)::double precision)))
+);
+
+ALTER TABLE ONLY public.policies FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.result_bodies (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    sha256 bytea NOT NULL,
+    codec smallint NOT NULL,
+    body bytea NOT NULL
+);
+ALTER TABLE ONLY public.result_bodies ALTER COLUMN body SET STORAGE EXTERNAL;
+
+ALTER TABLE ONLY public.result_bodies FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.results (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    ref text NOT NULL,
+    seq bigint NOT NULL,
+    part integer NOT NULL,
+    tool_name text NOT NULL,
+    call_id text NOT NULL,
+    category text NOT NULL,
+    media_type text NOT NULL,
+    bytes bigint NOT NULL,
+    lines bigint NOT NULL,
+    tokens bigint NOT NULL,
+    sha256 bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT results_sha256_check CHECK ((octet_length(sha256) = 32))
+);
+
+ALTER TABLE ONLY public.results FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.river_job (
+    id bigint NOT NULL,
+    state public.river_job_state DEFAULT 'available'::public.river_job_state NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    max_attempts smallint DEFAULT 25 NOT NULL,
+    attempted_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    finalized_at timestamp with time zone,
+    scheduled_at timestamp with time zone DEFAULT now() NOT NULL,
+    priority smallint DEFAULT 1 NOT NULL,
+    args jsonb NOT NULL,
+    attempted_by text[],
+    errors jsonb[],
+    kind text NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    queue text DEFAULT 'default'::text NOT NULL,
+    tags character varying(255)[] DEFAULT '{}'::character varying[] NOT NULL,
+    unique_key bytea,
+    unique_states bit(8),
+    CONSTRAINT finalized_or_finalized_at_null CHECK ((((finalized_at IS NULL) AND (state <> ALL (ARRAY['cancelled'::public.river_job_state, 'completed'::public.river_job_state, 'discarded'::public.river_job_state]))) OR ((finalized_at IS NOT NULL) AND (state = ANY (ARRAY['cancelled'::public.river_job_state, 'completed'::public.river_job_state, 'discarded'::public.river_job_state]))))),
+    CONSTRAINT kind_length CHECK (((char_length(kind) > 0) AND (char_length(kind) < 128))),
+    CONSTRAINT max_attempts_is_positive CHECK ((max_attempts > 0)),
+    CONSTRAINT priority_in_range CHECK (((priority >= 1) AND (priority <= 4))),
+    CONSTRAINT queue_length CHECK (((char_length(queue) > 0) AND (char_length(queue) < 128)))
+);
+
+CREATE SEQUENCE public.river_job_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.river_job_id_seq OWNED BY public.river_job.id;
+
+CREATE UNLOGGED TABLE public.river_leader (
+    elected_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    leader_id text NOT NULL,
+    name text DEFAULT 'default'::text NOT NULL,
+    CONSTRAINT leader_id_length CHECK (((char_length(leader_id) > 0) AND (char_length(leader_id) < 128))),
+    CONSTRAINT name_length CHECK ((name = 'default'::text))
+);
+
+CREATE TABLE public.river_migration (
+    line text NOT NULL,
+    version bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT line_length CHECK (((char_length(line) > 0) AND (char_length(line) < 128))),
+    CONSTRAINT version_gte_1 CHECK ((version >= 1))
+);
+
+CREATE TABLE public.river_notification (
+    id bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    payload text NOT NULL,
+    topic text NOT NULL,
+    CONSTRAINT topic_length CHECK (((length(topic) > 0) AND (length(topic) < 128)))
+);
+
+CREATE SEQUENCE public.river_notification_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.river_notification_id_seq OWNED BY public.river_notification.id;
+
+CREATE TABLE public.river_queue (
+    name text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    paused_at timestamp with time zone,
+    updated_at timestamp with time zone DEFAULT CURRENT_TIMESTAMP NOT NULL
+);
+
+CREATE TABLE public.runs (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    cause text NOT NULL,
+    state text NOT NULL,
+    job_id bigint NOT NULL,
+    base_n integer,
+    checkpoint_n integer,
+    through_seq bigint,
+    tokens_before bigint,
+    tokens_after bigint,
+    results_persisted integer,
+    bytes_persisted bigint,
+    stages jsonb DEFAULT '[]'::jsonb NOT NULL,
+    timings jsonb DEFAULT '{}'::jsonb NOT NULL,
+    error text,
+    triggered_at timestamp with time zone DEFAULT now() NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text]))),
+    CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'unchanged'::text, 'superseded'::text, 'failed'::text])))
+);
+
+ALTER TABLE ONLY public.runs FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.schema_migrations (
+    version bigint NOT NULL,
+    dirty boolean NOT NULL
+);
+
+CREATE TABLE public.sessions (
+    tenant_id uuid NOT NULL,
+    key uuid NOT NULL,
+    id text NOT NULL,
+    format smallint DEFAULT 0 NOT NULL,
+    model text DEFAULT ''::text NOT NULL,
+    window_tokens integer NOT NULL,
+    overhead_tokens integer DEFAULT 0 NOT NULL,
+    policy_id uuid NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    last_seq bigint DEFAULT 0 NOT NULL,
+    pinned bigint DEFAULT 0 NOT NULL,
+    context_tokens bigint DEFAULT 0 NOT NULL,
+    total_tokens bigint DEFAULT 0 NOT NULL,
+    floor_tokens bigint DEFAULT 0 NOT NULL,
+    wake smallint DEFAULT 1 NOT NULL,
+    checkpoint_n integer DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    last_append_at timestamp with time zone,
+    CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),
+    CONSTRAINT sessions_overhead_tokens_check CHECK ((overhead_tokens >= 0)),
+    CONSTRAINT sessions_wake_check CHECK (((wake >= 1) AND (wake <= 3))),
+    CONSTRAINT sessions_window_tokens_check CHECK ((window_tokens > 0))
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY public.sessions FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.tenants (
+    id uuid NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255)))
+);
+
+ALTER TABLE ONLY public.river_job ALTER COLUMN id SET DEFAULT nextval('public.river_job_id_seq'::regclass);
+
+ALTER TABLE ONLY public.river_notification ALTER COLUMN id SET DEFAULT nextval('public.river_notification_id_seq'::regclass);
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_tenant_id_digest_key UNIQUE (tenant_id, digest);
+
+ALTER TABLE ONLY public.checkpoint_results
+    ADD CONSTRAINT checkpoint_results_pkey PRIMARY KEY (tenant_id, session_key, n, ref);
+
+ALTER TABLE ONLY public.checkpoints
+    ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (tenant_id, session_key, n);
+
+ALTER TABLE ONLY public.idempotency
+    ADD CONSTRAINT idempotency_pkey PRIMARY KEY (tenant_id, route, key);
+
+ALTER TABLE ONLY public.messages
+    ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, session_key, seq);
+
+ALTER TABLE ONLY public.policies
+    ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.result_bodies
+    ADD CONSTRAINT result_bodies_pkey PRIMARY KEY (tenant_id, session_key, sha256);
+
+ALTER TABLE ONLY public.results
+    ADD CONSTRAINT results_pkey PRIMARY KEY (tenant_id, session_key, ref);
+
+ALTER TABLE ONLY public.results
+    ADD CONSTRAINT results_tenant_id_session_key_seq_part_key UNIQUE (tenant_id, session_key, seq, part);
+
+ALTER TABLE ONLY public.river_job
+    ADD CONSTRAINT river_job_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.river_leader
+    ADD CONSTRAINT river_leader_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.river_migration
+    ADD CONSTRAINT river_migration_pkey1 PRIMARY KEY (line, version);
+
+ALTER TABLE ONLY public.river_notification
+    ADD CONSTRAINT river_notification_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.river_queue
+    ADD CONSTRAINT river_queue_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.runs
+    ADD CONSTRAINT runs_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.schema_migrations
+    ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY public.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, key);
+
+ALTER TABLE ONLY public.sessions
+    ADD CONSTRAINT sessions_tenant_id_id_key UNIQUE (tenant_id, id);
+
+ALTER TABLE ONLY public.tenants
+    ADD CONSTRAINT tenants_name_key UNIQUE (name);
+
+ALTER TABLE ONLY public.tenants
+    ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
+
+CREATE INDEX checkpoint_results_ref ON public.checkpoint_results USING btree (tenant_id, session_key, ref);
+
+CREATE INDEX idempotency_age ON public.idempotency USING btree (tenant_id, created_at);
+
+CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE (client_id IS NOT NULL);
+
+CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
+
+CREATE INDEX river_job_kind ON public.river_job USING btree (kind);
+
+CREATE INDEX river_job_metadata_index ON public.river_job USING gin (metadata);
+
+CREATE INDEX river_job_prioritized_fetching_index ON public.river_job USING btree (state, queue, priority, scheduled_at, id);
+
+CREATE INDEX river_job_state_and_finalized_at_index ON public.river_job USING btree (state, finalized_at) WHERE (finalized_at IS NOT NULL);
+
+CREATE UNIQUE INDEX river_job_unique_idx ON public.river_job USING btree (unique_key) WHERE ((unique_key IS NOT NULL) AND (unique_states IS NOT NULL) AND public.river_job_state_in_bitmask(unique_states, state));
+
+CREATE INDEX river_notification_created_at_idx ON public.river_notification USING btree (created_at);
+
+CREATE INDEX river_notification_topic_id_idx ON public.river_notification USING btree (topic, id);
+
+CREATE INDEX runs_newest ON public.runs USING btree (tenant_id, session_key, triggered_at DESC, id DESC);
+
+CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.checkpoint_results
+    ADD CONSTRAINT checkpoint_results_tenant_id_session_key_n_fkey FOREIGN KEY (tenant_id, session_key, n) REFERENCES public.checkpoints(tenant_id, session_key, n) DEFERRABLE INITIALLY DEFERRED;
+
+ALTER TABLE ONLY public.checkpoint_results
+    ADD CONSTRAINT checkpoint_results_tenant_id_session_key_ref_fkey FOREIGN KEY (tenant_id, session_key, ref) REFERENCES public.results(tenant_id, session_key, ref) DEFERRABLE INITIALLY DEFERRED;
+
+ALTER TABLE ONLY public.checkpoints
+    ADD CONSTRAINT checkpoints_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.policies
+    ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.results
+    ADD CONSTRAINT results_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.results
+    ADD CONSTRAINT results_tenant_id_session_key_sha256_fkey FOREIGN KEY (tenant_id, session_key, sha256) REFERENCES public.result_bodies(tenant_id, session_key, sha256) DEFERRABLE INITIALLY DEFERRED;
+
+ALTER TABLE ONLY public.runs
+    ADD CONSTRAINT runs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.sessions
+    ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.sessions
+    ADD CONSTRAINT sessions_tenant_id_policy_id_fkey FOREIGN KEY (tenant_id, policy_id) REFERENCES public.policies(tenant_id, id);
+
+ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.checkpoint_results ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.idempotency ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.policies ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.result_bodies ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.sessions ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY tenant ON public.api_keys USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.checkpoint_results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.idempotency USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.messages USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.policies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.result_bodies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+GRANT USAGE ON SCHEMA public TO varve_app;
+
+GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_keys TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoints TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.idempotency TO varve_app;
+
+GRANT SELECT,INSERT,DELETE ON TABLE public.messages TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_bodies TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.results TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_job TO varve_app;
+
+GRANT SELECT,USAGE ON SEQUENCE public.river_job_id_seq TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_leader TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_migration TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_notification TO varve_app;
+
+GRANT SELECT,USAGE ON SEQUENCE public.river_notification_id_seq TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_queue TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
+
+GRANT SELECT ON TABLE public.schema_migrations TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.tenants TO varve_app;

