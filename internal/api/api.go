@@ -23,9 +23,6 @@ type Config struct {
 	Store   *postgres.Store
 	Results *persist.Store
 	Log     *slog.Logger // nil logs nothing
-
-	// SchemaFits says whether this program can work with the database's schema; nil does not look.
-	SchemaFits func(ctx context.Context) error
 }
 
 // Server is the HTTP API. Make it with New.

@@ -181,6 +181,10 @@ func (d *appendBody) assignClientIDs(messages []session.New) {
 			continue
 		}
 		id := d.text(pointerTo("/client_ids", i), span, session.MaxClientIDBytes)
+		if id == "" {
+			d.wrong(pointerTo("/client_ids", i), invalidRequest, "a client_id is not empty: null for none")
+			continue
+		}
 		if first, twice := seen[id]; twice {
 			d.wrong(pointerTo("/client_ids", i), invalidRequest, "the client_id of message %d is that of message %d: each names one message", i, first)
 		}

@@ -8,7 +8,9 @@ import (
 )
 
 // livez is GET /livez: the process answers.
-func (s *Server) livez(x *exchange) error { return x.bytes(http.StatusOK, jsonType, []byte(`{"status":"ok"}`)) }
+func (s *Server) livez(x *exchange) error {
+	return x.bytes(http.StatusOK, jsonType, []byte(`{"status":"ok"}`))
+}
 
 // readyz is GET /readyz: requests that come now will be served. Anybody may ask, so the answer names no details.
 func (s *Server) readyz(x *exchange) error {
@@ -43,9 +45,9 @@ func (r *readiness) look(ctx context.Context, s *Server) (cause error, detail st
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
-	r.cause, r.detail = s.Store.Ping(ctx), "the database does not answer"
-	if r.cause == nil && s.SchemaFits != nil {
-		r.cause, r.detail = s.SchemaFits(ctx), "the database's schema does not fit this version: run varve migrate"
+	r.cause, r.detail = s.Store.CheckSchema(ctx), "the database's schema does not fit this version: run varve migrate"
+	if r.cause != nil && databaseIsDown(r.cause) {
+		r.detail = "the database does not answer"
 	}
 	r.at = time.Now()
 	return r.cause, r.detail

@@ -16,9 +16,10 @@ const defaultMessages = 100
 // listMessages is GET /v1/sessions/{id}/messages.
 func (s *Server) listMessages(x *exchange) error {
 	q := x.query("from_seq", "to_seq", "limit")
+	limit := int(q.integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	r := postgres.Range{
-		From: q.integer("from_seq", 1, session.MaxSessionMessages+1, 1), To: q.integer("to_seq", 0, session.MaxSessionMessages, 0),
-		Limit: int(q.integer("limit", 1, session.MaxMessagePage, defaultMessages)), Bytes: maxMessagePageBytes,
+		From: q.integer("from_seq", 1, session.MaxSessionMessages+1, 1), To: q.integer("to_seq", 1, session.MaxSessionMessages+1, 0),
+		Limit: limit + 1, Bytes: maxMessagePageBytes,
 	}
 	if err := q.err(); err != nil {
 		return err
@@ -27,14 +28,27 @@ func (s *Server) listMessages(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	found, more, err := s.Store.Messages(x.ctx, at, r)
+	found, err := s.Store.Messages(x.ctx, at, r)
 	if err != nil {
 		return err
 	}
+	page := pageOf(found, limit)
 	body := newBuffer()
 	defer body.free()
-	body.b = appendMessagePage(body.b, found, more)
+	body.b = appendMessagePage(body.b, page, len(page) < len(found))
 	return x.bytes(http.StatusOK, jsonType, body.b)
+}
+
+// pageOf is the beginning of what was found that makes a page: at least one message, then as many as limit and
+// maxMessagePageBytes allow. What is left over tells that there are more.
+func pageOf(found []session.Message, limit int) []session.Message {
+	size := 0
+	for i := range found {
+		if size += len(found[i].Body); i == limit || i > 0 && size > maxMessagePageBytes {
+			return found[:i]
+		}
+	}
+	return found
 }
 
 // maxMessagePageBytes ends a page of large messages before its limit.

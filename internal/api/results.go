@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -174,4 +173,3 @@ func numbered(body []byte, offset, limit int64) (content string, next *int64) {
 	}
 	return page.String(), nil
 }
-

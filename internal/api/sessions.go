@@ -164,4 +164,3 @@ func (x *exchange) created(made session.Session) error {
 	x.w.Header().Set("Location", "/v1/sessions/"+escapeID(made.ID))
 	return x.json(http.StatusCreated, answerOf(made))
 }
-

@@ -76,9 +76,12 @@ type outcome struct {
 func newLaws(t *testing.T, seed uint64) *laws {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	f := session.Formats()[rng.IntN(len(session.Formats()))]
-	options := compacttest.Options{Messages: 1 + rng.IntN(50), ResultTokens: 5 + rng.IntN(60), Wild: rng.IntN(5) > 0}
-	if rng.IntN(20) == 0 {
-		options.ResultTokens = 1000
+	options := compacttest.Options{Messages: 1 + rng.IntN(20), ResultTokens: 5 + rng.IntN(40), Wild: rng.IntN(5) > 0}
+	switch rng.IntN(20) {
+	case 0:
+		options.ResultTokens = 300
+	case 1, 2:
+		options.Messages = 60
 	}
 	l := &laws{t: t, rng: rng, in: Input{Format: f, Policy: randomPolicy(rng)}}
 	tokens := 0

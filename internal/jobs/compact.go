@@ -183,7 +183,7 @@ func (c *compaction) outcome() (postgres.Outcome, error) {
 	persisted := len(c.plan.Results)
 	c.run.State = session.RunUnchanged
 	c.run.TokensBefore, c.run.TokensAfter, c.run.ResultsPersisted, c.run.BytesPersisted = &c.plan.Before, &c.plan.After, &persisted, &c.stored
-	o := postgres.Outcome{Saved: c.plan.Before - c.plan.After, After: c.plan.After + c.snapshot.ApartTokens}
+	o := postgres.Outcome{LastSeq: c.snapshot.LastSeq, Saved: c.plan.Before - c.plan.After}
 	if c.snapshot.Base != nil {
 		o.Base = c.snapshot.Base.N
 	}

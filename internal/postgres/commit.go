@@ -21,6 +21,7 @@ type Snapshot struct {
 	WindowTokens   int
 	OverheadTokens int
 	ContextTokens  int64
+	LastSeq        int64
 	LastAppendAge  float64 // seconds
 	Policy         session.Policy
 	ApartTokens    int64       // tokens of leading system messages that stand apart from the view's messages
@@ -68,7 +69,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 	var format int16
 	var apart int64
 	err = tx.QueryRow(ctx, `
-		SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens,
+		SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens, s.last_seq,
 		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8,
 		       p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
 		       `+pinnedElsewhere+`,
@@ -77,7 +78,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		  LEFT JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n
 		 WHERE s.tenant_id = $1 AND s.key = $2`, [16]byte(key.Tenant), [16]byte(key.Key)).
-		Scan(&snap.ID, &format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastAppendAge,
+		Scan(&snap.ID, &format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq, &snap.LastAppendAge,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document, &apart,
 			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units)
 	if err != nil {
@@ -101,9 +102,9 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 type Outcome struct {
 	Run        session.Run
 	Base       int         // number of the checkpoint that it was planned on, 0 for none
+	LastSeq    int64       // the last message of the view that it was planned on
 	Checkpoint *Checkpoint // nil if there was nothing to do
 	Saved      int64       // tokens that the view has fewer
-	After      int64       // tokens of the view that was planned, overhead aside
 }
 
 // CommitCheckpoint ends a compaction in one transaction, in the order that keeps locks and promises: lock the session;
@@ -129,7 +130,11 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err := finishRun(ctx, tx, key, o.Run); err != nil {
 			return err
 		}
-		if err := settle(ctx, tx, row, o.After); err != nil {
+		later, err := tokensAfter(ctx, tx, row, o.LastSeq)
+		if err != nil {
+			return err
+		}
+		if err := settle(ctx, tx, row, row.contextTokens-o.Saved-later); err != nil {
 			return err
 		}
 		if err := complete(ctx, tx); err != nil {
@@ -163,6 +168,16 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		   SET checkpoint_n = $3, context_tokens = context_tokens - $4
 		 WHERE tenant_id = $1 AND key = $2`, tenant, key, o.Base+1, o.Saved)
 	return tx.SendBatch(ctx, batch).Close()
+}
+
+// tokensAfter are the tokens of the messages that came after seq.
+func tokensAfter(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (tokens int64, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT coalesce(sum(tokens), 0)
+		  FROM messages
+		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3`,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), seq).Scan(&tokens)
+	return tokens, err
 }
 
 // texts is for derived texts that a client chose: an array without NULs.

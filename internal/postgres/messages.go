@@ -8,10 +8,13 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Range is a piece of a log: seqs From..To, Limit messages at most. To 0 is the end.
+// Range is a piece of a log: seqs From..To, Limit messages at most. To 0 is the end. If Bytes is not 0, the message that
+// takes the bodies' size over Bytes is the last, but two messages come in any case: who wants to know whether there are
+// more asks for one more than needed.
 type Range struct {
 	From, To int64
 	Limit    int
+	Bytes    int64
 }
 
 // Messages reads a piece of a session's log as it was appended; ErrNotFound if there is no such session.
@@ -24,13 +27,16 @@ func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (foun
 		}
 		rows, err := tx.Query(ctx, `
 			SELECT seq, role, format, tokens, coalesce(client_id, ''), created_at, body
-			  FROM messages
-			 WHERE tenant_id = $1
-			   AND session_key = $2
-			   AND seq >= $3
-			   AND ($4::bigint = 0 OR seq <= $4)
-			 ORDER BY seq
-			 LIMIT $5`, [16]byte(at.Tenant), key, r.From, r.To, r.Limit)
+			  FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS bytes_before
+			          FROM messages
+			         WHERE tenant_id = $1
+			           AND session_key = $2
+			           AND seq >= $3
+			           AND ($4::bigint = 0 OR seq <= $4)
+			         ORDER BY seq
+			         LIMIT $5) m
+			 WHERE $6::bigint = 0 OR bytes_before <= $6 OR seq <= $3 + 1
+			 ORDER BY seq`, [16]byte(at.Tenant), key, r.From, r.To, r.Limit, r.Bytes)
 		if err != nil {
 			return err
 		}

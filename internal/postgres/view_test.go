@@ -12,8 +12,13 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// commit makes a checkpoint of the session's first through messages with this body.
+// commit makes a checkpoint of the session's first through messages with this body, which saves 10 tokens.
 func commit(t testing.TB, store *postgres.Store, at session.Address, base int, through int64, body string, refs ...string) error {
+	t.Helper()
+	return commitSaving(t, store, at, base, through, 10, body, refs...)
+}
+
+func commitSaving(t testing.TB, store *postgres.Store, at session.Address, base int, through, saved int64, body string, refs ...string) error {
 	t.Helper()
 	found, err := store.Session(t.Context(), at)
 	if err != nil {
@@ -21,7 +26,7 @@ func commit(t testing.TB, store *postgres.Store, at session.Address, base int, t
 	}
 	n := base + 1
 	return store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{
-		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base, Saved: 10, After: 1,
+		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base, LastSeq: through, Saved: saved,
 		Checkpoint: &postgres.Checkpoint{
 			Through: through, Tokens: 5, Body: []byte(body), Size: len(body), State: []byte("state"), Units: []byte(`[]`), Manifest: []byte(`[]`),
 			Policy: []byte(`{}`), EngineVersion: 1, Refs: refs,

@@ -53,7 +53,7 @@ func TestASessionThatCannotShrinkIsDueAgainOnceItHasGrown(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := session.Key{Tenant: tenant, Key: found.Key}
-	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, After: 850}
+	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1}
 	loseJobs(t, store)
 	if err := store.CommitCheckpoint(t.Context(), key, unchanged, nothingToComplete); err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestAppendsDuringACompactionAskForTheNext(t *testing.T) {
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, message("x", 850)))
 	loseJobs(t, store) // as if it were running and completed by the commit below
-	mustAppend(t, store, batch(at, message("y", 40))) // below the hard limit, so it asks for nothing itself
-	if err := commit(t, store, at, 0, 1, "x"); err != nil {
+	mustAppend(t, store, batch(at, message("y", 90))) // below the hard limit, so it asks for nothing itself
+	if err := commitSaving(t, store, at, 0, 1, 100, "x"); err != nil {
 		t.Fatal(err)
 	}
 	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// logPage is how much of a log is read at once on its way out.
+var logPage = postgres.Range{Limit: session.MaxMessagePage, Bytes: 4 << 20}
+
+// readLog answers with the raw log as one view. It is sent while it is read: however long it is, a few megabytes of it
+// are in memory.
+func (s *Server) readLog(x *exchange, request viewRequest) error {
+	found, err := s.Store.Session(x.ctx, request.at)
+	if err != nil {
+		return err
+	}
+	if err := request.fits(found.Format); err != nil {
+		return err
+	}
+	view := postgres.View{
+		Version: postgres.Version{Key: found.Key, LastSeq: found.LastSeq}, Format: found.Format, Tokens: found.TotalTokens,
+	}
+	tag := request.tagOf(view.Version, view.Format)
+	if request.has(tag) {
+		return x.notModified(tag)
+	}
+	x.viewHeader(tag)
+	w := logWriter{exchange: x, store: s.Store, at: request.at, view: view}
+	return w.write()
+}
+
+// logWriter sends a log page by page.
+type logWriter struct {
+	*exchange
+	store   *postgres.Store
+	at      session.Address
+	view    postgres.View
+	started bool // the head is written
+}
+
+func (w *logWriter) write() error {
+	w.w.Header()["Content-Type"] = jsonType
+	if w.r.Method == http.MethodHead {
+		w.w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	buf := newBuffer()
+	defer buf.free()
+	for next := int64(1); next <= w.view.LastSeq; {
+		page, err := w.read(next)
+		if err != nil {
+			return err
+		}
+		buf.b = w.appendPage(buf.b[:0], page)
+		if err := w.send(buf.b); err != nil {
+			return err
+		}
+		next = page[len(page)-1].Seq + 1
+	}
+	buf.b = append(w.appendHead(buf.b[:0]), "]}"...)
+	return w.send(buf.b)
+}
+
+// read has a deadline for each page, not for all: a log is as long as it is.
+func (w *logWriter) read(from int64) ([]session.Message, error) {
+	ctx, cancel := context.WithTimeout(w.r.Context(), requestTimeout)
+	defer cancel()
+	r := logPage
+	r.From, r.To = from, w.view.LastSeq
+	page, err := w.store.Messages(ctx, w.at, r)
+	if err == nil && len(page) == 0 {
+		err = session.ErrNotFound // erased while it was read
+	}
+	return page, err
+}
+
+// appendPage writes messages. An Anthropic log's leading system messages go into the head instead.
+func (w *logWriter) appendPage(dst []byte, page []session.Message) []byte {
+	for i := range page {
+		body := page[i].Body
+		if !w.started && w.view.Format == session.Anthropic && pinned(page[i].Role) {
+			if len(w.view.System) > 0 {
+				w.view.System = append(w.view.System, ',')
+			}
+			w.view.System = append(w.view.System, body...)
+			continue
+		}
+		if w.started {
+			dst = append(dst, ',')
+		}
+		dst = append(w.appendHead(dst), body...)
+	}
+	return dst
+}
+
+// appendHead writes the head unless it is written.
+func (w *logWriter) appendHead(dst []byte) []byte {
+	if w.started {
+		return dst
+	}
+	w.started = true
+	return appendViewHead(dst, w.session, &w.view, omitted{})
+}
+
+func (w *logWriter) send(b []byte) error {
+	// Writers that have no deadline do not need a later one.
+	_ = http.NewResponseController(w.raw).SetWriteDeadline(time.Now().Add(requestTimeout))
+	_, err := w.w.Write(b)
+	return w.sent(err)
+}
+
+// pinned reports whether a message of this role belongs to a session's pinned head if nothing else stands before it.
+func pinned(role string) bool { return role == "system" || role == "developer" }

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// rendererVersion changes whenever the same view would get other bytes than before.
+const rendererVersion = "1"
+
+// entityTag is a version of a view and how it was rendered, as an ETag says it:
+// "<session key>.<checkpoint>.<last seq>.<rendering>".
+type entityTag struct {
+	version   postgres.Version
+	rendering string
+}
+
+// tagOf is the ETag of the answer to r at a version.
+func (r *viewRequest) tagOf(v postgres.Version, format session.Format) string {
+	b := make([]byte, 0, 64)
+	b = append(b, '"')
+	b = base64.RawURLEncoding.AppendEncode(b, v.Key[:])
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(v.Checkpoint), 10)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, v.LastSeq, 10)
+	b = append(b, '.')
+	b = append(b, r.rendering()...)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(format.Number()), 10)
+	return string(append(b, '"'))
+}
+
+// rendering is all of an answer's ETag that depends on the request.
+func (r *viewRequest) rendering() string {
+	kind, coding := "c", "i"
+	if r.full {
+		kind = "f"
+	} else if r.zstd {
+		coding = "z"
+	}
+	return rendererVersion + kind + coding + strconv.FormatInt(r.most, 10)
+}
+
+// parseTags reads If-None-Match: a list of entity tags, or * for any. Which comparison it asks for does not matter: ours
+// are strong, so a weak one is equal if its text is. What is not ours is passed over.
+func parseTags(header []string) (tags []entityTag, any bool) {
+	for _, line := range header {
+		for _, text := range strings.Split(line, ",") {
+			text = strings.TrimSpace(text)
+			if text == "*" {
+				return nil, true
+			}
+			if tag, ok := parseTag(strings.Trim(strings.TrimPrefix(text, "W/"), `"`)); ok {
+				tags = append(tags, tag)
+			}
+		}
+	}
+	return tags, false
+}
+
+// suffixes are what proxies that compress put behind an ETag.
+var suffixes = []string{"-gzip", "--gzip", ";gzip", "-br", "-zstd", "-deflate"}
+
+func parseTag(text string) (tag entityTag, ok bool) {
+	for _, suffix := range suffixes {
+		text = strings.TrimSuffix(text, suffix)
+	}
+	part := strings.SplitN(text, ".", 4)
+	if len(part) != 4 {
+		return tag, false
+	}
+	key, err := base64.RawURLEncoding.DecodeString(part[0])
+	if err != nil || len(key) != len(tag.version.Key) {
+		return tag, false
+	}
+	copy(tag.version.Key[:], key)
+	if tag.version.Checkpoint, err = strconv.Atoi(part[1]); err != nil {
+		return tag, false
+	}
+	if tag.version.LastSeq, err = strconv.ParseInt(part[2], 10, 64); err != nil {
+		return tag, false
+	}
+	tag.rendering = part[3]
+	return tag, true
+}
+
+// known is the version that the reader most likely has in the rendering that it asks for: the newest one.
+func (r *viewRequest) known() (newest postgres.Version) {
+	if len(r.tags) == 0 {
+		return newest
+	}
+	rendering := r.rendering() + "."
+	for _, tag := range r.tags {
+		if strings.HasPrefix(tag.rendering, rendering) && newer(tag.version, newest) {
+			newest = tag.version
+		}
+	}
+	return newest
+}
+
+func newer(a, b postgres.Version) bool {
+	return a.Checkpoint > b.Checkpoint || a.Checkpoint == b.Checkpoint && a.LastSeq >= b.LastSeq
+}
+
+// has reports whether the reader has the answer with this ETag.
+func (r *viewRequest) has(tag string) bool {
+	if r.any {
+		return true
+	}
+	for _, had := range r.tags {
+		parsed, _ := parseTag(strings.Trim(tag, `"`))
+		if had == parsed {
+			return true
+		}
+	}
+	return false
+}
+
+// acceptsZstd reports whether a reader prefers zstd to no coding, by Accept-Encoding with its q-values.
+func acceptsZstd(header []string) bool {
+	zstd, identity, rest := -1.0, -1.0, -1.0
+	for _, line := range header {
+		if line == "zstd" {
+			return true
+		}
+		for _, entry := range strings.Split(line, ",") {
+			coding, parameters, _ := strings.Cut(entry, ";")
+			q := quality(parameters)
+			switch strings.ToLower(strings.TrimSpace(coding)) {
+			case "zstd":
+				zstd = q
+			case "identity":
+				identity = q
+			case "*":
+				rest = q
+			}
+		}
+	}
+	if zstd < 0 {
+		zstd = rest
+	}
+	return zstd > 0 && zstd >= identity
+}
+
+// quality reads a q-value; without one it is 1, and one that cannot be read is 0.
+func quality(parameters string) float64 {
+	name, value, found := strings.Cut(strings.TrimSpace(parameters), "=")
+	if !found || !strings.EqualFold(strings.TrimSpace(name), "q") {
+		return 1
+	}
+	q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil || q < 0 || q > 1 {
+		return 0
+	}
+	return q
+}
