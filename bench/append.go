@@ -59,9 +59,12 @@ func measureAppends(ctx context.Context, b *bench) error {
 	}
 	setUp := b.newClient()
 	for id := range hotSession + 1 {
-		if err := setUp.createSession(strconv.Itoa(id), endlessWindow); err != nil {
+		if err := setUp.createSession(strconv.Itoa(id)); err != nil {
 			return err
 		}
+	}
+	if err := b.unbound(ctx); err != nil {
+		return err
 	}
 	for _, a := range cases {
 		messages := make([][]byte, a.messages)

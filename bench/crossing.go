@@ -56,7 +56,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // bringToTrigger makes a session whose next append, whatever it is, crosses the trigger.
 func (b *bench) bringToTrigger(c *client, id string, messages [][]byte) error {
-	if err := c.createSession(id, endlessWindow); err != nil {
+	if err := c.createSession(id); err != nil {
 		return err
 	}
 	if err := c.appendAll(id, messages); err != nil {

@@ -53,7 +53,7 @@ func (b *bench) useMemory(ctx context.Context, api *server) error {
 	clients := make([]*client, memoryCallers)
 	for i := range clients {
 		clients[i] = b.newClientOf(api)
-		if err := clients[i].createSession(fmt.Sprintf("memory-%d", i), endlessWindow); err != nil {
+		if err := clients[i].createSession(fmt.Sprintf("memory-%d", i)); err != nil {
 			return err
 		}
 	}

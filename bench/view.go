@@ -92,7 +92,10 @@ const tailResult = 150 // bytes of a tool result in a tail: a hundred messages m
 // checkpoint is not a compaction's, because its size must not depend on what the engine saves.
 func (b *bench) createViewed(ctx context.Context, v viewed) error {
 	c := b.newClient()
-	if err := c.createSession(v.id, endlessWindow); err != nil {
+	if err := c.createSession(v.id); err != nil {
+		return err
+	}
+	if err := b.unbound(ctx); err != nil {
 		return err
 	}
 	made := newCorpus(64)

@@ -30,7 +30,7 @@ CREATE TABLE policies (
     trigger_ratio double precision NOT NULL CHECK (trigger_ratio > 0 AND trigger_ratio <= 1),
     hard_ratio    double precision NOT NULL CHECK (hard_ratio >= trigger_ratio AND hard_ratio <= 1),
     cache_ttl     interval         NOT NULL DEFAULT '0',
-    document      jsonb            NOT NULL,
+    document      json             NOT NULL,
     created_at    timestamptz      NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, id)
 );
@@ -102,7 +102,7 @@ CREATE TABLE checkpoints (
     units          jsonb       NOT NULL,
     manifest       jsonb       NOT NULL,
     open_calls     text[]      NOT NULL DEFAULT '{}',
-    policy         jsonb       NOT NULL,
+    policy         json        NOT NULL,
     engine_version integer     NOT NULL,
     run_id         uuid        NOT NULL,
     created_at     timestamptz NOT NULL DEFAULT now(),

@@ -63,7 +63,7 @@ CREATE TABLE public.checkpoints (
     units jsonb NOT NULL,
     manifest jsonb NOT NULL,
     open_calls text[] DEFAULT '{}'::text[] NOT NULL,
-    policy jsonb NOT NULL,
+    policy json NOT NULL,
     engine_version integer NOT NULL,
     run_id uuid NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -112,7 +112,7 @@ CREATE TABLE public.policies (
     trigger_ratio double precision NOT NULL,
     hard_ratio double precision NOT NULL,
     cache_ttl interval DEFAULT '00:00:00'::interval NOT NULL,
-    document jsonb NOT NULL,
+    document json NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT policies_check CHECK (((hard_ratio >= trigger_ratio) AND (hard_ratio <= (1)::double precision))),
     CONSTRAINT policies_trigger_ratio_check CHECK (((trigger_ratio > (0)::double precision) AND (trigger_ratio <= (1)::double precision)))

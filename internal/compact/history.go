@@ -3,6 +3,7 @@ package compact
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -94,6 +95,7 @@ func readHistory(in Input) (*history, error) {
 			return nil, err
 		}
 	}
+	h.messages, h.results = slices.Grow(h.messages, len(in.Tail)), slices.Grow(h.results, len(in.Tail))
 	var reader partReader
 	for i := range in.Tail {
 		e := &in.Tail[i]

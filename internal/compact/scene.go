@@ -24,7 +24,7 @@ type scene struct {
 	wants    []proposal // by result: the lowest on the ladder so far
 	foreseen []int      // by result: about how many tokens it then has
 	relief   []int64    // by message: the tokens that the proposals save from there on
-	contents map[int]*wire.Content
+	contents []*wire.Content // by result: of those that were looked at
 
 	text, unquoted []byte // buffers of settle
 }
@@ -43,7 +43,7 @@ func newScene(in Input, h *history) *scene {
 	s := &scene{
 		history: h, policy: in.Policy, window: window, target: in.Policy.Target * window,
 		wants: make([]proposal, len(h.results)), foreseen: make([]int, len(h.results)), relief: make([]int64, len(h.messages)),
-		contents: map[int]*wire.Content{},
+		contents: make([]*wire.Content, len(h.results)),
 	}
 	for i := range h.results {
 		s.foreseen[i] = h.results[i].tokens

@@ -77,7 +77,7 @@ func TestAppendsDuringACompactionAskForTheNext(t *testing.T) {
 	store, tenant := newStore(t)
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, message("x", 850)))
-	loseJobs(t, store) // as if it were running and completed by the commit below
+	loseJobs(t, store)                                // as if it were running and completed by the commit below
 	mustAppend(t, store, batch(at, message("y", 90))) // below the hard limit, so it asks for nothing itself
 	if err := commitSaving(t, store, at, 0, 1, 100, "x"); err != nil {
 		t.Fatal(err)

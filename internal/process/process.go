@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"time"
 
-
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/config"
@@ -115,4 +114,3 @@ func StoredPolicy(p compact.Policy) session.Policy {
 		Trigger: p.Trigger, Hard: p.Hard, CacheTTL: time.Duration(p.Cache.TTLSeconds) * time.Second, Document: p.Document(),
 	}
 }
-

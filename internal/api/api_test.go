@@ -1,0 +1,208 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// world is the API on an empty database, with a tenant and its key.
+type world struct {
+	testing.TB
+	dsn     string
+	store   *postgres.Store
+	results *persist.Store
+	server  *api.Server
+	tenant  uuid.UUID
+	key     string
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	return newWorldLogging(t, io.Discard)
+}
+
+func newWorldLogging(t testing.TB, log io.Writer) *world {
+	t.Helper()
+	w := &world{TB: t, dsn: pgtest.New(t)}
+	pool, err := postgres.Open(t.Context(), w.dsn, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	queue, err := jobs.NewQueue(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store, w.results = postgres.New(pool, queue), persist.NewStore(pool)
+	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.server = api.New(api.Config{Store: w.store, Results: w.results, Log: logger})
+	w.tenant, w.key = w.newTenant("acme")
+	return w
+}
+
+// newTenant makes a tenant with the default policy, and a key of it.
+func (w *world) newTenant(name string) (uuid.UUID, string) {
+	w.Helper()
+	policy := compact.DefaultPolicy()
+	stored := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, CacheTTL: time.Duration(policy.Cache.TTLSeconds) * time.Second, Document: policy.Document()}
+	tenant, err := w.store.CreateTenant(w.Context(), name, stored)
+	if err != nil {
+		w.Fatal(err)
+	}
+	text := session.NewKey(tenant.ID)
+	_, digest, err := session.ParseKey(text)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.store.CreateKey(w.Context(), tenant.ID, postgres.NewKey{Digest: digest, Last4: text[len(text)-4:]}); err != nil {
+		w.Fatal(err)
+	}
+	return tenant.ID, text
+}
+
+// answer is what came back.
+type answer struct {
+	testing.TB
+	*httptest.ResponseRecorder
+}
+
+// ask sends a request with the world's key; headers come in pairs.
+func (w *world) ask(method, path, body string, headers ...string) answer {
+	w.Helper()
+	r := httptest.NewRequestWithContext(w.Context(), method, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			r.Header.Del(headers[i])
+		}
+	}
+	recorder := httptest.NewRecorder()
+	w.server.ServeHTTP(recorder, r)
+	return answer{w.TB, recorder}
+}
+
+// must is ask for a request that has to succeed with this status.
+func (w *world) must(status int, method, path, body string, headers ...string) answer {
+	w.Helper()
+	a := w.ask(method, path, body, headers...)
+	if a.Code != status {
+		w.Fatalf("%s %s: %d %s", method, path, a.Code, a.Body)
+	}
+	return a
+}
+
+// into decodes the answer's JSON.
+func (a answer) into(value any) {
+	a.Helper()
+	if err := json.Unmarshal(a.Body.Bytes(), value); err != nil {
+		a.Fatalf("%v: %s", err, a.Body)
+	}
+}
+
+// decoded is the answer's JSON as a value.
+func decoded[T any](a answer) (value T) {
+	a.Helper()
+	a.into(&value)
+	return value
+}
+
+// batch is the body of an append.
+func batch(format string, messages ...string) string {
+	return `{"format":"` + format + `","messages":[` + strings.Join(messages, ",") + `]}`
+}
+
+func user(text string) string {
+	quoted, _ := json.Marshal(text)
+	return `{"role":"user","content":` + string(quoted) + `}`
+}
+
+// problem is an error as callers decode it.
+type problem struct {
+	Type      string
+	Title     string
+	Status    int
+	Detail    string
+	Instance  string
+	Code      string
+	RequestID string `json:"request_id"`
+	Retryable bool
+	Current   *int64 `json:"current_seq"`
+	Minimum   *int64 `json:"minimum_tokens"`
+	Errors    []session.Problem
+	Error     struct {
+		Message, Type, Code string
+		Param               *string
+	}
+}
+
+func compactJSON(t testing.TB, text []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return b.String()
+}
+
+func TestASessionFromItsFirstMessageToItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.must(http.StatusCreated, "PUT", "/v1/sessions/chat-42", `{"model":"m","metadata":{"user":"u1"}}`)
+	if made.Header().Get("Location") != "/v1/sessions/chat-42" {
+		t.Errorf("headers %v", made.Header())
+	}
+	w.must(http.StatusOK, "PUT", "/v1/sessions/chat-42", ``)
+	done := decoded[session.Appended](w.must(http.StatusCreated, "POST", "/v1/sessions/chat-42/messages", batch("openai-chat", user("hi"), user("there"))))
+	if done.FirstSeq != 1 || done.LastSeq != 2 || done.Compaction != "none" || done.Tokens == 0 {
+		t.Errorf("appended %+v", done)
+	}
+	view := w.must(http.StatusOK, "GET", "/v1/sessions/chat-42/context", "")
+	want := `"messages":[` + user("hi") + "," + user("there") + `]}`
+	if !strings.HasSuffix(view.Body.String(), want) {
+		t.Errorf("view %s, want …%s", view.Body, want)
+	}
+	w.must(http.StatusNotModified, "GET", "/v1/sessions/chat-42/context", "", "If-None-Match", view.Header().Get("Etag"))
+	log := w.must(http.StatusOK, "GET", "/v1/sessions/chat-42/messages?limit=1", "")
+	if !strings.Contains(log.Body.String(), `"message":`+user("hi")+`}],"has_more":true,"next_seq":2}`) {
+		t.Errorf("log %s", log.Body)
+	}
+	full := w.must(http.StatusOK, "GET", "/v1/sessions/chat-42/context?view=full", "")
+	if !strings.HasSuffix(full.Body.String(), want) {
+		t.Errorf("full view %s", full.Body)
+	}
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/chat-42", `{"window_tokens":2000,"policy":{"trigger":0.5}}`)
+	w.must(http.StatusOK, "GET", "/v1/sessions?limit=5", "")
+	run := w.must(http.StatusAccepted, "POST", "/v1/sessions/chat-42/compact", "")
+	w.must(http.StatusOK, "GET", run.Header().Get("Location"), "")
+	w.must(http.StatusOK, "GET", "/v1/sessions/chat-42/runs", "")
+	w.must(http.StatusOK, "GET", "/v1/sessions/chat-42/results", "")
+	w.must(http.StatusNotFound, "GET", "/v1/sessions/chat-42/results/r1.0-abcd", "")
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/chat-42", "")
+	w.must(http.StatusNotFound, "GET", "/v1/sessions/chat-42", "")
+	w.must(http.StatusOK, "GET", "/livez", "", "Authorization", "")
+	w.must(http.StatusOK, "GET", "/readyz", "", "Authorization", "")
+}
