@@ -18,6 +18,8 @@ const (
 	demoWindow  = 75_000
 	demoTrigger = 0.8
 	demoTarget  = 0.4
+
+	demoThreshold = demoTrigger * demoWindow // tokens
 )
 
 // demoPatience is how long the workers may take after the last append.
@@ -35,25 +37,35 @@ happened. It ends with 0 only if every message and every trimmed result came bac
 }
 
 // Run demonstrates; the report goes to standard output, progress to standard error.
-func (c *demoCommand) Run(ctx context.Context, g *Globals) (err error) {
+func (c *demoCommand) Run(ctx context.Context, g *Globals) error {
 	dir := filepath.Join(g.Data, "demo")
 	if err := emptyDemo(ctx, dir); err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stderr, "starting PostgreSQL, API and worker in %s\n", dir)
+	if err := showDemo(ctx, dir, c.Files); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err() // interrupted: what failed because of it says nothing more
+		}
+		return fmt.Errorf("%w\n(the log is in %s)", err, filepath.Join(dir, "varve.log"))
+	}
+	return nil
+}
+
+func showDemo(ctx context.Context, dir string, files []string) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	fmt.Fprintf(os.Stderr, "starting PostgreSQL, API and worker in %s\n", dir)
 	server, err := startDemo(ctx, dir, cancel)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
 	demo := demonstration{dir: dir, client: server.client, out: os.Stdout, width: terminalWidth(os.Stdout)}
-	if err := demo.run(ctx, c.Files); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
+	if err := demo.run(ctx, files); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // the part that ended says more than a request that got no answer
 		}
-		return fmt.Errorf("%w\n(the log is in %s)", err, filepath.Join(dir, "varve.log"))
+		return err
 	}
 	return nil
 }

@@ -120,6 +120,27 @@ func TestOriginalResultIsTheTextOrElseTheJSON(t *testing.T) {
 	}
 }
 
+func TestALongLineIsWrappedAtWordsAndCutInItsLastRow(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, line string
+		want       []string
+	}{
+		{"what fits stays", "one two", []string{"one two"}},
+		{"rows end after a space", "one two three", []string{"one two ", "three"}},
+		{"a word that is too long is broken", "abcdefghijklm", []string{"abcdefghi", "jklm"}},
+		{"the last row is cut", "one two three four five six", []string{"one two ", "three fo…"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, wrapped(tt.line, 9, 2)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestShortCutsToAWidth(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{"äöü": "äöü", "äöüa": "äö…", "": ""} {

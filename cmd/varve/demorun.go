@@ -78,8 +78,7 @@ func (d *demonstration) run(ctx context.Context, files []string) error {
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	d.next()
-	return nil
+	return d.next()
 }
 
 // load imports the files with the demonstration's policy. A file that cannot be imported is a problem, but does not keep
@@ -95,28 +94,28 @@ func (d *demonstration) load(ctx context.Context, files []string) []error {
 	problems := run.all(ctx)
 	run.progress.finish()
 	for _, f := range run.files {
-		f.remarks(d.out)
-		problems = append(problems, d.add(f.File))
+		d.add(f.File)
 	}
+	d.read(run.files)
 	return problems
 }
 
-// add reads a file's conversations a second time: they are what everything is compared with.
-func (d *demonstration) add(file string) error {
+// add reads a file's conversations a second time: they are what everything is compared with. A file that cannot be read
+// is a problem of the import already.
+func (d *demonstration) add(file string) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil // the import has said so
+		return
 	}
 	f, err := importer.Read(importer.SessionID(file), data, importer.Auto)
 	if err != nil {
-		return nil
+		return
 	}
 	for _, conv := range f.Conversations {
 		if len(conv.Messages) > 0 {
 			d.shown = append(d.shown, demoSession{file: file, conv: conv})
 		}
 	}
-	return nil
 }
 
 func sizeOf(files []string) (total int64) {
@@ -169,7 +168,7 @@ func (s *demoSession) settled() bool {
 			return false
 		}
 	}
-	return len(s.runs) > 0 || s.state.ContextTokens < int64(demoTrigger*demoWindow)
+	return len(s.runs) > 0 || s.state.ContextTokens < demoThreshold
 }
 
 func (d *demonstration) unsettled() (text string) {

@@ -72,18 +72,18 @@ func (s *Server) routes() {
 	s.get("/livez", open(s.livez))
 	s.get("/readyz", open(s.readyz))
 
-	s.post("/v1/sessions", s.authorized(s.createSession))
+	s.echo.POST("/v1/sessions", s.authorized(s.createSession))
 	s.get("/v1/sessions", s.authorized(s.listSessions))
 	s.echo.PUT("/v1/sessions/:id", s.authorized(s.putSession))
 	s.get("/v1/sessions/:id", s.authorized(s.readSession))
 	s.echo.PATCH("/v1/sessions/:id", s.authorized(s.patchSession))
 	s.echo.DELETE("/v1/sessions/:id", s.authorized(s.deleteSession))
 
-	s.post("/v1/sessions/:id/messages", s.authorized(s.appendMessages))
+	s.echo.POST("/v1/sessions/:id/messages", s.authorized(s.appendMessages))
 	s.get("/v1/sessions/:id/messages", s.authorized(s.listMessages))
 	s.get("/v1/sessions/:id/context", s.authorized(s.readContext))
 
-	s.post("/v1/sessions/:id/compact", s.authorized(s.compactSession))
+	s.echo.POST("/v1/sessions/:id/compact", s.authorized(s.compactSession))
 	s.get("/v1/sessions/:id/runs", s.authorized(s.listRuns))
 	s.get("/v1/sessions/:id/runs/:run", s.authorized(s.readRun))
 	s.get("/v1/sessions/:id/results", s.authorized(s.listResults))
@@ -94,8 +94,6 @@ func (s *Server) get(path string, h echo.HandlerFunc) {
 	s.echo.GET(path, h)
 	s.echo.HEAD(path, h)
 }
-
-func (s *Server) post(path string, h echo.HandlerFunc) { s.echo.POST(path, h) }
 
 // routed carries an exchange through Echo.
 type routed struct {

@@ -194,7 +194,7 @@ func TestASessionFromItsFirstMessageToItsEnd(t *testing.T) {
 	if !strings.HasSuffix(full.Body.String(), want) {
 		t.Errorf("full view %s", full.Body)
 	}
-	w.must(http.StatusOK, "PATCH", "/v1/sessions/chat-42", `{"window_tokens":2000,"policy":{"trigger":0.5}}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/chat-42", `{"window_tokens":2000,"policy":{"target":0.3,"trigger":0.5}}`)
 	w.must(http.StatusOK, "GET", "/v1/sessions?limit=5", "")
 	run := w.must(http.StatusAccepted, "POST", "/v1/sessions/chat-42/compact", "")
 	w.must(http.StatusOK, "GET", run.Header().Get("Location"), "")

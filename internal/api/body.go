@@ -59,7 +59,7 @@ func readBody(x *exchange) (*buffer, error) {
 func (b *buffer) fill(source io.Reader) (*buffer, error) {
 	for {
 		if len(b.b) == cap(b.b) {
-			b.b = slices.Grow(b.b, len(b.b))
+			b.b = slices.Grow(b.b, min(len(b.b), session.MaxBodyBytes+1-len(b.b)))
 		}
 		n, err := source.Read(b.b[len(b.b):cap(b.b)])
 		b.b = b.b[:len(b.b)+n]

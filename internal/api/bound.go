@@ -18,6 +18,7 @@ type unit struct {
 	messages int
 	tokens   int64
 	pinned   bool // always stays
+	tied     bool // it answers a call of the checkpoint
 }
 
 // bound leaves the oldest units of a view out until it has no more than most tokens. The pinned head and the newest unit
@@ -59,6 +60,7 @@ func bound(whole *postgres.Bounded, most int64) (*postgres.View, omitted, error)
 func cut(units []unit, format session.Format, tokens, most int64) (first, anchor int, least int64) {
 	least, rest := tokens, tokens
 	user := -1 // the newest unit before i that an Anthropic view may begin with
+	tied := lastTied(units)
 	for i, u := range units {
 		if u.pinned {
 			continue
@@ -71,12 +73,26 @@ func cut(units []unit, format session.Format, tokens, most int64) (first, anchor
 				size += units[anchor].tokens
 			}
 		}
+		rest -= u.tokens
+		if i <= tied {
+			continue
+		}
 		if least = min(least, size); size <= most {
 			return i, anchor, least
 		}
-		rest -= u.tokens
 	}
 	return -1, -1, least
+}
+
+// lastTied finds the last unit that must not be separated from the checkpoint, -1 for none: the call that it answers is
+// somewhere in there.
+func lastTied(units []unit) int {
+	for i := len(units) - 1; i >= 0; i-- {
+		if units[i].tied {
+			return i
+		}
+	}
+	return -1
 }
 
 // fromUser reports whether the first of a unit's messages is a user's.
@@ -124,7 +140,7 @@ func storedUnits(whole *postgres.Bounded) ([]unit, error) {
 // tailUnits groups the messages after the checkpoint. A unit begins with a message that does more than answer calls, and
 // not between a call and its answer.
 func tailUnits(whole *postgres.Bounded) (units []unit) {
-	answered := lastAnswers(whole.Entries)
+	answered, tied := pairs(whole.Entries, whole.OpenCalls)
 	begin, end, reach := 0, 0, -1 // of the unit in the tail's bytes; the last message that it must hold
 	for i, e := range whole.Entries {
 		pinned := e.Seq <= whole.Pinned
@@ -136,28 +152,41 @@ func tailUnits(whole *postgres.Bounded) (units []unit) {
 		u.body = whole.Tail[begin : end+len(e.Body)]
 		u.messages++
 		u.tokens += e.Tokens
+		u.tied = u.tied || tied[i]
 		reach = max(reach, answered[i])
 		end += len(e.Body) + 1 // with the comma
 	}
 	return units
 }
 
-// lastAnswers finds for each message the last one that answers a call of it; -1 for none. Ids of calls repeat: an answer
-// belongs to the nearest call before it that has none. A call without an answer holds nothing together.
-func lastAnswers(entries []postgres.Entry) []int {
-	last := make([]int, len(entries))
+// pairs finds for each message the last one that answers a call of it, -1 for none, and whether it answers a call that
+// the checkpoint left open itself. Ids of calls repeat: an answer belongs to the nearest call before it that has none. A
+// call without an answer holds nothing together.
+func pairs(entries []postgres.Entry, openCalls []string) (answered []int, tied []bool) {
+	answered, tied = make([]int, len(entries)), make([]bool, len(entries))
+	const checkpoint = -1
 	open := map[string][]int{}
+	for _, id := range openCalls {
+		open[id] = append(open[id], checkpoint)
+	}
 	for i, e := range entries {
-		last[i] = -1
+		answered[i] = -1
 		for _, id := range e.Answers {
-			if callers := open[id]; len(callers) > 0 {
-				caller := callers[len(callers)-1]
-				last[caller], open[id] = i, callers[:len(callers)-1]
+			callers := open[id]
+			if len(callers) == 0 {
+				continue
+			}
+			caller := callers[len(callers)-1]
+			open[id] = callers[:len(callers)-1]
+			if caller == checkpoint {
+				tied[i] = true
+			} else {
+				answered[caller] = i
 			}
 		}
 		for _, id := range e.Calls {
 			open[id] = append(open[id], i)
 		}
 	}
-	return last
+	return answered, tied
 }

@@ -125,6 +125,9 @@ func suggestion(name string, known []string) string {
 	if best != "" {
 		return fmt.Sprintf(": did you mean %q?", best)
 	}
+	if len(known) == 0 {
+		return ": there are none"
+	}
 	return ": there are " + strings.Join(known, ", ")
 }
 

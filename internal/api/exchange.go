@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -177,7 +178,7 @@ func recovered(log *slog.Logger, x *exchange, do func() error) (err error) {
 			log.LogAttrs(x.ctx, slog.LevelError, "panic", slog.String("request_id", x.id), slog.String("type", fmt.Sprintf("%T", cause)),
 				slog.String("stack", string(debug.Stack())))
 			err = errPanic
-			if runtimeError, ok := cause.(error); ok {
+			if runtimeError, ok := cause.(runtime.Error); ok {
 				err = fmt.Errorf("%w: %w", errPanic, runtimeError)
 			}
 		}

@@ -24,7 +24,7 @@ func (s *Server) compactSession(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	id, err := x.idempotency(nil)
+	id, err := x.emptyBody()
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,19 @@ func (x *exchange) settings(known []string) (at session.Address, change session.
 	return at, found.Change, id, err
 }
 
+// emptyBody reads the Idempotency-Key of a request that has nothing in its body.
+func (x *exchange) emptyBody() (*session.Idempotency, error) {
+	body, err := readBody(x)
+	if err != nil {
+		return nil, err
+	}
+	defer body.free()
+	if _, err := decodeSettings(body.b, nil); err != nil {
+		return nil, err
+	}
+	return x.idempotency(body.b)
+}
+
 // decodeSettings reads the settings of a session; no body sets nothing.
 func decodeSettings(body []byte, known []string) (settings, error) {
 	if len(body) == 0 {

@@ -17,7 +17,7 @@ func stubSuperseded(s *scene) {
 			continue
 		}
 		after := newer[r.identity]
-		if n := len(after); n >= rule.KeepLast && r.tokens >= rule.MinTokens && s.dedupable(i) && !s.recent(r.message) {
+		if n := len(after); n >= rule.KeepLast && r.tokens >= rule.MinTokens && s.dedupable(i) && !s.protected(r.message) {
 			superseded := after[n-rule.KeepLast]
 			unprotected := first[s.messages[r.message].unit+s.policy.Protect.LastUnits]
 			s.propose(i, max(superseded, unprotected), proposal{do: Stub, newer: s.messages[after[n-1]].seq}, stubTokens)

@@ -42,7 +42,7 @@ func FuzzMake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { checkLaws(t, seed) })
 }
 
-func checkLaws(t *testing.T, seed uint64) {
+func checkLaws(t testing.TB, seed uint64) {
 	t.Helper()
 	l := newLaws(t, seed)
 	defer func() {
@@ -63,7 +63,7 @@ func checkLaws(t *testing.T, seed uint64) {
 
 // laws is one history with what is known of it without the engine.
 type laws struct {
-	t         *testing.T
+	t         testing.TB
 	rng       *rand.Rand
 	in        Input // the whole log
 	originals []wire.Message
@@ -76,7 +76,7 @@ type outcome struct {
 	made *Checkpoint
 }
 
-func newLaws(t *testing.T, seed uint64) *laws {
+func newLaws(t testing.TB, seed uint64) *laws {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	f := session.Formats()[rng.IntN(len(session.Formats()))]
 	options := compacttest.Options{Messages: 1 + rng.IntN(20), ResultTokens: 5 + rng.IntN(40), Wild: rng.IntN(5) > 0}

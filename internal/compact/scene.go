@@ -19,11 +19,13 @@ type scene struct {
 	policy Policy
 	window float64
 	target float64 // tokens
+	pinned int     // how many system messages lead the session
+	spoken int     // the newest message of the user, -1 if it is not protected
 	stage  string  // the one that runs
 
-	wants    []proposal // by result: the lowest on the ladder so far
-	foreseen []int      // by result: about how many tokens it then has
-	relief   []int64    // by message: the tokens that the proposals save from there on
+	wants    []proposal      // by result: the lowest on the ladder so far
+	foreseen []int           // by result: about how many tokens it then has
+	relief   []int64         // by message: the tokens that the proposals save from there on
 	contents []*wire.Content // by result: of those that were looked at
 
 	text, unquoted []byte // buffers of settle
@@ -43,7 +45,10 @@ func newScene(in Input, h *history) *scene {
 	s := &scene{
 		history: h, policy: in.Policy, window: window, target: in.Policy.Target * window,
 		wants: make([]proposal, len(h.results)), foreseen: make([]int, len(h.results)), relief: make([]int64, len(h.messages)),
-		contents: make([]*wire.Content, len(h.results)),
+		contents: make([]*wire.Content, len(h.results)), pinned: h.pinned(), spoken: -1,
+	}
+	if in.Policy.Protect.NewestUser {
+		s.spoken = h.newestUser()
 	}
 	for i := range h.results {
 		s.foreseen[i] = h.results[i].tokens
@@ -93,8 +98,11 @@ func (s *scene) free(i int) bool {
 	return r.paired && r.value.End > r.value.Start && !slices.Contains(s.policy.Protect.Tools, r.tool)
 }
 
-// recent reports whether message m is in one of the newest units that the policy protects.
-func (s *scene) recent(m int) bool { return s.messages[m].unit > s.units-s.policy.Protect.LastUnits }
+// protected reports whether the policy keeps stages off message m: it leads the session, it is in one of the newest
+// units, or it is the newest that the user said.
+func (s *scene) protected(m int) bool {
+	return m < s.pinned || m == s.spoken || s.messages[m].unit > s.units-s.policy.Protect.LastUnits
+}
 
 // content returns what result i says. It must be whole in the view.
 func (s *scene) content(i int) *wire.Content {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -18,6 +19,7 @@ import (
 //	  part, start of its value, size of its value, flags (one byte), call id, tool, tokens; if it is paired:
 //	  identity (16 bytes); if it has left: tokens now, stage, SHA-256 (32 bytes), characters, head, tail, their bytes, preview
 //	number of open calls; each: message, part, id, tool, identity (16 bytes)
+//	CRC-32C of all that (4 bytes, little endian)
 //
 // A tool or a stage is 0 and the string the first time, and 1 + its number in the order of first times afterwards.
 const stateVersion = 1
@@ -33,6 +35,8 @@ const (
 	flagText   = 1 << 5
 	doMask     = 1<<3 - 1
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errState = errors.New("compact: the checkpoint's state is damaged or of another version")
 
@@ -120,14 +124,23 @@ func (w *stateWriter) calls(open []call) []byte {
 		w.name(open[i].tool)
 		w.bytes = append(w.bytes, open[i].identity[:]...)
 	}
-	return w.bytes
+	return binary.LittleEndian.AppendUint32(w.bytes, crc32.Checksum(w.bytes, castagnoli))
 }
 
 // restore fills an empty history from a checkpoint.
 func (h *history) restore(base *Checkpoint) error {
-	r := stateReader{rest: string(base.State)}
+	end := len(base.State) - 4
+	if end < 0 || crc32.Checksum(base.State[:end], castagnoli) != binary.LittleEndian.Uint32(base.State[end:]) || !h.decode(base, base.State[:end]) {
+		return fmt.Errorf("%w: checkpoint through message %d", errState, base.Through)
+	}
+	return nil
+}
+
+// decode reports whether state is one of the base's body.
+func (h *history) decode(base *Checkpoint, state []byte) bool {
+	r := stateReader{rest: string(state)}
 	if r.byte() != stateVersion || r.int() != int(h.in.Format.Number()) {
-		return errState
+		return false
 	}
 	n := r.count()
 	h.messages = make([]message, 0, n+len(h.in.Tail))
@@ -149,10 +162,7 @@ func (h *history) restore(base *Checkpoint) error {
 		}
 	}
 	h.based = len(h.messages)
-	if r.err != nil || r.rest != "" || !h.describes(base) {
-		return fmt.Errorf("%w: checkpoint through message %d", errState, base.Through)
-	}
-	return nil
+	return r.err == nil && r.rest == "" && h.describes(base)
 }
 
 // describes reports whether what was restored fits the checkpoint's other fields.

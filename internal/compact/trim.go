@@ -13,7 +13,7 @@ func trimByDistance(s *scene) {
 	distance := int64(0)
 	for m := now; m >= 0; m-- {
 		at := &s.messages[m]
-		for i := at.first; i < at.last && !s.recent(m); i++ {
+		for i := at.first; i < at.last && !s.protected(m); i++ {
 			if !s.free(i) || s.results[i].tokens < rule.MinTokens {
 				continue
 			}

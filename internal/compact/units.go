@@ -91,3 +91,12 @@ func (h *history) pinned() int {
 	}
 	return n
 }
+
+// newestUser returns the newest message that the user said, -1 for none.
+func (h *history) newestUser() int {
+	m := len(h.messages) - 1
+	for m >= 0 && h.messages[m].role != user {
+		m--
+	}
+	return m
+}

@@ -67,6 +67,13 @@ const (
 	// fetchCooldown is short because it is what an idle worker adds to the time from an append to its checkpoint.
 	fetchCooldown = 10 * time.Millisecond
 
+	// pollInterval bounds that time where a notification is lost.
+	pollInterval = 250 * time.Millisecond
+
+	// notifyCooldown is how long an inserting process says nothing of further jobs after it notified the workers of one:
+	// jobs of that time would wait for the next poll.
+	notifyCooldown = time.Millisecond
+
 	// compactAttempts bounds how often a compaction that fails is tried again: 8 attempts take about 2.4 hours.
 	compactAttempts = 8
 )
@@ -81,6 +88,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 		Logger:               config.Log,
 		Workers:              workers,
 		FetchCooldown:        fetchCooldown,
+		FetchPollInterval:    pollInterval,
 		JobTimeout:           config.JobTimeout,
 		RescueStuckJobsAfter: 2 * config.JobTimeout,
 		SoftStopTimeout:      config.SoftStop,
@@ -105,7 +113,7 @@ var live = []rivertype.JobState{
 
 // NewQueue inserts compaction jobs in the transactions of a postgres.Store.
 func NewQueue(pool *pgxpool.Pool) (postgres.Queue, error) {
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{})
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{FetchCooldown: notifyCooldown})
 	if err != nil {
 		return postgres.Queue{}, err
 	}

@@ -92,6 +92,7 @@ type Bounded struct {
 	SystemTokens int64
 	Pinned       int64   // leading system messages of the log; Anthropic's are not among Units and Entries
 	Units        []byte  // of the checkpoint, as package compact wrote them
+	OpenCalls    []string // of the checkpoint: ids of calls that it does not answer
 	Entries      []Entry // the tail
 }
 

@@ -40,7 +40,8 @@ func NewKey(tenant uuid.UUID) string {
 		}
 		b = append(b, base62[n.Int64()])
 	}
-	return string(appendChecksum(b, string(b)))
+	sum := checksum(b)
+	return string(append(b, sum[:]...))
 }
 
 // ParseKey reads the text of an API key: whose it is, and the SHA-256 by which the database knows it. ErrUnauthorized
@@ -49,8 +50,7 @@ func ParseKey(text string) (tenant uuid.UUID, digest [sha256.Size]byte, err erro
 	if len(text) != keyLength || !strings.HasPrefix(text, keyPrefix) || text[keySecret-1] != '_' {
 		return tenant, digest, ErrUnauthorized
 	}
-	var sum [checksumDigits]byte
-	if string(appendChecksum(sum[:0], text[:keyChecksum])) != text[keyChecksum:] {
+	if sum := checksum([]byte(text[:keyChecksum])); string(sum[:]) != text[keyChecksum:] {
 		return tenant, digest, ErrUnauthorized
 	}
 	if _, err := hex.Decode(tenant[:], []byte(text[keyTenant:keySecret-1])); err != nil {
@@ -59,12 +59,11 @@ func ParseKey(text string) (tenant uuid.UUID, digest [sha256.Size]byte, err erro
 	return tenant, sha256.Sum256([]byte(text)), nil
 }
 
-func appendChecksum(dst []byte, text string) []byte {
-	n := crc32.ChecksumIEEE([]byte(text))
-	var digits [checksumDigits]byte
+func checksum(text []byte) (digits [checksumDigits]byte) {
+	n := crc32.ChecksumIEEE(text)
 	for i := range digits {
 		digits[checksumDigits-1-i] = base62[n%62]
 		n /= 62
 	}
-	return append(dst, digits[:]...)
+	return digits
 }

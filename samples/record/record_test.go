@@ -15,7 +15,7 @@ func newCopy(t *testing.T) *workspace {
 	from := &workspace{dir: filepath.Join(t.TempDir(), "from")}
 	for name, text := range map[string]string{
 		"a/one.go": "package a\n\nfunc One() {}\n", "a/two.go": "package a\n\nfunc Two() { One(); One() }\n", "a/a_test.go": "package a\n",
-		"samples/old.json": "[]", ".git/config": "secret", "bin/tool": "ELF",
+		"samples/old.json": `[{"role":"user"}]`, ".git/config": "secret", "bin/tool": "ELF",
 	} {
 		if err := from.write(name, text); err != nil {
 			t.Fatal(err)
@@ -36,6 +36,14 @@ func TestACopyHasTheSourcesAlone(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a/a_test.go", "a/one.go", "a/two.go"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestACopyHasNoConversationOfAnEarlierRecording(t *testing.T) {
+	t.Parallel()
+	got, err := newCopy(t).text("samples/old.json")
+	if err != nil || got != "[]\n" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

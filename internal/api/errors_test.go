@@ -1,0 +1,245 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestTheDocumentationListsEveryCode(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]int{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (\\d{3}) \\| `([a-z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		documented[row[2]], _ = strconv.Atoi(row[1])
+	}
+	if diff := cmp.Diff(documented, api.Codes); diff != "" {
+		t.Errorf("docs/errors.md (-) and errors.go (+):\n%s", diff)
+	}
+}
+
+// wrongRequests has, for every code, a request that gets it, and words that its detail must have: what to do.
+var wrongRequests = map[string]struct {
+	ask    func(w *world) answer
+	advice string
+}{
+	"invalid_json": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", `{"messages":[}`)
+	}, "byte 13"},
+	"unknown_field": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", `{"mesages":[]}`)
+	}, `did you mean "messages"?`},
+	"invalid_cursor": {func(w *world) answer {
+		return w.ask("GET", "/v1/sessions?cursor=abc", "")
+	}, "next_cursor"},
+	"invalid_idempotency_key": {func(w *world) answer {
+		return w.ask("DELETE", "/v1/sessions/s", "", "Idempotency-Key", "two words")
+	}, "visible ASCII"},
+	"unauthorized": {func(w *world) answer {
+		return w.ask("GET", "/v1/sessions", "", "Authorization", "")
+	}, "Authorization: Bearer"},
+	"not_found": {func(w *world) answer {
+		return w.ask("GET", "/v1/sessions/none", "")
+	}, "PUT /v1/sessions/{id}"},
+	"method_not_allowed": {func(w *world) answer {
+		return w.ask("DELETE", "/v1/sessions", "")
+	}, "Allow"},
+	"format_not_available": {func(w *world) answer {
+		return w.ask("GET", "/v1/sessions/s/context?format=anthropic", "")
+	}, "format=openai-chat"},
+	"session_exists": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions", `{"id":"s"}`)
+	}, "PUT"},
+	"stale_expected_seq": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", `{"messages":[`+user("x")+`],"expected_seq":0}`)
+	}, "read from seq 1, then append with expected_seq 1"},
+	"body_too_large": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", strings.Repeat(" ", session.MaxBodyBytes+1))
+	}, "several batches"},
+	"message_too_large": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user(strings.Repeat("x", session.MaxMessageBytes))))
+	}, "8388608"},
+	"too_many_messages": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", strings.Split(strings.Repeat(user("x")+";", 1000)+user("x"), ";")...))
+	}, "several batches"},
+	"unsupported_media_type": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", "messages: []", "Content-Type", "application/yaml")
+	}, "application/json"},
+	"range_not_satisfiable": {func(w *world) answer {
+		ref := w.putResult("s", []byte("0123456789"))
+		return w.ask("GET", "/v1/sessions/s/results/"+ref+"?raw=true", "", "Range", "bytes=10-20")
+	}, "10 bytes"},
+	"invalid_request": {func(w *world) answer {
+		return w.ask("PATCH", "/v1/sessions/s", `{"window_tokens":"many","model":3}`)
+	}, "whole number"},
+	"invalid_message": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", `"hello"`))
+	}, "object"},
+	"json_too_complex": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"user","content":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+`}`))
+	}, "levels"},
+	"format_mismatch": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", batch("anthropic", user("x")))
+	}, "openai-chat"},
+	"client_id_reused": {func(w *world) answer {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", `{"messages":[`+user("x")+`],"client_ids":["m"]}`)
+		return w.ask("POST", "/v1/sessions/s/messages", `{"messages":[`+user("y")+`],"client_ids":["m"]}`)
+	}, `"m"`},
+	"idempotency_key_reused": {func(w *world) answer {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")), "Idempotency-Key", "k")
+		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user("y")), "Idempotency-Key", "k")
+	}, "a new one"},
+	"session_full": {func(w *world) answer {
+		w.exec(`UPDATE sessions SET last_seq = 1000000`)
+		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
+	}, "new session"},
+	"view_cannot_fit": {func(w *world) answer {
+		return w.ask("GET", "/v1/sessions/s/context?max_tokens=1", "")
+	}, "at least"},
+	"internal": {func(w *world) answer {
+		w.exec(`ALTER TABLE runs RENAME TO walks`)
+		return w.ask("GET", "/v1/sessions/s/runs", "")
+	}, "request id"},
+	"unavailable": {func(w *world) answer {
+		w.store.Pool().Close()
+		return w.ask("GET", "/v1/sessions/s/runs", "")
+	}, "try again"},
+}
+
+func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	shared := newWorld(t)
+	for code, status := range api.Codes {
+		wrong, ok := wrongRequests[code]
+		if !ok {
+			t.Errorf("wrongRequests has no request that gets %s", code)
+			continue
+		}
+		w := shared
+		if status >= http.StatusInternalServerError {
+			w = newWorld(t) // these break it
+		}
+		w.ask("DELETE", "/v1/sessions/s", "")
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("hello")))
+		got := wrong.ask(w)
+		p := decoded[problem](got)
+		checkProblem(t, got, p)
+		if p.Code != code || p.Status != status || !strings.Contains(p.Detail, wrong.advice) {
+			t.Errorf("%d %s\nwant %d %s with %q", got.Code, got.Body, status, code, wrong.advice)
+		}
+	}
+}
+
+// checkProblem checks what every error has in common.
+func checkProblem(t testing.TB, got answer, p problem) {
+	t.Helper()
+	retryable := p.Status == 500 || p.Status == 503
+	h := got.Header()
+	switch {
+	case h.Get("Content-Type") != "application/problem+json", h.Get("X-Content-Type-Options") != "nosniff":
+		t.Errorf("headers %v", h)
+	case p.Status != got.Code, p.Title != http.StatusText(p.Status), p.Type != "about:blank", p.Retryable != retryable:
+		t.Errorf("%d: %s", got.Code, got.Body)
+	case h.Get("X-Should-Retry") != strconv.FormatBool(retryable), (h.Get("Retry-After") != "") != (p.Status == 503):
+		t.Errorf("headers %v for %s", h, got.Body)
+	case p.RequestID != h.Get("X-Request-Id"), !strings.HasPrefix(p.RequestID, "req_"), !strings.HasPrefix(p.Instance, "/"):
+		t.Errorf("request id %q in the header: %s", h.Get("X-Request-Id"), got.Body)
+	case p.Error.Message != p.Detail, p.Error.Code != p.Code, p.Error.Type == "":
+		t.Errorf("error member of %s", got.Body)
+	case (p.Current != nil) != (p.Code == "stale_expected_seq"), (p.Minimum != nil) != (p.Code == "view_cannot_fit"):
+		t.Errorf("members of %s", got.Body)
+	case (h.Get("Www-Authenticate") != "") != (p.Status == 401), (h.Get("Allow") != "") != (p.Status == 405):
+		t.Errorf("headers %v for %s", h, got.Body)
+	}
+}
+
+// exec runs a statement as the tables' owner, who sees the tenant.
+func (w *world) exec(sql string) {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), w.dsn)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(w.Context()))
+	if _, err := conn.Exec(w.Context(), fmt.Sprintf(`SET app.tenant_id = '%s'`, w.tenant)); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := conn.Exec(w.Context(), sql); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// putResult persists a result of message 1 of a session, as a compaction would.
+func (w *world) putResult(id string, body []byte) (ref string) {
+	w.Helper()
+	return w.putResults(id, 1, body)[0]
+}
+
+// putResults persists results of one message.
+func (w *world) putResults(id string, seq int64, bodies ...[]byte) (refs []string) {
+	w.Helper()
+	found, err := w.store.Session(w.Context(), session.Address{Tenant: w.tenant, ID: id})
+	if err != nil {
+		w.Fatal(err)
+	}
+	var results []persist.New
+	for part, body := range bodies {
+		sum := sha256.Sum256(body)
+		ref := session.NewResultRef(seq, part, sum).String()
+		refs = append(refs, ref)
+		results = append(results, persist.New{Body: body, Result: persist.Result{
+			Ref: ref, Seq: seq, Part: part, Tool: "Read", CallID: "c", Category: "rereadable", MediaType: "text/plain; charset=utf-8",
+			Lines: int64(bytes.Count(body, []byte("\n"))), Tokens: 1, SHA256: sum,
+		}})
+	}
+	if _, err := w.results.Put(w.Context(), session.Key{Tenant: w.tenant, Key: found.Key}, results); err != nil {
+		w.Fatal(err)
+	}
+	return refs
+}
+
+func TestUnknownRoutesAreProblemsToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for path, want := range map[string]int{
+		"/":                               http.StatusNotFound,
+		"/v1":                             http.StatusNotFound,
+		"/v1/sessions/":                   http.StatusNotFound,
+		"/v1/sessions/s/unknown":          http.StatusNotFound,
+		"/v1/sessions/s/results/x/y":      http.StatusNotFound,
+		"/v1/sessions/s/runs/not-a-uuid":  http.StatusNotFound,
+		"/v1/sessions/s/results/nonsense": http.StatusNotFound,
+	} {
+		got := w.ask("GET", path, "")
+		if p := decoded[problem](got); got.Code != want {
+			t.Errorf("GET %s: %d %s", path, got.Code, got.Body)
+		} else {
+			checkProblem(t, got, p)
+		}
+	}
+	got := w.ask("PUT", "/v1/sessions/s/messages", "{}")
+	checkProblem(t, got, decoded[problem](got))
+	for _, method := range []string{"GET", "HEAD", "POST"} {
+		if !strings.Contains(got.Header().Get("Allow"), method) {
+			t.Errorf("Allow: %q has no %s", got.Header().Get("Allow"), method)
+		}
+	}
+}

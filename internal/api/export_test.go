@@ -1,0 +1,42 @@
+package api
+
+import (
+	"slices"
+	"time"
+)
+
+// Codes are all error codes with their statuses.
+var Codes = statuses
+
+// Bearing on what tests look into.
+var (
+	AcceptsZstd = acceptsZstd
+	Numbered    = numbered
+	Distance    = distance
+)
+
+// Routes lists every route as "METHOD /path".
+func (s *Server) Routes() (list []string) {
+	for _, r := range s.echo.Routes() {
+		if r.Method != "echo_route_not_found" {
+			list = append(list, r.Method+" "+r.Path)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// KeyCache is the cache of keys.
+type KeyCache = keyCache
+
+// Has and Add are what the cache does.
+func (c *keyCache) Has(digest [32]byte, now time.Time) bool { return c.has(digest, now) }
+
+// Add remembers a key.
+func (c *keyCache) Add(digest [32]byte, asked time.Time) { c.add(digest, asked) }
+
+// Len is how many keys the cache has.
+func (c *keyCache) Len() int { return len(c.until) }
+
+// MaxCachedKeys is how many keys the cache may have.
+const MaxCachedKeys = maxCachedKeys

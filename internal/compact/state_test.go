@@ -1,0 +1,94 @@
+package compact
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+func someCheckpoint(t testing.TB) (Input, *Checkpoint) {
+	t.Helper()
+	l := &laws{}
+	for seed := uint64(1); l.in.Tail == nil || len(l.in.Tail) < 15; seed++ {
+		l = newLaws(t, seed)
+	}
+	plan, err := Make(l.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := Render(l.in, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.in, made
+}
+
+func TestDamagedStateIsRefused(t *testing.T) {
+	t.Parallel()
+	in, made := someCheckpoint(t)
+	for name, damage := range map[string]func(c *Checkpoint){
+		"an empty state":       func(c *Checkpoint) { c.State = nil },
+		"another version":      func(c *Checkpoint) { c.State[0]++ },
+		"another format":       func(c *Checkpoint) { c.State[1] ^= 3 },
+		"a byte too few":       func(c *Checkpoint) { c.State = c.State[:len(c.State)-1] },
+		"a byte too many":      func(c *Checkpoint) { c.State = append(c.State, 0) },
+		"another body":         func(c *Checkpoint) { c.Body = c.Body[1:] },
+		"another last message": func(c *Checkpoint) { c.Through++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := *made
+			c.State, c.Body = append([]byte{}, made.State...), append([]byte{}, made.Body...)
+			damage(&c)
+			if _, err := Make(Input{Format: in.Format, Policy: in.Policy, WindowTokens: 1000, Base: &c}); !errors.Is(err, errState) {
+				t.Errorf("got %v, want %v", err, errState)
+			}
+		})
+	}
+}
+
+// FuzzState: no bytes make decoding panic or pass for the state of a body that they do not describe.
+func FuzzState(f *testing.F) {
+	in, made := someCheckpoint(f)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 50 {
+		state := append([]byte{}, made.State[:len(made.State)-4]...)
+		state[rng.IntN(len(state))] ^= byte(1 << rng.IntN(8))
+		f.Add(state)
+	}
+	f.Fuzz(func(t *testing.T, state []byte) {
+		in := in
+		in.Base = made
+		h := &history{in: in, open: map[string][]call{}, asked: -1}
+		if !h.decode(made, state) {
+			return
+		}
+		for i := range h.results {
+			if r := &h.results[i]; r.value.End > len(h.body(r.message)) {
+				t.Errorf("result %d ends at %d of %d bytes", i, r.value.End, len(h.body(r.message)))
+			}
+		}
+	})
+}
+
+func TestStateOfAnUntouchedHistoryIsReadBack(t *testing.T) {
+	t.Parallel()
+	in, made := someCheckpoint(t)
+	h, err := readHistory(Input{Format: in.Format, Policy: in.Policy, Base: made})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.unanswered(len(h.messages)); len(got) != len(made.OpenCalls) {
+		t.Errorf("%d open calls, want %v", len(got), made.OpenCalls)
+	}
+	plan := &Plan{history: h, covered: len(h.messages), Through: made.Through}
+	h.in.Base = made
+	again, err := Render(h.in, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(made, again) {
+		t.Error("rendering what was read back makes another checkpoint")
+	}
+}
