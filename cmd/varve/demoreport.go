@@ -79,7 +79,7 @@ func (d *demonstration) table() error {
 		fmt.Fprintf(d.out, "Of the compacted sessions alone, %s of the tokens were saved.\n", saved(longBefore, longAfter))
 	}
 	if over > 0 {
-		fmt.Fprintf(d.out, "%s still over the threshold: what is left there is no old tool result. Compaction waits until there is more to trim.\n", stay(over))
+		fmt.Fprintf(d.out, "%s still over the threshold: what is left there is texts, calls and recent results, which stay until there is more to trim.\n", stay(over))
 	}
 	return nil
 }

@@ -153,12 +153,12 @@ func (d *demonstration) wait(ctx context.Context) error {
 	}
 }
 
-func (d *demonstration) refresh(ctx context.Context, s *demoSession) error {
-	_, err := d.client.decode(ctx, call{method: http.MethodGet, path: []string{"sessions", s.conv.ID}}, &s.state)
-	if err != nil {
+// refresh reads the runs before the session: a run that has ended is then in the session's figures, too.
+func (d *demonstration) refresh(ctx context.Context, s *demoSession) (err error) {
+	if s.runs, err = list[session.Run](ctx, d.client, math.MaxInt, "sessions", s.conv.ID, "runs"); err != nil {
 		return err
 	}
-	s.runs, err = list[session.Run](ctx, d.client, math.MaxInt, "sessions", s.conv.ID, "runs")
+	_, err = d.client.decode(ctx, call{method: http.MethodGet, path: []string{"sessions", s.conv.ID}}, &s.state)
 	return err
 }
 

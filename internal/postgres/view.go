@@ -90,10 +90,10 @@ type Entry struct {
 type Bounded struct {
 	View
 	SystemTokens int64
-	Pinned       int64   // leading system messages of the log; Anthropic's are not among Units and Entries
-	Units        []byte  // of the checkpoint, as package compact wrote them
+	Pinned       int64    // leading system messages of the log; Anthropic's are not among Units and Entries
+	Units        []byte   // of the checkpoint, as package compact wrote them
 	OpenCalls    []string // of the checkpoint: ids of calls that it does not answer
-	Entries      []Entry // the tail
+	Entries      []Entry  // the tail
 }
 
 const entrySQL = `
@@ -141,12 +141,12 @@ func (b *Bounded) Apart() int64 {
 
 func (b *Bounded) readUnits(ctx context.Context, tx pgx.Tx, at session.Address) error {
 	return tx.QueryRow(ctx, `
-		SELECT s.pinned, c.units,
+		SELECT s.pinned, c.units, c.open_calls,
 		       (SELECT coalesce(sum(tokens), 0)
 		          FROM messages
 		         WHERE tenant_id = $1 AND session_key = s.key AND seq <= s.pinned)
 		  FROM sessions s
 		  LEFT JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n
 		 WHERE s.tenant_id = $1 AND s.key = $2`,
-		[16]byte(at.Tenant), [16]byte(b.Key)).Scan(&b.Pinned, &b.Units, &b.SystemTokens)
+		[16]byte(at.Tenant), [16]byte(b.Key)).Scan(&b.Pinned, &b.Units, &b.OpenCalls, &b.SystemTokens)
 }

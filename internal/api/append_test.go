@@ -1,0 +1,293 @@
+package api_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// odd are messages that decoders lose something of.
+var odd = []string{
+	`{"role":"user","content":"nul \u0000 in it"}`,
+	`{"role":"user","content":"half \ud800 a pair"}`,
+	`{ "role" : "user" , "content" : "spaces\tand é é 😀 <&>" }`,
+	`{"role":"user","content":"x","n":1e400,"m":-0.0,"k":12345678901234567890123}`,
+	`{"role":"user","content":"first","content":"second","x":{"a":1,"a":2}}`,
+	`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{"}}]}`,
+	`{"role":"tool","tool_call_id":"c","content":""}`,
+	`{"role":"assistant","content":"again","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+	`{"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"an array"},{"type":"zzz_future","data":[1,2]}]}`,
+	`{"role":"tool","tool_call_id":"orphan","content":"nobody asked"}`,
+	`{"role":"user","content":[]}`,
+	`{"role":"user","content":[{"type":"text","text":""}]}`,
+	`{"role":"user","content":"caf\u00e9 \/ \u2028"}`,
+}
+
+func TestEveryByteComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, format := range []string{"openai-chat", "anthropic"} {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+format, "")
+		var kept []string
+		for _, message := range odd {
+			got := w.ask("POST", "/v1/sessions/"+format+"/messages", batch(format, message))
+			if got.Code == http.StatusCreated {
+				kept = append(kept, message)
+			} else if format == "openai-chat" {
+				t.Errorf("%s: %s", message, got.Body)
+			}
+		}
+		joined := strings.Join(kept, ",") + "]}"
+		for _, path := range []string{"/context", "/context?view=full"} {
+			if got := w.must(http.StatusOK, "GET", "/v1/sessions/"+format+path, "").Body.String(); !strings.HasSuffix(got, `"messages":[`+joined) {
+				t.Errorf("%s%s:\n%s\nwant …%s", format, path, got, joined)
+			}
+		}
+		log := w.must(http.StatusOK, "GET", "/v1/sessions/"+format+"/messages", "").Body.String()
+		for _, message := range kept {
+			if !strings.Contains(log, `"message":`+message+`}`) {
+				t.Errorf("the log of %s has no %s", format, message)
+			}
+		}
+		if len(kept) < 5 {
+			t.Errorf("%s took only %d of %d messages", format, len(kept), len(odd))
+		}
+	}
+}
+
+// hostile are bodies that must be refused, and how.
+var hostile = map[string]struct{ body, code string }{
+	"nothing":                          {"", "invalid_json"},
+	"white space":                      {"   ", "invalid_json"},
+	"no object":                        {`[]`, "invalid_request"},
+	"null":                             {`null`, "invalid_request"},
+	"a cut body":                       {`{"messages":[{"role":"user"`, "invalid_json"},
+	"something behind the body":        {batch("openai-chat", user("x")) + `{}`, "invalid_json"},
+	"a comma too many":                 {`{"messages":[` + user("x") + `,]}`, "invalid_json"},
+	"bytes that are no UTF-8":          {batch("openai-chat", "{\"role\":\"user\",\"content\":\"\xff\xfe\"}"), "invalid_json"},
+	"a byte order mark":                {"\ufeff" + batch("openai-chat", user("x")), "invalid_json"},
+	"a control character in a string":  {batch("openai-chat", "{\"role\":\"user\",\"content\":\"\x01\"}"), "invalid_json"},
+	"a member twice":                   {`{"messages":[],"messages":[` + user("x") + `]}`, "invalid_json"},
+	"a member twice, once escaped":     {`{"messages":[` + user("x") + `],"message\u0073":[]}`, "invalid_json"},
+	"a member in another case":         {`{"Messages":[` + user("x") + `]}`, "unknown_field"},
+	"a depth bomb":                     {batch("openai-chat", strings.Repeat(`{"a":`, 1<<16)+"1"+strings.Repeat("}", 1<<16)), "json_too_complex"},
+	"a depth bomb that never ends":     {strings.Repeat("[", 1<<20), "json_too_complex"},
+	"a message of too many values":     {batch("openai-chat", `{"role":"user","content":[`+strings.Repeat("1,", 100_000)+`1]}`), "json_too_complex"},
+	"a number of too many digits":      {batch("openai-chat", `{"role":"user","content":"x","n":`+strings.Repeat("9", 65)+`}`), "json_too_complex"},
+	"no messages":                      {`{"format":"openai-chat"}`, "invalid_request"},
+	"an empty batch":                   {batch("openai-chat"), "invalid_request"},
+	"messages that are no array":       {`{"messages":{}}`, "invalid_request"},
+	"an unknown format":                {batch("openai", user("x")), "invalid_request"},
+	"a negative expected_seq":          {`{"messages":[` + user("x") + `],"expected_seq":-1}`, "invalid_request"},
+	"an expected_seq that is no whole": {`{"messages":[` + user("x") + `],"expected_seq":1.5}`, "invalid_request"},
+	"an expected_seq beyond 64 bits":   {`{"messages":[` + user("x") + `],"expected_seq":99999999999999999999}`, "invalid_request"},
+	"too few client ids":               {`{"format":"openai-chat","messages":[` + user("x") + `],"client_ids":[]}`, "invalid_request"},
+	"a client id twice":                {`{"format":"openai-chat","messages":[` + user("x") + `,` + user("y") + `],"client_ids":["a","a"]}`, "invalid_request"},
+	"an empty client id":               {`{"format":"openai-chat","messages":[` + user("x") + `],"client_ids":[""]}`, "invalid_request"},
+	"a client id with NUL":             {`{"format":"openai-chat","messages":[` + user("x") + `],"client_ids":["a\u0000"]}`, "invalid_request"},
+	"a client id with half a pair":     {`{"format":"openai-chat","messages":[` + user("x") + `],"client_ids":["\udc00"]}`, "invalid_request"},
+	"a client id that is too long":     {`{"format":"openai-chat","messages":[` + user("x") + `],"client_ids":["` + strings.Repeat("a", 129) + `"]}`, "invalid_request"},
+	"no format for a new session":      {`{"messages":[` + user("x") + `]}`, "invalid_request"},
+	"a message that is a number":       {batch("openai-chat", `1`), "invalid_message"},
+	"a message without a role":         {batch("openai-chat", `{"content":"x"}`), "invalid_message"},
+}
+
+func TestHostileBodiesAreRefusedAndNothingIsAppended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	for name, wrong := range hostile {
+		began := time.Now()
+		got := w.ask("POST", "/v1/sessions/s/messages", wrong.body)
+		p := decoded[problem](got)
+		checkProblem(t, got, p)
+		if p.Code != wrong.code || got.Code >= 500 {
+			t.Errorf("%s: %d %s, want %s", name, got.Code, got.Body, wrong.code)
+		}
+		if spent := time.Since(began); spent > 2*time.Second {
+			t.Errorf("%s: refused after %s", name, spent)
+		}
+	}
+	if found := decoded[map[string]any](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")); found["last_seq"] != 0.0 {
+		t.Errorf("something was appended: %v", found)
+	}
+}
+
+func TestEveryProblemOfABatchIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	p := decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", "/v1/sessions/s/messages",
+		`{"format":"openai-chat","messages":[`+user("fine")+`,1,`+user("fine")+`,{"content":"x"}],"client_ids":["a","b","c",5]}`))
+	var pointers []string
+	for _, e := range p.Errors {
+		pointers = append(pointers, e.Pointer)
+	}
+	if diff := cmp.Diff([]string{"/messages/1", "/messages/3/role", "/client_ids/3"}, pointers); diff != "" {
+		t.Errorf("%s\n%+v", diff, p.Errors)
+	}
+	many := decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", "/v1/sessions/s/messages",
+		batch("openai-chat", strings.Split(strings.Repeat("1,", 99)+"1", ",")...)))
+	if len(many.Errors) != 20 {
+		t.Errorf("%d problems of 100 are told, want 20", len(many.Errors))
+	}
+}
+
+func TestALargeBatchOfSmallMessagesIsNotTooComplex(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	message := `{"role":"user","content":"x","extra":[` + strings.Repeat("1,", 999) + `1]}`
+	messages := make([]string, 150)
+	for i := range messages {
+		messages[i] = message
+	}
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", messages...))
+	depth := session.MaxJSONDepth - 1 // the message itself is a level
+	deep := `{"role":"user","content":"x","extra":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", deep))
+}
+
+func compressed(t testing.TB, coding, body string) string {
+	t.Helper()
+	var b bytes.Buffer
+	switch coding {
+	case "gzip":
+		z := gzip.NewWriter(&b)
+		fmt.Fprint(z, body)
+		z.Close()
+	case "zstd":
+		z, err := zstd.NewWriter(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(z, body)
+		z.Close()
+	}
+	return b.String()
+}
+
+func TestCompressedBodies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	body := batch("openai-chat", user("x"))
+	bomb := batch("openai-chat", user(strings.Repeat("x", session.MaxBodyBytes)))
+	for _, coding := range []string{"gzip", "zstd"} {
+		for range 3 { // readers are used again
+			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", compressed(t, coding, body), "Content-Encoding", coding)
+		}
+		w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/sessions/s/messages", compressed(t, coding, bomb), "Content-Encoding", coding)
+		w.must(http.StatusBadRequest, "POST", "/v1/sessions/s/messages", body, "Content-Encoding", coding)
+		whole := compressed(t, coding, batch("openai-chat", user(strings.Repeat("0123456789", 100))))
+		w.must(http.StatusBadRequest, "POST", "/v1/sessions/s/messages", whole[:len(whole)-9], "Content-Encoding", coding)
+	}
+	nested := compressed(t, "gzip", compressed(t, "gzip", body))
+	w.must(http.StatusUnsupportedMediaType, "POST", "/v1/sessions/s/messages", nested, "Content-Encoding", "gzip, gzip")
+	w.must(http.StatusBadRequest, "POST", "/v1/sessions/s/messages", nested, "Content-Encoding", "gzip")
+	refused := w.must(http.StatusUnsupportedMediaType, "POST", "/v1/sessions/s/messages", body, "Content-Encoding", "br")
+	if refused.Header().Get("Accept-Encoding") != "gzip, zstd" {
+		t.Errorf("headers %v do not say what is possible", refused.Header())
+	}
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body, "Content-Type", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body, "Content-Type", "application/json; charset=utf-8")
+	w.must(http.StatusUnsupportedMediaType, "POST", "/v1/sessions/s/messages", body, "Content-Type", "text/plain")
+}
+
+func TestARequestThatIsRepeatedHasOneEffectAndOneAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/other", "")
+	requests := []struct{ method, path, body string }{
+		{"POST", "/v1/sessions", `{"id":"s"}`},
+		{"PUT", "/v1/sessions/t", `{"model":"m"}`},
+		{"POST", "/v1/sessions/s/messages", batch("openai-chat", user("x"))},
+		{"PATCH", "/v1/sessions/s", `{"model":"m2"}`},
+		{"POST", "/v1/sessions/s/compact", ``},
+		{"DELETE", "/v1/sessions/s", ``},
+	}
+	for i, r := range requests {
+		key := fmt.Sprintf("key-%d", i)
+		first := w.ask(r.method, r.path, r.body, "Idempotency-Key", key)
+		if first.Code >= 300 || first.Header().Get("Idempotent-Replayed") != "" || first.Header().Get("Idempotency-Expires") == "" {
+			t.Fatalf("%s %s: %d %s %v", r.method, r.path, first.Code, first.Body, first.Header())
+		}
+		again := w.ask(r.method, r.path, r.body, "Idempotency-Key", `"`+key+`"`)
+		if again.Code != first.Code || again.Body.String() != first.Body.String() || again.Header().Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s %s again: %d %s\nfirst: %d %s", r.method, r.path, again.Code, again.Body, first.Code, first.Body)
+		}
+		if got := again.Header().Get("Location"); got != first.Header().Get("Location") {
+			t.Errorf("%s %s again: Location %q", r.method, r.path, got)
+		}
+		other := strings.Replace(r.path, "/s", "/other", 1)
+		if r.path != "/v1/sessions" && r.method != "PUT" {
+			if p := decoded[problem](w.ask(r.method, "/v1/sessions/other"+strings.TrimPrefix(r.path, "/v1/sessions/s"), r.body, "Idempotency-Key", key)); p.Code != "idempotency_key_reused" {
+				t.Errorf("%s %s with the key of %s: %+v", r.method, other, r.path, p)
+			}
+		}
+	}
+}
+
+func TestABatchThatIsSentAgainWithItsClientIDsIsAReplay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	body := `{"format":"openai-chat","messages":[` + user("a") + `,` + user("b") + `],"client_ids":["1","2"]}`
+	first := decoded[session.Appended](w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body))
+	again := decoded[session.Appended](w.must(http.StatusOK, "POST", "/v1/sessions/s/messages", body))
+	if !again.Replayed || again.FirstSeq != first.FirstSeq || again.LastSeq != first.LastSeq {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", `{"messages":[`+user("c")+`],"client_ids":[null]}`)
+}
+
+func TestManyWritersWithExpectedSeqHaveOneWinnerForEachSeq(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	const writers, rounds = 8, 10
+	var mu sync.Mutex
+	won := map[int64]int{}
+	var group sync.WaitGroup
+	for range writers {
+		group.Go(func() {
+			for seq := int64(0); seq < rounds; {
+				got := w.ask("POST", "/v1/sessions/s/messages", fmt.Sprintf(`{"format":"openai-chat","messages":[%s],"expected_seq":%d}`, user("x"), seq))
+				switch got.Code {
+				case http.StatusCreated:
+					mu.Lock()
+					won[seq+1]++
+					mu.Unlock()
+					seq++
+				case http.StatusPreconditionFailed:
+					var p problem
+					if err := json.Unmarshal(got.Body.Bytes(), &p); err != nil || p.Current == nil {
+						t.Errorf("%s: %v", got.Body, err)
+						return
+					}
+					seq = *p.Current
+				default:
+					t.Errorf("%d %s", got.Code, got.Body)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	for seq := int64(1); seq <= rounds; seq++ {
+		if won[seq] != 1 {
+			t.Errorf("seq %d was won %d times", seq, won[seq])
+		}
+	}
+}
