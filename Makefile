@@ -23,7 +23,7 @@ bench: build ## Measure append, view and compaction beside their floors; writes 
 soak: postgres ## Long fuzzing and many random histories; takes about half an hour
 	scripts/soak.sh
 
-lint: ## gofmt, vet, staticcheck, unparam, misspell, go.mod
+lint: ## gofmt, vet, staticcheck, go.mod
 	@test -z "$$(gofmt -l .)" || { echo "gofmt these:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
@@ -36,7 +36,7 @@ fmt: ## Format the code
 schema: postgres ## Write migrations/schema.sql from the migrations
 	$(GO) test ./internal/postgres -run TestSchemaDump -update
 
-samples: postgres ## Record the sample conversations anew
+samples: ## Record the sample conversations anew
 	$(GO) run ./samples/record
 
 build:

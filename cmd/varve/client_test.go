@@ -117,6 +117,15 @@ func TestErrorsReadAsSentencesAndEndTheProgramWithTheirCode(t *testing.T) {
 			`{"code":"invalid_request","detail":"2 members are wrong","errors":[{"pointer":"/model","code":"x","detail":"too long"},{"pointer":"/policy/trigger","code":"y","detail":"0 to 1"}]}`,
 			"2 members are wrong (invalid_request)\n  /model: too long\n  /policy/trigger: 0 to 1", exitError,
 		},
+		{
+			"one problem, said once", 400, `{"code":"unknown_field","detail":"/x: there is no field x","errors":[{"pointer":"/x","code":"unknown_field","detail":"there is no field x"}]}`,
+			"/x: there is no field x (unknown_field)", exitError,
+		},
+		{
+			"several problems, each said once", 400,
+			`{"code":"unknown_field","detail":"/x: no field (and 1 more)","errors":[{"pointer":"/x","code":"c","detail":"no field"},{"pointer":"/y","code":"c","detail":"no field, too"}]}`,
+			"2 problems (unknown_field)\n  /x: no field\n  /y: no field, too", exitError,
+		},
 		{"our fault, with the request to ask about", 500, `{"code":"internal","detail":"an internal error","request_id":"req_1"}`, "an internal error (internal), request req_1", exitError},
 		{"another server's page", 502, `<html>`, "answered 502 Bad Gateway, which is no answer of Varve's", exitUnavailable},
 		{"too many requests", 429, `{"code":"limited","detail":"slow down"}`, "slow down (limited)", exitLimited},
@@ -255,7 +264,7 @@ func TestRunsAreATable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "RUN  TRIGGERED             TRIGGER  STATE   CHECKPOINT  THROUGH  BEFORE  AFTER  RESULTS  ERROR\n" +
-		"r1   2026-01-01T00:00:00Z  sweep    failed  0           0        0       0      0        the plan is not valid\n"
+		"r1   2026-01-01T00:00:00Z  sweep    failed  -           -        0       0      0        the plan is not valid\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

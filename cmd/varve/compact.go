@@ -22,8 +22,8 @@ type compaction struct {
 	ID               string  `json:"id"`
 	Trigger          string  `json:"trigger"`
 	State            string  `json:"state"`
-	Checkpoint       int     `json:"checkpoint"`
-	ThroughSeq       int64   `json:"through_seq"`
+	Checkpoint       *int64  `json:"checkpoint"` // null unless the run made one
+	ThroughSeq       *int64  `json:"through_seq"`
 	TokensBefore     int64   `json:"tokens_before"`
 	TokensAfter      int64   `json:"tokens_after"`
 	ResultsPersisted int     `json:"results_persisted"`
@@ -83,8 +83,11 @@ func (c *compactCommand) compact(ctx context.Context, client *Client) (run compa
 func (r *compaction) write(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "run\t%s\nstate\t%s\ntrigger\t%s\n", r.ID, r.State, r.Trigger)
+	if r.Checkpoint != nil {
+		fmt.Fprintf(table, "checkpoint\t%s through message %s\n", number(r.Checkpoint), number(r.ThroughSeq))
+	}
 	if r.ended() {
-		fmt.Fprintf(table, "checkpoint\t%d through message %d\ntokens\t%d → %d\nresults persisted\t%d\n", r.Checkpoint, r.ThroughSeq, r.TokensBefore, r.TokensAfter, r.ResultsPersisted)
+		fmt.Fprintf(table, "tokens\t%d → %d\nresults persisted\t%d\n", r.TokensBefore, r.TokensAfter, r.ResultsPersisted)
 	}
 	for _, s := range r.Stages {
 		if s.Entered {
@@ -119,7 +122,7 @@ func writeRuns(out io.Writer, runs []compaction) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "RUN\tTRIGGERED\tTRIGGER\tSTATE\tCHECKPOINT\tTHROUGH\tBEFORE\tAFTER\tRESULTS\tERROR")
 	for _, r := range runs {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", r.ID, r.TriggeredAt, r.Trigger, r.State, r.Checkpoint, r.ThroughSeq,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.TriggeredAt, r.Trigger, r.State, number(r.Checkpoint), number(r.ThroughSeq),
 			r.TokensBefore, r.TokensAfter, r.ResultsPersisted, text(r.Error))
 	}
 	return table.Flush()
@@ -130,4 +133,11 @@ func text(s *string) string {
 		return "-"
 	}
 	return *s
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
 }

@@ -55,7 +55,7 @@ func exitCode(err error) int {
 
 // describe is what an error says to a person, in one line or a few.
 func describe(err error) string {
-	if err == context.Canceled {
+	if errors.Is(err, context.Canceled) {
 		return "interrupted"
 	}
 	return err.Error()
@@ -78,9 +78,17 @@ func (e *apiError) Error() string {
 		return e.raw
 	}
 	var b strings.Builder
-	b.WriteString(e.Detail)
-	if e.Detail == "" {
+	listed := e.Errors
+	switch {
+	case len(listed) == 1 && strings.Contains(e.Detail, listed[0].Detail):
+		b.WriteString(located(listed[0]))
+		listed = nil
+	case len(listed) > 1 && strings.Contains(e.Detail, listed[0].Detail):
+		fmt.Fprintf(&b, "%d problems", len(listed))
+	case e.Detail == "":
 		fmt.Fprintf(&b, "%d %s", e.Status, e.Title)
+	default:
+		b.WriteString(e.Detail)
 	}
 	if e.Code != "" {
 		fmt.Fprintf(&b, " (%s)", e.Code)
@@ -88,12 +96,17 @@ func (e *apiError) Error() string {
 	if e.Status >= 500 && e.RequestID != "" {
 		fmt.Fprintf(&b, ", request %s", e.RequestID)
 	}
-	for _, p := range e.Errors {
-		if p.Detail != e.Detail || p.Pointer != "" {
-			fmt.Fprintf(&b, "\n  %s: %s", p.Pointer, p.Detail)
-		}
+	for _, p := range listed {
+		b.WriteString("\n  " + located(p))
 	}
 	return b.String()
+}
+
+func located(p session.Problem) string {
+	if p.Pointer == "" {
+		return p.Detail
+	}
+	return p.Pointer + ": " + p.Detail
 }
 
 func (e *apiError) exitCode() int {

@@ -180,13 +180,14 @@ func (d *appendBody) assignClientIDs(messages []session.New) {
 		if d.data[span.Start] == 'n' {
 			continue
 		}
-		id := d.text(pointerTo("/client_ids", i), span, session.MaxClientIDBytes)
-		if id == "" {
-			d.wrong(pointerTo("/client_ids", i), invalidRequest, "a client_id is not empty: null for none")
-			continue
-		}
-		if first, twice := seen[id]; twice {
-			d.wrong(pointerTo("/client_ids", i), invalidRequest, "the client_id of message %d is that of message %d: each names one message", i, first)
+		pointer := pointerTo("/client_ids", i)
+		id, ok := d.text(pointer, span, session.MaxClientIDBytes)
+		first, twice := seen[id]
+		switch {
+		case ok && id == "":
+			d.wrong(pointer, invalidRequest, "a client_id is not empty: null for none")
+		case ok && twice:
+			d.wrong(pointer, invalidRequest, "message %d has the client_id of message %d: each names one message", i, first)
 		}
 		seen[id] = i
 		messages[i].ClientID = id

@@ -1,13 +1,13 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -169,21 +169,23 @@ func kindOf(first byte) string {
 }
 
 // text reads a string of at most so many bytes that PostgreSQL can keep: no NUL, no lone surrogates.
-func (d *document) text(pointer string, value rawjson.Span, most int) string {
+func (d *document) text(pointer string, value rawjson.Span, most int) (text string, ok bool) {
 	if d.data[value.Start] != '"' {
 		d.wrong(pointer, invalidRequest, "a string is needed, this is %s", kindOf(d.data[value.Start]))
-		return ""
+		return "", false
 	}
-	text, ok := rawjson.Unquote(nil, value.Of(d.data))
+	b, whole := rawjson.Unquote(nil, value.Of(d.data))
 	switch {
-	case !ok || !utf8.Valid(text):
+	case !whole:
 		d.wrong(pointer, invalidRequest, "the string holds half of a surrogate pair")
-	case slices.Contains(text, 0):
+	case bytes.IndexByte(b, 0) >= 0:
 		d.wrong(pointer, invalidRequest, "the string holds a NUL character")
-	case len(text) > most:
-		d.wrong(pointer, invalidRequest, "the string has %d bytes: %d are the most", len(text), most)
+	case len(b) > most:
+		d.wrong(pointer, invalidRequest, "the string has %d bytes: %d are the most", len(b), most)
+	default:
+		return string(b), true
 	}
-	return string(text)
+	return "", false
 }
 
 // integer reads a whole number from least to most.
@@ -213,8 +215,9 @@ func (d *document) array(pointer string, value rawjson.Span) (spans []rawjson.Sp
 
 // readFormat reads the name of a format that we know.
 func (d *document) readFormat(value rawjson.Span) session.Format {
-	format := session.Format(d.text("/format", value, session.MaxIDBytes))
-	if !format.Valid() && len(d.problems) == 0 {
+	text, ok := d.text("/format", value, session.MaxIDBytes)
+	format := session.Format(text)
+	if ok && !format.Valid() {
 		d.wrong("/format", invalidRequest, "format %q is unknown: say %s", shorten(string(format)), formats())
 	}
 	return format

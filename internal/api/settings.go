@@ -85,15 +85,15 @@ func decodeSettings(body []byte, known []string) (settings, error) {
 func (s *settings) set(d *document, name string, value rawjson.Span) {
 	switch name {
 	case "id":
-		s.id = d.text("/id", value, session.MaxIDBytes)
-		if s.id == "" && d.err() == nil {
+		var ok bool
+		if s.id, ok = d.text("/id", value, session.MaxIDBytes); ok && s.id == "" {
 			d.wrong("/id", invalidRequest, "the session's id is empty: leave it out to have one made")
 		}
 	case "format":
 		format := d.readFormat(value)
 		s.Format = &format
 	case "model":
-		model := d.text("/model", value, session.MaxIDBytes)
+		model, _ := d.text("/model", value, session.MaxIDBytes)
 		s.Model = &model
 	case "window_tokens":
 		n := int(d.integer("/window_tokens", value, minWindowTokens, maxWindowTokens))
@@ -128,7 +128,7 @@ func (d *document) metadata(value rawjson.Span) []byte {
 			d.refuse(pointer, invalidJSON, "%s is there twice", shorten(name))
 		}
 		seen[name] = true
-		if text := d.text(pointer, member, 4*session.MaxMetadataValue); utf8.RuneCountInString(text) > session.MaxMetadataValue {
+		if text, _ := d.text(pointer, member, 4*session.MaxMetadataValue); utf8.RuneCountInString(text) > session.MaxMetadataValue {
 			d.wrong(pointer, invalidRequest, "the value has %d characters: %d are the most", utf8.RuneCountInString(text), session.MaxMetadataValue)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-var histories = flag.Int("histories", 20_000, "how many random histories TestLaws puts through the engine")
+var histories = flag.Int("histories", defaultHistories, "how many random histories TestLaws puts through the engine")
 
 // TestLaws puts random histories under random policies through the engine and holds it to its promises. A failure
 // names its seed: go test -run TestLaws/SEED repeats it.

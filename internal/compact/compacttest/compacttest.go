@@ -88,7 +88,8 @@ func (g *generator) orphan() {
 	g.answer([]call{{id: fmt.Sprintf("call_none%d", g.rng.IntN(3)), tool: "Read"}})
 }
 
-var tools = []string{"Read", "Grep", "Bash", "WebFetch", "SubAgent", "Edit", "read_file", "lookup \"x\"\u0007 " + "wörter"}
+// The last of the tools has a name that only wild agents send.
+var tools = []string{"Read", "Grep", "Bash", "WebFetch", "SubAgent", "Edit", "read_file", "look \"up\"\u0007 wörter"}
 
 func (g *generator) newCall() call {
 	g.calls++
@@ -96,7 +97,11 @@ func (g *generator) newCall() call {
 	if g.wild(5) {
 		id = fmt.Sprintf("call_%d", g.rng.IntN(4))
 	}
-	return call{id: id, tool: g.pick(tools)}
+	known := tools
+	if !g.options.Wild {
+		known = tools[:len(tools)-1]
+	}
+	return call{id: id, tool: g.pick(known)}
 }
 
 // arguments are a few, so that calls repeat, and in any order.

@@ -1,0 +1,5 @@
+//go:build !race
+
+package compact
+
+const defaultHistories = 20_000
