@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -16,10 +17,13 @@ type client struct {
 	response fasthttp.Response
 }
 
+// answerTimeout makes an answer that does not come an error.
+const answerTimeout = 20 * time.Second
+
 func (b *bench) newClient() *client { return b.newClientOf(b.api) }
 
 func (b *bench) newClientOf(api *server) *client {
-	c := &client{http: fasthttp.HostClient{Addr: api.addr, MaxConns: 1, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10}}
+	c := &client{http: fasthttp.HostClient{Addr: api.addr, MaxConns: 1, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10, ReadTimeout: answerTimeout}}
 	c.request.Header.Set("Authorization", "Bearer "+b.key)
 	c.request.Header.Set("Accept-Encoding", "identity")
 	c.request.Header.SetHost(api.addr)
@@ -53,6 +57,7 @@ func (c *client) send(method, path string, body []byte, want int) error {
 	c.request.Header.SetMethod(method)
 	c.request.SetRequestURI(path)
 	c.request.Header.SetContentType("application/json")
+	c.request.Header.Del("Content-Length") // of the last body, which a GET would go on promising
 	c.request.SetBodyRaw(body)
 	return c.call(want)
 }

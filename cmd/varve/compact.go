@@ -30,7 +30,7 @@ type compaction struct {
 	TriggeredAt      string  `json:"triggered_at"`
 	Error            *string `json:"error"`
 	Stages           []struct {
-		Name        string `json:"name"`
+		Name        string `json:"stage"`
 		Entered     bool   `json:"entered"`
 		Actions     int    `json:"actions"`
 		TokensSaved int64  `json:"tokens_saved"`

@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres/embedded"
 	"github.com/varve-dev/varve/samples"
 )
@@ -53,21 +58,27 @@ func (c *demoCommand) Run(ctx context.Context, g *Globals) error {
 }
 
 func showDemo(ctx context.Context, dir string, files []string) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	server, err := startDemo(ctx, dir, cancel)
+	logFile, err := os.Create(filepath.Join(dir, "varve.log"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, server.stop()) }()
-	demo := demonstration{dir: dir, client: server.client, out: os.Stdout, width: terminalWidth(os.Stdout)}
-	if err := demo.run(ctx, files); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx) // the part that ended says more than a request that got no answer
-		}
-		return err
+	defer func() { err = errors.Join(err, logFile.Close()) }()
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	all := everything{
+		Database: config.Database{Connections: 8}, API: config.API{Addr: "127.0.0.1:0"},
+		Worker: config.Worker{Compactions: 2, JobTimeout: time.Minute, SweepInterval: 5 * time.Second, StopTimeout: 10 * time.Second},
 	}
-	return nil
+	return all.serve(ctx, dir, slog.New(slog.NewTextHandler(logFile, nil)), func(ctx context.Context, addr net.Addr, keyFile string) error {
+		defer done()
+		key, err := readKey(keyFile)
+		if err != nil {
+			return err
+		}
+		client := &Client{base: &url.URL{Scheme: "http", Host: addr.String()}, key: key, http: &http.Client{}, sleep: sleep, patience: 10 * time.Second}
+		demo := demonstration{dir: dir, client: client, out: os.Stdout, width: terminalWidth(os.Stdout)}
+		return demo.run(ctx, files)
+	})
 }
 
 // emptyDemo removes what an earlier demonstration left, but nothing that is no demonstration's.

@@ -3,6 +3,7 @@ package compact
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -14,17 +15,22 @@ import (
 // BenchmarkMake measures message bytes in to view bytes out, beside json.Valid over the same bytes.
 func BenchmarkMake(b *testing.B) {
 	for _, f := range session.Formats() {
-		for _, messages := range []int{1_000, 10_000} {
-			in := benchInput(b, f, messages)
-			b.Run(fmt.Sprintf("%s/%d", f, messages), func(b *testing.B) { benchCompaction(b, in) })
-			b.Run(fmt.Sprintf("%s/%d/json.Valid", f, messages), func(b *testing.B) { benchValid(b, in) })
+		for _, size := range []struct {
+			name             string
+			messages, tokens int
+		}{
+			{"200k-tokens", 1_000, 200_000}, {"1000-messages", 1_000, math.MaxInt}, {"10000-messages", 10_000, math.MaxInt},
+		} {
+			in := benchInput(b, f, size.messages, size.tokens)
+			b.Run(fmt.Sprintf("%s/%s", f, size.name), func(b *testing.B) { benchCompaction(b, in) })
+			b.Run(fmt.Sprintf("%s/%s/json.Valid", f, size.name), func(b *testing.B) { benchValid(b, in) })
 		}
 	}
 }
 
 // BenchmarkIncremental compacts a session that has a checkpoint and 20 messages after it.
 func BenchmarkIncremental(b *testing.B) {
-	in := benchInput(b, session.OpenAIChat, 10_000)
+	in := benchInput(b, session.OpenAIChat, 10_000, math.MaxInt)
 	full := in.Tail
 	in.Tail = full[:len(full)-20]
 	plan, err := Make(in)
@@ -39,13 +45,17 @@ func BenchmarkIncremental(b *testing.B) {
 	b.Run("view", func(b *testing.B) { benchCompaction(b, in) })
 }
 
-func benchInput(b *testing.B, f session.Format, messages int) Input {
+// benchInput is a session of so many messages, or its beginning of so many tokens if that is less.
+func benchInput(b *testing.B, f session.Format, messages, tokens int) Input {
 	rng := rand.New(rand.NewPCG(1, uint64(messages)))
 	in := Input{Format: f, Policy: DefaultPolicy(), WindowTokens: 128_000}
 	for i, body := range compacttest.Session(rng, f, compacttest.Options{Messages: messages}) {
 		found, err := wire.Inspect(f, body)
 		if err != nil {
 			b.Fatal(err)
+		}
+		if tokens -= found.Tokens; tokens < 0 {
+			break
 		}
 		in.Tail = append(in.Tail, Entry{Seq: int64(i + 1), Tokens: found.Tokens, Body: body})
 	}

@@ -2,10 +2,10 @@ package compact
 
 // capOversized cuts every result over a limit to its head and tail, the newest ones too: one result can be larger than
 // all that a view may have.
-func capOversized(s *scene) {
+func capOversized(s *scene) bool {
 	limit := s.policy.Cap
 	if !limit.Enabled {
-		return
+		return false
 	}
 	for i := range s.results {
 		r := &s.results[i]
@@ -17,4 +17,5 @@ func capOversized(s *scene) {
 			s.propose(i, r.message, proposal{do: Cap, head: limit.HeadChars, tail: limit.TailChars}, kept+markerTokens)
 		}
 	}
+	return true
 }

@@ -4,10 +4,10 @@ import "slices"
 
 // stubSuperseded replaces the older results of one tool with the same arguments. A newer result that is empty or an
 // error supersedes nothing: the older one may be all that is known.
-func stubSuperseded(s *scene) {
+func stubSuperseded(s *scene) bool {
 	rule := s.policy.Dedupe
 	if !rule.Enabled {
-		return
+		return false
 	}
 	first := s.unitStarts()
 	newer := map[identity][]int{} // messages of the newer results of a call, the newest first
@@ -26,6 +26,7 @@ func stubSuperseded(s *scene) {
 			newer[r.identity] = append(after, r.message)
 		}
 	}
+	return true
 }
 
 func (s *scene) dedupable(i int) bool {

@@ -23,7 +23,7 @@ import (
 var histories = flag.Int("histories", defaultHistories, "how many random histories TestLaws puts through the engine")
 
 // TestLaws puts random histories under random policies through the engine and holds it to its promises. A failure
-// names its seed: go test -run TestLaws/SEED repeats it.
+// names its seed, and checkLaws with that seed repeats it.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	var seen [Clear + 1]atomic.Int64

@@ -6,10 +6,11 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// stage decides one thing about results. Its plan reads a scene, proposes actions, and knows of no other stage.
+// stage decides one thing about results. Its plan reads a scene, proposes actions, and knows of no other stage; it
+// returns false if the policy keeps it from planning at all.
 type stage struct {
 	name string
-	plan func(*scene)
+	plan func(*scene) bool
 }
 
 // scene is what a stage sees: the whole history in its original figures, what stages before it proposed, and what a
@@ -62,8 +63,7 @@ func (s *scene) run(stage stage) bool {
 		return false
 	}
 	s.stage = stage.name
-	stage.plan(s)
-	return true
+	return stage.plan(s)
 }
 
 // peak is the largest size that the view would have had up to now, if every message had been compacted by the stages

@@ -10,7 +10,7 @@ import (
 func someCheckpoint(t testing.TB) (Input, *Checkpoint) {
 	t.Helper()
 	l := &laws{}
-	for seed := uint64(1); l.in.Tail == nil || len(l.in.Tail) < 15; seed++ {
+	for seed := uint64(1); len(l.in.Tail) < 15; seed++ {
 		l = newLaws(t, seed)
 	}
 	plan, err := Make(l.in)

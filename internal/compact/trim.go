@@ -4,10 +4,10 @@ import "math"
 
 // trimByDistance shortens results by how many tokens came after them: whole in the hot zone, then head and tail that
 // shrink along a span, then a line. A result that another stage has superseded ages like an ephemeral one.
-func trimByDistance(s *scene) {
+func trimByDistance(s *scene) bool {
 	rule := &s.policy.Trim
 	if !rule.Enabled || float64(s.peak()) < rule.FloorRatio*s.window {
-		return
+		return false
 	}
 	now := len(s.messages) - 1
 	distance := int64(0)
@@ -23,6 +23,7 @@ func trimByDistance(s *scene) {
 		}
 		distance += int64(at.tokens)
 	}
+	return true
 }
 
 // age decides what a result at a distance from the end deserves.

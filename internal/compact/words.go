@@ -11,7 +11,8 @@ import (
 
 // Every text that stands in a result's place is made here, and names the call that brings the result back. A text
 // depends on the result and the action alone, never on what came later, so that it does not change once written. Each
-// is no longer than those above it on the ladder: see policyMinimum.
+// is no longer than those above it on the ladder (see policyMinimum), save that a placeholder may be longer than a stub:
+// trim clears what is a stub already.
 
 const (
 	previewChars = 80 // of a result's beginning in its placeholder

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/embedded"
+	"github.com/varve-dev/varve/internal/process"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// defaultTenant is the tenant that the first start makes.
+const defaultTenant = "default"
+
+// everything is all of Varve in one process: API, worker and, unless a database is named, a private PostgreSQL in the
+// data directory.
+type everything struct {
+	config.Database `embed:""`
+	config.API      `embed:""`
+	config.Worker   `embed:""`
+}
+
+// serve runs until ctx ends or a part of it fails. started is called once all parts are up, with the address of the API
+// and the file that holds the first tenant's key; its error ends everything. PostgreSQL is stopped last.
+func (e everything) serve(ctx context.Context, data string, log *slog.Logger, started func(ctx context.Context, addr net.Addr, keyFile string) error) (err error) {
+	group, running := errgroup.WithContext(ctx)
+	if e.Database.URL == "" {
+		cluster, err := embedded.Start(ctx, embedded.Config{Dir: data, Log: log})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, cluster.Stop(context.WithoutCancel(ctx))) }()
+		group.Go(func() error {
+			select {
+			case <-cluster.Done():
+				return cluster.Err()
+			case <-running.Done():
+				return nil
+			}
+		})
+		e.Database.URL = cluster.DSN(embedded.Database)
+	}
+	if err := postgres.Migrate(ctx, e.Database.URL); err != nil {
+		return err
+	}
+	keyFile, err := firstKey(ctx, e.Database, data)
+	if err != nil {
+		return err
+	}
+	working, listening := make(chan struct{}), make(chan net.Addr, 1)
+	group.Go(func() error { return process.Worker(running, e.Worker, e.Database, log, func() { close(working) }) })
+	group.Go(func() error {
+		return process.API(running, e.API, e.Database, log, func(addr net.Addr) { listening <- addr })
+	})
+	group.Go(func() error {
+		addr, err := both(running, working, listening)
+		if err != nil {
+			return nil // another part failed and says why
+		}
+		return started(running, addr, keyFile)
+	})
+	return group.Wait()
+}
+
+// both waits until the worker works and the API listens.
+func both(ctx context.Context, working <-chan struct{}, listening <-chan net.Addr) (addr net.Addr, err error) {
+	select {
+	case <-working:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case addr = <-listening:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return addr, nil
+}
+
+// firstKey makes the tenant "default" with a key in DATA/key, unless that file is there.
+func firstKey(ctx context.Context, db config.Database, data string) (file string, err error) {
+	file = filepath.Join(data, "key")
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	store, err := process.OpenStore(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	defer store.Pool().Close()
+	tenant, err := store.TenantByName(ctx, defaultTenant)
+	if errors.Is(err, session.ErrNotFound) {
+		tenant, err = store.CreateTenant(ctx, defaultTenant, process.DefaultPolicy())
+	}
+	if err != nil {
+		return "", err
+	}
+	text, _, err := newKey(ctx, store, tenant, keyOptions{Name: "first start"})
+	if err != nil {
+		return "", err
+	}
+	return file, os.WriteFile(file, []byte(text+"\n"), 0o600)
+}

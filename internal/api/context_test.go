@@ -1,0 +1,356 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// view is a view as callers decode it.
+type view struct {
+	Session    string
+	Format     *session.Format
+	Checkpoint int
+	Through    int64 `json:"through_seq"`
+	LastSeq    int64 `json:"last_seq"`
+	Tokens     int64
+	Omitted    *struct {
+		Units, Messages int
+		Tokens          int64
+	}
+	System   json.RawMessage
+	Messages []json.RawMessage
+}
+
+func (v view) bodies() (list [][]byte) {
+	for _, m := range v.Messages {
+		list = append(list, m)
+	}
+	return list
+}
+
+// work starts a worker on the world's database.
+func (w *world) work() {
+	w.Helper()
+	client, err := jobs.NewClient(w.store.Pool(), jobs.Config{Store: w.store, Results: w.results})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := client.Start(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { <-client.Stopped() })
+}
+
+// turn is one question with n rounds of a call and its result of about so many characters, as messages of a format.
+func turn(format string, n, rounds, size int) (messages []string) {
+	messages = append(messages, user(fmt.Sprintf("question %d", n)))
+	for i := range rounds {
+		id := fmt.Sprintf("call_%d_%d", n, i)
+		text, _ := json.Marshal(strings.Repeat(fmt.Sprintf("line %d of the file\n", n), size/20))
+		if format == "anthropic" {
+			messages = append(messages,
+				fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":"I look"},{"type":"tool_use","id":%q,"name":"Read","input":{"path":"f%d"}}]}`, id, 10*n+i),
+				fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":%s}]}`, id, text))
+			continue
+		}
+		messages = append(messages,
+			fmt.Sprintf(`{"role":"assistant","content":"I look","tool_calls":[{"id":%q,"type":"function","function":{"name":"Read","arguments":"{\"path\":\"f%d\"}"}}]}`, id, 10*n+i),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":%s}`, id, text))
+	}
+	return append(messages, fmt.Sprintf(`{"role":"assistant","content":"answer %d"}`, n))
+}
+
+// TestBoundedViews compacts real sessions and asks for views of every size: each is valid, whole in its units, no larger
+// than asked for, and says what it leaves out.
+func TestBoundedViews(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	for _, format := range []string{"openai-chat", "anthropic"} {
+		path := "/v1/sessions/" + format
+		w.must(http.StatusCreated, "PUT", path, `{"window_tokens":20000}`)
+		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, `{"role":"system","content":"be brief"}`))
+		for n := range 6 {
+			w.must(http.StatusCreated, "POST", path+"/messages", batch(format, turn(format, n, 3, 6000)...))
+		}
+		w.must(http.StatusOK, "POST", path+"/compact?wait=60", "")
+		for n := range 3 {
+			w.must(http.StatusCreated, "POST", path+"/messages", batch(format, turn(format, 6+n, 2, 600)...))
+		}
+		checkBounds(w, path, session.Format(format))
+	}
+}
+
+func checkBounds(w *world, path string, format session.Format) {
+	w.Helper()
+	whole := decoded[view](w.must(http.StatusOK, "GET", path+"/context", ""))
+	if whole.Checkpoint == 0 || whole.Omitted != nil {
+		w.Errorf("%s was not compacted: checkpoint %d", path, whole.Checkpoint)
+	}
+	tooSmall := decoded[problem](w.must(http.StatusUnprocessableEntity, "GET", path+"/context?max_tokens=1", ""))
+	least := *tooSmall.Minimum
+	w.must(http.StatusUnprocessableEntity, "GET", fmt.Sprintf("%s/context?max_tokens=%d", path, least-1), "")
+	if least >= whole.Tokens {
+		w.Errorf("%s: the least view has %d of %d tokens", path, least, whole.Tokens)
+	}
+	sizes := map[int]bool{}
+	for most := least; most < whole.Tokens; most += max(1, (whole.Tokens-least)/40) {
+		v := decoded[view](w.must(http.StatusOK, "GET", fmt.Sprintf("%s/context?max_tokens=%d", path, most), ""))
+		if violations := wire.Validate(format, v.bodies()); len(violations) > 0 {
+			w.Errorf("%s with %d tokens: %v", path, most, violations)
+		}
+		if v.Tokens > most || v.Omitted == nil || v.Tokens+v.Omitted.Tokens != whole.Tokens || len(v.Messages)+v.Omitted.Messages != len(whole.Messages) {
+			w.Errorf("%s with %d tokens has %d in %d messages, without %+v; the whole has %d in %d", path, most, v.Tokens, len(v.Messages), v.Omitted, whole.Tokens, len(whole.Messages))
+		}
+		if string(v.System) != string(whole.System) || !slices.EqualFunc(v.Messages[len(v.Messages)-1:], whole.Messages[len(whole.Messages)-1:], same) {
+			w.Errorf("%s with %d tokens lost its system prompt or its end", path, most)
+		}
+		if format == session.OpenAIChat && !same(v.Messages[0], whole.Messages[0]) {
+			w.Errorf("%s with %d tokens begins with %s", path, most, v.Messages[0])
+		}
+		sizes[len(v.Messages)] = true
+	}
+	if len(sizes) < 5 {
+		w.Errorf("%s: only %d different views", path, len(sizes))
+	}
+	exact := decoded[view](w.must(http.StatusOK, "GET", fmt.Sprintf("%s/context?max_tokens=%d", path, whole.Tokens), ""))
+	if exact.Omitted != nil || len(exact.Messages) != len(whole.Messages) {
+		w.Errorf("%s: a view that fits is cut: %+v", path, exact.Omitted)
+	}
+}
+
+func same(a, b json.RawMessage) bool { return string(a) == string(b) }
+
+// TestAnAnswerThatComesLateIsNotSeparatedFromItsCall bounds a view whose checkpoint ends with a call that the tail answers.
+func TestAnAnswerThatComesLateIsNotSeparatedFromItsCall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	call := `{"role":"assistant","content":null,"tool_calls":[{"id":"late","type":"function","function":{"name":"f","arguments":"{}"}}]}`
+	messages := []string{user("a"), call, user("b")}
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", messages...))
+	w.commit("s", 0, 3, strings.Join(messages, ","), fmt.Sprintf(`[{"offset":0,"messages":1,"tokens":1},{"offset":%d,"messages":1,"tokens":1},{"offset":%d,"messages":1,"tokens":1}]`,
+		len(messages[0])+1, len(messages[0])+len(call)+2))
+	w.exec(`UPDATE checkpoints SET open_calls = '{late}'`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"tool","tool_call_id":"late","content":"done"}`))
+	p := decoded[problem](w.must(http.StatusUnprocessableEntity, "GET", "/v1/sessions/s/context?max_tokens=1", ""))
+	whole := decoded[view](w.must(http.StatusOK, "GET", "/v1/sessions/s/context", ""))
+	if *p.Minimum != whole.Tokens {
+		t.Errorf("the least view has %d tokens, the whole %d", *p.Minimum, whole.Tokens)
+	}
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("c")))
+	p = decoded[problem](w.must(http.StatusUnprocessableEntity, "GET", "/v1/sessions/s/context?max_tokens=1", ""))
+	cut := decoded[view](w.must(http.StatusOK, "GET", fmt.Sprintf("/v1/sessions/s/context?max_tokens=%d", *p.Minimum), ""))
+	if len(cut.Messages) != 1 || string(cut.Messages[0]) != user("c") {
+		t.Errorf("the least view is %s", cut.Messages)
+	}
+}
+
+func unzstd(t testing.TB, b []byte) string {
+	t.Helper()
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer decoder.Close()
+	text, err := decoder.DecodeAll(b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAViewIsTheSameInEveryCoding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	path := "/v1/sessions/s/context"
+	steps := []func(){
+		func() {},
+		func() { w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", odd[:3]...)) },
+		func() { w.commit("s", 0, 3, strings.Join(odd[:3], ","), `[]`) },
+		func() { w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", odd[3:]...)) },
+		func() {
+			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(strings.Repeat("0123456789abcdef", 1<<15))))
+		},
+	}
+	for i, step := range steps {
+		step()
+		plain := w.must(http.StatusOK, "GET", path, "")
+		packed := w.must(http.StatusOK, "GET", path, "", "Accept-Encoding", "gzip, zstd;q=0.9")
+		if got := unzstd(t, packed.Body.Bytes()); got != plain.Body.String() || !json.Valid(plain.Body.Bytes()) {
+			t.Errorf("step %d: zstd\n%.300s\nplain\n%.300s", i, got, plain.Body)
+		}
+		for name, a := range map[string]answer{"": plain, "zstd": packed} {
+			h := a.Header()
+			if h.Get("Content-Encoding") != name || h.Get("Content-Length") != strconv.Itoa(a.Body.Len()) || h.Get("Content-Type") != "application/json" ||
+				h.Get("Vary") != "Authorization, Accept, Accept-Encoding" || h.Get("Cache-Control") != "private, no-cache" || h.Get("Etag") == "" {
+				t.Errorf("step %d: headers %v of coding %q", i, h, name)
+			}
+		}
+		if plain.Header().Get("Etag") == packed.Header().Get("Etag") {
+			t.Errorf("step %d: both codings have the ETag %s", i, plain.Header().Get("Etag"))
+		}
+	}
+}
+
+func TestAcceptEncoding(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]bool{
+		"": false, "zstd": true, "gzip, br, zstd": true, "ZSTD": true, "gzip": false, "zstd;q=0": false, "zstd;q=0.0, gzip": false, "*": true, "*;q=0": false,
+		"zstd;q=0, *": false, "identity, zstd;q=0.5": false, "identity;q=0.5, zstd": true, "zstd; q=1": true, "zstd;q=x": false, "identity;q=0, *;q=0.1": true, "xzstd": false,
+	} {
+		if got := api.AcceptsZstd([]string{header}); got != want {
+			t.Errorf("Accept-Encoding: %s: %t", header, got)
+		}
+	}
+	if api.AcceptsZstd(nil) || !api.AcceptsZstd([]string{"gzip", "zstd"}) {
+		t.Error("no header, or two")
+	}
+}
+
+// TestTheETagChangesIffTheBytesDo reads a session between random changes.
+func TestTheETagChangesIffTheBytesDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	random := rand.New(rand.NewPCG(1, 2))
+	bodies, last, checkpoint := map[string]string{}, 0, 0
+	tags := map[string]string{}
+	for i := range 120 {
+		switch random.IntN(4) {
+		case 0:
+			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(strconv.Itoa(i))))
+			last++
+		case 1:
+			w.must(http.StatusOK, "PATCH", "/v1/sessions/s", fmt.Sprintf(`{"model":"m%d"}`, i))
+		case 2:
+			if last > 0 {
+				w.commit("s", checkpoint, int64(last), user("compacted "+strconv.Itoa(i)), `[]`)
+				checkpoint++
+			}
+		}
+		for _, path := range []string{"/v1/sessions/s/context", "/v1/sessions/s/context?view=full", "/v1/sessions/s/context?max_tokens=100000"} {
+			got := w.must(http.StatusOK, "GET", path, "")
+			tag, body := path+got.Header().Get("Etag"), got.Body.String()
+			if known, ok := bodies[tag]; ok && known != body {
+				t.Fatalf("%s has two bodies:\n%s\n%s", tag, known, body)
+			}
+			if known, ok := tags[path+body]; ok && known != tag {
+				t.Fatalf("one body has the ETags %s and %s:\n%s", known, tag, body)
+			}
+			bodies[tag], tags[path+body] = body, tag
+		}
+	}
+	if len(bodies) < 60 {
+		t.Errorf("only %d versions", len(bodies))
+	}
+}
+
+func TestIfNoneMatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("a")))
+	tag := func(path string, headers ...string) string {
+		return w.must(http.StatusOK, "GET", path, "", headers...).Header().Get("Etag")
+	}
+	path := "/v1/sessions/s/context"
+	plain, packed, full, bounded := tag(path), tag(path, "Accept-Encoding", "zstd"), tag(path+"?view=full"), tag(path+"?max_tokens=1000")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("b")))
+	old := plain
+	plain, packed, full, bounded = tag(path), tag(path, "Accept-Encoding", "zstd"), tag(path+"?view=full"), tag(path+"?max_tokens=1000")
+	suffixed := func(tag, suffix string) string { return strings.TrimSuffix(tag, `"`) + suffix + `"` }
+	for _, test := range []struct {
+		path, header, coding string
+		want                 int
+	}{
+		{path, plain, "", 304}, {path, "W/" + plain, "", 304}, {path, "*", "", 304}, {path, `"x", ` + plain, "", 304}, {path, old + "," + plain, "", 304},
+		{path, plain + ", " + old, "", 304}, {path, suffixed(plain, "-gzip"), "", 304}, {path, suffixed(plain, ";gzip"), "", 304}, {path, strings.Trim(plain, `"`), "", 304},
+		{path, old, "", 200}, {path, packed, "", 200}, {path, packed, "zstd", 304}, {path, plain, "zstd", 200}, {path, full, "", 200}, {path, bounded, "", 200},
+		{path + "?view=full", full, "", 304}, {path + "?view=full", plain, "", 200}, {path + "?max_tokens=1000", bounded, "", 304}, {path + "?max_tokens=999", bounded, "", 200},
+		{path, `"`, "", 200}, {path, `""`, "", 200}, {path, `"a.b.c.d"`, "", 200}, {path, `"AAAAAAAAAAAAAAAAAAAAAA.0.0.1ci0.1"`, "", 200}, {path, "", "", 200},
+	} {
+		got := w.must(test.want, "GET", test.path, "", "If-None-Match", test.header, "Accept-Encoding", test.coding)
+		if test.want == 304 && (got.Body.Len() > 0 || got.Header().Get("Etag") == "" || got.Header().Get("Vary") == "") {
+			t.Errorf("304 of %s: %v %s", test.header, got.Header(), got.Body)
+		}
+		if test.want == 200 && test.coding == "" && !strings.Contains(got.Body.String(), user("b")) {
+			t.Errorf("%s with %s: %s", test.path, test.header, got.Body)
+		}
+	}
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
+	w.must(http.StatusNotFound, "GET", path, "", "If-None-Match", "*")
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("c"), user("d")))
+	w.must(http.StatusOK, "GET", path, "", "If-None-Match", plain)
+}
+
+func TestAFormatThatIsSetChangesTheETag(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	before := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "")
+	w.must(http.StatusNotAcceptable, "GET", "/v1/sessions/s/context?format=openai-chat", "")
+	w.exec(`UPDATE sessions SET format = 1`)
+	after := w.must(http.StatusOK, "GET", "/v1/sessions/s/context?format=openai-chat", "", "If-None-Match", before.Header().Get("Etag"))
+	if !strings.Contains(after.Body.String(), `"openai-chat"`) {
+		t.Errorf("%s", after.Body)
+	}
+}
+
+func TestAViewOnlyGrowsAtItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	prefix := ""
+	for n := range 10 {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", n, 1, 100)...))
+		if n == 4 {
+			w.commit("s", 0, 10, user("compacted"), `[]`)
+			prefix = ""
+		}
+		_, messages, _ := strings.Cut(w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Body.String(), `"messages":[`)
+		if !strings.HasPrefix(messages, prefix) {
+			t.Fatalf("after turn %d the view does not begin with\n%s\nbut is\n%s", n, prefix, messages)
+		}
+		prefix = strings.TrimSuffix(messages, "]}")
+	}
+}
+
+func TestAFullViewOfALongLogIsWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, format := range []string{"openai-chat", "anthropic"} {
+		path := "/v1/sessions/" + format
+		w.must(http.StatusCreated, "PUT", path, `{"window_tokens":10000000}`)
+		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, `{"role":"system","content":"one"}`, `{"role":"system","content":"two"}`))
+		messages := make([]string, 1000)
+		for i := range messages {
+			messages[i] = user(strconv.Itoa(i) + strings.Repeat(".", i%7*1000))
+		}
+		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, messages...))
+		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, messages...))
+		full := w.must(http.StatusOK, "GET", path+"/context?view=full", "")
+		if want := strings.Join(messages, ",") + "," + strings.Join(messages, ",") + "]}"; !strings.HasSuffix(full.Body.String(), want) {
+			t.Errorf("the full view of %s has %d bytes and ends otherwise", format, full.Body.Len())
+		}
+		v, plain := decoded[view](full), decoded[view](w.must(http.StatusOK, "GET", path+"/context", ""))
+		if string(v.System) != string(plain.System) || len(v.Messages) != len(plain.Messages) || v.Tokens != plain.Tokens || v.LastSeq != 2002 {
+			t.Errorf("%s: full view with system %s, %d messages, %d tokens; view with %s, %d, %d", format, v.System, len(v.Messages), v.Tokens, plain.System, len(plain.Messages), plain.Tokens)
+		}
+	}
+}
