@@ -224,7 +224,7 @@ func TestCompactWaitsForTheEnd(t *testing.T) {
 			return
 		}
 		fmt.Fprint(w, `{"id":"run1","state":"done","trigger":"manual","checkpoint":3,"through_seq":180,"tokens_before":61200,"tokens_after":29417,"results_persisted":40,
-			"stages":[{"name":"cap","entered":false},{"name":"trim","entered":true,"actions":40,"tokens_saved":31783}]}`)
+			"stages":[{"stage":"cap","entered":false},{"stage":"trim","entered":true,"actions":40,"tokens_saved":31783}]}`)
 	}))
 	run, _, err := (&compactCommand{Session: "s", Wait: time.Hour}).compact(t.Context(), client)
 	if err != nil {

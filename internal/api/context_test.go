@@ -180,9 +180,13 @@ func TestAViewIsTheSameInEveryCoding(t *testing.T) {
 	path := "/v1/sessions/s/context"
 	steps := []func(){
 		func() {},
-		func() { w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", odd[:3]...)) },
+		func() {
+			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", odd[:3]...))
+		},
 		func() { w.commit("s", 0, 3, strings.Join(odd[:3], ","), `[]`) },
-		func() { w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", odd[3:]...)) },
+		func() {
+			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", odd[3:]...))
+		},
 		func() {
 			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(strings.Repeat("0123456789abcdef", 1<<15))))
 		},

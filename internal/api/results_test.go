@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/api"
+)
+
+func TestAResultIsReadByItsLines(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, body    string
+		offset, limit int64
+		want          string
+		next          int64
+	}{
+		{"an empty result has no lines", "", 1, 10, "", 0},
+		{"a line without an end", "a", 1, 10, "     1\ta", 0},
+		{"a line with an end is one line", "a\n", 1, 10, "     1\ta\n", 0},
+		{"an empty line is a line", "\n\nb", 1, 10, "     1\t\n     2\t\n     3\tb", 0},
+		{"the limit ends the page", "a\nb\nc\n", 1, 2, "     1\ta\n     2\tb\n", 3},
+		{"the offset begins it", "a\nb\nc\n", 2, 2, "     2\tb\n     3\tc\n", 0},
+		{"an offset behind the end", "a\nb\n", 3, 2, "", 0},
+		{"carriage returns stay", "a\r\nb", 1, 1, "     1\ta\r\n", 2},
+		{"a JSON value is shown as it is", `{"a": [1, "\ud800"]}`, 1, 1, "     1\t" + `{"a": [1, "\ud800"]}`, 0},
+	} {
+		content, next := api.Numbered([]byte(test.body), test.offset, test.limit)
+		got := int64(0)
+		if next != nil {
+			got = *next
+		}
+		if content != test.want || got != test.next {
+			t.Errorf("%s: %q, next %d; want %q, %d", test.name, content, got, test.want, test.next)
+		}
+	}
+}
+
+func TestAResultComesBackWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
+	var body bytes.Buffer
+	for i := range 450 {
+		fmt.Fprintf(&body, "line %d <&> é\n", i+1)
+	}
+	sum := sha256.Sum256(body.Bytes())
+	path := "/v1/sessions/s/results/" + w.putResult("s", body.Bytes())
+	raw := w.must(http.StatusOK, "GET", path+"?raw=true", "")
+	if !bytes.Equal(raw.Body.Bytes(), body.Bytes()) || raw.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("%d bytes of %d, %v", raw.Body.Len(), body.Len(), raw.Header())
+	}
+	var read strings.Builder
+	pages := 0
+	for next := int64(1); next != 0; pages++ {
+		page := decoded[struct {
+			Ref, SHA256, Content string
+			Offset, Limit        int64
+			NextOffset           *int64 `json:"next_offset"`
+		}](w.must(http.StatusOK, "GET", fmt.Sprintf("%s?offset=%d", path, next), ""))
+		if page.Offset != next || page.Limit != 200 || page.SHA256 != hex.EncodeToString(sum[:]) {
+			t.Fatalf("%+v", page)
+		}
+		for line := range strings.Lines(page.Content) {
+			_, text, _ := strings.Cut(line, "\t")
+			read.WriteString(text)
+		}
+		next = 0
+		if page.NextOffset != nil {
+			next = *page.NextOffset
+		}
+	}
+	if read.String() != body.String() || pages != 3 {
+		t.Errorf("%d pages have other lines than the result", pages)
+	}
+	for _, got := range []answer{raw, w.must(http.StatusOK, "GET", path, "")} {
+		h := got.Header()
+		if h.Get("X-Content-Sha256") != hex.EncodeToString(sum[:]) || h.Get("Repr-Digest") != "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":" {
+			t.Errorf("headers %v", h)
+		}
+	}
+	part := w.must(http.StatusPartialContent, "GET", path+"?raw=true", "", "Range", "bytes=5-9")
+	if part.Body.String() != body.String()[5:10] || part.Header().Get("Content-Range") != fmt.Sprintf("bytes 5-9/%d", body.Len()) {
+		t.Errorf("range: %q %v", part.Body, part.Header())
+	}
+	w.must(http.StatusPartialContent, "GET", path+"?raw=true", "", "Range", "bytes=-5")
+	w.must(http.StatusNotModified, "GET", path+"?raw=true", "", "If-None-Match", raw.Header().Get("Etag"))
+	for _, wrong := range []string{"offset=0", "limit=0", "limit=2001", "raw=yes"} {
+		w.must(http.StatusUnprocessableEntity, "GET", path+"?"+wrong, "")
+	}
+	miscopied := path[:len(path)-4] + "0000"
+	if got := w.must(http.StatusNotFound, "GET", miscopied, ""); !strings.Contains(got.Body.String(), path[strings.LastIndex(path, "/")+1:]) {
+		t.Errorf("a miscopied ref: %s", got.Body)
+	}
+}
+
+func TestTwoResultsOfOddContent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	bodies := [][]byte{{}, []byte("\x00"), []byte(`"\ud800"`), []byte("\ufeff\u2028"), bytes.Repeat([]byte("x"), 1<<20)}
+	refs := w.putResults("s", 1, bodies...)
+	for i, ref := range refs {
+		got := w.must(http.StatusOK, "GET", "/v1/sessions/s/results/"+ref+"?raw=true", "")
+		if !bytes.Equal(got.Body.Bytes(), bodies[i]) {
+			t.Errorf("%s: %q, want %q", ref, got.Body, bodies[i])
+		}
+		w.must(http.StatusOK, "GET", "/v1/sessions/s/results/"+ref, "")
+	}
+}
