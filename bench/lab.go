@@ -125,7 +125,12 @@ func (b *bench) seed(ctx context.Context) error {
 		`INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body)
 		 SELECT s.tenant_id, s.key, n, 'user', 1, 250, true, convert_to(repeat(md5(s.key::text || n), 32), 'UTF8')
 		   FROM sessions s, generate_series(1, 4) n`,
-		`VACUUM ANALYZE`,
+		`INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, units, manifest, policy, engine_version, run_id)
+		 SELECT tenant_id, key, 1, 0, 2, 500, decode(md5(key::text), 'hex'), 16, '[]', '[]', '{}', 1, gen_random_uuid()
+		   FROM sessions`,
+		`UPDATE sessions
+		    SET checkpoint_n = 1`,
+		`VACUUM ANALYZE sessions, messages, checkpoints, tenants, policies`,
 		`CHECKPOINT`,
 	} {
 		if _, err := b.admin.Exec(ctx, sql); err != nil {

@@ -55,7 +55,8 @@ CREATE TABLE sessions (
     total_tokens    bigint      NOT NULL DEFAULT 0,
     floor_tokens    bigint      NOT NULL DEFAULT 0,
     wake            smallint    NOT NULL DEFAULT 1 CHECK (wake BETWEEN 1 AND 3),
-    checkpoint_n    integer     NOT NULL DEFAULT 0,
+    checkpoint_n    integer     NOT NULL DEFAULT 0, -- the newest checkpoint, 0 for none
+    through_seq     bigint      NOT NULL DEFAULT 0, -- the last message that it covers
     created_at      timestamptz NOT NULL DEFAULT now(),
     last_append_at  timestamptz,
     PRIMARY KEY (tenant_id, key),

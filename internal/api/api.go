@@ -7,6 +7,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -132,7 +133,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		response := c.Response()
 		rc := &routed{Context: c, x: newExchange(response, c.Request())}
 		rc.x.raw, rc.x.route, rc.x.param = response.Writer, c.Path(), rc.param
-		err := recovered(s.Log, &rc.x, func() error { return next(rc) })
+		err := routing(recovered(s.Log, &rc.x, func() error { return next(rc) }))
 		if err != nil {
 			s.answer(&rc.x, err, response.Committed)
 		}
@@ -142,4 +143,15 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return nil
 	}
+}
+
+// routing says Echo's errors in our own words.
+func routing(err error) error {
+	switch {
+	case errors.Is(err, echo.ErrNotFound):
+		return errNoRoute
+	case errors.Is(err, echo.ErrMethodNotAllowed):
+		return errNoMethod
+	}
+	return err
 }

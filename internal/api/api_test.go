@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -157,15 +156,6 @@ type problem struct {
 		Message, Type, Code string
 		Param               *string
 	}
-}
-
-func compactJSON(t testing.TB, text []byte) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := json.Compact(&b, text); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return b.String()
 }
 
 func TestASessionFromItsFirstMessageToItsEnd(t *testing.T) {

@@ -5,7 +5,9 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +205,30 @@ func TestCompressedBodies(t *testing.T) {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body, "Content-Type", "")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body, "Content-Type", "application/json; charset=utf-8")
 	w.must(http.StatusUnsupportedMediaType, "POST", "/v1/sessions/s/messages", body, "Content-Type", "text/plain")
+}
+
+func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	for size, status := range map[int64]int{session.MaxBodyBytes: http.StatusBadRequest, session.MaxBodyBytes + 1: http.StatusRequestEntityTooLarge} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/sessions/s/messages", io.LimitReader(spaces{}, size))
+		r.Header.Set("Authorization", "Bearer "+w.key)
+		got := httptest.NewRecorder()
+		if w.server.ServeHTTP(got, r); got.Code != status || r.ContentLength >= 0 {
+			t.Errorf("%d bytes: %d %s", size, got.Code, got.Body)
+		}
+	}
+}
+
+// spaces reads as white space without end.
+type spaces struct{}
+
+func (spaces) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	return len(b), nil
 }
 
 func TestARequestThatIsRepeatedHasOneEffectAndOneAnswer(t *testing.T) {

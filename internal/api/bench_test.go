@@ -5,8 +5,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,12 +83,17 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkView(b *testing.B) {
 	w := newBenchWorld(b)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":10000000}`)
-	line := user(strings.Repeat("func main() { fmt.Println(\"hello, world\") } ", 10))
+	random := rand.New(rand.NewPCG(1, 2))
+	words := strings.Fields(`package import func return error nil string range context append slice map err := != if for the of and to is in a not with`)
 	var text strings.Builder
 	for text.Len() < 64<<10 {
-		text.WriteString("," + line)
+		line := ""
+		for range 80 {
+			line += words[random.IntN(len(words))] + strconv.Itoa(random.IntN(100)) + " "
+		}
+		text.WriteString("," + user(line))
 	}
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", line))
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
 	w.commit("s", 0, 1, text.String()[1:], `[]`)
 	tag := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Header().Get("Etag")
 	for name, header := range map[string]http.Header{

@@ -170,10 +170,9 @@ func split(joined []byte) (bodies [][]byte) {
 }
 
 var (
-	zstdCoding   = []string{"zstd"}
-	viewVary     = []string{"Authorization, Accept, Accept-Encoding"}
-	viewCaching  = []string{"private, no-cache"}
-	emptyContent = []string{"0"}
+	zstdCoding  = []string{"zstd"}
+	viewVary    = []string{"Authorization, Accept, Accept-Encoding"}
+	viewCaching = []string{"private, no-cache"}
 )
 
 func (x *exchange) viewHeader(tag string) http.Header {

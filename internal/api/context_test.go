@@ -81,12 +81,14 @@ func TestBoundedViews(t *testing.T) {
 	w.work()
 	for _, format := range []string{"openai-chat", "anthropic"} {
 		path := "/v1/sessions/" + format
-		w.must(http.StatusCreated, "PUT", path, `{"window_tokens":20000}`)
+		w.must(http.StatusCreated, "PUT", path, `{"window_tokens":10000000}`)
 		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, `{"role":"system","content":"be brief"}`))
 		for n := range 6 {
 			w.must(http.StatusCreated, "POST", path+"/messages", batch(format, turn(format, n, 3, 6000)...))
 		}
+		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":20000}`)
 		w.must(http.StatusOK, "POST", path+"/compact?wait=60", "")
+		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":10000000}`) // nothing compacts any more
 		for n := range 3 {
 			w.must(http.StatusCreated, "POST", path+"/messages", batch(format, turn(format, 6+n, 2, 600)...))
 		}
@@ -273,10 +275,9 @@ func TestIfNoneMatch(t *testing.T) {
 		return w.must(http.StatusOK, "GET", path, "", headers...).Header().Get("Etag")
 	}
 	path := "/v1/sessions/s/context"
-	plain, packed, full, bounded := tag(path), tag(path, "Accept-Encoding", "zstd"), tag(path+"?view=full"), tag(path+"?max_tokens=1000")
+	old := tag(path)
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("b")))
-	old := plain
-	plain, packed, full, bounded = tag(path), tag(path, "Accept-Encoding", "zstd"), tag(path+"?view=full"), tag(path+"?max_tokens=1000")
+	plain, packed, full, bounded := tag(path), tag(path, "Accept-Encoding", "zstd"), tag(path+"?view=full"), tag(path+"?max_tokens=1000")
 	suffixed := func(tag, suffix string) string { return strings.TrimSuffix(tag, `"`) + suffix + `"` }
 	for _, test := range []struct {
 		path, header, coding string

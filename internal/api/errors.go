@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/labstack/echo/v4"
+	"github.com/jackc/puddle/v2"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -66,12 +67,15 @@ var sentinels = []struct {
 	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: take a new one for this request, or send the first one again as it was"},
 	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages, %d are the most: begin a new session", session.MaxSessionMessages)},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or choose another id"},
-	{echo.ErrNotFound, "not_found", "there is no such route; docs/api.md lists all"},
-	{echo.ErrMethodNotAllowed, "method_not_allowed", "this route has other methods, see Allow"},
+	{errNoRoute, "not_found", "there is no such route; docs/api.md lists all"},
+	{errNoMethod, "method_not_allowed", "this route has other methods, see Allow"},
 }
 
-// errPanic is a bug of ours; the log has its stack.
-var errPanic = errors.New("panic")
+var (
+	errNoRoute  = errors.New("no such route")
+	errNoMethod = errors.New("no such method")
+	errPanic    = errors.New("panic") // a bug of ours; the log has its stack
+)
 
 // failure is an error with its code and what the caller should know of it.
 type failure struct {
@@ -143,10 +147,15 @@ func databaseIsDown(err error) bool {
 	switch {
 	case errors.As(err, &pg):
 		return transient(pg.Code)
-	case errors.As(err, &connect), errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), pgconn.SafeToRetry(err):
+	case errors.As(err, &connect), errors.As(err, &network), pgconn.SafeToRetry(err):
 		return true
 	}
-	return strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "closed pool")
+	for _, lost := range []error{context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, puddle.ErrClosedPool} {
+		if errors.Is(err, lost) {
+			return true
+		}
+	}
+	return false
 }
 
 // transient are SQLSTATEs of: connection lost, out of resources, stopping or starting, cancelled, deadlock, serialization.

@@ -17,7 +17,7 @@ func (s *Server) readyz(x *exchange) error {
 	if s.draining.Load() {
 		return fail(unavailable, "the process stops: ask another one")
 	}
-	cause, detail := s.ready.look(x.ctx, s)
+	detail, cause := s.ready.look(x.ctx, s)
 	if cause != nil {
 		x.cause = cause
 		return fail(unavailable, "%s", detail)
@@ -37,11 +37,11 @@ type readiness struct {
 // readyTimeout is how long the database may take to be found ready, and how long that is believed.
 const readyTimeout = time.Second
 
-func (r *readiness) look(ctx context.Context, s *Server) (cause error, detail string) {
+func (r *readiness) look(ctx context.Context, s *Server) (detail string, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.at) < readyTimeout {
-		return r.cause, r.detail
+		return r.detail, r.cause
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
@@ -50,5 +50,5 @@ func (r *readiness) look(ctx context.Context, s *Server) (cause error, detail st
 		r.detail = "the database does not answer"
 	}
 	r.at = time.Now()
-	return r.cause, r.detail
+	return r.detail, r.cause
 }

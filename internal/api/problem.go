@@ -54,7 +54,7 @@ func (s *Server) answer(x *exchange, err error, committed bool) {
 	}
 	gone := errors.Is(err, context.Canceled) && x.r.Context().Err() != nil
 	switch {
-	case gone:
+	case gone, errors.Is(err, errClientGone):
 		x.problem, x.cause = "client_gone", nil
 		if !committed {
 			x.w.WriteHeader(statusClientGone)

@@ -61,6 +61,9 @@ func (s *Server) await(x *exchange, at session.Address, run session.Run, wait ti
 	for pause := 10 * time.Millisecond; !run.State.Ended(); pause = min(pause*3/2, 250*time.Millisecond) {
 		select {
 		case <-time.After(pause):
+			if s.draining.Load() {
+				return run, nil // the process would wait for this request
+			}
 		case <-up:
 			return run, nil
 		case <-ctx.Done():

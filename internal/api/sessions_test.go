@@ -126,7 +126,7 @@ func TestWaitingForACompaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":20000}`)
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", 1, 6, 6000)...))
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", 1, 12, 6000)...))
 	began := time.Now()
 	waited := w.must(http.StatusAccepted, "POST", "/v1/sessions/s/compact?wait=1", "")
 	if spent := time.Since(began); spent < time.Second || spent > 10*time.Second {

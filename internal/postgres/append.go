@@ -18,8 +18,8 @@ import (
 // only after it grew by a twentieth of its window.
 const dueLevel = `
 	CASE s.wake
-	WHEN 1 THEN greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05 * s.window_tokens)
-	WHEN 2 THEN greatest(p.hard_ratio * s.window_tokens, s.floor_tokens + 0.05 * s.window_tokens)
+	WHEN 1 THEN greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05::float8 * s.window_tokens)
+	WHEN 2 THEN greatest(p.hard_ratio * s.window_tokens, s.floor_tokens + 0.05::float8 * s.window_tokens)
 	ELSE 'infinity'::float8
 	END`
 

@@ -73,10 +73,10 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8,
 		       p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
 		       `+pinnedElsewhere+`,
-		       coalesce(c.n, 0), coalesce(c.through_seq, 0), coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units
+		       s.checkpoint_n, s.through_seq, coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
-		  LEFT JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n
+		  `+newestCheckpoint+`
 		 WHERE s.tenant_id = $1 AND s.key = $2`, [16]byte(key.Tenant), [16]byte(key.Key)).
 		Scan(&snap.ID, &format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq, &snap.LastAppendAge,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document, &apart,
@@ -165,8 +165,8 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, tenant, key, o.Base+1-KeptCheckpoints)
 	batch.Queue(`
 		UPDATE sessions
-		   SET checkpoint_n = $3, context_tokens = context_tokens - $4
-		 WHERE tenant_id = $1 AND key = $2`, tenant, key, o.Base+1, o.Saved)
+		   SET checkpoint_n = $3, through_seq = $4, context_tokens = context_tokens - $5
+		 WHERE tenant_id = $1 AND key = $2`, tenant, key, o.Base+1, c.Through, o.Saved)
 	return tx.SendBatch(ctx, batch).Close()
 }
 
@@ -228,7 +228,7 @@ func (s *Store) Sweep(ctx context.Context, tenant [16]byte) (inserted int, err e
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1
-		   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05 * s.window_tokens)`,
+		   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05::float8 * s.window_tokens)`,
 		[]any{tenant}, func(rows pgx.Rows) (err error) {
 			due, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
 			return err

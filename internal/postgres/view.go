@@ -34,39 +34,47 @@ const AnthropicFormat = `2`
 // pinnedElsewhere is how many leading messages are not among the view's messages: Anthropic's system prompt stands apart.
 const pinnedElsewhere = `CASE WHEN s.format = ` + AnthropicFormat + ` THEN s.pinned ELSE 0 END`
 
-// viewSQL reads everything that a view consists of. Bodies are NULL if the caller has this very version already.
-const viewSQL = `
-	WITH wanted AS (
-		SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, ` + pinnedElsewhere + ` AS apart,
+// newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join and
+// its table, through which the planner does not see the keys: a plain LEFT JOIN would read all checkpoints of the tenant.
+const newestCheckpoint = `LEFT JOIN LATERAL (
+	      SELECT tokens, body, body_size, state, units, open_calls
+	        FROM checkpoints
+	       WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
+	      OFFSET 0) c ON true`
+
+// ViewSQL reads everything that a view consists of: $1 tenant, $2 session id, $3 to $5 the version that the caller has. Bodies are NULL if the caller has this very version already. The
+// tail is a range with two bounds, so that the planner takes it for the short piece of the log that it is.
+const ViewSQL = `
+	WITH wanted AS MATERIALIZED (
+		SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, s.through_seq, ` + pinnedElsewhere + ` AS apart,
 		       (s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5) AS known
 		  FROM sessions s
 		 WHERE s.tenant_id = $1 AND s.id = $2
 	)
-	SELECT w.key, w.checkpoint_n, w.last_seq, w.format, w.context_tokens,
-	       coalesce(c.through_seq, 0), coalesce(c.body_size, 0),
-	       CASE WHEN NOT w.known THEN c.body END,
-	       CASE WHEN NOT w.known AND w.apart > 0 THEN (
+	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, s.through_seq, coalesce(c.body_size, 0),
+	       CASE WHEN NOT s.known THEN c.body END,
+	       CASE WHEN NOT s.known AND s.apart > 0 THEN (
 	           SELECT string_agg(m.body, ','::bytea)
 	             FROM (SELECT body
 	                     FROM messages
-	                    WHERE tenant_id = $1 AND session_key = w.key AND seq <= w.apart
+	                    WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= s.apart
 	                    ORDER BY seq) m)
 	       END,
-	       CASE WHEN NOT w.known AND w.last_seq > coalesce(c.through_seq, w.apart) THEN (
+	       CASE WHEN NOT s.known THEN (
 	           SELECT string_agg(m.body, ','::bytea)
 	             FROM (SELECT coalesce(view_body, body) AS body
 	                     FROM messages
-	                    WHERE tenant_id = $1 AND session_key = w.key AND seq > coalesce(c.through_seq, w.apart)
+	                    WHERE tenant_id = $1 AND session_key = s.key AND seq > greatest(s.through_seq, s.apart) AND seq <= s.last_seq
 	                    ORDER BY seq) m)
 	       END
-	  FROM wanted w
-	  LEFT JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = w.key AND c.n = w.checkpoint_n`
+	  FROM wanted s
+	  ` + newestCheckpoint
 
 // View reads a session's view in one query, whose cost is that of the view and not of the history. If the session still
 // is at the version known, only the version comes back. ErrNotFound.
 func (s *Store) View(ctx context.Context, at session.Address, known Version) (v View, err error) {
 	var format int16
-	err = Query(ctx, s.pool, at.Tenant, viewSQL, viewArgs(at, known), one((*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &format, &v.Tokens,
+	err = Query(ctx, s.pool, at.Tenant, ViewSQL, viewArgs(at, known), one((*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &format, &v.Tokens,
 		&v.Through, &v.Size, &v.Body, &v.System, &v.Tail))
 	v.Format = formatName(format)
 	return v, err
@@ -112,7 +120,7 @@ func (s *Store) BoundedView(ctx context.Context, at session.Address) (b Bounded,
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
 		var format int16
-		row := tx.QueryRow(ctx, viewSQL, [16]byte(at.Tenant), at.ID, [16]byte{}, 0, 0)
+		row := tx.QueryRow(ctx, ViewSQL, [16]byte(at.Tenant), at.ID, [16]byte{}, 0, 0)
 		if err := row.Scan((*[16]byte)(&b.Key), &b.Checkpoint, &b.LastSeq, &format, &b.Tokens, &b.Through, &b.Size, &b.Body, &b.System, &b.Tail); err != nil {
 			return notFound(err)
 		}
@@ -146,7 +154,7 @@ func (b *Bounded) readUnits(ctx context.Context, tx pgx.Tx, at session.Address) 
 		          FROM messages
 		         WHERE tenant_id = $1 AND session_key = s.key AND seq <= s.pinned)
 		  FROM sessions s
-		  LEFT JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n
+		  `+newestCheckpoint+`
 		 WHERE s.tenant_id = $1 AND s.key = $2`,
 		[16]byte(at.Tenant), [16]byte(b.Key)).Scan(&b.Pinned, &b.Units, &b.OpenCalls, &b.SystemTokens)
 }
