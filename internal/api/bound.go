@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/varve-dev/varve/internal/compact"
@@ -125,6 +126,9 @@ func storedUnits(whole *postgres.Bounded) ([]unit, error) {
 	body, err := zframe.Decompress(nil, whole.Body, whole.Size)
 	if err != nil {
 		return nil, err
+	}
+	if covered := len(stored) > 0 && stored[0].Offset == 0; !covered && len(body) > 0 {
+		return nil, errors.New("its units do not begin where its body does")
 	}
 	units := make([]unit, len(stored))
 	for i, s := range stored {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/varve-dev/varve/internal/postgres"
@@ -51,7 +52,8 @@ func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
 const batchBytes = 8 << 20
 
 // Put persists results of a session. Putting a result that is there already changes nothing, so a compaction that was
-// interrupted simply puts again. stored is the number of bytes that its bodies have compressed.
+// interrupted simply puts again. stored is the number of bytes that its bodies have compressed. ErrNotFound if the
+// session is gone.
 func (s *Store) Put(ctx context.Context, key session.Key, results []New) (stored int64, err error) {
 	for len(results) > 0 {
 		n, size := 0, 0
@@ -89,6 +91,10 @@ func (s *Store) putBatch(ctx context.Context, key session.Key, results []New) (s
 			[16]byte(key.Tenant), [16]byte(key.Key), c.refs, c.seqs, c.parts, c.tools, c.calls, c.categories, c.mediaTypes, c.bytes, c.lines, c.tokens, c.sums)
 		return err
 	})
+	var violation *pgconn.PgError
+	if errors.As(err, &violation) && violation.Code == "23503" { // foreign_key_violation: the session was erased
+		err = fmt.Errorf("session of results: %w", session.ErrNotFound)
+	}
 	for _, body := range c.bodies {
 		stored += int64(len(body))
 	}

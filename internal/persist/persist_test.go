@@ -1,0 +1,181 @@
+package persist_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// newResults is a result store with a session in it.
+func newResults(t *testing.T) (*persist.Store, session.Address, session.Key) {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), pgtest.New(t), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	queue, err := jobs.NewQueue(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := postgres.New(pool, queue)
+	tenant, err := store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := session.Address{Tenant: tenant.ID, ID: "s"}
+	made, _, err := store.Create(t.Context(), at, session.Change{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return persist.NewStore(pool), at, session.Key{Tenant: tenant.ID, Key: made.Session.Key}
+}
+
+func result(seq int64, part int, body []byte) persist.New {
+	sum := sha256.Sum256(body)
+	return persist.New{Body: body, Result: persist.Result{
+		Ref: session.NewResultRef(seq, part, sum).String(), Seq: seq, Part: part, Tool: "Read", CallID: "c", Category: "rereadable",
+		MediaType: "text/plain; charset=utf-8", Bytes: int64(len(body)), Lines: 1, Tokens: 2, SHA256: sum,
+	}}
+}
+
+func put(t *testing.T, store *persist.Store, key session.Key, results ...persist.New) {
+	t.Helper()
+	if _, err := store.Put(t.Context(), key, results); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAResultComesBackByteForByte(t *testing.T) {
+	t.Parallel()
+	store, at, key := newResults(t)
+	random := make([]byte, 70_000)
+	for i := range random {
+		random[i] = byte(rand.IntN(256))
+	}
+	for i, body := range [][]byte{
+		{}, []byte("x"), []byte("a\x00b"), []byte("\xff\xfe no UTF-8"), []byte(strings.Repeat("compressible ", 10_000)), random, bytes.Repeat([]byte("big"), 5<<20),
+	} {
+		want := result(int64(i+1), 0, body)
+		put(t, store, key, want)
+		ref, err := session.ParseResultRef(want.Ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, gotBody, err := store.Read(t.Context(), at, ref)
+		if err != nil || !bytes.Equal(gotBody, body) {
+			t.Errorf("result %d of %d bytes: %d bytes came back, %v", i, len(body), len(gotBody), err)
+		}
+		if diff := cmp.Diff(want.Result, got, cmpopts.IgnoreFields(persist.Result{}, "CreatedAt")); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestPuttingAgainAndAtOnceChangesNothing(t *testing.T) {
+	t.Parallel()
+	store, at, key := newResults(t)
+	var results []persist.New
+	for i := range 50 {
+		results = append(results, result(int64(i+1), i%3, fmt.Appendf(nil, "result %d", i/2))) // each body twice
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			if _, err := store.Put(t.Context(), key, results); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	found, err := store.List(t.Context(), at, persist.Place{}, 100)
+	if err != nil || len(found) != len(results) {
+		t.Errorf("%d results, want %d; %v", len(found), len(results), err)
+	}
+}
+
+func TestAListIsReadInPages(t *testing.T) {
+	t.Parallel()
+	store, at, key := newResults(t)
+	want := []string{}
+	for seq := range int64(5) {
+		for part := range 3 {
+			r := result(seq+1, part, fmt.Appendf(nil, "%d %d", seq, part))
+			put(t, store, key, r)
+			want = append(want, r.Ref)
+		}
+	}
+	got, after := []string{}, persist.Place{}
+	for {
+		page, err := store.List(t.Context(), at, after, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, r := range page {
+			got = append(got, r.Ref)
+		}
+		after = persist.Place{Seq: page[len(page)-1].Seq, Part: page[len(page)-1].Part}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAMiscopiedRefMissesAndSaysWhatIsThere(t *testing.T) {
+	t.Parallel()
+	store, at, key := newResults(t)
+	r := result(17, 1, []byte("content"))
+	put(t, store, key, r)
+	for at := range r.Ref {
+		for _, digit := range "0123456789abcdefr.-" {
+			wrong := r.Ref[:at] + string(digit) + r.Ref[at+1:]
+			ref, err := session.ParseResultRef(wrong)
+			if wrong == r.Ref || err != nil {
+				continue
+			}
+			if _, _, err := store.Read(t.Context(), session.Address{Tenant: key.Tenant, ID: "s"}, ref); !errors.Is(err, session.ErrNotFound) {
+				t.Errorf("%s: %v", wrong, err)
+			}
+		}
+	}
+	ref, err := session.ParseResultRef("r17.1-0000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Read(t.Context(), at, ref); err == nil || !strings.Contains(err.Error(), r.Ref) {
+		t.Errorf("the error does not name %s: %v", r.Ref, err)
+	}
+}
+
+func TestResultsOfNoSession(t *testing.T) {
+	t.Parallel()
+	store, at, key := newResults(t)
+	at.ID = "none"
+	if _, err := store.List(t.Context(), at, persist.Place{}, 10); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("list: %v", err)
+	}
+	key.Key[0] ^= 1
+	if _, err := store.Put(t.Context(), key, []persist.New{result(1, 0, []byte("x"))}); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("put: %v", err)
+	}
+}
