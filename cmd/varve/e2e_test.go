@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -220,9 +221,39 @@ func (w *writer) write(u *atomic.Pointer[up], turns int) error {
 	return nil
 }
 
-func TestKilledUnderLoadItLosesAndDoublesNothing(t *testing.T) {
+// crashPostgres stops PostgreSQL under the program, as pg_ctl stop -m immediate does, and wants the program to end and
+// to say why.
+func (u *up) crashPostgres() {
+	u.Helper()
+	file, err := os.ReadFile(filepath.Join(u.data, "pgdata", "postmaster.pid"))
+	if err != nil {
+		u.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(file), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		u.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
+		u.Fatal(err)
+	}
+	if err := u.cmd.Wait(); err == nil || !strings.Contains(u.log.String(), "PostgreSQL ended by itself") {
+		u.Errorf("without its database varve up ended with %v and said\n%s", err, u.log)
+	}
+}
+
+func TestCrashedUnderLoadItLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	const writers, turns, kills = 6, 120, 3
+	for name, crash := range map[string]func(*up){"kill -9 of the program": (*up).kill, "immediate stop of PostgreSQL": (*up).crashPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			crashUnderLoad(t, crash)
+		})
+	}
+}
+
+func crashUnderLoad(t *testing.T, crash func(*up)) {
+	const writers, turns, crashes = 6, 120, 3
 	data := filepath.Join(t.TempDir(), "data")
 	var current atomic.Pointer[up]
 	current.Store(startUp(t, data, "--job-timeout", "1s", "--sweep-interval", "1s"))
@@ -239,9 +270,9 @@ func TestKilledUnderLoadItLosesAndDoublesNothing(t *testing.T) {
 			}
 		})
 	}
-	for range kills {
-		time.Sleep(300 * time.Millisecond) // some load between the kills
-		current.Load().kill()
+	for range crashes {
+		time.Sleep(300 * time.Millisecond) // some load between the crashes
+		crash(current.Load())
 		current.Store(startUp(t, data, "--job-timeout", "1s", "--sweep-interval", "1s"))
 	}
 	group.Wait()

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,6 +126,39 @@ func TestHostileBodiesAreRefusedAndNothingIsAppended(t *testing.T) {
 	if found := decoded[map[string]any](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")); found["last_seq"] != 0.0 {
 		t.Errorf("something was appended: %v", found)
 	}
+}
+
+func TestADamagedBodyIsNeverOurFault(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":10000000}`)
+	random := rand.New(rand.NewPCG(5, 6))
+	bodies := []string{
+		`{"format":"openai-chat","messages":[` + strings.Join(odd[:9], ",") + `],"client_ids":["a",null,"b",null,null,null,null,null,null],"expected_seq":0}`,
+		batch("anthropic", turn("anthropic", 1, 2, 40)...),
+	}
+	const alphabet = "{}[]\",:0e\\u-. \x00\xffdtfn"
+	for range 600 {
+		body := []byte(bodies[random.IntN(len(bodies))])
+		for range 1 + random.IntN(3) {
+			at := random.IntN(len(body))
+			switch random.IntN(3) {
+			case 0:
+				body[at] = alphabet[random.IntN(len(alphabet))]
+			case 1:
+				body = append(body[:at], body[at+random.IntN(min(20, len(body)-at)):]...)
+			case 2:
+				body = slices.Insert(body, at, body[:random.IntN(1+min(at, 30))]...)
+			}
+		}
+		for _, path := range []string{"POST /v1/sessions/s/messages", "PATCH /v1/sessions/s"} {
+			method, path, _ := strings.Cut(path, " ")
+			if got := w.ask(method, path, string(body)); got.Code >= http.StatusInternalServerError {
+				t.Errorf("%s %s: %d %s", method, body, got.Code, got.Body)
+			}
+		}
+	}
+	w.must(http.StatusOK, "GET", "/v1/sessions/s/context?view=full", "")
 }
 
 func TestEveryProblemOfABatchIsToldAtOnce(t *testing.T) {
@@ -263,6 +298,42 @@ func TestARequestThatIsRepeatedHasOneEffectAndOneAnswer(t *testing.T) {
 		if p := decoded[problem](w.ask(r.method, "/v1/sessions/other"+other, r.body, "Idempotency-Key", key)); p.Code != "idempotency_key_reused" {
 			t.Errorf("the key of %s %s for another session: %+v", r.method, r.path, p)
 		}
+	}
+}
+
+func TestTheSameRequestManyTimesAtOnceHasOneEffect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	for _, r := range []struct{ method, path, body string }{
+		{"POST", "/v1/sessions/s/messages", batch("openai-chat", user("x"))},
+		{"POST", "/v1/sessions/s/compact", ""},
+		{"POST", "/v1/sessions", `{"id":"t"}`},
+		{"PUT", "/v1/sessions/u", ""},
+		{"PATCH", "/v1/sessions/u", `{"policy":{"trigger":0.7}}`},
+		{"DELETE", "/v1/sessions/u", ""},
+	} {
+		answers := make([]answer, 16)
+		var group sync.WaitGroup
+		for i := range answers {
+			group.Go(func() { answers[i] = w.ask(r.method, r.path, r.body, "Idempotency-Key", "key") })
+		}
+		group.Wait()
+		replayed := 0
+		for _, a := range answers {
+			if a.Code != answers[0].Code || a.Code >= 300 || a.Body.String() != answers[0].Body.String() {
+				t.Errorf("%s: %d %s and %d %s", r.path, a.Code, a.Body, answers[0].Code, answers[0].Body)
+			}
+			if a.Header().Get("Idempotent-Replayed") != "" {
+				replayed++
+			}
+		}
+		if replayed != len(answers)-1 {
+			t.Errorf("%s: %d of %d answers are replays", r.path, replayed, len(answers))
+		}
+	}
+	if found := decoded[map[string]any](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")); found["last_seq"] != 1.0 {
+		t.Errorf("%v", found)
 	}
 }
 

@@ -101,7 +101,7 @@ func mustBeJSON(contentType []string) error {
 	if kind, _, err := mime.ParseMediaType(contentType[0]); err == nil && kind == "application/json" {
 		return nil
 	}
-	return fail("unsupported_media_type", "the body is %q: send application/json", contentType[0])
+	return fail("unsupported_media_type", "the body is said to be %q: send JSON with Content-Type: application/json", contentType[0])
 }
 
 // contentCoding is the body's one coding, "" for none.

@@ -8,7 +8,7 @@ import (
 // Codes are all error codes with their statuses.
 var Codes = statuses
 
-// Bearing on what tests look into.
+// What is tested without a request.
 var (
 	AcceptsZstd = acceptsZstd
 	Numbered    = numbered

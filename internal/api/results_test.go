@@ -101,7 +101,7 @@ func TestAResultComesBackWhole(t *testing.T) {
 	}
 }
 
-func TestTwoResultsOfOddContent(t *testing.T) {
+func TestResultsOfOddContentComeBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")

@@ -124,7 +124,7 @@ func (s *Server) deleteSession(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	id, err := x.idempotency(nil)
+	id, err := x.emptyBody()
 	if err != nil {
 		return err
 	}

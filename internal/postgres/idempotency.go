@@ -72,8 +72,10 @@ func once[T any](ctx context.Context, s *Store, tenant uuid.UUID, id *session.Id
 			return remember(ctx, tx, tenant, id, answer)
 		})
 	}
-	if err = attempt(); violates(err, "idempotency_pkey") {
-		err = attempt()
+	err = attempt()
+	firstWon := violates(err, "idempotency_pkey") || errors.Is(err, session.ErrExists) || errors.Is(err, session.ErrNotFound)
+	if id != nil && firstWon {
+		err = attempt() // what the first one did may be why this one failed: then its answer is there now
 	}
 	return answer, replayed, err
 }

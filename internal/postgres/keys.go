@@ -52,10 +52,13 @@ func (s *Store) KeyByDigest(ctx context.Context, tenant uuid.UUID, digest [32]by
 		   AND revoked_at IS NULL
 		   AND (expires_at IS NULL OR expires_at > now())`
 	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant), digest[:]}, func(rows pgx.Rows) error {
-		if !rows.Next() {
-			return session.ErrUnauthorized
+		if rows.Next() {
+			return rows.Scan((*[16]byte)(&id))
 		}
-		return rows.Scan((*[16]byte)(&id))
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		return session.ErrUnauthorized
 	})
 	return id, err
 }

@@ -1,0 +1,161 @@
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/embedded"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/process"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// service is an API and a worker as two processes would be, on a database that can be crashed under them.
+type service struct {
+	*testing.T
+	cluster *embedded.Server
+	link    string // to the cluster's socket, which is elsewhere after each start
+	url     string
+	key     string
+	stop    func()
+}
+
+func start(t *testing.T) *service {
+	t.Helper()
+	s := &service{T: t, cluster: pgtest.NewDurable(t), link: filepath.Join(t.TempDir(), "socket")}
+	s.relink()
+	db := config.Database{URL: fmt.Sprintf("host=%s port=%s user=%s dbname=%s", s.link, s.cluster.Port(), s.cluster.User(), embedded.Database), Connections: 8}
+	s.key = makeKey(t, db)
+	ctx, cancel := context.WithCancel(context.Background())
+	addr, working, ended := make(chan net.Addr, 1), make(chan struct{}), make(chan error, 2)
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	go func() {
+		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0"}, db, log, func(a net.Addr) { addr <- a })
+	}()
+	go func() {
+		worker := config.Worker{Compactions: 2, JobTimeout: time.Second, SweepInterval: time.Second, StopTimeout: time.Second}
+		ended <- process.Worker(ctx, worker, db, log, func() { close(working) })
+	}()
+	s.url = "http://" + (<-addr).String()
+	<-working
+	s.stop = func() {
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+		}
+	}
+	return s
+}
+
+func (s *service) relink() {
+	s.Helper()
+	_ = os.Remove(s.link) // the first time it is not there
+	if err := os.Symlink(s.cluster.SocketDir(), s.link); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func makeKey(t *testing.T, db config.Database) string {
+	t.Helper()
+	store, err := process.OpenStore(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Pool().Close()
+	tenant, err := store.CreateTenant(t.Context(), "acme", process.DefaultPolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := session.NewKey(tenant.ID)
+	_, digest, err := session.ParseKey(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.CreateKey(t.Context(), tenant.ID, postgres.NewKey{Digest: digest}); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func (s *service) call(method, path, body string) (int, string) {
+	s.Helper()
+	request, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.key)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return response.StatusCode, string(answer)
+}
+
+// eventually asks until the status is the one wanted.
+func (s *service) eventually(want int, method, path, body string) string {
+	s.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		status, answer := s.call(method, path, body)
+		if status == want {
+			return answer
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("%s %s is still %d: %s", method, path, status, answer)
+		}
+	}
+}
+
+func TestTheProcessesOutliveTheirDatabase(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.eventually(201, "PUT", "/v1/sessions/s", `{"window_tokens":10000}`)
+	const message = `{"format":"openai-chat","messages":[{"role":"user","content":"hi"}]}`
+	s.eventually(201, "POST", "/v1/sessions/s/messages", message)
+	if err := s.cluster.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(503, "GET", "/readyz", "")
+	if status, answer := s.call("POST", "/v1/sessions/s/messages", message); status != 503 || !strings.Contains(answer, `"unavailable"`) {
+		t.Errorf("an append without a database: %d %s", status, answer)
+	}
+	if status, _ := s.call("GET", "/livez", ""); status != 200 {
+		t.Errorf("/livez: %d", status)
+	}
+	s.cluster = pgtest.Restart(t, s.cluster)
+	s.relink()
+	s.eventually(200, "GET", "/readyz", "")
+	if answer := s.eventually(201, "POST", "/v1/sessions/s/messages", message); !strings.Contains(answer, `"last_seq":2`) {
+		t.Errorf("the append after the crash: %s", answer)
+	}
+	s.stop()
+}
+
+func TestAProcessRefusesADatabaseWithoutItsSchema(t *testing.T) {
+	t.Parallel()
+	db := config.Database{URL: pgtest.NewEmpty(t), Connections: 2}
+	err := process.API(t.Context(), config.API{Addr: "127.0.0.1:0"}, db, slog.New(slog.DiscardHandler), nil)
+	if err == nil || !strings.Contains(err.Error(), "varve migrate") {
+		t.Errorf("it ended with %v, which does not say what to do", err)
+	}
+}
