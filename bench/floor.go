@@ -142,7 +142,7 @@ func (b *bench) runPgbench(ctx context.Context, program string, s script, client
 	}, s.variables...)
 	cmd := exec.CommandContext(ctx, program, append(args, database)...)
 	cmd.Env = append(os.Environ(), "PGHOST="+b.cluster.SocketDir(), "PGPORT="+b.cluster.Port(), "PGUSER="+b.cluster.User(),
-		"PGOPTIONS=-c role="+postgres.Role)
+		"PGOPTIONS=-c role="+postgres.Role+" -c plan_cache_mode=force_generic_plan") // as the store's connections
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("pgbench: %w\n%s", err, out)

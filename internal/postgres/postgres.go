@@ -43,9 +43,11 @@ func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, erro
 	return pool, nil
 }
 
-// assumeRole makes a new connection one that row-level security binds, and refuses it if that is not so.
+// assumeRole makes a new connection one that row-level security binds, and refuses it if that is not so. Its statements
+// find rows by their keys, so that one plan fits all tenants: plans for a tenant that the planner's statistics do not know
+// yet would take its sessions for one, and read all of them.
 func assumeRole(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, `SET ROLE `+Role); err != nil {
+	if _, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET ROLE `+Role); err != nil {
 		return fmt.Errorf("role %s (does the database have its schema? run varve migrate): %w", Role, err)
 	}
 	var exempt bool

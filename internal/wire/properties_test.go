@@ -130,7 +130,7 @@ func corpus() string {
 	return folder
 }
 
-func TestEveryRecordedMessageIsUnderstood(t *testing.T) {
+func TestCorpusMessagesAreUnderstood(t *testing.T) {
 	t.Parallel()
 	folder := corpus()
 	if folder == "" {
@@ -157,8 +157,8 @@ func TestEveryRecordedMessageIsUnderstood(t *testing.T) {
 	}
 }
 
-// TestConversationsThatProvidersAcceptedAreValid holds the rules to requests that were answered with status 200.
-func TestConversationsThatProvidersAcceptedAreValid(t *testing.T) {
+// TestCorpusConversationsThatProvidersAcceptedAreValid holds the rules to requests that were answered with status 200.
+func TestCorpusConversationsThatProvidersAcceptedAreValid(t *testing.T) {
 	t.Parallel()
 	folder := corpus()
 	if folder == "" {

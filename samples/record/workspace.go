@@ -109,24 +109,6 @@ func (w *workspace) files(under string, extensions ...string) (names []string, e
 	return names, err
 }
 
-// smallest is the smallest Go file of a package, tests aside: the one that is cheap to change. "" for an unknown package.
-func (w *workspace) smallest(pkg string) string {
-	names, err := w.files(pkg, ".go")
-	if err != nil {
-		return ""
-	}
-	best, size := "", int64(largest)
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") || filepath.Dir(name) != pkg {
-			continue
-		}
-		if info, err := os.Stat(filepath.Join(w.dir, name)); err == nil && info.Size() < size {
-			best, size = name, info.Size()
-		}
-	}
-	return best
-}
-
 // write makes a file that is there before the conversation begins.
 func (w *workspace) write(name, text string) error {
 	path, err := w.path(name)
