@@ -134,7 +134,7 @@ func TestCorpusMessagesAreUnderstood(t *testing.T) {
 	t.Parallel()
 	folder := corpus()
 	if folder == "" {
-		t.Log("no recorded conversations here: set VARVE_DATA to a folder of them")
+		t.Log("no recorded conversations: set VARVE_DATA to a folder of them")
 		return
 	}
 	for f, name := range map[session.Format]string{session.OpenAIChat: "openai-chat", session.Anthropic: "anthropic"} {
@@ -162,7 +162,7 @@ func TestCorpusConversationsThatProvidersAcceptedAreValid(t *testing.T) {
 	t.Parallel()
 	folder := corpus()
 	if folder == "" {
-		t.Log("no recorded conversations here: set VARVE_DATA to a folder of them")
+		t.Log("no recorded conversations: set VARVE_DATA to a folder of them")
 		return
 	}
 	for f, pattern := range map[session.Format]string{session.OpenAIChat: "openai-chat/pydantic-*", session.Anthropic: "anthropic/pydantic-*"} {
