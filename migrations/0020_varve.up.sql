@@ -51,6 +51,7 @@ CREATE TABLE sessions (
     metadata        jsonb       NOT NULL DEFAULT '{}',
     last_seq        bigint      NOT NULL DEFAULT 0,
     pinned          bigint      NOT NULL DEFAULT 0, -- how many messages at the beginning are system messages
+    tail_bytes      bigint      NOT NULL DEFAULT 0, -- of the messages after the newest checkpoint
     context_tokens  bigint      NOT NULL DEFAULT 0,
     total_tokens    bigint      NOT NULL DEFAULT 0,
     floor_tokens    bigint      NOT NULL DEFAULT 0,
@@ -148,6 +149,9 @@ CREATE TABLE result_bodies (
 ALTER TABLE result_bodies
     ALTER COLUMN body SET STORAGE EXTERNAL;
 
+-- The foreign key below looks results up by their body whenever a body is deleted.
+CREATE INDEX results_body ON results (tenant_id, session_key, sha256);
+
 ALTER TABLE results
     ADD FOREIGN KEY (tenant_id, session_key, sha256) REFERENCES result_bodies (tenant_id, session_key, sha256)
     DEFERRABLE INITIALLY DEFERRED;
@@ -192,15 +196,20 @@ CREATE TABLE runs (
 
 CREATE INDEX runs_newest ON runs (tenant_id, session_key, triggered_at DESC, id DESC);
 
+-- A record lives as long as the session that its request was about: an erased session leaves no answer behind, and a new
+-- one under the same id begins anew.
 CREATE TABLE idempotency (
-    tenant_id  uuid        NOT NULL,
-    route      text        NOT NULL,
-    key        text        NOT NULL,
-    digest     bytea       NOT NULL,
-    answer     text        NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now(),
+    tenant_id   uuid        NOT NULL,
+    route       text        NOT NULL,
+    key         text        NOT NULL,
+    session_key uuid        NOT NULL,
+    digest      bytea       NOT NULL,
+    answer      text        NOT NULL,
+    created_at  timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, route, key)
 );
+
+CREATE INDEX idempotency_session ON idempotency (tenant_id, session_key);
 
 CREATE INDEX idempotency_age ON idempotency (tenant_id, created_at);
 

@@ -78,6 +78,7 @@ CREATE TABLE public.idempotency (
     tenant_id uuid NOT NULL,
     route text NOT NULL,
     key text NOT NULL,
+    session_key uuid NOT NULL,
     digest bytea NOT NULL,
     answer text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL
@@ -271,6 +272,7 @@ CREATE TABLE public.sessions (
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
     last_seq bigint DEFAULT 0 NOT NULL,
     pinned bigint DEFAULT 0 NOT NULL,
+    tail_bytes bigint DEFAULT 0 NOT NULL,
     context_tokens bigint DEFAULT 0 NOT NULL,
     total_tokens bigint DEFAULT 0 NOT NULL,
     floor_tokens bigint DEFAULT 0 NOT NULL,
@@ -366,7 +368,11 @@ CREATE INDEX checkpoint_results_ref ON public.checkpoint_results USING btree (te
 
 CREATE INDEX idempotency_age ON public.idempotency USING btree (tenant_id, created_at);
 
+CREATE INDEX idempotency_session ON public.idempotency USING btree (tenant_id, session_key);
+
 CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE (client_id IS NOT NULL);
+
+CREATE INDEX results_body ON public.results USING btree (tenant_id, session_key, sha256);
 
 CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
 

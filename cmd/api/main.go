@@ -4,13 +4,9 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/process"
@@ -22,21 +18,15 @@ type settings struct {
 	config.Log      `embed:""`
 }
 
-func main() {
-	var s settings
-	kong.Parse(&s, kong.Name("api"), kong.Description("Varve's REST process."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := s.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "api:", err)
-		os.Exit(1)
-	}
+func main() { os.Exit(config.Main("api", "Varve's REST process.", os.Args[1:], &settings{})) }
+
+// Validate tells all that is wrong at once.
+func (s *settings) Validate() error {
+	return errors.Join(s.Required(), s.Database.Validate(), s.API.Validate(), s.Log.Validate())
 }
 
-func (s *settings) run(ctx context.Context) error {
-	if err := s.Required(); err != nil {
-		return err
-	}
+// Run serves until the process is told to stop.
+func (s *settings) Run(ctx context.Context) error {
 	log := s.Logger()
 	return process.API(ctx, s.API, s.Database, log, func(addr net.Addr) { log.Info("ready", "addr", addr.String()) })
 }

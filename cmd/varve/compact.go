@@ -10,11 +10,37 @@ import (
 	"strconv"
 	"text/tabwriter"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
 
 type compactCommand struct {
-	Session string        `arg:"" help:"Session id."`
-	Wait    time.Duration `default:"0s" help:"How long to wait for the end, e.g. 30s."`
+	Session string   `arg:"" help:"Session id."`
+	Wait    waitFlag `help:"Wait for the end: --wait for 60 seconds, --wait=5m or --wait=90 (seconds) for another time."`
+}
+
+// waitFlag is how long to wait. It is a flag that may have a value, but only behind =.
+type waitFlag time.Duration
+
+// IsBool tells kong that the next argument is not the flag's value.
+func (*waitFlag) IsBool() bool { return true }
+
+// Decode reads the flag.
+func (w *waitFlag) Decode(ctx *kong.DecodeContext) error {
+	*w = waitFlag(maxServerWait)
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	value := ctx.Scan.Pop().String()
+	d, err := time.ParseDuration(value)
+	if seconds, notWhole := strconv.ParseUint(value, 10, 31); notWhole == nil {
+		d, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is no time to wait: --wait=30s, --wait=5m and --wait=90 (seconds) are possible", value)
+	}
+	*w = waitFlag(d)
+	return nil
 }
 
 // compaction is a run as the API tells of it.
@@ -64,10 +90,11 @@ func (c *compactCommand) Run(ctx context.Context, g *Globals) error {
 }
 
 func (c *compactCommand) compact(ctx context.Context, client *Client) (run compaction, raw []byte, err error) {
-	ends := time.Now().Add(c.Wait)
+	wait := time.Duration(c.Wait)
+	ends := time.Now().Add(wait)
 	query := url.Values{}
-	if c.Wait > 0 {
-		query.Set("wait", strconv.Itoa(int(min(c.Wait, maxServerWait).Seconds()+0.999)))
+	if wait > 0 {
+		query.Set("wait", strconv.Itoa(int(min(wait, maxServerWait).Seconds()+0.999)))
 	}
 	k := call{method: http.MethodPost, path: []string{"sessions", c.Session, "compact"}, query: query, ok: []int{http.StatusOK, http.StatusAccepted}}
 	raw, err = client.decode(ctx, k, &run)
@@ -132,7 +159,7 @@ func text(s *string) string {
 	if s == nil {
 		return "-"
 	}
-	return *s
+	return printable(*s)
 }
 
 func number(n *int64) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -11,7 +12,7 @@ import (
 
 type contextCommand struct {
 	Session   string `arg:"" help:"Session id."`
-	MaxTokens int    `help:"Leave whole oldest units out until the view has at most this many tokens."`
+	MaxTokens *int   `help:"Leave whole oldest units out until the view has at most this many tokens."`
 	Full      bool   `help:"The whole log instead of the compacted view."`
 	Pretty    bool   `help:"As text for a person instead of JSON."`
 }
@@ -22,9 +23,13 @@ func (c *contextCommand) Run(ctx context.Context, g *Globals) error {
 	if err != nil {
 		return err
 	}
+	return c.print(ctx, client, os.Stdout)
+}
+
+func (c *contextCommand) print(ctx context.Context, client *Client, out io.Writer) error {
 	query := url.Values{}
-	if c.MaxTokens > 0 {
-		query.Set("max_tokens", strconv.Itoa(c.MaxTokens))
+	if c.MaxTokens != nil {
+		query.Set("max_tokens", strconv.Itoa(*c.MaxTokens)) // also one below 1, which the API refuses
 	}
 	if c.Full {
 		query.Set("view", "full")
@@ -34,12 +39,12 @@ func (c *contextCommand) Run(ctx context.Context, g *Globals) error {
 		return err
 	}
 	if !c.Pretty {
-		_, err = os.Stdout.Write(append(raw, '\n'))
+		_, err = out.Write(append(raw, '\n'))
 		return err
 	}
 	var v view
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
 	}
-	return v.write(os.Stdout)
+	return v.write(out)
 }

@@ -28,6 +28,9 @@ func (c *importCommand) Help() string {
 	return `Each conversation becomes a session named like its file. Running the same import again goes on where it stopped and
 never stores a message twice. Lines that cannot be read are reported and kept in the folder of --rejected.
 
+It ends with 0 if all of every file is stored. A file from which nothing could be used, or a line that could not be read,
+does not stop the rest, but makes it end with 1.
+
   varve import ~/.claude/projects/*/*.jsonl
   varve import --session chat-42 --model gpt-x chat.json`
 }
@@ -90,7 +93,7 @@ func (c *importCommand) Run(ctx context.Context, g *Globals) error {
 	if err := run.print(os.Stdout, os.Stderr, g.JSON); err != nil {
 		return err
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, run.incomplete())...)
 }
 
 func readPolicy(text string) (json.RawMessage, error) {
@@ -123,7 +126,7 @@ func (r *importRun) all(ctx context.Context) []error {
 		done, err := r.file(ctx, file)
 		if err != nil {
 			done.Error = err.Error()
-			problems = append(problems, fmt.Errorf("%s: %w", file, err))
+			problems = append(problems, fmt.Errorf("%s: %w", printable(file), err))
 			r.progress.fail()
 		}
 		r.files = append(r.files, done)
@@ -210,7 +213,7 @@ type interruptedError struct {
 }
 
 func (e *interruptedError) Error() string {
-	return fmt.Sprintf("interrupted in %s; nothing is lost, the same command goes on from there:\n  %s", e.stopped, shellLine(e.args))
+	return fmt.Sprintf("interrupted in %s; nothing is lost, the same command goes on from there:\n  %s", printable(e.stopped), shellLine(e.args))
 }
 
 func (e *interruptedError) Unwrap() error { return context.Canceled }

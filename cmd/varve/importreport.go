@@ -75,18 +75,34 @@ func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
 	return nil
 }
 
+// incomplete is an error unless every file gave a conversation and every line could be read. Files with an error of their
+// own are not its matter.
+func (r *importRun) incomplete() error {
+	var problems []error
+	for _, f := range r.files {
+		if len(f.Sessions) == 0 && f.Error == "" {
+			problems = append(problems, fmt.Errorf("%s: nothing in it could be imported", printable(f.File)))
+		}
+		if n := len(f.Rejected); n > 0 {
+			problems = append(problems, fmt.Errorf("%s: %s could not be read and %s kept in %s",
+				printable(f.File), count(n, "line"), map[bool]string{true: "is", false: "are"}[n == 1], printable(f.RejectedFile)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
 func (f *imported) rows(table io.Writer) {
 	skipped := 0
 	for _, n := range f.Skipped {
 		skipped += n
 	}
-	name := filepath.Base(f.File)
+	name := printable(filepath.Base(f.File))
 	if len(f.Sessions) == 0 {
 		fmt.Fprintf(table, "%s\t-\t0\t0\t0\t%d\t%d\n", name, skipped, len(f.Rejected))
 		return
 	}
 	for i, s := range f.Sessions {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t", name, s.Session, s.Messages, s.Appended, s.TotalTokens)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t", name, printable(s.Session), s.Messages, s.Appended, s.TotalTokens)
 		if i == 0 {
 			fmt.Fprintf(table, "%d\t%d\n", skipped, len(f.Rejected))
 		} else {
@@ -97,17 +113,18 @@ func (f *imported) rows(table io.Writer) {
 
 // remarks tells what was skipped, odd and bad.
 func (f *imported) remarks(out io.Writer) {
+	name := printable(f.File)
 	if len(f.Skipped) > 0 {
 		kinds := make([]string, 0, len(f.Skipped))
 		for _, kind := range slices.Sorted(maps.Keys(f.Skipped)) {
 			kinds = append(kinds, fmt.Sprintf("%d %s", f.Skipped[kind], kind))
 		}
-		fmt.Fprintf(out, "%s: no conversation: %s\n", f.File, strings.Join(kinds, ", "))
+		fmt.Fprintf(out, "%s: no conversation: %s\n", name, strings.Join(kinds, ", "))
 	}
 	for _, n := range f.Notes {
-		fmt.Fprintf(out, "%s: line %d: %s\n", f.File, n.Line, n.Text)
+		fmt.Fprintf(out, "%s: line %d: %s\n", name, n.Line, n.Text)
 	}
 	for _, bad := range f.Rejected {
-		fmt.Fprintf(out, "%s: line %d: %s (%d bytes, kept in %s)\n", f.File, bad.Line, bad.Reason, bad.Bytes, f.RejectedFile)
+		fmt.Fprintf(out, "%s: line %d: %s (%d bytes, kept in %s)\n", name, bad.Line, bad.Reason, bad.Bytes, printable(f.RejectedFile))
 	}
 }

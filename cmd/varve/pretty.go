@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // view is a view as far as a person wants to read it.
@@ -30,7 +32,7 @@ type view struct {
 func (v *view) write(out io.Writer) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "session %s (%s): %d messages, %d tokens, checkpoint %d through %d of %d\n",
-		v.Session, v.Format, len(v.Messages), v.Tokens, v.Checkpoint, v.ThroughSeq, v.LastSeq)
+		printable(v.Session), v.Format, len(v.Messages), v.Tokens, v.Checkpoint, v.ThroughSeq, v.LastSeq)
 	if v.Omitted != nil {
 		fmt.Fprintf(w, "left out: %d units (%d messages, %d tokens)\n", v.Omitted.Units, v.Omitted.Messages, v.Omitted.Tokens)
 	}
@@ -112,6 +114,14 @@ func blockText(raw json.RawMessage) string {
 		return fmt.Sprintf("← %s\n%s", b.ToolUseID, contentText(b.Content))
 	}
 	return fmt.Sprintf("(%s, %d bytes)", b.Type, len(raw))
+}
+
+// printable is a name as a line or a table can show it: quoted if it would break them.
+func printable(name string) string {
+	if utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) {
+		return name
+	}
+	return strconv.Quote(name)
 }
 
 // plainText keeps control characters of recorded output away from the terminal.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -18,9 +19,22 @@ import (
 type resultsCommand struct {
 	Session string `arg:"" help:"Session id."`
 	Ref     string `arg:"" optional:"" help:"A result's ref, like r17.0-9f3a; lists all results if not given."`
-	Offset  int    `default:"1" help:"First line to print, counted from 1."`
-	Limit   int    `default:"200" help:"How many lines to print, 2000 at most."`
+	Offset  *int   `help:"First line to print, counted from 1, which is what is taken if not given."`
+	Limit   *int   `help:"How many lines to print, 200 if not given and 2000 at most. Without a ref, how many results to list; all if not given."`
 	Raw     bool   `help:"Print the result's bytes as they are, and check their SHA-256."`
+}
+
+// Validate refuses what would say nothing.
+func (c *resultsCommand) Validate() error {
+	switch {
+	case c.Ref == "" && c.Raw:
+		return errors.New("--raw needs the ref of a result")
+	case c.Ref == "" && c.Offset != nil:
+		return errors.New("--offset needs the ref of a result")
+	case c.Raw && (c.Offset != nil || c.Limit != nil):
+		return errors.New("--raw prints the whole result, without --offset and --limit")
+	}
+	return nil
 }
 
 // Run lists the persisted results, or prints one.
@@ -29,10 +43,8 @@ func (c *resultsCommand) Run(ctx context.Context, g *Globals) error {
 	switch {
 	case err != nil:
 		return err
-	case c.Ref == "" && c.Raw:
-		return &usageError{"--raw needs the ref of a result"}
 	case c.Ref == "" && g.JSON:
-		return listJSON(ctx, client, os.Stdout, math.MaxInt, "sessions", c.Session, "results")
+		return listJSON(ctx, client, os.Stdout, c.most(), "sessions", c.Session, "results")
 	case c.Ref == "":
 		return c.list(ctx, client, os.Stdout)
 	case c.Raw:
@@ -52,6 +64,14 @@ func listJSON(ctx context.Context, client *Client, out io.Writer, limit int, pat
 	return encoder.Encode(all)
 }
 
+// most is how many results to list.
+func (c *resultsCommand) most() int {
+	if c.Limit == nil {
+		return math.MaxInt
+	}
+	return *c.Limit
+}
+
 func (c *resultsCommand) list(ctx context.Context, client *Client, out io.Writer) error {
 	results, err := list[struct {
 		Ref      string `json:"ref"`
@@ -61,14 +81,14 @@ func (c *resultsCommand) list(ctx context.Context, client *Client, out io.Writer
 		Bytes    int64  `json:"bytes"`
 		Lines    int    `json:"lines"`
 		Tokens   int64  `json:"tokens"`
-	}](ctx, client, math.MaxInt, "sessions", c.Session, "results")
+	}](ctx, client, c.most(), "sessions", c.Session, "results")
 	if err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "REF\tMESSAGE\tTOOL\tCATEGORY\tBYTES\tLINES\tTOKENS")
 	for _, r := range results {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%d\t%d\n", r.Ref, r.Seq, r.Tool, r.Category, r.Bytes, r.Lines, r.Tokens)
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%d\t%d\n", r.Ref, r.Seq, printable(r.Tool), r.Category, r.Bytes, r.Lines, r.Tokens)
 	}
 	return table.Flush()
 }
@@ -80,7 +100,12 @@ func (c *resultsCommand) lines(ctx context.Context, client *Client, out, notes i
 		Lines      int    `json:"lines"`
 		NextOffset *int   `json:"next_offset"`
 	}
-	query := url.Values{"offset": {strconv.Itoa(c.Offset)}, "limit": {strconv.Itoa(c.Limit)}}
+	query := url.Values{}
+	for name, flag := range map[string]*int{"offset": c.Offset, "limit": c.Limit} {
+		if flag != nil {
+			query.Set(name, strconv.Itoa(*flag))
+		}
+	}
 	raw, err := client.decode(ctx, call{method: http.MethodGet, path: c.path(), query: query}, &p)
 	if err != nil {
 		return err

@@ -28,13 +28,21 @@ type everything struct {
 	config.Worker   `embed:""`
 }
 
+// Validate tells all that is wrong at once.
+func (e everything) Validate() error {
+	return errors.Join(e.Database.Validate(), e.API.Validate(), e.Worker.Validate())
+}
+
 // serve runs until ctx ends or a part of it fails. started is called once all parts are up, with the address of the API
 // and the file that holds the first tenant's key; its error ends everything. PostgreSQL is stopped last.
 func (e everything) serve(ctx context.Context, data string, log *slog.Logger, started func(ctx context.Context, addr net.Addr, keyFile string) error) (err error) {
+	if err := free(ctx, e.Addr); err != nil {
+		return err
+	}
 	group, running := errgroup.WithContext(ctx)
 	if e.Database.URL == "" {
-		cluster, err := embedded.Start(ctx, embedded.Config{Dir: data, Log: log})
-		if err != nil {
+		var cluster *embedded.Server // with := the deferred function would set another err
+		if cluster, err = embedded.Start(ctx, embedded.Config{Dir: data, Log: log}); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, cluster.Stop(context.WithoutCancel(ctx))) }()
@@ -85,11 +93,23 @@ func both(ctx context.Context, working <-chan struct{}, listening <-chan net.Add
 	return addr, nil
 }
 
-// firstKey makes the tenant "default" with a key in DATA/key, unless that file is there.
+// free is an error unless the API will be able to listen, which is worth knowing before PostgreSQL starts.
+func free(ctx context.Context, addr string) error {
+	listener, err := process.Listen(ctx, addr)
+	if err != nil {
+		return err
+	}
+	return listener.Close()
+}
+
+// firstKey makes the tenant "default" with a key in DATA/key, unless that file holds one.
 func firstKey(ctx context.Context, db config.Database, data string) (file string, err error) {
 	file = filepath.Join(data, "key")
-	if _, err := os.Stat(file); err == nil {
+	switch held, err := readKey(file); {
+	case err == nil && wellFormed(held):
 		return file, nil
+	case err != nil && !errors.As(err, new(*keyError)):
+		return "", err
 	}
 	store, err := process.OpenStore(ctx, db)
 	if err != nil {
@@ -107,5 +127,28 @@ func firstKey(ctx context.Context, db config.Database, data string) (file string
 	if err != nil {
 		return "", err
 	}
-	return file, os.WriteFile(file, []byte(text+"\n"), 0o600)
+	return file, writeKey(file, text)
+}
+
+func wellFormed(key string) bool {
+	_, _, err := session.ParseKey(key)
+	return err == nil
+}
+
+// writeKey writes the whole key or nothing: the database cannot tell a second time what was cut off.
+func writeKey(file, text string) (err error) {
+	temporary, err := os.CreateTemp(filepath.Dir(file), ".key-*") // with mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temporary.Name()))
+		}
+	}()
+	_, err = temporary.WriteString(text + "\n")
+	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), file)
 }

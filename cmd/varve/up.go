@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -13,6 +14,9 @@ type upCommand struct {
 	everything `embed:""`
 	config.Log `embed:""`
 }
+
+// Validate tells all that is wrong at once; kong looks into embedded structs only where their names are exported.
+func (u *upCommand) Validate() error { return errors.Join(u.everything.Validate(), u.Log.Validate()) }
 
 // Run serves until the process is told to stop.
 func (u *upCommand) Run(ctx context.Context, g *Globals) error {

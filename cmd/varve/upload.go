@@ -53,7 +53,7 @@ func (u *upload) run(ctx context.Context) (uploaded, error) {
 	}
 	done := uploaded{Session: u.conv.ID, Messages: len(u.conv.Messages), LastSeq: s.LastSeq, TotalTokens: s.TotalTokens, Compaction: "none"}
 	if s.LastSeq > 0 && s.Format != u.conv.Format {
-		return done, &conflictError{fmt.Sprintf("session %s has format %s, the file %s; --session names another session", u.conv.ID, s.Format, u.conv.Format)}
+		return done, &conflictError{fmt.Sprintf("session %s has format %s, the file %s; --session names another session", printable(u.conv.ID), s.Format, u.conv.Format)}
 	}
 	held := min(int(s.LastSeq), len(u.conv.Messages))
 	if err := u.verify(ctx, held); err != nil {
@@ -83,7 +83,7 @@ func (u *upload) append(ctx context.Context, batch []importer.Message, lastSeq i
 		ok: []int{http.StatusCreated, http.StatusOK},
 	}
 	if _, err := u.client.decode(ctx, k, &answer); err != nil {
-		return answer, fmt.Errorf("messages %d to %d of session %s: %w", lastSeq+1, lastSeq+int64(len(batch)), u.conv.ID, err)
+		return answer, fmt.Errorf("messages %d to %d of session %s: %w", lastSeq+1, lastSeq+int64(len(batch)), printable(u.conv.ID), err)
 	}
 	return answer, nil
 }
@@ -159,5 +159,5 @@ func (u *upload) verify(ctx context.Context, held int) error {
 
 func (u *upload) differs(seq int64) error {
 	return &conflictError{fmt.Sprintf("session %s holds something else than the file from message %d on (line %d of the file): "+
-		"it was written by somebody else, or the file has changed; --session names another session", u.conv.ID, seq, u.conv.Messages[seq-1].Line)}
+		"it was written by somebody else, or the file has changed; --session names another session", printable(u.conv.ID), seq, u.conv.Messages[seq-1].Line)}
 }

@@ -4,12 +4,8 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/process"
@@ -21,21 +17,15 @@ type settings struct {
 	config.Log      `embed:""`
 }
 
-func main() {
-	var s settings
-	kong.Parse(&s, kong.Name("worker"), kong.Description("Varve's job process."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := s.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "worker:", err)
-		os.Exit(1)
-	}
+func main() { os.Exit(config.Main("worker", "Varve's job process.", os.Args[1:], &settings{})) }
+
+// Validate tells all that is wrong at once.
+func (s *settings) Validate() error {
+	return errors.Join(s.Required(), s.Database.Validate(), s.Worker.Validate(), s.Log.Validate())
 }
 
-func (s *settings) run(ctx context.Context) error {
-	if err := s.Required(); err != nil {
-		return err
-	}
+// Run works until the process is told to stop.
+func (s *settings) Run(ctx context.Context) error {
 	log := s.Logger()
 	return process.Worker(ctx, s.Worker, s.Database, log, func() { log.Info("ready", "compactions", s.Compactions) })
 }

@@ -42,10 +42,7 @@ func (s *Server) appendMessages(x *exchange) error {
 const envelope = 2
 
 // batchLimits hold for a whole batch. A body of one message's values is well in most cases; see tooComplex for the others.
-var batchLimits = rawjson.Limits{Depth: session.MaxJSONDepth + envelope, Nodes: session.MaxJSONNodes, NumberBytes: maxNumberBytes}
-
-// maxNumberBytes is more than any number needs; some readers are quadratic in it.
-const maxNumberBytes = 64
+var batchLimits = rawjson.Limits{Depth: session.MaxJSONDepth + envelope, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
 
 // appendBody is the body of an append, its members as spans.
 type appendBody struct {
@@ -133,7 +130,7 @@ func (d *appendBody) batch() ([]rawjson.Span, error) {
 	case ok && len(spans) == 0:
 		d.wrong("/messages", invalidRequest, "messages is empty: 1 to %d messages are possible", session.MaxBatchMessages)
 	case len(spans) > session.MaxBatchMessages:
-		d.refuse("/messages", "too_many_messages", "there are %d messages in one batch, %d are the most: send several batches", len(spans), session.MaxBatchMessages)
+		d.wrong("/messages", "too_many_messages", "there are %d messages in one batch, %d are the most: send several batches", len(spans), session.MaxBatchMessages)
 	}
 	return spans, d.err()
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -33,8 +34,9 @@ func (s *Server) readContext(x *exchange) error {
 	if request.full {
 		return s.readLog(x, request)
 	}
-	view, err := s.Store.View(x.ctx, request.at, request.known())
-	if err != nil {
+	view := views.Get().(*postgres.View)
+	defer freeView(view)
+	if err := s.Store.ViewInto(x.ctx, request.at, request.known(), view); err != nil {
 		return err
 	}
 	tag := request.tagOf(view.Version, view.Format)
@@ -49,18 +51,30 @@ func (s *Server) readContext(x *exchange) error {
 	}
 	if view.Version == request.known() {
 		// The reader has this version in another coding: read it again, with its bodies.
-		if view, err = s.Store.View(x.ctx, request.at, postgres.Version{}); err != nil {
+		if err := s.Store.ViewInto(x.ctx, request.at, postgres.Version{}, view); err != nil {
 			return err
 		}
 		tag = request.tagOf(view.Version, view.Format)
 	}
-	return x.view(request, tag, &view, omitted{})
+	return x.view(request, tag, view, omitted{})
+}
+
+// views go from request to request for their memory: a view is as large as a context.
+var views = sync.Pool{New: func() any { return new(postgres.View) }}
+
+func freeView(v *postgres.View) {
+	if cap(v.Body)+cap(v.System)+cap(v.Tail) <= maxKeptBuffer {
+		views.Put(v)
+	}
 }
 
 func viewRequestOf(x *exchange) (r viewRequest, err error) {
 	q := x.query("max_tokens", "format", "view")
 	r.most = q.integer("max_tokens", 1, math.MaxInt32, 0)
 	r.format = session.Format(q.text("format", ""))
+	if r.format == "" && q.values.Has("format") {
+		q.d.wrong("format", invalidRequest, "the format is empty: say %s, or leave it out", formats())
+	}
 	r.full = q.choice("view", "compacted", "full") == "full"
 	if r.full && r.most > 0 {
 		q.d.wrong("max_tokens", invalidRequest, "view=full is the whole log: leave max_tokens or view=full out")

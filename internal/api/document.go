@@ -19,7 +19,6 @@ const maxProblems = 20
 // document is one of our own bodies. Reading it collects everything that is wrong with it, to be told at once.
 type document struct {
 	data     []byte
-	code     string // of the request as a whole; the first that was set, or invalid_request
 	problems []session.Problem
 }
 
@@ -29,20 +28,14 @@ func (d *document) wrong(pointer, code, format string, args ...any) {
 	}
 }
 
-// refuse is wrong with a code that the whole request then has.
-func (d *document) refuse(pointer, code, format string, args ...any) {
-	if d.code == "" {
-		d.code = code
-	}
-	d.wrong(pointer, code, format, args...)
-}
-
+// err is what is wrong with the request as a whole: its code is that of the first problem, as its detail is, or
+// invalid_request where that has one of problemCodes.
 func (d *document) err() error {
 	if len(d.problems) == 0 {
 		return nil
 	}
-	code := d.code
-	if code == "" {
+	code := d.problems[0].Code
+	if statuses[code] == 0 {
 		code = invalidRequest
 	}
 	return &session.InvalidError{Code: code, Problems: d.problems}
@@ -63,6 +56,8 @@ func syntaxProblem(pointer string, err error) error {
 		return nil
 	case !errors.As(err, &syntax):
 		return err
+	case syntax.Limit == "depth":
+		return session.Invalid(pointer, "json_too_complex", "nested deeper than %d levels (at byte %d)", session.MaxJSONDepth, syntax.Offset)
 	case syntax.Limit != "":
 		return session.Invalid(pointer, "json_too_complex", "%s (at byte %d)", syntax.Detail, syntax.Offset)
 	}
@@ -84,7 +79,7 @@ func (d *document) members(pointer string, value rawjson.Span, known []string) i
 			case i < 0:
 				d.unknown(pointer, key, known)
 			case seen&(1<<i) != 0:
-				d.refuse(pointer+"/"+known[i], invalidJSON, "%s is there twice", known[i])
+				d.wrong(pointer+"/"+known[i], invalidJSON, "%s is there twice", known[i])
 			default:
 				seen |= 1 << i
 				if !yield(known[i], member) {
@@ -98,7 +93,7 @@ func (d *document) members(pointer string, value rawjson.Span, known []string) i
 func (d *document) unknown(pointer string, key rawjson.Span, known []string) {
 	text, _ := rawjson.Unquote(nil, key.Of(d.data))
 	name := shorten(string(text))
-	d.refuse(pointer+"/"+escapePointer(name), unknownField, "%q is not known here%s", name, suggestion(name, known))
+	d.wrong(pointer+"/"+escapePointer(name), unknownField, "%q is not known here%s", name, suggestion(name, known))
 }
 
 // shorten keeps what is repeated to a caller from being as long as what the caller sent.
@@ -232,15 +227,12 @@ func formats() string {
 	return strings.Join(names, " or ")
 }
 
-// add takes over the problems of a part that stands at pointer. The first one's code is the whole request's.
+// add takes over the problems of a part that stands at pointer.
 func (d *document) add(pointer string, err error) {
 	var invalid *session.InvalidError
 	if !errors.As(err, &invalid) {
-		d.refuse(pointer, invalidMessage, "%s", err)
+		d.wrong(pointer, invalidMessage, "%s", err)
 		return
-	}
-	if d.code == "" {
-		d.code = invalid.Code
 	}
 	for _, p := range invalid.Problems {
 		d.wrong(pointer+p.Pointer, p.Code, "%s", p.Detail)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -23,6 +24,9 @@ const (
 	unknownField   = "unknown_field"
 	unavailable    = "unavailable"
 	internalError  = "internal"
+
+	requestTimedOut = "request_timeout"
+	outsideRange    = "range_not_satisfiable"
 )
 
 // statuses is the closed list of error codes; docs/errors.md has the same.
@@ -35,13 +39,14 @@ var statuses = map[string]int{
 	"not_found":               http.StatusNotFound,
 	"method_not_allowed":      http.StatusMethodNotAllowed,
 	"format_not_available":    http.StatusNotAcceptable,
+	requestTimedOut:           http.StatusRequestTimeout,
 	"session_exists":          http.StatusConflict,
 	"stale_expected_seq":      http.StatusPreconditionFailed,
 	"body_too_large":          http.StatusRequestEntityTooLarge,
 	"message_too_large":       http.StatusRequestEntityTooLarge,
 	"too_many_messages":       http.StatusRequestEntityTooLarge,
 	"unsupported_media_type":  http.StatusUnsupportedMediaType,
-	"range_not_satisfiable":   http.StatusRequestedRangeNotSatisfiable,
+	outsideRange:              http.StatusRequestedRangeNotSatisfiable,
 	invalidRequest:            http.StatusUnprocessableEntity,
 	invalidMessage:            http.StatusUnprocessableEntity,
 	"json_too_complex":        http.StatusUnprocessableEntity,
@@ -54,6 +59,9 @@ var statuses = map[string]int{
 	unavailable:               http.StatusServiceUnavailable,
 }
 
+// problemCodes are the codes that a member of errors may have beside those above: what a policy does wrong.
+var problemCodes = []string{compact.WrongType, compact.OutOfRange, compact.InvalidText, compact.UnknownCategory, compact.Contradiction}
+
 // sentinels says which code a domain error has and what the caller can do. A detail of "" is the error's own text.
 var sentinels = []struct {
 	err    error
@@ -61,7 +69,9 @@ var sentinels = []struct {
 	detail string
 }{
 	{session.ErrUnauthorized, "unauthorized", "send a live key as \"Authorization: Bearer vk_…\"; varve keys create makes one"},
-	{session.ErrNotFound, "not_found", "there is no such session, or nothing of this name in it; PUT /v1/sessions/{id} makes a session"},
+	{errNoRun, "not_found", "there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them"},
+	{errNoResult, "not_found", "there is no such session, or no such result in it: GET /v1/sessions/{id}/results lists them"},
+	{session.ErrNotFound, "not_found", "there is no such session: PUT /v1/sessions/{id} makes one"},
 	{session.ErrFormatMismatch, "format_mismatch", ""},
 	{session.ErrClientIDReused, "client_id_reused", ""},
 	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: take a new one for this request, or send the first one again as it was"},
@@ -74,6 +84,8 @@ var sentinels = []struct {
 var (
 	errNoRoute  = errors.New("no such route")
 	errNoMethod = errors.New("no such method")
+	errNoRun    = errors.New("no such run")
+	errNoResult = errors.New("no such result")
 	errPanic    = errors.New("panic") // a bug of ours; the log has its stack
 )
 
@@ -84,6 +96,7 @@ type failure struct {
 	problems []session.Problem
 	minimum  *int64 // of view_cannot_fit
 	current  *int64 // of stale_expected_seq
+	size     int    // of range_not_satisfiable: how many bytes there are
 }
 
 func (f *failure) Error() string { return f.code + ": " + f.detail }

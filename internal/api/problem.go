@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -73,7 +74,7 @@ func (s *Server) answer(x *exchange, err error, committed bool) {
 const statusClientGone = 499
 
 func (x *exchange) fail(f *failure, status int) error {
-	retryable := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable
+	retryable := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout
 	body, err := json.Marshal(problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.detail, Instance: x.r.URL.EscapedPath(),
 		Code: f.code, RequestID: x.id, Retryable: retryable, Current: f.current, Minimum: f.minimum, Errors: f.problems,
@@ -90,6 +91,10 @@ func (x *exchange) fail(f *failure, status int) error {
 	switch status {
 	case http.StatusServiceUnavailable:
 		h["Retry-After"], h["Retry-After-Ms"] = retryAfter, retryAfterMS
+	case http.StatusRequestTimeout:
+		h["Connection"] = []string{"close"}
+	case http.StatusRequestedRangeNotSatisfiable:
+		h["Content-Range"] = []string{fmt.Sprintf("bytes */%d", f.size)}
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = challenge
 	case http.StatusUnsupportedMediaType:

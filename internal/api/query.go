@@ -29,7 +29,7 @@ func (x *exchange) query(known ...string) *query {
 	q.values = values
 	for name, given := range values {
 		if !slices.Contains(known, name) {
-			q.d.refuse(shorten(name), unknownField, "the parameter %q is not known here%s", shorten(name), suggestion(name, known))
+			q.d.wrong(shorten(name), unknownField, "the parameter is not known here%s", suggestion(name, known))
 		}
 		if len(given) > 1 {
 			q.d.wrong(shorten(name), invalidRequest, "the parameter is there %d times", len(given))
@@ -57,7 +57,7 @@ func (q *query) integer(name string, least, most, otherwise int64) int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		q.d.wrong(name, invalidRequest, "%s is %q: a whole number from %d to %d is needed", name, shorten(text), least, most)
+		q.d.wrong(name, invalidRequest, "a whole number from %d to %d is needed, this is %q", least, most, shorten(text))
 	}
 	return n
 }
@@ -66,7 +66,7 @@ func (q *query) integer(name string, least, most, otherwise int64) int64 {
 func (q *query) choice(name string, words ...string) string {
 	text := q.text(name, words[0])
 	if !slices.Contains(words, text) {
-		q.d.wrong(name, invalidRequest, "%s is %q: %s is needed", name, shorten(text), strings.Join(words, " or "))
+		q.d.wrong(name, invalidRequest, "%s is needed, this is %q", strings.Join(words, " or "), shorten(text))
 	}
 	return text
 }

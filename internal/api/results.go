@@ -100,11 +100,7 @@ func (s *Server) readResult(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	ref, err := session.ParseResultRef(x.param("ref"))
-	if err != nil {
-		return err
-	}
-	found, body, err := s.Results.Read(x.ctx, at, ref)
+	found, body, err := s.result(x, at)
 	if err != nil {
 		return err
 	}
@@ -119,6 +115,19 @@ func (s *Server) readResult(x *exchange) error {
 	return x.json(http.StatusOK, page)
 }
 
+// result reads the result that the path names.
+func (s *Server) result(x *exchange, at session.Address) (persist.Result, []byte, error) {
+	ref, err := session.ParseResultRef(x.param("ref"))
+	if err != nil {
+		return persist.Result{}, nil, err
+	}
+	found, body, err := s.Results.Read(x.ctx, at, ref)
+	if err == session.ErrNotFound {
+		err = errNoResult
+	}
+	return found, body, err
+}
+
 // content answers with a result's bytes, or the part of them that Range asks for.
 func (x *exchange) content(found persist.Result, body []byte) error {
 	h := x.w.Header()
@@ -126,9 +135,15 @@ func (x *exchange) content(found persist.Result, body []byte) error {
 	h.Set("Etag", `"`+hex.EncodeToString(found.SHA256[:])+`"`)
 	h.Set("Cache-Control", "private, no-cache")
 	w := &rangeWriter{ResponseWriter: x.w}
-	http.ServeContent(w, x.r, "", time.Time{}, bytes.NewReader(body))
-	if w.refused {
-		return fail("range_not_satisfiable", "the result has %d bytes: no part of the Range %q is in it", len(body), shorten(x.r.Header.Get("Range")))
+	given := x.r.Header.Get("Range")
+	if satisfiable, ok := ranges(given, len(body)); ok {
+		r := *x.r
+		if r.Header = r.Header.Clone(); satisfiable == "" {
+			r.Header.Del("Range")
+		} else {
+			r.Header.Set("Range", satisfiable)
+		}
+		http.ServeContent(w, &r, "", time.Time{}, bytes.NewReader(body))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ type sessionAnswer struct {
 	WindowTokens   int             `json:"window_tokens"`
 	OverheadTokens int             `json:"overhead_tokens"`
 	Metadata       json.RawMessage `json:"metadata"`
-	Policy         json.RawMessage `json:"policy"`
+	Policy         json.RawMessage `json:"policy,omitempty"` // not in lists, where it would be most of the answer
 	LastSeq        int64           `json:"last_seq"`
 	ContextTokens  int64           `json:"context_tokens"`
 	TotalTokens    int64           `json:"total_tokens"`
@@ -45,6 +45,13 @@ func utc(t *time.Time) *time.Time {
 	}
 	in := t.UTC()
 	return &in
+}
+
+// listedAnswer is a session in a list.
+func listedAnswer(s session.Session) sessionAnswer {
+	a := answerOf(s)
+	a.Policy = nil
+	return a
 }
 
 // createSession is POST /v1/sessions.
@@ -148,7 +155,7 @@ func (s *Server) listSessions(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return answerList(list, found, answerOf, func(last session.Session) place { return place{last.CreatedAt.UnixMicro(), last.Key} })
+	return answerList(list, found, listedAnswer, func(last session.Session) place { return place{last.CreatedAt.UnixMicro(), last.Key} })
 }
 
 // addressAlone is the session that the path names, for a route that has no parameters.

@@ -1,9 +1,8 @@
 package api
 
 import (
-	"bytes"
-	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -72,14 +71,30 @@ func decodeSettings(body []byte, known []string) (settings, error) {
 		return settings{}, nil
 	}
 	d := &document{data: body}
-	if err := d.check(rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: maxNumberBytes}); err != nil {
+	if err := d.check(rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}); err != nil {
 		return settings{}, err
 	}
 	var s settings
 	for name, value := range d.members("", rawjson.Value(body), known) {
 		s.set(d, name, value)
 	}
+	s.checkOverhead(d, slices.Contains(known, "format"))
 	return s, d.err()
+}
+
+// checkOverhead requires that the window has room for more than the overhead, as far as this request says both. A
+// session that is new has the default for what it does not say.
+func (s *settings) checkOverhead(d *document, isNew bool) {
+	window := session.DefaultWindowTokens
+	switch {
+	case s.OverheadTokens == nil || len(d.problems) > 0 || s.WindowTokens == nil && !isNew:
+		return
+	case s.WindowTokens != nil:
+		window = *s.WindowTokens
+	}
+	if *s.OverheadTokens >= window {
+		d.wrong("/overhead_tokens", invalidRequest, "%d is not less than window_tokens, which is %d", *s.OverheadTokens, window)
+	}
 }
 
 func (s *settings) set(d *document, name string, value rawjson.Span) {
@@ -125,7 +140,7 @@ func (d *document) metadata(value rawjson.Span) []byte {
 		case name == "" || utf8.RuneCountInString(name) > session.MaxMetadataKey:
 			d.wrong(pointer, invalidRequest, "the key has %d characters: 1 to %d are possible", utf8.RuneCountInString(name), session.MaxMetadataKey)
 		case seen[name]:
-			d.refuse(pointer, invalidJSON, "%s is there twice", shorten(name))
+			d.wrong(pointer, invalidJSON, "%s is there twice", shorten(name))
 		}
 		seen[name] = true
 		if text, _ := d.text(pointer, member, 4*session.MaxMetadataValue); utf8.RuneCountInString(text) > session.MaxMetadataValue {
@@ -151,35 +166,15 @@ func (d *document) policy(value rawjson.Span) (p *session.Policy, isDefault bool
 		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(d.data[value.Start]))
 		return nil, false
 	}
-	parsed, err := compact.ParsePolicy(value.Of(d.data))
+	parsed, err := compact.ParsePolicyAt("/policy", value.Of(d.data))
 	if err != nil {
-		d.policyProblems(err)
+		d.add("", err)
 		return nil, false
 	}
-	p = &session.Policy{
+	return &session.Policy{
 		Trigger: parsed.Trigger, Hard: parsed.Hard, CacheTTL: time.Duration(parsed.Cache.TTLSeconds) * time.Second, Document: parsed.Document(),
-	}
-	if bytes.Contains(p.Document, []byte(`\u0000`)) {
-		d.wrong("/policy", invalidRequest, "a string of the policy holds a NUL character")
-	}
-	return p, false
+	}, false
 }
 
 // escapeID writes a session's id as one segment of a path.
 func escapeID(id string) string { return url.PathEscape(id) }
-
-// policyProblems takes over what is wrong with a policy.
-func (d *document) policyProblems(err error) {
-	var invalid *session.InvalidError
-	if !errors.As(err, &invalid) {
-		d.wrong("/policy", invalidRequest, "%s", err)
-		return
-	}
-	for _, p := range invalid.Problems {
-		if p.Code == unknownField {
-			d.refuse("/policy"+p.Pointer, unknownField, "%s", p.Detail)
-			continue
-		}
-		d.wrong("/policy"+p.Pointer, p.Code, "%s", p.Detail)
-	}
-}

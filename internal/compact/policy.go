@@ -1,6 +1,9 @@
 package compact
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+)
 
 // Policy says when a session is compacted and how much of it is kept. Ratios are shares of the session's context
 // window; tokens are estimated tokens; characters are UTF-16 units. policy_rules.go gives the ranges.
@@ -122,11 +125,27 @@ func defaultCategories() map[string]Category {
 	return table
 }
 
-// Document is the policy as JSON with every field, always in the same bytes.
+// Document is the policy as JSON with every field, always in the same bytes, and ParsePolicy's inverse: a tool of the
+// default that has no category is null.
 func (p Policy) Document() []byte {
+	table := maps.Clone(p.Trim.Categories)
+	for tool := range defaultCategories() {
+		if _, ok := table[tool]; !ok && table != nil {
+			table[tool] = ""
+		}
+	}
+	p.Trim.Categories = table
 	document, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // a NaN or an infinity, which no parsed policy holds
 	}
 	return document
+}
+
+// MarshalJSON writes no category as null.
+func (c Category) MarshalJSON() ([]byte, error) {
+	if c == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(c))
 }

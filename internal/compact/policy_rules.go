@@ -51,7 +51,7 @@ func (p *policyParser) ranges() {
 		{"/trim/extended_retention_multiplier", d.Trim.ExtendedRetentionMultiplier, 1, 100},
 	} {
 		if r.value < r.low || r.value > r.high {
-			p.problem(r.pointer, "out_of_range", "%s is not from %s to %s", decimal(r.value), decimal(r.low), decimal(r.high))
+			p.problem(r.pointer, OutOfRange, "%s is not from %s to %s", p.written(r.pointer, r.value), decimal(r.low), decimal(r.high))
 		}
 	}
 }
@@ -65,12 +65,20 @@ func (p *policyParser) below(aPointer string, a float64, bPointer string, b floa
 	if strict {
 		relation = "must be below"
 	}
-	p.problem(aPointer, "contradiction", "%s %s %s (%s): %s", decimal(a), relation, bPointer, decimal(b), why)
+	p.problem(aPointer, Contradiction, "%s %s %s (%s): %s", p.written(aPointer, a), relation, p.at+bPointer, p.written(bPointer, b), why)
+}
+
+// written is a number as the document has it, or the default.
+func (p *policyParser) written(pointer string, otherwise float64) string {
+	if literal, ok := p.literals[pointer]; ok {
+		return literal
+	}
+	return decimal(otherwise)
 }
 
 func (p *policyParser) has(pointer string) bool {
 	for _, problem := range p.problems {
-		if problem.Pointer == pointer && problem.Code != "contradiction" {
+		if problem.Pointer == p.at+pointer && problem.Code != Contradiction {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,6 +29,17 @@ func TestParsePolicyMerges(t *testing.T) {
 		"null takes a tool out of the categories": {
 			`{"trim":{"categories":{"Read":null}}}`, func(p *Policy) { delete(p.Trim.Categories, "Read") },
 		},
+		"a fraction of zeros is whole": {
+			`{"protect":{"last_units":7.00},"cap":{"max_tokens":20000.0}}`, func(p *Policy) { p.Protect.LastUnits, p.Cap.MaxTokens = 7, 20_000 },
+		},
+		"a list may be empty": {`{"protect":{"tools":[]}}`, func(p *Policy) { p.Protect.Tools = []string{} }},
+		"names are unescaped": {
+			`{"protect":{"tools":["\u0061\ud83d\ude00","\\u0000"]},"trim":{"categories":{"b":"\u0065phemeral"}}}`,
+			func(p *Policy) {
+				p.Protect.Tools = []string{"a😀", `\u0000`}
+				p.Trim.Categories["b"] = Ephemeral
+			},
+		},
 		"bookends may exceed a cap that is off": {
 			`{"cap":{"enabled":false},"trim":{"bookend_max_chars":9000}}`, func(p *Policy) { p.Cap.Enabled, p.Trim.BookendMaxChars = false, 9000 },
 		},
@@ -51,6 +63,7 @@ func TestPolicyDocumentIsParsedBack(t *testing.T) {
 	t.Parallel()
 	p := DefaultPolicy()
 	p.Cache.TTLSeconds, p.Protect.Tools = 300, []string{`"quoted"`}
+	delete(p.Trim.Categories, "Read")
 	got, err := ParsePolicy(p.Document())
 	if err != nil {
 		t.Fatal(err)
@@ -72,9 +85,28 @@ func TestParsePolicyRefuses(t *testing.T) {
 		"a fraction for a count":    {`{"protect":{"last_units":1.5}}`, []string{"/protect/last_units wrong_type"}},
 		"a list with null":          {`{"protect":{"tools":["a",null]}}`, []string{"/protect/tools wrong_type"}},
 		"a number for a section":    {`{"cap":3}`, []string{"/cap wrong_type"}},
-		"a field twice":             {`{"target":0.4,"target":0.5}`, []string{"/target repeated_field"}},
+		"a field twice":             {`{"target":0.4,"target":0.5}`, []string{"/target invalid_json"}},
 		"a category nobody knows":   {`{"trim":{"categories":{"a/b":"x"}}}`, []string{"/trim/categories/a~1b unknown_category"}},
-		"an overflowing number":     {`{"target":1e999}`, []string{"/target wrong_type"}},
+		"an overflowing number":     {`{"target":1e999}`, []string{"/target out_of_range"}},
+		"a count beyond 64 bits":    {`{"cap":{"max_tokens":99999999999999999999}}`, []string{"/cap/max_tokens out_of_range"}},
+		"a count with an exponent":  {`{"cap":{"max_tokens":1e3}}`, []string{"/cap/max_tokens wrong_type"}},
+		"a number for a switch":     {`{"cap":{"enabled":1}}`, []string{"/cap/enabled wrong_type"}},
+		"an object for a list":      {`{"protect":{"tools":{}}}`, []string{"/protect/tools wrong_type"}},
+		"a name with half a pair":   {`{"protect":{"tools":["a","\ud800"]}}`, []string{"/protect/tools/1 invalid_text"}},
+		"a name with NUL":           {`{"dedupe":{"deny_tools":["\u0000"]}}`, []string{"/dedupe/deny_tools/0 invalid_text"}},
+		"an empty name":             {`{"dedupe":{"allow_tools":[""]}}`, []string{"/dedupe/allow_tools/0 out_of_range"}},
+		"a name that is too long":   {`{"protect":{"tools":["` + strings.Repeat("x", 129) + `"]}}`, []string{"/protect/tools/0 out_of_range"}},
+		"more names than a list has": {
+			`{"protect":{"tools":["x"` + strings.Repeat(`,"x"`, 1000) + `]}}`, []string{"/protect/tools out_of_range"},
+		},
+		"a category for half a pair": {`{"trim":{"categories":{"\ud800":"ephemeral"}}}`, []string{"/trim/categories/\ufffd invalid_text"}},
+		"more categories than there may be": {
+			`{"trim":{"categories":{` + manyCategories(2000) + `}}}`, []string{"/trim/categories out_of_range"},
+		},
+		"a document that is too large": {`{"protect":{"tools":["` + strings.Repeat("x", 8<<20) + `"]}}`, []string{" out_of_range"}},
+		"a document that is too large with its defaults": {
+			`{"protect":{"tools":["` + strings.Repeat(strings.Repeat("<", 127)+`","`, 100) + `<"]}}`, []string{" out_of_range"},
+		},
 		"a target at the trigger":   {`{"target":0.8}`, []string{"/target contradiction"}},
 		"a trigger above hard":      {`{"hard":0.7}`, []string{"/trigger contradiction"}},
 		"a floor above the trigger": {`{"trim":{"floor_ratio":0.9}}`, []string{"/trim/floor_ratio contradiction"}},
@@ -115,6 +147,50 @@ func TestParsePolicySuggests(t *testing.T) {
 	} {
 		if _, err := ParsePolicy([]byte(document)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want it to say that %s", document, err, want)
+		}
+	}
+}
+
+// manyCategories are the members of an object that names n tools.
+func manyCategories(n int) string {
+	members := make([]string, n)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"t%d":"ephemeral"`, i)
+	}
+	return strings.Join(members, ",")
+}
+
+func TestTheLargestPolicyIsParsedBack(t *testing.T) {
+	t.Parallel()
+	named := `{"protect":{"tools":["` + strings.Repeat("x", 128) + `"` + strings.Repeat(`,"x"`, 999) + `]},`
+	for _, document := range []string{
+		named + `"trim":{"categories":{` + manyCategories(1900) + `}}}`,
+		`{"protect":{"tools":["` + strings.Repeat(strings.Repeat("<", 127)+`","`, 78) + `<"]}}`,
+	} {
+		want, err := ParsePolicy([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParsePolicy(want.Document())
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v, policy (-want +got):\n%s", err, diff)
+		}
+	}
+}
+
+func TestPolicyProblemsSayWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]string{
+		`{"cap":{"max_tokens":99999999999999999999}}`:    "99999999999999999999 is not from 100 to 10000000",
+		`{"cache":{"ttl_seconds":-9223372036854775809}}`: "-9223372036854775809 is not from 0 to 604800",
+		`{"target":1e999}`:           "1e999 is not from 0.001 to 1",
+		`{"target":0.80,"hard":0.9}`: "0.80 must be below /policy/trigger (0.8)",
+		`{"cap":{"max_tokens":4.5}}`: "4.5 is no whole number",
+	} {
+		_, err := ParsePolicyAt("/policy", []byte(document))
+		var invalid *session.InvalidError
+		if !errors.As(err, &invalid) || !strings.HasPrefix(invalid.Problems[0].Pointer, "/policy/") || !strings.Contains(invalid.Problems[0].Detail, want) {
+			t.Errorf("%s: got %v, want it to say %s", document, err, want)
 		}
 	}
 }

@@ -2,16 +2,19 @@
 // environment variables and their defaults. docs/configuration.md lists them, and a test holds it to the structs.
 //
 // Flags come before the environment, the environment before defaults. A setting that nobody needs to change is a
-// constant where it is used.
+// constant where it is used. Start at Main: it is the main function of a process with such settings.
 package config
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Database is where the data is.
@@ -28,12 +31,27 @@ func (d Database) Required() error {
 	return nil
 }
 
-// Validate checks the ranges.
+// Validate checks the URL's form and the range.
 func (d Database) Validate() error {
+	var problems []error
 	if d.Connections < 2 || d.Connections > 1000 {
-		return fmt.Errorf("--database-connections (VARVE_DATABASE_CONNECTIONS) is %d: 2 to 1000 are possible", d.Connections)
+		problems = append(problems, fmt.Errorf("--database-connections (VARVE_DATABASE_CONNECTIONS) is %d: 2 to 1000 are possible", d.Connections))
 	}
-	return nil
+	if d.URL != "" {
+		if _, err := pgxpool.ParseConfig(d.URL); err != nil {
+			problems = append(problems, malformed(err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// malformed repeats nothing of the URL: where it does not parse, anything in it may be the password.
+func malformed(err error) error {
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return fmt.Errorf("--database-url (DATABASE_URL) names a file that cannot be read: %w", file)
+	}
+	return errors.New("--database-url (DATABASE_URL) is neither a PostgreSQL URL nor a key=value list; it is not shown here, since it may hold a password")
 }
 
 // API is how the REST process serves.
@@ -42,12 +60,20 @@ type API struct {
 	DrainDelay time.Duration `name:"drain-delay" env:"VARVE_DRAIN_DELAY" default:"0s" help:"How long /readyz says 503 before the listener closes, so that a load balancer notices."`
 }
 
-// Validate checks the address.
+// Validate checks the address's form and the range.
 func (a API) Validate() error {
-	if _, _, err := net.SplitHostPort(a.Addr); err != nil {
-		return fmt.Errorf("--addr (VARVE_ADDR) is %q: a host and a port are needed, e.g. 127.0.0.1:8080", a.Addr)
+	var problems []error
+	_, port, err := net.SplitHostPort(a.Addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
 	}
-	return nil
+	if err != nil {
+		problems = append(problems, fmt.Errorf("--addr (VARVE_ADDR) is %q: a host and a port are needed, e.g. 127.0.0.1:8080", a.Addr))
+	}
+	if a.DrainDelay < 0 {
+		problems = append(problems, fmt.Errorf("--drain-delay (VARVE_DRAIN_DELAY) is %s: 0s or more is needed", a.DrainDelay))
+	}
+	return errors.Join(problems...)
 }
 
 // Worker is how the job process works.
@@ -70,18 +96,35 @@ func (w Worker) Validate() error {
 	if w.SweepInterval < time.Second {
 		problems = append(problems, fmt.Errorf("--sweep-interval (VARVE_SWEEP_INTERVAL) is %s: at least 1s is needed", w.SweepInterval))
 	}
+	if w.StopTimeout < 0 {
+		problems = append(problems, fmt.Errorf("--stop-timeout (VARVE_STOP_TIMEOUT) is %s: 0s or more is needed", w.StopTimeout))
+	}
 	return errors.Join(problems...)
 }
 
 // Log is what is logged, to standard error.
 type Log struct {
-	Level  slog.Level `name:"log-level" env:"VARVE_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
-	Format string     `name:"log-format" env:"VARVE_LOG_FORMAT" default:"text" enum:"text,json" help:"text or json."`
+	Level  string `name:"log-level" env:"VARVE_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
+	Format string `name:"log-format" env:"VARVE_LOG_FORMAT" default:"text" help:"text or json."`
 }
 
-// Logger is the logger that the settings describe.
+// Validate checks the two names.
+func (l Log) Validate() error {
+	var problems []error
+	if new(slog.Level).UnmarshalText([]byte(l.Level)) != nil {
+		problems = append(problems, fmt.Errorf("--log-level (VARVE_LOG_LEVEL) is %q: debug, info, warn and error are possible", l.Level))
+	}
+	if l.Format != "text" && l.Format != "json" {
+		problems = append(problems, fmt.Errorf("--log-format (VARVE_LOG_FORMAT) is %q: text and json are possible", l.Format))
+	}
+	return errors.Join(problems...)
+}
+
+// Logger is the logger that valid settings describe.
 func (l Log) Logger() *slog.Logger {
-	options := &slog.HandlerOptions{Level: l.Level}
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(l.Level)) // Validate knows that it is one
+	options := &slog.HandlerOptions{Level: level}
 	if l.Format == "json" {
 		return slog.New(slog.NewJSONHandler(os.Stderr, options))
 	}

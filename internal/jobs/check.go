@@ -8,8 +8,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// check refuses a rendition that is no JSON, or that breaks a rule of its provider where the messages that it was made
-// of did not. A log that breaks a rule by itself, with an orphan result for example, is compacted as it is.
+// check refuses a rendition that is no JSON, or that breaks a rule of its provider more often than the messages that it was
+// made of. A log that breaks a rule by itself, with an orphan result for example, is compacted as it is.
 func check(in compact.Input, made *compact.Checkpoint) error {
 	after, err := elements(made.Body)
 	if err != nil {
@@ -19,12 +19,12 @@ func check(in compact.Input, made *compact.Checkpoint) error {
 	if err != nil {
 		return fmt.Errorf("base: %w", err)
 	}
-	known := map[string]bool{}
+	known := map[string]int{}
 	for _, v := range wire.Validate(in.Format, before) {
-		known[v.Rule] = true
+		known[v.Rule]++
 	}
 	for _, v := range wire.Validate(in.Format, after) {
-		if !known[v.Rule] {
+		if known[v.Rule]--; known[v.Rule] < 0 {
 			return fmt.Errorf("rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,28 +45,42 @@ type compactWorker struct {
 	Config
 }
 
+// recordTimeout bounds how long a failed attempt may take to say so.
+const recordTimeout = 10 * time.Second
+
 // Work runs one compaction and decides what its end means for the job: nothing is retried that cannot succeed, and a
 // failure is recorded where the session's owner sees it.
 func (w *compactWorker) Work(ctx context.Context, job *river.Job[CompactArgs]) error {
 	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
-	err := w.compact(ctx, key, job)
+	err := w.attempt(ctx, key, job)
 	var snooze *rivertype.JobSnoozeError
 	switch {
 	case err == nil, errors.Is(err, session.ErrNotFound):
 		return nil // an erased session needs no compaction
 	case errors.As(err, &snooze):
 		return err
-	case errors.Is(err, session.ErrStale):
+	case errors.Is(err, session.ErrStale), errors.Is(err, session.ErrEnded):
 		run := session.Run{ID: job.Args.Run, State: session.RunSuperseded}
 		return w.Store.Supersede(ctx, key, run, completion(job))
-	case ctx.Err() != nil:
-		return err // the process stops or the time is up: the job is tried again as it is
 	}
-	last := job.Attempt >= job.MaxAttempts
-	if failErr := w.Store.FailRun(ctx, key, job.Args.Run, err.Error(), last); failErr != nil {
-		return errors.Join(err, failErr)
+	// The time may be up, or the process stops: what failed is recorded all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	failErr := w.Store.FailRun(ctx, key, job.Args.Run, err.Error(), job.Attempt >= job.MaxAttempts)
+	if errors.Is(failErr, session.ErrNotFound) {
+		failErr = nil
 	}
-	return err
+	return errors.Join(err, failErr)
+}
+
+// attempt is compact with a panic made an error, so that it is recorded like one.
+func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river.Job[CompactArgs]) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return w.compact(ctx, key, job)
 }
 
 // completion completes the job in the transaction of what it did.
@@ -103,7 +119,15 @@ func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river
 		return err
 	}
 	if wait := warm(c.snapshot, cause); wait > 0 {
-		return river.JobSnooze(wait)
+		if cause, err = w.Store.PutOffRun(ctx, key, job.Args.Run); err != nil {
+			return err
+		}
+		if wait = warm(c.snapshot, cause); wait > 0 {
+			return river.JobSnooze(wait)
+		}
+		if cause, err = w.Store.StartRun(ctx, key, job.Args.Run); err != nil {
+			return err
+		}
 	}
 	w.done(c, "snapshot")
 	if err := c.decide(); err != nil {
@@ -131,9 +155,23 @@ func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river
 		return err
 	}
 	w.done(c, "committed")
-	w.Log.InfoContext(ctx, "compaction", "tenant", key.Tenant, "session", c.snapshot.ID, "run", c.run.ID, "cause", cause, "state", outcome.Run.State,
-		"tokens_before", c.plan.Before, "tokens_after", c.plan.After, "results", len(c.plan.Results), "ms", c.timings)
+	w.report(ctx, c, cause, outcome.Run.State)
 	return nil
+}
+
+// report logs the run in one line. A view that does not fit into its window, although there is nothing more to trim, is
+// a warning: somebody has to change its policy or start a new session.
+func (w *compactWorker) report(ctx context.Context, c *compaction, cause string, state session.RunState) {
+	level, message := slog.LevelInfo, "compaction"
+	if c.plan.After+c.snapshot.ApartTokens+int64(c.snapshot.OverheadTokens) > int64(c.snapshot.WindowTokens) {
+		level, message = slog.LevelWarn, "compaction: the view is still larger than its window"
+	}
+	steps := make([]any, 0, len(c.timings))
+	for step, ms := range c.timings {
+		steps = append(steps, slog.Float64(step, ms))
+	}
+	w.Log.Log(ctx, level, message, "tenant", c.key.Tenant, "session", c.snapshot.ID, "run", c.run.ID, "cause", cause, "state", state,
+		"tokens_before", c.plan.Before, "tokens_after", c.plan.After, "results", len(c.plan.Results), slog.Group("ms", steps...))
 }
 
 // warm says how long the provider's cache of the session's prefix stays warm, if that is what the job has to wait for.

@@ -1,11 +1,16 @@
 package jobs_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/riverqueue/river"
+
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -91,7 +96,7 @@ func TestTheSameJobTwiceAtOnceHasOneEffect(t *testing.T) {
 	at := w.session("s")
 	w.fill(at)
 	p := newPause("rendered")
-	w.work(jobs.Config{Trace: p.trace})
+	slow, _ := w.work(jobs.Config{Trace: p.trace})
 	<-p.reached
 	// What River does with the job of a worker that it takes for dead.
 	if _, err := w.store.Pool().Exec(t.Context(), `UPDATE river_job SET state = 'available' WHERE state = 'running' AND kind = 'compact'`); err != nil {
@@ -101,7 +106,9 @@ func TestTheSameJobTwiceAtOnceHasOneEffect(t *testing.T) {
 	w.settle()
 	first := w.check(at, filled())
 	close(p.goOn)
-	w.settle()
+	if err := slow.Stop(t.Context()); err != nil { // which waits for the twin that was paused
+		t.Fatal(err)
+	}
 	found := w.check(at, filled())
 	if first.Checkpoint != 1 || found.Checkpoint != 1 {
 		t.Errorf("checkpoint %d, then %d", first.Checkpoint, found.Checkpoint)
@@ -197,12 +204,79 @@ func TestTheSweepRunsByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.work(jobs.Config{SweepEvery: time.Second})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for found := (session.Session{}); found.Checkpoint == 0; <-time.After(50 * time.Millisecond) {
 		var err error
-		if found, err = w.store.Session(t.Context(), at); err != nil {
+		if found, err = w.store.Session(ctx, at); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.settle()
 	w.check(at, filled())
+}
+
+func TestAPanicIsRecordedWhereTheSessionsOwnerSeesIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.fill(at)
+	subscribed := make(chan struct{})
+	client, _ := w.work(jobs.Config{Trace: func(step string) {
+		if step == "planned" {
+			<-subscribed
+			panic("a bug")
+		}
+	}})
+	failed, cancel := client.Subscribe(river.EventKindJobFailed)
+	defer cancel()
+	close(subscribed)
+	<-failed
+	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 1})
+	if err != nil || runs[0].Error == nil || !strings.Contains(*runs[0].Error, "a bug") {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+	w.check(at, filled())
+}
+
+func TestACompactionOnRequestDoesNotWaitForAColdCache(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	policy := compact.DefaultPolicy()
+	policy.Cache.TTLSeconds = 3600
+	policy.Hard = 1
+	change := session.Policy{Trigger: policy.Trigger, Hard: 1, CacheTTL: time.Hour, Document: policy.Document()}
+	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &change}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var bodies [][]byte
+	for n := range 16 { // over the trigger, below the hard limit
+		bodies = append(bodies, turn(n, 500)...)
+	}
+	w.append(at, bodies...)
+	client, _ := w.work(jobs.Config{})
+	snoozed, cancel := client.Subscribe(river.EventKindJobSnoozed)
+	defer cancel()
+	w.rescheduleNow()
+	<-snoozed
+	if found := w.check(at, bodies); found.Checkpoint != 0 {
+		t.Errorf("the cache is warm, but checkpoint %d was made", found.Checkpoint)
+	}
+	if _, _, err := w.store.Compact(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if found := w.check(at, bodies); found.Checkpoint != 1 {
+		t.Errorf("asked for, but checkpoint is %d", found.Checkpoint)
+	}
+}
+
+// rescheduleNow wakes the jobs that wait for a time.
+func (w *world) rescheduleNow() {
+	w.Helper()
+	_, err := w.store.Pool().Exec(w.Context(), `UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state = 'scheduled'`)
+	if err != nil {
+		w.Fatal(err)
+	}
 }

@@ -85,7 +85,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 	river.AddWorker(workers, &compactWorker{Config: config})
 	river.AddWorker(workers, &sweepWorker{Config: config})
 	return river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Logger:               config.Log,
+		Logger:               riverLog(config.Log),
 		Workers:              workers,
 		FetchCooldown:        fetchCooldown,
 		FetchPollInterval:    pollInterval,
@@ -103,6 +103,36 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 			}, &river.PeriodicJobOpts{RunOnStart: true}),
 		},
 	})
+}
+
+// riverLog is where River's own messages go: warnings and worse, since its others say every few seconds that all is well.
+func riverLog(log *slog.Logger) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
+
+type atLeastWarn struct{ slog.Handler }
+
+// Enabled is slog's way to ask.
+func (h atLeastWarn) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs keeps the level.
+func (h atLeastWarn) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return atLeastWarn{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the level.
+func (h atLeastWarn) WithGroup(name string) slog.Handler {
+	return atLeastWarn{h.Handler.WithGroup(name)}
+}
+
+// TakeOver makes the running jobs of processes that are gone available at once, without waiting until River takes them
+// for dead. Only for a caller who knows that no other process works on the database.
+func TakeOver(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := pool.Exec(ctx, `
+		UPDATE river_job
+		   SET state = 'available', scheduled_at = now()
+		 WHERE state IN ('running', 'retryable')`)
+	return err
 }
 
 // live are the states in which a job will still do its work. Completed is not among them: River's default has it, and

@@ -2,7 +2,11 @@ package jobs
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 
+	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 )
 
@@ -22,23 +26,26 @@ type sweepWorker struct {
 	Config
 }
 
-// Work goes tenant by tenant, because row-level security shows no more than one at a time.
+// Work goes tenant by tenant, because row-level security shows no more than one at a time, in any order, so that none is
+// last every time; what fails for one does not keep the others from being looked at.
 func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[SweepArgs]) error {
 	tenants, err := w.Store.Tenants(ctx)
 	if err != nil {
 		return err
 	}
-	for _, tenant := range tenants {
-		inserted, err := w.Store.Sweep(ctx, tenant.ID)
-		if err != nil {
-			return err
-		}
-		if inserted > 0 {
-			w.Log.WarnContext(ctx, "sessions over their trigger had no job", "tenant", tenant.ID, "sessions", inserted)
-		}
-		if err := w.Store.ForgetIdempotency(ctx, tenant.ID); err != nil {
-			return err
+	var failed []error
+	for _, i := range rand.Perm(len(tenants)) {
+		if err := w.sweep(ctx, tenants[i].ID); err != nil {
+			failed = append(failed, fmt.Errorf("tenant %s: %w", tenants[i].ID, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+func (w *sweepWorker) sweep(ctx context.Context, tenant uuid.UUID) error {
+	inserted, err := w.Store.Sweep(ctx, tenant)
+	if inserted > 0 {
+		w.Log.WarnContext(ctx, "sessions over their trigger had no job", "tenant", tenant, "sessions", inserted)
+	}
+	return errors.Join(err, w.Store.ForgetIdempotency(ctx, tenant))
 }

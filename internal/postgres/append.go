@@ -29,11 +29,12 @@ const dueLevel = `
 //
 //	$1 tenant  $2 session id  $3 format  $4 count  $5 tokens  $6 due is seen to  $7 expected_seq or NULL  $8 leading system messages
 //	$9… arrays, one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies
-//	$17 idempotency route or NULL  $18 key  $19 digest
+//	$17 idempotency route or NULL  $18 key  $19 digest  $20 bytes
 const appendSQL = `
 	WITH grown AS (
 		UPDATE sessions s
 		   SET last_seq = s.last_seq + $4,
+		       tail_bytes = s.tail_bytes + $20,
 		       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + $8 ELSE s.pinned END,
 		       context_tokens = s.context_tokens + $5,
 		       total_tokens = s.total_tokens + $5,
@@ -47,6 +48,7 @@ const appendSQL = `
 		   AND s.format IN (0, $3)
 		   AND ($7::bigint IS NULL OR s.last_seq = $7)
 		   AND s.last_seq + $4 <= ` + MaxSessionMessages + `
+		   AND s.tail_bytes + $20 <= ` + MaxTailBytes + `
 		   AND ($6 OR s.context_tokens + $5 + s.overhead_tokens < ` + dueLevel + `)
 		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens
 	), logged AS (
@@ -57,8 +59,8 @@ const appendSQL = `
 		       unnest($9::text[], $10::int[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::int[], $16::bytea[])
 		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, n)
 	), remembered AS (
-		INSERT INTO idempotency (tenant_id, route, key, digest, answer)
-		SELECT $1, $17, $18, $19,
+		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
+		SELECT $1, $17, $18, g.key, $19,
 		       json_build_object('first_seq', g.last_seq - $4 + 1, 'last_seq', g.last_seq, 'tokens', $5::bigint,
 		                         'context_tokens', g.context_tokens, 'total_tokens', g.total_tokens, 'compaction', 'none')::text
 		  FROM grown g
@@ -67,8 +69,19 @@ const appendSQL = `
 	SELECT last_seq, context_tokens, total_tokens
 	  FROM grown`
 
-// MaxSessionMessages is session.MaxSessionMessages in SQL, held to it by a test.
-const MaxSessionMessages = `1000000`
+// MaxSessionMessages and MaxTailBytes are those of package session in SQL, held to them by a test.
+const (
+	MaxSessionMessages = `1000000`
+	MaxTailBytes       = `536870912`
+)
+
+// The arguments of appendSQL that Append itself reads or changes, counted from 0.
+const (
+	argCount  = 3
+	argTokens = 4
+	argSeen   = 5
+	argRoute  = 16
+)
 
 // Append adds messages to the end of a session, all or none, in one round trip. An append that crosses the session's
 // trigger inserts the compaction job in its own transaction, as do all others that one statement cannot decide.
@@ -77,7 +90,7 @@ const MaxSessionMessages = `1000000`
 // Errors: ErrNotFound, ErrFormatMismatch, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused.
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
 	args := appendArgs(a)
-	done = session.Appended{Tokens: args[4].(int64), Compaction: session.CompactionNone}
+	done = session.Appended{Tokens: args[argTokens].(int64), Compaction: session.CompactionNone}
 	err = Query(ctx, s.pool, a.Session.Tenant, appendSQL, args, one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens))
 	switch {
 	case err == nil:
@@ -112,7 +125,7 @@ func (s *Store) appendLocked(ctx context.Context, a session.Append, args []any) 
 		if done, err = s.appendDue(ctx, tx, row, args); err != nil {
 			return err
 		}
-		return remember(ctx, tx, a.Session.Tenant, a.Idempotency, done)
+		return remember(ctx, tx, row.Key, a.Idempotency, done)
 	})
 	return done, replayed, err
 }
@@ -125,6 +138,8 @@ func refuse(row lockedSession, a session.Append) error {
 		return &session.StaleError{Expected: *a.ExpectedSeq, Current: row.lastSeq}
 	case row.lastSeq+int64(len(a.Messages)) > session.MaxSessionMessages:
 		return session.ErrTooManyMessages
+	case row.tailBytes+bytesOf(a.Messages) > session.MaxTailBytes:
+		return fmt.Errorf("%d bytes that no compaction covers yet: %w", row.tailBytes, session.ErrTooManyMessages)
 	}
 	return nil
 }
@@ -132,13 +147,13 @@ func refuse(row lockedSession, a session.Append) error {
 // appendDue appends under the session's lock and inserts the compaction job if the session is due after it.
 func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, args []any) (session.Appended, error) {
 	locked := append([]any(nil), args...)
-	locked[5], locked[16] = true, nil
-	done := session.Appended{Tokens: args[4].(int64), Compaction: session.CompactionNone}
+	locked[argSeen], locked[argRoute] = true, nil
+	done := session.Appended{Tokens: args[argTokens].(int64), Compaction: session.CompactionNone}
 	err := tx.QueryRow(ctx, appendSQL, locked...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens)
 	if err != nil {
 		return done, err
 	}
-	done.FirstSeq = done.LastSeq - int64(args[3].(int64)) + 1
+	done.FirstSeq = done.LastSeq - args[argCount].(int64) + 1
 	level, due := row.level(done.ContextTokens)
 	if !due {
 		return done, nil
@@ -170,7 +185,8 @@ func (s *Store) wake(ctx context.Context, tx pgx.Tx, row lockedSession, level wa
 	return session.CompactionQueued, err
 }
 
-// enqueue inserts a run and its job, or hurries the live job if hurry is set.
+// enqueue inserts a run and its job, or hurries the live job if hurry is set. If there was no live job, then a run that
+// has not ended has lost its own: nothing will end it but this.
 func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause string, at time.Time, hurry bool) (inserted bool, err error) {
 	run := uuid.Must(uuid.NewV7())
 	id, inserted, err := s.queue.Insert(ctx, tx, Job{Key: key, Run: run, At: at})
@@ -178,6 +194,9 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 		return false, err
 	}
 	if inserted {
+		if err := endLostRuns(ctx, tx, key); err != nil {
+			return false, err
+		}
 		return true, insertRun(ctx, tx, key, run, id, cause)
 	}
 	if !hurry {
@@ -189,51 +208,69 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 	return false, s.queue.Hurry(ctx, tx, id)
 }
 
-// resend recognises a batch that was appended before: every message has a client id, and all are there, in this order,
-// with these bytes. ErrClientIDReused if only some of that is so; a zero answer if none of the client ids is known.
+// resend recognises a batch that was appended before: some of its messages have a client id that is known, and the batch
+// stands there, in this order, with these ids and bytes. ErrClientIDReused if only some of that is so; a zero answer if
+// none of its client ids is known.
 func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append) (session.Appended, error) {
-	ids := clientIDs(a.Messages)
-	if len(ids) == 0 {
-		return session.Appended{}, nil
+	first, err := firstSeqOf(ctx, tx, row, a.Messages)
+	if err != nil || first == 0 {
+		return session.Appended{}, err
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT seq, client_id, body
+		SELECT seq, coalesce(client_id, ''), body
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3)
+		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
 		 ORDER BY seq`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), ids)
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), first, first+int64(len(a.Messages)))
 	if err != nil {
 		return session.Appended{}, err
 	}
-	known, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+	stored, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
 		Seq      int64
 		ClientID string
 		Body     []byte
 	}])
-	if err != nil || len(known) == 0 {
+	if err != nil {
 		return session.Appended{}, err
 	}
 	done := session.Appended{
-		FirstSeq: known[0].Seq, LastSeq: known[0].Seq + int64(len(a.Messages)) - 1, ContextTokens: row.contextTokens, TotalTokens: row.totalTokens,
+		FirstSeq: first, LastSeq: first + int64(len(a.Messages)) - 1, ContextTokens: row.contextTokens, TotalTokens: row.totalTokens,
 		Compaction: session.CompactionNone, Replayed: true,
 	}
 	for i, m := range a.Messages {
-		if i >= len(known) || known[i].ClientID != m.ClientID || known[i].Seq != done.FirstSeq+int64(i) || string(known[i].Body) != string(m.Body) {
-			return session.Appended{}, fmt.Errorf("message %d with client_id %q: %w", i, m.ClientID, session.ErrClientIDReused)
+		if i >= len(stored) || stored[i].Seq != first+int64(i) || stored[i].ClientID != m.ClientID || string(stored[i].Body) != string(m.Body) {
+			return session.Appended{}, fmt.Errorf("the batch has client ids that are known, but its message %d is not message %d of the session: %w", i, first+int64(i), session.ErrClientIDReused)
 		}
 		done.Tokens += int64(m.Tokens)
 	}
 	return done, nil
 }
 
-func clientIDs(messages []session.New) []string {
+// firstSeqOf returns where a batch begins if it was appended before, going by the first of its client ids that is known;
+// 0 if none is.
+func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []session.New) (first int64, err error) {
 	var ids []string
-	for _, m := range messages {
+	at := map[string]int{}
+	for i, m := range messages {
 		if m.ClientID != "" {
 			ids = append(ids, m.ClientID)
+			at[m.ClientID] = i
 		}
 	}
-	return ids
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	var known string
+	err = tx.QueryRow(ctx, `
+		SELECT client_id, seq
+		  FROM messages
+		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3)
+		 ORDER BY seq
+		 LIMIT 1`, [16]byte(row.Tenant), [16]byte(row.Key.Key), ids).Scan(&known, &first)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return max(1, first-int64(at[known])), err
 }
 
 // appendArgs lays an append out as the parameters of appendSQL.
@@ -262,16 +299,23 @@ func appendArgs(a session.Append) []any {
 	}
 	return []any{
 		[16]byte(a.Session.Tenant), a.Session.ID, a.Format.Number(), int64(n), sum, false, a.ExpectedSeq, pinned,
-		roles, tokens, clients, calls, answers, starts, flags, bodies, route, key, digest,
+		roles, tokens, clients, calls, answers, starts, flags, bodies, route, key, digest, bytesOf(a.Messages),
 	}
 }
 
-// joinIDs writes call ids as one text for string_to_array, which makes ” the empty array.
-func joinIDs(ids []string) string {
-	for i := range ids {
-		ids[i] = Text(ids[i])
+func bytesOf(messages []session.New) (n int64) {
+	for i := range messages {
+		n += int64(len(messages[i].Body))
 	}
-	return strings.Join(ids, "\x1f")
+	return n
+}
+
+// joinIDs writes call ids as one text for string_to_array, which makes the empty text the empty array.
+func joinIDs(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return strings.Join(texts(ids), "\x1f")
 }
 
 // Text is s as PostgreSQL's text can hold it. It is only used for what was extracted from a message, never for its bytes.

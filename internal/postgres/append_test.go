@@ -84,6 +84,36 @@ func TestABatchSentAgainWithItsClientIDsIsAReplay(t *testing.T) {
 	}
 }
 
+func TestABatchWithSomeClientIDsSentAgainIsAReplay(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	a, b, c := message("a", 1), message("b", 1), message("c", 1)
+	b.ClientID = "b"
+	mustAppend(t, store, batch(at, message("before", 1)))
+	first := mustAppend(t, store, batch(at, a, b, c))
+	again := mustAppend(t, store, batch(at, a, b, c))
+	if !again.Replayed || again.FirstSeq != first.FirstSeq || again.LastSeq != first.LastSeq {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	if _, _, err := store.Append(t.Context(), batch(at, message("other", 1), b, c)); !errors.Is(err, session.ErrClientIDReused) {
+		t.Errorf("with another first message: %v", err)
+	}
+}
+
+func TestATailThatNoViewCouldHoldIsRefused(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	err := execInTenant(t, store, tenant, `UPDATE sessions SET tail_bytes = $2 WHERE tenant_id = $1`, [16]byte(tenant), session.MaxTailBytes-10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Append(t.Context(), batch(at, message("more than ten bytes", 1))); !errors.Is(err, session.ErrTooManyMessages) {
+		t.Errorf("an append over the limit: %v", err)
+	}
+}
+
 func TestAnIdempotencyKeyHasOneEffect(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)

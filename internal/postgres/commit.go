@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -165,7 +166,10 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, tenant, key, o.Base+1-KeptCheckpoints)
 	batch.Queue(`
 		UPDATE sessions
-		   SET checkpoint_n = $3, through_seq = $4, context_tokens = context_tokens - $5
+		   SET checkpoint_n = $3, through_seq = $4, context_tokens = context_tokens - $5,
+		       tail_bytes = (SELECT coalesce(sum(octet_length(body)), 0)
+		                       FROM messages
+		                      WHERE tenant_id = $1 AND session_key = $2 AND seq > $4)
 		 WHERE tenant_id = $1 AND key = $2`, tenant, key, o.Base+1, c.Through, o.Saved)
 	return tx.SendBatch(ctx, batch).Close()
 }
@@ -203,7 +207,7 @@ func settle(ctx context.Context, tx pgx.Tx, row lockedSession, after int64) erro
 	return err
 }
 
-// Supersede records that another run was first, and asks for the next one if the session is due.
+// Supersede ends the job of a run for which another was first, and asks for the next one if the session is due.
 func (s *Store) Supersede(ctx context.Context, key session.Key, run session.Run, complete func(ctx context.Context, tx pgx.Tx) error) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, key); err != nil {
@@ -215,35 +219,52 @@ func (s *Store) Supersede(ctx context.Context, key session.Key, run session.Run,
 		if err := complete(ctx, tx); err != nil {
 			return err
 		}
+		_, err := tx.Exec(ctx, `
+			UPDATE sessions
+			   SET wake = $3
+			 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), wakeTrigger)
+		if err != nil {
+			return err
+		}
 		return s.wakeIfDue(ctx, tx, key, "follow_up")
 	})
 }
 
-// Sweep finds a tenant's sessions that are over their trigger and inserts a job for each that has none; it says how
-// many it inserted. It trusts no wake level, only the live jobs: this is what heals a job that was lost.
-func (s *Store) Sweep(ctx context.Context, tenant [16]byte) (inserted int, err error) {
+// sweepSQL finds a tenant's sessions that are over their trigger without a live job. It trusts no wake level.
+const sweepSQL = `
+	SELECT s.key
+	  FROM sessions s
+	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
+	 WHERE s.tenant_id = $1
+	   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05::float8 * s.window_tokens)
+	   AND NOT EXISTS (
+	       SELECT
+	         FROM river_job j
+	        WHERE j.kind = 'compact'
+	          AND j.state IN ('available', 'pending', 'running', 'retryable', 'scheduled')
+	          AND j.args ->> 'session' = s.key::text)`
+
+// Sweep inserts a job for each of a tenant's sessions that is over its trigger and has none; it says how many. This is
+// what heals a job that was lost.
+func (s *Store) Sweep(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
 	var due [][16]byte
-	err = Query(ctx, s.pool, tenant, `
-		SELECT s.key
-		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
-		 WHERE s.tenant_id = $1
-		   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05::float8 * s.window_tokens)`,
-		[]any{tenant}, func(rows pgx.Rows) (err error) {
-			due, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
-			return err
-		})
+	err = Query(ctx, s.pool, tenant, sweepSQL, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
+		due, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
 	for _, key := range due {
+		healed, err := s.sweepOne(ctx, session.Key{Tenant: tenant, Key: key})
 		if err != nil {
 			return inserted, err
 		}
-		var new bool
-		new, err = s.sweepOne(ctx, session.Key{Tenant: tenant, Key: key})
-		if new {
+		if healed {
 			inserted++
 		}
 	}
-	return inserted, err
+	return inserted, nil
 }
 
 func (s *Store) sweepOne(ctx context.Context, key session.Key) (inserted bool, err error) {

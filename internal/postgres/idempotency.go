@@ -43,7 +43,7 @@ func replay(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, id *session.Idempo
 
 // remember stores the answer in the transaction of the effect, so that neither is there without the other. A second
 // request with the same key waits here for the first one's commit and then fails on the primary key.
-func remember(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, id *session.Idempotency, answer any) error {
+func remember(ctx context.Context, tx pgx.Tx, key session.Key, id *session.Idempotency, answer any) error {
 	if id == nil {
 		return nil
 	}
@@ -52,24 +52,25 @@ func remember(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, id *session.Idem
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO idempotency (tenant_id, route, key, digest, answer)
-		VALUES ($1, $2, $3, $4, $5)`,
-		[16]byte(tenant), id.Route, id.Key, id.Digest[:], string(stored))
+		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
+		VALUES ($1, $2, $3, $4, $5, $6)`,
+		[16]byte(key.Tenant), id.Route, id.Key, [16]byte(key.Key), id.Digest[:], string(stored))
 	return err
 }
 
 // once runs do in a transaction of the tenant, at most once for each Idempotency-Key; replayed says that the answer is
 // that of an earlier request. Two at the same time: the second waits, then gets the first one's answer.
-func once[T any](ctx context.Context, s *Store, tenant uuid.UUID, id *session.Idempotency, do func(tx pgx.Tx) (T, error)) (answer T, replayed bool, err error) {
+func once[T any](ctx context.Context, s *Store, tenant uuid.UUID, id *session.Idempotency, do func(tx pgx.Tx) (T, uuid.UUID, error)) (answer T, replayed bool, err error) {
 	attempt := func() error {
 		return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 			if replayed, err = replay(ctx, tx, tenant, id, &answer); err != nil || replayed {
 				return err
 			}
-			if answer, err = do(tx); err != nil {
+			var about uuid.UUID
+			if answer, about, err = do(tx); err != nil {
 				return err
 			}
-			return remember(ctx, tx, tenant, id, answer)
+			return remember(ctx, tx, session.Key{Tenant: tenant, Key: about}, id, answer)
 		})
 	}
 	err = attempt()

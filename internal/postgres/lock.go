@@ -27,6 +27,7 @@ type lockedSession struct {
 	session.Key
 	format                     int16
 	lastSeq                    int64
+	tailBytes                  int64
 	contextTokens, totalTokens int64
 	overhead, window           int64
 	floor                      int64
@@ -54,25 +55,34 @@ func (l lockedSession) level(context int64) (wakeLevel, bool) {
 }
 
 const lockSQL = `
-	SELECT s.key, s.format, s.last_seq, s.context_tokens, s.total_tokens, s.overhead_tokens, s.window_tokens, s.floor_tokens,
-	       s.wake, s.checkpoint_n, s.policy_id, p.trigger_ratio, p.hard_ratio, p.cache_ttl,
-	       coalesce(s.last_append_at, now()) + p.cache_ttl
-	  FROM sessions s
-	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
-	 WHERE s.tenant_id = $1 AND `
+	SELECT key, format, last_seq, tail_bytes, context_tokens, total_tokens, overhead_tokens, window_tokens, floor_tokens,
+	       wake, checkpoint_n, policy_id, coalesce(last_append_at, now())
+	  FROM sessions
+	 WHERE tenant_id = $1 AND `
 
-// lockSession takes the lock that orders everything that happens to a session; ErrNotFound if there is none.
+// lockSession takes the lock that orders everything that happens to a session; ErrNotFound if there is none. It is not
+// FOR UPDATE, for which the foreign keys of a result that is being persisted would have to wait, and appends with them.
 func lockSession(ctx context.Context, tx pgx.Tx, at session.Address) (lockedSession, error) {
-	return scanLocked(tx.QueryRow(ctx, lockSQL+`s.id = $2 FOR UPDATE OF s`, [16]byte(at.Tenant), at.ID), at.Tenant)
+	return readLocked(ctx, tx, at.Tenant, tx.QueryRow(ctx, lockSQL+`id = $2 FOR NO KEY UPDATE`, [16]byte(at.Tenant), at.ID))
 }
 
 func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSession, error) {
-	return scanLocked(tx.QueryRow(ctx, lockSQL+`s.key = $2 FOR UPDATE OF s`, [16]byte(key.Tenant), [16]byte(key.Key)), key.Tenant)
+	return readLocked(ctx, tx, key.Tenant, tx.QueryRow(ctx, lockSQL+`key = $2 FOR NO KEY UPDATE`, [16]byte(key.Tenant), [16]byte(key.Key)))
 }
 
-func scanLocked(row pgx.Row, tenant uuid.UUID) (lockedSession, error) {
+// readLocked reads the session's policy only when it has the lock: a statement that joined it would look for the policy
+// that it saw before it waited, and find none if that was replaced meanwhile.
+func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (lockedSession, error) {
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
-	err := row.Scan((*[16]byte)(&l.Key.Key), &l.format, &l.lastSeq, &l.contextTokens, &l.totalTokens, &l.overhead, &l.window, &l.floor,
-		&l.wake, &l.checkpoint, (*[16]byte)(&l.policy), &l.trigger, &l.hard, &l.cacheTTL, &l.coldAt)
-	return l, notFound(err)
+	err := row.Scan((*[16]byte)(&l.Key.Key), &l.format, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens, &l.overhead, &l.window,
+		&l.floor, &l.wake, &l.checkpoint, (*[16]byte)(&l.policy), &l.coldAt)
+	if err != nil {
+		return l, notFound(err)
+	}
+	err = tx.QueryRow(ctx, `
+		SELECT trigger_ratio, hard_ratio, cache_ttl
+		  FROM policies
+		 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(l.policy)).Scan(&l.trigger, &l.hard, &l.cacheTTL)
+	l.coldAt = l.coldAt.Add(l.cacheTTL)
+	return l, err
 }

@@ -62,8 +62,8 @@ func MigrateDown(ctx context.Context, dsn string) error {
 	})
 }
 
-// SchemaVersion returns the version that the database has, 0 if none or if a migration is under way, and the one that
-// this program was built for.
+// SchemaVersion returns the version that the database has, 0 if none, and the one that this program was built for. While
+// a migration is under way, the database has what was there before it.
 func SchemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err error) {
 	src, err := iofs.New(migrations.FS, ".")
 	if err != nil {
@@ -74,9 +74,8 @@ func SchemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err
 		want = int(version)
 	}
 	err = pool.QueryRow(ctx, `
-		SELECT version
-		  FROM schema_migrations
-		 WHERE NOT dirty`).Scan(&have)
+		SELECT CASE WHEN dirty THEN version - 1 ELSE version END
+		  FROM schema_migrations`).Scan(&have)
 	if errors.Is(err, pgx.ErrNoRows) || hasCode(err, "42P01") { // undefined_table
 		err = nil
 	}

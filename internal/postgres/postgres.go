@@ -43,23 +43,29 @@ func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, erro
 	return pool, nil
 }
 
-// assumeRole makes a new connection one that row-level security binds, and refuses it if that is not so. Its statements
-// find rows by their keys, so that one plan fits all tenants: plans for a tenant that the planner's statistics do not know
-// yet would take its sessions for one, and read all of them.
+// assumeRole makes a new connection one that row-level security binds, and refuses it if that is not so. A connection
+// whose other end is gone does not keep a session's lock for ever.
 func assumeRole(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET ROLE `+Role); err != nil {
+	_, err := conn.Exec(ctx, `
+		SET ROLE `+Role+`;
+		SET idle_in_transaction_session_timeout = '1min';
+		SET statement_timeout = '5min'`)
+	if err != nil {
 		return fmt.Errorf("role %s (does the database have its schema? run varve migrate): %w", Role, err)
 	}
-	var exempt bool
-	err := conn.QueryRow(ctx, `
-		SELECT rolsuper OR rolbypassrls
-		  FROM pg_roles
-		 WHERE rolname = current_user`).Scan(&exempt)
-	if err != nil {
+	var exempt, owner bool
+	err = conn.QueryRow(ctx, `
+		SELECT r.rolsuper OR r.rolbypassrls,
+		       EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid AND c.relnamespace = 'public'::regnamespace)
+		  FROM pg_roles r
+		 WHERE r.rolname = current_user`).Scan(&exempt, &owner)
+	switch {
+	case err != nil:
 		return err
-	}
-	if exempt {
+	case exempt:
 		return fmt.Errorf("role %s is a superuser or has BYPASSRLS: row-level security would not hold", Role)
+	case owner:
+		return fmt.Errorf("role %s owns tables: it could take row-level security off; let the role that migrates own them", Role)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,25 +36,30 @@ func scanRun(row pgx.CollectableRow) (r session.Run, err error) {
 //
 // Errors: ErrNotFound, ErrIdempotencyReused.
 func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Run, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Run, uuid.UUID, error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
-			return session.Run{}, err
+			return session.Run{}, uuid.Nil, err
 		}
 		if _, err := s.enqueue(ctx, tx, row.Key, "manual", time.Time{}, true); err != nil {
-			return session.Run{}, err
+			return session.Run{}, uuid.Nil, err
 		}
-		rows, err := tx.Query(ctx, `
-			SELECT `+runColumns+`
-			  FROM runs r
-			 WHERE r.tenant_id = $1 AND r.session_key = $2
-			 ORDER BY (r.state IN ('queued', 'running')) DESC, r.triggered_at DESC, r.id DESC
-			 LIMIT 1`, [16]byte(row.Tenant), [16]byte(row.Key.Key))
-		if err != nil {
-			return session.Run{}, err
-		}
-		return pgx.CollectExactlyOneRow(rows, scanRun)
+		run, err := liveRun(ctx, tx, row.Key)
+		return run, row.Key.Key, err
 	})
+}
+
+func liveRun(ctx context.Context, tx pgx.Tx, key session.Key) (session.Run, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+runColumns+`
+		  FROM runs r
+		 WHERE r.tenant_id = $1 AND r.session_key = $2
+		 ORDER BY (r.state IN ('queued', 'running')) DESC, r.triggered_at DESC, r.id DESC
+		 LIMIT 1`, [16]byte(key.Tenant), [16]byte(key.Key))
+	if err != nil {
+		return session.Run{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanRun)
 }
 
 // Run reads a run of a session; ErrNotFound.
@@ -94,48 +100,83 @@ func (s *Store) Runs(ctx context.Context, at session.Address, page Page) (found 
 	return found, err
 }
 
-// StartRun marks a run as running and says what asked for it; ErrNotFound if its session is gone or it has ended.
+// StartRun marks a run as running and says what asked for it; ErrNotFound if its session is gone, ErrEnded if it has
+// ended before: then a twin of its job did the work.
 func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (cause string, err error) {
 	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		return notFound(tx.QueryRow(ctx, `
+		if _, err := lockSessionKey(ctx, tx, key); err != nil {
+			return err
+		}
+		err := tx.QueryRow(ctx, `
 			UPDATE runs
 			   SET state = 'running', started_at = now(), error = NULL
-			 WHERE tenant_id = $1 AND id = $2 AND session_key = $3 AND state IN ('queued', 'running')
+			 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')
 			RETURNING cause`,
-			[16]byte(key.Tenant), [16]byte(run), [16]byte(key.Key)).Scan(&cause))
+			[16]byte(key.Tenant), [16]byte(run)).Scan(&cause)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return session.ErrEnded
+		}
+		return err
 	})
 	return cause, err
 }
 
-// hurryRun notes on the run of a live job that it was hurried, so that the job does not wait for a cold cache.
+// PutOffRun marks a run as queued again because its job waits for a cold cache, and says what asks for it now: it may
+// have been hurried meanwhile. ErrNotFound.
+func (s *Store) PutOffRun(ctx context.Context, key session.Key, run uuid.UUID) (cause string, err error) {
+	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		if _, err := lockSessionKey(ctx, tx, key); err != nil {
+			return err
+		}
+		return notFound(tx.QueryRow(ctx, `
+			UPDATE runs
+			   SET state = 'queued', started_at = NULL
+			 WHERE tenant_id = $1 AND id = $2 AND state = 'running'
+			RETURNING cause`,
+			[16]byte(key.Tenant), [16]byte(run)).Scan(&cause))
+	})
+	return cause, err
+}
+
+// hurryRun notes on the run of a live job what hurried it, so that the job does not wait for a cold cache. What a person
+// asked for stays asked for.
 func hurryRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE runs
-		   SET cause = $4
-		 WHERE tenant_id = $1 AND session_key = $2 AND job_id = $3 AND state = 'queued'`,
+		   SET cause = CASE WHEN cause = 'manual' THEN cause ELSE $4 END
+		 WHERE tenant_id = $1 AND session_key = $2 AND job_id = $3 AND state IN ('queued', 'running')`,
 		[16]byte(key.Tenant), [16]byte(key.Key), job, cause)
 	return err
 }
 
-// FailRun records why a run failed. On the last attempt the session's next growth may ask for a compaction again.
+// FailRun records why a run failed, unless it has ended: a commit whose answer was lost did happen, and a twin may have
+// done the work. After the last attempt the session asks for a compaction again once it has grown.
 func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, reason string, last bool) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		row, err := lockSessionKey(ctx, tx, key)
 		if err != nil {
 			return err
 		}
-		if last {
-			if err := settle(ctx, tx, row, row.contextTokens); err != nil {
-				return err
-			}
-		}
-		_, err = tx.Exec(ctx, `
+		tag, err := tx.Exec(ctx, `
 			UPDATE runs
 			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'queued' END, error = $3, finished_at = CASE WHEN $4 THEN now() END
-			 WHERE tenant_id = $1 AND id = $2`,
+			 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
 			[16]byte(key.Tenant), [16]byte(run), Text(reason), last)
-		return err
+		if err != nil || !last || tag.RowsAffected() == 0 {
+			return err
+		}
+		return settle(ctx, tx, row, row.contextTokens)
 	})
+}
+
+// endLostRuns ends the runs of a session that has no live job.
+func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE runs
+		   SET state = 'failed', error = 'its job was lost', finished_at = now()
+		 WHERE tenant_id = $1 AND session_key = $2 AND state IN ('queued', 'running')`,
+		[16]byte(key.Tenant), [16]byte(key.Key))
+	return err
 }
 
 // finishRun records how a run ended, unless a twin of its job did so before.

@@ -24,31 +24,31 @@ type Created struct {
 //
 // Errors: ErrIdempotencyReused.
 func (s *Store) Create(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (Created, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (Created, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (Created, uuid.UUID, error) {
 		found, err := readSession(ctx, tx, at)
 		if err == nil || !errors.Is(err, session.ErrNotFound) {
-			return Created{Session: found}, err
+			return Created{Session: found}, found.Key, err
 		}
 		created, err := insertSession(ctx, tx, at, change)
 		if err != nil {
-			return Created{}, err
+			return Created{}, uuid.Nil, err
 		}
 		found, err = readSession(ctx, tx, at)
-		return Created{Session: found, Created: created}, err
+		return Created{Session: found, Created: created}, found.Key, err
 	})
 }
 
 // CreateNew makes a session; ErrExists if its id is taken, ErrIdempotencyReused.
 func (s *Store) CreateNew(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (session.Session, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (made session.Session, _ uuid.UUID, err error) {
 		created, err := insertSession(ctx, tx, at, change)
-		if err != nil {
-			return session.Session{}, err
+		if err == nil && !created {
+			err = fmt.Errorf("session %q: %w", at.ID, session.ErrExists)
 		}
-		if !created {
-			return session.Session{}, fmt.Errorf("session %q: %w", at.ID, session.ErrExists)
+		if err == nil {
+			made, err = readSession(ctx, tx, at)
 		}
-		return readSession(ctx, tx, at)
+		return made, made.Key, err
 	})
 }
 
@@ -157,24 +157,52 @@ func after(page Page) *time.Time {
 //
 // Errors: ErrNotFound, ErrFormatMismatch if it has another format already, ErrIdempotencyReused.
 func (s *Store) Update(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (session.Session, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, error) {
-		row, err := lockSession(ctx, tx, at)
-		if err != nil {
-			return session.Session{}, err
-		}
-		if change.Format != nil && row.format != 0 && row.format != change.Format.Number() {
-			return session.Session{}, fmt.Errorf("format of session %q: %w", at.ID, session.ErrFormatMismatch)
-		}
-		if err := updateSession(ctx, tx, row, change); err != nil {
-			return session.Session{}, err
-		}
-		if err := s.wakeIfDue(ctx, tx, row.Key, causes[wakeTrigger]); err != nil {
-			return session.Session{}, err
-		}
-		return readSession(ctx, tx, at)
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
+		changed, err := s.update(ctx, tx, at, change)
+		return changed, changed.Key, err
 	})
 }
 
+func (s *Store) update(ctx context.Context, tx pgx.Tx, at session.Address, change session.Change) (session.Session, error) {
+	row, err := lockSession(ctx, tx, at)
+	if err != nil {
+		return session.Session{}, err
+	}
+	if change.Format != nil && row.format != 0 && row.format != change.Format.Number() {
+		return session.Session{}, fmt.Errorf("format of session %q: %w", at.ID, session.ErrFormatMismatch)
+	}
+	if err := updateSession(ctx, tx, row, change); err != nil {
+		return session.Session{}, err
+	}
+	if err := s.wakeIfDue(ctx, tx, row.Key, causes[wakeTrigger]); err != nil {
+		return session.Session{}, err
+	}
+	if change.Policy != nil || change.DefaultPolicy {
+		if err := s.hurryQueued(ctx, tx, row.Key); err != nil {
+			return session.Session{}, err
+		}
+	}
+	return readSession(ctx, tx, at)
+}
+
+// hurryQueued starts the job that waits for the session's cache to be cold: by its new policy it may not have to.
+func (s *Store) hurryQueued(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	var job int64
+	err := tx.QueryRow(ctx, `
+		SELECT job_id
+		  FROM runs
+		 WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'`, [16]byte(key.Tenant), [16]byte(key.Key)).Scan(&job)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.queue.Hurry(ctx, tx, job)
+}
+
+// updateSession changes the row. What the last compaction could not remove, and which levels were crossed, says nothing
+// about another policy or window: both begin anew.
 func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) (err error) {
 	var policy *[16]byte
 	if change.DefaultPolicy {
@@ -194,10 +222,12 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 		       window_tokens = coalesce($5::int, window_tokens),
 		       overhead_tokens = coalesce($6::int, overhead_tokens),
 		       metadata = coalesce($7::jsonb, metadata),
-		       policy_id = coalesce($8::uuid, policy_id)
+		       policy_id = coalesce($8::uuid, policy_id),
+		       floor_tokens = CASE WHEN $9 THEN 0 ELSE floor_tokens END,
+		       wake = CASE WHEN $9 THEN 1 ELSE wake END
 		 WHERE tenant_id = $1 AND key = $2`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens, change.OverheadTokens,
-		change.Metadata, policy)
+		change.Metadata, policy, policy != nil || change.WindowTokens != nil || change.OverheadTokens != nil)
 	if err != nil || policy == nil {
 		return err
 	}
@@ -210,28 +240,37 @@ func (s *Store) wakeIfDue(ctx context.Context, tx pgx.Tx, key session.Key, cause
 	if err != nil {
 		return err
 	}
-	if level, due := row.level(row.contextTokens); due {
-		_, err = s.wake(ctx, tx, row, level, cause)
+	level, due := row.level(row.contextTokens)
+	if !due {
+		return nil
 	}
+	_, err = s.wake(ctx, tx, row, level, cause)
 	return err
 }
 
 // Delete erases a session and all that belongs to it; ErrNotFound. A job that is running for it finds nothing to do.
 func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idempotency) (bool, error) {
-	_, replayed, err := once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (json.RawMessage, error) {
+	_, replayed, err := once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (json.RawMessage, uuid.UUID, error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
-			return nil, err
+			return nil, uuid.Nil, err
 		}
-		batch := &pgx.Batch{}
-		for _, table := range []string{"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages"} {
-			batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, [16]byte(row.Tenant), [16]byte(row.Key.Key))
-		}
-		batch.Queue(`DELETE FROM sessions WHERE tenant_id = $1 AND key = $2`, [16]byte(row.Tenant), [16]byte(row.Key.Key))
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return nil, err
-		}
-		return json.RawMessage(`{}`), deletePolicy(ctx, tx, row.Tenant, row.policy)
+		return json.RawMessage(`{}`), row.Key.Key, erase(ctx, tx, row)
 	})
 	return replayed, err
+}
+
+// erase deletes a session's rows. It waits for a result that is being persisted, whose foreign key holds the session.
+func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
+	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
+	batch := &pgx.Batch{}
+	batch.Queue(`SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, tenant, key)
+	for _, table := range []string{"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency"} {
+		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
+	}
+	batch.Queue(`DELETE FROM sessions WHERE tenant_id = $1 AND key = $2`, tenant, key)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	return deletePolicy(ctx, tx, row.Tenant, row.policy)
 }

@@ -96,6 +96,9 @@ func TestTheNumbersInSQLAreThoseOfThePackages(t *testing.T) {
 	if postgres.MaxSessionMessages != fmt.Sprint(session.MaxSessionMessages) {
 		t.Error("the limit of messages in append.go is not session's")
 	}
+	if postgres.MaxTailBytes != fmt.Sprint(session.MaxTailBytes) {
+		t.Error("the limit of bytes in append.go is not session's")
+	}
 }
 
 func TestACheckpointCannotNameAResultThatIsNotThere(t *testing.T) {

@@ -2,8 +2,12 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -181,5 +185,158 @@ func TestDeleteErasesEverythingOfASession(t *testing.T) {
 	}
 	if _, err := store.Delete(t.Context(), at, nil); err != session.ErrNotFound {
 		t.Errorf("a second time: %v", err)
+	}
+}
+
+func TestAPolicyThatIsReplacedWhileOthersWaitHidesNoSession(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	policy := session.Policy{Trigger: 0.7, Hard: 0.9, Document: []byte(`{}`)}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 25 {
+				if _, _, err := store.Update(t.Context(), at, session.Change{Policy: &policy}, nil); err != nil {
+					t.Errorf("update: %v", err)
+				}
+			}
+		})
+		group.Go(func() {
+			for range 25 {
+				mustAppend(t, store, batch(at, message("x", 40)))
+				if _, _, err := store.Compact(t.Context(), at, nil); err != nil {
+					t.Errorf("compact: %v", err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestARunThatHasEndedStaysEnded(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("x", 850)))
+	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := session.Key{Tenant: tenant, Key: found.Key}
+	done := postgres.Outcome{Run: session.Run{ID: runs[0].ID, State: session.RunUnchanged}, LastSeq: 1}
+	if err := store.CommitCheckpoint(t.Context(), key, done, nothingToComplete); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.FailRun(t.Context(), key, runs[0].ID, "the answer of the commit was lost", true); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := store.Run(t.Context(), at, runs[0].ID); err != nil || run.State != session.RunUnchanged || run.Error != nil {
+		t.Errorf("run %+v, %v", run, err)
+	}
+	if _, err := store.StartRun(t.Context(), key, runs[0].ID); !errors.Is(err, session.ErrEnded) {
+		t.Errorf("started again: %v", err)
+	}
+}
+
+func TestARunWhoseJobIsLostEnds(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("x", 850)))
+	loseJobs(t, store)
+	if _, _, err := store.Compact(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	if err != nil || len(runs) != 2 || runs[0].State != session.RunQueued || runs[1].State != session.RunFailed {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+func TestANewPolicyForgetsWhatCouldNotBeRemoved(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("x", 850)))
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loseJobs(t, store)
+	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1}
+	if err := store.CommitCheckpoint(t.Context(), session.Key{Tenant: tenant, Key: found.Key}, unchanged, nothingToComplete); err != nil {
+		t.Fatal(err)
+	}
+	model := "other"
+	if _, _, err := store.Update(t.Context(), at, session.Change{Model: &model}, nil); err != nil || liveJobs(t, store) != 0 {
+		t.Errorf("another model: %d live jobs, %v", liveJobs(t, store), err)
+	}
+	policy := session.Policy{Trigger: 0.7, Hard: 0.9, Document: []byte(`{}`)}
+	if _, _, err := store.Update(t.Context(), at, session.Change{Policy: &policy}, nil); err != nil || liveJobs(t, store) != 1 {
+		t.Errorf("another policy: %d live jobs, %v", liveJobs(t, store), err)
+	}
+}
+
+func TestAnAppendDoesNotWaitForAResultThatIsPersisted(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `
+			INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id)
+			VALUES ($1, gen_random_uuid(), $2, 'manual', 'done', 0)`, [16]byte(tenant), [16]byte(found.Key))
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		done, _, err := store.Append(ctx, batch(at, message("x", 850)))
+		if err == nil && done.Compaction != session.CompactionQueued {
+			t.Errorf("%+v did not take the slow path", done)
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("while a foreign key holds the session: %v", err)
+	}
+}
+
+func TestAnErasedSessionLeavesNoAnswerBehind(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := session.Address{Tenant: tenant, ID: "s"}
+	create := &session.Idempotency{Key: "create", Route: "PUT", Digest: sha256.Sum256([]byte("create"))}
+	change := session.Change{Metadata: []byte(`{"secret":"canary"}`)}
+	if _, _, err := store.Create(t.Context(), at, change, create); err != nil {
+		t.Fatal(err)
+	}
+	a := batch(at, message("a", 1))
+	a.Idempotency = &session.Idempotency{Key: "append", Route: "POST", Digest: sha256.Sum256([]byte("append"))}
+	mustAppend(t, store, a)
+	erase := &session.Idempotency{Key: "erase", Route: "DELETE", Digest: sha256.Sum256([]byte("erase"))}
+	for range 2 {
+		if _, err := store.Delete(t.Context(), at, erase); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var left int
+	err := postgres.Query(t.Context(), store.Pool(), tenant, `SELECT count(*) FROM idempotency WHERE answer LIKE '%canary%'`, nil, scanOne(&left))
+	if err != nil || left != 0 {
+		t.Errorf("%d answers still hold the metadata, %v", left, err)
+	}
+	if made, replayed, err := store.Create(t.Context(), at, change, create); err != nil || replayed || !made.Created {
+		t.Errorf("created again: %+v, replayed %v, %v", made, replayed, err)
+	}
+	if done, replayed, err := store.Append(t.Context(), a); err != nil || replayed || done.LastSeq != 1 {
+		t.Errorf("appended again: %+v, replayed %v, %v", done, replayed, err)
 	}
 }

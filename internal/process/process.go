@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/varve-dev/varve/internal/api"
@@ -50,9 +51,9 @@ func API(ctx context.Context, settings config.API, db config.Database, log *slog
 	handler := api.New(api.Config{
 		Store: store, Results: persist.NewStore(store.Pool()), Log: log,
 	})
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Addr)
+	listener, err := Listen(ctx, settings.Addr)
 	if err != nil {
-		return fmt.Errorf("%w (another process may listen on %s: choose another address with --addr or VARVE_ADDR)", err, settings.Addr)
+		return err
 	}
 	server := api.NewServer(handler)
 	failed := make(chan error, 1)
@@ -68,6 +69,15 @@ func API(ctx context.Context, settings config.API, db config.Database, log *slog
 	handler.Drain()
 	time.Sleep(settings.DrainDelay)
 	return shutdown(ctx, server)
+}
+
+// Listen listens on the address of the API.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w (another process listens there, perhaps another varve up: choose another address with --addr or VARVE_ADDR)", err)
+	}
+	return listener, err
 }
 
 func shutdown(ctx context.Context, server *http.Server) error {
@@ -102,7 +112,20 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 		started()
 	}
 	<-client.Stopped()
+	if ctx.Err() == nil {
+		return errors.New("the job client stopped by itself; its log says why")
+	}
 	return nil
+}
+
+// TakeOver lets a worker begin at once with the jobs of processes that died. Only for a database that nobody else works on.
+func TakeOver(ctx context.Context, db config.Database) error {
+	store, err := OpenStore(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer store.Pool().Close()
+	return jobs.TakeOver(ctx, store.Pool())
 }
 
 // DefaultPolicy is the policy of a new tenant.

@@ -15,6 +15,7 @@ var (
 	ErrIdempotencyReused = errors.New("the Idempotency-Key was used for another request")
 	ErrTooManyMessages   = errors.New("the session is full")
 	ErrExists            = errors.New("it exists already")
+	ErrEnded             = errors.New("the run has ended")
 	ErrStale             = errors.New("the base checkpoint is not the newest any more")
 )
 
@@ -49,11 +50,14 @@ func (e *InvalidError) Error() string {
 	if len(e.Problems) == 0 {
 		return e.Code
 	}
-	first := e.Problems[0]
-	if len(e.Problems) == 1 {
-		return fmt.Sprintf("%s: %s", first.Pointer, first.Detail)
+	first := e.Problems[0].Detail
+	if pointer := e.Problems[0].Pointer; pointer != "" {
+		first = pointer + ": " + first
 	}
-	return fmt.Sprintf("%s: %s (and %d more)", first.Pointer, first.Detail, len(e.Problems)-1)
+	if len(e.Problems) == 1 {
+		return first
+	}
+	return fmt.Sprintf("%s (and %d more)", first, len(e.Problems)-1)
 }
 
 // Invalid is an InvalidError with one problem.
