@@ -66,7 +66,7 @@ func TestAViewReadsAsManyPagesOfALongHistoryAsOfAShortOne(t *testing.T) {
 		if analyzed {
 			analyze(t, store)
 		}
-		args := []any{[16]byte{}, 0, int64(0)}
+		args := []any{[16]byte{}, 0, int64(0), [16]byte{}, 0}
 		few := pages(t, store, tenant, postgres.ViewSQL, append([]any{[16]byte(tenant), "short"}, args...)...)
 		many := pages(t, store, tenant, postgres.ViewSQL, append([]any{[16]byte(tenant), "long"}, args...)...)
 		if many > few+10 || few > 40 {

@@ -44,10 +44,12 @@ func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, erro
 }
 
 // assumeRole makes a new connection one that row-level security binds, and refuses it if that is not so. A connection
-// whose other end is gone does not keep a session's lock for ever.
+// whose other end is gone does not keep a session's lock for ever. Plans are generic: every statement goes by a key, and a
+// plan made for the values of one call can be made from statistics that a young tenant does not have yet.
 func assumeRole(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		SET ROLE `+Role+`;
+		SET plan_cache_mode = 'force_generic_plan';
 		SET idle_in_transaction_session_timeout = '1min';
 		SET statement_timeout = '5min'`)
 	if err != nil {
@@ -87,12 +89,15 @@ type Queue struct {
 
 // Store is the database as the domain sees it.
 type Store struct {
-	pool  *pgxpool.Pool
-	queue Queue
+	pool   *pgxpool.Pool
+	queue  Queue
+	bodies *bodyCache
 }
 
 // New is a Store on pool that inserts jobs through queue.
-func New(pool *pgxpool.Pool, queue Queue) *Store { return &Store{pool: pool, queue: queue} }
+func New(pool *pgxpool.Pool, queue Queue) *Store {
+	return &Store{pool: pool, queue: queue, bodies: newBodyCache(cachedBodies)}
+}
 
 // Pool is the pool that the store uses.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }

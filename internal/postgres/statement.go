@@ -19,5 +19,5 @@ func AppendStatement(a session.Append) (sql string, args []any) { return appendS
 
 // ViewStatement is the one statement of View.
 func ViewStatement(at session.Address, known Version) (sql string, args []any) {
-	return ViewSQL, viewArgs(at, known)
+	return ViewSQL, viewArgs(at, known, heldBody{})
 }

@@ -42,8 +42,12 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 	       WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	      OFFSET 0) c ON true`
 
-// ViewSQL reads everything that a view consists of: $1 tenant, $2 session id, $3 to $5 the version that the caller has. Bodies are NULL if the caller has this very version already. The
-// tail is a range with two bounds, so that the planner takes it for the short piece of the log that it is.
+// ViewSQL reads everything that a view consists of. Bodies are NULL if the caller has this very version already, and the
+// checkpoint's if he holds that. The tail is a range with two bounds, so that the planner takes it for the short piece of
+// the log that it is; and the lower one must not be a coalesce, behind which row-level security hides the index.
+//
+//	$1 tenant  $2 session id  $3, $4, $5 the version that the caller has: key, checkpoint, last seq
+//	$6, $7 the checkpoint whose body he holds: key, number
 const ViewSQL = `
 	WITH wanted AS MATERIALIZED (
 		SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, s.through_seq, ` + pinnedElsewhere + ` AS apart,
@@ -52,7 +56,7 @@ const ViewSQL = `
 		 WHERE s.tenant_id = $1 AND s.id = $2
 	)
 	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, s.through_seq, coalesce(c.body_size, 0),
-	       CASE WHEN NOT s.known THEN c.body END,
+	       CASE WHEN NOT s.known AND NOT (s.key = $6 AND s.checkpoint_n = $7) THEN c.body END,
 	       CASE WHEN NOT s.known AND s.apart > 0 THEN (
 	           SELECT string_agg(m.body, ','::bytea)
 	             FROM (SELECT body
@@ -80,11 +84,22 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 // ViewInto is View for a caller who reads many: it reuses the memory of the view that v was before. ErrNotFound; then v
 // is not to be read.
 func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, v *View) error {
+	held := s.bodies.get(at)
 	var format int16
-	err := Query(ctx, s.pool, at.Tenant, ViewSQL, viewArgs(at, known), one((*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &format, &v.Tokens,
+	err := Query(ctx, s.pool, at.Tenant, ViewSQL, viewArgs(at, known, held), one((*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &format, &v.Tokens,
 		&v.Through, &v.Size, (*reused)(&v.Body), (*reused)(&v.System), (*reused)(&v.Tail)))
+	if err != nil {
+		return err
+	}
 	v.Format = formatName(format)
-	return err
+	switch {
+	case v.Version == known || v.Checkpoint == 0:
+	case v.Key == held.key && v.Checkpoint == held.n:
+		v.Body = append(v.Body[:0], held.body...)
+	default:
+		s.bodies.put(at, v)
+	}
+	return nil
 }
 
 // reused is scanned into the memory that it has. NULL leaves it empty.
@@ -96,8 +111,8 @@ func (r *reused) ScanBytes(src []byte) error {
 	return nil
 }
 
-func viewArgs(at session.Address, known Version) []any {
-	return []any{[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq}
+func viewArgs(at session.Address, known Version, held heldBody) []any {
+	return []any{[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq, [16]byte(held.key), held.n}
 }
 
 // Entry is a message of a tail with what was extracted when it came in.
@@ -136,7 +151,7 @@ func (s *Store) BoundedView(ctx context.Context, at session.Address) (b Bounded,
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
 		var format int16
-		row := tx.QueryRow(ctx, ViewSQL, [16]byte(at.Tenant), at.ID, [16]byte{}, 0, 0)
+		row := tx.QueryRow(ctx, ViewSQL, viewArgs(at, Version{}, heldBody{})...)
 		if err := row.Scan((*[16]byte)(&b.Key), &b.Checkpoint, &b.LastSeq, &format, &b.Tokens, &b.Through, &b.Size, &b.Body, &b.System, &b.Tail); err != nil {
 			return notFound(err)
 		}

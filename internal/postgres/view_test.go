@@ -144,3 +144,36 @@ func TestOldCheckpointsLoseTheirBodies(t *testing.T) {
 		t.Errorf("%d of %d checkpoints have bodies, %v", bodies, all, err)
 	}
 }
+
+func TestAViewWhoseCheckpointIsHeldIsThatOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 500)))
+	want := func(checkpoint int, body string) {
+		t.Helper()
+		for range 3 { // read, held, held
+			view, err := store.View(t.Context(), at, postgres.Version{})
+			if err != nil || view.Checkpoint != checkpoint || string(view.Body) != body {
+				t.Errorf("checkpoint %d with body %q, want %d with %q; %v", view.Checkpoint, view.Body, checkpoint, body, err)
+			}
+		}
+	}
+	want(0, "")
+	for n, body := range []string{"first", "second"} {
+		if err := commit(t, store, at, n, 1, body); err != nil {
+			t.Fatal(err)
+		}
+		want(n+1, body)
+	}
+	if _, err := store.Delete(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 500)))
+	want(0, "")
+	if err := commit(t, store, at, 0, 1, "of another session with this id"); err != nil {
+		t.Fatal(err)
+	}
+	want(1, "of another session with this id")
+}

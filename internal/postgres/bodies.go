@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// cachedBodies bounds the memory for checkpoint bodies, in bytes.
+const cachedBodies = 32 << 20
+
+// heldBody is the body of a checkpoint. A checkpoint never changes, and neither its session's key nor its number is ever
+// used again, so a body that is held is right as long as the database still names it as the newest.
+type heldBody struct {
+	key  uuid.UUID
+	n    int
+	body []byte
+}
+
+// bodyCache holds the bodies of the checkpoints that were read last, by the session's address: an agent reads the same
+// checkpoint at every turn, and most of what a read costs PostgreSQL is that body.
+type bodyCache struct {
+	mu    sync.Mutex
+	lru   *simplelru.LRU[session.Address, heldBody]
+	size  int
+	limit int
+}
+
+func newBodyCache(limit int) *bodyCache {
+	c := &bodyCache{limit: limit}
+	c.lru, _ = simplelru.NewLRU(limit, func(_ session.Address, b heldBody) { c.size -= len(b.body) }) // its only error is a limit of 0
+	return c
+}
+
+// get returns what is held for a session, the zero heldBody if nothing is.
+func (c *bodyCache) get(at session.Address) heldBody {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held, _ := c.lru.Get(at)
+	return held
+}
+
+// put holds a copy of a view's body, unless it would take most of the room.
+func (c *bodyCache) put(at session.Address, v *View) {
+	if len(v.Body) > c.limit/8 {
+		return
+	}
+	held := heldBody{key: v.Key, n: v.Checkpoint, body: append([]byte(nil), v.Body...)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lru.Remove(at)
+	c.lru.Add(at, held)
+	for c.size += len(held.body); c.size > c.limit; {
+		c.lru.RemoveOldest()
+	}
+}
