@@ -129,7 +129,7 @@ func (b *bench) seed(ctx context.Context) error {
 		 SELECT tenant_id, key, 1, 0, 2, 500, decode(md5(key::text), 'hex'), 16, '[]', '[]', '{}', 1, gen_random_uuid()
 		   FROM sessions`,
 		`UPDATE sessions
-		    SET checkpoint_n = 1`,
+		    SET checkpoint_n = 1, through_seq = 2, checkpoint_size = 16`,
 		`VACUUM ANALYZE sessions, messages, checkpoints, tenants, policies`,
 		`CHECKPOINT`,
 	} {

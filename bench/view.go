@@ -145,25 +145,24 @@ func (b *bench) views(ctx context.Context, v viewCase) (sample, postgres.Version
 		}
 		known, status, want = view.Version, fasthttp.StatusNotModified, 0
 	}
-	clients := b.newClients(readers)
-	for _, c := range clients {
-		c.request.SetRequestURI(sessionPath(v.id) + "/context")
-		c.request.Header.Set("Accept-Encoding", v.encoding)
-		if v.unchanged {
-			c.request.Header.Set("If-None-Match", etag)
+	headers := []string{"Accept-Encoding: " + v.encoding}
+	if v.unchanged {
+		headers = append(headers, "If-None-Match: "+etag)
+	}
+	clients := make([]*repeater, readers)
+	for i := range clients {
+		if clients[i], err = b.newRepeater(sessionPath(v.id)+"/context", headers...); err != nil {
+			return nil, known, err
 		}
 	}
 	return func(ctx context.Context, d time.Duration) (float64, error) {
 		return load(ctx, d, readers, func(reader int) func() error {
-			c := clients[reader]
 			return func() error {
-				if err := c.call(status); err != nil {
-					return err
+				got, err := clients[reader].call(status)
+				if err == nil && got != want {
+					err = fmt.Errorf("an answer of %d bytes instead of %d", got, want)
 				}
-				if got := len(c.response.Body()); got != want {
-					return fmt.Errorf("an answer of %d bytes instead of %d", got, want)
-				}
-				return nil
+				return err
 			}
 		})
 	}, known, nil

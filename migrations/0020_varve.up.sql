@@ -58,6 +58,7 @@ CREATE TABLE sessions (
     wake            smallint    NOT NULL DEFAULT 1 CHECK (wake BETWEEN 1 AND 3),
     checkpoint_n    integer     NOT NULL DEFAULT 0, -- the newest checkpoint, 0 for none
     through_seq     bigint      NOT NULL DEFAULT 0, -- the last message that it covers
+    checkpoint_size integer     NOT NULL DEFAULT 0, -- of its body, decompressed
     created_at      timestamptz NOT NULL DEFAULT now(),
     last_append_at  timestamptz,
     PRIMARY KEY (tenant_id, key),

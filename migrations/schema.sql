@@ -279,6 +279,7 @@ CREATE TABLE public.sessions (
     wake smallint DEFAULT 1 NOT NULL,
     checkpoint_n integer DEFAULT 0 NOT NULL,
     through_seq bigint DEFAULT 0 NOT NULL,
+    checkpoint_size integer DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     last_append_at timestamp with time zone,
     CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -35,7 +36,7 @@ func (g *Globals) Client() (*Client, error) {
 			return nil, err
 		}
 	}
-	return &Client{base: base, key: key, json: g.JSON, http: &http.Client{}, sleep: sleep, patience: 30 * time.Second}, nil
+	return &Client{base: base, key: key, json: g.JSON, http: &http.Client{}, notes: os.Stderr, sleep: sleep, patience: 30 * time.Second}, nil
 }
 
 func readKey(file string) (string, error) {
@@ -52,8 +53,9 @@ type Client struct {
 	key      string
 	json     bool // errors keep the server's JSON
 	http     *http.Client
+	notes    io.Writer
 	sleep    func(context.Context, time.Duration) error
-	patience time.Duration // how long to wait, all in all, for a server that does not answer or is not ready
+	patience time.Duration // how long to wait, all in all, for a server that is not ready
 }
 
 // call is one request. All of the commands' requests may be sent again: appends carry client ids.
@@ -69,8 +71,11 @@ type call struct {
 func (c *Client) do(ctx context.Context, k call) (*http.Response, error) {
 	for waited, pause := time.Duration(0), 100*time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		res, err := c.send(ctx, k)
-		if err == nil || !passing(err) || waited >= c.patience {
+		if err == nil || !passing(err) || waited >= c.patienceWith(err) {
 			return res, err
+		}
+		if waited == 0 {
+			fmt.Fprintf(c.notes, "waiting for %s: %s\n", c.base, reason(err))
 		}
 		if after := retryAfter(err); after > pause {
 			pause = min(after, 5*time.Second)
@@ -80,6 +85,16 @@ func (c *Client) do(ctx context.Context, k call) (*http.Response, error) {
 		}
 		waited += pause
 	}
+}
+
+// refusedPatience is how long to wait where nothing listens: a varve up that is starting listens soon.
+const refusedPatience = 5 * time.Second
+
+func (c *Client) patienceWith(err error) time.Duration {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return min(c.patience, refusedPatience)
+	}
+	return c.patience
 }
 
 func (c *Client) send(ctx context.Context, k call) (*http.Response, error) {

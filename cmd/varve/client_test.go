@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -49,14 +51,20 @@ func TestClientGivesUp(t *testing.T) {
 	t.Parallel()
 	down := clientOf(t, http.NotFoundHandler())
 	down.base = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+	down.patience = time.Hour
+	var notes bytes.Buffer
+	down.notes = &notes
 	var waited time.Duration
 	down.sleep = func(_ context.Context, d time.Duration) error { waited += d; return nil }
 	_, err := down.decode(t.Context(), call{method: http.MethodGet, path: []string{"sessions"}}, nil)
 	if exitCode(err) != exitUnavailable || !strings.Contains(err.Error(), "no Varve answers at http://127.0.0.1:1 ") {
 		t.Errorf("error %v, exit %d", err, exitCode(err))
 	}
-	if waited < down.patience || waited > down.patience+2*time.Second {
-		t.Errorf("waited %s with a patience of %s", waited, down.patience)
+	if waited < refusedPatience || waited > refusedPatience+2*time.Second {
+		t.Errorf("waited %s with a patience of %s", waited, refusedPatience)
+	}
+	if !regexp.MustCompile(`^waiting for http://127\.0\.0\.1:1: .* \(is varve up running\?\)\n$`).MatchString(notes.String()) {
+		t.Errorf("it said %q, want one line", notes.String())
 	}
 	refused := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
 	refused.sleep = func(context.Context, time.Duration) error { t.Error("waited after a 400"); return nil }
@@ -142,9 +150,12 @@ func TestErrorsReadAsSentencesAndEndTheProgramWithTheirCode(t *testing.T) {
 			if !strings.HasSuffix(describe(err), tt.want) || exitCode(err) != tt.code {
 				t.Errorf("%q with exit code %d, want %q with %d", describe(err), exitCode(err), tt.want, tt.code)
 			}
+			if got := complaint(err); got != "varve: "+describe(err) {
+				t.Errorf("it complains %q", got)
+			}
 			client.json = true
-			if _, err := client.decode(t.Context(), call{method: http.MethodGet}, nil); json.Valid([]byte(tt.body)) && describe(err) != tt.body {
-				t.Errorf("with --json: %s", describe(err))
+			if _, err := client.decode(t.Context(), call{method: http.MethodGet}, nil); json.Valid([]byte(tt.body)) && complaint(err) != tt.body {
+				t.Errorf("with --json: %s", complaint(err))
 			}
 		})
 	}
@@ -178,6 +189,10 @@ func TestListsAreReadPageByPage(t *testing.T) {
 		t.Errorf("queries (-want +got):\n%s", diff)
 	}
 	out.Reset()
+	queries = nil
+	if err := (&resultsCommand{Session: "s", Limit: new(-1)}).list(t.Context(), client, io.Discard); err != nil || queries[0] != "limit=-1" {
+		t.Errorf("a limit of -1 asked for %q: %v", queries, err)
+	}
 	if err := listJSON(t.Context(), client, &out, 1, "sessions", "s", "results"); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +213,7 @@ func TestResultsArePrintedByLinesOrRaw(t *testing.T) {
 		fmt.Fprint(w, strings.TrimPrefix(r.URL.Path, "/v1/sessions/s/results/"))
 	}))
 	var out, notes bytes.Buffer
-	if err := (&resultsCommand{Session: "s", Ref: "r", Offset: 2, Limit: 1}).lines(t.Context(), client, &out, &notes); err != nil {
+	if err := (&resultsCommand{Session: "s", Ref: "r", Offset: new(2), Limit: new(1)}).lines(t.Context(), client, &out, &notes); err != nil {
 		t.Fatal(err)
 	}
 	if out.String() != "2\t1\n" || notes.String() != "… 5 lines in all; --offset 3 goes on\n" {
@@ -226,7 +241,7 @@ func TestCompactWaitsForTheEnd(t *testing.T) {
 		fmt.Fprint(w, `{"id":"run1","state":"done","trigger":"manual","checkpoint":3,"through_seq":180,"tokens_before":61200,"tokens_after":29417,"results_persisted":40,
 			"stages":[{"stage":"cap","entered":false},{"stage":"trim","entered":true,"actions":40,"tokens_saved":31783}]}`)
 	}))
-	run, _, err := (&compactCommand{Session: "s", Wait: time.Hour}).compact(t.Context(), client)
+	run, _, err := (&compactCommand{Session: "s", Wait: waitFlag(time.Hour)}).compact(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func showDemo(ctx context.Context, dir string, files []string) (err error) {
 		if err != nil {
 			return err
 		}
-		client := &Client{base: &url.URL{Scheme: "http", Host: addr.String()}, key: key, http: &http.Client{}, sleep: sleep, patience: 10 * time.Second}
+		client := &Client{base: &url.URL{Scheme: "http", Host: addr.String()}, key: key, http: &http.Client{}, notes: os.Stderr, sleep: sleep, patience: 10 * time.Second}
 		demo := demonstration{dir: dir, client: client, out: os.Stdout, width: terminalWidth(os.Stdout)}
 		return demo.run(ctx, files)
 	})

@@ -34,7 +34,7 @@ func (d *demonstration) readBack(ctx context.Context) error {
 				return fmt.Errorf("session %s, result %s: %w", s.conv.ID, r.Ref, err)
 			}
 			if j == len(s.kept)/2 && d.lists(i) {
-				fmt.Fprintf(table, "  %s\t%s\t%s\t%d lines\t%s bytes\tsha256 %.12s…\n", s.conv.ID, r.Ref, r.Tool, r.Lines, thousands(r.Bytes), r.SHA256)
+				fmt.Fprintf(table, "  %s\t%s\t%s\t%d lines\t%s bytes\tsha256 %.12s…\n", s.conv.ID, r.Ref, printable(r.Tool), r.Lines, thousands(r.Bytes), r.SHA256)
 			}
 			total++
 			bytes += r.Bytes

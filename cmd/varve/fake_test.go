@@ -51,7 +51,7 @@ func clientOf(t *testing.T, h http.Handler) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Client{base: base, key: "vk_test", http: web.Client(), patience: 5 * time.Second, sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+	return &Client{base: base, key: "vk_test", http: web.Client(), notes: t.Output(), patience: 5 * time.Second, sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
 }
 
 func (s *server) put(w http.ResponseWriter, r *http.Request) {

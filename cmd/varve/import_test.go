@@ -236,6 +236,51 @@ func TestImportReportsAndKeepsWhatItCannotRead(t *testing.T) {
 	}
 }
 
+func TestImportSaysWhetherAllOfItIsStored(t *testing.T) {
+	t.Parallel()
+	good := `{"type":"user","uuid":"1","sessionId":"s","message":{"role":"user","content":"hi"}}` + "\n"
+	tests := []struct{ name, file, want string }{
+		{"a file of which every line is stored is complete", good, ""},
+		{"lines that hold no conversation are no loss", good + `{"type":"progress"}` + "\n", ""},
+		{"a line that cannot be read is one", good + `{"cut <off` + "\n", "log.jsonl: 1 line could not be read (kept in "},
+		{"a file without a message is one", strings.Repeat(`{"type":"progress"}`+"\n", 2), "log.jsonl: nothing in it could be imported"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, client := newServer(t)
+			run := newRun(t, client, write(t, "log.jsonl", []byte(tt.file)))
+			if problems := run.all(t.Context()); problems != nil {
+				t.Fatal(problems)
+			}
+			err := run.incomplete()
+			if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || exitCode(err) != exitError) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestImportShowsControlCharactersQuoted(t *testing.T) {
+	t.Parallel()
+	_, client := newServer(t)
+	data, _ := conversation(1)
+	run := newRun(t, client, write(t, "chat.json", data))
+	run.Session = "a\tb\n\x1b[31m"
+	if problems := run.all(t.Context()); problems != nil {
+		t.Fatal(problems)
+	}
+	var out, notes bytes.Buffer
+	if err := run.print(&out, &notes, false); err != nil {
+		t.Fatal(err)
+	}
+	want := "FILE       SESSION           MESSAGES  NEW  TOKENS  SKIPPED LINES  BAD LINES\n" +
+		`chat.json  "a\tb\n\x1b[31m"  1         1    10      0              0` + "\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestImportThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 	t.Parallel()
 	s, client := newServer(t)
@@ -248,7 +293,7 @@ func TestImportThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 	}
 	data, _ := conversation(450)
 	err := errors.Join(newRun(t, client, write(t, "chat.json", data)).all(ctx)...)
-	if err == nil || !strings.Contains(err.Error(), "the same command goes on from there") || exitCode(err) != exitInterrupted {
+	if err == nil || !strings.Contains(describe(err), "the same command goes on from there") || exitCode(err) != exitInterrupted {
 		t.Errorf("error %v, exit %d", err, exitCode(err))
 	}
 	if got := shellLine([]string{"varve", "import", "it's here.jsonl"}); got != `varve import 'it'\''s here.jsonl'` {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -84,8 +85,7 @@ func (r *importRun) incomplete() error {
 			problems = append(problems, fmt.Errorf("%s: nothing in it could be imported", printable(f.File)))
 		}
 		if n := len(f.Rejected); n > 0 {
-			problems = append(problems, fmt.Errorf("%s: %s could not be read and %s kept in %s",
-				printable(f.File), count(n, "line"), map[bool]string{true: "is", false: "are"}[n == 1], printable(f.RejectedFile)))
+			problems = append(problems, fmt.Errorf("%s: %s could not be read (kept in %s)", printable(f.File), count(n, "line"), printable(f.RejectedFile)))
 		}
 	}
 	return errors.Join(problems...)

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"text/tabwriter"
@@ -18,48 +20,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-type tenantsCommand struct {
-	Create tenantsCreateCommand `cmd:"" help:"Create a tenant."`
-	List   tenantsListCommand   `cmd:"" help:"List tenants."`
-}
-
-type tenantsCreateCommand struct {
-	config.Database `embed:""`
-	Name            string `arg:"" help:"The tenant's name."`
-}
-
-// Run creates the tenant and prints its id.
-func (c *tenantsCreateCommand) Run(ctx context.Context, g *Globals) error {
-	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.CreateTenant(ctx, c.Name, process.DefaultPolicy())
-		if err != nil {
-			return err
-		}
-		fmt.Println(tenant.ID)
-		return nil
-	})
-}
-
-type tenantsListCommand struct {
-	config.Database `embed:""`
-}
-
-// Run prints all tenants.
-func (c *tenantsListCommand) Run(ctx context.Context, g *Globals) error {
-	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
-		tenants, err := store.Tenants(ctx)
-		if err != nil {
-			return err
-		}
-		table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "ID\tNAME\tCREATED")
-		for _, t := range tenants {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", t.ID, t.Name, t.CreatedAt.Format(time.RFC3339))
-		}
-		return table.Flush()
-	})
-}
-
 type keysCommand struct {
 	Create keysCreateCommand `cmd:"" help:"Create a key and print it, once."`
 	List   keysListCommand   `cmd:"" help:"List a tenant's keys."`
@@ -67,20 +27,43 @@ type keysCommand struct {
 }
 
 type keyOptions struct {
-	Name    string        `help:"What the key is for."`
-	Expires time.Duration `help:"How long it is good for, e.g. 720h; for ever if not given."`
+	Name    string         `help:"What the key is for."`
+	Expires *time.Duration `help:"How long it is good for, e.g. 720h; for ever if not given."`
 }
 
 type keysCreateCommand struct {
 	config.Database `embed:""`
 	keyOptions      `embed:""`
-	Tenant          string `default:"default" help:"The tenant's name."`
+	Tenant          tenantName `default:"default" help:"The tenant's name."`
+}
+
+// Validate refuses a key that would not be good for the time given.
+func (c *keysCreateCommand) Validate() error {
+	if c.Expires != nil && *c.Expires <= 0 {
+		return fmt.Errorf("--expires is %s: more than 0s is needed", *c.Expires)
+	}
+	return c.Database.Validate()
+}
+
+// keyJSON is a key as --json prints it.
+type keyJSON struct {
+	ID        uuid.UUID  `json:"id"`
+	Key       string     `json:"key,omitempty"` // only of the key that is made
+	Name      string     `json:"name"`
+	Last4     string     `json:"last4"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	RevokedAt *time.Time `json:"revoked_at"`
+}
+
+func jsonOf(k postgres.Key, text string) keyJSON {
+	return keyJSON{ID: k.ID, Key: text, Name: k.Name, Last4: k.Last4, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt}
 }
 
 // Run prints the new key on standard output, alone.
 func (c *keysCreateCommand) Run(ctx context.Context, g *Globals) error {
 	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.TenantByName(ctx, c.Tenant)
+		tenant, err := store.TenantByName(ctx, string(c.Tenant))
 		if err != nil {
 			return err
 		}
@@ -88,8 +71,15 @@ func (c *keysCreateCommand) Run(ctx context.Context, g *Globals) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(text)
-		fmt.Fprintf(os.Stderr, "key %s of tenant %s; it is not stored and will not be shown again\n", made.ID, tenant.Name)
+		if g.JSON {
+			err = writeJSON(os.Stdout, jsonOf(made, text))
+		} else {
+			_, err = fmt.Println(text)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "key %s of tenant %s; it is not stored and will not be shown again\n", made.ID, printable(tenant.Name))
 		return nil
 	})
 }
@@ -101,8 +91,8 @@ func newKey(ctx context.Context, store *postgres.Store, tenant postgres.Tenant, 
 		return "", postgres.Key{}, err
 	}
 	k := postgres.NewKey{Name: options.Name, Digest: digest, Last4: text[len(text)-4:]}
-	if options.Expires > 0 {
-		at := time.Now().Add(options.Expires)
+	if options.Expires != nil {
+		at := time.Now().Add(*options.Expires)
 		k.ExpiresAt = &at
 	}
 	made, err := store.CreateKey(ctx, tenant.ID, k)
@@ -111,13 +101,13 @@ func newKey(ctx context.Context, store *postgres.Store, tenant postgres.Tenant, 
 
 type keysListCommand struct {
 	config.Database `embed:""`
-	Tenant          string `default:"default" help:"The tenant's name."`
+	Tenant          tenantName `default:"default" help:"The tenant's name."`
 }
 
 // Run prints the tenant's keys.
 func (c *keysListCommand) Run(ctx context.Context, g *Globals) error {
 	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.TenantByName(ctx, c.Tenant)
+		tenant, err := store.TenantByName(ctx, string(c.Tenant))
 		if err != nil {
 			return err
 		}
@@ -125,13 +115,24 @@ func (c *keysListCommand) Run(ctx context.Context, g *Globals) error {
 		if err != nil {
 			return err
 		}
-		table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "ID\tENDS IN\tNAME\tCREATED\tEXPIRES\tREVOKED")
-		for _, k := range keys {
-			fmt.Fprintf(table, "%s\t…%s\t%s\t%s\t%s\t%s\n", k.ID, k.Last4, k.Name, date(&k.CreatedAt), date(k.ExpiresAt), date(k.RevokedAt))
-		}
-		return table.Flush()
+		return writeKeys(os.Stdout, keys, g.JSON)
 	})
+}
+
+func writeKeys(out io.Writer, keys []postgres.Key, asJSON bool) error {
+	if asJSON {
+		list := make([]keyJSON, len(keys))
+		for i, k := range keys {
+			list[i] = jsonOf(k, "")
+		}
+		return writeJSON(out, list)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tENDS IN\tNAME\tCREATED\tEXPIRES\tREVOKED")
+	for _, k := range keys {
+		fmt.Fprintf(table, "%s\t…%s\t%s\t%s\t%s\t%s\n", k.ID, k.Last4, printable(k.Name), date(&k.CreatedAt), date(k.ExpiresAt), date(k.RevokedAt))
+	}
+	return table.Flush()
 }
 
 func date(t *time.Time) string {
@@ -143,16 +144,26 @@ func date(t *time.Time) string {
 
 type keysRevokeCommand struct {
 	config.Database `embed:""`
-	Tenant          string    `default:"default" help:"The tenant's name."`
-	ID              uuid.UUID `arg:"" help:"The key's id, as keys list shows it."`
+	Tenant          tenantName `default:"default" help:"The tenant's name."`
+	ID              uuid.UUID  `arg:"" help:"The key's id, as keys list shows it."`
 }
 
 // Run revokes the key; API processes notice within 5 seconds.
 func (c *keysRevokeCommand) Run(ctx context.Context, g *Globals) error {
 	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.TenantByName(ctx, c.Tenant)
+		tenant, err := store.TenantByName(ctx, string(c.Tenant))
 		if err != nil {
 			return err
+		}
+		keys, err := store.Keys(ctx, tenant.ID)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if k.ID == c.ID && k.RevokedAt != nil {
+				fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", date(k.RevokedAt))
+				return nil
+			}
 		}
 		if err := store.RevokeKey(ctx, tenant.ID, c.ID); err != nil {
 			return err
@@ -178,4 +189,10 @@ func withStore(ctx context.Context, g *Globals, db config.Database, do func(*pos
 	}
 	defer store.Pool().Close()
 	return do(store)
+}
+
+func writeJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
 }

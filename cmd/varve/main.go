@@ -42,7 +42,7 @@ func run(args []string) int {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	if err := parsed.Run(&cli.Globals); err != nil {
-		fmt.Fprintln(os.Stderr, "varve:", describe(err))
+		fmt.Fprintln(os.Stderr, complaint(err))
 		return exitCode(err)
 	}
 	return 0

@@ -55,10 +55,23 @@ func exitCode(err error) int {
 
 // describe is what an error says to a person, in one line or a few.
 func describe(err error) string {
-	if errors.Is(err, context.Canceled) {
+	var stopped *interruptedError
+	switch {
+	case errors.As(err, &stopped):
+		return stopped.Error()
+	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	}
 	return err.Error()
+}
+
+// complaint is what the program says last. What is the API's JSON as a whole stays JSON.
+func complaint(err error) string {
+	var problem *apiError
+	if errors.As(err, &problem) && problem.raw == err.Error() {
+		return problem.raw
+	}
+	return "varve: " + describe(err)
 }
 
 // apiError is an error that the API answered.
@@ -190,6 +203,15 @@ func passing(err error) bool {
 	var problem *apiError
 	var down *unreachableError
 	return errors.As(err, &down) || errors.As(err, &problem) && (problem.exitCode() == exitUnavailable || problem.exitCode() == exitLimited)
+}
+
+// reason says in a few words why to wait because of a passing error.
+func reason(err error) string {
+	var down *unreachableError
+	if errors.As(err, &down) {
+		return fmt.Sprintf("%v (is varve up running?)", down.cause)
+	}
+	return err.Error()
 }
 
 func retryAfter(err error) time.Duration {

@@ -6,9 +6,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -34,6 +36,31 @@ func (b *buffer) free() {
 
 // readBody reads the request's body, decompressed. The caller frees the buffer when nothing points into it any more.
 func readBody(x *exchange) (*buffer, error) {
+	b, err := decodeBody(x)
+	var refused *failure
+	if errors.As(err, &refused) && refused.code != requestTimedOut {
+		x.drain()
+	}
+	return b, err
+}
+
+// How much of a body that is refused is still read, and for how long.
+const (
+	maxDrain     = 64 << 20
+	drainTimeout = time.Second
+)
+
+// drain reads the rest of a body. A client that sends everything before it reads would find the connection broken
+// instead of the answer. One that waits to be asked for the body is not asked.
+func (x *exchange) drain() {
+	if x.r.Header.Get("Expect") != "" {
+		return
+	}
+	_ = http.NewResponseController(x.raw).SetReadDeadline(time.Now().Add(drainTimeout))
+	_, _ = io.CopyN(io.Discard, x.r.Body, maxDrain)
+}
+
+func decodeBody(x *exchange) (*buffer, error) {
 	if err := mustBeJSON(x.r.Header["Content-Type"]); err != nil {
 		return nil, err
 	}
@@ -89,6 +116,8 @@ func readError(err error) error {
 		return err
 	case errors.As(err, &tooLarge), errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
 		return bodyTooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fail(requestTimedOut, "the body did not come in time: send the request again, faster")
 	}
 	return fail(invalidJSON, "the body cannot be read to its end: %s", err)
 }

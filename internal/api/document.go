@@ -189,7 +189,7 @@ func (d *document) integer(pointer string, value rawjson.Span, least, most int64
 	n, err := strconv.ParseInt(string(literal), 10, 64)
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
-		d.wrong(pointer, invalidRequest, "a whole number is needed, this is %s", shorten(string(literal)))
+		d.wrong(pointer, invalidRequest, "a whole number in digits is needed, this is %s", shorten(string(literal)))
 	case err != nil || n < least || n > most:
 		d.wrong(pointer, invalidRequest, "%s is out of range: %d to %d are possible", shorten(string(literal)), least, most)
 	}

@@ -70,7 +70,6 @@ var sentinels = []struct {
 }{
 	{session.ErrUnauthorized, "unauthorized", "send a live key as \"Authorization: Bearer vk_…\"; varve keys create makes one"},
 	{errNoRun, "not_found", "there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them"},
-	{errNoResult, "not_found", "there is no such session, or no such result in it: GET /v1/sessions/{id}/results lists them"},
 	{session.ErrNotFound, "not_found", "there is no such session: PUT /v1/sessions/{id} makes one"},
 	{session.ErrFormatMismatch, "format_mismatch", ""},
 	{session.ErrClientIDReused, "client_id_reused", ""},
@@ -85,7 +84,6 @@ var (
 	errNoRoute  = errors.New("no such route")
 	errNoMethod = errors.New("no such method")
 	errNoRun    = errors.New("no such run")
-	errNoResult = errors.New("no such result")
 	errPanic    = errors.New("panic") // a bug of ours; the log has its stack
 )
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,6 +32,13 @@ func TestTheDocumentationListsEveryCode(t *testing.T) {
 		documented[row[2]], _ = strconv.Atoi(row[1])
 	}
 	if diff := cmp.Diff(documented, api.Codes); diff != "" {
+		t.Errorf("docs/errors.md (-) and errors.go (+):\n%s", diff)
+	}
+	var problems []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		problems = append(problems, row[1])
+	}
+	if diff := cmp.Diff(problems, api.ProblemCodes); diff != "" {
 		t.Errorf("docs/errors.md (-) and errors.go (+):\n%s", diff)
 	}
 }
@@ -64,6 +72,9 @@ var wrongRequests = map[string]struct {
 	"format_not_available": {func(w *world) answer {
 		return w.ask("GET", "/v1/sessions/s/context?format=anthropic", "")
 	}, "format=openai-chat"},
+	"request_timeout": {func(w *world) answer {
+		return w.askLate("POST", "/v1/sessions")
+	}, "again"},
 	"session_exists": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions", `{"id":"s"}`)
 	}, "PUT"},
@@ -151,7 +162,7 @@ func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 // checkProblem checks what every error has in common.
 func checkProblem(t testing.TB, got answer, p problem) {
 	t.Helper()
-	retryable := p.Status == 500 || p.Status == 503
+	retryable := p.Status == 500 || p.Status == 503 || p.Status == 408
 	h := got.Header()
 	switch {
 	case h.Get("Content-Type") != "application/problem+json", h.Get("X-Content-Type-Options") != "nosniff":
@@ -166,6 +177,12 @@ func checkProblem(t testing.TB, got answer, p problem) {
 		t.Errorf("error member of %s", got.Body)
 	case (p.Current != nil) != (p.Code == "stale_expected_seq"), (p.Minimum != nil) != (p.Code == "view_cannot_fit"):
 		t.Errorf("members of %s", got.Body)
+	case (h.Get("Content-Range") != "") != (p.Status == 416), strings.HasPrefix(p.Detail, ":"):
+		t.Errorf("headers %v for %s", h, got.Body)
+	case len(p.Errors) > 0 && (p.Error.Param == nil || *p.Error.Param != p.Errors[0].Pointer || !strings.Contains(p.Detail, p.Errors[0].Detail)):
+		t.Errorf("param or detail is not that of the first problem: %s", got.Body)
+	case len(p.Errors) > 0 && p.Code != p.Errors[0].Code && (p.Code != "invalid_request" || !slices.Contains(api.ProblemCodes, p.Errors[0].Code)):
+		t.Errorf("the code is not that of the first problem: %s", got.Body)
 	case (h.Get("Www-Authenticate") != "") != (p.Status == 401), (h.Get("Allow") != "") != (p.Status == 405):
 		t.Errorf("headers %v for %s", h, got.Body)
 	}
@@ -240,6 +257,41 @@ func TestUnknownRoutesAreProblemsToo(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "POST"} {
 		if !strings.Contains(got.Header().Get("Allow"), method) {
 			t.Errorf("Allow: %q has no %s", got.Header().Get("Allow"), method)
+		}
+	}
+}
+
+func TestTheFirstProblemDecides(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	deep := strings.Repeat("[", 70) + strings.Repeat("]", 70)
+	for _, test := range []struct{ method, path, body, code, detail string }{
+		{"PATCH", "/v1/sessions/s", `{"model":1,"zz":1}`, "invalid_request", "/model: a string is needed"},
+		{"PATCH", "/v1/sessions/s", `{"zz":1,"model":1}`, "unknown_field", `/zz: "zz" is not known here`},
+		{"POST", "/v1/sessions/s/messages", `{"format":"xx","zz":1}`, "invalid_request", `/format: format "xx" is unknown`},
+		{"PATCH", "/v1/sessions/s", `{"policy":{"cap":{"enabled":1},"zz":1}}`, "invalid_request", "/policy/cap/enabled: 1 is no boolean"},
+		{"PATCH", "/v1/sessions/s", `{"policy":{"zz":1,"cap":{"enabled":1}}}`, "unknown_field", "/policy/zz: "},
+		{"PATCH", "/v1/sessions/s", `{"policy":{"target":0.1,"target":0.2}}`, "invalid_json", "/policy/target: target is there twice"},
+		{"PATCH", "/v1/sessions/s", `{"policy":{"target":0.9}}`, "invalid_request", "/policy/target: 0.9 must be below /policy/trigger (0.8)"},
+		{"PATCH", "/v1/sessions/s", `{"policy":{"protect":{"tools":["` + strings.Repeat("x", 8<<20) + `"]}}}`, "invalid_request", "/policy: the policy has 8388"},
+		{"PATCH", "/v1/sessions/s", `[]`, "invalid_request", "an object is needed"},
+		{"POST", "/v1/sessions/s/messages", "", "invalid_json", "the body is empty"},
+		{"POST", "/v1/sessions/s/messages", `{"messages":[{"role":"user","content":` + deep + `}]}`, "json_too_complex", "nested deeper than 64 levels"},
+		{"GET", "/v1/sessions?limit=0", "", "invalid_request", "limit: a whole number from 1 to 100 is needed, this is "},
+		{"GET", "/v1/sessions?limits=1", "", "unknown_field", "limits: the parameter is not known here: did you mean "},
+		{"GET", "/v1/sessions/s/context?format=", "", "invalid_request", "format: the format is empty"},
+		{"GET", "/v1/sessions/s/context?view=all", "", "invalid_request", "view: compacted or full is needed"},
+		{"GET", "/v1/sessions/s/runs/0190a5a0-0000-7000-8000-000000000000", "", "not_found", "there is no such session, or no such run of it"},
+		{"GET", "/v1/sessions/s/runs/x", "", "not_found", "there is no such session, or no such run of it"},
+		{"GET", "/v1/sessions/s/results/r1.0-abcd", "", "not_found", "result r1.0-abcd"},
+		{"GET", "/v1/sessions/s/results/x", "", "not_found", `result "x"`},
+	} {
+		got := w.ask(test.method, test.path, test.body)
+		p := decoded[problem](got)
+		checkProblem(t, got, p)
+		if p.Code != test.code || !strings.HasPrefix(p.Detail, test.detail) || strings.Contains(p.Detail, "PUT") {
+			t.Errorf("%s %s %.60s: %s, %q; want %s, %q", test.method, test.path, test.body, p.Code, p.Detail, test.code, test.detail)
 		}
 	}
 }

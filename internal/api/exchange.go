@@ -112,6 +112,12 @@ func (x *exchange) bytes(status int, contentType []string, body []byte) error {
 
 var noStore = []string{"private, no-store"}
 
+// writeBy gives an answer that takes long more time than the server has for others.
+func (x *exchange) writeBy(deadline time.Time) {
+	// Writers that have no deadline do not need a later one.
+	_ = http.NewResponseController(x.raw).SetWriteDeadline(deadline)
+}
+
 // errClientGone is the error of an answer that could not be sent whole.
 var errClientGone = errors.New("the client is gone")
 

@@ -8,6 +8,9 @@ import (
 // Codes are all error codes with their statuses.
 var Codes = statuses
 
+// ProblemCodes are the other codes of single problems.
+var ProblemCodes = problemCodes
+
 // What is tested without a request.
 var (
 	AcceptsZstd = acceptsZstd

@@ -103,13 +103,26 @@ func TestACursorBelongsToItsList(t *testing.T) {
 		}
 	}
 	w.must(http.StatusBadRequest, "GET", "/v1/sessions?cursor="+cursor, "", "Authorization", "Bearer "+stranger)
-	for _, wrong := range []string{"", "x", cursor[1:], cursor + "AA", strings.Repeat("A", len(cursor))} {
+	for i := range cursor {
+		for _, c := range []byte("AQgwB_-") {
+			if c == cursor[i] {
+				continue
+			}
+			w.must(http.StatusBadRequest, "GET", "/v1/sessions?cursor="+cursor[:i]+string(c)+cursor[i+1:], "")
+		}
+	}
+	for _, wrong := range []string{"", "x", cursor[:9] + "%0A" + cursor[9:], cursor[1:], cursor + "AA", strings.Repeat("A", len(cursor))} {
 		w.must(http.StatusBadRequest, "GET", "/v1/sessions?cursor="+wrong, "")
 	}
 	for _, wrong := range []string{"limit=0", "limit=101", "limit=", "limit=x", "limit=1&limit=2", "limit=-1", "a=%zz"} {
 		w.must(http.StatusUnprocessableEntity, "GET", "/v1/sessions?"+wrong, "")
 	}
 	w.must(http.StatusBadRequest, "GET", "/v1/sessions?limits=1", "")
+	for _, listed := range page.Data {
+		if _, ok := listed["policy"]; ok || listed["model"] == nil {
+			t.Errorf("a session in a list has a policy, or lacks another member: %v", listed)
+		}
+	}
 }
 
 func TestTheLogIsReadByPages(t *testing.T) {

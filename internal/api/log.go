@@ -108,8 +108,7 @@ func (w *logWriter) appendHead(dst []byte) []byte {
 }
 
 func (w *logWriter) send(b []byte) error {
-	// Writers that have no deadline do not need a later one.
-	_ = http.NewResponseController(w.raw).SetWriteDeadline(time.Now().Add(requestTimeout))
+	w.writeBy(time.Now().Add(requestTimeout))
 	_, err := w.w.Write(b)
 	return w.sent(err)
 }

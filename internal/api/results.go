@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/varve-dev/varve/internal/persist"
@@ -100,7 +102,11 @@ func (s *Server) readResult(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	found, body, err := s.result(x, at)
+	ref, err := session.ParseResultRef(x.param("ref"))
+	if err != nil {
+		return err
+	}
+	found, body, err := s.Results.Read(x.ctx, at, ref)
 	if err != nil {
 		return err
 	}
@@ -115,19 +121,6 @@ func (s *Server) readResult(x *exchange) error {
 	return x.json(http.StatusOK, page)
 }
 
-// result reads the result that the path names.
-func (s *Server) result(x *exchange, at session.Address) (persist.Result, []byte, error) {
-	ref, err := session.ParseResultRef(x.param("ref"))
-	if err != nil {
-		return persist.Result{}, nil, err
-	}
-	found, body, err := s.Results.Read(x.ctx, at, ref)
-	if err == session.ErrNotFound {
-		err = errNoResult
-	}
-	return found, body, err
-}
-
 // content answers with a result's bytes, or the part of them that Range asks for.
 func (x *exchange) content(found persist.Result, body []byte) error {
 	h := x.w.Header()
@@ -136,16 +129,34 @@ func (x *exchange) content(found persist.Result, body []byte) error {
 	h.Set("Cache-Control", "private, no-cache")
 	w := &rangeWriter{ResponseWriter: x.w}
 	given := x.r.Header.Get("Range")
-	if satisfiable, ok := ranges(given, len(body)); ok {
-		r := *x.r
-		if r.Header = r.Header.Clone(); satisfiable == "" {
-			r.Header.Del("Range")
-		} else {
-			r.Header.Set("Range", satisfiable)
+	x.r.Header.Del("Range")
+	if satisfiable := byteRange(given, len(body)); satisfiable != "" {
+		x.r.Header.Set("Range", satisfiable)
+	}
+	http.ServeContent(w, x.r, "", time.Time{}, bytes.NewReader(body))
+	if w.refused {
+		return &failure{
+			code: outsideRange, size: len(body), detail: fmt.Sprintf("the result has %d bytes: no part of the Range %q is in it", len(body), shorten(given)),
 		}
-		http.ServeContent(w, &r, "", time.Time{}, bytes.NewReader(body))
 	}
 	return nil
+}
+
+// byteRange is a Range header as http.ServeContent is right about it, "" for one to be ignored: of another unit, or of an
+// empty body. It takes the last 0 bytes for a range that can be had.
+func byteRange(header string, size int) string {
+	unit, set, _ := strings.Cut(header, "=")
+	if !strings.EqualFold(strings.TrimSpace(unit), "bytes") || size == 0 {
+		return ""
+	}
+	kept := slices.DeleteFunc(strings.Split(set, ","), func(spec string) bool {
+		length, suffix := strings.CutPrefix(strings.TrimSpace(spec), "-")
+		return suffix && length != "" && strings.Trim(length, "0") == ""
+	})
+	if len(kept) == 0 {
+		return fmt.Sprintf("bytes=%d-", size) // behind the end
+	}
+	return "bytes=" + strings.Join(kept, ",")
 }
 
 // rangeWriter keeps http.ServeContent from answering a wrong Range in plain text.

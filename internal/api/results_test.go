@@ -91,6 +91,15 @@ func TestAResultComesBackWhole(t *testing.T) {
 		t.Errorf("range: %q %v", part.Body, part.Header())
 	}
 	w.must(http.StatusPartialContent, "GET", path+"?raw=true", "", "Range", "bytes=-5")
+	for header, want := range map[string]int{
+		"lines=1-2": 200, "nonsense": 200, "Bytes=0-1": 206, "bytes=-0, 0-1": 206, "bytes=0-1,-0,5-6": 206, "bytes=-1": 206, "bytes=-99999999": 206,
+		"bytes=-0": 416, "bytes=-000,-0": 416, "bytes=99999999-": 416, "bytes=x": 416, "bytes=5-1": 416, "bytes=--1": 416,
+	} {
+		got := w.must(want, "GET", path+"?raw=true", "", "Range", header)
+		if at := fmt.Sprintf("bytes */%d", body.Len()); want == 416 && got.Header().Get("Content-Range") != at {
+			t.Errorf("Range: %s: Content-Range %q, want %q", header, got.Header().Get("Content-Range"), at)
+		}
+	}
 	w.must(http.StatusNotModified, "GET", path+"?raw=true", "", "If-None-Match", raw.Header().Get("Etag"))
 	for _, wrong := range []string{"offset=0", "limit=0", "limit=2001", "raw=yes"} {
 		w.must(http.StatusUnprocessableEntity, "GET", path+"?"+wrong, "")
@@ -113,5 +122,8 @@ func TestResultsOfOddContentComeBack(t *testing.T) {
 			t.Errorf("%s: %q, want %q", ref, got.Body, bodies[i])
 		}
 		w.must(http.StatusOK, "GET", "/v1/sessions/s/results/"+ref, "")
+		if len(bodies[i]) == 0 {
+			w.must(http.StatusOK, "GET", "/v1/sessions/s/results/"+ref+"?raw=true", "", "Range", "bytes=-5")
+		}
 	}
 }

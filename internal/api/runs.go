@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -33,7 +34,8 @@ func (s *Server) compactSession(x *exchange) error {
 		return err
 	}
 	if wait > 0 {
-		if run, err = s.await(x, at, run, wait); err != nil {
+		w := waiter{exchange: x, server: s, at: at, up: time.Now().Add(wait)}
+		if run, err = w.wait(run, replayed); err != nil {
 			return err
 		}
 	}
@@ -51,17 +53,44 @@ func (x *exchange) run(run session.Run) error {
 	return x.json(http.StatusAccepted, runAnswer(run))
 }
 
-// await looks at a run until it ends or the time is up. It looks often at first, because most compactions are quick.
-func (s *Server) await(x *exchange, at session.Address, run session.Run, wait time.Duration) (session.Run, error) {
-	ctx, cancel := context.WithTimeout(x.r.Context(), wait+requestTimeout)
+// waiter is a caller who waits for a compaction.
+type waiter struct {
+	*exchange
+	server *Server
+	at     session.Address
+	up     time.Time // when it has waited long enough
+}
+
+// wait answers run when it has ended, or as it is when the time is up. A run that was under way already may have begun
+// before the newest messages: if it has, wait asks once more and answers the run after it.
+func (w *waiter) wait(run session.Run, replayed bool) (session.Run, error) {
+	ctx, cancel := context.WithDeadline(w.r.Context(), w.up.Add(requestTimeout))
 	defer cancel()
-	// Writers that have no deadline do not need a later one.
-	_ = http.NewResponseController(x.raw).SetWriteDeadline(time.Now().Add(wait + requestTimeout))
-	up := time.After(wait)
+	w.writeBy(w.up.Add(requestTimeout))
+	if run.State != session.RunRunning || replayed {
+		return w.await(ctx, run)
+	}
+	found, err := w.server.Store.Session(ctx, w.at)
+	if err != nil {
+		return run, err
+	}
+	run, err = w.await(ctx, run)
+	if err != nil || !run.State.Ended() || run.Through != nil && *run.Through >= found.LastSeq || !time.Now().Before(w.up) {
+		return run, err
+	}
+	if run, _, err = w.server.Store.Compact(ctx, w.at, nil); err != nil {
+		return run, err
+	}
+	return w.await(ctx, run)
+}
+
+// await looks at a run until it ends or the time is up. It looks often at first, because most compactions are quick.
+func (w *waiter) await(ctx context.Context, run session.Run) (session.Run, error) {
+	up := time.After(time.Until(w.up))
 	for pause := 10 * time.Millisecond; !run.State.Ended(); pause = min(pause*3/2, 250*time.Millisecond) {
 		select {
 		case <-time.After(pause):
-			if s.draining.Load() {
+			if w.server.draining.Load() {
 				return run, nil // the process would wait for this request
 			}
 		case <-up:
@@ -70,7 +99,7 @@ func (s *Server) await(x *exchange, at session.Address, run session.Run, wait ti
 			return run, ctx.Err()
 		}
 		var err error
-		if run, err = s.Store.Run(ctx, at, run.ID); err != nil {
+		if run, err = w.server.Store.Run(ctx, w.at, run.ID); err != nil {
 			return run, err
 		}
 	}
@@ -85,10 +114,13 @@ func (s *Server) readRun(x *exchange) error {
 	}
 	id, err := uuid.Parse(x.param("run"))
 	if err != nil {
-		return session.ErrNotFound
+		return errNoRun
 	}
 	run, err := s.Store.Run(x.ctx, at, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return errNoRun
+	case err != nil:
 		return err
 	}
 	return x.json(http.StatusOK, runAnswer(run))

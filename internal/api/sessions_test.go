@@ -73,6 +73,7 @@ func TestWrongSettingsAreAllToldAtOnce(t *testing.T) {
 		{`{"metadata":{"a":"1","a":"2"}}`, "invalid_json", []string{"/metadata/a"}},
 		{`{"metadata":` + object(17) + `}`, "invalid_request", []string{"/metadata"}},
 		{`{"policy":[]}`, "invalid_request", []string{"/policy"}},
+		{`{"window_tokens":2000,"overhead_tokens":2000}`, "invalid_request", []string{"/overhead_tokens"}},
 		{`{"policy":{"trigger":2}}`, "invalid_request", []string{"/policy/trigger"}},
 		{`{"policy":{"triger":0.5}}`, "unknown_field", []string{"/policy/triger"}},
 		{`"text"`, "invalid_request", []string{""}},
@@ -93,6 +94,9 @@ func TestWrongSettingsAreAllToldAtOnce(t *testing.T) {
 	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"metadata":{"`+strings.Repeat("é", 64)+`":"`+strings.Repeat("😀", 512)+`"}}`)
 	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"window_tokens":1000}`)
 	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"window_tokens":10000000}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"overhead_tokens":1999,"window_tokens":2000}`)
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/sessions", `{"overhead_tokens":128000}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions", `{"overhead_tokens":127999}`)
 	w.must(http.StatusBadRequest, "POST", "/v1/sessions/s/compact", `{"wait":5}`)
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/sessions/s/compact?wait=61", ``)
 }

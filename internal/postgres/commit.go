@@ -166,11 +166,11 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, tenant, key, o.Base+1-KeptCheckpoints)
 	batch.Queue(`
 		UPDATE sessions
-		   SET checkpoint_n = $3, through_seq = $4, context_tokens = context_tokens - $5,
+		   SET checkpoint_n = $3, through_seq = $4, context_tokens = context_tokens - $5, checkpoint_size = $6,
 		       tail_bytes = (SELECT coalesce(sum(octet_length(body)), 0)
 		                       FROM messages
 		                      WHERE tenant_id = $1 AND session_key = $2 AND seq > $4)
-		 WHERE tenant_id = $1 AND key = $2`, tenant, key, o.Base+1, c.Through, o.Saved)
+		 WHERE tenant_id = $1 AND key = $2`, tenant, key, o.Base+1, c.Through, o.Saved, c.Size)
 	return tx.SendBatch(ctx, batch).Close()
 }
 

@@ -49,30 +49,31 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 //	$1 tenant  $2 session id  $3, $4, $5 the version that the caller has: key, checkpoint, last seq
 //	$6, $7 the checkpoint whose body he holds: key, number
 const ViewSQL = `
-	WITH wanted AS MATERIALIZED (
-		SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, s.through_seq, ` + pinnedElsewhere + ` AS apart,
-		       (s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5) AS known
-		  FROM sessions s
-		 WHERE s.tenant_id = $1 AND s.id = $2
-	)
-	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, s.through_seq, coalesce(c.body_size, 0),
-	       CASE WHEN NOT s.known AND NOT (s.key = $6 AND s.checkpoint_n = $7) THEN c.body END,
-	       CASE WHEN NOT s.known AND s.apart > 0 THEN (
+	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, s.through_seq, s.checkpoint_size,
+	       CASE WHEN NOT ` + known + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7) THEN (
+	           SELECT body
+	             FROM checkpoints
+	            WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n)
+	       END,
+	       CASE WHEN NOT ` + known + ` AND ` + pinnedElsewhere + ` > 0 THEN (
 	           SELECT string_agg(m.body, ','::bytea)
 	             FROM (SELECT body
 	                     FROM messages
-	                    WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= s.apart
+	                    WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= s.pinned
 	                    ORDER BY seq) m)
 	       END,
-	       CASE WHEN NOT s.known THEN (
+	       CASE WHEN NOT ` + known + ` THEN (
 	           SELECT string_agg(m.body, ','::bytea)
 	             FROM (SELECT coalesce(view_body, body) AS body
 	                     FROM messages
-	                    WHERE tenant_id = $1 AND session_key = s.key AND seq > greatest(s.through_seq, s.apart) AND seq <= s.last_seq
+	                    WHERE tenant_id = $1 AND session_key = s.key
+	                      AND seq > greatest(s.through_seq, ` + pinnedElsewhere + `) AND seq <= s.last_seq
 	                    ORDER BY seq) m)
 	       END
-	  FROM wanted s
-	  ` + newestCheckpoint
+	  FROM sessions s
+	 WHERE s.tenant_id = $1 AND s.id = $2`
+
+const known = `(s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5)`
 
 // View reads a session's view in one query, whose cost is that of the view and not of the history. If the session still
 // is at the version known, only the version comes back. ErrNotFound.

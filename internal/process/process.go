@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -41,8 +43,15 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 	return store, nil
 }
 
+// gcPercent trades memory, of which a process that serves has little in use, for less collecting: up to an eighth of its
+// CPU time. GOGC overrules it.
+const gcPercent = 300
+
 // API serves the HTTP API until ctx ends. started, if not nil, is called with the address once it listens.
 func API(ctx context.Context, settings config.API, db config.Database, log *slog.Logger, started func(addr net.Addr)) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	store, err := OpenStore(ctx, db)
 	if err != nil {
 		return err

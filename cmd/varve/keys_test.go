@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+)
+
+// administrator runs commands on a database.
+type administrator struct {
+	*testing.T
+	url string
+}
+
+// run returns what a command that ends well says on standard output and on standard error.
+func (a administrator) run(args ...string) (stdout, stderr string) {
+	a.Helper()
+	var out, notes lockedBuffer
+	cmd := program(a.Context(), append(args, "--database-url", a.url)...)
+	cmd.Stdout, cmd.Stderr = &out, &notes
+	if err := cmd.Run(); err != nil {
+		a.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, &notes)
+	}
+	return out.String(), notes.String()
+}
+
+// members runs a command with --json, and returns the names of the members that its object or first object has.
+func (a administrator) members(into any, args ...string) []string {
+	a.Helper()
+	out, _ := a.run(append(args, "--json")...)
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		a.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	var object map[string]any
+	var list []map[string]any
+	if json.Unmarshal([]byte(out), &list) == nil {
+		object = list[0]
+	} else if err := json.Unmarshal([]byte(out), &object); err != nil {
+		a.Fatal(err)
+	}
+	names := []string{}
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestTenantsAndKeysAreJSONOnRequest(t *testing.T) {
+	t.Parallel()
+	a := administrator{t, pgtest.New(t)}
+	var tenant tenantJSON
+	var tenants []tenantJSON
+	var key keyJSON
+	var keys []keyJSON
+	got := [][]string{
+		a.members(&tenant, "tenants", "create", "acme"),
+		a.members(&tenants, "tenants", "list"),
+		a.members(&key, "keys", "create", "--tenant=acme", "--name=ci"),
+		a.members(&keys, "keys", "list", "--tenant=acme"),
+	}
+	listed := []string{"created_at", "expires_at", "id", "last4", "name", "revoked_at"}
+	want := [][]string{
+		{"created_at", "id", "name"},
+		{"created_at", "id", "name"},
+		{"created_at", "expires_at", "id", "key", "last4", "name", "revoked_at"},
+		listed,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	if len(tenants) != 1 || tenants[0] != tenant || len(keys) != 1 || keys[0].ID != key.ID || !wellFormed(key.Key) {
+		t.Errorf("tenant %v listed as %v, key %v as %v", tenant, tenants, key, keys)
+	}
+}
+
+func TestRevokingTwiceSaysSo(t *testing.T) {
+	t.Parallel()
+	a := administrator{t, pgtest.New(t)}
+	a.run("tenants", "create", "default")
+	var key keyJSON
+	a.members(&key, "keys", "create")
+	if _, said := a.run("keys", "revoke", key.ID.String()); !strings.HasPrefix(said, "revoked;") {
+		t.Errorf("the first time: %s", said)
+	}
+	if _, said := a.run("keys", "revoke", key.ID.String()); !strings.Contains(said, "it was revoked before") {
+		t.Errorf("the second time: %s", said)
+	}
+}
+
+func TestADatabaseURLThatIsNoneIsNotShown(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"migrate"}, {"keys", "list"}, {"up", "--data", t.TempDir()}} {
+		cmd := program(t.Context(), args...)
+		cmd.Env = append(cmd.Env, "DATABASE_URL=postgres://u:hush/hush@h/x")
+		out, err := cmd.CombinedOutput()
+		if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != exitUsage {
+			t.Errorf("%v ended with %v", args, err)
+		}
+		if !strings.Contains(string(out), "DATABASE_URL") || strings.Contains(string(out), "hush") {
+			t.Errorf("%v said %s", args, out)
+		}
+	}
+}
+
+func TestAKeyFileWithoutAKeyIsReplaced(t *testing.T) {
+	t.Parallel()
+	db, data := config.Database{URL: pgtest.New(t), Connections: 2}, t.TempDir()
+	file := filepath.Join(data, "key")
+	for _, held := range []string{"", "\n", "vk_0123"} {
+		if err := os.WriteFile(file, []byte(held), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := firstKey(t.Context(), db, data); err != nil {
+			t.Fatal(err)
+		}
+		key, err := readKey(file)
+		if err != nil || !wellFormed(key) {
+			t.Errorf("%q was followed by %q, %v", held, key, err)
+		}
+		if _, err := firstKey(t.Context(), db, data); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := readKey(file); again != key || err != nil {
+			t.Errorf("a good key was replaced: %v", err)
+		}
+	}
+	entries, err := os.ReadDir(data)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("files %v, %v; want the key alone", entries, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}

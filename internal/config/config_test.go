@@ -1,0 +1,90 @@
+package config_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/config"
+)
+
+func TestSettingsOutOfTheirRangeAreNamedAllAtOnce(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		settings interface{ Validate() error }
+		want     []string
+	}{
+		{"a database with defaults", config.Database{Connections: 16}, nil},
+		{"a database by URL", config.Database{URL: "postgres://u:p@h:5432/d?sslmode=disable", Connections: 2}, nil},
+		{"a database by keys", config.Database{URL: "host=/run dbname=d", Connections: 1000}, nil},
+		{"a bad URL and too many connections", config.Database{URL: "postgres://h:port/d", Connections: 1001}, []string{"DATABASE_URL", "is 1001"}},
+		{"a certificate that is not there", config.Database{URL: "postgres://h/d?sslrootcert=/nowhere&sslmode=verify-full", Connections: 2}, []string{"open /nowhere"}},
+		{"an address of all interfaces", config.API{Addr: ":8080"}, nil},
+		{"an address by names", config.API{Addr: "localhost:http"}, nil},
+		{"an address without a port", config.API{Addr: "localhost", DrainDelay: -1}, []string{`"localhost"`, "VARVE_DRAIN_DELAY"}},
+		{"a port that cannot be", config.API{Addr: "localhost:65536"}, []string{`"localhost:65536"`}},
+		{"a worker at its bounds", config.Worker{Compactions: 1, JobTimeout: time.Second, SweepInterval: time.Second}, nil},
+		{"a worker below its bounds", config.Worker{StopTimeout: -1}, []string{"VARVE_COMPACTIONS", "VARVE_JOB_TIMEOUT", "VARVE_SWEEP_INTERVAL", "VARVE_STOP_TIMEOUT"}},
+		{"a log", config.Log{Level: "warn", Format: "json"}, nil},
+		{"no log", config.Log{Level: "loud", Format: "xml"}, []string{`"loud"`, `"xml"`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := tt.settings.Validate()
+			if (err != nil) != (tt.want != nil) {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nwant %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAURLThatDoesNotParseIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"postgres://u:hush/hush@h/d", "postgres://u:%hush@h/d", "password=hush dbname", "hush", "host=h port=hush", "postgres://h/d?sslmode=hush"} {
+		if err := (config.Database{URL: url, Connections: 2}).Validate(); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+// process is a process that waits for the end of its context.
+type process struct {
+	config.Log `embed:""`
+	ran        func(context.Context) error
+}
+
+func (p *process) Run(ctx context.Context) error { return p.ran(ctx) }
+
+func TestMainRunsWithValidSettingsOnly(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		args  []string
+		err   error
+		calls int
+		exit  int
+	}{
+		{"a run that ends well", []string{"--log-level=debug"}, nil, 1, 0},
+		{"a run that fails", nil, context.DeadlineExceeded, 1, 1},
+		{"settings out of their range", []string{"--log-level=loud"}, nil, 0, 2},
+		{"flags that are none", []string{"--loud"}, nil, 0, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			calls := 0
+			exit := config.Main("test", "", tt.args, &process{ran: func(context.Context) error { calls++; return tt.err }})
+			if exit != tt.exit || calls != tt.calls {
+				t.Errorf("exit code %d after %d runs, want %d after %d", exit, calls, tt.exit, tt.calls)
+			}
+		})
+	}
+}
