@@ -40,7 +40,8 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 		return err
 	}
 	group, running := errgroup.WithContext(ctx)
-	if e.Database.URL == "" {
+	private := e.Database.URL == ""
+	if private {
 		var cluster *embedded.Server // with := the deferred function would set another err
 		if cluster, err = embedded.Start(ctx, embedded.Config{Dir: data, Log: log}); err != nil {
 			return err
@@ -58,6 +59,11 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 	}
 	if err := postgres.Migrate(ctx, e.Database.URL); err != nil {
 		return err
+	}
+	if private { // whoever worked on it before is dead: the cluster lets one process at a time have it
+		if err := process.TakeOver(ctx, e.Database); err != nil {
+			return err
+		}
 	}
 	keyFile, err := firstKey(ctx, e.Database, data)
 	if err != nil {

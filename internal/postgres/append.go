@@ -239,7 +239,8 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 	}
 	for i, m := range a.Messages {
 		if i >= len(stored) || stored[i].Seq != first+int64(i) || stored[i].ClientID != m.ClientID || string(stored[i].Body) != string(m.Body) {
-			return session.Appended{}, fmt.Errorf("the batch has client ids that are known, but its message %d is not message %d of the session: %w", i, first+int64(i), session.ErrClientIDReused)
+			return session.Appended{}, fmt.Errorf("message %d with client_id %q is not what stands at seq %d, where the known client ids put it: %w",
+				i, m.ClientID, first+int64(i), session.ErrClientIDReused)
 		}
 		done.Tokens += int64(m.Tokens)
 	}
