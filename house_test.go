@@ -139,6 +139,28 @@ func TestTheDocumentationListsEverySetting(t *testing.T) {
 	}
 }
 
+func TestTheComposeFileSetsOnlySettingsThatExist(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("internal/config/config.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compose, err := os.ReadFile("docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := names(source, regexp.MustCompile(`env:"([A-Z_]+)"`))
+	set := names(compose, regexp.MustCompile(`(?m)^\s+((?:VARVE|DATABASE)_[A-Z_]+):`))
+	for _, name := range set {
+		if !slices.Contains(known, name) {
+			t.Errorf("docker-compose.yml sets %s, which no command knows", name)
+		}
+	}
+	if len(set) < 4 {
+		t.Errorf("docker-compose.yml sets %v only", set)
+	}
+}
+
 func names(text []byte, pattern *regexp.Regexp) (found []string) {
 	for _, m := range pattern.FindAllSubmatch(text, -1) {
 		found = append(found, string(m[1]))

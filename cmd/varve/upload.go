@@ -46,6 +46,11 @@ func (u *upload) run(ctx context.Context) (uploaded, error) {
 		Format      session.Format `json:"format"`
 		LastSeq     int64          `json:"last_seq"`
 		TotalTokens int64          `json:"total_tokens"`
+		Policy      struct {
+			Cache struct {
+				TTLSeconds int `json:"ttl_seconds"`
+			} `json:"cache"`
+		} `json:"policy"`
 	}
 	k := call{method: http.MethodPut, path: []string{"sessions", u.conv.ID}, body: u.settings, ok: []int{http.StatusOK, http.StatusCreated}}
 	if _, err := u.client.decode(ctx, k, &s); err != nil {
@@ -71,7 +76,18 @@ func (u *upload) run(ctx context.Context) (uploaded, error) {
 		u.stored(len(batch), size(batch))
 		rest = rest[len(batch):]
 	}
+	if s.Policy.Cache.TTLSeconds > 0 && done.Appended > 0 {
+		return done, u.compactCold(ctx)
+	}
 	return done, nil
+}
+
+// compactCold asks for the compaction that waits for a cold cache otherwise: no provider has seen what was imported. A
+// session below its trigger has nothing to do.
+func (u *upload) compactCold(ctx context.Context) error {
+	k := call{method: http.MethodPost, path: []string{"sessions", u.conv.ID, "compact"}, ok: []int{http.StatusOK, http.StatusAccepted}}
+	_, err := u.client.decode(ctx, k, &struct{}{})
+	return err
 }
 
 // append adds a batch. expected_seq keeps the file's order if somebody else writes to the session; the client ids make

@@ -74,7 +74,7 @@ var sentinels = []struct {
 	{session.ErrFormatMismatch, "format_mismatch", ""},
 	{session.ErrClientIDReused, "client_id_reused", ""},
 	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: take a new one for this request, or send the first one again as it was"},
-	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages, %d are the most: begin a new session", session.MaxSessionMessages)},
+	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages: it takes %d messages, and %d MiB of messages that no compaction covers yet; begin a new session, or compact this one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or choose another id"},
 	{errNoRoute, "not_found", "there is no such route; docs/api.md lists all"},
 	{errNoMethod, "method_not_allowed", "this route has other methods, see Allow"},
