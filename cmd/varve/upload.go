@@ -17,9 +17,8 @@ const (
 	batchMessages = 200
 	batchBytes    = 4 << 20
 
-	// verifyMessages is how many stored messages are compared before an import goes on behind them. Each client id has the
-	// message's position and the digest of its bytes, so the newest stand for those before them.
-	verifyMessages = 100
+	// verifyMessages is how many stored messages are compared at a time before an import goes on behind them.
+	verifyMessages = 1000
 )
 
 // upload brings one conversation into its session.
@@ -147,7 +146,7 @@ func size(list []importer.Message) int {
 
 // verify checks that the session's messages up to held are the file's.
 func (u *upload) verify(ctx context.Context, held int) error {
-	for seq := int64(max(1, held-verifyMessages+1)); seq <= int64(held); {
+	for seq := int64(1); seq <= int64(held); {
 		var p struct {
 			Data []struct {
 				Seq      int64           `json:"seq"`

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -68,7 +69,7 @@ func cut(units []unit, format session.Format, tokens, most int64) (first, anchor
 		}
 		anchor, size := -1, rest
 		if format == session.Anthropic {
-			if fromUser(u.body) {
+			if !u.tied && fromUser(u.body) {
 				user = i
 			} else if anchor = user; anchor >= 0 {
 				size += units[anchor].tokens
@@ -96,14 +97,11 @@ func lastTied(units []unit) int {
 	return -1
 }
 
-// fromUser reports whether the first of a unit's messages is a user's.
+// fromUser reports whether a unit begins with what the user said: a message that only answers calls does not count.
 func fromUser(body []byte) bool {
-	for key, value := range rawjson.Members(body, rawjson.Value(body).Start) {
-		if rawjson.KeyIs(body, key, "role") {
-			return body[value.Start] == '"' && rawjson.KeyIs(body, value, "user")
-		}
-	}
-	return false
+	start := rawjson.Start(body)
+	m, err := wire.Inspect(session.Anthropic, body[start:rawjson.Skip(body, start)])
+	return err == nil && m.Role == "user" && m.StartsUnit
 }
 
 // unitsOf takes a view apart: the checkpoint's units as they were stored, then the tail's.
@@ -135,6 +133,9 @@ func storedUnits(whole *postgres.Bounded) ([]unit, error) {
 		end := len(body)
 		if i+1 < len(stored) {
 			end = stored[i+1].Offset - 1 // without the comma
+		}
+		if s.Offset < 0 || s.Offset > end || end > len(body) {
+			return nil, fmt.Errorf("its unit %d lies outside of its body", i)
 		}
 		units[i] = unit{body: body[s.Offset:end], messages: s.Messages, tokens: s.Tokens, pinned: s.Pinned}
 	}

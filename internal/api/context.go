@@ -46,15 +46,15 @@ func (s *Server) readContext(x *exchange) error {
 	if request.has(tag) {
 		return x.notModified(tag)
 	}
-	if request.most > 0 && view.Tokens > request.most {
-		return s.readBounded(x, request)
-	}
 	if view.Version == request.known() {
-		// The reader has this version in another coding: read it again, with its bodies.
+		// The reader named this version, but not by the tag of what he asks for: read it again, with its bodies.
 		if err := s.Store.ViewInto(x.ctx, request.at, postgres.Version{}, view); err != nil {
 			return err
 		}
 		tag = request.tagOf(view.Version, view.Format)
+	}
+	if request.most > 0 && view.Tokens > request.most {
+		return s.readBounded(x, request)
 	}
 	return x.view(request, tag, view, omitted{})
 }
@@ -168,8 +168,9 @@ func appendViewHead(dst []byte, id string, view *postgres.View, left omitted) []
 		dst = append(dst, text...)
 	}
 	if len(view.System) > 0 {
-		dst = append(dst, `,"system":`...)
-		dst = wire.AppendSystem(dst, split(view.System))
+		if system := wire.AppendSystem(nil, split(view.System)); string(system) != "[]" {
+			dst = append(append(dst, `,"system":`...), system...)
+		}
 	}
 	return append(dst, `,"messages":[`...)
 }

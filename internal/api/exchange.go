@@ -76,6 +76,8 @@ func wrongID(id string) string {
 	switch {
 	case id == "":
 		return "is empty"
+	case id == "." || id == "..":
+		return "is a step in a path and not a name"
 	case len(id) > session.MaxIDBytes:
 		return fmt.Sprintf("has %d bytes: %d are the most", len(id), session.MaxIDBytes)
 	case !utf8.ValidString(id):

@@ -98,6 +98,9 @@ func (s *Server) readResult(x *exchange) error {
 	if err := q.err(); err != nil {
 		return err
 	}
+	if given := x.r.URL.Query(); raw && (given.Has("offset") || given.Has("limit")) {
+		return session.Invalid("raw", "invalid_request", "raw=true is the whole result: offset and limit are for its lines; ask for a Range of bytes instead")
+	}
 	at, err := x.address()
 	if err != nil {
 		return err

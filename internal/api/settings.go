@@ -101,8 +101,8 @@ func (s *settings) set(d *document, name string, value rawjson.Span) {
 	switch name {
 	case "id":
 		var ok bool
-		if s.id, ok = d.text("/id", value, session.MaxIDBytes); ok && s.id == "" {
-			d.wrong("/id", invalidRequest, "the session's id is empty: leave it out to have one made")
+		if s.id, ok = d.text("/id", value, session.MaxIDBytes); ok && wrongID(s.id) != "" {
+			d.wrong("/id", invalidRequest, "the session's id %s: leave it out to have one made", wrongID(s.id))
 		}
 	case "format":
 		format := d.readFormat(value)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -23,13 +25,13 @@ type claude struct {
 	file    *File
 	chains  []*chain
 	byAgent map[string]*chain
-	seen    map[string][32]byte // uuid to the digest of message, parent and time
-	agents  map[string]string   // uuid of a subagent's record to the agent
-	unnamed int                 // agents without an id
+	seen    map[[32]byte]bool // digests of uuid, message, parent and time
+	agents  map[string]string // uuid of a subagent's record to the agent
+	unnamed int               // agents without an id
 }
 
 func (f *File) readClaude(id string, data []byte) {
-	c := &claude{file: f, byAgent: map[string]*chain{}, seen: map[string][32]byte{}, agents: map[string]string{}}
+	c := &claude{file: f, byAgent: map[string]*chain{}, seen: map[[32]byte]bool{}, agents: map[string]string{}}
 	for n, line := range lines(data) {
 		f.Report.Lines++
 		c.line(n, line)
@@ -37,7 +39,7 @@ func (f *File) readClaude(id string, data []byte) {
 	for _, ch := range c.chains {
 		name := id
 		if ch.agent != "" && len(c.chains) > 1 {
-			name = suffixed(id, "-agent-"+ch.agent)
+			name = c.free(suffixed(id, "-agent-"+strings.TrimPrefix(ch.agent, unnamed)))
 		}
 		f.Conversations = append(f.Conversations, Conversation{ID: name, Format: session.Anthropic, Messages: ch.messages()})
 	}
@@ -118,13 +120,22 @@ func (c *claude) skip(r record) string {
 	}
 	// A resume may copy records. The uuid alone does not tell: files whose ids were redacted repeat it.
 	if id := r.text("uuid"); id != "" {
-		sum := sha256.Sum256(bytes.Join([][]byte{r.object["message"], r.object["parentUuid"], r.object["timestamp"]}, []byte{'\n'}))
-		if earlier, known := c.seen[id]; known && earlier == sum {
+		sum := sha256.Sum256(bytes.Join([][]byte{[]byte(id), r.object["message"], r.object["parentUuid"], r.object["timestamp"]}, []byte{'\n'}))
+		if c.seen[sum] {
 			return r.kind + " (copy)"
 		}
-		c.seen[id] = sum
+		c.seen[sum] = true
 	}
 	return ""
+}
+
+// free returns the name, or the name with a number where another conversation of the file has it already.
+func (c *claude) free(name string) string {
+	free := name
+	for n := 2; slices.ContainsFunc(c.file.Conversations, func(other Conversation) bool { return other.ID == free }); n++ {
+		free = suffixed(name, "-"+strconv.Itoa(n))
+	}
+	return free
 }
 
 // agent names the subagent that a record belongs to, "" for the main conversation. Old records have no agentId: they
@@ -139,13 +150,16 @@ func (c *claude) agent(r record) string {
 	}
 	if name == "" {
 		c.unnamed++
-		name = strconv.Itoa(c.unnamed)
+		name = unnamed + strconv.Itoa(c.unnamed)
 	}
 	if id := r.text("uuid"); id != "" {
 		c.agents[id] = name
 	}
 	return name
 }
+
+// unnamed begins the names of agents that have no id: no id does.
+const unnamed = "\x00"
 
 func (c *claude) chain(agent string) *chain {
 	ch := c.byAgent[agent]

@@ -255,3 +255,35 @@ func TestClaudeCodeReport(t *testing.T) {
 		})
 	}
 }
+
+func TestAResumeThatCopiesRecordsAgainDoublesNone(t *testing.T) {
+	t.Parallel()
+	a := `{"type":"user","uuid":"same","message":{"role":"user","content":"first"}}`
+	b := `{"type":"user","uuid":"same","message":{"role":"user","content":"second"}}`
+	file, err := Read("s", []byte(strings.Join([]string{a, b, a, b}, "\n")), ClaudeCode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(file.Conversations[0].Messages); n != 2 {
+		t.Errorf("%d messages, want 2", n)
+	}
+}
+
+func TestSubagentsKeepConversationsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	side := func(agent, uuid string) string {
+		return `{"type":"user","isSidechain":true,` + agent + `"uuid":"` + uuid + `","message":{"role":"user","content":"` + uuid + `"}}`
+	}
+	lines := []string{side(`"agentId":"é",`, "a"), side(`"agentId":"ü",`, "b"), side(`"agentId":"1",`, "c"), side(``, "d")}
+	file, err := Read("s", []byte(strings.Join(lines, "\n")), ClaudeCode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]int{}
+	for _, c := range file.Conversations {
+		ids[c.ID] += len(c.Messages)
+	}
+	if len(ids) != 4 {
+		t.Errorf("conversations %v, want four of one message each", ids)
+	}
+}

@@ -2,14 +2,16 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// check refuses a rendition that is no JSON, or that breaks a rule of its provider more often than the messages that it was
-// made of. A log that breaks a rule by itself, with an orphan result for example, is compacted as it is.
+// check refuses a rendition that does not stand for the messages that it was made of, one for one, with the same roles and
+// parts, or that breaks a rule of its provider more often than they do. A log that breaks a rule by itself, with an orphan
+// result for example, is compacted as it is.
 func check(in compact.Input, made *compact.Checkpoint) error {
 	after, err := elements(made.Body)
 	if err != nil {
@@ -19,16 +21,37 @@ func check(in compact.Input, made *compact.Checkpoint) error {
 	if err != nil {
 		return fmt.Errorf("base: %w", err)
 	}
+	if len(after) != len(before) {
+		return fmt.Errorf("rendition has %d messages instead of %d", len(after), len(before))
+	}
+	now, was := make([]wire.Message, len(after)), make([]wire.Message, len(before))
+	for i := range after {
+		if now[i], err = wire.Inspect(in.Format, after[i]); err != nil {
+			return fmt.Errorf("rendition: message %d: %w", i, err)
+		}
+		if was[i], err = wire.Inspect(in.Format, before[i]); err != nil {
+			return fmt.Errorf("base: message %d: %w", i, err)
+		}
+		if !alike(now[i], was[i]) {
+			return fmt.Errorf("rendition: message %d has another role or other parts than the one it stands for", i)
+		}
+	}
 	known := map[string]int{}
-	for _, v := range wire.Validate(in.Format, before) {
+	for _, v := range wire.ValidateMessages(in.Format, was) {
 		known[v.Rule]++
 	}
-	for _, v := range wire.Validate(in.Format, after) {
+	for _, v := range wire.ValidateMessages(in.Format, now) {
 		if known[v.Rule]--; known[v.Rule] < 0 {
 			return fmt.Errorf("rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 		}
 	}
 	return nil
+}
+
+func alike(a, b wire.Message) bool {
+	return a.Role == b.Role && slices.EqualFunc(a.Parts, b.Parts, func(a, b wire.Part) bool {
+		return a.Kind == b.Kind && a.CallID == b.CallID && a.Name == b.Name
+	})
 }
 
 // covered are the messages that the rendition stands for, as they stood in the view before.

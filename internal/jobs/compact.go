@@ -163,7 +163,8 @@ func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river
 // a warning: somebody has to change its policy or start a new session.
 func (w *compactWorker) report(ctx context.Context, c *compaction, cause string, state session.RunState) {
 	level, message := slog.LevelInfo, "compaction"
-	if c.plan.After+c.snapshot.ApartTokens+int64(c.snapshot.OverheadTokens) > int64(c.snapshot.WindowTokens) {
+	before, after := c.tokens()
+	if after+int64(c.snapshot.OverheadTokens) > int64(c.snapshot.WindowTokens) {
 		level, message = slog.LevelWarn, "compaction: the view is still larger than its window"
 	}
 	steps := make([]any, 0, len(c.timings))
@@ -171,7 +172,7 @@ func (w *compactWorker) report(ctx context.Context, c *compaction, cause string,
 		steps = append(steps, slog.Float64(step, ms))
 	}
 	w.Log.Log(ctx, level, message, "tenant", c.key.Tenant, "session", c.snapshot.ID, "run", c.run.ID, "cause", cause, "state", state,
-		"tokens_before", c.plan.Before, "tokens_after", c.plan.After, "results", len(c.plan.Results), slog.Group("ms", steps...))
+		"tokens_before", before, "tokens_after", after, "results", len(c.plan.Results), slog.Group("ms", steps...))
 }
 
 // warm says how long the provider's cache of the session's prefix stays warm, if that is what the job has to wait for.
@@ -216,11 +217,17 @@ func (c *compaction) results() []persist.New {
 	return results
 }
 
+// tokens are those of the view before and after, the system messages that stand apart from it included.
+func (c *compaction) tokens() (before, after int64) {
+	return c.plan.Before + c.snapshot.ApartTokens, c.plan.After + c.snapshot.ApartTokens
+}
+
 // outcome is what the last transaction writes.
 func (c *compaction) outcome() (postgres.Outcome, error) {
 	persisted := len(c.plan.Results)
 	c.run.State = session.RunUnchanged
-	c.run.TokensBefore, c.run.TokensAfter, c.run.ResultsPersisted, c.run.BytesPersisted = &c.plan.Before, &c.plan.After, &persisted, &c.stored
+	before, after := c.tokens()
+	c.run.TokensBefore, c.run.TokensAfter, c.run.ResultsPersisted, c.run.BytesPersisted = &before, &after, &persisted, &c.stored
 	o := postgres.Outcome{LastSeq: c.snapshot.LastSeq, Saved: c.plan.Before - c.plan.After}
 	if c.snapshot.Base != nil {
 		o.Base = c.snapshot.Base.N

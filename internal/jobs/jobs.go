@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -105,7 +106,8 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 	})
 }
 
-// riverLog is where River's own messages go: warnings and worse, since its others say every few seconds that all is well.
+// riverLog is where River's own messages go: warnings and worse, since its others say every few seconds that all is
+// well.
 func riverLog(log *slog.Logger) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
 
 type atLeastWarn struct{ slog.Handler }
@@ -113,6 +115,19 @@ type atLeastWarn struct{ slog.Handler }
 // Enabled is slog's way to ask.
 func (h atLeastWarn) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+// Handle leaves out what fails because the process stops: that is what stopping means.
+func (h atLeastWarn) Handle(ctx context.Context, r slog.Record) error {
+	stopping := false
+	r.Attrs(func(a slog.Attr) bool {
+		stopping = stopping || strings.HasSuffix(a.Value.String(), context.Canceled.Error())
+		return !stopping
+	})
+	if stopping {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs keeps the level.

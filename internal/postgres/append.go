@@ -54,7 +54,7 @@ const appendSQL = `
 	), logged AS (
 		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body)
 		SELECT $1, g.key, g.last_seq - $4 + m.n, m.role, $3, m.tokens, m.client_id,
-		       string_to_array(m.calls, E'\x1f'), string_to_array(m.answers, E'\x1f'), m.starts_unit, m.flags, m.body
+		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit, m.flags, m.body
 		  FROM grown g,
 		       unnest($9::text[], $10::int[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::int[], $16::bytea[])
 		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, n)
@@ -311,12 +311,15 @@ func bytesOf(messages []session.New) (n int64) {
 	return n
 }
 
-// joinIDs writes call ids as one text for string_to_array, which makes the empty text the empty array.
+// joinIDs writes call ids as one text for string_to_array. There is a separator before each of them, so that one empty id
+// is not the same as none; the statement leaves out what stands before the first.
 func joinIDs(ids []string) string {
-	if len(ids) == 0 {
-		return ""
+	var joined strings.Builder
+	for _, id := range ids {
+		joined.WriteByte('\x1f')
+		joined.WriteString(Text(id))
 	}
-	return strings.Join(texts(ids), "\x1f")
+	return joined.String()
 }
 
 // Text is s as PostgreSQL's text can hold it. It is only used for what was extracted from a message, never for its bytes.

@@ -305,3 +305,20 @@ func TestBytesComeBackAsTheyCameIn(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestOneEmptyCallIDIsNotTheSameAsNone(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	with, without := message("a", 1), message("b", 1)
+	with.Calls, with.Answers = []string{""}, []string{"x", "", "y"}
+	mustAppend(t, store, batch(at, with, without))
+	bounded, err := store.BoundedView(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := [][]string{bounded.Entries[0].Calls, bounded.Entries[0].Answers, bounded.Entries[1].Calls, bounded.Entries[1].Answers}
+	if diff := cmp.Diff([][]string{{""}, {"x", "", "y"}, {}, {}}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -171,6 +171,9 @@ func (s *Store) update(ctx context.Context, tx pgx.Tx, at session.Address, chang
 	if change.Format != nil && row.format != 0 && row.format != change.Format.Number() {
 		return session.Session{}, fmt.Errorf("format of session %q: %w", at.ID, session.ErrFormatMismatch)
 	}
+	if err := roomy(row, change); err != nil {
+		return session.Session{}, err
+	}
 	if err := updateSession(ctx, tx, row, change); err != nil {
 		return session.Session{}, err
 	}
@@ -199,6 +202,21 @@ func (s *Store) hurryQueued(ctx context.Context, tx pgx.Tx, key session.Key) err
 		return err
 	}
 	return s.queue.Hurry(ctx, tx, job)
+}
+
+// roomy refuses a window that the overhead would fill alone.
+func roomy(row lockedSession, change session.Change) error {
+	window, overhead := int(row.window), int(row.overhead)
+	if change.WindowTokens != nil {
+		window = *change.WindowTokens
+	}
+	if change.OverheadTokens != nil {
+		overhead = *change.OverheadTokens
+	}
+	if overhead < window {
+		return nil
+	}
+	return session.Invalid("/overhead_tokens", "invalid_request", "the session would have %d overhead_tokens in %d window_tokens: they must be fewer", overhead, window)
 }
 
 // updateSession changes the row. What the last compaction could not remove, and which levels were crossed, says nothing

@@ -129,11 +129,10 @@ type Entry struct {
 // Bounded is a view with what is needed to leave its oldest units out.
 type Bounded struct {
 	View
-	SystemTokens int64
-	Pinned       int64    // leading system messages of the log; Anthropic's are not among Units and Entries
-	Units        []byte   // of the checkpoint, as package compact wrote them
-	OpenCalls    []string // of the checkpoint: ids of calls that it does not answer
-	Entries      []Entry  // the tail
+	Pinned    int64    // leading system messages of the log; Anthropic's are not among Units and Entries
+	Units     []byte   // of the checkpoint, as package compact wrote them
+	OpenCalls []string // of the checkpoint: ids of calls that it does not answer
+	Entries   []Entry  // the tail
 }
 
 const entrySQL = `
@@ -181,12 +180,9 @@ func (b *Bounded) Apart() int64 {
 
 func (b *Bounded) readUnits(ctx context.Context, tx pgx.Tx, at session.Address) error {
 	return tx.QueryRow(ctx, `
-		SELECT s.pinned, c.units, c.open_calls,
-		       (SELECT coalesce(sum(tokens), 0)
-		          FROM messages
-		         WHERE tenant_id = $1 AND session_key = s.key AND seq <= s.pinned)
+		SELECT s.pinned, c.units, c.open_calls
 		  FROM sessions s
 		  `+newestCheckpoint+`
 		 WHERE s.tenant_id = $1 AND s.key = $2`,
-		[16]byte(at.Tenant), [16]byte(b.Key)).Scan(&b.Pinned, &b.Units, &b.OpenCalls, &b.SystemTokens)
+		[16]byte(at.Tenant), [16]byte(b.Key)).Scan(&b.Pinned, &b.Units, &b.OpenCalls)
 }

@@ -83,7 +83,7 @@ func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
 		t.Errorf("snapshot %+v, %v", snap, err)
 	}
 	bounded, err := store.BoundedView(t.Context(), at)
-	if err != nil || bounded.Pinned != 1 || bounded.SystemTokens != 7 || len(bounded.Entries) != 2 {
+	if err != nil || bounded.Pinned != 1 || len(bounded.Entries) != 2 {
 		t.Errorf("bounded view %+v, %v", bounded, err)
 	}
 }

@@ -6,7 +6,7 @@ const (
 	MaxMessageBytes    = 8 << 20
 	MaxBatchMessages   = 1000
 	MaxSessionMessages = 1_000_000
-	MaxTailBytes       = 512 << 20 // of of messages that no checkpoint covers yet: a view must fit into memory
+	MaxTailBytes       = 512 << 20 // of messages that no checkpoint covers yet: a view must fit into memory
 	MaxJSONDepth       = 64
 	MaxJSONNodes       = 100_000 // in one message
 	MaxNumberBytes     = 64      // of one JSON number; some readers are quadratic in it

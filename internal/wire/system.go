@@ -46,9 +46,24 @@ func appendBlocks(dst []byte, first int, content []byte) []byte {
 		return append(separate(dst, first), content...)
 	}
 	for block := range rawjson.Elements(content, 0) {
-		dst = append(separate(dst, first), block.Of(content)...)
+		if !emptyText(content, block.Start) {
+			dst = append(separate(dst, first), block.Of(content)...)
+		}
 	}
 	return dst
+}
+
+// emptyText reports whether the block at start has the text "".
+func emptyText(content []byte, start int) (empty bool) {
+	if content[start] != '{' {
+		return false
+	}
+	for key, value := range rawjson.Members(content, start) {
+		if rawjson.KeyIs(content, key, "text") {
+			empty = string(value.Of(content)) == `""`
+		}
+	}
+	return empty
 }
 
 func separate(dst []byte, first int) []byte {

@@ -30,7 +30,7 @@ func Validate(f session.Format, bodies [][]byte) []Violation {
 // ValidateMessages is Validate for messages that have been inspected already. What callers appended is kept even if it
 // breaks a rule; whoever changes a view must not add violations to those of the messages it started from.
 func ValidateMessages(f session.Format, messages []Message) []Violation {
-	v := validator{messages: messages}
+	v := validator{messages: messages, byID: map[string][]int{}}
 	if f == session.Anthropic {
 		v.anthropic()
 	} else {
@@ -39,16 +39,18 @@ func ValidateMessages(f session.Format, messages []Message) []Violation {
 	return v.found
 }
 
-// validator walks messages and keeps the calls that are not answered yet.
+// validator walks messages and keeps the calls that may still be answered.
 type validator struct {
 	messages []Message
-	open     []openCall
+	calls    []openCall
+	byID     map[string][]int // the calls without an answer, by id, as indexes of calls, the newest last
 	found    []Violation
 }
 
 type openCall struct {
-	id      string
-	message int
+	id       string
+	message  int
+	answered bool
 }
 
 func (v *validator) report(rule string, message int, format string, args ...any) {
@@ -59,26 +61,30 @@ func (v *validator) report(rule string, message int, format string, args ...any)
 func (v *validator) call(i int) {
 	for _, p := range v.messages[i].Parts {
 		if p.Kind == Call {
-			v.open = append(v.open, openCall{p.CallID, i})
+			v.byID[p.CallID] = append(v.byID[p.CallID], len(v.calls))
+			v.calls = append(v.calls, openCall{id: p.CallID, message: i})
 		}
 	}
 }
 
 // answer closes the nearest open call of that id: ids repeat inside a conversation.
 func (v *validator) answer(id string) bool {
-	for i := len(v.open) - 1; i >= 0; i-- {
-		if v.open[i].id == id {
-			v.open = append(v.open[:i], v.open[i+1:]...)
-			return true
-		}
+	open := v.byID[id]
+	if len(open) == 0 {
+		return false
 	}
-	return false
+	v.calls[open[len(open)-1]].answered = true
+	v.byID[id] = open[:len(open)-1]
+	return true
 }
 
 // abandon reports the calls that can be answered no more.
 func (v *validator) abandon(rule string) {
-	for _, c := range v.open {
-		v.report(rule, c.message, "call %q has no result directly after it", c.id)
+	for _, c := range v.calls {
+		if !c.answered {
+			v.report(rule, c.message, "call %q has no result directly after it", c.id)
+		}
 	}
-	v.open = v.open[:0]
+	v.calls = v.calls[:0]
+	clear(v.byID)
 }

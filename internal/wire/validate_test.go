@@ -94,3 +94,18 @@ func TestValidateAnthropic(t *testing.T) {
 		{"a message that cannot be read is named", []string{`[]`}, []string{"inspect 0"}},
 	})
 }
+
+// With a search through the open calls for each answer this takes half a minute.
+func TestManyCallsOfOneMessageAreValidatedInLinearTime(t *testing.T) {
+	t.Parallel()
+	const calls = 100_000
+	messages := []Message{{Role: "user", StartsUnit: true}, {Role: "assistant", StartsUnit: true}, {Role: "user"}}
+	for i := range calls {
+		id := fmt.Sprint("c", i)
+		messages[1].Parts = append(messages[1].Parts, Part{Kind: Call, CallID: id})
+		messages[2].Parts = append(messages[2].Parts, Part{Kind: Result, CallID: id})
+	}
+	if found := ValidateMessages(session.Anthropic, messages); len(found) != 0 {
+		t.Errorf("%d violations, the first is %v", len(found), found[0])
+	}
+}

@@ -1,0 +1,42 @@
+package jobs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestARenditionThatDoesNotStandForItsMessagesIsRefused(t *testing.T) {
+	t.Parallel()
+	const (
+		user   = `{"role":"user","content":"read it"}`
+		call   = `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"Read","arguments":"{}"}}]}`
+		result = `{"role":"tool","tool_call_id":"c","content":"all of it"}`
+		short  = `{"role":"tool","tool_call_id":"c","content":"[trimmed]"}`
+		orphan = `{"role":"tool","tool_call_id":"x","content":"[trimmed]"}`
+	)
+	in := compact.Input{Format: session.OpenAIChat}
+	for i, body := range []string{user, call, result} {
+		in.Tail = append(in.Tail, compact.Entry{Seq: int64(i + 1), Body: []byte(body)})
+	}
+	for name, test := range map[string]struct {
+		body []string
+		ok   bool
+	}{
+		"one with a shorter result":                   {[]string{user, call, short}, true},
+		"one without its first message":               {[]string{call, short}, false},
+		"one in another order":                        {[]string{call, user, short}, false},
+		"one whose result answers another call":       {[]string{user, call, orphan}, false},
+		"one with nothing in it":                      {nil, false},
+		"one that is no JSON":                         {[]string{user, call, `{"role":`}, false},
+		"one with a message that has lost its calls":  {[]string{user, `{"role":"assistant","content":"x"}`, short}, false},
+		"one with a message that was there only once": {[]string{user, call, short, short}, false},
+	} {
+		err := check(in, &compact.Checkpoint{Through: 3, Body: []byte(strings.Join(test.body, ","))})
+		if (err == nil) != test.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
