@@ -161,6 +161,33 @@ func TestAnAnswerThatComesLateIsNotSeparatedFromItsCall(t *testing.T) {
 	}
 }
 
+func TestALateAnswerIsNoBeginningOfABoundedAnthropicView(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	say := func(role, text string) string {
+		return fmt.Sprintf(`{"role":%q,"content":[{"type":"text","text":%q}]}`, role, text)
+	}
+	call := `{"role":"assistant","content":[{"type":"tool_use","id":"b","name":"f","input":{}}]}`
+	messages := []string{say("user", "a"), call, say("assistant", "it takes long")}
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("anthropic", messages...))
+	w.commit("s", 0, 3, strings.Join(messages, ","), fmt.Sprintf(`[{"offset":0,"messages":1,"tokens":9},{"offset":%d,"messages":1,"tokens":9},{"offset":%d,"messages":1,"tokens":9}]`,
+		len(messages[0])+1, len(messages[0])+len(call)+2))
+	w.exec(`UPDATE checkpoints SET open_calls = '{b}'`)
+	answer := `{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"done"}]}`
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("anthropic", answer, say("assistant", "one"), say("assistant", "two")))
+	p := decoded[problem](w.must(http.StatusUnprocessableEntity, "GET", "/v1/sessions/s/context?max_tokens=1", ""))
+	cut := decoded[view](w.must(http.StatusOK, "GET", fmt.Sprintf("/v1/sessions/s/context?max_tokens=%d", *p.Minimum), ""))
+	if string(cut.Messages[0]) != messages[0] {
+		t.Errorf("the least view begins with %s", cut.Messages[0])
+	}
+	for _, m := range cut.Messages {
+		if string(m) == answer {
+			t.Errorf("the least view holds the answer without its call: %s", cut.Messages)
+		}
+	}
+}
+
 func unzstd(t testing.TB, b []byte) string {
 	t.Helper()
 	decoder, err := zstd.NewReader(nil)
