@@ -28,14 +28,16 @@ func (d *document) wrong(pointer, code, format string, args ...any) {
 	}
 }
 
-// err is what is wrong with the request as a whole: its code is that of the first problem, as its detail is, or
-// invalid_request where that has one of problemCodes.
+// err is what is wrong with the request as a whole: its detail is that of the first problem, and its code the one that all
+// problems have, or invalid_request if they differ, have one of problemCodes, or lie in a policy.
 func (d *document) err() error {
 	if len(d.problems) == 0 {
 		return nil
 	}
-	code := d.problems[0].Code
-	if statuses[code] == 0 {
+	first := d.problems[0]
+	code := first.Code
+	differ := slices.ContainsFunc(d.problems, func(p session.Problem) bool { return p.Code != code })
+	if differ || statuses[code] == 0 || strings.HasPrefix(first.Pointer, "/policy") {
 		code = invalidRequest
 	}
 	return &session.InvalidError{Code: code, Problems: d.problems}
