@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,10 +25,9 @@ import (
 func TestClientWaitsForAServerThatStarts(t *testing.T) {
 	t.Parallel()
 	var waits []time.Duration
-	tries := 0
+	var tries atomic.Int32 // each try is a connection of its own
 	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tries++
-		switch tries {
+		switch tries.Add(1) {
 		case 1:
 			w.Header().Set("Retry-After", "3")
 			w.WriteHeader(http.StatusServiceUnavailable)
