@@ -42,10 +42,15 @@ func newServer(t *testing.T) (*server, *Client) {
 	return s, clientOf(t, mux)
 }
 
-// clientOf serves a handler to a client that never really waits.
+// clientOf serves a handler, one request at a time, to a client that never really waits.
 func clientOf(t *testing.T, h http.Handler) *Client {
 	t.Helper()
-	web := httptest.NewServer(h)
+	var one sync.Mutex
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one.Lock()
+		defer one.Unlock()
+		h.ServeHTTP(w, r)
+	}))
 	t.Cleanup(web.Close)
 	base, err := url.Parse(web.URL)
 	if err != nil {
