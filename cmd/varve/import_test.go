@@ -169,6 +169,7 @@ func TestImportRefusesASessionThatHoldsSomethingElse(t *testing.T) {
 		second []byte
 		want   string
 	}{
+		{"an early message differs", bytes.Replace(data, []byte(`"3 `), []byte(`"changed `), 1), "from message 4 on (line 4 of the file)"},
 		{"a message differs", changed, "from message 141 on (line 141 of the file)"},
 		{"the format differs", []byte(`{"system":"s","messages":[` + elements[0] + `]}`), "has format openai-chat, the file anthropic"},
 	}

@@ -280,3 +280,21 @@ func (w *world) rescheduleNow() {
 		w.Fatal(err)
 	}
 }
+
+func TestARunCountsTheSystemMessagesThatStandApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	system := session.New{Body: []byte(`{"role":"system","content":"be brief"}`), Role: "system", Tokens: 7000, Pinned: true, StartsUnit: true}
+	user := session.New{Body: []byte(`{"role":"user","content":"hi"}`), Role: "user", Tokens: 2000, StartsUnit: true}
+	a := session.Append{Session: at, Format: session.Anthropic, Messages: []session.New{system, user}}
+	if _, _, err := w.store.Append(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	w.work(jobs.Config{})
+	w.settle()
+	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 1})
+	if err != nil || *runs[0].TokensBefore != 9000 || *runs[0].TokensAfter != 9000 {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
