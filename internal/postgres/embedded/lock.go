@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ErrRunning is returned where another process runs the cluster of a directory.
@@ -33,7 +34,7 @@ func acquire(dir string) (*dirLock, error) {
 	}
 	pid, _, err := readLock(file)
 	if err == nil {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = lockSoon(file)
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = fmt.Errorf("%w: process %d uses this directory", ErrRunning, pid)
@@ -64,6 +65,19 @@ func readLock(file *os.File) (pid int, socket string, err error) {
 		return pid, "", nil
 	}
 	return pid, socket, nil
+}
+
+// lockSoon takes the lock. A process that is just being forked holds a copy of every open file, and so the lock of one
+// that was closed, until it executes its program: that is over in a moment.
+func lockSoon(file *os.File) (err error) {
+	for range 25 {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
 }
 
 // record names this process and a socket directory: that of the run before, until PostgreSQL is about to start.
