@@ -90,10 +90,7 @@ func (l *dirLock) record(socket string) error {
 	return err
 }
 
-func (l *dirLock) release() error {
-	// A process that is being forked elsewhere holds the file too, until it executes its program: closing is not enough.
-	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
-}
+func (l *dirLock) release() error { return l.file.Close() }
 
 // Running returns the URL of a database of the cluster that another process runs in dir. It returns ErrNotRunning if
 // there is none.
