@@ -6,16 +6,28 @@ import (
 )
 
 // Policy says when a session is compacted and how much of it is kept. Ratios are shares of the session's context
-// window; tokens are estimated tokens; characters are UTF-16 units. policy_rules.go gives the ranges.
+// window; tokens are estimated tokens; characters are UTF-16 units. policy_rules.go gives the ranges, profiles.go the
+// complete policies that have a name.
 type Policy struct {
-	Trigger float64       `json:"trigger"` // ratio at which a compaction starts, (0, 1]
-	Target  float64       `json:"target"`  // ratio that the stages work towards, below trigger
-	Hard    float64       `json:"hard"`    // ratio at which it starts whatever cache says, from trigger to 1
-	Cache   CachePolicy   `json:"cache"`
-	Protect ProtectPolicy `json:"protect"`
-	Cap     CapPolicy     `json:"cap"`
-	Dedupe  DedupePolicy  `json:"dedupe"`
-	Trim    TrimPolicy    `json:"trim"`
+	Profile    string           `json:"profile"` // the named policy that the other fields change
+	Trigger    float64          `json:"trigger"` // ratio at which a compaction starts, (0, 1]
+	Target     float64          `json:"target"`  // ratio that the stages work towards, below trigger
+	Hard       float64          `json:"hard"`    // ratio at which it starts whatever cache and economy say, from trigger to 1
+	Cache      CachePolicy      `json:"cache"`
+	Economy    EconomyPolicy    `json:"economy"`
+	Tokens     TokensPolicy     `json:"tokens"`
+	Tools      ToolsPolicy      `json:"tools"`
+	Protect    ProtectPolicy    `json:"protect"`
+	Cap        CapPolicy        `json:"cap"`
+	Dedupe     DedupePolicy     `json:"dedupe"`
+	Stale      StalePolicy      `json:"stale"`
+	Arguments  ArgumentsPolicy  `json:"arguments"`
+	Trim       TrimPolicy       `json:"trim"`
+	Budget     BudgetPolicy     `json:"budget"`
+	Whitespace WhitespacePolicy `json:"whitespace"`
+	Summarise  SummarisePolicy  `json:"summarise"`
+	Truncate   TruncatePolicy   `json:"truncate"`
+	Wording    Wording          `json:"wording"`
 }
 
 // CachePolicy says how long a compaction waits for the provider's prompt cache to go cold.
@@ -23,28 +35,135 @@ type CachePolicy struct {
 	TTLSeconds int `json:"ttl_seconds"` // seconds since the last append, 0 (do not wait) to 604800
 }
 
+// EconomyPolicy makes a compaction wait that would cost more in a broken prompt cache than it saves. Prices are
+// relative: 1 is an input token that no cache holds. Below hard only.
+type EconomyPolicy struct {
+	Enabled    bool    `json:"enabled"`
+	CacheRead  float64 `json:"cache_read"`  // price of an input token read from the cache, 0 to 1
+	CacheWrite float64 `json:"cache_write"` // price of one that is written to it, 0 to 10
+	TTLSeconds int     `json:"ttl_seconds"` // how long the provider keeps a prefix after its last use, 0 to 604800
+	Horizon    int     `json:"horizon"`     // how many more requests are expected to be sent with the view, 1 to 10000
+}
+
+// TokensPolicy says how tokens are counted.
+type TokensPolicy struct {
+	Tokenizer Tokenizer `json:"tokenizer"`
+	Calibrate bool      `json:"calibrate"` // correct the estimate by the usage that the caller reports, for the triggers
+}
+
+// Tokenizer names a way of counting tokens.
+type Tokenizer string
+
+// The tokenizers: one linear estimate, and two exact vocabularies.
+const (
+	Estimate Tokenizer = "estimate"
+	O200k    Tokenizer = "o200k"
+	CL100k   Tokenizer = "cl100k"
+)
+
+var tokenizers = []Tokenizer{Estimate, O200k, CL100k}
+
+// ToolsPolicy says what the tenant's tools do, on top of a table of well-known ones.
+type ToolsPolicy struct {
+	Table      ToolTable            `json:"table"`
+	Operations map[string]Operation `json:"operations"` // by tool name as the agent sends it; beats the table
+}
+
+// ToolTable names a table of well-known tools.
+type ToolTable string
+
+// The tables: a wide one of our own, and the one that llm-interactive-proxy documents.
+const (
+	CommonTools   ToolTable = "common"
+	LLMProxyTools ToolTable = "llm-proxy"
+)
+
+var toolTables = []ToolTable{CommonTools, LLMProxyTools}
+
+// Operation says what a tool does with the resource that it is called for.
+type Operation string
+
+// The operations, with the values that llm-interactive-proxy has for them.
+const (
+	ViewFile         Operation = "view_file"
+	FileRead         Operation = "file_read"
+	FileWrite        Operation = "file_write"
+	CommandExecution Operation = "command_execution"
+	Search           Operation = "search"
+	ListDir          Operation = "list_dir"
+	TestExecution    Operation = "test_execution"
+	OtherOperation   Operation = "other"
+)
+
+var operations = []Operation{ViewFile, FileRead, FileWrite, CommandExecution, Search, ListDir, TestExecution, OtherOperation}
+
 // ProtectPolicy says what no stage touches, beside the leading system messages. What counts is the union.
 type ProtectPolicy struct {
-	LastUnits  int      `json:"last_units"`  // the newest units, 0 to 1000; a giant result in them is still capped
-	NewestUser bool     `json:"newest_user"` // the newest message of the user that is not an answer to calls
-	Tools      []string `json:"tools"`       // results of these tools, names as the agent sends them
+	LastUnits    int      `json:"last_units"`    // the newest units, 0 to 1000; a giant result in them is still capped
+	LastMessages int      `json:"last_messages"` // the newest messages, 0 to 1000
+	LastTurns    int      `json:"last_turns"`    // everything since the n-th newest message of the user, 0 to 1000
+	NewestUser   bool     `json:"newest_user"`   // the newest message of the user that is not an answer to calls
+	Tools        []string `json:"tools"`         // results and calls of these tools, names as the agent sends them
+	// MaxTurnRatio bounds last_turns: of a turn larger than this share of the target only the newest units are kept, 0 to 1.
+	MaxTurnRatio float64 `json:"max_turn_ratio"`
 }
 
-// CapPolicy cuts a single oversized result to its head and tail.
+// CapPolicy cuts a single oversized result to its head and tail. A result is oversized by any of the limits; 0 is none.
 type CapPolicy struct {
-	Enabled   bool `json:"enabled"`
-	MaxTokens int  `json:"max_tokens"` // a result above is capped, 100 to 10000000
-	HeadChars int  `json:"head_chars"` // kept of its beginning, 128 to 1000000, trim.bookend_max_chars at least
-	TailChars int  `json:"tail_chars"` // kept of its end, the same
+	Enabled      bool `json:"enabled"`
+	AtInsertion  bool `json:"at_insertion"`   // as soon as it is appended: it never enters a view whole
+	MaxTokens    int  `json:"max_tokens"`     // 0, or 100 to 10000000
+	MaxBytes     int  `json:"max_bytes"`      // UTF-8 bytes, 0, or 400 to 100000000
+	MaxLines     int  `json:"max_lines"`      // 0, or 2 to 10000000
+	MaxLineChars int  `json:"max_line_chars"` // longer lines are clipped, 0, or 128 to 1000000
+	HeadChars    int  `json:"head_chars"`     // kept of its beginning, 128 to 1000000, trim.bookend_max_chars at least
+	TailChars    int  `json:"tail_chars"`     // kept of its end, 0 to 1000000; not 0 unless trim is off
+	WholeLines   bool `json:"whole_lines"`    // head and tail end at a line's end, unless nothing would be left
 }
 
-// DedupePolicy replaces results that a newer one of the same tool with the same arguments has made superfluous.
+// Identity says which calls ask for the same thing.
+type Identity string
+
+// The identities: all arguments, the resource that well-known argument names tell, or the fields that the policy lists.
+const (
+	ByArguments Identity = "arguments"
+	ByResource  Identity = "resource"
+	ByFields    Identity = "fields"
+)
+
+var identities = []Identity{ByArguments, ByResource, ByFields}
+
+// DedupePolicy replaces results that a newer one for the same resource has made superfluous, and the large arguments of
+// their calls.
 type DedupePolicy struct {
-	Enabled    bool     `json:"enabled"`
-	KeepLast   int      `json:"keep_last"`   // newest results of one call that stay, 1 to 1000
-	MinTokens  int      `json:"min_tokens"`  // smaller results stay, 0 to 1000000
-	AllowTools []string `json:"allow_tools"` // only these tools; empty: all
-	DenyTools  []string `json:"deny_tools"`  // not these tools
+	Enabled         bool                `json:"enabled"`
+	Identity        Identity            `json:"identity"`
+	Fields          map[string][]string `json:"fields"`           // by_fields: the arguments that identify a call of a tool
+	ToolOnly        bool                `json:"tool_only"`        // by_fields: all calls of a tool without fields are the same one; else by all arguments
+	KeepLast        int                 `json:"keep_last"`        // newest results of one resource that stay, 1 to 1000
+	MinTokens       int                 `json:"min_tokens"`       // smaller results stay, 0 to 1000000
+	AllowTools      []string            `json:"allow_tools"`      // only these tools; empty: all
+	DenyTools       []string            `json:"deny_tools"`       // not these tools
+	AllowOperations []Operation         `json:"allow_operations"` // only tools that do these; empty: all
+	DenyOperations  []Operation         `json:"deny_operations"`  // not tools that do these
+	Arguments       bool                `json:"arguments"`        // omit the large arguments of the older calls, too
+	ArgumentBytes   int                 `json:"argument_bytes"`   // larger arguments are large, 32 to 1000000
+	Redact          bool                `json:"redact"`           // secrets in a resource's name are not shown in the stub
+}
+
+// StalePolicy replaces what was read of a file before it was written: the text is out of date.
+type StalePolicy struct {
+	Enabled   bool `json:"enabled"`
+	MinTokens int  `json:"min_tokens"` // smaller results stay, 0 to 1000000
+}
+
+// ArgumentsPolicy omits large arguments of old calls: what was written to a file stands in the file.
+type ArgumentsPolicy struct {
+	Enabled     bool        `json:"enabled"`
+	MinBytes    int         `json:"min_bytes"`    // smaller arguments stay, 32 to 1000000
+	AfterTokens int         `json:"after_tokens"` // of messages that came after the call, 0 to 10000000; never more than half of the target
+	Operations  []Operation `json:"operations"`   // of tools that do these
+	Tools       []string    `json:"tools"`        // and of these tools
 }
 
 // TrimPolicy shortens results by their distance from the end of the session, in tokens of the original messages:
@@ -80,66 +199,69 @@ const (
 
 var categories = []Category{Rereadable, NonReproducible, Ephemeral, Computational}
 
-// DefaultPolicy is the policy of whoever has none.
-func DefaultPolicy() Policy {
-	return Policy{
-		Trigger: 0.8,
-		Target:  0.5,
-		Hard:    0.95,
-		Protect: ProtectPolicy{LastUnits: 4, NewestUser: true, Tools: []string{}},
-		Cap:     CapPolicy{Enabled: true, MaxTokens: 25_000, HeadChars: 8_000, TailChars: 8_000},
-		Dedupe:  DedupePolicy{Enabled: true, KeepLast: 1, MinTokens: 100, AllowTools: []string{}, DenyTools: []string{}},
-		Trim: TrimPolicy{
-			Enabled:                     true,
-			MinTokens:                   100,
-			FloorRatio:                  0.25,
-			HotZoneMinTokens:            16_000,
-			HotZoneRatio:                0.05,
-			BookendMaxChars:             2_000,
-			BookendMinChars:             256,
-			DegradationSpanRatio:        0.40,
-			ExtendedRetentionMultiplier: 1,
-			Categories:                  defaultCategories(),
-		},
-	}
+// BudgetPolicy bounds the tokens of all results together: the oldest become placeholders.
+type BudgetPolicy struct {
+	Enabled bool    `json:"enabled"`
+	Tokens  int     `json:"tokens"` // the budget; 0: ratio of the window within min_tokens and max_tokens
+	Ratio   float64 `json:"ratio"`  // 0 to 1
+	Min     int     `json:"min_tokens"`
+	Max     int     `json:"max_tokens"`
 }
 
-// defaultCategories names the tools of common agents.
-func defaultCategories() map[string]Category {
-	table := map[string]Category{}
-	for category, tools := range map[Category][]string{
-		Rereadable: {
-			"Read", "Glob", "Grep", "LS", "read", "glob", "grep", "ls", "find", "cat", "view", "read_file", "read_many_files", "view_file", "open_file",
-			"list_directory", "list_dir", "list_files", "search_files", "search_file_content", "file_search", "grep_search", "codebase_search",
-		},
-		NonReproducible: {
-			"Bash", "WebFetch", "WebSearch", "bash", "shell", "exec", "exec_command", "terminal", "execute_command", "run_command", "run_shell_command",
-			"run_terminal_cmd", "local_shell", "execute_bash", "fetch", "web_fetch", "web_search", "google_web_search", "browser",
-		},
-		Ephemeral: {"SubAgent", "TaskOutput", "task_output", "BashOutput", "TodoWrite", "todo_write", "update_plan"},
-	} {
-		for _, tool := range tools {
-			table[tool] = category
-		}
-	}
-	return table
+// WhitespacePolicy collapses runs of white space in old results.
+type WhitespacePolicy struct {
+	Enabled   bool `json:"enabled"`
+	MinTokens int  `json:"min_tokens"` // smaller results stay, 0 to 1000000
 }
 
-// Document is the policy as JSON with every field, always in the same bytes, and ParsePolicy's inverse: a tool of the
-// default that has no category is null.
+// SummarisePolicy replaces the oldest units by retained facts and a summary.
+type SummarisePolicy struct {
+	Enabled          bool     `json:"enabled"`
+	Writer           Writer   `json:"writer"`
+	KeepTurns        int      `json:"keep_turns"`    // turns of the user that stay, 0 to 1000
+	KeepMessages     int      `json:"keep_messages"` // newest messages that stay, 0 to 1000
+	MinTokens        int      `json:"min_tokens"`    // fewer old tokens are not worth a summary, 0 to 10000000
+	MaxTokens        int      `json:"max_tokens"`    // of the summary, 100 to 100000
+	Prompt           string   `json:"prompt"`        // what to write; "" is the built-in one
+	Directives       []string `json:"directives"`    // more of it, one line each
+	Retain           bool     `json:"retain"`        // ask for facts to carry along, word for word
+	RetainPrompt     string   `json:"retain_prompt"` // which; "" is the built-in one
+	RetainDirectives []string `json:"retain_directives"`
+}
+
+// Writer says who writes summaries.
+type Writer string
+
+// Extract is the writer that needs no model: it picks what matters out of the messages.
+const Extract Writer = "extract"
+
+var writers = []Writer{Extract}
+
+// TruncatePolicy drops the oldest units where there is no summary: the last resort. They stay readable in the log.
+type TruncatePolicy struct {
+	Enabled bool `json:"enabled"`
+}
+
+// Document is the policy as JSON with every field, always in the same bytes, and ParsePolicy's inverse: what its
+// profile's maps have and it has not is null.
 func (p Policy) Document() []byte {
-	table := maps.Clone(p.Trim.Categories)
-	for tool := range defaultCategories() {
-		if _, ok := table[tool]; !ok && table != nil {
-			table[tool] = ""
-		}
-	}
-	p.Trim.Categories = table
+	p.Trim.Categories = withNulls(p.Trim.Categories, mustProfile(p.Profile).Trim.Categories)
 	document, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // a NaN or an infinity, which no parsed policy holds
 	}
 	return document
+}
+
+// withNulls adds the keys that only base has, without a value.
+func withNulls(table, base map[string]Category) map[string]Category {
+	table = maps.Clone(table)
+	for tool := range base {
+		if _, ok := table[tool]; !ok && table != nil {
+			table[tool] = ""
+		}
+	}
+	return table
 }
 
 // MarshalJSON writes no category as null.
