@@ -25,23 +25,34 @@ var mayImport = map[string][]string{
 	"internal/rawjson":           {},
 	"internal/zframe":            {},
 	"migrations":                 {},
-	"internal/wire":              {"internal/session", "internal/rawjson"},
-	"internal/compact":           {"internal/session", "internal/wire", "internal/rawjson"},
+	"internal/tokens":            {"internal/rawjson"},
+	"internal/wire":              {"internal/session", "internal/rawjson", "internal/tokens"},
+	"internal/compact":           {"internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource"},
+	"internal/compact/text":      {},
+	"internal/compact/rule":      {},
+	"internal/compact/resource":  {"internal/rawjson"},
+	"internal/compact/summary":   {"internal/compact/resource", "internal/compact/text", "internal/tokens"},
+	"internal/llm":               {"internal/compact/summary"},
+	"internal/llm/llmtest":       {"internal/compact/summary"},
 	"internal/importer":          {"internal/session", "internal/wire", "internal/rawjson"},
 	"internal/postgres/embedded": {},
 	"internal/postgres":          {"internal/session", "migrations"},
 	"internal/persist":           {"internal/session", "internal/postgres"},
-	"internal/config":            {},
+	"internal/config":            {"internal/models"},
 	"internal/jobs": {
 		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
+		"internal/compact/rule",
 	},
+	"internal/compact/manifest": {},
+	"internal/models":           {},
 	"internal/api": {
 		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/jobs",
+		"internal/compact/manifest", "internal/models", "internal/tokens",
 	},
 }
 
 // pure packages decide and render; they must not be able to ask the world anything.
-var pure = []string{"internal/rawjson", "internal/zframe", "internal/wire", "internal/compact", "internal/session", "internal/importer"}
+var pure = []string{"internal/rawjson", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/session", "internal/importer"}
 
 var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 

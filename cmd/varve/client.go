@@ -65,6 +65,8 @@ type call struct {
 	query  url.Values
 	body   []byte // nil for none
 	ok     []int  // statuses that are no error
+
+	idempotency string // Idempotency-Key of a request that has an effect of its own each time
 }
 
 // do sends a request, and waits for a server that is starting. The caller closes the answer's body.
@@ -108,6 +110,9 @@ func (c *Client) send(ctx context.Context, k call) (*http.Response, error) {
 	req.Header.Set("User-Agent", "varve-cli")
 	if k.body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if k.idempotency != "" {
+		req.Header.Set("Idempotency-Key", k.idempotency)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

@@ -238,7 +238,7 @@ func TestCompactWaitsForTheEnd(t *testing.T) {
 			fmt.Fprint(w, `{"id":"run1","state":"queued","trigger":"manual"}`)
 			return
 		}
-		fmt.Fprint(w, `{"id":"run1","state":"done","trigger":"manual","checkpoint":3,"through_seq":180,"tokens_before":61200,"tokens_after":29417,"results_persisted":40,
+		fmt.Fprint(w, `{"id":"run1","state":"done","trigger":"manual","checkpoint":3,"through_seq":180,"tokens_before":61200,"tokens_after":29417,"results_persisted":40,"reason":"asked for",
 			"stages":[{"stage":"cap","entered":false},{"stage":"trim","entered":true,"actions":40,"tokens_saved":31783}]}`)
 	}))
 	run, _, err := (&compactCommand{Session: "s", Wait: waitFlag(time.Hour)}).compact(t.Context(), client)
@@ -255,6 +255,7 @@ func TestCompactWaitsForTheEnd(t *testing.T) {
 	want := `run                run1
 state              done
 trigger            manual
+reason             asked for
 checkpoint         3 through message 180
 tokens             61200 → 29417
 results persisted  40

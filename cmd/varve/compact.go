@@ -53,6 +53,7 @@ type compaction struct {
 	TokensBefore     int64   `json:"tokens_before"`
 	TokensAfter      int64   `json:"tokens_after"`
 	ResultsPersisted int     `json:"results_persisted"`
+	Reason           string  `json:"reason"`
 	TriggeredAt      string  `json:"triggered_at"`
 	Error            *string `json:"error"`
 	Stages           []struct {
@@ -110,6 +111,9 @@ func (c *compactCommand) compact(ctx context.Context, client *Client) (run compa
 func (r *compaction) write(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "run\t%s\nstate\t%s\ntrigger\t%s\n", r.ID, r.State, r.Trigger)
+	if r.Reason != "" {
+		fmt.Fprintf(table, "reason\t%s\n", printable(r.Reason))
+	}
 	if r.Checkpoint != nil {
 		fmt.Fprintf(table, "checkpoint\t%s through message %s\n", number(r.Checkpoint), number(r.ThroughSeq))
 	}

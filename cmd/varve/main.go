@@ -15,16 +15,19 @@ import (
 type commands struct {
 	Globals
 
-	Up      upCommand      `cmd:"" help:"Run API, worker and a private PostgreSQL in one process."`
-	Demo    demoCommand    `cmd:"" help:"Show what Varve does, with sample conversations or your own."`
-	Migrate migrateCommand `cmd:"" help:"Bring a database's schema up to date."`
-	Tenants tenantsCommand `cmd:"" help:"Create and list tenants."`
-	Keys    keysCommand    `cmd:"" help:"Create, list and revoke API keys."`
-	Import  importCommand  `cmd:"" help:"Append conversations from files."`
-	Context contextCommand `cmd:"" help:"Print a session's view: what to send to the model."`
-	Compact compactCommand `cmd:"" help:"Compact a session now."`
-	Runs    runsCommand    `cmd:"" help:"List a session's compactions."`
-	Results resultsCommand `cmd:"" help:"List a session's persisted tool results, or print one."`
+	Up          upCommand          `cmd:"" help:"Run API, worker and a private PostgreSQL in one process."`
+	Demo        demoCommand        `cmd:"" help:"Show what Varve does, with sample conversations or your own."`
+	Migrate     migrateCommand     `cmd:"" help:"Bring a database's schema up to date."`
+	Tenants     tenantsCommand     `cmd:"" help:"Create and list tenants."`
+	Keys        keysCommand        `cmd:"" help:"Create, list and revoke API keys."`
+	Import      importCommand      `cmd:"" help:"Append conversations from files."`
+	Context     contextCommand     `cmd:"" help:"Print a session's view: what to send to the model."`
+	Preview     previewCommand     `cmd:"" help:"Print what a compaction of a session would do."`
+	Compact     compactCommand     `cmd:"" help:"Compact a session now."`
+	Runs        runsCommand        `cmd:"" help:"List a session's compactions."`
+	Checkpoints checkpointsCommand `cmd:"" help:"List a session's checkpoints, show one, compare two, or restore one."`
+	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
+	Results     resultsCommand     `cmd:"" help:"List a session's persisted tool results, or print one."`
 }
 
 func main() { os.Exit(run(os.Args[1:])) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 )
@@ -23,7 +24,8 @@ import (
 type Config struct {
 	Store   *postgres.Store
 	Results *persist.Store
-	Log     *slog.Logger // nil logs nothing
+	Models  *models.Registry // nil knows those that are built in
+	Log     *slog.Logger     // nil logs nothing
 }
 
 // Server is the HTTP API. Make it with New.
@@ -39,6 +41,9 @@ type Server struct {
 func New(config Config) *Server {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if config.Models == nil {
+		config.Models = models.Embedded()
 	}
 	s := &Server{Config: config, echo: echo.New()}
 	s.echo.Use(s.observe)
@@ -73,6 +78,20 @@ func (s *Server) routes() {
 	s.get("/livez", open(s.livez))
 	s.get("/readyz", open(s.readyz))
 
+	s.get("/v1/policies/profiles", s.authorized(s.listProfiles))
+	s.get("/v1/policies/schema", s.authorized(s.readPolicySchema))
+	s.get("/v1/policy", s.authorized(s.readTenantPolicy))
+	s.echo.PUT("/v1/policy", s.authorized(s.putTenantPolicy))
+	s.echo.PATCH("/v1/policy", s.authorized(s.patchTenantPolicy))
+	s.echo.DELETE("/v1/policy", s.authorized(s.deleteTenantPolicy))
+	s.get("/v1/policy/versions", s.authorized(s.listTenantPolicyVersions))
+	s.echo.POST("/v1/policy/check", s.authorized(s.checkPolicy))
+	s.get("/v1/sessions/:id/policy", s.authorized(s.readSessionPolicy))
+	s.echo.PUT("/v1/sessions/:id/policy", s.authorized(s.putSessionPolicy))
+	s.echo.PATCH("/v1/sessions/:id/policy", s.authorized(s.patchSessionPolicy))
+	s.echo.DELETE("/v1/sessions/:id/policy", s.authorized(s.deleteSessionPolicy))
+	s.get("/v1/sessions/:id/policy/versions", s.authorized(s.listSessionPolicyVersions))
+
 	s.echo.POST("/v1/sessions", s.authorized(s.createSession))
 	s.get("/v1/sessions", s.authorized(s.listSessions))
 	s.echo.PUT("/v1/sessions/:id", s.authorized(s.putSession))
@@ -85,10 +104,25 @@ func (s *Server) routes() {
 	s.get("/v1/sessions/:id/context", s.authorized(s.readContext))
 
 	s.echo.POST("/v1/sessions/:id/compact", s.authorized(s.compactSession))
+	s.echo.POST("/v1/sessions/:id/preview", s.authorized(s.previewSession))
+	s.echo.POST("/v1/compact", s.authorized(s.compactMessages))
+	s.echo.POST("/v1/tokens", s.authorized(s.countTokens))
 	s.get("/v1/sessions/:id/runs", s.authorized(s.listRuns))
 	s.get("/v1/sessions/:id/runs/:run", s.authorized(s.readRun))
+	s.get("/v1/models", s.authorized(s.listModels))
+	s.get("/v1/sessions/:id/checkpoints", s.authorized(s.listCheckpoints))
+	s.get("/v1/sessions/:id/checkpoints/:n", s.authorized(s.readCheckpoint))
+	s.get("/v1/sessions/:id/checkpoints/:n/context", s.authorized(s.readCheckpointContext))
+	s.get("/v1/sessions/:id/checkpoints/:n/diff", s.authorized(s.diffCheckpoints))
+	s.echo.POST("/v1/sessions/:id/checkpoints/:n/restore", s.authorized(s.restoreCheckpoint))
 	s.get("/v1/sessions/:id/results", s.authorized(s.listResults))
 	s.get("/v1/sessions/:id/results/:ref", s.authorized(s.readResult))
+
+	s.echo.POST("/v1/admin/recompactions", s.authorized(s.createRecompaction))
+	s.get("/v1/admin/recompactions", s.authorized(s.listRecompactions))
+	s.get("/v1/admin/recompactions/:recompaction", s.authorized(s.readRecompaction))
+	s.get("/v1/admin/recompactions/:recompaction/sessions", s.authorized(s.listRecompactionSessions))
+	s.echo.POST("/v1/admin/recompactions/:recompaction/cancel", s.authorized(s.cancelRecompaction))
 }
 
 func (s *Server) get(path string, h echo.HandlerFunc) {

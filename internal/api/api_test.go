@@ -63,7 +63,7 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 func (w *world) newTenant(name string) (uuid.UUID, string) {
 	w.Helper()
 	policy := compact.DefaultPolicy()
-	stored := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, CacheTTL: time.Duration(policy.Cache.TTLSeconds) * time.Second, Document: policy.Document()}
+	stored := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, CacheTTL: time.Duration(policy.Cache.TTLSeconds) * time.Second, Document: policy.Document(), Patch: []byte(`{}`)}
 	tenant, err := w.store.CreateTenant(w.Context(), name, stored)
 	if err != nil {
 		w.Fatal(err)
@@ -161,7 +161,7 @@ type problem struct {
 func TestASessionFromItsFirstMessageToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.must(http.StatusCreated, "PUT", "/v1/sessions/chat-42", `{"model":"m","metadata":{"user":"u1"}}`)
+	made := w.must(http.StatusCreated, "PUT", "/v1/sessions/chat-42", `{"model":"gpt-4o","metadata":{"user":"u1"}}`)
 	if made.Header().Get("Location") != "/v1/sessions/chat-42" {
 		t.Errorf("headers %v", made.Header())
 	}

@@ -50,10 +50,11 @@ type appendBody struct {
 	format              session.Format
 	messages, clientIDs rawjson.Span
 	expected            *int64
+	usage               *session.Usage
 	large               bool // it has more values than one message may have: each must be counted
 }
 
-var appendFields = []string{"format", "messages", "client_ids", "expected_seq"}
+var appendFields = []string{"format", "messages", "client_ids", "expected_seq", "usage"}
 
 // decodeAppend reads the body of an append into a, whose messages then point into it. It reports everything that is
 // wrong with the body, and with each message, at once.
@@ -62,7 +63,7 @@ func (s *Server) decodeAppend(x *exchange, a *session.Append, body []byte) error
 	if err := d.read(); err != nil {
 		return err
 	}
-	a.Format, a.ExpectedSeq = d.format, d.expected
+	a.Format, a.ExpectedSeq, a.Usage = d.format, d.expected, d.usage
 	if a.Format == "" {
 		found, err := s.Store.Session(x.ctx, a.Session)
 		if err != nil {
@@ -86,6 +87,15 @@ func (s *Server) decodeAppend(x *exchange, a *session.Append, body []byte) error
 
 // read checks the body and finds its members.
 func (d *appendBody) read() error {
+	if err := d.checkBatch(); err != nil {
+		return err
+	}
+	d.readMembers()
+	return d.err()
+}
+
+// checkBatch checks the body as JSON, by the limits of a batch.
+func (d *appendBody) checkBatch() error {
 	err := rawjson.Check(d.data, batchLimits)
 	var syntax *rawjson.SyntaxError
 	if errors.As(err, &syntax) && syntax.Limit == "nodes" {
@@ -96,12 +106,9 @@ func (d *appendBody) read() error {
 		limits.Nodes = 0
 	}
 	if d.large || err != nil {
-		if err := d.check(limits); err != nil {
-			return err
-		}
+		return d.check(limits)
 	}
-	d.readMembers()
-	return d.err()
+	return nil
 }
 
 func (d *appendBody) readMembers() {
@@ -116,6 +123,8 @@ func (d *appendBody) readMembers() {
 		case "expected_seq":
 			n := d.integer("/expected_seq", value, 0, session.MaxSessionMessages)
 			d.expected = &n
+		case "usage":
+			d.usage = d.readUsage(value)
 		}
 	}
 	if d.messages == (rawjson.Span{}) && len(d.problems) == 0 {
@@ -138,12 +147,9 @@ func (d *appendBody) batch() ([]rawjson.Span, error) {
 // message reads one message into m.
 func (d *appendBody) message(i int, format session.Format, span rawjson.Span, m *session.New) {
 	m.Body = span.Of(d.data)
-	if d.large {
-		limits := rawjson.Limits{Nodes: session.MaxJSONNodes}
-		if err := syntaxProblem(pointerTo("/messages", i), rawjson.Check(m.Body, limits)); err != nil {
-			d.add("", err)
-			return
-		}
+	if err := d.checkMessage(i, m.Body); err != nil {
+		d.add("", err)
+		return
 	}
 	found, err := wire.Inspect(format, m.Body)
 	if err != nil {
@@ -160,6 +166,14 @@ func (d *appendBody) message(i int, format session.Format, span rawjson.Span, m 
 			m.Answers = append(m.Answers, part.CallID)
 		}
 	}
+}
+
+// checkMessage counts the values of one message, if the whole body has so many that one message may have too many.
+func (d *appendBody) checkMessage(i int, body []byte) error {
+	if !d.large {
+		return nil
+	}
+	return syntaxProblem(pointerTo("/messages", i), rawjson.Check(body, rawjson.Limits{Nodes: session.MaxJSONNodes}))
 }
 
 // assignClientIDs reads client_ids, which name the messages one by one.

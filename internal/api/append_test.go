@@ -272,9 +272,9 @@ func TestARequestThatIsRepeatedHasOneEffectAndOneAnswer(t *testing.T) {
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/other", "")
 	requests := []struct{ method, path, body string }{
 		{"POST", "/v1/sessions", `{"id":"s"}`},
-		{"PUT", "/v1/sessions/t", `{"model":"m"}`},
+		{"PUT", "/v1/sessions/t", `{"model":"gpt-4o"}`},
 		{"POST", "/v1/sessions/s/messages", batch("openai-chat", user("x"))},
-		{"PATCH", "/v1/sessions/s", `{"model":"m2"}`},
+		{"PATCH", "/v1/sessions/s", `{"model":"gpt-4.1"}`},
 		{"POST", "/v1/sessions/s/compact", ``},
 		{"DELETE", "/v1/sessions/s", ``},
 	}

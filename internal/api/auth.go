@@ -25,7 +25,7 @@ func (s *Server) authenticate(x *exchange) error {
 		}
 		s.keys.add(digest, now)
 	}
-	x.tenant = tenant
+	x.tenant, x.key = tenant, digest
 	return nil
 }
 

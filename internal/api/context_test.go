@@ -269,7 +269,7 @@ func TestTheETagChangesIffTheBytesDo(t *testing.T) {
 			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(strconv.Itoa(i))))
 			last++
 		case 1:
-			w.must(http.StatusOK, "PATCH", "/v1/sessions/s", fmt.Sprintf(`{"model":"m%d"}`, i))
+			w.must(http.StatusOK, "PATCH", "/v1/sessions/s", fmt.Sprintf(`{"model":"m%d","window_tokens":128000}`, i))
 		case 2:
 			if last > 0 {
 				w.commit("s", checkpoint, int64(last), user("compacted "+strconv.Itoa(i)), `[]`)

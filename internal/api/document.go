@@ -37,7 +37,7 @@ func (d *document) err() error {
 	first := d.problems[0]
 	code := first.Code
 	differ := slices.ContainsFunc(d.problems, func(p session.Problem) bool { return p.Code != code })
-	if differ || statuses[code] == 0 || strings.HasPrefix(first.Pointer, "/policy") {
+	if differ || statuses[code] == 0 || slices.ContainsFunc(d.problems, func(p session.Problem) bool { return strings.HasPrefix(p.Pointer, "/policy") }) {
 		code = invalidRequest
 	}
 	return &session.InvalidError{Code: code, Problems: d.problems}

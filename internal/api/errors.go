@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/puddle/v2"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -25,6 +26,7 @@ const (
 	unavailable    = "unavailable"
 	internalError  = "internal"
 
+	unknownModel    = "unknown_model"
 	requestTimedOut = "request_timeout"
 	outsideRange    = "range_not_satisfiable"
 )
@@ -36,12 +38,15 @@ var statuses = map[string]int{
 	"invalid_cursor":          http.StatusBadRequest,
 	"invalid_idempotency_key": http.StatusBadRequest,
 	"unauthorized":            http.StatusUnauthorized,
+	"forbidden":               http.StatusForbidden,
 	"not_found":               http.StatusNotFound,
 	"method_not_allowed":      http.StatusMethodNotAllowed,
 	"format_not_available":    http.StatusNotAcceptable,
 	requestTimedOut:           http.StatusRequestTimeout,
 	"session_exists":          http.StatusConflict,
+	"checkpoint_pruned":       http.StatusGone,
 	"stale_expected_seq":      http.StatusPreconditionFailed,
+	"stale_policy_version":    http.StatusPreconditionFailed,
 	"body_too_large":          http.StatusRequestEntityTooLarge,
 	"message_too_large":       http.StatusRequestEntityTooLarge,
 	"too_many_messages":       http.StatusRequestEntityTooLarge,
@@ -51,6 +56,7 @@ var statuses = map[string]int{
 	invalidMessage:            http.StatusUnprocessableEntity,
 	"json_too_complex":        http.StatusUnprocessableEntity,
 	"format_mismatch":         http.StatusUnprocessableEntity,
+	unknownModel:              http.StatusUnprocessableEntity,
 	"client_id_reused":        http.StatusUnprocessableEntity,
 	"idempotency_key_reused":  http.StatusUnprocessableEntity,
 	"session_full":            http.StatusUnprocessableEntity,
@@ -60,7 +66,7 @@ var statuses = map[string]int{
 }
 
 // problemCodes are the codes that a member of errors may have beside those above: what a policy does wrong.
-var problemCodes = []string{compact.WrongType, compact.OutOfRange, compact.InvalidText, compact.UnknownCategory, compact.Contradiction}
+var problemCodes = []string{compact.WrongType, compact.OutOfRange, compact.InvalidText, compact.UnknownValue, compact.InvalidTemplate, compact.Contradiction}
 
 // sentinels says which code a domain error has and what the caller can do. A detail of "" is the error's own text.
 var sentinels = []struct {
@@ -69,22 +75,28 @@ var sentinels = []struct {
 	detail string
 }{
 	{session.ErrUnauthorized, "unauthorized", "send a live key as \"Authorization: Bearer vk_…\"; varve keys create makes one"},
+	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
+	{errNoRecompaction, "not_found", "there is no such recompaction: GET /v1/admin/recompactions lists them"},
 	{errNoRun, "not_found", "there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them"},
+	{errNoCheckpoint, "not_found", "there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them"},
+	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d have theirs, and the one that was restored last; its statistics and its manifest are there, and GET /v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},
 	{session.ErrNotFound, "not_found", "there is no such session: PUT /v1/sessions/{id} makes one"},
 	{session.ErrFormatMismatch, "format_mismatch", ""},
 	{session.ErrClientIDReused, "client_id_reused", ""},
 	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: take a new one for this request, or send the first one again as it was"},
 	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages: it takes %d messages, and %d MiB of messages that no compaction covers yet; begin a new session, or compact this one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
+	{session.ErrLogTooLarge, invalidRequest, "the session's log is too large to be compacted from its beginning: leave from and policy out, or begin a new session"},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or choose another id"},
 	{errNoRoute, "not_found", "there is no such route; docs/api.md lists all"},
 	{errNoMethod, "method_not_allowed", "this route has other methods, see Allow"},
 }
 
 var (
-	errNoRoute  = errors.New("no such route")
-	errNoMethod = errors.New("no such method")
-	errNoRun    = errors.New("no such run")
-	errPanic    = errors.New("panic") // a bug of ours; the log has its stack
+	errNoRoute        = errors.New("no such route")
+	errNoMethod       = errors.New("no such method")
+	errNoRun          = errors.New("no such run")
+	errNoRecompaction = errors.New("no such recompaction")
+	errPanic          = errors.New("panic") // a bug of ours; the log has its stack
 )
 
 // failure is an error with its code and what the caller should know of it.
@@ -108,6 +120,7 @@ func failureOf(err error) *failure {
 	var known *failure
 	var invalid *session.InvalidError
 	var stale *session.StaleError
+	var staleVersion *session.StaleVersionError
 	var cannotFit *session.CannotFitError
 	switch {
 	case errors.As(err, &known):
@@ -116,6 +129,8 @@ func failureOf(err error) *failure {
 		return &failure{code: invalid.Code, detail: invalid.Error(), problems: invalid.Problems}
 	case errors.As(err, &stale):
 		return staleFailure(stale)
+	case errors.As(err, &staleVersion):
+		return &failure{code: "stale_policy_version", detail: staleVersion.Error()}
 	case errors.As(err, &cannotFit):
 		return &failure{code: "view_cannot_fit", detail: cannotFit.Error() + ": ask for at least as many", minimum: &cannotFit.Minimum}
 	}

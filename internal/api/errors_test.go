@@ -63,6 +63,9 @@ var wrongRequests = map[string]struct {
 	"unauthorized": {func(w *world) answer {
 		return w.ask("GET", "/v1/sessions", "", "Authorization", "")
 	}, "Authorization: Bearer"},
+	"forbidden": {func(w *world) answer {
+		return w.ask("POST", "/v1/admin/recompactions", `{"tenant":"another"}`)
+	}, "leave tenant out"},
 	"not_found": {func(w *world) answer {
 		return w.ask("GET", "/v1/sessions/none", "")
 	}, "PUT /v1/sessions/{id}"},
@@ -78,9 +81,17 @@ var wrongRequests = map[string]struct {
 	"session_exists": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions", `{"id":"s"}`)
 	}, "PUT"},
+	"checkpoint_pruned": {func(w *world) answer {
+		w.exec(`INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body_size, units, manifest, policy, engine_version, run_id)
+		        SELECT tenant_id, key, 1, 0, 1, 1, 1, '[]', '[]', '{}', 1, gen_random_uuid() FROM sessions WHERE id = 's'`)
+		return w.ask("POST", "/v1/sessions/s/checkpoints/1/restore", "")
+	}, "/messages"},
 	"stale_expected_seq": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions/s/messages", `{"messages":[`+user("x")+`],"expected_seq":0}`)
 	}, "read from seq 1, then append with expected_seq 1"},
+	"stale_policy_version": {func(w *world) answer {
+		return w.ask("PUT", "/v1/policy", `{"target":0.4}`, "If-Match", `"7"`)
+	}, "read it anew"},
 	"body_too_large": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions/s/messages", strings.Repeat(" ", session.MaxBodyBytes+1))
 	}, "several batches"},
@@ -106,6 +117,9 @@ var wrongRequests = map[string]struct {
 	"json_too_complex": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"user","content":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+`}`))
 	}, "levels"},
+	"unknown_model": {func(w *world) answer {
+		return w.ask("PATCH", "/v1/sessions/s", `{"model":"gpt-4oo"}`)
+	}, "gpt-4o"},
 	"format_mismatch": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions/s/messages", batch("anthropic", user("x")))
 	}, "openai-chat"},

@@ -29,6 +29,7 @@ type exchange struct {
 	route  string                   // the path with names for its parameters
 	id     string                   // of the request
 	tenant uuid.UUID                // whose key it came with
+	key    [32]byte                 // the digest of that key
 
 	session   string // id of the session that it is about, for the log
 	problem   string // code of the error that was answered

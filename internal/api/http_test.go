@@ -17,7 +17,7 @@ func TestNoContentGetsIntoTheLog(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorldLogging(t, &log)
 	const canary = "canary-7f3a"
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"model":"`+canary+`","metadata":{"k":"`+canary+`"}}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"model":"`+canary+`","window_tokens":128000,"metadata":{"k":"`+canary+`"}}`)
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", `{"format":"openai-chat","messages":[`+user(canary)+`],"client_ids":["`+canary+`"]}`, "Idempotency-Key", canary)
 	w.must(http.StatusBadRequest, "POST", "/v1/sessions/s/messages", `{"`+canary+`":1}`)
 	w.must(http.StatusBadRequest, "GET", "/v1/sessions/s/context?"+canary+"="+canary, "")

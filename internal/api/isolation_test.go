@@ -26,14 +26,14 @@ func TestAnotherTenantsSessionIsLikeAMissingOne(t *testing.T) {
 	ref := w.putResult("theirs", []byte("secret"))
 	run := decoded[session.Run](w.must(http.StatusAccepted, "POST", "/v1/sessions/theirs/compact", "")).ID
 	tag := w.must(http.StatusOK, "GET", "/v1/sessions/theirs/context", "").Header().Get("Etag")
-	bodies := map[string]string{"POST /v1/sessions/:id/messages": batch("openai-chat", user("x")), "PATCH /v1/sessions/:id": `{"model":"m"}`}
+	bodies := map[string]string{"POST /v1/sessions/:id/messages": batch("openai-chat", user("x")), "PATCH /v1/sessions/:id": `{"model":"gpt-4o"}`, "PATCH /v1/sessions/:id/policy": `{"target":0.3}`}
 	checked := 0
 	for _, route := range w.server.Routes() {
 		method, path, _ := strings.Cut(route, " ")
 		if !strings.Contains(path, ":id") || method == "PUT" { // PUT makes the session, see below
 			continue
 		}
-		path = strings.NewReplacer(":run", run.String(), ":ref", ref).Replace(path)
+		path = strings.NewReplacer(":run", run.String(), ":ref", ref, ":n", "1").Replace(path)
 		ask := func(id string) string {
 			got := w.ask(method, strings.Replace(path, ":id", id, 1), bodies[route], "Authorization", "Bearer "+stranger, "If-None-Match", tag)
 			if got.Code != http.StatusNotFound {

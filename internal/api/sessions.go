@@ -7,30 +7,39 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // sessionAnswer is a session as callers see it.
 type sessionAnswer struct {
-	ID             string          `json:"id"`
-	Format         *session.Format `json:"format"` // null until the first append or PUT names one
-	Model          string          `json:"model"`
-	WindowTokens   int             `json:"window_tokens"`
-	OverheadTokens int             `json:"overhead_tokens"`
-	Metadata       json.RawMessage `json:"metadata"`
-	Policy         json.RawMessage `json:"policy,omitempty"` // not in lists, where it would be most of the answer
-	LastSeq        int64           `json:"last_seq"`
-	ContextTokens  int64           `json:"context_tokens"`
-	TotalTokens    int64           `json:"total_tokens"`
-	Checkpoint     int             `json:"checkpoint"`
-	CreatedAt      time.Time       `json:"created_at"`
-	LastAppendAt   *time.Time      `json:"last_append_at"`
+	ID             string                `json:"id"`
+	Format         *session.Format       `json:"format"` // null until the first append or PUT names one
+	Model          string                `json:"model"`
+	WindowTokens   int                   `json:"window_tokens"`
+	WindowSource   session.WindowSource  `json:"window_source"`
+	OverheadTokens int                   `json:"overhead_tokens"`
+	Metadata       json.RawMessage       `json:"metadata"`
+	Policy         json.RawMessage       `json:"policy,omitempty"` // not in lists, where it would be most of the answer
+	PolicyVersion  session.PolicyVersion `json:"policy_version"`
+	LastSeq        int64                 `json:"last_seq"`
+	ContextTokens  int64                 `json:"context_tokens"`
+	TotalTokens    int64                 `json:"total_tokens"`
+
+	Calibration      float64        `json:"calibration"`
+	CalibratedTokens int64          `json:"calibrated_tokens"` // context and overhead as the provider would count them
+	LastUsage        *session.Usage `json:"last_usage"`
+
+	Checkpoint   int        `json:"checkpoint"`
+	CreatedAt    time.Time  `json:"created_at"`
+	LastAppendAt *time.Time `json:"last_append_at"`
 }
 
 func answerOf(s session.Session) sessionAnswer {
 	a := sessionAnswer{
-		ID: s.ID, Model: s.Model, WindowTokens: s.WindowTokens, OverheadTokens: s.OverheadTokens, Metadata: s.Metadata, Policy: s.Policy.Document,
+		ID: s.ID, Model: s.Model, WindowTokens: s.WindowTokens, WindowSource: s.WindowSource, OverheadTokens: s.OverheadTokens, Metadata: s.Metadata, Policy: s.Policy.Document, PolicyVersion: s.Policy.Version,
 		LastSeq: s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
+		Calibration: s.Calibration, CalibratedTokens: s.CalibratedTokens(), LastUsage: s.LastUsage,
 		CreatedAt: s.CreatedAt.UTC(), LastAppendAt: utc(s.LastAppendAt),
 	}
 	if s.Format != "" {
@@ -65,10 +74,11 @@ func (s *Server) createSession(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	settings, err := decodeSettings(body.b, newSession)
+	settings, err := decodeSettings(body.b, newSession, s.Models, func() (postgres.PolicyLayers, error) { return s.tenantLayers(x, session.Address{}) })
 	if err != nil {
 		return err
 	}
+	settings.ChangedBy = x.key
 	if settings.id == "" {
 		settings.id = uuid.Must(uuid.NewV7()).String()
 	}
@@ -83,7 +93,7 @@ func (s *Server) createSession(x *exchange) error {
 
 // putSession is PUT /v1/sessions/{id}.
 func (s *Server) putSession(x *exchange) error {
-	at, settings, id, err := x.settings(namedSession)
+	at, settings, id, err := x.settings(namedSession, s.Models, s.tenantLayers)
 	if err != nil {
 		return err
 	}
@@ -113,7 +123,7 @@ func (s *Server) readSession(x *exchange) error {
 
 // patchSession is PATCH /v1/sessions/{id}.
 func (s *Server) patchSession(x *exchange) error {
-	at, settings, id, err := x.settings(oldSession)
+	at, settings, id, err := x.settings(oldSession, s.Models, s.sessionLayers)
 	if err != nil {
 		return err
 	}

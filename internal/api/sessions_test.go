@@ -26,7 +26,7 @@ func TestTheSettingsOfASession(t *testing.T) {
 	}
 	delete(made, "policy")
 	want := map[string]any{
-		"id": "s", "format": "anthropic", "model": "m", "window_tokens": 50000.0, "overhead_tokens": 7.0, "metadata": map[string]any{"a": "1", "b": "2"},
+		"id": "s", "format": "anthropic", "model": "m", "window_tokens": 50000.0, "window_source": "request", "overhead_tokens": 7.0, "metadata": map[string]any{"a": "1", "b": "2"},
 		"last_seq": 0.0, "context_tokens": 0.0, "total_tokens": 0.0, "checkpoint": 0.0, "last_append_at": nil,
 	}
 	if diff := cmp.Diff(want, made); diff != "" {
@@ -40,7 +40,7 @@ func TestTheSettingsOfASession(t *testing.T) {
 	if empty["id"] == "" || empty["format"] != nil || empty["window_tokens"] != float64(session.DefaultWindowTokens) {
 		t.Errorf("a session of defaults: %v", empty)
 	}
-	got := w.must(http.StatusOK, "PUT", "/v1/sessions/s", `{"model":"other"}`)
+	got := w.must(http.StatusOK, "PUT", "/v1/sessions/s", `{"model":"gpt-4o"}`)
 	if !strings.Contains(got.Body.String(), `"model":"m"`) {
 		t.Errorf("PUT of a session that is there changed it: %s", got.Body)
 	}

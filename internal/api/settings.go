@@ -4,10 +4,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -22,7 +22,8 @@ const (
 // settings are what a caller sets on a session.
 type settings struct {
 	session.Change
-	id string // of a new session, if its body names it
+	id     string       // of a new session, if its body names it
+	policy rawjson.Span // of the body
 }
 
 // The members that the routes of a session know.
@@ -33,7 +34,7 @@ var (
 )
 
 // settings reads a request that sets something on the session that its path names.
-func (x *exchange) settings(known []string) (at session.Address, change session.Change, id *session.Idempotency, err error) {
+func (x *exchange) settings(known []string, windows *models.Registry, below layersBelow) (at session.Address, change session.Change, id *session.Idempotency, err error) {
 	if at, err = x.addressAlone(); err != nil {
 		return at, change, nil, err
 	}
@@ -45,7 +46,8 @@ func (x *exchange) settings(known []string) (at session.Address, change session.
 	if id, err = x.idempotency(body.b); err != nil {
 		return at, change, nil, err
 	}
-	found, err := decodeSettings(body.b, known)
+	found, err := decodeSettings(body.b, known, windows, func() (postgres.PolicyLayers, error) { return below(x, at) })
+	found.ChangedBy = x.key
 	if err == nil && found.id != "" && found.id != at.ID {
 		err = session.Invalid("/id", invalidRequest, "id is %q, but the path says %q: leave it out", found.id, at.ID)
 	}
@@ -59,14 +61,15 @@ func (x *exchange) emptyBody() (*session.Idempotency, error) {
 		return nil, err
 	}
 	defer body.free()
-	if _, err := decodeSettings(body.b, nil); err != nil {
+	if _, err := decodeSettings(body.b, nil, nil, nil); err != nil {
 		return nil, err
 	}
 	return x.idempotency(body.b)
 }
 
-// decodeSettings reads the settings of a session; no body sets nothing.
-func decodeSettings(body []byte, known []string) (settings, error) {
+// decodeSettings reads the settings of a session; no body sets nothing. windows knows the models' windows; below reads
+// what a policy is put on top of.
+func decodeSettings(body []byte, known []string, windows *models.Registry, below func() (postgres.PolicyLayers, error)) (settings, error) {
 	if len(body) == 0 {
 		return settings{}, nil
 	}
@@ -78,8 +81,24 @@ func decodeSettings(body []byte, known []string) (settings, error) {
 	for name, value := range d.members("", rawjson.Value(body), known) {
 		s.set(d, name, value)
 	}
+	if err := s.editPolicy(d, below); err != nil {
+		return settings{}, err
+	}
+	s.setWindow(d, windows)
 	s.checkOverhead(d, slices.Contains(known, "format"))
 	return s, d.err()
+}
+
+// setWindow gives a session whose model is named the window of that model, unless the request says another.
+func (s *settings) setWindow(d *document, windows *models.Registry) {
+	switch {
+	case s.WindowTokens != nil:
+		s.WindowSource = session.WindowOfRequest
+	case s.Model != nil && *s.Model != "":
+		if window, ok := d.windowOf(windows, "/model", *s.Model); ok {
+			s.WindowTokens, s.WindowSource = &window, session.WindowOfModel
+		}
+	}
 }
 
 // checkOverhead requires that the window has room for more than the overhead, as far as this request says both. A
@@ -119,7 +138,7 @@ func (s *settings) set(d *document, name string, value rawjson.Span) {
 	case "metadata":
 		s.Metadata = d.metadata(value)
 	case "policy":
-		s.Policy, s.DefaultPolicy = d.policy(value)
+		s.policy = value
 	}
 }
 
@@ -155,26 +174,6 @@ func (d *document) metadata(value rawjson.Span) []byte {
 
 // storable reports whether PostgreSQL can keep the text.
 func storable(text string) bool { return strings.IndexByte(text, 0) < 0 }
-
-// policy reads a policy as changes to the default one; null is the default itself.
-func (d *document) policy(value rawjson.Span) (p *session.Policy, isDefault bool) {
-	switch d.data[value.Start] {
-	case 'n':
-		return nil, true
-	case '{':
-	default:
-		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(d.data[value.Start]))
-		return nil, false
-	}
-	parsed, err := compact.ParsePolicyAt("/policy", value.Of(d.data))
-	if err != nil {
-		d.add("", err)
-		return nil, false
-	}
-	return &session.Policy{
-		Trigger: parsed.Trigger, Hard: parsed.Hard, CacheTTL: time.Duration(parsed.Cache.TTLSeconds) * time.Second, Document: parsed.Document(),
-	}, false
-}
 
 // escapeID writes a session's id as one segment of a path.
 func escapeID(id string) string { return url.PathEscape(id) }

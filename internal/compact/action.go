@@ -7,20 +7,34 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Do is what is done to a result. The values are a ladder: from one checkpoint to the next a result only moves down.
+// Do is what is done to a part, or to whole messages. The values are a ladder: from one checkpoint to the next a part
+// only moves down.
 type Do uint8
 
-// The ladder, from the whole result to the least that can stand in its place.
+// The ladder, from the whole part to the least that can stand in its place.
 const (
 	Keep        Do = iota
+	Squeeze        // its white space collapsed
 	Cap            // head and tail of an oversized result
 	Bookend        // head and tail, the shorter the older
-	Stub           // a newer result of the same call has taken its place
+	Stub           // a newer result for the same resource has taken its place
+	Stale          // its file was written later; on one rung with Stub: what came first stays
 	Placeholder    // a line with the tool's name and the result's beginning
 	Clear          // a line
+	Omit           // a call without its large arguments
+	Summarise      // messages that a summary stands for
+	Drop           // messages that a notice stands for
 )
 
-var doNames = [...]string{"keep", "cap", "bookend", "stub", "placeholder", "clear"}
+var doNames = [...]string{"keep", "squeeze", "cap", "bookend", "stub", "stale", "placeholder", "clear", "omit", "summarise", "drop"}
+
+// rung is the action's place on the ladder.
+func (d Do) rung() Do {
+	if d == Stale {
+		return Stub
+	}
+	return d
+}
 
 func (d Do) String() string {
 	if int(d) < len(doNames) {
@@ -42,19 +56,23 @@ func (d *Do) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Action is an entry of the loss manifest: what was done to one part, and what that saved.
+// Action is an entry of the loss manifest: what was done to one part, or to a range of messages, and what that saved.
 type Action struct {
 	Seq          int64  `json:"seq"`
-	Part         int    `json:"part"`
+	LastSeq      int64  `json:"last_seq"` // Summarise, Drop: the last message of the range; else seq
+	Part         int    `json:"part"`     // -1 for a range
 	Do           Do     `json:"do"`
 	Stage        string `json:"stage"`
-	Reason       string `json:"reason"`
+	Rule         string `json:"rule"`   // the field of the policy that decided
+	Reason       string `json:"reason"` // in words
+	Tool         string `json:"tool,omitempty"`
 	TokensBefore int    `json:"tokens_before"`
 	TokensAfter  int    `json:"tokens_after"`
-	Ref          string `json:"ref"` // brings the whole result back
+	Ref          string `json:"ref,omitempty"` // brings a part back; a range is read from the log
 }
 
-// Result is a tool result on its way out of the view: what must be persisted before the rendition may be committed.
+// Result is a part on its way out of the view, a tool's result or a call's arguments: what must be persisted before the
+// rendition may be committed.
 type Result struct {
 	Ref       session.ResultRef
 	Seq       int64
@@ -72,31 +90,8 @@ type Result struct {
 // StageReport says what a stage did in one run.
 type StageReport struct {
 	Stage       string `json:"stage"`
-	Entered     bool   `json:"entered"` // false: it is switched off, or the view was within its target before it
+	Entered     bool   `json:"entered"` // false: it is switched off, or the view was within its limit before it
 	Actions     int    `json:"actions"`
 	TokensSaved int64  `json:"tokens_saved"`
+	Error       string `json:"error,omitempty"` // why it failed; the run went on without it
 }
-
-// Plan is what one compaction does. Its exported fields are for its reader; Render needs the plan that Make returned.
-type Plan struct {
-	Through int64         `json:"through"` // the last seq that the checkpoint will cover
-	Before  int64         `json:"tokens_before"`
-	After   int64         `json:"tokens_after"` // of the view, the untouched rest of the tail included, overhead aside
-	Actions []Action      `json:"actions"`      // the sum of their savings is Before - After
-	Results []Result      `json:"-"`            // what leaves the view for the first time
-	Stages  []StageReport `json:"stages"`
-
-	history *history
-	covered int    // how many messages the checkpoint will cover
-	edits   []edit // by position
-	text    []byte // the replacements, one after another
-}
-
-// edit replaces the value of a result by a range of Plan.text.
-type edit struct {
-	result     int
-	start, end int
-}
-
-// Changed reports whether the plan changes a byte of the view.
-func (p *Plan) Changed() bool { return len(p.Actions) > 0 }

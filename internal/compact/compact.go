@@ -30,7 +30,7 @@ import (
 )
 
 // EngineVersion is the version of the engine's decisions and wording; another version may make other bytes.
-const EngineVersion = 1
+const EngineVersion = 2
 
 // Input is what a compaction starts from.
 type Input struct {
@@ -44,9 +44,10 @@ type Input struct {
 
 // Entry is one message of the log.
 type Entry struct {
-	Seq    int64
-	Tokens int // estimated when it was appended
-	Body   []byte
+	Seq        int64
+	Tokens     int // estimated when it was appended
+	Body       []byte
+	ViewTokens int // of what stands in the view, if results were capped at insertion; 0: the same
 }
 
 // Checkpoint is the compacted rendition of a session's messages up to Through.
@@ -59,38 +60,71 @@ type Checkpoint struct {
 	OpenCalls []string // ids of the calls that no result in Body answers
 }
 
-// Unit is a run of messages that belong together: an assistant message, its calls, their results and what came between.
+// Unit is a run of messages that belong together: an assistant message, its calls, their results and what came between;
+// or one message that stands for others.
 type Unit struct {
 	Offset   int   `json:"offset"` // of its first message in the checkpoint's body
 	FirstSeq int64 `json:"first_seq"`
-	Messages int   `json:"messages"`
+	Messages int   `json:"messages"` // of the log
 	Tokens   int64 `json:"tokens"`
-	Pinned   bool  `json:"pinned"` // a leading system or developer message: never left out
+	Pinned   bool  `json:"pinned"` // a leading system message, a summary or a notice: never left out
 }
 
-// stages are all stages in the order in which they run. Each is entered only while the view is over its target, and
-// proposes; see scene.
+// stages are all stages in the order in which they run. Each is entered only while the view is over its limit, the
+// target unless it has one of its own, and proposes; see scene.
 var stages = []stage{
-	{"cap", capOversized},
-	{"dedupe", stubSuperseded},
-	{"trim", trimByDistance},
+	{"cap", func(p *Policy) bool { return p.Cap.Enabled }, capOver, capOversized},
+	{"dedupe", func(p *Policy) bool { return p.Dedupe.Enabled }, nil, stubSuperseded},
+	{"stale", func(p *Policy) bool { return p.Stale.Enabled }, nil, stubStale},
+	{"arguments", func(p *Policy) bool { return p.Arguments.Enabled }, nil, omitArguments},
+	{"trim", func(p *Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
+	{"budget", func(p *Policy) bool { return p.Budget.Enabled }, nil, keepBudget},
+	{"whitespace", func(p *Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
+	{"summarise", func(p *Policy) bool { return p.Summarise.Enabled }, nil, summariseOldest},
+	{"truncate", func(p *Policy) bool { return p.Truncate.Enabled }, truncateOver, dropOldest},
 }
 
-// Make decides what to do with every result of the session. The plan holds on to the input's bytes.
-func Make(in Input) (*Plan, error) {
+// Run makes a plan, has write write the summary if one is planned (nil: Extract), and renders.
+func Run(in Input, write Write) (*Plan, *Checkpoint, error) {
+	plan, err := decide(in, write)
+	if err != nil {
+		return nil, nil, err
+	}
+	made, err := Render(in, plan)
+	return plan, made, err
+}
+
+// Make decides what to do with every part of the session; Extract writes the summary. The plan holds on to the input's
+// bytes.
+func Make(in Input) (*Plan, error) { return decide(in, nil) }
+
+func decide(in Input, write Write) (*Plan, error) {
 	if in.WindowTokens < 1 {
 		return nil, fmt.Errorf("compact: window of %d tokens", in.WindowTokens)
+	}
+	words, err := wordsOf(&in.Policy.Wording)
+	if err != nil {
+		return nil, fmt.Errorf("compact: wording: %w", err)
 	}
 	h, err := readHistory(in)
 	if err != nil {
 		return nil, err
 	}
 	s := newScene(in, h)
-	entered := make([]bool, len(stages))
-	for i, stage := range stages {
-		entered[i] = s.run(stage)
+	s.words, s.write, s.failed = words, write, map[string]error{}
+	if write == nil {
+		s.write = extract
 	}
-	return settle(s, entered), nil
+	p := &Plan{Actions: []Action{}, Stages: make([]StageReport, len(stages)), Entered: make([]int64, len(stages)), scene: s}
+	for i, stage := range stages {
+		p.Entered[i] = s.run(i)
+		p.Stages[i] = StageReport{Stage: stage.name, Entered: p.Entered[i] > 0}
+		if err := s.failed[stage.name]; err != nil {
+			p.Stages[i].Error = err.Error()
+		}
+	}
+	settle(s, p)
+	return p, nil
 }
 
 var errOrder = errors.New("compact: the messages are not in the order of their seqs")

@@ -1,46 +1,48 @@
 package compact
 
-import "slices"
+import (
+	"slices"
 
-// stubSuperseded replaces the older results of one tool with the same arguments. A newer result that is empty or an
-// error supersedes nothing: the older one may be all that is known.
-func stubSuperseded(s *scene) bool {
-	rule := s.policy.Dedupe
-	if !rule.Enabled {
-		return false
-	}
-	first := s.unitStarts()
-	newer := map[identity][]int{} // messages of the newer results of a call, the newest first
-	for i := len(s.results) - 1; i >= 0; i-- {
-		r := &s.results[i]
-		if !r.paired {
+	"github.com/varve-dev/varve/internal/compact/rule"
+)
+
+// stubSuperseded replaces the older results for one resource, and, if the policy says so, the large arguments of their
+// calls. A newer result that is empty or an error supersedes nothing: the older one may be all that is known.
+func stubSuperseded(s *scene) {
+	limits := &s.policy.Dedupe
+	results, occurrences := s.occurrences()
+	for k, newer := range rule.Superseded(occurrences, limits.KeepLast) {
+		i := results[k]
+		p := &s.parts[i]
+		if newer < 0 || p.identity == (identity{}) || !s.dedupable(i) {
 			continue
 		}
-		after := newer[r.identity]
-		if n := len(after); n >= rule.KeepLast && r.tokens >= rule.MinTokens && s.dedupable(i) && !s.protected(r.message) {
-			superseded := after[n-rule.KeepLast]
-			unprotected := first[s.messages[r.message].unit+s.policy.Protect.LastUnits]
-			s.propose(i, max(superseded, unprotected), proposal{do: Stub, newer: s.messages[after[n-1]].seq}, stubTokens)
+		by := s.parts[results[newer]].message
+		since := max(by, s.release[p.message])
+		if p.tokens >= limits.MinTokens && !s.protected(p.message) {
+			s.propose(i, since, proposal{do: Stub, newer: s.messages[by].seq}, stubTokens)
 		}
-		if r.usable {
-			newer[r.identity] = append(after, r.message)
+		if c := p.call; limits.Arguments && c >= 0 {
+			s.proposeOmit(c, max(by, s.release[s.parts[c].message]), s.messages[by].seq)
 		}
 	}
-	return true
+}
+
+// occurrences are the results that answer a call, oldest first, with what each is about.
+func (s *scene) occurrences() (results []int, of []rule.Occurrence[identity]) {
+	results, of = make([]int, 0, len(s.parts)), make([]rule.Occurrence[identity], 0, len(s.parts))
+	for i := range s.parts {
+		if p := &s.parts[i]; p.kind == result && p.paired {
+			results, of = append(results, i), append(of, rule.Occurrence[identity]{Key: p.identity, Counts: p.usable})
+		}
+	}
+	return results, of
 }
 
 func (s *scene) dedupable(i int) bool {
-	tool, rule := s.results[i].tool, &s.policy.Dedupe
-	return s.free(i) && (len(rule.AllowTools) == 0 || slices.Contains(rule.AllowTools, tool)) && !slices.Contains(rule.DenyTools, tool)
-}
-
-// unitStarts returns the message with which unit n began, for n from 1.
-func (s *scene) unitStarts() []int {
-	first := make([]int, s.units+1)
-	for m := range s.messages {
-		if s.messages[m].begins {
-			first[s.messages[m].unit] = m
-		}
-	}
-	return first
+	limits, p := &s.policy.Dedupe, &s.parts[i]
+	operation := p.does.operation()
+	return s.free[i] &&
+		(len(limits.AllowTools) == 0 || slices.Contains(limits.AllowTools, p.tool)) && !slices.Contains(limits.DenyTools, p.tool) &&
+		(len(limits.AllowOperations) == 0 || slices.Contains(limits.AllowOperations, operation)) && !slices.Contains(limits.DenyOperations, operation)
 }

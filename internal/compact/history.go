@@ -1,22 +1,21 @@
 package compact
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// history is a session's messages and tool results, as far as the stages need to know them: those of the base from its
-// state, those of the tail from their bytes. Its slices are indexed by message and by result.
+// history is a session's messages with their tool results and large calls, as far as the stages need to know them: those
+// of the base from its state, those of the tail from their bytes. Its slices are indexed by message and by part.
 type history struct {
 	in       Input
 	messages []message
-	results  []result
+	parts    []part
 	open     map[string][]call // calls without an answer by id, the newest last
+	entered  []int64           // by stage: the message at which the base's history first needed it, 0 for none
 	based    int               // how many of the messages are in the base
 	units    int               // how many units have begun
 	asked    int               // the newest assistant message, -1 for none
@@ -33,8 +32,22 @@ type message struct {
 	whole       bool // base only: a unit begins with it although late answers have joined others
 	unit        int  // how many units had begun with it
 	calls       int  // tail only: how many calls it makes
-	first, last int  // its results are results[first:last]
+	first, last int  // its parts are parts[first:last]
+	standsFor
 }
+
+// standsFor says which messages a summary or a notice has taken the place of; zero for a message of the log.
+type standsFor struct {
+	from     int64 // the first of them
+	last     int64
+	messages int  // how many
+	inner    span // where the summary stands in the decoded text, empty for a notice
+}
+
+// through is the last seq that a message of the view accounts for.
+func (m *message) through() int64 { return max(m.seq, m.standsFor.last) }
+
+func (f standsFor) any() bool { return f.messages > 0 }
 
 // role is as much of a message's role as decisions need.
 type role uint8
@@ -48,55 +61,66 @@ const (
 
 // call is a tool call that waits for its result.
 type call struct {
-	id, tool string
-	identity identity
-	message  int
-	part     int
+	subject
+	id      string
+	message int
+	index   int // of the part in its message
+	part    int // among the history's parts, -1 for a call that is too small to be one
 }
 
-// identity is equal for calls of the same tool with the same arguments.
-type identity [16]byte
+// kind says what a part is.
+type kind uint8
 
-// result is a tool result and what has become of it.
-type result struct {
-	message  int
-	part     int
-	value    wire.Span // of its content, in the message
-	callID   string
-	tool     string
-	identity identity
-	paired   bool // false: an orphan or an assistant's own, which no stage touches
-	usable   bool // it succeeded and has content, so it can take the place of an older one
-	asked    int  // tail only: the message and the part of its call, -1 for an orphan
-	askedAt  int
-	tokens   int // of the whole result
-	now      int // of what stands in the view
-	do       Do
-	left     // zero while do is Keep
+const (
+	result    kind = iota // a tool's result: its content may be replaced
+	arguments             // a call with large arguments: they may be omitted
+)
+
+// part is a piece of a message that stages may shorten, and what has become of it.
+type part struct {
+	subject
+	kind    kind
+	message int
+	index   int       // of the part in its message
+	value   wire.Span // of its content or its arguments, in the message
+	callID  string
+	paired  bool // a result that answers a call, a call that has an answer; others no stage touches
+	usable  bool // a result that succeeded and has content, so that it can take the place of an older one
+	asked   int  // tail only, a result: the message and the part of its call, -1 for an orphan
+	askedAt int
+	call    int // a result: its call among the parts, -1 if that is none
+	tokens  int // of the whole
+	now     int // of what stands in the view
+	do      Do
+	left    // zero while do is Keep
 }
 
-// left is what is kept in mind of a result that is not whole in the view any more.
+// left is what is kept in mind of a part that is not whole in the view any more.
 type left struct {
-	stage      string
-	sum        [32]byte
-	chars      int  // of the whole result
-	text       bool // the whole result was nothing but text
-	head, tail int  // characters that were asked for
-	headBytes  int  // what stands before and behind the line of a bookend, decoded
-	tailBytes  int
-	preview    string
+	stage     string
+	sum       [32]byte
+	capped    int // as in the proposal
+	squeezed  int
+	bytes     int // of the whole
+	chars     int
+	text      bool // the whole was nothing but text
+	head      int  // characters of head and tail that were asked for
+	tail      int
+	headBytes int // what stands before and behind the line between them, decoded
+	tailBytes int
+	preview   string
 }
 
 // readHistory reads a base and a tail.
 func readHistory(in Input) (*history, error) {
-	h := &history{in: in, open: map[string][]call{}, asked: -1}
+	h := &history{in: in, open: map[string][]call{}, asked: -1, entered: make([]int64, len(stages))}
 	if in.Base != nil {
 		if err := h.restore(in.Base); err != nil {
 			return nil, err
 		}
 	}
-	h.messages, h.results = slices.Grow(h.messages, len(in.Tail)), slices.Grow(h.results, len(in.Tail))
-	var reader partReader
+	h.messages, h.parts = slices.Grow(h.messages, len(in.Tail)), slices.Grow(h.parts, len(in.Tail))
+	reader := newPartReader(&in.Policy)
 	for i := range in.Tail {
 		e := &in.Tail[i]
 		if n := len(h.messages); n > 0 && e.Seq <= h.messages[n-1].seq || e.Seq < 1 {
@@ -106,7 +130,7 @@ func readHistory(in Input) (*history, error) {
 		if err != nil {
 			return nil, fmt.Errorf("compact: message %d: %w", e.Seq, err)
 		}
-		h.add(e, &found, &reader)
+		h.add(e, &found, reader)
 	}
 	return h, nil
 }
@@ -120,33 +144,44 @@ func (h *history) body(m int) []byte {
 	return h.in.Base.Body[from : from+h.messages[m].size]
 }
 
-// ref names a result whose content is known.
-func (h *history) ref(r *result, content *left) session.ResultRef {
-	return session.NewResultRef(h.messages[r.message].seq, r.part, content.sum)
+// ref names a part whose content is known.
+func (h *history) ref(p *part, content *left) session.ResultRef {
+	return session.NewResultRef(h.messages[p.message].seq, p.index, content.sum)
 }
 
 // add appends a message of the tail.
 func (h *history) add(e *Entry, found *wire.Message, reader *partReader) {
-	m := message{seq: e.Seq, size: len(e.Body), tokens: e.Tokens, now: e.Tokens, role: roleOf(found), first: len(h.results)}
+	m := message{seq: e.Seq, size: len(e.Body), tokens: e.Tokens, now: e.Tokens, role: roleOf(found), first: len(h.parts)}
 	m.begins = h.begins(m.role, found.StartsUnit)
 	for i := range found.Parts {
-		switch part := &found.Parts[i]; part.Kind {
+		switch at := &found.Parts[i]; at.Kind {
 		case wire.Result:
-			h.answer(&m, reader.result(e.Body, part))
+			h.answer(&m, reader.result(e.Body, at))
 		case wire.Call:
-			c := reader.call(e.Body, part)
-			c.message = len(h.messages)
-			h.open[c.id] = append(h.open[c.id], c)
-			m.calls++
+			h.ask(&m, e.Body, at, reader)
 		}
 	}
-	m.last = len(h.results)
+	m.last = len(h.parts)
 	h.push(m)
 }
 
+// ask notes a call of message m, and makes it a part if its arguments are large.
+func (h *history) ask(m *message, body []byte, at *wire.Part, reader *partReader) {
+	c := call{subject: reader.subject(body, at), id: at.CallID, message: len(h.messages), index: at.Index, part: -1}
+	if at.Value.End-at.Value.Start > reader.omitOver {
+		c.part = len(h.parts)
+		h.parts = append(h.parts, part{
+			subject: c.subject, kind: arguments, message: c.message, index: at.Index, value: at.Value, callID: at.CallID,
+			asked: -1, call: -1, tokens: at.Tokens, now: at.Tokens,
+		})
+	}
+	h.open[c.id] = append(h.open[c.id], c)
+	m.calls++
+}
+
 // answer pairs a result of message m with the nearest call before it that has its id and no answer yet.
-func (h *history) answer(m *message, r result) {
-	r.message, r.asked = len(h.messages), -1
+func (h *history) answer(m *message, r part) {
+	r.message, r.asked, r.call = len(h.messages), -1, -1
 	if calls := h.open[r.callID]; len(calls) > 0 {
 		c := calls[len(calls)-1]
 		h.open[r.callID] = calls[:len(calls)-1]
@@ -156,10 +191,13 @@ func (h *history) answer(m *message, r result) {
 		case h.asked:
 			h.waiting--
 		}
-		r.tool, r.identity, r.asked, r.askedAt = c.tool, c.identity, c.message, c.part
+		r.subject, r.asked, r.askedAt = c.subject, c.message, c.index
 		r.paired = m.role != assistant
+		if r.paired && c.part >= 0 {
+			r.call, h.parts[c.part].paired = c.part, true
+		}
 	}
-	h.results = append(h.results, r)
+	h.parts = append(h.parts, r)
 }
 
 func roleOf(found *wire.Message) role {
@@ -181,42 +219,4 @@ func answers(found *wire.Message) bool {
 		}
 	}
 	return false
-}
-
-// partReader reads calls and results out of messages. Its buffers are reused from one to the next.
-type partReader struct{ unquoted, canonical []byte }
-
-func (p *partReader) result(body []byte, part *wire.Part) result {
-	empty := false
-	switch string(body[part.Value.Start:part.Value.End]) {
-	case "", `""`, "[]", "null":
-		empty = true
-	}
-	return result{
-		part: part.Index, value: part.Value, callID: part.CallID, tool: part.Name,
-		usable: !empty && !part.IsError, tokens: part.Tokens, now: part.Tokens,
-	}
-}
-
-func (p *partReader) call(body []byte, part *wire.Part) call {
-	p.canonical = append(append(p.canonical[:0], part.Name...), 0)
-	if value := body[part.Value.Start:part.Value.End]; len(value) > 0 {
-		p.appendArguments(value)
-	}
-	sum := sha256.Sum256(p.canonical)
-	return call{id: part.CallID, tool: part.Name, identity: identity(sum[:16]), part: part.Index}
-}
-
-// appendArguments appends a call's arguments so that those that mean the same have the same bytes. Some formats send
-// them as JSON inside a string, and models sometimes write what is no JSON.
-func (p *partReader) appendArguments(value []byte) {
-	if value[0] == '"' {
-		p.unquoted, _ = rawjson.Unquote(p.unquoted[:0], value)
-		value = p.unquoted
-		if rawjson.Check(value, rawjson.Limits{Depth: session.MaxJSONDepth}) != nil {
-			p.canonical = append(p.canonical, value...)
-			return
-		}
-	}
-	p.canonical = rawjson.AppendCanonical(p.canonical, value)
 }

@@ -26,9 +26,9 @@ var histories = flag.Int("histories", defaultHistories, "how many random histori
 // names its seed, and checkLaws with that seed repeats it.
 func TestLaws(t *testing.T) {
 	t.Parallel()
-	var seen [Clear + 1]atomic.Int64
+	var seen [Drop + 1]atomic.Int64
 	t.Cleanup(func() {
-		for do := Cap; do <= Clear; do++ {
+		for do := Squeeze; do <= Drop; do++ {
 			if n := seen[do].Load(); n < int64(*histories)/100 {
 				t.Errorf("only %d results were given the action %s: the histories test little", n, do)
 			}
@@ -120,29 +120,57 @@ func newLaws(t testing.TB, seed uint64) *laws {
 	return l
 }
 
+// randomPolicy is any policy that may be set: a profile, or stages switched on and off with any measures.
 func randomPolicy(rng *rand.Rand) Policy {
-	p := DefaultPolicy()
-	p.Target, p.Protect.LastUnits = 0.05+0.7*rng.Float64(), rng.IntN(6)
+	p := profiles[rng.IntN(len(profiles))].build()
+	if rng.IntN(4) > 0 {
+		p = DefaultPolicy()
+		randomStages(rng, &p)
+	}
+	if rng.IntN(2) == 0 {
+		p.Summarise.Enabled = false
+	}
 	if rng.IntN(6) == 0 {
 		p.Protect.Tools = []string{"Bash"}
 	}
+	parsed, err := ParsePolicy(p.Document())
+	if err != nil {
+		panic(err)
+	}
+	return parsed
+}
+
+func randomStages(rng *rand.Rand, p *Policy) {
+	maybe := func(n int) bool { return rng.IntN(n) > 0 }
+	p.Target = 0.05 + 0.7*rng.Float64()
+	p.Protect.LastUnits, p.Protect.LastMessages, p.Protect.LastTurns = rng.IntN(6), rng.IntN(2)*rng.IntN(8), rng.IntN(2)*rng.IntN(3)
+	p.Protect.NewestUser, p.Protect.MaxTurnRatio = maybe(4), 0.1+0.9*rng.Float64()
 	p.Trim = TrimPolicy{
-		Enabled: rng.IntN(8) > 0, MinTokens: rng.IntN(2) * rng.IntN(200), FloorRatio: 0.8 * rng.Float64(),
+		Enabled: maybe(8), MinTokens: rng.IntN(2) * rng.IntN(200), FloorRatio: 0.8 * rng.Float64(),
 		HotZoneMinTokens: rng.IntN(2) * rng.IntN(2000), HotZoneRatio: 0.3 * rng.Float64(), BookendMinChars: policyMinimum + rng.IntN(100),
 		DegradationSpanRatio: float64(rng.IntN(3)) * rng.Float64(), ExtendedRetentionMultiplier: 1 + float64(rng.IntN(2))*rng.Float64(),
 		Categories: p.Trim.Categories,
 	}
 	p.Trim.BookendMaxChars = p.Trim.BookendMinChars + rng.IntN(400)
 	p.Cap = CapPolicy{
-		Enabled: rng.IntN(4) > 0, MaxTokens: 100 + rng.IntN(1000), HeadChars: p.Trim.BookendMaxChars + rng.IntN(300),
-		TailChars: p.Trim.BookendMaxChars + rng.IntN(300),
+		Enabled: maybe(4), AtInsertion: maybe(2), MaxTokens: 100 + rng.IntN(1000), HeadChars: p.Trim.BookendMaxChars + rng.IntN(300),
+		TailChars: p.Trim.BookendMaxChars + rng.IntN(300), WholeLines: maybe(2),
 	}
-	p.Dedupe.Enabled, p.Dedupe.KeepLast, p.Dedupe.MinTokens = rng.IntN(4) > 0, 1+rng.IntN(2), rng.IntN(2)*rng.IntN(100)
-	parsed, err := ParsePolicy(p.Document())
-	if err != nil {
-		panic(err)
+	if rng.IntN(4) == 0 {
+		p.Cap.MaxLines = 2 + rng.IntN(40)
 	}
-	return parsed
+	if rng.IntN(4) == 0 {
+		p.Cap.MaxLineChars = policyMinimum + rng.IntN(100)
+	}
+	p.Dedupe.Enabled, p.Dedupe.KeepLast, p.Dedupe.MinTokens = maybe(4), 1+rng.IntN(2), rng.IntN(2)*rng.IntN(100)
+	p.Dedupe.Identity, p.Dedupe.ToolOnly = identities[rng.IntN(len(identities))], true
+	p.Dedupe.Arguments, p.Dedupe.ArgumentBytes = maybe(2), 32+rng.IntN(500)
+	p.Stale.Enabled, p.Arguments.Enabled, p.Budget.Enabled, p.Whitespace.Enabled = maybe(2), maybe(2), maybe(2), maybe(2)
+	p.Arguments.MinBytes, p.Arguments.AfterTokens = 32+rng.IntN(500), rng.IntN(2000)
+	p.Budget.Tokens = rng.IntN(2) * (100 + rng.IntN(3000))
+	p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens = rng.IntN(3), rng.IntN(8), rng.IntN(500)
+	p.Summarise.MaxTokens = 100 + rng.IntN(1000)
+	p.Truncate.Enabled = maybe(3)
 }
 
 // compact runs the engine once.
@@ -281,34 +309,73 @@ func (l *laws) nearest(m int, id string, answered map[[2]int]bool) ([2]int, bool
 	return [2]int{}, false
 }
 
-// unitsCover: the units are all messages in order, and a call is never in another unit than its answer.
+// rendered is a message of a rendition: of the log, or one that stands for others.
+type rendered struct {
+	message
+	body []byte
+	unit int
+}
+
+// shown reads the messages of a checkpoint, with the seqs that its state gives them.
+func (l *laws) shown(c *Checkpoint) []rendered {
+	l.t.Helper()
+	h, err := readHistory(Input{Format: l.in.Format, Policy: l.in.Policy, WindowTokens: 1, Base: c})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	bodies, unit := l.split(c), -1
+	if len(bodies) != len(h.messages) {
+		l.t.Fatalf("%d messages in the rendition, %d in its state", len(bodies), len(h.messages))
+	}
+	var all []rendered
+	for m := range h.messages {
+		if h.messages[m].whole {
+			unit++
+		}
+		all = append(all, rendered{h.messages[m], bodies[m], unit})
+	}
+	return all
+}
+
+// unitsCover: the units are all messages, each once, and a call is never in another unit than its answer.
 func (l *laws) unitsCover(o outcome) {
-	seq, tokens := int64(1), int64(0)
-	unitOf := map[int]int{}
+	seqs, tokens, unitOf := 0, int64(0), map[int]int{}
+	for _, m := range l.shown(o.made) {
+		if m.any() {
+			seqs += m.messages
+			continue
+		}
+		seqs++
+		unitOf[int(m.seq-1)] = m.unit
+	}
+	messages := 0
 	for i, u := range o.made.Units {
-		if u.FirstSeq != seq || i > 0 && o.made.Body[u.Offset-1] != ',' {
-			l.t.Errorf("unit %d begins with message %d at %d, want message %d", i, u.FirstSeq, u.Offset, seq)
+		if i > 0 && o.made.Body[u.Offset-1] != ',' {
+			l.t.Errorf("unit %d does not begin at %d", i, u.Offset)
 		}
-		for range u.Messages {
-			unitOf[int(seq-1)] = i
-			seq++
-		}
+		messages += u.Messages
 		tokens += u.Tokens
 	}
-	if seq-1 != o.made.Through || tokens != o.made.Tokens {
-		l.t.Errorf("units cover %d messages and %d tokens, want %d and %d", seq-1, tokens, o.made.Through, o.made.Tokens)
+	if int64(seqs) != o.made.Through || int64(messages) != o.made.Through || tokens != o.made.Tokens {
+		l.t.Errorf("%d messages shown, %d and %d tokens in units, want %d and %d", seqs, messages, tokens, o.made.Through, o.made.Tokens)
 	}
 	answered, open := map[[2]int]bool{}, 0
 	for m := range int(o.made.Through) {
+		_, there := unitOf[m]
 		for _, part := range l.originals[m].Parts {
 			switch part.Kind {
 			case wire.Call:
-				open++
+				if there {
+					open++
+				}
 			case wire.Result:
 				if at, ok := l.nearest(m, part.CallID, answered); ok {
 					answered[at] = true
-					open--
-					if unitOf[at[0]] != unitOf[m] {
+					unit, asked := unitOf[at[0]]
+					if asked {
+						open--
+					}
+					if asked && unit != unitOf[m] { // a call may have left before its late answer came
 						l.t.Errorf("message %d is in unit %d, its call in message %d is in unit %d", m+1, unitOf[m], at[0]+1, unitOf[at[0]])
 					}
 				}
@@ -372,75 +439,106 @@ func (l *laws) untouched(o outcome) {
 		}
 		persisted[r.Ref.String()] = r.Stored
 	}
-	var rendered []wire.Message
-	for m, body := range l.split(o.made) {
-		found, err := wire.Inspect(l.in.Format, body)
+	var view []wire.Message
+	var seqs []int64
+	for _, m := range l.shown(o.made) {
+		found, err := wire.Inspect(l.in.Format, m.body)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		rendered = append(rendered, found)
-		original := l.in.Tail[m].Body
-		var edits []wire.Edit
-		for i, part := range l.originals[m].Parts {
-			a, acted := actions[[2]int{m + 1, part.Index}]
-			if !acted {
-				continue
-			}
-			now := found.Parts[i].Value.Of(body)
-			edits = append(edits, wire.Edit{Span: part.Value, With: now})
-			text, _ := rawjson.Unquote(nil, now)
-			if len(now) >= part.Value.End-part.Value.Start || !bytes.Contains(text, []byte("read_result "+a.Ref+" ")) {
-				l.t.Errorf("message %d part %d became %s", m+1, part.Index, now)
-			}
-			if want := wire.ResultText(l.in.Format, original, part); !bytes.Equal(persisted[a.Ref], want.Stored) {
-				l.t.Errorf("%s keeps other bytes than message %d part %d has", a.Ref, m+1, part.Index)
-			}
-			delete(persisted, a.Ref)
-		}
-		if want := bytes.TrimSpace(wire.Replace(nil, original, edits)); !bytes.Equal(want, bytes.TrimSpace(body)) {
-			l.t.Errorf("message %d has changed outside its results:\n%s\n%s", m+1, original, body)
+		view, seqs = append(view, found), append(seqs, m.seq)
+		if !m.any() {
+			l.onlyActedOn(m, &found, actions, persisted)
 		}
 	}
 	if len(persisted) > 0 {
 		l.t.Errorf("results are persisted that no action names: %d", len(persisted))
 	}
-	l.asValid(rendered)
+	l.asValid(view, seqs)
+}
+
+// onlyActedOn: a message has the bytes that it came with, but for the parts that the manifest names.
+func (l *laws) onlyActedOn(m rendered, found *wire.Message, actions map[[2]int]Action, persisted map[string][]byte) {
+	entry, original := l.in.Tail[m.seq-1], l.originals[m.seq-1]
+	var edits []wire.Edit
+	for i, part := range original.Parts {
+		a, acted := actions[[2]int{int(m.seq), part.Index}]
+		if !acted {
+			continue
+		}
+		now := found.Parts[i].Value.Of(m.body)
+		edits = append(edits, wire.Edit{Span: part.Value, With: now})
+		text, _ := rawjson.Unquote(nil, quotedValue(now))
+		named := l.in.Policy.Wording != defaultWording() || a.Do == Squeeze || bytes.Contains(text, []byte("read_result "+a.Ref+" "))
+		if len(now) >= part.Value.End-part.Value.Start || !named && a.Do != Omit || a.Do == Omit && !bytes.Contains(text, []byte(a.Ref)) {
+			l.t.Errorf("message %d part %d became %s", m.seq, part.Index, now)
+		}
+		if want := wire.ResultText(l.in.Format, entry.Body, part); !bytes.Equal(persisted[a.Ref], want.Stored) {
+			l.t.Errorf("%s keeps other bytes than message %d part %d has", a.Ref, m.seq, part.Index)
+		}
+		delete(persisted, a.Ref)
+	}
+	if want := bytes.TrimSpace(wire.Replace(nil, entry.Body, edits)); !bytes.Equal(want, bytes.TrimSpace(m.body)) {
+		l.t.Errorf("message %d has changed outside its parts:\n%s\n%s", m.seq, entry.Body, m.body)
+	}
+}
+
+// quotedValue is a string literal as it is, anything else as one.
+func quotedValue(value []byte) []byte {
+	if value[0] == '"' {
+		return value
+	}
+	return rawjson.Quote(nil, value)
 }
 
 // asValid: the rendition breaks no rule of the provider that the originals keep.
-func (l *laws) asValid(rendered []wire.Message) {
-	before := wire.ValidateMessages(l.in.Format, l.originals[:len(rendered)])
-	for _, v := range wire.ValidateMessages(l.in.Format, rendered) {
-		if !slices.Contains(before, v) {
-			l.t.Errorf("message %d of the rendition breaks %s: %s", v.Message+1, v.Rule, v.Detail)
+func (l *laws) asValid(view []wire.Message, seqs []int64) {
+	type breach struct {
+		seq  int64
+		rule string
+	}
+	before := map[breach]bool{}
+	for _, v := range wire.ValidateMessages(l.in.Format, l.originals) {
+		before[breach{int64(v.Message + 1), fmt.Sprint(v.Rule)}] = true
+	}
+	for _, v := range wire.ValidateMessages(l.in.Format, view) {
+		if !before[breach{seqs[v.Message], fmt.Sprint(v.Rule)}] {
+			l.t.Errorf("message %d of the rendition, number %d of the log, breaks %s: %s", v.Message+1, seqs[v.Message], v.Rule, v.Detail)
 		}
 	}
 }
 
-// protected: the newest units and the listed tools stay, whatever the stages want, caps of giants aside.
+// protected: the newest units and messages, the newest message of the user and the listed tools stay, whatever the stages
+// want, caps of giants aside.
 func (l *laws) protected(o outcome) {
 	_, units := l.boundary(int64(len(l.originals)))
-	newest := 0
-	if len(units) > 0 {
-		newest = units[len(units)-1]
-	}
-	tools := map[string]string{}
-	for _, r := range o.plan.Results {
-		tools[r.Ref.String()] = r.Tool
-	}
+	rule := &l.in.Policy.Protect
 	for _, a := range o.plan.Actions {
-		if a.Do != Cap && units[a.Seq-1] > newest-l.in.Policy.Protect.LastUnits {
-			l.t.Errorf("%s in unit %d of %d, the last %d of which are protected", a.Do, units[a.Seq-1], newest, l.in.Policy.Protect.LastUnits)
+		if a.Do == Cap {
+			continue
 		}
-		if slices.Contains(l.in.Policy.Protect.Tools, tools[a.Ref]) {
-			l.t.Errorf("%s of a result of %s", a.Do, tools[a.Ref])
+		newest := units[len(units)-1]
+		if units[a.LastSeq-1] > newest-rule.LastUnits || a.LastSeq > int64(len(units)-rule.LastMessages) {
+			l.t.Errorf("%s up to message %d of %d, unit %d of %d", a.Do, a.LastSeq, len(units), units[a.LastSeq-1], newest)
 		}
+		if slices.Contains(rule.Tools, a.Tool) && a.Part >= 0 {
+			l.t.Errorf("%s of a part of %s", a.Do, a.Tool)
+		}
+	}
+	if m := o.plan.history.newestUser(); rule.NewestUser && m >= 0 && o.plan.leaves(m) {
+		l.t.Errorf("message %d has left, the newest of the user", m+1)
 	}
 }
 
 // incremental: a chain of compactions makes the bytes that one from the log makes, each result only moves down the
 // ladder, and is persisted exactly once.
 func (l *laws) incremental(whole outcome) {
+	if l.in.Policy.Summarise.Enabled {
+		return // a summary of a summary is another one
+	}
+	if l.in.Policy.Truncate.Enabled && l.lateAnswers() {
+		return // a call that was dropped as abandoned leaves its late answer behind; no provider takes one
+	}
 	in := l.in
 	in.Tail = nil
 	ladder, seen := map[string]Action{}, map[string]bool{}
@@ -452,7 +550,7 @@ func (l *laws) incremental(whole outcome) {
 		l.reachesThrough(last)
 		l.unitsCover(last)
 		for _, a := range last.plan.Actions {
-			if before, ok := ladder[a.Ref]; ok && (a.Do < before.Do || a.TokensAfter > before.TokensAfter) {
+			if before, ok := ladder[a.Ref]; a.Ref != "" && ok && (a.Do.rung() < before.Do.rung() || a.TokensAfter > before.TokensAfter) {
 				l.t.Errorf("%s went from %v to %v", a.Ref, before, a)
 			}
 			ladder[a.Ref] = a
@@ -471,9 +569,30 @@ func (l *laws) incremental(whole outcome) {
 	want, got := *whole.made, *last.made
 	want.State, got.State = nil, nil
 	l.same("from the log and then incremental", &want, &got)
-	if len(seen) != len(whole.plan.Results) {
+	if len(seen) != len(whole.plan.Results) && whole.plan.departure == nil {
 		l.t.Errorf("%d results persisted on the way, %d from the log", len(seen), len(whole.plan.Results))
 	}
+}
+
+// lateAnswers reports whether a result comes after another assistant message than its call's.
+func (l *laws) lateAnswers() bool {
+	asked, answered := -1, map[[2]int]bool{}
+	for m := range l.originals {
+		if l.originals[m].Role == "assistant" {
+			asked = m
+		}
+		for _, part := range l.originals[m].Parts {
+			if part.Kind != wire.Result {
+				continue
+			}
+			if at, ok := l.nearest(m, part.CallID, answered); ok {
+				if answered[at] = true; at[0] != asked {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // otherPolicy: under whatever policy, a result that has left only moves down the ladder, and the view does not grow.
@@ -487,7 +606,7 @@ func (l *laws) otherPolicy(o outcome) {
 		ladder[a.Ref] = a.Do
 	}
 	for _, a := range next.plan.Actions {
-		if before, left := ladder[a.Ref]; left && (a.Do < before || a.TokensAfter > a.TokensBefore) {
+		if before, left := ladder[a.Ref]; a.Ref != "" && left && (a.Do.rung() < before.rung() || a.TokensAfter > a.TokensBefore) {
 			l.t.Errorf("another policy took %s from %s to %v", a.Ref, before, a)
 		}
 	}

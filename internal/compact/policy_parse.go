@@ -9,16 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
-)
-
-// How large a policy may be. It is in every answer about its session and is parsed by every compaction.
-const (
-	maxPolicyBytes     = 64 << 10
-	maxPolicyTools     = 1_000 // in one list
-	maxPolicyToolBytes = 128   // of one name
-	maxCategories      = 2_000 // those of the default included
 )
 
 // The codes of a policy's problems, beside unknown_field and invalid_json.
@@ -26,48 +19,31 @@ const (
 	WrongType       = "wrong_type"
 	OutOfRange      = "out_of_range"
 	InvalidText     = "invalid_text"
-	UnknownCategory = "unknown_category"
+	UnknownValue    = "unknown_value"
+	InvalidTemplate = "invalid_template"
 	Contradiction   = "contradiction"
 )
 
-// ParsePolicy merges a JSON document over the default policy: a field that is missing or null has its default, and so
-// has a tool in categories. The error is a *session.InvalidError with every problem of the document.
+// ParsePolicy puts a JSON document on top of the profile that it names, or of the default. The error is a
+// *session.InvalidError with every problem of the document.
 func ParsePolicy(document []byte) (Policy, error) { return ParsePolicyAt("", document) }
 
 // ParsePolicyAt is ParsePolicy for a document that is the value at a JSON pointer of a larger one: problems point into
 // that one.
 func ParsePolicyAt(pointer string, document []byte) (Policy, error) {
-	p := policyParser{at: pointer, document: document, policy: DefaultPolicy(), literals: map[string]string{}}
-	if len(document) > maxPolicyBytes {
-		p.tooLarge(len(document), "")
-		return Policy{}, p.err()
-	}
-	if len(bytes.TrimSpace(document)) > 0 {
-		limits := rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
-		if err := rawjson.Check(document, limits); err != nil {
-			return Policy{}, session.Invalid(pointer, "invalid_json", "the policy is no JSON: %s", err)
-		}
-		p.value(rawjson.Value(document), reflect.ValueOf(&p.policy).Elem(), "")
-	}
-	p.rules()
-	if len(p.problems) > 0 {
-		return Policy{}, p.err()
-	}
-	// What is stored is the whole policy, and it must be possible to parse that again.
-	if whole := len(p.policy.Document()); whole > maxPolicyBytes {
-		p.tooLarge(whole, " with its defaults")
-		return Policy{}, p.err()
-	}
-	return p.policy, nil
+	policy, _, err := ParsePolicyLayers(Layer{Name: "policy", Pointer: pointer, Document: document})
+	return policy, err
 }
 
-// policyParser collects problems on its way through a document; what has one keeps its default.
+// policyParser collects problems on its way through the layers; what has one keeps the value of the layer below.
 type policyParser struct {
-	at       string // where the document stands in a larger one
-	document []byte
+	layers   []Layer // those that count, the lowest first
+	layer    Layer   // the one that is being read, at last the topmost
 	policy   Policy
+	sources  Sources
 	literals map[string]string // numbers as they were written, by pointer
 	problems []session.Problem
+	bad      map[string]bool // pointers of those that are no contradictions
 }
 
 func (p *policyParser) err() error {
@@ -75,154 +51,183 @@ func (p *policyParser) err() error {
 }
 
 func (p *policyParser) problem(pointer, code, format string, args ...any) {
-	p.problems = append(p.problems, session.Problem{Pointer: p.at + pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
+	p.problems = append(p.problems, session.Problem{Pointer: p.layer.Pointer + pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
+	p.bad[pointer] = p.bad[pointer] || code != Contradiction
 }
 
 func (p *policyParser) tooLarge(size int, how string) {
 	p.problem("", OutOfRange, "the policy has %d bytes%s: %d are the most", size, how, maxPolicyBytes)
 }
 
-func (p *policyParser) value(at rawjson.Span, into reflect.Value, pointer string) {
-	text := string(at.Of(p.document))
-	if text == "null" {
-		return
-	}
-	switch field := into.Addr().Interface().(type) {
-	case *bool:
-		if *field = text == "true"; !*field && text != "false" {
-			p.wrongType(at, pointer, "boolean: write true or false")
+func (p *policyParser) wrongType(at rawjson.Span, pointer, wanted string) {
+	p.problem(pointer, WrongType, "%s is no %s", abridged(at.Of(p.layer.Document)), wanted)
+}
+
+// value reads a value of a field, whose limits are those of f.
+func (p *policyParser) value(at rawjson.Span, into reflect.Value, pointer string, f policyField) {
+	switch into.Kind() {
+	case reflect.Bool:
+		p.boolean(at, into, pointer)
+	case reflect.Int:
+		p.integer(at, into, pointer)
+	case reflect.Float64:
+		p.number(at, into, pointer)
+	case reflect.String:
+		if text, ok := p.text(at, pointer, f, choicesOf(into.Type(), pointer)); ok {
+			into.SetString(text)
 		}
-	case *int:
-		p.integer(at, field, pointer)
-	case *float64:
-		p.number(at, field, pointer)
-	case *[]string:
-		p.names(at, field, pointer)
-	case *map[string]Category:
-		p.categories(at, *field, pointer)
-	default:
-		p.object(at, into, pointer)
+	case reflect.Slice:
+		p.list(at, into, pointer, f)
+	case reflect.Map:
+		p.table(at, into, pointer, f)
 	}
 }
 
-func (p *policyParser) wrongType(at rawjson.Span, pointer, wanted string) {
-	p.problem(pointer, WrongType, "%s is no %s", abridged(at.Of(p.document)), wanted)
+func (p *policyParser) boolean(at rawjson.Span, into reflect.Value, pointer string) {
+	switch string(at.Of(p.layer.Document)) {
+	case "true":
+		into.SetBool(true)
+	case "false":
+		into.SetBool(false)
+	default:
+		p.wrongType(at, pointer, "boolean: write true or false")
+	}
 }
 
 // integer reads a whole number. Some writers have no other numbers than 4.0, so a fraction of zeros is accepted. What
 // is too large becomes the largest there is, which no range has.
-func (p *policyParser) integer(at rawjson.Span, into *int, pointer string) {
-	text := string(at.Of(p.document))
+func (p *policyParser) integer(at rawjson.Span, into reflect.Value, pointer string) {
+	text := string(at.Of(p.layer.Document))
 	whole, fraction, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if strings.Trim(fraction, "0") != "" || err != nil && !errors.Is(err, strconv.ErrRange) {
 		p.wrongType(at, pointer, "whole number, written in digits")
 		return
 	}
-	*into, p.literals[pointer] = int(n), text
+	into.SetInt(n)
+	p.literals[pointer] = text
 }
 
 // number reads a number; one that is too large becomes an infinity, which no range has.
-func (p *policyParser) number(at rawjson.Span, into *float64, pointer string) {
-	text := string(at.Of(p.document))
+func (p *policyParser) number(at rawjson.Span, into reflect.Value, pointer string) {
+	text := string(at.Of(p.layer.Document))
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		p.wrongType(at, pointer, "number")
 		return
 	}
-	*into, p.literals[pointer] = n, text
+	into.SetFloat(n)
+	p.literals[pointer] = text
 }
 
-// names reads a list of tools.
-func (p *policyParser) names(at rawjson.Span, into *[]string, pointer string) {
-	if p.document[at.Start] != '[' {
-		p.wrongType(at, pointer, "array of strings")
-		return
+// text reads a string that the database can keep, and that is one of allowed if there are some.
+func (p *policyParser) text(at rawjson.Span, pointer string, f policyField, allowed []string) (text string, ok bool) {
+	literal := at.Of(p.layer.Document)
+	if literal[0] != '"' {
+		p.wrongType(at, pointer, "string")
+		return "", false
 	}
-	names := []string{}
-	for element := range rawjson.Elements(p.document, at.Start) {
-		if p.document[element.Start] != '"' {
-			p.wrongType(at, pointer, "array of strings")
-			return
-		}
-		name, ok := p.name(element, fmt.Sprintf("%s/%d", pointer, len(names)))
-		if !ok {
-			return
-		}
-		names = append(names, name)
-	}
-	if len(names) > maxPolicyTools {
-		p.problem(pointer, OutOfRange, "there are %d names: %d are the most", len(names), maxPolicyTools)
-		return
-	}
-	*into = names
-}
-
-// name reads the name of a tool from a string literal.
-func (p *policyParser) name(at rawjson.Span, pointer string) (name string, ok bool) {
-	text, whole := rawjson.Unquote(nil, at.Of(p.document))
+	read, whole := rawjson.Unquote(nil, literal)
 	switch {
+	case allowed != nil && !slices.Contains(allowed, string(read)):
+		p.problem(pointer, UnknownValue, "%q is not known here%s", abridged(read), suggestion(abridged(read), allowed))
 	case !whole:
-		p.problem(pointer, InvalidText, "the name holds half of a surrogate pair")
-	case bytes.IndexByte(text, 0) >= 0:
-		p.problem(pointer, InvalidText, "the name holds a NUL character")
-	case len(text) == 0 || len(text) > maxPolicyToolBytes:
-		p.problem(pointer, OutOfRange, "the name has %d bytes: 1 to %d are possible", len(text), maxPolicyToolBytes)
+		p.problem(pointer, InvalidText, "the text holds half of a surrogate pair")
+	case bytes.IndexByte(read, 0) >= 0:
+		p.problem(pointer, InvalidText, "the text holds a NUL character")
+	case f.line && bytes.ContainsAny(read, "\r\n"):
+		p.problem(pointer, InvalidText, "the text has more than one line")
+	case len(read) == 0 && !f.empty || len(read) > f.bytes:
+		p.problem(pointer, OutOfRange, "the text has %d bytes: %s to %d are possible", len(read), map[bool]string{false: "1", true: "0"}[f.empty], f.bytes)
 	default:
-		return string(text), true
+		return string(read), true
 	}
 	return "", false
 }
 
-func (p *policyParser) object(at rawjson.Span, into reflect.Value, pointer string) {
-	fields := fieldsOf(into.Type())
-	for key, value := range p.members(at, pointer) {
-		text, _ := rawjson.Unquote(nil, key.Of(p.document))
-		name := abridged(text)
-		i := slices.Index(fields, name)
-		if i < 0 {
-			p.problem(pointer+"/"+token(text), "unknown_field", "there is no field %q here%s", name, suggestion(name, fields))
+// list reads an array, which replaces the one that was there.
+func (p *policyParser) list(at rawjson.Span, into reflect.Value, pointer string, f policyField) {
+	if p.layer.Document[at.Start] != '[' {
+		p.wrongType(at, pointer, "array of strings")
+		return
+	}
+	list, n := reflect.MakeSlice(into.Type(), 0, 0), 0
+	for element := range rawjson.Elements(p.layer.Document, at.Start) {
+		if n++; n > maxPolicyTools {
 			continue
 		}
-		p.value(value, into.Field(i), pointer+"/"+name)
+		if entry, ok := p.entry(element, into.Type(), pointer+"/"+strconv.Itoa(n-1), f); ok {
+			list = reflect.Append(list, entry)
+		}
 	}
+	if n > maxPolicyTools {
+		p.problem(pointer, OutOfRange, "there are %d entries: %d are the most", n, maxPolicyTools)
+	}
+	into.Set(list)
 }
 
-func (p *policyParser) categories(at rawjson.Span, into map[string]Category, pointer string) {
+// table reads an object from tools to something: its members join those that are there, and null takes one out.
+func (p *policyParser) table(at rawjson.Span, into reflect.Value, pointer string, f policyField) {
 	for key, value := range p.members(at, pointer) {
-		text, _ := rawjson.Unquote(nil, key.Of(p.document))
+		text, _ := rawjson.Unquote(nil, key.Of(p.layer.Document))
 		below := pointer + "/" + token(text)
-		tool, ok := p.name(key, below)
+		tool, ok := p.text(key, below, f, nil)
 		if !ok {
 			continue
 		}
-		literal := value.Of(p.document)
-		if string(literal) == "null" {
-			delete(into, tool)
-			continue
+		p.sources[below] = p.layer.Name
+		if string(value.Of(p.layer.Document)) == "null" {
+			into.SetMapIndex(reflect.ValueOf(tool), reflect.Value{})
+		} else if entry, ok := p.entry(value, into.Type(), below, f); ok {
+			into.SetMapIndex(reflect.ValueOf(tool), entry)
 		}
-		i := slices.IndexFunc(categories, func(c Category) bool { return literal[0] == '"' && rawjson.KeyIs(p.document, value, string(c)) })
-		if i < 0 {
-			p.problem(below, UnknownCategory, "%s is none of rereadable, non-reproducible, ephemeral, computational", abridged(literal))
-			continue
-		}
-		into[tool] = categories[i]
 	}
-	if len(into) > maxCategories {
-		p.problem(pointer, OutOfRange, "there are %d tools, those of the default included: %d are the most", len(into), maxCategories)
+	if into.Len() > maxPolicyTable {
+		p.problem(pointer, OutOfRange, "there are %d tools, those of the profile included: %d are the most", into.Len(), maxPolicyTable)
+	}
+}
+
+// entry reads what a list or a table has, unless something is wrong with it.
+func (p *policyParser) entry(at rawjson.Span, of reflect.Type, pointer string, f policyField) (entry reflect.Value, ok bool) {
+	problems := len(p.problems)
+	entry = reflect.New(of.Elem()).Elem()
+	p.value(at, entry, pointer, f)
+	return entry, len(p.problems) == problems
+}
+
+func (p *policyParser) object(at rawjson.Span, into reflect.Value, pointer string) {
+	known := fieldsOf(into.Type())
+	for key, value := range p.members(at, pointer) {
+		text, _ := rawjson.Unquote(nil, key.Of(p.layer.Document))
+		name := abridged(text)
+		i := slices.Index(known, name)
+		below := pointer + "/" + name
+		switch {
+		case i < 0:
+			p.problem(pointer+"/"+token(text), "unknown_field", "there is no field %q here%s", name, suggestion(name, known))
+		case string(value.Of(p.layer.Document)) == "null":
+		case into.Field(i).Kind() == reflect.Struct:
+			p.object(value, into.Field(i), below)
+		default:
+			p.value(value, into.Field(i), below, policyFields[below])
+			if into.Field(i).Kind() != reflect.Map {
+				p.sources[below] = p.layer.Name
+			}
+		}
 	}
 }
 
 // members yields each member of an object once; one that is repeated is a problem, and so is anything but an object.
 func (p *policyParser) members(at rawjson.Span, pointer string) func(yield func(key, value rawjson.Span) bool) {
 	return func(yield func(key, value rawjson.Span) bool) {
-		if p.document[at.Start] != '{' {
+		document := p.layer.Document
+		if document[at.Start] != '{' {
 			p.wrongType(at, pointer, "object")
 			return
 		}
 		seen := map[string]bool{}
-		for key, value := range rawjson.Members(p.document, at.Start) {
-			text, _ := rawjson.Unquote(nil, key.Of(p.document))
+		for key, value := range rawjson.Members(document, at.Start) {
+			text, _ := rawjson.Unquote(nil, key.Of(document))
 			name := string(text)
 			if seen[name] {
 				p.problem(pointer+"/"+token(text), "invalid_json", "%s is there twice", abridged(text))
@@ -236,33 +241,25 @@ func (p *policyParser) members(at rawjson.Span, pointer string) func(yield func(
 	}
 }
 
-func fieldsOf(t reflect.Type) []string {
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = t.Field(i).Tag.Get("json")
-	}
-	return names
-}
-
 // token writes a key as a token of a JSON pointer (RFC 6901); one that is longer than any name is cut.
 func token(key []byte) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(string(firstChars(key, maxPolicyToolBytes)))
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(string(text.First(key, maxPolicyToolBytes)))
 }
 
-func abridged(text []byte) string {
-	if len(text) > 60 {
-		return string(firstChars(text, 60)) + "…"
+func abridged(b []byte) string {
+	if len(b) > 60 {
+		return string(text.First(b, 60)) + "…"
 	}
-	return string(text)
+	return string(b)
 }
 
-// suggestion names the field that was probably meant.
-func suggestion(key string, fields []string) string {
-	best := slices.MinFunc(fields, func(a, b string) int { return distance(key, a) - distance(key, b) })
-	if distance(key, best) <= max(2, len(best)/3) {
+// suggestion names what was probably meant.
+func suggestion(given string, known []string) string {
+	best := slices.MinFunc(known, func(a, b string) int { return distance(given, a) - distance(given, b) })
+	if distance(given, best) <= max(2, len(best)/3) {
 		return fmt.Sprintf("; %q was probably meant", best)
 	}
-	return "; there are " + strings.Join(fields, ", ")
+	return "; there are " + strings.Join(known, ", ")
 }
 
 // distance is the number of bytes to insert, delete or change to get from a to b.

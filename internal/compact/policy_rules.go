@@ -1,88 +1,186 @@
 package compact
 
-import "strconv"
+import (
+	"reflect"
+	"slices"
+	"strconv"
 
-// policyMinimum is the least that a head or a tail may keep, in characters. It makes every bookend longer than the
-// stub and the placeholder below it, whatever the tool's name and the preview are.
-const policyMinimum = 128
+	"github.com/varve-dev/varve/internal/compact/text"
+)
 
-// rules checks the ranges of every number and then the numbers against one another. A field that has a problem already
-// is not held against others.
+// rules checks the range of every number, then the templates, and then the fields against one another. A field that has
+// a problem already is not held against others.
 func (p *policyParser) rules() {
 	p.ranges()
+	p.templates()
+	p.levels()
+	p.cuts()
+	p.waits()
+	p.selections()
+}
+
+func (p *policyParser) ranges() {
+	for pointer, value := range policyLeaves(reflect.ValueOf(p.policy), "") {
+		var number float64
+		switch value.Kind() {
+		case reflect.Int:
+			number = float64(value.Int())
+		case reflect.Float64:
+			number = value.Float()
+		default:
+			continue
+		}
+		f := policyFields[pointer]
+		if number >= f.low && number <= f.high || f.orZero && number == 0 {
+			continue
+		}
+		p.problem(pointer, OutOfRange, "%s is not from %s to %s%s", p.written(pointer, number), decimal(f.low), decimal(f.high), map[bool]string{true: ", nor 0"}[f.orZero])
+	}
+}
+
+// refBytes is about what a ref takes where a template names it.
+const refBytes = 24
+
+// templates parses each text of the wording. A cleared result must not become longer than the line that stood there.
+func (p *policyParser) templates() {
+	least := map[string]int{} // bytes of each, values other than the ref aside
+	for pointer, value := range policyLeaves(reflect.ValueOf(p.policy.Wording), "/wording") {
+		f := policyFields[pointer]
+		parsed, err := text.Parse(value.String(), f.names...)
+		switch {
+		case p.bad[pointer]:
+		case err != nil:
+			p.problem(pointer, InvalidTemplate, "%s", err)
+		case f.needs != "" && !parsed.Has(f.needs):
+			p.problem(pointer, InvalidTemplate, "the template has to have {%s}", f.needs)
+		}
+		if least[pointer] = parsed.Constant(); parsed.Has("ref") {
+			least[pointer] += refBytes
+		}
+	}
+	const clear = "/wording/clear"
+	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder"} {
+		if least[clear] > least[line] {
+			p.conflict("the line for a cleared result is longer than that of "+line+": it may take its place, and must not", clear, line)
+		}
+	}
+}
+
+// levels compares the shares of the window.
+func (p *policyParser) levels() {
 	d := &p.policy
 	p.below("/target", d.Target, "/trigger", d.Trigger, true, "else a session is compacted at every append")
 	p.below("/trigger", d.Trigger, "/hard", d.Hard, false, "hard is the later alarm")
 	if d.Trim.Enabled {
 		p.below("/trim/floor_ratio", d.Trim.FloorRatio, "/trigger", d.Trigger, false, "else a due session is not trimmed")
 	}
-	longest, shortest := float64(d.Trim.BookendMaxChars), float64(d.Trim.BookendMinChars)
-	p.below("/trim/bookend_min_chars", shortest, "/trim/bookend_max_chars", longest, false, "bookends shrink from max to min")
-	if d.Cap.Enabled && d.Trim.Enabled {
+	p.below("/budget/min_tokens", float64(d.Budget.Min), "/budget/max_tokens", float64(d.Budget.Max), false, "the bound lies between them")
+}
+
+// cuts compares how much of a result is left.
+func (p *policyParser) cuts() {
+	c, t := &p.policy.Cap, &p.policy.Trim
+	longest := float64(t.BookendMaxChars)
+	p.below("/trim/bookend_min_chars", float64(t.BookendMinChars), "/trim/bookend_max_chars", longest, false, "bookends shrink from max to min")
+	if !c.Enabled {
+		return
+	}
+	if t.Enabled {
 		const why = "bookends are cut from what the cap left"
-		p.below("/trim/bookend_max_chars", longest, "/cap/head_chars", float64(d.Cap.HeadChars), false, why)
-		p.below("/trim/bookend_max_chars", longest, "/cap/tail_chars", float64(d.Cap.TailChars), false, why)
+		p.below("/trim/bookend_max_chars", longest, "/cap/head_chars", float64(c.HeadChars), false, why)
+		p.below("/trim/bookend_max_chars", longest, "/cap/tail_chars", float64(c.TailChars), false, why)
+	}
+	if c.MaxTokens == 0 && c.MaxBytes == 0 && c.MaxLines == 0 && c.MaxLineChars == 0 {
+		p.conflict("the cap has no limit: set one of max_tokens, max_bytes, max_lines, max_line_chars, or enabled to false",
+			"/cap/enabled", "/cap/max_tokens", "/cap/max_bytes", "/cap/max_lines", "/cap/max_line_chars")
+	}
+	if kept := c.HeadChars + c.TailChars; kept < 2*policyMinimum {
+		p.conflict("head and tail have "+strconv.Itoa(kept)+" characters together: "+strconv.Itoa(2*policyMinimum)+" are the least", "/cap/head_chars", "/cap/tail_chars")
+	} else if c.MaxBytes > 0 && c.MaxBytes < kept {
+		p.conflict("/cap/max_bytes ("+p.written("/cap/max_bytes", float64(c.MaxBytes))+") is below the "+strconv.Itoa(kept)+
+			" characters of head and tail: what is a little larger could not be cut", "/cap/max_bytes", "/cap/head_chars", "/cap/tail_chars")
 	}
 }
 
-func (p *policyParser) ranges() {
-	d := &p.policy
-	for _, r := range []struct {
-		pointer          string
-		value, low, high float64
-	}{
-		{"/trigger", d.Trigger, 0.01, 1},
-		{"/target", d.Target, 0.001, 1},
-		{"/hard", d.Hard, 0.01, 1},
-		{"/cache/ttl_seconds", float64(d.Cache.TTLSeconds), 0, 604_800},
-		{"/protect/last_units", float64(d.Protect.LastUnits), 0, 1_000},
-		{"/cap/max_tokens", float64(d.Cap.MaxTokens), 100, 10_000_000},
-		{"/cap/head_chars", float64(d.Cap.HeadChars), policyMinimum, 1_000_000},
-		{"/cap/tail_chars", float64(d.Cap.TailChars), policyMinimum, 1_000_000},
-		{"/dedupe/keep_last", float64(d.Dedupe.KeepLast), 1, 1_000},
-		{"/dedupe/min_tokens", float64(d.Dedupe.MinTokens), 0, 1_000_000},
-		{"/trim/min_tokens", float64(d.Trim.MinTokens), 0, 1_000_000},
-		{"/trim/floor_ratio", d.Trim.FloorRatio, 0, 1},
-		{"/trim/hot_zone_min_tokens", float64(d.Trim.HotZoneMinTokens), 0, 10_000_000},
-		{"/trim/hot_zone_ratio", d.Trim.HotZoneRatio, 0, 1},
-		{"/trim/bookend_max_chars", float64(d.Trim.BookendMaxChars), policyMinimum, 1_000_000},
-		{"/trim/bookend_min_chars", float64(d.Trim.BookendMinChars), policyMinimum, 1_000_000},
-		{"/trim/degradation_span_ratio", d.Trim.DegradationSpanRatio, 0, 10},
-		{"/trim/extended_retention_multiplier", d.Trim.ExtendedRetentionMultiplier, 1, 100},
-	} {
-		if r.value < r.low || r.value > r.high {
-			p.problem(r.pointer, OutOfRange, "%s is not from %s to %s", p.written(r.pointer, r.value), decimal(r.low), decimal(r.high))
+// waits compares what is known of the provider's cache.
+func (p *policyParser) waits() {
+	e, ttl := &p.policy.Economy, p.policy.Cache.TTLSeconds
+	p.below("/economy/cache_read", e.CacheRead, "/economy/cache_write", e.CacheWrite, false, "a cache that is dearer to read than to write saves nothing")
+	if e.Enabled && ttl > 0 {
+		const why = "else one takes a cache for cold that the other takes for warm"
+		p.below("/economy/ttl_seconds", float64(e.TTLSeconds), "/cache/ttl_seconds", float64(ttl), false, why)
+	}
+}
+
+// selections compares what is taken with what is left out.
+func (p *policyParser) selections() {
+	d, protect := &p.policy.Dedupe, &p.policy.Protect
+	if protect.LastTurns > 0 && protect.MaxTurnRatio == 0 {
+		p.conflict("of a turn larger than 0 of the target last_turns keeps the newest units only, and each turn is larger", "/protect/max_turn_ratio", "/protect/last_turns")
+	}
+	if d.Enabled && d.Identity == ByFields && len(d.Fields) == 0 && !d.ToolOnly {
+		p.conflict("identity by fields needs fields, or tool_only", "/dedupe/identity", "/dedupe/fields", "/dedupe/tool_only")
+	}
+	p.apart("/dedupe/allow_tools", d.AllowTools, "/dedupe/deny_tools", d.DenyTools)
+	p.apart("/dedupe/allow_operations", stringsOf(d.AllowOperations), "/dedupe/deny_operations", stringsOf(d.DenyOperations))
+}
+
+// apart requires that no entry is in both lists.
+func (p *policyParser) apart(aPointer string, a []string, bPointer string, b []string) {
+	for _, entry := range a {
+		if slices.Contains(b, entry) {
+			p.conflict(strconv.Quote(entry)+" is in both "+aPointer+" and "+bPointer, bPointer, aPointer)
 		}
 	}
 }
 
 // below requires a < b, or a <= b if not strict.
 func (p *policyParser) below(aPointer string, a float64, bPointer string, b float64, strict bool, why string) {
-	if a < b || a == b && !strict || p.has(aPointer) || p.has(bPointer) {
+	if a < b || a == b && !strict {
 		return
 	}
-	relation := "must not be above"
+	relation, reverse := "must not be above", "must not be below"
 	if strict {
-		relation = "must be below"
+		relation, reverse = "must be below", "must be above"
 	}
-	p.problem(aPointer, Contradiction, "%s %s %s (%s): %s", p.written(aPointer, a), relation, p.at+bPointer, p.written(bPointer, b), why)
+	if p.blamed(aPointer, bPointer) == bPointer {
+		aPointer, a, bPointer, b, relation = bPointer, b, aPointer, a, reverse
+	}
+	p.conflict(p.written(aPointer, a)+" "+relation+" "+p.layer.Pointer+bPointer+" ("+p.written(bPointer, b)+p.whose(bPointer)+"): "+why, aPointer, bPointer)
 }
 
-// written is a number as the document has it, or the default.
+// conflict is a problem of several fields. It is told of the first that the topmost layer sets: that one can be changed.
+func (p *policyParser) conflict(detail string, pointers ...string) {
+	if !slices.ContainsFunc(pointers, func(pointer string) bool { return p.bad[pointer] }) {
+		p.problem(p.blamed(pointers...), Contradiction, "%s", detail)
+	}
+}
+
+func (p *policyParser) blamed(pointers ...string) string {
+	for _, pointer := range pointers {
+		if p.sources[pointer] == p.layer.Name {
+			return pointer
+		}
+	}
+	return pointers[0]
+}
+
+// whose says that a value is that of a layer below.
+func (p *policyParser) whose(pointer string) string {
+	for _, layer := range p.layers {
+		if layer.Name == p.sources[pointer] && layer.Name != p.layer.Name {
+			return ", set by the " + layer.Name
+		}
+	}
+	return ""
+}
+
+// written is a number as a document has it, or that of the profile.
 func (p *policyParser) written(pointer string, otherwise float64) string {
 	if literal, ok := p.literals[pointer]; ok {
 		return literal
 	}
 	return decimal(otherwise)
-}
-
-func (p *policyParser) has(pointer string) bool {
-	for _, problem := range p.problems {
-		if problem.Pointer == p.at+pointer && problem.Code != Contradiction {
-			return true
-		}
-	}
-	return false
 }
 
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -40,6 +40,21 @@ func TestParsePolicyMerges(t *testing.T) {
 				p.Trim.Categories["b"] = Ephemeral
 			},
 		},
+		"names of values, and of what has some": {
+			`{"tokens":{"tokenizer":"o200k"},"dedupe":{"identity":"fields","fields":{"Read":["path","offset"],"x":[]},"deny_operations":["search"]}}`,
+			func(p *Policy) {
+				p.Tokens.Tokenizer, p.Dedupe.Identity = O200k, ByFields
+				p.Dedupe.Fields, p.Dedupe.DenyOperations = map[string][]string{"Read": {"path", "offset"}, "x": {}}, []Operation{Search}
+			},
+		},
+		"a limit of 0 is none": {`{"cap":{"max_tokens":0,"max_bytes":100000}}`, func(p *Policy) { p.Cap.MaxTokens, p.Cap.MaxBytes = 0, 100_000 }},
+		"texts may hold braces": {
+			`{"wording":{"clear":"{} {ref} {\"a\"}"},"summarise":{"prompt":"","directives":["in {English}"]}}`,
+			func(p *Policy) { p.Wording.Clear, p.Summarise.Directives = `{} {ref} {"a"}`, []string{"in {English}"} },
+		},
+		"no tail is right where trim is off": {
+			`{"cap":{"tail_chars":0},"trim":{"enabled":false}}`, func(p *Policy) { p.Cap.TailChars, p.Trim.Enabled = 0, false },
+		},
 		"bookends may exceed a cap that is off": {
 			`{"cap":{"enabled":false},"trim":{"bookend_max_chars":9000}}`, func(p *Policy) { p.Cap.Enabled, p.Trim.BookendMaxChars = false, 9000 },
 		},
@@ -73,6 +88,22 @@ func TestPolicyDocumentIsParsedBack(t *testing.T) {
 	}
 }
 
+func TestEveryProfileIsAValidPolicy(t *testing.T) {
+	t.Parallel()
+	for _, name := range Profiles() {
+		want, err := Profile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range []string{`{"profile":"` + name + `"}`, string(want.Document())} {
+			got, err := ParsePolicy([]byte(document))
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s: %v, policy (-want +got):\n%s", name, err, diff)
+			}
+		}
+	}
+}
+
 func TestParsePolicyRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -83,10 +114,10 @@ func TestParsePolicyRefuses(t *testing.T) {
 		"what is no object":         {`[1]`, []string{" wrong_type"}},
 		"a field that is no number": {`{"target":"0.5"}`, []string{"/target wrong_type"}},
 		"a fraction for a count":    {`{"protect":{"last_units":1.5}}`, []string{"/protect/last_units wrong_type"}},
-		"a list with null":          {`{"protect":{"tools":["a",null]}}`, []string{"/protect/tools wrong_type"}},
+		"a list with null":          {`{"protect":{"tools":["a",null]}}`, []string{"/protect/tools/1 wrong_type"}},
 		"a number for a section":    {`{"cap":3}`, []string{"/cap wrong_type"}},
-		"a field twice":             {`{"target":0.4,"target":0.5}`, []string{"/target invalid_json"}},
-		"a category nobody knows":   {`{"trim":{"categories":{"a/b":"x"}}}`, []string{"/trim/categories/a~1b unknown_category"}},
+		"a field twice":             {`{"target":0.4,"t\u0061rget":0.5}`, []string{"/target invalid_json"}},
+		"a category nobody knows":   {`{"trim":{"categories":{"a/b":"x"}}}`, []string{"/trim/categories/a~1b unknown_value"}},
 		"an overflowing number":     {`{"target":1e999}`, []string{"/target out_of_range"}},
 		"a count beyond 64 bits":    {`{"cap":{"max_tokens":99999999999999999999}}`, []string{"/cap/max_tokens out_of_range"}},
 		"a count with an exponent":  {`{"cap":{"max_tokens":1e3}}`, []string{"/cap/max_tokens wrong_type"}},
@@ -107,11 +138,41 @@ func TestParsePolicyRefuses(t *testing.T) {
 		"a document that is too large with its defaults": {
 			`{"protect":{"tools":["` + strings.Repeat(strings.Repeat("<", 127)+`","`, 100) + `<"]}}`, []string{" out_of_range"},
 		},
-		"a target at the trigger":   {`{"target":0.8}`, []string{"/target contradiction"}},
-		"a trigger above hard":      {`{"hard":0.7}`, []string{"/trigger contradiction"}},
-		"a floor above the trigger": {`{"trim":{"floor_ratio":0.9}}`, []string{"/trim/floor_ratio contradiction"}},
-		"bookends above the cap":    {`{"cap":{"head_chars":1000}}`, []string{"/trim/bookend_max_chars contradiction"}},
-		"a shrinking that grows":    {`{"trim":{"bookend_min_chars":2500}}`, []string{"/trim/bookend_min_chars contradiction"}},
+		"a target at the trigger":         {`{"target":0.8}`, []string{"/target contradiction"}},
+		"a trigger above hard":            {`{"hard":0.7}`, []string{"/hard contradiction"}},
+		"a floor above the trigger":       {`{"trim":{"floor_ratio":0.9}}`, []string{"/trim/floor_ratio contradiction"}},
+		"bookends above the cap":          {`{"cap":{"head_chars":1000}}`, []string{"/cap/head_chars contradiction"}},
+		"a shrinking that grows":          {`{"trim":{"bookend_min_chars":2500}}`, []string{"/trim/bookend_min_chars contradiction"}},
+		"a profile nobody knows":          {`{"profile":"cortx"}`, []string{"/profile unknown_value"}},
+		"a profile that is no name":       {`{"profile":3}`, []string{"/profile wrong_type"}},
+		"a tokenizer nobody knows":        {`{"tokens":{"tokenizer":"p50k"}}`, []string{"/tokens/tokenizer unknown_value"}},
+		"an operation nobody knows":       {`{"dedupe":{"deny_operations":["search","reed"]}}`, []string{"/dedupe/deny_operations/1 unknown_value"}},
+		"a table with a number":           {`{"tools":{"operations":{"a":1,"b":"search"}}}`, []string{"/tools/operations/a wrong_type"}},
+		"fields that are no list":         {`{"dedupe":{"fields":{"Read":"path"}}}`, []string{"/dedupe/fields/Read wrong_type"}},
+		"a field without a name":          {`{"dedupe":{"fields":{"Read":["path",""]}}}`, []string{"/dedupe/fields/Read/1 out_of_range"}},
+		"a limit between none and least":  {`{"cap":{"max_lines":1}}`, []string{"/cap/max_lines out_of_range"}},
+		"a directive of two lines":        {`{"summarise":{"directives":["a\nb"]}}`, []string{"/summarise/directives/0 invalid_text"}},
+		"a template with an unknown name": {`{"wording":{"clear":"{ref} of {tool}"}}`, []string{"/wording/clear invalid_template"}},
+		"a template with an open brace":   {`{"wording":{"stub":"{ref} of {tool, an older result of the same call, superseded"}}`, []string{"/wording/stub invalid_template"}},
+		"an empty template":               {`{"wording":{"cap":""}}`, []string{"/wording/cap out_of_range"}},
+		"a summary without its text":      {`{"wording":{"summary":"messages {first} to {last}"}}`, []string{"/wording/summary invalid_template"}},
+		"a cleared line that is too long": {`{"wording":{"clear":"` + strings.Repeat("x", 150) + `"}}`, []string{
+			"/wording/clear contradiction", "/wording/clear contradiction", "/wording/clear contradiction",
+		}},
+		"a short placeholder":            {`{"wording":{"placeholder":"gone"}}`, []string{"/wording/placeholder contradiction"}},
+		"a cap without a limit":          {`{"cap":{"max_tokens":0}}`, []string{"/cap/max_tokens contradiction"}},
+		"a cap that keeps too little":    {`{"trim":{"enabled":false},"cap":{"head_chars":200,"tail_chars":50}}`, []string{"/cap/head_chars contradiction"}},
+		"a cap that could not cut":       {`{"cap":{"max_bytes":15999}}`, []string{"/cap/max_bytes contradiction"}},
+		"no tail although trim is on":    {`{"cap":{"tail_chars":0}}`, []string{"/cap/tail_chars contradiction"}},
+		"a budget upside down":           {`{"budget":{"min_tokens":70000}}`, []string{"/budget/min_tokens contradiction"}},
+		"a cache dearer to read":         {`{"economy":{"cache_write":0.05}}`, []string{"/economy/cache_write contradiction"}},
+		"two lifetimes of one cache":     {`{"cache":{"ttl_seconds":60},"economy":{"enabled":true}}`, []string{"/cache/ttl_seconds contradiction"}},
+		"turns of which nothing is kept": {`{"protect":{"last_turns":2,"max_turn_ratio":0}}`, []string{"/protect/max_turn_ratio contradiction"}},
+		"identity without fields":        {`{"dedupe":{"identity":"fields"}}`, []string{"/dedupe/identity contradiction"}},
+		"a tool allowed and denied":      {`{"dedupe":{"allow_tools":["a","b"],"deny_tools":["b"]}}`, []string{"/dedupe/deny_tools contradiction"}},
+		"an operation allowed and denied": {
+			`{"dedupe":{"allow_operations":["search"],"deny_operations":["search"]}}`, []string{"/dedupe/deny_operations contradiction"},
+		},
 		"five mistakes, all named": {
 			`{"taget":0.4,"trigger":7,"protect":{"last_units":"four"},"dedupe":{"keep_last":0},"trim":{"bookend_min_chars":5000}}`,
 			[]string{
@@ -143,7 +204,7 @@ func TestParsePolicySuggests(t *testing.T) {
 	for document, want := range map[string]string{
 		`{"taget":0.4}`:                   `"target" was probably meant`,
 		`{"trim":{"bookend_max_char":1}}`: `"bookend_max_chars" was probably meant`,
-		`{"cap":{"zzzzzzzz":1}}`:          `there are enabled, max_tokens, head_chars, tail_chars`,
+		`{"cap":{"zzzzzzzz":1}}`:          `there are enabled, at_insertion, max_tokens, max_bytes`,
 	} {
 		if _, err := ParsePolicy([]byte(document)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want it to say that %s", document, err, want)

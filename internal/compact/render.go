@@ -14,14 +14,16 @@ func Render(in Input, p *Plan) (*Checkpoint, error) {
 	if h == nil || in.Base != h.in.Base || len(in.Tail) != len(h.in.Tail) {
 		return nil, errForeignPlan
 	}
-	starts, open := h.starts(p.covered), h.unanswered(p.covered)
-	r := renderer{
-		history: h, text: p.text, edits: p.edits, starts: starts, body: make([]byte, 0, p.size()),
-		units: make([]Unit, 0, len(starts)), pinned: h.pinned(), state: newStateWriter(in.Format, p.covered),
-	}
+	r := newRenderer(h, p)
 	for m := range p.covered {
-		r.message(m)
+		if d := p.departure; d != nil && m == d.begin {
+			r.standIn(d)
+		}
+		if !p.leaves(m) {
+			r.message(m)
+		}
 	}
+	open := r.openCalls(h.unanswered(p.covered))
 	c := &Checkpoint{Through: p.Through, Body: r.body, State: r.state.calls(open), Units: r.units, OpenCalls: make([]string, len(open))}
 	for i := range open {
 		c.OpenCalls[i] = open[i].id
@@ -32,14 +34,19 @@ func Render(in Input, p *Plan) (*Checkpoint, error) {
 	return c, nil
 }
 
-// size is how many bytes the rendition has.
+// size is how many bytes the rendition has at most.
 func (p *Plan) size() int {
-	size := max(p.covered-1, 0)
+	size := p.covered
 	for m := range p.covered {
-		size += p.history.messages[m].size
+		if !p.leaves(m) {
+			size += p.history.messages[m].size
+		}
+	}
+	if p.departure != nil {
+		size += len(p.departure.body) + 1
 	}
 	for _, e := range p.edits {
-		value := p.history.results[e.result].value
+		value := p.history.parts[e.part].value
 		size += e.end - e.start - (value.End - value.Start)
 	}
 	return size
@@ -48,54 +55,129 @@ func (p *Plan) size() int {
 // renderer writes body, units and state side by side, message by message.
 type renderer struct {
 	*history
-	text    []byte // the plan's replacements
+	plan    *Plan
 	edits   []edit // those still to come
-	starts  []int  // of the units still to come
+	starts  []bool // by message: a unit begins with it
 	pinned  int
 	body    []byte
 	units   []Unit
 	state   *stateWriter
+	written []int       // by message: its number among those that were written, -1 for one that has left
+	parts   int         // how many parts were written
+	moved   []int       // by part: its number among those that were written, -1 for one that has left
 	splices []wire.Edit // of the message at hand
 }
 
-func (r *renderer) message(m int) {
-	if m > 0 {
+func newRenderer(h *history, p *Plan) *renderer {
+	r := &renderer{
+		history: h, plan: p, edits: p.edits, starts: h.startsOf(p.covered), body: make([]byte, 0, p.size()), pinned: h.pinned(),
+		written: make([]int, 0, p.covered), moved: make([]int, len(h.parts)),
+	}
+	left := 0
+	for m := range p.covered {
+		if p.leaves(m) {
+			left++
+			r.written = append(r.written, -1)
+			continue
+		}
+		r.written = append(r.written, m-left)
+	}
+	if d := p.departure; d != nil {
+		for m := d.begin; m < p.covered; m++ {
+			if r.written[m] >= 0 {
+				r.written[m]++
+			}
+		}
+		left--
+	}
+	for i := range r.moved {
+		r.moved[i] = -1
+	}
+	r.state = newStateWriter(h.in.Format, p.Entered, p.covered-left)
+	return r
+}
+
+// standIn writes the message that stands for those that leave.
+func (r *renderer) standIn(d *departure) {
+	offset := r.begin()
+	r.body = append(r.body, d.body...)
+	at := message{seq: d.from, size: len(d.body), tokens: d.tokens, now: d.now, role: other, begins: true, whole: true, standsFor: d.standsFor}
+	r.units = append(r.units, Unit{Offset: offset, FirstSeq: d.from, Messages: d.messages, Tokens: int64(d.now), Pinned: true})
+	r.state.message(&at)
+}
+
+// begin separates the message that comes from the one before, and returns where it begins.
+func (r *renderer) begin() int {
+	if len(r.body) > 0 {
 		r.body = append(r.body, ',')
 	}
-	at, offset, first := r.messages[m], len(r.body), r.edits
+	return len(r.body)
+}
+
+func (r *renderer) message(m int) {
+	offset, at, first := r.begin(), r.messages[m], r.edits
 	r.splices = r.splices[:0]
-	for len(r.edits) > 0 && r.results[r.edits[0].result].message == m {
+	for len(r.edits) > 0 && r.history.parts[r.edits[0].part].message == m {
 		e := r.edits[0]
-		r.splices = append(r.splices, wire.Edit{Span: r.results[e.result].value, With: r.text[e.start:e.end]})
+		r.splices = append(r.splices, wire.Edit{Span: r.history.parts[e.part].value, With: r.plan.text[e.start:e.end]})
 		r.edits = r.edits[1:]
 	}
 	r.body = wire.Replace(r.body, r.history.body(m), r.splices)
-	at.size, at.whole = len(r.body)-offset, len(r.starts) > 0 && r.starts[0] == m
+	d := r.plan.departure
+	at.size, at.whole = len(r.body)-offset, r.starts[m] || d != nil && (m == d.stays || m == d.end)
 	r.unit(m, &at, offset)
 	r.state.message(&at)
+	r.writeParts(&at, first)
+}
+
+// writeParts writes the parts of a message, whose values have moved by what the edits before them have changed.
+func (r *renderer) writeParts(at *message, edits []edit) {
 	moved := 0
 	for i := at.first; i < at.last; i++ {
-		result := r.results[i]
-		size := result.value.End - result.value.Start
+		p := r.history.parts[i]
+		size := p.value.End - p.value.Start
 		if size > 0 { // one without a value lies nowhere
-			result.value.Start += moved
+			p.value.Start += moved
 		}
-		if len(first) > 0 && first[0].result == i {
-			moved += first[0].end - first[0].start - size
-			size, first = first[0].end-first[0].start, first[1:]
+		if len(edits) > 0 && edits[0].part == i {
+			moved += edits[0].end - edits[0].start - size
+			size, edits = edits[0].end-edits[0].start, edits[1:]
 		}
-		result.value.End = result.value.Start + size
-		r.state.result(&result)
+		p.value.End = p.value.Start + size
+		r.moved[i] = r.parts
+		if p.call >= 0 {
+			p.call = r.moved[p.call]
+		}
+		r.state.part(&p, r.parts)
+		r.parts++
 	}
 }
 
 // unit counts a message into the unit that it belongs to.
 func (r *renderer) unit(m int, at *message, offset int) {
 	if at.whole {
-		r.units = append(r.units, Unit{Offset: offset, FirstSeq: at.seq, Pinned: m < r.pinned})
-		r.starts = r.starts[1:]
+		u := Unit{Offset: offset, FirstSeq: at.seq, Pinned: m < r.pinned}
+		if at.any() {
+			u.FirstSeq, u.Messages, u.Pinned = at.from, at.messages-1, true
+		}
+		r.units = append(r.units, u)
 	}
 	u := &r.units[len(r.units)-1]
 	u.Messages++
 	u.Tokens += int64(at.now)
+}
+
+// openCalls are the calls of messages that stay, counted anew.
+func (r *renderer) openCalls(open []call) []call {
+	kept := open[:0]
+	for _, c := range open {
+		if c.message = r.written[c.message]; c.message < 0 {
+			continue
+		}
+		if c.part >= 0 {
+			c.part = r.moved[c.part]
+		}
+		kept = append(kept, c)
+	}
+	return kept
 }

@@ -2,124 +2,196 @@ package compact
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// stage decides one thing about results. Its plan reads a scene, proposes actions, and knows of no other stage; it
-// returns false if the policy keeps it from planning at all.
+// stage decides one thing about parts. It reads a scene, proposes actions, and knows of no other stage.
 type stage struct {
-	name string
-	plan func(*scene) bool
+	name    string
+	enabled func(*Policy) bool
+	over    func(*scene) float64 // entered while the view has more tokens than this; nil: than the target
+	plan    func(*scene)
 }
 
 // scene is what a stage sees: the whole history in its original figures, what stages before it proposed, and what a
 // policy protects.
 type scene struct {
 	*history
-	policy Policy
-	window float64
-	target float64 // tokens
-	pinned int     // how many system messages lead the session
-	spoken int     // the newest message of the user, -1 if it is not protected
-	stage  string  // the one that runs
+	policy  Policy
+	window  float64
+	target  float64 // tokens
+	pinned  int     // how many system messages lead the session
+	spoken  int     // the newest message of the user, -1 if it is not protected
+	sum     []int64 // by message: original tokens up to and including it
+	free    []bool  // by part: stages may touch it at all
+	release []int   // by message: the message with which it ceased to be protected, len(messages) for not yet
 
-	wants    []proposal      // by result: the lowest on the ladder so far
-	foreseen []int           // by result: about how many tokens it then has
-	relief   []int64         // by message: the tokens that the proposals save from there on
-	contents []*wire.Content // by result: of those that were looked at
+	stage    string // the one that runs
+	since    int    // the message at which it was first needed
+	wants    []proposal
+	steps    [][]step // by part: what the proposals leave of it, and since when
+	relief   []int64  // by message: the tokens that the proposals save from there on
+	contents []*wire.Content
 
+	write     Write
+	departure *departure       // what summarise or truncate has decided
+	failed    map[string]error // by stage
+
+	words          *words
 	text, unquoted []byte // buffers of settle
 }
 
-// proposal is what a stage wants for a result.
+// proposal is what a stage wants for a part.
 type proposal struct {
 	do         Do
 	stage      string
+	since      int   // the message with which it became right
 	head, tail int   // Cap, Bookend: characters
-	newer      int64 // Stub: the message with the newer result
+	newer      int64 // Stub: the message that made the part superfluous
 	distance   int64 // tokens of the messages after it
+	capped     int   // about the tokens that the cap left, 0 if there was none: bookends are cut from what it left
+	squeezed   int   // those that collapsing its white space left before it was cut, 0 if it was not
 }
+
+// step says that a part has so many tokens from a message on.
+type step struct{ at, tokens int }
 
 func newScene(in Input, h *history) *scene {
 	window := float64(in.WindowTokens)
 	s := &scene{
-		history: h, policy: in.Policy, window: window, target: in.Policy.Target * window,
-		wants: make([]proposal, len(h.results)), foreseen: make([]int, len(h.results)), relief: make([]int64, len(h.messages)),
-		contents: make([]*wire.Content, len(h.results)), pinned: h.pinned(), spoken: -1,
+		history: h, policy: in.Policy, window: window, target: in.Policy.Target * window, pinned: h.pinned(), spoken: -1,
+		sum: make([]int64, len(h.messages)), free: make([]bool, len(h.parts)),
+		wants: make([]proposal, len(h.parts)), steps: make([][]step, len(h.parts)), relief: make([]int64, len(h.messages)),
+		contents: make([]*wire.Content, len(h.parts)),
 	}
 	if in.Policy.Protect.NewestUser {
 		s.spoken = h.newestUser()
 	}
-	for i := range h.results {
-		s.foreseen[i] = h.results[i].tokens
+	total := int64(0)
+	for m := range h.messages {
+		total += int64(h.messages[m].tokens)
+		s.sum[m] = total
 	}
+	for i := range h.parts {
+		p := &h.parts[i]
+		s.free[i] = p.paired && p.value.End > p.value.Start && !slices.Contains(in.Policy.Protect.Tools, p.tool)
+	}
+	s.release = s.releases()
 	return s
 }
 
-// run lets a stage plan if the view is over its target, and reports whether it did.
-func (s *scene) run(stage stage) bool {
-	if float64(s.peak()) <= s.target {
-		return false
+// run lets a stage plan if the view was over its limit at any message of the history, not only at the last: so what was
+// entered once stays entered. It returns the message that needed it first, 0 for none.
+func (s *scene) run(number int) (entered int64) {
+	stage := &stages[number]
+	if !stage.enabled(&s.policy) {
+		return 0
+	}
+	if s.since = s.needed(number); s.since == len(s.messages) {
+		return 0
+	}
+	entered = s.entered[number]
+	if entered == 0 {
+		entered = s.messages[s.since].seq
 	}
 	s.stage = stage.name
-	return stage.plan(s)
+	stage.plan(s)
+	return entered
 }
 
-// peak is the largest size that the view would have had up to now, if every message had been compacted by the stages
-// before this one as soon as it came. Unlike the size now it never falls as a session grows.
-func (s *scene) peak() int64 {
+// needed finds the first message with which the view, compacted by the stages before, was over a stage's limit.
+func (s *scene) needed(number int) int {
+	if at := s.entered[number]; at > 0 {
+		return sort.Search(len(s.messages)-1, func(m int) bool { return s.messages[m].seq >= at })
+	}
+	limit := s.target
+	if over := stages[number].over; over != nil {
+		limit = over(s)
+	}
 	size := int64(s.in.OverheadTokens)
-	highest := size
+	for m := range s.messages {
+		if size += int64(s.messages[m].tokens) - s.relief[m]; float64(size) > limit {
+			return m
+		}
+	}
+	return len(s.messages)
+}
+
+// size is what the view has once all proposals so far are carried out.
+func (s *scene) size() int64 {
+	size := int64(s.in.OverheadTokens)
 	for m := range s.messages {
 		size += int64(s.messages[m].tokens) - s.relief[m]
-		highest = max(highest, size)
 	}
-	return highest
+	return size
 }
 
-// propose asks for an action on result i that has been right since message m came and leaves about so many tokens.
-// What is lower on the ladder already stays.
-func (s *scene) propose(i, m int, p proposal, tokens int) {
-	if p.do <= s.wants[i].do {
+// propose asks for an action on part i that became right with message since and leaves about so many tokens.
+func (s *scene) propose(i, since int, p proposal, tokens int) {
+	s.want(i, since, p)
+	s.leaves(i, since, tokens)
+}
+
+// want asks for an action. What is lower on the ladder stays; on one rung what came first.
+func (s *scene) want(i, since int, p proposal) {
+	since = max(since, s.since)
+	want := &s.wants[i]
+	if p.do.rung() > want.do.rung() || p.do.rung() == want.do.rung() && since < want.since {
+		p.stage, p.since = s.stage, since
+		p.capped, p.squeezed = want.capped, want.squeezed
+		*want = p
+	}
+}
+
+// leaves notes that part i has no more than so many tokens from message at on.
+func (s *scene) leaves(i, at, tokens int) {
+	if at = max(at, s.since); at >= len(s.messages) {
 		return
 	}
-	p.stage = s.stage
-	s.wants[i] = p
-	if saved := s.foreseen[i] - tokens; saved > 0 {
-		s.relief[m] += int64(saved)
-		s.foreseen[i] = tokens
+	s.relieve(i, -1)
+	steps := s.steps[i]
+	k := sort.Search(len(steps), func(k int) bool { return steps[k].at > at })
+	if k == 0 || steps[k-1].tokens > tokens {
+		end := k
+		for end < len(steps) && steps[end].tokens >= tokens {
+			end++
+		}
+		s.steps[i] = slices.Replace(steps, k, end, step{at, tokens})
+	}
+	s.relieve(i, +1)
+}
+
+// relieve adds what the steps of part i save to the relief, or takes it away.
+func (s *scene) relieve(i int, sign int64) {
+	standing := s.parts[i].tokens
+	for _, step := range s.steps[i] {
+		if saved := standing - step.tokens; saved > 0 {
+			s.relief[step.at] += sign * int64(saved)
+			standing = step.tokens
+		}
 	}
 }
 
-// free reports whether stages may touch result i at all.
-func (s *scene) free(i int) bool {
-	r := &s.results[i]
-	return r.paired && r.value.End > r.value.Start && !slices.Contains(s.policy.Protect.Tools, r.tool)
+// distance is how many tokens came after message m.
+func (s *scene) distance(m int) int64 { return s.sum[len(s.sum)-1] - s.sum[m] }
+
+// reached finds the message with which message m was so many tokens from the end, len(messages) if it is not yet.
+func (s *scene) reached(m int, tokens float64) int {
+	return sort.Search(len(s.messages), func(at int) bool { return at >= m && float64(s.sum[at]-s.sum[m]) >= tokens })
 }
 
-// protected reports whether the policy keeps stages off message m: it leads the session, it is in one of the newest
-// units, or it is the newest that the user said.
-func (s *scene) protected(m int) bool {
-	return m < s.pinned || m == s.spoken || s.messages[m].unit > s.units-s.policy.Protect.LastUnits
-}
+// protected reports whether the policy keeps stages off message m.
+func (s *scene) protected(m int) bool { return s.release[m] >= len(s.messages) }
 
-// content returns what result i says. It must be whole in the view.
+// content returns what part i says. It must be whole in the view.
 func (s *scene) content(i int) *wire.Content {
 	if s.contents[i] == nil {
-		r := &s.results[i]
-		part := wire.Part{Kind: wire.Result, Index: r.part, Value: r.value, CallID: r.callID, Tokens: r.tokens}
-		content := wire.ResultText(s.in.Format, s.body(r.message), part)
+		p := &s.parts[i]
+		at := wire.Part{Kind: wire.Result, Index: p.index, Value: p.value, CallID: p.callID, Tokens: p.tokens}
+		content := wire.ResultText(s.in.Format, s.body(p.message), at)
 		s.contents[i] = &content
 	}
 	return s.contents[i]
-}
-
-// chars returns the length of result i, and whether it is text and nothing else.
-func (s *scene) chars(i int) (n int, text bool) {
-	if r := &s.results[i]; r.do != Keep {
-		return r.chars, r.left.text
-	}
-	content := s.content(i)
-	return charLen(content.Text), content.OnlyText
 }

@@ -3,142 +3,188 @@ package compact
 import (
 	"bytes"
 	"crypto/sha256"
-	"fmt"
 
+	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// settle carries out what the stages propose, where it moves a result down the ladder and makes the view smaller.
-func settle(s *scene, entered []bool) *Plan {
-	n := s.through()
-	p := &Plan{history: s.history, covered: n, Actions: []Action{}, Stages: make([]StageReport, len(stages))}
-	for i, stage := range stages {
-		p.Stages[i] = StageReport{Stage: stage.name, Entered: entered[i]}
-	}
+// settle carries out what the stages propose, where it moves a part down the ladder and makes the view smaller. What
+// stands in messages that leave as a whole is not looked at.
+func settle(s *scene, p *Plan) {
+	p.history, p.covered = s.history, s.through()
 	for m := range s.messages {
 		p.Before += int64(s.messages[m].now)
 	}
-	p.After = p.Before
-	if n > 0 {
-		p.Through = s.messages[n-1].seq
+	p.After, p.Standing = p.Before, p.Before-s.cappedAtInsertion()
+	for m := range s.messages[:p.covered] {
+		p.Through = max(p.Through, s.messages[m].through())
 	}
-	for i := range s.results {
-		if s.results[i].message < n && s.wants[i].below(&s.results[i]) {
+	p.leaveOut(s)
+	for i := range s.parts {
+		if m := s.parts[i].message; m < p.covered && !p.leaves(m) && s.wants[i].below(&s.parts[i]) {
 			p.carryOut(s, i)
 		}
 	}
-	return p
+	p.Kept = p.kept()
 }
 
-// below reports whether the proposal leaves less of a result than what stands in the view.
-func (w *proposal) below(r *result) bool {
-	return w.do > r.do || w.do == r.do && (w.head < r.head || w.tail < r.tail)
-}
-
-// carryOut replaces result i if that saves bytes and tokens.
-func (p *Plan) carryOut(s *scene, i int) {
-	r, want := &s.results[i], &s.wants[i]
-	next, text := r.left, []byte(nil)
-	if r.do == Keep {
-		content := s.content(i)
-		next, text = leave(content), content.Text
+// cappedAtInsertion is by how many tokens the results of the tail stand shorter in the view than they came.
+func (s *scene) cappedAtInsertion() (tokens int64) {
+	for i := range s.in.Tail {
+		if e := &s.in.Tail[i]; e.ViewTokens > 0 {
+			tokens += int64(e.Tokens - e.ViewTokens)
+		}
 	}
-	next.stage, next.head, next.tail = want.stage, want.head, want.tail
-	if s.text = s.replacement(s.text[:0], i, &next, text); len(s.text) == 0 {
+	return tokens
+}
+
+// below reports whether the proposal leaves less of a part than what stands in the view.
+func (w *proposal) below(p *part) bool {
+	return w.do.rung() > p.do.rung() || w.do == p.do && (w.head < p.head || w.tail < p.tail)
+}
+
+// carryOut replaces part i if that saves bytes and tokens.
+func (p *Plan) carryOut(s *scene, i int) {
+	at := &s.parts[i]
+	made := s.replace(i)
+	if made.do == Keep {
 		return
 	}
-	start, tokens := len(p.text), wire.EstimateTokens(len(s.text))
-	p.text = rawjson.Quote(p.text, s.text)
+	start := len(p.text)
+	if at.kind == arguments {
+		p.text = s.appendArguments(p.text, at, made.text)
+	} else {
+		p.text = rawjson.Quote(p.text, made.text)
+	}
 	// Below Keep tokens may stay the same: two bookends can differ by less than a token.
-	if len(p.text)-start >= r.value.End-r.value.Start || tokens > r.now || tokens == r.now && r.do == Keep {
+	if now := made.tokens; len(p.text)-start >= at.value.End-at.value.Start || now > at.now || now == at.now && at.do == Keep {
 		p.text = p.text[:start]
 		return
 	}
-	if r.do == Keep {
-		p.Results = append(p.Results, s.leaving(i, &next))
+	if at.do == Keep {
+		p.Results = append(p.Results, s.leaving(i, &made.left))
 	}
-	before := r.now
-	r.do, r.now, r.left = want.do, tokens, next
-	s.messages[r.message].now += tokens - before
-	p.edits = append(p.edits, edit{result: i, start: start, end: len(p.text)})
+	before := at.now
+	at.do, at.now, at.left = made.do, made.tokens, made.left
+	s.messages[at.message].now += made.tokens - before
+	p.edits = append(p.edits, edit{part: i, start: start, end: len(p.text)})
 	p.record(s, i, before)
 }
 
-// leave is what has to be remembered of a result that is whole in the view until now.
+// replacement is what is to stand in a part's place: its text, and what has to be remembered.
+type replacement struct {
+	left
+	do     Do
+	text   []byte
+	tokens int
+}
+
+// replace makes the replacement that the proposal for part i asks for; do is Keep if it does not suit the part.
+func (s *scene) replace(i int) replacement {
+	p, want := &s.parts[i], &s.wants[i]
+	made := replacement{left: p.left}
+	if p.do == Keep {
+		made.left = leave(s.content(i))
+		made.capped, made.squeezed = want.capped, want.squeezed
+	}
+	switch {
+	case want.do == Omit:
+		s.omit(i, &made)
+	case want.do >= Stub:
+		s.line(i, &made)
+	default:
+		s.cut(i, &made)
+	}
+	made.stage = want.stage
+	return made
+}
+
+// leave is what has to be remembered of a part that is whole in the view until now.
 func leave(content *wire.Content) left {
 	return left{
-		sum: sha256.Sum256(content.Stored), chars: charLen(content.Text), text: content.OnlyText, preview: preview(content.Text),
+		sum: sha256.Sum256(content.Stored), bytes: len(content.Stored), chars: text.Len(content.Text), text: content.OnlyText,
+		preview: text.PlainPreview(content.Text, previewChars),
 	}
 }
 
-// replacement appends what will stand in the place of result i, nothing if its proposal does not suit it. text is that
-// of the whole result, or nil if that has left and its bookends stand in the view.
-func (s *scene) replacement(dst []byte, i int, next *left, text []byte) []byte {
-	r, want := &s.results[i], &s.wants[i]
-	ref := s.ref(r, next)
-	heads, tails := next.headBytes, next.tailBytes
-	next.headBytes, next.tailBytes = 0, 0
-	switch want.do {
-	case Stub:
-		return appendStub(dst, ref, want.newer)
-	case Placeholder:
-		return appendPlaceholder(dst, ref, r.tool, next.preview)
-	case Clear:
-		return appendClear(dst, ref)
-	}
-	if !next.text || next.chars <= want.head+want.tail {
-		return dst
-	}
-	first, last := text, text
-	if text == nil {
-		s.unquoted, _ = rawjson.Unquote(s.unquoted[:0], r.value.Of(s.body(r.message)))
-		first, last = s.unquoted[:heads], s.unquoted[len(s.unquoted)-tails:]
-	}
-	first, last = firstChars(first, want.head), lastChars(last, want.tail)
-	next.headBytes, next.tailBytes = len(first), len(last)
-	return appendBookends(dst, first, last, ref, next.chars, r.tokens)
+// line makes the one line that the proposal asks for.
+func (s *scene) line(i int, made *replacement) {
+	made.do = s.wants[i].do
+	made.head, made.tail, made.headBytes, made.tailBytes = 0, 0, 0, 0
+	s.text = s.words.appendLine(s.text[:0], s.valuesOf(i, &made.left))
+	made.text, made.tokens = s.text, tokens.Estimate(s.text)
 }
 
-// leaving is result i as it has to be persisted.
-func (s *scene) leaving(i int, next *left) Result {
-	r, content := &s.results[i], s.content(i)
-	lines := bytes.Count(content.Stored, []byte{'\n'})
-	if n := len(content.Stored); n > 0 && content.Stored[n-1] != '\n' {
+// cut makes what is to stand in the place of part i if head and tail of it stay: collapsed, then capped, then bookends.
+// Each of them is used only if it is shorter than the one before.
+func (s *scene) cut(i int, made *replacement) {
+	p, want := &s.parts[i], &s.wants[i]
+	if !made.left.text {
+		return
+	}
+	head, tail := s.standing(i)
+	made.tokens = p.now
+	size := p.value.End - p.value.Start
+	use := func(do Do, head, tail []byte) {
+		text := head
+		if do != Squeeze {
+			text = s.words.appendCut(nil, do, head, tail, s.valuesOf(i, &made.left))
+		}
+		if quoted, now := rawjson.QuotedLen(text), tokens.Estimate(text); quoted < size && now <= made.tokens {
+			made.do, made.text, made.tokens, size = do, text, now, quoted
+			made.headBytes, made.tailBytes = len(head), len(tail)
+		}
+	}
+	if p.do == Keep && want.squeezed > 0 {
+		head = text.Collapse(nil, head)
+		use(Squeeze, head, nil)
+	}
+	if p.do <= Squeeze && want.capped > 0 {
+		head, tail = s.policy.Cap.cut(head)
+		use(Cap, head, tail)
+	}
+	if want.do == Bookend {
+		if first, last := bookends(head, tail, want.head); len(first)+len(last) < len(head)+len(tail) {
+			use(Bookend, first, last)
+		}
+	}
+	made.head, made.tail = want.head, want.tail
+}
+
+// standing is what stands in the view of part i: its whole text, or head and tail around a line.
+func (s *scene) standing(i int) (head, tail []byte) {
+	p := &s.parts[i]
+	if p.do == Keep {
+		return s.content(i).Text, nil
+	}
+	s.unquoted, _ = rawjson.Unquote(s.unquoted[:0], p.value.Of(s.body(p.message)))
+	if p.do == Squeeze {
+		return s.unquoted, nil
+	}
+	return s.unquoted[:p.headBytes], s.unquoted[len(s.unquoted)-p.tailBytes:]
+}
+
+// bookends are the first and the last characters of a text of which head and tail are left.
+func bookends(head, tail []byte, chars int) (first, last []byte) {
+	first = text.First(head, chars)
+	if len(tail) == 0 {
+		return first, text.Last(head[len(first):], chars)
+	}
+	return first, text.Last(tail, chars)
+}
+
+// leaving is part i as it has to be persisted.
+func (s *scene) leaving(i int, content *left) Result {
+	p, stored := &s.parts[i], s.content(i)
+	lines := bytes.Count(stored.Stored, []byte{'\n'})
+	if n := len(stored.Stored); n > 0 && stored.Stored[n-1] != '\n' {
 		lines++
 	}
 	return Result{
-		Ref: s.ref(r, next), Seq: s.messages[r.message].seq, Part: r.part, Tool: r.tool, CallID: r.callID,
-		Category: string(s.policy.Trim.Categories[r.tool]), MediaType: content.MediaType, Stored: content.Stored, SHA256: next.sum,
-		Lines: lines, Tokens: r.tokens,
+		Ref: s.ref(p, content), Seq: s.messages[p.message].seq, Part: p.index, Tool: p.tool, CallID: p.callID,
+		Category: string(s.policy.Trim.Categories[p.tool]), MediaType: stored.MediaType, Stored: stored.Stored, SHA256: content.sum,
+		Lines: lines, Tokens: p.tokens,
 	}
-}
-
-// record enters what was done to result i in the manifest.
-func (p *Plan) record(s *scene, i, before int) {
-	r, want := &s.results[i], &s.wants[i]
-	p.Actions = append(p.Actions, Action{
-		Seq: s.messages[r.message].seq, Part: r.part, Do: r.do, Stage: want.stage, Reason: want.reason(r),
-		TokensBefore: before, TokensAfter: r.now, Ref: s.ref(r, &r.left).String(),
-	})
-	saved := int64(before - r.now)
-	p.After -= saved
-	for k := range p.Stages {
-		if report := &p.Stages[k]; report.Stage == want.stage {
-			report.Actions++
-			report.TokensSaved += saved
-		}
-	}
-}
-
-func (w *proposal) reason(r *result) string {
-	switch w.do {
-	case Cap:
-		return fmt.Sprintf("%d tokens in one result: %d characters of head and %d of tail stay", r.tokens, w.head, w.tail)
-	case Stub:
-		return fmt.Sprintf("message %d has a newer result of the same call", w.newer)
-	case Bookend:
-		return fmt.Sprintf("%d tokens came after it: %d characters of head and tail stay", w.distance, w.head)
-	}
-	return fmt.Sprintf("%d tokens came after it", w.distance)
 }

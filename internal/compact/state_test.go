@@ -64,8 +64,8 @@ func FuzzState(f *testing.F) {
 		if !h.decode(made, state) {
 			return
 		}
-		for i := range h.results {
-			if r := &h.results[i]; r.value.End > len(h.body(r.message)) {
+		for i := range h.parts {
+			if r := &h.parts[i]; r.value.End > len(h.body(r.message)) {
 				t.Errorf("result %d ends at %d of %d bytes", i, r.value.End, len(h.body(r.message)))
 			}
 		}

@@ -1,58 +1,85 @@
 package compact
 
-import "math"
+import "github.com/varve-dev/varve/internal/compact/rule"
 
 // trimByDistance shortens results by how many tokens came after them: whole in the hot zone, then head and tail that
 // shrink along a span, then a line. A result that another stage has superseded ages like an ephemeral one.
-func trimByDistance(s *scene) bool {
-	rule := &s.policy.Trim
-	if !rule.Enabled || float64(s.peak()) < rule.FloorRatio*s.window {
-		return false
-	}
-	now := len(s.messages) - 1
-	distance := int64(0)
-	for m := now; m >= 0; m-- {
-		at := &s.messages[m]
-		for i := at.first; i < at.last && !s.protected(m); i++ {
-			if !s.free(i) || s.results[i].tokens < rule.MinTokens {
-				continue
-			}
-			p := s.age(i, distance)
-			p.distance = distance
-			s.propose(i, now, p, min(s.foreseen[i], (p.head+p.tail)/4+markerTokens))
+func trimByDistance(s *scene) {
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.kind != result || !s.free[i] || p.tokens < s.policy.Trim.MinTokens || s.protected(p.message) {
+			continue
 		}
-		distance += int64(at.tokens)
+		category := s.policy.Trim.Categories[p.tool]
+		aging, distance := s.aging(category), s.distance(p.message)
+		if step, chars := aging.At(float64(distance)); step != rule.Whole {
+			s.proposeStep(i, step, stepped(chars, aging), category, aging)
+		}
 	}
-	return true
 }
 
-// age decides what a result at a distance from the end deserves.
-func (s *scene) age(i int, distance int64) proposal {
-	rule := &s.policy.Trim
-	category, zone := rule.Categories[s.results[i].tool], s.hotZone()
-	if category == NonReproducible {
-		zone *= rule.ExtendedRetentionMultiplier
+// stepped rounds the characters of a bookend up to one of a few sizes: a bookend that lost a few characters at every
+// compaction would break the provider's cache of all that comes after it, and save next to nothing.
+func stepped(chars int, a rule.Aging) int {
+	const sizes, least = 8, 32
+	size := max((a.MaxChars-a.MinChars)/sizes, least)
+	return min(a.MinChars+(chars-a.MinChars+size-1)/size*size, a.MaxChars)
+}
+
+// aging is how a result of a category ages in this window.
+func (s *scene) aging(c Category) rule.Aging {
+	limits := &s.policy.Trim
+	a := rule.Aging{Zone: s.hotZone(), Span: s.window * limits.DegradationSpanRatio, MaxChars: limits.BookendMaxChars, MinChars: limits.BookendMinChars}
+	if c == NonReproducible {
+		a.Zone *= limits.ExtendedRetentionMultiplier
 	}
-	if float64(distance) < zone {
-		return proposal{}
-	}
-	span, t := s.window*rule.DegradationSpanRatio, 1.0
-	if span > 0 {
-		t = min((float64(distance)-zone)/span, 1)
-	}
-	switch longest, shortest := float64(rule.BookendMaxChars), float64(rule.BookendMinChars); {
-	case t < 1:
-		chars := int(max(shortest, math.Floor(longest*(1-t)+shortest*t+0.5)))
-		return proposal{do: Bookend, head: chars, tail: chars}
-	case category == Ephemeral || s.wants[i].do == Stub:
-		return proposal{do: Clear}
-	}
-	return proposal{do: Placeholder}
+	return a
 }
 
 // hotZone is how many tokens from the end results stay whole. In a small window it would be all that the target allows,
 // so it is never more than half of that.
 func (s *scene) hotZone() float64 {
-	rule := &s.policy.Trim
-	return min(max(float64(rule.HotZoneMinTokens), s.window*rule.HotZoneRatio), s.target/2)
+	limits := &s.policy.Trim
+	return min(max(float64(limits.HotZoneMinTokens), s.window*limits.HotZoneRatio), s.target/2)
 }
+
+// proposeStep asks for what result i deserves now, and notes how it got there.
+func (s *scene) proposeStep(i int, step rule.Step, chars int, c Category, a rule.Aging) {
+	p := &s.parts[i]
+	since := max(s.reached(p.message, a.Zone), s.release[p.message])
+	want := proposal{do: Bookend, head: chars, tail: chars, distance: s.distance(p.message)}
+	if step == rule.Line {
+		since = max(s.reached(p.message, a.Zone+a.Span), s.release[p.message])
+		want = proposal{do: Placeholder, distance: want.distance}
+		if c == Ephemeral || s.wants[i].do.rung() == Stub {
+			want.do = Clear
+		}
+	}
+	if a.Span > 0 {
+		s.shrinks(i, a)
+	}
+	if step == rule.Line {
+		s.propose(i, since, want, stubTokens)
+	} else {
+		s.want(i, since, want)
+	}
+}
+
+// shrinks notes what the bookends of result i leave of it on its way along the span, in four steps.
+func (s *scene) shrinks(i int, a rule.Aging) {
+	p := &s.parts[i]
+	const steps = 4
+	for k := range steps {
+		along := float64(k) / steps
+		at := s.reached(p.message, a.Zone+along*a.Span)
+		if at == len(s.messages) {
+			return
+		}
+		_, chars := a.At(a.Zone + along*a.Span)
+		chars = stepped(chars, a)
+		s.leaves(i, max(at, s.release[p.message]), 2*chars/charsPerToken+markerTokens)
+	}
+}
+
+// trimOver keeps a view below the floor from being trimmed.
+func trimOver(s *scene) float64 { return max(s.target, s.policy.Trim.FloorRatio*s.window) }

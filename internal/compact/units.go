@@ -11,7 +11,7 @@ func (h *history) begins(r role, startsUnit bool) bool {
 	return len(h.messages) == 0 || r == assistant || startsUnit && h.waiting == 0
 }
 
-// push appends a message whose results and calls are known already.
+// push appends a message whose parts and calls are known already.
 func (h *history) push(m message) {
 	if m.begins {
 		h.units++
@@ -48,7 +48,7 @@ func (h *history) starts(n int) []int {
 			continue
 		}
 		for i := at.first; i < at.last; i++ {
-			if asked := h.results[i].asked; asked >= 0 {
+			if asked := h.parts[i].asked; asked >= 0 {
 				starts = upTo(starts, asked)
 			}
 		}
@@ -74,12 +74,12 @@ func (h *history) unanswered(n int) []call {
 			}
 		}
 	}
-	for i := len(h.results) - 1; i >= 0 && h.results[i].message >= n; i-- {
-		if r := &h.results[i]; r.asked >= 0 && r.asked < n {
-			calls = append(calls, call{id: r.callID, tool: r.tool, identity: r.identity, message: r.asked, part: r.askedAt})
+	for i := len(h.parts) - 1; i >= 0 && h.parts[i].message >= n; i-- {
+		if r := &h.parts[i]; r.asked >= 0 && r.asked < n {
+			calls = append(calls, call{subject: r.subject, id: r.callID, message: r.asked, index: r.askedAt, part: r.call})
 		}
 	}
-	slices.SortFunc(calls, func(a, b call) int { return cmp.Or(a.message-b.message, a.part-b.part) })
+	slices.SortFunc(calls, func(a, b call) int { return cmp.Or(a.message-b.message, a.index-b.index) })
 	return calls
 }
 

@@ -1,78 +1,137 @@
 package compact
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
-	"unicode"
 
+	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// Every text that stands in a result's place is made here, and names the call that brings the result back. A text
-// depends on the result and the action alone, never on what came later, so that it does not change once written. Each
-// is no longer than those above it on the ladder (see policyMinimum), save that a placeholder may be longer than a stub:
-// trim clears what is a stub already.
+// Every text that stands in a part's place is made here, from the policy's wording. A text depends on the part and the
+// action alone, never on what came later, so that it does not change once written. A line is never longer than the least
+// that head and tail may keep (policyMinimum), so each step of the ladder is no longer than the one above it.
 
 const (
-	previewChars = 80 // of a result's beginning in its placeholder
-	labelChars   = 64 // of a tool's name in a placeholder
+	previewChars  = 80  // of a result's beginning in its placeholder
+	labelChars    = 64  // of a tool's name in a placeholder
+	resourceBytes = 120 // of a resource's name in a stub
+	charsPerToken = 4
 
 	// stubTokens is about what a stub costs; stages use it to foresee what a view will have.
 	stubTokens = 28
 	// markerTokens is about what the line between head and tail costs.
 	markerTokens = 24
+	// omitTokens is about what a call costs whose large arguments were omitted.
+	omitTokens = 80
 )
 
-// appendBookends writes a result's head and tail around a line that says what is missing.
-func appendBookends(dst, head, tail []byte, ref session.ResultRef, chars, tokens int) []byte {
+// words are a policy's wording, ready to be filled in.
+type words struct {
+	cut, line          [Omit]text.Template
+	summary, truncated text.Template
+}
+
+// wordsOf parses a policy's wording, whose templates have been checked when it was parsed.
+func wordsOf(w *Wording) (*words, error) {
+	all := &words{}
+	for _, t := range []struct {
+		into   *text.Template
+		source string
+		names  []string
+	}{
+		{&all.cut[Cap], w.Cap, cutValues}, {&all.cut[Bookend], w.Bookend, cutValues},
+		{&all.line[Stub], w.Stub, stubValues}, {&all.line[Stale], w.Stale, stubValues},
+		{&all.line[Placeholder], w.Placeholder, placeholderValues}, {&all.line[Clear], w.Clear, clearValues},
+		{&all.summary, w.Summary, summaryValues}, {&all.truncated, w.Truncated, truncatedValues},
+	} {
+		var err error
+		if *t.into, err = text.Parse(t.source, t.names...); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// The values that a template may have, by kind.
+var (
+	cutValues         = []string{"ref", "tool", "chars", "bytes", "tokens", "cut_tokens", "head"}
+	stubValues        = []string{"ref", "tool", "resource", "bytes", "seq"}
+	placeholderValues = []string{"ref", "tool", "preview"}
+	clearValues       = []string{"ref"}
+	summaryValues     = []string{"text", "first", "last", "messages"}
+	truncatedValues   = []string{"first", "last", "messages"}
+)
+
+// values are what a template is filled with.
+type values struct {
+	do                        Do
+	ref                       session.ResultRef
+	tool, resource, preview   string
+	chars, bytes, tokens, cut int
+	head                      int
+	seq                       int64
+}
+
+// valuesOf are those of part i.
+func (s *scene) valuesOf(i int, content *left) values {
+	p, want := &s.parts[i], &s.wants[i]
+	v := values{
+		do: want.do, ref: s.ref(p, content), tool: p.tool, resource: p.resource, preview: content.preview, chars: content.chars, bytes: content.bytes,
+		tokens: p.tokens, seq: want.newer,
+	}
+	if v.resource == "" {
+		v.resource = label(p.tool)
+	}
+	return v
+}
+
+// appendCut writes a part's head and tail around a line that says what is missing.
+func (w *words) appendCut(dst []byte, do Do, head, tail []byte, v values) []byte {
+	v.cut = v.tokens - tokens.Estimate(head) - tokens.Estimate(tail)
+	v.head = text.Len(head)
 	dst = append(dst, head...)
-	dst = append(dst, "\n\n[... trimmed -- read_result "...)
-	dst = append(dst, ref.String()...)
-	dst = append(dst, " returns all "...)
-	dst = strconv.AppendInt(dst, int64(chars), 10)
-	dst = append(dst, " characters, ~"...)
-	dst = strconv.AppendInt(dst, int64(tokens), 10)
-	dst = append(dst, " tokens ...]\n\n"...)
+	dst = w.cut[do].Append(dst, v.append)
 	return append(dst, tail...)
 }
 
-func appendStub(dst []byte, ref session.ResultRef, newer int64) []byte {
-	dst = append(dst, "[Superseded by a newer result of the same call at message "...)
-	dst = strconv.AppendInt(dst, newer, 10)
-	dst = append(dst, " -- read_result "...)
-	dst = append(dst, ref.String()...)
-	return append(dst, " returns this one]"...)
-}
-
-func appendPlaceholder(dst []byte, ref session.ResultRef, tool, preview string) []byte {
-	dst = append(dst, "[Tool result trimmed -- "...)
-	dst = append(dst, label(tool)...)
-	if preview != "" {
-		dst = append(dst, ": \""...)
-		dst = append(dst, preview...)
-		dst = append(dst, '"')
-	}
-	dst = append(dst, " -- read_result "...)
-	dst = append(dst, ref.String()...)
-	return append(dst, " returns it]"...)
-}
-
-func appendClear(dst []byte, ref session.ResultRef) []byte {
-	dst = append(dst, "[Tool result cleared -- read_result "...)
-	dst = append(dst, ref.String()...)
-	return append(dst, " returns it]"...)
-}
-
-// preview returns the beginning of text on one line.
-func preview(text []byte) string {
-	line := bytes.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
+// appendLine writes a stub, a placeholder or what is left of a cleared result. If a long name or preview makes it too
+// long, that is shortened.
+func (w *words) appendLine(dst []byte, v values) []byte {
+	start, room := len(dst), 2*policyMinimum
+	for {
+		dst = w.line[v.do].Append(dst[:start], v.append)
+		if over := rawjson.QuotedLen(dst[start:]) - room; over <= 0 || v.preview == "" && len(v.resource) <= 1 {
+			return dst
 		}
-		return r
-	}, firstChars(text, previewChars))
-	return string(bytes.TrimSpace(line))
+		v.preview, v.resource = shorter(v.preview), shorter(v.resource)
+	}
+}
+
+// shorter is a text with an eighth less of it, at least a character.
+func shorter(t string) string {
+	return strings.TrimRight(string(text.First([]byte(t), max(text.Len([]byte(t))*7/8-1, 0))), " ")
+}
+
+// append writes the value of a name.
+func (v values) append(dst []byte, name string) []byte {
+	switch name {
+	case "ref":
+		return append(dst, v.ref.String()...)
+	case "tool":
+		return append(dst, label(v.tool)...)
+	case "resource":
+		return append(dst, text.First([]byte(v.resource), resourceBytes)...)
+	case "preview":
+		return append(dst, v.preview...)
+	case "seq":
+		return strconv.AppendInt(dst, v.seq, 10)
+	}
+	return strconv.AppendInt(dst, int64(map[string]int{
+		"chars": v.chars, "bytes": v.bytes, "tokens": v.tokens, "cut_tokens": v.cut, "head": v.head,
+	}[name]), 10)
 }
 
 // label makes a tool's name safe to stand in a line: whoever defines the tools chooses it.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/varve-dev/varve/internal/models"
 )
 
 // Database is where the data is.
@@ -58,9 +60,26 @@ func malformed(err error) error {
 type API struct {
 	Addr       string        `name:"addr" env:"VARVE_ADDR" default:"127.0.0.1:8080" help:"Address to listen on; port 0 takes a free one."`
 	DrainDelay time.Duration `name:"drain-delay" env:"VARVE_DRAIN_DELAY" default:"0s" help:"How long /readyz says 503 before the listener closes, so that a load balancer notices."`
+	ModelsFile string        `name:"models" env:"VARVE_MODELS" help:"JSON file of models, whose windows come before those that are built in."`
 }
 
-// Validate checks the address's form and the range.
+// Models is the registry of models: those that are built in, and those of the file.
+func (a API) Models() (*models.Registry, error) {
+	if a.ModelsFile == "" {
+		return models.Embedded(), nil
+	}
+	document, err := os.ReadFile(a.ModelsFile)
+	if err != nil {
+		return nil, fmt.Errorf("--models (VARVE_MODELS): %w", err)
+	}
+	registry, err := models.Embedded().Extend(document)
+	if err != nil {
+		return nil, fmt.Errorf("--models (VARVE_MODELS) names %s, in which\n%w", a.ModelsFile, err)
+	}
+	return registry, nil
+}
+
+// Validate checks the address's form, the range, and the file of models.
 func (a API) Validate() error {
 	var problems []error
 	_, port, err := net.SplitHostPort(a.Addr)
@@ -72,6 +91,9 @@ func (a API) Validate() error {
 	}
 	if a.DrainDelay < 0 {
 		problems = append(problems, fmt.Errorf("--drain-delay (VARVE_DRAIN_DELAY) is %s: 0s or more is needed", a.DrainDelay))
+	}
+	if _, err := a.Models(); err != nil {
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }

@@ -6,35 +6,25 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
 // check refuses a rendition that does not stand for the messages that it was made of, one for one, with the same roles and
-// parts, or that breaks a rule of its provider more often than they do. A log that breaks a rule by itself, with an orphan
-// result for example, is compacted as it is.
-func check(in compact.Input, made *compact.Checkpoint) error {
-	after, err := elements(made.Body)
+// parts, or that breaks a rule of its provider more often than they do. Where the plan lets messages leave as a whole,
+// one message of the user may stand for one run of them. A log that breaks a rule by itself, with an orphan result for
+// example, is compacted as it is.
+func check(in compact.Input, plan *compact.Plan, made *compact.Checkpoint) error {
+	now, err := inspected(in.Format, "rendition", func() ([][]byte, error) { return elements(made.Body) })
 	if err != nil {
-		return fmt.Errorf("rendition: %w", err)
+		return err
 	}
-	before, err := covered(in, made.Through)
+	was, err := inspected(in.Format, "base", func() ([][]byte, error) { return covered(in, made.Through) })
 	if err != nil {
-		return fmt.Errorf("base: %w", err)
+		return err
 	}
-	if len(after) != len(before) {
-		return fmt.Errorf("rendition has %d messages instead of %d", len(after), len(before))
-	}
-	now, was := make([]wire.Message, len(after)), make([]wire.Message, len(before))
-	for i := range after {
-		if now[i], err = wire.Inspect(in.Format, after[i]); err != nil {
-			return fmt.Errorf("rendition: message %d: %w", i, err)
-		}
-		if was[i], err = wire.Inspect(in.Format, before[i]); err != nil {
-			return fmt.Errorf("base: message %d: %w", i, err)
-		}
-		if !alike(now[i], was[i]) {
-			return fmt.Errorf("rendition: message %d has another role or other parts than the one it stands for", i)
-		}
+	if err := standsFor(now, was, departs(plan)); err != nil {
+		return err
 	}
 	known := map[string]int{}
 	for _, v := range wire.ValidateMessages(in.Format, was) {
@@ -44,6 +34,47 @@ func check(in compact.Input, made *compact.Checkpoint) error {
 		if known[v.Rule]--; known[v.Rule] < 0 {
 			return fmt.Errorf("rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 		}
+	}
+	return nil
+}
+
+func inspected(format session.Format, of string, read func() ([][]byte, error)) ([]wire.Message, error) {
+	bodies, err := read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", of, err)
+	}
+	messages := make([]wire.Message, len(bodies))
+	for i := range bodies {
+		if messages[i], err = wire.Inspect(format, bodies[i]); err != nil {
+			return nil, fmt.Errorf("%s: message %d: %w", of, i, err)
+		}
+	}
+	return messages, nil
+}
+
+// departs reports whether messages leave as a whole.
+func departs(plan *compact.Plan) bool {
+	return slices.ContainsFunc(plan.Actions, func(a compact.Action) bool { return a.Do == compact.Summarise || a.Do == compact.Drop })
+}
+
+// standsFor compares from both ends. What is left between them has left: in its place may stand one message, and behind
+// it the newest one of the user, which never leaves.
+func standsFor(now, was []wire.Message, departs bool) error {
+	first := 0
+	for first < min(len(now), len(was)) && alike(now[first], was[first]) {
+		first++
+	}
+	n, w := len(now), len(was)
+	for n > first && w > first && alike(now[n-1], was[w-1]) {
+		n, w = n-1, w-1
+	}
+	switch {
+	case n == first && w == first:
+		return nil
+	case !departs && len(now) != len(was):
+		return fmt.Errorf("rendition has %d messages instead of %d", len(now), len(was))
+	case !departs || n-first > 2 || slices.ContainsFunc(now[first:n], func(m wire.Message) bool { return m.Role != "user" }):
+		return fmt.Errorf("rendition: message %d has another role or other parts than the one it stands for", first)
 	}
 	return nil
 }

@@ -34,7 +34,41 @@ func TestARenditionThatDoesNotStandForItsMessagesIsRefused(t *testing.T) {
 		"one with a message that has lost its calls":  {[]string{user, `{"role":"assistant","content":"x"}`, short}, false},
 		"one with a message that was there only once": {[]string{user, call, short, short}, false},
 	} {
-		err := check(in, &compact.Checkpoint{Through: 3, Body: []byte(strings.Join(test.body, ","))})
+		err := check(in, &compact.Plan{}, &compact.Checkpoint{Through: 3, Body: []byte(strings.Join(test.body, ","))})
+		if (err == nil) != test.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOneMessageMayStandForARunOfThem(t *testing.T) {
+	t.Parallel()
+	const (
+		system  = `{"role":"system","content":"be brief"}`
+		user    = `{"role":"user","content":"read it"}`
+		call    = `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"Read","arguments":"{}"}}]}`
+		result  = `{"role":"tool","tool_call_id":"c","content":"all of it"}`
+		answer  = `{"role":"assistant","content":"done"}`
+		summary = `{"role":"user","content":"a summary"}`
+	)
+	in := compact.Input{Format: session.OpenAIChat}
+	for i, body := range []string{system, answer, call, result, user, answer} {
+		in.Tail = append(in.Tail, compact.Entry{Seq: int64(i + 1), Body: []byte(body)})
+	}
+	for name, test := range map[string]struct {
+		do   compact.Do
+		body []string
+		ok   bool
+	}{
+		"a summary of the first three":         {compact.Summarise, []string{system, summary, user, answer}, true},
+		"a notice of all but the user's":       {compact.Drop, []string{system, summary, user}, true},
+		"a summary that no action tells of":    {compact.Clear, []string{system, summary, user, answer}, false},
+		"words that the system never said":     {compact.Summarise, []string{system, system, user, answer}, false},
+		"three messages in the place of three": {compact.Summarise, []string{system, summary, summary, summary, user, answer}, false},
+		"a summary that leaves a result alone": {compact.Summarise, []string{system, summary, result, user, answer}, false},
+	} {
+		plan := &compact.Plan{Actions: []compact.Action{{Do: test.do}}}
+		err := check(in, plan, &compact.Checkpoint{Through: 6, Body: []byte(strings.Join(test.body, ","))})
 		if (err == nil) != test.ok {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,7 +1,8 @@
 // Package jobs is what runs behind the API, on River: one file a job, with its arguments and its worker.
 //
 //   - compact.go: one session's compaction, inserted by the append that crosses the session's trigger
-//   - sweep.go: finds sessions over their trigger whose job was lost, and forgets old idempotency records
+//   - recompact.go: a campaign over many sessions of a tenant, one job for each session and a few that look for them
+//   - sweep.go: finds sessions and campaigns whose job was lost, and forgets what has been kept long enough
 //
 // Start at NewClient. Job rows carry ids only; contents stay in the tables of their tenant.
 package jobs
@@ -19,6 +20,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 )
@@ -33,6 +35,9 @@ type Config struct {
 	JobTimeout  time.Duration // of one attempt; 2 minutes. A dead worker's job is taken over after twice that.
 	SweepEvery  time.Duration // 30 seconds
 	SoftStop    time.Duration // how long running jobs may go on when the process stops; 20 seconds
+
+	// Write, if set, writes summaries in place of the writer that the policy names.
+	Write compact.Write
 
 	// Trace, if set, is called with each step of a compaction that is done: snapshot, planned, persisted, rendered,
 	// committed. Tests stop a worker there.
@@ -84,6 +89,8 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 	config = config.withDefaults()
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &compactWorker{Config: config})
+	river.AddWorker(workers, &recompactWorker{Config: config})
+	river.AddWorker(workers, &fillWorker{Config: config})
 	river.AddWorker(workers, &sweepWorker{Config: config})
 	return river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Logger:               riverLog(config.Log),
@@ -95,8 +102,9 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 		SoftStopTimeout:      config.SoftStop,
 		ReindexerSchedule:    river.NeverSchedule(), // it needs the tables' owner, which this process is not
 		Queues: map[string]river.QueueConfig{
-			compactionQueue:  {MaxWorkers: config.Compactions},
-			maintenanceQueue: {MaxWorkers: 1},
+			compactionQueue:   {MaxWorkers: config.Compactions},
+			recompactionQueue: {MaxWorkers: max(1, config.Compactions/2)},
+			maintenanceQueue:  {MaxWorkers: 1},
 		},
 		PeriodicJobs: []*river.PeriodicJob{
 			river.NewPeriodicJob(river.PeriodicInterval(config.SweepEvery), func() (river.JobArgs, *river.InsertOpts) {
@@ -177,5 +185,5 @@ func NewQueue(pool *pgxpool.Pool) (postgres.Queue, error) {
 		}
 		return err
 	}
-	return postgres.Queue{Insert: insert, Hurry: hurry}, nil
+	return postgres.Queue{Insert: insert, Hurry: hurry, Fill: insertFill(client), Recompact: insertRecompact(client)}, nil
 }

@@ -47,5 +47,9 @@ func (w *sweepWorker) sweep(ctx context.Context, tenant uuid.UUID) error {
 	if inserted > 0 {
 		w.Log.WarnContext(ctx, "sessions over their trigger had no job", "tenant", tenant, "sessions", inserted)
 	}
-	return errors.Join(err, w.Store.ForgetIdempotency(ctx, tenant))
+	lost, healErr := w.Store.HealRecompactions(ctx, tenant)
+	if lost > 0 {
+		w.Log.WarnContext(ctx, "sessions of a recompaction had lost their job", "tenant", tenant, "sessions", lost)
+	}
+	return errors.Join(err, healErr, w.Store.ForgetIdempotency(ctx, tenant), w.Store.ForgetRecompactions(ctx, tenant))
 }

@@ -13,15 +13,23 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
+// newCalibration is the session's calibration after an append: the old one, or a step from it towards what the usage says.
+// $21 is the provider's count of the request, NULL for none; the session's estimate of it is the view, the overhead, and
+// the $22 tokens of this batch that stand before the answer.
+const newCalibration = `
+	(s.calibration + ` + CalibrationStep + ` * (least(` + MaxCalibration + `, greatest(` + MinCalibration + `,
+	     coalesce($21::float8 / nullif(s.context_tokens + s.overhead_tokens + $22::bigint, 0), s.calibration))) - s.calibration))::real`
+
 // dueLevel is the number of tokens at which the next append takes the slow path: the trigger, or the hard limit once a
 // job for the trigger was inserted, or never. A session that its newest compaction left over the trigger is due again
-// only after it grew by a twentieth of its window.
+// only after it grew by a twentieth of its window. The window is that in estimated tokens.
 const dueLevel = `
 	CASE s.wake
-	WHEN 1 THEN greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05::float8 * s.window_tokens)
-	WHEN 2 THEN greatest(p.hard_ratio * s.window_tokens, s.floor_tokens + 0.05::float8 * s.window_tokens)
-	ELSE 'infinity'::float8
+	WHEN 3 THEN 'infinity'::float8
+	ELSE greatest(CASE s.wake WHEN 1 THEN p.trigger_ratio ELSE p.hard_ratio END * ` + newWindow + `, s.floor_tokens + 0.05::float8 * ` + newWindow + `)
 	END`
+
+const newWindow = `(s.window_tokens / CASE WHEN p.calibrate THEN ` + newCalibration + ` ELSE 1 END::float8)`
 
 // appendSQL grows a session and writes its messages and the idempotency record, or does nothing at all: both inserts
 // select from the row that the UPDATE returns. It returns no row if there is no such session, the format or expected_seq
@@ -30,6 +38,7 @@ const dueLevel = `
 //	$1 tenant  $2 session id  $3 format  $4 count  $5 tokens  $6 due is seen to  $7 expected_seq or NULL  $8 leading system messages
 //	$9… arrays, one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies
 //	$17 idempotency route or NULL  $18 key  $19 digest  $20 bytes
+//	$21 input tokens of the usage or NULL  $22 tokens before the answer  $23 the usage or NULL
 const appendSQL = `
 	WITH grown AS (
 		UPDATE sessions s
@@ -39,6 +48,8 @@ const appendSQL = `
 		       context_tokens = s.context_tokens + $5,
 		       total_tokens = s.total_tokens + $5,
 		       format = $3,
+		       calibration = ` + newCalibration + `,
+		       last_usage = coalesce($23::jsonb, s.last_usage),
 		       last_append_at = now()
 		  FROM policies p
 		 WHERE s.tenant_id = $1
@@ -50,7 +61,7 @@ const appendSQL = `
 		   AND s.last_seq + $4 <= ` + MaxSessionMessages + `
 		   AND s.tail_bytes + $20 <= ` + MaxTailBytes + `
 		   AND ($6 OR s.context_tokens + $5 + s.overhead_tokens < ` + dueLevel + `)
-		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens
+		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration
 	), logged AS (
 		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body)
 		SELECT $1, g.key, g.last_seq - $4 + m.n, m.role, $3, m.tokens, m.client_id,
@@ -66,13 +77,16 @@ const appendSQL = `
 		  FROM grown g
 		 WHERE $17::text IS NOT NULL AND NOT $6
 	)
-	SELECT last_seq, context_tokens, total_tokens
+	SELECT last_seq, context_tokens, total_tokens, calibration
 	  FROM grown`
 
-// MaxSessionMessages and MaxTailBytes are those of package session in SQL, held to them by a test.
+// These are the constants of package session in SQL, held to them by a test.
 const (
 	MaxSessionMessages = `1000000`
 	MaxTailBytes       = `536870912`
+	MinCalibration     = `0.5`
+	MaxCalibration     = `3`
+	CalibrationStep    = `0.25`
 )
 
 // The arguments of appendSQL that Append itself reads or changes, counted from 0.
@@ -91,7 +105,8 @@ const (
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
 	args := appendArgs(a)
 	done = session.Appended{Tokens: args[argTokens].(int64), Compaction: session.CompactionNone}
-	err = Query(ctx, s.pool, a.Session.Tenant, appendSQL, args, one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens))
+	var calibration float64
+	err = Query(ctx, s.pool, a.Session.Tenant, appendSQL, args, one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &calibration))
 	switch {
 	case err == nil:
 		done.FirstSeq = done.LastSeq - int64(len(a.Messages)) + 1
@@ -149,7 +164,7 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, arg
 	locked := append([]any(nil), args...)
 	locked[argSeen], locked[argRoute] = true, nil
 	done := session.Appended{Tokens: args[argTokens].(int64), Compaction: session.CompactionNone}
-	err := tx.QueryRow(ctx, appendSQL, locked...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens)
+	err := tx.QueryRow(ctx, appendSQL, locked...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &row.calibration)
 	if err != nil {
 		return done, err
 	}
@@ -298,10 +313,36 @@ func appendArgs(a session.Append) []any {
 	if a.Idempotency != nil {
 		route, key, digest = &a.Idempotency.Route, &a.Idempotency.Key, a.Idempotency.Digest[:]
 	}
+	input, usage := usageArgs(a.Usage)
 	return []any{
 		[16]byte(a.Session.Tenant), a.Session.ID, a.Format.Number(), int64(n), sum, false, a.ExpectedSeq, pinned,
 		roles, tokens, clients, calls, answers, starts, flags, bodies, route, key, digest, bytesOf(a.Messages),
+		input, tokensBeforeAnswer(a.Messages), usage,
 	}
+}
+
+// usageArgs are nil without a usage; one that counts no input says nothing about the estimate and is only kept.
+func usageArgs(u *session.Usage) (input *float64, usage any) {
+	if u == nil {
+		return nil, nil
+	}
+	if sum := float64(u.Input()); sum > 0 {
+		input = &sum
+	}
+	return input, u
+}
+
+// tokensBeforeAnswer are the tokens of a batch that were part of the request whose answer is the batch's last message of
+// the assistant.
+func tokensBeforeAnswer(messages []session.New) (tokens int64) {
+	last := len(messages) - 1
+	for last >= 0 && messages[last].Role != "assistant" {
+		last--
+	}
+	for i := range last {
+		tokens += int64(messages[i].Tokens)
+	}
+	return tokens
 }
 
 func bytesOf(messages []session.New) (n int64) {

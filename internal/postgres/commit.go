@@ -11,24 +11,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// KeptCheckpoints is how many of a session's newest checkpoints keep their bodies; older ones keep statistics and manifest.
+// KeptCheckpoints is how many of a session's newest checkpoints keep their bodies, beside the one that was restored last;
+// older ones keep statistics and manifest.
 const KeptCheckpoints = 10
-
-// Snapshot is what a compaction reads: the newest checkpoint and the messages after it.
-type Snapshot struct {
-	session.Key
-	ID             string
-	Format         session.Format
-	WindowTokens   int
-	OverheadTokens int
-	ContextTokens  int64
-	LastSeq        int64
-	LastAppendAge  float64 // seconds
-	Policy         session.Policy
-	ApartTokens    int64       // tokens of leading system messages that stand apart from the view's messages
-	Base           *Checkpoint // nil before the first one
-	Tail           []Entry
-}
 
 // Checkpoint is a stored rendition.
 type Checkpoint struct {
@@ -46,66 +31,15 @@ type Checkpoint struct {
 	Refs          []string // that it names and its base does not
 }
 
-// Snapshot reads what a compaction of a session needs, at one moment; ErrNotFound.
-func (s *Store) Snapshot(ctx context.Context, key session.Key) (snap Snapshot, err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = InTenant(ctx, s.pool, key.Tenant, options, func(tx pgx.Tx) error {
-		var from int64
-		if snap, from, err = readSnapshot(ctx, tx, key); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, entrySQL, [16]byte(key.Tenant), [16]byte(key.Key), from)
-		if err != nil {
-			return err
-		}
-		snap.Tail, err = pgx.CollectRows(rows, scanEntry)
-		return err
-	})
-	return snap, err
-}
-
-func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, from int64, err error) {
-	snap = Snapshot{Key: key}
-	var base Checkpoint
-	var format int16
-	var apart int64
-	err = tx.QueryRow(ctx, `
-		SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens, s.last_seq,
-		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8,
-		       p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
-		       `+pinnedElsewhere+`,
-		       s.checkpoint_n, s.through_seq, coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units
-		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
-		  `+newestCheckpoint+`
-		 WHERE s.tenant_id = $1 AND s.key = $2`, [16]byte(key.Tenant), [16]byte(key.Key)).
-		Scan(&snap.ID, &format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq, &snap.LastAppendAge,
-			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document, &apart,
-			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units)
-	if err != nil {
-		return snap, 0, notFound(err)
-	}
-	snap.Format = formatName(format)
-	if base.N > 0 {
-		snap.Base = &base
-	}
-	if apart > 0 {
-		err = tx.QueryRow(ctx, `
-			SELECT coalesce(sum(tokens), 0)
-			  FROM messages
-			 WHERE tenant_id = $1 AND session_key = $2 AND seq <= $3`,
-			[16]byte(key.Tenant), [16]byte(key.Key), apart).Scan(&snap.ApartTokens)
-	}
-	return snap, max(base.Through, apart), err
-}
-
 // Outcome is what a compaction has to commit.
 type Outcome struct {
 	Run        session.Run
-	Base       int         // number of the checkpoint that it was planned on, 0 for none
+	Base       int         // number of the checkpoint that was the newest when it was planned, 0 for none
 	LastSeq    int64       // the last message of the view that it was planned on
 	Checkpoint *Checkpoint // nil if there was nothing to do
 	Saved      int64       // tokens that the view has fewer
+
+	Recompaction *RecompactionJob // the job if it is one of a recompaction
 }
 
 // CommitCheckpoint ends a compaction in one transaction, in the order that keeps locks and promises: lock the session;
@@ -135,11 +69,20 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err != nil {
 			return err
 		}
-		if err := settle(ctx, tx, row, row.contextTokens-o.Saved-later); err != nil {
+		floor := row.floorAfter(row.contextTokens - o.Saved - later)
+		if o.Run.State == session.RunPostponed {
+			floor = row.floorOfPostponed(floor)
+		}
+		if err := settle(ctx, tx, row, floor); err != nil {
 			return err
 		}
 		if err := complete(ctx, tx); err != nil {
 			return err
+		}
+		if o.Recompaction != nil {
+			if err := s.recompacted(ctx, tx, o); err != nil {
+				return err
+			}
 		}
 		return s.wakeIfDue(ctx, tx, key, "follow_up")
 	})
@@ -163,7 +106,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	batch.Queue(`
 		UPDATE checkpoints
 		   SET body = NULL, state = NULL
-		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, tenant, key, o.Base+1-KeptCheckpoints)
+		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND restored_from IS NULL`, tenant, key, o.Base+1-KeptCheckpoints)
 	batch.Queue(`
 		UPDATE sessions
 		   SET checkpoint_n = $3, through_seq = $4, context_tokens = context_tokens - $5, checkpoint_size = $6,
@@ -193,16 +136,27 @@ func texts(ids []string) []string {
 	return clean
 }
 
-// settle sets the level at which the session's next growth asks for a compaction. after is what its view was brought
-// down to: if that is over the trigger still, another compaction would find nothing to do until the session has grown.
-func settle(ctx context.Context, tx pgx.Tx, row lockedSession, after int64) error {
-	floor := after + row.overhead
-	if float64(floor) < row.trigger*float64(row.window) {
-		floor = 0
+// floorAfter is what the session has to grow from before it is due again, when its view was brought down to so many
+// tokens. If that is over the trigger still, another compaction would find nothing to do; 0 if it is not.
+func (l lockedSession) floorAfter(tokens int64) int64 {
+	floor := tokens + l.overhead
+	if float64(floor) < l.trigger*l.estimatedWindow() {
+		return 0
 	}
+	return floor
+}
+
+// floorOfPostponed is floor, but no more than lets the session be due when it comes to its hard limit: a compaction that
+// was put off because it did not pay is not put off there.
+func (l lockedSession) floorOfPostponed(floor int64) int64 {
+	return min(floor, int64((l.hard-regrowth)*l.estimatedWindow()))
+}
+
+// settle sets the level at which the session's next growth asks for a compaction.
+func settle(ctx context.Context, tx pgx.Tx, row lockedSession, floor int64) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE sessions
-		   SET wake = $3, floor_tokens = $4
+		   SET wake = $3, floor_tokens = greatest($4, 0)
 		 WHERE tenant_id = $1 AND key = $2`, [16]byte(row.Tenant), [16]byte(row.Key.Key), wakeTrigger, floor)
 	return err
 }
@@ -230,13 +184,16 @@ func (s *Store) Supersede(ctx context.Context, key session.Key, run session.Run,
 	})
 }
 
+// estimatedWindow is the window of session s in estimated tokens, by its policy p.
+const estimatedWindow = `(s.window_tokens / CASE WHEN p.calibrate THEN s.calibration ELSE 1 END::float8)`
+
 // sweepSQL finds a tenant's sessions that are over their trigger without a live job. It trusts no wake level.
 const sweepSQL = `
 	SELECT s.key
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1
-	   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * s.window_tokens, s.floor_tokens + 0.05::float8 * s.window_tokens)
+	   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * ` + estimatedWindow + `, s.floor_tokens + 0.05::float8 * ` + estimatedWindow + `)
 	   AND NOT EXISTS (
 	       SELECT
 	         FROM river_job j

@@ -30,19 +30,24 @@ type lockedSession struct {
 	tailBytes                  int64
 	contextTokens, totalTokens int64
 	overhead, window           int64
+	calibration                float64
 	floor                      int64
 	wake                       wakeLevel
 	checkpoint                 int
 	policy                     uuid.UUID
 	trigger, hard              float64
+	calibrate                  bool
 	cacheTTL                   time.Duration
 	coldAt                     time.Time // when the provider's cache of its prefix will be cold
 }
 
+// regrowth is the share of its window by which a session has to grow from its floor before it is due again.
+const regrowth = 0.05
+
 // level reports whether the session is due with this many tokens in its view, and at which level. It is dueLevel in Go.
 func (l lockedSession) level(context int64) (wakeLevel, bool) {
-	tokens, window := float64(context+l.overhead), float64(l.window)
-	grown := float64(l.floor) + 0.05*window
+	tokens, window := float64(context+l.overhead), l.estimatedWindow()
+	grown := float64(l.floor) + regrowth*window
 	switch {
 	case l.wake == wakeNever:
 		return 0, false
@@ -54,8 +59,16 @@ func (l lockedSession) level(context int64) (wakeLevel, bool) {
 	return 0, false
 }
 
+// estimatedWindow is the window in estimated tokens: smaller if callers report that they are more than was estimated.
+func (l lockedSession) estimatedWindow() float64 {
+	if !l.calibrate {
+		return float64(l.window)
+	}
+	return float64(l.window) / l.calibration
+}
+
 const lockSQL = `
-	SELECT key, format, last_seq, tail_bytes, context_tokens, total_tokens, overhead_tokens, window_tokens, floor_tokens,
+	SELECT key, format, last_seq, tail_bytes, context_tokens, total_tokens, overhead_tokens, window_tokens, calibration, floor_tokens,
 	       wake, checkpoint_n, policy_id, coalesce(last_append_at, now())
 	  FROM sessions
 	 WHERE tenant_id = $1 AND `
@@ -75,14 +88,14 @@ func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSess
 func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (lockedSession, error) {
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
 	err := row.Scan((*[16]byte)(&l.Key.Key), &l.format, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens, &l.overhead, &l.window,
-		&l.floor, &l.wake, &l.checkpoint, (*[16]byte)(&l.policy), &l.coldAt)
+		&l.calibration, &l.floor, &l.wake, &l.checkpoint, (*[16]byte)(&l.policy), &l.coldAt)
 	if err != nil {
 		return l, notFound(err)
 	}
 	err = tx.QueryRow(ctx, `
-		SELECT trigger_ratio, hard_ratio, cache_ttl
+		SELECT trigger_ratio, hard_ratio, cache_ttl, calibrate
 		  FROM policies
-		 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(l.policy)).Scan(&l.trigger, &l.hard, &l.cacheTTL)
+		 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(l.policy)).Scan(&l.trigger, &l.hard, &l.cacheTTL, &l.calibrate)
 	l.coldAt = l.coldAt.Add(l.cacheTTL)
 	return l, err
 }

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -9,14 +11,128 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// insertPolicy stores a policy of one session.
-func insertPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p session.Policy) (uuid.UUID, error) {
-	id := uuid.Must(uuid.NewV7())
+// PolicyLayers is a policy with the layers that it is made of.
+type PolicyLayers struct {
+	session.Policy
+	Tenant json.RawMessage `json:"tenant"`        // the tenant's default
+	Own    json.RawMessage `json:"own,omitempty"` // the session's; nil if it has none, or if the policy is the tenant's
+}
+
+// SessionPolicy reads the policy of a session; ErrNotFound.
+func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found PolicyLayers, err error) {
+	sql := `
+		SELECT p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.patch, p.tenant_version, p.session_version, d.patch
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
+		  JOIN policies d ON d.tenant_id = s.tenant_id AND d.id = $3
+		 WHERE s.tenant_id = $1 AND s.id = $2`
+	err = Query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), at.ID, [16]byte(uuid.Nil)},
+		one(&found.Trigger, &found.Hard, &found.CacheTTL, &found.Document, &found.Patch, &found.Version.Tenant, &found.Version.Session, &found.Tenant))
+	if found.Version.Session > 0 {
+		found.Own = found.Patch
+	}
+	return found, err
+}
+
+// readPolicy reads a stored policy, and locks it if lock says so.
+func readPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, lock string) (p session.Policy, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT trigger_ratio, hard_ratio, cache_ttl, document, patch, tenant_version, session_version
+		  FROM policies
+		 WHERE tenant_id = $1 AND id = $2 `+lock, [16]byte(tenant), [16]byte(id)).
+		Scan(&p.Trigger, &p.Hard, &p.CacheTTL, &p.Document, &p.Patch, &p.Version.Tenant, &p.Version.Session)
+	return p, notFound(err)
+}
+
+// changePolicy gives a session the policy that change says, as a new version, in a transaction that holds the session's
+// lock. What the last compaction could not remove, and which levels were crossed, says nothing about another policy:
+// both begin anew. The tenant's default stays as it is until the transaction ends, so that none of its changes misses
+// this session.
+func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.UUID, change session.Change) error {
+	if !change.ChangesPolicy() {
+		return nil
+	}
+	below, err := readPolicy(ctx, tx, key.Tenant, uuid.Nil, "FOR SHARE")
+	if err != nil {
+		return err
+	}
+	var own session.Policy
+	if current != uuid.Nil {
+		if own, err = readPolicy(ctx, tx, key.Tenant, current, ""); err != nil {
+			return err
+		}
+	}
+	next, err := edited(change, below.Patch, own.Patch)
+	if err != nil || next == nil && current == uuid.Nil || next != nil && equal(*next, own) {
+		return err
+	}
+	version, err := recordPolicy(ctx, tx, key, next, below.Version.Tenant, own.Version.Session, change.ChangedBy)
+	if err != nil {
+		return err
+	}
+	id := uuid.Nil
+	if next != nil {
+		next.Version = session.PolicyVersion{Tenant: below.Version.Tenant, Session: version}
+		id = uuid.Must(uuid.NewV7())
+		if err = insertPolicy(ctx, tx, key.Tenant, id, *next); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Exec(ctx, `
+		UPDATE sessions
+		   SET policy_id = $3, floor_tokens = 0, wake = 1
+		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), [16]byte(id))
+	if err != nil {
+		return err
+	}
+	return deletePolicy(ctx, tx, key.Tenant, current)
+}
+
+func equal(a, b session.Policy) bool {
+	return bytes.Equal(a.Patch, b.Patch) && bytes.Equal(a.Document, b.Document)
+}
+
+// edited is the policy that a change gives a session with these layers; nil is the tenant's default.
+func edited(change session.Change, tenant, own json.RawMessage) (*session.Policy, error) {
+	switch {
+	case change.EditPolicy != nil:
+		p, err := change.EditPolicy(tenant, own)
+		return &p, err
+	case change.Policy != nil:
+		p := *change.Policy
+		if p.Patch == nil {
+			p.Patch = p.Document
+		}
+		return &p, nil
+	}
+	return nil, nil
+}
+
+// recordPolicy writes the next version of a layer; that of the key without a session is the tenant's default. A nil
+// policy is none.
+func recordPolicy(ctx context.Context, tx pgx.Tx, key session.Key, p *session.Policy, below, last int, by [32]byte) (version int, err error) {
+	var patch, document json.RawMessage
+	if p != nil {
+		patch, document = p.Patch, p.Document
+	}
+	err = tx.QueryRow(ctx, `
+		INSERT INTO policy_versions (tenant_id, session_key, version, tenant_version, patch, document, changed_by)
+		SELECT $1, $2, greatest(max(version), $3) + 1, $4, $5, $6, (SELECT id FROM api_keys WHERE tenant_id = $1 AND digest = $7)
+		  FROM policy_versions
+		 WHERE tenant_id = $1 AND session_key = $2
+		RETURNING version`,
+		[16]byte(key.Tenant), [16]byte(key.Key), last, below, patch, document, by[:]).Scan(&version)
+	return version, err
+}
+
+// insertPolicy stores a policy. Whether its triggers are calibrated stands beside the document, as the ratios do,
+// because every append compares with them.
+func insertPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, p session.Policy) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, cache_ttl, document)
-		VALUES ($1, $2, $3, $4, $5, $6)`,
-		[16]byte(tenant), [16]byte(id), p.Trigger, p.Hard, p.CacheTTL, p.Document)
-	return id, err
+		INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, cache_ttl, calibrate, document, patch, tenant_version, session_version)
+		VALUES ($1, $2, $3, $4, $5, coalesce(($6::json #>> '{tokens,calibrate}')::boolean, true), $6, $7, $8, $9)`,
+		[16]byte(tenant), [16]byte(id), p.Trigger, p.Hard, p.CacheTTL, p.Document, p.Patch, p.Version.Tenant, p.Version.Session)
+	return err
 }
 
 // deletePolicy removes a policy of one session; the tenant's default stays.

@@ -79,12 +79,16 @@ type Job struct {
 	At  time.Time // not before; zero is now
 }
 
-// Queue inserts and hurries compaction jobs inside a store's transaction. Package jobs has the one that uses River.
+// Queue inserts and hurries jobs inside a store's transaction. Package jobs has the one that uses River.
 type Queue struct {
 	// Insert reports whether the job was inserted; if a live one exists already, its id is returned with false.
 	Insert func(ctx context.Context, tx pgx.Tx, job Job) (id int64, inserted bool, err error)
 	// Hurry makes a job that is scheduled for later start now.
 	Hurry func(ctx context.Context, tx pgx.Tx, id int64) error
+	// Fill inserts the job that looks for the next sessions of a recompaction, unless there is a live one.
+	Fill func(ctx context.Context, tx pgx.Tx, tenant, recompaction uuid.UUID) error
+	// Recompact inserts the job of a session of a recompaction and returns its id.
+	Recompact func(ctx context.Context, tx pgx.Tx, job RecompactionJob) (id int64, err error)
 }
 
 // Store is the database as the domain sees it.

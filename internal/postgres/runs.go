@@ -23,11 +23,11 @@ func insertRun(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, j
 
 const runColumns = `
 	r.id, r.cause, r.state, r.base_n, r.checkpoint_n, r.through_seq, r.tokens_before, r.tokens_after, r.results_persisted,
-	r.bytes_persisted, r.stages, r.timings, r.error, r.triggered_at, r.started_at, r.finished_at`
+	r.bytes_persisted, r.stages, r.timings, r.reason, r.why, r.report, r.error, r.triggered_at, r.started_at, r.finished_at`
 
 func scanRun(row pgx.CollectableRow) (r session.Run, err error) {
 	err = row.Scan((*[16]byte)(&r.ID), &r.Cause, &r.State, &r.Base, &r.Checkpoint, &r.Through, &r.TokensBefore, &r.TokensAfter,
-		&r.ResultsPersisted, &r.BytesPersisted, &r.Stages, &r.Timings, &r.Error, &r.TriggeredAt, &r.StartedAt, &r.FinishedAt)
+		&r.ResultsPersisted, &r.BytesPersisted, &r.Stages, &r.Timings, &r.Reason, &r.Why, &r.Report, &r.Error, &r.TriggeredAt, &r.StartedAt, &r.FinishedAt)
 	return r, err
 }
 
@@ -53,7 +53,7 @@ func liveRun(ctx context.Context, tx pgx.Tx, key session.Key) (session.Run, erro
 	rows, err := tx.Query(ctx, `
 		SELECT `+runColumns+`
 		  FROM runs r
-		 WHERE r.tenant_id = $1 AND r.session_key = $2
+		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.cause <> 'recompaction'
 		 ORDER BY (r.state IN ('queued', 'running')) DESC, r.triggered_at DESC, r.id DESC
 		 LIMIT 1`, [16]byte(key.Tenant), [16]byte(key.Key))
 	if err != nil {
@@ -121,19 +121,19 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 	return cause, err
 }
 
-// PutOffRun marks a run as queued again because its job waits for a cold cache, and says what asks for it now: it may
-// have been hurried meanwhile. ErrNotFound.
-func (s *Store) PutOffRun(ctx context.Context, key session.Key, run uuid.UUID) (cause string, err error) {
+// PutOffRun marks a run as queued again because its job waits for a cold cache, notes why, and says what asks for it now:
+// it may have been hurried meanwhile. ErrNotFound.
+func (s *Store) PutOffRun(ctx context.Context, key session.Key, run session.Run) (cause string, err error) {
 	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, key); err != nil {
 			return err
 		}
 		return notFound(tx.QueryRow(ctx, `
 			UPDATE runs
-			   SET state = 'queued', started_at = NULL
+			   SET state = 'queued', started_at = NULL, reason = $3, why = $4
 			 WHERE tenant_id = $1 AND id = $2 AND state = 'running'
 			RETURNING cause`,
-			[16]byte(key.Tenant), [16]byte(run)).Scan(&cause))
+			[16]byte(key.Tenant), [16]byte(run.ID), run.Reason, orEmpty(run.Why, `{}`)).Scan(&cause))
 	})
 	return cause, err
 }
@@ -143,7 +143,7 @@ func (s *Store) PutOffRun(ctx context.Context, key session.Key, run uuid.UUID) (
 func hurryRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE runs
-		   SET cause = CASE WHEN cause = 'manual' THEN cause ELSE $4 END
+		   SET cause = CASE WHEN cause IN ('manual', 'recompaction') THEN cause ELSE $4 END
 		 WHERE tenant_id = $1 AND session_key = $2 AND job_id = $3 AND state IN ('queued', 'running')`,
 		[16]byte(key.Tenant), [16]byte(key.Key), job, cause)
 	return err
@@ -165,16 +165,16 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 		if err != nil || !last || tag.RowsAffected() == 0 {
 			return err
 		}
-		return settle(ctx, tx, row, row.contextTokens)
+		return settle(ctx, tx, row, row.floorAfter(row.contextTokens))
 	})
 }
 
-// endLostRuns ends the runs of a session that has no live job.
+// endLostRuns ends the runs of a session that has no live job; those of a recompaction have jobs of their own.
 func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE runs
 		   SET state = 'failed', error = 'its job was lost', finished_at = now()
-		 WHERE tenant_id = $1 AND session_key = $2 AND state IN ('queued', 'running')`,
+		 WHERE tenant_id = $1 AND session_key = $2 AND state IN ('queued', 'running') AND cause <> 'recompaction'`,
 		[16]byte(key.Tenant), [16]byte(key.Key))
 	return err
 }
@@ -184,10 +184,11 @@ func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) e
 	_, err := tx.Exec(ctx, `
 		UPDATE runs
 		   SET state = $3, base_n = $4, checkpoint_n = $5, through_seq = $6, tokens_before = $7, tokens_after = $8,
-		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, error = NULL, finished_at = clock_timestamp()
+		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, reason = $13, why = $14, report = $15,
+		       error = NULL, finished_at = clock_timestamp()
 		 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
 		[16]byte(key.Tenant), [16]byte(r.ID), r.State, r.Base, r.Checkpoint, r.Through, r.TokensBefore, r.TokensAfter,
-		r.ResultsPersisted, r.BytesPersisted, orEmpty(r.Stages, `[]`), orEmpty(r.Timings, `{}`))
+		r.ResultsPersisted, r.BytesPersisted, orEmpty(r.Stages, `[]`), orEmpty(r.Timings, `{}`), Text(r.Reason), orEmpty(r.Why, `{}`), orEmpty(r.Report, `{}`))
 	return err
 }
 

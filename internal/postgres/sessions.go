@@ -53,22 +53,28 @@ func (s *Store) CreateNew(ctx context.Context, at session.Address, change sessio
 }
 
 func insertSession(ctx context.Context, tx pgx.Tx, at session.Address, change session.Change) (created bool, err error) {
-	policy := uuid.Nil
-	if change.Policy != nil {
-		if policy, err = insertPolicy(ctx, tx, at.Tenant, *change.Policy); err != nil {
-			return false, err
-		}
-	}
+	key := session.Key{Tenant: at.Tenant, Key: uuid.Must(uuid.NewV7())}
 	tag, err := tx.Exec(ctx, `
-		INSERT INTO sessions (tenant_id, key, id, format, model, window_tokens, overhead_tokens, metadata, policy_id)
-		VALUES ($1, $2, $3, $4, coalesce($5::text, ''), coalesce($6::int, $7::int), coalesce($8::int, 0), coalesce($9::jsonb, '{}'), $10)
+		INSERT INTO sessions (tenant_id, key, id, format, model, window_tokens, overhead_tokens, metadata, policy_id, window_source)
+		VALUES ($1, $2, $3, $4, coalesce($5::text, ''), coalesce($6::int, $7::int), coalesce($8::int, 0), coalesce($9::jsonb, '{}'), $10, $11)
 		ON CONFLICT (tenant_id, id) DO NOTHING`,
-		[16]byte(at.Tenant), [16]byte(uuid.Must(uuid.NewV7())), at.ID, formatNumber(change.Format), change.Model, change.WindowTokens,
-		session.DefaultWindowTokens, change.OverheadTokens, change.Metadata, [16]byte(policy))
-	if err == nil && tag.RowsAffected() == 0 && policy != uuid.Nil {
-		err = deletePolicy(ctx, tx, at.Tenant, policy)
+		[16]byte(at.Tenant), [16]byte(key.Key), at.ID, formatNumber(change.Format), change.Model, change.WindowTokens,
+		session.DefaultWindowTokens, change.OverheadTokens, change.Metadata, [16]byte(uuid.Nil), windowSource(change, session.WindowOfDefault))
+	if err != nil || tag.RowsAffected() == 0 {
+		return false, err
 	}
-	return tag.RowsAffected() == 1, err
+	return true, changePolicy(ctx, tx, key, uuid.Nil, change)
+}
+
+// windowSource says where the window of a session comes from after a change; otherwise is where it came from before.
+func windowSource(change session.Change, otherwise session.WindowSource) session.WindowSource {
+	switch {
+	case change.WindowTokens == nil:
+		return otherwise
+	case change.WindowSource == "":
+		return session.WindowOfRequest
+	}
+	return change.WindowSource
 }
 
 func formatNumber(f *session.Format) int16 {
@@ -79,14 +85,16 @@ func formatNumber(f *session.Format) int16 {
 }
 
 const sessionColumns = `
-	s.id, s.key, s.format, s.model, s.window_tokens, s.overhead_tokens, s.metadata, s.last_seq, s.context_tokens, s.total_tokens,
-	s.checkpoint_n, s.created_at, s.last_append_at, p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document`
+	s.id, s.key, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata, s.last_seq, s.context_tokens, s.total_tokens,
+	s.checkpoint_n, s.created_at, s.last_append_at, p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
+	p.tenant_version, p.session_version, s.calibration, s.last_usage`
 
 func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	var s session.Session
 	var format int16
-	err := row.Scan(&s.ID, (*[16]byte)(&s.Key), &format, &s.Model, &s.WindowTokens, &s.OverheadTokens, &s.Metadata, &s.LastSeq, &s.ContextTokens,
-		&s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt, &s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document)
+	err := row.Scan(&s.ID, (*[16]byte)(&s.Key), &format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens, &s.Metadata, &s.LastSeq, &s.ContextTokens,
+		&s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt, &s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document,
+		&s.Policy.Version.Tenant, &s.Policy.Version.Session, &s.Calibration, &s.LastUsage)
 	s.Format = formatName(format)
 	return s, err
 }
@@ -177,10 +185,13 @@ func (s *Store) update(ctx context.Context, tx pgx.Tx, at session.Address, chang
 	if err := updateSession(ctx, tx, row, change); err != nil {
 		return session.Session{}, err
 	}
+	if err := changePolicy(ctx, tx, row.Key, row.policy, change); err != nil {
+		return session.Session{}, err
+	}
 	if err := s.wakeIfDue(ctx, tx, row.Key, causes[wakeTrigger]); err != nil {
 		return session.Session{}, err
 	}
-	if change.Policy != nil || change.DefaultPolicy {
+	if change.ChangesPolicy() {
 		if err := s.hurryQueued(ctx, tx, row.Key); err != nil {
 			return session.Session{}, err
 		}
@@ -220,36 +231,22 @@ func roomy(row lockedSession, change session.Change) error {
 }
 
 // updateSession changes the row. What the last compaction could not remove, and which levels were crossed, says nothing
-// about another policy or window: both begin anew.
-func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) (err error) {
-	var policy *[16]byte
-	if change.DefaultPolicy {
-		policy = &[16]byte{}
-	}
-	if change.Policy != nil {
-		id, err := insertPolicy(ctx, tx, row.Tenant, *change.Policy)
-		if err != nil {
-			return err
-		}
-		policy = (*[16]byte)(&id)
-	}
-	_, err = tx.Exec(ctx, `
+// about another window: both begin anew.
+func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) error {
+	_, err := tx.Exec(ctx, `
 		UPDATE sessions
 		   SET format = CASE WHEN $3::smallint = 0 THEN format ELSE $3 END,
 		       model = coalesce($4::text, model),
 		       window_tokens = coalesce($5::int, window_tokens),
+		       window_source = coalesce(nullif($9, ''), window_source),
 		       overhead_tokens = coalesce($6::int, overhead_tokens),
 		       metadata = coalesce($7::jsonb, metadata),
-		       policy_id = coalesce($8::uuid, policy_id),
-		       floor_tokens = CASE WHEN $9 THEN 0 ELSE floor_tokens END,
-		       wake = CASE WHEN $9 THEN 1 ELSE wake END
+		       floor_tokens = CASE WHEN $8 THEN 0 ELSE floor_tokens END,
+		       wake = CASE WHEN $8 THEN 1 ELSE wake END
 		 WHERE tenant_id = $1 AND key = $2`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens, change.OverheadTokens,
-		change.Metadata, policy, policy != nil || change.WindowTokens != nil || change.OverheadTokens != nil)
-	if err != nil || policy == nil {
-		return err
-	}
-	return deletePolicy(ctx, tx, row.Tenant, row.policy)
+		change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil, windowSource(change, ""))
+	return err
 }
 
 // wakeIfDue inserts a compaction job if what this transaction changed makes the session due.
@@ -283,7 +280,7 @@ func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
 	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, tenant, key)
-	for _, table := range []string{"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency"} {
+	for _, table := range []string{"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency", "recompaction_sessions", "policy_versions"} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}
 	batch.Queue(`DELETE FROM sessions WHERE tenant_id = $1 AND key = $2`, tenant, key)

@@ -32,11 +32,7 @@ func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Po
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `
-			INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, cache_ttl, document)
-			VALUES ($1, $2, $3, $4, $5, $6)`,
-			[16]byte(t.ID), [16]byte(uuid.Nil), policy.Trigger, policy.Hard, policy.CacheTTL, policy.Document)
-		return err
+		return insertDefaultPolicy(ctx, tx, t.ID, policy)
 	})
 	return t, err
 }

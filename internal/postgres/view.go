@@ -37,7 +37,7 @@ const pinnedElsewhere = `CASE WHEN s.format = ` + AnthropicFormat + ` THEN s.pin
 // newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join and
 // its table, through which the planner does not see the keys: a plain LEFT JOIN would read all checkpoints of the tenant.
 const newestCheckpoint = `LEFT JOIN LATERAL (
-	      SELECT tokens, body, body_size, state, units, open_calls
+	      SELECT tokens, body, body_size, state, units, open_calls, policy, engine_version
 	        FROM checkpoints
 	       WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	      OFFSET 0) c ON true`

@@ -6,6 +6,7 @@ package process
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -57,8 +58,12 @@ func API(ctx context.Context, settings config.API, db config.Database, log *slog
 		return err
 	}
 	defer store.Pool().Close()
+	known, err := settings.Models()
+	if err != nil {
+		return err
+	}
 	handler := api.New(api.Config{
-		Store: store, Results: persist.NewStore(store.Pool()), Log: log,
+		Store: store, Results: persist.NewStore(store.Pool()), Models: known, Log: log,
 	})
 	listener, err := Listen(ctx, settings.Addr)
 	if err != nil {
@@ -137,8 +142,12 @@ func TakeOver(ctx context.Context, db config.Database) error {
 	return jobs.TakeOver(ctx, store.Pool())
 }
 
-// DefaultPolicy is the policy of a new tenant.
-func DefaultPolicy() session.Policy { return StoredPolicy(compact.DefaultPolicy()) }
+// DefaultPolicy is the policy of a new tenant: it changes nothing of the profile of that name.
+func DefaultPolicy() session.Policy {
+	p := StoredPolicy(compact.DefaultPolicy())
+	p.Patch = json.RawMessage(`{}`)
+	return p
+}
 
 // StoredPolicy is a policy as the database keeps it.
 func StoredPolicy(p compact.Policy) session.Policy {

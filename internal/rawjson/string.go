@@ -16,7 +16,7 @@ func Unquote(dst, literal []byte) (text []byte, ok bool) {
 			return append(dst, rest...), ok
 		}
 		dst = append(dst, rest[:i]...)
-		r, size := unescape(rest[i:])
+		r, size := Unescape(rest[i:])
 		if r < 0 {
 			r, ok = utf8.RuneError, false
 		}
@@ -48,8 +48,8 @@ func UnquotedLen(literal []byte) int {
 	}
 }
 
-// unescape reads the escape sequence at the start of s; r is -1 for a lone surrogate.
-func unescape(s []byte) (r rune, size int) {
+// Unescape reads the escape sequence at the start of s; r is -1 for a lone surrogate.
+func Unescape(s []byte) (r rune, size int) {
 	switch s[1] {
 	case 'b':
 		return '\b', 2

@@ -17,6 +17,8 @@ var (
 	ErrExists            = errors.New("it exists already")
 	ErrEnded             = errors.New("the run has ended")
 	ErrStale             = errors.New("the base checkpoint is not the newest any more")
+	ErrPruned            = errors.New("the checkpoint's body is not kept any more")
+	ErrLogTooLarge       = errors.New("the log is too large to be compacted from its beginning")
 )
 
 // StaleError says that an append's expected_seq is not the session's last seq.

@@ -29,24 +29,19 @@ type Session struct {
 	Key            uuid.UUID       `json:"key"`
 	Format         Format          `json:"format"` // "" until the first append or PUT names one
 	Model          string          `json:"model"`
-	WindowTokens   int             `json:"window_tokens"`   // the model's context window
+	WindowTokens   int             `json:"window_tokens"` // the model's context window
+	WindowSource   WindowSource    `json:"window_source"`
 	OverheadTokens int             `json:"overhead_tokens"` // tokens that the caller sends besides the messages: tool definitions and the like
 	Metadata       json.RawMessage `json:"metadata"`
 	Policy         Policy          `json:"policy"`
 	LastSeq        int64           `json:"last_seq"`
 	ContextTokens  int64           `json:"context_tokens"` // estimated tokens of the view, overhead aside
 	TotalTokens    int64           `json:"total_tokens"`   // estimated tokens of the whole log
+	Calibration    float64         `json:"calibration"`    // what callers' usage makes of an estimated token
+	LastUsage      *Usage          `json:"last_usage"`     // nil for never reported
 	Checkpoint     int             `json:"checkpoint"`     // number of the newest checkpoint, 0 for none
 	CreatedAt      time.Time       `json:"created_at"`
 	LastAppendAt   *time.Time      `json:"last_append_at"`
-}
-
-// Policy is a compaction policy as it is stored: what every append compares with, and the document that package compact reads.
-type Policy struct {
-	Trigger  float64         `json:"trigger"` // share of the window at which a compaction is due
-	Hard     float64         `json:"hard"`    // share of the window at which it no longer waits for a cold cache
-	CacheTTL time.Duration   `json:"cache_ttl"`
-	Document json.RawMessage `json:"document"`
 }
 
 // Change is what a caller sets on a session; nil leaves a member as it is (or, for a new session, at its default).
@@ -54,10 +49,18 @@ type Change struct {
 	Format         *Format
 	Model          *string
 	WindowTokens   *int
+	WindowSource   WindowSource // of WindowTokens
 	OverheadTokens *int
 	Metadata       json.RawMessage
-	Policy         *Policy // of this session alone
-	DefaultPolicy  bool    // go back to the tenant's policy
+	Policy         *Policy    // of this session alone
+	EditPolicy     PolicyEdit // makes that of the layers that are stored
+	DefaultPolicy  bool       // go back to the tenant's policy
+	ChangedBy      [32]byte   // the digest of the key that changes the policy
+}
+
+// ChangesPolicy reports whether the change says anything about the session's policy.
+func (c Change) ChangesPolicy() bool {
+	return c.Policy != nil || c.EditPolicy != nil || c.DefaultPolicy
 }
 
 // Message is one entry of the log.
@@ -90,6 +93,7 @@ type Append struct {
 	Format      Format
 	Messages    []New
 	ExpectedSeq *int64       // the last seq that the caller has seen; nil does not check
+	Usage       *Usage       // of the request whose answer is the last message of the assistant; nil for not reported
 	Idempotency *Idempotency // nil for none
 }
 
@@ -124,7 +128,7 @@ type Idempotency struct {
 // Run is one compaction: what asked for it, what it did, and how it ended.
 type Run struct {
 	ID               uuid.UUID       `json:"id"`
-	Cause            string          `json:"trigger"` // threshold, hard, manual, sweep, follow_up
+	Cause            string          `json:"trigger"` // threshold, hard, manual, sweep, follow_up, recompaction, restore
 	State            RunState        `json:"state"`
 	Base             *int            `json:"base_checkpoint"`
 	Checkpoint       *int            `json:"checkpoint"`
@@ -135,6 +139,9 @@ type Run struct {
 	BytesPersisted   *int64          `json:"bytes_persisted"`
 	Stages           json.RawMessage `json:"stages"`
 	Timings          json.RawMessage `json:"timings_ms"`
+	Reason           string          `json:"reason"` // why now, or why not yet, in a sentence
+	Why              json.RawMessage `json:"why"`    // the same in figures
+	Report           json.RawMessage `json:"report"`
 	Error            *string         `json:"error"`
 	TriggeredAt      time.Time       `json:"triggered_at"`
 	StartedAt        *time.Time      `json:"started_at"`
@@ -150,6 +157,7 @@ const (
 	RunRunning    RunState = "running"
 	RunDone       RunState = "done"
 	RunUnchanged  RunState = "unchanged"  // there was nothing to do
+	RunPostponed  RunState = "postponed"  // it would have cost more than it saves; the session asks again when it has grown
 	RunSuperseded RunState = "superseded" // another run was first
 	RunFailed     RunState = "failed"
 )

@@ -25,7 +25,7 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 		s.text(raw, v[blockText])
 	case s.says(kind, "tool_use"):
 		id := s.callID(v[blockID], func() string { return fmt.Sprintf("/content/%d/id", i) })
-		tokens := EstimateTokens(s.size(v[blockName]) + s.size(v[blockInput]))
+		tokens := s.tokens(v[blockName]) + s.tokens(v[blockInput])
 		s.add(Part{Kind: Call, Raw: raw, Value: v[blockInput], CallID: id, Name: s.name(v[blockName]), Tokens: tokens})
 	case s.says(kind, "tool_result"):
 		id := s.callID(v[blockToolUseID], func() string { return fmt.Sprintf("/content/%d/tool_use_id", i) })
@@ -33,11 +33,11 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 		s.result(Part{Raw: raw, Value: v[blockContent], CallID: id, IsError: failed})
 		s.message.StartsUnit = s.message.StartsUnit && s.message.Role != "user"
 	case s.says(kind, "thinking"):
-		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockThinking], Tokens: EstimateTokens(s.size(v[blockThinking]))})
+		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockThinking], Tokens: s.tokens(v[blockThinking])})
 	case s.says(kind, "redacted_thinking"):
-		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockData], Tokens: EstimateTokens(s.size(v[blockData]))})
+		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockData], Tokens: s.encrypted(v[blockData])})
 	case s.says(kind, "image"):
-		s.add(Part{Kind: Image, Raw: raw, Tokens: imageTokens})
+		s.add(Part{Kind: Image, Raw: raw, Tokens: s.imageTokens(v[blockSource])})
 	case s.says(kind, "document"):
 		s.add(Part{Kind: File, Raw: raw, Tokens: s.documentTokens(v[blockSource])})
 	default:
@@ -45,20 +45,11 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 	}
 }
 
-var sourceNames = []string{"type", "data", "content"}
-
-// documentTokens counts a document that is text by its text, any other one as a file.
-func (s *scanner) documentTokens(source Span) int {
-	if !s.is(source, '{') {
-		return imageTokens
+// encrypted estimates the tokens of a text of which the message holds only its encryption, in base64: four bytes for three,
+// and about four of those to a token.
+func (s *scanner) encrypted(at Span) int {
+	if s.empty(at) {
+		return 0
 	}
-	var v [3]Span
-	s.pick(source.Start, sourceNames, v[:])
-	switch {
-	case s.says(v[0], "text"):
-		return EstimateTokens(s.size(v[1]))
-	case s.says(v[0], "content"):
-		return EstimateTokens(s.size(v[2]))
-	}
-	return imageTokens
+	return (at.End - at.Start + 5) * 3 / 16
 }

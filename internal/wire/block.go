@@ -16,10 +16,11 @@ const (
 	blockIsError
 	blockRefusal
 	blockSource
+	blockImageURL
 	blockMembers
 )
 
-var blockNames = []string{"type", "text", "thinking", "data", "id", "name", "input", "tool_use_id", "content", "is_error", "refusal", "source"}
+var blockNames = []string{"type", "text", "thinking", "data", "id", "name", "input", "tool_use_id", "content", "is_error", "refusal", "source", "image_url"}
 
 // block reads the content block at. A block that is no object, or has no type, has no members either.
 func (s *scanner) block(at Span) (values [blockMembers]Span) {
@@ -31,15 +32,14 @@ func (s *scanner) block(at Span) (values [blockMembers]Span) {
 
 // text adds the text whose literal is at, inside the block raw.
 func (s *scanner) text(raw, at Span) {
-	size := s.size(at)
-	s.add(Part{Kind: Text, Raw: raw, Value: at, Tokens: EstimateTokens(size)})
-	if size == 0 {
+	s.add(Part{Kind: Text, Raw: raw, Value: at, Tokens: s.tokens(at)})
+	if s.empty(at) {
 		s.message.Flags |= FlagEmptyText
 	}
 }
 
 func (s *scanner) opaque(raw Span) {
-	s.add(Part{Kind: Opaque, Raw: raw, Tokens: EstimateTokens(raw.End - raw.Start)})
+	s.add(Part{Kind: Opaque, Raw: raw, Tokens: s.tokens(raw)})
 }
 
 // content adds a part for a content string, or one for each element of a content array by way of add. Any other content
@@ -79,39 +79,29 @@ func (s *scanner) result(p Part) {
 func (s *scanner) resultTokens(at Span) int {
 	switch {
 	case s.is(at, '"'):
-		return EstimateTokens(s.size(at))
+		return s.tokens(at)
 	case !s.is(at, '['):
 		s.message.Flags |= FlagResultNotText
-		return EstimateTokens(s.size(at))
+		return s.tokens(at)
 	}
-	bytes, images, empty := 0, 0, true
+	total, empty := 0, true
 	for element := range rawjson.Elements(s.body, at.Start) {
 		empty = false
 		v := s.block(element)
 		switch {
 		case s.says(v[blockType], "text") && s.is(v[blockText], '"'):
-			bytes += s.size(v[blockText])
+			total += s.tokens(v[blockText])
 			continue
 		case s.binary(v[blockType]):
-			images++
+			total += s.mediaTokens(&v)
 			s.message.Flags |= FlagImage
 		default:
-			bytes += element.End - element.Start
+			total += s.tokens(element)
 		}
 		s.message.Flags |= FlagResultNotText
 	}
 	if empty {
 		s.message.Flags |= FlagEmptyArray
 	}
-	return EstimateTokens(bytes) + images*imageTokens
-}
-
-// binary reports whether a block type of either format holds an image or a file.
-func (s *scanner) binary(at Span) bool {
-	for _, name := range [...]string{"image", "document", "image_url", "input_audio", "file"} {
-		if s.says(at, name) {
-			return true
-		}
-	}
-	return false
+	return total
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
 )
 
 // maxRoleBytes bounds a role: providers have a handful of short words.
@@ -18,10 +19,19 @@ const maxRoleBytes = 64
 // an array one part an element), then for OpenAI Chat refusal, reasoning_content, tool_calls, function_call. A message
 // of role tool or function has exactly one part, its result, number 0. A content of "" or null has no part.
 func Inspect(f session.Format, body []byte) (Message, error) {
+	return inspectWith(f, scanner{body: body})
+}
+
+// Count is Inspect that does not estimate the tokens of texts but counts them.
+func Count(f session.Format, body []byte, count func(text string) (int, error)) (Message, error) {
+	return inspectWith(f, scanner{body: body, count: count})
+}
+
+func inspectWith(f session.Format, s scanner) (Message, error) {
+	body := s.body
 	if len(body) > session.MaxMessageBytes {
 		return Message{}, session.Invalid("", "message_too_large", "the message has %d bytes, at most %d are possible", len(body), session.MaxMessageBytes)
 	}
-	s := scanner{body: body}
 	top := rawjson.Start(body)
 	if top == len(body) || body[top] != '{' {
 		return Message{}, session.Invalid("", "invalid_message", "a message is a JSON object, this is %s", s.describe(top))
@@ -46,6 +56,7 @@ type scanner struct {
 	message Message
 	filled  bool // a part holds something
 	err     error
+	count   func(text string) (int, error) // nil estimates
 }
 
 func (s *scanner) finish() Message {
@@ -161,15 +172,33 @@ func (s *scanner) says(at Span, text string) bool {
 	return s.is(at, '"') && rawjson.KeyIs(s.body, at, text)
 }
 
-// size returns how many bytes of text the model sees of the value at: a string decoded, anything else as it is written.
-func (s *scanner) size(at Span) int {
+// empty reports whether there is no text at: nothing, null or "".
+func (s *scanner) empty(at Span) bool { return s.absent(at) || string(at.Of(s.body)) == `""` }
+
+// tokens estimates what the model sees of the value at: a string decoded, anything else as it is written.
+func (s *scanner) tokens(at Span) int {
 	switch {
 	case s.absent(at):
 		return 0
+	case s.count != nil:
+		return s.counted(at)
 	case s.body[at.Start] == '"':
-		return rawjson.UnquotedLen(at.Of(s.body))
+		return tokens.EstimateLiteral(at.Of(s.body))
 	}
-	return at.End - at.Start
+	return tokens.Estimate(at.Of(s.body))
+}
+
+// counted counts what tokens estimates.
+func (s *scanner) counted(at Span) int {
+	text := at.Of(s.body)
+	if text[0] == '"' {
+		text, _ = rawjson.Unquote(nil, text)
+	}
+	n, err := s.count(string(text))
+	if s.err == nil {
+		s.err = err
+	}
+	return n
 }
 
 // describe names the type of the value that starts at i.

@@ -73,7 +73,7 @@ func testInspect(t *testing.T, f session.Format, cases []inspectCase) {
 func TestInspectOpenAIChat(t *testing.T) {
 	t.Parallel()
 	testInspect(t, session.OpenAIChat, []inspectCase{
-		{"a string is one text part", ` {"role":"user","content":"12345\n"} `, "user 6\n0 text 2 \"12345\\n\""},
+		{"a string is one text part", ` {"role":"user","content":"12345\n"} `, "user 8\n0 text 4 \"12345\\n\""},
 		{"content may be null", `{"role":"assistant","content":null,"function_call":null,"tool_calls":null}`, "assistant 4 empty"},
 		{"content may be missing", `{"role":"user"}`, "user 4 empty"},
 		{"an empty string is content, but no part", `{"role":"assistant","content":""}`, "assistant 4"},
@@ -87,36 +87,36 @@ func TestInspectOpenAIChat(t *testing.T) {
 				"1 image 1500  in {\"type\":\"image_url\",\"image_url\":{\"url\":\"data:\"}}\n" +
 				"2 file 1500  in {\"type\":\"file\",\"file\":{}}\n" +
 				"3 file 1500  in {\"type\":\"input_audio\"}\n" +
-				"4 opaque 7  in {\"type\":\"zzz_future\",\"x\":1}\n" +
-				"5 opaque 2  in \"bare\"\n" +
+				"4 opaque 8  in {\"type\":\"zzz_future\",\"x\":1}\n" +
+				"5 opaque 1  in \"bare\"\n" +
 				"6 opaque 1  in 7"},
 		{"calls come after content, wherever they stand",
 			`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"a\":1}"}},{"id":"c2","type":"custom","custom":{"name":"sh","input":"ls"}},{"function":{"name":"o","arguments":{"b":2}}},{"id":"c4"},9],"reasoning_content":"hmm","refusal":"no","content":"ok"}`,
-			"assistant 14 reasoning\n" +
+			"assistant 18 reasoning\n" +
 				"0 text 1 \"ok\"\n" +
 				"1 text 1 \"no\"\n" +
 				"2 reasoning 1 \"hmm\"\n" +
-				"3 call 3 c1 read \"{\\\"a\\\":1}\" in {\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"read\",\"arguments\":\"{\\\"a\\\":1}\"}}\n" +
-				"4 call 1 c2 sh \"ls\" in {\"id\":\"c2\",\"type\":\"custom\",\"custom\":{\"name\":\"sh\",\"input\":\"ls\"}}\n" +
-				"5 call 2 o {\"b\":2} in {\"function\":{\"name\":\"o\",\"arguments\":{\"b\":2}}}\n" +
+				"3 call 4 c1 read \"{\\\"a\\\":1}\" in {\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"read\",\"arguments\":\"{\\\"a\\\":1}\"}}\n" +
+				"4 call 2 c2 sh \"ls\" in {\"id\":\"c2\",\"type\":\"custom\",\"custom\":{\"name\":\"sh\",\"input\":\"ls\"}}\n" +
+				"5 call 4 o {\"b\":2} in {\"function\":{\"name\":\"o\",\"arguments\":{\"b\":2}}}\n" +
 				"6 call 0 c4  in {\"id\":\"c4\"}\n" +
 				"7 opaque 1  in 9"},
 		{"a legacy call and its result are paired by the function's name", `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`,
-			"assistant 5\n0 call 1 function:f f \"{}\" in {\"name\":\"f\",\"arguments\":\"{}\"}"},
+			"assistant 6\n0 call 2 function:f f \"{}\" in {\"name\":\"f\",\"arguments\":\"{}\"}"},
 		{"a message of role function is a result", `{"role":"function","name":"f","content":"four"}`, "function 5 continues\n0 result 1 function:f f \"four\""},
 		{"a legacy call beside tool calls is a copy", `{"role":"assistant","function_call":{"name":"f"},"tool_calls":[{"id":"c"}]}`, "assistant 4\n0 call 0 c  in {\"id\":\"c\"}"},
-		{"a tool message is one result", `{"role":"tool","content":"a\u0000\ud800","tool_call_id":"c1","name":"read"}`, "tool 6 continues\n0 result 2 c1 read \"a\\u0000\\ud800\""},
+		{"a tool message is one result", `{"role":"tool","content":"a\u0000\ud800","tool_call_id":"c1","name":"read"}`, "tool 7 continues\n0 result 3 c1 read \"a\\u0000\\ud800\""},
 		{"a result may be empty", `{"role":"tool","content":"","tool_call_id":""}`, "tool 4 continues\n0 result 0 \"\""},
 		{"a result that is null has no value", `{"role":"tool","content":null,"tool_call_id":null}`, "tool 4 continues\n0 result 0  in null"},
 		{"a result that is missing has no value", `{"role":"tool","tool_call_id":"c"}`, "tool 4 continues\n0 result 0 c "},
-		{"a result may be any JSON", `{"role":"tool","content":{"a":[1e400]},"tool_call_id":"c"}`, "tool 8 continues result-not-text\n0 result 4 c {\"a\":[1e400]}"},
+		{"a result may be any JSON", `{"role":"tool","content":{"a":[1e400]},"tool_call_id":"c"}`, "tool 12 continues result-not-text\n0 result 8 c {\"a\":[1e400]}"},
 		{"a result may be an array of texts", `{"role":"tool","content":[{"type":"text","text":"abcd"},{"text":"e","type":"text"}],"tool_call_id":"c"}`,
 			"tool 6 continues\n0 result 2 c [{\"type\":\"text\",\"text\":\"abcd\"},{\"text\":\"e\",\"type\":\"text\"}]"},
 		{"a result with an image is not only text", `{"role":"tool","content":[{"type":"image_url"}],"tool_call_id":"c"}`,
 			"tool 1504 continues image result-not-text\n0 result 1500 c [{\"type\":\"image_url\"}]"},
 		{"of repeated keys the last one counts", `{"role":"user","role":"tool","r\u006fle":"user","content":"1"}`, "user 5 duplicate-keys\n0 text 1 \"1\""},
 		{"unknown keys that repeat are noticed", `{"role":"user","x":1,"\u0078":2}`, "user 4 empty duplicate-keys"},
-		{"keys that repeat in a block are noticed", `{"role":"user","content":[{"type":"a","k":1,"k":1}]}`, "user 10 duplicate-keys\n0 opaque 6  in {\"type\":\"a\",\"k\":1,\"k\":1}"},
+		{"keys that repeat in a block are noticed", `{"role":"user","content":[{"type":"a","k":1,"k":1}]}`, "user 13 duplicate-keys\n0 opaque 9  in {\"type\":\"a\",\"k\":1,\"k\":1}"},
 		{"an id that no database text can hold stands for itself as written", `{"role":"tool","tool_call_id":"a\u0000\n","content":"x"}`, "tool 5 continues\n0 result 1 a\\u0000\\n \"x\""},
 		{"members of a wrong type are ignored", `{"role":"assistant","content":7,"tool_calls":{},"refusal":1,"reasoning_content":[],"function_call":"f"}`, "assistant 5\n0 opaque 1  in 7"},
 	})
@@ -131,10 +131,10 @@ func TestInspectAnthropic(t *testing.T) {
 		{"empty texts make an empty message", `{"role":"user","content":[{"type":"text","text":""}]}`, "user 4 empty empty-text\n0 text 0 \"\" in {\"type\":\"text\",\"text\":\"\"}"},
 		{"thinking is reasoning, counted without its signature",
 			`{"role":"assistant","content":[{"type":"thinking","thinking":"hmm","signature":"c2lnbmF0dXJl"},{"type":"redacted_thinking","data":"abcdefgh"},{"type":"tool_use","id":"t1","name":"read","input":{"a":1}}]}`,
-			"assistant 10 reasoning\n" +
+			"assistant 11 reasoning\n" +
 				"0 reasoning 1 \"hmm\" in {\"type\":\"thinking\",\"thinking\":\"hmm\",\"signature\":\"c2lnbmF0dXJl\"}\n" +
 				"1 reasoning 2 \"abcdefgh\" in {\"type\":\"redacted_thinking\",\"data\":\"abcdefgh\"}\n" +
-				"2 call 3 t1 read {\"a\":1} in {\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"read\",\"input\":{\"a\":1}}"},
+				"2 call 4 t1 read {\"a\":1} in {\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"read\",\"input\":{\"a\":1}}"},
 		{"a user message with results continues the unit, text or not",
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":"boom"},{"type":"tool_result","tool_use_id":"t2"},{"type":"text","text":"go"}]}`,
 			"user 6 continues\n" +
@@ -147,14 +147,14 @@ func TestInspectAnthropic(t *testing.T) {
 				`{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"abcd"},{"type":"image","source":{}}]}`},
 		{"images and files count 1,500, a document of text counts its text",
 			`{"role":"user","content":[{"type":"image"},{"type":"document","source":{"type":"base64","data":"aaaaaaaaaaaa"}},{"type":"document","source":{"type":"text","data":"abcdefgh"}},{"type":"document","source":{"type":"content","content":"abcd"}},{"type":"document"}]}`,
-			"user 4507 image\n0 image 1500  in {\"type\":\"image\"}\n" +
+			"user 4506 image\n0 image 1500  in {\"type\":\"image\"}\n" +
 				"1 file 1500  in {\"type\":\"document\",\"source\":{\"type\":\"base64\",\"data\":\"aaaaaaaaaaaa\"}}\n" +
-				"2 file 2  in {\"type\":\"document\",\"source\":{\"type\":\"text\",\"data\":\"abcdefgh\"}}\n" +
+				"2 file 1  in {\"type\":\"document\",\"source\":{\"type\":\"text\",\"data\":\"abcdefgh\"}}\n" +
 				"3 file 1  in {\"type\":\"document\",\"source\":{\"type\":\"content\",\"content\":\"abcd\"}}\n" +
 				"4 file 1500  in {\"type\":\"document\"}"},
 		{"the provider's own tools are opaque",
 			`{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"n"},{"type":"web_search_tool_result","tool_use_id":"s"},{"type":"compaction","content":"sum"}]}`,
-			"assistant 39\n0 opaque 12  in {\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":\"n\"}\n" +
+			"assistant 41\n0 opaque 14  in {\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":\"n\"}\n" +
 				"1 opaque 13  in {\"type\":\"web_search_tool_result\",\"tool_use_id\":\"s\"}\n" +
 				"2 opaque 10  in {\"type\":\"compaction\",\"content\":\"sum\"}"},
 	})

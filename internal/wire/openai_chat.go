@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
 )
 
 const (
@@ -48,9 +49,9 @@ func (s *scanner) chatBlock(raw Span) {
 	case s.says(kind, "refusal") && s.is(v[blockRefusal], '"'):
 		s.text(raw, v[blockRefusal])
 	case s.says(kind, "image_url"):
-		s.add(Part{Kind: Image, Raw: raw, Tokens: imageTokens})
+		s.add(Part{Kind: Image, Raw: raw, Tokens: s.imageURLTokens(v[blockImageURL])})
 	case s.says(kind, "file"), s.says(kind, "input_audio"):
-		s.add(Part{Kind: File, Raw: raw, Tokens: imageTokens})
+		s.add(Part{Kind: File, Raw: raw, Tokens: tokens.Unknown})
 	default:
 		s.opaque(raw)
 	}
@@ -58,11 +59,11 @@ func (s *scanner) chatBlock(raw Span) {
 
 // chatCalls adds what an assistant message has besides its content.
 func (s *scanner) chatCalls(v *[chatMembers]Span) {
-	if refusal := v[chatRefusal]; s.is(refusal, '"') && s.size(refusal) > 0 {
-		s.add(Part{Kind: Text, Raw: refusal, Value: refusal, Tokens: EstimateTokens(s.size(refusal))})
+	if refusal := v[chatRefusal]; s.is(refusal, '"') && !s.empty(refusal) {
+		s.add(Part{Kind: Text, Raw: refusal, Value: refusal, Tokens: s.tokens(refusal)})
 	}
-	if reasoning := v[chatReasoning]; s.is(reasoning, '"') && s.size(reasoning) > 0 {
-		s.add(Part{Kind: Reasoning, Raw: reasoning, Value: reasoning, Tokens: EstimateTokens(s.size(reasoning))})
+	if reasoning := v[chatReasoning]; s.is(reasoning, '"') && !s.empty(reasoning) {
+		s.add(Part{Kind: Reasoning, Raw: reasoning, Value: reasoning, Tokens: s.tokens(reasoning)})
 	}
 	called := false
 	if calls := v[chatToolCalls]; s.is(calls, '[') {
@@ -110,7 +111,7 @@ func (s *scanner) chatFunction(part Part, at Span) Part {
 	if s.absent(part.Value) {
 		part.Value = v[2]
 	}
-	part.Tokens = EstimateTokens(s.size(v[0]) + s.size(part.Value))
+	part.Tokens = s.tokens(v[0]) + s.tokens(part.Value)
 	return part
 }
 

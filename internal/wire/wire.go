@@ -21,6 +21,11 @@ const (
 	Reasoning
 )
 
+var kindNames = [...]string{"opaque", "text", "image", "file", "call", "result", "reasoning"}
+
+// String is the kind's name in answers.
+func (k Kind) String() string { return kindNames[k] }
+
 // Span is a half-open byte range of a message's body. The zero Span means "not there".
 type Span = rawjson.Span
 

@@ -89,7 +89,7 @@ func (g *generator) orphan() {
 }
 
 // The last of the tools has a name that only wild agents send.
-var tools = []string{"Read", "Grep", "Bash", "WebFetch", "SubAgent", "Edit", "read_file", "look \"up\"\u0007 wörter"}
+var tools = []string{"Read", "Grep", "Bash", "WebFetch", "SubAgent", "Edit", "Write", "read_file", "look \"up\"\u0007 wörter"}
 
 func (g *generator) newCall() call {
 	g.calls++
@@ -104,9 +104,12 @@ func (g *generator) newCall() call {
 	return call{id: id, tool: g.pick(known)}
 }
 
-// arguments are a few, so that calls repeat, and in any order.
-func (g *generator) arguments() string {
+// arguments are a few, so that calls repeat, and in any order; those of writers hold what they write.
+func (g *generator) arguments(tool string) string {
 	path := fmt.Sprintf(`"path":"internal/app/file%d.go"`, g.rng.IntN(3+g.calls/4))
+	if tool == "Edit" || tool == "Write" {
+		return "{" + path + `,"content":` + g.text(g.size()/2) + "}"
+	}
 	switch g.rng.IntN(3) {
 	case 0:
 		return "{" + path + "}"

@@ -25,7 +25,7 @@ func (g *generator) assistant(n int) []call {
 	calls, blocks := make([]call, n), []string{}
 	for i := range calls {
 		calls[i] = g.newCall()
-		arguments := g.arguments()
+		arguments := g.arguments(calls[i].tool)
 		if g.format == session.OpenAIChat {
 			if g.wild(12) {
 				arguments = "{not json"

@@ -1,0 +1,396 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// The layers of a policy above its profile, as sources name them.
+const (
+	tenantLayer  = "tenant"
+	sessionLayer = "session"
+)
+
+// policyAnswer is a policy as callers see it: the layer that was asked for, and what comes of it and of those below.
+type policyAnswer struct {
+	Version   session.PolicyVersion `json:"policy_version"`
+	Patch     json.RawMessage       `json:"patch"` // null: a session without a policy of its own
+	Effective json.RawMessage       `json:"effective"`
+	Sources   compact.Sources       `json:"sources"`
+}
+
+// resolve puts a session's own layer, if it has one, on top of its tenant's. pointer says where the topmost of the two
+// stands in the request. Everything that is wrong with them is one 422.
+func resolve(tenant, own json.RawMessage, pointer string) (session.Policy, compact.Sources, error) {
+	top, layers := tenant, []compact.Layer{{Name: tenantLayer, Document: tenant}}
+	if own != nil {
+		top, layers = own, append(layers, compact.Layer{Name: sessionLayer, Document: own})
+	}
+	layers[len(layers)-1].Pointer = pointer
+	p, sources, err := compact.ParsePolicyLayers(layers...)
+	var invalid *session.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return session.Policy{}, nil, &session.InvalidError{Code: invalidRequest, Problems: invalid.Problems[:min(len(invalid.Problems), maxProblems)]}
+	case err != nil:
+		return session.Policy{}, nil, err
+	}
+	return session.Policy{
+		Trigger: p.Trigger, Hard: p.Hard, CacheTTL: time.Duration(p.Cache.TTLSeconds) * time.Second, Document: p.Document(), Patch: top,
+	}, sources, nil
+}
+
+// listProfiles is GET /v1/policies/profiles.
+func (s *Server) listProfiles(x *exchange) error {
+	if err := x.query().err(); err != nil {
+		return err
+	}
+	type profile struct {
+		Name   string          `json:"name"`
+		Policy json.RawMessage `json:"policy"`
+	}
+	a := listAnswer[profile]{Object: "list"}
+	for _, name := range compact.Profiles() {
+		p, err := compact.Profile(name)
+		if err != nil {
+			return err
+		}
+		a.Data = append(a.Data, profile{name, p.Document()})
+	}
+	return x.json(http.StatusOK, a)
+}
+
+var schemaType = []string{"application/schema+json"}
+
+// readPolicySchema is GET /v1/policies/schema.
+func (s *Server) readPolicySchema(x *exchange) error {
+	if err := x.query().err(); err != nil {
+		return err
+	}
+	return x.bytes(http.StatusOK, schemaType, compact.PolicySchema())
+}
+
+// readTenantPolicy is GET /v1/policy.
+func (s *Server) readTenantPolicy(x *exchange) error {
+	if err := x.query().err(); err != nil {
+		return err
+	}
+	found, err := s.Store.TenantPolicy(x.ctx, x.tenant)
+	if err != nil {
+		return err
+	}
+	return x.tenantPolicy(found)
+}
+
+// tenantPolicy answers with a tenant's default. The whole policy is the one that is in force: it was made when the
+// layer was, perhaps by an older engine.
+func (x *exchange) tenantPolicy(p session.Policy) error {
+	_, sources, err := resolve(p.Patch, nil, "")
+	if err != nil {
+		return err
+	}
+	x.w.Header().Set("Etag", strconv.Quote(strconv.Itoa(p.Version.Tenant)))
+	return x.json(http.StatusOK, policyAnswer{p.Version, p.Patch, p.Document, sources})
+}
+
+// putTenantPolicy is PUT /v1/policy.
+func (s *Server) putTenantPolicy(x *exchange) error {
+	return s.changeTenantPolicy(x, func(_, document json.RawMessage) json.RawMessage { return document })
+}
+
+// patchTenantPolicy is PATCH /v1/policy.
+func (s *Server) patchTenantPolicy(x *exchange) error {
+	return s.changeTenantPolicy(x, func(old, document json.RawMessage) json.RawMessage { return compact.MergePolicy(old, document) })
+}
+
+// deleteTenantPolicy is DELETE /v1/policy: the default profile again.
+func (s *Server) deleteTenantPolicy(x *exchange) error {
+	if err := x.query().err(); err != nil {
+		return err
+	}
+	id, err := x.emptyBody()
+	if err != nil {
+		return err
+	}
+	return s.storeTenantPolicy(x, id, func(_, _ json.RawMessage) (session.Policy, error) {
+		p, _, err := resolve(json.RawMessage(`{}`), nil, "")
+		return p, err
+	})
+}
+
+// changeTenantPolicy makes the tenant's layer of the stored one and the body.
+func (s *Server) changeTenantPolicy(x *exchange, layer func(old, document json.RawMessage) json.RawMessage) error {
+	if err := x.query().err(); err != nil {
+		return err
+	}
+	document, id, err := x.policyDocument()
+	if err != nil {
+		return err
+	}
+	return s.storeTenantPolicy(x, id, func(tenant, _ json.RawMessage) (session.Policy, error) {
+		p, _, err := resolve(layer(tenant, document), nil, "")
+		return p, err
+	})
+}
+
+func (s *Server) storeTenantPolicy(x *exchange, id *session.Idempotency, edit session.PolicyEdit) error {
+	expected, err := x.ifMatch()
+	if err != nil {
+		return err
+	}
+	changed, replayed, err := s.Store.ChangeTenantPolicy(x.ctx, x.tenant, session.TenantPolicy{
+		Edit: edit, Expected: expected, ChangedBy: x.key, Idempotency: id,
+		Rebase: func(tenant, own json.RawMessage) (session.Policy, error) {
+			p, _, err := resolve(tenant, own, "")
+			return p, err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	x.replayed(id, replayed)
+	return x.tenantPolicy(changed)
+}
+
+// policyDocument is a body that is a policy: a JSON object.
+func (x *exchange) policyDocument() (json.RawMessage, *session.Idempotency, error) {
+	body, err := readBody(x)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer body.free()
+	id, err := x.idempotency(body.b)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &document{data: body.b}
+	if err := d.check(rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}); err != nil {
+		return nil, nil, err
+	}
+	value := rawjson.Value(body.b)
+	if body.b[value.Start] != '{' {
+		return nil, nil, session.Invalid("", invalidRequest, "a policy is an object, this is %s", kindOf(body.b[value.Start]))
+	}
+	return append(json.RawMessage(nil), value.Of(body.b)...), id, nil
+}
+
+// ifMatch is the version of the policy that the caller has seen; nil if it does not say, or does not mind which.
+func (x *exchange) ifMatch() (*int, error) {
+	header := x.r.Header.Get("If-Match")
+	if header == "" || header == "*" {
+		return nil, nil
+	}
+	version, err := strconv.Atoi(strings.Trim(header, `"`))
+	if err != nil {
+		return nil, session.Invalid("If-Match", invalidRequest, "If-Match is %q: send the ETag of GET /v1/policy", shorten(header))
+	}
+	return &version, nil
+}
+
+// checkPolicy is POST /v1/policy/check: what PUT /v1/policy, or with as=session a session's policy, would make of it.
+func (s *Server) checkPolicy(x *exchange) error {
+	q := x.query("as")
+	as := q.choice("as", tenantLayer, sessionLayer)
+	if err := q.err(); err != nil {
+		return err
+	}
+	document, _, err := x.policyDocument()
+	if err != nil {
+		return err
+	}
+	below, err := s.Store.TenantPolicy(x.ctx, x.tenant)
+	if err != nil {
+		return err
+	}
+	tenant, own := document, json.RawMessage(nil)
+	if as == sessionLayer {
+		tenant, own = below.Patch, document
+	}
+	p, sources, err := resolve(tenant, own, "")
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, policyAnswer{below.Version, p.Patch, p.Document, sources})
+}
+
+// readSessionPolicy is GET /v1/sessions/{id}/policy.
+func (s *Server) readSessionPolicy(x *exchange) error {
+	at, err := x.addressAlone()
+	if err != nil {
+		return err
+	}
+	found, err := s.Store.SessionPolicy(x.ctx, at)
+	if err != nil {
+		return err
+	}
+	_, sources, err := resolve(found.Tenant, found.Own, "")
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, policyAnswer{found.Version, found.Own, found.Document, sources})
+}
+
+// putSessionPolicy is PUT /v1/sessions/{id}/policy.
+func (s *Server) putSessionPolicy(x *exchange) error {
+	return s.changeSessionPolicy(x, func(_, document json.RawMessage) json.RawMessage { return document })
+}
+
+// patchSessionPolicy is PATCH /v1/sessions/{id}/policy.
+func (s *Server) patchSessionPolicy(x *exchange) error {
+	return s.changeSessionPolicy(x, func(old, document json.RawMessage) json.RawMessage { return compact.MergePolicy(old, document) })
+}
+
+// changeSessionPolicy makes the session's own layer of the stored one and the body.
+func (s *Server) changeSessionPolicy(x *exchange, layer func(old, document json.RawMessage) json.RawMessage) error {
+	at, err := x.addressAlone()
+	if err != nil {
+		return err
+	}
+	document, id, err := x.policyDocument()
+	if err != nil {
+		return err
+	}
+	return s.storeSessionPolicy(x, at, id, session.Change{ChangedBy: x.key, EditPolicy: func(tenant, own json.RawMessage) (session.Policy, error) {
+		p, _, err := resolve(tenant, layer(own, document), "")
+		return p, err
+	}})
+}
+
+// deleteSessionPolicy is DELETE /v1/sessions/{id}/policy: the tenant's default again.
+func (s *Server) deleteSessionPolicy(x *exchange) error {
+	at, err := x.addressAlone()
+	if err != nil {
+		return err
+	}
+	id, err := x.emptyBody()
+	if err != nil {
+		return err
+	}
+	return s.storeSessionPolicy(x, at, id, session.Change{ChangedBy: x.key, DefaultPolicy: true})
+}
+
+func (s *Server) storeSessionPolicy(x *exchange, at session.Address, id *session.Idempotency, change session.Change) error {
+	changed, replayed, err := s.Store.Update(x.ctx, at, change, id)
+	if err != nil {
+		return err
+	}
+	x.replayed(id, replayed)
+	return x.json(http.StatusOK, answerOf(changed))
+}
+
+// listTenantPolicyVersions is GET /v1/policy/versions.
+func (s *Server) listTenantPolicyVersions(x *exchange) error {
+	list := listOf(x, "policy versions")
+	if list.err != nil {
+		return list.err
+	}
+	found, err := s.Store.PolicyVersions(x.ctx, x.tenant, list.after.order, list.limit+1)
+	if err != nil {
+		return err
+	}
+	return answerList(list, found, versionAnswer, placeOfVersion)
+}
+
+// listSessionPolicyVersions is GET /v1/sessions/{id}/policy/versions.
+func (s *Server) listSessionPolicyVersions(x *exchange) error {
+	at, err := x.address()
+	if err != nil {
+		return err
+	}
+	list := listOf(x, "policy versions of "+at.ID)
+	if list.err != nil {
+		return list.err
+	}
+	found, err := s.Store.SessionPolicyVersions(x.ctx, at, list.after.order, list.limit+1)
+	if err != nil {
+		return err
+	}
+	return answerList(list, found, versionAnswer, placeOfVersion)
+}
+
+func versionAnswer(r session.PolicyRecord) session.PolicyRecord {
+	r.CreatedAt = r.CreatedAt.UTC()
+	return r
+}
+
+func placeOfVersion(last session.PolicyRecord) place { return place{int64(last.Version), uuid.Nil} }
+
+// layersBelow reads the layers that a session's policy is put on top of, and its own that a change is merged into.
+type layersBelow func(x *exchange, at session.Address) (postgres.PolicyLayers, error)
+
+// tenantLayers are those of a session that is new.
+func (s *Server) tenantLayers(x *exchange, _ session.Address) (postgres.PolicyLayers, error) {
+	p, err := s.Store.TenantPolicy(x.ctx, x.tenant)
+	return postgres.PolicyLayers{Tenant: p.Patch}, err
+}
+
+// sessionLayers are those of a session that may be there; if it is not, that will be told.
+func (s *Server) sessionLayers(x *exchange, at session.Address) (postgres.PolicyLayers, error) {
+	found, err := s.Store.SessionPolicy(x.ctx, at)
+	if errors.Is(err, session.ErrNotFound) {
+		return s.tenantLayers(x, at)
+	}
+	return found, err
+}
+
+// editPolicy reads member policy: null goes back to the tenant's default, an object is merged into the session's own
+// layer. It is tried here, so that its problems are told together with those of other members, and done in the store on
+// the layers that are there then.
+func (s *settings) editPolicy(d *document, below func() (postgres.PolicyLayers, error)) error {
+	if s.policy == (rawjson.Span{}) {
+		return nil
+	}
+	switch d.data[s.policy.Start] {
+	case 'n':
+		s.DefaultPolicy = true
+		return nil
+	case '{':
+	default:
+		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(d.data[s.policy.Start]))
+		return nil
+	}
+	layers, err := below()
+	if err != nil {
+		return err
+	}
+	edit := merging(append([]byte(nil), s.policy.Of(d.data)...))
+	if _, err := edit(layers.Tenant, layers.Own); err != nil {
+		d.add("", err)
+		return nil
+	}
+	s.EditPolicy = edit
+	return nil
+}
+
+// merging merges a document into a session's own layer.
+func merging(document []byte) session.PolicyEdit {
+	return func(tenant, own json.RawMessage) (session.Policy, error) {
+		p, _, err := resolve(tenant, compact.MergePolicy(own, document), "/policy")
+		return p, err
+	}
+}
+
+// policy reads member policy as the whole policy that a session without one of its own would have with it, if its
+// tenant's default were the profile of that name; nil for null.
+func (d *document) policy(value rawjson.Span) (p *session.Policy, isDefault bool) {
+	s := settings{policy: value}
+	_ = s.editPolicy(d, func() (postgres.PolicyLayers, error) {
+		return postgres.PolicyLayers{Tenant: json.RawMessage(`{}`)}, nil
+	})
+	if s.EditPolicy == nil {
+		return nil, s.DefaultPolicy
+	}
+	whole, _ := s.EditPolicy(json.RawMessage(`{}`), nil)
+	return &whole, false
+}

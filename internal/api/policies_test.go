@@ -1,0 +1,291 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// policyBody is a policy as the routes about policies answer it.
+type policyBody struct {
+	Version   session.PolicyVersion `json:"policy_version"`
+	Patch     json.RawMessage       `json:"patch"`
+	Effective compact.Policy        `json:"effective"`
+	Sources   compact.Sources       `json:"sources"`
+}
+
+func TestABadPolicyIsOneAnswerThatListsEveryMistake(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	const bad = `{"taget":0.4,"trigger":7,"protect":{"last_units":"four"},"dedupe":{"keep_last":0},"trim":{"bookend_min_chars":5000}}`
+	want := []string{
+		"/taget unknown_field", "/protect/last_units wrong_type", "/trigger out_of_range", "/dedupe/keep_last out_of_range",
+		"/trim/bookend_min_chars contradiction",
+	}
+	for _, r := range []struct{ method, path, body, prefix string }{
+		{"PUT", "/v1/policy", bad, ""},
+		{"PATCH", "/v1/policy", bad, ""},
+		{"POST", "/v1/policy/check", bad, ""},
+		{"POST", "/v1/policy/check?as=session", bad, ""},
+		{"PATCH", "/v1/sessions/s", `{"policy":` + bad + `}`, "/policy"},
+		{"PUT", "/v1/sessions/new", `{"policy":` + bad + `}`, "/policy"},
+		{"PUT", "/v1/sessions/s", `{"policy":` + bad + `}`, "/policy"}, // which is there: nothing of the body would be used
+		{"POST", "/v1/sessions", `{"policy":` + bad + `}`, "/policy"},
+	} {
+		got := w.must(http.StatusUnprocessableEntity, r.method, r.path, r.body)
+		p := decoded[problem](got)
+		checkProblem(t, got, p)
+		var found []string
+		for _, e := range p.Errors {
+			found = append(found, strings.TrimPrefix(e.Pointer, r.prefix)+" "+e.Code)
+		}
+		if diff := cmp.Diff(want, found); diff != "" || p.Code != "invalid_request" {
+			t.Errorf("%s %s: %s (-want +got):\n%s", r.method, r.path, p.Code, diff)
+		}
+	}
+}
+
+func TestUnknownFieldsOfAPolicyAloneAre422Too(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusUnprocessableEntity, "PUT", "/v1/policy", `{"taget":0.4}`)
+	w.must(http.StatusUnprocessableEntity, "PUT", "/v1/sessions/s", `{"zz":1,"policy":{"taget":0.4}}`)
+	w.must(http.StatusUnprocessableEntity, "PUT", "/v1/policy", `[]`)
+	w.must(http.StatusBadRequest, "PUT", "/v1/policy", `{"target":}`)
+	w.must(http.StatusBadRequest, "PUT", "/v1/policy", ``)
+}
+
+func TestATenantsDefaultHoldsForItsSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/plain", "")
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/own", `{"policy":{"target":0.45}}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/anew", `{"policy":{"profile":"cortex"}}`)
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"trigger":0.7,"target":0.3}`)
+	for id, want := range map[string]struct {
+		trigger, target float64
+		version         session.PolicyVersion
+		sources         compact.Sources
+	}{
+		"plain": {0.7, 0.3, session.PolicyVersion{Tenant: 2}, compact.Sources{"/trigger": "tenant", "/target": "tenant", "/hard": "profile:default"}},
+		"own":   {0.7, 0.45, session.PolicyVersion{Tenant: 2, Session: 1}, compact.Sources{"/trigger": "tenant", "/target": "session"}},
+		"anew":  {0.7, 0.25, session.PolicyVersion{Tenant: 2, Session: 1}, compact.Sources{"/trigger": "profile:cortex", "/profile": "session"}},
+	} {
+		got := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/sessions/"+id+"/policy", ""))
+		if got.Effective.Trigger != want.trigger || got.Effective.Target != want.target || got.Version != want.version {
+			t.Errorf("%s: %+v, trigger %v, target %v", id, got.Version, got.Effective.Trigger, got.Effective.Target)
+		}
+		for pointer, source := range want.sources {
+			if got.Sources[pointer] != source {
+				t.Errorf("%s: %s comes from %q, want %q", id, pointer, got.Sources[pointer], source)
+			}
+		}
+		answer := decoded[struct {
+			Policy  compact.Policy
+			Version session.PolicyVersion `json:"policy_version"`
+		}](w.must(http.StatusOK, "GET", "/v1/sessions/"+id, ""))
+		if answer.Policy.Target != want.target || answer.Version != want.version {
+			t.Errorf("%s: the session says target %v of %+v", id, answer.Policy.Target, answer.Version)
+		}
+	}
+	if got := w.must(http.StatusOK, "GET", "/v1/sessions/plain/policy", ""); !strings.Contains(got.Body.String(), `"patch":null`) {
+		t.Errorf("a session without a policy of its own: %s", got.Body)
+	}
+}
+
+func TestAPatchMergesAndAPutReplaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":0.3,"hard":0.9}`)
+	merged := decoded[policyBody](w.must(http.StatusOK, "PATCH", "/v1/policy", `{"target":null,"trigger":0.75}`))
+	if p := merged.Effective; p.Target != 0.5 || p.Hard != 0.9 || p.Trigger != 0.75 || merged.Version.Tenant != 3 {
+		t.Errorf("after a PATCH: %+v", merged)
+	}
+	replaced := decoded[policyBody](w.must(http.StatusOK, "PUT", "/v1/policy", `{"profile":"codelia"}`))
+	if p := replaced.Effective; p.Hard != 0.95 || p.Profile != "codelia" {
+		t.Errorf("after a PUT: %+v", p)
+	}
+	if p := decoded[policyBody](w.must(http.StatusOK, "DELETE", "/v1/policy", "")).Effective; p.Profile != "default" {
+		t.Errorf("after a DELETE: %+v", p)
+	}
+
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"policy":{"target":0.3,"hard":0.9}}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":{"target":null,"trigger":0.75}}`)
+	own := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/sessions/s/policy", ""))
+	if p := own.Effective; p.Target != 0.5 || p.Hard != 0.9 || p.Trigger != 0.75 || own.Version.Session != 2 {
+		t.Errorf("after a PATCH of the session: %+v", own)
+	}
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":null}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":{"hard":0.85}}`)
+	own = decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/sessions/s/policy", ""))
+	if own.Effective.Trigger != 0.8 || own.Version != (session.PolicyVersion{Tenant: 5, Session: 4}) {
+		t.Errorf("after null and another: %+v", own)
+	}
+}
+
+func TestASessionsOwnPolicyIsReplacedMergedAndTakenAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusNotFound, "PUT", "/v1/sessions/s/policy", `{"target":0.3}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"policy":{"hard":0.9}}`)
+	for _, step := range []struct {
+		method, body string
+		target, hard float64
+		patch        string
+	}{
+		{"PUT", `{"target":0.3}`, 0.3, 0.95, `{"target":0.3}`},
+		{"PATCH", `{"hard":0.85}`, 0.3, 0.85, `{"hard":0.85,"target":0.3}`},
+		{"DELETE", ``, 0.5, 0.95, `null`},
+	} {
+		w.must(http.StatusOK, step.method, "/v1/sessions/s/policy", step.body)
+		got := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/sessions/s/policy", ""))
+		if got.Effective.Target != step.target || got.Effective.Hard != step.hard || string(got.Patch) != step.patch {
+			t.Errorf("after %s %s: %s", step.method, step.body, got.Patch)
+		}
+	}
+	w.must(http.StatusUnprocessableEntity, "PUT", "/v1/sessions/s/policy", `{"target":7}`)
+}
+
+func TestVersionsOfPoliciesAreKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"policy":{"target":0.4}}`)
+	for _, target := range []string{"0.31", "0.32", "0.33"} {
+		w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":`+target+`}`)
+	}
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":0.33}`) // nothing new
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":null}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":null}`)
+	for path, want := range map[string][]string{
+		"/v1/policy/versions":            {`4 {"target":0.33}`, `3 {"target":0.32}`, `2 {"target":0.31}`, `1 {}`},
+		"/v1/sessions/s/policy/versions": {`2 null`, `1 {"target":0.4}`},
+	} {
+		var got []string
+		for cursor := ""; ; {
+			page := decoded[struct {
+				Data    []session.PolicyRecord
+				HasMore bool   `json:"has_more"`
+				Next    string `json:"next_cursor"`
+			}](w.must(http.StatusOK, "GET", path+"?limit=1"+cursor, ""))
+			for _, r := range page.Data {
+				got = append(got, fmt.Sprintf("%d %s", r.Version, r.Patch))
+				if string(r.Patch) != "{}" && r.ChangedBy == nil || r.CreatedAt.IsZero() {
+					t.Errorf("%s: nobody made version %d", path, r.Version)
+				}
+			}
+			if !page.HasMore {
+				break
+			}
+			cursor = "&cursor=" + page.Next
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+func TestAVersionThatWasChangedMeanwhileIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seen := w.must(http.StatusOK, "GET", "/v1/policy", "").Header().Get("Etag")
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":0.3}`, "If-Match", seen)
+	got := w.must(http.StatusPreconditionFailed, "PATCH", "/v1/policy", `{"target":0.4}`, "If-Match", seen)
+	if p := decoded[problem](got); p.Code != "stale_policy_version" {
+		t.Errorf("%s", got.Body)
+	}
+	w.must(http.StatusUnprocessableEntity, "DELETE", "/v1/policy", "", "If-Match", `"x"`)
+	w.must(http.StatusOK, "DELETE", "/v1/policy", "", "If-Match", "*")
+}
+
+func TestAChangeOfADefaultHappensOnceForEachKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.must(http.StatusOK, "PATCH", "/v1/policy", `{"target":0.3}`, "Idempotency-Key", "k")
+	w.must(http.StatusOK, "PATCH", "/v1/policy", `{"target":0.4}`)
+	again := w.must(http.StatusOK, "PATCH", "/v1/policy", `{"target":0.3}`, "Idempotency-Key", "k")
+	if again.Header().Get("Idempotent-Replayed") != "true" || again.Body.String() != first.Body.String() {
+		t.Errorf("first %s\nagain %s", first.Body, again.Body)
+	}
+	w.must(http.StatusUnprocessableEntity, "PATCH", "/v1/policy", `{"target":0.2}`, "Idempotency-Key", "k")
+}
+
+func TestADefaultThatDoesNotFitUnderASessionsOwnPolicyIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/high", `{"policy":{"target":0.7}}`)
+	got := w.must(http.StatusUnprocessableEntity, "PUT", "/v1/policy", `{"trigger":0.6}`)
+	if p := decoded[problem](got); !strings.Contains(p.Detail, `session "high"`) || !strings.Contains(p.Detail, "0.7 must be below") {
+		t.Errorf("%s", got.Body)
+	}
+	if now := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/policy", "")); now.Version.Tenant != 1 || now.Effective.Trigger != 0.8 {
+		t.Errorf("the refused default: %+v", now.Version)
+	}
+}
+
+func TestACheckAnswersWhatAPutWouldAndStoresNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":0.3}`)
+	asTenant := decoded[policyBody](w.must(http.StatusOK, "POST", "/v1/policy/check", `{"hard":0.9}`))
+	asSession := decoded[policyBody](w.must(http.StatusOK, "POST", "/v1/policy/check?as=session", `{"hard":0.9}`))
+	if asTenant.Effective.Target != 0.5 || asSession.Effective.Target != 0.3 || asSession.Sources["/hard"] != "session" {
+		t.Errorf("as the tenant's %v, as a session's %v", asTenant.Effective.Target, asSession.Effective.Target)
+	}
+	if now := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/policy", "")); now.Version.Tenant != 2 || now.Effective.Hard != 0.95 {
+		t.Errorf("after two checks: %+v", now)
+	}
+}
+
+func TestProfilesAndSchemaAreThoseOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	list := decoded[struct {
+		Data []struct {
+			Name   string
+			Policy json.RawMessage
+		}
+	}](w.must(http.StatusOK, "GET", "/v1/policies/profiles", ""))
+	var names []string
+	for _, p := range list.Data {
+		names = append(names, p.Name)
+		if _, err := compact.ParsePolicy(p.Policy); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+	if !slices.Equal(names, compact.Profiles()) {
+		t.Errorf("profiles %v", names)
+	}
+	published, err := os.ReadFile("../../docs/policy.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := w.must(http.StatusOK, "GET", "/v1/policies/schema", "")
+	if got.Body.String() != string(published) || got.Header().Get("Content-Type") != "application/schema+json" {
+		t.Errorf("the schema is not that of docs/policy.schema.json")
+	}
+}
+
+func TestOneTenantsDefaultIsNotAnothers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, stranger := w.newTenant("stranger")
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":0.3}`)
+	theirs := w.must(http.StatusOK, "GET", "/v1/policy", "", "Authorization", "Bearer "+stranger)
+	if p := decoded[policyBody](theirs); p.Version.Tenant != 1 || p.Effective.Target != 0.5 {
+		t.Errorf("the stranger's: %s", theirs.Body)
+	}
+	versions := w.must(http.StatusOK, "GET", "/v1/policy/versions", "", "Authorization", "Bearer "+stranger)
+	if strings.Contains(versions.Body.String(), "0.3}") {
+		t.Errorf("the stranger sees %s", versions.Body)
+	}
+}

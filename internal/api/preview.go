@@ -1,0 +1,146 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// preview is what a compaction would do, as callers see it.
+type preview struct {
+	From         jobs.From             `json:"from"`
+	Through      int64                 `json:"through_seq"`
+	TokensBefore int64                 `json:"tokens_before"`
+	TokensAfter  int64                 `json:"tokens_after"`
+	WouldChange  bool                  `json:"would_change"`
+	Due          bool                  `json:"due"`
+	Reason       string                `json:"reason"`
+	Why          jobs.Why              `json:"why"`
+	Stages       []compact.StageReport `json:"stages"`
+	Actions      []compact.Action      `json:"actions"`
+	Report       jobs.Report           `json:"report"`
+}
+
+func previewOf(p *jobs.Proposal, all bool) preview {
+	before, after := p.Tokens()
+	answer := preview{
+		From: p.From, Through: p.Plan.Through, TokensBefore: before, TokensAfter: after, WouldChange: p.Changed, Due: p.Why.Due(),
+		Reason: p.Why.Reason(), Why: p.Why, Stages: p.Plan.Stages, Actions: p.Plan.Actions, Report: p.Report(),
+	}
+	if all {
+		answer.Actions = p.Parts()
+	}
+	return answer
+}
+
+// previewSession is POST /v1/sessions/{id}/preview. It has no effect, so an Idempotency-Key says nothing to it.
+func (s *Server) previewSession(x *exchange) error {
+	q := x.query("actions")
+	all := q.choice("actions", "changed", "all") == "all"
+	if err := q.err(); err != nil {
+		return err
+	}
+	at, err := x.address()
+	if err != nil {
+		return err
+	}
+	body, err := readBody(x)
+	if err != nil {
+		return err
+	}
+	defer body.free()
+	found, err := s.Store.Session(x.ctx, at)
+	if err != nil {
+		return err
+	}
+	order, err := previewOrder(body.b, func() (postgres.PolicyLayers, error) { return s.Store.SessionPolicy(x.ctx, at) })
+	if err != nil {
+		return err
+	}
+	snap, err := s.Store.Snapshot(x.ctx, session.Key{Tenant: at.Tenant, Key: found.Key})
+	if err != nil {
+		return err
+	}
+	proposal, err := jobs.Propose(x.ctx, s.Store, snap, order, nil)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, previewOf(proposal, all))
+}
+
+// bodyLimits hold for bodies that are all our own.
+var bodyLimits = rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
+
+var previewFields = []string{"policy", "from"}
+
+// previewOrder reads the body of a preview; no body is the compaction that an ordinary run would do. below reads what a
+// policy is put on top of.
+func previewOrder(body []byte, below func() (postgres.PolicyLayers, error)) (o jobs.Order, err error) {
+	o.Cause = jobs.CausePreview
+	if len(body) == 0 {
+		return o, nil
+	}
+	d := &document{data: body}
+	if err := d.check(bodyLimits); err != nil {
+		return o, err
+	}
+	for name, value := range d.members("", rawjson.Value(body), previewFields) {
+		switch name {
+		case "policy":
+			if o.Policy, err = d.policyOver(value, below); err != nil {
+				return o, err
+			}
+		case "from":
+			o.From = d.readFrom(value)
+		}
+	}
+	return o, d.err()
+}
+
+// readFrom reads where a compaction starts.
+func (d *document) readFrom(value rawjson.Span) jobs.From {
+	text, ok := d.text("/from", value, session.MaxIDBytes)
+	from := jobs.From(text)
+	if ok && from != jobs.FromCheckpoint && from != jobs.FromLog {
+		d.wrong("/from", invalidRequest, "from is %q: say checkpoint or log, or leave it out for what a run would do", shorten(text))
+	}
+	return from
+}
+
+// policyOver reads member policy as the whole policy that a session would have by it: an object is merged into the
+// session's own layer, null is the tenant's default. It is nil if there is something wrong with it.
+func (d *document) policyOver(value rawjson.Span, below func() (postgres.PolicyLayers, error)) (*compact.Policy, error) {
+	first := d.data[value.Start]
+	if first != '{' && first != 'n' {
+		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(first))
+		return nil, nil
+	}
+	layers, err := below()
+	if err != nil {
+		return nil, err
+	}
+	if first == 'n' {
+		return d.tenantPolicy(layers)
+	}
+	return d.whole(merging(value.Of(d.data))(layers.Tenant, layers.Own))
+}
+
+// tenantPolicy is the policy of a session that has none of its own.
+func (d *document) tenantPolicy(layers postgres.PolicyLayers) (*compact.Policy, error) {
+	made, _, err := resolve(layers.Tenant, nil, "")
+	return d.whole(made, err)
+}
+
+// whole is a policy as the engine takes it; nil if there is something wrong with it.
+func (d *document) whole(made session.Policy, err error) (*compact.Policy, error) {
+	if err != nil {
+		d.add("", err)
+		return nil, nil
+	}
+	policy, err := compact.ParsePolicy(made.Document)
+	return &policy, err
+}

@@ -1,0 +1,266 @@
+package api
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// maxStatelessMessages is how many messages one request can have compacted.
+const maxStatelessMessages = 100_000
+
+// compactMessages is POST /v1/compact: messages in, compacted messages out, and nothing stored. It has no effect, so an
+// Idempotency-Key says nothing to it.
+func (s *Server) compactMessages(x *exchange) error {
+	body, err := readBody(x)
+	if err != nil {
+		return err
+	}
+	defer body.free()
+	layers, err := s.tenantLayers(x, session.Address{})
+	if err != nil {
+		return err
+	}
+	d := statelessBody{document: document{data: body.b}, layers: layers, windows: s.Models, force: true}
+	if err := d.read(); err != nil {
+		return err
+	}
+	snap, system, err := d.snapshot()
+	if err != nil {
+		return err
+	}
+	proposal, err := jobs.ProposeAlone(snap, *d.policy, d.force)
+	if err != nil {
+		return err
+	}
+	return x.stateless(&d, proposal, system)
+}
+
+// statelessBody is the body of POST /v1/compact.
+type statelessBody struct {
+	document
+	layers         postgres.PolicyLayers // what its policy is put on top of
+	windows        *models.Registry
+	format         session.Format
+	messages       []rawjson.Span
+	policy         *compact.Policy
+	model          string
+	window         int // 0: that of the model
+	overhead       int
+	force          bool // compact what is below its trigger, too
+	includeResults bool
+	large          bool // it has more values than one message may have: each must be counted
+}
+
+var statelessFields = []string{"format", "messages", "policy", "model", "window_tokens", "overhead_tokens", "force", "include_results"}
+
+// read checks the body and finds its members.
+func (d *statelessBody) read() error {
+	limits := batchLimits
+	limits.Nodes = 0
+	if err := d.check(limits); err != nil {
+		return err
+	}
+	d.large = rawjson.Check(d.data, batchLimits) != nil
+	for name, value := range d.members("", rawjson.Value(d.data), statelessFields) {
+		if err := d.set(name, value); err != nil {
+			return err
+		}
+	}
+	d.setWindow()
+	if d.messages == nil && len(d.problems) == 0 {
+		d.wrong("/messages", invalidRequest, "messages is missing: an array of 1 to %d messages", maxStatelessMessages)
+	}
+	if d.format == "" && len(d.problems) == 0 {
+		d.wrong("/format", invalidRequest, "format is missing: say %s", formats())
+	}
+	if d.overhead >= d.window && len(d.problems) == 0 {
+		d.wrong("/overhead_tokens", invalidRequest, "%d is not less than window_tokens, which is %d", d.overhead, d.window)
+	}
+	if d.policy != nil || len(d.problems) > 0 {
+		return d.err()
+	}
+	tenants, err := d.tenantPolicy(d.layers)
+	d.policy = tenants
+	return err
+}
+
+// setWindow gives messages whose model is named the window of that model, unless the request says another.
+func (d *statelessBody) setWindow() {
+	switch {
+	case d.window > 0:
+	case d.model != "":
+		d.window, _ = d.windowOf(d.windows, "/model", d.model)
+	default:
+		d.window = session.DefaultWindowTokens
+	}
+}
+
+func (d *statelessBody) set(name string, value rawjson.Span) (err error) {
+	switch name {
+	case "format":
+		d.format = d.readFormat(value)
+	case "messages":
+		d.messages = d.batch(value)
+	case "policy":
+		d.policy, err = d.policyOver(value, func() (postgres.PolicyLayers, error) { return d.layers, nil })
+	case "model":
+		d.model, _ = d.text("/model", value, session.MaxIDBytes)
+	case "window_tokens":
+		d.window = int(d.integer("/window_tokens", value, minWindowTokens, maxWindowTokens))
+	case "overhead_tokens":
+		d.overhead = int(d.integer("/overhead_tokens", value, 0, maxOverheadTokens))
+	case "force":
+		d.force = d.boolean("/force", value)
+	case "include_results":
+		d.includeResults = d.boolean("/include_results", value)
+	}
+	return err
+}
+
+// batch finds the messages.
+func (d *statelessBody) batch(value rawjson.Span) []rawjson.Span {
+	spans, ok := d.array("/messages", value)
+	switch {
+	case ok && len(spans) == 0:
+		d.wrong("/messages", invalidRequest, "messages is empty: 1 to %d messages are possible", maxStatelessMessages)
+	case len(spans) > maxStatelessMessages:
+		d.wrong("/messages", "too_many_messages", "there are %d messages, %d are the most", len(spans), maxStatelessMessages)
+	}
+	return spans
+}
+
+// snapshot is the messages as if they were the log of a session. An Anthropic system prompt stands apart from them.
+func (d *statelessBody) snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
+	snap = postgres.Snapshot{Format: d.format, WindowTokens: d.window, OverheadTokens: d.overhead, Calibration: 1, LastSeq: int64(len(d.messages))}
+	snap.Tail = make([]postgres.Logged, 0, len(d.messages))
+	for i, span := range d.messages {
+		tokens, pinned := d.message(i, span)
+		snap.ContextTokens += tokens
+		if pinned && d.format == session.Anthropic && len(snap.Tail) == 0 {
+			snap.ApartTokens += tokens
+			system = append(system, span.Of(d.data))
+			continue
+		}
+		snap.Tail = append(snap.Tail, postgres.Logged{Seq: int64(i + 1), Tokens: tokens, Body: span.Of(d.data)})
+	}
+	return snap, system, d.err()
+}
+
+// message checks one message.
+func (d *statelessBody) message(i int, span rawjson.Span) (tokens int64, pinned bool) {
+	body := span.Of(d.data)
+	if d.large {
+		if err := syntaxProblem(pointerTo("/messages", i), rawjson.Check(body, rawjson.Limits{Nodes: session.MaxJSONNodes})); err != nil {
+			d.add("", err)
+			return 0, false
+		}
+	}
+	found, err := wire.Inspect(d.format, body)
+	if err != nil {
+		d.add(pointerTo("/messages", i), err)
+		return 0, false
+	}
+	return int64(found.Tokens), found.Flags&wire.FlagPinned != 0
+}
+
+// removed is a result that has left the messages. Nothing is stored, so its ref names it in this answer only.
+type removed struct {
+	Ref       string `json:"ref"`
+	Seq       int64  `json:"seq"`
+	Part      int    `json:"part"`
+	Tool      string `json:"tool"`
+	CallID    string `json:"call_id"`
+	MediaType string `json:"media_type"`
+	Bytes     int    `json:"bytes"`
+	Tokens    int    `json:"tokens"`
+	SHA256    string `json:"sha256"`
+	Content   string `json:"content"`
+}
+
+func removedOf(results []compact.Result) []removed {
+	list := make([]removed, len(results))
+	for i := range results {
+		r := &results[i]
+		list[i] = removed{
+			Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, MediaType: r.MediaType, Bytes: len(r.Stored),
+			Tokens: r.Tokens, SHA256: hex.EncodeToString(r.SHA256[:]), Content: string(r.Stored),
+		}
+	}
+	return list
+}
+
+// compacted is what was done to the messages, which stand behind it.
+type compacted struct {
+	TokensBefore int64                 `json:"tokens_before"`
+	TokensAfter  int64                 `json:"tokens_after"`
+	Changed      bool                  `json:"changed"`
+	Due          bool                  `json:"due"`
+	Reason       string                `json:"reason"`
+	Stages       []compact.StageReport `json:"stages"`
+	Actions      []compact.Action      `json:"actions"`
+	Results      []removed             `json:"results,omitempty"`
+	Report       *jobs.Report          `json:"report"` // null if nothing was changed
+}
+
+func compactedOf(p *jobs.Proposal, includeResults bool) compacted {
+	c := compacted{
+		TokensBefore: p.View(), TokensAfter: p.View(), Due: p.Why.Due(), Reason: p.Why.Reason(), Stages: p.Plan.Stages, Actions: []compact.Action{},
+	}
+	if p.Why.Decision != jobs.Now {
+		return c
+	}
+	report := p.Report()
+	c.Changed, c.Actions, c.Report = true, p.Plan.Actions, &report
+	_, c.TokensAfter = p.Tokens()
+	if includeResults {
+		c.Results = removedOf(p.Plan.Results)
+	}
+	return c
+}
+
+// stateless answers with the messages that a proposal makes, byte for byte, and with what was done to them.
+func (x *exchange) stateless(d *statelessBody, p *jobs.Proposal, system [][]byte) error {
+	figures, err := json.Marshal(compactedOf(p, d.includeResults))
+	if err != nil {
+		return err
+	}
+	out := newBuffer()
+	defer out.free()
+	out.b = append(append(out.b, figures[:len(figures)-1]...), `,"format":`...)
+	out.b = rawjson.Quote(out.b, []byte(d.format))
+	if prompt := wire.AppendSystem(nil, system); len(prompt) > 0 && string(prompt) != "[]" {
+		out.b = append(append(out.b, `,"system":`...), prompt...)
+	}
+	out.b = append(out.b, `,"messages":[`...)
+	out.b = appendCompacted(out.b, p)
+	out.b = append(out.b, "]}"...)
+	return x.bytes(http.StatusOK, jsonType, out.b)
+}
+
+// appendCompacted appends the rendition and the messages behind it, or the messages as they came if nothing is changed.
+func appendCompacted(dst []byte, p *jobs.Proposal) []byte {
+	through, first := int64(0), true
+	if p.Why.Decision == jobs.Now {
+		dst, through, first = append(dst, p.Made.Body...), p.Made.Through, len(p.Made.Body) == 0
+	}
+	for i := range p.Snapshot.Tail {
+		m := &p.Snapshot.Tail[i]
+		if m.Seq <= through {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		dst, first = append(dst, m.Body...), false
+	}
+	return dst
+}

@@ -1,0 +1,115 @@
+package api_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+type statelessAnswer struct {
+	TokensBefore int64 `json:"tokens_before"`
+	TokensAfter  int64 `json:"tokens_after"`
+	Changed      bool
+	Due          bool
+	System       json.RawMessage
+	Messages     []json.RawMessage
+	Actions      []struct {
+		Ref          string
+		TokensBefore int64 `json:"tokens_before"`
+		TokensAfter  int64 `json:"tokens_after"`
+	}
+	Results []struct {
+		Ref, SHA256, Content string
+		Bytes                int
+	}
+	Report *struct {
+		TokensSaved int64 `json:"tokens_saved"`
+	}
+}
+
+func TestMessagesAreCompactedWithoutASession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	body := `{"format":"openai-chat","window_tokens":10000,"include_results":true,"messages":[` + strings.Join(conversation(30, 500), ",") + `]}`
+	got := decoded[statelessAnswer](w.must(http.StatusOK, "POST", "/v1/compact", body))
+	if !got.Changed || !got.Due || got.TokensAfter >= got.TokensBefore || got.Report == nil || got.Report.TokensSaved != got.TokensBefore-got.TokensAfter {
+		t.Fatalf("%d → %d, changed %t, due %t, report %+v", got.TokensBefore, got.TokensAfter, got.Changed, got.Due, got.Report)
+	}
+	bodies := make([][]byte, len(got.Messages))
+	for i := range got.Messages {
+		bodies[i] = got.Messages[i]
+	}
+	if violations := wire.Validate(session.OpenAIChat, bodies); len(violations) > 0 {
+		t.Errorf("the messages break their provider's rules: %v", violations)
+	}
+	contents, saved := map[string]string{}, int64(0)
+	for _, r := range got.Results {
+		contents[r.Ref] = r.Content
+		if sum := sha256.Sum256([]byte(r.Content)); hex.EncodeToString(sum[:]) != r.SHA256 || r.Bytes != len(r.Content) {
+			t.Errorf("result %s is not what is said of it", r.Ref)
+		}
+	}
+	for _, a := range got.Actions {
+		saved += a.TokensBefore - a.TokensAfter
+		if a.Ref != "" && contents[a.Ref] == "" {
+			t.Errorf("the result %s is gone", a.Ref)
+		}
+	}
+	if saved != got.TokensBefore-got.TokensAfter {
+		t.Errorf("the manifest's sum is %d, the tokens go from %d to %d", saved, got.TokensBefore, got.TokensAfter)
+	}
+	if list := w.must(http.StatusOK, "GET", "/v1/sessions", "").Body.String(); !strings.Contains(list, `"data":[]`) {
+		t.Errorf("something was stored: %s", list)
+	}
+}
+
+func TestWhatIsNotDueStaysIfForceIsFalse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	messages := strings.Join(conversation(30, 500), ",")
+	for body, changed := range map[string]bool{
+		`{"format":"openai-chat","window_tokens":25000,"messages":[` + messages + `]}`:               true,
+		`{"format":"openai-chat","window_tokens":25000,"force":false,"messages":[` + messages + `]}`: false,
+	} {
+		answer := w.must(http.StatusOK, "POST", "/v1/compact", body)
+		got := decoded[statelessAnswer](answer)
+		if got.Due || got.Changed != changed || strings.HasSuffix(answer.Body.String(), `"messages":[`+messages+`]}`) == changed {
+			t.Errorf("force %t: due %t, changed %t", changed, got.Due, got.Changed)
+		}
+	}
+}
+
+func TestAnAnthropicSystemPromptStandsApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := decoded[statelessAnswer](w.must(http.StatusOK, "POST", "/v1/compact",
+		`{"format":"anthropic","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"a < b"}]}`))
+	if string(got.System) != `"be brief"` || len(got.Messages) != 1 || got.Changed || string(got.Messages[0]) != `{"role":"user","content":"a < b"}` {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAllThatIsWrongWithMessagesIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact",
+		`{"format":"x","messages":7,"window_tokens":1,"force":"yes","policy":{"trigger":2}}`))
+	if len(got.Errors) != 5 {
+		t.Errorf("problems %+v", got.Errors)
+	}
+	got = decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{"format":"openai-chat","messages":[1,{"role":3},{"role":"user"}]}`))
+	if len(got.Errors) != 2 || got.Errors[1].Pointer != "/messages/1/role" {
+		t.Errorf("problems %+v", got.Errors)
+	}
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{}`)
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{"format":"openai-chat","messages":[]}`)
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{"format":"openai-chat","messages":[{"role":"user"}],"window_tokens":2000,"overhead_tokens":2000}`)
+	many := strings.Repeat(`{"role":"user"},`, 100_000) + `{"role":"user"}`
+	w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/compact", `{"format":"openai-chat","messages":[`+many+`]}`)
+}

@@ -1,0 +1,26 @@
+package compact
+
+import "slices"
+
+// omitArguments omits the large arguments of old calls: what was written to a file stands in the file.
+func omitArguments(s *scene) {
+	limits := &s.policy.Arguments
+	after := min(float64(limits.AfterTokens), s.target/2)
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.kind != arguments || !slices.Contains(limits.Operations, p.does.operation()) && !slices.Contains(limits.Tools, p.tool) {
+			continue
+		}
+		if since := s.reached(p.message, after); since < len(s.messages) {
+			s.proposeOmit(i, max(since, s.release[p.message]), 0)
+		}
+	}
+}
+
+// proposeOmit asks for the large arguments of call i to be omitted from message since on.
+func (s *scene) proposeOmit(i, since int, newer int64) {
+	p := &s.parts[i]
+	if s.free[i] && !s.protected(p.message) {
+		s.propose(i, since, proposal{do: Omit, newer: newer, distance: s.distance(p.message)}, min(omitTokens, p.tokens))
+	}
+}

@@ -1,0 +1,47 @@
+package compact
+
+// keepBudget bounds the tokens of all results together: the oldest become placeholders until the others fit.
+// Placeholders count nothing and originals count whole, so that what is over once stays over.
+func keepBudget(s *scene) {
+	budget := s.budget()
+	end, total := 0, 0 // the results from i to before end have so many tokens
+	for i := range s.parts {
+		for ; end < len(s.parts) && total <= budget; end++ {
+			total += s.parts[end].resultTokens()
+		}
+		if total <= budget {
+			return
+		}
+		s.proposeOverBudget(i, s.parts[end-1].message)
+		total -= s.parts[i].resultTokens()
+	}
+}
+
+func (p *part) resultTokens() int {
+	if p.kind != result {
+		return 0
+	}
+	return p.tokens
+}
+
+// proposeOverBudget asks for a placeholder for result i, which was over the budget with message since.
+func (s *scene) proposeOverBudget(i, since int) {
+	p := &s.parts[i]
+	if p.kind != result || !s.free[i] || s.protected(p.message) {
+		return
+	}
+	want := proposal{do: Placeholder, distance: s.distance(p.message)}
+	if s.wants[i].do.rung() == Stub {
+		want.do = Clear
+	}
+	s.propose(i, max(since, s.release[p.message]), want, stubTokens)
+}
+
+// budget is how many tokens all results may have together.
+func (s *scene) budget() int {
+	limits := &s.policy.Budget
+	if limits.Tokens > 0 {
+		return limits.Tokens
+	}
+	return min(max(int(s.window*limits.Ratio), limits.Min), limits.Max)
+}

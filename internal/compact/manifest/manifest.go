@@ -1,0 +1,150 @@
+// Package manifest reads loss manifests: what checkpoints took out of a session's view, and what brings it back.
+//
+// Start at Merge, which makes one manifest of those of a checkpoint and all that it builds on, and at Compare (diff.go),
+// which says what differs between two. A manifest is stored for ever as JSON, so this package reads what any version of
+// the engine wrote. Of every manifest, own or merged, it holds that Saved is the tokens that the messages had before less
+// those that stand in the view after it. It is pure and owns no table.
+package manifest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Entry is one thing that left the view: a part of a message, or whole messages.
+type Entry struct {
+	Seq          int64  `json:"seq"`
+	LastSeq      int64  `json:"last_seq,omitempty"` // the last of several messages
+	Part         int    `json:"part"`               // below 0: the message as a whole
+	Tool         string `json:"tool,omitempty"`
+	Do           string `json:"do"`
+	Stage        string `json:"stage"`
+	Reason       string `json:"reason"`
+	TokensBefore int64  `json:"tokens_before"`
+	TokensAfter  int64  `json:"tokens_after"`
+	Ref          string `json:"ref,omitempty"` // of the whole result; without one, the log has it under its seq
+}
+
+// Manifest is what left the view, by seq and part.
+type Manifest []Entry
+
+// Parse reads the stored manifests of a checkpoint and of those that it builds on.
+func Parse(stored []json.RawMessage) ([]Manifest, error) {
+	list := make([]Manifest, len(stored))
+	for i, document := range stored {
+		if err := json.Unmarshal(document, &list[i]); err != nil {
+			return nil, fmt.Errorf("manifest: %w", err)
+		}
+	}
+	return list, nil
+}
+
+// Saved is how many tokens the view has fewer.
+func (m Manifest) Saved() (tokens int64) {
+	for i := range m {
+		tokens += m[i].saved()
+	}
+	return tokens
+}
+
+func (e *Entry) saved() int64 { return e.TokensBefore - e.TokensAfter }
+
+// end is the last message that the entry is about.
+func (e *Entry) end() int64 { return max(e.Seq, e.LastSeq) }
+
+// whole reports whether the entry is about messages and not about one part.
+func (e *Entry) whole() bool { return e.Part < 0 || e.LastSeq > e.Seq }
+
+// covers reports whether all that other is about is gone with e.
+func (e *Entry) covers(other *Entry) bool {
+	return e.whole() && e.Seq <= other.Seq && other.end() <= e.end()
+}
+
+// key tells the entries of one manifest apart.
+type key struct {
+	seq, end int64
+	part     int
+}
+
+func (e *Entry) key() key {
+	if e.whole() {
+		return key{e.Seq, e.end(), -1}
+	}
+	return key{e.Seq, e.Seq, e.Part}
+}
+
+// Merge is everything that is not whole in the view of a checkpoint, given its manifest and those of the checkpoints that
+// it builds on, newest first. Each entry is the newest about its part, from what the part was originally; entries about
+// parts of messages that have left since are in the entry about those messages.
+func Merge(newestFirst []Manifest) Manifest {
+	merged := map[key]Entry{}
+	for _, m := range slices.Backward(newestFirst) {
+		for _, e := range partsFirst(m) {
+			older := merged[e.key()]
+			e.TokensBefore += older.saved()
+			delete(merged, e.key())
+			if e.whole() {
+				e.TokensBefore += absorb(merged, &e)
+			}
+			merged[e.key()] = e
+		}
+	}
+	list := make(Manifest, 0, len(merged))
+	for _, e := range merged {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(b.end(), a.end()), cmp.Compare(a.Part, b.Part))
+	})
+	return list
+}
+
+// partsFirst is a manifest with its whole messages behind the parts, which may be parts of theirs.
+func partsFirst(m Manifest) Manifest {
+	m = slices.Clone(m)
+	slices.SortStableFunc(m, func(a, b Entry) int {
+		switch {
+		case a.whole() == b.whole():
+			return 0
+		case b.whole():
+			return -1
+		}
+		return 1
+	})
+	return m
+}
+
+// absorb removes the entries that e covers and says how many tokens they had saved.
+func absorb(merged map[key]Entry, e *Entry) (saved int64) {
+	for k, other := range merged {
+		if e.covers(&other) {
+			saved += other.saved()
+			delete(merged, k)
+		}
+	}
+	return saved
+}
+
+// StageSum is what one stage took out of the view.
+type StageSum struct {
+	Stage       string `json:"stage"`
+	Entries     int    `json:"entries"`
+	TokensSaved int64  `json:"tokens_saved"`
+}
+
+// Stages sums a manifest up by stage, in the order in which the stages first come.
+func (m Manifest) Stages() []StageSum {
+	sums := []StageSum{}
+	for i := range m {
+		at := slices.IndexFunc(sums, func(s StageSum) bool { return s.Stage == m[i].Stage })
+		if at < 0 {
+			at = len(sums)
+			sums = append(sums, StageSum{Stage: m[i].Stage})
+		}
+		sums[at].Entries++
+		sums[at].TokensSaved += m[i].saved()
+	}
+	return sums
+}

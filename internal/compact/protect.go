@@ -1,0 +1,62 @@
+package compact
+
+// releases finds for every message the one with which it ceased to be protected: when enough units, messages and turns
+// had come after it. A leading system message never ceases to be.
+func (s *scene) releases() []int {
+	now, rule := len(s.messages), &s.policy.Protect
+	release := make([]int, now)
+	starts := s.unitStarts()
+	turns := s.turns()
+	turn := len(turns) // the first of turns that begins after m
+	for m := now - 1; m >= 0; m-- {
+		for turn > 0 && turns[turn-1] > m {
+			turn--
+		}
+		at := max(nth(starts, s.messages[m].unit+rule.LastUnits-1, now), min(m+rule.LastMessages, now))
+		if rule.LastTurns > 0 {
+			at = max(at, min(nth(turns, turn+rule.LastTurns-1, now), s.outgrown(m)))
+		}
+		if release[m] = max(at, m); m < s.pinned {
+			release[m] = now
+		}
+	}
+	return release
+}
+
+// outgrown is the message with which the turns after m had become so large that they protect it no more.
+func (s *scene) outgrown(m int) int {
+	rule := &s.policy.Protect
+	if rule.MaxTurnRatio == 0 {
+		return len(s.messages)
+	}
+	return s.reached(m, rule.MaxTurnRatio*s.target*float64(rule.LastTurns))
+}
+
+// nth is an element of a list, or otherwise if the list is shorter.
+func nth(list []int, n, otherwise int) int {
+	if n >= len(list) {
+		return otherwise
+	}
+	return list[max(n, 0)]
+}
+
+// unitStarts returns the messages with which the units began.
+func (s *scene) unitStarts() []int {
+	starts := make([]int, 0, s.units)
+	for m := range s.messages {
+		if s.messages[m].begins {
+			starts = append(starts, m)
+		}
+	}
+	return starts
+}
+
+// turns returns the messages that the user said.
+func (s *scene) turns() (said []int) {
+	for m := range s.messages {
+		if s.messages[m].role == user {
+			said = append(said, m)
+		}
+	}
+	return said
+}

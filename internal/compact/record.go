@@ -1,0 +1,63 @@
+package compact
+
+import "fmt"
+
+// record enters what was done to part i in the manifest.
+func (p *Plan) record(s *scene, i, before int) {
+	at, want := &s.parts[i], &s.wants[i]
+	seq := s.messages[at.message].seq
+	p.enter(Action{
+		Seq: seq, LastSeq: seq, Part: at.index, Do: at.do, Stage: want.stage, Rule: want.rule(), Reason: want.reason(at), Tool: at.tool,
+		TokensBefore: before, TokensAfter: at.now, Ref: s.ref(at, &at.left).String(),
+	})
+}
+
+// rule is the field of the policy that decided.
+func (w *proposal) rule() string {
+	switch w.do {
+	case Cap:
+		return "cap.max_tokens"
+	case Bookend:
+		return "trim.hot_zone_min_tokens"
+	case Stub:
+		return "dedupe.keep_last"
+	case Stale:
+		return "stale.enabled"
+	case Squeeze:
+		return "whitespace.enabled"
+	}
+	switch w.stage {
+	case "budget":
+		return "budget.tokens"
+	case "arguments":
+		return "arguments.after_tokens"
+	case "dedupe":
+		return "dedupe.arguments"
+	}
+	return "trim.degradation_span_ratio"
+}
+
+// reason says in words why an action was taken.
+func (w *proposal) reason(p *part) string {
+	switch w.do {
+	case Squeeze:
+		return "its white space is collapsed"
+	case Cap:
+		return fmt.Sprintf("%d tokens in one result: %d characters of head and %d of tail stay", p.tokens, w.head, w.tail)
+	case Bookend:
+		return fmt.Sprintf("%d tokens came after it: %d characters of head and tail stay", w.distance, w.head)
+	case Stub:
+		return fmt.Sprintf("message %d has a newer result for the same resource", w.newer)
+	case Stale:
+		return fmt.Sprintf("message %d wrote the file", w.newer)
+	case Omit:
+		if w.newer > 0 {
+			return fmt.Sprintf("message %d has a newer call for the same resource: large arguments are omitted", w.newer)
+		}
+		return fmt.Sprintf("%d tokens came after it: large arguments are omitted", w.distance)
+	}
+	if w.stage == "budget" {
+		return "all results together are over their budget, and this is among the oldest"
+	}
+	return fmt.Sprintf("%d tokens came after it", w.distance)
+}

@@ -1,0 +1,151 @@
+package resource
+
+import (
+	"iter"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+// beginPatch is the first line of a patch as Codex' apply_patch takes it.
+const beginPatch = "*** Begin Patch"
+
+// The arguments that hold paths, and those that hold patches, under all the names that agents have for them.
+var (
+	pathArguments = setOf("file_path path AbsolutePath filepath File TargetFile target_file filename file filePath absolute_path absolutePath " +
+		"relative_path relativePath relative_workspace_path notebook_path notebookPath file_paths filePaths paths files new_path old_path " +
+		"source destination uri")
+	patchArguments = setOf("patch patchText patch_text input diff command cmd")
+)
+
+func setOf(names string) map[string]bool {
+	set := map[string]bool{}
+	for name := range strings.FieldsSeq(names) {
+		set[name] = true
+	}
+	return set
+}
+
+// Paths are the files that a call reads or writes, each once: from arguments that hold paths, lists of them, or lists of
+// objects with one, and for writes from the headers of patches. A command has none, unless it is a patch and so a write.
+// Paths are as Clean makes them; SamePath compares those of calls that name files differently.
+func Paths(operation string, arguments []byte) []string {
+	var found []string
+	switch o, ok := parse(arguments); {
+	case operation == commandExecution:
+		return nil
+	case ok:
+		found = o.paths(operation == fileWrite)
+	case operation == fileWrite:
+		found = patchPaths(string(arguments))
+	}
+	for i, name := range found {
+		found[i] = Clean(name)
+	}
+	slices.Sort(found)
+	return slices.DeleteFunc(slices.Compact(found), func(name string) bool { return name == "" })
+}
+
+// paths are those in the members of o, and in those of the objects in its lists.
+func (o object) paths(patches bool) []string {
+	var found []string
+	for key, value := range rawjson.Members(o.data, o.start) {
+		switch name, _ := o.textAt(key); {
+		case pathArguments[name]:
+			found = append(found, o.texts(value)...)
+		case patches && patchArguments[name]:
+			for _, text := range o.texts(value) {
+				found = append(found, patchPaths(text)...)
+			}
+		}
+		for element := range o.elements(value) {
+			if o.data[element.Start] == '{' {
+				found = append(found, object{o.data, element.Start}.paths(false)...)
+			}
+		}
+	}
+	return found
+}
+
+// elements are those of the list at span, if it is one.
+func (o object) elements(span rawjson.Span) iter.Seq[rawjson.Span] {
+	if o.data[span.Start] != '[' {
+		return func(func(rawjson.Span) bool) {}
+	}
+	return rawjson.Elements(o.data, span.Start)
+}
+
+// texts are the string at span, or the strings of the list there.
+func (o object) texts(span rawjson.Span) []string {
+	if text, ok := o.textAt(span); ok {
+		return []string{text}
+	}
+	var texts []string
+	for element := range o.elements(span) {
+		if text, ok := o.textAt(element); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// patchPaths are the files in the headers of a patch: those of apply_patch, and those of a unified diff, where the line
+// that names the new file follows the one that names the old.
+func patchPaths(patch string) []string {
+	var found []string
+	old := ""
+	for line := range strings.Lines(patch) {
+		line = strings.TrimRight(line, "\r\n")
+		for _, header := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
+			if name, ok := strings.CutPrefix(line, header); ok {
+				found = append(found, name)
+			}
+		}
+		if name, ok := strings.CutPrefix(line, "+++ "); ok && old != "" {
+			found = append(found, diffPath(old, "a/"), diffPath(name, "b/"))
+		}
+		old, _ = strings.CutPrefix(line, "--- ")
+		if old == line {
+			old = ""
+		}
+	}
+	return found
+}
+
+// diffPath reads a header's path: git puts a letter before it, others a time behind it.
+func diffPath(name, side string) string {
+	name, _, _ = strings.Cut(name, "\t")
+	if name == "/dev/null" {
+		return ""
+	}
+	return strings.TrimPrefix(name, side)
+}
+
+// Clean writes a path in one way: slashes, none doubled or at the end, no . and no .. that can be resolved, a small drive
+// letter, no file: scheme. Case counts. What is blank, or is the working directory, becomes empty.
+func Clean(name string) string {
+	name = normalisePath(strings.TrimPrefix(trim(name), "file://"))
+	if name == "" {
+		return ""
+	}
+	if name = path.Clean(name); name == "." {
+		return ""
+	}
+	return name
+}
+
+// SamePath reports whether two clean paths may name one file: they are equal, or one is relative and the other, which is
+// absolute, ends with it. Where a call's working directory is not known, no more can be said. Paths that are the same
+// have the same path.Base.
+func SamePath(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a == b || absolute(b) && !absolute(a) && strings.HasSuffix(b, "/"+a)
+}
+
+func absolute(name string) bool {
+	return strings.HasPrefix(name, "/") || len(name) > 2 && name[1] == ':' && name[2] == '/'
+}

@@ -1,0 +1,25 @@
+package rule
+
+// Occurrence is one result, of what its key says.
+type Occurrence[K comparable] struct {
+	Key    K
+	Counts bool // it may supersede older ones; a failed or empty result may not
+}
+
+// Superseded gives for each occurrence the index of the newer one that made it superfluous, or -1: the keepLast-th
+// after it of its key that counts. keepLast is 1 at least. What is added behind never changes an index that is there.
+func Superseded[K comparable](newestLast []Occurrence[K], keepLast int) []int {
+	by := make([]int, len(newestLast))
+	newer := make(map[K][]int) // those that count, from the newest backwards
+	for i := len(newestLast) - 1; i >= 0; i-- {
+		o, seen := newestLast[i], newer[newestLast[i].Key]
+		by[i] = -1
+		if len(seen) >= keepLast {
+			by[i] = seen[len(seen)-keepLast]
+		}
+		if o.Counts {
+			newer[o.Key] = append(seen, i)
+		}
+	}
+	return by
+}

@@ -1,0 +1,154 @@
+package compact
+
+import (
+	"crypto/sha256"
+
+	"github.com/varve-dev/varve/internal/compact/resource"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// subject is what a call is about, as far as stages compare calls. Its result has the same.
+type subject struct {
+	tool     string
+	does     does
+	identity identity // equal for calls that ask for the same thing, as the policy sees it; zero for one that asks for nothing
+	resource string   // a name of that thing, to be shown
+	paths    []string // of the files that the call reads or writes
+}
+
+// does is as much of an operation as decisions need; the values are those of operations.
+type does uint8
+
+// operation returns the operation's name.
+func (d does) operation() Operation { return operations[d] }
+
+func (d does) reads() bool  { return d.operation() == ViewFile || d.operation() == FileRead }
+func (d does) writes() bool { return d.operation() == FileWrite }
+
+// identity is a digest.
+type identity [16]byte
+
+// partReader reads calls and results out of messages as a policy wants them compared. Its buffers are reused from one to
+// the next.
+type partReader struct {
+	policy              *Policy
+	omitOver            int // arguments of no more bytes are never omitted
+	unquoted, canonical []byte
+	known               map[string]does // operations of tools that the arguments do not change
+}
+
+func newPartReader(p *Policy) *partReader {
+	return &partReader{policy: p, omitOver: p.omitOver(), known: map[string]does{}}
+}
+
+// omitOver is the size of a single argument over which it may be omitted, very large if none may.
+func (p *Policy) omitOver() int {
+	over := 1 << 40
+	if p.Dedupe.Enabled && p.Dedupe.Arguments {
+		over = p.Dedupe.ArgumentBytes
+	}
+	if p.Arguments.Enabled {
+		over = min(over, p.Arguments.MinBytes)
+	}
+	return over
+}
+
+func (r *partReader) result(body []byte, at *wire.Part) part {
+	empty := false
+	switch string(body[at.Value.Start:at.Value.End]) {
+	case "", `""`, "[]", "null":
+		empty = true
+	}
+	return part{
+		subject: subject{tool: at.Name}, kind: result, index: at.Index, value: at.Value, callID: at.CallID,
+		usable: !empty && !at.IsError, tokens: at.Tokens, now: at.Tokens,
+	}
+}
+
+func (r *partReader) subject(body []byte, at *wire.Part) subject {
+	s := subject{tool: at.Name}
+	decoded, isJSON := r.arguments(body[at.Value.Start:at.Value.End])
+	s.does = r.does(at.Name, decoded)
+	if r.policy.Stale.Enabled && (s.does.reads() || s.does.writes()) {
+		s.paths = resource.Paths(string(s.does.operation()), decoded)
+	}
+	if r.policy.Dedupe.Enabled {
+		s.identity, s.resource = r.identify(&s, decoded, isJSON)
+	}
+	return s
+}
+
+// arguments decodes a call's arguments: some formats send them as JSON inside a string, and models sometimes write what
+// is no JSON. The bytes are good until the next call.
+func (r *partReader) arguments(value []byte) (decoded []byte, isJSON bool) {
+	if len(value) == 0 || value[0] != '"' {
+		return value, len(value) > 0
+	}
+	r.unquoted, _ = rawjson.Unquote(r.unquoted[:0], value)
+	return r.unquoted, rawjson.Check(r.unquoted, rawjson.Limits{Depth: session.MaxJSONDepth}) == nil
+}
+
+// does classifies a call by the tenant's own table, then by the well-known one.
+func (r *partReader) does(tool string, decoded []byte) does {
+	if d, ok := r.known[tool]; ok {
+		return d
+	}
+	operation, own := r.policy.Tools.Operations[tool]
+	if own {
+		r.known[tool] = doesOf(string(operation))
+		return r.known[tool]
+	}
+	table := string(r.policy.Tools.Table)
+	fixed := resource.OperationOf(table, tool)
+	if found := resource.OperationOfCall(table, tool, decoded); found != fixed {
+		return doesOf(found) // the arguments tell
+	}
+	if fixed != string(OtherOperation) {
+		r.known[tool] = doesOf(fixed)
+	}
+	return doesOf(fixed)
+}
+
+func doesOf(operation string) does {
+	for i, known := range operations {
+		if string(known) == operation {
+			return does(i)
+		}
+	}
+	return does(len(operations) - 1)
+}
+
+// identify digests what a call asks for.
+func (r *partReader) identify(s *subject, decoded []byte, isJSON bool) (id identity, name string) {
+	r.canonical = append(append(r.canonical[:0], s.tool...), 0)
+	switch rule := &r.policy.Dedupe; rule.Identity {
+	case ByResource:
+		key, ok := resource.Identify(string(s.does.operation()), s.tool, decoded)
+		if !ok {
+			return identity{}, ""
+		}
+		r.canonical, name = append(r.canonical[:0], key.Comparable()...), key.Primary
+	case ByFields:
+		key, ok := resource.Fields(s.tool, rule.Fields[s.tool], rule.ToolOnly, decoded)
+		if !ok {
+			return identity{}, ""
+		}
+		r.canonical = append(r.canonical[:0], key...)
+	default:
+		if isJSON {
+			r.canonical = rawjson.AppendCanonical(r.canonical, decoded)
+		} else {
+			r.canonical = append(r.canonical, decoded...)
+		}
+	}
+	if name == "" && len(s.paths) > 0 {
+		name = s.paths[0]
+	}
+	if r.policy.Dedupe.Redact {
+		name = resource.Mask(resource.Redact(name))
+	}
+	sum := sha256.Sum256(r.canonical)
+	return identity(sum[:16]), name
+}

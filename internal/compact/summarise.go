@@ -1,0 +1,158 @@
+package compact
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// Write writes a summary; an error means that there is none.
+type Write func(summary.Request) (summary.Answer, error)
+
+// extract is the writer that needs no model.
+func extract(r summary.Request) (summary.Answer, error) { return summary.Extract(r), nil }
+
+// summariseOldest replaces the oldest units by a summary of them, and of the summary before. Unlike the stages before it
+// looks at the view as it is now: what was summarised once gave room.
+func summariseOldest(s *scene) {
+	if float64(s.size()) <= s.target {
+		return
+	}
+	d := s.depart(s.pinned, s.summarisable(), Summarise)
+	if d == nil || s.worth(d) < s.policy.Summarise.MinTokens {
+		return
+	}
+	request, err := s.request(d)
+	if err == nil {
+		err = s.summarise(d, request)
+	}
+	if err != nil {
+		s.failed[s.stage] = err
+		return
+	}
+	s.departure = d
+}
+
+// summarise has the summary written and puts it in its place.
+func (s *scene) summarise(d *departure, r summary.Request) error {
+	answer, err := s.write(r)
+	if err != nil {
+		return err
+	}
+	if err := summary.Check(answer, r); err != nil {
+		return err
+	}
+	return d.write(s, &s.words.summary, strings.TrimSpace(answer.Retain+"\n\n"+answer.Summary))
+}
+
+// summarisable is where the messages end that a summary may stand for: at the end of a unit, before what is protected.
+func (s *scene) summarisable() int {
+	covered := s.through()
+	limits := &s.policy.Summarise
+	turns := make([]summary.Turn, 0, covered)
+	starts := s.startsOf(covered)
+	for m := min(s.pinned, covered); m < covered; m++ {
+		turns = append(turns, summary.Turn{User: s.messages[m].role == user, UnitStart: starts[m], Tokens: s.messages[m].now})
+	}
+	// The messages after the covered ones are kept, too.
+	keep := max(0, limits.KeepMessages-(len(s.messages)-covered))
+	end := s.pinned + summary.Boundary(turns, limits.KeepTurns, keep, int64(s.policy.Protect.MaxTurnRatio*s.target))
+	for m := s.pinned; m < end; m++ {
+		if s.protected(m) && m != s.spoken {
+			end = m
+		}
+	}
+	for end < covered && end > s.pinned && !starts[end] {
+		end--
+	}
+	return end
+}
+
+// startsOf says of the first n messages whether a unit begins with it.
+func (h *history) startsOf(n int) []bool {
+	starts := make([]bool, n)
+	for _, m := range h.starts(n) {
+		starts[m] = true
+	}
+	return starts
+}
+
+// worth is how many tokens a summary would stand for.
+func (s *scene) worth(d *departure) (tokens int) {
+	for m := d.begin; m < d.end; m++ {
+		if d.covers(m) && !s.messages[m].standsFor.any() {
+			tokens += s.messages[m].now
+		}
+	}
+	return tokens
+}
+
+// request is what the writer is asked.
+func (s *scene) request(d *departure) (r summary.Request, err error) {
+	limits := &s.policy.Summarise
+	r = summary.Request{
+		First: d.from, Last: d.standsFor.last, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
+		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: limits.MaxTokens,
+	}
+	for m := d.begin; m < d.end; m++ {
+		if !d.covers(m) {
+			continue
+		}
+		message, err := s.decode(m)
+		if err != nil {
+			return r, err
+		}
+		if at := &s.messages[m]; at.standsFor.any() && at.inner.end > at.inner.start {
+			whole := message.Parts[0].Text
+			r.Previous = whole[min(at.inner.start, len(whole)):min(at.inner.end, len(whole))]
+			continue
+		}
+		r.Messages = append(r.Messages, message)
+	}
+	return r, nil
+}
+
+// decode reads message m as it stands in the view.
+func (s *scene) decode(m int) (summary.Message, error) {
+	at, body := &s.messages[m], s.body(m)
+	found, err := wire.Inspect(s.in.Format, body)
+	if err != nil {
+		return summary.Message{}, fmt.Errorf("compact: message %d: %w", at.seq, err)
+	}
+	message := summary.Message{Seq: at.seq, Role: found.Role, Summary: at.standsFor.any()}
+	next := at.first
+	for i := range found.Parts {
+		p := &found.Parts[i]
+		piece := summary.Part{Kind: pieceKinds[p.Kind], Tool: p.Name, CallID: p.CallID, Text: s.textOf(body, p), Failed: p.IsError}
+		for ; next < at.last && s.parts[next].index <= p.Index; next++ {
+			if known := &s.parts[next]; known.index == p.Index {
+				piece.Tool = known.tool
+				if known.do != Keep {
+					piece.Ref = s.ref(known, &known.left).String()
+				}
+			}
+		}
+		message.Parts = append(message.Parts, piece)
+	}
+	return message, nil
+}
+
+var pieceKinds = map[wire.Kind]summary.PartKind{
+	wire.Text: summary.Text, wire.Call: summary.Call, wire.Result: summary.Result, wire.Reasoning: summary.Reasoning,
+}
+
+// textOf is what the model reads of a part.
+func (s *scene) textOf(body []byte, p *wire.Part) string {
+	value := p.Value.Of(body)
+	switch {
+	case p.Kind == wire.Result:
+		return string(wire.ResultText(s.in.Format, body, *p).Text)
+	case len(value) > 0 && value[0] == '"':
+		text, _ := rawjson.Unquote(nil, value)
+		return string(text)
+	}
+	return string(value)
+}

@@ -1,0 +1,64 @@
+package summary
+
+// Turn is as much of a message as decides how far a summary reaches.
+type Turn struct {
+	User      bool // the user said it: a turn begins
+	UnitStart bool
+	Tokens    int
+	Open      bool // it makes a call whose result is still to come
+}
+
+// Boundary returns how many of the leading messages may be summarised. The newest keepMessages stay, and so does
+// everything from the keepTurns-th newest message of the user on; with fewer of them everything stays. A turn of more
+// than maxTurnTokens (0: no bound) is kept from its newest end only, one unit at least, and then nothing before it. The
+// boundary never lies inside a unit, and no open call lies before it.
+func Boundary(turns []Turn, keepTurns, keepMessages int, maxTurnTokens int64) int {
+	n := min(keptTurns(turns, keepTurns, maxTurnTokens), max(0, len(turns)-max(0, keepMessages)))
+	for m := range turns[:n] {
+		if turns[m].Open {
+			n = m
+			break
+		}
+	}
+	for n > 0 && n < len(turns) && !turns[n].UnitStart {
+		n--
+	}
+	return n
+}
+
+// keptTurns returns where the newest turns begin that stay.
+func keptTurns(turns []Turn, keep int, maxTokens int64) int {
+	end := len(turns)
+	for m := end - 1; m >= 0 && keep > 0; m-- {
+		if !turns[m].User && m > 0 {
+			continue
+		}
+		if start := newestEnd(turns, m, end, maxTokens); start > m {
+			return start
+		}
+		if !turns[m].User {
+			return 0
+		}
+		keep--
+		end = m
+	}
+	if keep > 0 {
+		return 0
+	}
+	return end
+}
+
+// newestEnd returns where the units of turns[from:to] begin that are within maxTokens together; the newest always is.
+func newestEnd(turns []Turn, from, to int, maxTokens int64) int {
+	start, sum := to, int64(0)
+	for m := to - 1; m >= from; m-- {
+		sum += int64(turns[m].Tokens)
+		if maxTokens > 0 && sum > maxTokens && start < to {
+			return start
+		}
+		if turns[m].UnitStart || m == from {
+			start = m
+		}
+	}
+	return start
+}

@@ -1,0 +1,90 @@
+package summary
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/tokens"
+)
+
+// Why an answer cannot be used.
+var (
+	ErrEmpty  = errors.New("the answer has neither a summary nor retained facts")
+	ErrLong   = errors.New("the summary is too long")
+	ErrEcho   = errors.New("the answer repeats the request")
+	ErrMarkup = errors.New("the answer holds tags that could end what it stands in")
+)
+
+// Accept is what becomes of a model's answer to a request: parsed, checked, with the facts retained before, and with
+// its flags. Its error is one of ErrEmpty, ErrLong, ErrEcho, ErrMarkup.
+func Accept(text string, r Request) (Answer, error) {
+	a, _ := Parse(text, r.Retain)
+	if err := Check(a, r); err != nil {
+		return Answer{}, err
+	}
+	a.Flags = Flags(a)
+	if r.Retain {
+		a = Merge(Answer{Retain: r.Retained}, a, r.MaxTokens)
+	}
+	return a, nil
+}
+
+// Check says why a model's answer cannot stand for the messages of its request: ErrEmpty, ErrLong, ErrEcho or
+// ErrMarkup; nil if it can. Extract's answers need no check.
+func Check(a Answer, r Request) error {
+	text := a.Retain + "\n" + a.Summary
+	if strings.TrimFunc(text, unseen) == "" {
+		return ErrEmpty
+	}
+	if !utf8.ValidString(text) {
+		return fmt.Errorf("it is not UTF-8: %w", ErrMarkup)
+	}
+	if n := cost(text); r.MaxTokens > 0 && n > r.MaxTokens {
+		return fmt.Errorf("%d tokens where %d are allowed: %w", n, r.MaxTokens, ErrLong)
+	} else if whole := weight(r); n >= whole {
+		return fmt.Errorf("%d tokens in the place of %d: %w", n, whole, ErrLong)
+	}
+	if echoes(text, r) {
+		return ErrEcho
+	}
+	if tags.MatchString(text) {
+		return ErrMarkup
+	}
+	return nil
+}
+
+func unseen(r rune) bool { return unicode.IsSpace(r) || invisible(r) }
+
+// cost is about how many tokens a text has.
+func cost(text string) int { return tokens.Estimate([]byte(text)) }
+
+// weight is what the messages of a request cost, with the summary before them.
+func weight(r Request) int {
+	n := cost(r.Previous) + cost(r.Retained)
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			n += cost(p.Text)
+		}
+	}
+	return n
+}
+
+// echoes reports whether a text repeats the transcript's fence or a whole line of the prompt.
+func echoes(text string, r Request) bool {
+	if strings.Contains(text, strings.TrimSpace(fence)) {
+		return true
+	}
+	if r.Style == Falai || r.Style == Cortex {
+		return false // their prompts hold the conversation, which a summary may well quote
+	}
+	const telling = 24 // characters of a line that nobody repeats by chance
+	for line := range strings.Lines(Prompt(r)) {
+		if line = strings.TrimSpace(line); len(line) >= telling && strings.Contains(text, line) {
+			return true
+		}
+	}
+	return false
+}

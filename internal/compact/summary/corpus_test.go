@@ -1,0 +1,104 @@
+package summary_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/importer"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// recorded are conversations that agents really had, if the folder of them is there, else the project's own samples.
+func recorded(t *testing.T) map[string][]summary.Message {
+	t.Helper()
+	dir := os.Getenv("VARVE_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "..", "shared", "data")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.json*"))
+	if err == nil && len(files) == 0 {
+		files, err = filepath.Glob(filepath.Join("..", "..", "..", "samples", "*.json"))
+	}
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no conversations: %v", err)
+	}
+	conversations := map[string][]summary.Message{}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := importer.Read(filepath.Base(file), raw, importer.Auto)
+		var unsupported *importer.UnsupportedError
+		if errors.As(err, &unsupported) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(file, err)
+		}
+		for _, c := range read.Conversations {
+			conversations[c.ID] = decoded(t, c)
+		}
+	}
+	return conversations
+}
+
+func decoded(t *testing.T, c importer.Conversation) []summary.Message {
+	t.Helper()
+	messages := make([]summary.Message, len(c.Messages))
+	for i, m := range c.Messages {
+		inspected, err := wire.Inspect(c.Format, m.Body)
+		if err != nil {
+			t.Fatal(c.ID, err)
+		}
+		messages[i] = summary.Message{Seq: int64(i + 1), Role: inspected.Role}
+		for _, p := range inspected.Parts {
+			part := summary.Part{Tool: p.Name, CallID: p.CallID, Failed: p.IsError}
+			switch value := m.Body[p.Value.Start:p.Value.End]; p.Kind {
+			case wire.Text:
+				part.Kind, part.Text = summary.Text, unquoted(value)
+			case wire.Call:
+				part.Kind, part.Text = summary.Call, unquoted(value)
+			case wire.Result:
+				part.Kind, part.Text = summary.Result, string(wire.ResultText(c.Format, m.Body, p).Text)
+			case wire.Reasoning:
+				part.Kind = summary.Reasoning
+			}
+			messages[i].Parts = append(messages[i].Parts, part)
+		}
+	}
+	return messages
+}
+
+// unquoted is a JSON string's text, and any other value as it is.
+func unquoted(value []byte) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return string(value)
+	}
+	return text
+}
+
+func TestExtractOfRealConversationsKeepsItsBounds(t *testing.T) {
+	t.Parallel()
+	for id, messages := range recorded(t) {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			a := summary.Answer{}
+			for from := 0; from < len(messages); from += 40 {
+				r := summary.Request{
+					Messages: messages[from:min(from+40, len(messages))], Previous: a.Summary, Retained: a.Retain, MaxTokens: 1_500, Retain: true,
+				}
+				a = summary.Extract(r)
+				const few = 5 // messages may have nothing that a summary would say in fewer words
+				if err := summary.Check(a, r); err != nil && !(errors.Is(err, summary.ErrEmpty) && len(r.Messages) <= few) {
+					t.Fatalf("messages from %d: %v\n%s", from, err, whole(a))
+				}
+			}
+		})
+	}
+}

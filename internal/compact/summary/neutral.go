@@ -1,0 +1,50 @@
+package summary
+
+import (
+	"regexp"
+	"strings"
+)
+
+// tags are those that would end the section or the wrapper that a text stands in, and the control tokens of chat
+// templates.
+var tags = regexp.MustCompile(`(?i)<(\s*/?\s*(?:retain|summary|compaction-summary)\b|\|)`)
+
+// neutral is a text that can do no more than be read: what is invisible is left out, whatever ends a line is a line
+// feed, and the tags around summaries are escaped.
+func neutral(text string) string {
+	return escaped(strings.Map(visible, strings.ReplaceAll(text, "\r\n", "\n")))
+}
+
+// escaped is a text without tags that would end its wrapper.
+func escaped(text string) string {
+	if !strings.Contains(text, "<") {
+		return text
+	}
+	return tags.ReplaceAllString(text, "&lt;$1")
+}
+
+// visible maps line ends to a line feed and drops what no reader sees: control characters, marks of direction, the
+// characters that Unicode once had for tags. Joiners stay, for scripts and emoji need them.
+func visible(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return r
+	case r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029:
+		return '\n'
+	case invisible(r):
+		return -1
+	}
+	return r
+}
+
+func invisible(r rune) bool {
+	switch {
+	case r < ' ', 0x7F <= r && r < 0xA0:
+		return true
+	case r < 0x200B:
+		return r == 0xAD || r == 0x180E
+	case r == 0x200B, r == 0x200E, r == 0x200F, 0x202A <= r && r <= 0x202E, 0x2060 <= r && r <= 0x206F, r == 0xFEFF:
+		return true
+	}
+	return 0xE0000 <= r && r <= 0xE007F
+}

@@ -1,0 +1,111 @@
+package summary
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// sentences yields the sentences of a text, each on one line and without the marks of lists and headings. They end at a
+// line's end, at an ideographic stop, and at a full stop that white space and no small letter follow, so that 3.14,
+// main.go and e.g. stay whole. What stands between code fences is no sentence.
+func sentences(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		fenced := false
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "```") {
+				fenced = !fenced
+			} else if !fenced && !each(bare(line), yield) {
+				return
+			}
+		}
+	}
+}
+
+// each yields the sentences of one line.
+func each(line string, yield func(string) bool) bool {
+	for line != "" {
+		end := sentenceEnd(line)
+		if s := collapse(line[:end]); strings.ContainsFunc(s, meaningful) && !yield(s) {
+			return false
+		}
+		line = line[end:]
+	}
+	return true
+}
+
+func meaningful(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+func sentenceEnd(line string) int {
+	for i, r := range line {
+		next := i + utf8.RuneLen(r)
+		switch r {
+		case '。', '！', '？', '；', '।', '۔', '؟':
+			return closed(line, next)
+		case '.', '!', '?', ';':
+			if rest := closed(line, next); stops(line[rest:]) {
+				return rest
+			}
+		}
+	}
+	return len(line)
+}
+
+// closed moves an end behind the quotation marks and brackets that close there.
+func closed(line string, end int) int {
+	return end + len(line[end:]) - len(strings.TrimLeft(line[end:], `"')]”’」』）*_`+"`"))
+}
+
+// stops reports whether a sentence can end before rest.
+func stops(rest string) bool {
+	after := strings.TrimLeft(rest, " \t")
+	if after == "" {
+		return true
+	}
+	first, _ := utf8.DecodeRuneInString(after)
+	return len(after) < len(rest) && !unicode.IsLower(first)
+}
+
+// bare is a line without the marks of headings, quotes, tables and lists before it. A check box stays.
+func bare(line string) string {
+	line = strings.TrimLeft(line, "#>| \t")
+	if marked(line) {
+		_, line, _ = strings.Cut(line, " ")
+	}
+	return strings.TrimLeft(line, " \t")
+}
+
+// collapse puts a text on one line, with one space for each run of white space.
+func collapse(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// clip shortens a text on one line to about n characters. It cuts between words where it can, for half a number is
+// another number. What was clipped before stays as it is.
+func clip(text string, n int) string {
+	if strings.HasSuffix(text, "…") {
+		n++
+	}
+	end := len(text)
+	for i := range text {
+		if n--; n < 0 {
+			end = i
+			break
+		}
+	}
+	if end == len(text) {
+		return text
+	}
+	return strings.TrimRight(text[:wordEnd(text, end)], " ") + "…"
+}
+
+// wordEnd moves a cut back to where a word ends, unless that word is very long.
+func wordEnd(text string, end int) int {
+	const longest = 100
+	for i := end; i > max(0, end-longest); i-- {
+		if text[i-1] == ' ' || text[i] == ' ' || text[i-1] >= utf8.RuneSelf && text[i] >= utf8.RuneSelf && utf8.RuneStart(text[i]) {
+			return i
+		}
+	}
+	return end
+}

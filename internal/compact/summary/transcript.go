@@ -1,0 +1,91 @@
+package summary
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// fence begins the lines around a transcript; no summary may hold it.
+const fence = "=== transcript "
+
+// Transcript is the conversation as one text for a model that is to summarise it. What came from the conversation
+// stands behind a bar on every line, between two lines with the delimiter, which the caller makes up for each request,
+// so that no message can forge the end of the transcript, another message, or the tags of an answer. Reasoning is left
+// out, and of what is no text only the kind is told.
+func Transcript(r Request, delimiter string) string {
+	t := transcript{delimiter: delimiter}
+	fmt.Fprintf(&t, "%s%s begins: messages %d to %d ===\n", fence, delimiter, r.First, r.Last)
+	for _, before := range []string{r.Retained, r.Previous} {
+		if before != "" {
+			t.WriteString("--- summary of what came before\n")
+			t.quote(before)
+		}
+	}
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			t.part(m, p)
+		}
+	}
+	t.WriteString(fence + delimiter + " ends ===\n")
+	return t.String()
+}
+
+type transcript struct {
+	strings.Builder
+	delimiter string
+}
+
+func (t *transcript) part(m Message, p Part) {
+	if p.Kind == Reasoning {
+		return
+	}
+	t.WriteString("--- " + strconv.FormatInt(m.Seq, 10) + " " + label(m.Role))
+	switch p.Kind {
+	case Call:
+		t.WriteString(" calls " + label(p.Tool) + " (" + label(p.CallID) + ")")
+	case Result:
+		t.WriteString(" answers " + label(p.Tool) + " (" + label(p.CallID) + ")")
+		if p.Ref != "" {
+			t.WriteString(", " + label(p.Ref))
+		}
+		if p.Failed {
+			t.WriteString(", failed")
+		}
+	case Other:
+		t.WriteString(" sends what is no text")
+	}
+	t.WriteString("\n")
+	if p.Kind != Other {
+		t.quote(p.Text)
+	}
+}
+
+// quote writes a text behind bars.
+func (t *transcript) quote(text string) {
+	text = neutral(text)
+	if t.delimiter != "" {
+		text = strings.ReplaceAll(text, t.delimiter, "…")
+	}
+	for line := range strings.Lines(text) {
+		t.WriteString("| ")
+		t.WriteString(strings.TrimSuffix(line, "\n"))
+		t.WriteString("\n")
+	}
+}
+
+const labelBytes = 64
+
+// label makes a name that somebody else chose safe to stand in a line of ours.
+func label(name string) string {
+	if name == "" {
+		return "unknown"
+	}
+	safe := strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || strings.ContainsRune(`"\<>`, r) {
+			return '_'
+		}
+		return r
+	}, name[:min(len(name), 4*labelBytes)])
+	return safe[:min(len(safe), labelBytes)]
+}

@@ -1,0 +1,96 @@
+package text
+
+import "bytes"
+
+const ellipsis = "…"
+
+// ClipLines appends t to dst with every line of more than maxChars characters cut to that, the last of them "…". Line
+// ends stay as they are. Clipping twice is clipping once.
+func ClipLines(dst, t []byte, maxChars int) []byte {
+	for {
+		line, end := firstLine(t)
+		if len(line) > maxChars && Len(line) > maxChars {
+			dst = append(append(dst, First(line, maxChars-1)...), ellipsis...)
+		} else {
+			dst = append(dst, line...)
+		}
+		if end == len(t) {
+			return append(dst, t[len(line):]...)
+		}
+		dst = append(dst, t[len(line):end]...)
+		t = t[end:]
+	}
+}
+
+// WholeLinesHead is the longest beginning of t of at most n characters that ends where a line does; if not even one line
+// fits, what First would give.
+func WholeLinesHead(t []byte, n int) []byte {
+	head := First(t, n)
+	if len(head) == len(t) || t[len(head)] == '\n' {
+		return head
+	}
+	if i := bytes.LastIndexByte(head, '\n'); i >= 0 {
+		return head[:i+1]
+	}
+	return head
+}
+
+// WholeLinesTail is the longest end of t of at most n characters that begins where a line does; if not even one line
+// fits, what Last would give.
+func WholeLinesTail(t []byte, n int) []byte {
+	tail := Last(t, n)
+	start := len(t) - len(tail)
+	if start == 0 || t[start-1] == '\n' {
+		return tail
+	}
+	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i+1 < len(tail) {
+		return tail[i+1:]
+	}
+	return tail
+}
+
+// FirstLines is the beginning of t that has as many whole lines as fit into maxBytes, without the line end behind the
+// last of them. A line end is one byte, also where it is "\r\n". If the first line does not fit, nothing is left.
+func FirstLines(t []byte, maxBytes int) []byte {
+	kept, used := 0, 0
+	for at := 0; ; used++ {
+		line, end := firstLine(t[at:])
+		if used += len(line); used > maxBytes {
+			return t[:kept]
+		}
+		kept = at + len(line)
+		if at+end == len(t) && end == len(line) {
+			return t
+		}
+		at += end
+	}
+}
+
+// UnixLines appends t to dst with "\r\n" as "\n".
+func UnixLines(dst, t []byte) []byte {
+	for {
+		line, end := firstLine(t)
+		dst = append(dst, line...)
+		if end == len(line) {
+			return dst
+		}
+		dst = append(dst, '\n')
+		t = t[end:]
+	}
+}
+
+// CountLines is the number of lines of t; a line feed at its end opens one more, as in any split.
+func CountLines(t []byte) int { return bytes.Count(t, []byte{'\n'}) + 1 }
+
+// firstLine is the first line of t without its end, and the offset behind that end. A carriage return belongs to the
+// end if a line feed follows. The last line has no end: its length and the offset are t's length.
+func firstLine(t []byte) (line []byte, end int) {
+	i := bytes.IndexByte(t, '\n')
+	if i < 0 {
+		return t, len(t)
+	}
+	if i > 0 && t[i-1] == '\r' {
+		return t[:i-1], i + 1
+	}
+	return t[:i], i + 1
+}

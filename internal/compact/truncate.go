@@ -1,0 +1,154 @@
+package compact
+
+import (
+	"cmp"
+	"slices"
+)
+
+// noticeTokens is about what the notice costs that stands for dropped messages.
+const noticeTokens = 28
+
+// dropOldest drops the oldest units where nobody writes summaries, or could not: the last resort. It drops what had to be dropped at any
+// message of the history for the view to stay within its target, so that what was dropped once stays dropped.
+func dropOldest(s *scene) {
+	if s.policy.Summarise.Enabled && s.failed["summarise"] == nil {
+		return
+	}
+	t := s.truncation()
+	for m := range s.messages {
+		t.arrive(m)
+	}
+	d := s.depart(t.first, t.to, Drop)
+	if d == nil {
+		return
+	}
+	if err := d.write(s, &s.words.truncated, ""); err != nil {
+		s.failed[s.stage] = err
+		return
+	}
+	d.tokens = noticeTokens
+	s.departure = d
+}
+
+// truncateOver is no less than the limit of any stage before: what is dropped has been through all of them.
+func truncateOver(s *scene) float64 {
+	if s.policy.Trim.Enabled {
+		return trimOver(s)
+	}
+	return s.target
+}
+
+// truncation drops units while the messages of a session arrive.
+type truncation struct {
+	*scene
+	starts    []int   // where units begin that may be dropped up to
+	events    []event // what the proposals save, by when
+	standing  []int   // by message: its tokens now
+	size      int64   // of the view
+	first, to int     // messages[first:to] are dropped
+	held      int     // the newest message of the user, if it is before to; -1 for none
+}
+
+// event says that message m has fewer tokens from message at on.
+type event struct{ at, message, saved int }
+
+func (s *scene) truncation() *truncation {
+	t := &truncation{
+		scene: s, standing: make([]int, len(s.messages)), size: int64(s.in.OverheadTokens), first: s.pinned, to: s.pinned, held: -1,
+		starts: s.starts(s.through()),
+	}
+	t.resume()
+	for i := range s.parts {
+		standing := s.parts[i].tokens
+		for _, step := range s.steps[i] {
+			if saved := standing - step.tokens; saved > 0 {
+				t.events = append(t.events, event{step.at, s.parts[i].message, saved})
+				standing = step.tokens
+			}
+		}
+	}
+	slices.SortStableFunc(t.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	return t
+}
+
+// resume goes on where the base's notice ends. A summary stays where it is; the notice behind it tells of more.
+func (t *truncation) resume() {
+	for m := range t.messages[:t.based] {
+		switch at := &t.messages[m]; {
+		case at.inner.end > 0:
+			t.first, t.to = m+1, m+1
+		case at.any():
+			for t.to = m + 1; t.to < t.based && t.messages[t.to].seq <= at.standsFor.last; t.to++ {
+			}
+		}
+	}
+}
+
+// arrive adds message m and drops units until the view is within its target.
+func (t *truncation) arrive(m int) {
+	t.standing[m] = t.messages[m].tokens
+	t.size += int64(t.standing[m])
+	for ; len(t.events) > 0 && t.events[0].at == m; t.events = t.events[1:] {
+		e := t.events[0]
+		t.standing[e.message] -= e.saved
+		if e.message < t.first || e.message >= t.to || e.message == t.held {
+			t.size -= int64(e.saved)
+		}
+	}
+	if t.messages[m].role == user && t.held >= 0 {
+		t.size -= int64(t.standing[t.held])
+		t.held = -1
+	}
+	if t.messages[m].role == user && t.first <= m && m < t.to && t.policy.Protect.NewestUser {
+		t.held = m
+	}
+	for m >= t.since && float64(t.size) > truncateOver(t.scene) {
+		if !t.drop(m) {
+			return
+		}
+	}
+}
+
+// drop drops the oldest unit, if it may be dropped once message m has come.
+func (t *truncation) drop(m int) bool {
+	next := t.next()
+	if next < 0 || next > m {
+		return false
+	}
+	for k := t.to; k < next; k++ {
+		if t.release[k] > m {
+			return false
+		}
+	}
+	if t.to == t.first {
+		t.size += noticeTokens
+	}
+	for k := t.to; k < next; k++ {
+		if t.policy.Protect.NewestUser && t.messages[k].role == user && !t.spokenAgain(k, m) {
+			t.held = k
+			continue
+		}
+		t.size -= int64(t.standing[k])
+	}
+	t.to = next
+	return true
+}
+
+// next is where the unit after the oldest one begins, -1 if there is none.
+func (t *truncation) next() int {
+	i, _ := slices.BinarySearch(t.starts, t.to+1)
+	if i == len(t.starts) {
+		return -1
+	}
+	return t.starts[i]
+}
+
+// spokenAgain reports whether the user said something between message k and message m, that included.
+func (t *truncation) spokenAgain(k, m int) bool {
+	for k++; k <= m; k++ {
+		if t.messages[k].role == user {
+			return true
+		}
+	}
+	return false
+}

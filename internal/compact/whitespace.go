@@ -1,0 +1,44 @@
+package compact
+
+import (
+	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/tokens"
+)
+
+// collapseWhitespace makes each run of white space in old results one space. What another stage has cut by then stays as
+// that stage left it; what is collapsed first is cut from what that left.
+func collapseWhitespace(s *scene) {
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.kind != result || !s.free[i] || p.tokens < s.policy.Whitespace.MinTokens || s.protected(p.message) {
+			continue
+		}
+		since := max(s.since, s.release[p.message])
+		if steps := s.steps[i]; len(steps) > 0 && steps[0].at <= since {
+			continue
+		}
+		left := s.collapsed(i)
+		if left == 0 {
+			continue
+		}
+		s.propose(i, since, proposal{do: Squeeze}, left)
+		s.wants[i].squeezed = left
+	}
+}
+
+// collapsed is how many tokens part i has with its white space collapsed, 0 if there is nothing to gain.
+func (s *scene) collapsed(i int) int {
+	p := &s.parts[i]
+	if p.do != Keep {
+		return p.squeezed
+	}
+	content := s.content(i)
+	if !content.OnlyText {
+		return 0
+	}
+	s.text = text.Collapse(s.text[:0], content.Text)
+	if left := tokens.Estimate(s.text); left < p.tokens {
+		return max(left, 1)
+	}
+	return 0
+}

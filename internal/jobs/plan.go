@@ -1,0 +1,255 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// From is where a compaction starts.
+type From string
+
+// The two beginnings. They lead to the same bytes if the checkpoint was made under the same policy.
+const (
+	FromCheckpoint From = "checkpoint"
+	FromLog        From = "log"
+)
+
+// Order says how a session is to be compacted. What an ordinary run does has neither Policy nor From.
+type Order struct {
+	Cause  string          // what asked for it, see session.Run
+	Policy *compact.Policy // nil: the session's own
+	From   From            // "": from the checkpoint if this policy and this engine made it, else from the log
+}
+
+// Proposal is what a compaction of a session does: decided, rendered and weighed, and nothing of it carried out.
+type Proposal struct {
+	Snapshot   postgres.Snapshot
+	From       From
+	Input      compact.Input
+	Plan       *compact.Plan
+	Made       *compact.Checkpoint
+	Changed    bool  // Made is another view than the one that is served
+	Kept       int64 // tokens of the beginning of the view that stays as it is, byte for byte
+	Why        Why   // it is done now, or not yet
+	FailedOpen error // nil, or what failed and was done without
+}
+
+// Propose decides how a session is compacted: a run, its preview and a recompaction all do what this says. snap is what
+// Store.Snapshot read just now; the log is read if the compaction has to start from there. Without an explicit From it
+// never makes a view larger: a policy that has become more lenient holds for what comes, and a recompaction brings back
+// what has left.
+//
+// Errors: ErrNotFound, ErrLogTooLarge.
+func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, o Order, write compact.Write) (*Proposal, error) {
+	policy, err := o.policy(snap)
+	if err != nil {
+		return nil, err
+	}
+	from := o.from(snap, policy)
+	if from == FromLog && snap.Base != nil {
+		logged, err := store.SnapshotFromLog(ctx, snap.Key)
+		switch {
+		case errors.Is(err, session.ErrLogTooLarge) && o.From == "" && sameEngine(snap.Base):
+			from = FromCheckpoint
+		case err != nil:
+			return nil, err
+		default:
+			snap = logged
+		}
+	}
+	p, err := propose(snap, policy, from, write)
+	if err == nil && o.From == "" && from == FromLog && p.Saved() < 0 && sameEngine(snap.Base) {
+		p, err = propose(snap, policy, FromCheckpoint, write)
+	}
+	if err != nil {
+		if p, err = proposeWithout(ctx, store, snap.Key, policy, write, err); err != nil {
+			return nil, err
+		}
+	}
+	p.Why = situation(p.Snapshot, p.Input.Policy, o.Cause)
+	p.Why.weigh(p)
+	return p, nil
+}
+
+func (o Order) policy(snap postgres.Snapshot) (compact.Policy, error) {
+	if o.Policy != nil {
+		return *o.Policy, nil
+	}
+	policy, err := compact.ParsePolicy(snap.Policy.Document)
+	if err != nil {
+		return policy, fmt.Errorf("policy of session %s: %w", snap.Key.Key, err)
+	}
+	return policy, nil
+}
+
+func (o Order) from(snap postgres.Snapshot, policy compact.Policy) From {
+	switch {
+	case snap.Base == nil, o.From == FromLog, !sameEngine(snap.Base):
+		return FromLog
+	case o.From == FromCheckpoint, bytes.Equal(snap.Base.Policy, policy.Document()):
+		return FromCheckpoint
+	}
+	return FromLog
+}
+
+func sameEngine(base *postgres.Checkpoint) bool {
+	return base != nil && base.EngineVersion == compact.EngineVersion
+}
+
+// proposeWithout fails open: what a stage or the checkpoint made impossible is done from the log and without the stages
+// that are not needed to hold the budget. Its checkpoint has another policy than the session, so the next compaction
+// starts from the log and tries everything again.
+func proposeWithout(ctx context.Context, store *postgres.Store, key session.Key, policy compact.Policy, write compact.Write, failed error) (*Proposal, error) {
+	snap, err := store.SnapshotFromLog(ctx, key)
+	if err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	p, err := propose(snap, essential(policy), FromLog, write)
+	if err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	p.FailedOpen = failed
+	return p, nil
+}
+
+// ProposeAlone is Propose for messages that are in no session: snap has all that is known of them. With force they are
+// compacted whether or not they are due.
+func ProposeAlone(snap postgres.Snapshot, policy compact.Policy, force bool) (*Proposal, error) {
+	p, failed := propose(snap, policy, FromLog, nil)
+	if failed != nil {
+		var err error
+		if p, err = propose(snap, essential(policy), FromLog, nil); err != nil {
+			return nil, errors.Join(failed, err)
+		}
+		p.FailedOpen = failed
+	}
+	p.Why = situation(snap, policy, causeManual)
+	p.Why.weigh(p)
+	if p.Changed && !force && !p.Why.Due() {
+		p.Why.postponeNotDue()
+	}
+	return p, nil
+}
+
+// essential is the policy with no more stages than hold the budget.
+func essential(p compact.Policy) compact.Policy {
+	p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled, p.Whitespace.Enabled, p.Summarise.Enabled = false, false, false, false, false
+	p.Trim.Enabled, p.Truncate.Enabled = true, true
+	return p
+}
+
+// propose is the pure part: what to do with every part of the view, and the view that it makes. A panic is an error, so
+// that the caller can do without the stage that has it.
+func propose(snap postgres.Snapshot, policy compact.Policy, from From, write compact.Write) (p *Proposal, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			p, err = nil, fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	p = &Proposal{Snapshot: snap, From: from}
+	if p.Input, err = inputOf(snap, policy, from); err != nil {
+		return nil, err
+	}
+	if p.Plan, p.Made, err = compact.Run(p.Input, write); err != nil {
+		return nil, err
+	}
+	if p.compare(); p.Changed {
+		err = check(p.Input, p.Plan, p.Made)
+	}
+	return p, err
+}
+
+// compare finds out whether what was made is another view than the one that is served, and how much of its beginning is
+// the same. From the log that shows only when the two are compared; a checkpoint that cannot be read has nothing in
+// common with it.
+func (p *Proposal) compare() {
+	p.Changed, p.Kept = p.Plan.Changed(), p.Plan.Kept
+	base := p.Snapshot.Base
+	if p.From == FromCheckpoint || base == nil {
+		return
+	}
+	served, err := loaded(base)
+	if err != nil {
+		p.Changed, p.Kept = true, 0
+		return
+	}
+	same := p.Made.Through == base.Through && sameEngine(base) && bytes.Equal(base.Policy, p.Input.Policy.Document())
+	p.Changed = !same || !bytes.Equal(served.Body, p.Made.Body)
+	p.Kept = keptOf(served.Body, p.Made)
+}
+
+// keptOf counts the tokens of the units that begin a rendition just as they begin the one that is served.
+func keptOf(served []byte, made *compact.Checkpoint) (tokens int64) {
+	common := 0
+	for common < min(len(served), len(made.Body)) && served[common] == made.Body[common] {
+		common++
+	}
+	for i, u := range made.Units {
+		end := len(made.Body)
+		if i+1 < len(made.Units) {
+			end = made.Units[i+1].Offset - 1
+		}
+		if end > common {
+			break
+		}
+		tokens += u.Tokens
+	}
+	return tokens
+}
+
+// View is how many tokens the view has before it, the system messages that stand apart from it included.
+func (p *Proposal) View() int64 { return p.Snapshot.ContextTokens }
+
+// Saved is how many tokens the view has fewer after it; negative if a compaction from the log brings back more.
+func (p *Proposal) Saved() int64 {
+	return p.Snapshot.ContextTokens - p.Snapshot.ApartTokens - p.Plan.After
+}
+
+// Tokens are those of what the plan was made of and of the view that it makes, the system messages that stand apart
+// included. From the log, before is more than the view has.
+func (p *Proposal) Tokens() (before, after int64) {
+	return p.Plan.Before + p.Snapshot.ApartTokens, p.Plan.After + p.Snapshot.ApartTokens
+}
+
+// inputOf is a snapshot as the engine takes it.
+func inputOf(s postgres.Snapshot, policy compact.Policy, from From) (in compact.Input, err error) {
+	in = compact.Input{
+		Format: s.Format, Policy: policy, WindowTokens: s.WindowTokens, OverheadTokens: s.OverheadTokens + int(s.ApartTokens),
+		Tail: make([]compact.Entry, 0, len(s.Tail)),
+	}
+	through := int64(0)
+	if from == FromCheckpoint {
+		if in.Base, err = loaded(s.Base); err != nil {
+			return in, err
+		}
+		through = in.Base.Through
+	}
+	for i := range s.Tail {
+		e := &s.Tail[i]
+		if e.Seq <= through {
+			continue
+		}
+		entry := compact.Entry{Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body}
+		if e.ViewBody != nil {
+			standing, err := wire.Inspect(s.Format, e.ViewBody)
+			if err != nil {
+				return in, fmt.Errorf("view of message %d: %w", e.Seq, err)
+			}
+			entry.ViewTokens = standing.Tokens
+		}
+		in.Tail = append(in.Tail, entry)
+	}
+	return in, nil
+}
+
+// Parts are all parts of the view that a policy could change: those that are changed, and those that stay with the
+// reason why.
+func (p *Proposal) Parts() []compact.Action { return p.Plan.Actions }

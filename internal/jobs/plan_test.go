@@ -1,0 +1,219 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// set gives a session a policy of its own.
+func (w *world) set(at session.Address, change func(p *compact.Policy)) {
+	w.Helper()
+	policy := compact.DefaultPolicy()
+	change(&policy)
+	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()}
+	if _, _, err := w.store.Update(w.Context(), at, session.Change{Policy: &own}, nil); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// snapshot is what a compaction of the session would read now.
+func (w *world) snapshot(at session.Address) postgres.Snapshot {
+	w.Helper()
+	found, err := w.store.Session(w.Context(), at)
+	if err != nil {
+		w.Fatal(err)
+	}
+	snap, err := w.store.Snapshot(w.Context(), session.Key{Tenant: at.Tenant, Key: found.Key})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return snap
+}
+
+// propose is what a compaction of the session would do now.
+func (w *world) propose(at session.Address, o jobs.Order) *jobs.Proposal {
+	w.Helper()
+	p, err := jobs.Propose(w.Context(), w.store, w.snapshot(at), o, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return p
+}
+
+// newest is the session's newest run.
+func (w *world) newest(at session.Address) session.Run {
+	w.Helper()
+	runs, err := w.store.Runs(w.Context(), at, postgres.Page{Limit: 1})
+	if err != nil || len(runs) == 0 {
+		w.Fatalf("runs %+v, %v", runs, err)
+	}
+	return runs[0]
+}
+
+// compactNow compacts a session on request.
+func (w *world) compactNow(at session.Address) session.Run {
+	w.Helper()
+	if _, _, err := w.store.Compact(w.Context(), at, nil); err != nil {
+		w.Fatal(err)
+	}
+	w.settle()
+	return w.newest(at)
+}
+
+func TestACompactionStartsFromTheLogWhereItsCheckpointHasAnotherPolicy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.work(jobs.Config{})
+	w.fill(at)
+	w.settle()
+	if p := w.propose(at, jobs.Order{}); p.From != jobs.FromCheckpoint {
+		t.Errorf("under the same policy it starts from the %s", p.From)
+	}
+	before := w.check(at, filled())
+	w.set(at, func(p *compact.Policy) { p.Target = 0.3 })
+	w.settle()
+	same := w.propose(at, jobs.Order{From: jobs.FromCheckpoint})
+	if same.From != jobs.FromCheckpoint || same.Input.Base == nil {
+		t.Errorf("asked for, it starts from the %s", same.From)
+	}
+	p := w.propose(at, jobs.Order{})
+	if p.From != jobs.FromLog || p.Input.Base != nil || len(p.Input.Tail) != len(filled()) {
+		t.Errorf("under another policy it starts from the %s with %d messages", p.From, len(p.Input.Tail))
+	}
+	if all, after := p.Tokens(); all <= p.View() || p.View()-after != p.Saved() {
+		t.Errorf("%d tokens in the log, %d after, %d saved of a view of %d", all, after, p.Saved(), p.View())
+	}
+	run := w.compactNow(at)
+	found := w.check(at, filled())
+	if run.State != session.RunDone || *run.TokensAfter != found.ContextTokens || found.ContextTokens >= before.ContextTokens {
+		t.Errorf("run %s %d → %d, the view went from %d to %d tokens", run.State, *run.TokensBefore, *run.TokensAfter, before.ContextTokens, found.ContextTokens)
+	}
+	if again := w.compactNow(at); again.State != session.RunUnchanged {
+		t.Errorf("once more it is %s", again.State)
+	}
+}
+
+func TestAMoreLenientPolicyDoesNotMakeAViewLarger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.work(jobs.Config{})
+	w.fill(at)
+	w.settle()
+	before := w.check(at, filled())
+	w.set(at, func(p *compact.Policy) { p.Trigger, p.Target, p.Hard = 0.95, 0.94, 1 })
+	if run := w.compactNow(at); run.State == session.RunDone {
+		t.Errorf("the run is %s: %s", run.State, run.Reason)
+	}
+	after := w.check(at, filled())
+	if after.ContextTokens != before.ContextTokens {
+		t.Errorf("%d tokens became %d", before.ContextTokens, after.ContextTokens)
+	}
+	if p := w.propose(at, jobs.Order{From: jobs.FromLog, Cause: "recompaction"}); p.Saved() >= 0 || !p.Changed || p.Why.Decision != jobs.Now {
+		t.Errorf("a recompaction saves %d tokens, changed %t, %s", p.Saved(), p.Changed, p.Why.Decision)
+	}
+}
+
+func TestARecompactionUnderTheSamePolicyChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.work(jobs.Config{})
+	w.fill(at)
+	w.settle()
+	w.compactNow(at) // what came last is in the tail until now
+	if p := w.propose(at, jobs.Order{From: jobs.FromLog}); p.Changed || p.Saved() != 0 || p.Why.Decision != jobs.Unchanged {
+		t.Errorf("changed %t, %d tokens saved, %s", p.Changed, p.Saved(), p.Why.Decision)
+	}
+}
+
+// damage makes the state of the session's checkpoints unreadable.
+func (w *world) damage(at session.Address) {
+	w.Helper()
+	key := w.snapshot(at).Key
+	err := postgres.InTenant(w.Context(), w.store.Pool(), at.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(w.Context(), `
+			UPDATE checkpoints
+			   SET state = 'x'
+			 WHERE tenant_id = $1 AND session_key = $2`, [16]byte(at.Tenant), [16]byte(key.Key))
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestWhatCannotBeReadIsDoneWithout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	_, stop := w.work(jobs.Config{})
+	w.fill(at)
+	w.settle()
+	stop()
+	w.damage(at)
+	w.work(jobs.Config{})
+	run := w.compactNow(at)
+	var report jobs.Report
+	if err := json.Unmarshal(run.Report, &report); err != nil {
+		t.Fatal(err)
+	}
+	if run.State != session.RunDone || report.From != jobs.FromLog || len(report.FailedOpen) != 1 || !strings.Contains(report.FailedOpen[0], "checkpoint") {
+		t.Errorf("run %s, report %+v", run.State, report)
+	}
+	w.check(at, filled())
+	if healed := w.compactNow(at); healed.State == session.RunFailed {
+		t.Errorf("the next run is %s: %v", healed.State, healed.Error)
+	}
+	w.check(at, filled())
+}
+
+func TestARunReportsWhatItDid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.work(jobs.Config{})
+	w.fill(at)
+	w.settle()
+	var run session.Run
+	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	for _, r := range runs {
+		if r.State == session.RunDone {
+			run = r
+		}
+	}
+	if err != nil || run.Report == nil {
+		t.Fatalf("runs %+v, %v", runs, err)
+	}
+	var report jobs.Report
+	var why jobs.Why
+	if err := json.Unmarshal(run.Report, &report); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(run.Why, &why); err != nil {
+		t.Fatal(err)
+	}
+	parts := 0
+	for _, n := range report.Actions {
+		parts += n
+	}
+	if report.TokensSaved != *run.TokensBefore-*run.TokensAfter || report.MessagesCompacted == 0 || parts < report.MessagesCompacted ||
+		report.ResultsPersisted != *run.ResultsPersisted || report.BytesBefore <= report.BytesAfter || report.OverflowRisk != nil {
+		t.Errorf("report %s", run.Report)
+	}
+	if why.Decision != jobs.Now || why.Cause != run.Cause || why.ContextTokens != *run.TokensBefore || why.TriggerTokens != 8000 || why.HardTokens != 9500 {
+		t.Errorf("why %s", run.Why)
+	}
+	if !strings.Contains(run.Reason, "8000") && !strings.Contains(run.Reason, "9500") {
+		t.Errorf("reason %q", run.Reason)
+	}
+}

@@ -1,0 +1,465 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// lean compacts a session of windows of 10,000 tokens to 1,000.
+const lean = `{"trigger":0.3,"target":0.1}`
+
+// many makes sessions below their trigger, of a user's message and so many turns of 100 tokens each.
+func (w *world) many(sessions, turns int) (appended [][]byte) {
+	w.Helper()
+	appended = [][]byte{[]byte(`{"role":"user","content":"read all files"}`)}
+	for n := range turns {
+		appended = append(appended, turn(n, 200)...)
+	}
+	for n := range sessions {
+		w.append(w.session(fmt.Sprintf("s%04d", n)), appended...)
+	}
+	return appended
+}
+
+func (w *world) recompact(r postgres.Recompaction) uuid.UUID {
+	w.Helper()
+	if r.MaxRunning == 0 {
+		r.MaxRunning = 2
+	}
+	made, _, err := w.store.CreateRecompaction(w.Context(), w.tenant, r, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return made.ID
+}
+
+// until waits for a recompaction to come to a state that reached accepts.
+func (w *world) until(id uuid.UUID, reached func(postgres.Recompaction) bool) postgres.Recompaction {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
+	defer cancel()
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+		found, err := w.store.Recompaction(ctx, w.tenant, id)
+		if err != nil {
+			w.Fatalf("%v; last seen: %+v", err, found)
+		}
+		if reached(found) {
+			return found
+		}
+	}
+}
+
+func ended(r postgres.Recompaction) bool { return r.State.Ended() }
+
+// outcomes are the sessions of a recompaction by their ids.
+func (w *world) outcomes(id uuid.UUID) map[string]postgres.RecompactionSession {
+	w.Helper()
+	found, err := w.store.RecompactionSessions(w.Context(), w.tenant, id, postgres.Page{Limit: 10_000})
+	if err != nil {
+		w.Fatal(err)
+	}
+	byID := map[string]postgres.RecompactionSession{}
+	for _, s := range found {
+		byID[*s.Session] = s
+	}
+	return byID
+}
+
+func TestARecompactionCompactsEverySessionThatItsFilterFinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	appended := w.many(5, 20)
+	small := w.session("small")
+	w.append(small, appended[0])
+	least := int64(1000)
+	id := w.recompact(postgres.Recompaction{Filter: postgres.RecompactionFilter{MinTokens: &least}, Policy: json.RawMessage(lean)})
+	w.work(jobs.Config{})
+	found := w.until(id, ended)
+	if found.State != postgres.RecompactionDone || found.Total != 5 || found.Changed != 5 || found.Skipped() != 0 || found.StartedAt == nil {
+		t.Errorf("%+v", found)
+	}
+	if found.TokensAfter >= found.TokensBefore {
+		t.Errorf("%d tokens became %d", found.TokensBefore, found.TokensAfter)
+	}
+	var tokens int64
+	for n := range 5 {
+		s := w.check(session.Address{Tenant: w.tenant, ID: fmt.Sprintf("s%04d", n)}, appended)
+		tokens += s.ContextTokens
+		if s.Checkpoint != 1 {
+			t.Errorf("session %s has checkpoint %d", s.ID, s.Checkpoint)
+		}
+	}
+	if tokens != found.TokensAfter {
+		t.Errorf("the views have %d tokens, the recompaction says %d", tokens, found.TokensAfter)
+	}
+	if s, err := w.store.Session(t.Context(), small); err != nil || s.Checkpoint != 0 {
+		t.Errorf("the filter does not find %+v, %v", s, err)
+	}
+	for id, s := range w.outcomes(id) {
+		runs, err := w.store.Runs(t.Context(), session.Address{Tenant: w.tenant, ID: id}, postgres.Page{Limit: 10})
+		if err != nil || len(runs) != 1 || runs[0].ID != *s.Run || runs[0].Cause != "recompaction" || runs[0].State != session.RunDone || s.State != "changed" {
+			t.Errorf("%+v has runs %+v, %v", s, runs, err)
+		}
+	}
+}
+
+func TestARecompactionWithoutAPolicyUsesTheSessionsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.many(2, 20)
+	policy, err := compact.ParsePolicy([]byte(`{"trigger":0.9,"target":0.1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()}
+	at := session.Address{Tenant: w.tenant, ID: "s0001"}
+	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &own}, nil); err != nil {
+		t.Fatal(err)
+	}
+	id := w.recompact(postgres.Recompaction{})
+	w.work(jobs.Config{})
+	found := w.until(id, ended)
+	if outcomes := w.outcomes(id); found.Changed != 1 || found.Unchanged != 1 || outcomes["s0000"].State != "unchanged" || outcomes["s0001"].State != "changed" {
+		t.Errorf("%+v: %+v", found, outcomes)
+	}
+}
+
+func TestNoMoreSessionsRunAtOnceThanARecompactionAllows(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{1, 3} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.many(12, 20)
+			var running, peak atomic.Int64
+			w.work(jobs.Config{Compactions: 16, Trace: func(step string) {
+				switch step {
+				case "snapshot":
+					now := running.Add(1)
+					for high := peak.Load(); now > high && !peak.CompareAndSwap(high, now); high = peak.Load() {
+					}
+				case "rendered": // before the commit that lets the next one begin
+					running.Add(-1)
+				}
+			}})
+			id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: most})
+			found := w.until(id, func(r postgres.Recompaction) bool {
+				if r.Running > int64(most) {
+					t.Errorf("%d sessions are running", r.Running)
+				}
+				return ended(r)
+			})
+			if found.Changed != 12 || peak.Load() > int64(most) || peak.Load() == 0 {
+				t.Errorf("up to %d at once: %+v", peak.Load(), found)
+			}
+		})
+	}
+}
+
+func TestASessionThatCannotBeCompactedDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.many(6, 20)
+	policy := session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{"trigger":"poison"}`)}
+	if _, _, err := w.store.Update(t.Context(), session.Address{Tenant: w.tenant, ID: "s0000"}, session.Change{Policy: &policy}, nil); err != nil {
+		t.Fatal(err)
+	}
+	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
+	w.work(jobs.Config{})
+	found := w.until(id, ended)
+	if found.State != postgres.RecompactionDone || found.Changed != 5 || found.Failed != 1 || len(found.Errors) != 1 {
+		t.Fatalf("%+v", found)
+	}
+	if e := found.Errors[0]; e.Session != "s0000" || !strings.Contains(e.Error, "policy") {
+		t.Errorf("%+v", e)
+	}
+	poisoned := w.outcomes(id)["s0000"]
+	runs, err := w.store.Runs(t.Context(), session.Address{Tenant: w.tenant, ID: "s0000"}, postgres.Page{Limit: 10})
+	if err != nil || len(runs) != 1 || poisoned.Attempts != 1 {
+		t.Errorf("%+v: %+v, %v", poisoned, runs, err)
+	}
+	for _, r := range runs {
+		if r.State != session.RunFailed || r.Error == nil {
+			t.Errorf("run %+v", r)
+		}
+	}
+}
+
+func TestACancelledRecompactionLetsWhatRunsComeToItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	appended := w.many(6, 20)
+	p := newPause("planned")
+	w.work(jobs.Config{Trace: p.trace})
+	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
+	<-p.reached
+	for range 2 {
+		found, _, err := w.store.CancelRecompaction(t.Context(), w.tenant, id, nil)
+		if err != nil || found.State != postgres.RecompactionCancelling || found.Running != 1 {
+			t.Errorf("%+v, %v", found, err)
+		}
+	}
+	close(p.goOn)
+	found := w.until(id, ended)
+	if found.State != postgres.RecompactionCancelled || found.Changed != 1 || found.Queued != 5 || found.Skipped() != 0 {
+		t.Errorf("%+v", found)
+	}
+	states := map[string]int{}
+	for id, s := range w.outcomes(id) {
+		states[s.State]++
+		checkpoint := w.check(session.Address{Tenant: w.tenant, ID: id}, appended).Checkpoint
+		if (s.State == "changed") != (checkpoint == 1) {
+			t.Errorf("session %s is %s, its checkpoint %d", id, s.State, checkpoint)
+		}
+	}
+	if states["changed"] != 1 || states["cancelled"] != 5 {
+		t.Errorf("%v", states)
+	}
+}
+
+func TestARecompactionIsCancelledBeforeAWorkerHasSeenIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.many(2, 1)
+	id := w.recompact(postgres.Recompaction{})
+	found, _, err := w.store.CancelRecompaction(t.Context(), w.tenant, id, nil)
+	if err != nil || found.State != postgres.RecompactionCancelled || found.FinishedAt == nil {
+		t.Errorf("%+v, %v", found, err)
+	}
+	w.work(jobs.Config{})
+	w.idle()
+	if found := w.until(id, ended); found.State != postgres.RecompactionCancelled || found.Total != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// idle waits until no job of a recompaction is live.
+func (w *world) idle() {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+		var live int
+		err := w.store.Pool().QueryRow(ctx, `SELECT count(*) FROM river_job WHERE queue = 'recompaction' AND finalized_at IS NULL`).Scan(&live)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if live == 0 {
+			return
+		}
+	}
+}
+
+func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.many(4, 20)
+	p := newPause("planned")
+	w.work(jobs.Config{Trace: p.trace})
+	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
+	<-p.reached
+	for _, erased := range []string{"s0000", "s0002"} { // the one that runs, and one that does not yet
+		if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.tenant, ID: erased}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(p.goOn)
+	found := w.until(id, ended)
+	if found.State != postgres.RecompactionDone || found.Total != 4 || found.Changed != 2 || found.Skipped() != 2 || len(w.outcomes(id)) != 2 {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestAnOrdinaryCompactionAtTheSameTimeIsNotLost(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"snapshot", "planned", "persisted", "rendered"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			appended := w.many(1, 20)
+			at := session.Address{Tenant: w.tenant, ID: "s0000"}
+			p := newPause(step)
+			w.work(jobs.Config{Trace: p.trace})
+			id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean)})
+			<-p.reached
+			w.append(at, filled()[1:]...) // over the trigger
+			w.settle()
+			ordinary := w.check(at, append(appended, filled()[1:]...))
+			if ordinary.Checkpoint != 1 || ordinary.ContextTokens >= 8000 {
+				t.Errorf("the compaction waits for the recompaction: checkpoint %d, %d tokens", ordinary.Checkpoint, ordinary.ContextTokens)
+			}
+			close(p.goOn)
+			found := w.until(id, ended)
+			w.settle()
+			after := w.check(at, append(appended, filled()[1:]...))
+			if found.Changed != 1 || after.Checkpoint != 2 || after.ContextTokens >= ordinary.ContextTokens {
+				t.Errorf("%+v; checkpoint %d, %d tokens", found, after.Checkpoint, after.ContextTokens)
+			}
+			runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+			if err != nil || len(runs) != 2 || slices.ContainsFunc(runs, func(r session.Run) bool { return r.State != session.RunDone }) {
+				t.Errorf("%+v, %v", runs, err)
+			}
+		})
+	}
+}
+
+// dropJobs takes the jobs of a recompaction away, as nobody should.
+func (w *world) dropJobs() {
+	w.Helper()
+	if _, err := w.store.Pool().Exec(w.Context(), `DELETE FROM river_job WHERE queue = 'recompaction'`); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestTheSweepHealsARecompactionWhoseJobsWereLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.many(3, 20)
+	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean)})
+	w.dropJobs()
+	heal := func(want int) {
+		t.Helper()
+		if lost, err := w.store.HealRecompactions(t.Context(), w.tenant); err != nil || lost != want {
+			t.Errorf("%d jobs were lost, want %d; %v", lost, want, err)
+		}
+	}
+	heal(0) // there is a job again that looks for the sessions
+	complete := func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE river_job SET state = 'completed', finalized_at = now() WHERE kind = 'recompaction_fill'`)
+		return err
+	}
+	if err := w.store.FillRecompaction(t.Context(), w.tenant, id, complete); err != nil {
+		t.Fatal(err)
+	}
+	w.dropJobs()
+	heal(2)
+	heal(0)
+	w.work(jobs.Config{})
+	if found := w.until(id, ended); found.State != postgres.RecompactionDone || found.Changed != 3 || found.Failed != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.many(7, 20)
+	w.append(w.session("small"), []byte(`{"role":"user","content":"hi"}`))
+	counted, err := w.store.CountRecompaction(t.Context(), w.tenant, postgres.RecompactionFilter{}, 20)
+	if err != nil || counted.Sessions != 8 || counted.Messages != 7*41+1 || len(counted.Sample) != 8 {
+		t.Fatalf("%+v, %v", counted, err)
+	}
+	var changed, after int64
+	for _, s := range counted.Sample {
+		p, err := jobs.ProposeRecompaction(t.Context(), w.store, s.Key, json.RawMessage(lean))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Changed {
+			changed++
+			after -= p.Saved()
+		}
+		after += p.View()
+	}
+	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean)})
+	w.work(jobs.Config{})
+	found := w.until(id, ended)
+	if found.Total != counted.Sessions || found.Changed != changed || found.TokensBefore != counted.ContextTokens || found.TokensAfter != after {
+		t.Errorf("counted %+v, %d changes to %d tokens; came to %+v", counted, changed, after, found)
+	}
+}
+
+// TestARecompactionOfAThousandSessionsSurvivesItsWorkers kills a worker in the middle of a session again and again, while
+// messages are appended and views read.
+func TestARecompactionOfAThousandSessionsSurvivesItsWorkers(t *testing.T) {
+	t.Parallel()
+	sessions := 1000
+	if testing.Short() {
+		sessions = 50
+	}
+	w := newWorld(t)
+	appended := w.many(sessions, 16)
+	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 2})
+	busy, stop := context.WithCancel(t.Context())
+	defer stop()
+	late := make([][][]byte, 20)
+	var load sync.WaitGroup
+	for n := range late {
+		load.Go(func() {
+			at := session.Address{Tenant: w.tenant, ID: fmt.Sprintf("s%04d", n*(sessions/20))}
+			for i := 0; busy.Err() == nil && i < 20; i++ {
+				bodies := turn(1000+i, 20)
+				w.append(at, bodies...)
+				late[n] = append(late[n], bodies...)
+				if got := w.view(at); len(got) != len(appended)+len(late[n]) {
+					t.Errorf("the view of %s has %d messages", at.ID, len(got))
+				}
+			}
+		})
+	}
+	for _, step := range []string{"committed", "snapshot", "planned", "persisted", "rendered"} {
+		t.Log(step, time.Now())
+		go func() {
+			time.Sleep(6 * time.Second)
+			rows, _ := w.store.Pool().Query(context.Background(), `SELECT pid||' '||coalesce(wait_event_type,'')||' '||coalesce(wait_event,'')||' '||state||' '||left(query,150) FROM pg_stat_activity WHERE datname=current_database()`)
+			all, _ := pgx.CollectRows(rows, pgx.RowTo[string])
+			t.Log(strings.Join(all, "\n"))
+			rows, _ = w.store.Pool().Query(context.Background(), `SELECT id||' '||kind||' '||state||' '||attempt||' '||scheduled_at||' '||coalesce(errors::text,'') FROM river_job WHERE state<>'completed'`)
+			all, _ = pgx.CollectRows(rows, pgx.RowTo[string])
+			t.Log(strings.Join(all, "\n"))
+			r,_ := w.store.Recompaction(context.Background(), w.tenant, id)
+			t.Logf("%+v", r)
+		}()
+		w.kill(step)
+		w.rescueRecompaction()
+	}
+	_, stopWorker := w.work(jobs.Config{Compactions: 8})
+	w.until(id, func(r postgres.Recompaction) bool { return r.Changed+r.Unchanged > r.Total/2 })
+	stopWorker()
+	w.rescueRecompaction()
+	w.work(jobs.Config{Compactions: 8})
+	found := w.until(id, ended)
+	stop()
+	load.Wait()
+	w.settle()
+	if found.State != postgres.RecompactionDone || found.Total != int64(sessions) || found.Changed != int64(sessions) {
+		t.Errorf("%+v", found)
+	}
+	for n := range sessions {
+		all := appended
+		if n%(sessions/20) == 0 {
+			all = append(slices.Clone(appended), late[n/(sessions/20)]...)
+		}
+		at := session.Address{Tenant: w.tenant, ID: fmt.Sprintf("s%04d", n)}
+		if s := w.check(at, all); s.Checkpoint != 1 {
+			t.Errorf("session %s has checkpoint %d", at.ID, s.Checkpoint)
+		}
+	}
+}
+
+// rescueRecompaction does at once what River does when twice the job's timeout is over.
+func (w *world) rescueRecompaction() {
+	w.Helper()
+	_, err := w.store.Pool().Exec(w.Context(), `
+		UPDATE river_job
+		   SET state = 'available', scheduled_at = now()
+		 WHERE state IN ('running', 'retryable') AND queue = 'recompaction'`)
+	if err != nil {
+		w.Fatal(err)
+	}
+}

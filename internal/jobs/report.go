@@ -1,0 +1,136 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/compact"
+)
+
+// Report is what a run tells of itself: how much it looked at, what it did and why, and what is left to worry about.
+type Report struct {
+	From              From           `json:"from"`
+	MessagesTotal     int64          `json:"messages_total"`     // in the log
+	MessagesCompacted int            `json:"messages_compacted"` // of which a part was changed
+	Actions           map[string]int `json:"actions"`            // parts by what was done to them
+	Reasons           map[string]int `json:"reasons"`            // parts by the field of the policy that decided
+	ResultsPersisted  int            `json:"results_persisted"`
+	BytesBefore       int64          `json:"bytes_before"` // of the messages that the plan was made of
+	BytesAfter        int64          `json:"bytes_after"`
+	ViewTokensBefore  int64          `json:"view_tokens_before"`
+	TokensSaved       int64          `json:"tokens_saved"` // of the view; negative if a compaction from the log brought back more
+	Stale             Stale          `json:"stale"`
+	KeptPrefix        KeptPrefix     `json:"kept_prefix"`
+	FailedOpen        []string       `json:"failed_open"` // what failed and was done without
+	OverflowRisk      *OverflowRisk  `json:"overflow_risk"`
+}
+
+// Stale is what was read of files that were written later.
+type Stale struct {
+	Count     int      `json:"count"`
+	Resources []string `json:"resources"` // some of them, secrets in their names masked
+}
+
+// KeptPrefix is the beginning of the view that stays as it is, byte for byte, and with it the provider's cache.
+type KeptPrefix struct {
+	Tokens int64   `json:"tokens"`
+	Share  float64 `json:"share"` // of the view after
+}
+
+// OverflowRisk says that the view does not fit into its window although there is nothing more to shorten.
+type OverflowRisk struct {
+	OverBy         int64  `json:"over_by"` // tokens
+	Recommendation string `json:"recommendation"`
+}
+
+// staleResources is how many resources a report names.
+const staleResources = 10
+
+// Report reports on what is proposed.
+func (p *Proposal) Report() Report {
+	r := Report{
+		From: p.From, MessagesTotal: p.Snapshot.LastSeq, Actions: map[string]int{}, Reasons: map[string]int{},
+		ResultsPersisted: len(p.Plan.Results), ViewTokensBefore: p.View(), TokensSaved: p.Saved(), OverflowRisk: p.overflow(),
+		Stale: Stale{Resources: []string{}}, FailedOpen: []string{},
+	}
+	touched := map[int64]bool{}
+	for i := range p.Plan.Actions {
+		a := &p.Plan.Actions[i]
+		r.Actions[a.Do.String()]++
+		r.Reasons[a.Rule]++
+		touched[a.Seq] = true
+		r.MessagesCompacted += int(max(a.LastSeq-a.Seq, 0)) // the others of a range
+		if a.Do == compact.Stale {
+			r.Stale.Count++
+		}
+	}
+	r.MessagesCompacted += len(touched)
+	r.BytesBefore, r.BytesAfter = p.bytes()
+	r.KeptPrefix = p.kept()
+	r.FailedOpen = append(r.FailedOpen, p.failures()...)
+	return r
+}
+
+// failures are what failed and was done without.
+func (p *Proposal) failures() (list []string) {
+	if p.FailedOpen != nil {
+		first, _, _ := strings.Cut(p.FailedOpen.Error(), "\n")
+		list = append(list, first)
+	}
+	for _, s := range p.Plan.Stages {
+		if s.Error != "" {
+			list = append(list, s.Stage+": "+s.Error)
+		}
+	}
+	return list
+}
+
+// bytes are those of what the plan was made of and of the view that it makes, the commas between messages included.
+func (p *Proposal) bytes() (before, after int64) {
+	before, after = -1, -1
+	if p.Input.Base != nil && len(p.Input.Base.Body) > 0 {
+		before += int64(len(p.Input.Base.Body)) + 1
+	}
+	if len(p.Made.Body) > 0 {
+		after += int64(len(p.Made.Body)) + 1
+	}
+	for i := range p.Input.Tail {
+		e := &p.Input.Tail[i]
+		before += int64(len(e.Body)) + 1
+		if e.Seq > p.Made.Through {
+			after += int64(len(e.Body)) + 1
+		}
+	}
+	return max(before, 0), max(after, 0)
+}
+
+func (p *Proposal) kept() KeptPrefix {
+	k := KeptPrefix{Tokens: p.Kept}
+	if p.Plan.After > 0 {
+		k.Share = float64(k.Tokens) / float64(p.Plan.After)
+	}
+	return k
+}
+
+func (p *Proposal) overflow() *OverflowRisk {
+	over := p.Plan.After + int64(p.Input.OverheadTokens) - int64(p.Input.WindowTokens)
+	if over <= 0 {
+		return nil
+	}
+	return &OverflowRisk{OverBy: over, Recommendation: recommendation(p.Input.Policy, int64(p.Input.OverheadTokens), int64(p.Input.WindowTokens))}
+}
+
+// recommendation names the first thing that would help.
+func recommendation(policy compact.Policy, overhead, window int64) string {
+	switch {
+	case overhead > window/2:
+		return fmt.Sprintf("%d of %d tokens are overhead: send fewer tools or a shorter system prompt", overhead, window)
+	case !policy.Trim.Enabled:
+		return "switch trim on: nothing shortens old results under this policy"
+	case !policy.Summarise.Enabled && !policy.Truncate.Enabled:
+		return "switch summarise or truncate on: texts and calls are never shortened under this policy"
+	case len(policy.Protect.Tools) > 0 || policy.Protect.LastUnits+policy.Protect.LastMessages+policy.Protect.LastTurns > 0:
+		return "protect less, or let the session have a larger window: what is protected alone does not fit"
+	}
+	return "let the session have a larger window, or begin a new one"
+}

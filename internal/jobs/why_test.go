@@ -1,0 +1,142 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// dear makes a compaction that breaks a warm cache cost more than it ever gains.
+func dear(p *compact.Policy) {
+	p.Economy = compact.EconomyPolicy{Enabled: true, CacheRead: 0, CacheWrite: 10, TTLSeconds: 3600, Horizon: 1}
+}
+
+// due appends until the session is over its trigger of 8,000 tokens and below its hard limit of 9,500.
+func (w *world) due(at session.Address) [][]byte {
+	w.Helper()
+	bodies := [][]byte{[]byte(`{"role":"user","content":"read all files"}`)}
+	for n := range 16 {
+		bodies = append(bodies, turn(n, 500)...)
+	}
+	w.append(at, bodies...)
+	return bodies
+}
+
+func TestACompactionThatDoesNotPayIsPostponedUntilTheSessionGrew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.set(at, dear)
+	w.work(jobs.Config{})
+	bodies := w.due(at)
+	w.settle()
+	run := w.newest(at)
+	var why jobs.Why
+	if err := json.Unmarshal(run.Why, &why); err != nil {
+		t.Fatal(err)
+	}
+	if run.State != session.RunPostponed || why.Decision != jobs.Postponed || why.Economy == nil || why.Economy.Cost <= why.Economy.Gain || !why.Cache.Warm {
+		t.Fatalf("run %s because %q: %s", run.State, run.Reason, run.Why)
+	}
+	if !strings.Contains(run.Reason, "waiting is cheaper") || *run.TokensBefore != *run.TokensAfter {
+		t.Errorf("reason %q, %d → %d", run.Reason, *run.TokensBefore, *run.TokensAfter)
+	}
+	if found := w.check(at, bodies); found.Checkpoint != 0 {
+		t.Errorf("checkpoint %d was made", found.Checkpoint)
+	}
+	few := turn(16, 100)
+	if done := w.append(at, few...); done.Compaction != session.CompactionNone {
+		t.Errorf("100 tokens later compaction is %s", done.Compaction)
+	}
+	more := turn(17, 600)
+	if done := w.append(at, more...); done.Compaction != session.CompactionQueued {
+		t.Errorf("700 tokens later compaction is %s", done.Compaction)
+	}
+	w.settle()
+	hard := turn(18, 700)
+	w.append(at, hard...)
+	w.settle()
+	if found := w.check(at, append(append(append(bodies, few...), more...), hard...)); found.Checkpoint != 1 {
+		t.Errorf("at the hard limit checkpoint is %d: %s", found.Checkpoint, w.newest(at).Reason)
+	}
+}
+
+func TestWhatAPersonAsksForIsNeverPostponed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.set(at, dear)
+	w.work(jobs.Config{})
+	bodies := w.due(at)
+	w.settle()
+	if run := w.compactNow(at); run.State != session.RunDone || !strings.HasPrefix(run.Reason, "asked for") {
+		t.Errorf("run %s: %q", run.State, run.Reason)
+	}
+	w.check(at, bodies)
+}
+
+func TestACompactionOfAColdPrefixPays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.due(at)
+	policy := compact.DefaultPolicy()
+	dear(&policy)
+	policy.Economy.TTLSeconds = 60
+	for age, want := range map[float64]jobs.Decision{59: jobs.Postponed, 61: jobs.Now} {
+		snap := w.snapshot(at)
+		snap.LastAppendAge = age
+		p, err := jobs.Propose(t.Context(), w.store, snap, jobs.Order{Cause: "threshold", Policy: &policy}, nil)
+		if err != nil || p.Why.Decision != want {
+			t.Errorf("after %v s it is %s, %v", age, p.Why.Decision, err)
+		}
+	}
+}
+
+func TestARunThatWaitsForAColdCacheSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	policy := compact.DefaultPolicy()
+	policy.Cache.TTLSeconds, policy.Hard = 3600, 1
+	change := session.Policy{Trigger: policy.Trigger, Hard: 1, CacheTTL: time.Hour, Document: policy.Document()}
+	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &change}, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.due(at)
+	client, _ := w.work(jobs.Config{})
+	snoozed, cancel := client.Subscribe(river.EventKindJobSnoozed)
+	defer cancel()
+	w.rescheduleNow()
+	<-snoozed
+	run := w.newest(at)
+	var why jobs.Why
+	if err := json.Unmarshal(run.Why, &why); err != nil {
+		t.Fatal(err)
+	}
+	if run.State != session.RunQueued || why.Decision != jobs.Postponed || !why.Cache.Warm || why.Cache.TTLSeconds != 3600 || !strings.Contains(run.Reason, "cold") {
+		t.Errorf("run %s because %q: %s", run.State, run.Reason, run.Why)
+	}
+}
+
+func TestTheTriggersGoByTheCallersOwnCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.due(at)
+	snap := w.snapshot(at)
+	for calibration, due := range map[float64]bool{0.5: false, 1: true, 2: true} {
+		snap.Calibration = calibration
+		p, err := jobs.Propose(t.Context(), w.store, snap, jobs.Order{Cause: jobs.CausePreview}, nil)
+		if err != nil || p.Why.Due() != due {
+			t.Errorf("calibrated by %v: due %t, %v: %s", calibration, p.Why.Due(), err, p.Why.Reason())
+		}
+	}
+}

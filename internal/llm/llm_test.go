@@ -1,0 +1,82 @@
+package llm_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/llm/llmtest"
+)
+
+func request() summary.Request {
+	text := strings.Repeat("The replica listens on port 5433. Never change it. ", 20)
+	return summary.Request{
+		First: 1, Last: 1, MaxTokens: 500, Retain: true,
+		Messages: []summary.Message{{Seq: 1, Role: "user", Parts: []summary.Part{{Kind: summary.Text, Text: text}}}},
+	}
+}
+
+func TestThereIsAWriterForEveryProfile(t *testing.T) {
+	t.Parallel()
+	for _, name := range compact.Profiles() {
+		p, err := compact.Profile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := llm.New(string(p.Summarise.Writer)); err != nil {
+			t.Errorf("profile %s: %v", name, err)
+		}
+	}
+	if _, err := llm.New("nobody"); err == nil || !strings.Contains(err.Error(), "extract") {
+		t.Errorf("writer nobody: %v, want an error that lists what there is", err)
+	}
+}
+
+func TestExtractWritesWhatTheSummaryPackageExtracts(t *testing.T) {
+	t.Parallel()
+	got, err := llm.Extract{}.Write(t.Context(), request())
+	if diff := cmp.Diff(summary.Extract(request()), got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (llm.Extract{}).Write(over, request()); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the request is over: %v, want %v", err, context.Canceled)
+	}
+}
+
+func TestExtractWritesNothingInThePlaceOfNothing(t *testing.T) {
+	t.Parallel()
+	r := request()
+	r.Messages = nil
+	if _, err := (llm.Extract{}).Write(t.Context(), r); !errors.Is(err, summary.ErrEmpty) {
+		t.Errorf("Write: %v, want %v", err, summary.ErrEmpty)
+	}
+}
+
+func TestScriptedGivesItsRepliesInOrder(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("no answer")
+	w := llmtest.New(llmtest.Reply{Text: "<retain>port 5433</retain><summary>s</summary>"}, llmtest.Reply{Err: broken}, llmtest.Reply{Text: " "})
+	a, err := w.Write(t.Context(), request())
+	if diff := cmp.Diff(summary.Answer{Retain: "port 5433", Summary: "s"}, a); diff != "" || err != nil {
+		t.Errorf("first: %v (-want +got):\n%s", err, diff)
+	}
+	for i, want := range []error{broken, summary.ErrEmpty} {
+		if _, err := w.Write(t.Context(), request()); !errors.Is(err, want) {
+			t.Errorf("reply %d: %v, want %v", i+2, err, want)
+		}
+	}
+	if _, err := w.Write(t.Context(), request()); err == nil {
+		t.Error("a fourth reply came")
+	}
+	if n := len(w.Requests()); n != 4 {
+		t.Errorf("%d requests, want 4", n)
+	}
+}

@@ -1,0 +1,150 @@
+// Package models knows the context windows of well-known models, and what their providers say of prompt caches.
+//
+// Start at Embedded, the registry that is built in (models.json, each figure with its source and date), and at Find.
+// Extend merges an operator's own file over it; parse.go says what such a file may hold. Nothing here is guessed: a model
+// that is not in the registry is not found, and a figure that its provider does not document is 0. It is pure and owns
+// no table.
+package models
+
+import (
+	"cmp"
+	_ "embed"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Model is what is known of a model.
+type Model struct {
+	ID              string   `json:"id"`
+	Provider        string   `json:"provider"`
+	Aliases         []string `json:"aliases"`
+	ContextTokens   int      `json:"context_tokens"`    // input and output together
+	MaxInputTokens  int      `json:"max_input_tokens"`  // if the provider bounds the input alone, else 0
+	MaxOutputTokens int      `json:"max_output_tokens"` // 0: not documented
+	Cache           *Cache   `json:"cache"`             // nil: nothing is documented
+	Sources         []Source `json:"sources"`
+}
+
+// Window is how many tokens a session of the model may have at most: its input, where that has a bound of its own.
+func (m *Model) Window() int {
+	if m.MaxInputTokens > 0 {
+		return m.MaxInputTokens
+	}
+	return m.ContextTokens
+}
+
+// Cache is what a provider says of its prompt cache: lifetimes since the last use, and prices, of which 1 is that of an
+// input token that no cache holds. 0 is what it does not say.
+type Cache struct {
+	ShortSeconds   int     `json:"short_seconds"` // without asking
+	LongSeconds    int     `json:"long_seconds"`  // at most, where the request asks for it
+	ReadPrice      float64 `json:"read_price"`
+	WritePrice     float64 `json:"write_price"`
+	LongWritePrice float64 `json:"long_write_price"`
+}
+
+// Source says where a model's figures are from. Date is the one that the source gives or, where it gives none, the day
+// on which it was read.
+type Source struct {
+	Of   string `json:"of"` // window, cache
+	Name string `json:"name"`
+	Date string `json:"date"`
+}
+
+// Registry is a set of models. It does not change.
+type Registry struct {
+	models    []Model // by provider and id
+	names     map[string]int
+	providers map[string][]string // a provider's other names, as they stand before its models' ids
+}
+
+//go:embed models.json
+var embedded []byte
+
+// Embedded is the registry that is built in.
+func Embedded() *Registry {
+	r, err := (&Registry{}).Extend(embedded)
+	if err != nil {
+		panic(err) // a test holds models.json to the rules
+	}
+	return r
+}
+
+// Models are all models, by provider and id.
+func (r *Registry) Models() []Model { return slices.Clone(r.models) }
+
+// Find looks a model up by its id or an alias, in any case. A version behind @, a date (-2024-08-06 or -20240806) and the
+// model's own provider before a slash, with or without a gateway before that, may be there too. Another provider's name
+// is not passed over: who serves a model decides how much of its window there is.
+func (r *Registry) Find(name string) (m Model, ok bool) {
+	name = strings.ToLower(name)
+	slash := strings.LastIndexByte(name, '/')
+	id := name[slash+1:]
+	for _, candidate := range []string{name, id, undated(id)} {
+		if i, known := r.names[candidate]; known && (slash < 0 || candidate == name || r.provides(name[:slash], r.models[i].Provider)) {
+			return r.models[i], true
+		}
+	}
+	return Model{}, false
+}
+
+var version = regexp.MustCompile(`(@[^@/]+|-\d{4}-\d{2}-\d{2}|-\d{8})$`)
+
+// undated is an id without its version, and without the date before that.
+func undated(id string) string {
+	return version.ReplaceAllString(version.ReplaceAllString(id, ""), "")
+}
+
+// provides reports whether a prefix ends in a name of the provider.
+func (r *Registry) provides(prefix, provider string) bool {
+	named := prefix[strings.LastIndexByte(prefix, '/')+1:]
+	return named == provider || slices.Contains(r.providers[provider], named)
+}
+
+// Near are ids of up to n models whose names are like one that was not found, the most alike first.
+func (r *Registry) Near(name string, n int) (ids []string) {
+	name = undated(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]))
+	type near struct {
+		id       string
+		distance int
+	}
+	var found []near
+	for known, i := range r.names {
+		if d := distance(name, known); d <= len(known)/3 {
+			found = append(found, near{r.models[i].ID, d})
+		}
+	}
+	slices.SortFunc(found, func(a, b near) int { return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.id, b.id)) })
+	for _, f := range found {
+		if len(ids) < n && !slices.Contains(ids, f.id) {
+			ids = append(ids, f.id)
+		}
+	}
+	return ids
+}
+
+// distance is how many bytes have to be changed, added or removed to make b of a. Names longer than any model's are far
+// from all of them.
+func distance(a, b string) int {
+	if len(a) > 2*len(b) {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

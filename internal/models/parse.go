@@ -1,0 +1,187 @@
+package models
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The ranges of a model's figures. The window of a session has the same.
+const (
+	minContext = 1_000
+	maxContext = 10_000_000
+	maxSeconds = 604_800
+	maxPrice   = 100
+)
+
+// Extend is the registry with the models of a document merged over it:
+//
+//	{"providers": {"openai": ["azure"]},
+//	 "models": [{"id": "my-model", "provider": "me", "context_tokens": 64000,
+//	             "sources": [{"of": "window", "name": "our own server", "date": "2026-01-31"}]}]}
+//
+// A model of the same id takes the place of the one that is there, as a whole. The error names everything that is wrong.
+func (r *Registry) Extend(document []byte) (*Registry, error) {
+	p := &parser{}
+	var providers map[string][]string
+	var list []json.RawMessage
+	p.object("", document, map[string]any{"providers": &providers, "models": &list})
+	own := make([]Model, len(list))
+	for i, raw := range list {
+		own[i] = p.model(fmt.Sprintf("/models/%d", i), raw)
+	}
+	if len(p.problems) > 0 {
+		return nil, errors.Join(p.problems...)
+	}
+	merged := maps.Clone(r.providers)
+	if merged == nil {
+		merged = map[string][]string{}
+	}
+	maps.Copy(merged, providers)
+	return build(merged, r.models, own)
+}
+
+// build makes a registry of models, of which own take the place of others.
+func build(providers map[string][]string, others, own []Model) (*Registry, error) {
+	built := &Registry{names: map[string]int{}, providers: providers, models: slices.Clone(own)}
+	for _, m := range others {
+		if !slices.ContainsFunc(own, func(o Model) bool { return strings.EqualFold(o.ID, m.ID) }) {
+			built.models = append(built.models, m)
+		}
+	}
+	slices.SortStableFunc(built.models, func(a, b Model) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.ID, b.ID))
+	})
+	var problems []error
+	for i, m := range built.models {
+		for _, name := range append([]string{m.ID}, m.Aliases...) {
+			name = strings.ToLower(name)
+			if other, taken := built.names[name]; taken {
+				problems = append(problems, fmt.Errorf("%q names both %s and %s", name, built.models[other].ID, m.ID))
+			}
+			built.names[name] = i
+		}
+	}
+	return built, errors.Join(problems...)
+}
+
+// parser collects everything that is wrong with a document.
+type parser struct{ problems []error }
+
+func (p *parser) wrong(pointer, format string, args ...any) {
+	p.problems = append(p.problems, fmt.Errorf("%s: "+format, append([]any{pointer}, args...)...))
+}
+
+// object decodes the members of an object into what they are to be.
+func (p *parser) object(pointer string, document []byte, members map[string]any) {
+	var given map[string]json.RawMessage
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	err := decoder.Decode(&given)
+	if err == nil && given == nil {
+		err = errors.New("an object is needed, this is null")
+	}
+	if _, after := decoder.Token(); err == nil && !errors.Is(after, io.EOF) {
+		err = errors.New("something follows the object")
+	}
+	if err != nil {
+		p.wrong(cmp.Or(pointer, "/"), "%s", plain(err))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		at := pointer + "/" + name
+		into, known := members[name]
+		if !known {
+			p.wrong(at, "it is not known here: there are %s", strings.Join(slices.Sorted(maps.Keys(members)), ", "))
+			continue
+		}
+		if err := json.Unmarshal(given[name], into); err != nil {
+			p.wrong(at, "%s", plain(err))
+		}
+	}
+}
+
+// plain is an error of encoding/json without that package's name.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }
+
+func (p *parser) model(at string, document []byte) (m Model) {
+	var cache json.RawMessage
+	var sources []json.RawMessage
+	before := len(p.problems)
+	p.object(at, document, map[string]any{
+		"id": &m.ID, "provider": &m.Provider, "aliases": &m.Aliases, "context_tokens": &m.ContextTokens,
+		"max_input_tokens": &m.MaxInputTokens, "max_output_tokens": &m.MaxOutputTokens, "cache": &cache, "sources": &sources,
+	})
+	if len(cache) > 0 && string(cache) != "null" {
+		m.Cache = p.cache(at+"/cache", cache)
+	}
+	for i, raw := range sources {
+		m.Sources = append(m.Sources, p.source(fmt.Sprintf("%s/sources/%d", at, i), raw))
+	}
+	if len(p.problems) == before {
+		p.rules(at, &m)
+	}
+	return m
+}
+
+// rules are what a model has to keep to once all its members are of their types.
+func (p *parser) rules(at string, m *Model) {
+	for i, name := range append([]string{m.ID}, m.Aliases...) {
+		if name == "" || len(name) > 255 {
+			p.wrong(at, "name %d of the model has %d bytes: 1 to 255 are possible", i, len(name))
+		}
+	}
+	if m.Provider == "" {
+		p.wrong(at+"/provider", "it is missing")
+	}
+	p.within(at+"/context_tokens", float64(m.ContextTokens), minContext, maxContext)
+	if m.MaxInputTokens != 0 {
+		p.within(at+"/max_input_tokens", float64(m.MaxInputTokens), minContext, float64(m.ContextTokens))
+	}
+	p.within(at+"/max_output_tokens", float64(m.MaxOutputTokens), 0, float64(m.ContextTokens))
+	if !slices.ContainsFunc(m.Sources, func(s Source) bool { return s.Of == "window" }) {
+		p.wrong(at+"/sources", "say where the window is from: {\"of\": \"window\", \"name\": …, \"date\": …}")
+	}
+}
+
+func (p *parser) cache(at string, document []byte) *Cache {
+	c := &Cache{}
+	p.object(at, document, map[string]any{
+		"short_seconds": &c.ShortSeconds, "long_seconds": &c.LongSeconds,
+		"read_price": &c.ReadPrice, "write_price": &c.WritePrice, "long_write_price": &c.LongWritePrice,
+	})
+	p.within(at+"/short_seconds", float64(c.ShortSeconds), 0, maxSeconds)
+	p.within(at+"/long_seconds", float64(c.LongSeconds), 0, maxSeconds)
+	p.within(at+"/read_price", c.ReadPrice, 0, maxPrice)
+	p.within(at+"/write_price", c.WritePrice, 0, maxPrice)
+	p.within(at+"/long_write_price", c.LongWritePrice, 0, maxPrice)
+	return c
+}
+
+var date = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$`)
+
+func (p *parser) source(at string, document []byte) (s Source) {
+	p.object(at, document, map[string]any{"of": &s.Of, "name": &s.Name, "date": &s.Date})
+	if s.Of != "window" && s.Of != "cache" {
+		p.wrong(at+"/of", "%q is neither window nor cache", s.Of)
+	}
+	if s.Name == "" {
+		p.wrong(at+"/name", "it is missing")
+	}
+	if !date.MatchString(s.Date) {
+		p.wrong(at+"/date", "%q is no date like 2026-01-31", s.Date)
+	}
+	return s
+}
+
+func (p *parser) within(at string, value, least, most float64) {
+	if value < least || value > most {
+		p.wrong(at, "%v is not from %.0f to %.0f", value, least, most)
+	}
+}

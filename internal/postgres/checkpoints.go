@@ -1,0 +1,253 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// CheckpointRecord is what is known of a checkpoint for ever, its body aside.
+type CheckpointRecord struct {
+	N             int       `json:"n"`
+	Base          int       `json:"base"`          // the checkpoint that it builds on, 0 for the log
+	RestoredFrom  *int      `json:"restored_from"` // the one whose rendition it has again
+	Through       int64     `json:"through_seq"`
+	Tokens        int64     `json:"tokens"` // of its messages
+	BodyBytes     int       `json:"body_bytes"`
+	HasBody       bool      `json:"has_body"` // false once KeptCheckpoints newer ones have been made
+	EngineVersion int       `json:"engine_version"`
+	PolicyDigest  string    `json:"policy_digest"` // SHA-256 of the policy's document
+	Run           uuid.UUID `json:"run"`
+	CreatedAt     time.Time `json:"created_at"`
+}
+
+const recordColumns = `
+	c.n, c.base_n, c.restored_from, c.through_seq, c.tokens, c.body_size, c.body IS NOT NULL, c.engine_version,
+	encode(sha256(convert_to(c.policy::text, 'UTF8')), 'hex'), c.run_id, c.created_at`
+
+func (r *CheckpointRecord) columns() []any {
+	return []any{&r.N, &r.Base, &r.RestoredFrom, &r.Through, &r.Tokens, &r.BodyBytes, &r.HasBody, &r.EngineVersion,
+		&r.PolicyDigest, (*[16]byte)(&r.Run), &r.CreatedAt}
+}
+
+// Checkpoints lists those of a session's checkpoints that are older than before, newest first; all of them if before is
+// 0. ErrNotFound if there is no such session.
+func (s *Store) Checkpoints(ctx context.Context, at session.Address, before, limit int) (found []CheckpointRecord, err error) {
+	if before == 0 {
+		before = math.MaxInt32
+	}
+	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+		key, err := SessionKey(ctx, tx, at)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT `+recordColumns+`
+			  FROM checkpoints c
+			 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n < $3
+			 ORDER BY c.n DESC
+			 LIMIT $4`, [16]byte(at.Tenant), key, before, limit)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r CheckpointRecord, err error) {
+			return r, row.Scan(r.columns()...)
+		})
+		return err
+	})
+	return found, err
+}
+
+// Lineage is a checkpoint with what it and those that it builds on took out of the view.
+type Lineage struct {
+	CheckpointRecord
+	Policy    json.RawMessage
+	Units     int
+	OpenCalls int
+	Manifests []json.RawMessage // its own first, then that of its base, and so on to the log
+}
+
+// Lineages reads checkpoints of a session by their numbers, 0 for the newest; ErrNotFound unless all are there.
+func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int) (found []Lineage, err error) {
+	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+		for _, n := range numbers {
+			l, err := readLineage(ctx, tx, at, n)
+			if err != nil {
+				return err
+			}
+			found = append(found, l)
+		}
+		return nil
+	})
+	return found, err
+}
+
+func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l Lineage, err error) {
+	var key [16]byte
+	err = tx.QueryRow(ctx, `
+		SELECT s.key, c.policy, jsonb_array_length(c.units), cardinality(c.open_calls), `+recordColumns+`
+		  FROM sessions s
+		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = CASE WHEN $3 = 0 THEN s.checkpoint_n ELSE $3 END
+		 WHERE s.tenant_id = $1 AND s.id = $2`, [16]byte(at.Tenant), at.ID, n).
+		Scan(append([]any{&key, &l.Policy, &l.Units, &l.OpenCalls}, l.columns()...)...)
+	if err != nil {
+		return l, notFound(err)
+	}
+	// A base always has the lower number, so the order of the numbers is that of the lineage.
+	rows, err := tx.Query(ctx, `
+		WITH RECURSIVE lineage AS (
+		    SELECT n, base_n, manifest
+		      FROM checkpoints
+		     WHERE tenant_id = $1 AND session_key = $2 AND n = $3
+		    UNION ALL
+		    SELECT c.n, c.base_n, c.manifest
+		      FROM lineage l
+		      JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = $2 AND c.n = l.base_n
+		)
+		SELECT manifest
+		  FROM lineage
+		 ORDER BY n DESC`, [16]byte(at.Tenant), key, l.N)
+	if err != nil {
+		return l, err
+	}
+	l.Manifests, err = pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
+	return l, err
+}
+
+// CheckpointView reads the view as it was when a checkpoint was made, without the messages that came after it. Errors:
+// ErrNotFound, ErrPruned.
+func (s *Store) CheckpointView(ctx context.Context, at session.Address, n int) (v View, err error) {
+	var format int16
+	var apart int64
+	err = Query(ctx, s.pool, at.Tenant, `
+		SELECT s.key, s.format, c.n, c.through_seq, c.tokens, c.body_size, c.body,
+		       (SELECT coalesce(sum(m.tokens), 0)
+		          FROM messages m
+		         WHERE m.tenant_id = $1 AND m.session_key = s.key AND m.seq > 0 AND m.seq <= `+pinnedElsewhere+`),
+		       (SELECT string_agg(m.body, ','::bytea)
+		          FROM (SELECT body
+		                  FROM messages
+		                 WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= `+pinnedElsewhere+`
+		                 ORDER BY seq) m)
+		  FROM sessions s
+		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = $3
+		 WHERE s.tenant_id = $1 AND s.id = $2`, []any{[16]byte(at.Tenant), at.ID, n},
+		one((*[16]byte)(&v.Key), &format, &v.Checkpoint, &v.Through, &v.Tokens, &v.Size, &v.Body, &apart, &v.System))
+	if err == nil && v.Body == nil {
+		err = pruned(n)
+	}
+	v.Format, v.LastSeq, v.Tokens = formatName(format), v.Through, v.Tokens+apart
+	return v, err
+}
+
+func pruned(n int) error { return fmt.Errorf("checkpoint %d: %w", n, session.ErrPruned) }
+
+// Restore rolls a session back: it makes a new checkpoint with the rendition of checkpoint n, so that all messages after
+// that one are the tail again. The number of the new one makes a compaction that is under way stale. The session is due
+// again only once it has grown, whatever its trigger says.
+//
+// Errors: ErrNotFound, ErrPruned, ErrIdempotencyReused.
+func (s *Store) Restore(ctx context.Context, at session.Address, n int, id *session.Idempotency) (CheckpointRecord, bool, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (CheckpointRecord, uuid.UUID, error) {
+		row, err := lockSession(ctx, tx, at)
+		if err != nil {
+			return CheckpointRecord{}, uuid.Nil, err
+		}
+		made, err := restore(ctx, tx, row, n)
+		return made, row.Key.Key, err
+	})
+}
+
+func restore(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made CheckpointRecord, err error) {
+	if made, err = copyCheckpoint(ctx, tx, row, n); err != nil {
+		return made, err
+	}
+	if err := pruneRestored(ctx, tx, row, made.N); err != nil {
+		return made, err
+	}
+	tokens, err := rollBack(ctx, tx, row, made)
+	if err != nil {
+		return made, err
+	}
+	if err := insertRestoration(ctx, tx, row, made, tokens); err != nil {
+		return made, err
+	}
+	return made, settle(ctx, tx, row, row.floorAfter(tokens))
+}
+
+// copyCheckpoint makes the checkpoint after the newest one from checkpoint n. It builds on that one: it took nothing more
+// out of the view, and names no result that n does not.
+func copyCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made CheckpointRecord, err error) {
+	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
+	var kept bool
+	err = tx.QueryRow(ctx, `
+		SELECT body IS NOT NULL
+		  FROM checkpoints
+		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, tenant, key, n).Scan(&kept)
+	if err != nil {
+		return made, notFound(err)
+	}
+	if !kept {
+		return made, pruned(n)
+	}
+	err = tx.QueryRow(ctx, `
+		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body, body_size, state, units,
+		                              manifest, open_calls, policy, engine_version, run_id)
+		SELECT tenant_id, session_key, $4, n, n, through_seq, tokens, body, body_size, state, units,
+		       '[]', open_calls, policy, engine_version, $5
+		  FROM checkpoints
+		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
+		RETURNING `+recordColumns, tenant, key, n, row.checkpoint+1, [16]byte(uuid.Must(uuid.NewV7()))).Scan(made.columns()...)
+	return made, err
+}
+
+// pruneRestored takes their bodies from the checkpoints before the newest ones, earlier restored ones among them: one
+// that is kept for longer is enough.
+func pruneRestored(ctx context.Context, tx pgx.Tx, row lockedSession, newest int) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE checkpoints
+		   SET body = NULL, state = NULL
+		 WHERE tenant_id = $1 AND session_key = $2 AND n <= $3 AND body IS NOT NULL`,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), newest-KeptCheckpoints)
+	return err
+}
+
+// rollBack makes a checkpoint the session's newest and counts the view that it has then.
+func rollBack(ctx context.Context, tx pgx.Tx, row lockedSession, made CheckpointRecord) (tokens int64, err error) {
+	err = tx.QueryRow(ctx, `
+		UPDATE sessions s
+		   SET checkpoint_n = $3, through_seq = $4, checkpoint_size = $5,
+		       context_tokens = $6
+		           + (SELECT coalesce(sum(m.tokens), 0)
+		                FROM messages m
+		               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= `+pinnedElsewhere+`)
+		           + (SELECT coalesce(sum(m.tokens), 0)
+		                FROM messages m
+		               WHERE m.tenant_id = $1 AND m.session_key = $2
+		                 AND m.seq > greatest($4, `+pinnedElsewhere+`) AND m.seq <= s.last_seq),
+		       tail_bytes = (SELECT coalesce(sum(octet_length(m.body)), 0)
+		                       FROM messages m
+		                      WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > $4 AND m.seq <= s.last_seq)
+		 WHERE s.tenant_id = $1 AND s.key = $2
+		RETURNING s.context_tokens`,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
+	return tokens, err
+}
+
+// insertRestoration records a restoration as a run, which has no job.
+func insertRestoration(ctx context.Context, tx pgx.Tx, row lockedSession, made CheckpointRecord, tokens int64) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, base_n, checkpoint_n, through_seq, tokens_before,
+		                  tokens_after, results_persisted, bytes_persisted, reason, started_at, finished_at)
+		VALUES ($1, $2, $3, 'restore', 'done', 0, $4, $5, $6, $7, $8, 0, 0, $9, now(), clock_timestamp())`,
+		[16]byte(row.Tenant), [16]byte(made.Run), [16]byte(row.Key.Key), made.Base, made.N, made.Through, row.contextTokens, tokens,
+		fmt.Sprintf("checkpoint %d was restored", made.Base))
+	return err
+}

@@ -1,0 +1,219 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// TenantPolicy reads a tenant's default policy.
+func (s *Store) TenantPolicy(ctx context.Context, tenant uuid.UUID) (found session.Policy, err error) {
+	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		found, err = readPolicy(ctx, tx, tenant, uuid.Nil, "")
+		return err
+	})
+	return found, err
+}
+
+// insertDefaultPolicy stores version 1 of a new tenant's default.
+func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p session.Policy) error {
+	if p.Patch == nil {
+		p.Patch = p.Document
+	}
+	p.Version = session.PolicyVersion{Tenant: 1}
+	if err := insertPolicy(ctx, tx, tenant, uuid.Nil, p); err != nil {
+		return err
+	}
+	_, err := recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &p, p.Version.Tenant, 0, [32]byte{})
+	return err
+}
+
+// ChangeTenantPolicy makes a new version of a tenant's default policy and brings it, in the same transaction, to the
+// sessions that have a policy of their own on top of it. The others point at the tenant's. No session is locked: one that
+// becomes due by it is found by its next append, or by the sweep.
+//
+// Errors: *session.StaleVersionError, ErrIdempotencyReused, those of change.Edit, and an InvalidError that names sessions
+// whose own policies the new default would make contradictory.
+func (s *Store) ChangeTenantPolicy(ctx context.Context, tenant uuid.UUID, change session.TenantPolicy) (session.Policy, bool, error) {
+	return once(ctx, s, tenant, change.Idempotency, func(tx pgx.Tx) (session.Policy, uuid.UUID, error) {
+		p, err := changeTenantPolicy(ctx, tx, tenant, change)
+		return p, uuid.Nil, err
+	})
+}
+
+func changeTenantPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, change session.TenantPolicy) (session.Policy, error) {
+	old, err := readPolicy(ctx, tx, tenant, uuid.Nil, "FOR NO KEY UPDATE")
+	if err != nil {
+		return old, err
+	}
+	if change.Expected != nil && *change.Expected != old.Version.Tenant {
+		return old, &session.StaleVersionError{Expected: *change.Expected, Current: old.Version.Tenant}
+	}
+	next, err := change.Edit(old.Patch, nil)
+	if err != nil || equal(next, old) {
+		return old, err
+	}
+	next.Version.Tenant = old.Version.Tenant + 1
+	_, err = recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &next, next.Version.Tenant, old.Version.Tenant, change.ChangedBy)
+	if err != nil {
+		return old, err
+	}
+	batch := &pgx.Batch{}
+	updatePolicy(batch, tenant, uuid.Nil, next)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return old, err
+	}
+	r := rebasing{tx: tx, tenant: tenant, below: next, edit: change.Rebase}
+	return next, r.all(ctx)
+}
+
+func updatePolicy(batch *pgx.Batch, tenant, id uuid.UUID, p session.Policy) {
+	batch.Queue(`
+		UPDATE policies
+		   SET trigger_ratio = $3, hard_ratio = $4, cache_ttl = $5, calibrate = coalesce(($6::json #>> '{tokens,calibrate}')::boolean, true),
+		       document = $6, patch = $7, tenant_version = $8
+		 WHERE tenant_id = $1 AND id = $2`,
+		[16]byte(tenant), [16]byte(id), p.Trigger, p.Hard, p.CacheTTL, p.Document, p.Patch, p.Version.Tenant)
+}
+
+// How many policies are made anew at a time, and how many sessions that are in the way are named.
+const (
+	rebaseBatch = 500
+	namedAtMost = 5
+)
+
+// rebasing makes the policies of a tenant's sessions anew on a new default.
+type rebasing struct {
+	tx     pgx.Tx
+	tenant uuid.UUID
+	below  session.Policy
+	edit   session.PolicyEdit
+	wrong  []session.Problem // of sessions whose own policies do not fit
+}
+
+func (r *rebasing) all(ctx context.Context) error {
+	for last, more := uuid.Nil, true; more && len(r.wrong) < namedAtMost; {
+		own, err := r.next(ctx, last)
+		if err == nil {
+			err = r.each(ctx, own)
+		}
+		if err != nil {
+			return err
+		}
+		if more = len(own) == rebaseBatch; more {
+			last = own[len(own)-1].id
+		}
+	}
+	if len(r.wrong) > 0 {
+		return &session.InvalidError{Code: "invalid_request", Problems: r.wrong}
+	}
+	return nil
+}
+
+// ownPolicy is the policy of one session that has one.
+type ownPolicy struct {
+	id    uuid.UUID
+	patch json.RawMessage
+}
+
+// next reads the policies after one of them. None of them changes meanwhile: who changes one holds a share of the
+// default's lock.
+func (r *rebasing) next(ctx context.Context, last uuid.UUID) ([]ownPolicy, error) {
+	rows, err := r.tx.Query(ctx, `
+		SELECT id, patch
+		  FROM policies
+		 WHERE tenant_id = $1 AND id > $2
+		 ORDER BY id
+		 LIMIT $3`, [16]byte(r.tenant), [16]byte(last), rebaseBatch)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (own ownPolicy, err error) {
+		err = row.Scan((*[16]byte)(&own.id), &own.patch)
+		return own, err
+	})
+}
+
+func (r *rebasing) each(ctx context.Context, own []ownPolicy) error {
+	batch := &pgx.Batch{}
+	for _, layer := range own {
+		p, err := r.edit(r.below.Patch, layer.patch)
+		var invalid *session.InvalidError
+		switch {
+		case errors.As(err, &invalid):
+			if err := r.inTheWay(ctx, layer.id, invalid); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		default:
+			p.Version = r.below.Version
+			updatePolicy(batch, r.tenant, layer.id, p)
+		}
+	}
+	return r.tx.SendBatch(ctx, batch).Close()
+}
+
+// inTheWay notes a session whose own policy would contradict itself.
+func (r *rebasing) inTheWay(ctx context.Context, policy uuid.UUID, invalid *session.InvalidError) error {
+	if len(r.wrong) == namedAtMost {
+		return nil
+	}
+	var id string
+	err := r.tx.QueryRow(ctx, `
+		SELECT id
+		  FROM sessions
+		 WHERE tenant_id = $1 AND policy_id = $2`, [16]byte(r.tenant), [16]byte(policy)).Scan(&id)
+	r.wrong = append(r.wrong, session.Problem{
+		Code: invalid.Problems[0].Code, Detail: fmt.Sprintf("the own policy of session %q does not fit on top of it: %s", id, invalid),
+	})
+	return err
+}
+
+// PolicyVersions lists the versions of a tenant's default before one of them, newest first; 0 is the beginning.
+func (s *Store) PolicyVersions(ctx context.Context, tenant uuid.UUID, before int64, limit int) (found []session.PolicyRecord, err error) {
+	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		found, err = readVersions(ctx, tx, session.Key{Tenant: tenant}, before, limit)
+		return err
+	})
+	return found, err
+}
+
+// SessionPolicyVersions lists the versions of a session's own policy like PolicyVersions; ErrNotFound.
+func (s *Store) SessionPolicyVersions(ctx context.Context, at session.Address, before int64, limit int) (found []session.PolicyRecord, err error) {
+	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+		key, err := SessionKey(ctx, tx, at)
+		if err != nil {
+			return err
+		}
+		found, err = readVersions(ctx, tx, session.Key{Tenant: at.Tenant, Key: key}, before, limit)
+		return err
+	})
+	return found, err
+}
+
+func readVersions(ctx context.Context, tx pgx.Tx, key session.Key, before int64, limit int) ([]session.PolicyRecord, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT version, tenant_version, patch, document, changed_by, created_at
+		  FROM policy_versions
+		 WHERE tenant_id = $1
+		   AND session_key = $2
+		   AND ($3 = 0 OR version < $3)
+		 ORDER BY version DESC
+		 LIMIT $4`, [16]byte(key.Tenant), [16]byte(key.Key), before, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r session.PolicyRecord, err error) {
+		var by *[16]byte
+		err = row.Scan(&r.Version, &r.TenantVersion, &r.Patch, &r.Document, &by, &r.CreatedAt)
+		r.ChangedBy = (*uuid.UUID)(by)
+		return r, err
+	})
+}

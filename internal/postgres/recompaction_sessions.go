@@ -1,0 +1,392 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// recompactionAttempts bounds how often a session of a recompaction is tried, deaths of its worker included.
+const recompactionAttempts = 3
+
+// RecompactionJob names a session of a recompaction.
+type RecompactionJob struct {
+	session.Key
+	Recompaction uuid.UUID
+}
+
+// RecompactionSession is what became of a session of a recompaction.
+type RecompactionSession struct {
+	Key          uuid.UUID
+	Session      *string // id, nil if it is just being erased
+	State        string  // queued, running, changed, unchanged, failed; cancelled if it was never begun
+	Attempts     int
+	Run          *uuid.UUID
+	TokensBefore *int64
+	TokensAfter  *int64
+	Error        *string // of the last attempt
+	FinishedAt   *time.Time
+}
+
+// RecompactionSessions lists the sessions of a recompaction, in the order of their age; the page's Time means nothing.
+// ErrNotFound.
+func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page Page) (found []RecompactionSession, err error) {
+	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		var cancelled bool
+		err := tx.QueryRow(ctx, `
+			SELECT state IN ('cancelling', 'cancelled')
+			  FROM recompactions
+			 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(id)).Scan(&cancelled)
+		if err != nil {
+			return notFound(err)
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT l.session_key, (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key),
+			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE l.state END,
+			       l.attempts, l.run_id, l.tokens_before, l.tokens_after, l.error, l.finished_at
+			  FROM recompaction_sessions l
+			 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.session_key > $3
+			 ORDER BY l.session_key
+			 LIMIT $4`, [16]byte(tenant), [16]byte(id), [16]byte(page.ID), page.Limit, cancelled)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, scanRecompactionSession)
+		return err
+	})
+	return found, err
+}
+
+func scanRecompactionSession(row pgx.CollectableRow) (r RecompactionSession, err error) {
+	var run *[16]byte
+	err = row.Scan((*[16]byte)(&r.Key), &r.Session, &r.State, &r.Attempts, &run, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.FinishedAt)
+	r.Run = (*uuid.UUID)(run)
+	return r, err
+}
+
+// lockedRecompaction is a recompaction's row while this transaction holds its lock. Whoever needs a session's lock too
+// takes that first.
+type lockedRecompaction struct {
+	tenant, id uuid.UUID
+	state      RecompactionState
+	filter     RecompactionFilter
+	policy     json.RawMessage
+	maxRunning int
+	cursor     [16]byte
+	created    time.Time
+}
+
+func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (lockedRecompaction, error) {
+	c := lockedRecompaction{tenant: tenant, id: id}
+	err := tx.QueryRow(ctx, `
+		SELECT state, filter, policy, max_running, cursor, created_at
+		  FROM recompactions
+		 WHERE tenant_id = $1 AND id = $2
+		   FOR NO KEY UPDATE`, [16]byte(tenant), [16]byte(id)).
+		Scan(&c.state, &c.filter, &c.policy, &c.maxRunning, &c.cursor, &c.created)
+	return c, notFound(err)
+}
+
+// advance hands sessions to the workers, as many as may run besides those that do, and ends the recompaction when none
+// is left. Under the recompaction's lock it may be called at any time, and does nothing twice.
+func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
+	if c.state == RecompactionRunning {
+		if err := s.begin(ctx, tx, c); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `
+		UPDATE recompactions
+		   SET state = CASE WHEN l.live THEN $3 WHEN $3 = 'cancelling' THEN 'cancelled' ELSE 'done' END,
+		       finished_at = CASE WHEN NOT l.live THEN now() END
+		  FROM (SELECT $3 = 'queued' OR EXISTS (
+		               SELECT
+		                 FROM recompaction_sessions
+		                WHERE tenant_id = $1
+		                  AND recompaction_id = $2
+		                  AND finished_at IS NULL
+		                  AND (state = 'running' OR $3 = 'running')) AS live) l
+		 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, [16]byte(c.tenant), [16]byte(c.id), string(c.state))
+	return err
+}
+
+// begin takes the next sessions and inserts their jobs. A session that is just being erased is passed over.
+func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
+	rows, err := tx.Query(ctx, `
+		WITH next AS MATERIALIZED ( -- a plan that joins it might run it again and again
+			SELECT session_key
+			  FROM recompaction_sessions
+			 WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL
+			 ORDER BY attempts, session_key
+			 LIMIT greatest(0, $3 - (SELECT count(*)
+			                           FROM recompaction_sessions
+			                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running' AND finished_at IS NULL))
+			   FOR UPDATE SKIP LOCKED
+		)
+		UPDATE recompaction_sessions l
+		   SET state = 'running'
+		  FROM next
+		 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.session_key = next.session_key
+		RETURNING l.session_key`, [16]byte(c.tenant), [16]byte(c.id), c.maxRunning)
+	if err != nil {
+		return err
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		job, err := s.queue.Recompact(ctx, tx, RecompactionJob{Key: session.Key{Tenant: c.tenant, Key: key}, Recompaction: c.id})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE recompaction_sessions
+			   SET job_id = $4
+			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, [16]byte(c.tenant), [16]byte(c.id), key, job)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RecompactionWork is what a worker has to do for a session of a recompaction.
+type RecompactionWork struct {
+	Run    uuid.UUID
+	Policy json.RawMessage // changes to the session's policy, nil for none
+}
+
+// What is recorded of a session where nobody was left to say it.
+var (
+	errDied    = errors.New("its worker died at every attempt")
+	errJobLost = errors.New("its job was lost")
+)
+
+// StartRecompaction begins an attempt at a session of a recompaction, with its run. A worker that takes over from one
+// that died goes on with that one's run.
+//
+// Errors: ErrNotFound if the session is gone; ErrEnded if a twin of the job has done the work, or the recompaction does
+// not go on.
+func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (work RecompactionWork, err error) {
+	err = s.inTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
+		if _, err := lockSessionKey(ctx, tx, job.Key); err != nil {
+			return err
+		}
+		c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
+		if err != nil {
+			return err
+		}
+		if c.state != RecompactionRunning {
+			return session.ErrEnded
+		}
+		work.Policy = c.policy
+		work.Run, err = beginAttempt(ctx, tx, job)
+		return err
+	})
+	return work, err
+}
+
+func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid.UUID, err error) {
+	tenant, key := [16]byte(job.Tenant), [16]byte(job.Key.Key)
+	var id *int64
+	var before *[16]byte
+	var attempts int
+	err = tx.QueryRow(ctx, `
+		UPDATE recompaction_sessions
+		   SET attempts = attempts + 1
+		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3 AND state = 'running'
+		RETURNING job_id, run_id, attempts`, tenant, [16]byte(job.Recompaction), key).Scan(&id, &before, &attempts)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return run, session.ErrEnded
+	case err != nil:
+		return run, err
+	case attempts > recompactionAttempts:
+		return run, errDied
+	}
+	if before != nil {
+		tag, err := tx.Exec(ctx, `
+			UPDATE runs
+			   SET started_at = now()
+			 WHERE tenant_id = $1 AND id = $2 AND state = 'running'`, tenant, *before)
+		if err != nil || tag.RowsAffected() == 1 {
+			return *before, err
+		}
+	}
+	run = uuid.Must(uuid.NewV7())
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, started_at)
+		VALUES ($1, $2, $3, 'recompaction', 'running', $4, now())`, tenant, [16]byte(run), key, id)
+	batch.Queue(`
+		UPDATE recompaction_sessions
+		   SET run_id = $4
+		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, tenant, [16]byte(job.Recompaction), key, [16]byte(run))
+	return run, tx.SendBatch(ctx, batch).Close()
+}
+
+// recompacted records in the transaction of a session's checkpoint what became of it, and lets the next one begin;
+// ErrEnded if a twin of the job was first.
+func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
+	job := o.Recompaction
+	c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
+	if err != nil {
+		return err
+	}
+	after := *o.Run.TokensAfter
+	tag, err := tx.Exec(ctx, `
+		WITH ended AS (
+			UPDATE recompaction_sessions
+			   SET state = CASE WHEN $4 THEN 'changed' ELSE 'unchanged' END, tokens_before = $5, tokens_after = $6,
+			       error = NULL, finished_at = clock_timestamp()
+			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3 AND state = 'running'
+			RETURNING state
+		)
+		UPDATE recompactions r
+		   SET changed = r.changed + $4::boolean::int, unchanged = r.unchanged + 1 - $4::boolean::int,
+		       tokens_before = r.tokens_before + $5, tokens_after = r.tokens_after + $6
+		  FROM ended
+		 WHERE r.tenant_id = $1 AND r.id = $2`,
+		[16]byte(job.Tenant), [16]byte(job.Recompaction), [16]byte(job.Key.Key), o.Checkpoint != nil, after+o.Saved, after)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return session.ErrEnded
+	}
+	return s.advance(ctx, tx, c)
+}
+
+// EndRecompaction ends an attempt at a session that made no checkpoint, and lets the next one begin. What ended it
+// decides what becomes of the session: ErrNotFound takes it out, ErrEnded leaves it as it is, and anything else is a
+// failure, after which it is tried again when all others were, until it has had its attempts.
+func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause error, complete func(ctx context.Context, tx pgx.Tx) error) error {
+	return s.inTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
+		if err := complete(ctx, tx); err != nil {
+			return err
+		}
+		c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
+		if errors.Is(err, session.ErrNotFound) {
+			return nil // it was forgotten
+		}
+		if err != nil {
+			return err
+		}
+		if errors.Is(cause, session.ErrNotFound) {
+			err = dropErased(ctx, tx, job)
+		} else {
+			err = endAttempts(ctx, tx, c, [][16]byte{[16]byte(job.Key.Key)}, cause)
+		}
+		if err != nil {
+			return err
+		}
+		return s.advance(ctx, tx, c)
+	})
+}
+
+// dropErased takes a session out that was erased just when it was found.
+func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
+	_, err := tx.Exec(ctx, `
+		DELETE FROM recompaction_sessions
+		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`,
+		[16]byte(job.Tenant), [16]byte(job.Recompaction), [16]byte(job.Key.Key))
+	return err
+}
+
+// endAttempts takes running sessions back from the workers, and ends their runs. Those that failed and have had their
+// attempts are over; the others are queued again.
+func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][16]byte, cause error) error {
+	failed, attempts := !errors.Is(cause, session.ErrEnded), recompactionAttempts
+	var invalid *session.InvalidError
+	if errors.As(cause, &invalid) || errors.Is(cause, session.ErrLogTooLarge) {
+		attempts = 1 // it would be no better at the next one
+	}
+	_, err := tx.Exec(ctx, `
+		WITH back AS (
+			UPDATE recompaction_sessions
+			   SET state = CASE WHEN $4 AND attempts >= $6 THEN 'failed' ELSE 'queued' END,
+			       finished_at = CASE WHEN $4 AND attempts >= $6 THEN clock_timestamp() END,
+			       error = CASE WHEN $4 THEN $5 ELSE error END
+			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = ANY ($3) AND state = 'running'
+			RETURNING state, run_id
+		), ended AS (
+			UPDATE runs
+			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'superseded' END, error = CASE WHEN $4 THEN $5 END, finished_at = clock_timestamp()
+			 WHERE tenant_id = $1 AND id IN (SELECT run_id FROM back) AND state = 'running'
+		)
+		UPDATE recompactions
+		   SET failed = failed + (SELECT count(*) FROM back WHERE state = 'failed')
+		 WHERE tenant_id = $1 AND id = $2`,
+		[16]byte(c.tenant), [16]byte(c.id), keys, failed, Text(cause.Error()), attempts)
+	return err
+}
+
+// HealRecompactions sees to a tenant's recompactions that have not ended: a session whose job was lost is tried again,
+// and so is the search for sessions. It says how many jobs were lost.
+func (s *Store) HealRecompactions(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
+	var live [][16]byte
+	sql := `
+		SELECT id
+		  FROM recompactions
+		 WHERE tenant_id = $1 AND finished_at IS NULL`
+	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
+		live, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range live {
+		n, err := s.healRecompaction(ctx, tenant, id)
+		if err != nil {
+			return lost, fmt.Errorf("recompaction %s: %w", uuid.UUID(id), err)
+		}
+		lost += n
+	}
+	return lost, nil
+}
+
+func (s *Store) healRecompaction(ctx context.Context, tenant, id uuid.UUID) (lost int, err error) {
+	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		c, err := lockRecompaction(ctx, tx, tenant, id)
+		if err != nil {
+			return err
+		}
+		if c.state == RecompactionQueued {
+			return s.queue.Fill(ctx, tx, tenant, id)
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT l.session_key
+			  FROM recompaction_sessions l
+			 WHERE l.tenant_id = $1
+			   AND l.recompaction_id = $2
+			   AND l.state = 'running'
+			   AND l.finished_at IS NULL
+			   AND NOT EXISTS (
+			       SELECT
+			         FROM river_job j
+			        WHERE j.id = l.job_id AND j.state IN ('available', 'pending', 'running', 'retryable', 'scheduled'))`,
+			[16]byte(tenant), [16]byte(id))
+		if err != nil {
+			return err
+		}
+		keys, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+		if err != nil {
+			return err
+		}
+		lost = len(keys)
+		if err := endAttempts(ctx, tx, c, keys, errJobLost); err != nil {
+			return err
+		}
+		return s.advance(ctx, tx, c)
+	})
+	return lost, err
+}

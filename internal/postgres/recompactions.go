@@ -1,0 +1,336 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+const (
+	// recompactionBatch is how many of a tenant's sessions are looked at in one transaction.
+	recompactionBatch = 1000
+
+	// toldErrors is how many of a recompaction's newest errors come with it.
+	toldErrors = 10
+
+	// RecompactionRetention is how long a recompaction that ended is remembered.
+	RecompactionRetention = 30 * 24 * time.Hour
+)
+
+// RecompactionFilter says which of a tenant's sessions are recompacted: those for which all that is set holds.
+type RecompactionFilter struct {
+	Sessions           []string        `json:"sessions,omitempty"` // ids
+	Metadata           json.RawMessage `json:"metadata,omitempty"` // what a session's metadata has at least
+	CreatedBefore      *time.Time      `json:"created_before,omitempty"`
+	CreatedAfter       *time.Time      `json:"created_after,omitempty"`
+	MinTokens          *int64          `json:"min_tokens,omitempty"`           // of the view
+	EngineVersionBelow *int64          `json:"engine_version_below,omitempty"` // of the newest checkpoint
+}
+
+// RecompactionState is where a recompaction stands.
+type RecompactionState string
+
+// The states of a recompaction.
+const (
+	RecompactionQueued     RecompactionState = "queued" // its sessions are being looked for
+	RecompactionRunning    RecompactionState = "running"
+	RecompactionCancelling RecompactionState = "cancelling" // what runs goes on to its end
+	RecompactionDone       RecompactionState = "done"
+	RecompactionFailed     RecompactionState = "failed" // its sessions could not be found
+	RecompactionCancelled  RecompactionState = "cancelled"
+)
+
+// Recompaction is a campaign that compacts many sessions of a tenant anew, from their logs.
+type Recompaction struct {
+	ID           uuid.UUID
+	State        RecompactionState
+	Filter       RecompactionFilter
+	Policy       json.RawMessage // changes to the policy of each session, for this campaign only; nil for none
+	MaxRunning   int
+	Total        int64 // sessions
+	Queued       int64
+	Running      int64
+	Changed      int64
+	Unchanged    int64
+	Failed       int64
+	TokensBefore int64 // of the sessions that changed or did not
+	TokensAfter  int64
+	Error        *string
+	Errors       []RecompactionError // the newest ones, of sessions that failed
+	CreatedAt    time.Time
+	StartedAt    *time.Time
+	FinishedAt   *time.Time
+}
+
+// Skipped is how many of the sessions were erased before their turn.
+func (r Recompaction) Skipped() int64 {
+	return r.Total - r.Queued - r.Running - r.Changed - r.Unchanged - r.Failed
+}
+
+// RecompactionError says why the recompaction of a session failed.
+type RecompactionError struct {
+	Session string    `json:"session"`
+	Error   string    `json:"error"`
+	At      time.Time `json:"at"`
+}
+
+// matching are the conditions of a filter on sessions s, with $1 the tenant; matchingArgs are the parameters from $2 on.
+const matching = `
+	    ($2::text[] IS NULL OR s.id = ANY ($2))
+	AND ($3::jsonb IS NULL OR s.metadata @> $3)
+	AND ($4::timestamptz IS NULL OR s.created_at < $4)
+	AND ($5::timestamptz IS NULL OR s.created_at > $5)
+	AND ($6::bigint IS NULL OR s.context_tokens >= $6)
+	AND ($7::bigint IS NULL OR $7 > (SELECT c.engine_version
+	                                   FROM checkpoints c
+	                                  WHERE c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n))`
+
+func matchingArgs(tenant uuid.UUID, f RecompactionFilter) []any {
+	return []any{[16]byte(tenant), f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow}
+}
+
+// RecompactionCount is what a filter finds.
+type RecompactionCount struct {
+	Sessions      int64
+	Messages      int64
+	TotalTokens   int64 // of the logs
+	ContextTokens int64 // of the views
+	Sample        []SampledSession
+}
+
+// SampledSession is one of the sessions that a filter finds.
+type SampledSession struct {
+	session.Key
+	ID string
+}
+
+// CountRecompaction counts what a filter finds, and picks a sample of up to so many sessions, evenly by their age.
+func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f RecompactionFilter, sample int) (found RecompactionCount, err error) {
+	var keys [][16]byte
+	var ids []string
+	sql := `
+		WITH found AS (
+			SELECT s.key, s.id, s.last_seq, s.total_tokens, s.context_tokens, row_number() OVER (ORDER BY s.key) - 1 AS place, count(*) OVER () AS many
+			  FROM sessions s
+			 WHERE s.tenant_id = $1
+			   AND ` + matching + `
+		)
+		SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(total_tokens), 0), coalesce(sum(context_tokens), 0),
+		       coalesce(array_agg(key ORDER BY key) FILTER (WHERE place = 0 OR place * $8 / many > (place - 1) * $8 / many), '{}'),
+		       coalesce(array_agg(id ORDER BY key) FILTER (WHERE place = 0 OR place * $8 / many > (place - 1) * $8 / many), '{}')
+		  FROM found`
+	args := append(matchingArgs(tenant, f), sample)
+	err = Query(ctx, s.pool, tenant, sql, args, one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
+	for i := range keys {
+		found.Sample = append(found.Sample, SampledSession{Key: session.Key{Tenant: tenant, Key: keys[i]}, ID: ids[i]})
+	}
+	return found, err
+}
+
+// CreateRecompaction begins a recompaction of the sessions that a filter finds and that are there now;
+// ErrIdempotencyReused.
+func (s *Store) CreateRecompaction(ctx context.Context, tenant uuid.UUID, r Recompaction, id *session.Idempotency) (Recompaction, bool, error) {
+	return once(ctx, s, tenant, id, func(tx pgx.Tx) (Recompaction, uuid.UUID, error) {
+		made := Recompaction{
+			ID: uuid.Must(uuid.NewV7()), State: RecompactionQueued, Filter: r.Filter, Policy: r.Policy, MaxRunning: r.MaxRunning,
+		}
+		err := tx.QueryRow(ctx, `
+			INSERT INTO recompactions (tenant_id, id, filter, policy, max_running)
+			VALUES ($1, $2, $3, $4, $5)
+			RETURNING created_at`,
+			[16]byte(tenant), [16]byte(made.ID), r.Filter, r.Policy, r.MaxRunning).Scan(&made.CreatedAt)
+		if err != nil {
+			return made, uuid.Nil, err
+		}
+		return made, made.ID, s.queue.Fill(ctx, tx, tenant, made.ID)
+	})
+}
+
+const recompactionColumns = `
+	r.id, r.state, r.filter, r.policy, r.max_running, r.total, r.changed, r.unchanged, r.failed, r.tokens_before, r.tokens_after, r.error,
+	r.created_at, r.started_at, r.finished_at,
+	(SELECT count(*)
+	   FROM recompaction_sessions l
+	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'queued' AND l.finished_at IS NULL),
+	(SELECT count(*)
+	   FROM recompaction_sessions l
+	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'running' AND l.finished_at IS NULL)`
+
+func scanRecompaction(row pgx.CollectableRow) (r Recompaction, err error) {
+	err = row.Scan((*[16]byte)(&r.ID), &r.State, &r.Filter, &r.Policy, &r.MaxRunning, &r.Total, &r.Changed, &r.Unchanged, &r.Failed,
+		&r.TokensBefore, &r.TokensAfter, &r.Error, &r.CreatedAt, &r.StartedAt, &r.FinishedAt, &r.Queued, &r.Running)
+	return r, err
+}
+
+// Recompaction reads a recompaction with the newest errors of its sessions; ErrNotFound.
+func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (found Recompaction, err error) {
+	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		found, err = readRecompaction(ctx, tx, tenant, id)
+		return err
+	})
+	return found, err
+}
+
+func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (Recompaction, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+recompactionColumns+`
+		  FROM recompactions r
+		 WHERE r.tenant_id = $1 AND r.id = $2`, [16]byte(tenant), [16]byte(id))
+	if err != nil {
+		return Recompaction{}, err
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, scanRecompaction)
+	if err != nil {
+		return found, notFound(err)
+	}
+	rows, err = tx.Query(ctx, `
+		SELECT coalesce((SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), ''), l.error, l.finished_at
+		  FROM recompaction_sessions l
+		 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.state = 'failed'
+		 ORDER BY l.finished_at DESC
+		 LIMIT $3`, [16]byte(tenant), [16]byte(id), toldErrors)
+	if err != nil {
+		return found, err
+	}
+	found.Errors, err = pgx.CollectRows(rows, pgx.RowToStructByPos[RecompactionError])
+	return found, err
+}
+
+// Recompactions lists a tenant's recompactions, newest first, without the errors of their sessions.
+func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page Page) (found []Recompaction, err error) {
+	sql := `
+		SELECT ` + recompactionColumns + `
+		  FROM recompactions r
+		 WHERE r.tenant_id = $1
+		   AND ($2::timestamptz IS NULL OR (r.created_at, r.id) < ($2, $3))
+		 ORDER BY r.created_at DESC, r.id DESC
+		 LIMIT $4`
+	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant), after(page), [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
+		found, err = pgx.CollectRows(rows, scanRecompaction)
+		return err
+	})
+	return found, err
+}
+
+// CancelRecompaction lets what runs of a recompaction come to its end and nothing else begin. One that has ended, or is
+// being cancelled, stays as it is.
+//
+// Errors: ErrNotFound, ErrIdempotencyReused.
+func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, key *session.Idempotency) (Recompaction, bool, error) {
+	return once(ctx, s, tenant, key, func(tx pgx.Tx) (Recompaction, uuid.UUID, error) {
+		c, err := lockRecompaction(ctx, tx, tenant, id)
+		if err != nil {
+			return Recompaction{}, uuid.Nil, err
+		}
+		if !c.state.Ended() {
+			c.state = RecompactionCancelling
+			if err := s.advance(ctx, tx, c); err != nil {
+				return Recompaction{}, uuid.Nil, err
+			}
+		}
+		found, err := readRecompaction(ctx, tx, tenant, id)
+		return found, id, err
+	})
+}
+
+// Ended reports whether the recompaction will not change any more.
+func (s RecompactionState) Ended() bool {
+	return s == RecompactionDone || s == RecompactionFailed || s == RecompactionCancelled
+}
+
+// FillRecompaction looks for the next sessions of a recompaction, as its job, which complete completes in the same
+// transaction: there is another one if there may be more of them, and the first sessions' jobs if there are none.
+//
+// Errors: ErrNotFound.
+func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, complete func(ctx context.Context, tx pgx.Tx) error) error {
+	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		c, err := lockRecompaction(ctx, tx, tenant, id)
+		if err != nil {
+			return err
+		}
+		if err := complete(ctx, tx); err != nil {
+			return err
+		}
+		if c.state != RecompactionQueued {
+			return s.advance(ctx, tx, c)
+		}
+		if err := c.fill(ctx, tx); err != nil {
+			return err
+		}
+		if c.state == RecompactionQueued {
+			return s.queue.Fill(ctx, tx, tenant, id)
+		}
+		return s.advance(ctx, tx, c)
+	})
+}
+
+// fill inserts those of the next sessions that the filter finds, and makes the recompaction running after the last ones.
+// Sessions that are younger than the recompaction are none of it: it would never end.
+func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
+	args := append(matchingArgs(c.tenant, c.filter), c.cursor, recompactionBatch, [16]byte(c.id), c.created)
+	var looked, found int64
+	var last *[16]byte
+	err := tx.QueryRow(ctx, `
+		WITH looked AS (
+			SELECT s.key, s.created_at <= $11 AND `+matching+` AS matches
+			  FROM sessions s
+			 WHERE s.tenant_id = $1 AND s.key > $8 AND ($2::text[] IS NULL OR s.id = ANY ($2))
+			 ORDER BY s.key
+			 LIMIT $9
+		), found AS (
+			INSERT INTO recompaction_sessions (tenant_id, recompaction_id, session_key)
+			SELECT $1, $10, key
+			  FROM looked
+			 WHERE matches
+			RETURNING 1
+		)
+		SELECT count(*), (SELECT count(*) FROM found), (array_agg(key ORDER BY key DESC))[1]
+		  FROM looked`, args...).Scan(&looked, &found, &last)
+	if err != nil {
+		return fmt.Errorf("sessions of recompaction %s: %w", c.id, err)
+	}
+	if last != nil {
+		c.cursor = *last
+	}
+	if looked < recompactionBatch {
+		c.state = RecompactionRunning
+	}
+	_, err = tx.Exec(ctx, `
+		UPDATE recompactions
+		   SET total = total + $3, cursor = $4, state = $5, started_at = coalesce(started_at, now())
+		 WHERE tenant_id = $1 AND id = $2`, [16]byte(c.tenant), [16]byte(c.id), found, c.cursor, c.state)
+	return err
+}
+
+// FailRecompaction ends a recompaction whose sessions could not be found.
+func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reason string) error {
+	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			UPDATE recompactions
+			   SET state = 'failed', error = $3, finished_at = now()
+			 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'`, [16]byte(tenant), [16]byte(id), Text(reason))
+		return err
+	})
+}
+
+// ForgetRecompactions removes a tenant's recompactions that ended more than RecompactionRetention ago.
+func (s *Store) ForgetRecompactions(ctx context.Context, tenant uuid.UUID) error {
+	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		batch.Queue(`
+			DELETE FROM recompaction_sessions l
+			 USING recompactions r
+			 WHERE r.tenant_id = $1 AND r.finished_at < now() - $2::interval AND l.tenant_id = $1 AND l.recompaction_id = r.id`,
+			[16]byte(tenant), RecompactionRetention)
+		batch.Queue(`
+			DELETE FROM recompactions
+			 WHERE tenant_id = $1 AND finished_at < now() - $2::interval`, [16]byte(tenant), RecompactionRetention)
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}

@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Snapshot is what a compaction reads: the newest checkpoint and messages of the log.
+type Snapshot struct {
+	session.Key
+	ID             string
+	Format         session.Format
+	WindowTokens   int
+	OverheadTokens int
+	ContextTokens  int64
+	LastSeq        int64
+	LastAppendAge  float64 // seconds
+	Calibration    float64 // what its callers' usage makes of an estimated token
+	Policy         session.Policy
+	ApartTokens    int64       // tokens of leading system messages that stand apart from the view's messages
+	Base           *Checkpoint // the newest one, nil before the first
+	Tail           []Logged    // the messages after Base or, from the log, all but those that stand apart
+}
+
+// Logged is a message of the log and what stands for it in the view since it was appended.
+type Logged struct {
+	Seq      int64
+	Tokens   int64
+	Body     []byte
+	ViewBody []byte // nil: Body
+}
+
+// Snapshot reads what a compaction of a session needs, at one moment; ErrNotFound.
+func (s *Store) Snapshot(ctx context.Context, key session.Key) (snap Snapshot, err error) {
+	return s.snapshot(ctx, key, func(_ pgx.Tx, through, apart int64) (int64, error) { return max(through, apart), nil })
+}
+
+// SnapshotFromLog is Snapshot for a compaction that starts from the log. ErrNotFound; ErrLogTooLarge if the log does not
+// fit into memory.
+func (s *Store) SnapshotFromLog(ctx context.Context, key session.Key) (snap Snapshot, err error) {
+	return s.snapshot(ctx, key, func(tx pgx.Tx, _, apart int64) (int64, error) { return apart, fits(ctx, tx, key) })
+}
+
+// snapshot reads a session from behind the message that from names, given where its checkpoint and the messages apart end.
+func (s *Store) snapshot(ctx context.Context, key session.Key, from func(tx pgx.Tx, through, apart int64) (int64, error)) (snap Snapshot, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = InTenant(ctx, s.pool, key.Tenant, options, func(tx pgx.Tx) error {
+		var through, apart int64
+		if snap, through, apart, err = readSnapshot(ctx, tx, key); err != nil {
+			return err
+		}
+		after, err := from(tx, through, apart)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT seq, tokens, body, view_body
+			  FROM messages
+			 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4
+			 ORDER BY seq`, [16]byte(key.Tenant), [16]byte(key.Key), after, snap.LastSeq)
+		if err != nil {
+			return err
+		}
+		snap.Tail, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Logged])
+		return err
+	})
+	return snap, err
+}
+
+// fits refuses a log that does not fit into memory.
+func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	var size int64
+	err := tx.QueryRow(ctx, `
+		SELECT coalesce(sum(octet_length(body)), 0)
+		  FROM messages
+		 WHERE tenant_id = $1 AND session_key = $2`, [16]byte(key.Tenant), [16]byte(key.Key)).Scan(&size)
+	if err == nil && size > session.MaxTailBytes {
+		err = fmt.Errorf("%d bytes: %w", size, session.ErrLogTooLarge)
+	}
+	return err
+}
+
+func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, through, apart int64, err error) {
+	snap = Snapshot{Key: key}
+	var base Checkpoint
+	var format int16
+	err = tx.QueryRow(ctx, `
+		SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens, s.last_seq,
+		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8, s.calibration,
+		       p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
+		       `+pinnedElsewhere+`,
+		       s.checkpoint_n, s.through_seq, coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units,
+		       c.policy, coalesce(c.engine_version, 0)
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
+		  `+newestCheckpoint+`
+		 WHERE s.tenant_id = $1 AND s.key = $2`, [16]byte(key.Tenant), [16]byte(key.Key)).
+		Scan(&snap.ID, &format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq, &snap.LastAppendAge, &snap.Calibration,
+			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document, &apart,
+			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units, &base.Policy, &base.EngineVersion)
+	if err != nil {
+		return snap, 0, 0, notFound(err)
+	}
+	snap.Format = formatName(format)
+	if base.N > 0 {
+		snap.Base = &base
+	}
+	if apart > 0 {
+		err = tx.QueryRow(ctx, `
+			SELECT coalesce(sum(tokens), 0)
+			  FROM messages
+			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $3`,
+			[16]byte(key.Tenant), [16]byte(key.Key), apart).Scan(&snap.ApartTokens)
+	}
+	return snap, base.Through, apart, err
+}

@@ -1,0 +1,56 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Policy is a compaction policy as it is stored: what every append compares with, and the document that package compact
+// reads.
+type Policy struct {
+	Trigger  float64         `json:"trigger"` // share of the window at which a compaction is due
+	Hard     float64         `json:"hard"`    // share of the window at which it no longer waits for a cold cache
+	CacheTTL time.Duration   `json:"cache_ttl"`
+	Document json.RawMessage `json:"document"`        // the whole policy
+	Patch    json.RawMessage `json:"patch,omitempty"` // the layer that makes it of those below; nil stores the document as the layer
+	Version  PolicyVersion   `json:"version"`
+}
+
+// PolicyVersion names the layers that a policy is made of, each by how often it was changed.
+type PolicyVersion struct {
+	Tenant  int `json:"tenant"`
+	Session int `json:"session"` // 0 if the session has no policy of its own
+}
+
+// PolicyEdit makes a policy of the two layers that are stored: the tenant's default, and the session's own, which is nil
+// if it has none. It runs while a transaction is open, so all that it does is compute.
+type PolicyEdit func(tenant, own json.RawMessage) (Policy, error)
+
+// TenantPolicy is a change of a tenant's default policy.
+type TenantPolicy struct {
+	Edit        PolicyEdit // makes the new default of the one that is stored
+	Rebase      PolicyEdit // makes the policy of a session with one of its own anew
+	Expected    *int       // the version that the caller knows; nil does not check
+	ChangedBy   [32]byte   // the digest of the key that makes it
+	Idempotency *Idempotency
+}
+
+// PolicyRecord is one version of a layer.
+type PolicyRecord struct {
+	Version       int             `json:"version"`
+	TenantVersion int             `json:"tenant_version"` // of the layer below it, when it was made
+	Patch         json.RawMessage `json:"patch"`          // null: the session has no policy of its own any more
+	Document      json.RawMessage `json:"effective"`      // the whole policy that came of it
+	ChangedBy     *uuid.UUID      `json:"changed_by"`     // the key; null for the operator
+	CreatedAt     time.Time       `json:"created_at"`
+}
+
+// StaleVersionError says that a policy was changed meanwhile.
+type StaleVersionError struct{ Expected, Current int }
+
+func (e *StaleVersionError) Error() string {
+	return fmt.Sprintf("the policy's version is %d, not %d: read it anew, then change that one", e.Current, e.Expected)
+}

@@ -1,0 +1,11 @@
+package session
+
+// WindowSource says where a session's context window comes from.
+type WindowSource string
+
+// The sources of a window: its caller, the registry of models, or DefaultWindowTokens.
+const (
+	WindowOfRequest WindowSource = "request"
+	WindowOfModel   WindowSource = "model"
+	WindowOfDefault WindowSource = "default"
+)

@@ -1,0 +1,90 @@
+package tokens
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/tiktoken-go/tokenizer"
+)
+
+// Tokenizers are the names that Count knows, in the order in which documentation lists them.
+func Tokenizers() []string { return []string{"o200k", "cl100k"} }
+
+// families are the beginnings of models' names whose tokenizer is published.
+var families = []struct{ prefix, tokenizer string }{
+	{"gpt-3.5", "cl100k"},
+	{"gpt-4o", "o200k"},
+	{"gpt-4.1", "o200k"},
+	{"gpt-4.5", "o200k"},
+	{"gpt-4", "cl100k"},
+	{"gpt-5", "o200k"},
+	{"gpt-oss", "o200k"},
+	{"o1", "o200k"},
+	{"o3", "o200k"},
+	{"o4", "o200k"},
+	{"chatgpt-4o", "o200k"},
+	{"text-embedding-3", "cl100k"},
+}
+
+// ForModel is the name of a model's tokenizer, "" if it is none of ours. A provider's name may stand before the model's.
+func ForModel(model string) string {
+	model = model[strings.LastIndexByte(model, '/')+1:]
+	for _, f := range families {
+		if strings.HasPrefix(model, f.prefix) {
+			return f.tokenizer
+		}
+	}
+	return ""
+}
+
+// Each vocabulary is a map of 100,000 or 200,000 texts, which is made when it is first asked for.
+var vocabularies = map[string]func() (tokenizer.Codec, error){
+	"o200k":  sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.O200kBase) }),
+	"cl100k": sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.Cl100kBase) }),
+}
+
+// Count counts the tokens of a text in the vocabulary of a tokenizer. What looks like a special token is text.
+func Count(name, text string) (total int, err error) {
+	open, ok := vocabularies[name]
+	if !ok {
+		return 0, fmt.Errorf("there is no tokenizer %q; there are %s", name, strings.Join(Tokenizers(), ", "))
+	}
+	vocabulary, err := open()
+	if err != nil {
+		return 0, fmt.Errorf("tokenizer %s: %w", name, err)
+	}
+	for len(text) > 0 {
+		n := stretch(text)
+		count, err := vocabulary.Count(text[:n])
+		if err != nil {
+			return 0, fmt.Errorf("tokenizer %s: %w", name, err)
+		}
+		total += count
+		text = text[n:]
+	}
+	return total, nil
+}
+
+// longest bounds what is given to a vocabulary at once: it takes more than linear time over a run without a break.
+const longest = 4096
+
+// stretch is the length of the next piece of a text that is counted by itself. It ends in front of a blank between words,
+// which no token reaches across; only a run that has none is cut where that changes the count, by a token or two.
+func stretch(text string) int {
+	if len(text) <= longest {
+		return len(text)
+	}
+	for n := longest; n > 1; {
+		n = strings.LastIndexByte(text[:n], ' ')
+		if n > 0 && text[n-1] > ' ' {
+			return n
+		}
+	}
+	n := longest
+	for n > longest-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return n
+}

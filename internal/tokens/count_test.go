@@ -1,0 +1,88 @@
+package tokens_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tiktoken-go/tokenizer"
+
+	"github.com/varve-dev/varve/internal/tokens"
+)
+
+func count(t testing.TB, tokenizer, text string) int {
+	t.Helper()
+	n, err := tokens.Count(tokenizer, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// tolerance is how far the estimate of one page may be off; docs/tokens.md has the errors over whole corpora.
+const tolerance = 0.15
+
+func TestTheEstimateOfEveryScriptIsNearTheExactCount(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"English": english, "German": german, "Russian": russian, "Greek": greek, "Arabic": arabic, "Hindi": hindi, "Chinese": chinese,
+		"Japanese": japanese, "Korean": korean, "Thai": thai, "Hebrew": hebrew, "code": code, "JSON": jsonText, "tool output": listing,
+	} {
+		exact, estimate := count(t, "o200k", text), tokens.Estimate([]byte(text))
+		off := float64(estimate)/float64(exact) - 1
+		t.Logf("%-12s %4d exact, %4d estimated, %+.1f %%; bytes/4 %+.1f %%", name, exact, estimate, 100*off, 100*(float64(len(text))/4/float64(exact)-1))
+		if math.Abs(off) > tolerance {
+			t.Errorf("%s: %d tokens are estimated, %d are exact", name, estimate, exact)
+		}
+	}
+}
+
+func TestCountsAreThoseOfTheVocabulary(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text          string
+		o200k, cl100k int
+	}{
+		{"", 0, 0},
+		{"hello world", 2, 2},
+		{"The quick brown fox jumps over the lazy dog.", 10, 10},
+		{"<|endoftext|>", 7, 7},
+	} {
+		if o, cl := count(t, "o200k", c.text), count(t, "cl100k", c.text); o != c.o200k || cl != c.cl100k {
+			t.Errorf("%q has %d tokens of o200k and %d of cl100k, want %d and %d", c.text, o, cl, c.o200k, c.cl100k)
+		}
+	}
+}
+
+func TestALongTextCountsAsIfItWereNotCut(t *testing.T) {
+	t.Parallel()
+	vocabulary, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{english, russian, code, jsonText, listing} {
+		text = strings.Repeat(text, 20)
+		want, err := vocabulary.Count(text)
+		if got := count(t, "o200k", text); err != nil || got != want {
+			t.Errorf("%d tokens, the vocabulary says %d, %v:\n%.300s", got, want, err, text)
+		}
+	}
+}
+
+// Runs without a break are cut, so that the work and the count are linear in them: ten times the run, ten times the tokens.
+func TestALongRunWithoutABreakIsCounted(t *testing.T) {
+	t.Parallel()
+	for _, run := range []string{"a", " ", "\n", "界", "=", "\xff"} {
+		short, long := count(t, "o200k", strings.Repeat(run, 20_480)), count(t, "o200k", strings.Repeat(run, 204_800))
+		if short < 20_480/128 || long < 9*short || long > 11*short {
+			t.Errorf("20,480 times %q are %d tokens, ten times as many are %d", run, short, long)
+		}
+	}
+}
+
+func TestAnUnknownTokenizerIsAnError(t *testing.T) {
+	t.Parallel()
+	if n, err := tokens.Count("p50k", "text"); err == nil || !strings.Contains(err.Error(), "o200k, cl100k") {
+		t.Errorf("%d, %v", n, err)
+	}
+}

@@ -1,0 +1,87 @@
+package tokens
+
+import (
+	"bytes"
+	"encoding/base64"
+	"image"
+	_ "image/gif" // the formats whose heads Measure reads
+	_ "image/jpeg"
+	_ "image/png"
+	"io"
+)
+
+// Unknown is the cost of a picture or file of which nothing is known: about that of a large picture, or of a page.
+const Unknown = 1500
+
+// Pixels is the size of a picture; zero is unknown.
+type Pixels struct{ Width, Height int }
+
+// OpenAI's cost of a picture: a base, and as much again for each tile of 512 pixels of the picture scaled to fit.
+const (
+	tileBase   = 85
+	tileTokens = 170
+	tileSide   = 512
+	tiledLong  = 2048
+	tiledShort = 768
+)
+
+// TiledImage is what a picture costs where tiles are counted, as OpenAI does. detail is "low", "high", "auto" or "".
+func TiledImage(detail string, size Pixels) int {
+	if detail == "low" {
+		return tileBase
+	}
+	if size.Width <= 0 || size.Height <= 0 {
+		return Unknown
+	}
+	size = size.within(tiledLong)
+	if short := min(size.Width, size.Height); short > tiledShort {
+		size = Pixels{Width: max(1, size.Width*tiledShort/short), Height: max(1, size.Height*tiledShort/short)}
+	}
+	tiles := ((size.Width + tileSide - 1) / tileSide) * ((size.Height + tileSide - 1) / tileSide)
+	return tileBase + tileTokens*tiles
+}
+
+// Anthropic's cost of a picture: by its area, after a large one was scaled down.
+const (
+	areaPixels = 750
+	areaLong   = 1568
+	areaMost   = 1600
+)
+
+// AreaImage is what a picture costs where its area counts, as with Anthropic.
+func AreaImage(size Pixels) int {
+	if size.Width <= 0 || size.Height <= 0 {
+		return Unknown
+	}
+	size = size.within(areaLong)
+	return min(areaMost, (size.Width*size.Height+areaPixels-1)/areaPixels)
+}
+
+// within scales a picture down until its longer side has at most so many pixels.
+func (p Pixels) within(most int) Pixels {
+	long := max(p.Width, p.Height)
+	if long <= most {
+		return p
+	}
+	return Pixels{Width: max(1, p.Width*most/long), Height: max(1, p.Height*most/long)}
+}
+
+// headBytes is how much of a picture is read for its size: JPEG may have a preview of 64 KiB before it.
+const headBytes = 80 << 10
+
+// Measure reads the size of a picture in base64 from its head. One that is no PNG, JPEG or GIF is of unknown size.
+func Measure(encoded []byte) Pixels {
+	encoded = encoded[:min(len(encoded), base64.StdEncoding.EncodedLen(headBytes))]
+	head, err := io.ReadAll(io.LimitReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(encoded)), headBytes))
+	if len(head) == 0 && err != nil {
+		return Pixels{}
+	}
+	config, _, err := image.DecodeConfig(bytes.NewReader(head))
+	if err != nil || config.Width > maxSide || config.Height > maxSide {
+		return Pixels{}
+	}
+	return Pixels{Width: config.Width, Height: config.Height}
+}
+
+// maxSide is more than any provider takes; a head that says more is damaged, and its area could overflow.
+const maxSide = 1 << 16

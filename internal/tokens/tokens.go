@@ -1,0 +1,80 @@
+// Package tokens says how many tokens a text, a picture or a file costs: by a fast estimate, or exactly in one of two
+// vocabularies. It is pure.
+//
+// Start at Estimate; weights.go holds what it counts with, docs/tokens.md how it was calibrated and how far it is off.
+// image.go has the costs of pictures, count.go the exact tokenizers.
+package tokens
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+// Estimate estimates the tokens of a text. The estimate of a piece of the text, wherever it is cut, is never more than
+// that of the whole, and pieces add up to the whole but for what a word loses where it is cut, and for rounding: up.
+func Estimate(text []byte) int { return round(len(text), weigh(start, text)) }
+
+// EstimateLiteral is Estimate of the text of a JSON string literal, without decoding it.
+func EstimateLiteral(literal []byte) int {
+	rest := literal[1 : len(literal)-1]
+	size, sum, before := len(rest), 0, byte(start)
+	for {
+		i := bytes.IndexByte(rest, '\\')
+		if i < 0 {
+			return round(size, sum+weigh(before, rest))
+		}
+		if i > 0 {
+			sum += weigh(before, rest[:i])
+			before = rest[i-1]
+		}
+		r, length := rawjson.Unescape(rest[i:])
+		rest = rest[i+length:]
+		if 0 <= r && r < utf8.RuneSelf {
+			sum += int(weights[pair(before, byte(r))])
+			before = byte(r)
+			continue
+		}
+		if r < 0 {
+			r = utf8.RuneError
+		}
+		var text [utf8.UTFMax]byte
+		n := utf8.EncodeRune(text[:], r)
+		sum += weigh(before, text[:n])
+		before = text[n-1]
+	}
+}
+
+// round makes tokens of thousandths; a text that has any bytes has a token.
+func round(size, thousandths int) int {
+	if thousandths == 0 && size > 0 {
+		return 1
+	}
+	return (thousandths + 999) / 1000
+}
+
+// weigh sums the weights of a text's pairs of bytes; before is the byte that precedes it. Four sums in turn keep the
+// additions from waiting for each other.
+func weigh(before byte, text []byte) int {
+	if len(text) == 0 {
+		return 0
+	}
+	a, b, c, d := int(weights[pair(before, text[0])]), 0, 0, 0
+	for len(text) > 8 {
+		a += int(weights[binary.LittleEndian.Uint16(text)])
+		b += int(weights[binary.LittleEndian.Uint16(text[1:])])
+		c += int(weights[binary.LittleEndian.Uint16(text[2:])])
+		d += int(weights[binary.LittleEndian.Uint16(text[3:])])
+		a += int(weights[binary.LittleEndian.Uint16(text[4:])])
+		b += int(weights[binary.LittleEndian.Uint16(text[5:])])
+		c += int(weights[binary.LittleEndian.Uint16(text[6:])])
+		d += int(weights[binary.LittleEndian.Uint16(text[7:])])
+		text = text[8:]
+	}
+	for i := 1; i < len(text); i++ {
+		a += int(weights[pair(text[i-1], text[i])])
+	}
+	return a + b + c + d
+}

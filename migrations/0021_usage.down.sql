@@ -1,0 +1,6 @@
+ALTER TABLE sessions
+    DROP COLUMN calibration,
+    DROP COLUMN last_usage;
+
+ALTER TABLE policies
+    DROP COLUMN calibrate;

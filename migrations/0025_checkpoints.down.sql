@@ -1,0 +1,5 @@
+ALTER TABLE sessions
+    DROP COLUMN window_source;
+
+ALTER TABLE checkpoints
+    DROP COLUMN restored_from;
