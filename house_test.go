@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"migrations":                 {},
 	"internal/tokens":            {"internal/rawjson"},
 	"internal/wire":              {"internal/session", "internal/rawjson", "internal/tokens"},
-	"internal/compact":           {"internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource"},
+	"internal/compact":           {"internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary"},
 	"internal/compact/text":      {},
 	"internal/compact/rule":      {},
 	"internal/compact/resource":  {"internal/rawjson"},

@@ -27,13 +27,13 @@ CREATE INDEX recompactions_newest ON recompactions (tenant_id, created_at DESC, 
 CREATE INDEX recompactions_live ON recompactions (tenant_id, id) WHERE finished_at IS NULL;
 
 -- One row for each session of a campaign. There is no foreign key to sessions: filling would wait for every session that
--- is just being erased; its rows are erased with it. attempts counts how often a worker began.
+-- is just being erased; its rows are erased with it.
 CREATE TABLE recompaction_sessions (
     tenant_id       uuid        NOT NULL,
     recompaction_id uuid        NOT NULL,
     session_key     uuid        NOT NULL,
     state           text        NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'running', 'changed', 'unchanged', 'failed')),
-    attempts        integer     NOT NULL DEFAULT 0,
+    failures        integer     NOT NULL DEFAULT 0,
     job_id          bigint,
     run_id          uuid,
     tokens_before   bigint,
@@ -44,8 +44,8 @@ CREATE TABLE recompaction_sessions (
     FOREIGN KEY (tenant_id, recompaction_id) REFERENCES recompactions (tenant_id, id)
 );
 
--- What a campaign has to do next: those that were tried least often first.
-CREATE INDEX recompaction_sessions_left ON recompaction_sessions (tenant_id, recompaction_id, state, attempts, session_key)
+-- What a campaign has to do next: those that failed least often first.
+CREATE INDEX recompaction_sessions_left ON recompaction_sessions (tenant_id, recompaction_id, state, failures, session_key)
     WHERE finished_at IS NULL;
 
 CREATE INDEX recompaction_sessions_failed ON recompaction_sessions (tenant_id, recompaction_id, finished_at DESC)

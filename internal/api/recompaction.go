@@ -104,7 +104,7 @@ func (s *Server) listRecompactions(x *exchange) error {
 type recompactionSession struct {
 	Session      *string    `json:"session"` // null once it is erased
 	State        string     `json:"state"`
-	Attempts     int        `json:"attempts"`
+	Failures     int        `json:"failures"`
 	Run          *uuid.UUID `json:"run"`
 	TokensBefore *int64     `json:"tokens_before"`
 	TokensAfter  *int64     `json:"tokens_after"`
@@ -128,7 +128,7 @@ func (s *Server) listRecompactionSessions(x *exchange) error {
 		return recompactionMissing(err)
 	}
 	return answerList(list, found, func(r postgres.RecompactionSession) recompactionSession {
-		return recompactionSession{r.Session, r.State, r.Attempts, r.Run, r.TokensBefore, r.TokensAfter, r.Error, utc(r.FinishedAt)}
+		return recompactionSession{r.Session, r.State, r.Failures, r.Run, r.TokensBefore, r.TokensAfter, r.Error, utc(r.FinishedAt)}
 	}, func(last postgres.RecompactionSession) place { return place{id: last.Key} })
 }
 

@@ -194,7 +194,8 @@ func (h *history) answer(m *message, r part) {
 		r.subject, r.asked, r.askedAt = c.subject, c.message, c.index
 		r.paired = m.role != assistant
 		if r.paired && c.part >= 0 {
-			r.call, h.parts[c.part].paired = c.part, true
+			r.call = c.part
+			h.parts[c.part].paired, h.parts[c.part].subject = true, c.subject
 		}
 	}
 	h.parts = append(h.parts, r)

@@ -13,33 +13,49 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// newCalibration is the session's calibration after an append: the old one, or a step from it towards what the usage says.
-// $21 is the provider's count of the request, NULL for none; the session's estimate of it is the view, the overhead, and
-// the $22 tokens of this batch that stand before the answer.
+// newCalibration is the session's calibration after an append with usage: a step from the old one towards what the usage
+// says. $21 is the provider's count of the request, NULL for none; the session's estimate of it is the view, the overhead,
+// and the $22 tokens of this batch that stand before the answer.
 const newCalibration = `
 	(s.calibration + ` + CalibrationStep + ` * (least(` + MaxCalibration + `, greatest(` + MinCalibration + `,
 	     coalesce($21::float8 / nullif(s.context_tokens + s.overhead_tokens + $22::bigint, 0), s.calibration))) - s.calibration))::real`
 
+// estimatedWindow is the window of session s in estimated tokens, by its policy p.
+func estimatedWindow(calibration string) string {
+	return `(s.window_tokens / CASE WHEN p.calibrate THEN ` + calibration + ` ELSE 1 END::float8)`
+}
+
 // dueLevel is the number of tokens at which the next append takes the slow path: the trigger, or the hard limit once a
 // job for the trigger was inserted, or never. A session that its newest compaction left over the trigger is due again
-// only after it grew by a twentieth of its window. The window is that in estimated tokens.
-const dueLevel = `
+// only after it grew by a twentieth of its window.
+func dueLevel(window string) string {
+	return `
 	CASE s.wake
-	WHEN 3 THEN 'infinity'::float8
-	ELSE greatest(CASE s.wake WHEN 1 THEN p.trigger_ratio ELSE p.hard_ratio END * ` + newWindow + `, s.floor_tokens + 0.05::float8 * ` + newWindow + `)
+	WHEN 1 THEN greatest(p.trigger_ratio * ` + window + `, s.floor_tokens + 0.05::float8 * ` + window + `)
+	WHEN 2 THEN greatest(p.hard_ratio * ` + window + `, s.floor_tokens + 0.05::float8 * ` + window + `)
+	ELSE 'infinity'::float8
 	END`
+}
 
-const newWindow = `(s.window_tokens / CASE WHEN p.calibrate THEN ` + newCalibration + ` ELSE 1 END::float8)`
+// The statement of an append, and that of one with usage, which the others are not slowed down by.
+var (
+	appendSQL      = appendStatement(`s.calibration`, ``)
+	appendUsageSQL = appendStatement(newCalibration, `
+		       calibration = `+newCalibration+`,
+		       last_usage = $23::jsonb,`)
+)
 
-// appendSQL grows a session and writes its messages and the idempotency record, or does nothing at all: both inserts
+// appendStatement grows a session and writes its messages and the idempotency record, or does nothing at all: both inserts
 // select from the row that the UPDATE returns. It returns no row if there is no such session, the format or expected_seq
-// does not fit, the session is full, or (unless $6 says that the caller sees to it) the append would make it due.
+// does not fit, the session is full, or (unless $6 says that the caller sees to it) the append would make it due. It takes
+// the calibration that the session has afterwards, and what sets it.
 //
 //	$1 tenant  $2 session id  $3 format  $4 count  $5 tokens  $6 due is seen to  $7 expected_seq or NULL  $8 leading system messages
 //	$9… arrays, one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies
 //	$17 idempotency route or NULL  $18 key  $19 digest  $20 bytes
-//	$21 input tokens of the usage or NULL  $22 tokens before the answer  $23 the usage or NULL
-const appendSQL = `
+//	$21 input tokens of the usage or NULL  $22 tokens before the answer  $23 the usage
+func appendStatement(calibration, set string) string {
+	return `
 	WITH grown AS (
 		UPDATE sessions s
 		   SET last_seq = s.last_seq + $4,
@@ -47,9 +63,7 @@ const appendSQL = `
 		       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + $8 ELSE s.pinned END,
 		       context_tokens = s.context_tokens + $5,
 		       total_tokens = s.total_tokens + $5,
-		       format = $3,
-		       calibration = ` + newCalibration + `,
-		       last_usage = coalesce($23::jsonb, s.last_usage),
+		       format = $3,` + set + `
 		       last_append_at = now()
 		  FROM policies p
 		 WHERE s.tenant_id = $1
@@ -60,7 +74,7 @@ const appendSQL = `
 		   AND ($7::bigint IS NULL OR s.last_seq = $7)
 		   AND s.last_seq + $4 <= ` + MaxSessionMessages + `
 		   AND s.tail_bytes + $20 <= ` + MaxTailBytes + `
-		   AND ($6 OR s.context_tokens + $5 + s.overhead_tokens < ` + dueLevel + `)
+		   AND ($6 OR s.context_tokens + $5 + s.overhead_tokens < ` + dueLevel(estimatedWindow(calibration)) + `)
 		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration
 	), logged AS (
 		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body)
@@ -79,6 +93,7 @@ const appendSQL = `
 	)
 	SELECT last_seq, context_tokens, total_tokens, calibration
 	  FROM grown`
+}
 
 // These are the constants of package session in SQL, held to them by a test.
 const (
@@ -89,7 +104,7 @@ const (
 	CalibrationStep    = `0.25`
 )
 
-// The arguments of appendSQL that Append itself reads or changes, counted from 0.
+// The arguments of an append that Append itself reads or changes, counted from 0.
 const (
 	argCount  = 3
 	argTokens = 4
@@ -103,23 +118,23 @@ const (
 //
 // Errors: ErrNotFound, ErrFormatMismatch, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused.
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
-	args := appendArgs(a)
+	sql, args := AppendStatement(a)
 	done = session.Appended{Tokens: args[argTokens].(int64), Compaction: session.CompactionNone}
 	var calibration float64
-	err = Query(ctx, s.pool, a.Session.Tenant, appendSQL, args, one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &calibration))
+	err = Query(ctx, s.pool, a.Session.Tenant, sql, args, one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &calibration))
 	switch {
 	case err == nil:
 		done.FirstSeq = done.LastSeq - int64(len(a.Messages)) + 1
 		return done, false, nil
 	case errors.Is(err, session.ErrNotFound), violates(err, "messages_client_id"), violates(err, "idempotency_pkey"):
-		return s.appendLocked(ctx, a, args)
+		return s.appendLocked(ctx, a, sql, args)
 	}
 	return done, false, err
 }
 
 // appendLocked decides under the session's lock what the one statement could not: replays first, then what is wrong,
 // then the append itself together with the compaction that it makes due.
-func (s *Store) appendLocked(ctx context.Context, a session.Append, args []any) (done session.Appended, replayed bool, err error) {
+func (s *Store) appendLocked(ctx context.Context, a session.Append, sql string, args []any) (done session.Appended, replayed bool, err error) {
 	err = s.inTenant(ctx, a.Session.Tenant, func(tx pgx.Tx) error {
 		row, lockErr := lockSession(ctx, tx, a.Session)
 		if lockErr != nil && !errors.Is(lockErr, session.ErrNotFound) {
@@ -137,7 +152,7 @@ func (s *Store) appendLocked(ctx context.Context, a session.Append, args []any) 
 		if err = refuse(row, a); err != nil {
 			return err
 		}
-		if done, err = s.appendDue(ctx, tx, row, args); err != nil {
+		if done, err = s.appendDue(ctx, tx, row, sql, args); err != nil {
 			return err
 		}
 		return remember(ctx, tx, row.Key, a.Idempotency, done)
@@ -160,11 +175,11 @@ func refuse(row lockedSession, a session.Append) error {
 }
 
 // appendDue appends under the session's lock and inserts the compaction job if the session is due after it.
-func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, args []any) (session.Appended, error) {
+func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, sql string, args []any) (session.Appended, error) {
 	locked := append([]any(nil), args...)
 	locked[argSeen], locked[argRoute] = true, nil
 	done := session.Appended{Tokens: args[argTokens].(int64), Compaction: session.CompactionNone}
-	err := tx.QueryRow(ctx, appendSQL, locked...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &row.calibration)
+	err := tx.QueryRow(ctx, sql, locked...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &row.calibration)
 	if err != nil {
 		return done, err
 	}
@@ -289,7 +304,7 @@ func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []se
 	return max(1, first-int64(at[known])), err
 }
 
-// appendArgs lays an append out as the parameters of appendSQL.
+// appendArgs lays an append out as the parameters of its statement.
 func appendArgs(a session.Append) []any {
 	n := len(a.Messages)
 	roles, tokens, clients := make([]string, n), make([]int32, n), make([]*string, n)
@@ -313,23 +328,23 @@ func appendArgs(a session.Append) []any {
 	if a.Idempotency != nil {
 		route, key, digest = &a.Idempotency.Route, &a.Idempotency.Key, a.Idempotency.Digest[:]
 	}
-	input, usage := usageArgs(a.Usage)
-	return []any{
+	args := []any{
 		[16]byte(a.Session.Tenant), a.Session.ID, a.Format.Number(), int64(n), sum, false, a.ExpectedSeq, pinned,
 		roles, tokens, clients, calls, answers, starts, flags, bodies, route, key, digest, bytesOf(a.Messages),
-		input, tokensBeforeAnswer(a.Messages), usage,
 	}
+	if a.Usage == nil {
+		return args
+	}
+	return append(args, inputOf(*a.Usage), tokensBeforeAnswer(a.Messages), a.Usage)
 }
 
-// usageArgs are nil without a usage; one that counts no input says nothing about the estimate and is only kept.
-func usageArgs(u *session.Usage) (input *float64, usage any) {
-	if u == nil {
-		return nil, nil
+// inputOf is nil for a usage that counts no input: it says nothing about the estimate.
+func inputOf(u session.Usage) *float64 {
+	input := float64(u.Input())
+	if input == 0 {
+		return nil
 	}
-	if sum := float64(u.Input()); sum > 0 {
-		input = &sum
-	}
-	return input, u
+	return &input
 }
 
 // tokensBeforeAnswer are the tokens of a batch that were part of the request whose answer is the batch's last message of

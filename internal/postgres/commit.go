@@ -184,16 +184,13 @@ func (s *Store) Supersede(ctx context.Context, key session.Key, run session.Run,
 	})
 }
 
-// estimatedWindow is the window of session s in estimated tokens, by its policy p.
-const estimatedWindow = `(s.window_tokens / CASE WHEN p.calibrate THEN s.calibration ELSE 1 END::float8)`
-
 // sweepSQL finds a tenant's sessions that are over their trigger without a live job. It trusts no wake level.
-const sweepSQL = `
+var sweepSQL = `
 	SELECT s.key
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1
-	   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * ` + estimatedWindow + `, s.floor_tokens + 0.05::float8 * ` + estimatedWindow + `)
+	   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * ` + estimatedWindow(`s.calibration`) + `, s.floor_tokens + 0.05::float8 * ` + estimatedWindow(`s.calibration`) + `)
 	   AND NOT EXISTS (
 	       SELECT
 	         FROM river_job j

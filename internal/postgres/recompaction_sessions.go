@@ -13,7 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// recompactionAttempts bounds how often a session of a recompaction is tried, deaths of its worker included.
+// recompactionAttempts bounds how often a session of a recompaction may fail.
 const recompactionAttempts = 3
 
 // RecompactionJob names a session of a recompaction.
@@ -27,7 +27,7 @@ type RecompactionSession struct {
 	Key          uuid.UUID
 	Session      *string // id, nil if it is just being erased
 	State        string  // queued, running, changed, unchanged, failed; cancelled if it was never begun
-	Attempts     int
+	Failures     int // so far
 	Run          *uuid.UUID
 	TokensBefore *int64
 	TokensAfter  *int64
@@ -50,7 +50,7 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 		rows, err := tx.Query(ctx, `
 			SELECT l.session_key, (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key),
 			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE l.state END,
-			       l.attempts, l.run_id, l.tokens_before, l.tokens_after, l.error, l.finished_at
+			       l.failures, l.run_id, l.tokens_before, l.tokens_after, l.error, l.finished_at
 			  FROM recompaction_sessions l
 			 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.session_key > $3
 			 ORDER BY l.session_key
@@ -66,7 +66,7 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 
 func scanRecompactionSession(row pgx.CollectableRow) (r RecompactionSession, err error) {
 	var run *[16]byte
-	err = row.Scan((*[16]byte)(&r.Key), &r.Session, &r.State, &r.Attempts, &run, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.FinishedAt)
+	err = row.Scan((*[16]byte)(&r.Key), &r.Session, &r.State, &r.Failures, &run, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.FinishedAt)
 	r.Run = (*uuid.UUID)(run)
 	return r, err
 }
@@ -124,7 +124,7 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 			SELECT session_key
 			  FROM recompaction_sessions
 			 WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL
-			 ORDER BY attempts, session_key
+			 ORDER BY failures, session_key
 			 LIMIT greatest(0, $3 - (SELECT count(*)
 			                           FROM recompaction_sessions
 			                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running' AND finished_at IS NULL))
@@ -164,11 +164,8 @@ type RecompactionWork struct {
 	Policy json.RawMessage // changes to the session's policy, nil for none
 }
 
-// What is recorded of a session where nobody was left to say it.
-var (
-	errDied    = errors.New("its worker died at every attempt")
-	errJobLost = errors.New("its job was lost")
-)
+// errJobLost is recorded of a session where nobody was left to say what failed.
+var errJobLost = errors.New("its job was lost")
 
 // StartRecompaction begins an attempt at a session of a recompaction, with its run. A worker that takes over from one
 // that died goes on with that one's run.
@@ -196,21 +193,18 @@ func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (wor
 
 func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid.UUID, err error) {
 	tenant, key := [16]byte(job.Tenant), [16]byte(job.Key.Key)
-	var id *int64
+	var id int64
 	var before *[16]byte
-	var attempts int
 	err = tx.QueryRow(ctx, `
-		UPDATE recompaction_sessions
-		   SET attempts = attempts + 1
-		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3 AND state = 'running'
-		RETURNING job_id, run_id, attempts`, tenant, [16]byte(job.Recompaction), key).Scan(&id, &before, &attempts)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
+		SELECT job_id, run_id
+		  FROM recompaction_sessions
+		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3 AND state = 'running'`,
+		tenant, [16]byte(job.Recompaction), key).Scan(&id, &before)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return run, session.ErrEnded
-	case err != nil:
+	}
+	if err != nil {
 		return run, err
-	case attempts > recompactionAttempts:
-		return run, errDied
 	}
 	if before != nil {
 		tag, err := tx.Exec(ctx, `
@@ -304,16 +298,17 @@ func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
 // endAttempts takes running sessions back from the workers, and ends their runs. Those that failed and have had their
 // attempts are over; the others are queued again.
 func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][16]byte, cause error) error {
-	failed, attempts := !errors.Is(cause, session.ErrEnded), recompactionAttempts
+	failed, most := !errors.Is(cause, session.ErrEnded), recompactionAttempts
 	var invalid *session.InvalidError
 	if errors.As(cause, &invalid) || errors.Is(cause, session.ErrLogTooLarge) {
-		attempts = 1 // it would be no better at the next one
+		most = 1 // it would be no better the next time
 	}
 	_, err := tx.Exec(ctx, `
 		WITH back AS (
 			UPDATE recompaction_sessions
-			   SET state = CASE WHEN $4 AND attempts >= $6 THEN 'failed' ELSE 'queued' END,
-			       finished_at = CASE WHEN $4 AND attempts >= $6 THEN clock_timestamp() END,
+			   SET state = CASE WHEN $4 AND failures + 1 >= $6 THEN 'failed' ELSE 'queued' END,
+			       finished_at = CASE WHEN $4 AND failures + 1 >= $6 THEN clock_timestamp() END,
+			       failures = failures + $4::boolean::int,
 			       error = CASE WHEN $4 THEN $5 ELSE error END
 			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = ANY ($3) AND state = 'running'
 			RETURNING state, run_id
@@ -325,7 +320,7 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][1
 		UPDATE recompactions
 		   SET failed = failed + (SELECT count(*) FROM back WHERE state = 'failed')
 		 WHERE tenant_id = $1 AND id = $2`,
-		[16]byte(c.tenant), [16]byte(c.id), keys, failed, Text(cause.Error()), attempts)
+		[16]byte(c.tenant), [16]byte(c.id), keys, failed, Text(cause.Error()), most)
 	return err
 }
 

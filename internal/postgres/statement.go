@@ -15,7 +15,12 @@ func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 }
 
 // AppendStatement is the one statement of Append.
-func AppendStatement(a session.Append) (sql string, args []any) { return appendSQL, appendArgs(a) }
+func AppendStatement(a session.Append) (sql string, args []any) {
+	if a.Usage != nil {
+		return appendUsageSQL, appendArgs(a)
+	}
+	return appendSQL, appendArgs(a)
+}
 
 // ViewStatement is the one statement of View.
 func ViewStatement(at session.Address, known Version) (sql string, args []any) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 
@@ -33,22 +34,17 @@ func TestConformance(t *testing.T) {
 		dir = vectorsDir
 	}
 	vectors, listed := readVectors(t, dir), readDocumented(t)
-	var passed, different atomic.Int64
+	var ended [3]atomic.Int64
 	t.Run("vectors", func(t *testing.T) {
 		for _, v := range vectors {
 			t.Run(v.ID, func(t *testing.T) {
 				t.Parallel()
-				switch check(t, v, listed) {
-				case pass:
-					passed.Add(1)
-				case differs:
-					different.Add(1)
-				}
+				ended[check(t, v, listed)].Add(1)
 			})
 		}
 	})
-	other := int64(len(vectors)) - passed.Load() - different.Load()
-	fmt.Printf("%d vectors: %d pass, %d documented, %d other\n", len(vectors), passed.Load(), different.Load(), other)
+	passed, different, others := ended[pass].Load(), ended[differs].Load(), ended[other].Load()
+	fmt.Printf("%d vectors: %d pass, %d documented, %d other\n", passed+different+others, passed, different, others)
 }
 
 // verdict is how a vector ended.
@@ -61,27 +57,40 @@ const (
 )
 
 func check(t *testing.T, v vector, listed documented) verdict {
+	t.Helper()
 	diff, err := run(v)
-	switch {
-	case err != nil && !listed[v.ID] && !listed.class(v):
-		t.Errorf("%s/%s: %v", v.System, v.Op, err)
-	case diff == "" && err == nil && listed[v.ID]:
-		t.Errorf("passes, but docs/compatibility.md lists it")
-	case diff == "" && err == nil:
-		return pass
-	case listed[v.ID] || listed.class(v) || v.LoneSurrogate && listed[lonely] && diff == onlyHalves:
-		return differs
-	default:
-		t.Errorf("(-recorded +ours):\n%s", diff)
+	ended, problem := judge(v, diff, err, listed)
+	if problem != "" {
+		t.Error(problem)
 	}
-	return other
+	return ended
+}
+
+// judge says how a vector ended with that difference or failure, and what is wrong with that.
+func judge(v vector, diff string, failed error, listed documented) (ended verdict, problem string) {
+	switch same := diff == "" && failed == nil; {
+	case same && listed[v.ID]:
+		return other, "it passes, but docs/compatibility.md lists it"
+	case same:
+		return pass, ""
+	case listed[v.ID] || listed.class(v) || listed[lonely] && v.LoneSurrogate && diff == onlyHalves:
+		return differs, ""
+	case failed != nil:
+		return other, fmt.Sprintf("%s/%s: %v", v.System, v.Op, failed)
+	}
+	return other, "(-recorded +ours):\n" + diff
 }
 
 // onlyHalves is the difference of what is equal save for halves of characters.
 const onlyHalves = "half a character"
 
-// run returns how our answer differs from the record, "" if it does not.
+// run returns how our answer differs from the record, "" if it does not. One vector that panics does not stop the others.
 func run(v vector) (diff string, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("panic: %v\n%s", panicked, debug.Stack())
+		}
+	}()
 	perform, ok := operations[v.System][v.Op]
 	if !ok {
 		return "", errors.New("no such operation")

@@ -6,6 +6,6 @@
 // drives the decisions that the engine itself is made of; TestConformance compares what comes out with the record, to
 // the letter. What Varve does differently on purpose stands in docs/compatibility.md, which the test reads.
 //
-// Start at conformance_test.go. VARVE_VECTORS=DIR runs the vectors of another folder instead: every file
-// DIR/<system>/*.json that holds one.
+// Start at conformance_test.go. VARVE_VECTORS=DIR, an absolute path, runs the vectors of another
+// folder instead: every file DIR/<system>/*.json that holds one.
 package conformance

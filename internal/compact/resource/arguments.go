@@ -69,8 +69,8 @@ func stringEnd(s []byte) int {
 	return len(s)
 }
 
-// values finds the members that are named: the last of each, as JSON parsers do; the zero Span for those that are
-// missing.
+// values puts the members whose names index has into found: the last of each name, as JSON parsers do. What is missing
+// stays the zero Span.
 func (o object) values(index map[string]int, found []rawjson.Span) {
 	for key, value := range rawjson.Members(o.data, o.start) {
 		name := key.Of(o.data)
@@ -84,20 +84,15 @@ func (o object) values(index map[string]int, found []rawjson.Span) {
 	}
 }
 
-// value is the member of that name.
-func (o object) value(name string) (rawjson.Span, bool) {
-	var found [1]rawjson.Span
-	o.values(map[string]int{name: 0}, found[:])
-	return found[0], found[0] != rawjson.Span{}
-}
-
 // text is the member of that name if it is a string.
 func (o object) text(name string) (string, bool) {
-	span, ok := o.value(name)
-	if !ok {
-		return "", false
+	var last rawjson.Span
+	for key, value := range rawjson.Members(o.data, o.start) {
+		if rawjson.KeyIs(o.data, key, name) {
+			last = value
+		}
 	}
-	return o.textAt(span)
+	return o.textAt(last)
 }
 
 // textAt is the value at span if it is a string.

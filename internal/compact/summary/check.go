@@ -18,22 +18,25 @@ var (
 	ErrMarkup = errors.New("the answer holds tags that could end what it stands in")
 )
 
-// Accept is what becomes of a model's answer to a request: parsed, checked, with the facts retained before, and with
-// its flags. Its error is one of ErrEmpty, ErrLong, ErrEcho, ErrMarkup.
+// Accept is what becomes of a model's answer to a request: parsed, checked, masked, with the facts retained before, and
+// with its flags. Its error is one of ErrEmpty, ErrLong, ErrEcho, ErrMarkup.
 func Accept(text string, r Request) (Answer, error) {
 	a, _ := Parse(text, r.Retain)
 	if err := Check(a, r); err != nil {
 		return Answer{}, err
 	}
-	a.Flags = Flags(a)
+	if echoes(a.Retain+"\n"+a.Summary, r) {
+		return Answer{}, ErrEcho
+	}
+	a = Answer{Retain: clean(a.Retain), Summary: clean(a.Summary), Flags: Flags(a)}
 	if r.Retain {
 		a = Merge(Answer{Retain: r.Retained}, a, r.MaxTokens)
 	}
 	return a, nil
 }
 
-// Check says why a model's answer cannot stand for the messages of its request: ErrEmpty, ErrLong, ErrEcho or
-// ErrMarkup; nil if it can. Extract's answers need no check.
+// Check says why an answer, whoever wrote it, cannot stand for the messages of its request: ErrEmpty, ErrLong or
+// ErrMarkup; nil if it can.
 func Check(a Answer, r Request) error {
 	text := a.Retain + "\n" + a.Summary
 	if strings.TrimFunc(text, unseen) == "" {
@@ -46,9 +49,6 @@ func Check(a Answer, r Request) error {
 		return fmt.Errorf("%d tokens where %d are allowed: %w", n, r.MaxTokens, ErrLong)
 	} else if whole := weight(r); n >= whole {
 		return fmt.Errorf("%d tokens in the place of %d: %w", n, whole, ErrLong)
-	}
-	if echoes(text, r) {
-		return ErrEcho
 	}
 	if tags.MatchString(text) {
 		return ErrMarkup

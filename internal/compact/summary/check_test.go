@@ -49,10 +49,25 @@ func TestASummaryIsShorterThanWhatItReplaces(t *testing.T) {
 
 func TestAnAcceptedAnswerHasTheFactsOfBefore(t *testing.T) {
 	t.Parallel()
-	r := summary.Request{Retain: true, Retained: "- port 5433\n- never push", MaxTokens: 50, Messages: []summary.Message{said("user", strings.Repeat("long words ", 100))}}
+	r := summary.Request{
+		Retain: true, Retained: "- port 5433\n- never push", MaxTokens: 50, Messages: []summary.Message{said("user", strings.Repeat("long words ", 100))},
+	}
 	a, err := summary.Accept("<retain>- never push\n- key K-17</retain><summary>s</summary>", r)
 	if diff := cmp.Diff(summary.Answer{Retain: "- port 5433\n- never push\n- key K-17", Summary: "s"}, a); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestAnAcceptedAnswerHidesSecretsAndHasNothingHidden(t *testing.T) {
+	t.Parallel()
+	key := "ghp_" + "a8Zk2mQ9xT4bV7nL1cR5wY3sD6fG0hJpKe4u"
+	r := summary.Request{Messages: []summary.Message{said("user", strings.Repeat("long words ", 100))}}
+	a, err := summary.Accept("the token is "+key+"\u202e.", r)
+	if err != nil || strings.Contains(a.Summary, key) || strings.Contains(a.Summary, "\u202e") {
+		t.Errorf("accepted %q, %v", a.Summary, err)
+	}
+	if diff := cmp.Diff([]string{summary.InstructionLike}, a.Flags); diff != "" {
+		t.Errorf("flags (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,9 +1,11 @@
 // Package summary is what can be said about a summary without a model: which messages may be summarised, how a model is
 // asked, what its answer says and whether it can be used, and how an answer is carried along by the next one. It is pure.
 //
-// Start at Request, what there is to summarise, and at Extract, the writer that needs no model. Files: boundary.go (how
-// far a summary may reach), prompt.go and transcript.go (what a model is asked), parse.go, check.go and merge.go (what
-// becomes of its answer), extract.go and the extract_*.go beside it (one that picks what matters out of the messages).
+// Start at Request, what there is to summarise, and at Extract, the writer that needs no model. boundary.go says how far
+// a summary may reach. What a model is asked is in prompt.go and transcript.go; what becomes of its answer in check.go,
+// with parse.go, flags.go and merge.go. Extract's own files: extract.go (what is taken up of messages), calls.go,
+// outcome.go and todo.go (of calls and their results), sentences.go and lexicon.go (which sentences tell), adopt.go (of
+// the summary before), and notes.go (how it all is fitted into its bounds).
 package summary
 
 // Request is what a writer is asked to summarise, and how.
@@ -55,7 +57,7 @@ type Part struct {
 type Answer struct {
 	Retain  string // facts to carry along, word for word
 	Summary string
-	Flags   []string // what looks odd in it, see Check
+	Flags   []string // what looks odd in it, see Flags
 }
 
 // Style names a way of asking.
