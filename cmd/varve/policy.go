@@ -66,7 +66,13 @@ func (c *Client) showPolicy(ctx context.Context, out io.Writer, k call, all bool
 }
 
 func (p *policy) write(out io.Writer, all bool) error {
-	fmt.Fprintf(out, "%s\n", versionText(p.Version))
+	var of struct {
+		Profile string `json:"profile"`
+	}
+	if err := json.Unmarshal(p.Effective, &of); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "profile %s, %s\n", of.Profile, versionText(p.Version))
 	table, left := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), 0
 	fmt.Fprintln(table, "FIELD\tVALUE\tFROM")
 	p.each(rawjson.Value(p.Effective), "", func(pointer string, value []byte) {

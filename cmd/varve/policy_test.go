@@ -22,8 +22,8 @@ func TestAPolicyIsPrintedWithWhereItsValuesComeFrom(t *testing.T) {
 		all  bool
 		want string
 	}{
-		{false, "version 2 of the session's own, on version 3 of the tenant's default\nFIELD VALUE FROM\nprofile \"cortex\" tenant\ntarget 0.3 session\ntrim.categories.a~1b \"ephemeral\" session\n2 more values are the profile's; --all prints them\n"},
-		{true, "version 2 of the session's own, on version 3 of the tenant's default\nFIELD VALUE FROM\nprofile \"cortex\" tenant\ntarget 0.3 session\ntrim.enabled true profile:cortex\ntrim.categories {\"a/b\":\"ephemeral\",\"Read\":\"rereadable\"} profile:cortex\ntrim.categories.a~1b \"ephemeral\" session\n"},
+		{false, "profile cortex, version 2 of the session's own, on version 3 of the tenant's default\nFIELD VALUE FROM\nprofile \"cortex\" tenant\ntarget 0.3 session\ntrim.categories.a~1b \"ephemeral\" session\n2 more values are the profile's; --all prints them\n"},
+		{true, "profile cortex, version 2 of the session's own, on version 3 of the tenant's default\nFIELD VALUE FROM\nprofile \"cortex\" tenant\ntarget 0.3 session\ntrim.enabled true profile:cortex\ntrim.categories {\"a/b\":\"ephemeral\",\"Read\":\"rereadable\"} profile:cortex\ntrim.categories.a~1b \"ephemeral\" session\n"},
 	} {
 		var out bytes.Buffer
 		if err := client.showPolicy(t.Context(), &out, call{method: "GET", path: policyPath("s")}, test.all); err != nil {

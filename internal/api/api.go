@@ -33,6 +33,7 @@ type Server struct {
 	Config
 	echo     *echo.Echo
 	keys     keyCache
+	exact    exactCache
 	ready    readiness
 	draining atomic.Bool
 }

@@ -27,6 +27,9 @@ func (s *Server) appendMessages(x *exchange) error {
 	if err := s.decodeAppend(x, &a, body.b); err != nil {
 		return err
 	}
+	if err := s.countExactly(x, &a); err != nil {
+		return err
+	}
 	done, replayed, err := s.Store.Append(x.ctx, a)
 	if err != nil {
 		return err

@@ -121,7 +121,7 @@ func lossAnswers(at session.Address, lost manifest.Manifest) []lossAnswer {
 	for i, e := range lost {
 		answers[i] = lossAnswer{Entry: e, ReadBack: path + "/results/" + e.Ref}
 		if e.Ref == "" {
-			answers[i].ReadBack = fmt.Sprintf("%s/messages?from_seq=%d&to_seq=%d", path, e.Seq, max(e.Seq, e.LastSeq))
+			answers[i].ReadBack = fmt.Sprintf("%s/messages?from_seq=%d&to_seq=%d", path, e.Seq, e.LastSeq)
 		}
 	}
 	return answers

@@ -44,7 +44,7 @@ func (w *world) compacted(format string) (path string) {
 			w.must(http.StatusCreated, "POST", path+"/messages", batch(format, turn(format, 3*round+n, 3, 6000)...))
 		}
 		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":20000}`)
-		w.must(http.StatusOK, "POST", path+"/compact?wait=60", "")
+		w.must(http.StatusOK, "POST", path+"/compact?wait=20", "")
 		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":10000000}`) // nothing compacts by itself
 	}
 	w.must(http.StatusCreated, "POST", path+"/messages", batch(format, turn(format, 9, 1, 600)...))
@@ -187,7 +187,7 @@ func TestARestoredViewIsThatOfTheCheckpointAndTheTail(t *testing.T) {
 			w.must(http.StatusOK, "GET", fmt.Sprintf("%s/checkpoints/%d?manifest=all", path, restored.N), "")
 		}
 		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":20000}`)
-		run := decoded[session.Run](w.must(http.StatusOK, "POST", path+"/compact?wait=60", ""))
+		run := decoded[session.Run](w.must(http.StatusOK, "POST", path+"/compact?wait=20", ""))
 		if run.State != session.RunDone || *run.Checkpoint != 7 {
 			w.Errorf("a compaction of the restored session: %+v", run)
 		}
@@ -219,12 +219,7 @@ func TestADiffOfTwoCheckpointsAddsUp(t *testing.T) {
 			if want := w.originals(path, format, d.To.Through) - w.originals(path, format, d.From.Through); d.TokensCovered != want {
 				w.Errorf("%v: the messages between have %d tokens, not %d", pair, want, d.TokensCovered)
 			}
-			same := pair == [2]int{1, 4} || pair[0] == pair[1]
-			kind := manifest.Left
-			if pair[0] > pair[1] || pair[1] == 4 {
-				kind = manifest.Returned
-			}
-			if same != (len(d.Changes) == 0) || !same && !slices.ContainsFunc(d.Changes, func(c manifest.Change) bool { return c.Kind == kind }) {
+			if same := pair == [2]int{1, 4} || pair[0] == pair[1]; same != (len(d.Changes) == 0) {
 				w.Errorf("%v: %+v", pair, d.Changes)
 			}
 		}

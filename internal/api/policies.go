@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -104,14 +103,17 @@ func (x *exchange) tenantPolicy(p session.Policy) error {
 	return x.json(http.StatusOK, policyAnswer{p.Version, p.Patch, p.Document, sources})
 }
 
+// replaced is the layer that PUT makes, as compact.MergePolicy is that of PATCH.
+func replaced(_, document []byte) []byte { return document }
+
 // putTenantPolicy is PUT /v1/policy.
 func (s *Server) putTenantPolicy(x *exchange) error {
-	return s.changeTenantPolicy(x, func(_, document json.RawMessage) json.RawMessage { return document })
+	return s.changeTenantPolicy(x, replaced)
 }
 
 // patchTenantPolicy is PATCH /v1/policy.
 func (s *Server) patchTenantPolicy(x *exchange) error {
-	return s.changeTenantPolicy(x, func(old, document json.RawMessage) json.RawMessage { return compact.MergePolicy(old, document) })
+	return s.changeTenantPolicy(x, compact.MergePolicy)
 }
 
 // deleteTenantPolicy is DELETE /v1/policy: the default profile again.
@@ -130,7 +132,7 @@ func (s *Server) deleteTenantPolicy(x *exchange) error {
 }
 
 // changeTenantPolicy makes the tenant's layer of the stored one and the body.
-func (s *Server) changeTenantPolicy(x *exchange, layer func(old, document json.RawMessage) json.RawMessage) error {
+func (s *Server) changeTenantPolicy(x *exchange, layer func(old, document []byte) []byte) error {
 	if err := x.query().err(); err != nil {
 		return err
 	}
@@ -224,71 +226,6 @@ func (s *Server) checkPolicy(x *exchange) error {
 	return x.json(http.StatusOK, policyAnswer{below.Version, p.Patch, p.Document, sources})
 }
 
-// readSessionPolicy is GET /v1/sessions/{id}/policy.
-func (s *Server) readSessionPolicy(x *exchange) error {
-	at, err := x.addressAlone()
-	if err != nil {
-		return err
-	}
-	found, err := s.Store.SessionPolicy(x.ctx, at)
-	if err != nil {
-		return err
-	}
-	_, sources, err := resolve(found.Tenant, found.Own, "")
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, policyAnswer{found.Version, found.Own, found.Document, sources})
-}
-
-// putSessionPolicy is PUT /v1/sessions/{id}/policy.
-func (s *Server) putSessionPolicy(x *exchange) error {
-	return s.changeSessionPolicy(x, func(_, document json.RawMessage) json.RawMessage { return document })
-}
-
-// patchSessionPolicy is PATCH /v1/sessions/{id}/policy.
-func (s *Server) patchSessionPolicy(x *exchange) error {
-	return s.changeSessionPolicy(x, func(old, document json.RawMessage) json.RawMessage { return compact.MergePolicy(old, document) })
-}
-
-// changeSessionPolicy makes the session's own layer of the stored one and the body.
-func (s *Server) changeSessionPolicy(x *exchange, layer func(old, document json.RawMessage) json.RawMessage) error {
-	at, err := x.addressAlone()
-	if err != nil {
-		return err
-	}
-	document, id, err := x.policyDocument()
-	if err != nil {
-		return err
-	}
-	return s.storeSessionPolicy(x, at, id, session.Change{ChangedBy: x.key, EditPolicy: func(tenant, own json.RawMessage) (session.Policy, error) {
-		p, _, err := resolve(tenant, layer(own, document), "")
-		return p, err
-	}})
-}
-
-// deleteSessionPolicy is DELETE /v1/sessions/{id}/policy: the tenant's default again.
-func (s *Server) deleteSessionPolicy(x *exchange) error {
-	at, err := x.addressAlone()
-	if err != nil {
-		return err
-	}
-	id, err := x.emptyBody()
-	if err != nil {
-		return err
-	}
-	return s.storeSessionPolicy(x, at, id, session.Change{ChangedBy: x.key, DefaultPolicy: true})
-}
-
-func (s *Server) storeSessionPolicy(x *exchange, at session.Address, id *session.Idempotency, change session.Change) error {
-	changed, replayed, err := s.Store.Update(x.ctx, at, change, id)
-	if err != nil {
-		return err
-	}
-	x.replayed(id, replayed)
-	return x.json(http.StatusOK, answerOf(changed))
-}
-
 // listTenantPolicyVersions is GET /v1/policy/versions.
 func (s *Server) listTenantPolicyVersions(x *exchange) error {
 	list := listOf(x, "policy versions")
@@ -302,95 +239,9 @@ func (s *Server) listTenantPolicyVersions(x *exchange) error {
 	return answerList(list, found, versionAnswer, placeOfVersion)
 }
 
-// listSessionPolicyVersions is GET /v1/sessions/{id}/policy/versions.
-func (s *Server) listSessionPolicyVersions(x *exchange) error {
-	at, err := x.address()
-	if err != nil {
-		return err
-	}
-	list := listOf(x, "policy versions of "+at.ID)
-	if list.err != nil {
-		return list.err
-	}
-	found, err := s.Store.SessionPolicyVersions(x.ctx, at, list.after.order, list.limit+1)
-	if err != nil {
-		return err
-	}
-	return answerList(list, found, versionAnswer, placeOfVersion)
-}
-
 func versionAnswer(r session.PolicyRecord) session.PolicyRecord {
 	r.CreatedAt = r.CreatedAt.UTC()
 	return r
 }
 
 func placeOfVersion(last session.PolicyRecord) place { return place{int64(last.Version), uuid.Nil} }
-
-// layersBelow reads the layers that a session's policy is put on top of, and its own that a change is merged into.
-type layersBelow func(x *exchange, at session.Address) (postgres.PolicyLayers, error)
-
-// tenantLayers are those of a session that is new.
-func (s *Server) tenantLayers(x *exchange, _ session.Address) (postgres.PolicyLayers, error) {
-	p, err := s.Store.TenantPolicy(x.ctx, x.tenant)
-	return postgres.PolicyLayers{Tenant: p.Patch}, err
-}
-
-// sessionLayers are those of a session that may be there; if it is not, that will be told.
-func (s *Server) sessionLayers(x *exchange, at session.Address) (postgres.PolicyLayers, error) {
-	found, err := s.Store.SessionPolicy(x.ctx, at)
-	if errors.Is(err, session.ErrNotFound) {
-		return s.tenantLayers(x, at)
-	}
-	return found, err
-}
-
-// editPolicy reads member policy: null goes back to the tenant's default, an object is merged into the session's own
-// layer. It is tried here, so that its problems are told together with those of other members, and done in the store on
-// the layers that are there then.
-func (s *settings) editPolicy(d *document, below func() (postgres.PolicyLayers, error)) error {
-	if s.policy == (rawjson.Span{}) {
-		return nil
-	}
-	switch d.data[s.policy.Start] {
-	case 'n':
-		s.DefaultPolicy = true
-		return nil
-	case '{':
-	default:
-		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(d.data[s.policy.Start]))
-		return nil
-	}
-	layers, err := below()
-	if err != nil {
-		return err
-	}
-	edit := merging(append([]byte(nil), s.policy.Of(d.data)...))
-	if _, err := edit(layers.Tenant, layers.Own); err != nil {
-		d.add("", err)
-		return nil
-	}
-	s.EditPolicy = edit
-	return nil
-}
-
-// merging merges a document into a session's own layer.
-func merging(document []byte) session.PolicyEdit {
-	return func(tenant, own json.RawMessage) (session.Policy, error) {
-		p, _, err := resolve(tenant, compact.MergePolicy(own, document), "/policy")
-		return p, err
-	}
-}
-
-// policy reads member policy as the whole policy that a session without one of its own would have with it, if its
-// tenant's default were the profile of that name; nil for null.
-func (d *document) policy(value rawjson.Span) (p *session.Policy, isDefault bool) {
-	s := settings{policy: value}
-	_ = s.editPolicy(d, func() (postgres.PolicyLayers, error) {
-		return postgres.PolicyLayers{Tenant: json.RawMessage(`{}`)}, nil
-	})
-	if s.EditPolicy == nil {
-		return nil, s.DefaultPolicy
-	}
-	whole, _ := s.EditPolicy(json.RawMessage(`{}`), nil)
-	return &whole, false
-}

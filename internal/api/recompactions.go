@@ -1,10 +1,6 @@
 package api
 
 import (
-	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,42 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
-)
-
-// The ranges of a recompaction's numbers.
-const (
-	defaultMaxRunning        = 2
-	mostRunning              = 32
-	maxFilteredSessions      = 1000
-	mostTokens               = 1 << 50
-	mostVersion              = 1 << 31
-	sampledSessions          = 20
-	sampleTime               = 15 * time.Second // an answer with a smaller sample is better than none
-	confirmTokenBytes        = 2 * sha256.Size
-	maxTenantBytes           = 255
-	maxTimestampBytes        = 64
-	recompactionsPath        = "/v1/admin/recompactions"
-	recompactionRetrySeconds = "2"
-)
-
-// recompactionRequest is the body of POST /v1/admin/recompactions.
-type recompactionRequest struct {
-	filter     postgres.RecompactionFilter
-	policy     json.RawMessage
-	maxRunning int
-	dryRun     bool
-	tenant     string
-	confirm    string
-}
-
-var (
-	recompactionMembers = []string{"tenant", "filter", "policy", "from", "dry_run", "max_running", "confirm_token"}
-	filterMembers       = []string{"sessions", "metadata", "created_before", "created_after", "min_tokens", "engine_version_below"}
 )
 
 // createRecompaction is POST /v1/admin/recompactions.
@@ -65,7 +28,7 @@ func (s *Server) createRecompaction(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	r, err := decodeRecompaction(body.b)
+	r, err := decodeRecompaction(body.b, func() (session.Policy, error) { return s.Store.TenantPolicy(x.ctx, x.tenant) })
 	if err != nil {
 		return err
 	}
@@ -92,224 +55,147 @@ func (x *exchange) recompaction(r postgres.Recompaction) error {
 	if r.State.Ended() {
 		return x.json(http.StatusOK, recompactionOf(r))
 	}
-	x.w.Header().Set("Location", recompactionsPath+"/"+r.ID.String())
-	x.w.Header().Set("Retry-After", recompactionRetrySeconds)
+	x.w.Header().Set("Location", "/v1/admin/recompactions/"+r.ID.String())
+	x.w.Header()["Retry-After"] = retryAfter
 	return x.json(http.StatusAccepted, recompactionOf(r))
 }
 
-// decodeRecompaction reads the body of a recompaction; none is one of all sessions under their own policies.
-func decodeRecompaction(body []byte) (recompactionRequest, error) {
-	r := recompactionRequest{maxRunning: defaultMaxRunning}
-	if len(body) == 0 {
-		return r, nil
-	}
-	d := &document{data: body}
-	if err := d.check(rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}); err != nil {
-		return r, err
-	}
-	for name, value := range d.members("", rawjson.Value(body), recompactionMembers) {
-		r.set(d, name, value)
-	}
-	return r, d.err()
-}
-
-func (r *recompactionRequest) set(d *document, name string, value rawjson.Span) {
-	switch name {
-	case "tenant":
-		r.tenant, _ = d.text("/tenant", value, maxTenantBytes)
-	case "filter":
-		r.filter = d.recompactionFilter(value)
-	case "policy":
-		r.policy = d.policyPatch(value)
-	case "from":
-		if from, ok := d.text("/from", value, session.MaxIDBytes); ok && from != string(jobs.FromLog) {
-			d.wrong("/from", invalidRequest, "%q is not possible: a recompaction starts from the %q", shorten(from), jobs.FromLog)
-		}
-	case "dry_run":
-		r.dryRun = d.boolean("/dry_run", value)
-	case "max_running":
-		r.maxRunning = int(d.integer("/max_running", value, 1, mostRunning))
-	case "confirm_token":
-		r.confirm, _ = d.text("/confirm_token", value, confirmTokenBytes)
-	}
-}
-
-func (d *document) boolean(pointer string, value rawjson.Span) bool {
-	literal := string(value.Of(d.data))
-	if literal != "true" && literal != "false" {
-		d.wrong(pointer, invalidRequest, "true or false is needed, this is %s", kindOf(literal[0]))
-	}
-	return literal == "true"
-}
-
-// policyPatch reads changes to the policies of the sessions; null is none. They are checked over the default policy:
-// whether they fit a session's own shows when that is compacted.
-func (d *document) policyPatch(value rawjson.Span) json.RawMessage {
-	if d.data[value.Start] == 'n' {
-		return nil
-	}
-	patch := value.Of(d.data)
-	if _, err := compact.ParsePolicyAt("/policy", patch); err != nil {
-		d.add("", err)
-		return nil
-	}
-	return bytes.Clone(patch)
-}
-
-func (d *document) recompactionFilter(value rawjson.Span) (f postgres.RecompactionFilter) {
-	for name, member := range d.members("/filter", value, filterMembers) {
-		switch pointer := "/filter/" + name; name {
-		case "sessions":
-			f.Sessions = d.sessionIDs(pointer, member)
-		case "metadata":
-			part := &document{data: d.data}
-			f.Metadata = part.metadata(member)
-			if err := part.err(); err != nil {
-				d.add("/filter", err)
-			}
-		case "created_before":
-			f.CreatedBefore = d.timestamp(pointer, member)
-		case "created_after":
-			f.CreatedAfter = d.timestamp(pointer, member)
-		case "min_tokens":
-			n := d.integer(pointer, member, 0, mostTokens)
-			f.MinTokens = &n
-		case "engine_version_below":
-			n := d.integer(pointer, member, 1, mostVersion)
-			f.EngineVersionBelow = &n
-		}
-	}
-	if f.CreatedBefore != nil && f.CreatedAfter != nil && !f.CreatedAfter.Before(*f.CreatedBefore) {
-		d.wrong("/filter/created_after", invalidRequest, "it is not before created_before: no session is between them")
-	}
-	return f
-}
-
-// sessionIDs reads ids of sessions. Those that name none find none.
-func (d *document) sessionIDs(pointer string, value rawjson.Span) (ids []string) {
-	spans, ok := d.array(pointer, value)
-	if ok && (len(spans) == 0 || len(spans) > maxFilteredSessions) {
-		d.wrong(pointer, invalidRequest, "%d ids are not possible: send 1 to %d, or leave it out for all sessions", len(spans), maxFilteredSessions)
-		return nil
-	}
-	for i, span := range spans {
-		if id, ok := d.text(pointerTo(pointer, i), span, session.MaxIDBytes); ok {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func (d *document) timestamp(pointer string, value rawjson.Span) *time.Time {
-	text, ok := d.text(pointer, value, maxTimestampBytes)
-	if !ok {
-		return nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		d.wrong(pointer, invalidRequest, "%q is no time: write one like 2026-01-31T12:00:00Z", text)
-		return nil
-	}
-	return &at
-}
-
-// confirmToken stands for what a recompaction would do to whose sessions.
-func (r *recompactionRequest) confirmToken(tenant uuid.UUID) string {
-	var policy bytes.Buffer
-	if r.policy != nil {
-		_ = json.Compact(&policy, r.policy) // it was parsed
-	}
-	filter, _ := json.Marshal(r.filter) // it has nothing that JSON does not have
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s\n%s", tenant, compact.EngineVersion, filter, &policy))
-	return hex.EncodeToString(sum[:])
-}
-
-// dryRunAnswer is what a recompaction would do.
-type dryRunAnswer struct {
-	DryRun        bool         `json:"dry_run"`
-	Sessions      int64        `json:"sessions"`
-	Messages      int64        `json:"messages"`
-	TotalTokens   int64        `json:"total_tokens"`
-	ContextTokens int64        `json:"context_tokens"`
-	Sample        sampleAnswer `json:"sample"`
-	Estimate      estimate     `json:"estimate"`
-	ConfirmToken  string       `json:"confirm_token"`
-}
-
-// sampleAnswer is what the engine would do to some of the sessions.
-type sampleAnswer struct {
-	Sessions     int                          `json:"sessions"`
-	Changed      int                          `json:"changed"`
-	Unchanged    int                          `json:"unchanged"`
-	Failed       int                          `json:"failed"`
+// recompactionAnswer is a recompaction as callers see it.
+type recompactionAnswer struct {
+	ID           uuid.UUID                    `json:"id"`
+	State        postgres.RecompactionState   `json:"state"`
+	Filter       postgres.RecompactionFilter  `json:"filter"`
+	Policy       json.RawMessage              `json:"policy,omitempty"` // not there: each session's own
+	From         jobs.From                    `json:"from"`
+	MaxRunning   int                          `json:"max_running"`
+	Progress     progressAnswer               `json:"progress"`
 	TokensBefore int64                        `json:"tokens_before"`
 	TokensAfter  int64                        `json:"tokens_after"`
-	Errors       []postgres.RecompactionError `json:"errors"`
+	Error        *string                      `json:"error"`
+	Errors       []postgres.RecompactionError `json:"errors,omitempty"`
+	CreatedAt    time.Time                    `json:"created_at"`
+	StartedAt    *time.Time                   `json:"started_at"`
+	FinishedAt   *time.Time                   `json:"finished_at"`
 }
 
-// estimate is the sample, as if it were all.
-type estimate struct {
-	Changed      int64 `json:"changed"`
-	TokensBefore int64 `json:"tokens_before"`
-	TokensAfter  int64 `json:"tokens_after"`
+// progressAnswer counts the sessions of a recompaction. done are those that will not be touched any more.
+type progressAnswer struct {
+	Total     int64 `json:"total"`
+	Done      int64 `json:"done"`
+	Running   int64 `json:"running"`
+	Changed   int64 `json:"changed"`
+	Unchanged int64 `json:"unchanged"`
+	Failed    int64 `json:"failed"`
+	Skipped   int64 `json:"skipped"`
 }
 
-// dryRun counts what a recompaction would do, and has the engine do it to a sample, without writing anything.
-func (s *Server) dryRun(x *exchange, r recompactionRequest, token string) error {
-	found, err := s.Store.CountRecompaction(x.ctx, x.tenant, r.filter, sampledSessions)
+func recompactionOf(r postgres.Recompaction) recompactionAnswer {
+	return recompactionAnswer{
+		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy, From: jobs.FromLog, MaxRunning: r.MaxRunning,
+		Progress: progressAnswer{
+			Total: r.Total, Done: r.Total - r.Queued - r.Running, Running: r.Running,
+			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped(),
+		},
+		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, Errors: r.Errors,
+		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
+	}
+}
+
+// recompactionID is the recompaction that the path names.
+func (x *exchange) recompactionID() (uuid.UUID, error) {
+	id, err := uuid.Parse(x.param("recompaction"))
+	if err != nil {
+		return id, errNoRecompaction
+	}
+	return id, nil
+}
+
+func recompactionMissing(err error) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return errNoRecompaction
+	}
+	return err
+}
+
+// readRecompaction is GET /v1/admin/recompactions/{recompaction}.
+func (s *Server) readRecompaction(x *exchange) error {
+	if err := x.query().err(); err != nil {
+		return err
+	}
+	id, err := x.recompactionID()
 	if err != nil {
 		return err
 	}
-	sample, err := s.sample(x.ctx, found.Sample, r.policy)
+	found, err := s.Store.Recompaction(x.ctx, x.tenant, id)
+	if err != nil {
+		return recompactionMissing(err)
+	}
+	return x.json(http.StatusOK, recompactionOf(found))
+}
+
+// listRecompactions is GET /v1/admin/recompactions.
+func (s *Server) listRecompactions(x *exchange) error {
+	list := listOf(x, "recompactions")
+	page, err := list.page()
 	if err != nil {
 		return err
 	}
-	a := dryRunAnswer{
-		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens, ContextTokens: found.ContextTokens,
-		Sample: sample, Estimate: sample.of(found), ConfirmToken: token,
+	found, err := s.Store.Recompactions(x.ctx, x.tenant, page)
+	if err != nil {
+		return err
 	}
-	return x.json(http.StatusOK, a)
+	return answerList(list, found, recompactionOf, func(last postgres.Recompaction) place { return place{last.CreatedAt.UnixMicro(), last.ID} })
 }
 
-func (s *Server) sample(ctx context.Context, sessions []postgres.SampledSession, policy json.RawMessage) (a sampleAnswer, err error) {
-	a.Errors = []postgres.RecompactionError{}
-	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
-		p, err := jobs.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy)
-		switch {
-		case errors.Is(err, session.ErrNotFound):
-			continue // it was erased just now
-		case ctx.Err() != nil || databaseIsDown(err):
-			return a, err
-		case err != nil:
-			a.Failed++
-			a.Errors = append(a.Errors, postgres.RecompactionError{Session: sessions[0].ID, Error: err.Error(), At: time.Now().UTC()})
-		default:
-			a.add(p)
-		}
-		a.Sessions++
-	}
-	return a, nil
+// recompactionSession is a session of a recompaction as callers see it.
+type recompactionSession struct {
+	Session      *string    `json:"session"` // null once it is erased
+	State        string     `json:"state"`
+	Failures     int        `json:"failures"`
+	Run          *uuid.UUID `json:"run"`
+	TokensBefore *int64     `json:"tokens_before"`
+	TokensAfter  *int64     `json:"tokens_after"`
+	Error        *string    `json:"error"`
+	FinishedAt   *time.Time `json:"finished_at"`
 }
 
-func (a *sampleAnswer) add(p *jobs.Proposal) {
-	a.TokensBefore += p.View()
-	if !p.Changed {
-		a.Unchanged++
-		a.TokensAfter += p.View()
-		return
+// listRecompactionSessions is GET /v1/admin/recompactions/{recompaction}/sessions.
+func (s *Server) listRecompactionSessions(x *exchange) error {
+	id, err := x.recompactionID()
+	if err != nil {
+		return err
 	}
-	a.Changed++
-	a.TokensAfter += p.View() - p.Saved()
+	list := listOf(x, "sessions of recompaction "+id.String())
+	page, err := list.page()
+	if err != nil {
+		return err
+	}
+	found, err := s.Store.RecompactionSessions(x.ctx, x.tenant, id, page)
+	if err != nil {
+		return recompactionMissing(err)
+	}
+	return answerList(list, found, func(r postgres.RecompactionSession) recompactionSession {
+		return recompactionSession{r.Session, r.State, r.Failures, r.Run, r.TokensBefore, r.TokensAfter, r.Error, utc(r.FinishedAt)}
+	}, func(last postgres.RecompactionSession) place { return place{id: last.Key} })
 }
 
-// of scales the sample to all sessions that were found.
-func (a *sampleAnswer) of(found postgres.RecompactionCount) (e estimate) {
-	e.TokensBefore, e.TokensAfter = found.ContextTokens, found.ContextTokens
-	if a.Sessions > 0 {
-		e.Changed = (int64(a.Changed)*found.Sessions + int64(a.Sessions)/2) / int64(a.Sessions)
+// cancelRecompaction is POST /v1/admin/recompactions/{recompaction}/cancel.
+func (s *Server) cancelRecompaction(x *exchange) error {
+	if err := x.query().err(); err != nil {
+		return err
 	}
-	if a.TokensBefore > 0 {
-		e.TokensAfter = int64(float64(found.ContextTokens) * float64(a.TokensAfter) / float64(a.TokensBefore))
+	key, err := x.emptyBody()
+	if err != nil {
+		return err
 	}
-	return e
+	id, err := x.recompactionID()
+	if err != nil {
+		return err
+	}
+	found, replayed, err := s.Store.CancelRecompaction(x.ctx, x.tenant, id, key)
+	if err != nil {
+		return recompactionMissing(err)
+	}
+	x.replayed(key, replayed)
+	return x.recompaction(found)
 }

@@ -165,3 +165,24 @@ func TestAWrongUsageIsRefusedWithEveryProblem(t *testing.T) {
 		}
 	}
 }
+
+func TestAnExactTokenizerOfThePolicyCalibratesTheSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/exact", `{"policy":{"tokens":{"tokenizer":"o200k"}}}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/estimated", "")
+	body := batch("openai-chat", user(strings.Repeat("antidisestablishmentarianism ", 50)))
+	counted := decoded[tokensAnswer](w.must(http.StatusOK, "POST", "/v1/tokens", strings.TrimSuffix(body, "}")+`,"tokenizer":"o200k"}`))
+	want := map[string]float64{"estimated": 1}
+	for _, id := range []string{"exact", "estimated"} {
+		appended := decoded[session.Appended](w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", body))
+		if id == "exact" {
+			want[id] = float64(float32(counted.Tokens) / float32(appended.Tokens))
+		}
+		got := decoded[sessionUsage](w.must(http.StatusOK, "GET", "/v1/sessions/"+id, ""))
+		if diff := got.Calibration - want[id]; diff > 1e-4 || diff < -1e-4 {
+			t.Errorf("%s: factor %v, want %v", id, got.Calibration, want[id])
+		}
+	}
+	w.must(http.StatusNotFound, "POST", "/v1/sessions/none/messages", body)
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
@@ -26,6 +28,46 @@ func BenchmarkMake(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%s/json.Valid", f, size.name), func(b *testing.B) { benchValid(b, in) })
 		}
 	}
+}
+
+// longTokens is what a recorded conversation has at least that is compacted here.
+const longTokens = 25_000
+
+// BenchmarkRecorded compacts the long conversations that agents really had, where they are at hand, one after another.
+func BenchmarkRecorded(b *testing.B) {
+	dir := os.Getenv("VARVE_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	read, _, err := compacttest.Recorded(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	inputs := map[session.Format][]Input{}
+	for i := range read {
+		if c := &read[i]; c.Total() > longTokens {
+			inputs[c.Format] = append(inputs[c.Format], recordedInput(c))
+		}
+	}
+	for _, f := range session.Formats() {
+		if len(inputs[f]) == 0 {
+			b.Logf("no long conversation of the format %s in %s", f, dir)
+			continue
+		}
+		b.Run(string(f)+"/compaction", func(b *testing.B) { benchCompaction(b, inputs[f]...) })
+		b.Run(string(f)+"/inspect", func(b *testing.B) { benchInspect(b, inputs[f]...) })
+		b.Run(string(f)+"/json.Valid", func(b *testing.B) { benchValid(b, inputs[f]...) })
+	}
+}
+
+// recordedInput is a conversation whose last message crosses the trigger.
+func recordedInput(c *compacttest.Conversation) Input {
+	in := Input{Format: c.Format, Policy: DefaultPolicy()}
+	in.WindowTokens = int(float64(c.Total()) / in.Policy.Trigger)
+	for i, body := range c.Messages {
+		in.Tail = append(in.Tail, Entry{Seq: int64(i + 1), Tokens: c.Tokens[i], Body: body})
+	}
+	return in
 }
 
 // BenchmarkIncremental compacts a session that has a checkpoint and 20 messages after it.
@@ -62,36 +104,53 @@ func benchInput(b *testing.B, f session.Format, messages, tokens int) Input {
 	return in
 }
 
-func bytesOf(in Input) (n int64) {
-	if in.Base != nil {
-		n = int64(len(in.Base.Body))
-	}
-	for _, e := range in.Tail {
-		n += int64(len(e.Body))
+func bytesOf(inputs []Input) (n int64) {
+	for _, in := range inputs {
+		if in.Base != nil {
+			n += int64(len(in.Base.Body))
+		}
+		for _, e := range in.Tail {
+			n += int64(len(e.Body))
+		}
 	}
 	return n
 }
 
-func benchCompaction(b *testing.B, in Input) {
-	b.SetBytes(bytesOf(in))
+func benchCompaction(b *testing.B, inputs ...Input) {
+	b.SetBytes(bytesOf(inputs))
 	b.ReportAllocs()
 	for b.Loop() {
-		plan, err := Make(in)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := Render(in, plan); err != nil {
-			b.Fatal(err)
+		for _, in := range inputs {
+			if _, _, err := Run(in, nil); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
 }
 
-func benchValid(b *testing.B, in Input) {
-	b.SetBytes(bytesOf(in))
+// benchInspect is what an append does to find and to estimate the parts of its messages.
+func benchInspect(b *testing.B, inputs ...Input) {
+	b.SetBytes(bytesOf(inputs))
+	b.ReportAllocs()
 	for b.Loop() {
-		for _, e := range in.Tail {
-			if !json.Valid(e.Body) {
-				b.Fatal("no JSON")
+		for _, in := range inputs {
+			for _, e := range in.Tail {
+				if _, err := wire.Inspect(in.Format, e.Body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func benchValid(b *testing.B, inputs ...Input) {
+	b.SetBytes(bytesOf(inputs))
+	for b.Loop() {
+		for _, in := range inputs {
+			for _, e := range in.Tail {
+				if !json.Valid(e.Body) {
+					b.Fatal("no JSON")
+				}
 			}
 		}
 	}

@@ -16,6 +16,7 @@ type history struct {
 	parts    []part
 	open     map[string][]call // calls without an answer by id, the newest last
 	entered  []int64           // by stage: the message at which the base's history first needed it, 0 for none
+	tail     []wire.Message    // of the tail, where a summary may need them
 	based    int               // how many of the messages are in the base
 	units    int               // how many units have begun
 	asked    int               // the newest assistant message, -1 for none
@@ -131,6 +132,9 @@ func readHistory(in Input) (*history, error) {
 			return nil, fmt.Errorf("compact: message %d: %w", e.Seq, err)
 		}
 		h.add(e, &found, reader)
+		if in.Policy.Summarise.Enabled {
+			h.tail = append(h.tail, found)
+		}
 	}
 	return h, nil
 }

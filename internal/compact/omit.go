@@ -2,6 +2,7 @@ package compact
 
 import (
 	"encoding/hex"
+	"slices"
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/compact/resource"
@@ -24,13 +25,21 @@ func (s *scene) omit(i int, made *replacement) {
 	if at == len(object) || object[at] != '{' || rawjson.Check(object, rawjson.Limits{Depth: 1 << 20}) != nil || hasMember(object, at, omittedMember) {
 		return
 	}
-	rest, omitted := resource.OmitLarge(nil, object, nil, s.policy.omitOver())
+	rest, omitted := resource.OmitLarge(nil, object, s.identifies(p.tool), s.policy.omitOver())
 	if len(omitted) == 0 {
 		return
 	}
 	made.do = Omit
 	made.text = appendOmitted(rest, s.ref(p, &made.left).String(), omitted)
 	made.tokens = p.tokens - tokens.Estimate(object) + tokens.Estimate(made.text)
+}
+
+// identifies says which arguments of a tool tell what its calls ask for: they stay.
+func (s *scene) identifies(tool string) func(field string) bool {
+	limits := &s.policy.Dedupe
+	return func(field string) bool {
+		return limits.Enabled && limits.Identity == ByFields && slices.Contains(limits.Fields[tool], field)
+	}
 }
 
 func hasMember(object []byte, at int, name string) bool {

@@ -105,7 +105,7 @@ func (s *scene) replace(i int) replacement {
 func leave(content *wire.Content) left {
 	return left{
 		sum: sha256.Sum256(content.Stored), bytes: len(content.Stored), chars: text.Len(content.Text), text: content.OnlyText,
-		preview: text.PlainPreview(content.Text, previewChars),
+		preview: previewOf(content.Text),
 	}
 }
 
@@ -178,13 +178,17 @@ func bookends(head, tail []byte, chars int) (first, last []byte) {
 // leaving is part i as it has to be persisted.
 func (s *scene) leaving(i int, content *left) Result {
 	p, stored := &s.parts[i], s.content(i)
-	lines := bytes.Count(stored.Stored, []byte{'\n'})
-	if n := len(stored.Stored); n > 0 && stored.Stored[n-1] != '\n' {
-		lines++
-	}
 	return Result{
 		Ref: s.ref(p, content), Seq: s.messages[p.message].seq, Part: p.index, Tool: p.tool, CallID: p.callID,
 		Category: string(s.policy.Trim.Categories[p.tool]), MediaType: stored.MediaType, Stored: stored.Stored, SHA256: content.sum,
-		Lines: lines, Tokens: p.tokens,
+		Lines: linesOf(stored.Stored), Tokens: p.tokens,
 	}
+}
+
+func linesOf(stored []byte) int {
+	lines := bytes.Count(stored, []byte{'\n'})
+	if n := len(stored); n > 0 && stored[n-1] != '\n' {
+		lines++
+	}
+	return lines
 }

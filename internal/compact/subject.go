@@ -101,14 +101,11 @@ func (r *partReader) does(tool string, decoded []byte) does {
 		return r.known[tool]
 	}
 	table := string(r.policy.Tools.Table)
-	fixed := resource.OperationOf(table, tool)
-	if found := resource.OperationOfCall(table, tool, decoded); found != fixed {
-		return doesOf(found) // the arguments tell
+	if resource.ArgumentsTell(table, tool) {
+		return doesOf(resource.OperationOfCall(table, tool, decoded))
 	}
-	if fixed != string(OtherOperation) {
-		r.known[tool] = doesOf(fixed)
-	}
-	return doesOf(fixed)
+	r.known[tool] = doesOf(resource.OperationOf(table, tool))
+	return r.known[tool]
 }
 
 func doesOf(operation string) does {

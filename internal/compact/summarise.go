@@ -1,8 +1,10 @@
 package compact
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -97,11 +99,12 @@ func (s *scene) request(d *departure) (r summary.Request, err error) {
 		First: d.from, Last: d.standsFor.last, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
 		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: limits.MaxTokens,
 	}
+	shown := s.shownFrom(d)
 	for m := d.begin; m < d.end; m++ {
-		if !d.covers(m) {
+		if !d.covers(m) || m < shown && s.silent(m) {
 			continue
 		}
-		message, err := s.decode(m)
+		message, err := s.decode(m, m >= shown)
 		if err != nil {
 			return r, err
 		}
@@ -115,17 +118,41 @@ func (s *scene) request(d *departure) (r summary.Request, err error) {
 	return r, nil
 }
 
-// decode reads message m as it stands in the view.
-func (s *scene) decode(m int) (summary.Message, error) {
+// shownParts is how many of the newest calls and results of a range its writer is shown, with all that was said: a
+// summary has no room for more of them.
+const shownParts = 512
+
+// shownFrom is the first message of a departure whose calls and results are shown.
+func (s *scene) shownFrom(d *departure) int {
+	shown := 0
+	for m := d.end - 1; m >= d.begin; m-- {
+		if shown += max(s.messages[m].calls, s.messages[m].last-s.messages[m].first); shown > shownParts {
+			return m + 1
+		}
+	}
+	return d.begin
+}
+
+// silent reports whether message m does nothing but answer calls.
+func (s *scene) silent(m int) bool {
+	at := &s.messages[m]
+	return at.role == other && at.last > at.first && !at.any()
+}
+
+// decode reads message m as it stands in the view, with its calls and results or without.
+func (s *scene) decode(m int, whole bool) (summary.Message, error) {
 	at, body := &s.messages[m], s.body(m)
-	found, err := wire.Inspect(s.in.Format, body)
+	found, err := s.found(m)
 	if err != nil {
 		return summary.Message{}, fmt.Errorf("compact: message %d: %w", at.seq, err)
 	}
-	message := summary.Message{Seq: at.seq, Role: found.Role, Summary: at.standsFor.any()}
+	message := summary.Message{Seq: at.seq, Role: found.Role, Summary: at.any(), Parts: make([]summary.Part, 0, len(found.Parts))}
 	next := at.first
 	for i := range found.Parts {
 		p := &found.Parts[i]
+		if !whole && (p.Kind == wire.Call || p.Kind == wire.Result) {
+			continue
+		}
 		piece := summary.Part{Kind: pieceKinds[p.Kind], Tool: p.Name, CallID: p.CallID, Text: s.textOf(body, p), Failed: p.IsError}
 		for ; next < at.last && s.parts[next].index <= p.Index; next++ {
 			if known := &s.parts[next]; known.index == p.Index {
@@ -140,6 +167,15 @@ func (s *scene) decode(m int) (summary.Message, error) {
 	return message, nil
 }
 
+// found is what was inspected of message m.
+func (h *history) found(m int) (*wire.Message, error) {
+	if m >= h.based && len(h.tail) > 0 {
+		return &h.tail[m-h.based], nil
+	}
+	found, err := wire.Inspect(h.in.Format, h.body(m))
+	return &found, err
+}
+
 var pieceKinds = map[wire.Kind]summary.PartKind{
 	wire.Text: summary.Text, wire.Call: summary.Call, wire.Result: summary.Result, wire.Reasoning: summary.Reasoning,
 }
@@ -149,10 +185,41 @@ func (s *scene) textOf(body []byte, p *wire.Part) string {
 	value := p.Value.Of(body)
 	switch {
 	case p.Kind == wire.Result:
+		if ends := endsOf(value); ends != nil {
+			return string(ends)
+		}
 		return string(wire.ResultText(s.in.Format, body, *p).Text)
 	case len(value) > 0 && value[0] == '"':
 		text, _ := rawjson.Unquote(nil, value)
 		return string(text)
 	}
 	return string(value)
+}
+
+// endBytes of a long result's beginning and of its end are shown to whoever summarises it.
+const endBytes = 4096
+
+// endsOf decodes the beginning and the end of a long string literal, nil if it is none or there is no place to cut it.
+func endsOf(literal []byte) []byte {
+	if len(literal) <= 4*endBytes || literal[0] != '"' {
+		return nil
+	}
+	first, last := cutNear(literal, endBytes), cutNear(literal, len(literal)-endBytes)
+	if first < 0 || last < 0 {
+		return nil
+	}
+	quoted := append(append(append([]byte{}, literal[:first]...), `\n…\n`...), literal[last:]...)
+	text, _ := rawjson.Unquote(make([]byte, 0, len(quoted)), quoted)
+	return text
+}
+
+// cutNear finds a place at or after i where a literal can be cut: between characters, far from any escape; -1 for none.
+func cutNear(literal []byte, i int) int {
+	const escape, search = 6, 512
+	for end := i + search; i < min(end, len(literal)-1); i++ {
+		if utf8.RuneStart(literal[i]) && bytes.IndexByte(literal[i-escape:i], '\\') < 0 {
+			return i
+		}
+	}
+	return -1
 }

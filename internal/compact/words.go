@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -132,6 +133,12 @@ func (v values) append(dst []byte, name string) []byte {
 	return strconv.AppendInt(dst, int64(map[string]int{
 		"chars": v.chars, "bytes": v.bytes, "tokens": v.tokens, "cut_tokens": v.cut, "head": v.head,
 	}[name]), 10)
+}
+
+// previewOf is a result's beginning on one line. Secrets are masked before it is cut: nobody recognises half of one.
+func previewOf(t []byte) string {
+	const enough = 8 * previewChars
+	return text.PlainPreview([]byte(resource.Mask(string(text.First(t, enough)))), previewChars)
 }
 
 // label makes a tool's name safe to stand in a line: whoever defines the tools chooses it.

@@ -128,10 +128,11 @@ func (r *running) record(p *Proposal) (run session.Run, err error) {
 	return run, err
 }
 
-// tell logs the run in one line. A view that does not fit into its window, although there is nothing more to shorten, is
+// tell counts the run and logs it in one line. A view that does not fit into its window, although there is nothing more to shorten, is
 // a warning: somebody has to change its policy or start a new session. So is what failed and was done without.
 func (r *running) tell(ctx context.Context, p *Proposal, state session.RunState) {
 	level, message, report := slog.LevelInfo, "compaction", p.Report()
+	count(report, p.Why.Cause, state, r.timings)
 	attrs := []any{
 		"tenant", r.key.Tenant, "session", p.Snapshot.ID, "run", r.id, "cause", p.Why.Cause, "state", state, "reason", p.Why.Reason(), "from", p.From,
 		"tokens_before", report.ViewTokensBefore, "tokens_saved", report.TokensSaved, "messages", report.MessagesTotal,

@@ -33,7 +33,7 @@ func stored(in compact.Input, plan *compact.Plan, made *compact.Checkpoint) (*po
 	return &postgres.Checkpoint{
 		Through: made.Through, Tokens: made.Tokens, Body: zframe.Compress(made.Body), Size: len(made.Body),
 		State: encoder.EncodeAll(made.State, nil), Units: units, Manifest: manifest, OpenCalls: made.OpenCalls,
-		Policy: in.Policy.Document(), EngineVersion: compact.EngineVersion, Refs: refs,
+		Policy: in.Policy.Document(), EngineVersion: compact.EngineVersion, Refs: refs, FromLog: in.Base == nil,
 	}, nil
 }
 

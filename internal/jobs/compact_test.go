@@ -250,11 +250,7 @@ func TestACompactionOnRequestDoesNotWaitForAColdCache(t *testing.T) {
 	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &change}, nil); err != nil {
 		t.Fatal(err)
 	}
-	var bodies [][]byte
-	for n := range 16 { // over the trigger, below the hard limit
-		bodies = append(bodies, turn(n, 500)...)
-	}
-	w.append(at, bodies...)
+	bodies := w.due(at)
 	client, _ := w.work(jobs.Config{})
 	snoozed, cancel := client.Subscribe(river.EventKindJobSnoozed)
 	defer cancel()

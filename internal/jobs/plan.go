@@ -252,4 +252,4 @@ func inputOf(s postgres.Snapshot, policy compact.Policy, from From) (in compact.
 
 // Parts are all parts of the view that a policy could change: those that are changed, and those that stay with the
 // reason why.
-func (p *Proposal) Parts() []compact.Action { return p.Plan.Actions }
+func (p *Proposal) Parts() []compact.Action { return p.Plan.Parts() }

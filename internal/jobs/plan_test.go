@@ -79,7 +79,7 @@ func TestACompactionStartsFromTheLogWhereItsCheckpointHasAnotherPolicy(t *testin
 		t.Errorf("under the same policy it starts from the %s", p.From)
 	}
 	before := w.check(at, filled())
-	w.set(at, func(p *compact.Policy) { p.Target = 0.3 })
+	w.set(at, func(p *compact.Policy) { p.Target, p.Protect.LastUnits, p.Summarise.KeepMessages = 0.1, 1, 2 })
 	w.settle()
 	same := w.propose(at, jobs.Order{From: jobs.FromCheckpoint})
 	if same.From != jobs.FromCheckpoint || same.Input.Base == nil {
@@ -206,7 +206,7 @@ func TestARunReportsWhatItDid(t *testing.T) {
 	for _, n := range report.Actions {
 		parts += n
 	}
-	if report.TokensSaved != *run.TokensBefore-*run.TokensAfter || report.MessagesCompacted == 0 || parts < report.MessagesCompacted ||
+	if report.TokensSaved != *run.TokensBefore-*run.TokensAfter || report.MessagesCompacted == 0 || parts == 0 ||
 		report.ResultsPersisted != *run.ResultsPersisted || report.BytesBefore <= report.BytesAfter || report.OverflowRisk != nil {
 		t.Errorf("report %s", run.Report)
 	}

@@ -95,7 +95,7 @@ func (w *recompactWorker) recompact(ctx context.Context, of postgres.Recompactio
 		return err
 	}
 	r.done("snapshot")
-	order, err := recompactionOrder(snap, work.Policy)
+	order, err := recompactionOrder(ctx, w.Store, snap, work.Policy)
 	if err != nil {
 		return err
 	}
@@ -111,22 +111,29 @@ func ProposeRecompaction(ctx context.Context, store *postgres.Store, key session
 	if err != nil {
 		return nil, err
 	}
-	order, err := recompactionOrder(snap, patch)
+	order, err := recompactionOrder(ctx, store, snap, patch)
 	if err != nil {
 		return nil, err
 	}
 	return Propose(ctx, store, snap, order, nil)
 }
 
-// recompactionOrder starts from the log, under the session's own policy with the recompaction's changes on top of it.
-func recompactionOrder(snap postgres.Snapshot, patch json.RawMessage) (Order, error) {
+// recompactionOrder starts from the log, under the session's own policy with the recompaction's changes merged into it, as
+// a preview of the session does.
+func recompactionOrder(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, patch json.RawMessage) (Order, error) {
 	o := Order{Cause: causeRecompaction, From: FromLog}
 	if patch == nil {
 		return o, nil
 	}
-	policy, _, err := compact.ParsePolicyLayers(
-		compact.Layer{Name: "session", Document: snap.Policy.Document},
-		compact.Layer{Name: "recompaction", Pointer: "/policy", Document: patch})
+	found, err := store.SessionPolicy(ctx, session.Address{Tenant: snap.Tenant, ID: snap.ID})
+	if err != nil {
+		return o, err
+	}
+	layers := []compact.Layer{{Name: "tenant", Document: found.Tenant}}
+	if string(patch) != "null" {
+		layers = append(layers, compact.Layer{Name: "session", Pointer: "/policy", Document: compact.MergePolicy(found.Own, patch)})
+	}
+	policy, _, err := compact.ParsePolicyLayers(layers...)
 	if err != nil {
 		return o, fmt.Errorf("policy of session %s: %w", snap.ID, err)
 	}

@@ -22,10 +22,12 @@ func dear(p *compact.Policy) {
 func (w *world) due(at session.Address) [][]byte {
 	w.Helper()
 	bodies := [][]byte{[]byte(`{"role":"user","content":"read all files"}`)}
-	for n := range 16 {
-		bodies = append(bodies, turn(n, 500)...)
+	done := w.append(at, bodies...)
+	for n := 0; done.ContextTokens < 8000; n++ {
+		next := turn(n, 500)
+		done = w.append(at, next...)
+		bodies = append(bodies, next...)
 	}
-	w.append(at, bodies...)
 	return bodies
 }
 
@@ -51,16 +53,16 @@ func TestACompactionThatDoesNotPayIsPostponedUntilTheSessionGrew(t *testing.T) {
 	if found := w.check(at, bodies); found.Checkpoint != 0 {
 		t.Errorf("checkpoint %d was made", found.Checkpoint)
 	}
-	few := turn(16, 100)
+	few := turn(90, 100)
 	if done := w.append(at, few...); done.Compaction != session.CompactionNone {
 		t.Errorf("100 tokens later compaction is %s", done.Compaction)
 	}
-	more := turn(17, 600)
+	more := turn(91, 400)
 	if done := w.append(at, more...); done.Compaction != session.CompactionQueued {
-		t.Errorf("700 tokens later compaction is %s", done.Compaction)
+		t.Errorf("500 tokens later compaction is %s", done.Compaction)
 	}
 	w.settle()
-	hard := turn(18, 700)
+	hard := turn(92, 700)
 	w.append(at, hard...)
 	w.settle()
 	if found := w.check(at, append(append(append(bodies, few...), more...), hard...)); found.Checkpoint != 1 {

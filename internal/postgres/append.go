@@ -37,12 +37,24 @@ func dueLevel(window string) string {
 	END`
 }
 
-// The statement of an append, and that of one with usage, which the others are not slowed down by.
+// countedCalibration is the session's calibration after an append whose messages have $21 tokens by an exact tokenizer.
+// What a provider reported knows more than that: once there is any, it counts alone.
+const countedCalibration = `
+	(CASE WHEN s.last_usage IS NULL
+	      THEN least(` + MaxCalibration + `, greatest(` + MinCalibration + `,
+	           coalesce((s.exact_tokens + $21::bigint)::float8 / nullif(s.counted_tokens + $5, 0), s.calibration)))
+	      ELSE s.calibration END)::real`
+
+// The statement of an append, and those of one with usage and of one that is counted exactly, which do not slow it down.
 var (
 	appendSQL      = appendStatement(`s.calibration`, ``)
 	appendUsageSQL = appendStatement(newCalibration, `
 		       calibration = `+newCalibration+`,
 		       last_usage = $23::jsonb,`)
+	appendCountedSQL = appendStatement(countedCalibration, `
+		       calibration = `+countedCalibration+`,
+		       counted_tokens = s.counted_tokens + $5,
+		       exact_tokens = s.exact_tokens + $21::bigint,`)
 )
 
 // appendStatement grows a session and writes its messages and the idempotency record, or does nothing at all: both inserts
@@ -53,7 +65,7 @@ var (
 //	$1 tenant  $2 session id  $3 format  $4 count  $5 tokens  $6 due is seen to  $7 expected_seq or NULL  $8 leading system messages
 //	$9… arrays, one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies
 //	$17 idempotency route or NULL  $18 key  $19 digest  $20 bytes
-//	$21 input tokens of the usage or NULL  $22 tokens before the answer  $23 the usage
+//	$21 input tokens of the usage or NULL  $22 tokens before the answer  $23 the usage; or $21 tokens by an exact tokenizer
 func appendStatement(calibration, set string) string {
 	return `
 	WITH grown AS (
@@ -332,10 +344,13 @@ func appendArgs(a session.Append) []any {
 		[16]byte(a.Session.Tenant), a.Session.ID, a.Format.Number(), int64(n), sum, false, a.ExpectedSeq, pinned,
 		roles, tokens, clients, calls, answers, starts, flags, bodies, route, key, digest, bytesOf(a.Messages),
 	}
-	if a.Usage == nil {
-		return args
+	switch {
+	case a.Usage != nil:
+		return append(args, inputOf(*a.Usage), tokensBeforeAnswer(a.Messages), a.Usage)
+	case a.ExactTokens != nil:
+		return append(args, *a.ExactTokens)
 	}
-	return append(args, inputOf(*a.Usage), tokensBeforeAnswer(a.Messages), a.Usage)
+	return args
 }
 
 // inputOf is nil for a usage that counts no input: it says nothing about the estimate.

@@ -390,3 +390,45 @@ func TestAResultThatARestoredCheckpointNamesCannotBeDeleted(t *testing.T) {
 		t.Errorf("the result was deleted: %v", err)
 	}
 }
+
+// A job that waits in the queue was asked for by a view that is gone once the session is restored.
+func TestAQueuedRunLeavesARestoredSessionAloneUnlessSomebodyWantsIt(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 450), message("b", 300)))
+	if err := errors.Join(made(t, store, at, 0, 1, 440), made(t, store, at, 1, 2, 20)); err != nil {
+		t.Fatal(err)
+	}
+	if done := mustAppend(t, store, batch(at, message("c", 790))); done.Compaction != session.CompactionQueued {
+		t.Fatal(done)
+	}
+	mustRestore(t, store, at, 1)
+	newest := func(cause string) session.Run {
+		runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(runs, func(r session.Run) bool { return r.Cause == cause })
+		return runs[i]
+	}
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := session.Key{Tenant: tenant, Key: found.Key}
+	if _, err := store.StartRun(t.Context(), key, newest("threshold").ID); !errors.Is(err, session.ErrEnded) {
+		t.Errorf("a run that the trigger asked for: %v", err)
+	}
+	if run := newest("threshold"); run.State != session.RunPostponed || run.Reason == "" {
+		t.Errorf("%+v", run)
+	}
+	loseJobs(t, store)
+	run, _, err := store.Compact(t.Context(), at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cause, err := store.StartRun(t.Context(), key, run.ID); err != nil || cause != "manual" {
+		t.Errorf("a run that somebody wants: %s, %v", cause, err)
+	}
+}

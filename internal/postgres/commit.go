@@ -29,6 +29,7 @@ type Checkpoint struct {
 	Policy        json.RawMessage
 	EngineVersion int
 	Refs          []string // that it names and its base does not
+	FromLog       bool     // it has no base: its manifest is about everything that is not whole in it
 }
 
 // Outcome is what a compaction has to commit.
@@ -92,12 +93,16 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 // the foreign key of checkpoint_results refuses the commit otherwise.
 func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
 	c, tenant, key := o.Checkpoint, [16]byte(row.Tenant), [16]byte(row.Key.Key)
+	base := o.Base
+	if c.FromLog {
+		base = 0
+	}
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units, manifest,
 		                         open_calls, policy, engine_version, run_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-		tenant, key, o.Base+1, o.Base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
+		tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
 		texts(c.OpenCalls), c.Policy, c.EngineVersion, [16]byte(o.Run.ID))
 	batch.Queue(`
 		INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)

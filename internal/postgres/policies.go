@@ -46,21 +46,14 @@ func readPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, lock strin
 
 // changePolicy gives a session the policy that change says, as a new version, in a transaction that holds the session's
 // lock. What the last compaction could not remove, and which levels were crossed, says nothing about another policy:
-// both begin anew. The tenant's default stays as it is until the transaction ends, so that none of its changes misses
-// this session.
+// both begin anew.
 func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.UUID, change session.Change) error {
 	if !change.ChangesPolicy() {
 		return nil
 	}
-	below, err := readPolicy(ctx, tx, key.Tenant, uuid.Nil, "FOR SHARE")
+	below, own, err := readLayers(ctx, tx, key.Tenant, current)
 	if err != nil {
 		return err
-	}
-	var own session.Policy
-	if current != uuid.Nil {
-		if own, err = readPolicy(ctx, tx, key.Tenant, current, ""); err != nil {
-			return err
-		}
 	}
 	next, err := edited(change, below.Patch, own.Patch)
 	if err != nil || next == nil && current == uuid.Nil || next != nil && equal(*next, own) {
@@ -86,6 +79,16 @@ func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.
 		return err
 	}
 	return deletePolicy(ctx, tx, key.Tenant, current)
+}
+
+// readLayers reads a tenant's default, and a session's own policy if it has one. The default stays as it is until the
+// transaction ends, so that none of its changes misses the session.
+func readLayers(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (below, own session.Policy, err error) {
+	below, err = readPolicy(ctx, tx, tenant, uuid.Nil, "FOR SHARE")
+	if err == nil && id != uuid.Nil {
+		own, err = readPolicy(ctx, tx, tenant, id, "")
+	}
+	return below, own, err
 }
 
 func equal(a, b session.Policy) bool {

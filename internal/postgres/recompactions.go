@@ -30,7 +30,8 @@ type RecompactionFilter struct {
 	CreatedBefore      *time.Time      `json:"created_before,omitempty"`
 	CreatedAfter       *time.Time      `json:"created_after,omitempty"`
 	MinTokens          *int64          `json:"min_tokens,omitempty"`           // of the view
-	EngineVersionBelow *int64          `json:"engine_version_below,omitempty"` // of the newest checkpoint
+	PolicyVersionBelow *int64          `json:"policy_version_below,omitempty"` // of the tenant's policy when the newest checkpoint was made
+	EngineVersionBelow *int64          `json:"engine_version_below,omitempty"` // that made the newest checkpoint
 }
 
 // RecompactionState is where a recompaction stands.
@@ -87,12 +88,18 @@ const matching = `
 	AND ($4::timestamptz IS NULL OR s.created_at < $4)
 	AND ($5::timestamptz IS NULL OR s.created_at > $5)
 	AND ($6::bigint IS NULL OR s.context_tokens >= $6)
-	AND ($7::bigint IS NULL OR $7 > (SELECT c.engine_version
-	                                   FROM checkpoints c
-	                                  WHERE c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n))`
+	AND ($7::bigint IS NULL OR (SELECT c.engine_version
+	                              FROM checkpoints c
+	                             WHERE c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n) < $7)
+	AND ($8::bigint IS NULL OR (SELECT c.created_at
+	                              FROM checkpoints c
+	                             WHERE c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n)
+	                         < (SELECT coalesce(min(v.created_at), 'infinity')
+	                              FROM policy_versions v
+	                             WHERE v.tenant_id = $1 AND v.session_key = '00000000-0000-0000-0000-000000000000' AND v.version >= $8))`
 
 func matchingArgs(tenant uuid.UUID, f RecompactionFilter) []any {
-	return []any{[16]byte(tenant), f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow}
+	return []any{[16]byte(tenant), f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow, f.PolicyVersionBelow}
 }
 
 // RecompactionCount is what a filter finds.
@@ -122,8 +129,8 @@ func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f Recom
 			   AND ` + matching + `
 		)
 		SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(total_tokens), 0), coalesce(sum(context_tokens), 0),
-		       coalesce(array_agg(key ORDER BY key) FILTER (WHERE place = 0 OR place * $8 / many > (place - 1) * $8 / many), '{}'),
-		       coalesce(array_agg(id ORDER BY key) FILTER (WHERE place = 0 OR place * $8 / many > (place - 1) * $8 / many), '{}')
+		       coalesce(array_agg(key ORDER BY key) FILTER (WHERE place = 0 OR place * $9 / many > (place - 1) * $9 / many), '{}'),
+		       coalesce(array_agg(id ORDER BY key) FILTER (WHERE place = 0 OR place * $9 / many > (place - 1) * $9 / many), '{}')
 		  FROM found`
 	args := append(matchingArgs(tenant, f), sample)
 	err = Query(ctx, s.pool, tenant, sql, args, one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
@@ -278,14 +285,14 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	var last *[16]byte
 	err := tx.QueryRow(ctx, `
 		WITH looked AS (
-			SELECT s.key, s.created_at <= $11 AND `+matching+` AS matches
+			SELECT s.key, s.created_at <= $12 AND `+matching+` AS matches
 			  FROM sessions s
-			 WHERE s.tenant_id = $1 AND s.key > $8 AND ($2::text[] IS NULL OR s.id = ANY ($2))
+			 WHERE s.tenant_id = $1 AND s.key > $9 AND ($2::text[] IS NULL OR s.id = ANY ($2))
 			 ORDER BY s.key
-			 LIMIT $9
+			 LIMIT $10
 		), found AS (
 			INSERT INTO recompaction_sessions (tenant_id, recompaction_id, session_key)
-			SELECT $1, $10, key
+			SELECT $1, $11, key
 			  FROM looked
 			 WHERE matches
 			RETURNING 1

@@ -101,13 +101,16 @@ func (s *Store) Runs(ctx context.Context, at session.Address, page Page) (found 
 }
 
 // StartRun marks a run as running and says what asked for it; ErrNotFound if its session is gone, ErrEnded if it has
-// ended before: then a twin of its job did the work.
+// ended before: then a twin of its job did the work. A run that a trigger asked for ends here if its session is not due
+// any more, because it was restored or has a larger window now.
 func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (cause string, err error) {
+	due := true
 	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		if _, err := lockSessionKey(ctx, tx, key); err != nil {
+		row, err := lockSessionKey(ctx, tx, key)
+		if err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx, `
+		err = tx.QueryRow(ctx, `
 			UPDATE runs
 			   SET state = 'running', started_at = now(), error = NULL
 			 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')
@@ -116,9 +119,30 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 		if errors.Is(err, pgx.ErrNoRows) {
 			return session.ErrEnded
 		}
+		if due = err != nil || row.asksFor(cause); due {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE runs
+			   SET state = 'postponed', reason = 'the session is not due any more', finished_at = now()
+			 WHERE tenant_id = $1 AND id = $2`, [16]byte(key.Tenant), [16]byte(run))
 		return err
 	})
+	if err == nil && !due {
+		err = session.ErrEnded
+	}
 	return cause, err
+}
+
+// asksFor reports whether a run has to be: the session is due, or somebody wants it whether or not it is.
+func (l lockedSession) asksFor(cause string) bool {
+	switch cause {
+	case "threshold", "hard", "sweep", "follow_up":
+		l.wake = wakeTrigger
+		_, due := l.level(l.contextTokens)
+		return due
+	}
+	return true
 }
 
 // PutOffRun marks a run as queued again because its job waits for a cold cache, notes why, and says what asks for it now:

@@ -16,10 +16,14 @@ func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 
 // AppendStatement is the one statement of Append.
 func AppendStatement(a session.Append) (sql string, args []any) {
-	if a.Usage != nil {
-		return appendUsageSQL, appendArgs(a)
+	args = appendArgs(a)
+	switch {
+	case a.Usage != nil:
+		return appendUsageSQL, args
+	case a.ExactTokens != nil:
+		return appendCountedSQL, args
 	}
-	return appendSQL, appendArgs(a)
+	return appendSQL, args
 }
 
 // ViewStatement is the one statement of View.

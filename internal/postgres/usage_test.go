@@ -171,3 +171,30 @@ func TestTheStatementHasTheConstantsOfPackageSession(t *testing.T) {
 		}
 	}
 }
+
+func TestMessagesThatWereCountedExactlyCalibrateTheSession(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newWideSession(t, store, session.Address{Tenant: tenant, ID: "s"}, 1_000_000, 0)
+	counted := func(estimate int, exact int64) session.Append {
+		a := batch(at, message("why?", estimate))
+		a.ExactTokens = &exact
+		return a
+	}
+	for _, step := range []struct {
+		append session.Append
+		want   float64
+	}{
+		{batch(at, message("not counted", 1000)), 1},
+		{counted(100, 150), 1.5},
+		{counted(300, 250), 1},
+		{counted(400, 100_000), session.MaxCalibration},
+		{answered(at, 0, 1800), 2.5},    // half of what was estimated, a step towards 1
+		{counted(1_000_000, 1000), 2.5}, // the provider is believed from now on
+	} {
+		mustAppend(t, store, step.append)
+		if got := calibrationOf(t, store, at); got != step.want {
+			t.Errorf("factor %v, want %v", got, step.want)
+		}
+	}
+}

@@ -94,6 +94,7 @@ type Append struct {
 	Messages    []New
 	ExpectedSeq *int64       // the last seq that the caller has seen; nil does not check
 	Usage       *Usage       // of the request whose answer is the last message of the assistant; nil for not reported
+	ExactTokens *int64       // of these messages, if the policy names an exact tokenizer; not looked at beside Usage
 	Idempotency *Idempotency // nil for none
 }
 

@@ -75,9 +75,9 @@ func classOf(b byte) class {
 	return operator
 }
 
-// ascii holds the weights of ASCII bytes: a row for the class before, a column for the class itself.
+// ascii holds the weights of ASCII bytes: a row for the class before, a column for the class itself, in the order of the
+// constants.
 var ascii = [classes + 1][classes]uint16{
-	//          ctrl  ' ' \n  \t   a    A    0    _   .    "    (    )   /   =
 	control:    {373, 300, 325, 305, 300, 300, 300, 300, 302, 300, 297, 300, 300, 300},
 	blank:      {305, 300, 0, 610, 273, 0, 1525, 1045, 485, 561, 0, 425, 371, 805},
 	newline:    {319, 926, 0, 512, 2500, 412, 730, 274, 454, 154, 541, 0, 581, 528},
@@ -107,8 +107,8 @@ const (
 	afterOther  = 1312 // after a digit, a mark, a line's end
 )
 
-// scripts are the weights of characters beyond ASCII, each from its first code point to the next one's. Two bytes tell
-// characters apart by blocks of 64 (all of them, where two bytes are the whole), so that only blocks are told apart here.
+// scripts are the weights of characters beyond ASCII, each from its first code point to the next one's. Of a character of
+// three or four bytes the first two tell only its block, of 64 or 4096: a script begins with one.
 var scripts = []struct {
 	from   rune
 	weight uint16
@@ -117,7 +117,9 @@ var scripts = []struct {
 	{0x100, 1690},   // Latin Extended and phonetics
 	{0x2C0, 1463},   // modifiers and combining marks
 	{0x370, 310},    // Greek
-	{0x400, 200},    // Cyrillic
+	{0x400, 195},    // Cyrillic as Russian has it
+	{0x450, 1000},   // Ukrainian, Serbian and older letters
+	{0x48A, 400},    // of other languages
 	{0x530, 237},    // Armenian
 	{0x590, 344},    // Hebrew
 	{0x600, 238},    // Arabic
@@ -146,10 +148,10 @@ var scripts = []struct {
 	{0x2040, 200},   // arrows, mathematics, technical symbols
 	{0x2500, 292},   // box drawing: it comes in runs
 	{0x2580, 600},   // shapes, dingbats
-	{0x2E80, 770},   // radicals
+	{0x2E80, 760},   // radicals
 	{0x3000, 800},   // CJK punctuation
-	{0x3040, 730},   // Hiragana and Katakana
-	{0x3100, 770},   // Han
+	{0x3040, 720},   // Hiragana and Katakana
+	{0x3100, 760},   // Han
 	{0xA000, rare},  // Yi to Meetei
 	{0xAC00, 550},   // Hangul
 	{0xD7C0, rare},  // private use

@@ -51,5 +51,5 @@ func (s *scanner) encrypted(at Span) int {
 	if s.empty(at) {
 		return 0
 	}
-	return (at.End - at.Start + 5) * 3 / 16
+	return ((at.End-at.Start-len(`""`))*3 + 15) / 16
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
+// messageTokens is the cost of a message's role and delimiters.
+const messageTokens = 4
+
 // maxRoleBytes bounds a role: providers have a handful of short words.
 const maxRoleBytes = 64
 

@@ -37,8 +37,6 @@ type proxy struct {
 	policy compact.Policy
 }
 
-type proxyMessage map[string]any
-
 // proxyConfig is what the profile has no place for, and what changes the profile.
 type proxyConfig struct {
 	Enabled        bool                 `json:"enabled"`
@@ -131,14 +129,17 @@ func (p *proxy) compactWithPolicies() *proxyResult {
 // pipeline is compact as a request takes it: estimated first, and again afterwards.
 func (p *proxy) pipeline() any {
 	estimate := p.estimate(p.Messages)
-	if p.Config.Enabled && estimate < p.Config.TokenThreshold {
+	switch {
+	case !p.Config.Enabled:
+		return map[string]any{"stage": "disabled"}
+	case estimate < p.Config.TokenThreshold:
 		return map[string]any{"stage": "below_threshold_fast", "tokenEstimate": estimate}
 	}
 	p.TokenEstimate = &estimate
 	run := proxyRun{proxyResult: p.compact(), TokenEstimate: estimate, Stage: "not_compacted"}
 	if run.WasCompacted {
-		run.Stage, run.PostEstimate = "compacted", p.estimate(run.Messages)
-		run.OverflowWarning = run.PostEstimate > p.Config.MaxTokens
+		after := p.estimate(run.Messages)
+		run.Stage, run.PostEstimate, run.OverflowWarning = "compacted", &after, after > p.Config.MaxTokens
 	}
 	return run
 }
@@ -222,9 +223,10 @@ func (p *proxy) stub(results []proxyToolResult) *proxyResult {
 	}
 	superseded := rule.Superseded(occurrences, p.policy.Dedupe.KeepLast)
 	r, replaced := &proxyResult{OriginalCount: len(p.Messages)}, map[int]proxyMessage{}
-	for _, i := range byFirstOccurrence(occurrences) {
+	first := firstOfEach(occurrences)
+	for _, i := range byResource(first) {
 		if superseded[i] >= 0 {
-			r.decide(p, results[i], replaced)
+			r.decide(p, results[i], results[first[i]].key.String(), replaced)
 		}
 	}
 	if len(r.Events) == 0 {
@@ -234,17 +236,27 @@ func (p *proxy) stub(results []proxyToolResult) *proxyResult {
 	return r.finish(p)
 }
 
-// byFirstOccurrence orders occurrences by resource, in the order in which resources are first seen.
-func byFirstOccurrence(occurrences []rule.Occurrence[string]) []int {
-	first := map[string]int{}
-	order := make([]int, len(occurrences))
+// firstOfEach is for each occurrence the first one of its resource. It gives the resource its name, for tools are the
+// same whatever their case.
+func firstOfEach(occurrences []rule.Occurrence[string]) []int {
+	known := map[string]int{}
+	first := make([]int, len(occurrences))
 	for i, o := range occurrences {
-		if _, seen := first[o.Key]; !seen {
-			first[o.Key] = i
+		if _, again := known[o.Key]; !again {
+			known[o.Key] = i
 		}
+		first[i] = known[o.Key]
+	}
+	return first
+}
+
+// byResource orders occurrences by resource, in the order in which resources are first seen.
+func byResource(first []int) []int {
+	order := make([]int, len(first))
+	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return first[occurrences[a].Key] - first[occurrences[b].Key] })
+	slices.SortStableFunc(order, func(a, b int) int { return first[a] - first[b] })
 	return order
 }
 

@@ -32,7 +32,7 @@ const (
 // Change is a part of a message, or whole messages, that two views show differently.
 type Change struct {
 	Seq     int64  `json:"seq"`
-	LastSeq int64  `json:"last_seq,omitempty"`
+	LastSeq int64  `json:"last_seq"`
 	Part    int    `json:"part"`
 	Tool    string `json:"tool,omitempty"`
 	Kind    Kind   `json:"change"`
@@ -68,7 +68,7 @@ func grouped(from, to Manifest) []*group {
 	var groups []*group
 	all := slices.Concat(from, to)
 	slices.SortStableFunc(all, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(b.end(), a.end()), cmp.Compare(a.key().part, b.key().part))
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(b.LastSeq, a.LastSeq), cmp.Compare(a.key().part, b.key().part))
 	})
 	for _, e := range all {
 		if n := len(groups); n == 0 || !groups[n-1].holds(&e) {

@@ -16,11 +16,12 @@ import (
 // Entry is one thing that left the view: a part of a message, or whole messages.
 type Entry struct {
 	Seq          int64  `json:"seq"`
-	LastSeq      int64  `json:"last_seq,omitempty"` // the last of several messages
-	Part         int    `json:"part"`               // below 0: the message as a whole
+	LastSeq      int64  `json:"last_seq"` // of messages the last one, else seq
+	Part         int    `json:"part"`     // below 0: messages as a whole
 	Tool         string `json:"tool,omitempty"`
 	Do           string `json:"do"`
 	Stage        string `json:"stage"`
+	Rule         string `json:"rule,omitempty"` // the field of the policy that decided
 	Reason       string `json:"reason"`
 	TokensBefore int64  `json:"tokens_before"`
 	TokensAfter  int64  `json:"tokens_after"`
@@ -37,6 +38,10 @@ func Parse(stored []json.RawMessage) ([]Manifest, error) {
 		if err := json.Unmarshal(document, &list[i]); err != nil {
 			return nil, fmt.Errorf("manifest: %w", err)
 		}
+		for k := range list[i] {
+			e := &list[i][k]
+			e.LastSeq = max(e.Seq, e.LastSeq) // the first version of the engine wrote none
+		}
 	}
 	return list, nil
 }
@@ -51,15 +56,12 @@ func (m Manifest) Saved() (tokens int64) {
 
 func (e *Entry) saved() int64 { return e.TokensBefore - e.TokensAfter }
 
-// end is the last message that the entry is about.
-func (e *Entry) end() int64 { return max(e.Seq, e.LastSeq) }
-
 // whole reports whether the entry is about messages and not about one part.
 func (e *Entry) whole() bool { return e.Part < 0 || e.LastSeq > e.Seq }
 
 // covers reports whether all that other is about is gone with e.
 func (e *Entry) covers(other *Entry) bool {
-	return e.whole() && e.Seq <= other.Seq && other.end() <= e.end()
+	return e.whole() && e.Seq <= other.Seq && other.LastSeq <= e.LastSeq
 }
 
 // key tells the entries of one manifest apart.
@@ -70,7 +72,7 @@ type key struct {
 
 func (e *Entry) key() key {
 	if e.whole() {
-		return key{e.Seq, e.end(), -1}
+		return key{e.Seq, e.LastSeq, -1}
 	}
 	return key{e.Seq, e.Seq, e.Part}
 }
@@ -96,7 +98,7 @@ func Merge(newestFirst []Manifest) Manifest {
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(b.end(), a.end()), cmp.Compare(a.Part, b.Part))
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(b.LastSeq, a.LastSeq), cmp.Compare(a.Part, b.Part))
 	})
 	return list
 }

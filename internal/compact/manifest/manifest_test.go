@@ -12,7 +12,7 @@ import (
 
 // part is an entry about a part of a message, messages one about several messages.
 func part(seq int64, n int, do string, before, after int64) manifest.Entry {
-	return manifest.Entry{Seq: seq, Part: n, Do: do, Stage: "trim", TokensBefore: before, TokensAfter: after, Ref: "r"}
+	return manifest.Entry{Seq: seq, LastSeq: seq, Part: n, Do: do, Stage: "trim", TokensBefore: before, TokensAfter: after, Ref: "r"}
 }
 
 func messages(first, last int64, before, after int64) manifest.Entry {
@@ -120,7 +120,7 @@ func TestTheKindsOfChanges(t *testing.T) {
 	}
 	want := []manifest.Change{
 		{Seq: 2, LastSeq: 6, Part: -1, Kind: manifest.Changed, From: manifest.State{Do: manifest.Parts, Tokens: 400 - 60 - 30}, To: summarised(60)},
-		{Seq: 9, Part: 1, Kind: manifest.Left, From: manifest.State{Do: manifest.Whole, Tokens: 80}, To: trimmed, Ref: "r"},
+		{Seq: 9, LastSeq: 9, Part: 1, Kind: manifest.Left, From: manifest.State{Do: manifest.Whole, Tokens: 80}, To: trimmed, Ref: "r"},
 		{Seq: 20, LastSeq: 25, Part: -1, Kind: manifest.Changed, From: summarised(50), To: manifest.State{Do: manifest.Parts, Tokens: 300 - 30}},
 	}
 	if diff := cmp.Diff(want, manifest.Compare(from, to)); diff != "" {
@@ -142,7 +142,7 @@ func TestAManifestOfAnyVersionIsRead(t *testing.T) {
 		json.RawMessage(`[{"seq":2,"last_seq":9,"part":-1,"do":"summarise","tokens_before":90,"tokens_after":2,"new_member":[1]}]`),
 		json.RawMessage(`[]`),
 	})
-	if err != nil || len(got) != 3 || got[0][0].Ref != "r3.0-aaaa" || got[1][0].LastSeq != 9 || len(got[2]) != 0 {
+	if err != nil || len(got) != 3 || got[0][0].Ref != "r3.0-aaaa" || got[0][0].LastSeq != 3 || got[1][0].LastSeq != 9 || len(got[2]) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := manifest.Parse([]json.RawMessage{json.RawMessage(`{}`)}); err == nil {

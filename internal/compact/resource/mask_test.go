@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -40,6 +41,34 @@ func TestMaskHidesSecretsButTheirLastFourCharacters(t *testing.T) {
 	} {
 		if got := Mask(text); got != want {
 			t.Errorf("Mask(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestEveryRuleHidesItsSecrets(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, k := range kinds {
+		var characters []byte
+		for b, in := range k.body {
+			if in {
+				characters = append(characters, byte(b))
+			}
+		}
+		for prefix := range strings.SplitSeq(k.prefixes, "|") {
+			if k.secret != nil && !strings.HasSuffix(prefix, "=") {
+				continue // what it takes to be one is in the test above
+			}
+			for range 10 {
+				secret := ""
+				for range k.atLeast + rng.IntN(20) {
+					secret += string(characters[rng.IntN(len(characters))])
+				}
+				text := "key: " + prefix + secret + "\n"
+				if masked := Mask(text); strings.Contains(masked, secret[:len(secret)-4]) {
+					t.Errorf("Mask(%q) = %q", text, masked)
+				}
+			}
 		}
 	}
 }

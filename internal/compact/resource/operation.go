@@ -127,7 +127,7 @@ var ours = map[string]string{
 		"write_file_content write_text_file edit_block fs_write file_write file_edit create_new_file save_file update_file append_to_file append_file " +
 		"overwrite_file delete_file remove_file move_file rename_file undo_edit patch apply_edit",
 	commandExecution: "exec exec_command shell_command local_shell local_shell_call container_exec execute_bash run_bash bash_output " +
-		"run_shell_command run_shell run_terminal_cmd run_terminal_command run_in_terminal get_terminal_output execute_bash_command " +
+		"run_shell_command run_shell execute run_terminal_cmd run_terminal_command run_in_terminal get_terminal_output execute_bash_command " +
 		"execute_shell_command write_stdin powershell pwsh zsh execute_ipython_cell ipython start_process interact_with_process read_process_output",
 	"search": "grep glob rg search_files search_file_content search_file file_search find_files find_file search_code code_search " +
 		"semantic_search search_codebase grep_files glob_file_search search_directory search_dir web_search google_web_search search_web",

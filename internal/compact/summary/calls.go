@@ -35,12 +35,14 @@ func (d *draft) call(m Message, p Part) {
 
 // subject is what a call is for, on one short line: the command, or else all arguments.
 func subject(arguments string) string {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(arguments), &object) == nil {
-		for _, key := range []string{"command", "cmd", "script"} {
-			if words := words(object[key]); words != "" {
-				arguments = words
-				break
+	var object struct{ Command, Cmd, Script json.RawMessage }
+	if strings.Contains(arguments, "\"c") || strings.Contains(arguments, "\"script") {
+		if json.Unmarshal([]byte(arguments), &object) == nil {
+			for _, value := range []json.RawMessage{object.Command, object.Cmd, object.Script} {
+				if words := words(value); words != "" {
+					arguments = words
+					break
+				}
 			}
 		}
 	}
@@ -68,8 +70,10 @@ func (d *draft) result(m Message, p Part) {
 		c = call{operation: resource.OperationOfCall("common", p.Tool, nil), subject: label(p.Tool) + ": "}
 	}
 	ref, marker := refOf(p)
+	verb, aboutFiles := fileUse[c.operation]
+	aboutFiles = aboutFiles && len(c.paths) > 0
 	text := ""
-	if !marker {
+	if !marker && (p.Failed || c.runs() || !aboutFiles) {
 		text = clean(window(p.Text))
 	}
 	if p.Failed || fails(c, text) {
@@ -80,7 +84,7 @@ func (d *draft) result(m Message, p Part) {
 	if !marker {
 		d.solve(m.Seq, c)
 	}
-	if verb, ok := fileUse[c.operation]; ok && len(c.paths) > 0 {
+	if aboutFiles {
 		if verb == "read" {
 			verb += ref // what a write answers is not worth bringing back
 		}

@@ -161,7 +161,6 @@ func (d *draft) answer(r Request) Answer {
 		a := d.within(limit, r.Retain)
 		over := cost(a.Retain+"\n"+a.Summary) - allowed
 		if over <= 0 {
-			a.Flags = Flags(a)
 			return a
 		}
 		limit -= over

@@ -12,7 +12,20 @@ var tags = regexp.MustCompile(`(?i)<(\s*/?\s*(?:retain|summary|compaction-summar
 // neutral is a text that can do no more than be read: what is invisible is left out, whatever ends a line is a line
 // feed, and the tags around summaries are escaped.
 func neutral(text string) string {
+	if plain(text) {
+		return escaped(text)
+	}
 	return escaped(strings.Map(visible, strings.ReplaceAll(text, "\r\n", "\n")))
+}
+
+// plain reports whether a text has nothing but visible ASCII, tabs and line feeds.
+func plain(text string) bool {
+	for i := range len(text) {
+		if b := text[i]; b < ' ' && b != '\n' && b != '\t' || b >= 0x7F {
+			return false
+		}
+	}
+	return true
 }
 
 // escaped is a text without tags that would end its wrapper.

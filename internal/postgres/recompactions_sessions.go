@@ -27,7 +27,7 @@ type RecompactionSession struct {
 	Key          uuid.UUID
 	Session      *string // id, nil if it is just being erased
 	State        string  // queued, running, changed, unchanged, failed; cancelled if it was never begun
-	Failures     int // so far
+	Failures     int     // so far
 	Run          *uuid.UUID
 	TokensBefore *int64
 	TokensAfter  *int64

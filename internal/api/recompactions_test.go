@@ -1,0 +1,278 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const recompactions = "/v1/admin/recompactions"
+
+// recompaction is a recompaction as callers decode it.
+type recompaction struct {
+	ID         uuid.UUID
+	State      string
+	MaxRunning int `json:"max_running"`
+	Progress   struct{ Total, Done, Running, Changed, Unchanged, Failed, Skipped int }
+	Before     int64 `json:"tokens_before"`
+	After      int64 `json:"tokens_after"`
+	Errors     []struct{ Session, Error string }
+	Finished   *time.Time `json:"finished_at"`
+}
+
+// dryRun is the answer to a dry run as callers decode it.
+type dryRun struct {
+	Sessions int
+	Messages int
+	Context  int64 `json:"context_tokens"`
+	Sample   struct {
+		Sessions, Changed, Unchanged, Failed int
+		Before                               int64 `json:"tokens_before"`
+		After                                int64 `json:"tokens_after"`
+		Errors                               []struct{ Session, Error string }
+	}
+	Estimate struct {
+		Changed int
+		After   int64 `json:"tokens_after"`
+	}
+	Token string `json:"confirm_token"`
+}
+
+// fill makes sessions of 13 messages each, below their trigger.
+func (w *world) fill(ids ...string) {
+	w.Helper()
+	for i, id := range ids {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, fmt.Sprintf(`{"window_tokens":20000,"metadata":{"n":"%d"}}`, i))
+		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", batch("openai-chat", turn("openai-chat", 1, 6, 6000)...))
+	}
+}
+
+// ended waits until the recompaction at a place has ended.
+func (w *world) ended(location string) (r recompaction) {
+	w.Helper()
+	up := time.After(time.Minute)
+	for r.Finished == nil {
+		w.must(http.StatusOK, "GET", location, "").into(&r)
+		select {
+		case <-up:
+			w.Fatalf("it does not end: %+v", r)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return r
+}
+
+func TestARecompactionFromItsDryRunToItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill("a", "b", "c")
+	const what = `"filter":{"sessions":["a","b","none"]},"policy":{"trigger":0.4,"target":0.1}`
+	dry := decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, `{`+what+`,"dry_run":true}`))
+	if dry.Sessions != 2 || dry.Messages == 0 || dry.Sample.Sessions != 2 || dry.Sample.Changed != 2 || dry.Estimate.Changed != 2 ||
+		dry.Sample.Before != dry.Context || dry.Estimate.After != dry.Sample.After || dry.Sample.After >= dry.Context {
+		t.Errorf("dry run %+v", dry)
+	}
+	body := `{` + what + `,"max_running":4,"confirm_token":"` + dry.Token + `","tenant":"` + w.tenant.String() + `","from":"log"}`
+	begun := w.must(http.StatusAccepted, "POST", recompactions, body, "Idempotency-Key", "k")
+	location := begun.Header().Get("Location")
+	first := decoded[recompaction](begun)
+	if first.State != "queued" || first.MaxRunning != 4 || location != recompactions+"/"+first.ID.String() || begun.Header().Get("Retry-After") == "" {
+		t.Errorf("%+v, headers %v", first, begun.Header())
+	}
+	again := w.must(http.StatusAccepted, "POST", recompactions, body, "Idempotency-Key", "k")
+	if decoded[recompaction](again).ID != first.ID || again.Header().Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a second time: %s", again.Body)
+	}
+	w.work()
+	found := w.ended(location)
+	if p := found.Progress; found.State != "done" || p.Total != 2 || p.Done != 2 || p.Changed != 2 || found.Before != dry.Sample.Before || found.After != dry.Sample.After {
+		t.Errorf("%+v, but the dry run said %+v", found, dry)
+	}
+	for id, checkpoint := range map[string]string{"a": `"checkpoint":1`, "b": `"checkpoint":1`, "c": `"checkpoint":0`} {
+		if got := w.must(http.StatusOK, "GET", "/v1/sessions/"+id, ""); !strings.Contains(got.Body.String(), checkpoint) {
+			t.Errorf("session %s: %s", id, got.Body)
+		}
+	}
+	runs := decoded[listPage](w.must(http.StatusOK, "GET", "/v1/sessions/a/runs", ""))
+	if len(runs.Data) != 1 || runs.Data[0]["trigger"] != "recompaction" {
+		t.Errorf("runs %v", runs)
+	}
+}
+
+func TestWhatIsWrongWithARecompactionIsAllToldAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := w.must(http.StatusUnprocessableEntity, "POST", recompactions, `{
+		"filter": {"sessions": [], "metadata": {"k": 1}, "created_before": "yesterday", "min_tokens": -1, "min_tokns": 1, "policy_version_below": 0, "engine_version_below": "1"},
+		"policy": {"trigger": 2, "zz": 1}, "from": "checkpoint", "dry_run": 1, "max_running": 33, "apply": true}`)
+	p := decoded[problem](got)
+	checkProblem(t, got, p)
+	var pointers []string
+	for _, e := range p.Errors {
+		pointers = append(pointers, e.Pointer)
+	}
+	for _, want := range []string{
+		"/filter/sessions", "/filter/metadata/k", "/filter/created_before", "/filter/min_tokens", "/filter/min_tokns", "/filter/policy_version_below",
+		"/filter/engine_version_below", "/policy/trigger", "/policy/zz", "/from", "/dry_run", "/max_running", "/apply",
+	} {
+		if !strings.Contains(strings.Join(pointers, " ")+" ", want+" ") {
+			t.Errorf("%s is not told: %v", want, pointers)
+		}
+	}
+	for body, status := range map[string]int{
+		`{"max_running":0}`:         http.StatusUnprocessableEntity,
+		`{"filter":[]}`:             http.StatusUnprocessableEntity,
+		`{"policy":1}`:              http.StatusUnprocessableEntity,
+		`{"confirm_token":"x"}`:     http.StatusUnprocessableEntity,
+		`{"tenant":"acme"}`:         http.StatusForbidden,
+		`{"filters":{}}`:            http.StatusBadRequest,
+		`{"filter":{},"filter":{}}`: http.StatusBadRequest,
+		`{"filter":{"created_after":"2026-01-02T00:00:00Z","created_before":"2026-01-02T00:00:00Z"}}`: http.StatusUnprocessableEntity,
+	} {
+		got := w.must(status, "POST", recompactions, body)
+		checkProblem(t, got, decoded[problem](got))
+	}
+	if list := decoded[listPage](w.must(http.StatusOK, "GET", recompactions, "")); len(list.Data) != 0 {
+		t.Errorf("a request that was refused began %v", list.Data)
+	}
+}
+
+func TestATokenConfirmsWhatItsDryRunLookedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	token := func(body string) string {
+		return decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, body)).Token
+	}
+	with := func(filter string) string { return `{"filter":` + filter + `,"policy":{"target":0.3},"dry_run":true}` }
+	want := token(with(`{"min_tokens":5,"metadata":{"a":"b"}}`))
+	if got := token(`{"dry_run":true, "max_running":7, "policy": {"target": 0.3}, "filter": {"metadata":{"a":"b"}, "min_tokens":5}}`); got != want {
+		t.Error("the same recompaction, written in another way, has another token")
+	}
+	for _, other := range []string{with(`{"min_tokens":6,"metadata":{"a":"b"}}`), with(`{"min_tokens":5}`), `{"filter":{"min_tokens":5,"metadata":{"a":"b"}},"dry_run":true}`} {
+		if token(other) == want {
+			t.Errorf("%s has the same token", other)
+		}
+	}
+	w.must(http.StatusUnprocessableEntity, "POST", recompactions, `{"filter":{"min_tokens":6},"confirm_token":"`+want+`"}`)
+	w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"min_tokens":5,"metadata":{"a":"b"}},"policy":{"target":0.3},"confirm_token":"`+want+`"}`)
+}
+
+func TestTheFilterOfARecompaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill("a", "b", "c")
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/empty", `{"metadata":{"n":"1","m":"1"}}`)
+	before := time.Now().UTC().Format(time.RFC3339Nano)
+	for filter, want := range map[string]int{
+		`{}`:                                  4,
+		`{"sessions":["a","c","z"]}`:          2,
+		`{"metadata":{"n":"1"}}`:              2,
+		`{"metadata":{"n":"1","m":"1"}}`:      1,
+		`{"min_tokens":1}`:                    3,
+		`{"created_before":"` + before + `"}`: 4,
+		`{"created_after":"` + before + `"}`:  0,
+		`{"engine_version_below":1000}`:       0, // nothing was compacted yet
+		`{"policy_version_below":1000}`:       0,
+		`{"sessions":["a","b"],"metadata":{"n":"1"},"min_tokens":1}`: 1,
+	} {
+		dry := decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, `{"filter":`+filter+`,"dry_run":true}`))
+		if dry.Sessions != want {
+			t.Errorf("%s finds %d sessions, want %d", filter, dry.Sessions, want)
+		}
+	}
+	location := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["a","b"]},"policy":{"trigger":0.4,"target":0.1}}`).Header().Get("Location")
+	w.work()
+	w.ended(location)
+	version := func(n int) string { return fmt.Sprintf(`{"filter":{"policy_version_below":%d},"dry_run":true}`, n) }
+	if dry := decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, version(2))); dry.Sessions != 2 {
+		t.Errorf("%d sessions were compacted under version 1", dry.Sessions)
+	}
+	w.must(http.StatusOK, "PATCH", "/v1/policy", `{"target":0.45}`)
+	if dry := decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, version(2))); dry.Sessions != 2 {
+		t.Errorf("%d sessions were compacted before version 2", dry.Sessions)
+	}
+	if dry := decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, version(1))); dry.Sessions != 0 {
+		t.Errorf("%d sessions were compacted before version 1", dry.Sessions)
+	}
+	if dry := decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, `{"filter":{"engine_version_below":1000},"dry_run":true}`)); dry.Sessions != 2 {
+		t.Errorf("%d sessions were compacted by an older engine than the thousandth", dry.Sessions)
+	}
+}
+
+func TestRecompactionsAreListedAndCancelled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill("a", "b", "c")
+	var ids []string
+	for range 3 {
+		ids = append(ids, decoded[recompaction](w.must(http.StatusAccepted, "POST", recompactions, `{}`)).ID.String())
+	}
+	page := decoded[listPage](w.must(http.StatusOK, "GET", recompactions+"?limit=2", ""))
+	if len(page.Data) != 2 || page.Data[0]["id"] != ids[2] || page.NextCursor == nil {
+		t.Fatalf("%+v", page)
+	}
+	last := decoded[listPage](w.must(http.StatusOK, "GET", recompactions+"?limit=2&cursor="+*page.NextCursor, ""))
+	if len(last.Data) != 1 || last.Data[0]["id"] != ids[0] || last.HasMore {
+		t.Errorf("%+v", last)
+	}
+	for range 2 {
+		if r := decoded[recompaction](w.must(http.StatusOK, "POST", recompactions+"/"+ids[1]+"/cancel", "")); r.State != "cancelled" || r.Finished == nil {
+			t.Errorf("%+v", r)
+		}
+	}
+	w.work()
+	done := w.ended(recompactions + "/" + ids[0])
+	if done.Progress.Total != 3 || done.Progress.Unchanged+done.Progress.Changed != 3 {
+		t.Errorf("%+v", done)
+	}
+	if r := decoded[recompaction](w.must(http.StatusOK, "POST", recompactions+"/"+ids[0]+"/cancel", "")); r.State != "done" {
+		t.Errorf("one that is done was cancelled: %+v", r)
+	}
+	var seen []string
+	for cursor := ""; ; {
+		page := decoded[listPage](w.must(http.StatusOK, "GET", recompactions+"/"+ids[0]+"/sessions?limit=2"+cursor, ""))
+		for _, s := range page.Data {
+			seen = append(seen, fmt.Sprint(s["session"]))
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		cursor = "&cursor=" + *page.NextCursor
+	}
+	if fmt.Sprint(seen) != "[a b c]" {
+		t.Errorf("sessions %v", seen)
+	}
+}
+
+func TestAnotherTenantsRecompactionIsLikeAMissingOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, stranger := w.newTenant("stranger")
+	id := decoded[recompaction](w.must(http.StatusAccepted, "POST", recompactions, "")).ID.String()
+	checked := 0
+	for _, route := range w.server.Routes() {
+		method, path, _ := strings.Cut(route, " ")
+		if !strings.Contains(path, ":recompaction") {
+			continue
+		}
+		for _, other := range []string{id, uuid.NewString(), "nonsense"} {
+			got := w.must(http.StatusNotFound, method, strings.Replace(path, ":recompaction", other, 1), "", "Authorization", "Bearer "+stranger)
+			if method != "HEAD" && !strings.Contains(got.Body.String(), "no such recompaction") {
+				t.Errorf("%s: %s", route, got.Body)
+			}
+		}
+		checked++
+	}
+	if checked != 5 {
+		t.Errorf("%d routes were checked: %v", checked, w.server.Routes())
+	}
+	list := decoded[listPage](w.must(http.StatusOK, "GET", recompactions, "", "Authorization", "Bearer "+stranger))
+	if len(list.Data) != 0 {
+		t.Errorf("the stranger sees %v", list.Data)
+	}
+	w.must(http.StatusForbidden, "POST", recompactions, `{"tenant":"`+w.tenant.String()+`"}`, "Authorization", "Bearer "+stranger)
+}

@@ -1,0 +1,82 @@
+package compacttest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/importer"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// Conversation is one that an agent really had.
+type Conversation struct {
+	Set      string // the folder that its file lies in
+	ID       string
+	Format   session.Format
+	Messages [][]byte
+	Tokens   []int // by message
+}
+
+// Total is how many tokens it has.
+func (c *Conversation) Total() (tokens int) {
+	for _, n := range c.Tokens {
+		tokens += n
+	}
+	return tokens
+}
+
+// Recorded reads all conversations below a folder that the importer can read, in the order of their files, and lists the
+// files that it cannot. A folder that is not there has none.
+func Recorded(dir string) (read []Conversation, unread []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path == dir {
+			return nil
+		}
+		if ext := filepath.Ext(path); err != nil || entry.IsDir() || filepath.Dir(path) == dir || ext != ".json" && ext != ".jsonl" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		file, err := importer.Read(importer.SessionID(name), data, importer.Auto)
+		if unsupported := new(importer.UnsupportedError); errors.As(err, &unsupported) {
+			unread = append(unread, name)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		set, _, _ := strings.Cut(filepath.ToSlash(name), "/")
+		for i := range file.Conversations {
+			c, err := conversation(set, &file.Conversations[i])
+			if err != nil {
+				return err
+			}
+			read = append(read, c)
+		}
+		return nil
+	})
+	return read, unread, err
+}
+
+func conversation(set string, from *importer.Conversation) (Conversation, error) {
+	c := Conversation{Set: set, ID: from.ID, Format: from.Format}
+	for i := range from.Messages {
+		body := from.Messages[i].Body
+		found, err := wire.Inspect(c.Format, body)
+		if err != nil {
+			return c, err
+		}
+		c.Messages, c.Tokens = append(c.Messages, body), append(c.Tokens, found.Tokens)
+	}
+	return c, nil
+}
