@@ -20,6 +20,7 @@ import (
 )
 
 // bench is everything that a measurement may use: the cluster, the two processes, a tenant with a key, and the results.
+// Scenarios without a lab find nothing of it but the options.
 type bench struct {
 	options
 	dir     string // temporary: the cluster, the binaries, the logs
@@ -32,24 +33,20 @@ type bench struct {
 	api     *server
 	worker  *server
 	notes   []string
-	rows    []row
+	results []row
+	lives   []life // what the profiles made of the recorded conversations
 }
 
 const database = "bench"
 
-func newBench(ctx context.Context, o options) (b *bench, err error) {
-	b = &bench{options: o}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.close())
-		}
-	}()
+// open starts the cluster and the processes. What it has started when it fails, close ends.
+func (b *bench) open(ctx context.Context) (err error) {
 	// Not in the system's temporary directory: that may be in memory, where fsync costs nothing.
 	if b.dir, err = os.MkdirTemp("bench", "run-*.tmp"); err != nil {
-		return b, fmt.Errorf("%w (run it from the root of the repository: make bench)", err)
+		return fmt.Errorf("%w (run it from the root of the repository: make bench)", err)
 	}
 	if b.dir, err = filepath.Abs(b.dir); err != nil {
-		return b, err
+		return err
 	}
 	for _, step := range []struct {
 		what string
@@ -63,10 +60,10 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	} {
 		b.progress("%s", step.what)
 		if err := step.do(ctx); err != nil {
-			return b, fmt.Errorf("%s: %w", step.what, err)
+			return fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
-	return b, nil
+	return nil
 }
 
 func (b *bench) startCluster(ctx context.Context) (err error) {

@@ -86,7 +86,7 @@ func (r row) MarshalJSON() ([]byte, error) {
 }
 
 func (b *bench) add(r row) {
-	b.rows = append(b.rows, r)
+	b.results = append(b.results, r)
 	b.progress("  %s %s, ratio %s %s %s", number(r.Value), r.Unit, number(r.Ratio), r.Goal, r.verdict())
 }
 

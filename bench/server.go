@@ -100,8 +100,11 @@ func (s *server) words() []byte {
 	return text[max(0, len(text)-2000):]
 }
 
-// complaints are the last errors that the process logged.
+// complaints are the last errors that the process logged. One that never started has none.
 func (s *server) complaints() string {
+	if s == nil {
+		return ""
+	}
 	text, err := os.ReadFile(s.log.Name())
 	if err != nil {
 		return err.Error()

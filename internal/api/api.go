@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/persist"
@@ -78,6 +79,7 @@ func (s *Server) Drain() { s.draining.Store(true) }
 func (s *Server) routes() {
 	s.get("/livez", open(s.livez))
 	s.get("/readyz", open(s.readyz))
+	s.get("/metrics", echo.WrapHandler(promhttp.Handler()))
 
 	s.get("/v1/policies/profiles", s.authorized(s.listProfiles))
 	s.get("/v1/policies/schema", s.authorized(s.readPolicySchema))

@@ -243,8 +243,10 @@ func (p *policyParser) members(at rawjson.Span, pointer string) func(yield func(
 
 // token writes a key as a token of a JSON pointer (RFC 6901); one that is longer than any name is cut.
 func token(key []byte) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(string(text.First(key, maxPolicyToolBytes)))
+	return pointerEscapes.Replace(string(text.First(key, maxPolicyToolBytes)))
 }
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func abridged(b []byte) string {
 	if len(b) > 60 {

@@ -82,11 +82,7 @@ func (a API) Models() (*models.Registry, error) {
 // Validate checks the address's form, the range, and the file of models.
 func (a API) Validate() error {
 	var problems []error
-	_, port, err := net.SplitHostPort(a.Addr)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port)
-	}
-	if err != nil {
+	if !isAddress(a.Addr) {
 		problems = append(problems, fmt.Errorf("--addr (VARVE_ADDR) is %q: a host and a port are needed, e.g. 127.0.0.1:8080", a.Addr))
 	}
 	if a.DrainDelay < 0 {
@@ -98,12 +94,21 @@ func (a API) Validate() error {
 	return errors.Join(problems...)
 }
 
+func isAddress(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	return err == nil
+}
+
 // Worker is how the job process works.
 type Worker struct {
 	Compactions   int           `name:"compactions" env:"VARVE_COMPACTIONS" default:"4" help:"Compactions that one process runs at once."`
 	JobTimeout    time.Duration `name:"job-timeout" env:"VARVE_JOB_TIMEOUT" default:"2m" help:"How long one attempt may take. The job of a worker that died is taken over after twice that."`
 	SweepInterval time.Duration `name:"sweep-interval" env:"VARVE_SWEEP_INTERVAL" default:"30s" help:"How often to look for sessions over their trigger whose job was lost."`
 	StopTimeout   time.Duration `name:"stop-timeout" env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long running jobs and requests may go on when the process stops."`
+	MetricsAddr   string        `name:"metrics-addr" env:"VARVE_METRICS_ADDR" help:"Address on which the worker serves GET /metrics, e.g. 127.0.0.1:9090; none if it is empty. The API serves them at its own address."`
 }
 
 // Validate checks the ranges.
@@ -120,6 +125,9 @@ func (w Worker) Validate() error {
 	}
 	if w.StopTimeout < 0 {
 		problems = append(problems, fmt.Errorf("--stop-timeout (VARVE_STOP_TIMEOUT) is %s: 0s or more is needed", w.StopTimeout))
+	}
+	if w.MetricsAddr != "" && !isAddress(w.MetricsAddr) {
+		problems = append(problems, fmt.Errorf("--metrics-addr (VARVE_METRICS_ADDR) is %q: a host and a port are needed, e.g. 127.0.0.1:9090", w.MetricsAddr))
 	}
 	return errors.Join(problems...)
 }

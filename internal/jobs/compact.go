@@ -60,6 +60,7 @@ func (w *compactWorker) Work(ctx context.Context, job *river.Job[CompactArgs]) e
 		run := session.Run{ID: job.Args.Run, State: session.RunSuperseded}
 		return w.Store.Supersede(ctx, key, run, completion(job))
 	}
+	failuresTotal.Inc()
 	// The time may be up, or the process stops: what failed is recorded all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()

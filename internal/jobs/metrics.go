@@ -38,6 +38,9 @@ var (
 	staleTotal = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "varve_compaction_stale_results_total", Help: "Results that were out of date because their file was written later.",
 	})
+	failuresTotal = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "varve_compaction_failures_total", Help: "Attempts at a compaction that failed; most are tried again.",
+	})
 	failedOpenTotal = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "varve_compaction_failed_open_total", Help: "Stages, summaries and checkpoints that failed and were done without.",
 	})

@@ -111,6 +111,11 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 		return err
 	}
 	defer store.Pool().Close()
+	stop, err := serveMetrics(ctx, settings.MetricsAddr)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
 		Store: store, Results: persist.NewStore(store.Pool()), Log: log,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval, SoftStop: settings.StopTimeout,

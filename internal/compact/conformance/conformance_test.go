@@ -29,9 +29,9 @@ var operations = map[string]map[string]operation{
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("VARVE_VECTORS")
-	if dir == "" {
-		dir = vectorsDir
+	dir := vectorsDir
+	if named := os.Getenv("VARVE_VECTORS"); named != "" {
+		dir = given(named)
 	}
 	vectors, listed := readVectors(t, dir), readDocumented(t)
 	var ended [3]atomic.Int64

@@ -1,0 +1,30 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestTheMetricsCountWhatCompactionsDid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/canary-1d2e", `{"window_tokens":20000}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/canary-1d2e/messages", batch("openai-chat", conversation(20, 500)...))
+	w.work()
+	w.must(http.StatusOK, "POST", "/v1/sessions/canary-1d2e/compact?wait=30", "")
+	got := w.must(http.StatusOK, "GET", "/metrics", "", "Authorization", "").Body.String()
+	for _, line := range []string{
+		`varve_compaction_runs_total{cause="manual",state="done"} `, "varve_compaction_tokens_saved_total ", "varve_compaction_messages_total ",
+		`varve_compaction_step_duration_seconds_count{step="planned"} `, "varve_compaction_parts_total{action=", "varve_compaction_failed_open_total ",
+	} {
+		if !strings.Contains(got, "\n"+line) || strings.Contains(got, "\n"+line+"0\n") && !strings.Contains(line, "failed_open") {
+			t.Errorf("no line %s…", line)
+		}
+	}
+	for _, secret := range []string{"canary-1d2e", w.tenant.String()} {
+		if strings.Contains(got, secret) {
+			t.Errorf("%s is in the metrics", secret)
+		}
+	}
+}
