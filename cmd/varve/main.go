@@ -1,5 +1,5 @@
 // Command varve runs Varve and talks to it: varve up is everything in one process on a private database; migrate,
-// tenants and keys work on the database; import, context, compact, runs and results are clients of the HTTP API.
+// tenants and keys work on the database; all others are clients of the HTTP API.
 package main
 
 import (
@@ -24,6 +24,7 @@ type commands struct {
 	Context     contextCommand     `cmd:"" help:"Print a session's view: what to send to the model."`
 	Preview     previewCommand     `cmd:"" help:"Print what a compaction of a session would do."`
 	Compact     compactCommand     `cmd:"" help:"Compact a session now."`
+	Recompact   recompactCommand   `cmd:"" help:"Compact many sessions anew, from their logs."`
 	Runs        runsCommand        `cmd:"" help:"List a session's compactions."`
 	Checkpoints checkpointsCommand `cmd:"" help:"List a session's checkpoints, show one, compare two, or restore one."`
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`

@@ -1,0 +1,83 @@
+package compact
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// randomPolicy is any policy that may be set: a profile, or stages switched on and off with any measures.
+func randomPolicy(rng *rand.Rand) Policy {
+	p := profiles[rng.IntN(len(profiles))].build()
+	if rng.IntN(4) > 0 {
+		p = DefaultPolicy()
+		randomStages(rng, &p)
+	}
+	if rng.IntN(2) == 0 {
+		p.Summarise.Enabled = false
+	}
+	if rng.IntN(6) == 0 {
+		p.Protect.Tools = []string{"Bash"}
+	}
+	return p
+}
+
+func randomStages(rng *rand.Rand, p *Policy) {
+	maybe := func(n int) bool { return rng.IntN(n) > 0 }
+	p.Target = 0.05 + 0.7*rng.Float64()
+	p.Protect.LastUnits, p.Protect.LastMessages, p.Protect.LastTurns = rng.IntN(6), rng.IntN(2)*rng.IntN(8), rng.IntN(2)*rng.IntN(3)
+	p.Protect.NewestUser, p.Protect.MaxTurnRatio = maybe(4), 0.1+0.9*rng.Float64()
+	p.Trim = TrimPolicy{
+		Enabled: maybe(4), MinTokens: rng.IntN(2) * rng.IntN(200), FloorRatio: 0.8 * rng.Float64(),
+		HotZoneMinTokens: rng.IntN(2) * rng.IntN(2000), HotZoneRatio: 0.3 * rng.Float64(), BookendMinChars: policyMinimum + rng.IntN(100),
+		DegradationSpanRatio: float64(rng.IntN(3)) * rng.Float64(), ExtendedRetentionMultiplier: 1 + float64(rng.IntN(2))*rng.Float64(),
+		Categories: p.Trim.Categories,
+	}
+	p.Trim.BookendMaxChars = p.Trim.BookendMinChars + rng.IntN(400)
+	p.Cap = CapPolicy{
+		Enabled: maybe(4), AtInsertion: maybe(2), MaxTokens: 100 + rng.IntN(1000), HeadChars: p.Trim.BookendMaxChars + rng.IntN(300),
+		TailChars: p.Trim.BookendMaxChars + rng.IntN(300), WholeLines: maybe(2),
+	}
+	randomLimits(rng, &p.Cap)
+	p.Dedupe.Enabled, p.Dedupe.KeepLast, p.Dedupe.MinTokens = maybe(4), 1+rng.IntN(2), rng.IntN(2)*rng.IntN(100)
+	p.Dedupe.Identity, p.Dedupe.ToolOnly = identities[rng.IntN(len(identities))], true
+	p.Dedupe.Arguments, p.Dedupe.ArgumentBytes = maybe(2), 32+rng.IntN(500)
+	p.Stale = StalePolicy{Enabled: maybe(4), MinTokens: rng.IntN(2) * rng.IntN(100)}
+	p.Arguments.Enabled, p.Arguments.MinBytes, p.Arguments.AfterTokens = maybe(2), 32+rng.IntN(500), rng.IntN(2000)
+	p.Budget.Enabled, p.Budget.Tokens = maybe(2), rng.IntN(2)*(100+rng.IntN(3000))
+	p.Whitespace = WhitespacePolicy{Enabled: maybe(2), MinTokens: rng.IntN(2) * rng.IntN(100)}
+	p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens = rng.IntN(3), rng.IntN(8), rng.IntN(500)
+	p.Summarise.MaxTokens = 100 + rng.IntN(1000)
+	p.Truncate.Enabled = maybe(3)
+}
+
+// randomLimits adds limits to a cap by tokens, or takes their place.
+func randomLimits(rng *rand.Rand, c *CapPolicy) {
+	if rng.IntN(4) == 0 {
+		c.MaxLines = 2 + rng.IntN(40)
+	}
+	if rng.IntN(4) == 0 {
+		c.MaxLineChars = policyMinimum + rng.IntN(100)
+	}
+	if rng.IntN(4) == 0 {
+		c.MaxBytes = max(400, c.HeadChars+c.TailChars) + rng.IntN(2000)
+	}
+	if c.MaxLines+c.MaxLineChars+c.MaxBytes > 0 && rng.IntN(2) == 0 {
+		c.MaxTokens = 0
+	}
+}
+
+func TestRandomPoliciesAreOnesThatMayBeSet(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		want := randomPolicy(rand.New(rand.NewPCG(seed, 3)))
+		got, err := ParsePolicy(want.Document())
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, want.Document())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("seed %d is read as another policy (-want +got):\n%s", seed, diff)
+		}
+	}
+}

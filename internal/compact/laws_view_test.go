@@ -1,0 +1,243 @@
+package compact
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// shownMessage is a message of a rendition: of the log, or one that stands for others.
+type shownMessage struct {
+	message
+	body  []byte
+	found wire.Message
+	unit  int
+	parts []part // those that stages may shorten, as the state has them
+}
+
+// show reads the messages of a checkpoint, with the seqs and the parts that its state gives them.
+func (l *trial) show(c *Checkpoint) []shownMessage {
+	l.Helper()
+	h, err := readHistory(Input{Format: l.in.Format, Policy: l.in.Policy, WindowTokens: 1, Base: c})
+	if err != nil {
+		l.Fatal(err)
+	}
+	array := append(append([]byte{'['}, c.Body...), ']')
+	if !json.Valid(array) {
+		l.Fatalf("the rendition is no JSON: %s", array)
+	}
+	all, unit := make([]shownMessage, 0, len(h.messages)), -1
+	for element := range rawjson.Elements(array, 0) {
+		body := element.Of(array)
+		found, err := wire.Inspect(l.in.Format, body)
+		if err != nil || len(all) == len(h.messages) {
+			l.Fatalf("the rendition of a message is no message, or its state has only %d: %v\n%s", len(h.messages), err, body)
+		}
+		m := h.messages[len(all)]
+		if m.whole {
+			unit++
+		}
+		all = append(all, shownMessage{m, body, found, unit, h.parts[m.first:m.last]})
+	}
+	if len(all) != len(h.messages) {
+		l.Fatalf("%d messages in the rendition, %d in its state", len(all), len(h.messages))
+	}
+	return all
+}
+
+// unitsWhole: the units are all messages, each once; a call is never in another unit than its answer; and a checkpoint
+// ends at the end, or before the unit of the newest assistant message whose calls wait.
+func (l *trial) unitsWhole() {
+	for _, o := range l.all() {
+		l.reachesThrough(o)
+		l.unitsCover(o)
+		l.pairsStay(o)
+	}
+}
+
+func (l *trial) reachesThrough(o outcome) {
+	if want, _ := l.boundary(o.end()); o.made.Through != want || o.plan.Through != want {
+		l.Errorf("through %d (plan %d), want %d of %d", o.made.Through, o.plan.Through, want, o.end())
+	}
+}
+
+// end is the last message of the input.
+func (o *outcome) end() int64 {
+	if n := len(o.in.Tail); n > 0 {
+		return o.in.Tail[n-1].Seq
+	}
+	return o.in.Base.through()
+}
+
+func (l *trial) unitsCover(o outcome) {
+	shown, messages, tokens := 0, 0, int64(0)
+	for _, m := range o.view {
+		shown += max(m.messages, 1)
+	}
+	for i, u := range o.made.Units {
+		if i > 0 && o.made.Body[u.Offset-1] != ',' {
+			l.Errorf("unit %d does not begin at %d", i, u.Offset)
+		}
+		messages, tokens = messages+u.Messages, tokens+u.Tokens
+	}
+	if int64(shown) != o.made.Through || int64(messages) != o.made.Through || tokens != o.made.Tokens {
+		l.Errorf("%d messages shown, %d of %d tokens in units; want %d of %d tokens", shown, messages, tokens, o.made.Through, o.made.Tokens)
+	}
+}
+
+func (l *trial) pairsStay(o outcome) {
+	unitOf, open := o.units(), 0
+	answered := map[[2]int]bool{}
+	for m := range int(o.made.Through) {
+		unit, there := unitOf[int64(m+1)]
+		for _, part := range l.originals[m].Parts {
+			if part.Kind == wire.Call && there {
+				open++
+			}
+			at, ok := l.nearest(m, part, answered)
+			if !ok {
+				continue
+			}
+			answered[at] = true
+			asking, stays := unitOf[int64(at[0]+1)]
+			if !stays {
+				continue // a call may have left as abandoned before its late answer came
+			}
+			open--
+			if asking != unit || !there {
+				l.Errorf("message %d is in unit %d, its call in message %d is in unit %d", m+1, unit, at[0]+1, asking)
+			}
+		}
+	}
+	if open != len(o.made.OpenCalls) {
+		l.Errorf("%d open calls, want %d", len(o.made.OpenCalls), open)
+	}
+}
+
+// units are those of the messages of the log that are shown, by seq.
+func (o *outcome) units() map[int64]int {
+	units := map[int64]int{}
+	for _, m := range o.view {
+		if !m.any() {
+			units[m.seq] = m.unit
+		}
+	}
+	return units
+}
+
+// boundary says where a checkpoint of the first n messages must end, and in which unit, by order of beginning, each
+// message is. It walks the messages as slowly and plainly as can be.
+func (l *trial) boundary(n int64) (through int64, units []int) {
+	pending := map[string]int{} // calls of the newest assistant message without an answer
+	answered := map[[2]int]bool{}
+	unit, asked := 0, -1
+	for m := range int(n) {
+		found := &l.originals[m]
+		waiting := 0
+		for _, c := range pending {
+			waiting += c
+		}
+		if m == 0 || found.Role == "assistant" || found.StartsUnit && waiting == 0 {
+			unit++
+		}
+		units = append(units, unit)
+		for _, part := range found.Parts {
+			if at, ok := l.nearest(m, part, answered); ok {
+				answered[at] = true
+				if at[0] == asked {
+					pending[part.CallID]--
+				}
+			}
+		}
+		if found.Role != "assistant" {
+			continue
+		}
+		asked, pending = m, map[string]int{}
+		for _, part := range found.Parts {
+			if part.Kind == wire.Call {
+				pending[part.CallID]++
+			}
+		}
+	}
+	for _, c := range pending {
+		if c > 0 {
+			return int64(slices.Index(units, units[asked])), units
+		}
+	}
+	return n, units
+}
+
+// nearest finds the call that a result in message m answers: the nearest one before it with its id and without an answer.
+func (l *trial) nearest(m int, result wire.Part, answered map[[2]int]bool) ([2]int, bool) {
+	for c := m - 1; c >= 0 && result.Kind == wire.Result; c-- {
+		parts := l.originals[c].Parts
+		for i := len(parts) - 1; i >= 0; i-- {
+			if parts[i].Kind == wire.Call && parts[i].CallID == result.CallID && !answered[[2]int{c, i}] {
+				return [2]int{c, i}, true
+			}
+		}
+	}
+	return [2]int{}, false
+}
+
+// valid: the rendition breaks no rule of the provider that the originals keep.
+func (l *trial) valid() {
+	type breach struct {
+		seq  int64
+		rule string
+	}
+	before := map[breach]bool{}
+	for _, v := range wire.ValidateMessages(l.in.Format, l.originals) {
+		before[breach{int64(v.Message + 1), v.Rule}] = true
+	}
+	for _, o := range l.all() {
+		var view []wire.Message
+		for _, m := range o.view {
+			view = append(view, m.found)
+		}
+		for _, v := range wire.ValidateMessages(l.in.Format, view) {
+			if seq := o.view[v.Message].seq; !before[breach{seq, v.Rule}] {
+				l.Errorf("message %d of the rendition, number %d of the log, breaks %s: %s", v.Message+1, seq, v.Rule, v.Detail)
+			}
+		}
+	}
+}
+
+// othersUntouched: a message that is shown has the bytes that it came with, but for the parts that have been shortened.
+func (l *trial) othersUntouched() {
+	for _, o := range l.all() {
+		for _, m := range o.view {
+			if m.any() {
+				continue
+			}
+			var edits []wire.Edit
+			for _, p := range m.parts {
+				if p.do != Keep {
+					edits = append(edits, wire.Edit{Span: l.original(m, p).Value, With: p.value.Of(m.body)})
+				}
+			}
+			if want := wire.Replace(nil, l.in.Tail[m.seq-1].Body, edits); !bytes.Equal(bytes.TrimSpace(want), bytes.TrimSpace(m.body)) {
+				l.Errorf("message %d has changed outside its parts:\n%s\n%s", m.seq, l.in.Tail[m.seq-1].Body, m.body)
+			}
+		}
+	}
+}
+
+// original is a part as it came.
+func (l *trial) original(m shownMessage, p part) wire.Part {
+	l.Helper()
+	for _, original := range l.originals[m.seq-1].Parts {
+		if original.Index == p.index {
+			return original
+		}
+	}
+	l.Fatalf("message %d has no part %d", m.seq, p.index)
+	return wire.Part{}
+}
+
+// at names a part for a message of a test.
+func at(seq int64, p part) string { return fmt.Sprintf("message %d part %d (%s)", seq, p.index, p.do) }
