@@ -1,131 +1,159 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
+	"runtime"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// engineCase is a session that the engine compacts, its results of so many bytes on the average.
-type engineCase struct {
-	name             string
-	messages, result int
-}
+// longTokens is what a recorded conversation has at least to be one of the long ones.
+const longTokens = 25_000
 
-var (
-	engineSmall = engineCase{"engine, 1,000 messages", 1000, 1000}
-	engineLarge = engineCase{"engine, 10,000 messages", 10_000, 1000}
-	engineWide  = engineCase{"engine, 200k tokens in 300 messages", 300, 5300}
-)
-
-const linearRow = "engine, time of 10,000 messages beside 1,000"
-
-// measureEngine compares the engine alone, message bytes in to view bytes out, with json.Valid over the same bytes.
+// measureEngine compares the engine alone, message bytes in to view bytes out, with json.Valid over the same bytes: the
+// policy is the default, and the last message of each conversation crosses its trigger.
 func measureEngine(ctx context.Context, b *bench) error {
-	for _, e := range []engineCase{engineSmall, engineWide, engineLarge} {
-		if !b.wants(e.name) {
-			continue
-		}
-		in, size, err := e.input()
+	defer oneCore()()
+	for _, f := range session.Formats() {
+		inputs, what, err := b.longSessions(f)
 		if err != nil {
 			return err
 		}
-		err = b.compare(ctx, comparison{
-			name: e.name, unit: "MB/s", goal: atLeast(0.3),
-			ours:  throughput(size, func() error { return compactOnce(in) }),
-			floor: throughput(size, func() error { return validateOnce(in) }),
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.name, err)
+		if err := b.measureFormat(ctx, fmt.Sprintf("engine, %s, %s", f, what), inputs); err != nil {
+			return err
 		}
-	}
-	if b.wants(linearRow) {
-		return b.measureLinearity(ctx)
 	}
 	return nil
 }
 
-// measureLinearity sets one compaction of the large session beside ten of the small one, over and over: the shorter the
-// turns, the less does it matter what else the machine does.
-func (b *bench) measureLinearity(ctx context.Context) error {
-	b.progress(linearRow)
-	small, _, err := engineSmall.input()
+// oneCore lets everything run on one core, the garbage collector too, so that what it does counts. It returns what ends
+// that.
+func oneCore() func() {
+	before := runtime.GOMAXPROCS(1)
+	return func() { runtime.GOMAXPROCS(before) }
+}
+
+// measureFormat measures sessions of one format, one after another: with their tokens counted as an append counts them,
+// and with the tokens that an append has counted.
+func (b *bench) measureFormat(ctx context.Context, name string, inputs []compact.Input) error {
+	size, messages := 0, 0
+	for _, in := range inputs {
+		size, messages = size+bytesOf(in), messages+len(in.Tail)
+	}
+	over := func(do func(compact.Input) error) func() error {
+		return func() error {
+			for _, in := range inputs {
+				if err := do(in); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	for _, side := range []struct {
+		what string
+		do   func(compact.Input) error
+	}{
+		{", tokens counted before", compactOnce},
+		{", counting included", func(in compact.Input) error { return errors.Join(countOnce(in), compactOnce(in)) }},
+	} {
+		if !b.wants(name + side.what) {
+			continue
+		}
+		b.progress("%s", name+side.what)
+		ours, floor, err := b.alternate(ctx, over(side.do), over(validateOnce))
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		b.add(row{Name: name + side.what, Value: perSecond(size, ours), Unit: "MB/s", Goal: atLeast(0.8)}.beside(perSecond(size, floor)))
+	}
+	if !b.wants(name + ", allocations") {
+		return nil
+	}
+	used, err := memoryOf(over(compactOnce))
 	if err != nil {
 		return err
 	}
-	large, _, err := engineLarge.input()
+	b.add(row{Name: name + ", allocations a compaction", Value: float64(used.objects) / float64(len(inputs)), Unit: "objects"})
+	b.add(row{Name: name + ", allocations a message", Value: float64(used.objects) / float64(messages), Unit: "objects"})
+	b.add(row{Name: name + ", allocated for a byte of messages", Value: float64(used.bytes) / float64(size), Unit: "bytes"})
+	return nil
+}
+
+// longSessions are the recorded conversations of a format with the most tokens, or one that is made up where there are
+// none.
+func (b *bench) longSessions(f session.Format) (inputs []compact.Input, what string, err error) {
+	read, _, err := compacttest.Recorded(b.data)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	var ratios []float64
-	for end := time.Now().Add(time.Duration(b.rounds) * b.round); ctx.Err() == nil && (len(ratios) < 3 || time.Now().Before(end)); {
-		ten, err := timeOf(10, small)
-		if err != nil {
-			return err
+	for i := range read {
+		if c := &read[i]; c.Format == f && c.Total() >= longTokens {
+			inputs = append(inputs, inputOf(c, 0))
 		}
-		one, err := timeOf(1, large)
-		if err != nil {
-			return err
-		}
-		ratios = append(ratios, 10*one.Seconds()/ten.Seconds())
 	}
-	b.add(row{Name: linearRow, Value: median(ratios), Unit: "times", Goal: atMost(12)})
-	return ctx.Err()
+	if len(inputs) > 0 {
+		return inputs, fmt.Sprintf("%d recorded sessions", len(inputs)), nil
+	}
+	made, err := generated(f, 1_000, 1)
+	if err != nil {
+		return nil, "", err
+	}
+	return []compact.Input{inputOf(made, 0)}, "a made-up session", nil
 }
 
-func timeOf(n int, in compact.Input) (time.Duration, error) {
-	start := time.Now()
-	for range n {
-		if err := compactOnce(in); err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(start), nil
+// inputOf is a conversation as the worker hands it to the engine: in a window of so many tokens, or for 0 in one whose
+// trigger its last message crosses.
+func inputOf(c *compacttest.Conversation, window int) compact.Input {
+	in := compact.Input{Format: c.Format, Policy: compact.DefaultPolicy()}
+	in.WindowTokens = cmp.Or(window, int(float64(c.Total())/in.Policy.Trigger))
+	in.Tail = entries(c)
+	return in
 }
 
-// input is the session as the worker hands it to the engine, its trigger just crossed.
-func (e engineCase) input() (in compact.Input, size int, err error) {
-	in = compact.Input{Format: session.OpenAIChat, Policy: compact.DefaultPolicy()}
-	tokens := 0
-	for i, body := range newCorpus(7).conversation(e.messages, e.result) {
-		m, err := wire.Inspect(in.Format, body)
-		if err != nil {
-			return in, 0, err
-		}
-		in.Tail = append(in.Tail, compact.Entry{Seq: int64(i + 1), Tokens: m.Tokens, Body: body})
-		tokens += m.Tokens
-		size += len(body)
+func entries(c *compacttest.Conversation) []compact.Entry {
+	list := make([]compact.Entry, len(c.Messages))
+	for i, body := range c.Messages {
+		list[i] = compact.Entry{Seq: int64(i + 1), Tokens: c.Tokens[i], Body: body}
 	}
-	in.WindowTokens = int(float64(tokens) / in.Policy.Trigger)
-	return in, size, nil
+	return list
 }
 
-// throughput is how many megabytes a second one caller does.
-func throughput(size int, do func() error) sample {
-	return func(ctx context.Context, d time.Duration) (float64, error) {
-		rate, err := load(ctx, d, 1, func(int) func() error { return do })
-		return rate * float64(size) / 1e6, err
+func bytesOf(in compact.Input) (size int) {
+	if in.Base != nil {
+		size = len(in.Base.Body)
 	}
+	for i := range in.Tail {
+		size += len(in.Tail[i].Body)
+	}
+	return size
 }
 
 var errNothingToDo = errors.New("the engine changed nothing: this is not the work to measure")
 
 func compactOnce(in compact.Input) error {
-	plan, err := compact.Make(in)
-	if err != nil {
-		return err
+	plan, _, err := compact.Run(in, nil)
+	if err == nil && !plan.Changed() {
+		err = errNothingToDo
 	}
-	if !plan.Changed() {
-		return errNothingToDo
-	}
-	_, err = compact.Render(in, plan)
 	return err
+}
+
+// countOnce is what an append does to learn of the parts of its messages and their tokens.
+func countOnce(in compact.Input) error {
+	for i := range in.Tail {
+		if _, err := wire.Inspect(in.Format, in.Tail[i].Body); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func validateOnce(in compact.Input) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -90,25 +91,73 @@ func (b *bench) add(r row) {
 	b.progress("  %s %s, ratio %s %s %s", number(r.Value), r.Unit, number(r.Ratio), r.Goal, r.verdict())
 }
 
-// report prints the table and writes the file.
+// report prints the tables and, if it is asked for, writes the file and the documentation.
 func (b *bench) report(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "what\tvalue\tunit\tfloor\tratio\tgoal\tmet")
-	for _, r := range b.rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, number(r.Value), r.Unit, number(r.Floor), number(r.Ratio), r.Goal, r.verdict())
+	if err := b.printRows(w); err != nil {
+		return err
 	}
-	if err := table.Flush(); err != nil {
+	if err := b.printLives(w); err != nil {
 		return err
 	}
 	for _, line := range b.notes {
 		fmt.Fprintln(w, line)
 	}
-	text, err := json.MarshalIndent(b.rows, "", "  ")
+	if b.publish {
+		if err := b.writeDocs(docsFile); err != nil {
+			return err
+		}
+	}
+	if b.output == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(struct {
+		Measurements []row    `json:"measurements"`
+		Profiles     []life   `json:"profiles"`
+		Notes        []string `json:"notes"`
+	}{b.results, b.lives, b.notes}, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(b.output, append(text, '\n'), 0o644)
 }
+
+func (b *bench) printRows(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "what\tvalue\tunit\tfloor\tratio\tgoal\tmet")
+	for _, r := range b.results {
+		fmt.Fprintln(table, strings.Join(r.cells(), "\t"))
+	}
+	return table.Flush()
+}
+
+func (r row) cells() []string {
+	return []string{r.Name, number(r.Value), r.Unit, number(r.Floor), number(r.Ratio), r.Goal.String(), r.verdict()}
+}
+
+func (b *bench) printLives(w io.Writer) error {
+	if len(b.lives) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "\n%s\t\n", strings.Join(lifeHeads, "\t"))
+	for i := range b.lives {
+		if l := &b.lives[i]; l.Crossed > 0 {
+			fmt.Fprintf(table, "%s\t\n", strings.Join(l.cells(), "\t"))
+		}
+	}
+	return table.Flush()
+}
+
+var lifeHeads = []string{"window", "profile", "data set", "crossed", "compactions", "tokens", "view at the end", "share", "prefix kept", "on target"}
+
+func (l *life) cells() []string {
+	return []string{
+		fmt.Sprintf("%dk", l.Window/1000), l.Profile, l.Set, fmt.Sprintf("%d of %d", l.Crossed, l.Sessions), fmt.Sprint(l.Compactions), fmt.Sprint(l.Before),
+		fmt.Sprint(l.After), percent(l.Share), percent(l.KeptShare), fmt.Sprint(l.OnTarget),
+	}
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
 // number shows three digits that matter; nothing for a number that is not there.
 func number(v float64) string {

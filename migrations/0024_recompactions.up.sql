@@ -1,6 +1,5 @@
 -- A recompaction campaign compacts many sessions of a tenant anew, from their logs. cursor is how far its sessions were
--- looked for, by key. The counts are those of sessions that ended; a session that was erased on the way
--- is not among them.
+-- looked for, by key.
 CREATE TABLE recompactions (
     tenant_id     uuid        NOT NULL REFERENCES tenants (id),
     id            uuid        NOT NULL,
@@ -13,6 +12,7 @@ CREATE TABLE recompactions (
     changed       bigint      NOT NULL DEFAULT 0,
     unchanged     bigint      NOT NULL DEFAULT 0,
     failed        bigint      NOT NULL DEFAULT 0,
+    skipped       bigint      NOT NULL DEFAULT 0,
     tokens_before bigint      NOT NULL DEFAULT 0,
     tokens_after  bigint      NOT NULL DEFAULT 0,
     error         text,

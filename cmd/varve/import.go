@@ -32,7 +32,7 @@ It ends with 0 if all of every file is stored. A file from which nothing could b
 does not stop the rest, but makes it end with 1.
 
   varve import ~/.claude/projects/*/*.jsonl
-  varve import --session chat-42 --model gpt-x chat.json`
+  varve import --session chat-42 --model gpt-4o chat.json`
 }
 
 // Validate refuses files that would end up in one session.

@@ -73,8 +73,8 @@ func width(out *os.File) int {
 // write prints the plan: what comes of it, stage by stage, then the parts, the largest savings first.
 func (p *plan) write(out io.Writer, id string, most, width int) error {
 	r := &p.Report
-	fmt.Fprintf(out, "session %s: %s → %s tokens in the view (%s), from the %s, through message %d\n", printable(id), grouped(r.ViewTokensBefore),
-		grouped(r.ViewTokensBefore-r.TokensSaved), change(r.TokensSaved, r.ViewTokensBefore), p.From, p.ThroughSeq)
+	fmt.Fprintf(out, "session %s: %s → %s tokens in the view (%s), from the %s%s, through message %d\n", printable(id), grouped(r.ViewTokensBefore),
+		grouped(r.ViewTokensBefore-r.TokensSaved), change(r.TokensSaved, r.ViewTokensBefore), p.From, p.size(), p.ThroughSeq)
 	fmt.Fprintln(out, fold(p.Reason, width))
 	if !p.WouldChange {
 		return nil
@@ -91,6 +91,14 @@ func (p *plan) write(out io.Writer, id string, most, width int) error {
 		return err
 	}
 	return p.writeParts(out, most, width)
+}
+
+// size says how large what the plan is made of is, where that is not the view.
+func (p *plan) size() string {
+	if p.TokensBefore == p.Report.ViewTokensBefore {
+		return ""
+	}
+	return fmt.Sprintf(" of %s tokens", grouped(p.TokensBefore))
 }
 
 func (p *plan) writeStages(out io.Writer) error {

@@ -24,11 +24,12 @@ type recompactCommand struct {
 
 // recompactFilter says which sessions; all, without any flag.
 type recompactFilter struct {
-	Session            []string          `json:"sessions,omitempty" help:"Only this session; repeat it for more."`
-	Metadata           map[string]string `json:"metadata,omitempty" placeholder:"KEY=VALUE" help:"Only sessions with this metadata; repeat it for more."`
+	Session            []string          `json:"sessions,omitempty" sep:"none" help:"Only this session; repeat it for more."`
+	Metadata           map[string]string `json:"metadata,omitempty" mapsep:"none" placeholder:"KEY=VALUE" help:"Only sessions with this metadata; repeat it for more."`
 	CreatedBefore      *time.Time        `json:"created_before,omitempty" placeholder:"TIME" help:"Only sessions made before, e.g. 2026-01-31T00:00:00Z."`
 	CreatedAfter       *time.Time        `json:"created_after,omitempty" placeholder:"TIME" help:"Only sessions made after."`
 	MinTokens          *int64            `json:"min_tokens,omitempty" placeholder:"N" help:"Only sessions whose view has at least so many tokens."`
+	PolicyVersionBelow *int64            `json:"policy_version_below,omitempty" placeholder:"N" help:"Only sessions whose newest checkpoint is older than this version of the tenant's policy."`
 	EngineVersionBelow *int64            `json:"engine_version_below,omitempty" placeholder:"N" help:"Only sessions whose newest checkpoint an older engine made."`
 }
 

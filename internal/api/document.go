@@ -28,6 +28,11 @@ func (d *document) wrong(pointer, code, format string, args ...any) {
 	}
 }
 
+// has reports whether something is wrong with the member at pointer itself.
+func (d *document) has(pointer string) bool {
+	return slices.ContainsFunc(d.problems, func(p session.Problem) bool { return p.Pointer == pointer })
+}
+
 // err is what is wrong with the request as a whole: its detail is that of the first problem, and its code the one that all
 // problems have, or invalid_request if they differ, have one of problemCodes, or lie in a policy.
 func (d *document) err() error {

@@ -93,8 +93,8 @@ func recompactionOf(r postgres.Recompaction) recompactionAnswer {
 	return recompactionAnswer{
 		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy, From: jobs.FromLog, MaxRunning: r.MaxRunning,
 		Progress: progressAnswer{
-			Total: r.Total, Done: r.Total - r.Queued - r.Running, Running: r.Running,
-			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped(),
+			Total: r.Total, Done: r.Done(), Running: r.Running,
+			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped,
 		},
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, Errors: r.Errors,
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),

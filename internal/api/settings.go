@@ -94,7 +94,7 @@ func (s *settings) setWindow(d *document, windows *models.Registry) {
 	switch {
 	case s.WindowTokens != nil:
 		s.WindowSource = session.WindowOfRequest
-	case s.Model != nil && *s.Model != "":
+	case s.Model != nil && *s.Model != "" && !d.has("/model"):
 		if window, ok := d.windowOf(windows, "/model", *s.Model); ok {
 			s.WindowTokens, s.WindowSource = &window, session.WindowOfModel
 		}

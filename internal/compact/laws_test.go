@@ -38,11 +38,7 @@ func TestLaws(t *testing.T) {
 		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
 			t.Parallel()
 			for seed := shard; seed < *histories && !t.Failed(); seed += shards {
-				l := play(t, uint64(seed), nil)
-				for _, holds := range laws {
-					holds(l)
-				}
-				for _, a := range l.whole.plan.Actions {
+				for _, a := range try(t, uint64(seed), nil, laws...).whole.plan.Actions {
 					seen[a.Do].Add(1)
 				}
 			}
@@ -70,7 +66,7 @@ func fuzz(f *testing.F, holds func(*trial)) {
 		f.Add(seed, []byte{})
 		f.Add(seed, []byte("\x00\x20\x40\x60\x80\xa0\xc0\xe0\xff"))
 	}
-	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) { holds(play(t, seed, choices)) })
+	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) { try(t, seed, choices, holds) })
 }
 
 // source is random numbers of which the first are given.
@@ -108,19 +104,22 @@ type outcome struct {
 	view []shownMessage
 }
 
-// play makes the history of a seed and has the engine compact it.
-func play(t testing.TB, seed uint64, choices []byte) *trial {
+// try makes the history of a seed, has the engine compact it, and holds that to laws.
+func try(t testing.TB, seed uint64, choices []byte, laws ...func(*trial)) *trial {
 	t.Helper()
 	rng := rand.New(&source{choices, rand.NewPCG(seed, 2)})
 	l := newTrial(t, rng)
-	t.Cleanup(func() {
-		if t.Failed() && l.TB != nil {
+	defer func() {
+		if t.Failed() {
 			t.Logf("seed %d, choices %x: %s, window %d, policy %s", seed, choices, l.in.Format, l.in.WindowTokens, l.in.Policy.Document())
 		}
-	})
+	}()
 	l.whole = l.compact(l.in)
 	l.walk(rng)
 	l.other = l.compact(l.next(l.whole, randomPolicy(rng)))
+	for _, holds := range laws {
+		holds(l)
+	}
 	return l
 }
 

@@ -32,12 +32,14 @@ func (l *trial) show(c *Checkpoint) []shownMessage {
 	}
 	all, unit := make([]shownMessage, 0, len(h.messages)), -1
 	for element := range rawjson.Elements(array, 0) {
-		body := element.Of(array)
-		found, err := wire.Inspect(l.in.Format, body)
-		if err != nil || len(all) == len(h.messages) {
-			l.Fatalf("the rendition of a message is no message, or its state has only %d: %v\n%s", len(h.messages), err, body)
+		if len(all) == len(h.messages) {
+			l.Fatalf("the state has only %d messages", len(h.messages))
 		}
-		m := h.messages[len(all)]
+		m, body := h.messages[len(all)], h.body(len(all))
+		found, err := wire.Inspect(l.in.Format, body)
+		if err != nil || !bytes.Equal(element.Of(array), bytes.TrimSpace(body)) {
+			l.Fatalf("the rendition of message %d is no message, or not where its state has it: %v\n%s", m.seq, err, body)
+		}
 		if m.whole {
 			unit++
 		}
@@ -220,7 +222,7 @@ func (l *trial) othersUntouched() {
 					edits = append(edits, wire.Edit{Span: l.original(m, p).Value, With: p.value.Of(m.body)})
 				}
 			}
-			if want := wire.Replace(nil, l.in.Tail[m.seq-1].Body, edits); !bytes.Equal(bytes.TrimSpace(want), bytes.TrimSpace(m.body)) {
+			if want := wire.Replace(nil, l.in.Tail[m.seq-1].Body, edits); !bytes.Equal(want, m.body) {
 				l.Errorf("message %d has changed outside its parts:\n%s\n%s", m.seq, l.in.Tail[m.seq-1].Body, m.body)
 			}
 		}

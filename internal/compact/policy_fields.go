@@ -36,7 +36,7 @@ func directives(does string) policyField {
 	return policyField{bytes: maxDirectiveBytes, line: true, does: does}
 }
 
-func templated(does string, names ...string) policyField {
+func templated(does string, names []string) policyField {
 	return policyField{bytes: maxTemplateBytes, names: names, does: does}
 }
 
@@ -150,14 +150,14 @@ var policyFields = map[string]policyField{
 
 	"/truncate/enabled": described("the oldest units are left out where there is no summary; they stay readable in the log"),
 
-	"/wording/cap":         templated("between head and tail of an oversized result", "ref", "tool", "chars", "bytes", "tokens", "cut_tokens", "head"),
-	"/wording/bookend":     templated("between head and tail of an old result", "ref", "tool", "chars", "bytes", "tokens", "cut_tokens", "head"),
-	"/wording/stub":        templated("for a superseded result; `seq` is that of the newer one", "ref", "tool", "resource", "bytes", "seq"),
-	"/wording/stale":       templated("for a result whose file was written later; `seq` is that of the write", "ref", "tool", "resource", "bytes", "seq"),
-	"/wording/placeholder": templated("for an old result", "ref", "tool", "preview"),
-	"/wording/clear":       templated("for an old result that was worth little; no longer than the others", "ref"),
-	"/wording/summary":     {bytes: maxTemplateBytes, names: []string{"text", "first", "last", "messages"}, needs: "text", does: "around a summary"},
-	"/wording/truncated":   templated("for units that were left out", "first", "last", "messages"),
+	"/wording/cap":         templated("between head and tail of an oversized result", cutValues),
+	"/wording/bookend":     templated("between head and tail of an old result", cutValues),
+	"/wording/stub":        templated("for a superseded result; `seq` is that of the newer one", stubValues),
+	"/wording/stale":       templated("for a result whose file was written later; `seq` is that of the write", stubValues),
+	"/wording/placeholder": templated("for an old result", placeholderValues),
+	"/wording/clear":       templated("for an old result that was worth little; no longer than the others", clearValues),
+	"/wording/summary":     {bytes: maxTemplateBytes, names: summaryValues, needs: "text", does: "around a summary"},
+	"/wording/truncated":   templated("for units that were left out", truncatedValues),
 }
 
 // policyChoices are the values of the types that have only some.

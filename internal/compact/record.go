@@ -4,7 +4,11 @@ import "fmt"
 
 // record enters what was done to part i in the manifest.
 func (p *Plan) record(s *scene, i, before int) {
-	at, want := &s.parts[i], &s.wants[i]
+	at, want := &s.parts[i], s.wants[i]
+	want.do, want.stage = at.do, at.stage // which may be less than was asked for
+	if at.do == Cap {
+		want.head, want.tail = s.policy.Cap.HeadChars, s.policy.Cap.TailChars
+	}
 	seq := s.messages[at.message].seq
 	p.enter(Action{
 		Seq: seq, LastSeq: seq, Part: at.index, Do: at.do, Stage: want.stage, Rule: want.rule(), Reason: want.reason(at), Tool: at.tool,

@@ -39,8 +39,8 @@ type scene struct {
 	departure *departure       // what summarise or truncate has decided
 	failed    map[string]error // by stage
 
-	words          *words
-	text, unquoted []byte // buffers of settle
+	words                         *words
+	text, unquoted, quoted, spare []byte // buffers of settle
 }
 
 // proposal is what a stage wants for a part.

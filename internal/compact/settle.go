@@ -56,7 +56,7 @@ func (p *Plan) carryOut(s *scene, i int) {
 	if at.kind == arguments {
 		p.text = s.appendArguments(p.text, at, made.text)
 	} else {
-		p.text = rawjson.Quote(p.text, made.text)
+		p.text = append(p.text, made.quoted...)
 	}
 	// Below Keep tokens may stay the same: two bookends can differ by less than a token.
 	if now := made.tokens; len(p.text)-start >= at.value.End-at.value.Start || now > at.now || now == at.now && at.do == Keep {
@@ -78,6 +78,7 @@ type replacement struct {
 	left
 	do     Do
 	text   []byte
+	quoted []byte // text as a literal, of a result
 	tokens int
 }
 
@@ -93,11 +94,20 @@ func (s *scene) replace(i int) replacement {
 	case want.do == Omit:
 		s.omit(i, &made)
 	case want.do >= Stub:
-		s.line(i, &made)
+		// A result too small for a line stays as the stages above would have left it: so it stood before the line was due.
+		if s.line(i, &made); len(made.quoted) >= p.value.End-p.value.Start || made.tokens >= p.now {
+			made.do = Keep
+			s.cut(i, &made)
+		}
 	default:
 		s.cut(i, &made)
 	}
-	made.stage = want.stage
+	switch made.stage = want.stage; made.do {
+	case Squeeze:
+		made.stage = "whitespace"
+	case Cap:
+		made.stage = "cap"
+	}
 	return made
 }
 
@@ -114,7 +124,8 @@ func (s *scene) line(i int, made *replacement) {
 	made.do = s.wants[i].do
 	made.head, made.tail, made.headBytes, made.tailBytes = 0, 0, 0, 0
 	s.text = s.words.appendLine(s.text[:0], s.valuesOf(i, &made.left))
-	made.text, made.tokens = s.text, tokens.Estimate(s.text)
+	s.quoted = rawjson.Quote(s.quoted[:0], s.text)
+	made.text, made.quoted, made.tokens = s.text, s.quoted, tokens.Estimate(s.text)
 }
 
 // cut makes what is to stand in the place of part i if head and tail of it stay: collapsed, then capped, then bookends.
@@ -130,10 +141,13 @@ func (s *scene) cut(i int, made *replacement) {
 	use := func(do Do, head, tail []byte) {
 		text := head
 		if do != Squeeze {
-			text = s.words.appendCut(nil, do, head, tail, s.valuesOf(i, &made.left))
+			s.text = s.words.appendCut(s.text[:0], do, head, tail, s.valuesOf(i, &made.left))
+			text = s.text
 		}
-		if quoted, now := rawjson.QuotedLen(text), tokens.Estimate(text); quoted < size && now <= made.tokens {
-			made.do, made.text, made.tokens, size = do, text, now, quoted
+		quoted := rawjson.Quote(s.quoted[:0], text)
+		if now := tokens.Estimate(text); len(quoted) < size && now <= made.tokens {
+			made.do, made.quoted, made.tokens, size = do, quoted, now, len(quoted)
+			s.quoted, s.spare = s.spare, quoted
 			made.headBytes, made.tailBytes = len(head), len(tail)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// said is the user's or the assistant's word, read a call of a tool and its result of so many characters.
-func said(role, text string) []string {
+// word is the user's or the assistant's word, read a call of a tool and its result of so many characters.
+func word(role, text string) []string {
 	return []string{fmt.Sprintf(`{"role":%q,"content":%q}`, role, text)}
 }
 
@@ -93,7 +93,7 @@ func TestStages(t *testing.T) {
 			"cap", nil, 1000, [][]string{answered("nobody", `"`+strings.Repeat("x", 8000)+`"`)}, nil,
 		},
 		"a result whose calls are in flight beside it waits": {
-			"cap", nil, 1000, [][]string{said("user", "go"), called("x", "Read", "a"), called("c", "Read", "a"), called("c", "Read", "a"), answered("d", `"`+strings.Repeat("x", 8000)+`"`)}, nil,
+			"cap", nil, 1000, [][]string{word("user", "go"), called("x", "Read", "a"), called("c", "Read", "a"), called("c", "Read", "a"), answered("d", `"`+strings.Repeat("x", 8000)+`"`)}, nil,
 		},
 		"an older result of the same call is superseded": {
 			"dedupe", nil, 1000, [][]string{read("Read", "a", 2000), read("Read", "b", 2000), read("Read", "a", 2000)}, []string{"2.0 stub 500>26"},
@@ -128,13 +128,13 @@ func TestStages(t *testing.T) {
 		},
 		"an ephemeral result is cleared where another gets a placeholder": {
 			"trim", func(p *Policy) { p.Trim.DegradationSpanRatio = 0 }, 1000,
-			[][]string{read("SubAgent", "a", 2000), read("Read", "a", 2000), said("assistant", strings.Repeat("done ", 40))},
+			[][]string{read("SubAgent", "a", 2000), read("Read", "a", 2000), word("assistant", strings.Repeat("done ", 40))},
 			[]string{"2.0 clear 500>15", "4.0 placeholder 500>37"},
 		},
 		"a non-reproducible result stays longer if the policy says so": {
 			"trim", func(p *Policy) {
 				p.Trim.HotZoneMinTokens, p.Trim.DegradationSpanRatio, p.Trim.ExtendedRetentionMultiplier = 200, 0, 4
-			}, 1600, [][]string{read("Read", "a", 2000), read("Bash", "a", 2000), read("Read", "b", 1000), said("assistant", strings.Repeat("done ", 80))},
+			}, 1600, [][]string{read("Read", "a", 2000), read("Bash", "a", 2000), read("Read", "b", 1000), word("assistant", strings.Repeat("done ", 80))},
 			[]string{"2.0 placeholder 500>37"},
 		},
 		"the hot zone is never more than half of the target": {
@@ -146,11 +146,11 @@ func TestStages(t *testing.T) {
 		},
 		"the last units are not trimmed": {
 			"trim", func(p *Policy) { p.Protect.LastUnits, p.Trim.DegradationSpanRatio = 2, 0 }, 1000,
-			[][]string{read("Read", "a", 2000), read("Read", "b", 2000), said("assistant", "done")}, []string{"2.0 placeholder 500>37"},
+			[][]string{read("Read", "a", 2000), read("Read", "b", 2000), word("assistant", "done")}, []string{"2.0 placeholder 500>37"},
 		},
 		"an image result becomes one line where text would keep bookends, not before": {
 			"trim", func(p *Policy) { p.Trim.DegradationSpanRatio = 0.6 }, 2000,
-			[][]string{returned("Read", "a", image), returned("Read", "b", image), said("assistant", strings.Repeat("done ", 400))}, []string{"2.0 placeholder 3500>38"},
+			[][]string{returned("Read", "a", image), returned("Read", "b", image), word("assistant", strings.Repeat("done ", 400))}, []string{"2.0 placeholder 3500>38"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

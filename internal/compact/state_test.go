@@ -9,9 +9,9 @@ import (
 
 func someCheckpoint(t testing.TB) (Input, *Checkpoint) {
 	t.Helper()
-	l := &laws{}
+	l := &trial{}
 	for seed := uint64(1); len(l.in.Tail) < 15; seed++ {
-		l = newLaws(t, seed)
+		l = newTrial(t, rand.New(rand.NewPCG(seed, 2)))
 	}
 	plan, err := Make(l.in)
 	if err != nil {

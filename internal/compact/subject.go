@@ -68,30 +68,55 @@ func (r *partReader) result(body []byte, at *wire.Part) part {
 }
 
 func (r *partReader) subject(body []byte, at *wire.Part) subject {
-	s := subject{tool: at.Name}
-	decoded, isJSON := r.arguments(body[at.Value.Start:at.Value.End])
-	s.does = r.does(at.Name, decoded)
+	s, sent := subject{tool: at.Name}, sent{reader: r, value: body[at.Value.Start:at.Value.End]}
+	s.does = r.does(at.Name, &sent)
 	if r.policy.Stale.Enabled && (s.does.reads() || s.does.writes()) {
-		s.paths = resource.Paths(string(s.does.operation()), decoded)
+		s.paths = resource.Paths(string(s.does.operation()), sent.text())
 	}
 	if r.policy.Dedupe.Enabled {
-		s.identity, s.resource = r.identify(&s, decoded, isJSON)
+		s.identity, s.resource = r.identify(&s, &sent)
 	}
 	return s
 }
 
-// arguments decodes a call's arguments: some formats send them as JSON inside a string, and models sometimes write what
-// is no JSON. The bytes are good until the next call.
-func (r *partReader) arguments(value []byte) (decoded []byte, isJSON bool) {
-	if len(value) == 0 || value[0] != '"' {
-		return value, len(value) > 0
+// sent is a call's arguments as they were sent: some formats send them as JSON inside a string, and models sometimes
+// write what is no JSON.
+type sent struct {
+	reader  *partReader
+	value   []byte
+	decoded bool
+}
+
+// text decodes the arguments; the bytes are good until the reader's next call.
+func (a *sent) text() []byte {
+	if len(a.value) == 0 || a.value[0] != '"' {
+		return a.value
 	}
-	r.unquoted, _ = rawjson.Unquote(r.unquoted[:0], value)
-	return r.unquoted, rawjson.Check(r.unquoted, rawjson.Limits{Depth: session.MaxJSONDepth}) == nil
+	if !a.decoded {
+		a.reader.unquoted, _ = rawjson.Unquote(a.reader.unquoted[:0], a.value)
+		a.decoded = true
+	}
+	return a.reader.unquoted
+}
+
+// largeArguments are compared as they were sent, whatever the order of their fields: they say what is written, and
+// nobody writes the same twice in another order.
+const largeArguments = 4 << 10
+
+// appendComparable appends what calls have in common that were sent the same arguments.
+func (a *sent) appendComparable(dst []byte) []byte {
+	if len(a.value) > largeArguments {
+		return append(dst, a.value...)
+	}
+	text := a.text()
+	if len(text) == 0 || rawjson.Check(text, rawjson.Limits{Depth: session.MaxJSONDepth}) != nil {
+		return append(dst, text...)
+	}
+	return rawjson.AppendCanonical(dst, text)
 }
 
 // does classifies a call by the tenant's own table, then by the well-known one.
-func (r *partReader) does(tool string, decoded []byte) does {
+func (r *partReader) does(tool string, a *sent) does {
 	if d, ok := r.known[tool]; ok {
 		return d
 	}
@@ -102,7 +127,7 @@ func (r *partReader) does(tool string, decoded []byte) does {
 	}
 	table := string(r.policy.Tools.Table)
 	if resource.ArgumentsTell(table, tool) {
-		return doesOf(resource.OperationOfCall(table, tool, decoded))
+		return doesOf(resource.OperationOfCall(table, tool, a.text()))
 	}
 	r.known[tool] = doesOf(resource.OperationOf(table, tool))
 	return r.known[tool]
@@ -118,27 +143,23 @@ func doesOf(operation string) does {
 }
 
 // identify digests what a call asks for.
-func (r *partReader) identify(s *subject, decoded []byte, isJSON bool) (id identity, name string) {
+func (r *partReader) identify(s *subject, a *sent) (id identity, name string) {
 	r.canonical = append(append(r.canonical[:0], s.tool...), 0)
 	switch rule := &r.policy.Dedupe; rule.Identity {
 	case ByResource:
-		key, ok := resource.Identify(string(s.does.operation()), s.tool, decoded)
+		key, ok := resource.Identify(string(s.does.operation()), s.tool, a.text())
 		if !ok {
 			return identity{}, ""
 		}
 		r.canonical, name = append(r.canonical[:0], key.Comparable()...), key.Primary
 	case ByFields:
-		key, ok := resource.Fields(s.tool, rule.Fields[s.tool], rule.ToolOnly, decoded)
+		key, ok := resource.Fields(s.tool, rule.Fields[s.tool], rule.ToolOnly, a.text())
 		if !ok {
 			return identity{}, ""
 		}
 		r.canonical = append(r.canonical[:0], key...)
 	default:
-		if isJSON {
-			r.canonical = rawjson.AppendCanonical(r.canonical, decoded)
-		} else {
-			r.canonical = append(r.canonical, decoded...)
-		}
+		r.canonical = a.appendComparable(r.canonical)
 	}
 	if name == "" && len(s.paths) > 0 {
 		name = s.paths[0]

@@ -55,11 +55,11 @@ type Recompaction struct {
 	Policy       json.RawMessage // changes to the policy of each session, for this campaign only; nil for none
 	MaxRunning   int
 	Total        int64 // sessions
-	Queued       int64
 	Running      int64
 	Changed      int64
 	Unchanged    int64
 	Failed       int64
+	Skipped      int64 // erased before their turn
 	TokensBefore int64 // of the sessions that changed or did not
 	TokensAfter  int64
 	Error        *string
@@ -69,10 +69,8 @@ type Recompaction struct {
 	FinishedAt   *time.Time
 }
 
-// Skipped is how many of the sessions were erased before their turn.
-func (r Recompaction) Skipped() int64 {
-	return r.Total - r.Queued - r.Running - r.Changed - r.Unchanged - r.Failed
-}
+// Done is how many sessions the recompaction will not touch any more.
+func (r Recompaction) Done() int64 { return r.Changed + r.Unchanged + r.Failed + r.Skipped }
 
 // RecompactionError says why the recompaction of a session failed.
 type RecompactionError struct {
@@ -160,18 +158,15 @@ func (s *Store) CreateRecompaction(ctx context.Context, tenant uuid.UUID, r Reco
 }
 
 const recompactionColumns = `
-	r.id, r.state, r.filter, r.policy, r.max_running, r.total, r.changed, r.unchanged, r.failed, r.tokens_before, r.tokens_after, r.error,
+	r.id, r.state, r.filter, r.policy, r.max_running, r.total, r.changed, r.unchanged, r.failed, r.skipped, r.tokens_before, r.tokens_after, r.error,
 	r.created_at, r.started_at, r.finished_at,
-	(SELECT count(*)
-	   FROM recompaction_sessions l
-	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'queued' AND l.finished_at IS NULL),
 	(SELECT count(*)
 	   FROM recompaction_sessions l
 	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'running' AND l.finished_at IS NULL)`
 
 func scanRecompaction(row pgx.CollectableRow) (r Recompaction, err error) {
 	err = row.Scan((*[16]byte)(&r.ID), &r.State, &r.Filter, &r.Policy, &r.MaxRunning, &r.Total, &r.Changed, &r.Unchanged, &r.Failed,
-		&r.TokensBefore, &r.TokensAfter, &r.Error, &r.CreatedAt, &r.StartedAt, &r.FinishedAt, &r.Queued, &r.Running)
+		&r.Skipped, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.CreatedAt, &r.StartedAt, &r.FinishedAt, &r.Running)
 	return r, err
 }
 

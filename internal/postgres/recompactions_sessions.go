@@ -289,10 +289,38 @@ func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause 
 // dropErased takes a session out that was erased just when it was found.
 func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
 	_, err := tx.Exec(ctx, `
-		DELETE FROM recompaction_sessions
-		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`,
-		[16]byte(job.Tenant), [16]byte(job.Recompaction), [16]byte(job.Key.Key))
+		WITH gone AS (
+			DELETE FROM recompaction_sessions
+			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3
+			RETURNING 1
+		)
+		UPDATE recompactions
+		   SET skipped = skipped + (SELECT count(*) FROM gone)
+		 WHERE tenant_id = $1 AND id = $2`, [16]byte(job.Tenant), [16]byte(job.Recompaction), [16]byte(job.Key.Key))
 	return err
+}
+
+// leaveRecompactions takes a session that is being erased out of the recompactions that have it. It locks them first, as
+// whoever changes a session of theirs does.
+func leaveRecompactions(batch *pgx.Batch, key session.Key) {
+	batch.Queue(`
+		SELECT
+		  FROM recompactions
+		 WHERE tenant_id = $1
+		   AND finished_at IS NULL
+		   AND id IN (SELECT recompaction_id FROM recompaction_sessions WHERE tenant_id = $1 AND session_key = $2)
+		 ORDER BY id
+		   FOR NO KEY UPDATE`, [16]byte(key.Tenant), [16]byte(key.Key))
+	batch.Queue(`
+		WITH gone AS (
+			DELETE FROM recompaction_sessions
+			 WHERE tenant_id = $1 AND session_key = $2
+			RETURNING recompaction_id, finished_at
+		)
+		UPDATE recompactions
+		   SET skipped = skipped + 1
+		 WHERE tenant_id = $1 AND id IN (SELECT recompaction_id FROM gone WHERE finished_at IS NULL)`,
+		[16]byte(key.Tenant), [16]byte(key.Key))
 }
 
 // endAttempts takes running sessions back from the workers, and ends their runs. Those that failed and have had their

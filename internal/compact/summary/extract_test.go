@@ -171,7 +171,7 @@ func TestNothingFromTheConversationCanCloseTheWrapper(t *testing.T) {
 	if n := strings.Count(whole(a), "\n## Last state"); n != 1 {
 		t.Errorf("%d headings of the last state\n%s", n, whole(a))
 	}
-	if diff := cmp.Diff([]string{summary.InstructionLike}, a.Flags); diff != "" {
+	if diff := cmp.Diff([]string{summary.InstructionLike}, summary.Flags(a)); diff != "" {
 		t.Errorf("flags (-want +got):\n%s", diff)
 	}
 }

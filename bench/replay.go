@@ -1,0 +1,68 @@
+package main
+
+import (
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// replay lets a session live: messages are appended one by one, and it is compacted as soon as its trigger is crossed,
+// by the rule of the store (a view that cannot be brought below its trigger has to grow by regrowth first).
+type replay struct {
+	format  session.Format
+	policy  compact.Policy
+	window  int
+	base    *compact.Checkpoint
+	tail    []compact.Entry
+	context int64 // tokens of the view
+	floor   int64
+	crossed bool // it has come to its trigger
+	done    []compaction
+}
+
+// compaction is one that changed its view: tokens before and after, and of the beginning that kept its bytes.
+type compaction struct{ before, after, kept int64 }
+
+// regrowth is the store's, a share of the window.
+const regrowth = 0.05
+
+func newReplay(f session.Format, p compact.Policy, window int) *replay {
+	return &replay{format: f, policy: p, window: window}
+}
+
+func (r *replay) append(e compact.Entry) error {
+	r.tail = append(r.tail, e)
+	r.context += int64(e.Tokens)
+	if float64(r.context) < max(r.trigger(), float64(r.floor)+regrowth*float64(r.window)) {
+		return nil
+	}
+	r.crossed = true
+	return r.compact()
+}
+
+func (r *replay) trigger() float64 { return r.policy.Trigger * float64(r.window) }
+
+func (r *replay) target() float64 { return r.policy.Target * float64(r.window) }
+
+func (r *replay) input() compact.Input {
+	return compact.Input{Format: r.format, Policy: r.policy, WindowTokens: r.window, Base: r.base, Tail: r.tail}
+}
+
+// compact makes the next checkpoint, if that changes anything.
+func (r *replay) compact() error {
+	plan, made, err := compact.Run(r.input(), nil)
+	if err != nil {
+		return err
+	}
+	if plan.Changed() {
+		r.done = append(r.done, compaction{before: r.context, after: plan.After, kept: plan.Kept})
+		r.base, r.context = made, plan.After
+		for len(r.tail) > 0 && r.tail[0].Seq <= made.Through {
+			r.tail = r.tail[1:]
+		}
+	}
+	r.floor = 0
+	if float64(r.context) >= r.trigger() {
+		r.floor = r.context
+	}
+	return nil
+}

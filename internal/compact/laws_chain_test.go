@@ -1,0 +1,162 @@
+package compact
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+func (l *trial) deterministic() {
+	l.same("the same input", l.whole.made, l.compact(l.in).made)
+}
+
+// same compares checkpoints. cmp.Diff alone would look at every byte of their bodies.
+func (l *trial) same(what string, want, got *Checkpoint) {
+	l.Helper()
+	if reflect.DeepEqual(want, got) {
+		return
+	}
+	if !bytes.Equal(want.Body, got.Body) {
+		l.Errorf("%s makes another body:\n-%s\n+%s", what, want.Body, got.Body)
+		return
+	}
+	l.Errorf("%s makes another checkpoint:\n%s", what, cmp.Diff(want, got))
+}
+
+// idempotent: what was just compacted has nothing left to do.
+func (l *trial) idempotent() {
+	again := l.compact(l.next(l.whole, l.in.Policy))
+	if again.plan.Changed() || len(again.plan.Results) > 0 {
+		l.Errorf("compacting again does %v", again.plan.Actions)
+	}
+	l.same("compacting again", l.whole.made, again.made)
+}
+
+// protectedStay: what the policy protects is not touched, whatever the stages want, caps of giants aside.
+func (l *trial) protectedStay() {
+	for _, o := range append([]outcome{l.whole}, l.steps...) {
+		protected := l.protected(o.end())
+		for _, a := range o.plan.Actions {
+			if a.Part < 0 || a.Do == Cap {
+				continue
+			}
+			if protected[a.Seq-1] || slices.Contains(o.in.Policy.Protect.Tools, a.Tool) {
+				l.Errorf("protected: %+v", a)
+			}
+		}
+		shown := o.units()
+		for seq := int64(1); seq <= o.made.Through; seq++ {
+			if _, ok := shown[seq]; !ok && protected[seq-1] {
+				l.Errorf("message %d has left, and is protected", seq)
+			}
+		}
+	}
+}
+
+// protected says of each of the first n messages whether the policy protects it.
+func (l *trial) protected(n int64) []bool {
+	rule, target := &l.in.Policy.Protect, l.in.Policy.Target*float64(l.in.WindowTokens)
+	_, units := l.boundary(n)
+	protected := make([]bool, n)
+	turns, tokens := 0, 0 // after the message at hand
+	for m := int(n) - 1; m >= 0; m-- {
+		turn := turns < rule.LastTurns && float64(tokens) < rule.MaxTurnRatio*target*float64(rule.LastTurns)
+		asks := l.asks(m)
+		protected[m] = units[m] > units[n-1]-rule.LastUnits || m >= int(n)-rule.LastMessages || turn || rule.NewestUser && asks && turns == 0
+		if asks {
+			turns++
+		}
+		tokens += l.originals[m].Tokens
+	}
+	for m := 0; m < int(n) && l.originals[m].Flags&wire.FlagPinned != 0; m++ {
+		protected[m] = true
+	}
+	return protected
+}
+
+// asks reports whether message m is a word of the user, not the answer to a call.
+func (l *trial) asks(m int) bool {
+	found := &l.originals[m]
+	answers := slices.ContainsFunc(found.Parts, func(p wire.Part) bool { return p.Kind == wire.Result })
+	return found.Role == "user" && found.StartsUnit && !answers
+}
+
+// downTheLadder: from one checkpoint to the next, under whatever policy, a part only moves down the ladder and becomes no
+// larger, and what has left does not come back.
+func (l *trial) downTheLadder() {
+	for _, chain := range l.chains() {
+		for i := 1; i < len(chain); i++ {
+			l.noStepUp(&chain[i-1], &chain[i])
+		}
+	}
+}
+
+func (l *trial) noStepUp(before, now *outcome) {
+	type key struct {
+		seq  int64
+		part int
+	}
+	ladder, shown := map[key]part{}, before.units()
+	for _, m := range before.view {
+		for _, p := range m.parts {
+			ladder[key{m.seq, p.index}] = p
+		}
+	}
+	for _, m := range now.view {
+		if _, stood := shown[m.seq]; !stood && !m.any() && m.seq <= before.made.Through {
+			l.Errorf("message %d has come back", m.seq)
+		}
+		for _, p := range m.parts {
+			was, ok := ladder[key{m.seq, p.index}]
+			if ok && (p.do.rung() < was.do.rung() || p.now > was.now || p.value.End-p.value.Start > was.value.End-was.value.Start) {
+				l.Errorf("%s was %s: from %d to %d tokens", at(m.seq, p), was.do, was.now, p.now)
+			}
+		}
+	}
+}
+
+// incremental: a chain of compactions makes the bytes that one from the log makes.
+func (l *trial) incremental() {
+	if l.in.Policy.Summarise.Enabled {
+		return // a summary of a summary is another one
+	}
+	if l.in.Policy.Truncate.Enabled && l.lateAnswers() {
+		return // a call that was dropped as abandoned leaves its late answer behind; no provider takes one
+	}
+	last := l.steps[len(l.steps)-1]
+	want, got := *l.whole.made, *last.made
+	want.State, got.State = nil, nil
+	l.same("compacting step by step", &want, &got)
+	if l.whole.plan.departure != nil {
+		return // what was persisted may have left on the way
+	}
+	results := 0
+	for _, o := range l.steps {
+		results += len(o.plan.Results)
+	}
+	if results != len(l.whole.plan.Results) {
+		l.Errorf("%d parts persisted on the way, %d from the log", results, len(l.whole.plan.Results))
+	}
+}
+
+// lateAnswers reports whether a result comes after another assistant message than its call's.
+func (l *trial) lateAnswers() bool {
+	asked, answered := -1, map[[2]int]bool{}
+	for m := range l.originals {
+		if l.originals[m].Role == "assistant" {
+			asked = m
+		}
+		for _, part := range l.originals[m].Parts {
+			if at, ok := l.nearest(m, part, answered); ok {
+				if answered[at] = true; at[0] != asked {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,254 @@
+package compact
+
+import (
+	"bytes"
+	"crypto/sha256"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// addsUp: the manifest is the difference, it names every part that has changed and no other, and the tokens are those
+// that a fresh look at the bytes finds.
+func (l *trial) addsUp() {
+	for _, o := range l.all() {
+		l.manifestAddsUp(o)
+		l.partsAddUp(o)
+	}
+	l.namesEveryPart(l.whole)
+}
+
+func (l *trial) manifestAddsUp(o outcome) {
+	saved, before, rest, looked := int64(0), int64(0), int64(0), int64(0)
+	for _, a := range o.plan.Actions {
+		saved += int64(a.TokensBefore - a.TokensAfter)
+	}
+	for _, e := range o.in.Tail {
+		before += int64(e.Tokens)
+		if e.Seq > o.made.Through {
+			rest += int64(e.Tokens)
+		}
+	}
+	if o.in.Base != nil {
+		before += o.in.Base.Tokens
+	}
+	for _, m := range o.view {
+		looked += int64(m.found.Tokens)
+	}
+	got := []int64{o.plan.Before, o.plan.After, o.plan.Before - o.plan.After, o.made.Tokens}
+	if diff := cmp.Diff([]int64{before, looked + rest, saved, looked}, got); diff != "" {
+		l.Errorf("before, after, saved, tokens of the checkpoint (-counted +said):\n%s", diff)
+	}
+	stages := int64(0)
+	for _, report := range o.plan.Stages {
+		stages += report.TokensSaved
+	}
+	if stages != saved {
+		l.Errorf("the stages saved %d tokens, the actions %d", stages, saved)
+	}
+}
+
+// partsAddUp: the list of all parts is the manifest, and what stays.
+func (l *trial) partsAddUp(o outcome) {
+	actions, once := map[Action]int{}, map[[2]int64]bool{}
+	for _, a := range o.plan.Actions {
+		actions[a]++
+	}
+	for _, a := range o.plan.Parts() {
+		if id := [2]int64{a.Seq, int64(a.Part)}; once[id] {
+			l.Errorf("part %v is listed twice", id)
+		} else {
+			once[id] = true
+		}
+		if actions[a]--; actions[a] < 0 && (a.TokensBefore != a.TokensAfter || a.Reason == "") {
+			l.Errorf("the list has %+v, the manifest has not", a)
+		}
+	}
+	for a, n := range actions {
+		if n > 0 {
+			l.Errorf("the manifest has %+v, the list has not", a)
+		}
+	}
+}
+
+// namesEveryPart holds for a compaction from the log.
+func (l *trial) namesEveryPart(o outcome) {
+	type deed struct {
+		seq          int64
+		part         int
+		do           Do
+		tool         string
+		before, left int
+	}
+	said, seen := map[deed]bool{}, map[deed]bool{}
+	for _, a := range o.plan.Actions {
+		if a.Part >= 0 {
+			said[deed{a.Seq, a.Part, a.Do, a.Tool, a.TokensBefore, a.TokensAfter}] = true
+		}
+	}
+	for _, m := range o.view {
+		for i := range m.parts {
+			if p := &m.parts[i]; p.do != Keep {
+				seen[deed{m.seq, p.index, p.do, p.tool, l.original(m, *p).Tokens, l.now(m, p.index)}] = true
+			}
+		}
+	}
+	if diff := cmp.Diff(seen, said, cmp.AllowUnexported(deed{})); diff != "" {
+		l.Errorf("parts that have changed (-seen +said):\n%s", diff)
+	}
+}
+
+// now is how many tokens a part has in the view.
+func (l *trial) now(m shownMessage, index int) int {
+	for _, p := range m.found.Parts {
+		if p.Index == index {
+			return p.Tokens
+		}
+	}
+	l.Errorf("part %d is not in message %d any more", index, m.seq)
+	return 0
+}
+
+// neverGrows: neither a part nor a view becomes larger, in bytes or in tokens.
+func (l *trial) neverGrows() {
+	for _, o := range l.all() {
+		for _, a := range o.plan.Actions {
+			if a.TokensAfter > a.TokensBefore || a.TokensAfter == a.TokensBefore && a.Do != Bookend && a.Do != Cap {
+				l.Errorf("saves nothing: %+v", a)
+			}
+		}
+		for _, m := range o.view {
+			bytes, tokens := l.stoodFor(m)
+			if m.found.Tokens > tokens || !m.any() && len(m.body) > bytes {
+				l.Errorf("message %d has %d bytes and %d tokens in the place of %d and %d", m.seq, len(m.body), m.found.Tokens, bytes, tokens)
+			}
+		}
+	}
+}
+
+// stoodFor is how large the messages of the log are that a message is in the place of.
+func (l *trial) stoodFor(m shownMessage) (bytes, tokens int) {
+	first, last := m.seq, m.seq
+	if m.any() {
+		first, last = m.from, m.standsFor.last
+	}
+	for _, e := range l.in.Tail[first-1 : last] {
+		bytes, tokens = bytes+len(e.Body), tokens+e.Tokens
+	}
+	return bytes, tokens
+}
+
+// recoverable: what is not shown any more is read from the log by the range that a summary or a notice has; what was
+// shortened was persisted once, byte by byte, under the ref that stands in its place.
+func (l *trial) recoverable() {
+	for _, chain := range l.chains() {
+		persisted, named := map[session.ResultRef][]byte{}, true
+		for _, o := range chain {
+			named = named && o.in.Policy.Wording == defaultWording() // other wordings need not name the ref, or do it otherwise
+			for _, r := range o.plan.Results {
+				if r.SHA256 != sha256.Sum256(r.Stored) || persisted[r.Ref] != nil {
+					l.Errorf("%s is persisted twice, or with another sum", r.Ref)
+				}
+				persisted[r.Ref] = r.Stored
+			}
+			l.hasRanges(o)
+			for _, m := range o.view {
+				for i := range m.parts {
+					if p := &m.parts[i]; p.do != Keep {
+						l.hasRef(m, p, persisted, named)
+					}
+				}
+			}
+		}
+	}
+	shortened := 0
+	for _, m := range l.whole.view {
+		for i := range m.parts {
+			if m.parts[i].do != Keep {
+				shortened++
+			}
+		}
+	}
+	if len(l.whole.plan.Results) != shortened {
+		l.Errorf("%d parts are persisted, %d are shortened", len(l.whole.plan.Results), shortened)
+	}
+}
+
+// hasRanges: every message of the log is shown or within the range of one that stands for others.
+func (l *trial) hasRanges(o outcome) {
+	shown := o.units()
+	for seq := int64(1); seq <= o.made.Through; seq++ {
+		if _, ok := shown[seq]; ok {
+			continue
+		}
+		within := false
+		for _, m := range o.view {
+			within = within || m.any() && m.from <= seq && seq <= m.standsFor.last
+		}
+		if !within {
+			l.Errorf("message %d has left without a trace", seq)
+		}
+	}
+}
+
+func (l *trial) hasRef(m shownMessage, p *part, persisted map[session.ResultRef][]byte, named bool) {
+	ref := session.NewResultRef(m.seq, p.index, p.sum)
+	stored, ok := persisted[ref]
+	if want := wire.ResultText(l.in.Format, l.in.Tail[m.seq-1].Body, l.original(m, *p)); !ok || !bytes.Equal(stored, want.Stored) {
+		l.Errorf("%s: %s brings other bytes back than it had", at(m.seq, *p), ref)
+	}
+	name := []byte("read_result " + ref.String() + " ")
+	if p.do == Omit {
+		name, named = []byte(ref.String()), true
+	}
+	if named && p.do != Squeeze && !bytes.Contains(said(m, p), name) {
+		l.Errorf("%s does not name %s: %s", at(m.seq, *p), ref, said(m, p))
+	}
+}
+
+// said is what stands in the view of a part.
+func said(m shownMessage, p *part) []byte {
+	value := p.value.Of(m.body)
+	if len(value) == 0 || value[0] != '"' {
+		return value
+	}
+	decoded, _ := rawjson.Unquote(nil, value)
+	return decoded
+}
+
+// bounded: a line is no longer than the least that head and tail may keep, head and tail no longer than the policy wants,
+// a summary no longer than it was ordered.
+func (l *trial) bounded() {
+	const marker = 256 // characters of the longest line between head and tail
+	for _, o := range append([]outcome{l.whole}, l.steps...) {
+		limits := &o.in.Policy
+		for _, m := range o.view {
+			if m.any() && m.inner.end > m.inner.start {
+				inner := said(m, &part{value: m.found.Parts[0].Value})[m.inner.start:m.inner.end]
+				if n := tokens.Estimate(inner); n > limits.Summarise.MaxTokens {
+					l.Errorf("a summary of %d tokens where %d are allowed: %s", n, limits.Summarise.MaxTokens, inner)
+				}
+			}
+			for i := range m.parts {
+				p := &m.parts[i]
+				chars, most := text.Len(said(m, p)), 1<<40
+				switch {
+				case p.do == Bookend:
+					most = 2*limits.Trim.BookendMaxChars + marker
+				case p.do.rung() >= Stub && p.do < Omit:
+					chars, most = p.value.End-p.value.Start, 2*policyMinimum
+				case p.do == Cap:
+					most = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policyMinimum) + marker
+				}
+				if chars > most {
+					l.Errorf("%s has %d characters where %d are allowed", at(m.seq, *p), chars, most)
+				}
+			}
+		}
+	}
+}
