@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"internal/config":            {"internal/models"},
 	"internal/jobs": {
 		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
-		"internal/compact/rule",
+		"internal/compact/resource", "internal/compact/rule",
 	},
 	"internal/compact/manifest": {},
 	"internal/models":           {},
@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything.
-var pure = []string{"internal/rawjson", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/session", "internal/importer"}
+var pure = []string{"internal/rawjson", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer"}
 
 var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 

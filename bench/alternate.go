@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"runtime"
+	"syscall"
 	"time"
 )
 
@@ -10,8 +11,8 @@ import (
 // collector to have its share in every turn, short enough that whatever else the machine does meets both sides.
 const turnTime = 150 * time.Millisecond
 
-// alternate lets two pieces of work take turns and returns the best time of each: on a machine that others use, the best
-// is the one that they disturbed least.
+// alternate lets two pieces of work take turns and returns the best time of each, in processor time: on a machine that
+// others use, that is what they disturb least.
 func (b *bench) alternate(ctx context.Context, ours, floor func() error) (best, least time.Duration, err error) {
 	sides := []struct {
 		do    func() error
@@ -40,16 +41,27 @@ func (b *bench) alternate(ctx context.Context, ours, floor func() error) (best, 
 	return sides[0].best, sides[1].best, ctx.Err()
 }
 
-// timeOf begins with a heap that was collected just now: the work pays for its own garbage only.
+// timeOf is the processor time of the whole process: on one core, that of the work and of the garbage collector. It
+// begins with a heap that was collected just now, so that the work pays for its own garbage only.
 func timeOf(n int, do func() error) (time.Duration, error) {
 	runtime.GC()
-	start := time.Now()
+	start, err := processorTime()
+	if err != nil {
+		return 0, err
+	}
 	for range n {
 		if err := do(); err != nil {
 			return 0, err
 		}
 	}
-	return time.Since(start), nil
+	end, err := processorTime()
+	return end - start, err
+}
+
+func processorTime() (time.Duration, error) {
+	var used syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), err
 }
 
 // perSecond is in megabytes.

@@ -48,14 +48,7 @@ func (b *bench) measureFormat(ctx context.Context, name string, inputs []compact
 		size, messages = size+bytesOf(in), messages+len(in.Tail)
 	}
 	over := func(do func(compact.Input) error) func() error {
-		return func() error {
-			for _, in := range inputs {
-				if err := do(in); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
+		return func() error { return inTurn(inputs, do) }
 	}
 	for _, side := range []struct {
 		what string
@@ -87,16 +80,33 @@ func (b *bench) measureFormat(ctx context.Context, name string, inputs []compact
 	return nil
 }
 
-// longSessions are the recorded conversations of a format with the most tokens, or one that is made up where there are
-// none.
+func inTurn(inputs []compact.Input, do func(compact.Input) error) error {
+	for _, in := range inputs {
+		if err := do(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// longSessions are the recorded conversations of a format that are long and that the engine can shorten, or one that is
+// made up where there are none.
 func (b *bench) longSessions(f session.Format) (inputs []compact.Input, what string, err error) {
 	read, _, err := compacttest.Recorded(b.data)
 	if err != nil {
 		return nil, "", err
 	}
 	for i := range read {
-		if c := &read[i]; c.Format == f && c.Total() >= longTokens {
-			inputs = append(inputs, inputOf(c, 0))
+		c := &read[i]
+		if c.Format != f || c.Total() < longTokens {
+			continue
+		}
+		in := inputOf(c, 0)
+		switch err := compactOnce(in); {
+		case err == nil:
+			inputs = append(inputs, in)
+		case !errors.Is(err, errNothingToDo):
+			return nil, "", fmt.Errorf("%s: %w", c.ID, err)
 		}
 	}
 	if len(inputs) > 0 {

@@ -11,23 +11,28 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// linearCase sets one session beside ten with a tenth of its messages each. Both sides have the same messages to do,
-// drawn from the same mix.
-type linearCase struct {
+// A session in a window of its own keeps all its messages to be shortened, however many they are; in a fixed one nearly
+// all of a long session is left to the summary.
+const (
+	fixedWindow = 128_000
+	ownWindow   = 0
+)
+
+// growth is a session beside ten with a tenth of its messages each: both sides have the same to do, drawn from the same
+// mix.
+type growth struct {
+	format   session.Format
 	messages int
-	window   int // 0: as large as the session needs, so that all its messages are still there to be shortened
+	large    *compacttest.Conversation
+	small    []*compacttest.Conversation
 }
 
-const fixedWindow = 128_000
-
-var linearCases = []linearCase{{10_000, fixedWindow}, {100_000, fixedWindow}, {10_000, 0}, {100_000, 0}}
-
-func (l linearCase) name(f session.Format) string {
-	window := "a window of 128k"
-	if l.window == 0 {
-		window = "a window that grows along"
+func (g *growth) name(window int) string {
+	in := "a window of 128k"
+	if window == ownWindow {
+		in = "a window that grows along"
 	}
-	return fmt.Sprintf("engine, %s, %d messages beside %d, %s", f, l.messages, l.messages/10, window)
+	return fmt.Sprintf("engine, %s, %d messages beside %d, %s", g.format, g.messages, g.messages/10, in)
 }
 
 // resultTokens makes 100,000 messages about 100 MB.
@@ -37,60 +42,64 @@ const resultTokens = 75
 func measureLinearity(ctx context.Context, b *bench) error {
 	defer oneCore()()
 	for _, f := range session.Formats() {
-		for _, l := range linearCases {
-			if !b.wants(l.name(f)) {
-				continue
-			}
-			if err := b.measureGrowth(ctx, f, l); err != nil {
-				return fmt.Errorf("%s: %w", l.name(f), err)
+		for _, messages := range []int{10_000, 100_000} {
+			g := growth{format: f, messages: messages}
+			for _, window := range []int{fixedWindow, ownWindow} {
+				if !b.wants(g.name(window)) {
+					continue
+				}
+				b.progress("%s", g.name(window))
+				if err := b.measureGrowth(ctx, &g, window); err != nil {
+					return fmt.Errorf("%s: %w", g.name(window), err)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-func (b *bench) measureGrowth(ctx context.Context, f session.Format, l linearCase) error {
-	b.progress("%s", l.name(f))
-	one, err := generated(f, l.messages, 0)
-	if err != nil {
+func (b *bench) measureGrowth(ctx context.Context, g *growth, window int) error {
+	if err := g.generate(); err != nil {
 		return err
 	}
-	large, small := inputOf(one, l.window), make([]compact.Input, 10)
-	smallBytes := 0
+	large, small, smallBytes := inputOf(g.large, window), make([]compact.Input, len(g.small)), 0
 	for i := range small {
-		c, err := generated(f, l.messages/10, uint64(i)+1)
-		if err != nil {
-			return err
-		}
-		small[i] = inputOf(c, l.window)
+		small[i] = inputOf(g.small[i], window)
 		smallBytes += bytesOf(small[i])
 	}
-	ours := func() error { return compactOnce(large) }
-	tenth := func() error {
-		for _, in := range small {
-			if err := compactOnce(in); err != nil {
-				return err
-			}
-		}
+	one, ten := func() error { return compactOnce(large) }, func() error { return inTurn(small, compactOnce) }
+	tookOne, tookTen, err := b.alternate(ctx, one, ten)
+	if err != nil {
+		return err
+	}
+	usedOne, err := memoryOf(one)
+	if err != nil {
+		return err
+	}
+	usedTen, err := memoryOf(ten)
+	if err != nil {
+		return err
+	}
+	b.add(row{Name: g.name(window) + ": time", Value: 10 * tookOne.Seconds() / tookTen.Seconds(), Unit: "times", Goal: atMost(12)})
+	b.add(row{Name: g.name(window) + ": allocated", Value: 10 * float64(usedOne.bytes) / float64(usedTen.bytes), Unit: "times", Goal: atMost(12)})
+	b.note("%s: %.1f MB in %.0f ms, allocating %.0f MB; ten sessions of %.1f MB together in %.0f ms, allocating %.0f MB", g.name(window),
+		float64(bytesOf(large))/1e6, milliseconds(tookOne), float64(usedOne.bytes)/1e6, float64(smallBytes)/1e6, milliseconds(tookTen), float64(usedTen.bytes)/1e6)
+	return nil
+}
+
+// generate makes the sessions if they are not there yet.
+func (g *growth) generate() (err error) {
+	if g.large != nil {
 		return nil
 	}
-	took, ten, err := b.alternate(ctx, ours, tenth)
-	if err != nil {
-		return err
+	g.small = make([]*compacttest.Conversation, 10)
+	for i := range g.small {
+		if g.small[i], err = generated(g.format, g.messages/10, uint64(i)+1); err != nil {
+			return err
+		}
 	}
-	b.add(row{Name: l.name(f) + ": time", Value: 10 * took.Seconds() / ten.Seconds(), Unit: "times", Goal: atMost(12)})
-	inOne, err := memoryOf(ours)
-	if err != nil {
-		return err
-	}
-	inTen, err := memoryOf(tenth)
-	if err != nil {
-		return err
-	}
-	b.add(row{Name: l.name(f) + ": allocated", Value: 10 * float64(inOne.bytes) / float64(inTen.bytes), Unit: "times", Goal: atMost(12)})
-	b.note("%s: %.1f MB in %.0f ms, allocating %.0f MB; ten sessions with %.1f MB in %.0f ms, allocating %.0f MB", l.name(f),
-		float64(bytesOf(large))/1e6, milliseconds(took), float64(inOne.bytes)/1e6, float64(smallBytes)/1e6, milliseconds(ten), float64(inTen.bytes)/1e6)
-	return ctx.Err()
+	g.large, err = generated(g.format, g.messages, 0)
+	return err
 }
 
 // generated is a made-up conversation: always the same for the same arguments.

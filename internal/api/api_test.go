@@ -53,6 +53,7 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 		t.Fatal(err)
 	}
 	w.store, w.results = postgres.New(pool, queue), persist.NewStore(pool)
+	w.store.CapWith(jobs.CapAtInsertion)
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.server = api.New(api.Config{Store: w.store, Results: w.results, Log: logger})
 	w.tenant, w.key = w.newTenant("acme")

@@ -293,3 +293,23 @@ func TestViewsStayValidWhileASessionIsRestored(t *testing.T) {
 		}
 	})
 }
+
+// What an older engine made is still a view, but no base: its state says nothing to the engine of today.
+func TestACheckpointOfAnotherEngineCanBeRestoredAndCompactedOn(t *testing.T) {
+	bothFormats(t, func(w *world, format, path string) {
+		w.exec(`UPDATE checkpoints SET engine_version = 0, state = 'old' WHERE n = 1`)
+		restored := decoded[checkpoint](w.must(http.StatusCreated, "POST", path+"/checkpoints/1/restore", ""))
+		if restored.EngineVersion != 0 {
+			w.Errorf("%+v", restored)
+		}
+		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":20000}`)
+		run := decoded[session.Run](w.must(http.StatusOK, "POST", path+"/compact?wait=20", ""))
+		if run.State != session.RunDone {
+			w.Fatalf("%+v", run)
+		}
+		made := decoded[checkpoint](w.must(http.StatusOK, "GET", fmt.Sprintf("%s/checkpoints/%d?manifest=all", path, *run.Checkpoint), ""))
+		if want := w.originals(path, format, made.Through); made.Base != 0 || made.Manifest.TokensBefore != want {
+			w.Errorf("made on checkpoint %d of messages of %d tokens; want 0, %d", made.Base, made.Manifest.TokensBefore, want)
+		}
+	})
+}

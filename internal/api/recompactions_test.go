@@ -180,8 +180,8 @@ func TestTheFilterOfARecompaction(t *testing.T) {
 		`{"sessions":["a","b"],"metadata":{"n":"1"},"min_tokens":1}`: 1,
 	} {
 		dry := decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, `{"filter":`+filter+`,"dry_run":true}`))
-		if dry.Sessions != want {
-			t.Errorf("%s finds %d sessions, want %d", filter, dry.Sessions, want)
+		if dry.Sessions != want || dry.Sample.Sessions != want || dry.Sample.Failed != 0 {
+			t.Errorf("%s finds %d sessions, want %d: %+v", filter, dry.Sessions, want, dry)
 		}
 	}
 	location := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["a","b"]},"policy":{"trigger":0.4,"target":0.1}}`).Header().Get("Location")

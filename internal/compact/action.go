@@ -69,6 +69,7 @@ type Action struct {
 	TokensBefore int    `json:"tokens_before"`
 	TokensAfter  int    `json:"tokens_after"`
 	Ref          string `json:"ref,omitempty"` // brings a part back; a range is read from the log
+	Resource     string `json:"-"`             // what a superseded part was about, for reports; not masked unless dedupe.redact
 }
 
 // Result is a part on its way out of the view, a tool's result or a call's arguments: what must be persisted before the

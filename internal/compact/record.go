@@ -12,7 +12,7 @@ func (p *Plan) record(s *scene, i, before int) {
 	seq := s.messages[at.message].seq
 	p.enter(Action{
 		Seq: seq, LastSeq: seq, Part: at.index, Do: at.do, Stage: want.stage, Rule: want.rule(), Reason: want.reason(at), Tool: at.tool,
-		TokensBefore: before, TokensAfter: at.now, Ref: s.ref(at, &at.left).String(),
+		TokensBefore: before, TokensAfter: at.now, Ref: s.ref(at, &at.left).String(), Resource: at.resource,
 	})
 }
 

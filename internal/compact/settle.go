@@ -14,10 +14,14 @@ import (
 // stands in messages that leave as a whole is not looked at.
 func settle(s *scene, p *Plan) {
 	p.history, p.covered = s.history, s.through()
+	for m := p.covered; m < len(s.messages); m++ { // what is not covered stays as it stands
+		s.messages[m].now = s.standingTokens(m)
+	}
 	for m := range s.messages {
 		p.Before += int64(s.messages[m].now)
+		p.Standing += int64(s.standingTokens(m))
 	}
-	p.After, p.Standing = p.Before, p.Before-s.cappedAtInsertion()
+	p.After = p.Before
 	for m := range s.messages[:p.covered] {
 		p.Through = max(p.Through, s.messages[m].through())
 	}
@@ -30,14 +34,14 @@ func settle(s *scene, p *Plan) {
 	p.Kept = p.kept()
 }
 
-// cappedAtInsertion is by how many tokens the results of the tail stand shorter in the view than they came.
-func (s *scene) cappedAtInsertion() (tokens int64) {
-	for i := range s.in.Tail {
-		if e := &s.in.Tail[i]; e.ViewTokens > 0 {
-			tokens += int64(e.Tokens - e.ViewTokens)
+// standingTokens are those of what stands in the view of message m, where results may have been capped at insertion.
+func (h *history) standingTokens(m int) int {
+	if m >= h.based {
+		if tokens := h.in.Tail[m-h.based].ViewTokens; tokens > 0 {
+			return tokens
 		}
 	}
-	return tokens
+	return h.messages[m].now
 }
 
 // below reports whether the proposal leaves less of a part than what stands in the view.
@@ -94,11 +98,7 @@ func (s *scene) replace(i int) replacement {
 	case want.do == Omit:
 		s.omit(i, &made)
 	case want.do >= Stub:
-		// A result too small for a line stays as the stages above would have left it: so it stood before the line was due.
-		if s.line(i, &made); len(made.quoted) >= p.value.End-p.value.Start || made.tokens >= p.now {
-			made.do = Keep
-			s.cut(i, &made)
-		}
+		s.lineOrCut(i, &made)
 	default:
 		s.cut(i, &made)
 	}
@@ -116,6 +116,23 @@ func leave(content *wire.Content) left {
 	return left{
 		sum: sha256.Sum256(content.Stored), bytes: len(content.Stored), chars: text.Len(content.Text), text: content.OnlyText,
 		preview: previewOf(content.Text),
+	}
+}
+
+// lineOrCut makes the one line that the proposal asks for, unless what stood there before the line was due, or would have
+// if there had been a compaction then, is shorter: only white space that was collapsed can be.
+func (s *scene) lineOrCut(i int, made *replacement) {
+	p := &s.parts[i]
+	cut := *made
+	s.line(i, made)
+	fits := len(made.quoted) < p.value.End-p.value.Start && (made.tokens < p.now || made.tokens == p.now && p.do != Keep)
+	if fits && (p.do != Keep || s.wants[i].squeezed == 0) {
+		return
+	}
+	made.quoted = bytes.Clone(made.quoted) // the buffers are the cut's now
+	s.cut(i, &cut)
+	if stood := cut.do != Keep && cut.tokens < p.now; !fits || stood && (len(made.quoted) >= len(cut.quoted) || made.tokens > cut.tokens) {
+		*made = cut
 	}
 }
 

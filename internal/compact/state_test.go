@@ -60,7 +60,7 @@ func FuzzState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, state []byte) {
 		in := in
 		in.Base = made
-		h := &history{in: in, open: map[string][]call{}, asked: -1}
+		h := &history{in: in, open: map[string][]call{}, asked: -1, entered: make([]int64, len(stages))}
 		if !h.decode(made, state) {
 			return
 		}
@@ -82,7 +82,7 @@ func TestStateOfAnUntouchedHistoryIsReadBack(t *testing.T) {
 	if got := h.unanswered(len(h.messages)); len(got) != len(made.OpenCalls) {
 		t.Errorf("%d open calls, want %v", len(got), made.OpenCalls)
 	}
-	plan := &Plan{history: h, covered: len(h.messages), Through: made.Through}
+	plan := &Plan{history: h, covered: len(h.messages), Through: made.Through, Entered: h.entered}
 	h.in.Base = made
 	again, err := Render(h.in, plan)
 	if err != nil {

@@ -71,9 +71,11 @@ func (r *running) carryOut(ctx context.Context, snap postgres.Snapshot, o Order,
 }
 
 // results are the full results that a plan takes out of the view.
-func results(p *compact.Plan) []persist.New {
-	results := make([]persist.New, len(p.Results))
-	for i, r := range p.Results {
+func results(p *compact.Plan) []persist.New { return newResults(p.Results) }
+
+func newResults(leaving []compact.Result) []persist.New {
+	results := make([]persist.New, len(leaving))
+	for i, r := range leaving {
 		results[i] = persist.New{
 			Result: persist.Result{
 				Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category, MediaType: r.MediaType,

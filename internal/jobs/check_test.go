@@ -74,3 +74,24 @@ func TestOneMessageMayStandForARunOfThem(t *testing.T) {
 		}
 	}
 }
+
+func TestThePrefixThatIsKeptEndsWithTheLastUnitThatIsTheSame(t *testing.T) {
+	t.Parallel()
+	made := &compact.Checkpoint{
+		Body:  []byte(`{"a":1},{"b":2},{"c":3}`),
+		Units: []compact.Unit{{Offset: 0, Tokens: 5}, {Offset: 8, Tokens: 7}, {Offset: 16, Tokens: 11}},
+	}
+	for served, want := range map[string]int64{
+		`{"a":1},{"b":2},{"c":3}`:         23,
+		`{"a":1},{"b":2},{"c":3},{"d":4}`: 23,
+		`{"a":1},{"b":2},{"c":4}`:         12,
+		`{"a":1},{"b":2}`:                 12,
+		`{"a":1},{"b":`:                   5,
+		`{"a":2}`:                         0,
+		``:                                0,
+	} {
+		if got := keptOf([]byte(served), made); got != want {
+			t.Errorf("%s: %d tokens are kept, want %d", served, got, want)
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/wire"
 )
 
 // From is where a compaction starts.
@@ -104,15 +103,18 @@ func sameEngine(base *postgres.Checkpoint) bool {
 	return base != nil && base.EngineVersion == compact.EngineVersion
 }
 
-// proposeWithout fails open: what a stage or the checkpoint made impossible is done from the log and without the stages
-// that are not needed to hold the budget. Its checkpoint has another policy than the session, so the next compaction
-// starts from the log and tries everything again.
+// proposeWithout fails open: what the checkpoint made impossible is done from the log, and what a stage made impossible
+// without the stages that are not needed to hold the budget. A checkpoint that was made without them has another policy
+// than the session, so the next compaction starts from the log and tries everything again.
 func proposeWithout(ctx context.Context, store *postgres.Store, key session.Key, policy compact.Policy, write compact.Write, failed error) (*Proposal, error) {
 	snap, err := store.SnapshotFromLog(ctx, key)
 	if err != nil {
 		return nil, errors.Join(failed, err)
 	}
-	p, err := propose(snap, essential(policy), FromLog, write)
+	p, err := propose(snap, policy, FromLog, write)
+	if err != nil {
+		p, err = propose(snap, essential(policy), FromLog, write)
+	}
 	if err != nil {
 		return nil, errors.Join(failed, err)
 	}
@@ -167,23 +169,40 @@ func propose(snap postgres.Snapshot, policy compact.Policy, from From, write com
 	return p, err
 }
 
-// compare finds out whether what was made is another view than the one that is served, and how much of its beginning is
-// the same. From the log that shows only when the two are compared; a checkpoint that cannot be read has nothing in
-// common with it.
+// compare finds out whether what was made has to replace what is served, and how much of the view's beginning is the
+// same. From the log that shows only when the two are compared. A checkpoint of another policy is replaced even by the
+// same bytes: the next compaction can start from the new one.
 func (p *Proposal) compare() {
 	p.Changed, p.Kept = p.Plan.Changed(), p.Plan.Kept
 	base := p.Snapshot.Base
 	if p.From == FromCheckpoint || base == nil {
 		return
 	}
-	served, err := loaded(base)
-	if err != nil {
-		p.Changed, p.Kept = true, 0
-		return
+	served, known := p.served(base)
+	p.Kept = keptOf(served, p.Made)
+	same := known && sameEngine(base) && bytes.Equal(base.Policy, p.Input.Policy.Document())
+	p.Changed = !same || !bytes.Equal(served, p.Made.Body)
+}
+
+// served is what the view shows of the messages that were made anew, as far as it is known: not behind a checkpoint that
+// cannot be read, and not from the first message on that was capped when it was appended.
+func (p *Proposal) served(base *postgres.Checkpoint) (body []byte, known bool) {
+	newest, err := loaded(base)
+	if err != nil || p.Made.Through < newest.Through {
+		return nil, false
 	}
-	same := p.Made.Through == base.Through && sameEngine(base) && bytes.Equal(base.Policy, p.Input.Policy.Document())
-	p.Changed = !same || !bytes.Equal(served.Body, p.Made.Body)
-	p.Kept = keptOf(served.Body, p.Made)
+	body = newest.Body
+	for i := range p.Snapshot.Tail {
+		m := &p.Snapshot.Tail[i]
+		if m.Seq <= newest.Through || m.Seq > p.Made.Through {
+			continue
+		}
+		if m.ViewTokens > 0 {
+			return body, false
+		}
+		body = append(append(body, ','), m.Body...)
+	}
+	return body, true
 }
 
 // keptOf counts the tokens of the units that begin a rendition just as they begin the one that is served.
@@ -222,7 +241,7 @@ func (p *Proposal) Tokens() (before, after int64) {
 // inputOf is a snapshot as the engine takes it.
 func inputOf(s postgres.Snapshot, policy compact.Policy, from From) (in compact.Input, err error) {
 	in = compact.Input{
-		Format: s.Format, Policy: policy, WindowTokens: s.WindowTokens, OverheadTokens: s.OverheadTokens + int(s.ApartTokens),
+		Format: s.Format, Policy: policy, WindowTokens: windowOf(s, policy), OverheadTokens: s.OverheadTokens + int(s.ApartTokens),
 		Tail: make([]compact.Entry, 0, len(s.Tail)),
 	}
 	through := int64(0)
@@ -237,17 +256,17 @@ func inputOf(s postgres.Snapshot, policy compact.Policy, from From) (in compact.
 		if e.Seq <= through {
 			continue
 		}
-		entry := compact.Entry{Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body}
-		if e.ViewBody != nil {
-			standing, err := wire.Inspect(s.Format, e.ViewBody)
-			if err != nil {
-				return in, fmt.Errorf("view of message %d: %w", e.Seq, err)
-			}
-			entry.ViewTokens = standing.Tokens
-		}
-		in.Tail = append(in.Tail, entry)
+		in.Tail = append(in.Tail, compact.Entry{Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body, ViewTokens: int(e.ViewTokens)})
 	}
 	return in, nil
+}
+
+// windowOf is the window in estimated tokens: smaller if callers report that they are more than was estimated.
+func windowOf(s postgres.Snapshot, policy compact.Policy) int {
+	if !policy.Tokens.Calibrate || s.Calibration <= 0 {
+		return s.WindowTokens
+	}
+	return max(int(float64(s.WindowTokens)/s.Calibration), 1)
 }
 
 // Parts are all parts of the view that a policy could change: those that are changed, and those that stay with the

@@ -1,13 +1,16 @@
 package jobs_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -131,8 +134,10 @@ func TestARecompactionUnderTheSamePolicyChangesNothing(t *testing.T) {
 	w.fill(at)
 	w.settle()
 	w.compactNow(at) // what came last is in the tail until now
-	if p := w.propose(at, jobs.Order{From: jobs.FromLog}); p.Changed || p.Saved() != 0 || p.Why.Decision != jobs.Unchanged {
-		t.Errorf("changed %t, %d tokens saved, %s", p.Changed, p.Saved(), p.Why.Decision)
+	w.append(at, []byte(`{"role":"user","content":"thanks"}`))
+	p := w.propose(at, jobs.Order{From: jobs.FromLog})
+	if p.Changed || p.Saved() != 0 || p.Why.Decision != jobs.Unchanged || p.Kept != p.Plan.After {
+		t.Errorf("changed %t, %d tokens saved, %s, %d of %d tokens kept", p.Changed, p.Saved(), p.Why.Decision, p.Kept, p.Plan.After)
 	}
 }
 
@@ -184,16 +189,7 @@ func TestARunReportsWhatItDid(t *testing.T) {
 	w.work(jobs.Config{})
 	w.fill(at)
 	w.settle()
-	var run session.Run
-	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 10})
-	for _, r := range runs {
-		if r.State == session.RunDone {
-			run = r
-		}
-	}
-	if err != nil || run.Report == nil {
-		t.Fatalf("runs %+v, %v", runs, err)
-	}
+	run := w.first(at)
 	var report jobs.Report
 	var why jobs.Why
 	if err := json.Unmarshal(run.Report, &report); err != nil {
@@ -216,4 +212,66 @@ func TestARunReportsWhatItDid(t *testing.T) {
 	if !strings.Contains(run.Reason, "8000") && !strings.Contains(run.Reason, "9500") {
 		t.Errorf("reason %q", run.Reason)
 	}
+}
+
+func TestAReportNamesWhatIsStaleWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	read := turn(0, 500)
+	const path = "src/api_key=sk-live-0123456789abcdef0123456789abcdef/main.go"
+	for i := range read {
+		read[i] = bytes.ReplaceAll(read[i], []byte("f0"), []byte(path))
+	}
+	w.append(at, []byte(`{"role":"user","content":"change it"}`))
+	w.append(at, read...)
+	w.append(at,
+		[]byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"w","type":"function","function":{"name":"Write","arguments":"{\"path\":\"`+path+`\",\"content\":\"x\"}"}}]}`),
+		[]byte(`{"role":"tool","tool_call_id":"w","content":"written"}`))
+	for n := range 10 {
+		w.append(at, turn(n+1, 500)...)
+	}
+	w.set(at, func(p *compact.Policy) { p.Summarise.Enabled, p.Truncate.Enabled = false, false })
+	report := w.propose(at, jobs.Order{}).Report()
+	if report.Stale.Count != 1 || len(report.Stale.Resources) != 1 || !strings.HasSuffix(report.Stale.Resources[0], "main.go") || strings.Contains(report.Stale.Resources[0], "89abcdef") {
+		t.Errorf("stale %+v, actions %v", report.Stale, report.Actions)
+	}
+}
+
+func TestWithoutASummaryTheBudgetHoldsAllTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.set(at, func(p *compact.Policy) { p.Truncate.Enabled = true })
+	w.work(jobs.Config{Write: func(summary.Request) (summary.Answer, error) {
+		return summary.Answer{}, errors.New("the model does not answer")
+	}})
+	w.fill(at)
+	w.settle()
+	run := w.first(at)
+	var report jobs.Report
+	if err := json.Unmarshal(run.Report, &report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.FailedOpen) != 1 || !strings.Contains(report.FailedOpen[0], "summarise: ") || report.OverflowRisk != nil {
+		t.Errorf("run %s, report %s", run.State, run.Report)
+	}
+	if found := w.check(at, filled()); found.Checkpoint == 0 || found.ContextTokens >= 8000 {
+		t.Errorf("%d tokens after checkpoint %d", found.ContextTokens, found.Checkpoint)
+	}
+}
+
+// first is the session's first run that made a checkpoint.
+func (w *world) first(at session.Address) (run session.Run) {
+	w.Helper()
+	runs, err := w.store.Runs(w.Context(), at, postgres.Page{Limit: 20})
+	for _, r := range runs {
+		if r.State == session.RunDone {
+			run = r
+		}
+	}
+	if err != nil || run.State != session.RunDone {
+		w.Fatalf("runs %+v, %v", runs, err)
+	}
+	return run
 }

@@ -63,6 +63,9 @@ func (w *recompactWorker) Work(ctx context.Context, job *river.Job[RecompactArgs
 	if err == nil || ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return err // done, or the process stops: then River hands the job to another
 	}
+	if !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrEnded) {
+		w.Log.ErrorContext(ctx, "recompaction of a session", "tenant", of.Tenant, "recompaction", of.Recompaction, "session_key", of.Key.Key, "error", err)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	return w.Store.EndRecompaction(ctx, of, err, completion(job))
@@ -90,15 +93,11 @@ func (w *recompactWorker) attempt(ctx context.Context, of postgres.RecompactionJ
 func (w *recompactWorker) recompact(ctx context.Context, of postgres.RecompactionJob, work postgres.RecompactionWork, complete func(ctx context.Context, tx pgx.Tx) error) error {
 	r := w.begin(of.Key, work.Run)
 	r.of = &of
-	snap, err := w.Store.Snapshot(ctx, of.Key)
+	snap, order, err := recompaction(ctx, w.Store, of.Key, work.Policy)
 	if err != nil {
 		return err
 	}
 	r.done("snapshot")
-	order, err := recompactionOrder(ctx, w.Store, snap, work.Policy)
-	if err != nil {
-		return err
-	}
 	_, err = r.carryOut(ctx, snap, order, complete)
 	return err
 }
@@ -107,27 +106,23 @@ func (w *recompactWorker) recompact(ctx context.Context, of postgres.Recompactio
 //
 // Errors: ErrNotFound, ErrLogTooLarge.
 func ProposeRecompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (*Proposal, error) {
-	snap, err := store.Snapshot(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	order, err := recompactionOrder(ctx, store, snap, patch)
+	snap, order, err := recompaction(ctx, store, key, patch)
 	if err != nil {
 		return nil, err
 	}
 	return Propose(ctx, store, snap, order, nil)
 }
 
-// recompactionOrder starts from the log, under the session's own policy with the recompaction's changes merged into it, as
-// a preview of the session does.
-func recompactionOrder(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, patch json.RawMessage) (Order, error) {
-	o := Order{Cause: causeRecompaction, From: FromLog}
-	if patch == nil {
-		return o, nil
+// recompaction starts from the log, under the session's own policy with the changes merged into it, as a preview of the
+// session does; null is the tenant's policy.
+func recompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (snap postgres.Snapshot, o Order, err error) {
+	o = Order{Cause: causeRecompaction, From: FromLog}
+	if snap, err = store.Snapshot(ctx, key); err != nil || patch == nil {
+		return snap, o, err
 	}
 	found, err := store.SessionPolicy(ctx, session.Address{Tenant: snap.Tenant, ID: snap.ID})
 	if err != nil {
-		return o, err
+		return snap, o, err
 	}
 	layers := []compact.Layer{{Name: "tenant", Document: found.Tenant}}
 	if string(patch) != "null" {
@@ -135,10 +130,10 @@ func recompactionOrder(ctx context.Context, store *postgres.Store, snap postgres
 	}
 	policy, _, err := compact.ParsePolicyLayers(layers...)
 	if err != nil {
-		return o, fmt.Errorf("policy of session %s: %w", snap.ID, err)
+		return snap, o, fmt.Errorf("policy of session %s: %w", snap.ID, err)
 	}
 	o.Policy = &policy
-	return o, nil
+	return snap, o, nil
 }
 
 // FillArgs name a recompaction whose sessions are looked for.

@@ -176,7 +176,7 @@ func TestASessionThatCannotBeCompactedDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.many(6, 20)
-	policy := session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`), Patch: []byte(`{"trigger":"poison"}`)}
+	policy := session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`), Patch: []byte(`{"hard":"poison"}`)}
 	if _, _, err := w.store.Update(t.Context(), session.Address{Tenant: w.tenant, ID: "s0000"}, session.Change{Policy: &policy}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,8 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	w.many(4, 20)
 	p := newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
-	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
+	filter := postgres.RecompactionFilter{Sessions: []string{"s0000", "s0001", "s0002", "s0003"}}
+	id := w.recompact(postgres.Recompaction{Filter: filter, Policy: json.RawMessage(lean), MaxRunning: 1})
 	<-p.reached
 	for _, erased := range []string{"s0000", "s0002"} { // the one that runs, and one that does not yet
 		if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.tenant, ID: erased}, nil); err != nil {
@@ -303,6 +304,9 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	found := w.until(id, ended)
 	if found.State != postgres.RecompactionDone || found.Total != 4 || found.Changed != 2 || found.Skipped != 2 || len(w.outcomes(id)) != 2 {
 		t.Errorf("%+v", found)
+	}
+	if got := found.Filter.Sessions; !slices.Equal(got, []string{"s0001", "s0003"}) {
+		t.Errorf("the filter knows %q", got)
 	}
 }
 
@@ -414,11 +418,11 @@ func TestARecompactionOfAThousandSessionsSurvivesItsWorkers(t *testing.T) {
 		sessions = 48
 	}
 	w := newWorld(t)
-	appended := w.many(sessions, 16)
-	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 2})
+	appended := w.many(sessions, 12)
+	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 4})
 	busy, stop := context.WithCancel(t.Context())
 	defer stop()
-	late := make([][][]byte, 4)
+	late := make([][][]byte, 2)
 	var load sync.WaitGroup
 	for n := range late {
 		at := session.Address{Tenant: w.tenant, ID: fmt.Sprintf("s%04d", n*sessions/len(late))}

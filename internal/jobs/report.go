@@ -2,9 +2,11 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/resource"
 )
 
 // Report is what a run tells of itself: how much it looked at, what it did and why, and what is left to worry about.
@@ -29,6 +31,15 @@ type Report struct {
 type Stale struct {
 	Count     int      `json:"count"`
 	Resources []string `json:"resources"` // some of them, secrets in their names masked
+}
+
+// add counts one, and names its resource if that is known, is not named yet, and there is room for it.
+func (s *Stale) add(name string) {
+	s.Count++
+	name = resource.Mask(resource.Redact(name))
+	if name != "" && len(s.Resources) < staleResources && !slices.Contains(s.Resources, name) {
+		s.Resources = append(s.Resources, name)
+	}
 }
 
 // KeptPrefix is the beginning of the view that stays as it is, byte for byte, and with it the provider's cache.
@@ -61,7 +72,7 @@ func (p *Proposal) Report() Report {
 		touched[a.Seq] = true
 		r.MessagesCompacted += int(max(a.LastSeq-a.Seq, 0)) // the others of a range
 		if a.Do == compact.Stale {
-			r.Stale.Count++
+			r.Stale.add(a.Resource)
 		}
 	}
 	r.MessagesCompacted += len(touched)

@@ -111,6 +111,7 @@ func (p *parser) object(pointer string, document []byte, members map[string]any)
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }
 
 func (p *parser) model(at string, document []byte) (m Model) {
+	m.Aliases = []string{}
 	var cache json.RawMessage
 	var sources []json.RawMessage
 	before := len(p.problems)

@@ -73,24 +73,7 @@ func (s *Store) Put(ctx context.Context, key session.Key, results []New) (stored
 
 func (s *Store) putBatch(ctx context.Context, key session.Key, results []New) (stored int64, err error) {
 	c := columnsOf(results)
-	err = postgres.InTenant(ctx, s.pool, key.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `
-			INSERT INTO result_bodies (tenant_id, session_key, sha256, codec, body)
-			SELECT $1, $2, r.sha256, r.codec, r.body
-			  FROM unnest($3::bytea[], $4::smallint[], $5::bytea[]) AS r (sha256, codec, body)
-			ON CONFLICT DO NOTHING`,
-			[16]byte(key.Tenant), [16]byte(key.Key), c.sums, c.codecs, c.bodies); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `
-			INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes, lines, tokens, sha256)
-			SELECT $1, $2, r.*
-			  FROM unnest($3::text[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[],
-			              $12::bigint[], $13::bytea[]) r
-			ON CONFLICT DO NOTHING`,
-			[16]byte(key.Tenant), [16]byte(key.Key), c.refs, c.seqs, c.parts, c.tools, c.calls, c.categories, c.mediaTypes, c.bytes, c.lines, c.tokens, c.sums)
-		return err
-	})
+	err = postgres.InTenant(ctx, s.pool, key.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error { return c.insert(ctx, tx, key) })
 	var violation *pgconn.PgError
 	if errors.As(err, &violation) && violation.Code == "23503" { // foreign_key_violation: the session was erased
 		err = fmt.Errorf("session of results: %w", session.ErrNotFound)
@@ -101,6 +84,12 @@ func (s *Store) putBatch(ctx context.Context, key session.Key, results []New) (s
 	return stored, err
 }
 
+// PutIn persists results in a transaction of the caller's.
+func PutIn(ctx context.Context, tx pgx.Tx, key session.Key, results []New) error {
+	c := columnsOf(results)
+	return c.insert(ctx, tx, key)
+}
+
 // columns are results turned by columns, as unnest takes them.
 type columns struct {
 	refs, tools, calls, categories, mediaTypes []string
@@ -108,6 +97,26 @@ type columns struct {
 	parts                                      []int32
 	sums, bodies                               [][]byte
 	codecs                                     []int16
+}
+
+func (c *columns) insert(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO result_bodies (tenant_id, session_key, sha256, codec, body)
+		SELECT $1, $2, r.sha256, r.codec, r.body
+		  FROM unnest($3::bytea[], $4::smallint[], $5::bytea[]) AS r (sha256, codec, body)
+		ON CONFLICT DO NOTHING`,
+		[16]byte(key.Tenant), [16]byte(key.Key), c.sums, c.codecs, c.bodies)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes, lines, tokens, sha256)
+		SELECT $1, $2, r.*
+		  FROM unnest($3::text[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[],
+		              $12::bigint[], $13::bytea[]) r
+		ON CONFLICT DO NOTHING`,
+		[16]byte(key.Tenant), [16]byte(key.Key), c.refs, c.seqs, c.parts, c.tools, c.calls, c.categories, c.mediaTypes, c.bytes, c.lines, c.tokens, c.sums)
+	return err
 }
 
 func columnsOf(results []New) (c columns) {

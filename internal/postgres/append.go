@@ -14,11 +14,11 @@ import (
 )
 
 // newCalibration is the session's calibration after an append with usage: a step from the old one towards what the usage
-// says. $21 is the provider's count of the request, NULL for none; the session's estimate of it is the view, the overhead,
-// and the $22 tokens of this batch that stand before the answer.
+// says. $25 is the provider's count of the request, NULL for none; the session's estimate of it is the view, the overhead,
+// and the $26 tokens of this batch that stand before the answer.
 const newCalibration = `
 	(s.calibration + ` + CalibrationStep + ` * (least(` + MaxCalibration + `, greatest(` + MinCalibration + `,
-	     coalesce($21::float8 / nullif(s.context_tokens + s.overhead_tokens + $22::bigint, 0), s.calibration))) - s.calibration))::real`
+	     coalesce($25::float8 / nullif(s.context_tokens + s.overhead_tokens + $26::bigint, 0), s.calibration))) - s.calibration))::real`
 
 // estimatedWindow is the window of session s in estimated tokens, by its policy p.
 func estimatedWindow(calibration string) string {
@@ -37,12 +37,12 @@ func dueLevel(window string) string {
 	END`
 }
 
-// countedCalibration is the session's calibration after an append whose messages have $21 tokens by an exact tokenizer.
+// countedCalibration is the session's calibration after an append whose messages have $25 tokens by an exact tokenizer.
 // What a provider reported knows more than that: once there is any, it counts alone.
 const countedCalibration = `
 	(CASE WHEN s.last_usage IS NULL
 	      THEN least(` + MaxCalibration + `, greatest(` + MinCalibration + `,
-	           coalesce((s.exact_tokens + $21::bigint)::float8 / nullif(s.counted_tokens + $5, 0), s.calibration)))
+	           coalesce((s.exact_tokens + $25::bigint)::float8 / nullif(s.counted_tokens + $5, 0), s.calibration)))
 	      ELSE s.calibration END)::real`
 
 // The statement of an append, and those of one with usage and of one that is counted exactly, which do not slow it down.
@@ -50,22 +50,24 @@ var (
 	appendSQL      = appendStatement(`s.calibration`, ``)
 	appendUsageSQL = appendStatement(newCalibration, `
 		       calibration = `+newCalibration+`,
-		       last_usage = $23::jsonb,`)
+		       last_usage = $27::jsonb,`)
 	appendCountedSQL = appendStatement(countedCalibration, `
 		       calibration = `+countedCalibration+`,
 		       counted_tokens = s.counted_tokens + $5,
-		       exact_tokens = s.exact_tokens + $21::bigint,`)
+		       exact_tokens = s.exact_tokens + $25::bigint,`)
 )
 
 // appendStatement grows a session and writes its messages and the idempotency record, or does nothing at all: both inserts
 // select from the row that the UPDATE returns. It returns no row if there is no such session, the format or expected_seq
-// does not fit, the session is full, or (unless $6 says that the caller sees to it) the append would make it due. It takes
-// the calibration that the session has afterwards, and what sets it.
+// does not fit, the session is full, or (unless $6 says that the caller sees to it) the append would make it due or has a
+// result to cap. It takes the calibration that the session has afterwards, and what sets it.
 //
 //	$1 tenant  $2 session id  $3 format  $4 count  $5 tokens  $6 due is seen to  $7 expected_seq or NULL  $8 leading system messages
 //	$9… arrays, one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies
 //	$17 idempotency route or NULL  $18 key  $19 digest  $20 bytes
-//	$21 input tokens of the usage or NULL  $22 tokens before the answer  $23 the usage; or $21 tokens by an exact tokenizer
+//	$21, $22 arrays: what views show of capped messages, and its tokens; or NULL  $23 tokens that this spares  $24 bytes of
+//	the largest message with results
+//	$25 input tokens of the usage or NULL  $26 tokens before the answer  $27 the usage; or $25 tokens by an exact tokenizer
 func appendStatement(calibration, set string) string {
 	return `
 	WITH grown AS (
@@ -73,7 +75,7 @@ func appendStatement(calibration, set string) string {
 		   SET last_seq = s.last_seq + $4,
 		       tail_bytes = s.tail_bytes + $20,
 		       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + $8 ELSE s.pinned END,
-		       context_tokens = s.context_tokens + $5,
+		       context_tokens = s.context_tokens + $5 - $23,
 		       total_tokens = s.total_tokens + $5,
 		       format = $3,` + set + `
 		       last_append_at = now()
@@ -86,15 +88,19 @@ func appendStatement(calibration, set string) string {
 		   AND ($7::bigint IS NULL OR s.last_seq = $7)
 		   AND s.last_seq + $4 <= ` + MaxSessionMessages + `
 		   AND s.tail_bytes + $20 <= ` + MaxTailBytes + `
-		   AND ($6 OR s.context_tokens + $5 + s.overhead_tokens < ` + dueLevel(estimatedWindow(calibration)) + `)
+		   AND ($6 OR s.context_tokens + $5 + s.overhead_tokens < ` + dueLevel(estimatedWindow(calibration)) + `
+		              AND ($24::int <= p.caps_over) IS NOT FALSE)
 		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration
 	), logged AS (
-		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body)
+		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body,
+		                      view_body, view_tokens)
 		SELECT $1, g.key, g.last_seq - $4 + m.n, m.role, $3, m.tokens, m.client_id,
-		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit, m.flags, m.body
+		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit, m.flags, m.body,
+		       m.view_body, m.view_tokens
 		  FROM grown g,
-		       unnest($9::text[], $10::int[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::int[], $16::bytea[])
-		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, n)
+		       unnest($9::text[], $10::int[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::int[], $16::bytea[],
+		              $21::bytea[], $22::int[])
+		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, view_body, view_tokens, n)
 	), remembered AS (
 		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
 		SELECT $1, $17, $18, g.key, $19,
@@ -122,6 +128,9 @@ const (
 	argTokens = 4
 	argSeen   = 5
 	argRoute  = 16
+	argViews  = 20
+	argShown  = 21
+	argSpared = 22
 )
 
 // Append adds messages to the end of a session, all or none, in one round trip. An append that crosses the session's
@@ -164,7 +173,7 @@ func (s *Store) appendLocked(ctx context.Context, a session.Append, sql string, 
 		if err = refuse(row, a); err != nil {
 			return err
 		}
-		if done, err = s.appendDue(ctx, tx, row, sql, args); err != nil {
+		if done, err = s.appendDue(ctx, tx, row, a, sql, args); err != nil {
 			return err
 		}
 		return remember(ctx, tx, row.Key, a.Idempotency, done)
@@ -186,12 +195,20 @@ func refuse(row lockedSession, a session.Append) error {
 	return nil
 }
 
-// appendDue appends under the session's lock and inserts the compaction job if the session is due after it.
-func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, sql string, args []any) (session.Appended, error) {
+// appendDue appends under the session's lock, what is too large for a view capped, and inserts the compaction job if the
+// session is due after it.
+func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append, sql string, args []any) (session.Appended, error) {
 	locked := append([]any(nil), args...)
 	locked[argSeen], locked[argRoute] = true, nil
 	done := session.Appended{Tokens: args[argTokens].(int64), Compaction: session.CompactionNone}
-	err := tx.QueryRow(ctx, sql, locked...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &row.calibration)
+	shown, err := s.capped(ctx, tx, row, a)
+	if err != nil {
+		return done, err
+	}
+	if shown != nil {
+		locked[argViews], locked[argShown], locked[argSpared] = shown.bodies, shown.tokens, shown.spared
+	}
+	err = tx.QueryRow(ctx, sql, locked...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &row.calibration)
 	if err != nil {
 		return done, err
 	}
@@ -343,6 +360,7 @@ func appendArgs(a session.Append) []any {
 	args := []any{
 		[16]byte(a.Session.Tenant), a.Session.ID, a.Format.Number(), int64(n), sum, false, a.ExpectedSeq, pinned,
 		roles, tokens, clients, calls, answers, starts, flags, bodies, route, key, digest, bytesOf(a.Messages),
+		[][]byte(nil), []*int32(nil), int64(0), largestAnswer(a.Messages),
 	}
 	switch {
 	case a.Usage != nil:

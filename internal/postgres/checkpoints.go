@@ -228,7 +228,7 @@ func rollBack(ctx context.Context, tx pgx.Tx, row lockedSession, made Checkpoint
 		           + (SELECT coalesce(sum(m.tokens), 0)
 		                FROM messages m
 		               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= `+pinnedElsewhere+`)
-		           + (SELECT coalesce(sum(m.tokens), 0)
+		           + (SELECT coalesce(sum(coalesce(m.view_tokens, m.tokens)), 0)
 		                FROM messages m
 		               WHERE m.tenant_id = $1 AND m.session_key = $2
 		                 AND m.seq > greatest($4, `+pinnedElsewhere+`) AND m.seq <= s.last_seq),

@@ -122,10 +122,10 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// tokensAfter are the tokens of the messages that came after seq.
+// tokensAfter are the tokens that the view has of the messages that came after seq.
 func tokensAfter(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (tokens int64, err error) {
 	err = tx.QueryRow(ctx, `
-		SELECT coalesce(sum(tokens), 0)
+		SELECT coalesce(sum(coalesce(view_tokens, tokens)), 0)
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), seq).Scan(&tokens)

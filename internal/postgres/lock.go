@@ -38,6 +38,7 @@ type lockedSession struct {
 	trigger, hard              float64
 	calibrate                  bool
 	cacheTTL                   time.Duration
+	capsOver                   *int32 // bytes; nil caps nothing at insertion
 	coldAt                     time.Time // when the provider's cache of its prefix will be cold
 }
 
@@ -93,9 +94,9 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 		return l, notFound(err)
 	}
 	err = tx.QueryRow(ctx, `
-		SELECT trigger_ratio, hard_ratio, cache_ttl, calibrate
+		SELECT trigger_ratio, hard_ratio, cache_ttl, calibrate, caps_over
 		  FROM policies
-		 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(l.policy)).Scan(&l.trigger, &l.hard, &l.cacheTTL, &l.calibrate)
+		 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(l.policy)).Scan(&l.trigger, &l.hard, &l.cacheTTL, &l.calibrate, &l.capsOver)
 	l.coldAt = l.coldAt.Add(l.cacheTTL)
 	return l, err
 }

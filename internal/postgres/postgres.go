@@ -96,6 +96,7 @@ type Store struct {
 	pool   *pgxpool.Pool
 	queue  Queue
 	bodies *bodyCache
+	cap    Cap
 }
 
 // New is a Store on pool that inserts jobs through queue.

@@ -200,7 +200,11 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (Rec
 	if err != nil {
 		return found, err
 	}
-	found.Errors, err = pgx.CollectRows(rows, pgx.RowToStructByPos[RecompactionError])
+	found.Errors, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e RecompactionError, err error) {
+		err = row.Scan(&e.Session, &e.Error, &e.At)
+		e.At = e.At.UTC()
+		return e, err
+	})
 	return found, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -303,29 +304,30 @@ func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
 // leaveRecompactions takes a session that is being erased out of the recompactions that have it. It locks them first, as
 // whoever changes a session of theirs does.
 func leaveRecompactions(batch *pgx.Batch, key session.Key) {
+	tenant, session := [16]byte(key.Tenant), [16]byte(key.Key)
 	batch.Queue(`
 		SELECT
 		  FROM recompactions
-		 WHERE tenant_id = $1
-		   AND finished_at IS NULL
-		   AND id IN (SELECT recompaction_id FROM recompaction_sessions WHERE tenant_id = $1 AND session_key = $2)
+		 WHERE tenant_id = $1 AND id IN (SELECT recompaction_id FROM recompaction_sessions WHERE tenant_id = $1 AND session_key = $2)
 		 ORDER BY id
-		   FOR NO KEY UPDATE`, [16]byte(key.Tenant), [16]byte(key.Key))
+		   FOR NO KEY UPDATE`, tenant, session)
 	batch.Queue(`
 		WITH gone AS (
 			DELETE FROM recompaction_sessions
 			 WHERE tenant_id = $1 AND session_key = $2
 			RETURNING recompaction_id, finished_at
 		)
-		UPDATE recompactions
-		   SET skipped = skipped + 1
-		 WHERE tenant_id = $1 AND id IN (SELECT recompaction_id FROM gone WHERE finished_at IS NULL)`,
-		[16]byte(key.Tenant), [16]byte(key.Key))
+		UPDATE recompactions r
+		   SET skipped = r.skipped + (g.finished_at IS NULL)::int,
+		       filter = CASE WHEN r.filter ? 'sessions' THEN jsonb_set(r.filter, '{sessions}', r.filter -> 'sessions' - s.id) ELSE r.filter END
+		  FROM gone g, sessions s
+		 WHERE r.tenant_id = $1 AND r.id = g.recompaction_id AND s.tenant_id = $1 AND s.key = $2`, tenant, session)
 }
 
 // endAttempts takes running sessions back from the workers, and ends their runs. Those that failed and have had their
 // attempts are over; the others are queued again.
 func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][16]byte, cause error) error {
+	reason, _, _ := strings.Cut(cause.Error(), "\n") // what follows is a stack, which is for the log
 	failed, most := !errors.Is(cause, session.ErrEnded), recompactionAttempts
 	var invalid *session.InvalidError
 	if errors.As(cause, &invalid) || errors.Is(cause, session.ErrLogTooLarge) {
@@ -348,7 +350,7 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][1
 		UPDATE recompactions
 		   SET failed = failed + (SELECT count(*) FROM back WHERE state = 'failed')
 		 WHERE tenant_id = $1 AND id = $2`,
-		[16]byte(c.tenant), [16]byte(c.id), keys, failed, Text(cause.Error()), most)
+		[16]byte(c.tenant), [16]byte(c.id), keys, failed, Text(reason), most)
 	return err
 }
 

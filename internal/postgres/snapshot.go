@@ -26,12 +26,12 @@ type Snapshot struct {
 	Tail           []Logged    // the messages after Base or, from the log, all but those that stand apart
 }
 
-// Logged is a message of the log and what stands for it in the view since it was appended.
+// Logged is a message of the log.
 type Logged struct {
-	Seq      int64
-	Tokens   int64
-	Body     []byte
-	ViewBody []byte // nil: Body
+	Seq        int64
+	Tokens     int64
+	ViewTokens int64 // of what the view shows of it, if that was capped when it was appended; else 0
+	Body       []byte
 }
 
 // Snapshot reads what a compaction of a session needs, at one moment; ErrNotFound.
@@ -58,7 +58,7 @@ func (s *Store) snapshot(ctx context.Context, key session.Key, from func(tx pgx.
 			return err
 		}
 		rows, err := tx.Query(ctx, `
-			SELECT seq, tokens, body, view_body
+			SELECT seq, tokens, coalesce(view_tokens, 0), body
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4
 			 ORDER BY seq`, [16]byte(key.Tenant), [16]byte(key.Key), after, snap.LastSeq)

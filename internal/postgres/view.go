@@ -136,7 +136,7 @@ type Bounded struct {
 }
 
 const entrySQL = `
-	SELECT seq, tokens, starts_unit, calls, answers, coalesce(view_body, body)
+	SELECT seq, coalesce(view_tokens, tokens), starts_unit, calls, answers, coalesce(view_body, body)
 	  FROM messages
 	 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3
 	 ORDER BY seq`

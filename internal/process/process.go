@@ -37,6 +37,7 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 	}
 	queue, err := jobs.NewQueue(pool)
 	store := postgres.New(pool, queue)
+	store.CapWith(jobs.CapAtInsertion)
 	if err = errors.Join(err, store.CheckSchema(ctx)); err != nil {
 		pool.Close()
 		return nil, err
