@@ -26,7 +26,7 @@ func (b *bench) alternate(ctx context.Context, ours, floor func() error) (best, 
 		}
 		sides[i].times = 1 + int(turnTime/max(once, time.Microsecond))
 	}
-	end := time.Now().Add(2 * time.Duration(b.rounds) * b.round)
+	end := time.Now().Add(time.Duration(b.rounds) * b.round)
 	for turn := 0; ctx.Err() == nil && (turn < 3 || time.Now().Before(end)); turn++ {
 		for i := range sides {
 			took, err := timeOf(sides[i].times, sides[i].do)
@@ -65,7 +65,7 @@ func processorTime() (time.Duration, error) {
 }
 
 // perSecond is in megabytes.
-func perSecond(size int, took time.Duration) float64 { return float64(size) / 1e6 / took.Seconds() }
+func perSecond(size int, took time.Duration) float64 { return megabytes(size) / took.Seconds() }
 
 // used is what a piece of work takes from the heap, collected in between or not.
 type used struct{ objects, bytes uint64 }

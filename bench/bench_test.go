@@ -2,10 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -93,5 +98,122 @@ func TestDenseSeesGapsAndDuplicates(t *testing.T) {
 				t.Errorf("dense(%v) = %v", test.first, err)
 			}
 		})
+	}
+}
+
+func TestASectionOfAPageIsReplaced(t *testing.T) {
+	t.Parallel()
+	page := "a\n<!-- bench: x -->\nold\n<!-- end: x -->\nb\n"
+	for range 2 { // what was written is found again
+		next, err := replaceSection([]byte(page), "x", "| new |\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = string(next)
+	}
+	if want := "a\n<!-- bench: x -->\n\n| new |\n\n<!-- end: x -->\nb\n"; page != want {
+		t.Errorf("got %q, want %q", page, want)
+	}
+	if _, err := replaceSection([]byte(page), "y", ""); err == nil {
+		t.Error("a section that is not there was replaced")
+	}
+}
+
+func TestThePageHasEverySection(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", docsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"measurements", "profiles", "data-sets"} {
+		if _, err := replaceSection(page, name, "|"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestGroupsAreChosenByNameInTheirOwnOrder(t *testing.T) {
+	t.Parallel()
+	found, err := chosen("view,engine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"engine", "view"}, names(found)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := chosen("engine,views"); err == nil {
+		t.Error("an unknown group was chosen")
+	}
+}
+
+func TestAReplayKeepsItsViewNearTheTrigger(t *testing.T) {
+	t.Parallel()
+	for _, f := range session.Formats() {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			c, err := generated(f, 1000, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newReplay(f, compact.DefaultPolicy(), 64_000)
+			for _, e := range entries(c) {
+				if err := r.append(e); err != nil {
+					t.Fatal(err)
+				}
+				if limit := r.trigger() + regrowth*64_000; float64(r.context) > limit {
+					t.Fatalf("message %d: a view of %d tokens, over %.0f", e.Seq, r.context, limit)
+				}
+			}
+			if total := int64(c.Total()); r.context >= total || len(r.done) < 2 || !r.crossed {
+				t.Errorf("%d compactions made %d of %d tokens", len(r.done), r.context, total)
+			}
+			if got := viewOf(r); got != r.context {
+				t.Errorf("the replay counts %d tokens, its view has %d", r.context, got)
+			}
+		})
+	}
+}
+
+func viewOf(r *replay) int64 {
+	tokens := r.base.Tokens
+	for _, e := range r.tail {
+		tokens += int64(e.Tokens)
+	}
+	return tokens
+}
+
+func TestALifeAddsUpItsSessions(t *testing.T) {
+	t.Parallel()
+	c := &compacttest.Conversation{Tokens: []int{60, 40}}
+	r := newReplay(session.Anthropic, compact.Policy{Trigger: 0.8, Target: 0.5}, 100)
+	r.context, r.crossed, r.done = 55, true, []compaction{{before: 90, after: 70, kept: 30}, {before: 85, after: 50, kept: 45}}
+	var got life
+	got.add(r, c)
+	got.add(newReplay(session.Anthropic, r.policy, 1_000), c)
+	want := life{Sessions: 2, Crossed: 1, OnTarget: 1, Compactions: 2, Before: 100, After: 55, Compacted: 175, Kept: 75}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheShortSessionIsAsLargeAsTheLongOne(t *testing.T) {
+	t.Parallel()
+	long, err := generated(session.OpenAIChat, 5_000, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := grown(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	young, err := alike(old, long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if quotient := float64(bytesOf(young)) / float64(bytesOf(old)); quotient < 0.9 || quotient > 1.1 {
+		t.Errorf("views of %d and %d bytes", bytesOf(young), bytesOf(old))
+	}
+	if len(old.Tail) < newMessages || len(young.Tail) < newMessages {
+		t.Errorf("%d and %d messages after the checkpoint", len(old.Tail), len(young.Tail))
 	}
 }

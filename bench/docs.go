@@ -39,10 +39,14 @@ func replaceSection(page []byte, name, text string) ([]byte, error) {
 
 func (b *bench) rowsTable() string {
 	rows := [][]string{}
-	for _, r := range b.results {
+	for _, r := range b.rows {
 		rows = append(rows, r.cells())
 	}
-	return markdown([]string{"what", "value", "unit", "floor", "ratio", "goal", "met"}, rows)
+	table := markdown(rowHeads, rows)
+	if len(b.notes) > 0 {
+		table += "\n* " + strings.Join(b.notes, "\n* ") + "\n"
+	}
+	return table
 }
 
 // livesTable has the sums over all data sets, or the sets themselves.

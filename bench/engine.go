@@ -40,16 +40,9 @@ func oneCore() func() {
 	return func() { runtime.GOMAXPROCS(before) }
 }
 
-// measureFormat measures sessions of one format, one after another: with their tokens counted as an append counts them,
-// and with the tokens that an append has counted.
+// measureFormat measures sessions of one format, one after another: with the tokens that appends have counted, and with
+// what counting them takes.
 func (b *bench) measureFormat(ctx context.Context, name string, inputs []compact.Input) error {
-	size, messages := 0, 0
-	for _, in := range inputs {
-		size, messages = size+bytesOf(in), messages+len(in.Tail)
-	}
-	over := func(do func(compact.Input) error) func() error {
-		return func() error { return inTurn(inputs, do) }
-	}
 	for _, side := range []struct {
 		what string
 		do   func(compact.Input) error
@@ -61,32 +54,44 @@ func (b *bench) measureFormat(ctx context.Context, name string, inputs []compact
 			continue
 		}
 		b.progress("%s", name+side.what)
-		ours, floor, err := b.alternate(ctx, over(side.do), over(validateOnce))
+		ours, floor, err := b.alternate(ctx, inTurn(inputs, side.do), inTurn(inputs, validateOnce))
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		size := bytesOf(inputs...)
 		b.add(row{Name: name + side.what, Value: perSecond(size, ours), Unit: "MB/s", Goal: atLeast(0.8)}.beside(perSecond(size, floor)))
 	}
 	if !b.wants(name + ", allocations") {
 		return nil
 	}
-	used, err := memoryOf(over(compactOnce))
+	return b.measureAllocations(name, inputs)
+}
+
+func (b *bench) measureAllocations(name string, inputs []compact.Input) error {
+	used, err := memoryOf(inTurn(inputs, compactOnce))
 	if err != nil {
 		return err
 	}
+	messages := 0
+	for _, in := range inputs {
+		messages += len(in.Tail)
+	}
 	b.add(row{Name: name + ", allocations a compaction", Value: float64(used.objects) / float64(len(inputs)), Unit: "objects"})
 	b.add(row{Name: name + ", allocations a message", Value: float64(used.objects) / float64(messages), Unit: "objects"})
-	b.add(row{Name: name + ", allocated for a byte of messages", Value: float64(used.bytes) / float64(size), Unit: "bytes"})
+	b.add(row{Name: name + ", allocated for a byte of messages", Value: float64(used.bytes) / float64(bytesOf(inputs...)), Unit: "bytes"})
 	return nil
 }
 
-func inTurn(inputs []compact.Input, do func(compact.Input) error) error {
-	for _, in := range inputs {
-		if err := do(in); err != nil {
-			return err
+// inTurn does the same with one session after another.
+func inTurn(inputs []compact.Input, do func(compact.Input) error) func() error {
+	return func() error {
+		for _, in := range inputs {
+			if err := do(in); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 // longSessions are the recorded conversations of a format that are long and that the engine can shorten, or one that is
@@ -136,12 +141,14 @@ func entries(c *compacttest.Conversation) []compact.Entry {
 	return list
 }
 
-func bytesOf(in compact.Input) (size int) {
-	if in.Base != nil {
-		size = len(in.Base.Body)
-	}
-	for i := range in.Tail {
-		size += len(in.Tail[i].Body)
+func bytesOf(inputs ...compact.Input) (size int) {
+	for _, in := range inputs {
+		if in.Base != nil {
+			size += len(in.Base.Body)
+		}
+		for i := range in.Tail {
+			size += len(in.Tail[i].Body)
+		}
 	}
 	return size
 }

@@ -31,32 +31,39 @@ func measureIncremental(ctx context.Context, b *bench) error {
 			continue
 		}
 		b.progress("%s", name)
-		long, err := generated(f, longHistory, 0)
-		if err != nil {
-			return err
-		}
-		old, err := grown(long)
-		if err != nil {
+		if err := b.measureNext(ctx, name, f); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		young, err := alike(old, long)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		next := func() error { return runOnce(old) }
-		ours, other, err := b.alternate(ctx, next, func() error { return runOnce(young) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		b.add(row{Name: fmt.Sprintf("%s, time beside after %d", name, shortHistory), Value: ours.Seconds() / other.Seconds(), Unit: "times", Goal: atMost(1.2)})
-		b.note("%s: %.2f ms for a view of %d kB with a state of %d kB; after %d, %.2f ms for %d kB with %d kB", name, milliseconds(ours),
-			bytesOf(old)/1000, len(old.Base.State)/1000, shortHistory, milliseconds(other), bytesOf(young)/1000, len(young.Base.State)/1000)
-		ours, floor, err := b.alternate(ctx, next, func() error { return validateView(old) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		b.add(row{Name: name, Value: perSecond(bytesOf(old), ours), Unit: "MB/s"}.beside(perSecond(bytesOf(old), floor)))
 	}
+	return nil
+}
+
+func (b *bench) measureNext(ctx context.Context, name string, f session.Format) error {
+	long, err := generated(f, longHistory, 0)
+	if err != nil {
+		return err
+	}
+	old, err := grown(long)
+	if err != nil {
+		return err
+	}
+	young, err := alike(old, long)
+	if err != nil {
+		return err
+	}
+	next := func() error { return runOnce(old) }
+	ours, other, err := b.alternate(ctx, next, func() error { return runOnce(young) })
+	if err != nil {
+		return err
+	}
+	b.add(row{Name: fmt.Sprintf("%s, time beside after %d", name, shortHistory), Value: ours.Seconds() / other.Seconds(), Unit: "times", Goal: atMost(1.2)})
+	b.note("%s: %.2f ms for a view of %d kB with a state of %d kB; after %d, %.2f ms for %d kB with %d kB", name, milliseconds(ours),
+		bytesOf(old)/1000, len(old.Base.State)/1000, shortHistory, milliseconds(other), bytesOf(young)/1000, len(young.Base.State)/1000)
+	ours, floor, err := b.alternate(ctx, next, func() error { return validateView(old) })
+	if err != nil {
+		return err
+	}
+	b.add(row{Name: name, Value: perSecond(bytesOf(old), ours), Unit: "MB/s"}.beside(perSecond(bytesOf(old), floor)))
 	return nil
 }
 
@@ -72,13 +79,17 @@ func alike(old compact.Input, long *compacttest.Conversation) (best compact.Inpu
 		if in.Base == nil {
 			continue
 		}
-		apart := math.Abs(math.Log(float64(bytesOf(in))/float64(bytesOf(old)))) + math.Abs(math.Log(float64(len(in.Base.State))/float64(len(old.Base.State))))
-		if apart < least {
-			best, least = in, apart
+		if d := apart(bytesOf(in), bytesOf(old)) + apart(len(in.Base.State), len(old.Base.State)); d < least {
+			best, least = in, d
 		}
+	}
+	if best.Base == nil {
+		return best, errors.New("no short history comes to its trigger")
 	}
 	return best, nil
 }
+
+func apart(a, b int) float64 { return math.Abs(math.Log(float64(a) / float64(b))) }
 
 var question = []byte(`{"role":"user","content":"`)
 

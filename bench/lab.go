@@ -33,7 +33,7 @@ type bench struct {
 	api     *server
 	worker  *server
 	notes   []string
-	results []row
+	rows    []row
 	lives   []life // what the profiles made of the recorded conversations
 }
 

@@ -62,12 +62,11 @@ func (b *bench) measureGrowth(ctx context.Context, g *growth, window int) error 
 	if err := g.generate(); err != nil {
 		return err
 	}
-	large, small, smallBytes := inputOf(g.large, window), make([]compact.Input, len(g.small)), 0
+	large, small := []compact.Input{inputOf(g.large, window)}, make([]compact.Input, len(g.small))
 	for i := range small {
 		small[i] = inputOf(g.small[i], window)
-		smallBytes += bytesOf(small[i])
 	}
-	one, ten := func() error { return compactOnce(large) }, func() error { return inTurn(small, compactOnce) }
+	one, ten := inTurn(large, compactOnce), inTurn(small, compactOnce)
 	tookOne, tookTen, err := b.alternate(ctx, one, ten)
 	if err != nil {
 		return err
@@ -83,9 +82,11 @@ func (b *bench) measureGrowth(ctx context.Context, g *growth, window int) error 
 	b.add(row{Name: g.name(window) + ": time", Value: 10 * tookOne.Seconds() / tookTen.Seconds(), Unit: "times", Goal: atMost(12)})
 	b.add(row{Name: g.name(window) + ": allocated", Value: 10 * float64(usedOne.bytes) / float64(usedTen.bytes), Unit: "times", Goal: atMost(12)})
 	b.note("%s: %.1f MB in %.0f ms, allocating %.0f MB; ten sessions of %.1f MB together in %.0f ms, allocating %.0f MB", g.name(window),
-		float64(bytesOf(large))/1e6, milliseconds(tookOne), float64(usedOne.bytes)/1e6, float64(smallBytes)/1e6, milliseconds(tookTen), float64(usedTen.bytes)/1e6)
+		megabytes(bytesOf(large...)), milliseconds(tookOne), megabytes(usedOne.bytes), megabytes(bytesOf(small...)), milliseconds(tookTen), megabytes(usedTen.bytes))
 	return nil
 }
+
+func megabytes[N int | uint64](bytes N) float64 { return float64(bytes) / 1e6 }
 
 // generate makes the sessions if they are not there yet.
 func (g *growth) generate() (err error) {

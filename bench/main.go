@@ -45,7 +45,7 @@ var scenarios = []scenario{
 // options are the flags.
 type options struct {
 	only      []scenario
-	rows      *regexp.Regexp
+	match     *regexp.Regexp
 	rounds    int
 	round     time.Duration
 	crossings int
@@ -81,7 +81,7 @@ func parseOptions() (o options, err error) {
 	if o.publish = *only == "" && *run == "" && !*quick; o.publish && o.output == "" {
 		o.output = latestFile
 	}
-	o.rows, err = regexp.Compile(*run)
+	o.match, err = regexp.Compile(*run)
 	return o, err
 }
 

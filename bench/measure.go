@@ -18,7 +18,7 @@ type comparison struct {
 	ours, floor sample
 }
 
-func (b *bench) wants(name string) bool { return b.rows.MatchString(name) }
+func (b *bench) wants(name string) bool { return b.match.MatchString(name) }
 
 // compare interleaves rounds of ours and of the floor, so that whatever else the machine does meets both, and keeps the
 // medians.

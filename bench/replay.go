@@ -3,10 +3,11 @@ package main
 import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // replay lets a session live: messages are appended one by one, and it is compacted as soon as its trigger is crossed,
-// by the rule of the store (a view that cannot be brought below its trigger has to grow by regrowth first).
+// by the rule of the store: a view that cannot be brought below its trigger has to grow by regrowth first.
 type replay struct {
 	format  session.Format
 	policy  compact.Policy
@@ -15,7 +16,8 @@ type replay struct {
 	tail    []compact.Entry
 	context int64 // tokens of the view
 	floor   int64
-	crossed bool // it has come to its trigger
+	crossed bool              // it has come to its trigger
+	tools   map[string]string // by the id of a call
 	done    []compaction
 }
 
@@ -26,17 +28,46 @@ type compaction struct{ before, after, kept int64 }
 const regrowth = 0.05
 
 func newReplay(f session.Format, p compact.Policy, window int) *replay {
-	return &replay{format: f, policy: p, window: window}
+	return &replay{format: f, policy: p, window: window, tools: map[string]string{}}
 }
 
 func (r *replay) append(e compact.Entry) error {
+	standing, err := r.insert(&e)
+	if err != nil {
+		return err
+	}
 	r.tail = append(r.tail, e)
-	r.context += int64(e.Tokens)
+	r.context += int64(standing)
 	if float64(r.context) < max(r.trigger(), float64(r.floor)+regrowth*float64(r.window)) {
 		return nil
 	}
 	r.crossed = true
 	return r.compact()
+}
+
+// insert caps the results of a message if the policy does that at insertion, and returns its tokens in the view.
+func (r *replay) insert(e *compact.Entry) (standing int, err error) {
+	if !r.policy.Cap.Enabled || !r.policy.Cap.AtInsertion {
+		return e.Tokens, nil
+	}
+	found, err := wire.Inspect(r.format, e.Body)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range found.Parts {
+		if p.Kind == wire.Call {
+			r.tools[p.CallID] = p.Name
+		}
+	}
+	capped, err := compact.CapAtInsertion(&r.policy, r.format, e.Seq, e.Body, func(id string) (string, bool) {
+		tool, called := r.tools[id]
+		return tool, called
+	})
+	if capped == nil || err != nil {
+		return e.Tokens, err
+	}
+	e.ViewTokens = capped.Tokens
+	return capped.Tokens, nil
 }
 
 func (r *replay) trigger() float64 { return r.policy.Trigger * float64(r.window) }

@@ -87,7 +87,7 @@ func (r row) MarshalJSON() ([]byte, error) {
 }
 
 func (b *bench) add(r row) {
-	b.results = append(b.results, r)
+	b.rows = append(b.rows, r)
 	b.progress("  %s %s, ratio %s %s %s", number(r.Value), r.Unit, number(r.Ratio), r.Goal, r.verdict())
 }
 
@@ -114,7 +114,7 @@ func (b *bench) report(w io.Writer) error {
 		Measurements []row    `json:"measurements"`
 		Profiles     []life   `json:"profiles"`
 		Notes        []string `json:"notes"`
-	}{b.results, b.lives, b.notes}, "", "  ")
+	}{b.rows, b.lives, b.notes}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -123,12 +123,14 @@ func (b *bench) report(w io.Writer) error {
 
 func (b *bench) printRows(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "what\tvalue\tunit\tfloor\tratio\tgoal\tmet")
-	for _, r := range b.results {
+	fmt.Fprintln(table, strings.Join(rowHeads, "\t"))
+	for _, r := range b.rows {
 		fmt.Fprintln(table, strings.Join(r.cells(), "\t"))
 	}
 	return table.Flush()
 }
+
+var rowHeads = []string{"what", "value", "unit", "floor", "ratio", "goal", "met"}
 
 func (r row) cells() []string {
 	return []string{r.Name, number(r.Value), r.Unit, number(r.Floor), number(r.Ratio), r.Goal.String(), r.verdict()}

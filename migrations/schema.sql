@@ -67,6 +67,8 @@ CREATE TABLE public.checkpoints (
     engine_version integer NOT NULL,
     run_id uuid NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    restored_from integer,
+    CONSTRAINT checkpoints_check CHECK ((restored_from < n)),
     CONSTRAINT checkpoints_n_check CHECK ((n > 0))
 );
 ALTER TABLE ONLY public.checkpoints ALTER COLUMN body SET STORAGE EXTERNAL;
@@ -101,8 +103,11 @@ CREATE TABLE public.messages (
     body bytea NOT NULL,
     view_body bytea,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    view_tokens integer,
+    CONSTRAINT messages_check CHECK (((view_body IS NULL) = (view_tokens IS NULL))),
     CONSTRAINT messages_seq_check CHECK ((seq > 0)),
-    CONSTRAINT messages_tokens_check CHECK ((tokens >= 0))
+    CONSTRAINT messages_tokens_check CHECK ((tokens >= 0)),
+    CONSTRAINT messages_view_tokens_check CHECK ((view_tokens >= 0))
 );
 
 ALTER TABLE ONLY public.messages FORCE ROW LEVEL SECURITY;
@@ -115,11 +120,79 @@ CREATE TABLE public.policies (
     cache_ttl interval DEFAULT '00:00:00'::interval NOT NULL,
     document json NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    calibrate boolean DEFAULT true NOT NULL,
+    tokenizer text GENERATED ALWAYS AS (COALESCE((document #>> '{tokens,tokenizer}'::text[]), 'estimate'::text)) STORED NOT NULL,
+    patch json DEFAULT '{}'::json NOT NULL,
+    tenant_version integer DEFAULT 1 NOT NULL,
+    session_version integer DEFAULT 0 NOT NULL,
+    caps_over integer GENERATED ALWAYS AS (
+CASE
+    WHEN (((document #>> '{cap,enabled}'::text[]) = 'true'::text) AND ((document #>> '{cap,at_insertion}'::text[]) = 'true'::text)) THEN LEAST(NULLIF(((document #>> '{cap,max_tokens}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_bytes}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_lines}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_line_chars}'::text[]))::integer, 0))
+    ELSE NULL::integer
+END) STORED,
     CONSTRAINT policies_check CHECK (((hard_ratio >= trigger_ratio) AND (hard_ratio <= (1)::double precision))),
+    CONSTRAINT policies_session_version_check CHECK ((session_version >= 0)),
+    CONSTRAINT policies_tenant_version_check CHECK ((tenant_version > 0)),
     CONSTRAINT policies_trigger_ratio_check CHECK (((trigger_ratio > (0)::double precision) AND (trigger_ratio <= (1)::double precision)))
 );
 
 ALTER TABLE ONLY public.policies FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.policy_versions (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    version integer NOT NULL,
+    tenant_version integer NOT NULL,
+    patch json,
+    document json,
+    changed_by uuid,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT policy_versions_version_check CHECK ((version > 0))
+);
+
+ALTER TABLE ONLY public.policy_versions FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.recompaction_sessions (
+    tenant_id uuid NOT NULL,
+    recompaction_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    state text DEFAULT 'queued'::text NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    job_id bigint,
+    run_id uuid,
+    tokens_before bigint,
+    tokens_after bigint,
+    error text,
+    finished_at timestamp with time zone,
+    CONSTRAINT recompaction_sessions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'changed'::text, 'unchanged'::text, 'failed'::text])))
+);
+
+ALTER TABLE ONLY public.recompaction_sessions FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.recompactions (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    state text DEFAULT 'queued'::text NOT NULL,
+    filter jsonb NOT NULL,
+    policy json,
+    max_running integer NOT NULL,
+    cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    total bigint DEFAULT 0 NOT NULL,
+    changed bigint DEFAULT 0 NOT NULL,
+    unchanged bigint DEFAULT 0 NOT NULL,
+    failed bigint DEFAULT 0 NOT NULL,
+    skipped bigint DEFAULT 0 NOT NULL,
+    tokens_before bigint DEFAULT 0 NOT NULL,
+    tokens_after bigint DEFAULT 0 NOT NULL,
+    error text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT recompactions_max_running_check CHECK (((max_running >= 1) AND (max_running <= 32))),
+    CONSTRAINT recompactions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'cancelling'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
+);
+
+ALTER TABLE ONLY public.recompactions FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.result_bodies (
     tenant_id uuid NOT NULL,
@@ -249,8 +322,11 @@ CREATE TABLE public.runs (
     triggered_at timestamp with time zone DEFAULT now() NOT NULL,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
-    CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text]))),
-    CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'unchanged'::text, 'superseded'::text, 'failed'::text])))
+    reason text DEFAULT ''::text NOT NULL,
+    why jsonb DEFAULT '{}'::jsonb NOT NULL,
+    report jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text, 'recompaction'::text, 'restore'::text]))),
+    CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'unchanged'::text, 'postponed'::text, 'superseded'::text, 'failed'::text])))
 );
 
 ALTER TABLE ONLY public.runs FORCE ROW LEVEL SECURITY;
@@ -282,9 +358,16 @@ CREATE TABLE public.sessions (
     checkpoint_size integer DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     last_append_at timestamp with time zone,
+    calibration real DEFAULT 1 NOT NULL,
+    counted_tokens bigint DEFAULT 0 NOT NULL,
+    exact_tokens bigint DEFAULT 0 NOT NULL,
+    last_usage jsonb,
+    window_source text DEFAULT 'request'::text NOT NULL,
+    CONSTRAINT sessions_calibration_check CHECK (((calibration >= (0.5)::double precision) AND (calibration <= (3)::double precision))),
     CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),
     CONSTRAINT sessions_overhead_tokens_check CHECK ((overhead_tokens >= 0)),
     CONSTRAINT sessions_wake_check CHECK (((wake >= 1) AND (wake <= 3))),
+    CONSTRAINT sessions_window_source_check CHECK ((window_source = ANY (ARRAY['request'::text, 'model'::text, 'default'::text]))),
     CONSTRAINT sessions_window_tokens_check CHECK ((window_tokens > 0))
 )
 WITH (fillfactor='70');
@@ -322,6 +405,15 @@ ALTER TABLE ONLY public.messages
 
 ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.policy_versions
+    ADD CONSTRAINT policy_versions_pkey PRIMARY KEY (tenant_id, session_key, version);
+
+ALTER TABLE ONLY public.recompaction_sessions
+    ADD CONSTRAINT recompaction_sessions_pkey PRIMARY KEY (tenant_id, recompaction_id, session_key);
+
+ALTER TABLE ONLY public.recompactions
+    ADD CONSTRAINT recompactions_pkey PRIMARY KEY (tenant_id, id);
 
 ALTER TABLE ONLY public.result_bodies
     ADD CONSTRAINT result_bodies_pkey PRIMARY KEY (tenant_id, session_key, sha256);
@@ -373,6 +465,18 @@ CREATE INDEX idempotency_session ON public.idempotency USING btree (tenant_id, s
 
 CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE (client_id IS NOT NULL);
 
+CREATE INDEX policies_exact ON public.policies USING btree (tenant_id) WHERE (tokenizer <> 'estimate'::text);
+
+CREATE INDEX recompaction_sessions_failed ON public.recompaction_sessions USING btree (tenant_id, recompaction_id, finished_at DESC) WHERE (state = 'failed'::text);
+
+CREATE INDEX recompaction_sessions_left ON public.recompaction_sessions USING btree (tenant_id, recompaction_id, state, failures, session_key) WHERE (finished_at IS NULL);
+
+CREATE INDEX recompaction_sessions_session ON public.recompaction_sessions USING btree (tenant_id, session_key);
+
+CREATE INDEX recompactions_live ON public.recompactions USING btree (tenant_id, id) WHERE (finished_at IS NULL);
+
+CREATE INDEX recompactions_newest ON public.recompactions USING btree (tenant_id, created_at DESC, id DESC);
+
 CREATE INDEX results_body ON public.results USING btree (tenant_id, session_key, sha256);
 
 CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
@@ -395,6 +499,8 @@ CREATE INDEX runs_newest ON public.runs USING btree (tenant_id, session_key, tri
 
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
 
+CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_id);
+
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
@@ -409,6 +515,15 @@ ALTER TABLE ONLY public.checkpoints
 
 ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.policy_versions
+    ADD CONSTRAINT policy_versions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.recompaction_sessions
+    ADD CONSTRAINT recompaction_sessions_tenant_id_recompaction_id_fkey FOREIGN KEY (tenant_id, recompaction_id) REFERENCES public.recompactions(tenant_id, id);
+
+ALTER TABLE ONLY public.recompactions
+    ADD CONSTRAINT recompactions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
 ALTER TABLE ONLY public.results
     ADD CONSTRAINT results_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
@@ -437,6 +552,12 @@ ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.policies ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.policy_versions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.recompaction_sessions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.recompactions ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.result_bodies ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
@@ -456,6 +577,12 @@ CREATE POLICY tenant ON public.idempotency USING ((tenant_id = (NULLIF(current_s
 CREATE POLICY tenant ON public.messages USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.policies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.policy_versions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.recompaction_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.recompactions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.result_bodies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -480,6 +607,12 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.idempotency TO varve_app;
 GRANT SELECT,INSERT,DELETE ON TABLE public.messages TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
+
+GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompactions TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_bodies TO varve_app;
 

@@ -11,7 +11,8 @@ import (
 )
 
 func (l *trial) deterministic() {
-	l.same("the same input", l.whole.made, l.compact(l.in).made)
+	_, again := compacted(l, l.in)
+	l.same("the same input", l.whole.made, again)
 }
 
 // same compares checkpoints. cmp.Diff alone would look at every byte of their bodies.
@@ -33,11 +34,15 @@ func (l *trial) idempotent() {
 	if l.whole.plan.scene.departure != nil && l.whole.plan.departure == nil {
 		return
 	}
-	again := l.compact(l.next(l.whole, l.in.Policy))
-	if again.plan.Changed() || len(again.plan.Results) > 0 {
-		l.Errorf("compacting again does %v", again.plan.Actions)
+	plan, again := compacted(l, l.next(l.whole, l.in.Policy))
+	if plan.Changed() || len(plan.Results) > 0 {
+		l.Errorf("compacting again does %v", plan.Actions)
 	}
-	l.same("compacting again", l.whole.made, again.made)
+	want, got := *l.whole.made, *again
+	if l.in.Policy.Summarise.Enabled {
+		want.State, got.State = nil, nil // it counts with the summary now, and may need a later stage sooner
+	}
+	l.same("compacting again", &want, &got)
 }
 
 // protectedStay: what the policy protects is not touched, whatever the stages want, caps of giants aside.

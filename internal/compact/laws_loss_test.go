@@ -225,9 +225,9 @@ func said(m shownMessage, p *part) []byte {
 // bounded: a line is no longer than the least that head and tail may keep, head and tail no longer than the policy wants,
 // a summary no longer than it was ordered.
 func (l *trial) bounded() {
-	const marker = 256 // characters of the longest line between head and tail
 	for _, o := range append([]outcome{l.whole}, l.steps...) {
 		limits := &o.in.Policy
+		marker := 100 + max(len(limits.Wording.Cap), len(limits.Wording.Bookend)) // the line between head and tail
 		for _, m := range o.view {
 			if m.any() && m.inner.end > m.inner.start {
 				inner := said(m, &part{value: m.found.Parts[0].Value})[m.inner.start:m.inner.end]

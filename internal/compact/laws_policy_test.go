@@ -2,6 +2,7 @@ package compact
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +21,25 @@ func randomPolicy(rng *rand.Rand) Policy {
 	if rng.IntN(6) == 0 {
 		p.Protect.Tools = []string{"Bash"}
 	}
+	if rng.IntN(8) == 0 {
+		randomWording(rng, &p.Wording)
+	}
 	return p
+}
+
+// randomWording makes some texts longer, and others no more than a ref.
+func randomWording(rng *rand.Rand, w *Wording) {
+	for _, t := range []*string{&w.Cap, &w.Bookend, &w.Stub, &w.Stale, &w.Placeholder} {
+		switch rng.IntN(4) {
+		case 0:
+			*t += " More than one would want to read."
+		case 1:
+			*t = "{ref}"
+		}
+	}
+	w.Cap += strings.Repeat(" And more.", rng.IntN(2)*rng.IntN(80))
+	w.Bookend += strings.Repeat(" And more.", rng.IntN(2)*rng.IntN(80))
+	w.Clear = "{ref}"
 }
 
 func randomStages(rng *rand.Rand, p *Policy) {

@@ -194,15 +194,17 @@ func (c *Checkpoint) through() int64 {
 // compact runs the engine once.
 func (l *trial) compact(in Input) outcome {
 	l.Helper()
-	plan, err := Make(in)
+	plan, made := compacted(l, in)
+	return outcome{in, plan, made, show(l, in.Format, made)}
+}
+
+func compacted(t testing.TB, in Input) (*Plan, *Checkpoint) {
+	t.Helper()
+	plan, made, err := Run(in, nil)
 	if err != nil {
-		l.Fatal(err)
+		t.Fatal(err)
 	}
-	made, err := Render(in, plan)
-	if err != nil {
-		l.Fatal(err)
-	}
-	return outcome{in, plan, made, l.show(made)}
+	return plan, made
 }
 
 // all are all compactions of the history.

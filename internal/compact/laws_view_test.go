@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"testing"
 
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -20,25 +22,25 @@ type shownMessage struct {
 }
 
 // show reads the messages of a checkpoint, with the seqs and the parts that its state gives them.
-func (l *trial) show(c *Checkpoint) []shownMessage {
-	l.Helper()
-	h, err := readHistory(Input{Format: l.in.Format, Policy: l.in.Policy, WindowTokens: 1, Base: c})
+func show(t testing.TB, f session.Format, c *Checkpoint) []shownMessage {
+	t.Helper()
+	h, err := readHistory(Input{Format: f, Base: c})
 	if err != nil {
-		l.Fatal(err)
+		t.Fatal(err)
 	}
 	array := append(append([]byte{'['}, c.Body...), ']')
 	if !json.Valid(array) {
-		l.Fatalf("the rendition is no JSON: %s", array)
+		t.Fatalf("the rendition is no JSON: %s", array)
 	}
 	all, unit := make([]shownMessage, 0, len(h.messages)), -1
 	for element := range rawjson.Elements(array, 0) {
 		if len(all) == len(h.messages) {
-			l.Fatalf("the state has only %d messages", len(h.messages))
+			t.Fatalf("the state has only %d messages", len(h.messages))
 		}
 		m, body := h.messages[len(all)], h.body(len(all))
-		found, err := wire.Inspect(l.in.Format, body)
+		found, err := wire.Inspect(f, body)
 		if err != nil || !bytes.Equal(element.Of(array), bytes.TrimSpace(body)) {
-			l.Fatalf("the rendition of message %d is no message, or not where its state has it: %v\n%s", m.seq, err, body)
+			t.Fatalf("the rendition of message %d is no message, or not where its state has it: %v\n%s", m.seq, err, body)
 		}
 		if m.whole {
 			unit++
@@ -46,7 +48,7 @@ func (l *trial) show(c *Checkpoint) []shownMessage {
 		all = append(all, shownMessage{m, body, found, unit, h.parts[m.first:m.last]})
 	}
 	if len(all) != len(h.messages) {
-		l.Fatalf("%d messages in the rendition, %d in its state", len(all), len(h.messages))
+		t.Fatalf("%d messages in the rendition, %d in its state", len(all), len(h.messages))
 	}
 	return all
 }

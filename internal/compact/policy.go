@@ -218,6 +218,7 @@ type WhitespacePolicy struct {
 type SummarisePolicy struct {
 	Enabled          bool     `json:"enabled"`
 	Writer           Writer   `json:"writer"`
+	All              bool     `json:"all"`           // everything but what is kept; else as many of the oldest units as bring the view to its target
 	KeepTurns        int      `json:"keep_turns"`    // turns of the user that stay, 0 to 1000
 	KeepMessages     int      `json:"keep_messages"` // newest messages that stay, 0 to 1000
 	MinTokens        int      `json:"min_tokens"`    // fewer old tokens are not worth a summary, 0 to 10000000

@@ -138,6 +138,7 @@ var policyFields = map[string]policyField{
 
 	"/summarise/enabled":           described("the oldest units are replaced by retained facts and a summary"),
 	"/summarise/writer":            described("who writes the summary; `extract` needs no model"),
+	"/summarise/all":               described("everything but what is kept goes; else as many of the oldest units as bring the view to its target"),
 	"/summarise/keep_turns":        ranged(0, 1_000, "turns of the user that stay"),
 	"/summarise/keep_messages":     ranged(0, 1_000, "newest messages that stay"),
 	"/summarise/min_tokens":        ranged(0, 10_000_000, "fewer old tokens are not worth a summary"),

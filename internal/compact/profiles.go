@@ -124,7 +124,7 @@ func cortexProfile() Policy {
 		"Read": Rereadable, "Glob": Rereadable, "Grep": Rereadable, "WebFetch": NonReproducible, "Bash": NonReproducible,
 		"SubAgent": Ephemeral, "TaskOutput": Ephemeral,
 	}
-	p.Summarise.Enabled, p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.Retain = true, 0, 6, false
+	p.Summarise.Enabled, p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.Retain = true, true, 0, 6, false
 	p.Truncate.Enabled = true
 	p.Wording.Cap = "\n\n... [~{cut_tokens} tokens trimmed at insertion; full content at {ref}] ...\n\n"
 	p.Wording.Bookend = "\n\n... [~{cut_tokens} tokens trimmed; full content at {ref}] ...\n\n"
@@ -140,7 +140,7 @@ func falaiProfile() Policy {
 	p.Protect = ProtectPolicy{LastMessages: 4, Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
 	p.Cap = CapPolicy{Enabled: true, MaxTokens: 1_250, HeadChars: 5_000}
 	p.Whitespace = WhitespacePolicy{Enabled: true}
-	p.Summarise.Enabled, p.Summarise.KeepTurns, p.Summarise.KeepMessages = true, 0, 4
+	p.Summarise.Enabled, p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages = true, true, 0, 4
 	p.Summarise.MaxTokens, p.Summarise.Retain = 1_024, false
 	p.Truncate.Enabled = true
 	p.Wording.Cap = "\n\n[Truncated: {chars} chars total, showing first {head}]"
@@ -168,7 +168,7 @@ func codeliaProfile() Policy {
 	p.Protect = ProtectPolicy{Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
 	p.Cap = CapPolicy{Enabled: true, AtInsertion: true, MaxBytes: 51_200, HeadChars: 51_200, WholeLines: true}
 	p.Budget.Enabled = true
-	p.Summarise.Enabled, p.Summarise.KeepTurns, p.Summarise.KeepMessages = true, 1, 0
+	p.Summarise.Enabled, p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages = true, true, 1, 0
 	p.Wording.Cap = "\n\n[tool output truncated; ref={ref}]"
 	p.Wording.Placeholder = "[tool output trimmed; ref={ref}]"
 	p.Wording.Clear = "[tool output trimmed; ref={ref}]"

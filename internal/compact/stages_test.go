@@ -7,168 +7,233 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// word is the user's or the assistant's word, read a call of a tool and its result of so many characters.
-func word(role, text string) []string {
-	return []string{fmt.Sprintf(`{"role":%q,"content":%q}`, role, text)}
+// The tests of the stages are tables over conversations that are made of moves, each of a message or two. A move is the
+// same in every format, so every table is run in each.
+
+// move writes its messages in a format.
+type move func(f session.Format) []string
+
+// asks is the user's word, says the assistant's.
+func asks(text string) move { return word("user", text) }
+func says(text string) move { return word("assistant", text) }
+
+func word(role, text string) move {
+	return func(session.Format) []string {
+		return []string{fmt.Sprintf(`{"role":%q,"content":%s}`, role, literal(text))}
+	}
 }
 
-func read(tool, path string, chars int) []string {
-	return returned(tool, path, fmt.Sprintf("%q", strings.Repeat("abcdefghi ", chars/10)))
+// calls is a call of a tool with its arguments as JSON.
+func calls(id, tool, arguments string) move {
+	return func(f session.Format) []string {
+		if f == session.OpenAIChat {
+			const body = `{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}]}`
+			return []string{fmt.Sprintf(body, id, tool, literal(arguments))}
+		}
+		return []string{fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":%q,"name":%q,"input":%s}]}`, id, tool, arguments)}
+	}
 }
 
-// returned is a call of a tool with its result as JSON.
-func returned(tool, path, content string) []string {
-	return append(called("c", tool, path), answered("c", content)...)
+// answers is a result with its content as JSON, fails one of a tool that failed.
+func answered(id, content string) move { return resultOf(id, content, "") }
+func fails(id, content string) move    { return resultOf(id, content, `,"is_error":true`) }
+
+func resultOf(id, content, more string) move {
+	return func(f session.Format) []string {
+		if f == session.OpenAIChat {
+			return []string{fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":%s}`, id, content)}
+		}
+		return []string{fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":%s%s}]}`, id, content, more)}
+	}
 }
 
-func called(id, tool, path string) []string {
-	return []string{fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":"{\"path\":\"%s\"}"}}]}`, id, tool, path)}
+// then is one move after another.
+func then(moves ...move) move {
+	return func(f session.Format) (bodies []string) {
+		for _, s := range moves {
+			bodies = append(bodies, s(f)...)
+		}
+		return bodies
+	}
 }
 
-func answered(id, content string) []string {
-	return []string{fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":%s}`, id, content)}
+// returns is a call of a tool for a path and its result: message n and n+1.
+func returns(tool, path, text string) move {
+	return then(calls("c", tool, fmt.Sprintf(`{"path":%q}`, path)), answered("c", literal(text)))
 }
 
-func input(t *testing.T, f session.Format, p Policy, window int, steps ...[]string) Input {
+// gives is the same with a result of so many characters, about a sixth as many tokens.
+func gives(tool, path string, chars int) move { return returns(tool, path, filler(chars)) }
+
+func filler(chars int) string { return strings.Repeat("abcdefghi ", chars/10) }
+
+func literal(text string) string { return string(rawjson.Quote(nil, []byte(text))) }
+
+func input(t testing.TB, f session.Format, p Policy, window int, moves ...move) Input {
 	t.Helper()
 	in := Input{Format: f, Policy: p, WindowTokens: window}
-	for _, step := range steps {
-		for _, body := range step {
-			found, err := wire.Inspect(f, []byte(body))
-			if err != nil {
-				t.Fatalf("%v: %s", err, body)
-			}
-			in.Tail = append(in.Tail, Entry{Seq: int64(len(in.Tail) + 1), Tokens: found.Tokens, Body: []byte(body)})
+	for _, body := range then(moves...)(f) {
+		found, err := wire.Inspect(f, []byte(body))
+		if err != nil {
+			t.Fatalf("%v: %s", err, body)
 		}
+		in.Tail = append(in.Tail, Entry{Seq: int64(len(in.Tail) + 1), Tokens: found.Tokens, Body: []byte(body)})
 	}
 	return in
 }
 
 // only is the default policy with one stage, nothing protected, and the measures of a small window.
 func only(stage string, change func(*Policy)) Policy {
-	p := DefaultPolicy()
-	p.Protect.LastUnits = 0
-	p.Cap.Enabled, p.Dedupe.Enabled, p.Trim.Enabled = stage == "cap", stage == "dedupe", stage == "trim"
+	p := alone("default")
+	p.Target = 0.5
+	p.Protect.LastUnits, p.Protect.NewestUser = 0, false
+	p.Cap.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled = stage == "cap", stage == "dedupe", stage == "stale", stage == "arguments"
+	p.Trim.Enabled, p.Budget.Enabled, p.Whitespace.Enabled = stage == "trim", stage == "budget", stage == "whitespace"
+	p.Summarise.Enabled, p.Truncate.Enabled = stage == "summarise", stage == "truncate"
 	p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars = 1000, 500, 500
-	p.Trim.HotZoneMinTokens, p.Trim.BookendMaxChars, p.Trim.BookendMinChars, p.Trim.FloorRatio = 0, 400, 200, 0
+	p.Trim.HotZoneMinTokens, p.Trim.HotZoneRatio, p.Trim.BookendMaxChars, p.Trim.BookendMinChars, p.Trim.FloorRatio = 0, 0, 400, 200, 0
+	p.Arguments.MinBytes, p.Arguments.AfterTokens = 400, 100
+	p.Budget.Tokens = 300
+	p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens, p.Summarise.Retain = 0, 2, 0, false
 	if change != nil {
 		change(&p)
 	}
 	return p
 }
 
-func TestStages(t *testing.T) {
-	t.Parallel()
-	image := `[{"type":"text","text":"` + strings.Repeat("x", 8000) + `"},{"type":"image_url","image_url":{"url":"data:"}}]`
-	for name, c := range map[string]struct {
-		stage  string
-		change func(*Policy)
-		window int
-		steps  [][]string
-		want   []string // seq.part do tokens before>after
-	}{
-		"a result over the limit is cut to its head and tail": {
-			"cap", nil, 1000, [][]string{read("Read", "a", 8000), read("Read", "b", 3000)}, []string{"2.0 cap 2000>272"},
-		},
-		"no stage is entered while the view is within its target": {
-			"cap", nil, 10_000, [][]string{read("Read", "a", 8000)}, nil,
-		},
-		"the newest result is capped although it is protected": {
-			"cap", func(p *Policy) { p.Protect.LastUnits = 4 }, 1000, [][]string{read("Read", "a", 8000)}, []string{"2.0 cap 2000>272"},
-		},
-		"a listed tool is not even capped": {
-			"cap", func(p *Policy) { p.Protect.Tools = []string{"Read"} }, 1000, [][]string{read("Read", "a", 8000)}, nil,
-		},
-		"a result with an image is not cut": {
-			"cap", nil, 1000, [][]string{returned("Read", "a", image)}, nil,
-		},
-		"an array of texts is cut as one text": {
-			"cap", nil, 1000, [][]string{returned("Read", "a", `[{"type":"text","text":"`+strings.Repeat("x", 8000)+`"}]`)}, []string{"2.0 cap 2000>272"},
-		},
-		"an orphan is carried as it is": {
-			"cap", nil, 1000, [][]string{answered("nobody", `"`+strings.Repeat("x", 8000)+`"`)}, nil,
-		},
-		"a result whose calls are in flight beside it waits": {
-			"cap", nil, 1000, [][]string{word("user", "go"), called("x", "Read", "a"), called("c", "Read", "a"), called("c", "Read", "a"), answered("d", `"`+strings.Repeat("x", 8000)+`"`)}, nil,
-		},
-		"an older result of the same call is superseded": {
-			"dedupe", nil, 1000, [][]string{read("Read", "a", 2000), read("Read", "b", 2000), read("Read", "a", 2000)}, []string{"2.0 stub 500>26"},
-		},
-		"equal arguments of another tool supersede nothing": {
-			"dedupe", nil, 500, [][]string{read("Read", "a", 2000), read("Grep", "a", 2000)}, nil,
-		},
-		"keep_last 2 keeps the two newest": {
-			"dedupe", func(p *Policy) { p.Dedupe.KeepLast = 2 }, 1000,
-			[][]string{read("Read", "a", 2000), read("Read", "a", 2000), read("Read", "a", 2000)}, []string{"2.0 stub 500>26"},
-		},
-		"a small result is not worth a stub": {
-			"dedupe", nil, 500, [][]string{read("Read", "a", 200), read("Read", "b", 2000), read("Read", "a", 200)}, nil,
-		},
-		"an empty newer result supersedes nothing": {
-			"dedupe", nil, 500, [][]string{read("Read", "a", 2000), returned("Read", "a", `""`)}, nil,
-		},
-		"a denied tool is not deduplicated": {
-			"dedupe", func(p *Policy) { p.Dedupe.DenyTools = []string{"Read"} }, 1000, [][]string{read("Read", "a", 2000), read("Read", "a", 2000)}, nil,
-		},
-		"only allowed tools are deduplicated": {
-			"dedupe", func(p *Policy) { p.Dedupe.AllowTools = []string{"Grep"} }, 1000,
-			[][]string{read("Read", "a", 2000), read("Grep", "a", 2000), read("Read", "a", 2000), read("Grep", "a", 2000)}, []string{"4.0 stub 500>26"},
-		},
-		"the last units are not deduplicated": {
-			"dedupe", func(p *Policy) { p.Protect.LastUnits = 2 }, 1000, [][]string{read("Read", "a", 2000), read("Read", "a", 2000)}, nil,
-		},
-		"the hot zone stays whole, bookends shrink, then one line stays": {
-			"trim", func(p *Policy) { p.Trim.HotZoneMinTokens, p.Trim.DegradationSpanRatio = 600, 0.6 }, 2400,
-			[][]string{read("Read", "a", 2400), read("Read", "b", 2400), read("Read", "c", 2400), read("Read", "d", 2400), read("Read", "e", 2400)},
-			[]string{"2.0 placeholder 600>37", "4.0 bookend 600>136", "6.0 bookend 600>179", "8.0 bookend 600>221"},
-		},
-		"an ephemeral result is cleared where another gets a placeholder": {
-			"trim", func(p *Policy) { p.Trim.DegradationSpanRatio = 0 }, 1000,
-			[][]string{read("SubAgent", "a", 2000), read("Read", "a", 2000), word("assistant", strings.Repeat("done ", 40))},
-			[]string{"2.0 clear 500>15", "4.0 placeholder 500>37"},
-		},
-		"a non-reproducible result stays longer if the policy says so": {
-			"trim", func(p *Policy) {
-				p.Trim.HotZoneMinTokens, p.Trim.DegradationSpanRatio, p.Trim.ExtendedRetentionMultiplier = 200, 0, 4
-			}, 1600, [][]string{read("Read", "a", 2000), read("Bash", "a", 2000), read("Read", "b", 1000), word("assistant", strings.Repeat("done ", 80))},
-			[]string{"2.0 placeholder 500>37"},
-		},
-		"the hot zone is never more than half of the target": {
-			"trim", func(p *Policy) { p.Trim.HotZoneMinTokens, p.Trim.DegradationSpanRatio = 16_000, 0 }, 1600,
-			[][]string{read("Read", "a", 2000), read("Read", "b", 2000)}, []string{"2.0 placeholder 500>37"},
-		},
-		"a view below the floor is not trimmed": {
-			"trim", func(p *Policy) { p.Target, p.Trim.FloorRatio = 0.1, 0.8 }, 1600, [][]string{read("Read", "a", 2000), read("Read", "b", 2000)}, nil,
-		},
-		"the last units are not trimmed": {
-			"trim", func(p *Policy) { p.Protect.LastUnits, p.Trim.DegradationSpanRatio = 2, 0 }, 1000,
-			[][]string{read("Read", "a", 2000), read("Read", "b", 2000), word("assistant", "done")}, []string{"2.0 placeholder 500>37"},
-		},
-		"an image result becomes one line where text would keep bookends, not before": {
-			"trim", func(p *Policy) { p.Trim.DegradationSpanRatio = 0.6 }, 2000,
-			[][]string{returned("Read", "a", image), returned("Read", "b", image), word("assistant", strings.Repeat("done ", 400))}, []string{"2.0 placeholder 3500>38"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			plan, err := Make(input(t, session.OpenAIChat, only(c.stage, c.change), c.window, c.steps...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, deeds(plan)); diff != "" {
-				t.Errorf("actions (-want +got):\n%s", diff)
-			}
-		})
+// stageCase is a conversation under the policy of one stage, in a window of so many tokens of which the target is half.
+type stageCase struct {
+	change func(*Policy)
+	window int
+	moves  []move
+	idle   bool     // the stage is not even entered
+	want   []string // "seq.part action", or "first-last action" for whole messages
+}
+
+// checkStage runs a table in every format.
+func checkStage(t *testing.T, stage string, cases map[string]stageCase) {
+	t.Helper()
+	for _, f := range session.Formats() {
+		for name, c := range cases {
+			t.Run(fmt.Sprintf("%s in %s", name, f), func(t *testing.T) {
+				t.Parallel()
+				plan, made := compacted(t, input(t, f, only(stage, c.change), c.window, c.moves...))
+				if diff := cmp.Diff(c.want, deeds(plan)); diff != "" {
+					t.Errorf("actions (-want +got):\n%s%s", diff, made.Body)
+				}
+				for _, report := range plan.Stages {
+					if report.Stage == stage && report.Entered == c.idle {
+						t.Errorf("the stage was entered: %t", report.Entered)
+					}
+				}
+				for _, a := range plan.Actions {
+					if a.Stage != stage && a.Do != Squeeze && a.Do != Cap {
+						t.Errorf("%s is said to be of the stage %s", a.Do, a.Stage)
+					}
+				}
+			})
+		}
 	}
 }
 
 func deeds(p *Plan) (lines []string) {
 	for _, a := range p.Actions {
-		lines = append(lines, fmt.Sprintf("%d.%d %s %d>%d", a.Seq, a.Part, a.Do, a.TokensBefore, a.TokensAfter))
+		if a.Part < 0 {
+			lines = append(lines, fmt.Sprintf("%d-%d %s", a.Seq, a.LastSeq, a.Do))
+		} else {
+			lines = append(lines, fmt.Sprintf("%d.%d %s", a.Seq, a.Part, a.Do))
+		}
 	}
 	return lines
+}
+
+// standing is what stands in the view after a compaction: by seq of the message, the text of its only part, or of all of
+// it for one that stands for others.
+func standing(t testing.TB, in Input) map[int64]string {
+	t.Helper()
+	_, made := compacted(t, in)
+	texts := map[int64]string{}
+	for _, m := range show(t, in.Format, made) {
+		for _, p := range m.found.Parts {
+			texts[m.seq] += string(said(m, &part{value: p.Value}))
+		}
+	}
+	return texts
+}
+
+func TestCommonRules(t *testing.T) {
+	t.Parallel()
+	checkStage(t, "cap", map[string]stageCase{
+		"no stage is entered while the view is within its target": {
+			window: 10_000, moves: []move{gives("Read", "a", 8000)}, idle: true,
+		},
+		"a listed tool is not even capped": {
+			change: func(p *Policy) { p.Protect.Tools = []string{"Read"} }, window: 1000, moves: []move{gives("Read", "a", 8000)},
+		},
+		"the newest result is capped although it is protected": {
+			change: func(p *Policy) { p.Protect.LastUnits = 4 }, window: 1000, moves: []move{gives("Read", "a", 8000)}, want: []string{"2.0 cap"},
+		},
+		"an orphan is carried as it is": {
+			window: 1000, moves: []move{answered("nobody", literal(filler(8000)))},
+		},
+		"a result waits while other calls of its unit are in flight": {
+			window: 1000, moves: []move{
+				asks("go"), calls("x", "Read", `{"path":"a"}`), calls("c", "Read", `{"path":"a"}`), answered("d", literal(filler(8000))),
+			},
+		},
+		"the result of an abandoned call is not there, that of another is": {
+			window: 1000, moves: []move{calls("x", "Read", `{"path":"a"}`), gives("Read", "b", 8000)}, want: []string{"3.0 cap"},
+		},
+	})
+}
+
+func TestProtection(t *testing.T) {
+	t.Parallel()
+	// Three turns of two reads each; the results are messages 3, 5, 8, 10, 13 and 15.
+	var turns []move
+	for i := range 3 {
+		turns = append(turns, asks("go on"), gives("Read", fmt.Sprint("a", i), 1200), gives("Read", fmt.Sprint("b", i), 1200))
+	}
+	lines := func(seqs ...int) (want []string) {
+		for _, seq := range seqs {
+			want = append(want, fmt.Sprintf("%d.0 placeholder", seq))
+		}
+		return want
+	}
+	checkStage(t, "budget", map[string]stageCase{
+		"nothing is protected": {
+			change: func(p *Policy) { p.Budget.Tokens = 1 }, window: 1000, moves: turns, want: lines(3, 5, 8, 10, 13, 15),
+		},
+		"the last units stay": {
+			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastUnits = 1, 3 }, window: 1000, moves: turns, want: lines(3, 5, 8, 10),
+		},
+		"the last messages stay": {
+			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastMessages = 1, 3 }, window: 1000, moves: turns, want: lines(3, 5, 8, 10),
+		},
+		"the last turn stays": {
+			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio = 1, 1, 1 }, window: 1000, moves: turns,
+			want: lines(3, 5, 8, 10),
+		},
+		"the last two turns stay": {
+			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio = 1, 2, 1 }, window: 1000, moves: turns, want: lines(3, 5),
+		},
+		"of a turn larger than its share of the target only the newest end stays": {
+			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio = 1, 1, 0.3 }, window: 1000, moves: turns,
+			want: lines(3, 5, 8, 10, 13),
+		},
+		"what is protected is the union": {
+			change: func(p *Policy) {
+				p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio, p.Protect.LastMessages = 1, 1, 1, 8
+			}, window: 1000, moves: turns, want: lines(3, 5),
+		},
+		"a listed tool stays": {
+			change: func(p *Policy) { p.Budget.Tokens, p.Protect.Tools = 1, []string{"Grep"} }, window: 500,
+			moves: []move{gives("Read", "a", 1200), gives("Grep", "a", 1200), says("done")}, want: lines(2),
+		},
+	})
 }

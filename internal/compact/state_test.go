@@ -13,14 +13,7 @@ func someCheckpoint(t testing.TB) (Input, *Checkpoint) {
 	for seed := uint64(1); len(l.in.Tail) < 15; seed++ {
 		l = newTrial(t, rand.New(rand.NewPCG(seed, 2)))
 	}
-	plan, err := Make(l.in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := Render(l.in, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, made := compacted(t, l.in)
 	return l.in, made
 }
 

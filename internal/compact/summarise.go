@@ -23,7 +23,11 @@ func summariseOldest(s *scene) {
 	if float64(s.size()) <= s.target {
 		return
 	}
-	d := s.depart(s.pinned, s.summarisable(), Summarise)
+	end := s.summarisable()
+	if !s.policy.Summarise.All {
+		end = s.enough(end)
+	}
+	d := s.depart(s.pinned, end, Summarise)
 	if d == nil || s.worth(d) < s.policy.Summarise.MinTokens {
 		return
 	}
@@ -71,6 +75,34 @@ func (s *scene) summarisable() int {
 		end--
 	}
 	return end
+}
+
+// enough is where the fewest of the oldest units end whose summary brings the view to its target, or end if all of them
+// do not.
+func (s *scene) enough(end int) int {
+	starts := s.startsOf(end)
+	size := s.size() + int64(s.policy.Summarise.MaxTokens)
+	for m := s.pinned; m < end; m++ {
+		if starts[m] && float64(size) <= s.target {
+			return m
+		}
+		if m != s.spoken {
+			size -= int64(s.foreseen(m))
+		}
+	}
+	return end
+}
+
+// foreseen is about how many tokens message m has once all proposals so far are carried out.
+func (s *scene) foreseen(m int) int {
+	at := &s.messages[m]
+	tokens := at.tokens
+	for i := at.first; i < at.last; i++ {
+		if steps := s.steps[i]; len(steps) > 0 {
+			tokens -= max(0, s.parts[i].tokens-steps[len(steps)-1].tokens)
+		}
+	}
+	return tokens
 }
 
 // startsOf says of the first n messages whether a unit begins with it.

@@ -130,6 +130,7 @@ func TestARecompactionUnderTheSamePolicyChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
+	w.set(at, func(p *compact.Policy) { p.Summarise.Enabled, p.Truncate.Enabled = false, false }) // a summary of all is another one
 	w.work(jobs.Config{})
 	w.fill(at)
 	w.settle()
@@ -240,24 +241,31 @@ func TestAReportNamesWhatIsStaleWithoutSecrets(t *testing.T) {
 
 func TestWithoutASummaryTheBudgetHoldsAllTheSame(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	at := w.session("s")
-	w.set(at, func(p *compact.Policy) { p.Truncate.Enabled = true })
-	w.work(jobs.Config{Write: func(summary.Request) (summary.Answer, error) {
-		return summary.Answer{}, errors.New("the model does not answer")
-	}})
-	w.fill(at)
-	w.settle()
-	run := w.first(at)
-	var report jobs.Report
-	if err := json.Unmarshal(run.Report, &report); err != nil {
-		t.Fatal(err)
-	}
-	if len(report.FailedOpen) != 1 || !strings.Contains(report.FailedOpen[0], "summarise: ") || report.OverflowRisk != nil {
-		t.Errorf("run %s, report %s", run.State, run.Report)
-	}
-	if found := w.check(at, filled()); found.Checkpoint == 0 || found.ContextTokens >= 8000 {
-		t.Errorf("%d tokens after checkpoint %d", found.ContextTokens, found.Checkpoint)
+	for failure, write := range map[string]compact.Write{
+		"summarise: the model does not answer": func(summary.Request) (summary.Answer, error) {
+			return summary.Answer{}, errors.New("the model does not answer")
+		},
+		"panic: a bug": func(summary.Request) (summary.Answer, error) { panic("a bug") },
+	} {
+		t.Run(failure, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			at := w.session("s")
+			w.work(jobs.Config{Write: write})
+			w.fill(at)
+			w.settle()
+			run := w.first(at)
+			var report jobs.Report
+			if err := json.Unmarshal(run.Report, &report); err != nil {
+				t.Fatal(err)
+			}
+			if len(report.FailedOpen) != 1 || report.FailedOpen[0] != failure || report.OverflowRisk != nil {
+				t.Errorf("run %s, report %s", run.State, run.Report)
+			}
+			if found := w.check(at, filled()); found.ContextTokens >= 8000 {
+				t.Errorf("%d tokens after checkpoint %d", found.ContextTokens, found.Checkpoint)
+			}
+		})
 	}
 }
 

@@ -319,7 +319,7 @@ func leaveRecompactions(batch *pgx.Batch, key session.Key) {
 		)
 		UPDATE recompactions r
 		   SET skipped = r.skipped + (g.finished_at IS NULL)::int,
-		       filter = CASE WHEN r.filter ? 'sessions' THEN jsonb_set(r.filter, '{sessions}', r.filter -> 'sessions' - s.id) ELSE r.filter END
+		       filter = CASE WHEN r.filter ? 'sessions' THEN jsonb_set(r.filter, '{sessions}', (r.filter -> 'sessions') - s.id) ELSE r.filter END
 		  FROM gone g, sessions s
 		 WHERE r.tenant_id = $1 AND r.id = g.recompaction_id AND s.tenant_id = $1 AND s.key = $2`, tenant, session)
 }

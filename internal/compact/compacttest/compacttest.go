@@ -58,6 +58,9 @@ func (g *generator) round() {
 	if g.rng.IntN(12) == 0 {
 		g.say("user", "And now the next one, please.")
 	}
+	if g.wild(30) {
+		g.aside()
+	}
 	if g.rng.IntN(10) == 0 {
 		g.say("assistant", "That is done.")
 		return
@@ -81,6 +84,18 @@ func (g *generator) round() {
 		g.waiting = g.waiting[1:]
 	}
 	g.answer(calls)
+}
+
+// aside is a message that agents rarely send.
+func (g *generator) aside() {
+	switch g.rng.IntN(3) {
+	case 0:
+		g.say("system", "Remember to be careful.")
+	case 1:
+		g.shows()
+	default:
+		g.say("assistant", "")
+	}
 }
 
 // orphan answers a call that nobody made.
@@ -107,8 +122,14 @@ func (g *generator) newCall() call {
 // arguments are a few, so that calls repeat, and in any order; those of writers hold what they write.
 func (g *generator) arguments(tool string) string {
 	path := fmt.Sprintf(`"path":"internal/app/file%d.go"`, g.rng.IntN(3+g.calls/4))
+	if g.wild(12) {
+		path = fmt.Sprintf(`"file_path":"/srv/shop/internal/app/file%d.go"`, g.rng.IntN(3))
+	}
 	if tool == "Edit" || tool == "Write" {
 		return "{" + path + `,"content":` + g.text(g.size()/2) + "}"
+	}
+	if g.wild(15) {
+		return g.pick([]string{"{}", `{"paths":["internal/app/file0.go","internal/app/file1.go"]}`, `{"_omitted":{}}`, `{"path":""}`})
 	}
 	switch g.rng.IntN(3) {
 	case 0:

@@ -36,9 +36,12 @@ func (g *generator) assistant(n int) []call {
 		blocks = append(blocks, fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%s,"input":%s}`, calls[i].id, quoted(calls[i].tool), arguments))
 	}
 	joined := strings.Join(blocks, ",")
-	if g.format == session.OpenAIChat {
+	switch {
+	case g.format == session.OpenAIChat:
 		g.add(`{"role":"assistant","content":%s,"tool_calls":[%s]}`, g.pick([]string{"null", `"I look."`}), joined)
-	} else {
+	case g.wild(10):
+		g.add(`{"role":"assistant","content":[{"type":"thinking","thinking":%s,"signature":"c2ln"},%s]}`, g.text(g.size()), joined)
+	default:
 		g.add(`{"role":"assistant","content":[{"type":"text","text":"I look."},%s]}`, joined)
 	}
 	return calls
@@ -75,6 +78,15 @@ const (
 	openAIImage    = `{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}`
 	anthropicImage = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}`
 )
+
+// shows is the user's word with a picture.
+func (g *generator) shows() {
+	image := openAIImage
+	if g.format == session.Anthropic {
+		image = anthropicImage
+	}
+	g.add(`{"role":"user","content":[{"type":"text","text":"It looks like this."},%s]}`, image)
+}
 
 // content is the JSON value of a result's content.
 func (g *generator) content() string {

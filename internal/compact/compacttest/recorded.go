@@ -2,6 +2,7 @@ package compacttest
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,40 +33,47 @@ func (c *Conversation) Total() (tokens int) {
 // Recorded reads all conversations below a folder that the importer can read, in the order of their files, and lists the
 // files that it cannot. A folder that is not there has none.
 func Recorded(dir string) (read []Conversation, unread []string, err error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) && path == dir {
-			return nil
-		}
 		if ext := filepath.Ext(path); err != nil || entry.IsDir() || filepath.Dir(path) == dir || ext != ".json" && ext != ".jsonl" {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
 		}
-		file, err := importer.Read(importer.SessionID(name), data, importer.Auto)
+		found, err := readFile(path, filepath.ToSlash(name))
 		if unsupported := new(importer.UnsupportedError); errors.As(err, &unsupported) {
 			unread = append(unread, name)
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		set, _, _ := strings.Cut(filepath.ToSlash(name), "/")
-		for i := range file.Conversations {
-			c, err := conversation(set, &file.Conversations[i])
-			if err != nil {
-				return err
-			}
-			read = append(read, c)
-		}
-		return nil
+		read = append(read, found...)
+		return err
 	})
 	return read, unread, err
+}
+
+// readFile reads the conversations of one file, whose data set is the first folder of its name.
+func readFile(path, name string) (read []Conversation, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := importer.Read(importer.SessionID(name), data, importer.Auto)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	set, _, _ := strings.Cut(name, "/")
+	for i := range file.Conversations {
+		c, err := conversation(set, &file.Conversations[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		read = append(read, c)
+	}
+	return read, nil
 }
 
 func conversation(set string, from *importer.Conversation) (Conversation, error) {

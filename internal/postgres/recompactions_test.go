@@ -1,0 +1,148 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// manySessions makes sessions that nothing was ever appended to.
+func manySessions(t *testing.T, store *postgres.Store, tenant uuid.UUID, n int) {
+	t.Helper()
+	err := execInTenant(t, store, tenant, `
+		INSERT INTO sessions (tenant_id, key, id, window_tokens, policy_id)
+		SELECT $1, gen_random_uuid(), gen_random_uuid()::text, 1000, $2
+		  FROM generate_series(1, $3)`, [16]byte(tenant), [16]byte(uuid.Nil), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newRecompaction(t *testing.T, store *postgres.Store, tenant uuid.UUID) uuid.UUID {
+	t.Helper()
+	made, _, err := store.CreateRecompaction(t.Context(), tenant, postgres.Recompaction{MaxRunning: 3}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+// completeFill does with the job what River does.
+func completeFill(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `UPDATE river_job SET state = 'completed', finalized_at = now() WHERE kind = 'recompaction_fill' AND finalized_at IS NULL`)
+	return err
+}
+
+// countJobs counts the live jobs of a kind.
+func countJobs(t *testing.T, store *postgres.Store, kind string) (n int) {
+	t.Helper()
+	err := store.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = $1 AND finalized_at IS NULL`, kind).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestTheSessionsOfARecompactionAreFoundInBatches(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	manySessions(t, store, tenant, 2500)
+	id := newRecompaction(t, store, tenant)
+	manySessions(t, store, tenant, 100) // they are too young
+	total := int64(0)
+	for batch := 1; batch <= 3; batch++ {
+		if fills, sessions := countJobs(t, store, "recompaction_fill"), countJobs(t, store, "recompact"); fills != 1 || sessions != 0 {
+			t.Errorf("before batch %d: %d jobs look for sessions, %d compact one", batch, fills, sessions)
+		}
+		failed := errors.New("the database went away")
+		err := store.FillRecompaction(t.Context(), tenant, id, func(context.Context, pgx.Tx) error { return failed })
+		if !errors.Is(err, failed) {
+			t.Fatal(err)
+		}
+		if err := store.FillRecompaction(t.Context(), tenant, id, completeFill); err != nil {
+			t.Fatal(err)
+		}
+		found, err := store.Recompaction(t.Context(), tenant, id)
+		if err != nil || found.Total <= total || (found.State == postgres.RecompactionRunning) != (batch == 3) {
+			t.Errorf("after batch %d: %+v, %v", batch, found, err)
+		}
+		total = found.Total
+	}
+	if fills, sessions := countJobs(t, store, "recompaction_fill"), countJobs(t, store, "recompact"); fills != 0 || sessions != 3 || total != 2500 {
+		t.Errorf("%d jobs look for sessions, %d compact one of %d", fills, sessions, total)
+	}
+}
+
+func TestTheSampleOfARecompactionIsSpreadEvenly(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	for _, sessions := range []int{0, 19, 20, 21, 190} {
+		manySessions(t, store, tenant, sessions)
+		found, err := store.CountRecompaction(t.Context(), tenant, postgres.RecompactionFilter{}, 20)
+		if err != nil || len(found.Sample) != int(min(found.Sessions, 20)) {
+			t.Fatalf("a sample of %d of %d sessions, %v", len(found.Sample), found.Sessions, err)
+		}
+		seen := map[uuid.UUID]bool{}
+		for _, s := range found.Sample {
+			seen[s.Key.Key] = true
+		}
+		if len(seen) != len(found.Sample) {
+			t.Errorf("a session is in the sample twice: %v", found.Sample)
+		}
+	}
+}
+
+func TestARecompactionIsForgottenAMonthAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	manySessions(t, store, tenant, 2)
+	old, recent, live := newRecompaction(t, store, tenant), newRecompaction(t, store, tenant), newRecompaction(t, store, tenant)
+	for id, age := range map[uuid.UUID]string{old: "31 days", recent: "29 days"} {
+		if err := store.FillRecompaction(t.Context(), tenant, id, completeFill); err != nil {
+			t.Fatal(err)
+		}
+		err := execInTenant(t, store, tenant, `
+			UPDATE recompactions
+			   SET state = 'done', finished_at = now() - $3::text::interval
+			 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(id), age)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.ForgetRecompactions(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Recompaction(t.Context(), tenant, old); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("it is still there: %v", err)
+	}
+	for _, id := range []uuid.UUID{recent, live} {
+		if _, err := store.Recompaction(t.Context(), tenant, id); err != nil {
+			t.Error(err)
+		}
+	}
+	if found, err := store.RecompactionSessions(t.Context(), tenant, recent, postgres.Page{Limit: 10}); err != nil || len(found) != 2 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestASearchThatCannotSucceedEndsItsRecompaction(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	id := newRecompaction(t, store, tenant)
+	if err := store.FailRecompaction(t.Context(), tenant, id, "the disk is full"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := store.Recompaction(t.Context(), tenant, id)
+	if err != nil || found.State != postgres.RecompactionFailed || found.Error == nil || *found.Error != "the disk is full" || found.FinishedAt == nil {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if err := store.FillRecompaction(t.Context(), tenant, id, completeFill); err != nil || countJobs(t, store, "recompact") != 0 {
+		t.Errorf("it goes on: %v", err)
+	}
+}
