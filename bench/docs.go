@@ -53,7 +53,7 @@ func (b *bench) rowsTable() string {
 func (b *bench) livesTable(sums bool) string {
 	rows := [][]string{}
 	for i := range b.lives {
-		if l := &b.lives[i]; l.Crossed > 0 && (l.Set == allSets) == sums {
+		if l := &b.lives[i]; (l.Set == allSets) == sums {
 			rows = append(rows, l.cells())
 		}
 	}

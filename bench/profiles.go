@@ -84,6 +84,9 @@ func (b *bench) measureProfile(ctx context.Context, read []compacttest.Conversat
 		}
 	}
 	for _, l := range append(sets, all) {
+		if l.Crossed == 0 && l.Set != allSets {
+			continue
+		}
 		l.Share, l.KeptShare = share(l.After, l.Before), share(l.Kept, l.Compacted)
 		b.lives = append(b.lives, l)
 	}

@@ -143,14 +143,12 @@ func (b *bench) printLives(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "\n%s\t\n", strings.Join(lifeHeads, "\t"))
 	for i := range b.lives {
-		if l := &b.lives[i]; l.Crossed > 0 {
-			fmt.Fprintf(table, "%s\t\n", strings.Join(l.cells(), "\t"))
-		}
+		fmt.Fprintf(table, "%s\t\n", strings.Join(b.lives[i].cells(), "\t"))
 	}
 	return table.Flush()
 }
 
-var lifeHeads = []string{"window", "profile", "data set", "crossed", "compactions", "tokens", "view at the end", "share", "prefix kept", "on target"}
+var lifeHeads = []string{"window", "profile", "data set", "crossed", "compactions", "tokens", "view at the end", "of the log", "prefix kept", "on target"}
 
 func (l *life) cells() []string {
 	return []string{

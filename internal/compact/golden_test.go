@@ -30,14 +30,7 @@ func TestGoldenSessions(t *testing.T) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
 			in := goldenInput(t, dir)
-			plan, err := Make(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			made, err := Render(in, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan, made := compacted(t, in)
 			var view bytes.Buffer
 			array := append(append([]byte{'['}, made.Body...), ']')
 			for message := range rawjson.Elements(array, 0) {

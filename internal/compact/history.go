@@ -127,7 +127,7 @@ func readHistory(in Input) (*history, error) {
 		if n := len(h.messages); n > 0 && e.Seq <= h.messages[n-1].seq || e.Seq < 1 {
 			return nil, fmt.Errorf("%w: %d", errOrder, e.Seq)
 		}
-		found, err := wire.Inspect(in.Format, e.Body)
+		found, err := reader.messages.Read(in.Format, e.Body, e.Tokens)
 		if err != nil {
 			return nil, fmt.Errorf("compact: message %d: %w", e.Seq, err)
 		}

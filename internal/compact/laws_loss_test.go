@@ -226,30 +226,34 @@ func said(m shownMessage, p *part) []byte {
 // a summary no longer than it was ordered.
 func (l *trial) bounded() {
 	for _, o := range append([]outcome{l.whole}, l.steps...) {
-		limits := &o.in.Policy
-		marker := 100 + max(len(limits.Wording.Cap), len(limits.Wording.Bookend)) // the line between head and tail
 		for _, m := range o.view {
-			if m.any() && m.inner.end > m.inner.start {
+			if m.inner.end > m.inner.start {
 				inner := said(m, &part{value: m.found.Parts[0].Value})[m.inner.start:m.inner.end]
-				if n := tokens.Estimate(inner); n > limits.Summarise.MaxTokens {
-					l.Errorf("a summary of %d tokens where %d are allowed: %s", n, limits.Summarise.MaxTokens, inner)
+				if n, most := tokens.Estimate(inner), o.in.Policy.Summarise.MaxTokens; n > most {
+					l.Errorf("a summary of %d tokens where %d are allowed: %s", n, most, inner)
 				}
 			}
 			for i := range m.parts {
-				p := &m.parts[i]
-				chars, most := text.Len(said(m, p)), 1<<40
-				switch {
-				case p.do == Bookend:
-					most = 2*limits.Trim.BookendMaxChars + marker
-				case p.do.rung() >= Stub && p.do < Omit:
-					chars, most = p.value.End-p.value.Start, 2*policyMinimum
-				case p.do == Cap:
-					most = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policyMinimum) + marker
-				}
-				if chars > most {
-					l.Errorf("%s has %d characters where %d are allowed", at(m.seq, *p), chars, most)
-				}
+				l.partBounded(m, &m.parts[i], &o.in.Policy)
 			}
 		}
+	}
+}
+
+func (l *trial) partBounded(m shownMessage, p *part, limits *Policy) {
+	marker := 100 + max(len(limits.Wording.Cap), len(limits.Wording.Bookend)) // characters of the line between head and tail
+	chars, most := text.Len(said(m, p)), 0
+	switch p.do {
+	case Cap:
+		most = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policyMinimum) + marker
+	case Bookend:
+		most = 2*limits.Trim.BookendMaxChars + marker
+	case Stub, Stale, Placeholder, Clear:
+		chars, most = p.value.End-p.value.Start, 2*policyMinimum
+	default:
+		return
+	}
+	if chars > most {
+		l.Errorf("%s has %d characters where %d are allowed", at(m.seq, *p), chars, most)
 	}
 }

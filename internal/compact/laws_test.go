@@ -22,7 +22,7 @@ var laws = []func(*trial){
 }
 
 // TestLaws puts random histories under random policies through the engine and holds it to its promises. A failure names
-// its seed, and TestLaws of that many histories and one more ends with it.
+// its seed; as many -histories and one more reach it.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	var seen [Drop + 1]atomic.Int64

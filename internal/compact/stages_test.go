@@ -39,7 +39,7 @@ func calls(id, tool, arguments string) move {
 	}
 }
 
-// answers is a result with its content as JSON, fails one of a tool that failed.
+// answered is a result with its content as JSON, fails one of a tool that failed, which only Anthropic's format can say.
 func answered(id, content string) move { return resultOf(id, content, "") }
 func fails(id, content string) move    { return resultOf(id, content, `,"is_error":true`) }
 

@@ -34,6 +34,7 @@ type identity [16]byte
 // the next.
 type partReader struct {
 	policy              *Policy
+	messages            wire.Reader
 	omitOver            int // arguments of no more bytes are never omitted
 	unquoted, canonical []byte
 	known               map[string]does // operations of tools that the arguments do not change

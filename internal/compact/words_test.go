@@ -42,3 +42,46 @@ func TestALineIsShort(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTextsOfLines(t *testing.T) {
+	t.Parallel()
+	w, err := wordsOf(&Wording{
+		Cap: "<{ref} {tool} {chars} {bytes} {tokens} {cut_tokens} {head}>", Bookend: "<{chars}>", Stub: "{ref} {tool} {resource} {bytes} {seq}",
+		Stale: "{seq}", Placeholder: "{tool}: {preview}", Clear: "{ref}", Summary: "{text}", Truncated: "{first}",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := func(v values) string { return string(w.appendLine(nil, v)) }
+	for name, c := range map[string]struct{ want, got string }{
+		"a stub has every value": {
+			aRef.String() + " Read a.go 40 7", line(values{do: Stub, ref: aRef, tool: "Read", resource: "a.go", bytes: 40, seq: 7}),
+		},
+		"a long resource is cut": {
+			aRef.String() + " Read " + strings.Repeat("x", resourceBytes) + " 40 7",
+			line(values{do: Stub, ref: aRef, tool: "Read", resource: strings.Repeat("x", 500), bytes: 40, seq: 7}),
+		},
+		"a tool without a name is unknown": {"unknown: text", line(values{do: Placeholder, preview: "text"})},
+		"a tool's name breaks no line":     {"a__b___: text", line(values{do: Placeholder, tool: "a\n\tb\"\\é", preview: "text"})},
+		"a long tool's name is cut": {
+			strings.Repeat("x", labelChars) + ": text", line(values{do: Placeholder, tool: strings.Repeat("x", 500), preview: "text"}),
+		},
+		"the line between head and tail has every value": {
+			"head<" + aRef.String() + " Read 100 90 80 78 4>tail",
+			string(w.appendCut(nil, Cap, []byte("head"), []byte("tail"), values{ref: aRef, tool: "Read", chars: 100, bytes: 90, tokens: 80})),
+		},
+	} {
+		if c.want != c.got {
+			t.Errorf("%s: got %s, want %s", name, c.got, c.want)
+		}
+	}
+}
+
+// TestAPreviewHidesSecrets: it is the only text of a result that no step shows otherwise.
+func TestAPreviewHidesSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	if got := previewOf([]byte("token: " + secret + "\nmore")); strings.Contains(got, secret) || strings.ContainsAny(got, "\n") {
+		t.Errorf("got %q", got)
+	}
+}

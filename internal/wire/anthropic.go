@@ -33,7 +33,7 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 		s.result(Part{Raw: raw, Value: v[blockContent], CallID: id, IsError: failed})
 		s.message.StartsUnit = s.message.StartsUnit && s.message.Role != "user"
 	case s.says(kind, "thinking"):
-		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockThinking], Tokens: s.tokens(v[blockThinking])})
+		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockThinking], Tokens: s.later(v[blockThinking])})
 	case s.says(kind, "redacted_thinking"):
 		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockData], Tokens: s.encrypted(v[blockData])})
 	case s.says(kind, "image"):

@@ -32,7 +32,7 @@ func (s *scanner) block(at Span) (values [blockMembers]Span) {
 
 // text adds the text whose literal is at, inside the block raw.
 func (s *scanner) text(raw, at Span) {
-	s.add(Part{Kind: Text, Raw: raw, Value: at, Tokens: s.tokens(at)})
+	s.add(Part{Kind: Text, Raw: raw, Value: at, Tokens: s.later(at)})
 	if s.empty(at) {
 		s.message.Flags |= FlagEmptyText
 	}
@@ -79,7 +79,7 @@ func (s *scanner) result(p Part) {
 func (s *scanner) resultTokens(at Span) int {
 	switch {
 	case s.is(at, '"'):
-		return s.tokens(at)
+		return s.later(at)
 	case !s.is(at, '['):
 		s.message.Flags |= FlagResultNotText
 		return s.tokens(at)

@@ -22,15 +22,15 @@ const maxRoleBytes = 64
 // an array one part an element), then for OpenAI Chat refusal, reasoning_content, tool_calls, function_call. A message
 // of role tool or function has exactly one part, its result, number 0. A content of "" or null has no part.
 func Inspect(f session.Format, body []byte) (Message, error) {
-	return inspectWith(f, scanner{body: body})
+	return inspectWith(f, &scanner{body: body})
 }
 
 // Count is Inspect that does not estimate the tokens of texts but counts them.
 func Count(f session.Format, body []byte, count func(text string) (int, error)) (Message, error) {
-	return inspectWith(f, scanner{body: body, count: count})
+	return inspectWith(f, &scanner{body: body, count: count})
 }
 
-func inspectWith(f session.Format, s scanner) (Message, error) {
+func inspectWith(f session.Format, s *scanner) (Message, error) {
 	body := s.body
 	if len(body) > session.MaxMessageBytes {
 		return Message{}, session.Invalid("", "message_too_large", "the message has %d bytes, at most %d are possible", len(body), session.MaxMessageBytes)
@@ -60,6 +60,10 @@ type scanner struct {
 	filled  bool // a part holds something
 	err     error
 	count   func(text string) (int, error) // nil estimates
+
+	reader    *Reader // nil for a message that is new
+	uncounted int     // parts that later did not estimate
+	last      Span    // the last of them
 }
 
 func (s *scanner) finish() Message {
@@ -119,7 +123,7 @@ func (s *scanner) callID(at Span, pointer func() string) string {
 		s.fail(pointer(), "the id of a call is a string, this is %s", s.describe(at.Start))
 		return ""
 	}
-	id := s.name(at)
+	id := s.identifier(at, intern)
 	if len(id) > session.MaxCallIDBytes {
 		s.fail(pointer(), "the id of a call has %d bytes, at most %d are possible", len(id), session.MaxCallIDBytes)
 	}
@@ -129,12 +133,19 @@ func (s *scanner) callID(at Span, pointer func() string) string {
 // name returns the text of a string literal that becomes an identifier or a column. One that no database text can
 // hold (NUL, lone surrogates) stands for itself as it is written, escapes and all. Anything but a string is "".
 func (s *scanner) name(at Span) string {
+	if s.reader != nil {
+		return s.identifier(at, s.reader.known)
+	}
+	return s.identifier(at, intern)
+}
+
+func (s *scanner) identifier(at Span, share func(text []byte) string) string {
 	if !s.is(at, '"') {
 		return ""
 	}
 	inner := s.body[at.Start+1 : at.End-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
-		return intern(inner)
+		return share(inner)
 	}
 	text, ok := rawjson.Unquote(nil, at.Of(s.body))
 	if !ok || bytes.IndexByte(text, 0) >= 0 {

@@ -60,10 +60,10 @@ func (s *scanner) chatBlock(raw Span) {
 // chatCalls adds what an assistant message has besides its content.
 func (s *scanner) chatCalls(v *[chatMembers]Span) {
 	if refusal := v[chatRefusal]; s.is(refusal, '"') && !s.empty(refusal) {
-		s.add(Part{Kind: Text, Raw: refusal, Value: refusal, Tokens: s.tokens(refusal)})
+		s.add(Part{Kind: Text, Raw: refusal, Value: refusal, Tokens: s.later(refusal)})
 	}
 	if reasoning := v[chatReasoning]; s.is(reasoning, '"') && !s.empty(reasoning) {
-		s.add(Part{Kind: Reasoning, Raw: reasoning, Value: reasoning, Tokens: s.tokens(reasoning)})
+		s.add(Part{Kind: Reasoning, Raw: reasoning, Value: reasoning, Tokens: s.later(reasoning)})
 	}
 	called := false
 	if calls := v[chatToolCalls]; s.is(calls, '[') {

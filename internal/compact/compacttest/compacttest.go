@@ -1,7 +1,7 @@
 // Package compacttest makes conversations for tests and benchmarks: plausible ones of coding agents, and wild ones with
 // everything that agents and their platforms get wrong.
 //
-// Start at Session. The same generator state gives the same conversation.
+// Start at Session: the same generator state gives the same conversation. Recorded reads real ones from a folder.
 package compacttest
 
 import (

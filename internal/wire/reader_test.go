@@ -1,0 +1,51 @@
+package wire_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// TestAReaderFindsWhatInspectFound: the same parts, and the same tokens of all calls and results.
+func TestAReaderFindsWhatInspectFound(t *testing.T) {
+	t.Parallel()
+	for _, f := range session.Formats() {
+		for seed := range uint64(200) {
+			var reader wire.Reader
+			bodies := compacttest.Session(rand.New(rand.NewPCG(seed, 7)), f, compacttest.Options{Messages: 30, ResultTokens: 40, Wild: true})
+			var want, got []wire.Message
+			for _, body := range bodies {
+				inspected, err := wire.Inspect(f, body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				read, err := reader.Read(f, body, inspected.Tokens)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, got = append(want, whatCounts(inspected)), append(got, whatCounts(read))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%s, seed %d (-inspected +read):\n%s", f, seed, diff)
+			}
+		}
+	}
+}
+
+// whatCounts is a message without the tokens of parts that a reader need not count.
+func whatCounts(m wire.Message) wire.Message {
+	m.Flags &^= wire.FlagEmpty
+	parts := append([]wire.Part(nil), m.Parts...)
+	for i := range parts {
+		if parts[i].Kind == wire.Text || parts[i].Kind == wire.Reasoning {
+			parts[i].Tokens = 0
+		}
+	}
+	m.Parts = parts
+	return m
+}
