@@ -1,25 +1,32 @@
 // Package compact decides when and how a view shrinks. It is pure: no I/O, no clock, no log, so the same input gives
 // the same bytes.
 //
-// Start at Make, which reads a checkpoint and the messages after it and returns a Plan, and at stages, the list of what
-// Make runs. The caller persists Plan.Results, and then Render splices the plan's replacements into the bytes of the
-// messages. A policy (Policy) says how much is kept. Files: history.go (messages, results, calls and how they pair),
-// units.go, scene.go (what a stage sees), one file a stage, settle.go (from a proposal to an action), words.go (every
-// text that stands in a result's place), render.go, state.go (what a checkpoint remembers).
+// Start at Run, which reads a checkpoint and the messages after it and returns a Plan and the checkpoint that it makes,
+// and at stages, the list of what runs. The caller persists Plan.Results before it commits the checkpoint. A policy
+// (Policy) says how much is kept; profiles.go has those that have a name. Files: history.go, subject.go and units.go
+// (messages, their parts, what calls are about, how they pair), scene.go and protect.go (what a stage sees), one file a
+// stage, settle.go, omit.go and leave.go (from a proposal to what stands in the view), words.go (every text that stands in
+// a part's place), plan.go, record.go and parts.go (what is said about it), render.go, state.go and stateread.go (what a
+// checkpoint remembers), insertion.go (the cap while a message is appended). What stages decide and cut with is in the
+// packages rule, text, resource and summary; conformance holds those to the systems that they come from.
 //
 // # Why an incremental compaction equals one from the log
 //
-// A stage decides from original figures only, which the state keeps, and proposes an action for every result of the
+// A stage decides from original figures only, which the state keeps, and proposes an action for every part of the
 // session, as if nothing had been done to it yet; what is carried out is the lower of that and of what stands there, on
 // the ladder of Do. That gives the same bytes on both ways because no proposal ever moves up as a session grows:
 //
-//   - a stage is entered if the view was over the target at any message of the history, not only at the last one, so
-//     what was entered once stays entered (scene.peak);
-//   - a result's distance from the end, the number of units after it and the number of newer results of the same call
-//     only grow; a stub names the next newer result, which never changes;
+//   - a stage is entered if the view was over its limit at any message of the history, not only at the last one, so
+//     what was entered once stays entered (scene.needed);
+//   - a part's distance from the end, the number of units, messages and turns after it and the number of newer results
+//     for its resource only grow; a stub names the result that made it superfluous, which never changes;
+//   - a proposal says since which message it is right, so that of two on one rung the earlier stays, and what is
+//     collapsed before it is cut is always cut from what that left;
 //   - units are counted as they began, so that a late answer does not turn old ones into recent ones;
-//   - every step of the ladder is cut from the one above it and is no longer than that one, which the policy's ranges
-//     guarantee, so whether a replacement is small enough to be used depends on the original alone.
+//   - every step of the ladder is cut from the one above it and is no longer than that one (policyMinimum), so whether a
+//     replacement is small enough to be used depends on the original alone.
+//
+// Summaries are the exception: one that was made of a summary is another one.
 package compact
 
 import (

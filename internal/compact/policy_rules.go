@@ -38,8 +38,10 @@ func (p *policyParser) ranges() {
 	}
 }
 
-// refBytes is about what a ref takes where a template names it.
-const refBytes = 24
+const (
+	refBytes     = 24                           // about what a ref takes where a template names it
+	maxLineBytes = 2*policyMinimum - 2*refBytes // of a line that stands for a result, values other than the ref aside
+)
 
 // templates parses each text of the wording. A cleared result must not become longer than the line that stood there.
 func (p *policyParser) templates() {
@@ -59,7 +61,11 @@ func (p *policyParser) templates() {
 		}
 	}
 	const clear = "/wording/clear"
-	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder"} {
+	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", clear} {
+		if least[line] > maxLineBytes {
+			p.problem(line, OutOfRange, "the line has %d bytes without its values: %d are the most, so that it is shorter than the least that head and tail keep",
+				least[line], maxLineBytes)
+		}
 		if least[clear] > least[line] {
 			p.conflict("the line for a cleared result is longer than that of "+line+": it may take its place, and must not", clear, line)
 		}

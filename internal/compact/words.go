@@ -104,10 +104,13 @@ func (w *words) appendLine(dst []byte, v values) []byte {
 	start, room := len(dst), 2*policyMinimum
 	for {
 		dst = w.line[v.do].Append(dst[:start], v.append)
-		if over := rawjson.QuotedLen(dst[start:]) - room; over <= 0 || v.preview == "" && len(v.resource) <= 1 {
+		if rawjson.QuotedLen(dst[start:]) <= room || v.preview == "" && v.resource == "" && len(v.tool) <= 1 {
 			return dst
 		}
 		v.preview, v.resource = shorter(v.preview), shorter(v.resource)
+		if v.preview == "" && v.resource == "" {
+			v.tool = shorter(label(v.tool))
+		}
 	}
 }
 
