@@ -80,7 +80,7 @@ func (c *checkpointsCommand) list(ctx context.Context, client *Client, out io.Wr
 		if !r.HasBody {
 			body = "pruned"
 		}
-		fmt.Fprintf(table, "%d\t%s\t%d\t%s\t%d\t%d\t%s\t%d\t%.8s\n", r.N, r.CreatedAt, r.Base, number(r.RestoredFrom), r.ThroughSeq, r.Tokens, body,
+		fmt.Fprintf(table, "%d\t%s\t%d\t%s\t%d\t%d\t%s\t%d\t%.8s\n", r.N, toSecond(r.CreatedAt), r.Base, number(r.RestoredFrom), r.ThroughSeq, r.Tokens, body,
 			r.EngineVersion, r.PolicyDigest)
 	}
 	return table.Flush()
@@ -179,7 +179,7 @@ func (s *shownCheckpoint) write(out io.Writer) error {
 	m := &s.Manifest
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "checkpoint\t%d through message %d, made %s by run %s\nbase\t%d\nrestored from\t%s\ntokens\t%d → %d (%d saved, %s)\n",
-		s.N, s.ThroughSeq, s.CreatedAt, s.Run, s.Base, number(s.RestoredFrom), m.TokensBefore, m.TokensAfter, m.TokensSaved, m.Of)
+		s.N, s.ThroughSeq, toSecond(s.CreatedAt), s.Run, s.Base, number(s.RestoredFrom), m.TokensBefore, m.TokensAfter, m.TokensSaved, m.Of)
 	for _, stage := range m.Stages {
 		fmt.Fprintf(table, "%s\t%d entries, %d tokens saved\n", stage.Stage, stage.Entries, stage.TokensSaved)
 	}

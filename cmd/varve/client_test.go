@@ -276,7 +276,7 @@ func TestRunsAreATable(t *testing.T) {
 	t.Parallel()
 	failed := "the plan is not valid"
 	var out bytes.Buffer
-	if err := writeRuns(&out, []compaction{{ID: "r1", State: "failed", Trigger: "sweep", TriggeredAt: "2026-01-01T00:00:00Z", Error: &failed}}); err != nil {
+	if err := writeRuns(&out, []compaction{{ID: "r1", State: "failed", Trigger: "sweep", TriggeredAt: "2026-01-01T00:00:00.123456Z", Error: &failed}}); err != nil {
 		t.Fatal(err)
 	}
 	want := "RUN  TRIGGERED             TRIGGER  STATE   CHECKPOINT  THROUGH  BEFORE  AFTER  RESULTS  ERROR\n" +

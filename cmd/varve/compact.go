@@ -153,10 +153,19 @@ func writeRuns(out io.Writer, runs []compaction) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "RUN\tTRIGGERED\tTRIGGER\tSTATE\tCHECKPOINT\tTHROUGH\tBEFORE\tAFTER\tRESULTS\tERROR")
 	for _, r := range runs {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.TriggeredAt, r.Trigger, r.State, number(r.Checkpoint), number(r.ThroughSeq),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, toSecond(r.TriggeredAt), r.Trigger, r.State, number(r.Checkpoint), number(r.ThroughSeq),
 			r.TokensBefore, r.TokensAfter, r.ResultsPersisted, text(r.Error))
 	}
 	return table.Flush()
+}
+
+// toSecond is a time of the API to the second, as a table has room for it; what is no time stays.
+func toSecond(at string) string {
+	t, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return at
+	}
+	return t.Format(time.RFC3339)
 }
 
 func text(s *string) string {

@@ -96,20 +96,6 @@ func (c *importCommand) Run(ctx context.Context, g *Globals) error {
 	return errors.Join(append(problems, run.incomplete())...)
 }
 
-func readPolicy(text string) (json.RawMessage, error) {
-	raw := []byte(text)
-	if text != "" && !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		var err error
-		if raw, err = os.ReadFile(text); err != nil {
-			return nil, &usageError{"--policy: " + err.Error()}
-		}
-	}
-	if text != "" && !json.Valid(raw) {
-		return nil, &usageError{"--policy is not JSON"}
-	}
-	return raw, nil
-}
-
 // importRun is one run of the command.
 type importRun struct {
 	*importCommand

@@ -231,3 +231,21 @@ func writeIndented(out io.Writer, document []byte) error {
 	_, err := fmt.Fprintln(out, text.String())
 	return err
 }
+
+// readPolicy reads the value of --policy: JSON, or the file that it names, - for standard input. It is empty for none.
+func readPolicy(text string) (json.RawMessage, error) {
+	if text == "" {
+		return nil, nil
+	}
+	raw := []byte(text)
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		var err error
+		if raw, err = policyFile(text); err != nil {
+			return nil, &usageError{"--policy: " + err.Error()}
+		}
+	}
+	if !json.Valid(raw) {
+		return nil, &usageError{"--policy is not JSON"}
+	}
+	return raw, nil
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -12,7 +11,7 @@ import (
 
 type previewCommand struct {
 	Session string `arg:"" help:"Session id."`
-	Policy  string `xor:"policy" type:"existingfile" help:"A file with a policy, or with changes to the session's: - is standard input. Without one, the session's policy."`
+	Policy  string `xor:"policy" help:"A policy, or changes to the session's: JSON, or a file of it (- is standard input). Without one, the session's policy."`
 	Profile string `xor:"policy" help:"A profile for the policy: default, tool-compaction, cortex, falai, llm-proxy or codelia."`
 	From    string `enum:",checkpoint,log" default:"" help:"Where to start, checkpoint or log. Without it, where a run would."`
 	All     bool   `help:"Every part, also those that stay, with the reason why."`
@@ -62,24 +61,11 @@ func (c *previewCommand) body() ([]byte, error) {
 	case c.Profile != "":
 		body.Policy = fmt.Appendf(nil, `{"profile":%q}`, c.Profile)
 	case c.Policy != "":
-		document, err := readDocument(c.Policy)
+		document, err := readPolicy(c.Policy)
 		if err != nil {
 			return nil, err
 		}
 		body.Policy = document
 	}
 	return json.Marshal(body)
-}
-
-// readDocument reads a JSON document from a file, or from standard input.
-func readDocument(file string) (json.RawMessage, error) {
-	read := os.ReadFile
-	if file == "-" {
-		read = func(string) ([]byte, error) { return io.ReadAll(os.Stdin) }
-	}
-	document, err := read(file)
-	if err == nil && !json.Valid(document) {
-		err = fmt.Errorf("%s is no JSON", file)
-	}
-	return document, err
 }

@@ -72,6 +72,7 @@ func TestAPreviewAsksForThePolicyThatItIsGiven(t *testing.T) {
 	for want, command := range map[string]previewCommand{
 		`/v1/sessions/s/preview {}`:                                           {},
 		`/v1/sessions/s/preview {"policy":{"target":0.3},"from":"log"}`:       {Policy: file, From: "log"},
+		`/v1/sessions/s/preview {"policy":{"target":0.2}}`:                    {Policy: `{"target":0.2}`},
 		`/v1/sessions/s/preview?actions=all {"policy":{"profile":"codelia"}}`: {Profile: "codelia", All: true},
 	} {
 		asked := ""

@@ -35,7 +35,7 @@ type recompactFilter struct {
 
 type recompactStartCommand struct {
 	recompactFilter `embed:""`
-	Policy          string `xor:"policy" type:"existingfile" help:"A file with changes to the sessions' policies, for this time: - is standard input. Without one, each session's own policy."`
+	Policy          string `xor:"policy" help:"Changes to the sessions' policies, for this time: JSON, or a file of it (- is standard input). Without one, each session's own policy."`
 	Profile         string `xor:"policy" help:"A profile for the policy, for this time: default, tool-compaction, cortex, falai, llm-proxy or codelia."`
 	MaxRunning      int    `default:"2" help:"How many sessions are compacted at once, 1 to 32."`
 	DryRun          bool   `help:"Only count, and estimate what would be saved."`
@@ -134,7 +134,7 @@ func (c *recompactStartCommand) body() ([]byte, error) {
 	case c.Profile != "":
 		body.Policy = fmt.Appendf(nil, `{"profile":%q}`, c.Profile)
 	case c.Policy != "":
-		document, err := readDocument(c.Policy)
+		document, err := readPolicy(c.Policy)
 		if err != nil {
 			return nil, err
 		}
@@ -246,7 +246,7 @@ func (r *recompaction) report(g *Globals, raw []byte) (err error) {
 func (r *recompaction) write(out io.Writer) error {
 	p := r.Progress
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "recompaction\t%s\nstate\t%s\ncreated\t%s\nfinished\t%s\n", r.ID, r.State, r.CreatedAt, text(r.FinishedAt))
+	fmt.Fprintf(table, "recompaction\t%s\nstate\t%s\ncreated\t%s\nfinished\t%s\n", r.ID, r.State, toSecond(r.CreatedAt), toSecond(text(r.FinishedAt)))
 	fmt.Fprintf(table, "sessions\t%d of %d: %d changed, %d unchanged, %d failed, %d skipped\n", p.Done, p.Total, p.Changed, p.Unchanged, p.Failed, p.Skipped)
 	fmt.Fprintf(table, "tokens\t%d → %d\n", r.TokensBefore, r.TokensAfter)
 	for _, e := range r.Errors {
@@ -275,7 +275,7 @@ func (c *recompactListCommand) Run(ctx context.Context, g *Globals) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "RECOMPACTION\tCREATED\tSTATE\tDONE\tTOTAL\tCHANGED\tFAILED\tBEFORE\tAFTER")
 	for _, r := range found {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", r.ID, r.CreatedAt, r.State, r.Progress.Done, r.Progress.Total,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", r.ID, toSecond(r.CreatedAt), r.State, r.Progress.Done, r.Progress.Total,
 			r.Progress.Changed, r.Progress.Failed, r.TokensBefore, r.TokensAfter)
 	}
 	return table.Flush()

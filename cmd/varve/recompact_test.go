@@ -24,8 +24,9 @@ func TestTheFlagsOfARecompactionAreItsBody(t *testing.T) {
 		"--metadata=k=v;w --metadata=team=a": `{"filter":{"metadata":{"k":"v;w","team":"a"}},"max_running":2}`,
 		"--created-after=2026-01-31T00:00:00Z --created-before=2026-02-01T00:00:00+01:00": `{"filter":{"created_before":"2026-02-01T00:00:00+01:00","created_after":"2026-01-31T00:00:00Z"},"max_running":2}`,
 		"--min-tokens=0 --engine-version-below=3 --policy-version-below=2":                `{"filter":{"min_tokens":0,"policy_version_below":2,"engine_version_below":3},"max_running":2}`,
-		"--profile=cortex":   `{"filter":{},"policy":{"profile":"cortex"},"max_running":2}`,
-		"--policy=" + policy: `{"filter":{},"policy":{"target":0.3},"max_running":2}`,
+		"--profile=cortex":        `{"filter":{},"policy":{"profile":"cortex"},"max_running":2}`,
+		`--policy={"target":0.2}`: `{"filter":{},"policy":{"target":0.2},"max_running":2}`,
+		"--policy=" + policy:      `{"filter":{},"policy":{"target":0.3},"max_running":2}`,
 	} {
 		cli, err := parse(append([]string{"recompact"}, strings.Fields(flags)...)...)
 		if err != nil {

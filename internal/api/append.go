@@ -11,6 +11,9 @@ import (
 
 // appendMessages is POST /v1/sessions/{id}/messages.
 func (s *Server) appendMessages(x *exchange) error {
+	if err := x.query().err(); err != nil {
+		return err
+	}
 	at, err := x.address()
 	if err != nil {
 		return err

@@ -104,7 +104,7 @@ func (b *buffer) fill(source io.Reader) (*buffer, error) {
 }
 
 func bodyTooLarge() error {
-	return fail("body_too_large", "the body has more than %d MiB, decompressed: send the messages in several batches", session.MaxBodyBytes>>20)
+	return fail("body_too_large", "the body has more than %d MiB, decompressed: send fewer messages at once", session.MaxBodyBytes>>20)
 }
 
 // readError tells a body that is too large or damaged from a connection that broke.

@@ -42,7 +42,7 @@ func (d *document) err() error {
 	first := d.problems[0]
 	code := first.Code
 	differ := slices.ContainsFunc(d.problems, func(p session.Problem) bool { return p.Code != code })
-	if differ || statuses[code] == 0 || slices.ContainsFunc(d.problems, func(p session.Problem) bool { return strings.HasPrefix(p.Pointer, "/policy") }) {
+	if differ || statuses[code] == 0 || slices.ContainsFunc(d.problems, func(p session.Problem) bool { return strings.HasPrefix(p.Pointer, "/policy/") }) {
 		code = invalidRequest
 	}
 	return &session.InvalidError{Code: code, Problems: d.problems}
@@ -120,7 +120,7 @@ func escapePointer(name string) string {
 func suggestion(name string, known []string) string {
 	best, nearest := "", 4
 	for _, candidate := range known {
-		if n := distance(name, candidate); n < nearest && n < len(candidate) {
+		if n := distance(name, candidate); n < nearest && 2*n <= max(len(name), len(candidate)) {
 			best, nearest = candidate, n
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
@@ -94,7 +96,7 @@ var wrongRequests = map[string]struct {
 	}, "read it anew"},
 	"body_too_large": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions/s/messages", strings.Repeat(" ", session.MaxBodyBytes+1))
-	}, "several batches"},
+	}, "fewer messages"},
 	"message_too_large": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user(strings.Repeat("x", session.MaxMessageBytes))))
 	}, "8388608"},
@@ -292,6 +294,8 @@ func TestTheFirstProblemDecides(t *testing.T) {
 		{"PATCH", "/v1/sessions/s", `[]`, "invalid_request", "an object is needed"},
 		{"POST", "/v1/sessions/s/messages", "", "invalid_json", "the body is empty"},
 		{"POST", "/v1/sessions/s/messages", `{"messages":[{"role":"user","content":` + deep + `}]}`, "json_too_complex", "nested deeper than 64 levels"},
+		{"POST", "/v1/tokens", `{"x":1}`, "unknown_field", `/x: "x" is not known here: there are format, `},
+		{"POST", "/v1/tokens", `{"policy":{}}`, "unknown_field", `/policy: "policy" is not known here`},
 		{"GET", "/v1/sessions?limit=0", "", "invalid_request", "limit: a whole number from 1 to 100 is needed, this is "},
 		{"GET", "/v1/sessions?limits=1", "", "unknown_field", "limits: the parameter is not known here: did you mean "},
 		{"GET", "/v1/sessions/s/context?format=", "", "invalid_request", "format: the format is empty"},
@@ -306,6 +310,23 @@ func TestTheFirstProblemDecides(t *testing.T) {
 		checkProblem(t, got, p)
 		if p.Code != test.code || !strings.HasPrefix(p.Detail, test.detail) || strings.Contains(p.Detail, "PUT") {
 			t.Errorf("%s %s %.60s: %s, %q; want %s, %q", test.method, test.path, test.body, p.Code, p.Detail, test.code, test.detail)
+		}
+	}
+}
+
+func TestAParameterThatARouteDoesNotKnowIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
+	names := strings.NewReplacer(":id", "s", ":recompaction", uuid.NewString(), ":run", uuid.NewString(), ":ref", "r1.0-abcd", ":n", "1")
+	for _, route := range w.server.Routes() {
+		method, path, _ := strings.Cut(route, " ")
+		if !strings.HasPrefix(path, "/v1/") {
+			continue
+		}
+		got := w.ask(method, names.Replace(path)+"?zz=1", "")
+		if got.Code != http.StatusBadRequest || method != "HEAD" && decoded[problem](got).Code != "unknown_field" {
+			t.Errorf("%s: %d %s", route, got.Code, got.Body)
 		}
 	}
 }

@@ -72,7 +72,7 @@ type recompactionAnswer struct {
 	TokensBefore int64                        `json:"tokens_before"`
 	TokensAfter  int64                        `json:"tokens_after"`
 	Error        *string                      `json:"error"`
-	Errors       []postgres.RecompactionError `json:"errors,omitempty"`
+	Errors       []postgres.RecompactionError `json:"errors,omitzero"` // lists leave them out
 	CreatedAt    time.Time                    `json:"created_at"`
 	StartedAt    *time.Time                   `json:"started_at"`
 	FinishedAt   *time.Time                   `json:"finished_at"`

@@ -116,7 +116,7 @@ func (d *document) recompactionFilter(value rawjson.Span) (f postgres.Recompacti
 		case "created_after":
 			f.CreatedAfter = d.timestamp(pointer, member)
 		case "min_tokens":
-			n := d.integer(pointer, member, 0, math.MaxInt64)
+			n := d.integer(pointer, member, 0, math.MaxInt32)
 			f.MinTokens = &n
 		case "policy_version_below":
 			n := d.integer(pointer, member, 1, math.MaxInt32)

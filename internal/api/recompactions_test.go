@@ -97,6 +97,9 @@ func TestARecompactionFromItsDryRunToItsEnd(t *testing.T) {
 			t.Errorf("session %s: %s", id, got.Body)
 		}
 	}
+	if one := w.must(http.StatusOK, "GET", location, ""); !strings.Contains(one.Body.String(), `"errors":[]`) {
+		t.Errorf("one without errors does not say so: %s", one.Body)
+	}
 	runs := decoded[listPage](w.must(http.StatusOK, "GET", "/v1/sessions/a/runs", ""))
 	if len(runs.Data) != 1 || runs.Data[0]["trigger"] != "recompaction" {
 		t.Errorf("runs %v", runs)

@@ -65,6 +65,9 @@ func listedAnswer(s session.Session) sessionAnswer {
 
 // createSession is POST /v1/sessions.
 func (s *Server) createSession(x *exchange) error {
+	if err := x.query().err(); err != nil {
+		return err
+	}
 	body, err := readBody(x)
 	if err != nil {
 		return err

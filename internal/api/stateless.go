@@ -20,6 +20,9 @@ const maxStatelessMessages = 100_000
 // compactMessages is POST /v1/compact: messages in, compacted messages out, and nothing stored. It has no effect, so an
 // Idempotency-Key says nothing to it.
 func (s *Server) compactMessages(x *exchange) error {
+	if err := x.query().err(); err != nil {
+		return err
+	}
 	body, err := readBody(x)
 	if err != nil {
 		return err
@@ -62,7 +65,8 @@ type statelessBody struct {
 
 var statelessFields = []string{"format", "messages", "policy", "model", "window_tokens", "overhead_tokens", "force", "include_results"}
 
-// read checks the body and finds its members.
+// read checks the body and finds its members. What is wrong with them is noted, to be told with what is wrong with the
+// messages.
 func (d *statelessBody) read() error {
 	limits := batchLimits
 	limits.Nodes = 0
@@ -76,21 +80,26 @@ func (d *statelessBody) read() error {
 		}
 	}
 	d.setWindow()
-	if d.messages == nil && len(d.problems) == 0 {
-		d.wrong("/messages", invalidRequest, "messages is missing: an array of 1 to %d messages", maxStatelessMessages)
-	}
-	if d.format == "" && len(d.problems) == 0 {
-		d.wrong("/format", invalidRequest, "format is missing: say %s", formats())
-	}
-	if d.overhead >= d.window && len(d.problems) == 0 {
-		d.wrong("/overhead_tokens", invalidRequest, "%d is not less than window_tokens, which is %d", d.overhead, d.window)
-	}
+	d.checkMembers()
 	if d.policy != nil || len(d.problems) > 0 {
-		return d.err()
+		return nil
 	}
 	tenants, err := d.tenantPolicy(d.layers)
 	d.policy = tenants
 	return err
+}
+
+// checkMembers requires what has to be there, and what has to fit together.
+func (d *statelessBody) checkMembers() {
+	if d.messages == nil && !d.has("/messages") {
+		d.wrong("/messages", invalidRequest, "messages is missing: an array of 1 to %d messages", maxStatelessMessages)
+	}
+	if d.format == "" && !d.has("/format") {
+		d.wrong("/format", invalidRequest, "format is missing: say %s", formats())
+	}
+	if d.window > 0 && d.overhead >= d.window && !d.has("/window_tokens") && !d.has("/overhead_tokens") {
+		d.wrong("/overhead_tokens", invalidRequest, "%d is not less than window_tokens, which is %d", d.overhead, d.window)
+	}
 }
 
 // setWindow gives messages whose model is named the window of that model, unless the request says another.
@@ -141,6 +150,9 @@ func (d *statelessBody) batch(value rawjson.Span) []rawjson.Span {
 // snapshot is the messages as if they were the log of a session. An Anthropic system prompt stands apart from them.
 func (d *statelessBody) snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 	snap = postgres.Snapshot{Format: d.format, WindowTokens: d.window, OverheadTokens: d.overhead, Calibration: 1, LastSeq: int64(len(d.messages))}
+	if d.has("/messages") || !d.format.Valid() {
+		return snap, nil, d.err()
+	}
 	snap.Tail = make([]postgres.Logged, 0, len(d.messages))
 	for i, span := range d.messages {
 		tokens, pinned := d.message(i, span)
@@ -207,13 +219,16 @@ type compacted struct {
 	Reason       string                `json:"reason"`
 	Stages       []compact.StageReport `json:"stages"`
 	Actions      []compact.Action      `json:"actions"`
-	Results      []removed             `json:"results,omitempty"`
-	Report       *jobs.Report          `json:"report"` // null if nothing was changed
+	Results      []removed             `json:"results,omitzero"` // not there unless it was asked for
+	Report       *jobs.Report          `json:"report"`           // null if nothing was changed
 }
 
 func compactedOf(p *jobs.Proposal, includeResults bool) compacted {
 	c := compacted{
 		TokensBefore: p.View(), TokensAfter: p.View(), Due: p.Why.Due(), Reason: p.Why.Reason(), Stages: p.Plan.Stages, Actions: []compact.Action{},
+	}
+	if includeResults {
+		c.Results = []removed{}
 	}
 	if p.Why.Decision != jobs.Now {
 		return c

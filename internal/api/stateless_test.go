@@ -4,9 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -85,6 +88,23 @@ func TestWhatIsNotDueStaysIfForceIsFalse(t *testing.T) {
 	}
 }
 
+func TestWhatIsDueSaysItsTriggerIfForceIsFalse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const body = `{"format":"openai-chat","window_tokens":%d,"include_results":true,"force":%t,"messages":[%s]}`
+	messages := strings.Join(conversation(30, 500), ",")
+	for force, want := range map[bool]string{false: "the hard limit is 9500", true: "asked for: "} {
+		answer := w.must(http.StatusOK, "POST", "/v1/compact", fmt.Sprintf(body, 10000, force, messages))
+		if !strings.Contains(decoded[struct{ Reason string }](answer).Reason, want) {
+			t.Errorf("force %t: %.300s", force, answer.Body)
+		}
+	}
+	unchanged := w.must(http.StatusOK, "POST", "/v1/compact", fmt.Sprintf(body, 100000, true, user("hi")))
+	if !strings.Contains(unchanged.Body.String(), `"results":[]`) {
+		t.Errorf("results that were asked for are not there: %s", unchanged.Body)
+	}
+}
+
 func TestAnAnthropicSystemPromptStandsApart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,7 +127,18 @@ func TestAllThatIsWrongWithMessagesIsToldAtOnce(t *testing.T) {
 	if len(got.Errors) != 2 || got.Errors[1].Pointer != "/messages/1/role" {
 		t.Errorf("problems %+v", got.Errors)
 	}
-	w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{}`)
+	got = decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact",
+		`{"format":"openai-chat","messages":[{},{"role":"user"}],"model":"none","policy":{"trigger":2,"triger":1}}`))
+	var pointers []string
+	for _, e := range got.Errors {
+		pointers = append(pointers, e.Pointer)
+	}
+	if diff := cmp.Diff([]string{"/policy/triger", "/policy/trigger", "/model", "/messages/0/role"}, pointers); diff != "" {
+		t.Errorf("of messages, policy and model (-want +got):\n%s", diff)
+	}
+	if got = decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{}`)); len(got.Errors) != 2 {
+		t.Errorf("without anything: %+v", got.Errors)
+	}
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{"format":"openai-chat","messages":[]}`)
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{"format":"openai-chat","messages":[{"role":"user"}],"window_tokens":2000,"overhead_tokens":2000}`)
 	many := strings.Repeat(`{"role":"user"},`, 100_000) + `{"role":"user"}`

@@ -32,7 +32,7 @@ func randomWording(rng *rand.Rand, w *Wording) {
 	for _, t := range []*string{&w.Cap, &w.Bookend, &w.Stub, &w.Stale, &w.Placeholder} {
 		switch rng.IntN(4) {
 		case 0:
-			*t += " More than one would want to read."
+			*t += strings.Repeat(" More than one would want to read.", 1+rng.IntN(2))
 		case 1:
 			*t = "{ref}"
 		}
@@ -67,7 +67,7 @@ func randomStages(rng *rand.Rand, p *Policy) {
 	p.Budget.Enabled, p.Budget.Tokens = maybe(2), rng.IntN(2)*(100+rng.IntN(3000))
 	p.Whitespace = WhitespacePolicy{Enabled: maybe(2), MinTokens: rng.IntN(2) * rng.IntN(100)}
 	p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens = rng.IntN(3), rng.IntN(8), rng.IntN(500)
-	p.Summarise.MaxTokens = 100 + rng.IntN(1000)
+	p.Summarise.All, p.Summarise.MaxTokens = maybe(2), 100+rng.IntN(1000)
 	p.Truncate.Enabled = maybe(3)
 }
 

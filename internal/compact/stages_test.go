@@ -99,7 +99,7 @@ func only(stage string, change func(*Policy)) Policy {
 	p.Trim.HotZoneMinTokens, p.Trim.HotZoneRatio, p.Trim.BookendMaxChars, p.Trim.BookendMinChars, p.Trim.FloorRatio = 0, 0, 400, 200, 0
 	p.Arguments.MinBytes, p.Arguments.AfterTokens = 400, 100
 	p.Budget.Tokens = 300
-	p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens, p.Summarise.Retain = 0, 2, 0, false
+	p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens, p.Summarise.Retain = true, 0, 2, 0, false
 	if change != nil {
 		change(&p)
 	}

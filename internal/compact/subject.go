@@ -102,7 +102,7 @@ func (a *sent) text() []byte {
 
 // largeArguments are compared as they were sent, whatever the order of their fields: they say what is written, and
 // nobody writes the same twice in another order.
-const largeArguments = 4 << 10
+const largeArguments = 512
 
 // appendComparable appends what calls have in common that were sent the same arguments.
 func (a *sent) appendComparable(dst []byte) []byte {

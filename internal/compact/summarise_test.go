@@ -27,6 +27,9 @@ func TestSummarise(t *testing.T) {
 		"the newest messages stay": {
 			window: 800, moves: turns(4), want: []string{"1-13 summarise"},
 		},
+		"no more is summarised than brings the view to its target": {
+			change: func(p *Policy) { p.Summarise.All, p.Summarise.MaxTokens = false, 100 }, window: 1600, moves: turns(4), want: []string{"1-3 summarise"},
+		},
 		"the newest turns stay": {
 			change: func(p *Policy) { p.Summarise.KeepMessages, p.Summarise.KeepTurns, p.Protect.MaxTurnRatio = 0, 2, 1 }, window: 800, moves: turns(4),
 			want: []string{"1-8 summarise"},

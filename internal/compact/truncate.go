@@ -57,6 +57,9 @@ func (s *scene) truncation() *truncation {
 		scene: s, standing: make([]int, len(s.messages)), size: int64(s.in.OverheadTokens), first: s.pinned, to: s.pinned, held: -1,
 		starts: s.starts(s.through()),
 	}
+	if covered := s.through(); covered < len(s.messages) {
+		t.starts = append(t.starts, covered) // the unit whose calls are in flight
+	}
 	t.resume()
 	for i := range s.parts {
 		standing := s.parts[i].tokens

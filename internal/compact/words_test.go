@@ -16,25 +16,32 @@ var aRef = session.NewResultRef(9_000_000_000, 12, [32]byte{0xab, 0xcd})
 func TestALineIsShort(t *testing.T) {
 	t.Parallel()
 	pieces := map[string]string{
-		"plain": "abcdefghi ", "wide": "漢字かな", "characters of four bytes": "😀", "quoted": `"\`, "control characters": "\x01\x02", "not UTF-8": "\xff\xfe",
+		"plain": "abcdefghi ", "wide": "漢字かな", "characters of four bytes": "😀", "quoted": `"\`, "control characters": "\x01\x02", "replaced characters": "\ufffd",
 	}
+	longest := strings.Repeat("x", maxLineBytes-refBytes)
+	wordings := map[string]Wording{"the longest": {
+		Stub: longest + "{ref}{tool}{resource}{bytes}{seq}", Stale: longest + "{ref}{tool}{resource}{bytes}{seq}",
+		Placeholder: longest + "{ref}{tool}{preview}", Clear: longest + "{ref}",
+	}}
 	for _, profile := range Profiles() {
-		p := mustProfile(profile)
-		w, err := wordsOf(&p.Wording)
+		wordings[profile] = mustProfile(profile).Wording
+	}
+	for wording, texts := range wordings {
+		w, err := wordsOf(&texts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, piece := range pieces {
 			long := strings.Repeat(piece, 200)
 			for _, do := range []Do{Stub, Stale, Placeholder, Clear} {
-				t.Run(fmt.Sprintf("%s of %s, %s", do, name, profile), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s of %s, %s", do, name, wording), func(t *testing.T) {
 					t.Parallel()
 					v := values{do: do, ref: aRef, tool: long, resource: long, preview: previewOf([]byte(long)), seq: 9_000_000_000}
 					line := w.appendLine([]byte("before"), v)[len("before"):]
 					if n := rawjson.QuotedLen(line); n > 2*policyMinimum {
 						t.Errorf("%d bytes: %s", n, line)
 					}
-					if strings.Contains(p.Wording.Placeholder, "{ref}") && do == Placeholder && !strings.Contains(string(line), aRef.String()) {
+					if strings.Contains(texts.Placeholder, "{ref}") && do == Placeholder && !strings.Contains(string(line), aRef.String()) {
 						t.Errorf("the ref is gone: %s", line)
 					}
 				})

@@ -81,19 +81,36 @@ func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river
 	return w.compact(ctx, key, job)
 }
 
-// completion completes the job in the transaction of what it did.
+// completion completes the job in the transaction of what it did, also if River takes it for one that waits: it was
+// hurried just when it was put off, or its worker was thought dead.
 func completion[A river.JobArgs](job *river.Job[A]) func(ctx context.Context, tx pgx.Tx) error {
 	return func(ctx context.Context, tx pgx.Tx) error {
-		_, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
+		found, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
 		if errors.Is(err, rivertype.ErrNotFound) {
 			return nil // the job's row is gone; what it did still counts
 		}
+		if err != nil || found.FinalizedAt != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE river_job
+			   SET state = 'completed', finalized_at = now()
+			 WHERE id = $1 AND finalized_at IS NULL`, job.ID)
 		return err
 	}
 }
 
-// compact looks whether the session has to wait for a cold cache, and carries its compaction out if not.
+// compact looks whether the session has to wait for a cold cache, and carries its compaction out if not. A run that was
+// hurried just when it was put off is decided anew.
 func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river.Job[CompactArgs]) error {
+	for {
+		if err := w.decide(ctx, key, job); !errors.Is(err, postgres.ErrHurried) {
+			return err
+		}
+	}
+}
+
+func (w *compactWorker) decide(ctx context.Context, key session.Key, job *river.Job[CompactArgs]) error {
 	cause, err := w.Store.StartRun(ctx, key, job.Args.Run)
 	if err != nil {
 		return err
@@ -103,40 +120,44 @@ func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river
 	if err != nil {
 		return err
 	}
-	wait, err := w.waitForCold(ctx, snap, job.Args.Run, &cause)
-	if err != nil {
+	if err := w.waitForCold(ctx, snap, cause, job); err != nil {
 		return err
-	}
-	if wait > 0 {
-		return river.JobSnooze(wait)
 	}
 	r.done("snapshot")
 	_, err = r.carryOut(ctx, snap, Order{Cause: cause}, completion(job))
 	return err
 }
 
-// waitForCold says how long the job has to wait for the provider's cache, and notes on its run why. It may have been
-// hurried while that was written: then it does not wait, and cause is what hurried it.
-func (w *compactWorker) waitForCold(ctx context.Context, snap postgres.Snapshot, id uuid.UUID, cause *string) (time.Duration, error) {
+// waitForCold snoozes the job if it has to wait for the provider's cache, and notes on its run why.
+func (w *compactWorker) waitForCold(ctx context.Context, snap postgres.Snapshot, cause string, job *river.Job[CompactArgs]) error {
 	policy, err := Order{}.policy(snap)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	why := situation(snap, policy, *cause)
-	if why.waitForCold(snap, policy) <= 0 {
-		return 0, nil
+	why := situation(snap, policy, cause)
+	wait := why.waitForCold(snap, policy)
+	if wait <= 0 {
+		return nil
 	}
-	figures, err := json.Marshal(why)
-	if err != nil {
-		return 0, err
+	run := session.Run{ID: job.Args.Run, Reason: why.Reason()}
+	if run.Why, err = json.Marshal(why); err != nil {
+		return err
 	}
-	if *cause, err = w.Store.PutOffRun(ctx, snap.Key, session.Run{ID: id, Reason: why.Reason(), Why: figures}); err != nil {
-		return 0, err
+	if err := w.Store.PutOffRun(ctx, snap.Key, run, snooze(job.ID, wait)); err != nil {
+		return err
 	}
-	why = situation(snap, policy, *cause)
-	if wait := why.waitForCold(snap, policy); wait > 0 {
-		return wait, nil
+	w.Trace("put off")
+	return river.JobSnooze(wait)
+}
+
+// snooze makes the job wait in the transaction that notes why. What River does when the worker returns comes later: until
+// then the job would count as running, which nobody can hurry.
+func snooze(job int64, wait time.Duration) func(ctx context.Context, tx pgx.Tx) error {
+	return func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			UPDATE river_job
+			   SET state = 'scheduled', scheduled_at = now() + $2::interval, attempt = greatest(attempt - 1, 0)
+			 WHERE id = $1 AND state = 'running'`, job, wait)
+		return err
 	}
-	*cause, err = w.Store.StartRun(ctx, snap.Key, id)
-	return 0, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,26 +43,37 @@ func TestTheAppendThatCrossesTheTriggerLeadsToACheckpoint(t *testing.T) {
 	}
 }
 
-// pause is a Trace that stops the first worker that comes to a step until it is told to go on.
+// pause is a Trace that stops the first worker that comes to a step until it is told to go on, or the test is over.
 type pause struct {
 	step    string
-	once    sync.Once
+	over    <-chan struct{}
+	first   atomic.Bool
 	reached chan struct{}
 	goOn    chan struct{}
 }
 
-func newPause(step string) *pause {
-	return &pause{step: step, reached: make(chan struct{}), goOn: make(chan struct{})}
+func (w *world) newPause(step string) *pause {
+	return &pause{step: step, over: w.Context().Done(), reached: make(chan struct{}), goOn: make(chan struct{})}
 }
 
 func (p *pause) trace(step string) {
-	if step == p.step {
-		first := false
-		p.once.Do(func() { first = true })
-		if first {
-			close(p.reached)
-			<-p.goOn
-		}
+	if step != p.step || !p.first.CompareAndSwap(false, true) {
+		return
+	}
+	close(p.reached)
+	select {
+	case <-p.goOn:
+	case <-p.over:
+	}
+}
+
+// await waits for what a worker is about to do.
+func await[T any](w *world, done <-chan T) {
+	w.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		w.Fatal("the worker did not come to it")
 	}
 }
 
@@ -73,9 +85,9 @@ func TestWhatIsAppendedDuringACompactionIsInTheTail(t *testing.T) {
 			w := newWorld(t)
 			at := w.session("s")
 			w.fill(at)
-			p := newPause(step)
+			p := w.newPause(step)
 			w.work(jobs.Config{Trace: p.trace})
-			<-p.reached
+			await(w, p.reached)
 			late := turn(99, 100)
 			w.append(at, late...)
 			close(p.goOn)
@@ -95,9 +107,9 @@ func TestTheSameJobTwiceAtOnceHasOneEffect(t *testing.T) {
 	w := newWorld(t)
 	at := w.session("s")
 	w.fill(at)
-	p := newPause("rendered")
+	p := w.newPause("rendered")
 	slow, _ := w.work(jobs.Config{Trace: p.trace})
-	<-p.reached
+	await(w, p.reached)
 	// What River does with the job of a worker that it takes for dead.
 	if _, err := w.store.Pool().Exec(t.Context(), `UPDATE river_job SET state = 'available' WHERE state = 'running' AND kind = 'compact'`); err != nil {
 		t.Fatal(err)
@@ -151,9 +163,9 @@ func TestAnErasedSessionNeedsNoCompaction(t *testing.T) {
 			w := newWorld(t)
 			at := w.session("s")
 			w.fill(at)
-			p := newPause(step)
+			p := w.newPause(step)
 			w.work(jobs.Config{Trace: p.trace})
-			<-p.reached
+			await(w, p.reached)
 			if _, err := w.store.Delete(t.Context(), at, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -204,7 +216,7 @@ func TestTheSweepRunsByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.work(jobs.Config{SweepEvery: time.Second})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for found := (session.Session{}); found.Checkpoint == 0; <-time.After(50 * time.Millisecond) {
 		var err error
@@ -231,7 +243,7 @@ func TestAPanicIsRecordedWhereTheSessionsOwnerSeesIt(t *testing.T) {
 	failed, cancel := client.Subscribe(river.EventKindJobFailed)
 	defer cancel()
 	close(subscribed)
-	<-failed
+	await(w, failed)
 	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 1})
 	if err != nil || runs[0].Error == nil || !strings.Contains(*runs[0].Error, "a bug") {
 		t.Errorf("runs %+v, %v", runs, err)
@@ -255,7 +267,7 @@ func TestACompactionOnRequestDoesNotWaitForAColdCache(t *testing.T) {
 	snoozed, cancel := client.Subscribe(river.EventKindJobSnoozed)
 	defer cancel()
 	w.rescheduleNow()
-	<-snoozed
+	await(w, snoozed)
 	if found := w.check(at, bodies); found.Checkpoint != 0 {
 		t.Errorf("the cache is warm, but checkpoint %d was made", found.Checkpoint)
 	}

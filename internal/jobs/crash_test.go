@@ -55,7 +55,9 @@ func victim(dsn, step string) int {
 // kill starts a victim, waits until it came to the step, and kills it there.
 func (w *world) kill(step string) {
 	w.Helper()
-	cmd := exec.Command(os.Args[0])
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), victimDSN+"="+w.dsn, victimStep+"="+step)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -39,8 +39,8 @@ type Config struct {
 	// Write, if set, writes summaries in place of the writer that the policy names.
 	Write compact.Write
 
-	// Trace, if set, is called with each step of a compaction that is done: snapshot, planned, persisted, rendered,
-	// committed. Tests stop a worker there.
+	// Trace, if set, is called with each step of a compaction that is done: put off, or snapshot, planned, persisted,
+	// rendered, committed. Tests stop a worker there.
 	Trace func(step string)
 }
 

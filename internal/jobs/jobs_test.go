@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m))
 }
 
+// patience is how long a test waits for a worker before it fails: long enough for a machine that has much else to do.
+const patience = 2 * time.Minute
+
 // world is a store on a database of the test's own, with one tenant.
 type world struct {
 	*testing.T
@@ -150,7 +153,7 @@ func (w *world) settle() {
 		w.Fatal(err)
 	}
 	defer listener.Release()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
 		var live int

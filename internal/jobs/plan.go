@@ -123,7 +123,7 @@ func proposeWithout(ctx context.Context, store *postgres.Store, key session.Key,
 }
 
 // ProposeAlone is Propose for messages that are in no session: snap has all that is known of them. With force they are
-// compacted whether or not they are due.
+// compacted whether or not they are due. What is due waits for nothing: nobody would come back to it.
 func ProposeAlone(snap postgres.Snapshot, policy compact.Policy, force bool) (*Proposal, error) {
 	p, failed := propose(snap, policy, FromLog, nil)
 	if failed != nil {
@@ -133,7 +133,11 @@ func ProposeAlone(snap postgres.Snapshot, policy compact.Policy, force bool) (*P
 		}
 		p.FailedOpen = failed
 	}
-	p.Why = situation(snap, policy, causeManual)
+	cause := causeHard
+	if force {
+		cause = causeManual
+	}
+	p.Why = situation(snap, policy, cause)
 	p.Why.weigh(p)
 	if p.Changed && !force && !p.Why.Due() {
 		p.Why.postponeNotDue()

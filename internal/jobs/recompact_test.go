@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func (w *world) recompact(r postgres.Recompaction) uuid.UUID {
 // until waits for a recompaction to come to a state that reached accepts.
 func (w *world) until(id uuid.UUID, reached func(postgres.Recompaction) bool) postgres.Recompaction {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		found, err := w.store.Recompaction(ctx, w.tenant, id)
@@ -225,10 +226,10 @@ func TestACancelledRecompactionLetsWhatRunsComeToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	appended := w.many(6, 20)
-	p := newPause("planned")
+	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
 	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
-	<-p.reached
+	await(w, p.reached)
 	for range 2 {
 		found, _, err := w.store.CancelRecompaction(t.Context(), w.tenant, id, nil)
 		if err != nil || found.State != postgres.RecompactionCancelling || found.Running != 1 {
@@ -272,7 +273,7 @@ func TestARecompactionIsCancelledBeforeAWorkerHasSeenIt(t *testing.T) {
 // idle waits until no job of a recompaction is live.
 func (w *world) idle() {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		var live int
@@ -290,11 +291,11 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.many(4, 20)
-	p := newPause("planned")
+	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
 	filter := postgres.RecompactionFilter{Sessions: []string{"s0000", "s0001", "s0002", "s0003"}}
 	id := w.recompact(postgres.Recompaction{Filter: filter, Policy: json.RawMessage(lean), MaxRunning: 1})
-	<-p.reached
+	await(w, p.reached)
 	for _, erased := range []string{"s0000", "s0002"} { // the one that runs, and one that does not yet
 		if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.tenant, ID: erased}, nil); err != nil {
 			t.Fatal(err)
@@ -318,10 +319,10 @@ func TestAnOrdinaryCompactionAtTheSameTimeIsNotLost(t *testing.T) {
 			w := newWorld(t)
 			appended := w.many(1, 20)
 			at := session.Address{Tenant: w.tenant, ID: "s0000"}
-			p := newPause(step)
+			p := w.newPause(step)
 			w.work(jobs.Config{Trace: p.trace})
 			id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean)})
-			<-p.reached
+			await(w, p.reached)
 			w.append(at, filled()[1:]...) // over the trigger
 			w.settle()
 			ordinary := w.check(at, append(appended, filled()[1:]...))
@@ -409,14 +410,13 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 	}
 }
 
-// TestARecompactionOfAThousandSessionsSurvivesItsWorkers kills a worker in the middle of a session again and again, while
-// messages are appended and views read.
-func TestARecompactionOfAThousandSessionsSurvivesItsWorkers(t *testing.T) {
+var recompacted = flag.Int("sessions", 150, "how many sessions TestARecompactionSurvivesItsWorkers has")
+
+// TestARecompactionSurvivesItsWorkers kills a worker in the middle of a session again and again, while messages are
+// appended and views read. With -v it logs how far the recompaction is.
+func TestARecompactionSurvivesItsWorkers(t *testing.T) {
 	t.Parallel()
-	sessions := 1000
-	if testing.Short() {
-		sessions = 48
-	}
+	sessions := *recompacted
 	w := newWorld(t)
 	appended := w.many(sessions, 12)
 	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 4})
@@ -426,29 +426,21 @@ func TestARecompactionOfAThousandSessionsSurvivesItsWorkers(t *testing.T) {
 	var load sync.WaitGroup
 	for n := range late {
 		at := session.Address{Tenant: w.tenant, ID: fmt.Sprintf("s%04d", n*sessions/len(late))}
-		load.Go(func() {
-			for busy.Err() == nil {
-				if i := len(late[n]); i < 40 {
-					bodies := turn(1000+i, 20)
-					w.append(at, bodies...)
-					late[n] = append(late[n], bodies...)
-				}
-				if violations := wire.Validate(session.OpenAIChat, w.view(at)); len(violations) > 0 {
-					t.Errorf("the view of %s breaks its provider's rules: %v", at.ID, violations)
-				}
-			}
-		})
+		load.Go(func() { late[n] = w.appendAndRead(busy, at) })
 	}
 	for _, step := range []string{"committed", "snapshot", "planned", "persisted", "rendered"} {
 		w.kill(step)
 		w.rescueRecompaction()
+		w.logProgress(id, "a worker was killed after "+step)
 	}
 	_, stopWorker := w.work(jobs.Config{Compactions: 8})
 	w.until(id, func(r postgres.Recompaction) bool { return r.Changed+r.Unchanged > r.Total/2 })
 	stopWorker()
 	w.rescueRecompaction()
+	w.logProgress(id, "a worker was stopped")
 	w.work(jobs.Config{Compactions: 8})
 	found := w.until(id, ended)
+	w.logProgress(id, "ended")
 	stop()
 	load.Wait()
 	w.settle()
@@ -457,14 +449,40 @@ func TestARecompactionOfAThousandSessionsSurvivesItsWorkers(t *testing.T) {
 	}
 	for n := range sessions {
 		all := slices.Clone(appended)
-		if every := sessions / len(late); n%every == 0 {
-			all = append(all, late[n/every]...)
+		for i := range late {
+			if n == i*sessions/len(late) {
+				all = append(all, late[i]...)
+			}
 		}
 		at := session.Address{Tenant: w.tenant, ID: fmt.Sprintf("s%04d", n)}
 		if s := w.check(at, all); s.Checkpoint != 1 {
 			t.Errorf("session %s has checkpoint %d", at.ID, s.Checkpoint)
 		}
 	}
+}
+
+// appendAndRead appends 40 turns to a session, and reads its view until the load is over.
+func (w *world) appendAndRead(busy context.Context, at session.Address) (appended [][]byte) {
+	for n := 0; busy.Err() == nil; n++ {
+		if n < 40 {
+			bodies := turn(1000+n, 20)
+			w.append(at, bodies...)
+			appended = append(appended, bodies...)
+		}
+		if violations := wire.Validate(session.OpenAIChat, w.view(at)); len(violations) > 0 {
+			w.Errorf("the view of %s breaks its provider's rules: %v", at.ID, violations)
+		}
+	}
+	return appended
+}
+
+func (w *world) logProgress(id uuid.UUID, occasion string) {
+	w.Helper()
+	r, err := w.store.Recompaction(w.Context(), w.tenant, id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Logf("%s: %s, %d of %d sessions are done, %d running; %d tokens became %d", occasion, r.State, r.Done(), r.Total, r.Running, r.TokensBefore, r.TokensAfter)
 }
 
 // rescueRecompaction does at once what River does when twice the job's timeout is over.

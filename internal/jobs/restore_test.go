@@ -25,9 +25,9 @@ func TestARestorationDuringACompactionSupersedesIt(t *testing.T) {
 				w.append(at, bodies...)
 				appended = append(appended, bodies...)
 			}
-			p := newPause(step)
+			p := w.newPause(step)
 			w.work(jobs.Config{Trace: p.trace})
-			<-p.reached
+			await(w, p.reached)
 			restored, _, err := w.store.Restore(t.Context(), at, 1, nil)
 			close(p.goOn)
 			if err != nil {

@@ -84,6 +84,53 @@ func TestWhatAPersonAsksForIsNeverPostponed(t *testing.T) {
 	w.check(at, bodies)
 }
 
+func TestWhatAPersonAsksForWhileItIsPlannedIsNotPostponedEither(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.set(at, dear)
+	p := w.newPause("planned")
+	w.work(jobs.Config{Trace: p.trace})
+	bodies := w.due(at)
+	await(w, p.reached)
+	asked, _, err := w.store.Compact(t.Context(), at, nil)
+	close(p.goOn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if run := w.newest(at); run.ID != asked.ID || run.State != session.RunDone || !strings.HasPrefix(run.Reason, "asked for") {
+		t.Errorf("run %s: %q", run.State, run.Reason)
+	}
+	if found := w.check(at, bodies); found.Checkpoint != 1 {
+		t.Errorf("checkpoint is %d", found.Checkpoint)
+	}
+}
+
+func TestTheHardLimitHurriesAJobThatIsJustBeingPutOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	policy := compact.DefaultPolicy()
+	policy.Cache.TTLSeconds = 3600
+	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, CacheTTL: time.Hour, Document: policy.Document()}
+	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &own}, nil); err != nil {
+		t.Fatal(err)
+	}
+	bodies := w.due(at)
+	p := w.newPause("put off")
+	w.work(jobs.Config{Trace: p.trace})
+	w.rescheduleNow()
+	await(w, p.reached) // River takes the job for one that is running still
+	hard := turn(92, 2000)
+	done := w.append(at, hard...)
+	w.settle()
+	close(p.goOn)
+	if found := w.check(at, append(bodies, hard...)); found.Checkpoint != 1 {
+		t.Errorf("compaction is %s, checkpoint %d: %s", done.Compaction, found.Checkpoint, w.newest(at).Reason)
+	}
+}
+
 func TestACompactionOfAColdPrefixPays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +164,7 @@ func TestARunThatWaitsForAColdCacheSaysSo(t *testing.T) {
 	snoozed, cancel := client.Subscribe(river.EventKindJobSnoozed)
 	defer cancel()
 	w.rescheduleNow()
-	<-snoozed
+	await(w, snoozed)
 	run := w.newest(at)
 	var why jobs.Why
 	if err := json.Unmarshal(run.Why, &why); err != nil {

@@ -99,7 +99,8 @@ func undated(id string) string {
 // provides reports whether a prefix ends in a name of the provider.
 func (r *Registry) provides(prefix, provider string) bool {
 	named := prefix[strings.LastIndexByte(prefix, '/')+1:]
-	return named == provider || slices.Contains(r.providers[provider], named)
+	is := func(other string) bool { return strings.EqualFold(named, other) }
+	return is(provider) || slices.ContainsFunc(r.providers[provider], is)
 }
 
 // Near are ids of up to n models whose names are like one that was not found, the most alike first.

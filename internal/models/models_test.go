@@ -108,19 +108,22 @@ const source = `"sources":[{"of":"window","name":"us","date":"2026-01-31"}]`
 
 func TestAnOperatorsModelsAreMergedOverTheEmbeddedOnes(t *testing.T) {
 	t.Parallel()
-	r, err := models.Embedded().Extend([]byte(`{"providers":{"me":["mine"]},"models":[
+	r, err := models.Embedded().Extend([]byte(`{"providers":{"me":["mine"],"Acme":["ACME-EU"]},"models":[
+		{"id":"Acme-1","provider":"Acme","context_tokens":16000,` + source + `},
 		{"id":"GPT-4o","provider":"openai","context_tokens":64000,` + source + `},
 		{"id":"my-model","provider":"me","aliases":["mm"],"context_tokens":32000,"max_input_tokens":30000,
 		 "cache":{"short_seconds":60,"read_price":0.5},` + source + `}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"gpt-4o": 64_000, "mine/mm-20260131": 30_000, "gpt-4o-mini": 128_000, "x-ai/grok-3": 131_072} {
+	for name, want := range map[string]int{
+		"gpt-4o": 64_000, "mine/mm-20260131": 30_000, "acme/acme-1": 16_000, "acme-eu/Acme-1": 16_000, "gpt-4o-mini": 128_000, "x-ai/grok-3": 131_072,
+	} {
 		if m, ok := r.Find(name); !ok || m.Window() != want {
 			t.Errorf("%s has a window of %d, %v; want %d", name, m.Window(), ok, want)
 		}
 	}
-	if n := len(r.Models()) - len(models.Embedded().Models()); n != 1 {
+	if n := len(r.Models()) - len(models.Embedded().Models()); n != 2 {
 		t.Errorf("%d more models", n)
 	}
 	if m, _ := models.Embedded().Find("gpt-4o"); m.Window() != 128_000 {

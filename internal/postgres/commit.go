@@ -43,12 +43,15 @@ type Outcome struct {
 	Recompaction *RecompactionJob // the job if it is one of a recompaction
 }
 
+// ErrHurried says that a run which is to be postponed was asked for meanwhile by somebody whom it must not keep waiting.
+var ErrHurried = errors.New("the run was hurried while it was planned")
+
 // CommitCheckpoint ends a compaction in one transaction, in the order that keeps locks and promises: lock the session;
-// see that its newest checkpoint still is the base, else ErrStale; write the checkpoint, the links to its results and
-// the run; complete the job; and insert the next one if appends made the session due meanwhile. The next job must come
-// after the completion, or it would be dropped as a duplicate.
+// see that its newest checkpoint still is the base, else ErrStale; write the checkpoint and the links to its results;
+// complete the job; end the run; and insert the next job if appends made the session due meanwhile. The next job must
+// come after the completion, or it would be dropped as a duplicate.
 //
-// Errors: ErrNotFound, ErrStale.
+// Errors: ErrNotFound, ErrStale, ErrHurried.
 func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome, complete func(ctx context.Context, tx pgx.Tx) error) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		row, err := lockSessionKey(ctx, tx, key)
@@ -58,13 +61,15 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if row.checkpoint != o.Base {
 			return session.ErrStale
 		}
+		if o.Run.State == session.RunPostponed {
+			if err := refuseHurried(ctx, tx, key, o.Run.ID); err != nil {
+				return err
+			}
+		}
 		if o.Checkpoint != nil {
 			if err := insertCheckpoint(ctx, tx, row, o); err != nil {
 				return err
 			}
-		}
-		if err := finishRun(ctx, tx, key, o.Run); err != nil {
-			return err
 		}
 		later, err := tokensAfter(ctx, tx, row, o.LastSeq)
 		if err != nil {
@@ -85,8 +90,25 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 				return err
 			}
 		}
+		if err := finishRun(ctx, tx, key, o.Run); err != nil { // behind the recompaction, whose lock is that of its runs
+			return err
+		}
 		return s.wakeIfDue(ctx, tx, key, "follow_up")
 	})
+}
+
+func refuseHurried(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID) error {
+	var hurried bool
+	err := tx.QueryRow(ctx, `
+		SELECT EXISTS (
+		       SELECT
+		         FROM runs
+		        WHERE tenant_id = $1 AND id = $2 AND cause IN ('manual', 'hard') AND state IN ('queued', 'running'))`,
+		[16]byte(key.Tenant), [16]byte(run)).Scan(&hurried)
+	if err == nil && hurried {
+		err = ErrHurried
+	}
+	return err
 }
 
 // insertCheckpoint writes the checkpoint and makes it the session's newest. Its results' rows must be there already:

@@ -38,7 +38,7 @@ type lockedSession struct {
 	trigger, hard              float64
 	calibrate                  bool
 	cacheTTL                   time.Duration
-	capsOver                   *int32 // bytes; nil caps nothing at insertion
+	capsOver                   *int32    // bytes; nil caps nothing at insertion
 	coldAt                     time.Time // when the provider's cache of its prefix will be cold
 }
 

@@ -107,35 +107,32 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 		UPDATE recompactions
 		   SET state = CASE WHEN l.live THEN $3 WHEN $3 = 'cancelling' THEN 'cancelled' ELSE 'done' END,
 		       finished_at = CASE WHEN NOT l.live THEN now() END
-		  FROM (SELECT $3 = 'queued' OR EXISTS (
+		  FROM (SELECT $3 = 'queued'
+		            OR EXISTS (
 		               SELECT
 		                 FROM recompaction_sessions
-		                WHERE tenant_id = $1
-		                  AND recompaction_id = $2
-		                  AND finished_at IS NULL
-		                  AND (state = 'running' OR $3 = 'running')) AS live) l
+		                WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running' AND finished_at IS NULL)
+		            OR $3 = 'running' AND EXISTS (
+		               SELECT
+		                 FROM recompaction_sessions
+		                WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL) AS live) l
 		 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, [16]byte(c.tenant), [16]byte(c.id), string(c.state))
 	return err
 }
 
-// begin takes the next sessions and inserts their jobs. A session that is just being erased is passed over.
+// begin takes the next sessions and inserts their jobs. A session that is just being erased is passed over. Each is
+// updated by its key: joined with those that were selected, the plan would read the whole recompaction for every session
+// that ends.
 func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
 	rows, err := tx.Query(ctx, `
-		WITH next AS MATERIALIZED ( -- a plan that joins it might run it again and again
-			SELECT session_key
-			  FROM recompaction_sessions
-			 WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL
-			 ORDER BY failures, session_key
-			 LIMIT greatest(0, $3 - (SELECT count(*)
-			                           FROM recompaction_sessions
-			                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running' AND finished_at IS NULL))
-			   FOR UPDATE SKIP LOCKED
-		)
-		UPDATE recompaction_sessions l
-		   SET state = 'running'
-		  FROM next
-		 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.session_key = next.session_key
-		RETURNING l.session_key`, [16]byte(c.tenant), [16]byte(c.id), c.maxRunning)
+		SELECT session_key
+		  FROM recompaction_sessions
+		 WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL
+		 ORDER BY failures, session_key
+		 LIMIT greatest(0, $3 - (SELECT count(*)
+		                           FROM recompaction_sessions
+		                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running' AND finished_at IS NULL))
+		   FOR UPDATE SKIP LOCKED`, [16]byte(c.tenant), [16]byte(c.id), c.maxRunning)
 	if err != nil {
 		return err
 	}
@@ -150,7 +147,7 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 		}
 		_, err = tx.Exec(ctx, `
 			UPDATE recompaction_sessions
-			   SET job_id = $4
+			   SET state = 'running', job_id = $4
 			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, [16]byte(c.tenant), [16]byte(c.id), key, job)
 		if err != nil {
 			return err

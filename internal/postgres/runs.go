@@ -145,21 +145,30 @@ func (l lockedSession) asksFor(cause string) bool {
 	return true
 }
 
-// PutOffRun marks a run as queued again because its job waits for a cold cache, notes why, and says what asks for it now:
-// it may have been hurried meanwhile. ErrNotFound.
-func (s *Store) PutOffRun(ctx context.Context, key session.Key, run session.Run) (cause string, err error) {
-	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+// PutOffRun marks a run as queued again because its job waits for a cold cache, and notes why; snooze makes the job wait
+// in the same transaction, so that whoever hurries it afterwards finds it waiting. ErrHurried if somebody did before;
+// ErrNotFound; ErrEnded.
+func (s *Store) PutOffRun(ctx context.Context, key session.Key, run session.Run, snooze func(ctx context.Context, tx pgx.Tx) error) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, key); err != nil {
 			return err
 		}
-		return notFound(tx.QueryRow(ctx, `
+		if err := refuseHurried(ctx, tx, key, run.ID); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `
 			UPDATE runs
 			   SET state = 'queued', started_at = NULL, reason = $3, why = $4
-			 WHERE tenant_id = $1 AND id = $2 AND state = 'running'
-			RETURNING cause`,
-			[16]byte(key.Tenant), [16]byte(run.ID), run.Reason, orEmpty(run.Why, `{}`)).Scan(&cause))
+			 WHERE tenant_id = $1 AND id = $2 AND state = 'running'`,
+			[16]byte(key.Tenant), [16]byte(run.ID), run.Reason, orEmpty(run.Why, `{}`))
+		if err == nil && tag.RowsAffected() == 0 {
+			err = session.ErrEnded
+		}
+		if err != nil {
+			return err
+		}
+		return snooze(ctx, tx)
 	})
-	return cause, err
 }
 
 // hurryRun notes on the run of a live job what hurried it, so that the job does not wait for a cold cache. What a person

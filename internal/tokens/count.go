@@ -15,6 +15,7 @@ func Tokenizers() []string { return []string{"o200k", "cl100k"} }
 // families are the beginnings of models' names whose tokenizer is published.
 var families = []struct{ prefix, tokenizer string }{
 	{"gpt-3.5", "cl100k"},
+	{"gpt-35", "cl100k"}, // as Azure calls it
 	{"gpt-4o", "o200k"},
 	{"gpt-4.1", "o200k"},
 	{"gpt-4.5", "o200k"},
@@ -28,9 +29,10 @@ var families = []struct{ prefix, tokenizer string }{
 	{"text-embedding-3", "cl100k"},
 }
 
-// ForModel is the name of a model's tokenizer, "" if it is none of ours. A provider's name may stand before the model's.
+// ForModel is the name of a model's tokenizer, "" if it is none of ours. The model's name is in any case, and its
+// provider's may stand before it.
 func ForModel(model string) string {
-	model = model[strings.LastIndexByte(model, '/')+1:]
+	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for _, f := range families {
 		if strings.HasPrefix(model, f.prefix) {
 			return f.tokenizer

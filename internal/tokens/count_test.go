@@ -37,6 +37,18 @@ func TestTheEstimateOfEveryScriptIsNearTheExactCount(t *testing.T) {
 	}
 }
 
+func TestAModelIsCountedInItsVocabulary(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]string{
+		"gpt-4o-mini": "o200k", "openai/GPT-4o": "o200k", "gpt-4-turbo": "cl100k", "gpt-35-turbo": "cl100k", "o3-2025-04-16": "o200k",
+		"gpt-5.1": "o200k", "claude-opus-4": "", "my-gpt-4o": "", "": "",
+	} {
+		if got := tokens.ForModel(model); got != want {
+			t.Errorf("%q is counted by %q, want %q", model, got, want)
+		}
+	}
+}
+
 func TestCountsAreThoseOfTheVocabulary(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

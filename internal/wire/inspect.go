@@ -60,10 +60,7 @@ type scanner struct {
 	filled  bool // a part holds something
 	err     error
 	count   func(text string) (int, error) // nil estimates
-
-	reader    *Reader // nil for a message that is new
-	uncounted int     // parts that later did not estimate
-	last      Span    // the last of them
+	reader  *Reader                        // nil for a message that is new
 }
 
 func (s *scanner) finish() Message {

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// TestAReaderFindsWhatInspectFound: the same parts, and the same tokens of all calls and results.
+// TestAReaderFindsWhatInspectFound: the same parts with the same tokens.
 func TestAReaderFindsWhatInspectFound(t *testing.T) {
 	t.Parallel()
 	for _, f := range session.Formats() {
@@ -28,24 +28,12 @@ func TestAReaderFindsWhatInspectFound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, got = append(want, whatCounts(inspected)), append(got, whatCounts(read))
+				inspected.Flags, read.Flags = inspected.Flags&^wire.FlagEmpty, read.Flags&^wire.FlagEmpty
+				want, got = append(want, inspected), append(got, read)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("%s, seed %d (-inspected +read):\n%s", f, seed, diff)
 			}
 		}
 	}
-}
-
-// whatCounts is a message without the tokens of parts that a reader need not count.
-func whatCounts(m wire.Message) wire.Message {
-	m.Flags &^= wire.FlagEmpty
-	parts := append([]wire.Part(nil), m.Parts...)
-	for i := range parts {
-		if parts[i].Kind == wire.Text || parts[i].Kind == wire.Reasoning {
-			parts[i].Tokens = 0
-		}
-	}
-	m.Parts = parts
-	return m
 }

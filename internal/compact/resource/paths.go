@@ -30,7 +30,8 @@ func setOf(names string) map[string]bool {
 
 // Paths are the files that a call reads or writes, each once: from arguments that hold paths, lists of them, or lists of
 // objects with one, and for writes from the headers of patches. A command has none, unless it is a patch and so a write.
-// Paths are as Clean makes them; SamePath compares those of calls that name files differently.
+// Paths are as Clean makes them; SamePath compares those of calls that name files differently. A call for more than
+// maxPaths has none, rather than some: what was read of all of them is not out of date because one was written.
 func Paths(operation string, arguments []byte) []string {
 	var found []string
 	switch o, ok := parse(arguments); {
@@ -45,8 +46,15 @@ func Paths(operation string, arguments []byte) []string {
 		found[i] = Clean(name)
 	}
 	slices.Sort(found)
-	return slices.DeleteFunc(slices.Compact(found), func(name string) bool { return name == "" })
+	found = slices.DeleteFunc(slices.Compact(found), func(name string) bool { return name == "" })
+	if len(found) > maxPaths {
+		return nil
+	}
+	return found
 }
+
+// maxPaths is more than agents ask for at once; every path of a session is compared with others.
+const maxPaths = 256
 
 // paths are those in the members of o, and in those of the objects in its lists.
 func (o object) paths(patches bool) []string {

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -31,6 +32,20 @@ func TestPathsAreThoseThatACallReadsOrWrites(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, Paths(c.operation, []byte(c.arguments)), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("Paths(%s, %s) (-want +got):\n%s", c.operation, c.arguments, diff)
+		}
+	}
+}
+
+func TestACallForVeryManyFilesIsForNoneOfThem(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{maxPaths: maxPaths, maxPaths + 1: 0} {
+		var list strings.Builder
+		for i := range n {
+			fmt.Fprintf(&list, `,"d%d/x.go"`, i)
+		}
+		arguments := `{"paths":["d0/x.go"` + list.String() + `]}`
+		if got := len(Paths("file_read", []byte(arguments))); got != want {
+			t.Errorf("of %d files %d are named, want %d", n, got, want)
 		}
 	}
 }
