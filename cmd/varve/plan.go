@@ -73,8 +73,8 @@ func width(out *os.File) int {
 // write prints the plan: what comes of it, stage by stage, then the parts, the largest savings first.
 func (p *plan) write(out io.Writer, id string, most, width int) error {
 	r := &p.Report
-	fmt.Fprintf(out, "session %s: %s → %s tokens in the view (%s), from the %s%s, through message %d\n", printable(id), grouped(r.ViewTokensBefore),
-		grouped(r.ViewTokensBefore-r.TokensSaved), change(r.TokensSaved, r.ViewTokensBefore), p.From, p.size(), p.ThroughSeq)
+	fmt.Fprintln(out, fold(fmt.Sprintf("session %s: %s → %s tokens in the view (%s), from the %s%s, through message %d", id, grouped(r.ViewTokensBefore),
+		grouped(r.ViewTokensBefore-r.TokensSaved), change(r.TokensSaved, r.ViewTokensBefore), p.From, p.size(), p.ThroughSeq), width))
 	fmt.Fprintln(out, fold(p.Reason, width))
 	if !p.WouldChange {
 		return nil

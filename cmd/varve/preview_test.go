@@ -34,7 +34,8 @@ func TestAPreviewIsAPlanThatFitsATerminal(t *testing.T) {
 	if err := plan.write(&out, "s", 2, 80); err != nil {
 		t.Fatal(err)
 	}
-	want := `session s: 15,168 → 7,000 tokens in the view (8,168 fewer, 54 %), from the log, through message 61
+	want := `session s: 15,168 → 7,000 tokens in the view (8,168 fewer, 54 %), from the
+log, through message 61
 15168 tokens are sent, the trigger is 16000: not due yet
 2 of 61 messages changed; the first 40 tokens stay as they are (1 % of the view)
 
@@ -53,7 +54,7 @@ and 1 more: --all shows them
 	if err := plan.write(&out, "s", 10, 60); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range strings.Split(out.String(), "\n")[1:] {
+	for _, line := range strings.Split(out.String(), "\n") {
 		if utf8.RuneCountInString(line) > 60 || strings.ContainsRune(line, '\x1b') {
 			t.Errorf("line %q", line)
 		}
@@ -89,7 +90,7 @@ func TestAPreviewAsksForThePolicyThatItIsGiven(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"target":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&previewCommand{Policy: file}).body(); err == nil || !strings.Contains(err.Error(), "is no JSON") {
+	if _, err := (&previewCommand{Policy: file}).body(); err == nil || !strings.Contains(err.Error(), "is not JSON") {
 		t.Errorf("half a document: %v", err)
 	}
 }

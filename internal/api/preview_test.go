@@ -92,7 +92,7 @@ func TestARunDoesWhatItsPreviewSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":20000}`)
+			w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":20000,"policy":{"trigger":1,"hard":1}}`) // not due: nothing happens beside the preview
 			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", conversation(30, 500)...))
 			w.work()
 			for _, policy := range policies {

@@ -164,6 +164,17 @@ func TestATokenConfirmsWhatItsDryRunLookedAt(t *testing.T) {
 	w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"min_tokens":5,"metadata":{"a":"b"}},"policy":{"target":0.3},"confirm_token":"`+want+`"}`)
 }
 
+func TestARecompactionIsReplayedAsItWasAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for key, body := range map[string]string{"own": `{}`, "default": `{"policy":null}`, "other": `{"policy":{"target":0.3}}`} {
+		first := w.must(http.StatusAccepted, "POST", recompactions, body, "Idempotency-Key", key).Body.String()
+		if again := w.must(http.StatusAccepted, "POST", recompactions, body, "Idempotency-Key", key).Body.String(); again != first {
+			t.Errorf("%s: first\n%s\nthen\n%s", body, first, again)
+		}
+	}
+}
+
 func TestTheFilterOfARecompaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,7 +20,16 @@ func omitArguments(s *scene) {
 // proposeOmit asks for the large arguments of call i to be omitted from message since on.
 func (s *scene) proposeOmit(i, since int, newer int64) {
 	p := &s.parts[i]
-	if s.free[i] && !s.protected(p.message) {
-		s.propose(i, since, proposal{do: Omit, newer: newer, distance: s.distance(p.message)}, min(omitTokens, p.tokens))
+	if !s.free[i] || s.protected(p.message) {
+		return
 	}
+	left := p.now
+	if p.do == Keep {
+		made := s.omission(i)
+		if made.text == nil {
+			return
+		}
+		left = made.tokens
+	}
+	s.propose(i, since, proposal{do: Omit, newer: newer, distance: s.distance(p.message)}, left)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,11 +82,14 @@ func TestWhatIsLeftOfOmittedArguments(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatAreNoJSONStay(t *testing.T) {
+func TestArgumentsThatAreNoJSONAreOmittedWhole(t *testing.T) {
 	t.Parallel()
 	broken := then(calls("c", "Write", `{"path":"a.go","content":`+literal(filler(2000))), answered("c", `"ok"`))
-	plan, _ := compacted(t, input(t, session.OpenAIChat, only("arguments", nil), 800, broken, says(filler(1000))))
-	if plan.Changed() {
-		t.Errorf("got %v", deeds(plan))
+	plan, made := compacted(t, input(t, session.OpenAIChat, only("arguments", nil), 800, broken, says(filler(1000))))
+	if diff := cmp.Diff([]string{"1.0 omit"}, deeds(plan)); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+	if want := `"arguments":"[omitted -- read_result ` + plan.Actions[0].Ref + " returns it: "; !strings.Contains(string(made.Body), want) {
+		t.Errorf("no %s in\n%s", want, made.Body)
 	}
 }

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/tokens"
 )
 
 // capOversized cuts every result over a limit to its head and tail, the newest ones too: one result can be larger than
@@ -29,7 +30,7 @@ func (s *scene) oversized(i int) int {
 		return 0
 	}
 	content := s.content(i)
-	if !content.OnlyText || !limits.exceeds(p.tokens, content.Text) {
+	if !content.OnlyText || limits.exceeds(p.tokens, content.Text) == "" {
 		return 0
 	}
 	head, tail := limits.cut(content.Text)
@@ -41,44 +42,81 @@ func (s *scene) oversized(i int) int {
 
 // surely reports whether a result is within all limits, as far as its figures tell: bytes is the size of its JSON.
 func (c *CapPolicy) surely(tokens, bytes int) bool {
-	return (c.MaxTokens == 0 || tokens <= c.MaxTokens) && (c.MaxBytes == 0 || bytes <= c.MaxBytes) &&
+	return (c.MaxTokens == 0 || tokens <= c.MaxTokens) && (c.MaxBytes == 0 || bytes <= c.MaxBytes) && (c.MaxChars == 0 || bytes <= c.MaxChars) &&
 		(c.MaxLines == 0 || bytes <= c.MaxLines) && (c.MaxLineChars == 0 || bytes <= c.MaxLineChars)
 }
 
-// exceeds reports whether a text is over a limit.
-func (c *CapPolicy) exceeds(tokens int, t []byte) bool {
+// exceeds names the limit that a text is over, "" for none.
+func (c *CapPolicy) exceeds(tokens int, t []byte) string {
 	switch {
-	case c.MaxTokens > 0 && tokens > c.MaxTokens, c.MaxBytes > 0 && len(t) > c.MaxBytes, c.MaxLines > 0 && text.CountLines(t) > c.MaxLines:
-		return true
+	case c.MaxTokens > 0 && tokens > c.MaxTokens:
+		return "cap.max_tokens"
+	case c.MaxBytes > 0 && len(t) > c.MaxBytes:
+		return "cap.max_bytes"
+	case c.MaxChars > 0 && text.Len(t) > c.MaxChars:
+		return "cap.max_chars"
+	case c.MaxLines > 0 && text.CountLines(t) > c.MaxLines:
+		return "cap.max_lines"
+	case c.MaxLineChars > 0 && text.LongestLine(t) > c.MaxLineChars:
+		return "cap.max_line_chars"
 	}
-	return c.MaxLineChars > 0 && text.LongestLine(t) > c.MaxLineChars
+	return ""
 }
 
 // cut returns what the cap leaves of a text that exceeds it: all of it, with its long lines clipped, as head if that is
-// short enough, else head and tail.
+// short enough, else head and tail, which are within all limits together.
 func (c *CapPolicy) cut(whole []byte) (head, tail []byte) {
 	t := whole
 	if c.MaxLineChars > 0 {
 		t = text.ClipLines(nil, t, c.MaxLineChars)
 	}
 	headChars, tailChars := c.HeadChars, c.TailChars
-	head, tail = t, nil
-	if text.Len(t) > headChars+tailChars {
-		head, tail = text.First(t, headChars), text.Last(t, tailChars)
-	} else if c.MaxLines > 0 {
-		head, tail = text.First(t, text.Len(t)/2), text.Last(t, text.Len(t)-text.Len(t)/2)
+	if n := text.Len(t); n <= headChars+tailChars {
+		tailChars = n * tailChars / (headChars + tailChars)
+		headChars = n - tailChars
 	}
-	if c.MaxLines > 0 && text.CountLines(t) > c.MaxLines {
-		head, tail = text.LeadingLines(head, c.headLines()), text.TrailingLines(tail, c.MaxLines-c.headLines())
+	const rounds, less = 16, 0.97
+	for range rounds {
+		head, tail = c.ends(t, headChars, tailChars)
+		over := c.over(head, tail)
+		if over <= 1 {
+			break
+		}
+		headChars, tailChars = int(float64(headChars)/over*less), int(float64(tailChars)/over*less)
 	}
-	if c.WholeLines && len(head) < len(t) {
-		head, tail = text.WholeLinesHead(t, text.Len(head)), text.WholeLinesTail(t, text.Len(tail))
-	}
-	// Whatever lines there are, enough stays that no shorter replacement below is longer.
+	// Whatever limits there are, enough stays that no shorter replacement below is longer.
 	if text.Len(head)+text.Len(tail) < 2*policyMinimum {
 		return text.First(whole, 2*policyMinimum), nil
 	}
+	if len(head)+len(tail) == len(t) {
+		return t, nil
+	}
 	return head, tail
+}
+
+// ends are the first and the last characters of a text, as many lines as may stay, and whole ones if the policy says so.
+func (c *CapPolicy) ends(t []byte, headChars, tailChars int) (head, tail []byte) {
+	head = text.First(t, headChars)
+	tail = text.Last(t[len(head):], tailChars)
+	if c.MaxLines > 0 && text.CountLines(t) > c.MaxLines {
+		head, tail = text.LeadingLines(head, c.headLines()), text.TrailingLines(tail, c.MaxLines-c.headLines())
+	}
+	if c.WholeLines && len(head)+len(tail) < len(t) {
+		head, tail = text.WholeLinesHead(t, text.Len(head)), text.WholeLinesTail(t, text.Len(tail))
+	}
+	return head, tail
+}
+
+// over is by how much head and tail together exceed the limit that they exceed most, 1 or less if none.
+func (c *CapPolicy) over(head, tail []byte) (most float64) {
+	for _, at := range []struct{ limit, size int }{
+		{c.MaxTokens, tokens.Estimate(head) + tokens.Estimate(tail)}, {c.MaxBytes, len(head) + len(tail)}, {c.MaxChars, text.Len(head) + text.Len(tail)},
+	} {
+		if at.limit > 0 {
+			most = max(most, float64(at.size)/float64(at.limit))
+		}
+	}
+	return most
 }
 
 // headLines is how many of the lines that stay are the head's.

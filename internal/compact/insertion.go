@@ -57,7 +57,7 @@ func (c *Capped) cut(p *Policy, w *words, f session.Format, seq int64, body []by
 		return wire.Edit{}, false
 	}
 	content := wire.ResultText(f, body, *at)
-	if !content.OnlyText || !p.Cap.exceeds(at.Tokens, content.Text) {
+	if !content.OnlyText || p.Cap.exceeds(at.Tokens, content.Text) == "" {
 		return wire.Edit{}, false
 	}
 	head, tail := p.Cap.cut(content.Text)

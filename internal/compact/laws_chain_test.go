@@ -31,7 +31,7 @@ func (l *trial) same(what string, want, got *Checkpoint) {
 // idempotent: what was just compacted has nothing left to do. A summary that was not worth it may be once results are
 // shorter, which is not this law's.
 func (l *trial) idempotent() {
-	if l.whole.plan.scene.departure != nil && l.whole.plan.departure == nil {
+	if s := l.whole.plan.scene; s.departure != nil && l.whole.plan.departure == nil || s.failed["summarise"] != nil {
 		return
 	}
 	plan, again := compacted(l, l.next(l.whole, l.in.Policy))

@@ -94,14 +94,14 @@ func (d *departure) standing(h *history) (tokens int) {
 	return tokens
 }
 
-// leaveOut enters the departure in the manifest, unless it would save next to nothing.
+// leaveOut enters the departure in the manifest, unless it would save nothing.
 func (p *Plan) leaveOut(s *scene) {
 	d := s.departure
 	if d == nil {
 		return
 	}
 	before := d.standing(s.history)
-	if d.now >= before || d.do == Summarise && 4*d.now > 3*before {
+	if d.now >= before {
 		return
 	}
 	p.departure = d

@@ -1,37 +1,61 @@
 package compact
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
 // omittedMember is the member that is added to a call's arguments and says what was omitted of them.
 const omittedMember = "_omitted"
 
-// omit makes the arguments of call i without the large ones: "[omitted]" stands in their place, and a member of its own
-// says how large each was, with its SHA-256, and the ref of the whole. Arguments that are no object stay.
+// omission is a call's arguments without the large ones.
+type omission struct {
+	text   []byte // nil if there are none to omit
+	tokens int    // of the call then
+}
+
+// omission makes the arguments of call i without the large ones: "[omitted]" stands in their place, and a member of its
+// own says how large each was, with its SHA-256, and the ref of the whole. Where the arguments are one large text, as
+// those of custom tools, a line stands for it. Other arguments that are no object stay.
+func (s *scene) omission(i int) omission {
+	if made, ok := s.omissions[i]; ok {
+		return made
+	}
+	p, content := &s.parts[i], s.content(i)
+	made := omission{tokens: p.tokens}
+	ref := s.ref(p, &left{sum: sha256.Sum256(content.Stored)}).String()
+	switch object := content.Text; {
+	case rawjson.Check(object, rawjson.Limits{Depth: session.MaxJSONDepth}) != nil:
+		if len(object) > s.policy.omitOver() {
+			made.text = fmt.Appendf(nil, "[omitted -- read_result %s returns it: %d bytes, sha256 %x]", ref, len(object), sha256.Sum256(object))
+		}
+	case object[rawjson.Start(object)] == '{' && !hasMember(object, rawjson.Start(object), omittedMember):
+		if rest, omitted := resource.OmitLarge(nil, object, s.identifies(p.tool), s.policy.omitOver()); len(omitted) > 0 {
+			made.text = appendOmitted(rest, ref, omitted)
+		}
+	}
+	if made.text != nil {
+		made.tokens += tokens.Estimate(made.text) - tokens.Estimate(content.Text)
+	}
+	s.omissions[i] = made
+	return made
+}
+
+// omit is what the omission of call i's large arguments leaves.
 func (s *scene) omit(i int, made *replacement) {
-	p := &s.parts[i]
-	if p.do != Keep {
-		return
+	if s.parts[i].do == Keep {
+		made.do = Omit
+		left := s.omission(i)
+		made.text, made.tokens = left.text, left.tokens
 	}
-	object := s.content(i).Text
-	at := rawjson.Start(object)
-	if at == len(object) || object[at] != '{' || rawjson.Check(object, rawjson.Limits{Depth: 1 << 20}) != nil || hasMember(object, at, omittedMember) {
-		return
-	}
-	rest, omitted := resource.OmitLarge(nil, object, s.identifies(p.tool), s.policy.omitOver())
-	if len(omitted) == 0 {
-		return
-	}
-	made.do = Omit
-	made.text = appendOmitted(rest, s.ref(p, &made.left).String(), omitted)
-	made.tokens = p.tokens - tokens.Estimate(object) + tokens.Estimate(made.text)
 }
 
 // identifies says which arguments of a tool tell what its calls ask for: they stay.

@@ -46,6 +46,8 @@ func (plan *Plan) stays(i int) (rule, reason string) {
 		return "", "it answers no call of the session"
 	case !p.paired:
 		return "", "the call has no result yet"
+	case p.value.End == p.value.Start:
+		return "", "it is empty"
 	case !s.free[i]:
 		return "protect.tools", "the tool is protected"
 	case p.message >= plan.covered:
@@ -58,7 +60,7 @@ func (plan *Plan) stays(i int) (rule, reason string) {
 		return "", "its replacement would not be smaller"
 	case p.kind == arguments:
 		return "arguments.after_tokens", fmt.Sprintf("%d tokens came after the call, or its arguments are not of a kind that is omitted", s.distance(p.message))
-	case p.tokens < s.policy.Trim.MinTokens:
+	case s.policy.Trim.Enabled && p.tokens < s.policy.Trim.MinTokens:
 		return "trim.min_tokens", fmt.Sprintf("%d tokens are too few to be worth it", p.tokens)
 	case s.policy.Trim.Enabled && float64(s.distance(p.message)) < s.hotZone():
 		return "trim.hot_zone_min_tokens", fmt.Sprintf("only %d tokens came after it", s.distance(p.message))

@@ -6,7 +6,7 @@ import (
 )
 
 // Policy says when a session is compacted and how much of it is kept. Ratios are shares of the session's context
-// window; tokens are estimated tokens; characters are UTF-16 units. policy_rules.go gives the ranges, profiles.go the
+// window; tokens are estimated tokens; characters are UTF-16 units. policy_fields.go gives the ranges, profiles.go the
 // complete policies that have a name.
 type Policy struct {
 	Profile    string           `json:"profile"` // the named policy that the other fields change
@@ -114,6 +114,7 @@ type CapPolicy struct {
 	AtInsertion  bool `json:"at_insertion"`   // as soon as it is appended: it never enters a view whole
 	MaxTokens    int  `json:"max_tokens"`     // 0, or 100 to 10000000
 	MaxBytes     int  `json:"max_bytes"`      // UTF-8 bytes, 0, or 400 to 100000000
+	MaxChars     int  `json:"max_chars"`      // 0, or 400 to 100000000
 	MaxLines     int  `json:"max_lines"`      // 0, or 2 to 10000000
 	MaxLineChars int  `json:"max_line_chars"` // longer lines are clipped, 0, or 128 to 1000000
 	HeadChars    int  `json:"head_chars"`     // kept of its beginning, 128 to 1000000, trim.bookend_max_chars at least
@@ -138,8 +139,8 @@ var identities = []Identity{ByArguments, ByResource, ByFields}
 type DedupePolicy struct {
 	Enabled         bool                `json:"enabled"`
 	Identity        Identity            `json:"identity"`
-	Fields          map[string][]string `json:"fields"`           // by_fields: the arguments that identify a call of a tool
-	ToolOnly        bool                `json:"tool_only"`        // by_fields: all calls of a tool without fields are the same one; else by all arguments
+	Fields          map[string][]string `json:"fields"`           // identity fields: the arguments that identify a call of a tool
+	ToolOnly        bool                `json:"tool_only"`        // identity fields: all calls of a tool without fields are the same one; else by all arguments
 	KeepLast        int                 `json:"keep_last"`        // newest results of one resource that stay, 1 to 1000
 	MinTokens       int                 `json:"min_tokens"`       // smaller results stay, 0 to 1000000
 	AllowTools      []string            `json:"allow_tools"`      // only these tools; empty: all
@@ -246,7 +247,7 @@ type TruncatePolicy struct {
 // Document is the policy as JSON with every field, always in the same bytes, and ParsePolicy's inverse: what its
 // profile's maps have and it has not is null.
 func (p Policy) Document() []byte {
-	p.Trim.Categories = withNulls(p.Trim.Categories, mustProfile(p.Profile).Trim.Categories)
+	p.Trim.Categories = withNulls(p.Trim.Categories, profileOrDefault(p.Profile).Trim.Categories)
 	document, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // a NaN or an infinity, which no parsed policy holds

@@ -71,7 +71,7 @@ func (p *policyParser) begin(layers []Layer) {
 	p.policy = DefaultPolicy()
 	for i, layer := range slices.Backward(layers) {
 		if name, ok := profileOf(layer.Document); ok {
-			p.policy, layers = mustProfile(name), layers[i:]
+			p.policy, layers = profileOrDefault(name), layers[i:]
 			break
 		}
 	}

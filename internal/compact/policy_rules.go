@@ -56,9 +56,7 @@ func (p *policyParser) templates() {
 		case f.needs != "" && !parsed.Has(f.needs):
 			p.problem(pointer, InvalidTemplate, "the template has to have {%s}", f.needs)
 		}
-		if least[pointer] = parsed.Constant(); parsed.Has("ref") {
-			least[pointer] += refBytes
-		}
+		least[pointer] = parsed.Constant() + refBytes*parsed.Places("ref")
 	}
 	const clear = "/wording/clear"
 	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", clear} {
@@ -96,9 +94,9 @@ func (p *policyParser) cuts() {
 		p.below("/trim/bookend_max_chars", longest, "/cap/head_chars", float64(c.HeadChars), false, why)
 		p.below("/trim/bookend_max_chars", longest, "/cap/tail_chars", float64(c.TailChars), false, why)
 	}
-	if c.MaxTokens == 0 && c.MaxBytes == 0 && c.MaxLines == 0 && c.MaxLineChars == 0 {
-		p.conflict("the cap has no limit: set one of max_tokens, max_bytes, max_lines, max_line_chars, or enabled to false",
-			"/cap/enabled", "/cap/max_tokens", "/cap/max_bytes", "/cap/max_lines", "/cap/max_line_chars")
+	if c.MaxTokens == 0 && c.MaxBytes == 0 && c.MaxChars == 0 && c.MaxLines == 0 && c.MaxLineChars == 0 {
+		p.conflict("the cap has no limit: set one of max_tokens, max_bytes, max_chars, max_lines, max_line_chars, or enabled to false",
+			"/cap/enabled", "/cap/max_tokens", "/cap/max_bytes", "/cap/max_chars", "/cap/max_lines", "/cap/max_line_chars")
 	}
 	if kept := c.HeadChars + c.TailChars; kept < 2*policyMinimum {
 		p.conflict("head and tail have "+strconv.Itoa(kept)+" characters together: "+strconv.Itoa(2*policyMinimum)+" are the least", "/cap/head_chars", "/cap/tail_chars")

@@ -52,7 +52,7 @@ func TestEveryProfileFitsTheSchema(t *testing.T) {
 	t.Parallel()
 	s := policySchema(t)
 	for _, name := range Profiles() {
-		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(mustProfile(name).Document()))
+		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(profileOrDefault(name).Document()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func profileTable() string {
 	fmt.Fprintf(&rows, "| field | %s |\n|%s\n", strings.Join(Profiles(), " | "), strings.Repeat(" --- |", 1+len(Profiles())))
 	byField := map[string][]string{}
 	for _, name := range Profiles() {
-		for pointer, value := range policyLeaves(reflect.ValueOf(mustProfile(name)), "") {
+		for pointer, value := range policyLeaves(reflect.ValueOf(profileOrDefault(name)), "") {
 			byField[pointer] = append(byField[pointer], shown(value))
 		}
 	}
@@ -173,7 +173,7 @@ func wordingTable() string {
 	for pointer := range policyLeaves(reflect.ValueOf(Wording{}), "/wording") {
 		var texts []string
 		for _, name := range Profiles() {
-			wording := reflect.ValueOf(mustProfile(name).Wording)
+			wording := reflect.ValueOf(profileOrDefault(name).Wording)
 			text := wording.Field(slices.Index(fieldsOf(wording.Type()), strings.TrimPrefix(pointer, "/wording/"))).String()
 			if entry := fmt.Sprintf("%s: `%s`", name, strings.ReplaceAll(text, "\n", `\n`)); name == "default" || !strings.HasSuffix(texts[0], entry[len(name):]) {
 				texts = append(texts, entry)

@@ -39,7 +39,8 @@ func Profile(name string) (Policy, error) {
 	return profiles[i].build(), nil
 }
 
-func mustProfile(name string) Policy {
+// profileOrDefault is the named policy, or the default one if there is none of that name.
+func profileOrDefault(name string) Policy {
 	p, err := Profile(name)
 	if err != nil {
 		return DefaultPolicy()
@@ -138,7 +139,7 @@ func falaiProfile() Policy {
 	p := alone("falai")
 	p.Trigger, p.Target = 0.8, 0.79
 	p.Protect = ProtectPolicy{LastMessages: 4, Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
-	p.Cap = CapPolicy{Enabled: true, MaxTokens: 1_250, HeadChars: 5_000}
+	p.Cap = CapPolicy{Enabled: true, MaxChars: 5_000, HeadChars: 5_000}
 	p.Whitespace = WhitespacePolicy{Enabled: true}
 	p.Summarise.Enabled, p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages = true, true, 0, 4
 	p.Summarise.MaxTokens, p.Summarise.Retain = 1_024, false

@@ -7,20 +7,20 @@ func (p *Plan) record(s *scene, i, before int) {
 	at, want := &s.parts[i], s.wants[i]
 	want.do, want.stage = at.do, at.stage // which may be less than was asked for
 	if at.do == Cap {
-		want.head, want.tail = s.policy.Cap.HeadChars, s.policy.Cap.TailChars
+		want.head, want.tail = at.headBytes, at.tailBytes
 	}
 	seq := s.messages[at.message].seq
 	p.enter(Action{
-		Seq: seq, LastSeq: seq, Part: at.index, Do: at.do, Stage: want.stage, Rule: want.rule(), Reason: want.reason(at), Tool: at.tool,
+		Seq: seq, LastSeq: seq, Part: at.index, Do: at.do, Stage: want.stage, Rule: want.rule(s, i), Reason: want.reason(at), Tool: at.tool,
 		TokensBefore: before, TokensAfter: at.now, Ref: s.ref(at, &at.left).String(), Resource: at.resource,
 	})
 }
 
 // rule is the field of the policy that decided.
-func (w *proposal) rule() string {
+func (w *proposal) rule(s *scene, i int) string {
 	switch w.do {
 	case Cap:
-		return "cap.max_tokens"
+		return s.policy.Cap.exceeds(s.parts[i].tokens, s.content(i).Text)
 	case Bookend:
 		return "trim.hot_zone_min_tokens"
 	case Stub:
@@ -32,6 +32,9 @@ func (w *proposal) rule() string {
 	}
 	switch w.stage {
 	case "budget":
+		if s.policy.Budget.Tokens == 0 {
+			return "budget.ratio"
+		}
 		return "budget.tokens"
 	case "arguments":
 		return "arguments.after_tokens"
@@ -47,7 +50,7 @@ func (w *proposal) reason(p *part) string {
 	case Squeeze:
 		return "its white space is collapsed"
 	case Cap:
-		return fmt.Sprintf("%d tokens in one result: %d characters of head and %d of tail stay", p.tokens, w.head, w.tail)
+		return fmt.Sprintf("%d tokens in one result: %d bytes of its head and %d of its tail stay", p.tokens, w.head, w.tail)
 	case Bookend:
 		return fmt.Sprintf("%d tokens came after it: %d characters of head and tail stay", w.distance, w.head)
 	case Stub:

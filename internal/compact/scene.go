@@ -28,12 +28,13 @@ type scene struct {
 	free    []bool  // by part: stages may touch it at all
 	release []int   // by message: the message with which it ceased to be protected, len(messages) for not yet
 
-	stage    string // the one that runs
-	since    int    // the message at which it was first needed
-	wants    []proposal
-	steps    [][]step // by part: what the proposals leave of it, and since when
-	relief   []int64  // by message: the tokens that the proposals save from there on
-	contents []*wire.Content
+	stage     string // the one that runs
+	since     int    // the message at which it was first needed
+	wants     []proposal
+	steps     [][]step // by part: what the proposals leave of it, and since when
+	relief    []int64  // by message: the tokens that the proposals save from there on
+	contents  []*wire.Content
+	omissions map[int]omission // by part: of the calls that were looked at
 
 	write     Write
 	departure *departure       // what summarise or truncate has decided
@@ -64,7 +65,7 @@ func newScene(in Input, h *history) *scene {
 		history: h, policy: in.Policy, window: window, target: in.Policy.Target * window, pinned: h.pinned(), spoken: -1,
 		sum: make([]int64, len(h.messages)), free: make([]bool, len(h.parts)),
 		wants: make([]proposal, len(h.parts)), steps: make([][]step, len(h.parts)), relief: make([]int64, len(h.messages)),
-		contents: make([]*wire.Content, len(h.parts)),
+		contents: make([]*wire.Content, len(h.parts)), omissions: map[int]omission{},
 	}
 	if in.Policy.Protect.NewestUser {
 		s.spoken = h.newestUser()

@@ -145,6 +145,10 @@ func (s *scene) line(i int, made *replacement) {
 	made.text, made.quoted, made.tokens = s.text, s.quoted, tokens.Estimate(s.text)
 }
 
+// leastCut is how many bytes a bookend cuts away at least: fewer save nothing once the line between head and tail ends
+// another word.
+const leastCut = 32
+
 // cut makes what is to stand in the place of part i if head and tail of it stay: collapsed, then capped, then bookends.
 // Each of them is used only if it is shorter than the one before.
 func (s *scene) cut(i int, made *replacement) {
@@ -177,7 +181,7 @@ func (s *scene) cut(i int, made *replacement) {
 		use(Cap, head, tail)
 	}
 	if want.do == Bookend {
-		if first, last := bookends(head, tail, want.head); len(first)+len(last) < len(head)+len(tail) {
+		if first, last := bookends(head, tail, want.head); len(first)+len(last)+leastCut <= len(head)+len(tail) {
 			use(Bookend, first, last)
 		}
 	}

@@ -1,14 +1,14 @@
 package compact
 
 import (
-	"path"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/resource"
 )
 
 // stubStale replaces what was read of a file before it was written: whoever goes by the old text goes wrong.
 func stubStale(s *scene) {
-	later := writes{}
+	later := writes{paths: map[string]int{}, ends: map[string]int{}}
 	for i := len(s.parts) - 1; i >= 0; i-- {
 		p := &s.parts[i]
 		if p.kind != result || !p.paired {
@@ -27,24 +27,33 @@ func stubStale(s *scene) {
 	}
 }
 
-// writes are the successful writes after the message at hand: of each path the oldest one, by the last element of the
-// path, since one file may be called by an absolute and by a relative name.
-type writes map[string][]write
+// writes are the successful writes after the message at hand: the oldest one of each path, and of each end of an absolute
+// path, for one file may be called by an absolute and by a relative name (resource.SamePath).
+type writes struct{ paths, ends map[string]int }
 
-type write struct {
-	path    string
-	message int
-}
+// mostElements of a path are looked at: nobody's files lie deeper.
+const mostElements = 64
 
 func (w writes) add(name string, message int) {
-	base := path.Base(name)
-	for k := range w[base] {
-		if w[base][k].path == name {
-			w[base][k].message = message
-			return
+	w.paths[name] = message
+	if resource.Absolute(name) {
+		for end := range endsOfPath(name) {
+			w.ends[end] = message
 		}
 	}
-	w[base] = append(w[base], write{name, message})
+}
+
+// endsOfPath yields what a relative name of the file may be.
+func endsOfPath(name string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for range mostElements {
+			_, end, found := strings.Cut(name, "/")
+			if !found || end != "" && !yield(end) {
+				return
+			}
+			name = end
+		}
+	}
 }
 
 // all finds the first write with which all that p read is out of date.
@@ -61,9 +70,22 @@ func (w writes) all(p *part) (by int, ok bool) {
 
 // first is the message of the oldest write of a path, 0 if there is none.
 func (w writes) first(name string) (message int) {
-	for _, at := range w[path.Base(name)] {
-		if (message == 0 || at.message < message) && resource.SamePath(at.path, name) {
-			message = at.message
+	oldest := func(at int, ok bool) {
+		if ok && (message == 0 || at < message) {
+			message = at
+		}
+	}
+	at, ok := w.paths[name]
+	oldest(at, ok)
+	if !resource.Absolute(name) {
+		at, ok = w.ends[name]
+		oldest(at, ok)
+		return message
+	}
+	for end := range endsOfPath(name) {
+		if !resource.Absolute(end) {
+			at, ok = w.paths[end]
+			oldest(at, ok)
 		}
 	}
 	return message

@@ -100,8 +100,8 @@ func (a *sent) text() []byte {
 	return a.reader.unquoted
 }
 
-// largeArguments are compared as they were sent, whatever the order of their fields: they say what is written, and
-// nobody writes the same twice in another order.
+// Arguments of more bytes are compared as they were sent, so that equal ones whose fields come in another order count as
+// different: what is large is mostly what a call writes, and to bring it into one order costs more than it finds.
 const largeArguments = 512
 
 // appendComparable appends what calls have in common that were sent the same arguments.

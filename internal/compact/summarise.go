@@ -2,6 +2,7 @@ package compact
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -23,12 +24,8 @@ func summariseOldest(s *scene) {
 	if float64(s.size()) <= s.target {
 		return
 	}
-	end := s.summarisable()
-	if !s.policy.Summarise.All {
-		end = s.enough(end)
-	}
-	d := s.depart(s.pinned, end, Summarise)
-	if d == nil || s.worth(d) < s.policy.Summarise.MinTokens {
+	d := s.depart(s.pinned, s.summariseUpTo(), Summarise)
+	if d == nil || float64(s.worth(d)) < min(float64(s.policy.Summarise.MinTokens), s.target/4) {
 		return
 	}
 	request, err := s.request(d)
@@ -51,21 +48,59 @@ func (s *scene) summarise(d *departure, r summary.Request) error {
 	if err := summary.Check(answer, r); err != nil {
 		return err
 	}
-	return d.write(s, &s.words.summary, strings.TrimSpace(answer.Retain+"\n\n"+answer.Summary))
+	if err := d.write(s, &s.words.summary, strings.TrimSpace(answer.Retain+"\n\n"+answer.Summary)); err != nil {
+		return err
+	}
+	if standing := d.standing(s.history); 4*d.now > 3*standing {
+		return fmt.Errorf("%w: %d tokens in the place of %d", errNoGain, d.now, standing)
+	}
+	return nil
 }
 
-// summarisable is where the messages end that a summary may stand for: at the end of a unit, before what is protected.
-func (s *scene) summarisable() int {
-	covered := s.through()
+var errNoGain = errors.New("compact: the summary saves next to nothing")
+
+// summaryTokens is the bound of a summary: no more than a quarter of what the view is to have.
+func (s *scene) summaryTokens() int {
+	return min(s.policy.Summarise.MaxTokens, max(int(s.target/4), 1))
+}
+
+// summariseUpTo is where the messages end that a summary is to stand for. Turns and messages that the policy wants to keep
+// are kept as long as the view does not pass the hard limit with them.
+func (s *scene) summariseUpTo() int {
 	limits := &s.policy.Summarise
+	end := s.summarisable(limits.KeepTurns, limits.KeepMessages)
+	if float64(s.sizeWithout(end)) > s.policy.Hard*s.window {
+		end = s.summarisable(0, 0)
+	}
+	if !limits.All {
+		end = s.enough(end)
+	}
+	return end
+}
+
+// sizeWithout is what the view has once a summary stands for the messages before end.
+func (s *scene) sizeWithout(end int) int64 {
+	size := s.size() + int64(s.summaryTokens())
+	for m := s.pinned; m < end; m++ {
+		if m != s.spoken {
+			size -= int64(s.foreseen(m))
+		}
+	}
+	return size
+}
+
+// summarisable is where the messages end that a summary may stand for, if so many turns and messages are kept: at the end
+// of a unit, before what is protected.
+func (s *scene) summarisable(keepTurns, keepMessages int) int {
+	covered := s.through()
 	turns := make([]summary.Turn, 0, covered)
 	starts := s.startsOf(covered)
 	for m := min(s.pinned, covered); m < covered; m++ {
 		turns = append(turns, summary.Turn{User: s.messages[m].role == user, UnitStart: starts[m], Tokens: s.messages[m].now})
 	}
 	// The messages after the covered ones are kept, too.
-	keep := max(0, limits.KeepMessages-(len(s.messages)-covered))
-	end := s.pinned + summary.Boundary(turns, limits.KeepTurns, keep, int64(s.policy.Protect.MaxTurnRatio*s.target))
+	keep := max(0, keepMessages-(len(s.messages)-covered))
+	end := s.pinned + summary.Boundary(turns, keepTurns, keep, int64(s.policy.Protect.MaxTurnRatio*s.target))
 	for m := s.pinned; m < end; m++ {
 		if s.protected(m) && m != s.spoken {
 			end = m
@@ -81,7 +116,7 @@ func (s *scene) summarisable() int {
 // do not.
 func (s *scene) enough(end int) int {
 	starts := s.startsOf(end)
-	size := s.size() + int64(s.policy.Summarise.MaxTokens)
+	size := s.size() + int64(s.summaryTokens())
 	for m := s.pinned; m < end; m++ {
 		if starts[m] && float64(size) <= s.target {
 			return m
@@ -129,7 +164,7 @@ func (s *scene) request(d *departure) (r summary.Request, err error) {
 	limits := &s.policy.Summarise
 	r = summary.Request{
 		First: d.from, Last: d.standsFor.last, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
-		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: limits.MaxTokens,
+		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: s.summaryTokens(),
 	}
 	shown := s.shownFrom(d)
 	for m := d.begin; m < d.end; m++ {

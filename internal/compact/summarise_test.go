@@ -35,7 +35,7 @@ func TestSummarise(t *testing.T) {
 			want: []string{"1-8 summarise"},
 		},
 		"with fewer turns than those that stay nothing is summarised": {
-			change: func(p *Policy) { p.Summarise.KeepTurns, p.Protect.MaxTurnRatio = 5, 1 }, window: 800, moves: turns(4),
+			change: func(p *Policy) { p.Summarise.KeepTurns, p.Protect.MaxTurnRatio = 5, 1 }, window: 1600, moves: turns(4),
 		},
 		"of a turn larger than its share of the target the newest end stays": {
 			change: func(p *Policy) { p.Summarise.KeepMessages, p.Summarise.KeepTurns = 0, 1 }, window: 800,
@@ -57,7 +57,10 @@ func TestSummarise(t *testing.T) {
 			want:  []string{"1-5 summarise"},
 		},
 		"too few tokens are not worth a summary": {
-			change: func(p *Policy) { p.Summarise.MinTokens = 1000 }, window: 800, moves: turns(4),
+			change: func(p *Policy) { p.Summarise.MinTokens, p.Summarise.KeepMessages = 1000, 14 }, window: 1600, moves: turns(4),
+		},
+		"what the policy wants to keep is summarised once the view would pass the hard limit with it": {
+			change: func(p *Policy) { p.Summarise.KeepMessages, p.Protect.LastMessages = 1000, 3 }, window: 800, moves: turns(4), want: []string{"1-13 summarise"},
 		},
 		"a summary that would save too little is not used": {
 			window: 30, moves: []move{asks("Find out why the build is red."), says("It is the linter."), says("done"), says("really")},

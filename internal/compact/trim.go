@@ -18,12 +18,13 @@ func trimByDistance(s *scene) {
 	}
 }
 
-// stepped rounds the characters of a bookend up to one of a few sizes: a bookend that lost a few characters at every
-// compaction would break the provider's cache of all that comes after it, and save next to nothing.
+// stepped rounds the characters of a bookend up to one of a few sizes, each less than the one before by size: a bookend
+// that lost a few characters at every compaction would break the provider's cache of all that comes after it, and save next
+// to nothing.
 func stepped(chars int, a rule.Aging) int {
-	const sizes, least = 8, 32
-	size := max((a.MaxChars-a.MinChars)/sizes, least)
-	return min(a.MinChars+(chars-a.MinChars+size-1)/size*size, a.MaxChars)
+	const sizes = 8
+	size := max((a.MaxChars-a.MinChars)/sizes, leastCut)
+	return a.MaxChars - (a.MaxChars-chars)/size*size
 }
 
 // aging is how a result of a category ages in this window.

@@ -81,7 +81,8 @@ func (t *truncation) resume() {
 		case at.inner.end > 0:
 			t.first, t.to = m+1, m+1
 		case at.any():
-			for t.to = m + 1; t.to < t.based && t.messages[t.to].seq <= at.standsFor.last; t.to++ {
+			// What begins no unit behind a notice is what is left of the last one: the newest message of the user.
+			for t.to = m + 1; t.to < t.based && (t.messages[t.to].seq <= at.standsFor.last || !t.messages[t.to].begins); t.to++ {
 			}
 		}
 	}

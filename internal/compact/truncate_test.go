@@ -28,7 +28,10 @@ func TestTruncate(t *testing.T) {
 			window: 800, moves: []move{asks(filler(6000)), says("done")}, want: []string{"1-1 drop"},
 		},
 		"with summaries there is nothing to drop": {
-			change: func(p *Policy) { p.Summarise.Enabled, p.Summarise.MinTokens = true, 100_000 }, window: 800, moves: turns(3),
+			change: func(p *Policy) {
+				p.Summarise.Enabled, p.Summarise.MinTokens, p.Summarise.KeepMessages = true, 100_000, 11
+			},
+			window: 800, moves: turns(3),
 		},
 	})
 }

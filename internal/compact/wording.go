@@ -1,10 +1,10 @@
 package compact
 
 // Wording says what stands in the place of what has left the view. Each text is a template: {name} is replaced by a
-// value, and a name that the template's kind does not have is an error. policy_rules.go gives the names of each. The
+// value, and a name that the template's kind does not have is an error. words.go gives the names of each. The
 // ref brings the whole content back.
 type Wording struct {
-	Cap         string `json:"cap"`         // between head and tail of an oversized result: ref, tool, chars, bytes, tokens, cut_tokens
+	Cap         string `json:"cap"`         // between head and tail of an oversized result: ref, tool, chars, bytes, tokens, cut_tokens, head
 	Bookend     string `json:"bookend"`     // between the head and tail of an old one: the same
 	Stub        string `json:"stub"`        // of a superseded result: ref, tool, resource, bytes, seq (of the newer one)
 	Stale       string `json:"stale"`       // of a result whose file was written later: the same (seq of the write)

@@ -25,8 +25,6 @@ const (
 	stubTokens = 28
 	// markerTokens is about what the line between head and tail costs.
 	markerTokens = 24
-	// omitTokens is about what a call costs whose large arguments were omitted.
-	omitTokens = 80
 )
 
 // words are a policy's wording, ready to be filled in.

@@ -24,7 +24,7 @@ func TestALineIsShort(t *testing.T) {
 		Placeholder: longest + "{ref}{tool}{preview}", Clear: longest + "{ref}",
 	}}
 	for _, profile := range Profiles() {
-		wordings[profile] = mustProfile(profile).Wording
+		wordings[profile] = profileOrDefault(profile).Wording
 	}
 	for wording, texts := range wordings {
 		w, err := wordsOf(&texts)

@@ -14,11 +14,11 @@ import (
 )
 
 // newCalibration is the session's calibration after an append with usage: a step from the old one towards what the usage
-// says. $25 is the provider's count of the request, NULL for none; the session's estimate of it is the view, the overhead,
-// and the $26 tokens of this batch that stand before the answer.
+// says. $23 is the provider's count of the request, NULL for none; the session's estimate of it is the view, the overhead,
+// and the $24 tokens of this batch that stand before the answer.
 const newCalibration = `
 	(s.calibration + ` + CalibrationStep + ` * (least(` + MaxCalibration + `, greatest(` + MinCalibration + `,
-	     coalesce($25::float8 / nullif(s.context_tokens + s.overhead_tokens + $26::bigint, 0), s.calibration))) - s.calibration))::real`
+	     coalesce($23::float8 / nullif(s.context_tokens + s.overhead_tokens + $24::bigint, 0), s.calibration))) - s.calibration))::real`
 
 // estimatedWindow is the window of session s in estimated tokens, by its policy p.
 func estimatedWindow(calibration string) string {
@@ -37,25 +37,38 @@ func dueLevel(window string) string {
 	END`
 }
 
-// countedCalibration is the session's calibration after an append whose messages have $25 tokens by an exact tokenizer.
+// countedCalibration is the session's calibration after an append whose messages have $23 tokens by an exact tokenizer.
 // What a provider reported knows more than that: once there is any, it counts alone.
 const countedCalibration = `
 	(CASE WHEN s.last_usage IS NULL
 	      THEN least(` + MaxCalibration + `, greatest(` + MinCalibration + `,
-	           coalesce((s.exact_tokens + $25::bigint)::float8 / nullif(s.counted_tokens + $5, 0), s.calibration)))
+	           coalesce((s.exact_tokens + $23::bigint)::float8 / nullif(s.counted_tokens + $5, 0), s.calibration)))
 	      ELSE s.calibration END)::real`
 
 // The statement of an append, and those of one with usage and of one that is counted exactly, which do not slow it down.
 var (
-	appendSQL      = appendStatement(`s.calibration`, ``)
-	appendUsageSQL = appendStatement(newCalibration, `
+	plainAppend = newAppendSQL(22, `s.calibration`, ``)
+	usageAppend = newAppendSQL(25, newCalibration, `
 		       calibration = `+newCalibration+`,
-		       last_usage = $27::jsonb,`)
-	appendCountedSQL = appendStatement(countedCalibration, `
+		       last_usage = $25::jsonb,`)
+	countedAppend = newAppendSQL(23, countedCalibration, `
 		       calibration = `+countedCalibration+`,
 		       counted_tokens = s.counted_tokens + $5,
-		       exact_tokens = s.exact_tokens + $25::bigint,`)
+		       exact_tokens = s.exact_tokens + $23::bigint,`)
 )
+
+// appendSQL is the statement of an append, and the one that also writes what views show of capped messages: few appends
+// are capped, and all would pay.
+type appendSQL struct{ plain, capped string }
+
+// newAppendSQL takes how many parameters the plain statement has; those of the capped one come behind them.
+func newAppendSQL(params int, calibration, set string) appendSQL {
+	arrays := fmt.Sprintf(`, $%d::bytea[], $%d::int[]`, params+1, params+2)
+	return appendSQL{
+		plain:  appendStatement(calibration, set, ``, ``),
+		capped: appendStatement(calibration, set, `, view_body, view_tokens`, arrays),
+	}
+}
 
 // appendStatement grows a session and writes its messages and the idempotency record, or does nothing at all: both inserts
 // select from the row that the UPDATE returns. It returns no row if there is no such session, the format or expected_seq
@@ -65,17 +78,17 @@ var (
 //	$1 tenant  $2 session id  $3 format  $4 count  $5 tokens  $6 due is seen to  $7 expected_seq or NULL  $8 leading system messages
 //	$9… arrays, one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies
 //	$17 idempotency route or NULL  $18 key  $19 digest  $20 bytes
-//	$21, $22 arrays: what views show of capped messages, and its tokens; or NULL  $23 tokens that this spares  $24 bytes of
-//	the largest message with results
-//	$25 input tokens of the usage or NULL  $26 tokens before the answer  $27 the usage; or $25 tokens by an exact tokenizer
-func appendStatement(calibration, set string) string {
+//	$21 tokens that capping results spares  $22 bytes of the largest message with results
+//	$23 input tokens of the usage or NULL  $24 tokens before the answer  $25 the usage; or $23 tokens by an exact tokenizer
+//	last, if anything is capped, arrays: what views show of the messages, and its tokens
+func appendStatement(calibration, set, columns, arrays string) string {
 	return `
 	WITH grown AS (
 		UPDATE sessions s
 		   SET last_seq = s.last_seq + $4,
 		       tail_bytes = s.tail_bytes + $20,
 		       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + $8 ELSE s.pinned END,
-		       context_tokens = s.context_tokens + $5 - $23,
+		       context_tokens = s.context_tokens + $5 - $21,
 		       total_tokens = s.total_tokens + $5,
 		       format = $3,` + set + `
 		       last_append_at = now()
@@ -89,18 +102,15 @@ func appendStatement(calibration, set string) string {
 		   AND s.last_seq + $4 <= ` + MaxSessionMessages + `
 		   AND s.tail_bytes + $20 <= ` + MaxTailBytes + `
 		   AND ($6 OR s.context_tokens + $5 + s.overhead_tokens < ` + dueLevel(estimatedWindow(calibration)) + `
-		              AND ($24::int <= p.caps_over) IS NOT FALSE)
+		              AND ($22::int <= p.caps_over) IS NOT FALSE)
 		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration
 	), logged AS (
-		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body,
-		                      view_body, view_tokens)
+		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body` + columns + `)
 		SELECT $1, g.key, g.last_seq - $4 + m.n, m.role, $3, m.tokens, m.client_id,
-		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit, m.flags, m.body,
-		       m.view_body, m.view_tokens
+		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit, m.flags, m.body` + columns + `
 		  FROM grown g,
-		       unnest($9::text[], $10::int[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::int[], $16::bytea[],
-		              $21::bytea[], $22::int[])
-		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, view_body, view_tokens, n)
+		       unnest($9::text[], $10::int[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::int[], $16::bytea[]` + arrays + `)
+		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body` + columns + `, n)
 	), remembered AS (
 		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
 		SELECT $1, $17, $18, g.key, $19,
@@ -128,9 +138,7 @@ const (
 	argTokens = 4
 	argSeen   = 5
 	argRoute  = 16
-	argViews  = 20
-	argShown  = 21
-	argSpared = 22
+	argSpared = 20
 )
 
 // Append adds messages to the end of a session, all or none, in one round trip. An append that crosses the session's
@@ -206,7 +214,8 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 		return done, err
 	}
 	if shown != nil {
-		locked[argViews], locked[argShown], locked[argSpared] = shown.bodies, shown.tokens, shown.spared
+		locked[argSpared] = shown.spared
+		sql, locked = appendSQLOf(a).capped, append(locked, shown.bodies, shown.tokens)
 	}
 	err = tx.QueryRow(ctx, sql, locked...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &row.calibration)
 	if err != nil {
@@ -360,7 +369,7 @@ func appendArgs(a session.Append) []any {
 	args := []any{
 		[16]byte(a.Session.Tenant), a.Session.ID, a.Format.Number(), int64(n), sum, false, a.ExpectedSeq, pinned,
 		roles, tokens, clients, calls, answers, starts, flags, bodies, route, key, digest, bytesOf(a.Messages),
-		[][]byte(nil), []*int32(nil), int64(0), largestAnswer(a.Messages),
+		int64(0), largestAnswer(a.Messages),
 	}
 	switch {
 	case a.Usage != nil:

@@ -52,7 +52,7 @@ type Recompaction struct {
 	ID           uuid.UUID
 	State        RecompactionState
 	Filter       RecompactionFilter
-	Policy       json.RawMessage // changes to the policy of each session, for this campaign only; nil for none
+	Policy       json.RawMessage `json:",omitempty"` // changes to the policy of each session, for this campaign only; nil for none, also when replayed
 	MaxRunning   int
 	Total        int64 // sessions
 	Running      int64

@@ -16,14 +16,17 @@ func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 
 // AppendStatement is the one statement of Append.
 func AppendStatement(a session.Append) (sql string, args []any) {
-	args = appendArgs(a)
+	return appendSQLOf(a).plain, appendArgs(a)
+}
+
+func appendSQLOf(a session.Append) appendSQL {
 	switch {
 	case a.Usage != nil:
-		return appendUsageSQL, args
+		return usageAppend
 	case a.ExactTokens != nil:
-		return appendCountedSQL, args
+		return countedAppend
 	}
-	return appendSQL, args
+	return plainAppend
 }
 
 // ViewStatement is the one statement of View.

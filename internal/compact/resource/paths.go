@@ -151,9 +151,10 @@ func SamePath(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	return a == b || absolute(b) && !absolute(a) && strings.HasSuffix(b, "/"+a)
+	return a == b || Absolute(b) && !Absolute(a) && strings.HasSuffix(b, "/"+a)
 }
 
-func absolute(name string) bool {
+// Absolute reports whether a clean path begins at a root: "/", or a drive.
+func Absolute(name string) bool {
 	return strings.HasPrefix(name, "/") || len(name) > 2 && name[1] == ':' && name[2] == '/'
 }

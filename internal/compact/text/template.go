@@ -63,6 +63,16 @@ func (t Template) Constant() int {
 	return n
 }
 
+// Places is how often the value of that name stands in the template.
+func (t Template) Places(name string) (n int) {
+	for _, p := range t.pieces {
+		if p.name == name {
+			n++
+		}
+	}
+	return n
+}
+
 // Has reports whether the template has a place for the value of that name.
 func (t Template) Has(name string) bool {
 	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.name == name && name != "" })
