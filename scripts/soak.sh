@@ -12,5 +12,8 @@ for package in $(go list ./...); do
 	done
 done
 
+echo "== a recompaction of 1,000 sessions, under load, whose workers are killed"
+go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction' -args -sessions=1000
+
 echo "== the tests, ten times"
 go test -race -shuffle=on -count=10 -timeout 60m ./...

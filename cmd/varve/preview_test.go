@@ -34,8 +34,8 @@ func TestAPreviewIsAPlanThatFitsATerminal(t *testing.T) {
 	if err := plan.write(&out, "s", 2, 80); err != nil {
 		t.Fatal(err)
 	}
-	want := `session s: 15,168 → 7,000 tokens in the view (8,168 fewer, 54 %), from the
-log, through message 61
+	want := `session s: 15,168 → 7,000 tokens in the view (8,168 fewer, 54 %), from the log,
+through message 61
 15168 tokens are sent, the trigger is 16000: not due yet
 2 of 61 messages changed; the first 40 tokens stay as they are (1 % of the view)
 

@@ -69,3 +69,40 @@ func TestTheNextCompactionKeepsWhatInsertionCapped(t *testing.T) {
 		t.Errorf("a compaction makes\n%s\nof what insertion has made\n%s", got, want)
 	}
 }
+
+// TestASecondResultOfACallIsNotCapped: the engine takes it for an orphan and would have to show it whole again.
+func TestASecondResultOfACallIsNotCapped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat","policy":{"profile":"cortex","cap":{"max_tokens":1000}}}`)
+	large := reading(1, 5_000)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("go"), large[0], large[1], large[1]))
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", large[1]))
+	view := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Body.String()
+	if capped, whole := strings.Count(view, "trimmed at insertion"), strings.Count(view, large[1]); capped != 1 || whole != 2 {
+		t.Errorf("%d capped and %d whole", capped, whole)
+	}
+}
+
+// TestWhatIsCappedIsCountedLikeEverythingElse: usage, and an exact tokenizer, count an append whether or not it is capped.
+func TestWhatIsCappedIsCountedLikeEverythingElse(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]string{"usage": ``, "tokenizer": `,"tokens":{"tokenizer":"o200k"}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat","policy":{"profile":"cortex","cap":{"max_tokens":1000}`+policy+`}}`)
+			large := reading(1, 5_000)
+			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("go"), large[0]))
+			body := batch("openai-chat", large[1])
+			if name == "usage" {
+				body = strings.Replace(body, `{`, `{"usage":{"prompt_tokens":50},`, 1)
+			}
+			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body)
+			found := decoded[session.Session](w.must(http.StatusOK, "GET", "/v1/sessions/s", ""))
+			if found.Calibration == 1 || found.ContextTokens >= found.TotalTokens {
+				t.Errorf("calibration %v, %d of %d tokens are in the view", found.Calibration, found.ContextTokens, found.TotalTokens)
+			}
+		})
+	}
+}

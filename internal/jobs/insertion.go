@@ -20,26 +20,25 @@ func CapAtInsertion(ctx context.Context, tx pgx.Tx, batch postgres.Insertion) ([
 	if err != nil {
 		return nil, fmt.Errorf("policy of session %s: %w", batch.Key.Key, err)
 	}
-	tools, err := toolsOf(ctx, tx, batch)
+	open, err := openCalls(ctx, tx, batch)
 	if err != nil {
 		return nil, err
 	}
 	views, results := make([]postgres.Shown, len(batch.Messages)), []persist.New(nil)
 	for i := range batch.Messages {
 		m := &batch.Messages[i]
-		if len(m.Answers) == 0 {
-			continue
+		if len(m.Answers) > 0 {
+			capped, err := compact.CapAtInsertion(&policy, batch.Format, batch.FirstSeq+int64(i), m.Body, open.tool)
+			if err != nil {
+				return nil, err
+			}
+			if capped != nil {
+				views[i] = postgres.Shown{Body: capped.Body, Tokens: capped.Tokens}
+				results = append(results, newResults(capped.Results)...)
+			}
 		}
-		capped, err := compact.CapAtInsertion(&policy, batch.Format, batch.FirstSeq+int64(i), m.Body, func(id string) (string, bool) {
-			tool, ok := tools[id]
-			return tool, ok
-		})
-		if err != nil {
+		if err := open.read(batch.Format, m.Body); err != nil {
 			return nil, err
-		}
-		if capped != nil {
-			views[i] = postgres.Shown{Body: capped.Body, Tokens: capped.Tokens}
-			results = append(results, newResults(capped.Results)...)
 		}
 	}
 	if results == nil {
@@ -48,40 +47,47 @@ func CapAtInsertion(ctx context.Context, tx pgx.Tx, batch postgres.Insertion) ([
 	return views, persist.PutIn(ctx, tx, batch.Key, results)
 }
 
-// toolsOf names the tools of the calls that a batch answers, by the id of the call: of the newest call where ids repeat.
-func toolsOf(ctx context.Context, tx pgx.Tx, batch postgres.Insertion) (map[string]string, error) {
+// calls are the tools of the calls that wait for a result, by the id of the call. A result of another call is none that
+// the engine would pair, and is not touched.
+type calls map[string]string
+
+// openCalls are those before a batch that it may answer.
+func openCalls(ctx context.Context, tx pgx.Tx, batch postgres.Insertion) (calls, error) {
 	var ids []string
-	var bodies [][]byte
 	for i := range batch.Messages {
 		ids = append(ids, batch.Messages[i].Answers...)
 	}
-	stored, err := postgres.Callers(ctx, tx, batch.Key, batch.FirstSeq, ids)
+	bodies, err := postgres.Exchange(ctx, tx, batch.Key, batch.FirstSeq, ids)
 	if err != nil {
 		return nil, err
 	}
-	for i := len(stored) - 1; i >= 0; i-- {
-		bodies = append(bodies, stored[i])
-	}
-	for i := range batch.Messages {
-		if len(batch.Messages[i].Calls) > 0 {
-			bodies = append(bodies, batch.Messages[i].Body)
-		}
-	}
-	return toolsIn(batch.Format, bodies)
-}
-
-func toolsIn(f session.Format, bodies [][]byte) (map[string]string, error) {
-	tools := map[string]string{}
+	open := calls{}
 	for _, body := range bodies {
-		found, err := wire.Inspect(f, body)
-		if err != nil {
+		if err := open.read(batch.Format, body); err != nil {
 			return nil, err
 		}
-		for _, part := range found.Parts {
-			if part.Kind == wire.Call {
-				tools[part.CallID] = part.Name
-			}
+	}
+	return open, nil
+}
+
+func (c calls) tool(id string) (name string, ok bool) {
+	name, ok = c[id]
+	return name, ok
+}
+
+// read follows a message: its calls open, its results close.
+func (c calls) read(f session.Format, body []byte) error {
+	found, err := wire.Inspect(f, body)
+	if err != nil {
+		return err
+	}
+	for _, part := range found.Parts {
+		switch part.Kind {
+		case wire.Call:
+			c[part.CallID] = part.Name
+		case wire.Result:
+			delete(c, part.CallID)
 		}
 	}
-	return tools, nil
+	return nil
 }

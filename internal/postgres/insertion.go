@@ -76,14 +76,15 @@ func largestAnswer(messages []session.New) (bytes int32) {
 	return bytes
 }
 
-// Callers reads the newest messages before seq, of the last so many, that make one of the calls, the newest first.
-func Callers(ctx context.Context, tx pgx.Tx, key session.Key, seq int64, ids []string) ([][]byte, error) {
+// Exchange reads the newest messages before seq, of the last so many, that make or answer one of the calls, oldest first.
+func Exchange(ctx context.Context, tx pgx.Tx, key session.Key, seq int64, ids []string) ([][]byte, error) {
 	const last = 256
 	rows, err := tx.Query(ctx, `
 		SELECT body
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4 AND calls && $5::text[]
-		 ORDER BY seq DESC`, [16]byte(key.Tenant), [16]byte(key.Key), max(seq-last, 1), seq, texts(ids))
+		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
+		   AND (calls && $5::text[] OR answers && $5::text[])
+		 ORDER BY seq`, [16]byte(key.Tenant), [16]byte(key.Key), max(seq-last, 1), seq, texts(ids))
 	if err != nil {
 		return nil, err
 	}
