@@ -96,7 +96,7 @@ func TestWhatIsCappedIsCountedLikeEverythingElse(t *testing.T) {
 			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("go"), large[0]))
 			body := batch("openai-chat", large[1])
 			if name == "usage" {
-				body = strings.Replace(body, `{`, `{"usage":{"prompt_tokens":50},`, 1)
+				body = strings.Replace(body, `{`, `{"usage":{"input_tokens":50},`, 1)
 			}
 			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body)
 			found := decoded[session.Session](w.must(http.StatusOK, "GET", "/v1/sessions/s", ""))
