@@ -127,7 +127,7 @@ CREATE TABLE public.policies (
     session_version integer DEFAULT 0 NOT NULL,
     caps_over integer GENERATED ALWAYS AS (
 CASE
-    WHEN (((document #>> '{cap,enabled}'::text[]) = 'true'::text) AND ((document #>> '{cap,at_insertion}'::text[]) = 'true'::text)) THEN LEAST(NULLIF(((document #>> '{cap,max_tokens}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_bytes}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_lines}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_line_chars}'::text[]))::integer, 0))
+    WHEN (((document #>> '{cap,enabled}'::text[]) = 'true'::text) AND ((document #>> '{cap,at_insertion}'::text[]) = 'true'::text)) THEN LEAST(NULLIF(((document #>> '{cap,max_tokens}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_bytes}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_chars}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_lines}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_line_chars}'::text[]))::integer, 0))
     ELSE NULL::integer
 END) STORED,
     CONSTRAINT policies_check CHECK (((hard_ratio >= trigger_ratio) AND (hard_ratio <= (1)::double precision))),
