@@ -116,7 +116,7 @@ func try(t testing.TB, seed uint64, choices []byte, laws ...func(*trial)) *trial
 	}()
 	l.whole = l.compact(l.in)
 	l.walk(rng)
-	l.other = l.compact(l.next(l.whole, randomPolicy(rng)))
+	l.other = l.compact(l.next(l.whole.made, randomPolicy(rng)))
 	for _, holds := range laws {
 		holds(l)
 	}
@@ -169,9 +169,9 @@ func (l *trial) walk(rng *rand.Rand) {
 }
 
 // next is what comes after a compaction of the whole log if nothing is appended.
-func (l *trial) next(o outcome, p Policy) Input {
+func (l *trial) next(base *Checkpoint, p Policy) Input {
 	in := l.in
-	in.Base, in.Tail, in.Policy = o.made, after(l.in.Tail, o.made.Through), p
+	in.Base, in.Tail, in.Policy = base, after(l.in.Tail, base.Through), p
 	return in
 }
 

@@ -18,6 +18,14 @@ type policyField struct {
 	does      string
 }
 
+// span says which numbers are possible, "" if the field holds none.
+func (f policyField) span() string {
+	if f.low == f.high {
+		return ""
+	}
+	return " from " + decimal(f.low) + " to " + decimal(f.high)
+}
+
 func ranged(low, high float64, does string) policyField {
 	return policyField{low: low, high: high, does: does}
 }

@@ -101,7 +101,7 @@ func (p *policyParser) integer(at rawjson.Span, into reflect.Value, pointer stri
 	whole, fraction, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if strings.Trim(fraction, "0") != "" || err != nil && !errors.Is(err, strconv.ErrRange) {
-		p.wrongType(at, pointer, "whole number, written in digits")
+		p.wrongType(at, pointer, "whole number, written in digits"+policyFields[pointer].span())
 		return
 	}
 	into.SetInt(n)
@@ -113,7 +113,7 @@ func (p *policyParser) number(at rawjson.Span, into reflect.Value, pointer strin
 	text := string(at.Of(p.layer.Document))
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		p.wrongType(at, pointer, "number")
+		p.wrongType(at, pointer, "number"+policyFields[pointer].span())
 		return
 	}
 	into.SetFloat(n)

@@ -81,11 +81,17 @@ func (t *truncation) resume() {
 		case at.inner.end > 0:
 			t.first, t.to = m+1, m+1
 		case at.any():
-			// What begins no unit behind a notice is what is left of the last one: the newest message of the user.
-			for t.to = m + 1; t.to < t.based && (t.messages[t.to].seq <= at.standsFor.last || !t.messages[t.to].begins); t.to++ {
+			for t.to = m + 1; t.to < t.based && t.left(t.to, at.standsFor.last); t.to++ {
 			}
 		}
 	}
+}
+
+// left reports whether message m behind a notice is what is left of what the notice tells of, up to message last: the
+// newest message of the user, which lies among them, or ended a unit of theirs.
+func (t *truncation) left(m int, last int64) bool {
+	at := &t.messages[m]
+	return at.seq <= last || at.role == user && !at.begins
 }
 
 // arrive adds message m and drops units until the view is within its target.
