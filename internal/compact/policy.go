@@ -219,6 +219,7 @@ type WhitespacePolicy struct {
 type SummarisePolicy struct {
 	Enabled          bool     `json:"enabled"`
 	Writer           Writer   `json:"writer"`
+	Over             float64  `json:"over"`          // only while the view has more than this share of the window, 0 to 1; 0: more than the target
 	All              bool     `json:"all"`           // everything but what is kept; else as many of the oldest units as bring the view to its target
 	KeepTurns        int      `json:"keep_turns"`    // turns of the user that stay, 0 to 1000
 	KeepMessages     int      `json:"keep_messages"` // newest messages that stay, 0 to 1000

@@ -147,6 +147,7 @@ var policyFields = map[string]policyField{
 
 	"/summarise/enabled":           described("the oldest units are replaced by retained facts and a summary"),
 	"/summarise/writer":            described("who writes the summary; `extract` needs no model"),
+	"/summarise/over":              ranged(0, 1, "only while the view, shortened by the stages before, has more than this share of the window; 0: more than the target"),
 	"/summarise/all":               described("everything but what is kept goes; else as many of the oldest units as bring the view to its target"),
 	"/summarise/keep_turns":        ranged(0, 1_000, "turns of the user that stay"),
 	"/summarise/keep_messages":     ranged(0, 1_000, "newest messages that stay"),

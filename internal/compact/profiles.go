@@ -113,7 +113,7 @@ func toolCompactionProfile() Policy {
 	return p
 }
 
-// cortexProfile is microcompaction on a cold cache, behind a cap at insertion, with a summary at 70 %.
+// cortexProfile is microcompaction on a cold cache, behind a cap at insertion, with a summary of what is over 70 % still.
 func cortexProfile() Policy {
 	p := alone("cortex")
 	p.Trigger, p.Target, p.Hard = 0.7, 0.25, 0.9
@@ -126,6 +126,7 @@ func cortexProfile() Policy {
 		"SubAgent": Ephemeral, "TaskOutput": Ephemeral,
 	}
 	p.Summarise.Enabled, p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.Retain = true, true, 0, 6, false
+	p.Summarise.Over = 0.7
 	p.Truncate.Enabled = true
 	p.Wording.Cap = "\n\n... [~{cut_tokens} tokens trimmed at insertion; full content at {ref}] ...\n\n"
 	p.Wording.Bookend = "\n\n... [~{cut_tokens} tokens trimmed; full content at {ref}] ...\n\n"
@@ -170,6 +171,7 @@ func codeliaProfile() Policy {
 	p.Cap = CapPolicy{Enabled: true, AtInsertion: true, MaxBytes: 51_200, HeadChars: 51_200, WholeLines: true}
 	p.Budget.Enabled = true
 	p.Summarise.Enabled, p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages = true, true, 1, 0
+	p.Summarise.Over = 0.8
 	p.Wording.Cap = "\n\n[tool output truncated; ref={ref}]"
 	p.Wording.Placeholder = "[tool output trimmed; ref={ref}]"
 	p.Wording.Clear = "[tool output trimmed; ref={ref}]"

@@ -21,7 +21,7 @@ func extract(r summary.Request) (summary.Answer, error) { return summary.Extract
 // summariseOldest replaces the oldest units by a summary of them, and of the summary before. Unlike the stages before it
 // looks at the view as it is now: what was summarised once gave room.
 func summariseOldest(s *scene) {
-	if float64(s.size()) <= s.target {
+	if float64(s.size()) <= max(s.target, s.policy.Summarise.Over*s.window) {
 		return
 	}
 	d := s.depart(s.pinned, s.summariseUpTo(), Summarise)

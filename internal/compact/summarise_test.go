@@ -56,6 +56,9 @@ func TestSummarise(t *testing.T) {
 			moves: []move{gives("Read", "a", 1200), asks("all of it"), gives("Read", "b", 1200), says("done"), says("really")},
 			want:  []string{"1-5 summarise"},
 		},
+		"below a share of the window that the policy names nothing is summarised": {
+			change: func(p *Policy) { p.Summarise.Over = 0.9 }, window: 1000, moves: turns(4),
+		},
 		"too few tokens are not worth a summary": {
 			change: func(p *Policy) { p.Summarise.MinTokens, p.Summarise.KeepMessages = 1000, 14 }, window: 1600, moves: turns(4),
 		},
