@@ -208,8 +208,12 @@ func TestAfterAKillOfProgramAndPostmasterTheNextStartHasTheData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer busy.Close(t.Context())
-	go func() { _, _ = busy.Exec(context.WithoutCancel(t.Context()), `SELECT pg_sleep(600)`) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = busy.Exec(context.WithoutCancel(t.Context()), `SELECT pg_sleep(600)`)
+		_ = busy.Close(context.WithoutCancel(t.Context()))
+	}()
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil { // so that it cannot ask for a shutdown
 		t.Fatal(err)
 	}
@@ -218,6 +222,7 @@ func TestAfterAKillOfProgramAndPostmasterTheNextStartHasTheData(t *testing.T) {
 	}
 	p.kill(t)
 	s := start(t, dir)
+	<-ended // the backend that outlived its postmaster was ended before the start
 	run(t, s.DSN(embedded.Database), `DROP TABLE kept`)
 }
 
