@@ -68,6 +68,8 @@ func (s *Server) supervise(cmd *exec.Cmd) error {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		// A thread that ends takes with it whatever other commands it had started before it was locked.
+		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
