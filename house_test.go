@@ -24,10 +24,11 @@ var mayImport = map[string][]string{
 	"internal/session":           {},
 	"internal/rawjson":           {},
 	"internal/zframe":            {},
+	"internal/spelling":          {},
 	"migrations":                 {},
 	"internal/tokens":            {"internal/rawjson"},
 	"internal/wire":              {"internal/session", "internal/rawjson", "internal/tokens"},
-	"internal/compact":           {"internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary"},
+	"internal/compact":           {"internal/session", "internal/spelling", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary"},
 	"internal/compact/text":      {},
 	"internal/compact/rule":      {},
 	"internal/compact/resource":  {"internal/rawjson"},
@@ -41,18 +42,18 @@ var mayImport = map[string][]string{
 	"internal/config":            {"internal/models"},
 	"internal/jobs": {
 		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
-		"internal/compact/resource", "internal/compact/rule",
+		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
 	"internal/compact/manifest": {},
-	"internal/models":           {},
+	"internal/models":           {"internal/spelling"},
 	"internal/api": {
 		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/jobs",
-		"internal/compact/manifest", "internal/models", "internal/tokens",
+		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling",
 	},
 }
 
 // pure packages decide and render; they must not be able to ask the world anything.
-var pure = []string{"internal/rawjson", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer"}
+var pure = []string{"internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer"}
 
 var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // maxProblems is how many problems of one request are told.
@@ -120,7 +121,7 @@ func escapePointer(name string) string {
 func suggestion(name string, known []string) string {
 	best, nearest := "", 4
 	for _, candidate := range known {
-		if n := distance(name, candidate); n < nearest && 2*n <= max(len(name), len(candidate)) {
+		if n := spelling.Distance(name, candidate); n < nearest && 2*n <= max(len(name), len(candidate)) {
 			best, nearest = candidate, n
 		}
 	}
@@ -131,27 +132,6 @@ func suggestion(name string, known []string) string {
 		return ": there are none"
 	}
 	return ": there are " + strings.Join(known, ", ")
-}
-
-// distance is how many characters have to be changed, added or removed to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func kindOf(first byte) string {

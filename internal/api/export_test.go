@@ -15,7 +15,6 @@ var ProblemCodes = problemCodes
 var (
 	AcceptsZstd = acceptsZstd
 	Numbered    = numbered
-	Distance    = distance
 )
 
 // Routes lists every route as "METHOD /path".

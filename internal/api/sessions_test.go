@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -158,17 +157,5 @@ func TestWaitingForACompaction(t *testing.T) {
 	}
 	if len(results.Data) == 0 {
 		t.Error("the compaction persisted nothing")
-	}
-}
-
-func TestDistance(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"mesages", "messages", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 2}} {
-		if got := api.Distance(test.a, test.b); got != test.want {
-			t.Errorf("distance of %q and %q: %d", test.a, test.b, got)
-		}
 	}
 }

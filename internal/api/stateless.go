@@ -40,7 +40,7 @@ func (s *Server) compactMessages(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	proposal, err := jobs.ProposeAlone(snap, *d.policy, d.force)
+	proposal, err := jobs.ProposeAlone(x.ctx, snap, *d.policy, d.force)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // The codes of a policy's problems, beside unknown_field and invalid_json.
@@ -257,30 +258,9 @@ func abridged(b []byte) string {
 
 // suggestion names what was probably meant.
 func suggestion(given string, known []string) string {
-	best := slices.MinFunc(known, func(a, b string) int { return distance(given, a) - distance(given, b) })
-	if distance(given, best) <= max(2, len(best)/3) {
+	best := slices.MinFunc(known, func(a, b string) int { return spelling.Distance(given, a) - spelling.Distance(given, b) })
+	if spelling.Distance(given, best) <= max(2, len(best)/3) {
 		return fmt.Sprintf("; %q was probably meant", best)
 	}
 	return "; there are " + strings.Join(known, ", ")
-}
-
-// distance is the number of bytes to insert, delete or change to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0]++
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -43,7 +43,7 @@ func (r *running) done(step string) {
 //
 // Errors: ErrNotFound, ErrStale, ErrLogTooLarge.
 func (r *running) carryOut(ctx context.Context, snap postgres.Snapshot, o Order, complete func(ctx context.Context, tx pgx.Tx) error) (session.Run, error) {
-	p, err := Propose(ctx, r.Store, snap, o, r.Write)
+	p, err := Propose(ctx, r.Store, snap, o, r.Writer)
 	if err != nil {
 		return session.Run{}, err
 	}

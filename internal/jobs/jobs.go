@@ -20,7 +20,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 )
@@ -36,8 +36,8 @@ type Config struct {
 	SweepEvery  time.Duration // 30 seconds
 	SoftStop    time.Duration // how long running jobs may go on when the process stops; 20 seconds
 
-	// Write, if set, writes summaries in place of the writer that the policy names.
-	Write compact.Write
+	// Writer, if set, writes summaries in place of the one that the policy names.
+	Writer llm.Writer
 
 	// Trace, if set, is called with each step of a compaction that is done: put off, or snapshot, planned, persisted,
 	// rendered, committed. Tests stop a worker there.

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -47,7 +49,7 @@ type Proposal struct {
 // what has left.
 //
 // Errors: ErrNotFound, ErrLogTooLarge.
-func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, o Order, write compact.Write) (*Proposal, error) {
+func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, o Order, writer llm.Writer) (*Proposal, error) {
 	policy, err := o.policy(snap)
 	if err != nil {
 		return nil, err
@@ -64,12 +66,12 @@ func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot,
 			snap = logged
 		}
 	}
-	p, err := propose(snap, policy, from, write)
+	p, err := propose(ctx, snap, policy, from, writer)
 	if err == nil && o.From == "" && from == FromLog && p.Saved() < 0 && sameEngine(snap.Base) {
-		p, err = propose(snap, policy, FromCheckpoint, write)
+		p, err = propose(ctx, snap, policy, FromCheckpoint, writer)
 	}
 	if err != nil {
-		if p, err = proposeWithout(ctx, store, snap.Key, policy, write, err); err != nil {
+		if p, err = proposeWithout(ctx, store, snap.Key, policy, writer, err); err != nil {
 			return nil, err
 		}
 	}
@@ -106,14 +108,14 @@ func sameEngine(base *postgres.Checkpoint) bool {
 // proposeWithout fails open: what the checkpoint made impossible is done from the log, and what a stage made impossible
 // without the stages that are not needed to hold the budget. A checkpoint that was made without them has another policy
 // than the session, so the next compaction starts from the log and tries everything again.
-func proposeWithout(ctx context.Context, store *postgres.Store, key session.Key, policy compact.Policy, write compact.Write, failed error) (*Proposal, error) {
+func proposeWithout(ctx context.Context, store *postgres.Store, key session.Key, policy compact.Policy, writer llm.Writer, failed error) (*Proposal, error) {
 	snap, err := store.SnapshotFromLog(ctx, key)
 	if err != nil {
 		return nil, errors.Join(failed, err)
 	}
-	p, err := propose(snap, policy, FromLog, write)
+	p, err := propose(ctx, snap, policy, FromLog, writer)
 	if err != nil {
-		p, err = propose(snap, essential(policy), FromLog, write)
+		p, err = propose(ctx, snap, essential(policy), FromLog, writer)
 	}
 	if err != nil {
 		return nil, errors.Join(failed, err)
@@ -124,11 +126,11 @@ func proposeWithout(ctx context.Context, store *postgres.Store, key session.Key,
 
 // ProposeAlone is Propose for messages that are in no session: snap has all that is known of them. With force they are
 // compacted whether or not they are due. What is due waits for nothing: nobody would come back to it.
-func ProposeAlone(snap postgres.Snapshot, policy compact.Policy, force bool) (*Proposal, error) {
-	p, failed := propose(snap, policy, FromLog, nil)
+func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy compact.Policy, force bool) (*Proposal, error) {
+	p, failed := propose(ctx, snap, policy, FromLog, nil)
 	if failed != nil {
 		var err error
-		if p, err = propose(snap, essential(policy), FromLog, nil); err != nil {
+		if p, err = propose(ctx, snap, essential(policy), FromLog, nil); err != nil {
 			return nil, errors.Join(failed, err)
 		}
 		p.FailedOpen = failed
@@ -154,7 +156,7 @@ func essential(p compact.Policy) compact.Policy {
 
 // propose is the pure part: what to do with every part of the view, and the view that it makes. A panic is an error, so
 // that the caller can do without the stage that has it.
-func propose(snap postgres.Snapshot, policy compact.Policy, from From, write compact.Write) (p *Proposal, err error) {
+func propose(ctx context.Context, snap postgres.Snapshot, policy compact.Policy, from From, writer llm.Writer) (p *Proposal, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p, err = nil, fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
@@ -164,13 +166,26 @@ func propose(snap postgres.Snapshot, policy compact.Policy, from From, write com
 	if p.Input, err = inputOf(snap, policy, from); err != nil {
 		return nil, err
 	}
-	if p.Plan, p.Made, err = compact.Run(p.Input, write); err != nil {
+	if p.Plan, p.Made, err = compact.Run(p.Input, writing(ctx, policy, writer)); err != nil {
 		return nil, err
 	}
 	if p.compare(); p.Changed {
 		err = check(p.Input, p.Plan, p.Made)
 	}
 	return p, err
+}
+
+// writing has summaries written by writer or, if that is nil, by the one that the policy names.
+func writing(ctx context.Context, policy compact.Policy, writer llm.Writer) compact.Write {
+	return func(r summary.Request) (summary.Answer, error) {
+		if writer == nil {
+			var err error
+			if writer, err = llm.New(string(policy.Summarise.Writer)); err != nil {
+				return summary.Answer{}, err
+			}
+		}
+		return writer.Write(ctx, r)
+	}
 }
 
 // compare finds out whether what was made has to replace what is served, and how much of the view's beginning is the

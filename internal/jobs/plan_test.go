@@ -2,8 +2,10 @@ package jobs_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/llm/llmtest"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -241,17 +245,15 @@ func TestAReportNamesWhatIsStaleWithoutSecrets(t *testing.T) {
 
 func TestWithoutASummaryTheBudgetHoldsAllTheSame(t *testing.T) {
 	t.Parallel()
-	for failure, write := range map[string]compact.Write{
-		"summarise: the model does not answer": func(summary.Request) (summary.Answer, error) {
-			return summary.Answer{}, errors.New("the model does not answer")
-		},
-		"panic: a bug": func(summary.Request) (summary.Answer, error) { panic("a bug") },
+	for failure, writer := range map[string]llm.Writer{
+		"summarise: the model does not answer": llmtest.New(slices.Repeat([]llmtest.Reply{{Err: errors.New("the model does not answer")}}, 10)...),
+		"panic: a bug":                         panicking{},
 	} {
 		t.Run(failure, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			at := w.session("s")
-			w.work(jobs.Config{Write: write})
+			w.work(jobs.Config{Writer: writer})
 			w.fill(at)
 			w.settle()
 			run := w.first(at)
@@ -268,6 +270,11 @@ func TestWithoutASummaryTheBudgetHoldsAllTheSame(t *testing.T) {
 		})
 	}
 }
+
+// panicking is a writer with a bug.
+type panicking struct{}
+
+func (panicking) Write(context.Context, summary.Request) (summary.Answer, error) { panic("a bug") }
 
 // first is the session's first run that made a checkpoint.
 func (w *world) first(at session.Address) (run session.Run) {

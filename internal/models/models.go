@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // Model is what is known of a model.
@@ -112,7 +114,7 @@ func (r *Registry) Near(name string, n int) (ids []string) {
 	}
 	var found []near
 	for known, i := range r.names {
-		if d := distance(name, known); d <= len(known)/3 {
+		if d := spelling.Distance(name, known); d <= len(known)/3 {
 			found = append(found, near{r.models[i].ID, d})
 		}
 	}
@@ -123,29 +125,4 @@ func (r *Registry) Near(name string, n int) (ids []string) {
 		}
 	}
 	return ids
-}
-
-// distance is how many bytes have to be changed, added or removed to make b of a. Names longer than any model's are far
-// from all of them.
-func distance(a, b string) int {
-	if len(a) > 2*len(b) {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
