@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/compact/text"
 )
 
@@ -99,12 +98,12 @@ func (c *codelia) trim() (messages []codeliaMessage, trimmed bool) {
 		if m.text("role") == "tool" {
 			placeholder := worded(c.policy.Wording.Placeholder, m.ref())
 			results, placeholders = append(results, i), append(placeholders, placeholder)
-			sizes = append(sizes, text.ByteQuarters([]byte(m.projection())))
-			after = append(after, text.ByteQuarters([]byte(placeholder)))
+			sizes = append(sizes, byteQuarters([]byte(m.projection())))
+			after = append(after, byteQuarters([]byte(placeholder)))
 		}
 	}
 	messages = slices.Clone(c.Messages)
-	for i, replaced := range rule.OverBudget(sizes, after, c.budget()) {
+	for i, replaced := range overBudget(sizes, after, c.budget()) {
 		if replaced {
 			trimmed = true
 			m := maps.Clone(messages[results[i]])

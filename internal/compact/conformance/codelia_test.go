@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/compact/text"
 )
@@ -138,7 +137,7 @@ func (c *codelia) should(usage *codeliaUsage) any {
 	}
 	for _, limit := range c.limits(c.dated(id)) {
 		if limit > 0 {
-			return usage.TotalTokens != nil && rule.Reached(int64(*usage.TotalTokens), limit, c.policy.Trigger)
+			return usage.TotalTokens != nil && reached(int64(*usage.TotalTokens), limit, c.policy.Trigger)
 		}
 	}
 	if c.head() {

@@ -22,7 +22,7 @@ var cortexOperations = map[string]operation{
 func cortexEstimate(v vector) (any, error) {
 	var in struct{ Text string }
 	err := v.decode(&in)
-	return map[string]any{"tokens": text.UTF16Quarters([]byte(in.Text))}, err
+	return map[string]any{"tokens": utf16Quarters([]byte(in.Text))}, err
 }
 
 func cortexCap(v vector) (any, error) {
@@ -218,7 +218,7 @@ func (c *cortex) trimState(history []cortexMessage, window, ratio float64) *trim
 				state.Actions[i] = action
 			}
 		}
-		behind += text.UTF16Quarters([]byte(message.text()))
+		behind += utf16Quarters([]byte(message.text()))
 	}
 	return state
 }
@@ -259,7 +259,7 @@ func (c *cortex) action(message cortexMessage, distance, zone, span float64) tri
 	return trimAction{
 		Step:  step,
 		Clear: category == compact.Ephemeral,
-		Head:  chars, Tail: chars, Tokens: text.UTF16Quarters(content),
+		Head:  chars, Tail: chars, Tokens: utf16Quarters(content),
 		Tool: tool, Preview: text.Preview(content, 80),
 	}
 }

@@ -72,7 +72,7 @@ const (
 )
 
 func (c *cortex) capAtInsertion(content string) string {
-	tokens := text.UTF16Quarters([]byte(content))
+	tokens := utf16Quarters([]byte(content))
 	if tokens <= c.policy.Cap.MaxTokens {
 		return content
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/compact/text"
 )
 
@@ -197,7 +196,7 @@ func (f *falai) compact(history []falaiMessage) map[string]any {
 		answer["summary"] = summary
 		return answer
 	}
-	kept := rule.Fit(chars(micro), room(threshold)-sumOf(chars(tail)))
+	kept := fitting(chars(micro), room(threshold)-sumOf(chars(tail)))
 	return answerOf("auto_compact", slices.Concat(micro[len(micro)-kept:], tail), len(old)-kept)
 }
 

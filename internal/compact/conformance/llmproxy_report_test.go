@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/varve-dev/varve/internal/compact/text"
 )
 
 // proxyResult is what the service answers.
@@ -125,7 +123,7 @@ func (r *proxyResult) decide(p *proxy, result proxyToolResult, name string, repl
 	switch minimum := p.policy.Dedupe.MinTokens; {
 	case !p.eligible(result.tool, result.operation):
 		event.Reason = "denied_by_policy"
-	case minimum > 0 && text.CodePointQuarters([]byte(result.text)) < minimum:
+	case minimum > 0 && codePointQuarters([]byte(result.text)) < minimum:
 		event.Reason = "skipped_below_min_tokens"
 	default:
 		stub := p.stubOf(result)

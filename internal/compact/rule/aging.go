@@ -1,6 +1,6 @@
 // Package rule decides over plain numbers: it is the heart of each stage of compaction, without messages, texts or
-// policies. Start at Aging (how much of an old result stays), Superseded (which results a newer one has made
-// superfluous) and OverBudget; Worth weighs a compaction against the provider's cache. It is pure and owns no tables.
+// policies. Start at Aging (how much of an old result stays) and Superseded (which results a newer one has made
+// superfluous); Worth weighs a compaction against the provider's cache. It is pure and owns no tables.
 package rule
 
 import "math"
