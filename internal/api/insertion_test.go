@@ -82,6 +82,11 @@ func TestASecondResultOfACallIsNotCapped(t *testing.T) {
 	if capped, whole := strings.Count(view, "trimmed at insertion"), strings.Count(view, large[1]); capped != 1 || whole != 2 {
 		t.Errorf("%d capped and %d whole", capped, whole)
 	}
+	context := decoded[session.Session](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")).ContextTokens
+	after := decoded[previewed](w.must(http.StatusOK, "POST", "/v1/sessions/s/preview", `{}`)).TokensAfter
+	if after > context {
+		t.Errorf("a compaction makes %d tokens of the view's %d", after, context)
+	}
 }
 
 // TestWhatIsCappedIsCountedLikeEverythingElse: usage, and an exact tokenizer, count an append whether or not it is capped.
