@@ -101,10 +101,7 @@ func Run(in Input, write Write) (*Plan, *Checkpoint, error) {
 	return plan, made, err
 }
 
-// Make decides what to do with every part of the session; Extract writes the summary. The plan holds on to the input's
-// bytes.
-func Make(in Input) (*Plan, error) { return decide(in, nil) }
-
+// decide decides what to do with every part of the session. The plan holds on to the input's bytes.
 func decide(in Input, write Write) (*Plan, error) {
 	if in.WindowTokens < 1 {
 		return nil, fmt.Errorf("compact: window of %d tokens", in.WindowTokens)

@@ -86,13 +86,6 @@ func (p *policyParser) begin(layers []Layer) {
 	}
 }
 
-// NamesProfile reports whether a document that ParsePolicyLayers takes begins from a profile of its own, and so does
-// not depend on the layers below it.
-func NamesProfile(document []byte) bool {
-	_, ok := profileOf(document)
-	return ok
-}
-
 // profileOf is the profile that a document names; ok also if there is none of that name, which is a problem of it.
 func profileOf(document []byte) (name string, ok bool) {
 	if len(bytes.TrimSpace(document)) == 0 || document[rawjson.Start(document)] != '{' {

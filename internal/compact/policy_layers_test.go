@@ -124,7 +124,7 @@ func FuzzMergedPolicies(f *testing.F) {
 	f.Add(`{"protect":{"tools":["a"]},"profile":"falai"}`, `{"protect":{"tools":[]}}`)
 	f.Fuzz(func(t *testing.T, old, patch string) {
 		want, _, err := ParsePolicyLayers(Layer{Name: "old", Document: []byte(old)}, Layer{Name: "patch", Document: []byte(patch)})
-		if err != nil || strings.Contains(patch, "null") || NamesProfile([]byte(patch)) {
+		if _, named := profileOf([]byte(patch)); err != nil || strings.Contains(patch, "null") || named {
 			return
 		}
 		merged := MergePolicy([]byte(old), []byte(patch))
