@@ -3,14 +3,17 @@ package session
 // Format is a provider's message format.
 type Format string
 
-// The formats that sessions can have.
+// The formats that messages can have.
 const (
-	OpenAIChat Format = "openai-chat" // OpenAI Chat Completions
-	Anthropic  Format = "anthropic"   // Anthropic Messages
+	OpenAIChat      Format = "openai-chat"      // OpenAI Chat Completions: messages
+	Anthropic       Format = "anthropic"        // Anthropic Messages: messages
+	OpenAIResponses Format = "openai-responses" // OpenAI Responses: input items
+	Gemini          Format = "gemini"           // Gemini generateContent: contents
+	AISDK           Format = "ai-sdk"           // Vercel AI SDK: UIMessages
 )
 
-// Formats lists every format, in the order in which documentation names them.
-func Formats() []Format { return []Format{OpenAIChat, Anthropic} }
+// Formats lists every format, in the order of their numbers in the database.
+func Formats() []Format { return []Format{OpenAIChat, Anthropic, OpenAIResponses, Gemini, AISDK} }
 
 // Valid reports whether f is a known format.
 func (f Format) Valid() bool {

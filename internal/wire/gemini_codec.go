@@ -1,0 +1,5 @@
+package wire
+
+func decodeGemini(body []byte) []Neutral { return nil }
+
+func encodeGemini(e *encoder, run []Neutral) {}

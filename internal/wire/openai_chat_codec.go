@@ -1,0 +1,5 @@
+package wire
+
+func decodeChat(body []byte) []Neutral { return nil }
+
+func encodeChat(e *encoder, run []Neutral) {}

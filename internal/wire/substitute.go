@@ -1,0 +1,78 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+// maxShown is how many bytes of what a format cannot say stand in its substitute. The rest is in the log.
+const maxShown = 4096
+
+// substitute is the text, as a string literal, that stands for a piece in a format that cannot say it. It says what the
+// piece is, and shows it.
+func substitute(p *Piece) []byte {
+	switch p.Kind {
+	case Reasoning:
+		if p.Text == nil {
+			return note("Reasoning that only its provider can read: %d bytes", len(p.Seal))
+		}
+		return joined("[Reasoning] ", p.Text)
+	case Image, File:
+		return mediaNote(p)
+	case Text:
+		return p.Text
+	}
+	return rawNote(p)
+}
+
+func mediaNote(p *Piece) []byte {
+	m, what := &p.Media, p.Kind.String()
+	for _, literal := range [][]byte{m.Name, m.Type} {
+		if literal != nil {
+			what += " " + string(unquoted(literal))
+		}
+	}
+	switch {
+	case m.Text != nil:
+		return joined("["+what+"]\n", m.Text)
+	case m.URL != nil:
+		return joined("["+what+"] ", m.URL)
+	case m.ID != nil:
+		return joined("["+what+"] ", m.ID)
+	}
+	return note("%s: %d bytes in base64", what, max(0, len(m.Data)-2))
+}
+
+func rawNote(p *Piece) []byte {
+	shown := p.Raw
+	if len(shown) > maxShown {
+		return rawjson.Quote(nil, fmt.Appendf(nil, "[%s of %d bytes, it begins: %s]", p.Kind, len(shown), cutText(shown)))
+	}
+	return rawjson.Quote(nil, fmt.Appendf(nil, "[%s: %s]", p.Kind, shown))
+}
+
+// cutText is the beginning of a text, cut between characters.
+func cutText(text []byte) []byte {
+	end := maxShown
+	for end > 0 && text[end]&0xC0 == 0x80 {
+		end--
+	}
+	return text[:end]
+}
+
+// note is a text in brackets, as a string literal.
+func note(format string, args ...any) []byte {
+	return rawjson.Quote(nil, fmt.Appendf(nil, "["+format+"]", args...))
+}
+
+// joined puts a text in front of a string literal.
+func joined(before string, literal []byte) []byte {
+	out := rawjson.Quote(nil, []byte(before))
+	return append(out[:len(out)-1], literal[1:]...)
+}
+
+func unquoted(literal []byte) []byte {
+	text, _ := rawjson.Unquote(nil, literal)
+	return text
+}
