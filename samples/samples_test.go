@@ -68,7 +68,7 @@ func check(t *testing.T, name string, c importer.Conversation) {
 	if tokens <= 120_000 || results < 60 {
 		t.Errorf("%s has %d tokens and %d results, too few for a long session", name, tokens, results)
 	}
-	for _, v := range wire.Validate(c.Format, bodies) {
+	for _, v := range wire.Validate(c.Format, bodies, wire.Options{}) {
 		t.Errorf("%s: %+v", name, v)
 	}
 }

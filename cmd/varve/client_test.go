@@ -119,7 +119,6 @@ func TestErrorsReadAsSentencesAndEndTheProgramWithTheirCode(t *testing.T) {
 		{"a missing session", 404, `{"code":"not_found","detail":"no such session"}`, "no such session (not_found)", exitNotFound},
 		{"a bad key", 401, `{"code":"unauthorized","detail":"the key is unknown"}`, "the key is unknown (unauthorized)", exitAuth},
 		{"a stale seq", 412, `{"code":"stale_expected_seq","detail":"stale"}`, "stale (stale_expected_seq)", exitConflict},
-		{"a session of another format", 422, `{"code":"format_mismatch","detail":"other"}`, "other (format_mismatch)", exitConflict},
 		{
 			"every problem with its pointer", 422,
 			`{"code":"invalid_request","detail":"2 members are wrong","errors":[{"pointer":"/model","code":"x","detail":"too long"},{"pointer":"/policy/trigger","code":"y","detail":"0 to 1"}]}`,

@@ -7,15 +7,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 type importCommand struct {
-	Files        []string        `arg:"" name:"file" help:"Files of conversations: OpenAI Chat or Anthropic messages as JSON, or Claude Code's JSON lines."`
-	From         importer.Source `enum:",openai-chat,anthropic,claude-code" default:"" help:"What the files are: openai-chat, anthropic or claude-code. Looks at the content if not given."`
+	Files        []string        `arg:"" name:"file" help:"Files of conversations: exports of Varve's, a provider's messages, requests and responses, or what coding agents and benchmarks write."`
+	From         importer.Source `help:"What the files are, such as openai-chat or codex. Looks at the content if not given."`
 	Session      string          `help:"Session id, for one file. The file's name without its extension if not given."`
 	Rejected     string          `help:"Folder for what could not be read; DATA/import if not given."`
 	Policy       string          `help:"Policy of new sessions, a merge patch over the default one: JSON, or a file of it."`
@@ -31,7 +33,10 @@ never stores a message twice. Lines that cannot be read are reported and kept in
 It ends with 0 if all of every file is stored. A file from which nothing could be used, or a line that could not be read,
 does not stop the rest, but makes it end with 1.
 
+An export of Varve's brings its sessions with their own names and settings.
+
   varve import ~/.claude/projects/*/*.jsonl
+  varve import tenant.ndjson
   varve import --session chat-42 --model gpt-4o chat.json`
 }
 
@@ -39,6 +44,9 @@ does not stop the rest, but makes it end with 1.
 func (c *importCommand) Validate() error {
 	if c.Session != "" && len(c.Files) > 1 {
 		return errors.New("--session names one session, but there are several files")
+	}
+	if known := append(importer.Sources(), archive.Source); c.From != importer.Auto && !slices.Contains(known, c.From) {
+		return fmt.Errorf("--from %s is none of %q", c.From, known)
 	}
 	if len(c.Session) > session.MaxIDBytes {
 		return fmt.Errorf("--session has %d bytes: %d at most are possible", len(c.Session), session.MaxIDBytes)
@@ -65,6 +73,7 @@ type imported struct {
 	Rejected     []rejection     `json:"rejected"`
 	RejectedFile string          `json:"rejected_file,omitempty"`
 	Notes        []importer.Note `json:"notes"`
+	Import       *archiveImport  `json:"import,omitempty"` // of an export
 	Error        string          `json:"error,omitempty"`
 }
 
@@ -126,8 +135,27 @@ func (r *importRun) all(ctx context.Context) []error {
 	return problems
 }
 
-// file imports one file. What could not be read is on disk before the first message is sent.
+// file imports one file.
 func (r *importRun) file(ctx context.Context, name string) (imported, error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return imported{File: name, Source: r.From, Sessions: []uploaded{}, Rejected: []rejection{}, Notes: []importer.Note{}}, errors.Unwrap(err)
+	}
+	defer in.Close()
+	own := r.From == archive.Source
+	if r.From == importer.Auto {
+		if own, err = isArchive(in); err != nil {
+			return imported{File: name}, err
+		}
+	}
+	if own {
+		return r.archive(ctx, name, in)
+	}
+	return r.foreign(ctx, name)
+}
+
+// foreign imports a file of another program. What could not be read is on disk before the first message is sent.
+func (r *importRun) foreign(ctx context.Context, name string) (imported, error) {
 	done := imported{File: name, Source: r.From, Sessions: []uploaded{}, Rejected: []rejection{}, Notes: []importer.Note{}}
 	data, err := os.ReadFile(name)
 	if err != nil {

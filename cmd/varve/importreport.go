@@ -81,6 +81,10 @@ func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
 func (r *importRun) incomplete() error {
 	var problems []error
 	for _, f := range r.files {
+		if f.Import != nil {
+			problems = append(problems, f.Import.incomplete(f.File))
+			continue
+		}
 		if len(f.Sessions) == 0 && f.Error == "" {
 			problems = append(problems, fmt.Errorf("%s: nothing in it could be imported", printable(f.File)))
 		}
@@ -97,6 +101,10 @@ func (f *imported) rows(table io.Writer) {
 		skipped += n
 	}
 	name := printable(filepath.Base(f.File))
+	if i := f.Import; i != nil {
+		fmt.Fprintf(table, "%s\t%d new\t%d\t%d\t-\t0\t%d\n", name, i.Sessions, i.Messages+i.Duplicates, i.Messages, i.Rejected)
+		return
+	}
 	if len(f.Sessions) == 0 {
 		fmt.Fprintf(table, "%s\t-\t0\t0\t0\t%d\t%d\n", name, skipped, len(f.Rejected))
 		return
@@ -125,6 +133,19 @@ func (f *imported) remarks(out io.Writer) {
 		fmt.Fprintf(out, "%s: line %d: %s\n", name, n.Line, n.Text)
 	}
 	for _, bad := range f.Rejected {
+		if f.Import != nil {
+			fmt.Fprintf(out, "%s: line %d: %s\n", name, bad.Line, bad.Reason)
+			continue
+		}
 		fmt.Fprintf(out, "%s: line %d: %s (%d bytes, kept in %s)\n", name, bad.Line, bad.Reason, bad.Bytes, printable(f.RejectedFile))
 	}
+}
+
+// incomplete is an error if not every line of an export could be imported; nil also for one that was interrupted, which
+// has an error of its own.
+func (i *archiveImport) incomplete(file string) error {
+	if i.Rejected == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s could not be imported (GET /v1/imports/%s/lines?outcome=rejected lists them)", printable(file), count(int(i.Rejected), "line"), i.ID)
 }

@@ -21,6 +21,7 @@ type commands struct {
 	Tenants     tenantsCommand     `cmd:"" help:"Create and list tenants."`
 	Keys        keysCommand        `cmd:"" help:"Create, list and revoke API keys."`
 	Import      importCommand      `cmd:"" help:"Append conversations from files."`
+	Export      exportCommand      `cmd:"" help:"Write sessions to a file that varve import reads."`
 	Context     contextCommand     `cmd:"" help:"Print a session's view: what to send to the model."`
 	Preview     previewCommand     `cmd:"" help:"Print what a compaction of a session would do."`
 	Compact     compactCommand     `cmd:"" help:"Compact a session now."`

@@ -136,7 +136,7 @@ func (e *apiError) exitCode() int {
 		return exitUnavailable
 	}
 	switch e.Code {
-	case "client_id_reused", "idempotency_key_reused", "format_mismatch":
+	case "client_id_reused", "idempotency_key_reused":
 		return exitConflict
 	}
 	return exitError

@@ -18,7 +18,8 @@ type progress struct {
 	total    int64
 	done     int64
 	messages int
-	failures int
+	failures int   // files
+	rejected int64 // lines of a file
 	started  time.Time
 	told     time.Time
 }
@@ -51,6 +52,9 @@ func (p *progress) set(done int64, messages int) {
 
 func (p *progress) fail() { p.failures++ }
 
+// reject says how many lines of the file that is being imported were rejected.
+func (p *progress) reject(lines int64) { p.rejected = lines }
+
 // finish takes the bar away.
 func (p *progress) finish() {
 	if p.bar != nil {
@@ -69,9 +73,12 @@ func (p *progress) left() time.Duration {
 	return time.Duration(float64(p.now().Sub(p.started)) * float64(p.total-p.done) / float64(p.done)).Round(time.Second)
 }
 
-func (p *progress) failed() string {
-	if p.failures == 0 {
-		return ""
+func (p *progress) failed() (text string) {
+	if p.failures > 0 {
+		text = fmt.Sprintf(", %d files failed", p.failures)
 	}
-	return fmt.Sprintf(", %d files failed", p.failures)
+	if p.rejected > 0 {
+		text += fmt.Sprintf(", %d lines rejected", p.rejected)
+	}
+	return text
 }

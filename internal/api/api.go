@@ -80,6 +80,9 @@ func (s *Server) routes() {
 	s.get("/livez", open(s.livez))
 	s.get("/readyz", open(s.readyz))
 	s.get("/metrics", echo.WrapHandler(promhttp.Handler()))
+	s.get("/openapi.yaml", open(s.readOpenAPI))
+	s.get("/openapi.json", open(s.readOpenAPIJSON))
+	s.get("/docs", open(s.readDocs))
 
 	s.get("/v1/policies/profiles", s.authorized(s.listProfiles))
 	s.get("/v1/policies/schema", s.authorized(s.readPolicySchema))
@@ -118,8 +121,26 @@ func (s *Server) routes() {
 	s.get("/v1/sessions/:id/checkpoints/:n/context", s.authorized(s.readCheckpointContext))
 	s.get("/v1/sessions/:id/checkpoints/:n/diff", s.authorized(s.diffCheckpoints))
 	s.echo.POST("/v1/sessions/:id/checkpoints/:n/restore", s.authorized(s.restoreCheckpoint))
+	s.echo.POST("/v1/conversations", s.openAI(s.createConversation))
+	s.get("/v1/conversations/:id", s.openAI(s.readConversation))
+	s.echo.POST("/v1/conversations/:id", s.openAI(s.updateConversation))
+	s.echo.DELETE("/v1/conversations/:id", s.openAI(s.deleteConversation))
+	s.echo.POST("/v1/conversations/:id/items", s.openAI(s.createItems))
+	s.get("/v1/conversations/:id/items", s.openAI(s.listItems))
+	s.get("/v1/conversations/:id/items/:item", s.openAI(s.readItem))
+	s.echo.DELETE("/v1/conversations/:id/items/:item", s.openAI(s.deleteItem))
+	s.echo.POST("/v1/responses/compact", s.openAI(s.compactResponses))
+
 	s.get("/v1/sessions/:id/results", s.authorized(s.listResults))
 	s.get("/v1/sessions/:id/results/:ref", s.authorized(s.readResult))
+
+	s.echo.POST("/v1/imports", s.authorized(s.createImport))
+	s.get("/v1/imports", s.authorized(s.listImports))
+	s.get("/v1/imports/:import", s.authorized(s.readImport))
+	s.echo.POST("/v1/imports/:import", s.authorized(s.resumeImport))
+	s.get("/v1/imports/:import/lines", s.authorized(s.listImportLines))
+	s.get("/v1/export", s.authorized(s.exportTenant))
+	s.get("/v1/sessions/:id/export", s.authorized(s.exportSession))
 
 	s.echo.POST("/v1/admin/recompactions", s.authorized(s.createRecompaction))
 	s.get("/v1/admin/recompactions", s.authorized(s.listRecompactions))
@@ -160,6 +181,15 @@ func (s *Server) authorized(h func(*exchange) error) echo.HandlerFunc {
 			return err
 		}
 		return h(x)
+	}
+}
+
+// openAI is authorized for a route of OpenAI's API: what goes wrong is answered as OpenAI does.
+func (s *Server) openAI(h func(*exchange) error) echo.HandlerFunc {
+	authorized := s.authorized(h)
+	return func(c echo.Context) error {
+		c.(*routed).x.openAI = true
+		return authorized(c)
 	}
 }
 

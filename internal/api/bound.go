@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,65 +10,70 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
-	"github.com/varve-dev/varve/internal/zframe"
 )
 
 // unit is a part of a view that stays or goes as a whole.
 type unit struct {
-	body     []byte // its messages, joined by commas
+	body     []byte           // of a checkpoint: its messages, joined by commas
+	seq      int64            // of a checkpoint: that of its first message
+	entries  []postgres.Entry // of a tail
 	messages int
 	tokens   int64
 	pinned   bool // always stays
 	tied     bool // it answers a call of the checkpoint
 }
 
-// bound leaves the oldest units of a view out until it has no more than most tokens. The pinned head and the newest unit
-// stay. An Anthropic view has to begin with a user message: if the units that stay do not, the newest user message before
-// them stays, too, which is what they answer.
+// open takes a unit apart into its messages. Those of a checkpoint are of the session's format.
+func (u *unit) open(own session.Format) ([]wire.Stored, error) {
+	if u.body == nil {
+		return storedOf(u.entries), nil
+	}
+	array := append(append([]byte{'['}, u.body...), ']')
+	if err := rawjson.Check(array, rawjson.Limits{}); err != nil {
+		return nil, err
+	}
+	var list []wire.Stored
+	for element := range rawjson.Elements(array, 0) {
+		list = append(list, wire.Stored{Format: own, Body: element.Of(array), Seq: u.seq})
+	}
+	return list, nil
+}
+
+// bound leaves the oldest units of a view of so many tokens out until it has no more than most. The pinned head and the
+// newest unit stay. A view of a provider that wants the user's message first has to begin with one: if the units that stay
+// do not, the newest user message before them stays, too, which is what they answer.
 //
 // Errors: *session.CannotFitError.
-func bound(whole *postgres.Bounded, most int64) (*postgres.View, omitted, error) {
-	units, err := unitsOf(whole)
-	if err != nil {
-		return nil, omitted{}, err
-	}
-	view := whole.View
-	if view.Tokens <= most {
-		return &view, omitted{}, nil
-	}
-	first, anchor, least := cut(units, whole.Format, view.Tokens, most)
+func bound(units []unit, format session.Format, tokens, most int64) (kept []unit, left omitted, err error) {
+	first, anchor, least := cut(units, format, tokens, most)
 	if first < 0 {
 		return nil, omitted{}, &session.CannotFitError{MaxTokens: most, Minimum: least}
 	}
-	var left omitted
-	var kept [][]byte
 	for i, u := range units {
 		if i >= first || i == anchor || u.pinned {
-			kept = append(kept, u.body)
+			kept = append(kept, u)
 			continue
 		}
 		left.Units++
 		left.Messages += u.messages
 		left.Tokens += u.tokens
 	}
-	view.Tokens -= left.Tokens
-	view.Body, view.Size, view.Tail = nil, 0, bytes.Join(kept, []byte{','})
-	return &view, left, nil
+	return kept, left, nil
 }
 
 // cut finds the first unit that stays, and the unit before it that has to, or -1. If no view is small enough, first is
 // -1 and least the smallest there is.
 func cut(units []unit, format session.Format, tokens, most int64) (first, anchor int, least int64) {
 	least, rest := tokens, tokens
-	user := -1 // the newest unit before i that an Anthropic view may begin with
+	user := -1 // the newest unit before i that a view may begin with
 	tied := lastTied(units)
 	for i, u := range units {
 		if u.pinned {
 			continue
 		}
 		anchor, size := -1, rest
-		if format == session.Anthropic {
-			if !u.tied && fromUser(u.body) {
+		if wire.Apart(format) {
+			if !u.tied && u.fromUser(format) {
 				user = i
 			} else if anchor = user; anchor >= 0 {
 				size += units[anchor].tokens
@@ -98,14 +102,21 @@ func lastTied(units []unit) int {
 }
 
 // fromUser reports whether a unit begins with what the user said: a message that only answers calls does not count.
-func fromUser(body []byte) bool {
-	start := rawjson.Start(body)
-	m, err := wire.Inspect(session.Anthropic, body[start:rawjson.Skip(body, start)])
+func (u *unit) fromUser(own session.Format) bool {
+	var first wire.Stored
+	switch {
+	case u.body != nil:
+		start := rawjson.Start(u.body)
+		first = wire.Stored{Format: own, Body: u.body[start:rawjson.Skip(u.body, start)]}
+	case len(u.entries) > 0:
+		first = storedOf(u.entries[:1])[0]
+	}
+	m, err := wire.Inspect(first.Format, first.Body)
 	return err == nil && m.Role == "user" && m.StartsUnit
 }
 
 // unitsOf takes a view apart: the checkpoint's units as they were stored, then the tail's.
-func unitsOf(whole *postgres.Bounded) ([]unit, error) {
+func unitsOf(whole *postgres.OpenedView) ([]unit, error) {
 	units, err := storedUnits(whole)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %d: %w", whole.Checkpoint, err)
@@ -113,7 +124,7 @@ func unitsOf(whole *postgres.Bounded) ([]unit, error) {
 	return append(units, tailUnits(whole)...), nil
 }
 
-func storedUnits(whole *postgres.Bounded) ([]unit, error) {
+func storedUnits(whole *postgres.OpenedView) ([]unit, error) {
 	if len(whole.Units) == 0 {
 		return nil, nil
 	}
@@ -121,7 +132,7 @@ func storedUnits(whole *postgres.Bounded) ([]unit, error) {
 	if err := json.Unmarshal(whole.Units, &stored); err != nil {
 		return nil, err
 	}
-	body, err := zframe.Decompress(nil, whole.Body, whole.Size)
+	body, err := decompressed(whole)
 	if err != nil {
 		return nil, err
 	}
@@ -137,29 +148,28 @@ func storedUnits(whole *postgres.Bounded) ([]unit, error) {
 		if s.Offset < 0 || s.Offset > end || end > len(body) {
 			return nil, fmt.Errorf("its unit %d lies outside of its body", i)
 		}
-		units[i] = unit{body: body[s.Offset:end], messages: s.Messages, tokens: s.Tokens, pinned: s.Pinned}
+		units[i] = unit{body: body[s.Offset:end], seq: s.FirstSeq, messages: s.Messages, tokens: s.Tokens, pinned: s.Pinned}
 	}
 	return units, nil
 }
 
 // tailUnits groups the messages after the checkpoint. A unit begins with a message that does more than answer calls, and
 // not between a call and its answer.
-func tailUnits(whole *postgres.Bounded) (units []unit) {
-	answered, tied := pairs(whole.Entries, whole.OpenCalls)
-	begin, end, reach := 0, 0, -1 // of the unit in the tail's bytes; the last message that it must hold
+func tailUnits(whole *postgres.OpenedView) (units []unit) {
+	answered, tied := pairs(whole.Entries, whole.Open)
+	reach, first := -1, 0 // the last message that the unit must hold, and its first
 	for i, e := range whole.Entries {
 		pinned := e.Seq <= whole.Pinned
 		if i == 0 || pinned || units[len(units)-1].pinned || e.StartsUnit && reach < i {
 			units = append(units, unit{pinned: pinned})
-			begin = end
+			first = i
 		}
 		u := &units[len(units)-1]
-		u.body = whole.Tail[begin : end+len(e.Body)]
+		u.entries = whole.Entries[first : i+1]
 		u.messages++
 		u.tokens += e.Tokens
 		u.tied = u.tied || tied[i]
 		reach = max(reach, answered[i])
-		end += len(e.Body) + 1 // with the comma
 	}
 	return units
 }

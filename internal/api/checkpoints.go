@@ -11,6 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 var errNoCheckpoint = errors.New("no such checkpoint")
@@ -141,13 +142,21 @@ func (s *Server) readCheckpointContext(x *exchange) error {
 	if err != nil {
 		return noCheckpoint(err)
 	}
-	request := viewRequest{at: at, zstd: acceptsZstd(x.r.Header["Accept-Encoding"])}
+	request := viewRequest{at: at, pending: wire.KeepPending, bare: true, zstd: acceptsZstd(x.r.Header["Accept-Encoding"])}
 	request.tags, request.any = parseTags(x.r.Header["If-None-Match"])
-	tag := request.tagOf(view.Version, view.Format)
+	tag := request.tagOf(view.Version, view.Format, view.Model)
 	if request.has(tag) {
 		return x.notModified(tag)
 	}
-	return x.view(request, tag, &view, omitted{})
+	if wire.ResumeWalk(view.Format, view.Walk, nil).Sound(view.Model) {
+		return x.view(request, tag, &view, viewNotes{})
+	}
+	rendered, notes, err := s.render(x.ctx, request, n)
+	if err != nil {
+		return err
+	}
+	view.System, view.Body, view.Size, view.Tail = rendered.System, nil, 0, rendered.Tail
+	return x.view(request, tag, &view, notes)
 }
 
 // diffAnswer says what differs between the views of two checkpoints. The second has the tokens of the first, those of

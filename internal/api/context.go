@@ -16,22 +16,26 @@ import (
 
 // viewRequest is what a reader of a view asks for.
 type viewRequest struct {
-	at     session.Address
-	most   int64          // tokens; 0 for no bound
-	format session.Format // "" for the session's own
-	full   bool           // the raw log
-	zstd   bool           // the reader takes zstd
-	tags   []entityTag    // versions that the reader has
-	any    bool           // If-None-Match: *
+	at      session.Address
+	most    int64          // tokens; 0 for no bound
+	format  session.Format // "" for the session's own
+	model   string         // that the view is for; "" for the session's
+	pending wire.Pending
+	full    bool        // the raw log
+	bare    bool        // a checkpoint without the messages after it
+	zstd    bool        // the reader takes zstd
+	tags    []entityTag // versions that the reader has
+	any     bool        // If-None-Match: *
 }
 
-// readContext is GET /v1/sessions/{id}/context.
+// readContext is GET /v1/sessions/{id}/context. A view in the session's own format that is known to be valid goes out as
+// the bytes that are stored; render.go makes all others.
 func (s *Server) readContext(x *exchange) error {
 	request, err := viewRequestOf(x)
 	if err != nil {
 		return err
 	}
-	if request.full {
+	if request.full && request.format == "" {
 		return s.readLog(x, request)
 	}
 	view := views.Get().(*postgres.View)
@@ -39,10 +43,7 @@ func (s *Server) readContext(x *exchange) error {
 	if err := s.Store.ViewInto(x.ctx, request.at, request.known(), view); err != nil {
 		return err
 	}
-	tag := request.tagOf(view.Version, view.Format)
-	if err := request.fits(view.Format); err != nil {
-		return err
-	}
+	tag := request.tagOf(view.Version, view.Format, view.Model)
 	if request.has(tag) {
 		return x.notModified(tag)
 	}
@@ -51,12 +52,34 @@ func (s *Server) readContext(x *exchange) error {
 		if err := s.Store.ViewInto(x.ctx, request.at, postgres.Version{}, view); err != nil {
 			return err
 		}
-		tag = request.tagOf(view.Version, view.Format)
 	}
-	if request.most > 0 && view.Tokens > request.most {
-		return s.readBounded(x, request)
+	if request.full || request.most > 0 && view.Tokens > request.most || !request.asStored(view) {
+		return s.readRendered(x, request)
 	}
-	return x.view(request, tag, view, omitted{})
+	return x.view(request, request.tagOf(view.Version, view.Format, view.Model), view, viewNotes{})
+}
+
+// asStored reports whether the view, as it is stored, is what the reader asks for.
+func (r *viewRequest) asStored(v *postgres.View) bool {
+	own := (r.format == "" || r.format == v.Format) && r.pending == wire.KeepPending && (r.model == "" || r.model == v.Model)
+	if v.LastSeq == 0 {
+		return true
+	}
+	return own && sound(v)
+}
+
+// sound reports whether the view is known to be valid for its provider.
+func sound(v *postgres.View) bool {
+	walk := wire.NewWalk(v.Format)
+	walk.AddFacts(v.SystemFacts)
+	if v.Checkpoint > 0 {
+		if !walk.Sound("") {
+			return false
+		}
+		walk = wire.ResumeWalk(v.Format, v.Walk, v.OpenCalls)
+	}
+	walk.AddFacts(v.TailFacts)
+	return walk.Sound(v.Model)
 }
 
 // views go from request to request for their memory: a view is as large as a context.
@@ -69,12 +92,16 @@ func freeView(v *postgres.View) {
 }
 
 func viewRequestOf(x *exchange) (r viewRequest, err error) {
-	q := x.query("max_tokens", "format", "view")
+	q := x.query("max_tokens", "format", "view", "model", "pending")
 	r.most = q.integer("max_tokens", 1, math.MaxInt32, 0)
 	r.format = session.Format(q.text("format", ""))
 	if r.format == "" && q.values.Has("format") {
-		q.d.wrong("format", invalidRequest, "the format is empty: say %s, or leave it out", formats())
+		q.d.wrong("format", invalidRequest, "the format is empty: say %s, or leave it out for the session's own", formats())
 	}
+	if r.model = q.text("model", ""); len(r.model) > session.MaxIDBytes {
+		q.d.wrong("model", invalidRequest, "model has %d bytes, at most %d are possible", len(r.model), session.MaxIDBytes)
+	}
+	r.pending = wire.Pending(q.choice("pending", string(wire.KeepPending), string(wire.SynthesizePending), string(wire.DropPending)))
 	r.full = q.choice("view", "compacted", "full") == "full"
 	if r.full && r.most > 0 {
 		q.d.wrong("max_tokens", invalidRequest, "view=full is the whole log: leave max_tokens or view=full out")
@@ -82,34 +109,13 @@ func viewRequestOf(x *exchange) (r viewRequest, err error) {
 	if err := q.err(); err != nil {
 		return r, err
 	}
+	if r.format != "" && !r.format.Valid() {
+		return r, fail("format_not_available", "there is no format %s: ask for %s, or leave format out for the session's own", shorten(string(r.format)), formats())
+	}
 	r.zstd = acceptsZstd(x.r.Header["Accept-Encoding"])
 	r.tags, r.any = parseTags(x.r.Header["If-None-Match"])
 	r.at, err = x.address()
 	return r, err
-}
-
-// fits says whether the view can be had in the format that was asked for.
-func (r *viewRequest) fits(own session.Format) error {
-	switch {
-	case r.format == "" || r.format == own:
-		return nil
-	case own == "":
-		return fail("format_not_available", "the session has no format yet: leave format out")
-	}
-	return fail("format_not_available", "the session's messages are %s: ask for format=%s, or leave format out", own, own)
-}
-
-// readBounded answers with a view of which the oldest units are left out.
-func (s *Server) readBounded(x *exchange, request viewRequest) error {
-	whole, err := s.Store.BoundedView(x.ctx, request.at)
-	if err != nil {
-		return err
-	}
-	view, left, err := bound(&whole, request.most)
-	if err != nil {
-		return err
-	}
-	return x.view(request, request.tagOf(view.Version, view.Format), view, left)
 }
 
 // omitted is what a bounded view leaves out.
@@ -119,13 +125,20 @@ type omitted struct {
 	Tokens   int64 `json:"tokens"`
 }
 
+// viewNotes are what an answer says about a view besides its messages.
+type viewNotes struct {
+	left     omitted
+	degraded bool // it is not what it should be, but the last good one
+	repairs  []wire.Repair
+}
+
 // view answers with a view, in one write.
-func (x *exchange) view(request viewRequest, tag string, view *postgres.View, left omitted) error {
+func (x *exchange) view(request viewRequest, tag string, view *postgres.View, notes viewNotes) error {
 	head, tail, body := newBuffer(), newBuffer(), newBuffer()
 	defer head.free()
 	defer tail.free()
 	defer body.free()
-	head.b = appendViewHead(head.b, x.session, view, left)
+	head.b = appendViewHead(head.b, x.session, view, notes)
 	if view.Size > 0 && len(view.Tail) > 0 {
 		tail.b = append(tail.b, ',')
 	}
@@ -145,7 +158,7 @@ func (x *exchange) view(request viewRequest, tag string, view *postgres.View, le
 }
 
 // appendViewHead writes a view's JSON up to its first message.
-func appendViewHead(dst []byte, id string, view *postgres.View, left omitted) []byte {
+func appendViewHead(dst []byte, id string, view *postgres.View, notes viewNotes) []byte {
 	dst = append(dst, `{"session":`...)
 	dst = rawjson.Quote(dst, []byte(id))
 	dst = append(dst, `,"format":`...)
@@ -162,17 +175,26 @@ func appendViewHead(dst []byte, id string, view *postgres.View, left omitted) []
 	dst = strconv.AppendInt(dst, view.LastSeq, 10)
 	dst = append(dst, `,"tokens":`...)
 	dst = strconv.AppendInt(dst, view.Tokens, 10)
-	if left.Units > 0 {
-		dst = append(dst, `,"omitted":`...)
-		text, _ := json.Marshal(left)
-		dst = append(dst, text...)
+	if notes.left.Units > 0 {
+		dst = appendMember(dst, "omitted", notes.left)
+	}
+	if notes.degraded {
+		dst = append(dst, `,"degraded":true`...)
+	}
+	if len(notes.repairs) > 0 {
+		dst = appendMember(dst, "repairs", notes.repairs)
 	}
 	if len(view.System) > 0 {
-		if system := wire.AppendSystem(nil, split(view.System)); string(system) != "[]" {
+		if system := wire.AppendSystem(view.Format, nil, split(view.System)); string(system) != "[]" {
 			dst = append(append(dst, `,"system":`...), system...)
 		}
 	}
 	return append(dst, `,"messages":[`...)
+}
+
+func appendMember(dst []byte, name string, value any) []byte {
+	text, _ := json.Marshal(value)
+	return append(append(append(append(dst, `,"`...), name...), `":`...), text...)
 }
 
 // split takes messages that are joined by commas apart.

@@ -111,7 +111,7 @@ func checkBounds(w *world, path string, format session.Format) {
 	sizes := map[int]bool{}
 	for most := least; most < whole.Tokens; most += max(1, (whole.Tokens-least)/40) {
 		v := decoded[view](w.must(http.StatusOK, "GET", fmt.Sprintf("%s/context?max_tokens=%d", path, most), ""))
-		if violations := wire.Validate(format, v.bodies()); len(violations) > 0 {
+		if violations := wire.Validate(format, v.bodies(), wire.Options{}); len(violations) > 0 {
 			w.Errorf("%s with %d tokens: %v", path, most, violations)
 		}
 		if v.Tokens > most || v.Omitted == nil || v.Tokens+v.Omitted.Tokens != whole.Tokens || len(v.Messages)+v.Omitted.Messages != len(whole.Messages) {

@@ -44,6 +44,8 @@ var statuses = map[string]int{
 	"format_not_available":    http.StatusNotAcceptable,
 	requestTimedOut:           http.StatusRequestTimeout,
 	"session_exists":          http.StatusConflict,
+	"import_taken":            http.StatusConflict,
+	"import_ended":            http.StatusConflict,
 	"checkpoint_pruned":       http.StatusGone,
 	"stale_expected_seq":      http.StatusPreconditionFailed,
 	"stale_policy_version":    http.StatusPreconditionFailed,
@@ -55,12 +57,12 @@ var statuses = map[string]int{
 	invalidRequest:            http.StatusUnprocessableEntity,
 	invalidMessage:            http.StatusUnprocessableEntity,
 	"json_too_complex":        http.StatusUnprocessableEntity,
-	"format_mismatch":         http.StatusUnprocessableEntity,
 	unknownModel:              http.StatusUnprocessableEntity,
 	"client_id_reused":        http.StatusUnprocessableEntity,
 	"idempotency_key_reused":  http.StatusUnprocessableEntity,
 	"session_full":            http.StatusUnprocessableEntity,
 	"view_cannot_fit":         http.StatusUnprocessableEntity,
+	"unsupported_source":      http.StatusUnprocessableEntity,
 	internalError:             http.StatusInternalServerError,
 	unavailable:               http.StatusServiceUnavailable,
 }
@@ -78,14 +80,17 @@ var sentinels = []struct {
 	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
 	{errNoRecompaction, "not_found", "there is no such recompaction: GET /v1/admin/recompactions lists them"},
 	{errNoRun, "not_found", "there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them"},
+	{errNoItem, "not_found", "there is no such item in this conversation: GET /v1/conversations/{id}/items lists them"},
 	{errNoCheckpoint, "not_found", "there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them"},
 	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d have theirs, and the one that was restored last; its statistics and its manifest are there, and GET /v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},
 	{session.ErrNotFound, "not_found", "there is no such session: PUT /v1/sessions/{id} makes one"},
-	{session.ErrFormatMismatch, "format_mismatch", ""},
 	{session.ErrClientIDReused, "client_id_reused", ""},
 	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: take a new one for this request, or send the first one again as it was"},
 	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages: it takes %d messages, and %d MiB of messages that no compaction covers yet; begin a new session, or compact this one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
 	{session.ErrLogTooLarge, invalidRequest, "the session's log is too large to be compacted from its beginning: leave from and policy out, or begin a new session"},
+	{errNoImport, "not_found", "there is no such import: GET /v1/imports lists them"},
+	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
+	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a new one"},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or choose another id"},
 	{errNoRoute, "not_found", "there is no such route; docs/api.md lists all"},
 	{errNoMethod, "method_not_allowed", "this route has other methods, see Allow"},
@@ -96,6 +101,7 @@ var (
 	errNoMethod       = errors.New("no such method")
 	errNoRun          = errors.New("no such run")
 	errNoRecompaction = errors.New("no such recompaction")
+	errNoImport       = errors.New("no such import")
 	errPanic          = errors.New("panic") // a bug of ours; the log has its stack
 )
 

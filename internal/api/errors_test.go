@@ -75,7 +75,7 @@ var wrongRequests = map[string]struct {
 		return w.ask("DELETE", "/v1/sessions", "")
 	}, "Allow"},
 	"format_not_available": {func(w *world) answer {
-		return w.ask("GET", "/v1/sessions/s/context?format=anthropic", "")
+		return w.ask("GET", "/v1/sessions/s/context?format=xml", "")
 	}, "format=openai-chat"},
 	"request_timeout": {func(w *world) answer {
 		return w.askLate("POST", "/v1/sessions")
@@ -122,9 +122,6 @@ var wrongRequests = map[string]struct {
 	"unknown_model": {func(w *world) answer {
 		return w.ask("PATCH", "/v1/sessions/s", `{"model":"gpt-4oo"}`)
 	}, "gpt-4o"},
-	"format_mismatch": {func(w *world) answer {
-		return w.ask("POST", "/v1/sessions/s/messages", batch("anthropic", user("x")))
-	}, "openai-chat"},
 	"client_id_reused": {func(w *world) answer {
 		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", `{"messages":[`+user("x")+`],"client_ids":["m"]}`)
 		return w.ask("POST", "/v1/sessions/s/messages", `{"messages":[`+user("y")+`],"client_ids":["m"]}`)

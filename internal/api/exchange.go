@@ -31,6 +31,8 @@ type exchange struct {
 	tenant uuid.UUID                // whose key it came with
 	key    [32]byte                 // the digest of that key
 
+	openAI bool // errors are answered as OpenAI does
+
 	session   string // id of the session that it is about, for the log
 	problem   string // code of the error that was answered
 	cause     error  // what the log should know and the client should not

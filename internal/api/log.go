@@ -7,10 +7,11 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // logPage is how much of a log is read at once on its way out.
-var logPage = postgres.Range{Limit: session.MaxMessagePage, Bytes: 4 << 20}
+var logPage = postgres.Slice{Limit: session.MaxMessagePage, Bytes: 4 << 20}
 
 // readLog answers with the raw log as one view. It is sent while it is read: however long it is, a few megabytes of it
 // are in memory.
@@ -19,13 +20,10 @@ func (s *Server) readLog(x *exchange, request viewRequest) error {
 	if err != nil {
 		return err
 	}
-	if err := request.fits(found.Format); err != nil {
-		return err
-	}
 	view := postgres.View{
 		Version: postgres.Version{Key: found.Key, LastSeq: found.LastSeq}, Format: found.Format, Tokens: found.TotalTokens,
 	}
-	tag := request.tagOf(view.Version, view.Format)
+	tag := request.tagOf(view.Version, view.Format, "")
 	if request.has(tag) {
 		return x.notModified(tag)
 	}
@@ -51,39 +49,45 @@ func (w *logWriter) write() error {
 	}
 	buf := newBuffer()
 	defer buf.free()
-	for next := int64(1); next <= w.view.LastSeq; {
-		page, err := w.read(next)
+	for after := int64(0); ; {
+		page, err := w.read(after)
 		if err != nil {
 			return err
+		}
+		if len(page) == 0 {
+			break
 		}
 		buf.b = w.appendPage(buf.b[:0], page)
 		if err := w.send(buf.b); err != nil {
 			return err
 		}
-		next = page[len(page)-1].Seq + 1
+		after = page[len(page)-1].Seq
 	}
 	buf.b = append(w.appendHead(buf.b[:0]), "]}"...)
 	return w.send(buf.b)
 }
 
-// read has a deadline for each page, not for all: a log is as long as it is.
-func (w *logWriter) read(from int64) ([]session.Message, error) {
+// read has a deadline for each page, not for all: a log is as long as it is. What was appended meanwhile is left out.
+func (w *logWriter) read(after int64) ([]session.Message, error) {
 	ctx, cancel := context.WithTimeout(w.r.Context(), requestTimeout)
 	defer cancel()
 	r := logPage
-	r.From, r.To = from, w.view.LastSeq
-	page, err := w.store.Messages(ctx, w.at, r)
-	if err == nil && len(page) == 0 {
-		err = session.ErrNotFound // erased while it was read
+	r.After = after
+	found, page, err := w.store.Slice(ctx, w.at, r)
+	if err == nil && found.Key != w.view.Key {
+		err = session.ErrNotFound // erased while it was read, and made anew
+	}
+	for len(page) > 0 && page[len(page)-1].Seq > w.view.LastSeq {
+		page = page[:len(page)-1]
 	}
 	return page, err
 }
 
-// appendPage writes messages. An Anthropic log's leading system messages go into the head instead.
+// appendPage writes messages. Leading system messages that stand apart go into the head instead.
 func (w *logWriter) appendPage(dst []byte, page []session.Message) []byte {
 	for i := range page {
 		body := page[i].Body
-		if !w.started && w.view.Format == session.Anthropic && pinned(page[i].Role) {
+		if !w.started && wire.Apart(w.view.Format) && pinned(page[i].Role) {
 			if len(w.view.System) > 0 {
 				w.view.System = append(w.view.System, ',')
 			}
@@ -104,7 +108,7 @@ func (w *logWriter) appendHead(dst []byte) []byte {
 		return dst
 	}
 	w.started = true
-	return appendViewHead(dst, w.session, &w.view, omitted{})
+	return appendViewHead(dst, w.session, &w.view, viewNotes{})
 }
 
 func (w *logWriter) send(b []byte) error {

@@ -89,6 +89,11 @@ func appendMessage(dst []byte, m *session.Message) []byte {
 	}
 	dst = append(dst, `,"created_at":"`...)
 	dst = m.CreatedAt.UTC().AppendFormat(dst, time.RFC3339Nano)
-	dst = append(dst, `","message":`...)
+	dst = append(dst, '"')
+	if m.RemovedAt != nil {
+		dst = append(dst, `,"removed_at":"`...)
+		dst = append(m.RemovedAt.UTC().AppendFormat(dst, time.RFC3339Nano), '"')
+	}
+	dst = append(dst, `,"message":`...)
 	return append(append(dst, m.Body...), '}')
 }

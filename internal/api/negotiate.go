@@ -2,15 +2,17 @@ package api
 
 import (
 	"encoding/base64"
+	"hash/fnv"
 	"strconv"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // rendererVersion changes whenever the same view would get other bytes than before.
-const rendererVersion = "1"
+const rendererVersion = "2"
 
 // entityTag is a version of a view and how it was rendered, as an ETag says it:
 // "<session key>.<checkpoint>.<last seq>.<rendering>".
@@ -19,8 +21,9 @@ type entityTag struct {
 	rendering string
 }
 
-// tagOf is the ETag of the answer to r at a version.
-func (r *viewRequest) tagOf(v postgres.Version, format session.Format) string {
+// tagOf is the ETag of the answer to r at a version of a session of a format. The session's model decides on some repairs,
+// and may change without the version.
+func (r *viewRequest) tagOf(v postgres.Version, format session.Format, model string) string {
 	b := make([]byte, 0, 64)
 	b = append(b, '"')
 	b = base64.RawURLEncoding.AppendEncode(b, v.Key[:])
@@ -32,7 +35,16 @@ func (r *viewRequest) tagOf(v postgres.Version, format session.Format) string {
 	b = append(b, r.rendering()...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(format.Number()), 10)
+	if model != "" {
+		b = strconv.AppendUint(append(b, '-'), uint64(digestOf(model)), 36)
+	}
 	return string(append(b, '"'))
+}
+
+func digestOf(model string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(model))
+	return h.Sum32()
 }
 
 // rendering is all of an answer's ETag that depends on the request.
@@ -43,7 +55,11 @@ func (r *viewRequest) rendering() string {
 	} else if r.zstd {
 		coding = "z"
 	}
-	return rendererVersion + kind + coding + strconv.FormatInt(r.most, 10)
+	rendering := rendererVersion + kind + coding + strconv.FormatInt(r.most, 10)
+	if r.format != "" || r.model != "" || r.pending != wire.KeepPending {
+		rendering += "-" + strconv.Itoa(int(r.format.Number())) + string(r.pending[:1]) + strconv.FormatUint(uint64(digestOf(r.model)), 36)
+	}
+	return rendering
 }
 
 // parseTags reads If-None-Match: a list of entity tags, or * for any. Which comparison it asks for does not matter: ours

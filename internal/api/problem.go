@@ -75,11 +75,16 @@ const statusClientGone = 499
 
 func (x *exchange) fail(f *failure, status int) error {
 	retryable := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout
-	body, err := json.Marshal(problem{
+	kind, answer := problemType, any(problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.detail, Instance: x.r.URL.EscapedPath(),
 		Code: f.code, RequestID: x.id, Retryable: retryable, Current: f.current, Minimum: f.minimum, Errors: f.problems,
 		Error: clientError{Message: f.detail, Type: errorType(status), Code: f.code, Param: param(f.problems)},
 	})
+	if x.openAI {
+		status = openAIStatus(status)
+		kind, answer = jsonType, openAIProblem(f, status)
+	}
+	body, err := json.Marshal(answer)
 	if err != nil {
 		return err
 	}
@@ -100,7 +105,7 @@ func (x *exchange) fail(f *failure, status int) error {
 	case http.StatusUnsupportedMediaType:
 		h["Accept"], h["Accept-Encoding"] = jsonType, supported
 	}
-	return x.bytes(status, problemType, body)
+	return x.bytes(status, kind, body)
 }
 
 func errorType(status int) string {

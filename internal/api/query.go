@@ -16,7 +16,9 @@ type query struct {
 	d      document
 }
 
-func (x *exchange) query(known ...string) *query {
+func (x *exchange) query(known ...string) *query { return x.parseQuery().check(known) }
+
+func (x *exchange) parseQuery() *query {
 	q := &query{}
 	if x.r.URL.RawQuery == "" {
 		return q
@@ -27,7 +29,12 @@ func (x *exchange) query(known ...string) *query {
 		return q
 	}
 	q.values = values
-	for name, given := range values {
+	return q
+}
+
+// check finds what the route does not know and what is there more than once.
+func (q *query) check(known []string) *query {
+	for name, given := range q.values {
 		if !slices.Contains(known, name) {
 			q.d.wrong(shorten(name), unknownField, "the parameter is not known here%s", suggestion(name, known))
 		}

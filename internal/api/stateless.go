@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
@@ -147,7 +148,7 @@ func (d *statelessBody) batch(value rawjson.Span) []rawjson.Span {
 	return spans
 }
 
-// snapshot is the messages as if they were the log of a session. An Anthropic system prompt stands apart from them.
+// snapshot is the messages as if they were the log of a session. A system prompt may stand apart from them.
 func (d *statelessBody) snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 	snap = postgres.Snapshot{Format: d.format, WindowTokens: d.window, OverheadTokens: d.overhead, Calibration: 1, LastSeq: int64(len(d.messages))}
 	if d.has("/messages") || !d.format.Valid() {
@@ -157,12 +158,12 @@ func (d *statelessBody) snapshot() (snap postgres.Snapshot, system [][]byte, err
 	for i, span := range d.messages {
 		tokens, pinned := d.message(i, span)
 		snap.ContextTokens += tokens
-		if pinned && d.format == session.Anthropic && len(snap.Tail) == 0 {
+		if pinned && wire.Apart(d.format) && len(snap.Tail) == 0 {
 			snap.ApartTokens += tokens
 			system = append(system, span.Of(d.data))
 			continue
 		}
-		snap.Tail = append(snap.Tail, postgres.Logged{Seq: int64(i + 1), Tokens: tokens, Body: span.Of(d.data)})
+		snap.Tail = append(snap.Tail, postgres.Logged{Seq: int64(i + 1), Format: d.format, Tokens: tokens, Body: span.Of(d.data)})
 	}
 	return snap, system, d.err()
 }
@@ -252,13 +253,30 @@ func (x *exchange) stateless(d *statelessBody, p *jobs.Proposal, system [][]byte
 	defer out.free()
 	out.b = append(append(out.b, figures[:len(figures)-1]...), `,"format":`...)
 	out.b = rawjson.Quote(out.b, []byte(d.format))
-	if prompt := wire.AppendSystem(nil, system); len(prompt) > 0 && string(prompt) != "[]" {
+	made := d.rendered(system, split(appendCompacted(nil, p)))
+	if len(made.Repairs) > 0 {
+		out.b = appendMember(out.b, "repairs", made.Repairs)
+	}
+	apart := 0
+	if wire.Apart(d.format) {
+		apart = made.System
+	}
+	if prompt := wire.AppendSystem(d.format, nil, made.Bodies[:apart]); len(prompt) > 0 && string(prompt) != "[]" {
 		out.b = append(append(out.b, `,"system":`...), prompt...)
 	}
 	out.b = append(out.b, `,"messages":[`...)
-	out.b = appendCompacted(out.b, p)
+	out.b = append(out.b, bytes.Join(made.Bodies[apart:], []byte{','})...)
 	out.b = append(out.b, "]}"...)
 	return x.bytes(http.StatusOK, jsonType, out.b)
+}
+
+// rendered is what came of the messages, so that their provider takes it.
+func (d *statelessBody) rendered(system, messages [][]byte) *wire.Rendition {
+	view := make([]wire.Stored, 0, len(system)+len(messages))
+	for _, body := range append(system, messages...) {
+		view = append(view, wire.Stored{Format: d.format, Body: body})
+	}
+	return wire.Render(d.format, view, wire.Options{Model: d.model})
 }
 
 // appendCompacted appends the rendition and the messages behind it, or the messages as they came if nothing is changed.

@@ -48,7 +48,7 @@ func TestMessagesAreCompactedWithoutASession(t *testing.T) {
 	for i := range got.Messages {
 		bodies[i] = got.Messages[i]
 	}
-	if violations := wire.Validate(session.OpenAIChat, bodies); len(violations) > 0 {
+	if violations := wire.Validate(session.OpenAIChat, bodies, wire.Options{}); len(violations) > 0 {
 		t.Errorf("the messages break their provider's rules: %v", violations)
 	}
 	contents, saved := map[string]string{}, int64(0)

@@ -55,6 +55,10 @@ type Entry struct {
 	Tokens     int // estimated when it was appended
 	Body       []byte
 	ViewTokens int // of what stands in the view, if results were capped at insertion; 0: the same
+
+	// Part is the number of its first part. A message of another format may stand in the view as several: they have one
+	// Seq, and all but the first have a Part that goes on behind those before it.
+	Part int
 }
 
 // Checkpoint is the compacted rendition of a session's messages up to Through.

@@ -124,7 +124,7 @@ func readHistory(in Input) (*history, error) {
 	reader := newPartReader(&in.Policy)
 	for i := range in.Tail {
 		e := &in.Tail[i]
-		if n := len(h.messages); n > 0 && e.Seq <= h.messages[n-1].seq || e.Seq < 1 {
+		if !h.follows(e) {
 			return nil, fmt.Errorf("%w: %d", errOrder, e.Seq)
 		}
 		found, err := reader.messages.Read(in.Format, e.Body, e.Tokens)
@@ -137,6 +137,18 @@ func readHistory(in Input) (*history, error) {
 		}
 	}
 	return h, nil
+}
+
+// follows reports whether a message may come next.
+func (h *history) follows(e *Entry) bool {
+	n := len(h.messages)
+	switch {
+	case e.Seq < 1:
+		return false
+	case n == 0 || e.Seq > h.messages[n-1].seq:
+		return e.Part == 0
+	}
+	return e.Seq == h.messages[n-1].seq && e.Part > 0
 }
 
 // body returns the bytes of a message as they stand in the view.
@@ -156,13 +168,15 @@ func (h *history) ref(p *part, content *left) session.ResultRef {
 // add appends a message of the tail.
 func (h *history) add(e *Entry, found *wire.Message, reader *partReader) {
 	m := message{seq: e.Seq, size: len(e.Body), tokens: e.Tokens, now: e.Tokens, role: roleOf(found), first: len(h.parts)}
-	m.begins = h.begins(m.role, found.StartsUnit)
+	m.begins = h.begins(m.role, found.StartsUnit, e.Part > 0)
 	for i := range found.Parts {
 		switch at := &found.Parts[i]; at.Kind {
 		case wire.Result:
-			h.answer(&m, reader.result(e.Body, at))
+			r := reader.result(e.Body, at)
+			r.index += e.Part
+			h.answer(&m, r)
 		case wire.Call:
-			h.ask(&m, e.Body, at, reader)
+			h.ask(&m, e, at, reader)
 		}
 	}
 	m.last = len(h.parts)
@@ -170,12 +184,12 @@ func (h *history) add(e *Entry, found *wire.Message, reader *partReader) {
 }
 
 // ask notes a call of message m, and makes it a part if its arguments are large.
-func (h *history) ask(m *message, body []byte, at *wire.Part, reader *partReader) {
-	c := call{subject: reader.subject(body, at), id: at.CallID, message: len(h.messages), index: at.Index, part: -1}
-	if at.Value.End-at.Value.Start > reader.omitOver {
+func (h *history) ask(m *message, e *Entry, at *wire.Part, reader *partReader) {
+	c := call{subject: reader.subject(e.Body, at), id: at.CallID, message: len(h.messages), index: at.Index + e.Part, part: -1}
+	if at.Value.End-at.Value.Start > reader.omitOver && !at.Fixed {
 		c.part = len(h.parts)
 		h.parts = append(h.parts, part{
-			subject: c.subject, kind: arguments, message: c.message, index: at.Index, value: at.Value, callID: at.CallID,
+			subject: c.subject, kind: arguments, message: c.message, index: c.index, value: at.Value, callID: at.CallID,
 			asked: -1, call: -1, tokens: at.Tokens, now: at.Tokens,
 		})
 	}
@@ -192,8 +206,10 @@ func (h *history) answer(m *message, r part) {
 		switch c.message {
 		case r.message:
 			m.calls--
-		case h.asked:
-			h.waiting--
+		default:
+			if h.asked >= 0 && h.messages[c.message].unit == h.messages[h.asked].unit {
+				h.waiting--
+			}
 		}
 		r.subject, r.asked, r.askedAt = c.subject, c.message, c.index
 		r.paired = m.role != assistant
@@ -209,7 +225,7 @@ func roleOf(found *wire.Message) role {
 	switch {
 	case found.Flags&wire.FlagPinned != 0:
 		return system
-	case found.Role == "assistant":
+	case found.Role == "assistant" || found.Role == "model":
 		return assistant
 	case found.Role == "user" && found.StartsUnit && !answers(found):
 		return user

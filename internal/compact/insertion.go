@@ -65,8 +65,10 @@ func (c *Capped) cut(p *Policy, w *words, f session.Format, seq int64, body []by
 	v := values{
 		do: Cap, ref: session.NewResultRef(seq, at.Index, sum), tool: tool, chars: text.Len(content.Text), bytes: len(content.Stored), tokens: at.Tokens,
 	}
-	with := rawjson.Quote(nil, w.appendCut(nil, Cap, head, tail, v))
-	now := tokens.EstimateLiteral(with)
+	literal := rawjson.Quote(nil, w.appendCut(nil, Cap, head, tail, v))
+	now := tokens.EstimateLiteral(literal)
+	before, after := wrapping(f, at.Value.Of(body))
+	with := slices.Concat([]byte(before), literal, []byte(after))
 	if len(with) >= size || now >= at.Tokens {
 		return wire.Edit{}, false
 	}

@@ -22,8 +22,9 @@ type Plan struct {
 
 // edit replaces the value of a part by a range of Plan.text.
 type edit struct {
-	part       int
-	start, end int
+	part        int
+	start, end  int
+	lead, trail int // bytes at its ends that are around the new value: a provider may take objects only
 }
 
 // Changed reports whether the plan changes a byte of the view.

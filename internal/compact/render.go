@@ -140,8 +140,10 @@ func (r *renderer) writeParts(at *message, edits []edit) {
 			p.value.Start += moved
 		}
 		if len(edits) > 0 && edits[0].part == i {
-			moved += edits[0].end - edits[0].start - size
-			size, edits = edits[0].end-edits[0].start, edits[1:]
+			e := edits[0]
+			p.value.Start += e.lead
+			moved += e.end - e.start - size
+			size, edits = e.end-e.start-e.lead-e.trail, edits[1:]
 		}
 		p.value.End = p.value.Start + size
 		r.moved[i] = r.parts

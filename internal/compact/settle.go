@@ -6,6 +6,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -57,10 +58,12 @@ func (p *Plan) carryOut(s *scene, i int) {
 		return
 	}
 	start := len(p.text)
+	before, after := "", ""
 	if at.kind == arguments {
 		p.text = s.appendArguments(p.text, at, made.text)
 	} else {
-		p.text = append(p.text, made.quoted...)
+		before, after = wrapping(s.in.Format, at.value.Of(s.body(at.message)))
+		p.text = append(append(append(p.text, before...), made.quoted...), after...)
 	}
 	// Below Keep tokens may stay the same: two bookends can differ by less than a token.
 	if now := made.tokens; len(p.text)-start >= at.value.End-at.value.Start || now > at.now || now == at.now && at.do == Keep {
@@ -70,11 +73,20 @@ func (p *Plan) carryOut(s *scene, i int) {
 	if at.do == Keep {
 		p.Results = append(p.Results, s.leaving(i, &made.left))
 	}
-	before := at.now
+	was := at.now
 	at.do, at.now, at.left = made.do, made.tokens, made.left
-	s.messages[at.message].now += made.tokens - before
-	p.edits = append(p.edits, edit{part: i, start: start, end: len(p.text)})
-	p.record(s, i, before)
+	s.messages[at.message].now += made.tokens - was
+	p.edits = append(p.edits, edit{part: i, start: start, end: len(p.text), lead: len(before), trail: len(after)})
+	p.record(s, i, was)
+}
+
+// wrapping is what a format wants around a text in the place of a result. Gemini takes objects only; where one had a
+// single text, that is the value, and the object stays.
+func wrapping(f session.Format, value []byte) (before, after string) {
+	if f == session.Gemini && len(value) > 0 && value[0] != '"' {
+		return `{"output":`, `}`
+	}
+	return "", ""
 }
 
 // replacement is what is to stand in a part's place: its text, and what has to be remembered.

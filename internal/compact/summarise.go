@@ -221,8 +221,8 @@ func (s *scene) decode(m int, whole bool) (summary.Message, error) {
 			continue
 		}
 		piece := summary.Part{Kind: pieceKinds[p.Kind], Tool: p.Name, CallID: p.CallID, Text: s.textOf(body, p), Failed: p.IsError}
-		for ; next < at.last && s.parts[next].index <= p.Index; next++ {
-			if known := &s.parts[next]; known.index == p.Index {
+		for ; next < at.last && s.parts[next].value.Start <= p.Value.Start; next++ {
+			if known := &s.parts[next]; known.value == p.Value {
 				piece.Tool = known.tool
 				if known.do != Keep {
 					piece.Ref = s.ref(known, &known.left).String()

@@ -3,12 +3,23 @@ package compact
 import (
 	"cmp"
 	"slices"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
-// begins reports whether a message that comes now begins a unit: an assistant's always does; any other does unless it
-// only answers calls, or comes while calls of the newest assistant message wait for their results.
-func (h *history) begins(r role, startsUnit bool) bool {
-	return len(h.messages) == 0 || r == assistant || startsUnit && h.waiting == 0
+// begins reports whether a message that comes now begins a unit: an assistant's does; any other does unless it only
+// answers calls, or comes while calls of the newest assistant message wait for their results. What one message of another
+// format became stays together, and so do the items of one answer of OpenAI's Responses.
+func (h *history) begins(r role, startsUnit, goesOn bool) bool {
+	switch n := len(h.messages); {
+	case n == 0:
+		return true
+	case goesOn:
+		return false
+	case r == assistant:
+		return h.in.Format != session.OpenAIResponses || h.messages[n-1].role != assistant
+	}
+	return startsUnit && h.waiting == 0
 }
 
 // push appends a message whose parts and calls are known already.
@@ -17,8 +28,11 @@ func (h *history) push(m message) {
 		h.units++
 	}
 	m.unit = h.units
-	if m.role == assistant {
+	switch {
+	case m.role == assistant && (m.begins || h.asked < 0):
 		h.asked, h.waiting = len(h.messages), m.calls
+	case m.role == assistant:
+		h.waiting += m.calls
 	}
 	h.messages = append(h.messages, m)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -30,46 +29,56 @@ type claude struct {
 	unnamed int               // agents without an id
 }
 
-func (f *File) readClaude(id string, data []byte) {
+// ClaudeCode is the JSON lines of Claude Code.
+const ClaudeCode Source = "claude-code"
+
+var claudeCode = source{
+	name:   ClaudeCode,
+	title:  "Claude Code's JSON lines",
+	detect: func(s sample) bool { return claudeRecord(s.object) },
+	likely: func(s sample) bool { return s.line && claudeTypes[s.object.text("type")] },
+	read:   readClaude,
+}
+
+// claudeTypes are the records of Claude Code besides messages.
+var claudeTypes = map[string]bool{"file-history-snapshot": true, "progress": true, "queue-operation": true, "summary": true, "pr-link": true}
+
+// claudeRecord recognises a message of Claude Code: others use the same types, but not all of the members.
+func claudeRecord(o object) bool {
+	if kind := o.text("type"); kind != "user" && kind != "assistant" {
+		return false
+	}
+	return (o.has("uuid") || o.has("sessionId")) && parseObject(o["message"]).has("content")
+}
+
+func readClaude(f *File, id string, data []byte) error {
 	c := &claude{file: f, byAgent: map[string]*chain{}, seen: map[[32]byte]bool{}, agents: map[string]string{}}
-	for n, line := range lines(data) {
-		f.Report.Lines++
-		c.line(n, line)
+	for e := range f.entries(data) {
+		c.record(e)
 	}
 	for _, ch := range c.chains {
 		name := id
 		if ch.agent != "" && len(c.chains) > 1 {
-			name = c.free(suffixed(id, "-agent-"+strings.TrimPrefix(ch.agent, unnamed)))
+			name = suffixed(id, "-agent-"+strings.TrimPrefix(ch.agent, unnamed))
 		}
-		f.Conversations = append(f.Conversations, Conversation{ID: name, Format: session.Anthropic, Messages: ch.messages()})
+		f.add(name, session.Anthropic, ch.messages())
 	}
+	return nil
 }
 
-// line reads the records of one line. A line that is not JSON from end to end is rejected as a whole.
-func (c *claude) line(n int, line []byte) {
-	found, err := values(line)
-	if err != nil {
-		c.file.reject(n, line, "not JSON: %s", err)
+func (c *claude) record(e entry) {
+	r, reason := parseRecord(e.object)
+	if reason != "" {
+		c.file.reject(e.line, e.raw, "%s", reason)
 		return
 	}
-	if len(found) > 1 {
-		c.file.note(n, "%d JSON values run together on one line were read one by one", len(found))
-		c.file.Report.Lines += len(found) - 1
+	agent := c.agent(r)
+	if kind := c.skip(r); kind != "" {
+		c.file.skip(kind)
+		return
 	}
-	for _, raw := range found {
-		r, reason := parseRecord(raw)
-		if reason != "" {
-			c.file.reject(n, raw, "%s", reason)
-			continue
-		}
-		agent := c.agent(r)
-		if kind := c.skip(r); kind != "" {
-			c.file.Report.Skipped[kind]++
-			continue
-		}
-		c.file.Report.Imported++
-		c.chain(agent).add(n, r)
-	}
+	c.file.Report.Imported++
+	c.chain(agent).add(e.line, r)
 }
 
 // record is what is read of a line.
@@ -81,11 +90,8 @@ type record struct {
 }
 
 // parseRecord reads a line's value, and says what is wrong with it.
-func parseRecord(raw []byte) (r record, reason string) {
-	r.object = parseObject(raw)
-	if r.object == nil {
-		return r, "not a JSON object"
-	}
+func parseRecord(o object) (r record, reason string) {
+	r.object = o
 	r.kind = r.text("type")
 	switch r.kind {
 	case "":
@@ -129,15 +135,6 @@ func (c *claude) skip(r record) string {
 	return ""
 }
 
-// free returns the name, or the name with a number where another conversation of the file has it already.
-func (c *claude) free(name string) string {
-	free := name
-	for n := 2; slices.ContainsFunc(c.file.Conversations, func(other Conversation) bool { return other.ID == free }); n++ {
-		free = suffixed(name, "-"+strconv.Itoa(n))
-	}
-	return free
-}
-
 // agent names the subagent that a record belongs to, "" for the main conversation. Old records have no agentId: they
 // belong to the agent of the record that they follow, and one that follows none of an agent's begins another.
 func (c *claude) agent(r record) string {
@@ -164,7 +161,7 @@ const unnamed = "\x00"
 func (c *claude) chain(agent string) *chain {
 	ch := c.byAgent[agent]
 	if ch == nil {
-		ch = &chain{agent: agent, waiting: map[string][]*turn{}}
+		ch = newChain(agent)
 		c.byAgent[agent] = ch
 		c.chains = append(c.chains, ch)
 	}

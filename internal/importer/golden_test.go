@@ -17,10 +17,18 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // TestSamples reads whole files as they come from the programs, and compares messages and report with golden files.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"claude-code.jsonl", "openai-chat.json", "anthropic.json"} {
+	files, err := filepath.Glob(filepath.Join("testdata", "*.json*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		if filepath.Ext(name) == ".golden" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			data, err := os.ReadFile(filepath.Join("testdata", name))
+			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -33,7 +41,7 @@ func TestSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := fmt.Sprintf("%s\n%s\n%s\n", f.Source, strings.Join(show(f), "\n"), report)
-			golden := filepath.Join("testdata", name+".golden")
+			golden := file + ".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

@@ -1,9 +1,13 @@
 // Package importer reads the conversation files of other programs into messages of a format that Varve stores. It is
 // pure over bytes: no network, no files, no clock.
 //
-// Start at Read. document.go reads one JSON document (OpenAI Chat, Anthropic), claude.go and turn.go read Claude Code's
-// JSON lines, detect.go tells them apart and names what it refuses. Every message, block and string keeps its original
-// bytes: messages that a file spreads over several lines are put together from those bytes, never encoded anew.
+// Start at Read, and at the table in sources.go: each source is a file of its own, with how it is recognised and read.
+// detect.go asks the sources what a file is; signal.go tells the providers' formats apart by what their messages have,
+// and exchange.go finds them in requests and responses. lines.go and runs.go walk through records; turn.go puts Anthropic
+// messages together, chat_message.go those of OpenAI Chat.
+//
+// Every message, block and string keeps its original bytes: messages that a file spreads over several lines, or has in a
+// shape of its own, are put together from those bytes, never encoded anew.
 //
 // Nothing is dropped in silence: what is no conversation is counted by kind in Report.Skipped, and what should have been
 // but cannot be read is kept with its place and the reason in Report.Rejected.
@@ -21,22 +25,12 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// Source is a kind of file that can be imported.
-type Source string
-
-// The kinds of files. Auto is none of its own: it asks Read to look at the content.
-const (
-	Auto       Source = ""
-	OpenAIChat Source = "openai-chat"
-	Anthropic  Source = "anthropic"
-	ClaudeCode Source = "claude-code"
-)
-
 // File is what one file holds.
 type File struct {
 	Source        Source
 	Conversations []Conversation
 	Report        Report
+	names         map[string]int // ids of conversations, each with the last number that was appended to it
 }
 
 // Conversation is a list of messages that belong together; each becomes one session.
@@ -86,10 +80,12 @@ func Read(id string, data []byte, from Source) (*File, error) {
 		}
 		from = found
 	}
-	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}}
-	if from == ClaudeCode {
-		f.readClaude(id, data)
-	} else if err := f.readDocument(id, data); err != nil {
+	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}, names: map[string]int{}}
+	kind := find(from)
+	if kind == nil {
+		return nil, fmt.Errorf("%q is no kind of file that can be imported", from)
+	}
+	if err := kind.read(f, id, data); err != nil {
 		return nil, err
 	}
 	for i := range f.Conversations {
@@ -126,6 +122,17 @@ func unstorable(format session.Format, body []byte) string {
 		return "the message cannot be stored: " + err.Error()
 	}
 	return ""
+}
+
+// free returns the id, or the id with a number where another conversation of the file has it already.
+func (f *File) free(id string) string {
+	free := id
+	for f.names[free] > 0 {
+		f.names[id]++
+		free = suffixed(id, "-"+strconv.Itoa(f.names[id]))
+	}
+	f.names[free] = 1
+	return free
 }
 
 func (f *File) reject(line int, raw []byte, reason string, args ...any) {

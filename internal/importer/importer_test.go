@@ -52,6 +52,54 @@ func TestDocuments(t *testing.T) {
 			[]string{`1 {"role":"user","content":"a"}`, `2 {"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}`},
 		},
 		{
+			"a response alone is the message that it holds",
+			`{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"b"}],"usage":{}}`,
+			Anthropic,
+			[]string{`1 {"role":"assistant","content":[{"type":"text","text":"b"}]}`},
+		},
+		{
+			"a system message in front does not hide whose blocks follow",
+			`[{"role":"system","content":"s"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"x"}]}]`,
+			Anthropic,
+			[]string{`1 {"role":"system","content":"s"}`, `2 {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"x"}]}`},
+		},
+		{
+			"a Responses request with a string has one message, behind its instructions",
+			`{"model":"m","instructions":"s\/","input":"a\u0000"}`,
+			OpenAIResponses,
+			[]string{`1 {"type":"message","role":"system","content":"s\/"}`, `1 {"role":"user","content":"a\u0000"}`},
+		},
+		{
+			"the items of a response are its output",
+			`{"id":"resp_1","object":"response","instructions":null,"output":[{"type":"reasoning","summary":[]}, {"type":"message","role":"assistant","content":[]}]}`,
+			OpenAIResponses,
+			[]string{`1 {"type":"reasoning","summary":[]}`, `2 {"type":"message","role":"assistant","content":[]}`},
+		},
+		{
+			"Responses items in an array are told by their types or their blocks",
+			`[{"role":"user","content":"a"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}]`,
+			OpenAIResponses,
+			[]string{`1 {"role":"user","content":"a"}`, `2 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}`},
+		},
+		{
+			"parts without a type are Gemini's; a system instruction may be a string",
+			`{"systemInstruction":"s","contents":[{"parts":[{"text":"a"}]}]}`,
+			Gemini,
+			[]string{`1 {"role":"system","parts":[{"text":"s"}]}`, `1 {"parts":[{"text":"a"}]}`},
+		},
+		{
+			"an array of Gemini contents is told by its role model",
+			`[{"role":"user","parts":[]},{"role":"model","parts":[{"text":"b"}]}]`,
+			Gemini,
+			[]string{`1 {"role":"user","parts":[]}`, `2 {"role":"model","parts":[{"text":"b"}]}`},
+		},
+		{
+			"parts with a type are the AI SDK's, also in the body that its hook sends",
+			`{"id":"chat","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"a"}]}],"trigger":"submit-message"}`,
+			AISDK,
+			[]string{`1 {"id":"m1","role":"user","parts":[{"type":"text","text":"a"}]}`},
+		},
+		{
 			"messages that both could have sent are OpenAI Chat's, a byte order mark aside",
 			"\xef\xbb\xbf" + `[{"role":"user","content":"a"}]`,
 			OpenAIChat,
@@ -99,16 +147,12 @@ func TestUnsupportedFilesAreNamed(t *testing.T) {
 		{"nothing", "", "an empty file"},
 		{"text", "hello\nworld", "not JSON (byte 0"},
 		{"a truncated document", `[{"role":"user","content":"a"},`, "not JSON (byte"},
-		{"a Codex rollout", `{"timestamp":"t","type":"session_meta","payload":{"id":"x"}}` + "\n" + `{"type":"response_item","payload":{}}`, "a Codex rollout"},
-		{"a Gemini CLI session", `{"sessionId":"s","projectHash":"h","messages":[{"type":"user","content":"x"}]}`, "a Gemini CLI session"},
-		{"a Gemini request", `{"request":{"body":{"contents":[{"role":"user","parts":[]}]}},"response":{}}`, "a list of Gemini contents"},
-		{"an OpenAI Responses request", `{"request":{"body":{"input":[{"role":"user"}]}},"response":{}}`, "OpenAI Responses items"},
-		{"a tau-bench run", `{"task_id":1,"traj":[]}`, "a tau-bench run"},
-		{"tool calls that are not OpenAI's", `{"messages":[{"role":"assistant","tool_calls":[{"id":"x","name":"n","arguments":{}}]}]}`, "whose tool calls are not OpenAI's"},
-		{"roles that are no strings", `{"messages":[{"role":{"value":"user"},"contents":[]}]}`, "whose role is no string"},
-		{"lines of something else", `{"role":"user","message":{"content":[]}}`, "the members message, role"},
+		{"calls of no known format", `{"messages":[{"role":"assistant","tool_calls":[{"tool":"n"}]}]}`, "the members messages"},
+		{"blocks without a type", `{"system":[{"text":"s"}],"messages":[{"role":"user","content":[{"text":"a"}]}]}`, "the members messages, system"},
+		{"roles that are no strings", `[{"role":{"value":"user"},"words":[]}]`, "a JSON array of objects with the members role, words"},
+		{"lines of something else", `{"verse":1}` + "\n" + `{"verse":2}`, "a file of JSON lines with the members verse"},
 		{"an array of something else", `[{"type":"start"}]`, "a JSON array of objects with the members type"},
-		{"one response", `{"type":"message","role":"assistant","content":[]}`, "one response of Anthropic's API"},
+		{"a request without messages", `{"model":"m","input":7}`, "a JSON object with the members input, model"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -122,6 +166,21 @@ func TestUnsupportedFilesAreNamed(t *testing.T) {
 	}
 }
 
+func TestTheErrorListsEverySource(t *testing.T) {
+	t.Parallel()
+	text := (&UnsupportedError{Found: "a poem"}).Error()
+	names := map[Source]bool{}
+	for _, source := range sources {
+		if !strings.Contains(text, source.title) {
+			t.Errorf("%s: %q is not in %q", source.name, source.title, text)
+		}
+		names[source.name] = true
+	}
+	if len(names) != len(sources) || !cmp.Equal(len(Sources()), len(names)) {
+		t.Errorf("%d names for %d sources", len(names), len(sources))
+	}
+}
+
 func TestFromOverridesDetection(t *testing.T) {
 	t.Parallel()
 	f, err := Read("s", []byte(`[{"role":"user","content":"a"}]`), Anthropic)
@@ -131,8 +190,13 @@ func TestFromOverridesDetection(t *testing.T) {
 	if got := f.Conversations[0].Format; got != session.Anthropic {
 		t.Errorf("format %s, want anthropic", got)
 	}
-	if _, err := Read("s", []byte(`{"traj":[]}`), OpenAIChat); err == nil {
-		t.Error("a document without messages was read")
+	for _, from := range []Source{OpenAIChat, Anthropic, OpenAIResponses, Gemini, AISDK, GeminiCLI} {
+		if _, err := Read("s", []byte(`{"traj":[]}`), from); err == nil {
+			t.Errorf("a document without messages was read as %s", from)
+		}
+	}
+	if _, err := Read("s", []byte(`[]`), "poetry"); err == nil {
+		t.Error("a file was read as a source that there is not")
 	}
 }
 
@@ -181,7 +245,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add([]byte(user(`"a"`) + `{"type":"summary"}` + "\n{\"type\""))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, from := range []Source{Auto, OpenAIChat, Anthropic, ClaudeCode} {
+		for _, from := range append(Sources(), Auto) {
 			got, err := Read("s", data, from)
 			if err == nil {
 				checkLaws(t, got)
@@ -209,7 +273,7 @@ func checkLaws(t *testing.T, f *File) {
 			if reason := unstorable(c.Format, m.Body); reason != "" {
 				t.Errorf("line %d: %s", m.Line, reason)
 			}
-			if parseObject(m.Body).text("role") == "" {
+			if c.Format != session.OpenAIResponses && c.Format != session.Gemini && parseObject(m.Body).text("role") == "" {
 				t.Errorf("line %d: no role in %.80s", m.Line, m.Body)
 			}
 		}

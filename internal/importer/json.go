@@ -5,23 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"iter"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 )
-
-// lines yields the lines that are not blank with their numbers. Only \n ends a line: other separators occur inside JSON strings.
-func lines(data []byte) iter.Seq2[int, []byte] {
-	return func(yield func(int, []byte) bool) {
-		n := 0
-		for line := range bytes.SplitSeq(data, []byte{'\n'}) {
-			n++
-			if len(bytes.TrimSpace(line)) > 0 && !yield(n, line) {
-				return
-			}
-		}
-	}
-}
 
 // values splits a line into its JSON values: one, or several that were run together by a writer that did not end its
 // lines. What it returns is JSON; nothing else in this package checks that again.
@@ -88,5 +75,28 @@ func (o object) is(name string) bool { return string(o[name]) == "true" }
 
 // has reports whether the member is there and not null.
 func (o object) has(name string) bool { return len(o[name]) > 0 && string(o[name]) != "null" }
+
+// fill puts JSON values where a template of JSON has a %, as they stand.
+func fill(template string, values ...[]byte) []byte {
+	size := len(template)
+	for _, v := range values {
+		size += len(v)
+	}
+	out := make([]byte, 0, size)
+	for _, v := range values {
+		before, after, _ := strings.Cut(template, "%")
+		out = append(append(out, before...), v...)
+		template = after
+	}
+	return append(out, template...)
+}
+
+// quote writes a string of ours as a JSON string.
+func quote(text string) []byte { return rawjson.Quote(nil, []byte(text)) }
+
+// list writes a JSON array.
+func list(elements [][]byte) []byte {
+	return fill("[%]", bytes.Join(elements, []byte{','}))
+}
 
 func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }

@@ -1,7 +1,5 @@
 package importer
 
-import "bytes"
-
 // content is a message's content: a string, or blocks.
 type content struct {
 	text   []byte // the string as it is written, quotes included; nil for blocks
@@ -46,7 +44,19 @@ func (c content) asBlocks() []block {
 	if c.text == nil {
 		return c.blocks
 	}
-	return []block{{raw: append(append([]byte(`{"type":"text","text":`), c.text...), '}')}}
+	return []block{{raw: textBlock(c.text)}}
+}
+
+// raw is the content as a message has it.
+func (c content) raw() []byte {
+	if c.text != nil {
+		return c.text
+	}
+	raws := make([][]byte, len(c.blocks))
+	for i, b := range c.blocks {
+		raws[i] = b.raw
+	}
+	return list(raws)
 }
 
 // chain is a conversation being put together.
@@ -56,6 +66,8 @@ type chain struct {
 	newest  *turn              // the newest assistant turn
 	waiting map[string][]*turn // turns with an unanswered call, by its id, oldest first: ids are not unique
 }
+
+func newChain(agent string) *chain { return &chain{agent: agent, waiting: map[string][]*turn{}} }
 
 // turn is a user message, or an assistant message with the user message that answers its calls. The answers of one
 // message's calls must be in the one message after it, results first, wherever the file has them.
@@ -131,32 +143,19 @@ func (ch *chain) answer(b block) *turn {
 func (ch *chain) messages() []Message {
 	var list []Message
 	for _, t := range ch.turns {
-		list = append(list, Message{Line: t.line, Body: body(t.role, t.content)})
+		list = append(list, Message{Line: t.line, Body: message(t.role, t.content.raw())})
 		if len(t.results) > 0 {
 			answer := content{blocks: append(t.results, t.beside...)}
-			list = append(list, Message{Line: t.answerLine, Body: body("user", answer)})
+			list = append(list, Message{Line: t.answerLine, Body: message("user", answer.raw())})
 		}
 	}
 	return list
 }
 
-// body writes a message around the original bytes of its content.
-func body(role string, c content) []byte {
-	inner := c.text
-	if inner == nil {
-		raws := make([][]byte, len(c.blocks))
-		for i, b := range c.blocks {
-			raws[i] = b.raw
-		}
-		inner = append(append([]byte{'['}, bytes.Join(raws, []byte{','})...), ']')
-	}
-	return message(role, inner)
+// message writes one of OpenAI Chat or Anthropic around its content.
+func message(role string, content []byte) []byte {
+	return fill(`{"role":"%","content":%}`, []byte(role), content)
 }
 
-func message(role string, content []byte) []byte {
-	out := make([]byte, 0, len(content)+len(role)+24)
-	out = append(out, `{"role":"`...)
-	out = append(out, role...)
-	out = append(out, `","content":`...)
-	return append(append(out, content...), '}')
-}
+// textBlock is a block that both Chat Completions and Anthropic have.
+func textBlock(text []byte) []byte { return fill(`{"type":"text","text":%}`, text) }

@@ -13,7 +13,7 @@ import (
 // check refuses a rendition that does not stand for the messages that it was made of, one for one, with the same roles and
 // parts, or that breaks a rule of its provider more often than they do. Where the plan lets messages leave as a whole,
 // one message of the user may stand for one run of them. A log that breaks a rule by itself, with an orphan result for
-// example, is compacted as it is.
+// example, is compacted as it is; but the view that is read of it must break none.
 func check(in compact.Input, plan *compact.Plan, made *compact.Checkpoint) error {
 	now, err := inspected(in.Format, "rendition", func() ([][]byte, error) { return elements(made.Body) })
 	if err != nil {
@@ -34,6 +34,22 @@ func check(in compact.Input, plan *compact.Plan, made *compact.Checkpoint) error
 		if known[v.Rule]--; known[v.Rule] < 0 {
 			return fmt.Errorf("rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 		}
+	}
+	return checkView(in.Format, made)
+}
+
+// checkView refuses a rendition of which no valid view can be read.
+func checkView(f session.Format, made *compact.Checkpoint) error {
+	bodies, err := elements(made.Body)
+	if err != nil {
+		return err
+	}
+	view := make([]wire.Stored, len(bodies))
+	for i := range bodies {
+		view[i] = wire.Stored{Format: f, Body: bodies[i]}
+	}
+	for _, v := range wire.Validate(f, wire.Render(f, view, wire.Options{}).Bodies, wire.Options{}) {
+		return fmt.Errorf("the view of the rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 	}
 	return nil
 }

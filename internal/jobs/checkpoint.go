@@ -8,6 +8,8 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -30,11 +32,29 @@ func stored(in compact.Input, plan *compact.Plan, made *compact.Checkpoint) (*po
 	for i, r := range plan.Results {
 		refs[i] = r.Ref.String()
 	}
+	walk, err := walked(in.Format, made.Body)
+	if err != nil {
+		return nil, err
+	}
 	return &postgres.Checkpoint{
 		Through: made.Through, Tokens: made.Tokens, Body: zframe.Compress(made.Body), Size: len(made.Body),
-		State: encoder.EncodeAll(made.State, nil), Units: units, Manifest: manifest, OpenCalls: made.OpenCalls,
+		State: encoder.EncodeAll(made.State, nil), Units: units, Manifest: manifest, OpenCalls: made.OpenCalls, Walk: walk,
 		Policy: in.Policy.Document(), EngineVersion: compact.EngineVersion, Refs: refs, FromLog: in.Base == nil,
 	}, nil
+}
+
+// walked is what a reader must know of a rendition to tell whether it is valid as it is.
+func walked(f session.Format, body []byte) ([]byte, error) {
+	bodies, err := elements(body)
+	if err != nil {
+		return nil, err
+	}
+	walk := wire.NewWalk(f)
+	for _, body := range bodies {
+		fact := wire.FactOfBody(f, body)
+		walk.Add(&fact)
+	}
+	return walk.State(), nil
 }
 
 // loaded is a stored checkpoint as the engine takes it for its base.

@@ -57,7 +57,7 @@ func openCalls(ctx context.Context, tx pgx.Tx, batch postgres.Insertion) (calls,
 	for i := range batch.Messages {
 		ids = append(ids, batch.Messages[i].Answers...)
 	}
-	bodies, err := postgres.Exchange(ctx, tx, batch.Key, batch.FirstSeq, ids)
+	bodies, err := postgres.Exchange(ctx, tx, batch.Key, batch.Format, batch.FirstSeq, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -197,7 +197,7 @@ func (w *world) check(at session.Address, appended [][]byte) session.Session {
 	if len(bodies) < len(tail) || !slices.EqualFunc(bodies[len(bodies)-len(tail):], tail, bytes.Equal) {
 		w.Fatalf("the view's %d messages do not end with the %d that no checkpoint covers", len(bodies), len(tail))
 	}
-	if violations := wire.Validate(session.OpenAIChat, bodies); len(violations) > 0 {
+	if violations := wire.Validate(session.OpenAIChat, bodies, wire.Options{}); len(violations) > 0 {
 		w.Errorf("the view breaks its provider's rules: %v", violations)
 	}
 	w.checkTokens(found, bodies)

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // From is where a compaction starts.
@@ -275,9 +276,28 @@ func inputOf(s postgres.Snapshot, policy compact.Policy, from From) (in compact.
 		if e.Seq <= through {
 			continue
 		}
+		if e.Format != s.Format {
+			in.Tail = append(in.Tail, translated(s.Format, e)...)
+			continue
+		}
 		in.Tail = append(in.Tail, compact.Entry{Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body, ViewTokens: int(e.ViewTokens)})
 	}
 	return in, nil
+}
+
+// translated is what a message of another format says in that of its session, as the view says it: one message or
+// several, or none if it says nothing.
+func translated(f session.Format, e *postgres.Logged) (entries []compact.Entry) {
+	parts := 0
+	for _, body := range wire.Translate(f, wire.Stored{Format: e.Format, Body: e.Body, Seq: e.Seq}) {
+		found, err := wire.Inspect(f, body)
+		if err != nil {
+			continue // Translate writes nothing that Inspect refuses; its fuzz tests hold it to that
+		}
+		entries = append(entries, compact.Entry{Seq: e.Seq, Tokens: found.Tokens, Body: body, Part: parts})
+		parts += max(len(found.Parts), 1)
+	}
+	return entries
 }
 
 // windowOf is the window in estimated tokens: smaller if callers report that they are more than was estimated.

@@ -469,7 +469,7 @@ func (w *world) appendAndRead(busy context.Context, at session.Address) (appende
 			w.append(at, bodies...)
 			appended = append(appended, bodies...)
 		}
-		if violations := wire.Validate(session.OpenAIChat, w.view(at)); len(violations) > 0 {
+		if violations := wire.Validate(session.OpenAIChat, w.view(at), wire.Options{}); len(violations) > 0 {
 			w.Errorf("the view of %s breaks its provider's rules: %v", at.ID, violations)
 		}
 	}

@@ -71,8 +71,8 @@ func newAppendSQL(params int, calibration, set string) appendSQL {
 }
 
 // appendStatement grows a session and writes its messages and the idempotency record, or does nothing at all: both inserts
-// select from the row that the UPDATE returns. It returns no row if there is no such session, the format or expected_seq
-// does not fit, the session is full, or (unless $6 says that the caller sees to it) the append would make it due or has a
+// select from the row that the UPDATE returns. The first append gives the session its format; later ones may have another.
+// It returns no row if there is no such session, expected_seq does not fit, the session is full, or (unless $6 says that the caller sees to it) the append would make it due or has a
 // result to cap. It takes the calibration that the session has afterwards, and what sets it.
 //
 //	$1 tenant  $2 session id  $3 format  $4 count  $5 tokens  $6 due is seen to  $7 expected_seq or NULL  $8 leading system messages
@@ -90,14 +90,13 @@ func appendStatement(calibration, set, columns, arrays string) string {
 		       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + $8 ELSE s.pinned END,
 		       context_tokens = s.context_tokens + $5 - $21,
 		       total_tokens = s.total_tokens + $5,
-		       format = $3,` + set + `
+		       format = CASE WHEN s.format = 0 THEN $3 ELSE s.format END,` + set + `
 		       last_append_at = now()
 		  FROM policies p
 		 WHERE s.tenant_id = $1
 		   AND s.id = $2
 		   AND p.tenant_id = $1
 		   AND p.id = s.policy_id
-		   AND s.format IN (0, $3)
 		   AND ($7::bigint IS NULL OR s.last_seq = $7)
 		   AND s.last_seq + $4 <= ` + MaxSessionMessages + `
 		   AND s.tail_bytes + $20 <= ` + MaxTailBytes + `
@@ -145,7 +144,7 @@ const (
 // trigger inserts the compaction job in its own transaction, as do all others that one statement cannot decide.
 // replayed says that the answer is that of an earlier request with the same Idempotency-Key.
 //
-// Errors: ErrNotFound, ErrFormatMismatch, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused.
+// Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused.
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
 	sql, args := AppendStatement(a)
 	done = session.Appended{Tokens: args[argTokens].(int64), Compaction: session.CompactionNone}
@@ -191,8 +190,6 @@ func (s *Store) appendLocked(ctx context.Context, a session.Append, sql string, 
 
 func refuse(row lockedSession, a session.Append) error {
 	switch {
-	case row.format != 0 && row.format != a.Format.Number():
-		return fmt.Errorf("append of %s to a session of %s: %w", a.Format, session.Formats()[row.format-1], session.ErrFormatMismatch)
 	case a.ExpectedSeq != nil && *a.ExpectedSeq != row.lastSeq:
 		return &session.StaleError{Expected: *a.ExpectedSeq, Current: row.lastSeq}
 	case row.lastSeq+int64(len(a.Messages)) > session.MaxSessionMessages:

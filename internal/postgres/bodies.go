@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"sync"
 
 	"github.com/google/uuid"
@@ -15,10 +16,12 @@ const cachedBodies = 32 << 20
 // heldBody is the body of a checkpoint. A checkpoint never changes, and neither its session's key nor its number is ever
 // used again, so a body that is held is right as long as the database still names it as the newest.
 type heldBody struct {
-	key  uuid.UUID
-	n    int
-	body []byte
+	key              uuid.UUID
+	n                int
+	body, walk, open []byte // as in View
 }
+
+func (b *heldBody) size() int { return len(b.body) + len(b.walk) + len(b.open) }
 
 // bodyCache holds the bodies of the checkpoints that were read last, by the session's address: an agent reads the same
 // checkpoint at every turn, and most of what a read costs PostgreSQL is that body.
@@ -31,7 +34,7 @@ type bodyCache struct {
 
 func newBodyCache(limit int) *bodyCache {
 	c := &bodyCache{limit: limit}
-	c.lru, _ = simplelru.NewLRU(limit, func(_ session.Address, b heldBody) { c.size -= len(b.body) }) // its only error is a limit of 0
+	c.lru, _ = simplelru.NewLRU(limit, func(_ session.Address, b heldBody) { c.size -= b.size() }) // its only error is a limit of 0
 	return c
 }
 
@@ -48,12 +51,12 @@ func (c *bodyCache) put(at session.Address, v *View) {
 	if len(v.Body) > c.limit/8 {
 		return
 	}
-	held := heldBody{key: v.Key, n: v.Checkpoint, body: append([]byte(nil), v.Body...)}
+	held := heldBody{key: v.Key, n: v.Checkpoint, body: bytes.Clone(v.Body), walk: bytes.Clone(v.Walk), open: bytes.Clone(v.OpenCalls)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lru.Remove(at)
 	c.lru.Add(at, held)
-	for c.size += len(held.body); c.size > c.limit; {
+	for c.size += held.size(); c.size > c.limit; {
 		c.lru.RemoveOldest()
 	}
 }

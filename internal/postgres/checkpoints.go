@@ -127,19 +127,20 @@ func (s *Store) CheckpointView(ctx context.Context, at session.Address, n int) (
 	var format int16
 	var apart int64
 	err = Query(ctx, s.pool, at.Tenant, `
-		SELECT s.key, s.format, c.n, c.through_seq, c.tokens, c.body_size, c.body,
+		SELECT s.key, s.format, s.model, c.n, c.through_seq, c.tokens, c.body_size, c.body, c.walk,
 		       (SELECT coalesce(sum(m.tokens), 0)
 		          FROM messages m
-		         WHERE m.tenant_id = $1 AND m.session_key = s.key AND m.seq > 0 AND m.seq <= `+pinnedElsewhere+`),
+		         WHERE m.tenant_id = $1 AND m.session_key = s.key AND m.seq > 0 AND m.seq <= `+pinnedElsewhere+`
+		           AND m.removed_at IS NULL),
 		       (SELECT string_agg(m.body, ','::bytea)
 		          FROM (SELECT body
 		                  FROM messages
-		                 WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= `+pinnedElsewhere+`
+		                 WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= `+pinnedElsewhere+` AND removed_at IS NULL
 		                 ORDER BY seq) m)
 		  FROM sessions s
 		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = $3
 		 WHERE s.tenant_id = $1 AND s.id = $2`, []any{[16]byte(at.Tenant), at.ID, n},
-		one((*[16]byte)(&v.Key), &format, &v.Checkpoint, &v.Through, &v.Tokens, &v.Size, &v.Body, &apart, &v.System))
+		one((*[16]byte)(&v.Key), &format, &v.Model, &v.Checkpoint, &v.Through, &v.Tokens, &v.Size, &v.Body, &v.Walk, &apart, &v.System))
 	if err == nil && v.Body == nil {
 		err = pruned(n)
 	}
@@ -176,7 +177,7 @@ func restore(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made Che
 	if err != nil {
 		return made, err
 	}
-	if err := insertRestoration(ctx, tx, row, made, tokens); err != nil {
+	if err := insertRestoration(ctx, tx, row, made, tokens, fmt.Sprintf("checkpoint %d was restored", made.Base)); err != nil {
 		return made, err
 	}
 	return made, settle(ctx, tx, row, row.floorAfter(tokens))
@@ -199,9 +200,9 @@ func copyCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (m
 	}
 	err = tx.QueryRow(ctx, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body, body_size, state, units,
-		                              manifest, open_calls, policy, engine_version, run_id)
+		                              manifest, open_calls, policy, engine_version, run_id, walk)
 		SELECT tenant_id, session_key, $4, n, n, through_seq, tokens, body, body_size, state, units,
-		       '[]', open_calls, policy, engine_version, $5
+		       '[]', open_calls, policy, engine_version, $5, walk
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
 		RETURNING `+recordColumns, tenant, key, n, row.checkpoint+1, [16]byte(uuid.Must(uuid.NewV7()))).Scan(made.columns()...)
@@ -227,14 +228,17 @@ func rollBack(ctx context.Context, tx pgx.Tx, row lockedSession, made Checkpoint
 		       context_tokens = $6
 		           + (SELECT coalesce(sum(m.tokens), 0)
 		                FROM messages m
-		               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= `+pinnedElsewhere+`)
+		               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= `+pinnedElsewhere+`
+		                 AND m.removed_at IS NULL)
 		           + (SELECT coalesce(sum(coalesce(m.view_tokens, m.tokens)), 0)
 		                FROM messages m
 		               WHERE m.tenant_id = $1 AND m.session_key = $2
-		                 AND m.seq > greatest($4, `+pinnedElsewhere+`) AND m.seq <= s.last_seq),
+		                 AND m.seq > greatest($4, `+pinnedElsewhere+`) AND m.seq <= s.last_seq
+		                 AND m.removed_at IS NULL),
 		       tail_bytes = (SELECT coalesce(sum(octet_length(m.body)), 0)
 		                       FROM messages m
-		                      WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > $4 AND m.seq <= s.last_seq)
+		                      WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > $4 AND m.seq <= s.last_seq
+		                         AND m.removed_at IS NULL)
 		 WHERE s.tenant_id = $1 AND s.key = $2
 		RETURNING s.context_tokens`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
@@ -242,12 +246,11 @@ func rollBack(ctx context.Context, tx pgx.Tx, row lockedSession, made Checkpoint
 }
 
 // insertRestoration records a restoration as a run, which has no job.
-func insertRestoration(ctx context.Context, tx pgx.Tx, row lockedSession, made CheckpointRecord, tokens int64) error {
+func insertRestoration(ctx context.Context, tx pgx.Tx, row lockedSession, made CheckpointRecord, tokens int64, reason string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, base_n, checkpoint_n, through_seq, tokens_before,
 		                  tokens_after, results_persisted, bytes_persisted, reason, started_at, finished_at)
 		VALUES ($1, $2, $3, 'restore', 'done', 0, $4, $5, $6, $7, $8, 0, 0, $9, now(), clock_timestamp())`,
-		[16]byte(row.Tenant), [16]byte(made.Run), [16]byte(row.Key.Key), made.Base, made.N, made.Through, row.contextTokens, tokens,
-		fmt.Sprintf("checkpoint %d was restored", made.Base))
+		[16]byte(row.Tenant), [16]byte(made.Run), [16]byte(row.Key.Key), made.Base, made.N, made.Through, row.contextTokens, tokens, reason)
 	return err
 }

@@ -26,6 +26,7 @@ type Checkpoint struct {
 	Units         json.RawMessage
 	Manifest      json.RawMessage
 	OpenCalls     []string
+	Walk          []byte // what tells a reader whether the rendition is valid as it is, see wire.Walk
 	Policy        json.RawMessage
 	EngineVersion int
 	Refs          []string // that it names and its base does not
@@ -47,9 +48,9 @@ type Outcome struct {
 var ErrHurried = errors.New("the run was hurried while it was planned")
 
 // CommitCheckpoint ends a compaction in one transaction, in the order that keeps locks and promises: lock the session;
-// see that its newest checkpoint still is the base, else ErrStale; write the checkpoint and the links to its results;
-// complete the job; end the run; and insert the next job if appends made the session due meanwhile. The next job must
-// come after the completion, or it would be dropped as a duplicate.
+// see that its newest checkpoint still is the base and that nothing it covers was removed, else ErrStale; write the
+// checkpoint and the links to its results; complete the job; end the run; and insert the next job if appends made the
+// session due meanwhile. The next job must come after the completion, or it would be dropped as a duplicate.
 //
 // Errors: ErrNotFound, ErrStale, ErrHurried.
 func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome, complete func(ctx context.Context, tx pgx.Tx) error) error {
@@ -67,6 +68,9 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 			}
 		}
 		if o.Checkpoint != nil {
+			if err := refuseRemoved(ctx, tx, key, o.Checkpoint.Through, o.LastSeq); err != nil {
+				return err
+			}
 			if err := insertCheckpoint(ctx, tx, row, o); err != nil {
 				return err
 			}
@@ -122,10 +126,10 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units, manifest,
-		                         open_calls, policy, engine_version, run_id)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		                         open_calls, policy, engine_version, run_id, walk)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
-		texts(c.OpenCalls), c.Policy, c.EngineVersion, [16]byte(o.Run.ID))
+		texts(c.OpenCalls), c.Policy, c.EngineVersion, [16]byte(o.Run.ID), c.Walk)
 	batch.Queue(`
 		INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
 		SELECT $1, $2, $3, ref
@@ -139,7 +143,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		   SET checkpoint_n = $3, through_seq = $4, context_tokens = context_tokens - $5, checkpoint_size = $6,
 		       tail_bytes = (SELECT coalesce(sum(octet_length(body)), 0)
 		                       FROM messages
-		                      WHERE tenant_id = $1 AND session_key = $2 AND seq > $4)
+		                      WHERE tenant_id = $1 AND session_key = $2 AND seq > $4 AND removed_at IS NULL)
 		 WHERE tenant_id = $1 AND key = $2`, tenant, key, o.Base+1, c.Through, o.Saved, c.Size)
 	return tx.SendBatch(ctx, batch).Close()
 }
@@ -149,7 +153,7 @@ func tokensAfter(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (
 	err = tx.QueryRow(ctx, `
 		SELECT coalesce(sum(coalesce(view_tokens, tokens)), 0)
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3`,
+		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND removed_at IS NULL`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), seq).Scan(&tokens)
 	return tokens, err
 }

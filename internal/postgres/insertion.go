@@ -76,15 +76,17 @@ func largestAnswer(messages []session.New) (bytes int32) {
 	return bytes
 }
 
-// Exchange reads the newest messages before seq, of the last so many, that make or answer one of the calls, oldest first.
-func Exchange(ctx context.Context, tx pgx.Tx, key session.Key, seq int64, ids []string) ([][]byte, error) {
+// Exchange reads the newest messages of a format before seq, of the last so many, that make or answer one of the calls,
+// oldest first.
+func Exchange(ctx context.Context, tx pgx.Tx, key session.Key, f session.Format, seq int64, ids []string) ([][]byte, error) {
 	const last = 256
 	rows, err := tx.Query(ctx, `
 		SELECT body
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
 		   AND (calls && $5::text[] OR answers && $5::text[])
-		 ORDER BY seq`, [16]byte(key.Tenant), [16]byte(key.Key), max(seq-last, 1), seq, texts(ids))
+		   AND format = $6
+		 ORDER BY seq`, [16]byte(key.Tenant), [16]byte(key.Key), max(seq-last, 1), seq, texts(ids), f.Number())
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,8 @@ type Range struct {
 	Bytes    int64
 }
 
-// Messages reads a piece of a session's log as it was appended; ErrNotFound if there is no such session.
+// Messages reads a piece of a session's log as it was appended, removed messages included; ErrNotFound if there is no
+// such session.
 func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (found []session.Message, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
@@ -26,7 +27,7 @@ func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (foun
 			return err
 		}
 		rows, err := tx.Query(ctx, `
-			SELECT seq, role, format, tokens, coalesce(client_id, ''), created_at, body
+			SELECT `+messageColumns+`
 			  FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS bytes_before
 			          FROM messages
 			         WHERE tenant_id = $1
@@ -46,9 +47,11 @@ func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (foun
 	return found, err
 }
 
+const messageColumns = `seq, role, format, tokens, coalesce(client_id, ''), created_at, removed_at, body`
+
 func scanMessage(row pgx.CollectableRow) (m session.Message, err error) {
 	var format int16
-	err = row.Scan(&m.Seq, &m.Role, &format, &m.Tokens, &m.ClientID, &m.CreatedAt, &m.Body)
+	err = row.Scan(&m.Seq, &m.Role, &format, &m.Tokens, &m.ClientID, &m.CreatedAt, &m.RemovedAt, &m.Body)
 	m.Format = formatName(format)
 	return m, err
 }

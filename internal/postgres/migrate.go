@@ -213,14 +213,15 @@ func withClearMark(file io.ReadCloser, name string, err error) (io.ReadCloser, s
 }
 
 // grants are all that Role may do. There is no TRUNCATE, which row-level security does not bind, and messages and
-// versions of policies are written once.
+// versions of policies are written once: of a message, only that it was removed is noted later.
 const grants = `
 	GRANT USAGE ON SCHEMA public TO ` + Role + `;
 	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + Role + `;
 	GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO ` + Role + `;
 	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO ` + Role + `;
 	REVOKE INSERT, UPDATE, DELETE ON schema_migrations FROM ` + Role + `;
-	REVOKE UPDATE ON messages, policy_versions FROM ` + Role + `;`
+	REVOKE UPDATE ON messages, policy_versions FROM ` + Role + `;
+	GRANT UPDATE (removed_at, removed_seq) ON messages TO ` + Role + `;`
 
 // bootstrapRole makes Role, lets the user of conn become it, and grants it its rights. Roles belong to the server, and the
 // migration lock to a database, so another database's bootstrap may get in between: then it is tried again.

@@ -163,7 +163,7 @@ func after(page Page) *time.Time {
 
 // Update changes a session; a smaller window or a lower trigger may make it due, which the answer does not wait for.
 //
-// Errors: ErrNotFound, ErrFormatMismatch if it has another format already, ErrIdempotencyReused.
+// Errors: ErrNotFound, ErrIdempotencyReused.
 func (s *Store) Update(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (session.Session, bool, error) {
 	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
 		changed, err := s.update(ctx, tx, at, change)
@@ -175,9 +175,6 @@ func (s *Store) update(ctx context.Context, tx pgx.Tx, at session.Address, chang
 	row, err := lockSession(ctx, tx, at)
 	if err != nil {
 		return session.Session{}, err
-	}
-	if change.Format != nil && row.format != 0 && row.format != change.Format.Number() {
-		return session.Session{}, fmt.Errorf("format of session %q: %w", at.ID, session.ErrFormatMismatch)
 	}
 	if err := roomy(row, change); err != nil {
 		return session.Session{}, err
@@ -235,7 +232,7 @@ func roomy(row lockedSession, change session.Change) error {
 func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE sessions
-		   SET format = CASE WHEN $3::smallint = 0 THEN format ELSE $3 END,
+		   SET format = CASE WHEN format = 0 THEN $3::smallint ELSE format END,
 		       model = coalesce($4::text, model),
 		       window_tokens = coalesce($5::int, window_tokens),
 		       window_source = coalesce(nullif($9, ''), window_source),

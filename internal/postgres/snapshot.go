@@ -29,6 +29,7 @@ type Snapshot struct {
 // Logged is a message of the log.
 type Logged struct {
 	Seq        int64
+	Format     session.Format
 	Tokens     int64
 	ViewTokens int64 // of what the view shows of it, if that was capped when it was appended; else 0
 	Body       []byte
@@ -58,17 +59,24 @@ func (s *Store) snapshot(ctx context.Context, key session.Key, from func(tx pgx.
 			return err
 		}
 		rows, err := tx.Query(ctx, `
-			SELECT seq, tokens, coalesce(view_tokens, 0), body
+			SELECT seq, format, tokens, coalesce(view_tokens, 0), body
 			  FROM messages
-			 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4
+			 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4 AND removed_at IS NULL
 			 ORDER BY seq`, [16]byte(key.Tenant), [16]byte(key.Key), after, snap.LastSeq)
 		if err != nil {
 			return err
 		}
-		snap.Tail, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Logged])
+		snap.Tail, err = pgx.CollectRows(rows, scanLogged)
 		return err
 	})
 	return snap, err
+}
+
+func scanLogged(row pgx.CollectableRow) (l Logged, err error) {
+	var format int16
+	err = row.Scan(&l.Seq, &format, &l.Tokens, &l.ViewTokens, &l.Body)
+	l.Format = formatName(format)
+	return l, err
 }
 
 // fits refuses a log that does not fit into memory.
@@ -77,7 +85,7 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	err := tx.QueryRow(ctx, `
 		SELECT coalesce(sum(octet_length(body)), 0)
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2`, [16]byte(key.Tenant), [16]byte(key.Key)).Scan(&size)
+		 WHERE tenant_id = $1 AND session_key = $2 AND removed_at IS NULL`, [16]byte(key.Tenant), [16]byte(key.Key)).Scan(&size)
 	if err == nil && size > session.MaxTailBytes {
 		err = fmt.Errorf("%d bytes: %w", size, session.ErrLogTooLarge)
 	}
@@ -113,7 +121,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 		err = tx.QueryRow(ctx, `
 			SELECT coalesce(sum(tokens), 0)
 			  FROM messages
-			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $3`,
+			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $3 AND removed_at IS NULL`,
 			[16]byte(key.Tenant), [16]byte(key.Key), apart).Scan(&snap.ApartTokens)
 	}
 	return snap, base.Through, apart, err

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -16,23 +15,35 @@ type Version struct {
 	LastSeq    int64
 }
 
-// View is what a read returns: the newest checkpoint and the messages after it, as bytes that only need to be joined.
+// View is what a read returns: the newest checkpoint and the messages after it, as bytes that only need to be joined, and
+// what tells whether they are valid for their provider as they are.
 type View struct {
 	Version
 	Format  session.Format
+	Model   string
 	Through int64 // the last seq that the checkpoint covers
 	Tokens  int64
-	System  []byte // Anthropic: the leading system messages, joined by commas
+	System  []byte // the leading system messages of a format that takes them apart, joined by commas
 	Body    []byte // the checkpoint's messages, joined by commas, as zframe blocks
 	Size    int    // of Body, decompressed
 	Tail    []byte // the messages after the checkpoint, joined by commas
+
+	SystemFacts, TailFacts []byte // of those messages, as factSQL writes them
+	Walk                   []byte // of the checkpoint; empty for not known
+	OpenCalls              []byte // ids of calls that the checkpoint leaves open, each ended by ASCII 29
 }
 
-// AnthropicFormat is session.Anthropic.Number() in SQL, held to it by a test.
-const AnthropicFormat = `2`
+// ApartFormats are the numbers of the formats whose providers take the system prompt apart, held to wire.Apart by a test.
+const ApartFormats = `(2, 4)`
 
-// pinnedElsewhere is how many leading messages are not among the view's messages: Anthropic's system prompt stands apart.
-const pinnedElsewhere = `CASE WHEN s.format = ` + AnthropicFormat + ` THEN s.pinned ELSE 0 END`
+// pinnedElsewhere is how many leading messages are not among the view's messages, because the system prompt stands apart.
+const pinnedElsewhere = `CASE WHEN s.format IN ` + ApartFormats + ` THEN s.pinned ELSE 0 END`
+
+// factSQL is what was found in a message when it was appended, as wire.Walk reads it: fields ended by ASCII 31, of which
+// the last two are lists of texts that are ended by ASCII 29.
+const factSQL = `
+	       format || E'\x1f' || flags || E'\x1f' || role || E'\x1f' ||
+	       array_to_string(calls, E'\x1d') || E'\x1f' || array_to_string(answers, E'\x1d') || E'\x1f'`
 
 // newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join and
 // its table, through which the planner does not see the keys: a plain LEFT JOIN would read all checkpoints of the tenant.
@@ -49,28 +60,32 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 //	$1 tenant  $2 session id  $3, $4, $5 the version that the caller has: key, checkpoint, last seq
 //	$6, $7 the checkpoint whose body he holds: key, number
 const ViewSQL = `
-	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.context_tokens, s.through_seq, s.checkpoint_size,
-	       CASE WHEN NOT ` + known + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7) THEN (
-	           SELECT body
-	             FROM checkpoints
-	            WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n)
-	       END,
-	       CASE WHEN NOT ` + known + ` AND ` + pinnedElsewhere + ` > 0 THEN (
-	           SELECT string_agg(m.body, ','::bytea)
-	             FROM (SELECT body
-	                     FROM messages
-	                    WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= s.pinned
-	                    ORDER BY seq) m)
-	       END,
-	       CASE WHEN NOT ` + known + ` THEN (
-	           SELECT string_agg(m.body, ','::bytea)
-	             FROM (SELECT coalesce(view_body, body) AS body
-	                     FROM messages
-	                    WHERE tenant_id = $1 AND session_key = s.key
-	                      AND seq > greatest(s.through_seq, ` + pinnedElsewhere + `) AND seq <= s.last_seq
-	                    ORDER BY seq) m)
-	       END
+	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size,
+	       c.body, c.walk, array_to_string(c.open_calls, E'\x1d'), pinned.bodies, pinned.facts, tail.bodies, tail.facts
 	  FROM sessions s
+	  LEFT JOIN LATERAL (
+	       SELECT body, walk, open_calls
+	         FROM checkpoints
+	        WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
+	          AND NOT ` + known + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7)
+	       OFFSET 0) c ON true
+	  LEFT JOIN LATERAL (
+	       SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.fact, E'\x1e') AS facts
+	         FROM (SELECT body, ` + factSQL + ` AS fact
+	                 FROM messages
+	                WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= ` + pinnedElsewhere + `
+	                  AND removed_at IS NULL AND NOT ` + known + `
+	                ORDER BY seq) m
+	       OFFSET 0) pinned ON true
+	  LEFT JOIN LATERAL (
+	       SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.fact, E'\x1e') AS facts
+	         FROM (SELECT coalesce(view_body, body) AS body, ` + factSQL + ` AS fact
+	                 FROM messages
+	                WHERE tenant_id = $1 AND session_key = s.key
+	                  AND seq > greatest(s.through_seq, ` + pinnedElsewhere + `) AND seq <= s.last_seq
+	                  AND removed_at IS NULL AND NOT ` + known + `
+	                ORDER BY seq) m
+	       OFFSET 0) tail ON true
 	 WHERE s.tenant_id = $1 AND s.id = $2`
 
 const known = `(s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5)`
@@ -87,9 +102,7 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, v *View) error {
 	held := s.bodies.get(at)
 	var format int16
-	err := Query(ctx, s.pool, at.Tenant, ViewSQL, viewArgs(at, known, held), one((*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &format, &v.Tokens,
-		&v.Through, &v.Size, (*reused)(&v.Body), (*reused)(&v.System), (*reused)(&v.Tail)))
-	if err != nil {
+	if err := Query(ctx, s.pool, at.Tenant, ViewSQL, viewArgs(at, known, held), one(v.columns(&format)...)); err != nil {
 		return err
 	}
 	v.Format = formatName(format)
@@ -97,10 +110,20 @@ func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version,
 	case v.Version == known || v.Checkpoint == 0:
 	case v.Key == held.key && v.Checkpoint == held.n:
 		v.Body = append(v.Body[:0], held.body...)
+		v.Walk = append(v.Walk[:0], held.walk...)
+		v.OpenCalls = append(v.OpenCalls[:0], held.open...)
 	default:
 		s.bodies.put(at, v)
 	}
 	return nil
+}
+
+// columns are those of ViewSQL.
+func (v *View) columns(format *int16) []any {
+	return []any{
+		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, format, &v.Model, &v.Tokens, &v.Through, &v.Size,
+		(*reused)(&v.Body), (*reused)(&v.Walk), (*reused)(&v.OpenCalls), (*reused)(&v.System), (*reused)(&v.SystemFacts), (*reused)(&v.Tail), (*reused)(&v.TailFacts),
+	}
 }
 
 // reused is scanned into the memory that it has. NULL leaves it empty.
@@ -114,75 +137,4 @@ func (r *reused) ScanBytes(src []byte) error {
 
 func viewArgs(at session.Address, known Version, held heldBody) []any {
 	return []any{[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq, [16]byte(held.key), held.n}
-}
-
-// Entry is a message of a tail with what was extracted when it came in.
-type Entry struct {
-	Seq        int64
-	Tokens     int64
-	StartsUnit bool
-	Calls      []string
-	Answers    []string
-	Body       []byte
-}
-
-// Bounded is a view with what is needed to leave its oldest units out.
-type Bounded struct {
-	View
-	Pinned    int64    // leading system messages of the log; Anthropic's are not among Units and Entries
-	Units     []byte   // of the checkpoint, as package compact wrote them
-	OpenCalls []string // of the checkpoint: ids of calls that it does not answer
-	Entries   []Entry  // the tail
-}
-
-const entrySQL = `
-	SELECT seq, coalesce(view_tokens, tokens), starts_unit, calls, answers, coalesce(view_body, body)
-	  FROM messages
-	 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3
-	 ORDER BY seq`
-
-func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
-	err = row.Scan(&e.Seq, &e.Tokens, &e.StartsUnit, &e.Calls, &e.Answers, &e.Body)
-	return e, err
-}
-
-// BoundedView reads a view for a caller who wants no more than so many tokens; ErrNotFound.
-func (s *Store) BoundedView(ctx context.Context, at session.Address) (b Bounded, err error) {
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
-		var format int16
-		row := tx.QueryRow(ctx, ViewSQL, viewArgs(at, Version{}, heldBody{})...)
-		if err := row.Scan((*[16]byte)(&b.Key), &b.Checkpoint, &b.LastSeq, &format, &b.Tokens, &b.Through, &b.Size, &b.Body, &b.System, &b.Tail); err != nil {
-			return notFound(err)
-		}
-		b.Format = formatName(format)
-		if err := b.readUnits(ctx, tx, at); err != nil {
-			return err
-		}
-		from := max(b.Through, b.Apart())
-		rows, err := tx.Query(ctx, entrySQL, [16]byte(at.Tenant), [16]byte(b.Key), from)
-		if err != nil {
-			return err
-		}
-		b.Entries, err = pgx.CollectRows(rows, scanEntry)
-		return err
-	})
-	return b, err
-}
-
-// Apart is how many leading messages stand apart from the view's messages.
-func (b *Bounded) Apart() int64 {
-	if b.Format == session.Anthropic {
-		return b.Pinned
-	}
-	return 0
-}
-
-func (b *Bounded) readUnits(ctx context.Context, tx pgx.Tx, at session.Address) error {
-	return tx.QueryRow(ctx, `
-		SELECT s.pinned, c.units, c.open_calls
-		  FROM sessions s
-		  `+newestCheckpoint+`
-		 WHERE s.tenant_id = $1 AND s.key = $2`,
-		[16]byte(at.Tenant), [16]byte(b.Key)).Scan(&b.Pinned, &b.Units, &b.OpenCalls)
 }

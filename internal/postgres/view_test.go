@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // commit makes a checkpoint of the session's first through messages with this body, which saves 10 tokens.
@@ -82,16 +83,22 @@ func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
 	if err != nil || snap.ApartTokens != 7 || len(snap.Tail) != 2 || snap.Tail[0].Seq != 2 {
 		t.Errorf("snapshot %+v, %v", snap, err)
 	}
-	bounded, err := store.BoundedView(t.Context(), at)
-	if err != nil || bounded.Pinned != 1 || len(bounded.Entries) != 2 {
-		t.Errorf("bounded view %+v, %v", bounded, err)
+	opened, err := store.OpenView(t.Context(), at, postgres.Newest)
+	if err != nil || opened.Pinned != 1 || len(opened.Head) != 1 || len(opened.Entries) != 2 {
+		t.Errorf("opened view %+v, %v", opened, err)
 	}
 }
 
 func TestTheNumbersInSQLAreThoseOfThePackages(t *testing.T) {
 	t.Parallel()
-	if session.Anthropic.Number() != 2 || postgres.AnthropicFormat != "2" {
-		t.Error("the number of the Anthropic format in view.go is not session's")
+	var apart []string
+	for _, f := range session.Formats() {
+		if wire.Apart(f) {
+			apart = append(apart, fmt.Sprint(f.Number()))
+		}
+	}
+	if want := "(" + strings.Join(apart, ", ") + ")"; postgres.ApartFormats != want {
+		t.Errorf("the formats in view.go whose system prompt stands apart are %s, not %s", postgres.ApartFormats, want)
 	}
 	if postgres.MaxSessionMessages != fmt.Sprint(session.MaxSessionMessages) {
 		t.Error("the limit of messages in append.go is not session's")

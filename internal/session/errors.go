@@ -10,7 +10,6 @@ var (
 	ErrNotFound          = errors.New("not found")
 	ErrUnauthorized      = errors.New("the key is missing, malformed, unknown, expired or revoked")
 	ErrForbidden         = errors.New("the key has no right to this")
-	ErrFormatMismatch    = errors.New("the session has another format")
 	ErrClientIDReused    = errors.New("a client_id names another message already")
 	ErrIdempotencyReused = errors.New("the Idempotency-Key was used for another request")
 	ErrTooManyMessages   = errors.New("the session is full")
@@ -19,6 +18,8 @@ var (
 	ErrStale             = errors.New("the base checkpoint is not the newest any more")
 	ErrPruned            = errors.New("the checkpoint's body is not kept any more")
 	ErrLogTooLarge       = errors.New("the log is too large to be compacted from its beginning")
+	ErrImportTaken       = errors.New("another request has taken the import over")
+	ErrImportEnded       = errors.New("the import has ended")
 )
 
 // StaleError says that an append's expected_seq is not the session's last seq.

@@ -72,6 +72,7 @@ type Message struct {
 	ClientID  string // "" for none
 	Body      []byte // the exact bytes that came in
 	CreatedAt time.Time
+	RemovedAt *time.Time // nil unless it was taken out of every view
 }
 
 // New is one message on its way into the log: its bytes and what was read from them, once, when it came in.

@@ -1,5 +1,174 @@
 package wire
 
-func decodeGemini(body []byte) []Neutral { return nil }
+import (
+	"bytes"
+	"slices"
 
-func encodeGemini(e *encoder, run []Neutral) {}
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+// Gemini contents, as the types Content, Part, FunctionCall, FunctionResponse and Blob of Google's Gen AI SDKs
+// (googleapis/go-genai, types.go) have them; snake_case is read, too.
+//
+//	role user, function, none    User; Tool if there is nothing but functionResponse
+//	role model, assistant        Assistant
+//	role system, developer       System: the API has systemInstruction apart; in a log it is {"role":"system","parts":[…]}
+//	text                         Text; with thought, Reasoning
+//	inlineData, fileData         Image if its type begins with image/, else File
+//	functionCall                 Call; one without an id gets one of its name, and goes out without
+//	functionResponse             Result: the text of a response of one member output, result, content, return_value or
+//	                             error; of any other response its JSON as a text. Its parts are images and files
+//	thoughtSignature             Seal
+//	anything else                Opaque
+//
+// What other formats say and a content cannot:
+//
+//	arguments that are no object       {"input": …}, also the free text of a custom tool
+//	texts of a result                  one text, a line each: {"output": "…"}, or {"error": "…"} if the tool failed
+//	images and files of a result       a content of the user behind the results; only newer models take them inside
+//	results before what the user says  a content of their own, all results of a turn in one
+//	reasoning of other providers       a thought without signature; of one that is sealed a note
+//	a speaker's name, a file's name    a note in front
+//	anything that is Opaque            its JSON as a text
+//
+// {"input": …} stays an object when it is read again: many tools have a parameter of that name.
+
+func decodeGemini(body []byte) []Neutral {
+	s := &scanner{body: body}
+	var v [2]Span
+	n := Neutral{Extra: s.members(rawjson.Start(body), geminiNames, v[:])}
+	role, parts := v[0], v[1]
+	if ids := (functionIDs{}); s.is(parts, '{') {
+		n.Pieces = []Piece{s.geminiPiece(parts, ids)}
+	} else {
+		n.Pieces = s.pieces(nil, parts, func(part Span) Piece { return s.geminiPiece(part, ids) })
+	}
+	s.geminiRole(&n, role)
+	return []Neutral{n}
+}
+
+// appendExtra appends a member to those of Neutral.Extra.
+func appendExtra(dst, key, value []byte) []byte {
+	if len(dst) > 0 {
+		dst = append(dst, ',')
+	}
+	return append(append(append(dst, key...), ':'), value...)
+}
+
+func (s *scanner) geminiRole(n *Neutral, role Span) {
+	switch {
+	case s.says(role, "model"), s.says(role, "assistant"):
+		n.Role = Assistant
+	case s.absent(role), s.says(role, "user"), s.says(role, "function"):
+		isOther := func(p Piece) bool { return p.Kind != Result }
+		if len(n.Pieces) > 0 && !slices.ContainsFunc(n.Pieces, isOther) {
+			n.Role = Tool
+		}
+	case s.says(role, "system"), s.says(role, "developer"):
+		n.Role = System
+	default:
+		n.Role, n.Name = Other, role.Of(s.body)
+	}
+}
+
+func (s *scanner) geminiPiece(raw Span, ids functionIDs) Piece {
+	kind, v := s.geminiBlock(raw)
+	p := Piece{Kind: kind, Raw: raw.Of(s.body), Seal: s.value(v[geminiSignature]), Thought: s.is(v[geminiThought], 't')}
+	switch kind {
+	case Text, Reasoning:
+		p.Text = s.value(v[geminiText])
+	case Call:
+		f := s.geminiFunction(v[geminiCall])
+		p.CallID, p.Name = s.geminiCallID(0, "functionCall", &f, ids), s.literal(f[functionName])
+		if p.Value = s.value(f[functionArgs]); p.Value == nil {
+			p.Value = []byte("{}")
+		}
+	case Result:
+		f := s.geminiFunction(v[geminiResponse])
+		p.CallID, p.Name = s.geminiCallID(0, "functionResponse", &f, ids), s.literal(f[functionName])
+		_, p.IsError = s.response(f[functionResult])
+		p.Content = s.geminiContent(&f)
+	case Image, File:
+		p.Media = s.geminiMedia(&v)
+	}
+	return p
+}
+
+// value is the JSON value at, nil if it is missing or null.
+func (s *scanner) value(at Span) []byte {
+	if s.absent(at) {
+		return nil
+	}
+	return at.Of(s.body)
+}
+
+// literal is the string literal at, nil if there is none.
+func (s *scanner) literal(at Span) []byte {
+	if !s.is(at, '"') {
+		return nil
+	}
+	return at.Of(s.body)
+}
+
+func (s *scanner) geminiContent(f *[functionMembers]Span) (content []Piece) {
+	if text := s.responseText(f[functionResult]); text != nil {
+		content = append(content, Piece{Kind: Text, Text: text})
+	}
+	if !s.is(f[functionParts], '[') {
+		return content
+	}
+	for element := range rawjson.Elements(s.body, f[functionParts].Start) {
+		p := Piece{Kind: Opaque, Raw: element.Of(s.body)}
+		if kind, v := s.geminiBlock(element); kind == Image || kind == File {
+			p.Kind, p.Media = kind, s.geminiMedia(&v)
+		}
+		content = append(content, p)
+	}
+	return content
+}
+
+// responseNames are the members that, alone in a response, say nothing but that it is one.
+var responseNames = []string{"output", "result", "content", "return_value", "error"}
+
+// responseText is what a tool returned as a text, nil for nothing.
+func (s *scanner) responseText(at Span) []byte {
+	switch {
+	case s.empty(at) || string(at.Of(s.body)) == "{}":
+		return nil
+	case s.is(at, '"'):
+		return at.Of(s.body)
+	case !s.is(at, '{'):
+		return rawjson.Quote(nil, at.Of(s.body))
+	}
+	only, members := Span{}, 0
+	for key, value := range rawjson.Members(s.body, at.Start) {
+		if members++; members == 1 && s.index(responseNames, key) >= 0 {
+			only = value
+		}
+	}
+	switch {
+	case members > 1 || only == Span{}:
+		return rawjson.Quote(nil, at.Of(s.body))
+	case s.empty(only):
+		return nil
+	case s.is(only, '"'):
+		return only.Of(s.body)
+	}
+	return rawjson.Quote(nil, only.Of(s.body))
+}
+
+// geminiMedia reads inlineData or fileData.
+func (s *scanner) geminiMedia(v *[geminiMembers]Span) Media {
+	at := v[geminiInline]
+	if !s.is(at, '{') {
+		at = v[geminiFile]
+	}
+	blob := s.blob(at)
+	m := Media{Type: s.literal(blob[blobType]), URL: s.literal(blob[blobURI]), Name: s.literal(blob[blobName])}
+	if m.Data = s.literal(blob[blobData]); m.Data != nil {
+		if data := standardBase64(s.plain(blob[blobData])); !bytes.Equal(data, m.Data[1:len(m.Data)-1]) {
+			m.Data = rawjson.Quote(nil, data)
+		}
+	}
+	return m
+}

@@ -20,7 +20,9 @@ const maxRoleBytes = 64
 //
 // Parts are numbered in this order, which refs rely on and which must never change: the content (a string is one part,
 // an array one part an element), then for OpenAI Chat refusal, reasoning_content, tool_calls, function_call. A message
-// of role tool or function has exactly one part, its result, number 0. A content of "" or null has no part.
+// of role tool or function has exactly one part, its result, number 0. A content of "" or null has no part. Of a Gemini
+// content each element of parts is a part; of a UIMessage, too, but a tool part is two once the tool is done: the call,
+// then the result. A UIMessage without parts has those of its content, then one for each of its toolInvocations.
 func Inspect(f session.Format, body []byte) (Message, error) {
 	return inspectWith(f, &scanner{body: body})
 }
@@ -44,13 +46,24 @@ func inspectWith(f session.Format, s *scanner) (Message, error) {
 		s.openAIChat(top)
 	case session.Anthropic:
 		s.anthropic(top)
+	case session.Gemini:
+		s.gemini(top)
+	case session.AISDK:
+		s.aiSDK(top)
+	case session.OpenAIResponses:
+		s.openAIResponses(top)
 	default:
 		return Message{}, session.Invalid("", "invalid_message", "format %q is unknown", f)
 	}
 	if s.err != nil {
 		return Message{}, s.err
 	}
-	return s.finish(), nil
+	m := s.finish()
+	if s.reader == nil {
+		s.judge(f)
+		m.Flags = s.message.Flags
+	}
+	return m, nil
 }
 
 // scanner reads one message. err is the first thing that is wrong with it.

@@ -57,7 +57,7 @@ func (s *scanner) imageURLTokens(at Span) int {
 	s.pick(at.Start, imageURLNames, v[:])
 	var size tokens.Pixels
 	if s.is(v[0], '"') {
-		if head, data, ok := bytes.Cut(s.plain(v[0]), []byte(",")); ok && bytes.HasPrefix(head, []byte("data:")) && bytes.HasSuffix(head, []byte(";base64")) {
+		if _, data, ok := dataURL(s.plain(v[0])); ok {
 			size = tokens.Measure(data)
 		}
 	}
@@ -88,4 +88,44 @@ func (s *scanner) plain(at Span) []byte {
 	}
 	text, _ := rawjson.Unquote(nil, at.Of(s.body))
 	return text
+}
+
+// dataURL reads a URL that holds the data itself, in base64. The media type is without parameters, and empty if there
+// is none.
+func dataURL(url []byte) (mediaType, data []byte, ok bool) {
+	head, data, ok := bytes.Cut(url, []byte(","))
+	head, isData := bytes.CutPrefix(head, []byte("data:"))
+	head, isBase64 := bytes.CutSuffix(head, []byte(";base64"))
+	mediaType, _, _ = bytes.Cut(head, []byte(";"))
+	return mediaType, data, ok && isData && isBase64
+}
+
+// mediaKind is what a media type is of.
+func (s *scanner) mediaKind(at Span) Kind {
+	if s.is(at, '"') && bytes.HasPrefix(s.plain(at), []byte("image/")) {
+		return Image
+	}
+	return File
+}
+
+// standardBase64 is base64 in the alphabet that every provider reads. Google's clients write the one for URLs, too, and
+// may leave the padding out.
+func standardBase64(data []byte) []byte {
+	if bytes.IndexByte(data, '-') < 0 && bytes.IndexByte(data, '_') < 0 && len(data)%4 == 0 {
+		return data
+	}
+	out := make([]byte, len(data), len(data)+3)
+	for i, c := range data {
+		switch c {
+		case '-':
+			c = '+'
+		case '_':
+			c = '/'
+		}
+		out[i] = c
+	}
+	for len(out)%4 > 0 && len(out)%4 != 1 {
+		out = append(out, '=')
+	}
+	return out
 }

@@ -20,6 +20,7 @@ type Neutral struct {
 	Pieces []Piece
 	Extra  []byte // the members of the message that this model has no words for, `"key":value` joined by commas
 	Edited bool   // a repair has changed it: Raw is not what it says any more
+	flags  Flags  // of the whole message, in a view
 }
 
 // Role is who says a Neutral.
@@ -58,6 +59,7 @@ type Piece struct {
 	Refusal bool // the Text is a refusal
 	Thought bool // unused outside of Gemini: the text is a thought
 	Edited  bool // a repair has changed it: Raw is not what it says any more
+	pair    int  // the number of the call that this is, or is the result of; 0 before arrange gave it one
 }
 
 // Media is an image or a file. Members that are not known are nil; all are string literals.
@@ -122,6 +124,10 @@ func setFormat(f session.Format, pieces []Piece) {
 // comes out as the bytes that came in.
 func Encode(target session.Format, list []Neutral) [][]byte {
 	e := &encoder{target: target}
+	if target == session.AISDK {
+		encodeAISDK(e, list) // a message holds the results of its calls: only there it is known which stay as they are
+		return e.bodies
+	}
 	for len(list) > 0 {
 		n := untouched(target, list)
 		if n > 0 {
@@ -129,7 +135,8 @@ func Encode(target session.Format, list []Neutral) [][]byte {
 			list = list[n:]
 			continue
 		}
-		for n = 1; n < len(list) && untouched(target, list[n:]) == 0; n++ {
+		for n = 1; n < len(list) && (untouched(target, list[n:]) == 0 || target == session.OpenAIChat && list[n].Role == Tool); n++ {
+			// All results of a turn are one run: what some of them show comes behind the last.
 		}
 		codecs[target].encode(e, list[:n])
 		list = list[n:]

@@ -113,8 +113,8 @@ func FuzzInspect(f *testing.F) {
 			return
 		}
 		checkMessage(t, formats[format], body, m)
-		AppendSystem(nil, [][]byte{body, body})
-		Validate(formats[format], [][]byte{body, body})
+		AppendSystem(session.Anthropic, nil, [][]byte{body, body})
+		Validate(formats[format], [][]byte{body, body}, Options{})
 	})
 }
 
@@ -167,7 +167,7 @@ func TestCorpusConversationsThatProvidersAcceptedAreValid(t *testing.T) {
 	}
 	for f, pattern := range map[session.Format]string{session.OpenAIChat: "openai-chat/pydantic-*", session.Anthropic: "anthropic/pydantic-*"} {
 		for path, bodies := range conversations(t, filepath.Join(folder, pattern)) {
-			if found := Validate(f, bodies); len(found) > 0 {
+			if found := Validate(f, bodies, Options{}); len(found) > 0 {
 				t.Errorf("%s: %v", path, found)
 			}
 		}

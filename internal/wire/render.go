@@ -21,9 +21,10 @@ const (
 
 // Options say for whom a view is rendered and checked.
 type Options struct {
-	Model   string   // that the view will be sent to; "" for not known
+	Model   string   // the model that the view will be sent to; "" for not known
 	Tools   []string // names of the tools that the request defines; nil for not known
 	Pending Pending  // "" is KeepPending
+	Author  string   // the model that wrote what is in the view; "" for not known
 }
 
 // Repair is something that a view says otherwise than the log, because its provider would refuse it.
@@ -32,6 +33,13 @@ type Repair struct {
 	Kind   string `json:"kind"` // what was done: result_synthesized
 	Seq    int64  `json:"seq"`  // of the message that it is about, 0 for none
 	Detail string `json:"detail"`
+}
+
+// Translate says what one message says in another format, without regard to what stands around it: Render repairs what
+// comes of that.
+func Translate(target session.Format, m Stored) [][]byte {
+	r := &repairer{target: target, view: []Stored{m}}
+	return Encode(target, r.decode(0))
 }
 
 // Rendition is a view in one format.

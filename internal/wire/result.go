@@ -22,7 +22,7 @@ type Content struct {
 }
 
 // ResultText returns the content of the result p, the zero Content if it has none. It may alias body.
-func ResultText(_ session.Format, body []byte, p Part) Content {
+func ResultText(f session.Format, body []byte, p Part) Content {
 	value := p.Value.Of(body)
 	switch {
 	case len(value) == 0:
@@ -34,25 +34,38 @@ func ResultText(_ session.Format, body []byte, p Part) Content {
 		}
 		return Content{Text: text, Stored: text, MediaType: textMediaType, OnlyText: true}
 	case value[0] == '[':
-		text, only := blockTexts(body, p.Value)
+		text, only := blockTexts(f, body, p.Value)
 		return Content{Text: text, Stored: value, MediaType: jsonMediaType, OnlyText: only}
 	}
 	return Content{Text: value, Stored: value, MediaType: jsonMediaType}
 }
 
 // blockTexts joins the texts of an array of blocks; only is false if it holds anything else.
-func blockTexts(body []byte, array Span) (text []byte, only bool) {
+func blockTexts(f session.Format, body []byte, array Span) (text []byte, only bool) {
 	s := scanner{body: body}
 	only = true
 	for element := range rawjson.Elements(body, array.Start) {
-		v := s.block(element)
-		if s.says(v[blockType], "text") && s.is(v[blockText], '"') {
-			text, _ = rawjson.Unquote(text, v[blockText].Of(body))
+		if at := s.blockText(f, element); at != (Span{}) {
+			text, _ = rawjson.Unquote(text, at.Of(body))
 		} else {
 			only = false
 		}
 	}
 	return text, only
+}
+
+// blockText is the text of a block that is one, else the zero Span.
+func (s *scanner) blockText(f session.Format, block Span) Span {
+	if f == session.OpenAIResponses {
+		if v := s.responsesValues(block); s.responsesKind(&v) == Text {
+			return s.words(&v)
+		}
+		return Span{}
+	}
+	if v := s.block(block); s.says(v[blockType], "text") && s.is(v[blockText], '"') {
+		return v[blockText]
+	}
+	return Span{}
 }
 
 // Edit puts the JSON value With in the place of Span.

@@ -77,7 +77,7 @@ func TestAppendSystem(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := string(AppendSystem([]byte("="), bytesOf(c.bodies))); got != "="+c.want {
+			if got := string(AppendSystem(session.Anthropic, []byte("="), bytesOf(c.bodies))); got != "="+c.want {
 				t.Errorf("AppendSystem = %s, want %s", got, "="+c.want)
 			}
 		})

@@ -1,24 +1,50 @@
 package wire
 
-import "github.com/varve-dev/varve/internal/rawjson"
+import (
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
 
-// AppendSystem appends the value of Anthropic's top-level system member for the leading system messages: the content of
-// a single one as it stands, else one array of all their text blocks. No bodies append nothing.
-func AppendSystem(dst []byte, bodies [][]byte) []byte {
+// AppendSystem appends the leading system messages as the value of the member that their provider takes them in.
+// Anthropic's system: the content of a single message as it stands, else one array of all their text blocks. Gemini's
+// systemInstruction: a content of all their parts. No bodies append nothing.
+func AppendSystem(f session.Format, dst []byte, bodies [][]byte) []byte {
 	switch len(bodies) {
 	case 0:
 		return dst
 	case 1:
-		if content := systemContent(bodies[0]); content != nil {
+		if content := systemContent(bodies[0]); content != nil && f != session.Gemini {
 			return append(dst, content...)
 		}
+	}
+	if f == session.Gemini {
+		dst = append(dst, `{"parts":`...)
 	}
 	dst = append(dst, '[')
 	first := len(dst)
 	for _, body := range bodies {
+		if f == session.Gemini {
+			dst = appendParts(dst, first, body)
+			continue
+		}
 		dst = appendBlocks(dst, first, systemContent(body))
 	}
-	return append(dst, ']')
+	if dst = append(dst, ']'); f == session.Gemini {
+		dst = append(dst, '}')
+	}
+	return dst
+}
+
+// appendParts appends the parts of a content.
+func appendParts(dst []byte, first int, body []byte) []byte {
+	at := member(body, "parts")
+	if at == (Span{}) || body[at.Start] != '[' {
+		return dst
+	}
+	for part := range rawjson.Elements(body, at.Start) {
+		dst = append(separate(dst, first), part.Of(body)...)
+	}
+	return dst
 }
 
 // systemContent returns the content of a message, nil if it is missing or null.

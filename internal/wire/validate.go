@@ -1,22 +1,25 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Violation is one way in which a list of messages breaks its provider's rules (V-C1, V-A3, …).
+// Violation is one way in which a list of messages breaks its provider's rules.
 type Violation struct {
-	Rule    string
-	Message int // index into the list
+	Rule    string // the Code of one of Rules, or "inspect"
+	Message int    // index into the list
 	Detail  string
 }
 
-// Validate reports how a list of messages breaks its provider's rules. Leading system messages are allowed in every
-// format, and so are open calls at the very end, whose results are still to come. A message that Inspect refuses is a
-// violation of the rule "inspect".
-func Validate(f session.Format, bodies [][]byte) []Violation {
+// Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system
+// messages are allowed in every format. So are calls of the last unit whose results are still to come, unless
+// o.Pending settles them. A message that Inspect refuses is a violation of the rule "inspect", and the only one.
+func Validate(f session.Format, bodies [][]byte, o Options) []Violation {
 	messages := make([]Message, len(bodies))
 	for i, body := range bodies {
 		var err error
@@ -24,67 +27,127 @@ func Validate(f session.Format, bodies [][]byte) []Violation {
 			return []Violation{{Rule: "inspect", Message: i, Detail: err.Error()}}
 		}
 	}
-	return ValidateMessages(f, messages)
+	return judged(rules, converse(f, messages, bodies, o))
 }
 
-// ValidateMessages is Validate for messages that have been inspected already. What callers appended is kept even if it
-// breaks a rule; whoever changes a view must not add violations to those of the messages it started from.
+// ValidateMessages reports what is to be seen without the bodies: chiefly how calls and results meet. What callers
+// appended is kept even if it breaks a rule; whoever changes a view must not add violations to those of the messages it
+// started from.
 func ValidateMessages(f session.Format, messages []Message) []Violation {
-	v := validator{messages: messages, byID: map[string][]int{}}
-	if f == session.Anthropic {
-		v.anthropic()
-	} else {
-		v.openAIChat()
-	}
-	return v.found
+	return judged(rules, converse(f, messages, nil, Options{}))
 }
 
-// validator walks messages and keeps the calls that may still be answered.
-type validator struct {
+func judged(rules []Rule, c *conversation) []Violation {
+	var found []Violation
+	for i := range rules {
+		if r := &rules[i]; slices.Contains(r.Formats, c.format) && (r.shape || c.bodies != nil) {
+			k := checker{conversation: c, rule: r}
+			r.check(&k)
+			found = append(found, k.found...)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Violation) int { return cmp.Compare(a.Message, b.Message) })
+	return found
+}
+
+// conversation is a list of messages as rules look at it.
+type conversation struct {
+	Options
+	format   session.Format
 	messages []Message
-	calls    []openCall
-	byID     map[string][]int // the calls without an answer, by id, as indexes of calls, the newest last
-	found    []Violation
+	bodies   [][]byte // nil if only what Inspect found is known
+	head     int      // how many messages are the pinned head
+	turns    []turn   // of the others
+	calls    []heldCall
+	results  []heldResult
 }
 
-type openCall struct {
-	id       string
-	message  int
-	answered bool
+func converse(f session.Format, messages []Message, bodies [][]byte, o Options) *conversation {
+	c := &conversation{Options: o, format: f, messages: messages, bodies: bodies, head: PinnedHead(messages)}
+	c.read()
+	return c
 }
 
-func (v *validator) report(rule string, message int, format string, args ...any) {
-	v.found = append(v.found, Violation{Rule: rule, Message: message, Detail: fmt.Sprintf(format, args...)})
+func (c *conversation) read() {
+	for i := c.head; i < len(c.messages); i++ {
+		if i == c.head || !c.goesOn(&c.messages[i-1], &c.messages[i]) {
+			c.turns = append(c.turns, turn{start: i})
+		}
+		c.turns[len(c.turns)-1].add(i, &c.messages[i])
+	}
+	c.hold()
 }
 
-// call opens every call of message i.
-func (v *validator) call(i int) {
-	for _, p := range v.messages[i].Parts {
-		if p.Kind == Call {
-			v.byID[p.CallID] = append(v.byID[p.CallID], len(v.calls))
-			v.calls = append(v.calls, openCall{id: p.CallID, message: i})
+// turn is a run of messages that the provider takes as one.
+type turn struct {
+	start, end int
+	results    bool // it has results
+	others     bool // it has something else
+}
+
+// goesOn reports whether b belongs to the turn of a. Anthropic joins messages of one role; the items of a Responses
+// list are parts of what one side says; the tool messages of Chat Completions belong together.
+func (c *conversation) goesOn(a, b *Message) bool {
+	switch c.format {
+	case session.Anthropic, session.OpenAIResponses:
+		return a.Role == b.Role
+	case session.OpenAIChat:
+		return forResult(a.Role) && forResult(b.Role)
+	}
+	return false
+}
+
+func forResult(role string) bool { return role == "tool" || role == "function" }
+
+func (t *turn) add(i int, m *Message) {
+	t.end = i + 1
+	for j := range m.Parts {
+		result := m.Parts[j].Kind == Result
+		t.results = t.results || result
+		t.others = t.others || !result
+	}
+}
+
+// settled reports whether calls without a result are wrong also at the very end.
+func (c *conversation) settled() bool { return c.Pending != "" && c.Pending != KeepPending }
+
+// last is the index of the last message, or -1 if there is nothing but the head.
+func (c *conversation) last() int {
+	if len(c.messages) == c.head {
+		return -1
+	}
+	return len(c.messages) - 1
+}
+
+func (c *conversation) raw(message int, p *Part) []byte { return p.Raw.Of(c.bodies[message]) }
+
+// body is a message without white space around it.
+func (c *conversation) body(message int) []byte {
+	body := c.bodies[message]
+	return rawjson.Value(body).Of(body)
+}
+
+// checker holds a conversation to one rule.
+type checker struct {
+	*conversation
+	rule  *Rule
+	found []Violation
+}
+
+func (c *checker) report(message int, format string, args ...any) {
+	c.found = append(c.found, Violation{Rule: c.rule.Code, Message: message, Detail: fmt.Sprintf(format, args...)})
+}
+
+// knows reports whether a word is one of the rule's.
+func (c *checker) knows(word string) bool { return slices.Contains(c.rule.words[c.format], word) }
+
+// parts calls f with every part behind the head that is of one of the kinds.
+func (c *checker) parts(f func(message int, p *Part), kinds ...Kind) {
+	for i := c.head; i < len(c.messages); i++ {
+		for j := range c.messages[i].Parts {
+			if p := &c.messages[i].Parts[j]; slices.Contains(kinds, p.Kind) {
+				f(i, p)
+			}
 		}
 	}
-}
-
-// answer closes the nearest open call of that id: ids repeat inside a conversation.
-func (v *validator) answer(id string) bool {
-	open := v.byID[id]
-	if len(open) == 0 {
-		return false
-	}
-	v.calls[open[len(open)-1]].answered = true
-	v.byID[id] = open[:len(open)-1]
-	return true
-}
-
-// abandon reports the calls that can be answered no more.
-func (v *validator) abandon(rule string) {
-	for _, c := range v.calls {
-		if !c.answered {
-			v.report(rule, c.message, "call %q has no result directly after it", c.id)
-		}
-	}
-	v.calls = v.calls[:0]
-	clear(v.byID)
 }

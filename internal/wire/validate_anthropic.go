@@ -1,75 +1,40 @@
 package wire
 
-// anthropic goes turn by turn: the provider joins messages of one role that follow each other before it looks at them.
-func (v *validator) anthropic() {
-	ids := map[string]bool{}
-	for start := PinnedHead(v.messages); start < len(v.messages); {
-		end := start + 1
-		for end < len(v.messages) && v.messages[end].Role == v.messages[start].Role {
-			end++
-		}
-		v.anthropicTurn(start, end)
-		for i := start; i < end; i++ {
-			v.anthropicIDs(i, ids)
-			v.anthropicContent(i)
-		}
-		start = end
-	}
-}
+import "bytes"
 
-// anthropicTurn checks how results meet calls. A last turn of nothing but results may still lack some.
-func (v *validator) anthropicTurn(start, end int) {
-	answered := map[string]bool{}
-	others, results := false, false
-	for i := start; i < end; i++ {
-		for _, p := range v.messages[i].Parts {
-			if p.Kind != Result {
-				others = true
-				continue
+// resultsFirst is V-A3.
+func (c *checker) resultsFirst() {
+	for _, t := range c.turns {
+		others := false
+		for i := t.start; i < t.end; i++ {
+			for j := range c.messages[i].Parts {
+				p := &c.messages[i].Parts[j]
+				if p.Kind == Result && others {
+					c.report(i, "result %q stands behind other content", p.CallID)
+				}
+				others = others || p.Kind != Result
 			}
-			v.anthropicResult(i, p, answered)
-			// V-A3: "Messages following `tool_use` blocks must begin with a matching number of `tool_result` blocks."
-			if others {
-				v.report("V-A3", i, "result %q stands behind other content", p.CallID)
-			}
-			results = true
 		}
-	}
-	// V-A1: "`tool_use` ids were found without `tool_result` blocks immediately after."
-	if inFlight := end == len(v.messages) && results && !others; !inFlight {
-		v.abandon("V-A1")
-	}
-	for i := start; i < end; i++ {
-		v.call(i)
 	}
 }
 
-func (v *validator) anthropicResult(i int, p Part, answered map[string]bool) {
-	switch {
-	case v.answer(p.CallID):
-		answered[p.CallID] = true
-	// V-A4: "each tool_use must have a single result. Found multiple `tool_result` blocks with id."
-	case answered[p.CallID]:
-		v.report("V-A4", i, "call %q is answered twice", p.CallID)
-	// V-A2: "unexpected `tool_use_id` found in `tool_result` blocks."
-	default:
-		v.report("V-A2", i, "result %q answers no call of the turn before it", p.CallID)
+// uniqueIDs is V-A4.
+func (c *checker) uniqueIDs() {
+	seen := map[string]bool{}
+	for i := range c.calls {
+		call := &c.calls[i]
+		if !idPattern(call.id) {
+			c.report(call.message, "call id %q is not made of letters, digits, _ and -", call.id)
+		}
+		if seen[call.id] {
+			c.report(call.message, "call id %q was used before", call.id)
+		}
+		seen[call.id] = true
 	}
-}
-
-// anthropicIDs is the rest of V-A4: "`tool_use` ids must be unique", "String should match pattern '^[a-zA-Z0-9_-]+$'".
-func (v *validator) anthropicIDs(i int, seen map[string]bool) {
-	for _, p := range v.messages[i].Parts {
-		if p.Kind != Call {
-			continue
+	for i := range c.results {
+		if r := &c.results[i]; r.again {
+			c.report(r.message, "call %q is answered twice", r.id)
 		}
-		if !idPattern(p.CallID) {
-			v.report("V-A4", i, "call id %q is not made of letters, digits, _ and -", p.CallID)
-		}
-		if seen[p.CallID] {
-			v.report("V-A4", i, "call id %q was used before", p.CallID)
-		}
-		seen[p.CallID] = true
 	}
 }
 
@@ -82,14 +47,95 @@ func idPattern(id string) bool {
 	return id != ""
 }
 
-func (v *validator) anthropicContent(i int) {
-	m := v.messages[i]
-	switch {
-	// V-A5: "text content blocks must be non-empty."
-	case m.Flags&FlagEmptyText != 0:
-		v.report("V-A5", i, "a text block is empty")
-	// V-A5: "all messages must have non-empty content except for the optional final assistant message."
-	case m.Flags&FlagEmpty != 0 && !(m.Role == "assistant" && i == len(v.messages)-1):
-		v.report("V-A5", i, "the message has no content")
+// notEmpty is V-A5.
+func (c *checker) notEmpty() {
+	for i := c.head; i < len(c.messages); i++ {
+		m := &c.messages[i]
+		switch {
+		case m.Flags&FlagEmptyText != 0, c.bodies != nil && c.hasBlank(i):
+			c.report(i, "a text is empty, or nothing but white space")
+		case m.Flags&FlagEmpty != 0 && !(m.Role == "assistant" && i == c.last()):
+			c.report(i, "the message has no content")
+		}
+	}
+}
+
+func (c *checker) hasBlank(message int) bool {
+	for j := range c.messages[message].Parts {
+		if p := &c.messages[message].Parts[j]; p.Kind == Text && blank(p.Value.Of(c.bodies[message])) {
+			return true
+		}
+	}
+	return false
+}
+
+// lastMessage is V-A6. A turn that waits for results is no prefill, nor is one that the provider itself stopped within
+// tools of its own.
+func (c *checker) lastMessage() {
+	last := c.last()
+	if last < 0 || c.messages[last].Role != "assistant" || c.inFlight() {
+		return
+	}
+	parts := c.messages[last].Parts
+	end := Part{}
+	if len(parts) > 0 {
+		end = parts[len(parts)-1]
+	}
+	if RefusesPrefill(c.Model) && end.Kind != Opaque {
+		c.report(last, "the last message is the assistant's, which %s does not go on with", c.Model)
+	}
+	if end.Kind == Text && endsInSpace(end.Value.Of(c.bodies[last])) {
+		c.report(last, "the final text ends in white space")
+	}
+}
+
+func endsInSpace(literal []byte) bool {
+	text := unquoted(literal)
+	return len(bytes.TrimRight(text, " \t\r\n")) < len(text)
+}
+
+// inFlight reports whether calls of the last turn have no result, and need none yet.
+func (c *conversation) inFlight() bool {
+	if len(c.calls) == 0 || len(c.turns) == 0 || c.settled() {
+		return false
+	}
+	newest := &c.calls[len(c.calls)-1]
+	return newest.message >= c.turns[len(c.turns)-1].start
+}
+
+// bounds is V-A10.
+func (c *checker) bounds() {
+	if n := len(c.messages) - c.head; n > c.rule.limits["messages"] {
+		c.report(c.last(), "there are %d messages, at most %d are possible", n, c.rule.limits["messages"])
+	}
+	if c.last() >= 0 && c.messages[c.head].Role != "user" {
+		c.report(c.head, "the first message is not the user's")
+	}
+	c.parts(func(i int, p *Part) {
+		block := c.raw(i, p)
+		if content := member(block, "content"); isType(block, "compaction") && string(content.Of(block)) == `""` {
+			c.report(i, "the content of a compaction is empty")
+		}
+	}, Opaque)
+}
+
+// toolsDefined is V-A11. Which tools those are does not matter: a call of one that is gone is taken.
+func (c *checker) toolsDefined() {
+	if c.Tools == nil || len(c.Tools) > 0 {
+		return
+	}
+	c.parts(func(i int, p *Part) {
+		if len(c.found) == 0 {
+			c.report(i, "%s %q needs a request that defines tools", p.Kind, p.CallID)
+		}
+	}, Call, Result)
+}
+
+// systemFirst is V-A12.
+func (c *checker) systemFirst() {
+	for i := c.head; i < len(c.messages); i++ {
+		if c.messages[i].Flags&FlagPinned != 0 {
+			c.report(i, "a message of role %q stands behind others", c.messages[i].Role)
+		}
 	}
 }

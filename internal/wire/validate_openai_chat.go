@@ -1,44 +1,73 @@
 package wire
 
-func (v *validator) openAIChat() {
-	for i, m := range v.messages {
-		if m.Role == "tool" || m.Role == "function" {
-			v.chatResult(i)
-			continue
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// chatContent is V-C3. "" is content, and so is an array of any parts.
+func (c *checker) chatContent() {
+	for i := range c.messages {
+		m := &c.messages[i]
+		switch {
+		case m.Flags&FlagEmptyArray != 0:
+			c.report(i, "content is an array without parts")
+		case m.Flags&FlagResultNotText != 0:
+			c.report(i, "the content of a tool message is a string or an array of text parts")
+		case contentless(m):
+			c.report(i, "the message has no content")
 		}
-		// V-C1: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
-		v.abandon("V-C1")
-		v.call(i)
-		v.chatContent(i)
 	}
 }
 
-func (v *validator) chatResult(i int) {
-	m := v.messages[i]
-	for _, p := range m.Parts {
-		// V-C2: "Messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-		if p.Kind == Result && !v.answer(p.CallID) {
-			v.report("V-C2", i, "result %q answers no open call of the assistant message before it", p.CallID)
+func contentless(m *Message) bool {
+	if forResult(m.Role) {
+		return len(m.Parts) == 1 && m.Parts[0].Value == Span{}
+	}
+	return m.Flags&FlagEmpty != 0
+}
+
+// idLength is V-C4.
+func (c *checker) idLength() {
+	most := c.rule.limits["id"]
+	c.parts(func(i int, p *Part) {
+		if utf8.RuneCountInString(p.CallID) > most && !madeID(p) {
+			c.report(i, "the id %q has more than %d characters", p.CallID, most)
+		}
+	}, Call, Result)
+}
+
+// knownRoles is V-C5. Items of the Responses API that are no messages have no role. What Anthropic says of a system
+// message that is not at the beginning is V-A12.
+func (c *checker) knownRoles() {
+	for i := c.head; i < len(c.messages); i++ {
+		m := &c.messages[i]
+		system := c.format == session.Anthropic && m.Flags&FlagPinned != 0
+		if !system && member(c.body(i), "role") != (Span{}) && !c.knows(m.Role) {
+			c.report(i, "role %q is none of %s", m.Role, strings.Join(c.rule.words[c.format], ", "))
 		}
 	}
-	// V-C3: the schema of a tool message's content knows a string and an array of text parts only.
-	if m.Flags&FlagResultNotText != 0 {
-		v.report("V-C3", i, "the content of a tool message is a string or an array of text parts")
-	}
-	v.chatArray(i)
 }
 
-// chatContent is V-C3 for other messages: the schema requires an assistant's content unless it has calls.
-func (v *validator) chatContent(i int) {
-	v.chatArray(i)
-	if m := v.messages[i]; m.Role == "assistant" && m.Flags&(FlagEmpty|FlagEmptyArray) == FlagEmpty {
-		v.report("V-C3", i, "an assistant message has content or calls")
+// mistral is V-M1. An assistant's message at the end may be one that the model is to go on with.
+func (c *checker) mistral() {
+	if !mistral(c.Model) {
+		return
 	}
-}
-
-// chatArray is V-C3 for arrays: the schema wants at least one part.
-func (v *validator) chatArray(i int) {
-	if v.messages[i].Flags&FlagEmptyArray != 0 {
-		v.report("V-C3", i, "content is an array without parts")
+	length := c.rule.limits["id"]
+	c.parts(func(i int, p *Part) {
+		if !madeID(p) && (len(p.CallID) != length || !idPattern(p.CallID) || strings.ContainsAny(p.CallID, "_-")) {
+			c.report(i, "the id %q is not made of %d letters and digits", p.CallID, length)
+		}
+	}, Call, Result)
+	last := c.last()
+	if last < 0 || c.messages[last].Role == "user" || forResult(c.messages[last].Role) {
+		return
+	}
+	body := c.body(last)
+	if prefix := member(body, "prefix"); !c.inFlight() && string(prefix.Of(body)) != "true" {
+		c.report(last, "the last message is neither the user's nor a tool's")
 	}
 }

@@ -2,7 +2,7 @@ package wire
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,89 +10,99 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-type validateCase struct {
+// fixture is a list of messages and what is wrong with it.
+type fixture struct {
+	rule   string // the rule that it is about
 	name   string
+	o      Options
 	bodies []string
-	want   []string // "rule message"
+	want   []string // the violations as "rule message"; nil if there is none
 }
 
-func testValidate(t *testing.T, f session.Format, cases []validateCase) {
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			var got []string
-			for _, v := range Validate(f, bytesOf(c.bodies)) {
-				got = append(got, fmt.Sprint(v.Rule, " ", v.Message))
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+var fixtures = map[session.Format][]fixture{
+	session.OpenAIChat:      chatFixtures,
+	session.OpenAIResponses: responsesFixtures,
+	session.Anthropic:       slices.Concat(anthropicFixtures, anthropicBlockFixtures),
+	session.Gemini:          geminiFixtures,
+	session.AISDK:           aiSDKFixtures,
 }
 
-func TestValidateOpenAIChat(t *testing.T) {
+func TestValidateFixtures(t *testing.T) {
 	t.Parallel()
-	const (
-		system = `{"role":"system","content":"s"}`
-		user   = `{"role":"user","content":"u"}`
-		done   = `{"role":"assistant","content":"done"}`
-	)
-	calls := func(ids ...string) string {
-		return `{"role":"assistant","content":null,"tool_calls":[{"id":"` + strings.Join(ids, `"},{"id":"`) + `"}]}`
+	for _, f := range session.Formats() {
+		for _, x := range fixtures[f] {
+			t.Run(fmt.Sprint(f, "/", x.rule, ": ", x.name), func(t *testing.T) {
+				t.Parallel()
+				if diff := cmp.Diff(x.want, named(Validate(f, bytesOf(x.bodies), x.o))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		}
 	}
-	tool := func(id string) string { return `{"role":"tool","tool_call_id":"` + id + `","content":"r"}` }
-	testValidate(t, session.OpenAIChat, []validateCase{
-		{"calls and results in any order inside a unit are right", []string{system, system, user, calls("a", "b"), tool("b"), tool("a"), done}, nil},
-		{"ids repeat", []string{calls("a", "a"), tool("a"), tool("a"), calls("a"), tool("a")}, nil},
-		{"the last unit may be in flight", []string{user, calls("a", "b"), tool("a")}, nil},
-		{"V-C1: a call without a result before another role", []string{calls("a", "b"), tool("a"), user, done}, []string{"V-C1 0"}},
-		{"V-C1: and its late result answers nothing", []string{calls("a"), user, tool("a")}, []string{"V-C1 0", "V-C2 2"}},
-		{"V-C2: a result without a call", []string{user, tool("a"), done}, []string{"V-C2 1"}},
-		{"V-C2: a second result", []string{calls("a"), tool("a"), tool("a")}, []string{"V-C2 2"}},
-		{"V-C3: an assistant message needs content or calls", []string{user, `{"role":"assistant","content":null}`}, []string{"V-C3 1"}},
-		{"V-C3: an empty string is content", []string{`{"role":"assistant","content":""}`}, nil},
-		{"V-C3: an array has a part", []string{`{"role":"assistant","content":[]}`, calls("a"), `{"role":"tool","tool_call_id":"a","content":[]}`}, []string{"V-C3 0", "V-C3 2"}},
-		{"V-C3: a result is text", []string{calls("a", "b"), `{"role":"tool","tool_call_id":"a","content":[{"type":"image_url"}]}`,
-			`{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":"x"}]}`}, []string{"V-C3 1"}},
-		{"legacy calls are paired", []string{`{"role":"assistant","function_call":{"name":"f"}}`, `{"role":"function","name":"f","content":"r"}`, user}, nil},
-		{"a message that cannot be read is named", []string{user, `{"role":7}`}, []string{"inspect 1"}},
-		{"nothing is right", nil, nil},
-	})
 }
 
-func TestValidateAnthropic(t *testing.T) {
+func named(found []Violation) (names []string) {
+	for _, v := range found {
+		names = append(names, fmt.Sprint(v.Rule, " ", v.Message))
+	}
+	return names
+}
+
+func TestEveryRuleHasAListThatKeepsItAndOneThatBreaksIt(t *testing.T) {
 	t.Parallel()
-	const (
-		system = `{"role":"system","content":"s"}`
-		user   = `{"role":"user","content":"u"}`
-		done   = `{"role":"assistant","content":"done"}`
-	)
-	use := func(ids ...string) string {
-		return `{"role":"assistant","content":[{"type":"tool_use","id":"` + strings.Join(ids, `"},{"type":"tool_use","id":"`) + `"}]}`
+	for _, r := range Rules() {
+		for _, f := range r.Formats {
+			keeps, breaks := 0, 0
+			for _, x := range fixtures[f] {
+				switch {
+				case x.rule == r.Code && x.want == nil:
+					keeps++
+				case x.rule == r.Code && slices.ContainsFunc(x.want, func(v string) bool { return ruleOf(v) == r.Code }):
+					breaks++
+				}
+			}
+			if keeps == 0 || breaks == 0 {
+				t.Errorf("%s of %s is kept by %d lists and broken by %d", r.Code, f, keeps, breaks)
+			}
+		}
 	}
-	result := func(ids ...string) string {
-		return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"` + strings.Join(ids, `"},{"type":"tool_result","tool_use_id":"`) + `"}]}`
+}
+
+func ruleOf(violation string) (rule string) {
+	_, _ = fmt.Sscan(violation, &rule)
+	return rule
+}
+
+func TestAMessageThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, f := range session.Formats() {
+		good := map[session.Format]string{session.Gemini: `{"role":"user","parts":[{"text":"u"}]}`, session.AISDK: `{"id":"m1","role":"user","parts":[]}`}[f]
+		if good == "" {
+			good = `{"role":"user","content":"u"}`
+		}
+		if diff := cmp.Diff([]string{"inspect 1"}, named(Validate(f, bytesOf([]string{good, `{"role":7}`}), Options{}))); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", f, diff)
+		}
+		if found := Validate(f, nil, Options{}); found != nil {
+			t.Errorf("%s: no messages are wrong: %v", f, found)
+		}
 	}
-	testValidate(t, session.Anthropic, []validateCase{
-		{"calls and results in any order inside a turn are right", []string{system, user, use("a", "b"), result("b", "a"), done}, nil},
-		{"messages of one role are one turn", []string{user, use("a"), use("b"), result("a"), result("b"), user, done}, nil},
-		{"the last unit may be in flight", []string{user, use("a", "b")}, nil},
-		{"the last unit may be half answered", []string{user, use("a", "b"), result("a")}, nil},
-		{"V-A1: a call without a result in the next message", []string{use("a", "b"), result("a"), done}, []string{"V-A1 0"}},
-		{"V-A1: a call passed over by text", []string{use("a"), user}, []string{"V-A1 0"}},
-		{"V-A2: a result without a call", []string{user, done, result("a"), done}, []string{"V-A2 2"}},
-		{"V-A2: a result of a call further back", []string{use("a"), user, done, result("a")}, []string{"V-A1 0", "V-A2 3"}},
-		{"V-A3: a result behind text", []string{use("a"), user, result("a")}, []string{"V-A3 2"}},
-		{"V-A3: text behind the results is right", []string{use("a"), result("a"), user}, nil},
-		{"V-A4: an id twice", []string{use("a"), result("a"), use("a"), result("a")}, []string{"V-A4 2"}},
-		{"V-A4: two results of one call", []string{use("a"), result("a", "a")}, []string{"V-A4 1"}},
-		{"V-A4: an id of other characters", []string{use("a.b"), result("a.b")}, []string{"V-A4 0"}},
-		{"V-A5: an empty text block", []string{`{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"x"}]}`}, []string{"V-A5 0"}},
-		{"V-A5: an empty message", []string{`{"role":"user","content":[]}`, done}, []string{"V-A5 0"}},
-		{"V-A5: an empty final assistant message is right", []string{user, `{"role":"assistant","content":""}`}, nil},
-		{"a message that cannot be read is named", []string{`[]`}, []string{"inspect 0"}},
-	})
+}
+
+func TestWithoutBodiesOnlyWhatInspectFindsIsChecked(t *testing.T) {
+	t.Parallel()
+	bodies := []string{`{"role":"user","content":"u"}`, `{"role":"assistant","content":[{"type":"thinking","thinking":"no signature"},{"type":"tool_use","id":"a","name":"f","input":{}}]}`,
+		`{"role":"user","content":"no result"}`}
+	messages := make([]Message, len(bodies))
+	for i, body := range bodies {
+		var err error
+		if messages[i], err = Inspect(session.Anthropic, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"V-A1 1"}, named(ValidateMessages(session.Anthropic, messages))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // With a search through the open calls for each answer this takes half a minute.
@@ -100,6 +110,7 @@ func TestManyCallsOfOneMessageAreValidatedInLinearTime(t *testing.T) {
 	t.Parallel()
 	const calls = 100_000
 	messages := []Message{{Role: "user", StartsUnit: true}, {Role: "assistant", StartsUnit: true}, {Role: "user"}}
+	messages[0].Parts = []Part{{Kind: Text}}
 	for i := range calls {
 		id := fmt.Sprint("c", i)
 		messages[1].Parts = append(messages[1].Parts, Part{Kind: Call, CallID: id})
@@ -107,5 +118,26 @@ func TestManyCallsOfOneMessageAreValidatedInLinearTime(t *testing.T) {
 	}
 	if found := ValidateMessages(session.Anthropic, messages); len(found) != 0 {
 		t.Errorf("%d violations, the first is %v", len(found), found[0])
+	}
+}
+
+func TestEveryListThatBreaksARuleIsRenderedWithoutThat(t *testing.T) {
+	t.Parallel()
+	for _, f := range session.Formats() {
+		for _, x := range fixtures[f] {
+			t.Run(fmt.Sprint(f, "/", x.rule, ": ", x.name), func(t *testing.T) {
+				t.Parallel()
+				var view []Stored
+				for i, body := range x.bodies {
+					view = append(view, Stored{Format: f, Body: []byte(body), Seq: int64(i + 1)})
+				}
+				for _, target := range session.Formats() {
+					made := Render(target, view, x.o).Bodies
+					for _, v := range Validate(target, made, x.o) {
+						t.Errorf("%s: message %d breaks %s: %s\n%.300s", target, v.Message, v.Rule, v.Detail, made[v.Message])
+					}
+				}
+			})
+		}
 	}
 }

@@ -40,6 +40,7 @@ type Part struct {
 	Name    string // Call: the tool. Result: the tool, where the format repeats it; else ""
 	Tokens  int    // estimated tokens of what the model sees of this part
 	IsError bool   // Result: the tool said that it failed
+	Fixed   bool   // Call: its provider knows the form of Value, and nothing else may stand there
 }
 
 // Flags are facts of a message that a read must know without decoding it. Stored in messages.flags.
@@ -55,6 +56,10 @@ const (
 	FlagPinned                          // role system or developer
 	FlagEmptyArray                      // its content, or that of a result, is an array without elements
 	FlagResultNotText                   // holds a result that is neither a string nor an array of text blocks
+	FlagJudged                          // this and those behind it are known of the message
+	FlagOdd                             // it may need a repair in its own format, whatever stands around it
+	FlagUnsigned                        // Gemini: the first of its calls has no signature
+	FlagMixed                           // holds results and something else
 )
 
 // Message is what Inspect finds in one message.

@@ -19,13 +19,13 @@ type Options struct {
 	Wild         bool // orphans, abandoned calls, late answers, repeated ids, odd contents
 }
 
-// Session returns the messages of one conversation. An Anthropic one has no system message: those stand apart.
+// Session returns the messages of one conversation. One of Anthropic or Gemini has no system message: those stand apart.
 func Session(rng *rand.Rand, f session.Format, o Options) [][]byte {
 	if o.ResultTokens == 0 {
 		o.ResultTokens = 120
 	}
 	g := &generator{rng: rng, format: f, options: o}
-	if f == session.OpenAIChat && !g.wild(3) {
+	if f != session.Anthropic && f != session.Gemini && !g.wild(3) {
 		g.say("system", "You are a careful engineer. Use the tools that you are given.")
 	}
 	if !g.wild(5) {
@@ -34,6 +34,7 @@ func Session(rng *rand.Rand, f session.Format, o Options) [][]byte {
 	for len(g.messages) < o.Messages {
 		g.round()
 	}
+	g.flush()
 	return g.messages
 }
 
@@ -43,10 +44,14 @@ type generator struct {
 	options  Options
 	messages [][]byte
 	waiting  []call // calls that may still be answered
+	pending  []call // of an AI SDK message that is not written yet
 	calls    int
 }
 
-type call struct{ id, tool string }
+type call struct {
+	id, tool, arguments, output string
+	bare                        bool // it was sent without its id
+}
 
 // wild is true once in n times, and only where the conversation may be odd.
 func (g *generator) wild(n int) bool { return g.options.Wild && g.rng.IntN(n) == 0 }
@@ -63,6 +68,9 @@ func (g *generator) round() {
 	}
 	if g.rng.IntN(10) == 0 {
 		g.say("assistant", "That is done.")
+		if g.format == session.Gemini && !g.options.Wild { // it wants calls directly behind what the user says
+			g.say("user", "Good.")
+		}
 		return
 	}
 	if g.wild(25) {

@@ -2,6 +2,7 @@ package compacttest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -18,74 +19,219 @@ func (g *generator) add(format string, args ...any) {
 	g.messages = append(g.messages, []byte(body))
 }
 
-func (g *generator) say(role, text string) { g.add(`{"role":%q,"content":%s}`, role, quoted(text)) }
+// say adds a message of nothing but a text.
+func (g *generator) say(role, text string) {
+	g.flush()
+	switch g.format {
+	case session.Gemini:
+		if role == "assistant" {
+			role = "model"
+		}
+		g.add(`{"role":%q,"parts":[{"text":%s}]}`, role, quoted(text))
+	case session.AISDK:
+		g.add(`{"id":"m%d","role":%q,"parts":[{"type":"text","text":%s}]}`, len(g.messages), role, quoted(text))
+	default:
+		g.add(`{"role":%q,"content":%s}`, role, quoted(text))
+	}
+}
 
-// assistant makes n calls in one message.
+// assistant makes n calls in one message, or in one item each.
 func (g *generator) assistant(n int) []call {
-	calls, blocks := make([]call, n), []string{}
+	g.flush()
+	calls, blocks := make([]call, n), make([]string, n)
 	for i := range calls {
 		calls[i] = g.newCall()
-		arguments := g.arguments(calls[i].tool)
-		if g.format == session.OpenAIChat {
-			if g.wild(12) {
-				arguments = "{not json"
-			}
-			blocks = append(blocks, fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":%s,"arguments":%s}}`, calls[i].id, quoted(calls[i].tool), quoted(arguments)))
-			continue
-		}
-		blocks = append(blocks, fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%s,"input":%s}`, calls[i].id, quoted(calls[i].tool), arguments))
+		blocks[i] = g.callBlock(&calls[i])
 	}
 	joined := strings.Join(blocks, ",")
-	switch {
-	case g.format == session.OpenAIChat:
+	switch g.format {
+	case session.OpenAIChat:
 		g.add(`{"role":"assistant","content":%s,"tool_calls":[%s]}`, g.pick([]string{"null", `"I look."`}), joined)
-	case g.wild(10):
-		g.add(`{"role":"assistant","content":[{"type":"thinking","thinking":%s,"signature":"c2ln"},%s]}`, g.text(g.size()), joined)
-	default:
-		g.add(`{"role":"assistant","content":[{"type":"text","text":"I look."},%s]}`, joined)
+	case session.OpenAIResponses:
+		g.items(blocks)
+	case session.Gemini:
+		g.add(`{"role":"model","parts":[{"text":"I look."},%s]}`, joined)
+	case session.AISDK: // the calls come with their results
+	case session.Anthropic:
+		first := `{"type":"text","text":"I look."}`
+		if g.wild(10) {
+			first = fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":"c2ln"}`, g.text(g.size()))
+		}
+		g.add(`{"role":"assistant","content":[%s,%s]}`, first, joined)
 	}
 	return calls
 }
 
-// answer sends the results of calls: a message each for OpenAI Chat, one message, or two, for Anthropic.
-func (g *generator) answer(calls []call) {
-	var blocks []string
-	for _, c := range calls {
-		content := g.content()
-		if g.format == session.OpenAIChat {
-			g.add(`{"role":"tool","tool_call_id":%q,"content":%s}`, c.id, content)
-			continue
-		}
-		failed := ""
-		if g.rng.IntN(15) == 0 {
-			failed = `,"is_error":true`
-		}
-		blocks = append(blocks, fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":%s%s}`, c.id, content, failed))
+// items adds the items of one answer of OpenAI's Responses.
+func (g *generator) items(calls []string) {
+	if g.wild(4) {
+		g.add(`{"type":"reasoning","id":"rs_%d","summary":[],"encrypted_content":"c2VjcmV0"}`, len(g.messages))
 	}
-	if len(blocks) > 1 && g.wild(6) {
-		g.add(`{"role":"user","content":[%s]}`, blocks[0])
-		blocks = blocks[1:]
+	if g.rng.IntN(3) == 0 {
+		g.add(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look.","annotations":[]}]}`)
 	}
-	if g.wild(10) && len(blocks) > 0 {
-		blocks = append(blocks, `{"type":"text","text":"By the way."}`)
-	}
-	if len(blocks) > 0 {
-		g.add(`{"role":"user","content":[%s]}`, strings.Join(blocks, ","))
+	for _, item := range calls {
+		g.add("%s", item)
 	}
 }
 
-const (
-	openAIImage    = `{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}`
-	anthropicImage = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}`
-)
+// callBlock is a call as its format writes it.
+func (g *generator) callBlock(c *call) string {
+	c.arguments = g.arguments(c.tool)
+	written := c.arguments
+	if g.wild(12) {
+		written = "{not json"
+	}
+	switch g.format {
+	case session.OpenAIChat:
+		return fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":%s,"arguments":%s}}`, c.id, quoted(c.tool), quoted(written))
+	case session.OpenAIResponses:
+		return fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":%s,"arguments":%s}`, c.id, quoted(c.tool), quoted(written))
+	case session.Gemini:
+		signature := ""
+		if g.wild(2) {
+			signature = `,"thoughtSignature":"c2ln"`
+		}
+		return fmt.Sprintf(`{"functionCall":{%s"name":%s,"args":%s}%s}`, g.geminiID(c), quoted(c.tool), c.arguments, signature)
+	case session.AISDK:
+		g.pending = append(g.pending, *c)
+		return ""
+	}
+	return fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%s,"input":%s}`, c.id, quoted(c.tool), c.arguments)
+}
+
+// geminiID is the id of a call, which many contents do not have.
+func (g *generator) geminiID(c *call) string {
+	if g.calls%2 == 0 {
+		c.bare = true
+		return ""
+	}
+	return fmt.Sprintf(`"id":%q,`, c.id)
+}
+
+// answer sends the results of calls: a message each, or one message, or two, where results are blocks of one.
+func (g *generator) answer(calls []call) {
+	var blocks []string
+	for i := range calls {
+		c, content := &calls[i], g.content()
+		switch g.format {
+		case session.OpenAIChat:
+			g.add(`{"role":"tool","tool_call_id":%q,"content":%s}`, c.id, content)
+		case session.OpenAIResponses:
+			g.add(`{"type":"function_call_output","call_id":%q,"output":%s}`, c.id, content)
+		case session.AISDK:
+			c.output = content
+			blocks = append(blocks, g.tool(c))
+		default:
+			blocks = append(blocks, g.resultBlock(c, content))
+		}
+	}
+	switch {
+	case len(blocks) == 0:
+	case g.format == session.AISDK:
+		g.uiMessage(calls, blocks)
+	default:
+		g.resultMessages(blocks)
+	}
+}
+
+func (g *generator) resultBlock(c *call, content string) string {
+	if g.format == session.Gemini {
+		id := fmt.Sprintf(`"id":%q,`, c.id)
+		if c.bare {
+			id = ""
+		}
+		response := fmt.Sprintf(`{"output":%s}`, content)
+		if g.rng.IntN(4) == 0 {
+			response = fmt.Sprintf(`{"exit":0,"stdout":%s}`, content)
+		}
+		return fmt.Sprintf(`{"functionResponse":{%s"name":%s,"response":%s}}`, id, quoted(c.tool), response)
+	}
+	failed := ""
+	if g.rng.IntN(15) == 0 {
+		failed = `,"is_error":true`
+	}
+	return fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":%s%s}`, c.id, content, failed)
+}
+
+func (g *generator) resultMessages(blocks []string) {
+	member, text := "content", `{"type":"text","text":"By the way."}`
+	if g.format == session.Gemini {
+		member, text = "parts", `{"text":"By the way."}`
+	}
+	if len(blocks) > 1 && g.wild(6) {
+		g.add(`{"role":"user",%q:[%s]}`, member, blocks[0])
+		blocks = blocks[1:]
+	}
+	if g.wild(10) {
+		blocks = append(blocks, text)
+	}
+	g.add(`{"role":"user",%q:[%s]}`, member, strings.Join(blocks, ","))
+}
+
+// tool is a call of an AI SDK message, with its output if it has one.
+func (g *generator) tool(c *call) string {
+	arguments := c.arguments
+	if arguments == "" {
+		arguments = "{}"
+	}
+	state := `"input-available"`
+	if c.output != "" {
+		state = `"output-available","output":` + c.output
+	}
+	return fmt.Sprintf(`{"type":"dynamic-tool","toolName":%s,"toolCallId":%q,"input":%s,"state":%s}`, quoted(c.tool), c.id, arguments, state)
+}
+
+// uiMessage adds the message that makes calls and holds their results; calls that nobody answers stand in front.
+func (g *generator) uiMessage(answered []call, blocks []string) {
+	var left []string
+	for _, c := range g.pending {
+		if !slices.ContainsFunc(answered, func(a call) bool { return a.id == c.id }) {
+			left = append(left, g.tool(&c))
+		}
+	}
+	g.pending = nil
+	parts := append([]string{`{"type":"step-start"}`}, append(left, blocks...)...)
+	g.add(`{"id":"m%d","role":"assistant","parts":[%s,{"type":"text","text":"I looked."}]}`, len(g.messages), strings.Join(parts, ","))
+}
+
+// flush adds the calls that stay without a result.
+func (g *generator) flush() {
+	if len(g.pending) > 0 {
+		g.uiMessage(nil, nil)
+	}
+}
+
+// images are how a format shows one to the model.
+var images = map[session.Format]string{
+	session.OpenAIChat:      `{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}`,
+	session.OpenAIResponses: `{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}`,
+	session.Anthropic:       `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}`,
+	session.Gemini:          `{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}`,
+	session.AISDK:           `{"type":"file","mediaType":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}`,
+}
+
+// textBlock is a text where a format has blocks.
+func (g *generator) textBlock(literal string) string {
+	switch g.format {
+	case session.Gemini:
+		return `{"text":` + literal + `}`
+	case session.OpenAIResponses:
+		return `{"type":"input_text","text":` + literal + `}`
+	}
+	return `{"type":"text","text":` + literal + `}`
+}
 
 // shows is the user's word with a picture.
 func (g *generator) shows() {
-	image := openAIImage
-	if g.format == session.Anthropic {
-		image = anthropicImage
+	g.flush()
+	blocks := g.textBlock(`"It looks like this."`) + "," + images[g.format]
+	switch g.format {
+	case session.Gemini, session.AISDK:
+		g.add(`{"role":"user","parts":[%s]}`, blocks)
+	default:
+		g.add(`{"role":"user","content":[%s]}`, blocks)
 	}
-	g.add(`{"role":"user","content":[{"type":"text","text":"It looks like this."},%s]}`, image)
 }
 
 // content is the JSON value of a result's content.
@@ -97,11 +243,11 @@ func (g *generator) content() string {
 	switch {
 	case g.wild(10):
 		half := g.text(g.size())
-		return fmt.Sprintf(`[{"type":"text","text":%s}, {"type":"text","text":%s}]`, text, half)
+		return fmt.Sprintf(`[%s, %s]`, g.textBlock(text), g.textBlock(half))
 	case g.wild(12) && g.format == session.OpenAIChat:
-		return fmt.Sprintf(`[{"type":"text","text":%s},%s]`, text, openAIImage)
+		return fmt.Sprintf(`[%s,%s]`, g.textBlock(text), images[g.format])
 	case g.wild(12):
-		return fmt.Sprintf(`[%s,{"type":"text","text":%s}]`, anthropicImage, text)
+		return fmt.Sprintf(`[%s,%s]`, images[g.format], g.textBlock(text))
 	}
 	return text
 }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// offline is what npm says when there is no registry to install from.
+var offline = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT|network`)
+
+// TestTheClientsOfOpenAIWorkAgainstVarveUp installs OpenAI's packages from npm and runs test/openai-sdk with them. There is
+// no lock file: its entries name the registry that they were made at.
+func TestTheClientsOfOpenAIWorkAgainstVarveUp(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("OpenAI's clients for JavaScript are not checked: %v", err)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "test", "openai-sdk"))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	install := exec.CommandContext(ctx, "npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		if offline.Match(out) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Skipf("OpenAI's clients for JavaScript are not checked, npm cannot reach its registry:\n%s", out)
+		}
+		t.Fatalf("npm install: %v\n%s", err, out)
+	}
+	u := startUp(t, filepath.Join(t.TempDir(), "data"))
+	tests := exec.CommandContext(ctx, "node", "--test")
+	tests.Dir = dir
+	tests.Env = append(os.Environ(), "VARVE_URL="+u.url, "VARVE_KEY="+u.key)
+	if out, err := tests.CombinedOutput(); err != nil {
+		t.Errorf("node --test: %v\n%s", err, out)
+	}
+	u.stop()
+}

@@ -1,0 +1,207 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/archive"
+)
+
+// imported is an import as callers decode it.
+type imported struct {
+	ID       string
+	State    string
+	From     *string
+	Progress struct {
+		Done  int64
+		Total *int64
+		Unit  string
+	}
+	Bytes      int64
+	Sessions   int64
+	Messages   int64
+	Duplicates int64
+	Rejected   int64
+	Report     json.RawMessage
+	Error      *string
+	Rejections []importedLine
+}
+
+type importedLine struct {
+	N       int64
+	Line    int64
+	Outcome string
+	Session *string
+	Seq     *int64
+	Detail  string
+}
+
+// export is what GET path answers, and the manifest that it ends with.
+func (w *world) export(path string) (text, manifest string) {
+	w.Helper()
+	got := w.must(http.StatusOK, "GET", path, "")
+	text = got.Body.String()
+	if _, err := archive.Verify(strings.NewReader(text)); err != nil {
+		w.Fatalf("%s: %v\n%s", path, err, text)
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	return text, lines[len(lines)-1]
+}
+
+// nasty are messages that a store which decodes and encodes them would change.
+var nasty = []string{
+	`{ "role" : "user",  "content":"spaces" }`,
+	"{\n  \"role\": \"user\",\r\n\t\"content\": \"lines\"\n}",
+	`{"role":"user","content":"\ud800 \udfff \u0000 \u0041 \/ é \u00e9 <&> \u2028` + "\u2028" + `"}`,
+	`{"role":"user","content":"first","x":1,"x":2,"n":1.0e+2,"big":123456789012345678901234567890}`,
+	`{"content":"\\n\\\"","role":"user","":{"a":[]}}`,
+}
+
+// fillNastily gives a tenant sessions of every kind.
+func (w *world) fillNastily() {
+	w.Helper()
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"profile":"codelia","trigger":0.7, "target":0.4}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/a%2Fb%0A%22", `{"model":"gpt-4o","metadata":{"user":"u <1> \"é\"","b":""},"policy":{"target":0.3},"overhead_tokens":77}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/a%2Fb%0A%22/messages", `{"format":"openai-chat","messages":[`+strings.Join(nasty, ",")+`],"client_ids":["c1","c \"2\"",null,null,"é"]}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/a%2Fb%0A%22/messages", `{"messages":[{"role":"assistant","content":"ok"}],"usage":{"model":"m","input_tokens":1200,"output_tokens":5}}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/empty", `{"window_tokens":5000}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/claude", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/claude/messages", batch("anthropic",
+		`{"role":"user","content":"go"}`, `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"read","input":{}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}`, user("bye")))
+	w.exec(`UPDATE messages SET removed_at = '2026-01-02T03:04:05.678901Z', removed_seq = 5 WHERE format = 2 AND seq = 4`)
+	w.exec(`UPDATE sessions s SET last_seq = 5, total_tokens = l.tokens, context_tokens = l.tokens
+	          FROM (SELECT session_key, sum(tokens) AS tokens FROM messages WHERE removed_at IS NULL GROUP BY session_key) l
+	         WHERE s.id = 'claude' AND l.session_key = s.key`)
+	w.exec(`UPDATE messages SET created_at = '2025-12-31T23:59:59.123456Z' WHERE seq = 2`)
+	w.exec(`UPDATE sessions SET created_at = '2025-12-30T23:59:59.5Z' WHERE id = 'claude'`)
+}
+
+func TestAnExportThatIsImportedIsExportedAgainAsItWas(t *testing.T) {
+	t.Parallel()
+	from, to := newWorld(t), newWorld(t)
+	from.fillNastily()
+	text, manifest := from.export("/v1/export")
+	got := decoded[imported](to.must(http.StatusCreated, "POST", "/v1/imports", text))
+	if got.State != "succeeded" || got.Rejected != 0 || got.Sessions != 3 || got.Messages != 10 || *got.From != "varve" || *got.Progress.Total != got.Progress.Done {
+		t.Fatalf("%+v", got)
+	}
+	again, manifestAgain := to.export("/v1/export")
+	if diff := cmp.Diff(strings.Split(text, "\n"), strings.Split(again, "\n")); diff != "" || manifest != manifestAgain {
+		t.Errorf("the second export (-first +second):\n%s", diff)
+	}
+	for _, id := range []string{"a%2Fb%0A%22", "empty", "claude"} {
+		one, _ := from.export("/v1/sessions/" + id + "/export")
+		two, _ := to.export("/v1/sessions/" + id + "/export")
+		if one != two {
+			t.Errorf("%s\n%s\nis not\n%s", id, two, one)
+		}
+		for _, path := range []string{"/context", "/messages"} {
+			one := from.must(http.StatusOK, "GET", "/v1/sessions/"+id+path, "").Body.String()
+			two := to.must(http.StatusOK, "GET", "/v1/sessions/"+id+path, "").Body.String()
+			if one != two {
+				t.Errorf("%s of %s\n%s\nis not\n%s", path, id, two, one)
+			}
+		}
+	}
+	next := to.must(http.StatusCreated, "POST", "/v1/sessions/claude/messages", batch("anthropic", user("more")))
+	if !strings.Contains(next.Body.String(), `"first_seq":6`) {
+		t.Errorf("the next message: %s", next.Body)
+	}
+}
+
+func TestImportingAnExportAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fillNastily()
+	text, _ := w.export("/v1/export")
+	got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", text))
+	if got.Rejected != 0 || got.Sessions != 0 || got.Messages != 0 || got.Duplicates != 10 {
+		t.Errorf("%+v", got)
+	}
+	if again, _ := w.export("/v1/export"); again != text {
+		t.Errorf("the second export is another:\n%s\n%s", text, again)
+	}
+}
+
+func TestEveryLineOfAnImportHasAnAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "POST", "/v1/sessions", `{"id":"there","format":"openai-chat"}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/there/messages", `{"messages":[`+user("one")+`],"client_ids":["c1"]}`)
+	message := func(more, body string) string {
+		return `{"message":{"format":"openai-chat"` + more + `,"body":` + body + `}}`
+	}
+	lines := []struct{ line, want string }{
+		{`{"session":{"id":"new","model":"gpt-4o"}}`, "created new"},
+		{`{"session":{"id":"there","window_tokens":9000}}`, "exists there"},
+		{message(`,"session":"new"`, user("1")), "stored new 1"},
+		{message(`,"session":"new"`, user("2")), "stored new 2"},
+		{message(`,"session":"new"`, `"{\"role\":\"user\",\n\"content\":\"3\"}"`), "stored new 3"},
+		{message(`,"session":"there","seq":1,"client_id":"c1"`, user("one")), "duplicate there 1"},
+		{message(`,"session":"there","client_id":"c1"`, user("one")), "duplicate there 1"},
+		{message(`,"session":"there","seq":1,"client_id":"c1"`, user("other")), "rejected: the session has another message 1"},
+		{message(`,"session":"there","client_id":"c1"`, user("other")), "rejected: the client_id names message 1 of the session, which is another"},
+		{message(`,"session":"there","seq":4`, user("four")), "stored there 4"},
+		{message(`,"session":"there","seq":3`, user("three")), "rejected: the session's last seq is 4, and it has no message 3: leave seq out to append it"},
+		{`{"message":{"session":"mixed","format":"anthropic","body":` + user("a") + `}}`, "stored mixed 1"},
+		{message(`,"session":"mixed"`, user("b")), "stored mixed 2"},
+		{"", "skipped: the line is empty"},
+		{`{"message":`, "rejected: the line is no JSON: byte 11: the text ends, expected a value"},
+		{`{"role":"user","content":"x"}`, "rejected: a line is an object with one member, which is an object: export, tenant, session, message, end or manifest"},
+		{`{"message":{"session":"new"}}`, "rejected: /format: format is missing: say openai-chat or anthropic or openai-responses or gemini or ai-sdk (and 1 more)"},
+		{message(`,"session":"new","seq":0`, user("x")), "rejected: /seq: 0 is out of range: 1 to 1000000 are possible"},
+		{message(`,"session":"new"`, `{"role":7}`), "rejected: /body/role: "},
+		{`{"session":{"id":"bad","window_tokens":1}}`, "rejected: /window_tokens: 1 is out of range: 1000 to 10000000 are possible"},
+		{`{"end":{"session":"new","last_seq":3,"messages":3,"sha256":"00"}}`, "rejected: the session has 3 messages by its end, but there are "},
+		{`{"export":{"version":2}}`, "rejected: /export/version: 2 is out of range: 1 to 1 are possible"},
+		{`{"manifest":{"sessions":9}}`, "rejected: the manifest counts 9 sessions, there are 0"},
+	}
+	var body strings.Builder
+	for _, l := range lines {
+		body.WriteString(l.line + "\n")
+	}
+	done := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports?from=varve", body.String()))
+	if done.Progress.Done != int64(len(lines)) || done.Rejected != 12 || len(done.Rejections) != 10 || done.Messages != 6 || done.Duplicates != 2 || done.Sessions != 2 {
+		t.Errorf("%+v", done)
+	}
+	var got []importedLine
+	for next := int64(1); next > 0; {
+		page := decoded[struct {
+			Data []importedLine
+			Next int64
+		}](w.must(http.StatusOK, "GET", fmt.Sprintf("/v1/imports/%s/lines?limit=4&from=%d", done.ID, next), ""))
+		got, next = append(got, page.Data...), page.Next
+	}
+	if len(got) != len(lines) {
+		t.Fatalf("%d lines, want %d", len(got), len(lines))
+	}
+	for i, l := range got {
+		text := l.Outcome
+		if l.Session != nil {
+			text += " " + *l.Session
+		}
+		if l.Seq != nil {
+			text += fmt.Sprint(" ", *l.Seq)
+		}
+		if l.Detail != "" {
+			text = l.Outcome + ": " + l.Detail
+		}
+		if l.Line != int64(i+1) || l.N != l.Line || !strings.HasPrefix(text, lines[i].want) {
+			t.Errorf("line %d (%d): %s\ngot  %s\nwant %s", l.Line, l.N, lines[i].line, text, lines[i].want)
+		}
+	}
+	rejected := w.must(http.StatusOK, "GET", "/v1/imports/"+done.ID+"/lines?outcome=rejected&limit=1000", "")
+	if n := strings.Count(rejected.Body.String(), `"rejected"`); n != 12 {
+		t.Errorf("%d rejected lines", n)
+	}
+	again := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports?from=varve", body.String()))
+	if again.Messages != 0 || again.Duplicates != 8 {
+		t.Errorf("the second time: %+v", again)
+	}
+}

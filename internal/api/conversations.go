@@ -1,0 +1,237 @@
+package api
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// conversationAnswer is a session as OpenAI's Conversations API shows one.
+type conversationAnswer struct {
+	ID        string          `json:"id"`
+	Object    string          `json:"object"`
+	CreatedAt int64           `json:"created_at"` // Unix seconds
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+func conversationOf(s session.Session) conversationAnswer {
+	return conversationAnswer{ID: s.ID, Object: "conversation", CreatedAt: s.CreatedAt.Unix(), Metadata: s.Metadata}
+}
+
+// maxFirstItems is how many items a conversation can be created with, as at OpenAI.
+const maxFirstItems = 20
+
+// createConversation is POST /v1/conversations.
+func (s *Server) createConversation(x *exchange) error {
+	if err := x.openAIQuery().err(); err != nil {
+		return err
+	}
+	body, err := readBody(x)
+	if err != nil {
+		return err
+	}
+	defer body.free()
+	id := uuid.Must(uuid.NewV7())
+	format := session.OpenAIResponses
+	a := session.Append{Session: session.Address{Tenant: x.tenant, ID: "conv_" + hex.EncodeToString(id[:])}, Format: format}
+	if a.Idempotency, err = x.idempotency(body.b); err != nil {
+		return err
+	}
+	d := conversationBody{most: maxFirstItems, optional: true}
+	d.data = body.b
+	if err := d.read("items", "metadata"); err != nil {
+		return err
+	}
+	a.Messages = d.items
+	made, replayed, err := s.Store.CreateWith(x.ctx, a, session.Change{Format: &format, Metadata: d.metadata})
+	if err != nil {
+		return err
+	}
+	x.session = made.ID
+	x.replayed(a.Idempotency, replayed)
+	return x.json(http.StatusOK, conversationOf(made))
+}
+
+// readConversation is GET /v1/conversations/{id}.
+func (s *Server) readConversation(x *exchange) error {
+	at, err := x.conversation()
+	if err != nil {
+		return err
+	}
+	found, err := s.Store.Session(x.ctx, at)
+	if err != nil {
+		return err
+	}
+	return x.json(http.StatusOK, conversationOf(found))
+}
+
+// updateConversation is POST /v1/conversations/{id}.
+func (s *Server) updateConversation(x *exchange) error {
+	at, err := x.conversation()
+	if err != nil {
+		return err
+	}
+	body, err := readBody(x)
+	if err != nil {
+		return err
+	}
+	defer body.free()
+	id, err := x.idempotency(body.b)
+	if err != nil {
+		return err
+	}
+	d := conversationBody{}
+	d.data = body.b
+	if err := d.read("metadata"); err != nil {
+		return err
+	}
+	changed, replayed, err := s.Store.Update(x.ctx, at, session.Change{Metadata: d.metadata}, id)
+	if err != nil {
+		return err
+	}
+	x.replayed(id, replayed)
+	return x.json(http.StatusOK, conversationOf(changed))
+}
+
+// deletedAnswer says that a conversation is gone.
+type deletedAnswer struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Deleted bool   `json:"deleted"`
+}
+
+// deleteConversation is DELETE /v1/conversations/{id}.
+func (s *Server) deleteConversation(x *exchange) error {
+	at, err := x.conversation()
+	if err != nil {
+		return err
+	}
+	id, err := x.emptyBody()
+	if err != nil {
+		return err
+	}
+	replayed, err := s.Store.Delete(x.ctx, at, id)
+	if err != nil {
+		return err
+	}
+	x.replayed(id, replayed)
+	return x.json(http.StatusOK, deletedAnswer{ID: at.ID, Object: "conversation.deleted", Deleted: true})
+}
+
+// conversation is the session that the path names, for a route that has no parameters of its own.
+func (x *exchange) conversation() (session.Address, error) {
+	if err := x.openAIQuery().err(); err != nil {
+		return session.Address{}, err
+	}
+	return x.address()
+}
+
+// openAIQuery is query for a route of OpenAI's API. What a client sends with every request is allowed at each of them:
+// include asks for what is stored anyway, view is for lists.
+func (x *exchange) openAIQuery(known ...string) *query {
+	q := x.parseQuery()
+	for _, name := range []string{"include", "include[]"} {
+		delete(q.values, name)
+	}
+	return q.check(append(known, "view"))
+}
+
+// conversationBody is the body of a request that makes or changes a conversation. What it does not say is nil.
+type conversationBody struct {
+	appendBody
+	most     int  // how many items it may have
+	optional bool // it need not have any, nor a body at all
+	items    []session.New
+	metadata []byte
+}
+
+// read checks the body and reads the members that it may have.
+func (d *conversationBody) read(members ...string) error {
+	if len(d.data) == 0 && d.optional {
+		return nil
+	}
+	if err := d.checkBatch(); err != nil {
+		return err
+	}
+	there := false
+	for name, value := range d.document.members("", rawjson.Value(d.data), members) {
+		there = true
+		switch {
+		case d.data[value.Start] == 'n' && name == "metadata":
+			d.metadata = []byte(`{}`)
+		case name == "metadata":
+			d.metadata = d.document.metadata(value)
+		case d.data[value.Start] != 'n' || !d.optional:
+			d.readItems(value)
+		}
+	}
+	if !there && !d.optional && len(d.problems) == 0 {
+		d.wrong("/"+members[0], invalidRequest, "%s is missing", members[0])
+	}
+	return d.err()
+}
+
+// readItems reads the items into messages, which point into the body.
+func (d *conversationBody) readItems(value rawjson.Span) {
+	spans, ok := d.array("/items", value)
+	switch {
+	case ok && len(spans) == 0 && !d.optional:
+		d.wrong("/items", invalidRequest, "items is empty: 1 to %d items are possible", d.most)
+	case len(spans) > d.most:
+		d.wrong("/items", "too_many_messages", "there are %d items, %d are the most: add more with POST /v1/conversations/{id}/items", len(spans), d.most)
+		return
+	}
+	d.items = make([]session.New, len(spans))
+	for i, span := range spans {
+		d.message(i, session.OpenAIResponses, span, &d.items[i])
+	}
+	d.rename("/messages", "/items")
+}
+
+// openAIProblem is an error in the shape of OpenAI's API.
+func openAIProblem(f *failure, status int) any {
+	e := clientError{Message: f.detail, Type: errorType(status), Code: f.code}
+	if len(f.problems) > 0 {
+		param := openAIParam(f.problems[0].Pointer)
+		e.Param = &param
+	}
+	return struct {
+		Error clientError `json:"error"`
+	}{e}
+}
+
+// openAIStatus is the status that OpenAI's API has for one of ours.
+func openAIStatus(status int) int {
+	if status == http.StatusUnprocessableEntity {
+		return http.StatusBadRequest
+	}
+	return status
+}
+
+// openAIParam writes a JSON pointer as OpenAI does: "/items/0/content" is "items[0].content".
+func openAIParam(pointer string) string {
+	var param strings.Builder
+	for _, step := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		_, err := strconv.Atoi(step)
+		switch {
+		case err == nil && param.Len() > 0:
+			param.WriteString("[" + step + "]")
+		case param.Len() > 0:
+			param.WriteString("." + step)
+		default:
+			param.WriteString(step)
+		}
+	}
+	return param.String()
+}
+
+// errNoItem is the error of an item that is not there, or not any more.
+var errNoItem = errors.New("no such item")

@@ -1,0 +1,217 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"regexp"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// item is an item of a conversation: a message of its log, or a part of one that another format made.
+type item struct {
+	seq  int64  // of its message
+	id   string // ours; by it a list goes on
+	body []byte // as it is stored
+}
+
+// itemKinds are the types of items whose ids have a prefix of their own, and those whose own id an answer keeps: their
+// provider looks it up, or has sealed it into their content, or another item names it. All other items get ids of ours,
+// because those that clients send need not be unique: some send one constant for all.
+var itemKinds = map[string]struct {
+	prefix string
+	keeps  bool
+}{
+	"message":                 {prefix: "msg"},
+	"function_call":           {prefix: "fc"},
+	"function_call_output":    {prefix: "fco"},
+	"custom_tool_call":        {prefix: "ctc"},
+	"custom_tool_call_output": {prefix: "ctco"},
+	"web_search_call":         {prefix: "ws"},
+	"file_search_call":        {prefix: "fs"},
+	"computer_call":           {prefix: "cu"},
+	"computer_call_output":    {prefix: "cuo"},
+	"code_interpreter_call":   {prefix: "ci"},
+	"local_shell_call":        {prefix: "lsh"},
+	"local_shell_call_output": {prefix: "lsho"},
+	"shell_call":              {prefix: "sh"},
+	"shell_call_output":       {prefix: "sho"},
+	"apply_patch_call":        {prefix: "apc"},
+	"apply_patch_call_output": {prefix: "apco"},
+	"mcp_list_tools":          {prefix: "mcpl"},
+	"mcp_call":                {prefix: "mcp"},
+	"mcp_approval_response":   {prefix: "mcpa"},
+	"reasoning":               {prefix: "rs", keeps: true},
+	"compaction":              {prefix: "cmp", keeps: true},
+	"image_generation_call":   {prefix: "ig", keeps: true},
+	"mcp_approval_request":    {prefix: "mcpr", keeps: true},
+	"program":                 {prefix: "prog", keeps: true},
+	"program_output":          {prefix: "progo", keeps: true},
+	"item_reference":          {prefix: "ref", keeps: true},
+}
+
+// providersID is what an id looks like that a provider made: not a constant such as FAKE_ID.
+var providersID = regexp.MustCompile(`^[a-z]+_[A-Za-z0-9_-]+$`)
+
+// An item's id is a prefix, and in hexadecimal the seq of its message, its number among the items of that message, and
+// a part of a hash of these and of the session: an id of another session, or a miscopied one, names nothing.
+const (
+	itemPart  = 4
+	itemCheck = itemPart + 2
+	itemBytes = 16
+)
+
+func itemID(at session.Address, seq int64, part int, kind string) string {
+	prefix := itemKinds[kind].prefix
+	if prefix == "" {
+		prefix = "item"
+	}
+	b := binary.BigEndian.AppendUint32(nil, uint32(seq))
+	b = binary.BigEndian.AppendUint16(b, uint16(part))
+	h := sha256.New()
+	h.Write(at.Tenant[:])
+	h.Write(b)
+	h.Write([]byte(at.ID))
+	return prefix + "_" + hex.EncodeToString(append(b, h.Sum(nil)[:itemBytes-itemCheck]...))
+}
+
+// itemPlace is the place that one of our ids names; ok is false if it is none of this session.
+func itemPlace(at session.Address, id string) (seq int64, part int, ok bool) {
+	prefix, digits, _ := cutLast(id, "_")
+	b, err := hex.DecodeString(digits)
+	if err != nil || len(b) != itemBytes {
+		return 0, 0, false
+	}
+	seq, part = int64(binary.BigEndian.Uint32(b)), int(binary.BigEndian.Uint16(b[itemPart:]))
+	_, mine, _ := cutLast(itemID(at, seq, part, ""), "_")
+	return seq, part, seq > 0 && prefix != "" && digits == mine
+}
+
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return "", text, false
+	}
+	return text[:i], text[i+len(separator):], true
+}
+
+// itemsOf are the items of a message: one, unless another format made it.
+func itemsOf(at session.Address, m *session.Message) []item {
+	bodies := [][]byte{m.Body}
+	if m.Format != session.OpenAIResponses {
+		bodies = wire.Translate(session.OpenAIResponses, wire.Stored{Format: m.Format, Body: m.Body, Seq: m.Seq})
+	}
+	items := make([]item, len(bodies))
+	for i, body := range bodies {
+		items[i] = item{seq: m.Seq, id: itemID(at, m.Seq, i, readFields(body).kind), body: body}
+	}
+	return items
+}
+
+// itemFields are the members of an item that answers complete.
+type itemFields struct {
+	kind, role, id  string
+	status, content rawjson.Span
+	typed           bool
+}
+
+func readFields(body []byte) (f itemFields) {
+	f.kind = "message"
+	for key, value := range rawjson.Members(body, rawjson.Start(body)) {
+		switch {
+		case rawjson.KeyIs(body, key, "type"):
+			f.kind, f.typed = textOf(body, value), true
+		case rawjson.KeyIs(body, key, "role"):
+			f.role = textOf(body, value)
+		case rawjson.KeyIs(body, key, "id"):
+			f.id = textOf(body, value)
+		case rawjson.KeyIs(body, key, "status"):
+			f.status = value
+		case rawjson.KeyIs(body, key, "content"):
+			f.content = value
+		}
+	}
+	return f
+}
+
+// textOf is the text of a string, "" for anything else.
+func textOf(body []byte, value rawjson.Span) string {
+	if body[value.Start] != '"' {
+		return ""
+	}
+	text, _ := rawjson.Unquote(nil, value.Of(body))
+	return string(text)
+}
+
+// shownID is the id that an answer gives an item.
+func (i *item) shownID() string {
+	if f := readFields(i.body); itemKinds[f.kind].keeps && providersID.MatchString(f.id) {
+		return f.id
+	}
+	return i.id
+}
+
+// hasStatus are the types that OpenAI's API always answers with a status.
+var hasStatus = map[string]bool{
+	"message": true, "function_call": true, "function_call_output": true, "custom_tool_call": true, "custom_tool_call_output": true,
+}
+
+// appendItem writes an item as OpenAI's API answers it: with an id, a type and a status, and the content of a message as
+// an array. What is stored says all of that, or leaves it out as requests may.
+func appendItem(dst []byte, i *item) []byte {
+	f := readFields(i.body)
+	dst = append(dst, `{"id":`...)
+	dst = rawjson.Quote(dst, []byte(i.shownID()))
+	if !f.typed {
+		dst = append(dst, `,"type":"message"`...)
+	}
+	for key, value := range rawjson.Members(i.body, rawjson.Start(i.body)) {
+		if rawjson.KeyIs(i.body, key, "id") || rawjson.KeyIs(i.body, key, "status") && i.body[value.Start] == 'n' {
+			continue
+		}
+		dst = append(append(append(dst, ','), key.Of(i.body)...), ':')
+		if value == f.content && i.body[value.Start] == '"' && f.kind == "message" {
+			dst = appendContent(dst, f.role, value.Of(i.body))
+			continue
+		}
+		dst = append(dst, value.Of(i.body)...)
+	}
+	if hasStatus[f.kind] && (f.status == rawjson.Span{} || i.body[f.status.Start] == 'n') {
+		dst = append(dst, `,"status":"completed"`...)
+	}
+	return append(dst, '}')
+}
+
+// appendContent writes a content that is one string as an array.
+func appendContent(dst []byte, role string, literal []byte) []byte {
+	if role == "assistant" {
+		return append(append(append(dst, `[{"type":"output_text","text":`...), literal...), `,"annotations":[]}]`...)
+	}
+	return append(append(append(dst, `[{"type":"input_text","text":`...), literal...), `}]`...)
+}
+
+// appendItemList writes a page of items. first_id and last_id are ours: a list goes on behind the one named after.
+func appendItemList(dst []byte, items []item, more bool) []byte {
+	dst = append(dst, `{"object":"list","data":[`...)
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendItem(dst, &items[i])
+	}
+	dst = append(dst, `],"first_id":`...)
+	if len(items) == 0 {
+		return append(dst, `null,"last_id":null,"has_more":false}`...)
+	}
+	dst = rawjson.Quote(dst, []byte(items[0].id))
+	dst = append(dst, `,"last_id":`...)
+	dst = rawjson.Quote(dst, []byte(items[len(items)-1].id))
+	if more {
+		return append(dst, `,"has_more":true}`...)
+	}
+	return append(dst, `,"has_more":false}`...)
+}

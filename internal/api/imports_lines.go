@@ -1,0 +1,297 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// read makes an ImportLine of a line of an archive. What is wrong with the line is its outcome; an error ends the import.
+func (f *feed) read(n int64, line archive.Line) (postgres.ImportLine, error) {
+	read := postgres.ImportLine{Line: n, Outcome: postgres.LineChecked}
+	kind, value := archive.KindOf(line.Text)
+	if kind == archive.TenantLine {
+		if err := f.flush(); err != nil { // it holds for the sessions behind it, and is no part of the batch before it
+			return read, err
+		}
+	}
+	damage := f.checker.Line(kind, line.Text)
+	if damage != nil {
+		return rejected(read, damage.Error()), nil
+	}
+	d := &document{data: value.Of(line.Text)}
+	var err error
+	switch kind {
+	case archive.ExportLine:
+		d.archiveVersion()
+	case archive.TenantLine:
+		read.Outcome, read.Detail, err = f.tenantPolicy(d)
+	case archive.SessionLine:
+		read.Session, err = f.session(d)
+	case archive.MessageLine:
+		read.Message = d.archivedMessage(n)
+	case archive.EndLine:
+		read.End = d.archivedEnd()
+	case archive.Unknown:
+		return unknownLine(read, line), nil
+	}
+	var invalid *session.InvalidError
+	if err == nil {
+		err = d.err()
+	}
+	if errors.As(err, &invalid) {
+		return rejected(read, invalid.Error()), nil
+	}
+	return read, err
+}
+
+func rejected(line postgres.ImportLine, detail string) postgres.ImportLine {
+	return postgres.ImportLine{Line: line.Line, Outcome: postgres.LineRejected, Detail: detail}
+}
+
+// unknownLine says why a line is none of an archive.
+func unknownLine(read postgres.ImportLine, line archive.Line) postgres.ImportLine {
+	err := rawjson.Check(line.Text, rawjson.Limits{})
+	switch {
+	case line.Text == nil:
+		return rejected(read, "the line has "+strconv.FormatInt(line.Bytes, 10)+" bytes: "+strconv.Itoa(archive.MaxLineBytes)+" are the most")
+	case len(bytes.TrimSpace(line.Text)) == 0:
+		read.Outcome, read.Detail = postgres.LineSkipped, "the line is empty"
+		return read
+	case err != nil:
+		return rejected(read, "the line is no JSON: "+err.Error())
+	}
+	return rejected(read, "a line is an object with one member, which is an object: export, tenant, session, message, end or manifest")
+}
+
+func (d *document) archiveVersion() {
+	for _, value := range d.members("/export", rawjson.Value(d.data), []string{"version"}) {
+		d.integer("/export/version", value, 1, archive.Version)
+	}
+}
+
+// tenantPolicy gives the tenant the policy of the archive if it has never had one of its own: a file does not change how
+// sessions are compacted that are there already.
+func (f *feed) tenantPolicy(d *document) (postgres.LineOutcome, string, error) {
+	var layer []byte
+	for _, value := range d.members("/tenant", rawjson.Value(d.data), []string{"policy"}) {
+		layer = bytes.Clone(value.Of(d.data))
+	}
+	if err := d.err(); err != nil || layer == nil {
+		return postgres.LineSkipped, "", err
+	}
+	current, err := f.s.Store.TenantPolicy(f.x.ctx, f.x.tenant)
+	switch {
+	case err != nil:
+		return "", "", err
+	case sameJSON(current.Patch, layer):
+		return postgres.LineExists, "", nil
+	case current.Version.Tenant > 1:
+		return postgres.LineSkipped, "the tenant has a policy of its own and keeps it: PUT /v1/policy sets this one", nil
+	}
+	f.below = nil
+	_, _, err = f.s.Store.ChangeTenantPolicy(f.x.ctx, f.x.tenant, session.TenantPolicy{
+		Edit: func(_, _ json.RawMessage) (session.Policy, error) {
+			p, _, err := resolve(layer, nil, "/policy")
+			return p, err
+		},
+		Rebase: rebased, Expected: &current.Version.Tenant, ChangedBy: f.x.key,
+	})
+	return postgres.LineCreated, "", err
+}
+
+func rebased(tenant, own json.RawMessage) (session.Policy, error) {
+	p, _, err := resolve(tenant, own, "")
+	return p, err
+}
+
+func sameJSON(a, b []byte) bool {
+	var left, right bytes.Buffer
+	return json.Compact(&left, a) == nil && json.Compact(&right, b) == nil && bytes.Equal(left.Bytes(), right.Bytes())
+}
+
+// archivedSession is what an archive says of a session besides its settings.
+var archivedSession = append([]string{"window_source", "usage", "created_at"}, newSession...)
+
+func (f *feed) session(d *document) (*postgres.ImportedSession, error) {
+	found, err := decodeSettings(d.data, archivedSession, f.s.Models, f.layersBelow)
+	if err != nil {
+		return nil, err
+	}
+	if found.id == "" {
+		d.wrong("/id", invalidRequest, "id is missing: the id of the session")
+	}
+	made := &postgres.ImportedSession{ID: found.id, Change: found.Change}
+	made.Change.ChangedBy = f.x.key
+	for name, value := range d.members("", rawjson.Value(d.data), archivedSession) {
+		switch name {
+		case "window_source":
+			text, _ := d.text("/window_source", value, session.MaxIDBytes)
+			made.Change.WindowSource = session.WindowSource(text)
+		case "usage":
+			made.Usage = d.archivedUsage(value)
+		case "created_at":
+			made.CreatedAt = d.timestamp("/created_at", value)
+		}
+	}
+	switch made.Change.WindowSource {
+	case "", session.WindowOfRequest, session.WindowOfModel, session.WindowOfDefault:
+	default:
+		d.wrong("/window_source", invalidRequest, "%q is unknown", shorten(string(made.Change.WindowSource)))
+	}
+	return made, nil
+}
+
+// layersBelow is the tenant's default, read once for all sessions of the body: the store puts their layers on what it is
+// then.
+func (f *feed) layersBelow() (postgres.PolicyLayers, error) {
+	if f.below == nil {
+		layers, err := f.s.tenantLayers(f.x, session.Address{})
+		if err != nil {
+			return layers, err
+		}
+		f.below = &layers
+	}
+	return *f.below, nil
+}
+
+func (d *document) archivedUsage(value rawjson.Span) *archive.Usage {
+	usage := &archive.Usage{}
+	decoder := json.NewDecoder(bytes.NewReader(value.Of(d.data)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(usage); err != nil {
+		d.wrong("/usage", invalidRequest, "the usage cannot be read: %s", err)
+	} else if usage.Calibration < session.MinCalibration || usage.Calibration > session.MaxCalibration {
+		d.wrong("/usage/calibration", invalidRequest, "%g is out of range: %g to %g are possible", usage.Calibration, session.MinCalibration, session.MaxCalibration)
+	}
+	return usage
+}
+
+var archivedMessage = []string{"session", "seq", "format", "client_id", "created_at", "removed_at", "removed_seq", "body"}
+
+// archivedMessage reads a message that stands on line n.
+func (d *document) archivedMessage(n int64) *postgres.ImportedMessage {
+	m := &postgres.ImportedMessage{}
+	var body, client rawjson.Span
+	for name, value := range d.members("", rawjson.Value(d.data), archivedMessage) {
+		switch name {
+		case "session":
+			m.Session, _ = d.text("/session", value, session.MaxIDBytes)
+		case "seq":
+			m.Seq = d.integer("/seq", value, 1, session.MaxSessionMessages)
+		case "format":
+			m.Format = d.readFormat(value)
+		case "client_id":
+			client = value
+		case "created_at":
+			m.CreatedAt = d.timestamp("/created_at", value)
+		case "removed_at":
+			m.RemovedAt = d.timestamp("/removed_at", value)
+		case "removed_seq":
+			m.RemovedSeq = d.integer("/removed_seq", value, 1, session.MaxSessionMessages)
+		case "body":
+			body = value
+		}
+	}
+	d.checkArchived(m, body)
+	if len(d.problems) == 0 {
+		d.inspect(m, body)
+		d.nameArchived(m, client, n)
+	}
+	return m
+}
+
+// checkArchived says what a message lacks.
+func (d *document) checkArchived(m *postgres.ImportedMessage, body rawjson.Span) {
+	if problem := wrongID(m.Session); problem != "" && !d.has("/session") {
+		d.wrong("/session", invalidRequest, "the session's id %s", problem)
+	}
+	if m.Format == "" && !d.has("/format") {
+		d.wrong("/format", invalidRequest, "format is missing: say %s", formats())
+	}
+	if body == (rawjson.Span{}) {
+		d.wrong("/body", invalidRequest, "body is missing: the message, or a string that holds it")
+	}
+	if (m.RemovedAt == nil) != (m.RemovedSeq == 0) || m.RemovedSeq > 0 && m.RemovedSeq <= m.Seq {
+		d.wrong("/removed_seq", invalidRequest, "removed_at and removed_seq go together, and removed_seq is larger than seq")
+	}
+}
+
+// inspect reads the message's body.
+func (d *document) inspect(m *postgres.ImportedMessage, at rawjson.Span) {
+	body := at.Of(d.data)
+	if body[0] == '"' {
+		text, whole := rawjson.Unquote(nil, body)
+		if !whole {
+			d.wrong("/body", invalidRequest, "the string holds half of a surrogate pair")
+			return
+		}
+		body = text
+	}
+	var err error
+	if m.New, err = newMessage(m.Format, body); err != nil {
+		d.add("/body", err)
+	}
+}
+
+// newMessage reads what a message's body says.
+func newMessage(format session.Format, body []byte) (m session.New, err error) {
+	if len(body) > session.MaxMessageBytes {
+		return m, session.Invalid("", "message_too_large", "the message has %d bytes: %d are the most", len(body), session.MaxMessageBytes)
+	}
+	limits := rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
+	if err := syntaxProblem("", rawjson.Check(body, limits)); err != nil {
+		return m, err
+	}
+	found, err := wire.Inspect(format, body)
+	if err != nil {
+		return m, err
+	}
+	m = session.New{
+		Body: body, Role: found.Role, Tokens: found.Tokens, StartsUnit: found.StartsUnit, Flags: int32(found.Flags), Pinned: found.Flags&wire.FlagPinned != 0,
+	}
+	for _, part := range found.Parts {
+		switch part.Kind {
+		case wire.Call:
+			m.Calls = append(m.Calls, part.CallID)
+		case wire.Result:
+			m.Answers = append(m.Answers, part.CallID)
+		}
+	}
+	return m, nil
+}
+
+// nameArchived gives a message its client id. One that has neither that nor a place is named by its line and its bytes,
+// so that importing it twice stores it once.
+func (d *document) nameArchived(m *postgres.ImportedMessage, client rawjson.Span, n int64) {
+	switch {
+	case client != (rawjson.Span{}):
+		id, ok := d.text("/client_id", client, session.MaxClientIDBytes)
+		if m.ClientID = id; ok && id == "" {
+			d.wrong("/client_id", invalidRequest, "a client_id is not empty: leave it out for none")
+		}
+	case m.Seq == 0:
+		sum := sha256.Sum256(m.Body)
+		m.ClientID = "l" + strconv.FormatInt(n, 10) + "-" + hex.EncodeToString(sum[:8])
+	}
+}
+
+func (d *document) archivedEnd() *archive.End {
+	end := &archive.End{}
+	if err := json.Unmarshal(d.data, end); err != nil {
+		d.wrong("", invalidRequest, "the end of the session cannot be read: %s", err)
+	}
+	if end.LastSeq < 0 || end.LastSeq > session.MaxSessionMessages || wrongID(end.Session) != "" {
+		d.wrong("/last_seq", invalidRequest, "%d is out of range: 0 to %d are possible", end.LastSeq, session.MaxSessionMessages)
+	}
+	return end
+}

@@ -1,0 +1,361 @@
+package api_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+var importMessages = flag.Int("import-messages", 5_000, "how many messages TestAnImportThatIsStoppedGoesOnWhereItWas has; make soak has 100000")
+
+// archiveOf is an export of so many messages, in sessions of up to 700.
+func archiveOf(t testing.TB, messages int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := archive.Begin(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < messages; {
+		size := min(1+(n*7919)%700, messages-n)
+		s := archive.Session{ID: fmt.Sprintf("s%d", n), WindowTokens: 1_000_000, WindowSource: session.WindowOfRequest, Format: session.OpenAIChat, Metadata: []byte(`{}`)}
+		if err := w.Session(s); err != nil {
+			t.Fatal(err)
+		}
+		for seq := range size {
+			m := archive.Message{Message: session.Message{Seq: int64(seq + 1), Format: session.OpenAIChat, Body: fmt.Appendf(nil, `{"role":"user","content":"%d \ud800"}`, n+seq)}}
+			if seq%3 == 0 {
+				m.ClientID = fmt.Sprint("c", seq)
+			}
+			if err := w.Message(&m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.End(int64(size)); err != nil {
+			t.Fatal(err)
+		}
+		n += size
+	}
+	if _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// cutBody is a body whose sender is gone behind some bytes of it.
+type cutBody struct {
+	io.Reader
+	gone func()
+}
+
+func (b *cutBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		b.gone()
+		return n, errors.New("the connection is reset")
+	}
+	return n, err
+}
+
+// feed sends a body, and then breaks the connection instead of ending the body if cut is set.
+func (w *world) feed(path string, body []byte, cut bool, key string) *httptest.ResponseRecorder {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	defer cancel()
+	source := io.Reader(bytes.NewReader(body))
+	if cut {
+		source = &cutBody{source, cancel}
+	}
+	r := httptest.NewRequestWithContext(ctx, "POST", path, source)
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	got := httptest.NewRecorder()
+	w.server.ServeHTTP(got, r)
+	return got
+}
+
+func TestAnImportThatIsStoppedGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	text := archiveOf(t, *importMessages)
+	whole, stopped := newWorld(t), newWorld(t)
+	whole.must(http.StatusCreated, "POST", "/v1/imports", string(text))
+	for _, part := range []int{7, 40, 41, 66, 90} {
+		if got := stopped.feed("/v1/imports", text[:len(text)*part/100], true, "again"); got.Code < 400 {
+			t.Fatalf("%d%%: %d %s", part, got.Code, got.Body)
+		}
+	}
+	waiting := decoded[struct{ Data []imported }](stopped.must(http.StatusOK, "GET", "/v1/imports", "")).Data
+	if len(waiting) != 1 || waiting[0].State != "queued" || waiting[0].Progress.Done < int64(*importMessages)*3/4 {
+		t.Fatalf("%+v", waiting)
+	}
+	done := stopped.feed("/v1/imports", text, false, "again")
+	got := decoded[imported](answer{t, done})
+	if done.Code != http.StatusCreated || got.Messages != int64(*importMessages) || got.Duplicates != 0 || got.Rejected != 0 || got.Bytes != int64(len(text)) {
+		t.Errorf("%d %+v", done.Code, got)
+	}
+	_, one := whole.export("/v1/export")
+	_, two := stopped.export("/v1/export")
+	if one != two {
+		t.Errorf("the unbroken import has %s\nthe stopped one %s", one, two)
+	}
+	again := stopped.feed("/v1/imports", text, false, "again")
+	if again.Code != http.StatusOK || again.Header().Get("Idempotent-Replayed") != "true" || decoded[imported](answer{t, again}).ID != got.ID {
+		t.Errorf("the same request again: %d %s", again.Code, again.Body)
+	}
+}
+
+func TestAnImportCanBeSentInPiecesByItsID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	lines := bytes.SplitAfter(archiveOf(t, 2500), []byte("\n"))
+	lines = lines[:len(lines)-1]
+	opened := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", "")
+	path := opened.Header().Get("Location")
+	if got := decoded[imported](opened); path != "/v1/imports/"+got.ID || got.State != "queued" {
+		t.Fatalf("%s, %+v", path, got)
+	}
+	const piece = 900
+	for from := 1; from <= len(lines); from += piece {
+		to := min(from-1+piece, len(lines))
+		more, status := to < len(lines), http.StatusCreated
+		if more {
+			status = http.StatusAccepted
+		}
+		body := string(bytes.Join(lines[from-1:to], nil))
+		at := fmt.Sprintf("%s?from_line=%d&more=%v", path, from, more)
+		got := decoded[imported](w.must(status, "POST", at, body))
+		if got.Progress.Done != int64(to) || got.Rejected != 0 {
+			t.Fatalf("lines %d to %d: %+v", from, to, got)
+		}
+		if more { // its answer was lost
+			if again := decoded[imported](w.must(status, "POST", at, body)); again.Progress.Done != int64(to) || again.Duplicates != 0 {
+				t.Errorf("lines %d to %d again: %+v", from, to, again)
+			}
+			w.must(http.StatusUnprocessableEntity, "POST", fmt.Sprintf("%s?from_line=%d", path, to+2), body)
+		}
+	}
+	got := decoded[imported](w.must(http.StatusOK, "GET", path+"?wait=5", ""))
+	if got.State != "succeeded" || got.Messages != 2500 || *got.Progress.Total != int64(len(lines)) {
+		t.Errorf("%+v", got)
+	}
+	w.must(http.StatusConflict, "POST", fmt.Sprintf("%s?from_line=%d", path, len(lines)+1), "{}\n")
+}
+
+func TestAnExportThatIsCutOffIsNotTakenForAWholeOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := archiveOf(t, 50)
+	part := text[:bytes.Index(text, []byte(`{"message":{"session":"s0","seq":1`))+20]
+	got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports", string(part))
+	checkProblem(t, got, decoded[problem](got))
+	path := got.Header().Get("Location")
+	waiting := decoded[imported](w.must(http.StatusOK, "GET", path, ""))
+	if waiting.State != "queued" || waiting.Error == nil || !strings.Contains(*waiting.Error, "the manifest, is missing") {
+		t.Errorf("%+v", waiting)
+	}
+}
+
+func TestAnImportNoticesThatItsFileWasChanged(t *testing.T) {
+	t.Parallel()
+	text := string(archiveOf(t, 50))
+	for name, changed := range map[string]string{
+		"a body":    strings.Replace(text, `"content":"3 `, `"content":"4 `, 1),
+		"a session": strings.Replace(text, `"window_tokens":1000000`, `"window_tokens":1000001`, 1),
+		"a line less": func() string {
+			before, after, _ := strings.Cut(text, `{"message":{"session":"s1","seq":9,`)
+			return before + after[strings.Index(after, "\n")+1:]
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if changed == text {
+				t.Fatal("nothing was changed")
+			}
+			got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", changed))
+			if got.Rejected < 2 { // its session's end, and the manifest
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestAnotherBodyUnderTheKeyOfAnImportIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := string(archiveOf(t, 30))
+	w.must(http.StatusCreated, "POST", "/v1/imports", text, "Idempotency-Key", "k")
+	for name, body := range map[string]string{
+		"longer": text + text, "shorter": text[:strings.Index(text, `{"manifest"`)], "other": strings.Replace(text, `"content":"3 `, `"content":"4 `, 1),
+	} {
+		got := w.ask("POST", "/v1/imports", body, "Idempotency-Key", "k")
+		if got.Code != http.StatusUnprocessableEntity && got.Code != http.StatusConflict {
+			t.Errorf("%s: %d %s", name, got.Code, got.Body)
+		}
+	}
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?from=varve", text, "Idempotency-Key", "k")
+}
+
+func TestTheRequestThatTookAnImportOverIsTheOneThatStores(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := archiveOf(t, 1500)
+	read, write := io.Pipe()
+	first := make(chan int)
+	go func() {
+		r := httptest.NewRequestWithContext(w.Context(), "POST", "/v1/imports", read)
+		r.Header.Set("Authorization", "Bearer "+w.key)
+		r.Header.Set("Idempotency-Key", "k")
+		got := httptest.NewRecorder()
+		w.server.ServeHTTP(got, r)
+		first <- got.Code
+	}()
+	if _, err := write.Write(text[:len(text)-10]); err != nil { // all but the end is with the first request
+		t.Fatal(err)
+	}
+	second := w.must(http.StatusCreated, "POST", "/v1/imports", string(text), "Idempotency-Key", "k")
+	go func() {
+		_, _ = write.Write(text[len(text)-10:])
+		_ = write.Close()
+	}()
+	if code := <-first; code != http.StatusConflict {
+		t.Errorf("the first request: %d", code)
+	}
+	if got := decoded[imported](second); got.Messages != 1500 || got.Duplicates != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestImportsReadPackedBodies(t *testing.T) {
+	t.Parallel()
+	text := archiveOf(t, 100)
+	var zipped, packed bytes.Buffer
+	zip := gzip.NewWriter(&zipped)
+	pack, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []io.WriteCloser{zip, pack} {
+		if _, err := out.Write(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for coding, body := range map[string]*bytes.Buffer{"gzip": &zipped, "zstd": &packed} {
+		w := newWorld(t)
+		got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", body.String(), "Content-Encoding", coding, "Content-Type", "application/x-ndjson"))
+		if got.Messages != 100 || got.Rejected != 0 {
+			t.Errorf("%s: %+v", coding, got)
+		}
+		w.must(http.StatusBadRequest, "POST", "/v1/imports", body.String()[:body.Len()/2], "Content-Encoding", coding)
+	}
+}
+
+func TestFilesOfOtherSourcesAreImportedWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	chat := `[{"role":"system","content":"be brief"},` + user("hi") + `,7,{"role":"assistant","content":"ho"}]`
+	for range 2 { // the second time under the same key is the first one's answer
+		got := decoded[imported](w.must(map[bool]int{true: 200, false: 201}[w.has("chat")], "POST", "/v1/imports?session=chat", chat, "Idempotency-Key", "k"))
+		if got.State != "succeeded" || *got.From != "openai-chat" || got.Messages != 3 || got.Sessions != 1 || got.Rejected != 1 || got.Rejections[0].Line != 3 {
+			t.Errorf("%+v", got)
+		}
+	}
+	again := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports?session=chat&from=openai-chat", chat))
+	if again.Messages != 0 || again.Duplicates != 3 {
+		t.Errorf("%+v", again)
+	}
+	unnamed := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", chat))
+	if !w.has(unnamed.ID) {
+		t.Errorf("no session is named by the import %+v", unnamed)
+	}
+	for _, body := range []string{`{"x":1}`, `nothing`} {
+		got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports", body)
+		if p := decoded[problem](got); p.Code != "unsupported_source" {
+			t.Errorf("%s: %+v", body, p)
+		}
+		if state := decoded[imported](w.must(http.StatusOK, "GET", got.Header().Get("Location"), "")).State; state != "failed" {
+			t.Errorf("%s: %s", body, state)
+		}
+	}
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?more=true&session=x", chat)
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?from=nonsense", chat)
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?session=x", string(archiveOf(t, 1)))
+}
+
+func (w *world) has(id string) bool {
+	return w.ask("GET", "/v1/sessions/"+id, "").Code == http.StatusOK
+}
+
+func TestAnotherTenantsImportIsLikeAMissingOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, stranger := w.newTenant("stranger")
+	path := w.must(http.StatusCreated, "POST", "/v1/imports", string(archiveOf(t, 3))).Header().Get("Location")
+	for _, at := range []string{path, "/v1/imports/01890000-0000-7000-8000-000000000000", "/v1/imports/none"} {
+		for _, route := range []string{"GET " + at, "GET " + at + "/lines", "POST " + at} {
+			method, path, _ := strings.Cut(route, " ")
+			got := w.must(http.StatusNotFound, method, path, "", "Authorization", "Bearer "+stranger)
+			checkProblem(t, got, decoded[problem](got))
+		}
+	}
+	if got := w.must(http.StatusOK, "GET", "/v1/imports", "", "Authorization", "Bearer "+stranger); strings.Contains(got.Body.String(), `"id"`) {
+		t.Errorf("the stranger sees %s", got.Body)
+	}
+	text := w.must(http.StatusOK, "GET", "/v1/export", "", "Authorization", "Bearer "+stranger).Body.String()
+	if strings.Contains(text, `"session"`) {
+		t.Errorf("the stranger exports %s", text)
+	}
+}
+
+func TestAnImportedSessionThatIsFullIsCompacted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":2000,"policy":{"cache":{"ttl_seconds":300}}}`)
+	var body strings.Builder
+	for range 5 {
+		fmt.Fprintf(&body, `{"message":{"session":"s","format":"openai-chat","body":%s}}`+"\n", user(strings.Repeat("word ", 400)))
+	}
+	w.must(http.StatusCreated, "POST", "/v1/imports", body.String())
+	runs := decoded[struct{ Data []session.Run }](w.must(http.StatusOK, "GET", "/v1/sessions/s/runs", "")).Data
+	if len(runs) != 1 || runs[0].State != session.RunQueued {
+		t.Errorf("%+v", runs)
+	}
+}
+
+func TestAnExportMayBePacked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "POST", "/v1/imports", string(archiveOf(t, 1500)))
+	plain, _ := w.export("/v1/export")
+	got := w.must(http.StatusOK, "GET", "/v1/export", "", "Accept-Encoding", "zstd")
+	if got.Header().Get("Content-Encoding") != "zstd" || got.Header().Get("Content-Type") != archive.MediaType {
+		t.Errorf("%v", got.Header())
+	}
+	unpacked, err := zstd.NewReader(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpacked.Close()
+	text, err := io.ReadAll(unpacked)
+	if err != nil || string(text) != plain {
+		t.Errorf("%v: %d bytes, want %d", err, len(text), len(plain))
+	}
+}

@@ -1,0 +1,53 @@
+package api
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/varve-dev/varve/internal/api/openapi"
+	"github.com/varve-dev/varve/internal/compact"
+)
+
+// description is the description of the API, made when it is first asked for.
+var description = sync.OnceValues(func() (*openapi.Document, error) { return openapi.Load(compact.PolicySchema()) })
+
+var (
+	yamlType = []string{"application/yaml"}
+	htmlType = []string{"text/html; charset=utf-8"}
+
+	// The description is nobody's secret, and changes with the process only.
+	publicCaching = []string{"public, max-age=300"}
+)
+
+// readOpenAPI is GET /openapi.yaml.
+func (s *Server) readOpenAPI(x *exchange) error {
+	d, err := description()
+	if err != nil {
+		return err
+	}
+	x.w.Header()["Cache-Control"] = publicCaching
+	return x.bytes(http.StatusOK, yamlType, d.YAML)
+}
+
+// readOpenAPIJSON is GET /openapi.json.
+func (s *Server) readOpenAPIJSON(x *exchange) error {
+	d, err := description()
+	if err != nil {
+		return err
+	}
+	x.w.Header()["Cache-Control"] = publicCaching
+	return x.bytes(http.StatusOK, jsonType, d.JSON)
+}
+
+// readDocs is GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by its hash.
+func (s *Server) readDocs(x *exchange) error {
+	d, err := description()
+	if err != nil {
+		return err
+	}
+	h := x.w.Header()
+	h["Cache-Control"] = publicCaching
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+d.Style+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	return x.bytes(http.StatusOK, htmlType, d.Page)
+}

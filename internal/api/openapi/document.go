@@ -1,0 +1,140 @@
+// Package openapi is the description of the HTTP API: openapi.yaml, the one source, and what is served of it.
+//
+// Start at openapi.yaml. Load puts the schema of a policy, which package compact writes, into it; page.go and page.html
+// make a page of it on the server, which so needs no script and no other host. The package owns no tables and imports
+// nothing of ours but rawjson.
+package openapi
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+//go:embed openapi.yaml
+var source []byte
+
+// Document is the description in every form that is served.
+type Document struct {
+	YAML, JSON []byte
+	Page       []byte // HTML
+	Style      string // the source of the page's style, as a Content-Security-Policy names it
+}
+
+// Load makes all forms of the description. policy is the JSON Schema of a policy.
+func Load(policy []byte) (*Document, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(source, &root); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	schema, err := part(policy)
+	if err != nil {
+		return nil, fmt.Errorf("schema of a policy: %w", err)
+	}
+	embed(&root, policySource, schema)
+	d := &Document{}
+	if d.JSON, err = indented(&root); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&root); err != nil {
+		return nil, err
+	}
+	d.YAML = text.Bytes()
+	d.Page, d.Style, err = render(&root)
+	return d, err
+}
+
+// policySource is how openapi.yaml refers to the schema of a policy: editors find it there, those who ask the API do not.
+const policySource = "../../../docs/policy.schema.json"
+
+// part is a schema as a part of a document: JSON is YAML, and only what stands alone names its dialect.
+func part(schema []byte) (*yaml.Node, error) {
+	var n yaml.Node
+	if err := yaml.Unmarshal(schema, &n); err != nil {
+		return nil, err
+	}
+	root := n.Content[0]
+	if i := keyOf(root, "$schema"); i >= 0 {
+		root.Content = slices.Delete(root.Content, i, i+2)
+	}
+	return root, nil
+}
+
+// embed puts a schema where the document refers to it.
+func embed(n *yaml.Node, reference string, schema *yaml.Node) {
+	if i := keyOf(n, "$ref"); i >= 0 && n.Content[i+1].Value == reference {
+		*n = *schema
+		return
+	}
+	for _, child := range n.Content {
+		embed(child, reference, schema)
+	}
+}
+
+// keyOf is where a mapping has a key, -1 if it does not. The value is behind it.
+func keyOf(n *yaml.Node, key string) int {
+	if n.Kind != yaml.MappingNode {
+		return -1
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return i
+		}
+	}
+	return -1
+}
+
+func indented(n *yaml.Node) ([]byte, error) {
+	var text bytes.Buffer
+	if err := json.Indent(&text, appendJSON(nil, n), "", "  "); err != nil {
+		return nil, fmt.Errorf("openapi.yaml at line %d is not JSON: %w", n.Line, err)
+	}
+	return text.Bytes(), nil
+}
+
+// appendJSON writes a node as JSON, members in the order that they have in the document.
+func appendJSON(dst []byte, n *yaml.Node) []byte {
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return appendJSON(dst, n.Content[0])
+	case yaml.AliasNode:
+		return appendJSON(dst, n.Alias)
+	case yaml.MappingNode:
+		return appendMembers(dst, n)
+	case yaml.SequenceNode:
+		dst = append(dst, '[')
+		for i, element := range n.Content {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendJSON(dst, element)
+		}
+		return append(dst, ']')
+	}
+	switch n.ShortTag() {
+	case "!!int", "!!float", "!!bool", "!!null":
+		return append(dst, n.Value...)
+	}
+	return rawjson.Quote(dst, []byte(n.Value))
+}
+
+func appendMembers(dst []byte, n *yaml.Node) []byte {
+	dst = append(dst, '{')
+	for i := 0; i < len(n.Content); i += 2 {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(rawjson.Quote(dst, []byte(n.Content[i].Value)), ':')
+		dst = appendJSON(dst, n.Content[i+1])
+	}
+	return append(dst, '}')
+}

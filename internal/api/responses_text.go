@@ -1,0 +1,188 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// withoutTools writes items as messages alone, as OpenAI's own compaction leaves no calls behind: a call and what came of
+// it become one message of the assistant, and reasoning, which counts for the calls that it led to, goes. Sessions of the
+// Agents SDK for JavaScript keep the output as it comes, and understand messages and compaction items only. A call that
+// nothing answers is still under way and stays what it is.
+func withoutTools(bodies [][]byte) [][]byte {
+	t := teller{calls: map[string]wire.Piece{}, answered: answeredCalls(bodies)}
+	for _, body := range bodies {
+		t.item(body)
+	}
+	return t.out
+}
+
+type teller struct {
+	calls    map[string]wire.Piece // by id, those whose results come later
+	answered map[string]bool
+	out      [][]byte
+}
+
+// answeredCalls are the ids of the calls that something answers.
+func answeredCalls(bodies [][]byte) map[string]bool {
+	ids := map[string]bool{}
+	for _, body := range bodies {
+		for _, n := range wire.Decode(session.OpenAIResponses, body) {
+			for i := range n.Pieces {
+				if n.Pieces[i].Kind == wire.Result {
+					ids[n.Pieces[i].CallID] = true
+				}
+			}
+		}
+	}
+	return ids
+}
+
+func (t *teller) item(body []byte) {
+	if kind := readFields(body).kind; kind == "message" || kind == "compaction" {
+		t.out = append(t.out, body)
+		return
+	}
+	for _, n := range wire.Decode(session.OpenAIResponses, body) {
+		for i := range n.Pieces {
+			t.piece(body, &n.Pieces[i])
+		}
+	}
+}
+
+func (t *teller) piece(body []byte, p *wire.Piece) {
+	switch p.Kind {
+	case wire.Reasoning:
+	case wire.Call:
+		if !t.answered[p.CallID] {
+			t.out = append(t.out, body)
+			return
+		}
+		t.calls[p.CallID] = *p
+	case wire.Result:
+		t.result(p)
+	default:
+		t.say(quotedf("[%s: %s]", readFields(body).kind, body))
+	}
+}
+
+// result says what was called and what came of it, in two texts. Images and files follow as a message of the user, who
+// alone can send them.
+func (t *teller) result(p *wire.Piece) {
+	name, value := []byte("a tool"), []byte("{}")
+	if call, ok := t.calls[p.CallID]; ok {
+		name, _ = rawjson.Unquote(nil, call.Name)
+		value = call.Value
+		delete(t.calls, p.CallID)
+	}
+	text := []byte(`""`)
+	var media []byte
+	for i := range p.Content {
+		switch c := &p.Content[i]; {
+		case c.Kind == wire.Text:
+			text = joinLiterals(text, c.Text)
+		case c.Raw != nil:
+			media = append(append(media, ','), c.Raw...)
+		}
+	}
+	t.say(quotedf(calledBefore+"%s"+calledWith+"%s"+calledBehind, name, value), text)
+	if media != nil {
+		t.out = append(t.out, fmt.Appendf(nil, `{"type":"message","role":"user","content":[{"type":"input_text","text":"[From the tool's output]"}%s]}`, media))
+	}
+}
+
+// say adds a message of the assistant, whose texts are string literals.
+func (t *teller) say(literals ...[]byte) {
+	blocks := make([][]byte, len(literals))
+	for i, literal := range literals {
+		blocks[i] = fmt.Appendf(nil, `{"type":"output_text","text":%s,"annotations":[]}`, literal)
+	}
+	t.out = append(t.out, fmt.Appendf(nil, `{"type":"message","role":"assistant","status":"completed","content":[%s]}`, bytes.Join(blocks, []byte{','})))
+}
+
+func quotedf(format string, args ...any) []byte {
+	return rawjson.Quote(nil, fmt.Appendf(nil, format, args...))
+}
+
+// joinLiterals joins two string literals without decoding them.
+func joinLiterals(a, b []byte) []byte { return append(a[:len(a)-1:len(a)-1], b[1:]...) }
+
+// The first of the two texts that say what was called: [Called read_file with {"path":"a"}].
+const calledBefore, calledWith, calledBehind = "[Called ", " with ", "]"
+
+// withTools is withoutTools backwards: messages that an earlier compaction made of calls and their outputs become calls
+// and outputs, so that what was whole then can be trimmed now.
+func withTools(snap postgres.Snapshot) (postgres.Snapshot, error) {
+	tail := make([]postgres.Logged, 0, len(snap.Tail))
+	snap.ContextTokens = snap.ApartTokens
+	for _, m := range snap.Tail {
+		for _, body := range untold(m.Body, m.Seq) {
+			found, err := wire.Inspect(session.OpenAIResponses, body)
+			if err != nil {
+				return snap, err
+			}
+			m.Seq, m.Body, m.Tokens = int64(len(tail)+1), body, int64(found.Tokens)
+			snap.ContextTokens += m.Tokens
+			tail = append(tail, m)
+		}
+	}
+	snap.Tail, snap.LastSeq = tail, int64(len(tail))
+	return snap, nil
+}
+
+// untold is the call and the output that a message tells of, or the message if it tells of none.
+func untold(body []byte, seq int64) [][]byte {
+	as := [][]byte{body}
+	f := readFields(body)
+	if f.role != "assistant" || f.content == (rawjson.Span{}) || body[f.content.Start] != '[' {
+		return as
+	}
+	var texts [][]byte
+	for block := range rawjson.Elements(body, f.content.Start) {
+		text := textBlock(body, block)
+		if text == nil {
+			return as
+		}
+		texts = append(texts, text)
+	}
+	if len(texts) != 2 {
+		return as
+	}
+	heading, _ := rawjson.Unquote(nil, texts[0])
+	rest, begins := strings.CutPrefix(string(heading), calledBefore)
+	name, value, with := strings.Cut(rest, calledWith)
+	value, ends := strings.CutSuffix(value, calledBehind)
+	if !begins || !with || !ends {
+		return as
+	}
+	return [][]byte{
+		fmt.Appendf(nil, `{"type":"function_call","call_id":"told_%d","name":%s,"arguments":%s}`, seq, quotedf("%s", name), quotedf("%s", value)),
+		fmt.Appendf(nil, `{"type":"function_call_output","call_id":"told_%d","output":%s}`, seq, texts[1]),
+	}
+}
+
+// textBlock is the string literal of an output_text, nil for any other block.
+func textBlock(body []byte, block rawjson.Span) (literal []byte) {
+	if body[block.Start] != '{' {
+		return nil
+	}
+	isText := false
+	for key, value := range rawjson.Members(body, block.Start) {
+		switch {
+		case rawjson.KeyIs(body, key, "type"):
+			isText = textOf(body, value) == "output_text"
+		case rawjson.KeyIs(body, key, "text") && body[value.Start] == '"':
+			literal = value.Of(body)
+		}
+	}
+	if !isText {
+		return nil
+	}
+	return literal
+}

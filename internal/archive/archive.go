@@ -1,0 +1,140 @@
+// Package archive is the form in which sessions leave one database and enter another: NDJSON, one thing a line.
+//
+//	{"export":{"version":1}}
+//	{"tenant":{"policy":{…}}}                            the tenant's own layer of its policy; only in the export of a tenant
+//	{"session":{"id":"a","format":"anthropic",…}}        a session's settings, then its messages, oldest first
+//	{"message":{"session":"a","seq":1,"format":"anthropic","client_id":"m1","created_at":"…","body":{…}}}
+//	{"end":{"session":"a","last_seq":1,"messages":1,"bytes":31,"sha256":"…"}}
+//	{"manifest":{"sessions":1,"messages":1,"bytes":31,"sha256":"…"}}
+//
+// The body of a message stands there as it was appended, byte for byte; if it has line breaks, body is a string that
+// holds it. A message that was taken out of the views also has removed_at and removed_seq. bytes counts bodies. The sha256 of an end is that of the lines of its session, from {"session" to the line
+// before the end; that of the manifest is of all lines before it from {"export" on; each line with its line feed. Nothing
+// in an archive depends on when or from which database it was made, so equal manifests mean equal sessions. Archives may
+// stand one behind the other in a file.
+//
+// Start at Begin, which writes one, and at Scanner and Checker, which read one. It does no I/O but through its reader or
+// writer.
+package archive
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"time"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Version is the version of the form, in the first line.
+const Version = 1
+
+// Source is what an archive is called among the files that can be imported.
+const Source = "varve"
+
+// MediaType is what an archive is over HTTP.
+const MediaType = "application/x-ndjson"
+
+// MaxLineBytes bounds a line: a message of session.MaxMessageBytes as a string, in which every byte may need another to
+// escape it, and its other members.
+const MaxLineBytes = 2*session.MaxMessageBytes + 1<<20
+
+// HeadBytes is how much of a file Begins needs to see.
+const HeadBytes = 64 << 10
+
+// Kind is what a line holds: the name of its only member.
+type Kind string
+
+// The kinds of lines, and one for what is none of them.
+const (
+	Unknown      Kind = ""
+	ExportLine   Kind = "export"
+	TenantLine   Kind = "tenant"
+	SessionLine  Kind = "session"
+	MessageLine  Kind = "message"
+	EndLine      Kind = "end"
+	ManifestLine Kind = "manifest"
+)
+
+// Session is a session's settings. What is derived from its log is not among them: token counts, checkpoints, results.
+type Session struct {
+	ID             string               `json:"id"`
+	Format         session.Format       `json:"format,omitempty"`
+	Model          string               `json:"model"`
+	WindowTokens   int                  `json:"window_tokens"`
+	WindowSource   session.WindowSource `json:"window_source"`
+	OverheadTokens int                  `json:"overhead_tokens"`
+	Metadata       json.RawMessage      `json:"metadata"`
+	Policy         json.RawMessage      `json:"policy,omitempty"` // its own layer
+	Usage          *Usage               `json:"usage,omitempty"`  // nil if nothing was ever reported or counted
+	CreatedAt      time.Time            `json:"created_at"`
+}
+
+// Usage is what a session has learned of how its provider counts.
+type Usage struct {
+	Calibration float32        `json:"calibration"`
+	Last        *session.Usage `json:"last,omitempty"`
+	Counted     int64          `json:"counted_tokens,omitempty"` // estimated, of the messages that were counted exactly
+	Exact       int64          `json:"exact_tokens,omitempty"`
+}
+
+// Total counts what an archive or a session in it holds.
+type Total struct {
+	Messages int64  `json:"messages"`
+	Bytes    int64  `json:"bytes"`
+	SHA256   string `json:"sha256"`
+}
+
+// Manifest is the last line of an archive.
+type Manifest struct {
+	Sessions int64 `json:"sessions"`
+	Total
+}
+
+// End is the line behind a session's messages.
+type End struct {
+	Session string `json:"session"`
+	LastSeq int64  `json:"last_seq"` // of the session: a removal takes a seq without a message
+	Total
+}
+
+// Message is a message of a session's log.
+type Message struct {
+	session.Message
+	RemovedSeq int64 // the seq that its removal took, if RemovedAt is not nil
+}
+
+// KindOf says what a line holds, and where in it the value is; Unknown if it is no line of an archive.
+func KindOf(line []byte) (Kind, rawjson.Span) {
+	if rawjson.Check(line, rawjson.Limits{}) != nil {
+		return Unknown, rawjson.Span{}
+	}
+	start := rawjson.Start(line)
+	if line[start] != '{' {
+		return Unknown, rawjson.Span{}
+	}
+	kind, at := Unknown, rawjson.Span{}
+	members := 0
+	for key, value := range rawjson.Members(line, start) {
+		members++
+		kind, at = Kind(line[key.Start+1:key.End-1]), value
+	}
+	switch kind {
+	case ExportLine, TenantLine, SessionLine, MessageLine, EndLine, ManifestLine:
+		if members == 1 && line[at.Start] == '{' {
+			return kind, at
+		}
+	}
+	return Unknown, rawjson.Span{}
+}
+
+// longMessage is the beginning of a line of which not all is seen.
+var longMessage = regexp.MustCompile(`^\s*\{\s*"message"\s*:\s*\{\s*"session"\s*:\s*"`)
+
+// Begins reports whether a file that begins like head is an archive.
+func Begins(head []byte) bool {
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	kind, _ := KindOf(line)
+	return kind != Unknown || longMessage.Match(line)
+}

@@ -1,0 +1,160 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// Checker holds an archive's lines against what its ends and manifests say of them. It can be put aside between two
+// lines, in another process too: see MarshalBinary.
+type Checker struct {
+	all        hash.Hash // of all lines
+	whole, one hash.Hash // of the archive's and of its newest session's
+	counts
+}
+
+type counts struct {
+	Open                      bool // an archive has begun, and its manifest has not come
+	Sessions, Messages        int64
+	MessagesOfOne             int64
+	AllState, Whole, OneState []byte // the hashes, while the Checker is put aside
+}
+
+// NewChecker is a Checker before the first line.
+func NewChecker() *Checker {
+	return &Checker{all: sha256.New(), whole: sha256.New(), one: sha256.New()}
+}
+
+// Damage says that an archive is not what was written.
+type Damage struct{ text string }
+
+func (e *Damage) Error() string { return e.text }
+
+// Line takes the next line, without its line feed, and the kind that it has. *Damage if it says something else of the
+// lines before it than they are.
+func (c *Checker) Line(kind Kind, line []byte) (err error) {
+	switch kind {
+	case ExportLine:
+		c.whole.Reset()
+		c.Open, c.Sessions, c.Messages = true, 0, 0
+	case SessionLine:
+		c.one.Reset()
+		c.MessagesOfOne = 0
+	case MessageLine:
+		c.Messages++
+		c.MessagesOfOne++
+	case EndLine:
+		c.Sessions++
+		err = c.end(line)
+	case ManifestLine:
+		err = c.manifest(line)
+	}
+	for _, h := range []hash.Hash{c.all, c.whole, c.one} {
+		h.Write(line)
+		h.Write([]byte{'\n'})
+	}
+	return err
+}
+
+func (c *Checker) end(line []byte) error {
+	var said struct{ End End }
+	if err := json.Unmarshal(line, &said); err != nil {
+		return &Damage{"the end of the session cannot be read: " + err.Error()}
+	}
+	return differs("session", said.End.Total, c.MessagesOfOne, c.one)
+}
+
+func (c *Checker) manifest(line []byte) error {
+	c.Open = false
+	var said struct{ Manifest Manifest }
+	if err := json.Unmarshal(line, &said); err != nil {
+		return &Damage{"the manifest cannot be read: " + err.Error()}
+	}
+	if said.Manifest.Sessions != c.Sessions {
+		return &Damage{fmt.Sprintf("the manifest counts %d sessions, there are %d", said.Manifest.Sessions, c.Sessions)}
+	}
+	return differs("archive", said.Manifest.Total, c.Messages, c.whole)
+}
+
+func differs(what string, said Total, messages int64, h hash.Hash) error {
+	if said.Messages != messages {
+		return &Damage{fmt.Sprintf("the %s has %d messages by its end, but there are %d", what, said.Messages, messages)}
+	}
+	if sum := hex.EncodeToString(h.Sum(nil)); said.SHA256 != sum {
+		return &Damage{fmt.Sprintf("the lines of the %s have the sha256 %s, its end says %.64s: they were changed", what, sum, said.SHA256)}
+	}
+	return nil
+}
+
+// Cut reports whether an archive has begun whose manifest has not come.
+func (c *Checker) Cut() bool { return c.Open }
+
+// Sum is the SHA-256 of all lines so far.
+func (c *Checker) Sum() []byte { return c.all.Sum(nil) }
+
+// MarshalBinary puts the Checker aside.
+func (c *Checker) MarshalBinary() ([]byte, error) {
+	aside := c.counts
+	for h, state := range map[hash.Hash]*[]byte{c.all: &aside.AllState, c.whole: &aside.Whole, c.one: &aside.OneState} {
+		var err error
+		if *state, err = h.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(aside)
+}
+
+// UnmarshalBinary takes up what MarshalBinary put aside.
+func (c *Checker) UnmarshalBinary(data []byte) error {
+	*c = *NewChecker()
+	if err := json.Unmarshal(data, &c.counts); err != nil {
+		return err
+	}
+	return errors.Join(restore(c.all, c.AllState), restore(c.whole, c.Whole), restore(c.one, c.OneState))
+}
+
+func restore(h hash.Hash, state []byte) error {
+	return h.(encoding.BinaryUnmarshaler).UnmarshalBinary(state)
+}
+
+// Verify reads a file of archives to its end: how many sessions and messages they have, or a *Damage.
+func Verify(in io.Reader) (found Manifest, err error) {
+	c, lines := NewChecker(), NewScanner(in, MaxLineBytes)
+	for n := int64(1); ; n++ {
+		line, err := lines.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return found, err
+		}
+		kind, at := KindOf(line.Text)
+		if n == 1 && kind != ExportLine || kind == Unknown {
+			return found, &Damage{fmt.Sprintf("line %d is no line of an export: %.80q", n, bytes.TrimSpace(line.Text))}
+		}
+		if err := c.Line(kind, line.Text); err != nil {
+			return found, fmt.Errorf("line %d: %w", n, err)
+		}
+		if kind == ManifestLine {
+			var m Manifest
+			if err := json.Unmarshal(at.Of(line.Text), &m); err != nil {
+				return found, err
+			}
+			found.Sessions += m.Sessions
+			found.Messages += m.Messages
+			found.Bytes += m.Bytes
+			found.SHA256 = m.SHA256
+		}
+	}
+	if c.Cut() {
+		return found, &Damage{"the export is cut off: its last line, the manifest, is missing"}
+	}
+	return found, nil
+}

@@ -1,0 +1,264 @@
+package importer
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// AISDKStream is the UI message streams of the AI SDK.
+const AISDKStream Source = "ai-sdk-stream"
+
+// The chunks of a stream become the UIMessage that the SDK's client would make of them: texts and reasoning of their
+// deltas, a part for each tool call, which its result completes wherever it comes, and steps. A stream that says start
+// several times is several messages. Data that is transient, and what a client shows or counts (finish, abort, error),
+// is skipped.
+var aiSDKStream = source{
+	name:   AISDKStream,
+	title:  "AI SDK's UI message streams",
+	detect: func(s sample) bool { return uiChunk(s.object) || s.object == nil && anyUIChunk(s.messages) },
+	read:   readAISDKStream,
+}
+
+// uiChunkTypes are the chunks that only such a stream has.
+var uiChunkTypes = set("start-step", "finish-step", "text-start", "text-delta", "text-end", "reasoning-start", "reasoning-delta", "reasoning-end",
+	"tool-input-start", "tool-input-delta", "tool-input-available", "tool-input-error", "tool-output-available", "tool-output-error")
+
+func uiChunk(o object) bool { return uiChunkTypes[o.text("type")] && !o.has("role") }
+
+// anyUIChunk looks at the first chunks: the very first, start, says little.
+func anyUIChunk(list [][]byte) bool {
+	for _, raw := range list[:min(len(list), 5)] {
+		if uiChunk(parseObject(raw)) {
+			return true
+		}
+	}
+	return false
+}
+
+func readAISDKStream(f *File, id string, data []byte) error {
+	u := &uiStream{file: f}
+	chunks := f.entries(data)
+	if list := array(data); list != nil {
+		chunks = f.elements(list)
+	}
+	for e := range chunks {
+		if err := u.chunk(e); err != nil {
+			f.refuse(e, err)
+			continue
+		}
+		f.Report.Imported++
+	}
+	u.end()
+	f.add(id, session.AISDK, u.messages)
+	return nil
+}
+
+// uiStream puts together the messages of a stream.
+type uiStream struct {
+	file     *File
+	messages []Message
+	parts    []*uiPart
+	id       []byte // of the message, nil if the stream has none
+	metadata []byte
+	line     int // where the message began; 0 if none has
+}
+
+// uiPart is a part of the message. Which members count depends on its kind: a raw part is written as it stands.
+type uiPart struct {
+	kind     string // text, reasoning, tool, raw
+	id       string // of a text, a reasoning or a call
+	raw      []byte
+	text     []byte // what the deltas say
+	state    string
+	metadata []byte // the provider's
+	tool     uiTool
+}
+
+// uiTool is a call and, when it has been made, its result.
+type uiTool struct {
+	callID, name, title, input, output, failure, executed, approval []byte
+	dynamic                                                         bool
+}
+
+func (u *uiStream) chunk(e entry) error {
+	kind := e.text("type")
+	if u.line == 0 {
+		u.line = e.line
+	}
+	switch {
+	case kind == "start":
+		u.end()
+		u.line, u.id, u.metadata = e.line, said(e.object["messageId"]), e.object["messageMetadata"]
+		return nil
+	case kind == "start-step":
+		u.parts = append(u.parts, &uiPart{kind: "raw", raw: []byte(`{"type":"step-start"}`)})
+		return nil
+	case strings.HasPrefix(kind, "text-"), strings.HasPrefix(kind, "reasoning-") && kind != "reasoning-file":
+		return u.prose(e, kind)
+	case strings.HasPrefix(kind, "tool-"):
+		return u.toolChunk(e, kind)
+	case strings.HasPrefix(kind, "data-") && !e.is("transient"), kind == "file", kind == "source-url", kind == "source-document", kind == "reasoning-file":
+		u.parts = append(u.parts, &uiPart{kind: "raw", raw: e.raw})
+		return nil
+	case kind == "":
+		return errors.New("a chunk without a type")
+	}
+	return skipped(kind)
+}
+
+// prose reads a chunk of a text or of reasoning.
+func (u *uiStream) prose(e entry, kind string) error {
+	name, step, _ := strings.Cut(kind, "-")
+	p := u.find(name, e.text("id"))
+	if step == "start" || p == nil {
+		p = &uiPart{kind: name, id: e.text("id"), text: []byte(`""`), state: "streaming"}
+		u.parts = append(u.parts, p)
+	}
+	if e.has("providerMetadata") {
+		p.metadata = e.object["providerMetadata"]
+	}
+	switch step {
+	case "delta":
+		p.text = concat(p.text, e.object["delta"])
+	case "end":
+		p.state = "done"
+	}
+	return nil
+}
+
+// find is the newest part of that kind and id that has not ended.
+func (u *uiStream) find(kind, id string) *uiPart {
+	for i := len(u.parts) - 1; i >= 0; i-- {
+		if p := u.parts[i]; p.kind == kind && p.id == id && p.state != "done" {
+			return p
+		}
+	}
+	return nil
+}
+
+func (u *uiStream) toolChunk(e entry, kind string) error {
+	if e.text("toolCallId") == "" {
+		return errors.New("a chunk of a tool call without its id")
+	}
+	p := u.find("tool", e.text("toolCallId"))
+	if p == nil {
+		p = &uiPart{kind: "tool", id: e.text("toolCallId"), tool: uiTool{callID: e.object["toolCallId"]}}
+		u.parts = append(u.parts, p)
+	}
+	p.tool.learn(e.object)
+	switch kind {
+	case "tool-input-start":
+		p.state, p.text = "input-streaming", []byte(`""`)
+	case "tool-input-delta":
+		p.text = concat(p.text, e.object["inputTextDelta"])
+	case "tool-input-available":
+		p.state = "input-available"
+	case "tool-approval-request":
+		p.state, p.tool.approval = "approval-requested", fill(`{"id":%}`, inString(e.object["approvalId"]))
+	case "tool-output-available":
+		p.state = "output-available"
+	case "tool-input-error", "tool-output-error":
+		p.state = "output-error"
+	case "tool-output-denied":
+		p.state = "output-denied"
+	default:
+		return skipped(kind)
+	}
+	if e.has("providerMetadata") {
+		p.metadata = e.object["providerMetadata"]
+	}
+	return nil
+}
+
+// learn takes over what a chunk says of the call.
+func (t *uiTool) learn(o object) {
+	for name, to := range map[string]*[]byte{"toolName": &t.name, "title": &t.title, "input": &t.input, "output": &t.output, "errorText": &t.failure, "providerExecuted": &t.executed} {
+		if value, ok := o[name]; ok {
+			*to = value
+		}
+	}
+	t.dynamic = t.dynamic || o.is("dynamic")
+}
+
+// end writes the message that the chunks so far make.
+func (u *uiStream) end() {
+	if len(u.parts) > 0 {
+		id := u.id
+		if id == nil {
+			id = quote("message-" + strconv.Itoa(len(u.messages)+1))
+		}
+		parts := make([][]byte, len(u.parts))
+		for i, p := range u.parts {
+			parts[i] = p.body()
+		}
+		body := fill(`{"id":%,"role":"assistant"%,"parts":%}`, id, member("metadata", u.metadata), list(parts))
+		u.messages = append(u.messages, Message{Body: body, Line: u.line})
+	}
+	u.parts, u.id, u.metadata, u.line = nil, nil, nil, 0
+}
+
+func (p *uiPart) body() []byte {
+	switch p.kind {
+	case "raw":
+		return p.raw
+	case "tool":
+		return p.call()
+	}
+	return fill(`{"type":%,"text":%,"state":%%}`, quote(p.kind), p.text, quote(p.state), member("providerMetadata", p.metadata))
+}
+
+func (p *uiPart) call() []byte {
+	t := &p.tool
+	kind := concat(quote("tool-"), t.name)
+	if t.dynamic {
+		kind = fill(`"dynamic-tool","toolName":%`, inString(t.name))
+	}
+	out := fill(`{"type":%,"toolCallId":%,"state":%`, kind, t.callID, quote(p.state))
+	for _, m := range []struct {
+		name  string
+		value []byte
+	}{
+		{"title", t.title},
+		{"input", p.input()},
+		{"output", p.output()},
+		{"errorText", t.failure},
+		{"providerExecuted", t.executed},
+		{"approval", t.approval},
+		{"callProviderMetadata", p.metadata},
+	} {
+		out = append(out, member(m.name, m.value)...)
+	}
+	return append(out, '}')
+}
+
+// input is what the call was given: a value, or what its deltas say. Deltas that were cut are kept as a text.
+func (p *uiPart) input() []byte {
+	if p.tool.input != nil || p.text == nil {
+		return p.tool.input
+	}
+	if value, ok := rawjson.Unquote(nil, p.text); ok && json.Valid(value) {
+		return value
+	}
+	return p.text
+}
+
+// output is there in the state that has one, whatever its value.
+func (p *uiPart) output() []byte {
+	if p.state == "output-available" && !has(p.tool.output) {
+		return []byte("null")
+	}
+	return p.tool.output
+}
+
+// member writes a further member of an object, nothing if the value is not there.
+func member(name string, value []byte) []byte {
+	if value == nil {
+		return nil
+	}
+	return fill(`,%:%`, quote(name), value)
+}

@@ -1,0 +1,64 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Antigravity is the steps of Antigravity's command line: JSON lines.
+const Antigravity Source = "antigravity"
+
+// Calls have no ids: they get one made of the step and their place in it, and each further step of the model is the
+// result of the oldest call that is still open, or of one that the file does not have. What the system says in the
+// user's name, and the summary that a compaction leaves, are user messages.
+var antigravity = source{
+	name:  Antigravity,
+	title: "Antigravity's steps",
+	detect: func(s sample) bool {
+		return s.object.has("step_index") && s.object.has("source") && s.object.has("type")
+	},
+	read: readAntigravity,
+}
+
+func readAntigravity(f *File, id string, data []byte) error {
+	a := &antigravitySteps{}
+	f.add(id, session.OpenAIChat, f.convert(f.entries(data), a.step))
+	return nil
+}
+
+// antigravitySteps keeps the ids of the calls without a result, the oldest first.
+type antigravitySteps struct{ open [][]byte }
+
+func (a *antigravitySteps) step(e entry) ([][]byte, error) {
+	content := said(e.object["content"])
+	switch kind := e.text("type"); {
+	case kind == "":
+		return nil, errors.New("a step without a type")
+	case kind == "PLANNER_RESPONSE":
+		return a.planned(e, content)
+	case content == nil:
+		return nil, skipped(kind + " without content")
+	case kind == "USER_INPUT", e.text("source") == "SYSTEM":
+		return [][]byte{message("user", content)}, nil
+	}
+	id := quote("step-" + strconv.Itoa(e.line))
+	if len(a.open) > 0 {
+		id, a.open = a.open[0], a.open[1:]
+	}
+	return [][]byte{chatResult(id, content)}, nil
+}
+
+func (a *antigravitySteps) planned(e entry, content []byte) ([][]byte, error) {
+	m := chatMessage{role: "assistant", content: content, reasoning: said(e.object["thinking"])}
+	a.open = nil
+	for i, raw := range parseArray(e.object["tool_calls"]) {
+		o := parseObject(raw)
+		id := quote(fmt.Sprintf("step-%d-%d", e.line, i+1))
+		m.calls = append(m.calls, chatCall(id, o["name"], o["args"]))
+		a.open = append(a.open, id)
+	}
+	return m.bodies()
+}

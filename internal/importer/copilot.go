@@ -1,0 +1,89 @@
+package importer
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Copilot is Copilot CLI's sessions: JSON lines.
+const Copilot Source = "copilot"
+
+// Only messages and the ends of executions are conversation; they become Chat Completions' messages. A user's message is
+// read as the model got it. What a subagent says is a conversation of its own for each call that began one.
+var copilot = source{
+	name:  Copilot,
+	title: "Copilot CLI's sessions",
+	detect: func(s sample) bool {
+		kind := s.object.text("type")
+		return s.object.has("data") && (kind == "session.start" || kind == "user.message" || kind == "assistant.message" || kind == "tool.execution_complete")
+	},
+	read: readCopilot,
+}
+
+func readCopilot(f *File, id string, data []byte) error {
+	var agents []string
+	byAgent := map[string][]Message{}
+	for e := range f.entries(data) {
+		body, err := copilotMessage(e)
+		if err != nil {
+			f.refuse(e, err)
+			continue
+		}
+		f.Report.Imported++
+		agent := parseObject(e.object["data"]).text("parentToolCallId")
+		if byAgent[agent] == nil {
+			agents = append(agents, agent)
+		}
+		byAgent[agent] = append(byAgent[agent], Message{Body: body, Line: e.line})
+	}
+	for _, agent := range agents {
+		name := id
+		if agent != "" {
+			name = suffixed(id, "-agent-"+agent)
+		}
+		f.add(name, session.OpenAIChat, byAgent[agent])
+	}
+	return nil
+}
+
+func copilotMessage(e entry) ([]byte, error) {
+	data := parseObject(e.object["data"])
+	m := chatMessage{content: said(data["content"])}
+	switch kind := e.text("type"); kind {
+	case "":
+		return nil, errors.New("no record type")
+	case "user.message", "system.message":
+		m.role, _, _ = strings.Cut(kind, ".")
+		if sent := said(data["transformedContent"]); sent != nil {
+			m.content = sent
+		}
+	case "assistant.message":
+		m.role, m.reasoning = "assistant", said(data["reasoningText"])
+		for _, raw := range parseArray(data["toolRequests"]) {
+			o := parseObject(raw)
+			m.calls = append(m.calls, chatCall(o["toolCallId"], o["name"], o["arguments"]))
+		}
+	case "tool.execution_complete":
+		return chatResult(data["toolCallId"], copilotResult(data)), nil
+	default:
+		return nil, skipped(kind)
+	}
+	body, ok := m.body()
+	if !ok {
+		return nil, skipped(m.role + " without content")
+	}
+	return body, nil
+}
+
+// copilotResult is what a tool returned, or why it failed.
+func copilotResult(data object) []byte {
+	if result := parseObject(data["result"]); result.has("content") {
+		return result["content"]
+	}
+	if failure := parseObject(data["error"]); failure.has("message") {
+		return failure["message"]
+	}
+	return data["error"]
+}

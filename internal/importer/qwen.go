@@ -1,0 +1,37 @@
+package importer
+
+import (
+	"errors"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Qwen is Qwen Code's sessions: JSON lines.
+const Qwen Source = "qwen"
+
+// A record's message is a Gemini content, and is read as it stands.
+var qwen = source{
+	name:  Qwen,
+	title: "Qwen Code's sessions",
+	detect: func(s sample) bool {
+		return s.object.has("uuid") && parseArray(parseObject(s.object["message"])["parts"]) != nil
+	},
+	read: readQwen,
+}
+
+func readQwen(f *File, id string, data []byte) error {
+	f.add(id, session.Gemini, f.convert(f.entries(data), func(e entry) ([][]byte, error) {
+		switch kind := e.text("type"); kind {
+		case "":
+			return nil, errors.New("no record type")
+		case "user", "assistant", "tool_result":
+		default:
+			return nil, skipped(kind)
+		}
+		if parseArray(parseObject(e.object["message"])["parts"]) == nil {
+			return nil, errors.New("a record without a message that has parts")
+		}
+		return [][]byte{e.object["message"]}, nil
+	}))
+	return nil
+}

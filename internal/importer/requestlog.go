@@ -1,0 +1,209 @@
+package importer
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// RequestLog is logs of requests to a model and its responses, in JSON lines or one array.
+const RequestLog Source = "request-log"
+
+var requestLog = source{
+	name:  RequestLog,
+	title: "logs of requests to a model and its responses",
+	detect: func(s sample) bool {
+		return s.line && s.format != "" || s.object == nil && s.first != nil && formatOf(sampleOf(s.first)) != ""
+	},
+	read: readRequestLog,
+}
+
+// requests puts conversations together from a log. Every request holds the whole history so far: one whose messages
+// begin with all those of an earlier request goes on with that request's conversation, and adds what it has more. One
+// that names the response before it (previous_response_id) adds all that it has. Any other begins a conversation.
+//
+//   - A line is a request, a response, or both. A response answers the last request before it that has none.
+//   - What the model said counts as the next request repeats it, because that is what the model saw. A response is only
+//     kept where no request does.
+//   - What one request has and a later one of the same conversation has no more (a retry) stays where it is.
+//   - cache_control marks move from request to request and make no difference.
+type requests struct {
+	file     *File
+	sure     session.Format // of lines that could be of several formats
+	threads  []*thread
+	ends     map[[32]byte]*thread // digests of all messages of a request to the conversation
+	answered map[string]*thread   // ids of responses to the conversation
+	asked    *thread              // of the last request, nil if it has its response
+}
+
+// thread is a conversation being put together.
+type thread struct {
+	format   session.Format
+	messages []Message
+	reply    int // messages at the end that only a response has
+}
+
+func readRequestLog(f *File, id string, data []byte) error {
+	lines := f.entries(data)
+	if json.Valid(data) {
+		lines = f.elements(parseArray(data))
+	}
+	all := slices.Collect(lines)
+	r := &requests{file: f, sure: sureFormat(all), ends: map[[32]byte]*thread{}, answered: map[string]*thread{}}
+	for _, e := range all {
+		r.line(e)
+	}
+	for _, t := range r.threads {
+		f.add(id, t.format, t.messages)
+	}
+	return nil
+}
+
+// sureFormat is the format of the first line that can be of no other: requests alone may leave it open.
+func sureFormat(all []entry) session.Format {
+	for _, e := range all {
+		if format, sure := tell(sampleOf(e.object)); sure {
+			return format
+		}
+	}
+	return session.OpenAIChat
+}
+
+func (r *requests) line(e entry) {
+	format, sure := tell(sampleOf(e.object))
+	if format != "" && !sure {
+		format = r.sure
+	}
+	if format == "" {
+		r.file.skip(cmp.Or(e.text("type"), "no request and no response"))
+		return
+	}
+	x, ok := parseExchange(format, e.raw)
+	if !ok {
+		r.file.skip("no request and no response")
+		return
+	}
+	r.file.Report.Imported++
+	if x.messages != nil {
+		r.request(e.line, x)
+	}
+	if x.reply != nil {
+		r.response(e.line, x)
+	}
+}
+
+// request adds to its conversation what the request has more than the one that it goes on from.
+func (r *requests) request(line int, x exchange) {
+	all := x.messages
+	if x.system != nil {
+		all = append([][]byte{x.system}, all...)
+	}
+	ends := digests(x.format, all)
+	t, known := r.goesOn(ends)
+	if before := r.answered[x.follows]; t == nil && before != nil {
+		t, known = before, len(all)-len(x.messages)
+	}
+	if t == nil {
+		t = r.begin(x.format)
+	}
+	rest := all[known:]
+	if len(rest) == 0 && t.reply > 0 {
+		r.file.note(line, "the request was sent again: only the last response to it counts")
+	}
+	if len(rest) == 0 || t.repeated(rest) {
+		t.messages = t.messages[:len(t.messages)-t.reply]
+	}
+	t.add(line, rest, 0)
+	if x.follows == "" && len(all) > 0 {
+		r.ends[ends[len(all)-1]] = t
+	}
+	r.asked = t
+}
+
+// goesOn finds the conversation with the longest request that a request begins with, and how long that is.
+func (r *requests) goesOn(ends [][32]byte) (*thread, int) {
+	for i, end := range slices.Backward(ends) {
+		if t := r.ends[end]; t != nil {
+			return t, i + 1
+		}
+	}
+	return nil, 0
+}
+
+func (r *requests) begin(format session.Format) *thread {
+	t := &thread{format: format}
+	r.threads = append(r.threads, t)
+	return t
+}
+
+// response adds what the model answered.
+func (r *requests) response(line int, x exchange) {
+	t := r.asked
+	if t == nil || t.format != x.format {
+		t = r.begin(x.format)
+	}
+	t.add(line, x.reply, len(x.reply))
+	if x.id != "" {
+		r.answered[x.id] = t
+	}
+	r.asked = nil
+}
+
+// add appends messages. So many of them are known from a response only.
+func (t *thread) add(line int, bodies [][]byte, reply int) {
+	t.reply = reply
+	for _, body := range bodies {
+		t.messages = append(t.messages, Message{Line: line, Body: body})
+	}
+}
+
+// repeated reports whether the messages begin with something that the conversation's last response said: a client may
+// leave out a part of it.
+func (t *thread) repeated(rest [][]byte) bool {
+	reply := map[string]bool{}
+	for _, m := range t.messages[len(t.messages)-t.reply:] {
+		for _, s := range says(t.format, m.Body) {
+			reply[s] = true
+		}
+	}
+	for _, body := range rest {
+		if !modelSaid(body) {
+			break
+		}
+		if slices.ContainsFunc(says(t.format, body), func(s string) bool { return reply[s] }) {
+			return true
+		}
+	}
+	return false
+}
+
+// says is the texts and calls of a message, apart from how a client writes them.
+func says(format session.Format, body []byte) []string {
+	var all []string
+	m, _ := wire.Inspect(format, body)
+	for _, p := range m.Parts {
+		switch p.Kind {
+		case wire.Text:
+			all = append(all, string(p.Value.Of(body)))
+		case wire.Call:
+			all = append(all, "call "+p.Name+" "+p.CallID)
+		}
+	}
+	return all
+}
+
+// modelSaid reports whether a message of any format is the model's.
+func modelSaid(body []byte) bool {
+	o := parseObject(body)
+	switch o.text("role") {
+	case "assistant", "model":
+		return true
+	case "":
+		return !strings.HasSuffix(o.text("type"), "_output")
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package importer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRequestLogs(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		lines []string
+		want  []string
+	}{
+		{
+			"requests that grow are one conversation, also without responses",
+			[]string{
+				`{"messages":[{"role":"user","content":"a"}]}`,
+				`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`,
+			},
+			[]string{`1 {"role":"user","content":"a"}`, `2 {"role":"assistant","content":"b"}`, `2 {"role":"user","content":"c"}`},
+		},
+		{
+			"a response that no request repeats stays",
+			[]string{
+				`{"messages":[{"role":"user","content":"a"}],"response":{"choices":[{"message":{"role":"assistant","content":"b"}}]}}`,
+				`{"messages":[{"role":"user","content":"a"},{"role":"user","content":"c"}]}`,
+			},
+			[]string{`1 {"role":"user","content":"a"}`, `1 {"role":"assistant","content":"b"}`, `2 {"role":"user","content":"c"}`},
+		},
+		{
+			"a response that the next request has otherwise stays beside it",
+			[]string{
+				`{"messages":[{"role":"user","content":"a"}],"response":{"choices":[{"message":{"role":"assistant","content":"b"}}]}}`,
+				`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"edited"},{"role":"user","content":"c"}]}`,
+			},
+			[]string{
+				`1 {"role":"user","content":"a"}`, `1 {"role":"assistant","content":"b"}`,
+				`2 {"role":"assistant","content":"edited"}`, `2 {"role":"user","content":"c"}`,
+			},
+		},
+		{
+			"requests of which neither begins with the other are conversations of their own",
+			[]string{
+				`{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"}]}`,
+				`{"messages":[{"role":"system","content":"s"},{"role":"user","content":"b"}]}`,
+				`{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"user","content":"c"}]}`,
+			},
+			[]string{
+				`s 1 {"role":"system","content":"s"}`, `s 1 {"role":"user","content":"a"}`, `s 3 {"role":"user","content":"c"}`,
+				`s-2 2 {"role":"system","content":"s"}`, `s-2 2 {"role":"user","content":"b"}`,
+			},
+		},
+		{
+			"a line that fits several formats has that of the first line that fits only one",
+			[]string{
+				`{"messages":[{"role":"user","content":"a"}]}`,
+				`{"type":"message","role":"assistant","content":[{"type":"text","text":"b"}],"usage":{}}`,
+				`{"system":"s","messages":[{"role":"user","content":"c"}]}`,
+			},
+			[]string{
+				`s 1 {"role":"user","content":"a"}`, `s 2 {"role":"assistant","content":[{"type":"text","text":"b"}]}`,
+				`s-2 3 {"role":"system","content":"s"}`, `s-2 3 {"role":"user","content":"c"}`,
+			},
+		},
+		{
+			"a request that names the response before it adds all that it has",
+			[]string{
+				`{"request":{"instructions":"i","input":"a"},"response":{"id":"r1","object":"response","output":[{"type":"function_call","call_id":"c","name":"n","arguments":"{}"}]}}`,
+				`{"request":{"instructions":"i","previous_response_id":"r1","input":[{"type":"function_call_output","call_id":"c","output":"o"}]},"response":{"id":"r2","object":"response","output":[]}}`,
+			},
+			[]string{
+				`1 {"type":"message","role":"system","content":"i"}`, `1 {"role":"user","content":"a"}`,
+				`1 {"type":"function_call","call_id":"c","name":"n","arguments":"{}"}`, `2 {"type":"function_call_output","call_id":"c","output":"o"}`,
+			},
+		},
+		{
+			"responses alone are conversations of their own",
+			[]string{
+				`{"custom_id":"1","response":{"status_code":200,"body":{"choices":[{"message":{"role":"assistant","content":"a"}}]}}}`,
+				`{"custom_id":"2","response":{"status_code":200,"body":{"choices":[{"message":{"role":"assistant","content":"a"}}]}}}`,
+			},
+			[]string{`s 1 {"role":"assistant","content":"a"}`, `s-2 2 {"role":"assistant","content":"a"}`},
+		},
+		{
+			"a batch has its requests in bodies",
+			[]string{
+				`{"custom_id":"1","method":"POST","body":{"contents":[{"role":"user","parts":[{"text":"a"}]}]}}`,
+				`{"custom_id":"2","method":"POST","body":{"contents":[{"role":"user","parts":[{"text":"b"}]}]}}`,
+			},
+			[]string{`s 1 {"role":"user","parts":[{"text":"a"}]}`, `s-2 2 {"role":"user","parts":[{"text":"b"}]}`},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for file, data := range map[string]string{"lines": strings.Join(tt.lines, "\n"), "an array": "[" + strings.Join(tt.lines, ", ") + "]"} {
+				f, err := Read("s", []byte(data), Auto)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tt.want, show(f)); f.Source != RequestLog || diff != "" {
+					t.Errorf("%s: source %s, messages (-want +got):\n%s", file, f.Source, diff)
+				}
+				checkLaws(t, f)
+			}
+		})
+	}
+}

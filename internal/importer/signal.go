@@ -1,0 +1,177 @@
+package importer
+
+import "github.com/varve-dev/varve/internal/session"
+
+// formatOf says of which format the messages in a value are, "" if it holds none.
+func formatOf(s sample) session.Format {
+	format, _ := tell(s)
+	return format
+}
+
+// tell is formatOf, and whether the value can be of no other format. Messages that several could have sent are OpenAI
+// Chat's.
+func tell(s sample) (format session.Format, sure bool) {
+	if s.object == nil {
+		return tellList(s.messages)
+	}
+	request, response := sides(s.object)
+	switch {
+	case request.has("contents"):
+		return known(session.Gemini, request)
+	case request.has("input") && !request.has("type"):
+		return known(session.OpenAIResponses, request)
+	case request.has("messages"):
+		list := parseArray(request["messages"])
+		format, sure = tellList(list)
+		switch {
+		case format == "" && len(list) > 0:
+			return "", false
+		case list != nil && request.has("system") && format != session.AISDK:
+			return session.Anthropic, true
+		case sure:
+			return format, true
+		}
+	}
+	if found := formatOfReply(response); found != "" {
+		return found, true
+	}
+	return format, false
+}
+
+// known is the format if the request has messages where the format has them.
+func known(format session.Format, request object) (session.Format, bool) {
+	if m := request[shapes[format].messages]; parseArray(m) == nil && !isString(m) {
+		return "", false
+	}
+	return format, true
+}
+
+// formatOfReply tells a response's format, "" if it is none.
+func formatOfReply(response object) session.Format {
+	switch {
+	case anthropicReply(response) != nil && signal(response) != session.OpenAIResponses:
+		return session.Anthropic
+	case chatReply(response) != nil:
+		return session.OpenAIChat
+	case geminiReply(response) != nil:
+		return session.Gemini
+	case response.text("object") == "response" && responsesReply(response) != nil:
+		return session.OpenAIResponses
+	}
+	return ""
+}
+
+// tellList tells the formats apart by the first thing that only one of them has. A system message is nobody's alone, but
+// OpenAI's if nothing else tells.
+func tellList(messages [][]byte) (format session.Format, sure bool) {
+	for _, raw := range messages {
+		o := parseObject(raw)
+		if foreign(o) {
+			return "", false
+		}
+		if found := signal(o); found != "" {
+			return found, true
+		}
+		switch o.text("role") {
+		case "":
+			continue
+		case "system", "developer":
+			sure = true
+		}
+		format = session.OpenAIChat
+	}
+	return format, sure
+}
+
+// foreign reports whether an element is surely no message of these formats.
+func foreign(o object) bool {
+	if o.has("role") && !isString(o["role"]) {
+		return true
+	}
+	for _, raw := range parseArray(o["content"]) {
+		if block := parseObject(raw); block != nil && !block.has("type") {
+			return true
+		}
+	}
+	for _, raw := range parseArray(o["tool_calls"]) {
+		if call := parseObject(raw); parseObject(call["function"]) == nil && !call.has("custom") {
+			return true
+		}
+	}
+	return false
+}
+
+// signal says of which format a message must be, or "" if it fits several.
+func signal(o object) session.Format {
+	if o.has("parts") {
+		return formatOfParts(o)
+	}
+	switch role := o.text("role"); {
+	case role == "" && responsesItems[o.text("type")]:
+		return session.OpenAIResponses
+	case role == "tool", role == "function":
+		return session.OpenAIChat
+	}
+	for _, name := range []string{"tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content"} {
+		if o.has(name) {
+			return session.OpenAIChat
+		}
+	}
+	for _, raw := range parseArray(o["content"]) {
+		if found := blockFormats[parseObject(raw).text("type")]; found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// formatOfParts tells the AI SDK's messages, whose parts have a type each, from Gemini's contents.
+func formatOfParts(o object) session.Format {
+	parts := parseArray(o["parts"])
+	switch {
+	case o.text("role") == "model":
+		return session.Gemini
+	case len(parts) == 0:
+		return ""
+	case parseObject(parts[0]).has("type"):
+		return session.AISDK
+	}
+	return session.Gemini
+}
+
+// responsesItems are the types of Responses items that have no role.
+var responsesItems = set("function_call", "function_call_output", "reasoning", "item_reference", "compaction",
+	"custom_tool_call", "custom_tool_call_output", "web_search_call", "file_search_call", "computer_call", "computer_call_output",
+	"code_interpreter_call", "image_generation_call", "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output",
+	"apply_patch_call", "apply_patch_call_output", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response",
+	"tool_search_call", "tool_search_output")
+
+// blockFormats are the types of content blocks that only one format has.
+var blockFormats = map[string]session.Format{
+	"image_url":         session.OpenAIChat,
+	"input_audio":       session.OpenAIChat,
+	"file":              session.OpenAIChat,
+	"refusal":           session.OpenAIChat,
+	"tool_use":          session.Anthropic,
+	"tool_result":       session.Anthropic,
+	"thinking":          session.Anthropic,
+	"redacted_thinking": session.Anthropic,
+	"image":             session.Anthropic,
+	"document":          session.Anthropic,
+	"server_tool_use":   session.Anthropic,
+	"container_upload":  session.Anthropic,
+	"compaction":        session.Anthropic,
+	"search_result":     session.Anthropic,
+	"input_text":        session.OpenAIResponses,
+	"output_text":       session.OpenAIResponses,
+	"input_image":       session.OpenAIResponses,
+	"input_file":        session.OpenAIResponses,
+}
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}

@@ -1,0 +1,156 @@
+package importer
+
+import (
+	"errors"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// SWEAgent is SWE-agent's trajectories.
+const SWEAgent Source = "swe-agent"
+
+// A trajectory file says everything twice. Its history is what the model was sent, so that is read; the steps of its
+// trajectory are read where there is no history.
+//
+//   - Runs that call no tools (older ones, and models without tools) have the command in the assistant's text and what
+//     it printed in the next user message. That is what the model saw and wrote, and stays text.
+//   - A demonstration is part of the history like any other message.
+//   - Messages of another agent than the first are a conversation of their own.
+var sweAgent = source{
+	name:   SWEAgent,
+	title:  "SWE-agent's trajectories",
+	detect: func(s sample) bool { return sweRun(s.object) || s.object == nil && sweRun(s.first) },
+	read:   readSWEAgent,
+}
+
+func sweRun(o object) bool {
+	if parseArray(o["trajectory"]) != nil {
+		return true
+	}
+	history := parseArray(o["history"])
+	if len(history) == 0 {
+		return false
+	}
+	first := parseObject(history[0])
+	return first.has("role") && (first.has("agent") || first.has("message_type"))
+}
+
+func readSWEAgent(f *File, id string, data []byte) error {
+	for run := range f.runs(data) {
+		history := parseArray(run.object["history"])
+		if len(history) == 0 {
+			f.add(id, session.OpenAIChat, f.sweSteps(parseArray(run.object["trajectory"])))
+			continue
+		}
+		f.sweHistory(id, history)
+	}
+	return nil
+}
+
+// sweHistory reads a history, whose messages say which agent they are of.
+func (f *File) sweHistory(id string, history [][]byte) {
+	var agents []string
+	byAgent := map[string][]Message{}
+	for e := range f.elements(history) {
+		bodies, err := f.sweMessage(e)
+		if err != nil {
+			f.refuse(e, err)
+			continue
+		}
+		f.Report.Imported++
+		agent := e.text("agent")
+		if byAgent[agent] == nil {
+			agents = append(agents, agent)
+		}
+		for _, body := range bodies {
+			byAgent[agent] = append(byAgent[agent], Message{Body: body, Line: e.line})
+		}
+	}
+	for i, agent := range agents {
+		name := id
+		if i > 0 {
+			name = suffixed(id, "-agent-"+agent)
+		}
+		f.add(name, session.OpenAIChat, byAgent[agent])
+	}
+}
+
+// sweMessage leaves out what SWE-agent has made of a message: thought and action are in its content or its calls.
+func (f *File) sweMessage(e entry) ([][]byte, error) {
+	role, content := e.text("role"), e.object["content"]
+	if role == "" {
+		return nil, errNoRole
+	}
+	if role == "tool" {
+		return f.sweResults(e, content)
+	}
+	m := chatMessage{role: role, content: content}
+	if !has(content) {
+		m.content = nil
+	}
+	if calls := parseArray(e.object["tool_calls"]); len(calls) > 0 {
+		m.calls = calls
+	}
+	m.reasoning = said(e.object["reasoning_content"])
+	if parseArray(e.object["thinking_blocks"]) != nil {
+		m.more = fill(`,"thinking_blocks":%`, e.object["thinking_blocks"])
+	}
+	return m.bodies()
+}
+
+// sweResults is a message for each call that the observation answers: Chat Completions has one id in a result.
+func (f *File) sweResults(e entry, content []byte) ([][]byte, error) {
+	ids := parseArray(e.object["tool_call_ids"])
+	if ids == nil {
+		ids = [][]byte{e.object["tool_call_id"]}
+	}
+	if len(ids) > 1 {
+		f.note(e.line, "one observation answers %d calls: each has it as its result", len(ids))
+	}
+	if parseArray(content) == nil {
+		content = inString(content)
+	}
+	var bodies [][]byte
+	for _, id := range ids {
+		bodies = append(bodies, fill(`{"role":"tool","tool_call_id":%,"content":%}`, inString(id), content))
+	}
+	if bodies == nil {
+		return nil, errors.New("an observation that answers no call")
+	}
+	return bodies, nil
+}
+
+// sweSteps reads the steps of a trajectory: what the model was sent for the first, then its answers and what came of them.
+func (f *File) sweSteps(steps [][]byte) []Message {
+	var messages []Message
+	for e := range f.elements(steps) {
+		if e.line == 1 {
+			for _, raw := range swePrompt(e.object) {
+				if bodies, err := f.sweMessage(entry{object: parseObject(raw), raw: raw, line: e.line}); err == nil {
+					messages = append(messages, Message{Body: bodies[0], Line: e.line})
+				}
+			}
+		}
+		response, observation := said(e.object["response"]), said(e.object["observation"])
+		if response == nil && observation == nil {
+			f.skip("step without response and observation")
+			continue
+		}
+		f.Report.Imported++
+		if response != nil {
+			messages = append(messages, Message{Body: message("assistant", response), Line: e.line})
+		}
+		if observation != nil {
+			messages = append(messages, Message{Body: message("user", observation), Line: e.line})
+		}
+	}
+	return messages
+}
+
+// swePrompt is the messages that the model was sent for a step: versions name them differently.
+func swePrompt(step object) [][]byte {
+	if query := parseArray(step["query"]); query != nil {
+		return query
+	}
+	return parseArray(step["messages"])
+}

@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Exported is a session as it was at one moment: its settings, and how far its log went. What was appended or removed
+// later has seqs behind LastSeq, so pages that are read afterwards show that moment as well.
+type Exported struct {
+	archive.Session
+	session.Key
+	LastSeq int64
+}
+
+const exportColumns = `
+	s.key, s.id, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata, s.created_at, s.last_seq,
+	CASE WHEN p.session_version > 0 THEN p.patch END, s.calibration, s.last_usage, s.counted_tokens, s.exact_tokens`
+
+func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (Exported, error) {
+	return func(row pgx.CollectableRow) (Exported, error) {
+		e := Exported{Key: session.Key{Tenant: tenant}}
+		var format int16
+		var usage archive.Usage
+		err := row.Scan((*[16]byte)(&e.Key.Key), &e.ID, &format, &e.Model, &e.WindowTokens, &e.WindowSource, &e.OverheadTokens, &e.Metadata,
+			&e.CreatedAt, &e.LastSeq, &e.Policy, &usage.Calibration, &usage.Last, &usage.Counted, &usage.Exact)
+		e.Format = formatName(format)
+		if usage != (archive.Usage{Calibration: 1}) {
+			e.Usage = &usage
+		}
+		return e, err
+	}
+}
+
+// ExportSession reads what an export says of a session; ErrNotFound.
+func (s *Store) ExportSession(ctx context.Context, at session.Address) (found Exported, err error) {
+	sql := `
+		SELECT ` + exportColumns + `
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
+		 WHERE s.tenant_id = $1 AND s.id = $2`
+	err = Query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), at.ID}, func(rows pgx.Rows) error {
+		found, err = pgx.CollectExactlyOneRow(rows, scanExported(at.Tenant))
+		return notFound(err)
+	})
+	return found, err
+}
+
+// ExportSessions reads the sessions of a tenant that come after a place, oldest first: in an order that an import of them
+// makes again. A Page without an ID is the beginning: a session may be as old as its importer says.
+func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page Page) (found []Exported, err error) {
+	sql := `
+		SELECT ` + exportColumns + `
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
+		 WHERE s.tenant_id = $1
+		   AND (s.created_at, s.key) > (CASE WHEN $3 = '00000000-0000-0000-0000-000000000000'::uuid THEN '-infinity' ELSE $2::timestamptz END, $3)
+		 ORDER BY s.created_at, s.key
+		 LIMIT $4`
+	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant), page.Time, [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
+		found, err = pgx.CollectRows(rows, scanExported(tenant))
+		return err
+	})
+	return found, err
+}
+
+// How much of a log ExportMessages reads at a time.
+const (
+	exportMessages = 1000
+	exportBytes    = 4 << 20
+)
+
+// ExportMessages reads the next messages of a log from a seq on, none at its end. ErrNotFound if the session has been
+// erased.
+func (s *Store) ExportMessages(ctx context.Context, e Exported, from int64) (found []archive.Message, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = InTenant(ctx, s.pool, e.Tenant, snapshot, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, `
+			SELECT
+			  FROM sessions
+			 WHERE tenant_id = $1 AND key = $2`, [16]byte(e.Tenant), [16]byte(e.Key.Key)).Scan(); err != nil {
+			return notFound(err)
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT seq, format, coalesce(client_id, ''), created_at, body, removed_at, removed_seq
+			  FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS bytes_before
+			          FROM messages
+			         WHERE tenant_id = $1
+			           AND session_key = $2
+			           AND seq >= $3
+			           AND seq <= $4
+			         ORDER BY seq
+			         LIMIT $5) m
+			 WHERE bytes_before <= $6
+			 ORDER BY seq`, [16]byte(e.Tenant), [16]byte(e.Key.Key), from, e.LastSeq, exportMessages, int64(exportBytes))
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (archive.Message, error) { return scanExportedMessage(row, e.LastSeq) })
+		return err
+	})
+	return found, err
+}
+
+// scanExportedMessage leaves a removal out that came after lastSeq.
+func scanExportedMessage(row pgx.CollectableRow, lastSeq int64) (m archive.Message, err error) {
+	var format int16
+	var removedAt *time.Time
+	var removedSeq *int64
+	err = row.Scan(&m.Seq, &format, &m.ClientID, &m.CreatedAt, &m.Body, &removedAt, &removedSeq)
+	m.Format = formatName(format)
+	if removedSeq != nil && *removedSeq <= lastSeq {
+		m.RemovedAt, m.RemovedSeq = removedAt, *removedSeq
+	}
+	return m, err
+}

@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Entry is a message of a view with what was extracted when it came in.
+type Entry struct {
+	Seq        int64
+	Tokens     int64
+	Format     session.Format
+	StartsUnit bool
+	Calls      []string
+	Answers    []string
+	Body       []byte
+}
+
+// OpenedView is a view message by message, for who bounds it or says it in another format. View's System and Tail are
+// empty.
+type OpenedView struct {
+	View
+	Pinned  int64    // leading system messages of the log
+	Units   []byte   // of the checkpoint, as package compact wrote them
+	Open    []string // ids of calls that the checkpoint does not answer
+	Head    []Entry  // the leading system messages, where they stand apart
+	Entries []Entry  // the tail
+}
+
+// Newest stands for the number of a session's newest checkpoint.
+const Newest = -1
+
+// OpenView reads a view that begins with the session's newest checkpoint, with an older one, or (0) with the log itself.
+// ErrNotFound if there is no such session; ErrCheckpointPruned if the checkpoint has no body any more.
+func (s *Store) OpenView(ctx context.Context, at session.Address, checkpoint int) (v OpenedView, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
+		if err := v.readBase(ctx, tx, at, checkpoint); err != nil {
+			return err
+		}
+		if v.Head, err = v.read(ctx, tx, at, 0, v.apart()); err != nil {
+			return err
+		}
+		v.Entries, err = v.read(ctx, tx, at, max(v.Through, v.apart()), v.LastSeq)
+		return err
+	})
+	return v, err
+}
+
+// readBase reads the session and the checkpoint.
+func (v *OpenedView) readBase(ctx context.Context, tx pgx.Tx, at session.Address, checkpoint int) error {
+	var format int16
+	err := tx.QueryRow(ctx, `
+		SELECT s.key, s.last_seq, s.format, s.model, s.context_tokens, s.pinned,
+		       coalesce(c.n, 0), coalesce(c.through_seq, 0), coalesce(c.body_size, 0), c.body, c.units, c.open_calls
+		  FROM sessions s
+		  LEFT JOIN LATERAL (
+		       SELECT n, through_seq, body_size, body, units, open_calls
+		         FROM checkpoints
+		        WHERE tenant_id = $1 AND session_key = s.key AND n = CASE WHEN $3 < 0 THEN s.checkpoint_n ELSE $3 END
+		       OFFSET 0) c ON true
+		 WHERE s.tenant_id = $1 AND s.id = $2`, [16]byte(at.Tenant), at.ID, checkpoint).
+		Scan((*[16]byte)(&v.Key), &v.LastSeq, &format, &v.Model, &v.Tokens, &v.Pinned,
+			&v.Checkpoint, &v.Through, &v.Size, &v.Body, &v.Units, &v.Open)
+	if err != nil {
+		return notFound(err)
+	}
+	v.Format = formatName(format)
+	if checkpoint > 0 && (v.Checkpoint != checkpoint || v.Body == nil) {
+		return pruned(checkpoint)
+	}
+	return nil
+}
+
+// apart is how many leading messages stand apart from the view's messages.
+func (v *OpenedView) apart() int64 {
+	if v.Format == session.Anthropic || v.Format == session.Gemini {
+		return v.Pinned
+	}
+	return 0
+}
+
+func (v *OpenedView) read(ctx context.Context, tx pgx.Tx, at session.Address, after, through int64) ([]Entry, error) {
+	if after >= through {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT seq, coalesce(view_tokens, tokens), format, starts_unit, calls, answers, coalesce(view_body, body)
+		  FROM messages
+		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4 AND removed_at IS NULL
+		 ORDER BY seq`, [16]byte(at.Tenant), [16]byte(v.Key), after, through)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
+		var format int16
+		err = row.Scan(&e.Seq, &e.Tokens, &format, &e.StartsUnit, &e.Calls, &e.Answers, &e.Body)
+		e.Format = formatName(format)
+		return e, err
+	})
+}

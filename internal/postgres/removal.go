@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Remove takes a message out of every view. Its row stays in the log as it is, with the time and with the seq that the
+// removal takes, which no message ever has. A checkpoint that covers the message loses its body, and the session goes back
+// to the newest one that does not cover it, or to its log, until it is compacted again.
+//
+// Errors: ErrNotFound, which also is the error of a message that was removed already; ErrTooManyMessages, ErrLogTooLarge,
+// ErrIdempotencyReused.
+func (s *Store) Remove(ctx context.Context, at session.Address, seq int64, id *session.Idempotency) (session.Session, bool, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
+		row, err := lockSession(ctx, tx, at)
+		if err != nil {
+			return session.Session{}, uuid.Nil, err
+		}
+		if err := s.remove(ctx, tx, row, seq); err != nil {
+			return session.Session{}, uuid.Nil, fmt.Errorf("message %d: %w", seq, err)
+		}
+		left, err := readSession(ctx, tx, at)
+		return left, row.Key.Key, err
+	})
+}
+
+func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) error {
+	if row.lastSeq >= session.MaxSessionMessages {
+		return session.ErrTooManyMessages
+	}
+	var tokens, shown, size int64
+	err := tx.QueryRow(ctx, `
+		UPDATE messages
+		   SET removed_at = now(), removed_seq = $4
+		 WHERE tenant_id = $1 AND session_key = $2 AND seq = $3 AND removed_at IS NULL
+		RETURNING tokens, coalesce(view_tokens, tokens), octet_length(body)`,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), seq, row.lastSeq+1).Scan(&tokens, &shown, &size)
+	if err != nil {
+		return notFound(err)
+	}
+	var covered bool
+	err = tx.QueryRow(ctx, `
+		UPDATE sessions
+		   SET last_seq = last_seq + 1,
+		       pinned = CASE WHEN pinned = last_seq THEN pinned + 1 ELSE pinned END,
+		       total_tokens = total_tokens - $4,
+		       context_tokens = CASE WHEN through_seq < $3 THEN context_tokens - $5 ELSE context_tokens END,
+		       tail_bytes = CASE WHEN through_seq < $3 THEN tail_bytes - $6 ELSE tail_bytes END
+		 WHERE tenant_id = $1 AND key = $2
+		RETURNING through_seq >= $3`,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), seq, tokens, shown, size).Scan(&covered)
+	if err != nil || !covered {
+		return err
+	}
+	return s.uncover(ctx, tx, row, seq)
+}
+
+// uncover takes the session back to before a compaction that covers seq. It may be due then.
+func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) error {
+	made, err := goBack(ctx, tx, row, seq)
+	if err != nil {
+		return err
+	}
+	tokens, err := rollBack(ctx, tx, row, made)
+	if err != nil {
+		return err
+	}
+	if err := insertRestoration(ctx, tx, row, made, tokens, fmt.Sprintf("message %d was removed", seq)); err != nil {
+		return err
+	}
+	if err := settle(ctx, tx, row, 0); err != nil {
+		return err
+	}
+	return s.wakeIfDue(ctx, tx, row.Key, causes[wakeTrigger])
+}
+
+// goBack takes their bodies from the checkpoints that cover seq, so that none of them is restored, and makes a new one of
+// the newest that does not cover it. If none is kept, the new one covers nothing.
+func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made CheckpointRecord, err error) {
+	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
+	_, err = tx.Exec(ctx, `
+		UPDATE checkpoints
+		   SET body = NULL, state = NULL
+		 WHERE tenant_id = $1 AND session_key = $2 AND through_seq >= $3 AND body IS NOT NULL`, tenant, key, seq)
+	if err != nil {
+		return made, err
+	}
+	var kept int
+	err = tx.QueryRow(ctx, `
+		SELECT n
+		  FROM checkpoints
+		 WHERE tenant_id = $1 AND session_key = $2 AND body IS NOT NULL
+		 ORDER BY n DESC
+		 LIMIT 1`, tenant, key).Scan(&kept)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		if err := fits(ctx, tx, row.Key); err != nil {
+			return made, err
+		}
+		return blankCheckpoint(ctx, tx, row)
+	case err != nil:
+		return made, err
+	}
+	if made, err = copyCheckpoint(ctx, tx, row, kept); err != nil {
+		return made, err
+	}
+	return made, pruneRestored(ctx, tx, row, made.N)
+}
+
+// noEngine is the engine version of a checkpoint that no engine made: the next compaction starts from the log.
+const noEngine = 0
+
+// blankCheckpoint makes the checkpoint after the newest one, of no messages at all. The number of a checkpoint is never
+// used again, so the session cannot go back to having none.
+func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (made CheckpointRecord, err error) {
+	err = tx.QueryRow(ctx, `
+		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units,
+		                              manifest, policy, engine_version, run_id)
+		SELECT $1, $2, $3, 0, 0, 0, '', 0, '', '[]',
+		       '[]', document, $4, $5
+		  FROM policies
+		 WHERE tenant_id = $1 AND id = $6
+		RETURNING `+recordColumns,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), row.checkpoint+1, noEngine, [16]byte(uuid.Must(uuid.NewV7())), [16]byte(row.policy)).
+		Scan(made.columns()...)
+	return made, err
+}
+
+// refuseRemoved is ErrStale if a message that the checkpoint covers was removed after the compaction was planned. What
+// was covered before has made another checkpoint the newest then: the tail is all that has to be looked at.
+func refuseRemoved(ctx context.Context, tx pgx.Tx, key session.Key, through, planned int64) error {
+	var removed bool
+	err := tx.QueryRow(ctx, `
+		SELECT EXISTS (
+		       SELECT
+		         FROM messages
+		        WHERE tenant_id = $1 AND session_key = $2
+		          AND seq > (SELECT through_seq FROM sessions WHERE tenant_id = $1 AND key = $2) AND seq <= $3
+		          AND removed_seq > $4)`, [16]byte(key.Tenant), [16]byte(key.Key), through, planned).Scan(&removed)
+	if err == nil && removed {
+		err = session.ErrStale
+	}
+	return err
+}

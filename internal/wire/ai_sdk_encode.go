@@ -1,0 +1,275 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// encodeAISDK writes all Neutrals of a view, those of untouched messages, too: a result that came later, or in another
+// format, goes into the message of its call.
+func encodeAISDK(e *encoder, list []Neutral) {
+	w := uiWriter{encoder: e}
+	for len(list) > 0 {
+		n := max(1, untouched(e.target, list))
+		for i := range list[:n] {
+			w.write(&list[i])
+		}
+		if untouched(e.target, list) > 0 {
+			w.list[len(w.list)-1].stands = true
+		}
+		list = list[n:]
+	}
+	for i := range w.list {
+		w.emit(&w.list[i])
+	}
+}
+
+// uiWriter collects UIMessages: a result may belong to a call that is not in the last of them.
+type uiWriter struct {
+	*encoder
+	list    []uiMessage
+	open    []uiCall // calls without a result
+	results bool     // the last Neutral was results
+}
+
+type uiMessage struct {
+	role   string
+	first  *Neutral // what it begins with
+	stands bool     // it is the message that first is of, untouched
+	extra  []byte
+	parts  []uiPart
+}
+
+// uiPart is a piece, with its result if it is a call; neither is the start of a step.
+type uiPart struct {
+	piece  *Piece
+	result *Piece
+}
+
+type uiCall struct {
+	message, part int
+	piece         *Piece
+}
+
+func (w *uiWriter) write(n *Neutral) {
+	begun := false
+	for i := range n.Pieces {
+		p := &n.Pieces[i]
+		if p.Kind == Result {
+			w.answer(n, p)
+			w.results = true
+			continue
+		}
+		if !begun || w.list[len(w.list)-1].role != w.roleOf(n) {
+			w.begin(n)
+			begun = true
+		}
+		w.said(p)
+	}
+	if len(n.Pieces) == 0 && n.Role != Tool {
+		w.begin(n)
+	}
+}
+
+// begin makes the last message that which a Neutral belongs to. All that the assistant says until somebody else does is
+// one, but that what came as messages of this format stays apart.
+func (w *uiWriter) begin(n *Neutral) {
+	role := w.roleOf(n)
+	goesOn := false
+	if len(w.list) > 0 && n.Role == Assistant {
+		last := &w.list[len(w.list)-1]
+		goesOn = last.role == role && w.whole(last.first) == w.whole(n) && (w.whole(n) < 0 || n.Part > 0)
+	}
+	if !goesOn {
+		w.list = append(w.list, uiMessage{role: role, first: n})
+	}
+	m := &w.list[len(w.list)-1]
+	if n.Format == w.target && m.extra == nil {
+		m.extra = n.Extra
+	}
+	if n.Role == Assistant && (!goesOn || w.results || w.whole(n) >= 0) {
+		m.parts = append(m.parts, uiPart{})
+	}
+	if n.Name != nil && n.Format != w.target {
+		m.parts = append(m.parts, uiPart{piece: &Piece{Kind: Text, Text: note("From %s", unquoted(n.Name))}})
+	}
+	w.results = false
+}
+
+// whole is which message of the target a Neutral is a part of, -1 for none.
+func (w *uiWriter) whole(n *Neutral) int {
+	if n.Format == w.target && n.Raw != nil {
+		return n.Origin
+	}
+	return -1
+}
+
+func (w *uiWriter) roleOf(n *Neutral) string {
+	switch {
+	case n.Role == Assistant:
+		return "assistant"
+	case n.Role == System:
+		return "system"
+	case n.Role == Other && n.Format == w.target:
+		return string(unquoted(n.Name))
+	}
+	return "user"
+}
+
+// said adds a piece to the last message.
+func (w *uiWriter) said(p *Piece) {
+	m := &w.list[len(w.list)-1]
+	if p.Kind == Call {
+		w.open = append(w.open, uiCall{message: len(w.list) - 1, part: len(m.parts), piece: p})
+	}
+	m.parts = append(m.parts, uiPart{piece: p})
+}
+
+// answer puts a result into the part of its call, the nearest that is open. One without a call gets one of its own.
+func (w *uiWriter) answer(n *Neutral, p *Piece) {
+	for i := len(w.open) - 1; i >= 0; i-- {
+		c := w.open[i]
+		if c.piece.pair != p.pair || c.piece.CallID != p.CallID {
+			continue
+		}
+		m := &w.list[c.message]
+		m.parts[c.part].result, m.stands = p, false
+		w.open = append(w.open[:i], w.open[i+1:]...)
+		return
+	}
+	if len(w.list) == 0 || w.list[len(w.list)-1].role != "assistant" {
+		w.list = append(w.list, uiMessage{role: "assistant", first: n, parts: []uiPart{{}}})
+	}
+	m := &w.list[len(w.list)-1]
+	m.parts = append(m.parts, uiPart{piece: &Piece{Kind: Call, CallID: p.CallID, Name: p.Name}, result: p})
+}
+
+func (w *uiWriter) emit(m *uiMessage) {
+	if m.stands {
+		w.add(m.first.Raw)
+		return
+	}
+	body := []byte{'{'}
+	if len(m.extra) > 0 {
+		body = append(body, m.extra...)
+	} else {
+		body = append(append(append(body, `"id":"`...), w.id(m)...), '"')
+	}
+	body = rawjson.Quote(append(body, `,"role":`...), []byte(m.role))
+	body = append(body, `,"parts":[`...)
+	first := len(body)
+	for i := range m.parts {
+		body = w.part(separate(body, first), &m.parts[i])
+	}
+	w.add(append(body, "]}"...))
+}
+
+// id names a message that has no id. It is the same whenever the view is read, also when the message has grown.
+func (w *uiWriter) id(m *uiMessage) string {
+	const size = 12
+	sum := sha256.Sum256(append(strconv.AppendInt(nil, int64(len(w.bodies)), 10), m.first.Raw...))
+	return "msg_" + hex.EncodeToString(sum[:size])
+}
+
+func (w *uiWriter) part(dst []byte, at *uiPart) []byte {
+	p := at.piece
+	switch {
+	case p == nil:
+		return append(dst, `{"type":"step-start"}`...)
+	case p.Kind == Call:
+		return w.tool(dst, p, at.result)
+	case w.own(p):
+		return append(dst, p.Raw...)
+	case p.Kind == Reasoning:
+		return w.reasoning(dst, p)
+	case (p.Kind == Image || p.Kind == File) && (p.Media.Data != nil || p.Media.URL != nil):
+		return appendUIFile(dst, p)
+	}
+	dst = append(append(dst, `{"type":"text","text":`...), substitute(p)...)
+	if p.Kind == Text {
+		dst = appendGoogleSignature(dst, "providerMetadata", p)
+	}
+	return append(dst, '}')
+}
+
+// reasoning writes a thought with what its provider's package of the AI SDK keeps in providerMetadata.
+func (w *uiWriter) reasoning(dst []byte, p *Piece) []byte {
+	dst = append(dst, `{"type":"reasoning","text":`...)
+	metadata := reasoningMetadata(p)
+	switch {
+	case p.Text != nil:
+		dst = append(dst, p.Text...)
+	case metadata != nil:
+		dst = append(dst, `""`...)
+	default:
+		dst = append(dst, substitute(p)...)
+	}
+	if metadata != nil {
+		dst = append(append(dst, `,"providerMetadata":`...), metadata...)
+	}
+	return append(dst, '}')
+}
+
+func reasoningMetadata(p *Piece) []byte {
+	if p.Seal == nil || p.Format == session.AISDK {
+		return p.Seal
+	}
+	provider, name := "", ""
+	switch p.Format {
+	case session.Anthropic:
+		provider, name = "anthropic", "signature"
+		if member(p.Raw, "data") != (Span{}) {
+			name = "redactedData"
+		}
+	case session.OpenAIResponses:
+		provider, name = "openai", "reasoningEncryptedContent"
+	case session.Gemini:
+		provider, name = "google", "thoughtSignature"
+	default:
+		return nil
+	}
+	return append(append([]byte(`{"`+provider+`":{"`+name+`":`), p.Seal...), "}}"...)
+}
+
+func appendGoogleSignature(dst []byte, name string, p *Piece) []byte {
+	if p.Seal == nil || p.Seal[0] != '"' {
+		return dst
+	}
+	dst = append(append(append(dst, `,"`...), name...), `":{"google":{"thoughtSignature":`...)
+	return append(append(dst, p.Seal...), "}}"...)
+}
+
+func appendUIFile(dst []byte, p *Piece) []byte {
+	dst = append(append(append(dst, `{"type":"file","mediaType":`...), uiMediaTypeOf(p)...), `,"url":`...)
+	dst = appendURL(dst, p)
+	if p.Media.Name != nil {
+		dst = append(append(dst, `,"filename":`...), p.Media.Name...)
+	}
+	if p.Media.Detail != nil {
+		dst = append(append(append(dst, `,"providerMetadata":{"openai":{"imageDetail":`...), p.Media.Detail...), "}}"...)
+	}
+	return append(dst, '}')
+}
+
+// uiMediaTypeOf is the media type, as a pattern for an image whose type is not known: the AI SDK then looks at its bytes.
+func uiMediaTypeOf(p *Piece) []byte {
+	if p.Media.Type == nil && p.Kind == Image {
+		return []byte(`"image/*"`)
+	}
+	return mediaType(p)
+}
+
+// appendURL appends where an image or a file is, or a URL that holds it.
+func appendURL(dst []byte, p *Piece) []byte {
+	m := &p.Media
+	if m.Data == nil {
+		return append(dst, m.URL...)
+	}
+	kind := mediaType(p)
+	dst = append(append(dst, `"data:`...), kind[1:len(kind)-1]...)
+	return append(append(dst, `;base64,`...), m.Data[1:]...)
+}

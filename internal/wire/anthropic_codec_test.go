@@ -1,0 +1,260 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// said is what the tests compare of a piece: Raw and Format are held by the round trips.
+var said = cmpopts.IgnoreFields(Piece{}, "Raw", "Format", "pair")
+
+func TestDecodeAnthropic(t *testing.T) {
+	t.Parallel()
+	lit := func(text string) []byte { return []byte(`"` + text + `"`) }
+	for _, c := range []struct {
+		name, body string
+		role       Role
+		want       []Piece
+	}{
+		{"a string", `{"role":"user","content":"a\u0000\ud800"}`, User, []Piece{{Kind: Text, Text: lit(`a\u0000\ud800`)}}},
+		{"no content", `{"role":"assistant","content":""}`, Assistant, nil},
+		{"a turn", `{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"redacted_thinking","data":"d"},{"type":"text","text":"x","citations":[]},{"type":"tool_use","id":"a","name":"f","input":{"p":1}}]}`, Assistant,
+			[]Piece{{Kind: Reasoning, Text: lit("hm"), Seal: lit("s")}, {Kind: Reasoning, Seal: lit("d")}, {Kind: Text, Text: lit("x")}, {Kind: Call, CallID: "a", Name: lit("f"), Value: []byte(`{"p":1}`)}}},
+		{"thinking that is kept back", `{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"}]}`, Assistant, []Piece{{Kind: Reasoning, Seal: lit("s")}}},
+		{"a call without input", `{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}]}`, Assistant, []Piece{{Kind: Call, CallID: "a", Name: lit("f"), Value: []byte(`{}`)}}},
+		{"a call whose only parameter is called input", `{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"input":"x"}}]}`, Assistant, []Piece{{Kind: Call, CallID: "a", Name: lit("f"), Value: []byte(`{"input":"x"}`)}}},
+		{"nothing but results", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"},{"type":"tool_result","tool_use_id":"b","is_error":true}]}`, Tool,
+			[]Piece{{Kind: Result, CallID: "a", Content: []Piece{{Kind: Text, Text: lit("r")}}}, {Kind: Result, CallID: "b", IsError: true}}},
+		{"a result and words", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},7]},{"type":"text","text":"x"}]}`, User,
+			[]Piece{{Kind: Result, CallID: "a", Content: []Piece{{Kind: Text, Text: lit("r")}, {Kind: Image, Media: Media{Type: lit("image/png"), Data: lit("AA==")}}, {Kind: Opaque}}}, {Kind: Text, Text: lit("x")}}},
+		{"media", `{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://e.x/i"}},{"type":"image","source":{"type":"file","file_id":"f1"}},{"type":"document","title":"t","source":{"type":"text","media_type":"text/plain","data":"d"}},{"type":"document","source":{"type":"content","content":"c"}}]}`, User,
+			[]Piece{{Kind: Image, Media: Media{URL: lit("https://e.x/i")}}, {Kind: Image, Media: Media{ID: lit("f1")}}, {Kind: File, Media: Media{Type: lit("text/plain"), Text: lit("d"), Name: lit("t")}}, {Kind: Opaque}}},
+		{"what only Anthropic knows", `{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"compaction","content":"c"},"x"]}`, Assistant,
+			[]Piece{{Kind: Opaque}, {Kind: Opaque}, {Kind: Opaque}, {Kind: Opaque}}},
+		{"content of another kind", `{"role":"user","content":{"a":1}}`, User, []Piece{{Kind: Opaque}}},
+		{"a system message", `{"role":"system","content":"s"}`, System, []Piece{{Kind: Text, Text: lit("s")}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			list := Decode(session.Anthropic, []byte(c.body))
+			if len(list) != 1 || list[0].Role != c.role {
+				t.Fatalf("decoded to %+v", list)
+			}
+			if diff := cmp.Diff(c.want, list[0].Pieces, said); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARoleThatAnthropicDoesNotKnowIsKept(t *testing.T) {
+	t.Parallel()
+	list := Decode(session.Anthropic, []byte(`{"role":"exit","content":"x","more":{"a":1},"again":2}`))
+	list[0].Edited = true
+	if got, want := string(Encode(session.Anthropic, list)[0]), `{"role":"exit","content":"x","more":{"a":1},"again":2}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestEncodeAnthropic(t *testing.T) {
+	t.Parallel()
+	lit := func(text string) []byte { return []byte(`"` + text + `"`) }
+	text := Piece{Kind: Text, Text: lit("x")}
+	png := Media{Type: lit("image/png"), Data: lit("AA==")}
+	for _, c := range []struct {
+		name string
+		n    Neutral
+		want string
+	}{
+		{"a single text is a string", Neutral{Pieces: []Piece{text}}, `{"role":"user","content":"x"}`},
+		{"a speaker's name", Neutral{Name: lit("Ann"), Pieces: []Piece{text}}, `{"role":"user","content":[{"type":"text","text":"[From Ann]"},{"type":"text","text":"x"}]}`},
+		{"members of another format's message", Neutral{Format: session.OpenAIChat, Extra: []byte(`"audio":null`), Pieces: []Piece{text}}, `{"role":"user","content":"x"}`},
+		{"a text of nothing", Neutral{Role: Assistant, Pieces: []Piece{{Kind: Text, Text: lit("")}, text, text}}, `{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"text","text":"x"}]}`},
+		{"calls", Neutral{Role: Assistant, Pieces: []Piece{{Kind: Call, CallID: "a", Name: lit("f"), Value: []byte(`{"p":1}`)}, {Kind: Call, CallID: "b", Value: nil}}},
+			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"p":1}},{"type":"tool_use","id":"b","name":"unknown","input":{}}]}`},
+		{"arguments that are no object", Neutral{Role: Assistant, Pieces: []Piece{{Kind: Call, CallID: "a", Name: lit("f"), Value: lit("patch"), Custom: true}}},
+			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"input":"patch"}}]}`},
+		{"results", Neutral{Role: Tool, Pieces: []Piece{{Kind: Result, CallID: "a", Content: []Piece{text}, IsError: true}, {Kind: Result, CallID: "b", Content: []Piece{text, {Kind: Image, Media: png}}}, {Kind: Result, CallID: "c"}}},
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x","is_error":true},{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"x"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}]},{"type":"tool_result","tool_use_id":"c"}]}`},
+		{"another provider's reasoning", Neutral{Format: session.OpenAIResponses, Role: Assistant, Pieces: []Piece{{Kind: Reasoning, Format: session.OpenAIResponses, Raw: []byte(`{}`), Text: lit("hm")}, {Kind: Reasoning, Format: session.OpenAIResponses, Raw: []byte(`{}`), Seal: lit("abc")}}},
+			`{"role":"assistant","content":[{"type":"text","text":"[Reasoning] hm"},{"type":"text","text":"[Reasoning that only its provider can read: 5 bytes]"}]}`},
+		{"media", Neutral{Pieces: []Piece{{Kind: Image, Media: png}, {Kind: Image, Media: Media{URL: lit("https://e.x/i")}}, {Kind: File, Media: Media{Type: lit("application/pdf"), Data: lit("AA=="), Name: lit("a.pdf")}}, {Kind: File, Media: Media{Text: lit("d")}}}},
+			`{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},{"type":"image","source":{"type":"url","url":"https://e.x/i"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AA=="},"title":"a.pdf"},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"}}]}`},
+		{"media that the API does not take", Neutral{Pieces: []Piece{{Kind: Image, Media: Media{Type: lit("image/tiff"), Data: lit("AA==")}}, {Kind: File, Media: Media{ID: lit("file-1")}}}},
+			`{"role":"user","content":[{"type":"text","text":"[image image/tiff: 4 bytes in base64]"},{"type":"text","text":"[file] file-1"}]}`},
+		{"an image of the assistant's", Neutral{Role: Assistant, Pieces: []Piece{{Kind: Image, Media: png}}}, `{"role":"assistant","content":[{"type":"text","text":"[image image/png: 4 bytes in base64]"}]}`},
+		{"what another provider knows", Neutral{Role: Assistant, Pieces: []Piece{{Kind: Opaque, Format: session.Gemini, Raw: []byte(`{"executableCode":{}}`)}}}, `{"role":"assistant","content":[{"type":"text","text":"[opaque: {\"executableCode\":{}}]"}]}`},
+		{"a system message", Neutral{Role: System, Pieces: []Piece{text}}, `{"role":"system","content":"x"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := Encode(session.Anthropic, []Neutral{c.n})
+			if len(got) != 1 || string(got[0]) != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnEditedMessageKeepsTheBlocksThatAreNotEdited(t *testing.T) {
+	t.Parallel()
+	list := Decode(session.Anthropic, []byte(`{"role":"user", "id":"m1", "content":[ {"type":"text","text":"x","cache_control":{"type":"ephemeral"}}, {"type":"search_result","q": 1}, {"type":"text","text":"y"} ]}`))
+	list[0].Edited = true
+	list[0].Pieces[2].Text, list[0].Pieces[2].Edited = []byte(`"z"`), true
+	want := `{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},{"type":"search_result","q": 1},{"type":"text","text":"z"}],"id":"m1"}`
+	if got := string(Encode(session.Anthropic, list)[0]); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestWhatAnotherFormatSaysIsTheSameAfterASecondImportFromAnthropic(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]}`,
+		`{"role":"assistant","content":"Let me see.","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"p\":[1,\"\\u00e9\"]}"}}]}`,
+		`{"role":"tool","tool_call_id":"a","content":"r\u0000"}`,
+	} {
+		first := Decode(session.OpenAIChat, []byte(body))
+		again := Decode(session.Anthropic, Encode(session.Anthropic, first)[0])
+		if again[0].Role != first[0].Role {
+			t.Errorf("%s: role %v became %v", body, first[0].Role, again[0].Role)
+		}
+		if diff := cmp.Diff(first[0].Pieces, again[0].Pieces, said, cmpopts.IgnoreFields(Media{}, "Detail")); diff != "" {
+			t.Errorf("%s: (-first +again):\n%s", body, diff)
+		}
+	}
+}
+
+func FuzzDecodeAnthropic(f *testing.F) {
+	for _, list := range fixtures[session.Anthropic] {
+		for _, body := range list.bodies[:min(len(list.bodies), 4)] {
+			f.Add([]byte(body))
+		}
+	}
+	f.Add([]byte(`{"role":"user","content":[{"type":"document","title":"t","source":{"type":"text","data":"d"}},{"type":"image","source":{"type":"base64","data":"AA","media_type":"image/gif"}},7,[]],"x":{"content":1}}`))
+	f.Fuzz(func(t *testing.T, body []byte) { checkDecodedAnthropic(t, body) })
+}
+
+// checkDecodedAnthropic holds a message to what is promised of all: its own format gives its bytes back, every other one
+// has something to say, and what was made can be read again.
+func checkDecodedAnthropic(t *testing.T, body []byte) {
+	if rawjson.Check(body, rawjson.Limits{Depth: 32}) != nil {
+		return
+	}
+	if _, err := Inspect(session.Anthropic, body); err != nil {
+		return
+	}
+	list := Decode(session.Anthropic, body)
+	if same := Encode(session.Anthropic, list); len(same) != 1 || !bytes.Equal(same[0], body) {
+		t.Fatalf("%q came back as %q", body, same)
+	}
+	for _, target := range session.Formats() {
+		edited := Decode(session.Anthropic, body)
+		edited[0].Edited = true
+		for _, made := range append(Encode(target, edited), Encode(target, list)...) {
+			if err := rawjson.Check(made, rawjson.Limits{}); err != nil {
+				t.Fatalf("%q became %q in %s: %v", body, made, target, err)
+			}
+			if _, err := Inspect(target, made); err != nil {
+				t.Fatalf("%q became %q in %s: %v", body, made, target, err)
+			}
+		}
+	}
+}
+
+// anthropicConversation is a conversation of about a megabyte.
+func anthropicConversation() (bodies [][]byte) {
+	file := strings.Repeat(`func main() {\n\tfmt.Println(\"héllo\")\n}\n`, 60)
+	for i := range 330 {
+		bodies = append(bodies,
+			fmt.Appendf(nil, `{"role":"assistant","content":[{"type":"thinking","thinking":"I should read file %d.","signature":"c2lnbmF0dXJl"},{"type":"text","text":"Let me look."},{"type":"tool_use","id":"toolu_%d","name":"read_file","input":{"path":"a/%d.go","offset":1}}]}`, i, i, i),
+			fmt.Appendf(nil, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","is_error":false,"content":[{"type":"text","text":"%s"}]}]}`, i, file))
+	}
+	return bodies
+}
+
+// The types of a client that decodes messages by the book.
+type (
+	bookMessage struct {
+		Role    string      `json:"role"`
+		Content []bookBlock `json:"content"`
+	}
+	bookBlock struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text,omitempty"`
+		Thinking  string          `json:"thinking,omitempty"`
+		Signature string          `json:"signature,omitempty"`
+		ID        string          `json:"id,omitempty"`
+		Name      string          `json:"name,omitempty"`
+		Input     json.RawMessage `json:"input,omitempty"`
+		ToolUseID string          `json:"tool_use_id,omitempty"`
+		IsError   bool            `json:"is_error,omitempty"`
+		Content   []bookBlock     `json:"content,omitempty"`
+	}
+)
+
+func BenchmarkDecodeAnthropic(b *testing.B) {
+	bodies := anthropicConversation()
+	size := int64(len(bytes.Join(bodies, nil)))
+	b.Run("wire", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			for _, body := range bodies {
+				Decode(session.Anthropic, body)
+			}
+		}
+	})
+	b.Run("encoding-json", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			for _, body := range bodies {
+				var m bookMessage
+				if err := json.Unmarshal(body, &m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// BenchmarkEncodeAnthropic writes every block anew, as for a view in another format than the session's.
+func BenchmarkEncodeAnthropic(b *testing.B) {
+	bodies := anthropicConversation()
+	size := int64(len(bytes.Join(bodies, nil)))
+	var list []Neutral
+	messages := make([]bookMessage, len(bodies))
+	for i, body := range bodies {
+		decoded := Decode(session.Anthropic, body)
+		setFormat("", decoded[0].Pieces)
+		decoded[0].Edited = true
+		list = append(list, decoded...)
+		if err := json.Unmarshal(body, &messages[i]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("wire", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			Encode(session.Anthropic, list)
+		}
+	})
+	b.Run("encoding-json", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			for i := range messages {
+				if _, err := json.Marshal(&messages[i]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+}

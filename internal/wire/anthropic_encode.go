@@ -1,0 +1,162 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+func encodeAnthropic(e *encoder, run []Neutral) {
+	for i := range run {
+		e.add(e.anthropicMessage(&run[i]))
+	}
+}
+
+func (e *encoder) anthropicMessage(n *Neutral) []byte {
+	own := n.Format == e.target
+	body := append(make([]byte, 0, anthropicSize(n)), `{"role":`...)
+	body = append(append(body, anthropicRoleOf(n, own)...), `,"content":`...)
+	var speaker []byte
+	if n.Name != nil && n.Role != Tool && !own {
+		speaker = note("From %s", unquoted(n.Name))
+	}
+	body = e.anthropicContent(body, n.Role, speaker, n.Pieces)
+	if own && len(n.Extra) > 0 {
+		body = append(append(body, ','), n.Extra...)
+	}
+	return append(body, '}')
+}
+
+// anthropicSize is about how many bytes a message will have.
+func anthropicSize(n *Neutral) int {
+	size := 64 + len(n.Extra)
+	for i := range n.Pieces {
+		p := &n.Pieces[i]
+		size += 128 + max(len(p.Raw), len(p.Text)+len(p.Value)+len(p.Media.Data))
+	}
+	return size
+}
+
+func anthropicRoleOf(n *Neutral, own bool) []byte {
+	switch {
+	case n.Role == Assistant:
+		return []byte(`"assistant"`)
+	case n.Role == System:
+		return []byte(`"system"`)
+	case n.Role == Other && own:
+		return n.Name
+	}
+	return []byte(`"user"`)
+}
+
+// anthropicContent appends the value of content: a string for a single text that is no block of its own, else blocks.
+func (e *encoder) anthropicContent(dst []byte, role Role, speaker []byte, pieces []Piece) []byte {
+	if len(pieces) == 1 && speaker == nil && pieces[0].Kind == Text && !e.own(&pieces[0]) {
+		return append(dst, pieces[0].Text...)
+	}
+	dst = append(dst, '[')
+	first := len(dst)
+	if speaker != nil {
+		dst = appendTextBlock(dst, first, speaker)
+	}
+	for i := range pieces {
+		dst = e.anthropicBlock(dst, first, role, &pieces[i])
+	}
+	return append(dst, ']')
+}
+
+// appendTextBlock appends a text to the array whose elements begin at first, unless it is empty.
+func appendTextBlock(dst []byte, first int, literal []byte) []byte {
+	if string(literal) == `""` {
+		return dst
+	}
+	dst = append(separate(dst, first), `{"type":"text","text":`...)
+	return append(append(dst, literal...), '}')
+}
+
+func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Piece) []byte {
+	switch {
+	case e.own(p):
+		return append(separate(dst, first), p.Raw...)
+	case p.Kind == Call:
+		return appendToolUse(separate(dst, first), p)
+	case p.Kind == Result:
+		return e.toolResult(separate(dst, first), p)
+	case role == User || role == Tool || role == Other:
+		if media := anthropicMedia(p, p.Format == e.target); media != nil {
+			return append(separate(dst, first), media...)
+		}
+	}
+	return appendTextBlock(dst, first, substitute(p))
+}
+
+func appendToolUse(dst []byte, p *Piece) []byte {
+	dst = rawjson.Quote(append(dst, `{"type":"tool_use","id":`...), []byte(p.CallID))
+	dst = append(dst, `,"name":`...)
+	if p.Name == nil {
+		dst = append(dst, `"unknown"`...)
+	}
+	dst = append(append(dst, p.Name...), `,"input":`...)
+	switch {
+	case len(p.Value) == 0:
+		return append(dst, `{}}`...)
+	case p.Value[0] == '{':
+		return append(append(dst, p.Value...), '}')
+	}
+	dst = append(append(dst, `{"input":`...), p.Value...)
+	return append(dst, `}}`...)
+}
+
+func (e *encoder) toolResult(dst []byte, p *Piece) []byte {
+	dst = rawjson.Quote(append(dst, `{"type":"tool_result","tool_use_id":`...), []byte(p.CallID))
+	if len(p.Content) > 0 {
+		dst = e.anthropicContent(append(dst, `,"content":`...), Tool, nil, p.Content)
+	}
+	if p.IsError {
+		dst = append(dst, `,"is_error":true`...)
+	}
+	return append(dst, '}')
+}
+
+// anthropicImages are the types of images that the API takes.
+var anthropicImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// anthropicMedia is the block of an image or a file, nil if the API has none for it. own says that an id is Anthropic's.
+func anthropicMedia(p *Piece, own bool) []byte {
+	m, block := &p.Media, []byte(nil)
+	media := string(unquotedName(m.Type))
+	source := anthropicSource(m, own)
+	switch {
+	case source == nil:
+	case p.Kind == Image && (m.Data == nil || slices.Contains(anthropicImages, media)):
+		block = append(append([]byte(`{"type":"image","source":`), source...), '}')
+	case p.Kind == File && (own || m.Text != nil || media == "application/pdf"):
+		block = append([]byte(`{"type":"document","source":`), source...)
+		if m.Name != nil {
+			block = append(append(block, `,"title":`...), m.Name...)
+		}
+		block = append(block, '}')
+	}
+	return block
+}
+
+func anthropicSource(m *Media, own bool) []byte {
+	switch {
+	case m.Text != nil:
+		return source("text", `"media_type":"text/plain","data":`, m.Text)
+	case m.Data != nil && m.Type != nil:
+		return source("base64", `"media_type":`+string(m.Type)+`,"data":`, m.Data)
+	case m.URL != nil && bytes.HasPrefix(m.URL, []byte(`"http`)):
+		return source("url", `"url":`, m.URL)
+	case m.ID != nil && own:
+		return source("file", `"file_id":`, m.ID)
+	}
+	return nil
+}
+
+func source(kind, members string, value []byte) []byte {
+	out := make([]byte, 0, len(members)+len(value)+32)
+	out = append(append(append(out, `{"type":"`...), kind...), `",`...)
+	return append(append(append(out, members...), value...), '}')
+}

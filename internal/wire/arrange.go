@@ -1,0 +1,302 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// exchange is what one side says: a message of the user or the system, or consecutive ones of the assistant together with
+// the results of their calls. Every provider wants those directly behind them.
+type exchange struct {
+	said    []Neutral
+	calls   []*call
+	answers []Neutral // hold nothing but results of the calls
+	mixed   *Neutral  // begins with results of the calls and goes on with what the user says; behind answers
+}
+
+// call is a call of an exchange.
+type call struct {
+	exchange int
+	at       *Piece // in exchange.said
+	answered bool
+}
+
+// arrangement puts a conversation into the order that its target wants.
+type arrangement struct {
+	*repairer
+	exchanges []*exchange
+	open      map[string][]*call // without a result, by id; the newest last: ids repeat
+	calls     int
+}
+
+// arrange pairs every result with the nearest call before it that has none, and moves what does not stand where the
+// target wants it. A result of no call becomes a note of the user.
+func (r *repairer) arrange(list []Neutral) []Neutral {
+	a := &arrangement{repairer: r, open: map[string][]*call{}}
+	for i := range list {
+		if n := &list[i]; n.Role == Assistant && !n.has(Result) {
+			a.assistant(n)
+		} else {
+			a.others(n)
+		}
+	}
+	a.settlePending()
+	return a.flat()
+}
+
+func (n *Neutral) has(kind Kind) bool {
+	for i := range n.Pieces {
+		if n.Pieces[i].Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// assistant adds what the assistant says to the exchange that is open, or begins a new one.
+func (a *arrangement) assistant(n *Neutral) {
+	x := a.last()
+	if x == nil || !a.goesOn(x, n) {
+		x = &exchange{}
+		a.exchanges = append(a.exchanges, x)
+	}
+	x.said = append(x.said, *n)
+	for i := range n.Pieces {
+		if p := &n.Pieces[i]; p.Kind == Call {
+			a.calls++
+			p.pair = a.calls
+			c := &call{exchange: len(a.exchanges) - 1, at: p}
+			x.calls = append(x.calls, c)
+			a.open[p.CallID] = append(a.open[p.CallID], c)
+		}
+	}
+}
+
+// goesOn reports whether an assistant's message belongs to the exchange before it. Chat Completions wants the results
+// behind each message, an AI SDK message has its own; messages of other formats become one there.
+func (a *arrangement) goesOn(x *exchange, n *Neutral) bool {
+	last := &x.said[len(x.said)-1]
+	if last.Role != Assistant || len(x.answers) > 0 || x.mixed != nil {
+		return false
+	}
+	switch a.target {
+	case session.OpenAIChat:
+		return len(x.calls) == 0 || !a.keeps(last) || !a.keeps(n)
+	case session.AISDK:
+		return last.Origin == n.Origin || !a.keeps(last) && !a.keeps(n)
+	}
+	return true
+}
+
+func (a *arrangement) last() *exchange {
+	if len(a.exchanges) == 0 {
+		return nil
+	}
+	return a.exchanges[len(a.exchanges)-1]
+}
+
+// others adds a message that is not the assistant's, or that holds results.
+func (a *arrangement) others(n *Neutral) {
+	s := a.sort(n)
+	switch {
+	case s.results == 0:
+		a.say(n)
+	case s.inPlace() && len(s.rest) == 0:
+		a.last().answers = append(a.last().answers, *n)
+	case s.inPlace() && s.first && a.keeps(n) && a.target == session.Anthropic:
+		a.last().mixed = n
+	case a.target == session.OpenAIResponses && a.keeps(n) && len(s.orphans) == 0:
+		a.say(n) // this provider wants a result to be there, wherever it is
+	default:
+		a.split(n, &s)
+	}
+}
+
+func (a *arrangement) say(n *Neutral) {
+	a.exchanges = append(a.exchanges, &exchange{said: []Neutral{*n}})
+}
+
+// sorted are the pieces of a message by where they belong.
+type sorted struct {
+	results int
+	mine    []Piece // results of the exchange that stands before the message
+	moved   []moved // results of an exchange further back
+	orphans []Piece // results of no call
+	rest    []Piece // all else
+	first   bool    // the results stand before all else
+}
+
+type moved struct {
+	exchange int
+	piece    Piece
+}
+
+func (s *sorted) inPlace() bool { return len(s.moved)+len(s.orphans) == 0 }
+
+func (a *arrangement) sort(n *Neutral) sorted {
+	s := sorted{first: true}
+	for i := range n.Pieces {
+		p := &n.Pieces[i]
+		if p.Kind != Result {
+			s.rest = append(s.rest, *p)
+			continue
+		}
+		s.results++
+		s.first = s.first && len(s.rest) == 0
+		c := a.answer(p) // and from here on p names its call
+		switch {
+		case c == nil:
+			s.orphans = append(s.orphans, *p)
+		case c.exchange == len(a.exchanges)-1 && a.last().mixed == nil:
+			s.mine = append(s.mine, *p)
+		default:
+			s.moved = append(s.moved, moved{c.exchange, *p})
+		}
+	}
+	return s
+}
+
+// answer finds the call that a result is of: where the result has a name, rather one of that tool.
+func (a *arrangement) answer(p *Piece) *call {
+	open := a.open[p.CallID]
+	if len(open) == 0 {
+		return nil
+	}
+	i := len(open) - 1
+	for j := i; j >= 0 && p.Name != nil; j-- {
+		if bytes.Equal(open[j].at.Name, p.Name) {
+			i = j
+			break
+		}
+	}
+	c := open[i]
+	a.open[p.CallID] = slices.Delete(open, i, i+1)
+	c.answered, p.pair = true, c.at.pair
+	if p.Name == nil && a.target != session.OpenAIChat {
+		p.Name = c.at.Name // some providers want it, some do not send it
+	}
+	return c
+}
+
+// split hands the results of a message to the exchanges that they belong to. What is left is said where it stood.
+func (a *arrangement) split(n *Neutral, s *sorted) {
+	if len(s.mine) > 0 {
+		a.last().answers = append(a.last().answers, resultsOf(n, s.mine))
+		if a.keeps(n) && len(s.rest) > 0 {
+			a.repaired(map[session.Format]string{session.Anthropic: "V-A3", session.Gemini: "V-G2"}[a.target], "results_first", n, "results stand before what the user says")
+		}
+	}
+	for _, m := range s.moved {
+		x := a.exchanges[m.exchange]
+		x.answers = append(x.answers, resultsOf(n, []Piece{m.piece}))
+		a.repaired(a.rules().unanswered, "result_moved", n, "the result of call %q stands behind its call", m.piece.CallID)
+	}
+	rest := s.rest
+	for i := range s.orphans {
+		rest = append(rest, orphanNote(&s.orphans[i])...)
+		a.repaired(a.rules().orphan, "orphan_result", n, "the result of call %q, which is not in this conversation, is a note", s.orphans[i].CallID)
+	}
+	if len(rest) == 0 {
+		return
+	}
+	said := *n
+	said.Pieces, said.Edited = rest, true
+	if said.Role == Tool {
+		said.Role, said.Name, said.Extra = User, nil, nil
+	}
+	a.say(&said)
+}
+
+// resultsOf is a message of some results of n.
+func resultsOf(n *Neutral, results []Piece) Neutral {
+	return Neutral{Format: n.Format, Raw: n.Raw, Origin: n.Origin, Of: n.Of, Part: n.Part, Role: Tool, Name: n.Name, Pieces: results, flags: n.flags, Edited: n.Edited || len(results) != len(n.Pieces) || n.Role != Tool}
+}
+
+// orphanNote says what a result says whose call is nowhere: a text, and its images and files.
+func orphanNote(p *Piece) []Piece {
+	about := note("The result of a tool call that is no longer in this conversation: %s", p.CallID)
+	pieces := []Piece{{Kind: Text, Text: about, Edited: true}}
+	for _, inner := range p.Content {
+		if inner.Kind == Text && blank(inner.Text) {
+			continue
+		}
+		inner.Raw, inner.Format = nil, ""
+		if inner.Kind == Opaque {
+			inner = Piece{Kind: Text, Text: substitute(&inner)}
+		}
+		inner.Edited = true
+		pieces = append(pieces, inner)
+	}
+	return pieces
+}
+
+// settlePending gives the calls without a result one that says so, except for those of the last unit: their results are
+// still to come.
+func (a *arrangement) settlePending() {
+	for i, x := range a.exchanges {
+		inFlight := i == len(a.exchanges)-1 && x.mixed == nil
+		switch {
+		case !inFlight:
+			a.synthesize(x, "lost: the call was interrupted, or its result was never stored")
+		case a.Pending == KeepPending || a.Pending == "":
+			a.inFlight = slices.ContainsFunc(x.calls, func(c *call) bool { return !c.answered })
+		case a.Pending == SynthesizePending:
+			a.synthesize(x, "not there yet")
+		case a.Pending == DropPending:
+			a.dropPending(x)
+		}
+	}
+}
+
+func (a *arrangement) synthesize(x *exchange, why string) {
+	for _, c := range x.calls {
+		if c.answered {
+			continue
+		}
+		text := Piece{Kind: Text, Text: note("The result of this tool call is %s.", why)}
+		made := Neutral{Role: Tool, Pieces: []Piece{{Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Piece{text}, IsError: true, pair: c.at.pair}}, Edited: true}
+		x.answers = append(x.answers, made)
+		a.repaired(a.rules().unanswered, "result_synthesized", &x.said[0], "call %q has no result", c.at.CallID)
+	}
+}
+
+// dropPending leaves the calls out that have no result, and messages that say nothing else.
+func (a *arrangement) dropPending(x *exchange) {
+	pending := map[*Piece]bool{}
+	for _, c := range x.calls {
+		if !c.answered {
+			pending[c.at] = true
+			a.repaired(a.rules().unanswered, "call_dropped", &x.said[0], "call %q has no result yet", c.at.CallID)
+		}
+	}
+	if len(pending) == 0 {
+		return
+	}
+	said := x.said[:0:0]
+	for _, n := range x.said {
+		kept := n.Pieces[:0:0]
+		for i := range n.Pieces {
+			if !pending[&n.Pieces[i]] {
+				kept = append(kept, n.Pieces[i])
+			}
+		}
+		n.Edited = n.Edited || len(kept) < len(n.Pieces)
+		if n.Pieces = kept; len(kept) > 0 {
+			said = append(said, n)
+		}
+	}
+	x.said = said
+}
+
+func (a *arrangement) flat() []Neutral {
+	var list []Neutral
+	for _, x := range a.exchanges {
+		list = append(append(list, x.said...), x.answers...)
+		if x.mixed != nil {
+			list = append(list, *x.mixed)
+		}
+	}
+	return list
+}

@@ -1,0 +1,133 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestDecodeGemini(t *testing.T) {
+	t.Parallel()
+	testDecode(t, session.Gemini, []decodeCase{
+		{"texts, thoughts and calls are the assistant's",
+			`{"role":"model","parts":[{"text":"hmm","thought":true,"thoughtSignature":"c2ln"},{"text":"ok"},{"functionCall":{"id":"c1","name":"f","args":{"a":1}},"thoughtSignature":"c2ln"},{"function_call":{"name":"g"},"thought_signature":"x"}],"more":1}`, `
+assistant "more":1
+  reasoning "hmm" "c2ln"
+  text "ok"
+  call c1 "f" {"a":1} "c2ln"
+  call function:g "g" {} "x"
+`},
+		{"a content of responses is a Tool", `{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"f","response":{"output":"four"}}},{"functionResponse":{"name":"g","response":{"error":"no"}}}]}`, `
+tool
+  result c1 "f"
+    text "four"
+  result function:g "g" error
+    text "no"
+`},
+		{"a response of several members, or of an unusual one, is its JSON", `{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"a":"x","b":1}}},{"functionResponse":{"name":"f","response":{"degrees":"20"}}},{"functionResponse":{"name":"f","response":{"result":{"x":[1]}}}},{"functionResponse":{"name":"f","response":{}}},{"functionResponse":{"name":"f"}}]}`, `
+tool
+  result function:f "f"
+    text "{\"a\":\"x\",\"b\":1}"
+  result function:f#2 "f"
+    text "{\"degrees\":\"20\"}"
+  result function:f#3 "f"
+    text "{\"x\":[1]}"
+  result function:f#4 "f"
+  result function:f#5 "f"
+`},
+		{"images of a response are in its content, in the alphabet that all read", `{"role":"user","parts":[{"functionResponse":{"id":"c","name":"f","response":{"output":"see"},"parts":[{"inline_data":{"mime_type":"image/jpeg","data":"_9j_4A"}},{"x":1}]}}]}`, `
+tool
+  result c "f"
+    text "see"
+    image type="image/jpeg" data="/9j/4A=="
+    opaque {"x":1}
+`},
+		{"the user may say something behind responses", `{"role":"user","parts":[{"functionResponse":{"id":"c","name":"f","response":{"return_value":"x"}}},{"text":"go"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"fileData":{"mimeType":"application/pdf","fileUri":"gs://a","displayName":"a"}}]}`, `
+user
+  result c "f"
+    text "x"
+  text "go"
+  image type="image/png" data="AAAA"
+  file type="application/pdf" url="gs://a" name="a"
+`},
+		{"a system content", `{"role":"system","parts":[{"text":"be"}]}`, `
+system
+  text "be"
+`},
+		{"another role, and what nobody knows", `{"role":"exit","parts":[{"executableCode":{"code":"1"}},7]}`, `
+other "exit"
+  opaque {"executableCode":{"code":"1"}}
+  opaque 7
+`},
+		{"no role, no array", ` {"parts":{"text":"a\ud800"}} `, `
+user
+  text "a\ud800"
+`},
+		{"no parts", `{"role":"model"}`, `
+assistant
+`},
+	})
+}
+
+func TestEncodeGemini(t *testing.T) {
+	t.Parallel()
+	testEncode(t, session.Gemini, []encodeCase{
+		{"all calls of a turn are in one content, and all results in the next",
+			[]Neutral{
+				{Role: Assistant, Pieces: []Piece{plainText("I look."), callOf("c1", "f", `{"a":1}`)}},
+				{Role: Assistant, Pieces: []Piece{callOf("c2", "g", `"free"`), callOf("function:h", "h", `[1]`)}},
+				{Role: Tool, Pieces: []Piece{resultOf("c1", "f", plainText("one"), plainText("two"))}},
+				{Role: User, Pieces: []Piece{failureOf("c2", "g", plainText("boom")), resultOf("function:h", "h"), plainText("go")}},
+			}, `
+{"role":"model","parts":[{"text":"I look."},{"functionCall":{"id":"c1","name":"f","args":{"a":1}}},{"functionCall":{"id":"c2","name":"g","args":{"input":"free"}}},{"functionCall":{"name":"h","args":{"input":[1]}}}]}
+{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"f","response":{"output":"one\ntwo"}}},{"functionResponse":{"id":"c2","name":"g","response":{"error":"boom"}}},{"functionResponse":{"name":"h","response":{"output":""}}}]}
+{"role":"user","parts":[{"text":"go"}]}
+`},
+		{"images of a result stand behind the results",
+			[]Neutral{{Role: Tool, Pieces: []Piece{resultOf("c1", "f", plainText("see"), photo), resultOf("c2", "g", plainText("x"))}}, {Role: Assistant, Pieces: []Piece{plainText("ok")}}}, `
+{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"f","response":{"output":"see"}}},{"functionResponse":{"id":"c2","name":"g","response":{"output":"x"}}}]}
+{"role":"user","parts":[{"text":"[image of the result of call c1]"},{"text":"[image a.png]"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}
+{"role":"model","parts":[{"text":"ok"}]}
+`},
+		{"thoughts of others have no signature, sealed ones are a note",
+			[]Neutral{{Role: Assistant, Pieces: []Piece{
+				{Kind: Reasoning, Format: session.Anthropic, Text: []byte(`"hmm"`), Seal: []byte(`"sig"`)},
+				{Kind: Reasoning, Format: session.Anthropic, Seal: []byte(`"data"`)},
+				{Kind: Call, CallID: "c", Value: []byte(`{}`), Seal: []byte(`"skip"`)},
+			}}}, `
+{"role":"model","parts":[{"text":"hmm","thought":true},{"text":"[Reasoning that only its provider can read: 6 bytes]","thought":true},{"functionCall":{"id":"c","name":"unknown","args":{}},"thoughtSignature":"skip"}]}
+`},
+		{"images and files are data, a URL, or a note", []Neutral{{Role: User, Pieces: []Piece{
+			photo,
+			{Kind: Image, Media: Media{URL: []byte(`"https://a.b/c"`)}},
+			{Kind: File, Media: Media{Data: []byte(`"AAAA"`)}},
+			{Kind: File, Media: Media{ID: []byte(`"file_1"`)}},
+			{Kind: Opaque, Raw: []byte(`{"type":"x"}`)},
+		}}}, `
+{"role":"user","parts":[{"text":"[image a.png]"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"fileData":{"fileUri":"https://a.b/c"}},{"inlineData":{"mimeType":"application/octet-stream","data":"AAAA"}},{"text":"[file] file_1"},{"text":"[opaque: {\"type\":\"x\"}]"}]}
+`},
+		{"a name is a note, and messages of the user stay apart", []Neutral{
+			{Role: System, Pieces: []Piece{plainText("be")}},
+			{Role: User, Name: []byte(`"ann"`), Pieces: []Piece{plainText("hi")}},
+			{Role: User, Pieces: []Piece{plainText("ho")}},
+			{Role: Other, Name: []byte(`"exit"`), Pieces: []Piece{plainText("bye")}},
+			{Role: Assistant},
+		}, `
+{"role":"system","parts":[{"text":"be"}]}
+{"role":"user","parts":[{"text":"[From ann]"},{"text":"hi"}]}
+{"role":"user","parts":[{"text":"ho"}]}
+{"role":"user","parts":[{"text":"[From exit]"},{"text":"bye"}]}
+{"role":"model","parts":[]}
+`},
+	})
+}
+
+func TestGeminiContentsThatARepairEditedKeepTheirPartsAndMembers(t *testing.T) {
+	t.Parallel()
+	list := Decode(session.Gemini, []byte(`{"id":1,"parts":[{"text":"a","x":1},{"functionCall":{"name":"f","args":{}},"y":2},{"text":""}],"role":"model"}`))
+	list[0].Pieces, list[0].Edited = list[0].Pieces[:2], true
+	want := `{"role":"model","parts":[{"text":"a","x":1},{"functionCall":{"name":"f","args":{}},"y":2}],"id":1}`
+	if got := encoded(t, session.Gemini, list); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

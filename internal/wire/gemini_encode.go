@@ -1,0 +1,254 @@
+package wire
+
+import (
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+func encodeGemini(e *encoder, run []Neutral) {
+	w := geminiWriter{encoder: e}
+	for i := range run {
+		w.write(&run[i])
+	}
+	w.flush()
+}
+
+// geminiWriter writes contents: consecutive messages of the assistant become one, and so do consecutive results, since
+// Gemini wants all calls of a turn in one content, and nothing but their results, all of them, in the next.
+type geminiWriter struct {
+	*encoder
+	role    string // of the content that is being written; "" if there is none
+	answers bool   // it holds results
+	parts   []byte
+	extra   []byte
+	media   []byte // parts: the images and files of its results
+}
+
+func (w *geminiWriter) write(n *Neutral) {
+	role := w.roleOf(n)
+	if !w.goesOn(n, role) {
+		w.flush()
+	}
+	if n.Name != nil && n.Role != Tool && n.Format != w.target {
+		w.turn(role, false)
+		w.text(note("From %s", unquoted(n.Name)))
+	}
+	for i := range n.Pieces {
+		if p := &n.Pieces[i]; p.Kind == Result {
+			w.turn("user", true)
+			w.result(p)
+		} else {
+			w.turn(role, false)
+			w.piece(p)
+		}
+	}
+	if len(n.Pieces) == 0 && n.Role != Tool {
+		w.turn(role, false)
+	}
+	if n.Format == w.target && w.extra == nil {
+		w.extra = n.Extra
+	}
+}
+
+func (w *geminiWriter) roleOf(n *Neutral) string {
+	switch {
+	case n.Role == Assistant:
+		return "model"
+	case n.Role == System:
+		return "system"
+	case n.Role == Other && n.Format == w.target:
+		return string(unquoted(n.Name))
+	}
+	return "user"
+}
+
+// goesOn reports whether a message belongs to the content that is being written.
+func (w *geminiWriter) goesOn(n *Neutral, role string) bool {
+	if w.answers {
+		return len(n.Pieces) > 0 && n.Pieces[0].Kind == Result
+	}
+	return n.Role == Assistant && w.role == role
+}
+
+// turn makes the content that is being written one of the role.
+func (w *geminiWriter) turn(role string, answers bool) {
+	if w.role != "" && (w.role != role || w.answers != answers) {
+		w.flush()
+	}
+	w.role, w.answers = role, answers
+}
+
+func (w *geminiWriter) flush() {
+	if w.role == "" {
+		return
+	}
+	w.content(w.role, w.parts, w.extra)
+	if len(w.media) > 0 {
+		w.content("user", w.media, nil)
+	}
+	*w = geminiWriter{encoder: w.encoder}
+}
+
+func (w *geminiWriter) content(role string, parts, extra []byte) {
+	body := make([]byte, 0, len(parts)+len(extra)+64)
+	body = rawjson.Quote(append(body, `{"role":`...), []byte(role))
+	body = append(append(append(body, `,"parts":[`...), parts...), ']')
+	if len(extra) > 0 {
+		body = append(append(body, ','), extra...)
+	}
+	w.add(append(body, '}'))
+}
+
+// piece writes what is no result.
+func (w *geminiWriter) piece(p *Piece) {
+	switch {
+	case w.own(p):
+		w.parts = append(separate(w.parts, 0), p.Raw...)
+	case p.Kind == Text:
+		w.parts = appendText(w.parts, p.Text, w.sealOf(p))
+	case p.Kind == Reasoning:
+		text := p.Text
+		if text == nil {
+			text = substitute(p)
+		}
+		w.parts = appendText(w.parts, text, append([]byte(`,"thought":true`), w.sealOf(p)...))
+	case p.Kind == Call:
+		w.call(p)
+	case p.Kind == Image, p.Kind == File:
+		w.parts = appendGeminiMedia(w.parts, p)
+	default:
+		w.text(substitute(p))
+	}
+}
+
+func (w *geminiWriter) text(literal []byte) { w.parts = appendText(w.parts, literal, nil) }
+
+// appendText appends a part that is a text with further members.
+func appendText(dst, literal, more []byte) []byte {
+	dst = append(append(separate(dst, 0), `{"text":`...), literal...)
+	return append(append(dst, more...), '}')
+}
+
+// sealOf is the member for the signature of a piece: Google's, or that which a repair put on a call. That of a thought is
+// its provider's.
+func (w *geminiWriter) sealOf(p *Piece) []byte {
+	if p.Seal == nil || p.Seal[0] != '"' || p.Kind == Reasoning && p.Format != w.target {
+		return nil
+	}
+	return append([]byte(`,"thoughtSignature":`), p.Seal...)
+}
+
+func (w *geminiWriter) call(p *Piece) {
+	w.parts = append(separate(w.parts, 0), `{"functionCall":{`...)
+	w.parts = appendFunction(w.parts, p)
+	w.parts = append(w.parts, `,"args":`...)
+	w.parts = appendObject(w.parts, "input", p.Value)
+	w.parts = append(w.parts, '}')
+	w.parts = append(append(w.parts, w.sealOf(p)...), '}')
+}
+
+// appendFunction appends the id, unless it was made of the name, and the name, which Gemini always wants.
+func appendFunction(dst []byte, p *Piece) []byte {
+	if p.CallID != "" && !strings.HasPrefix(p.CallID, functionPrefix) {
+		dst = append(rawjson.Quote(append(dst, `"id":`...), []byte(p.CallID)), ',')
+	}
+	name := p.Name
+	if name == nil {
+		name = []byte(`"unknown"`)
+	}
+	return append(append(dst, `"name":`...), name...)
+}
+
+// appendObject appends a value that has to be an object: any other one as its only member.
+func appendObject(dst []byte, name string, value []byte) []byte {
+	switch {
+	case len(value) == 0:
+		return append(dst, "{}"...)
+	case value[0] == '{':
+		return append(dst, value...)
+	}
+	dst = append(append(append(dst, `{"`...), name...), `":`...)
+	return append(append(dst, value...), '}')
+}
+
+func (w *geminiWriter) result(p *Piece) {
+	if w.own(p) {
+		w.parts = append(separate(w.parts, 0), p.Raw...)
+		return
+	}
+	name := "output"
+	if p.IsError {
+		name = "error"
+	}
+	w.parts = append(separate(w.parts, 0), `{"functionResponse":{`...)
+	w.parts = appendFunction(w.parts, p)
+	w.parts = append(w.parts, `,"response":`...)
+	w.parts = appendObject(w.parts, name, w.texts(p))
+	w.parts = append(w.parts, "}}"...)
+}
+
+// texts joins the texts of a result, and puts its images and files where they come behind the results.
+func (w *geminiWriter) texts(p *Piece) []byte {
+	var texts [][]byte
+	for i := range p.Content {
+		switch c := &p.Content[i]; c.Kind {
+		case Text:
+			texts = append(texts, c.Text)
+		case Image, File:
+			w.media = appendText(w.media, note("%s of the result of call %s", c.Kind, p.CallID), nil)
+			w.media = appendGeminiMedia(w.media, c)
+		default:
+			texts = append(texts, substitute(c))
+		}
+	}
+	return joinLines(texts)
+}
+
+// joinLines is one literal of several, a line each.
+func joinLines(literals [][]byte) []byte {
+	if len(literals) == 1 {
+		return literals[0]
+	}
+	out := []byte{'"'}
+	for i, literal := range literals {
+		if i > 0 {
+			out = append(out, '\\', 'n')
+		}
+		out = append(out, literal[1:len(literal)-1]...)
+	}
+	return append(out, '"')
+}
+
+// appendGeminiMedia appends an image or a file as a part. A file's name, which the API has no member for, stands in
+// front; what is neither in the message nor at a URL is a note.
+func appendGeminiMedia(dst []byte, p *Piece) []byte {
+	m := &p.Media
+	if m.Data == nil && m.URL == nil {
+		return appendText(dst, substitute(p), nil)
+	}
+	if m.Name != nil {
+		dst = appendText(dst, note("%s %s", p.Kind, unquoted(m.Name)), nil)
+	}
+	dst = separate(dst, 0)
+	if m.Data == nil {
+		dst = append(append(dst, `{"fileData":{"fileUri":`...), m.URL...)
+		if m.Type != nil {
+			dst = append(append(dst, `,"mimeType":`...), m.Type...)
+		}
+		return append(dst, "}}"...)
+	}
+	dst = append(append(dst, `{"inlineData":{"mimeType":`...), mediaType(p)...)
+	return append(append(append(dst, `,"data":`...), m.Data...), "}}"...)
+}
+
+// mediaType is the type of an image or a file, as a string literal, also where it is not known.
+func mediaType(p *Piece) []byte {
+	switch {
+	case p.Media.Type != nil:
+		return p.Media.Type
+	case p.Kind == Image:
+		return []byte(`"image/png"`)
+	}
+	return []byte(`"application/octet-stream"`)
+}

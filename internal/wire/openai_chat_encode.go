@@ -1,0 +1,339 @@
+package wire
+
+import (
+	"bytes"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func encodeChat(e *encoder, run []Neutral) {
+	w := chatWriter{encoder: e}
+	for i := range run {
+		n := &run[i]
+		if n.Role == Tool && untouched(e.target, run[i:i+1]) == 1 {
+			w.add(n.Raw)
+			continue
+		}
+		said := w.results(n)
+		if n.Role == Tool && len(said) == 0 {
+			continue
+		}
+		w.flush()
+		w.message(n, said)
+	}
+	w.flush()
+}
+
+// chatWriter writes messages. Nothing may stand between the results of a turn: what they have to show waits behind them.
+type chatWriter struct {
+	*encoder
+	shown []Piece // images and files of results, each behind a text that says whose they are
+}
+
+// results writes the results of a message, and returns what else it says.
+func (w *chatWriter) results(n *Neutral) (said []*Piece) {
+	for i := range n.Pieces {
+		if p := &n.Pieces[i]; p.Kind == Result {
+			w.result(n, p)
+		} else {
+			said = append(said, p)
+		}
+	}
+	return said
+}
+
+// flush writes the message of the user that shows the images and files of results.
+func (w *chatWriter) flush() {
+	if len(w.shown) == 0 {
+		return
+	}
+	dst := []byte(`{"role":"user","content":[`)
+	first := len(dst)
+	for i := range w.shown {
+		dst = w.block(separate(dst, first), &w.shown[i], User)
+	}
+	w.add(append(dst, "]}"...))
+	w.shown = nil
+}
+
+func (w *chatWriter) message(n *Neutral, said []*Piece) {
+	dst := append(make([]byte, 0, len(n.Raw)+64), `{"role":`...)
+	dst = append(dst, w.roleOf(n)...)
+	if n.Name != nil && n.Role != Other && n.Role != Tool {
+		dst = append(append(dst, `,"name":`...), n.Name...)
+	}
+	if n.Role == Assistant {
+		dst = w.assistant(dst, said)
+	} else {
+		dst = w.content(dst, said, n.Role)
+	}
+	w.add(append(w.extra(dst, n), '}'))
+}
+
+// extra appends the members of a message of the target's own format that the model has no words for.
+func (e *encoder) extra(dst []byte, n *Neutral) []byte {
+	if n.Format != e.target || len(n.Extra) == 0 {
+		return dst
+	}
+	return append(append(dst, ','), n.Extra...)
+}
+
+// roleOf is the role that a message of OpenAI's formats is sent with, as a string literal.
+func (e *encoder) roleOf(n *Neutral) []byte {
+	switch {
+	case n.Role == Assistant:
+		return []byte(`"assistant"`)
+	case n.Role == System && fromOpenAI(n.Format) && string(roleIn(n.Raw)) == `"developer"`:
+		return []byte(`"developer"`)
+	case n.Role == System:
+		return []byte(`"system"`)
+	case n.Role == Other && n.Format == e.target && n.Name != nil:
+		return n.Name
+	}
+	return []byte(`"user"`)
+}
+
+// fromOpenAI reports whether ids of files in a message of that format are known to OpenAI.
+func fromOpenAI(f session.Format) bool {
+	return f == session.OpenAIChat || f == session.OpenAIResponses
+}
+
+// roleIn is the literal of the role in a message, nil for none.
+func roleIn(message []byte) []byte {
+	if message == nil {
+		return nil
+	}
+	object := message[rawjson.Start(message):]
+	return member(object, "role").Of(object)
+}
+
+// assistant appends what the assistant says. The provider wants content unless there are calls.
+func (w *chatWriter) assistant(dst []byte, said []*Piece) []byte {
+	var content, calls []*Piece
+	var thoughts [][]byte
+	var refusal *Piece
+	for _, p := range said {
+		switch {
+		case p.Kind == Reasoning:
+			thoughts = append(thoughts, thought(p))
+		case p.Kind == Call:
+			calls = append(calls, p)
+		case p.Refusal && refusal == nil && !w.own(p):
+			refusal = p
+		default:
+			content = append(content, p)
+		}
+	}
+	if len(content) == 0 && (len(calls) > 0 || refusal != nil) {
+		dst = append(dst, `,"content":null`...)
+	} else {
+		dst = w.content(dst, content, Assistant)
+	}
+	if refusal != nil {
+		dst = append(append(dst, `,"refusal":`...), refusal.Text...)
+	}
+	if len(thoughts) > 0 {
+		dst = append(append(dst, `,"reasoning_content":`...), joinLines(thoughts)...)
+	}
+	return w.calls(dst, calls)
+}
+
+// thought is the text of reasoning.
+func thought(p *Piece) []byte {
+	if p.Text == nil {
+		return substitute(p)
+	}
+	return p.Text
+}
+
+// content appends the content: a string if it is one text that had no block of its own.
+func (w *chatWriter) content(dst []byte, said []*Piece, role Role) []byte {
+	dst = append(dst, `,"content":`...)
+	switch {
+	case len(said) == 0:
+		return append(dst, `""`...)
+	case len(said) == 1 && said[0].Kind == Text && !w.own(said[0]) && !(said[0].Refusal && role == Assistant):
+		return append(dst, said[0].Text...)
+	}
+	dst = append(dst, '[')
+	first := len(dst)
+	for _, p := range said {
+		dst = w.block(separate(dst, first), p, role)
+	}
+	return append(dst, ']')
+}
+
+// block appends a block of a content array. Only the user may show images and files.
+func (w *chatWriter) block(dst []byte, p *Piece, role Role) []byte {
+	switch {
+	case w.own(p) && p.Raw[0] == '{' && p.Kind != Call:
+		return append(dst, p.Raw...)
+	case p.Kind == Text && p.Refusal && role == Assistant:
+		return append(append(append(dst, `{"type":"refusal","refusal":`...), p.Text...), '}')
+	case role == User && chatShows(p):
+		return appendChatMedia(dst, p)
+	}
+	return append(append(append(dst, `{"type":"text","text":`...), substitute(p)...), '}')
+}
+
+func (w *chatWriter) calls(dst []byte, calls []*Piece) []byte {
+	switch {
+	case len(calls) == 0:
+		return dst
+	case len(calls) == 1 && w.own(calls[0]) && isLegacy(calls[0]):
+		return append(append(dst, `,"function_call":`...), calls[0].Raw...)
+	}
+	dst = append(dst, `,"tool_calls":[`...)
+	first := len(dst)
+	for _, p := range calls {
+		dst = separate(dst, first)
+		if w.own(p) && !isLegacy(p) {
+			dst = append(dst, p.Raw...)
+		} else {
+			dst = w.call(dst, p)
+		}
+	}
+	return append(dst, ']')
+}
+
+func (w *chatWriter) call(dst []byte, p *Piece) []byte {
+	dst = rawjson.Quote(append(dst, `{"id":`...), []byte(p.CallID))
+	if p.Custom {
+		dst = append(append(dst, `,"type":"custom","custom":{"name":`...), toolName(p)...)
+		dst = append(append(dst, `,"input":`...), p.Value...)
+	} else {
+		dst = append(append(dst, `,"type":"function","function":{"name":`...), toolName(p)...)
+		dst = appendArguments(append(dst, `,"arguments":`...), p.Value)
+	}
+	dst = append(dst, '}')
+	if p.Format == w.target && p.Raw != nil && !isLegacy(p) {
+		s := scanner{body: p.Raw}
+		var v [chatCallMembers]Span
+		if others := s.members(0, chatCallNames, v[:]); len(others) > 0 {
+			dst = append(append(dst, ','), others...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// toolName is the name of the tool of a call, which the provider always wants.
+func toolName(p *Piece) []byte {
+	if p.Name == nil {
+		return []byte(`"unknown"`)
+	}
+	return p.Name
+}
+
+// appendArguments appends arguments the way that OpenAI wants them: JSON inside a string.
+func appendArguments(dst, value []byte) []byte {
+	switch {
+	case len(value) == 0:
+		return append(dst, `"{}"`...)
+	case value[0] == '"':
+		return append(dst, value...)
+	}
+	return rawjson.Quote(dst, value)
+}
+
+func (w *chatWriter) result(n *Neutral, p *Piece) {
+	dst := make([]byte, 0, len(p.Raw)+len(n.Raw)+64)
+	own := n.Format == w.target
+	switch {
+	case own && p.Name != nil && string(roleIn(n.Raw)) == `"function"` && p.CallID == functionPrefix+string(unquoted(p.Name)):
+		dst = append(append(dst, `{"role":"function","name":`...), p.Name...)
+	default:
+		dst = rawjson.Quote(append(dst, `{"role":"tool","tool_call_id":`...), []byte(p.CallID))
+		if own && p.Name != nil {
+			dst = append(append(dst, `,"name":`...), p.Name...)
+		}
+	}
+	dst = w.content(dst, w.resultContent(p), Tool)
+	w.add(append(w.extra(dst, n), '}'))
+}
+
+// resultContent is what a result says in text. Images and files are shown behind the results, and named here.
+func (w *chatWriter) resultContent(p *Piece) []*Piece {
+	content := make([]*Piece, 0, len(p.Content))
+	for i := range p.Content {
+		c := &p.Content[i]
+		switch {
+		case c.Kind == Text:
+		case chatShows(c):
+			w.shown = append(w.shown, Piece{Kind: Text, Text: note("%s of the result of call %s", c.Kind, p.CallID)}, *c)
+			c = &Piece{Kind: Text, Text: note("%s: it stands behind the results", c.Kind)}
+		default:
+			c = &Piece{Kind: Text, Text: substitute(c)}
+		}
+		content = append(content, c)
+	}
+	if p.IsError {
+		return failed(content)
+	}
+	return content
+}
+
+// failed says of a result, where the format has no words for it, that the tool failed.
+func failed(content []*Piece) []*Piece {
+	if len(content) == 0 || content[0].Kind != Text {
+		return append([]*Piece{{Kind: Text, Text: []byte(`"[Error]"`)}}, content...)
+	}
+	content[0] = &Piece{Kind: Text, Text: joined("[Error] ", content[0].Text)}
+	return content
+}
+
+// soundFormats are the names that OpenAI has for the media types of the sounds that it takes.
+var soundFormats = map[string]string{
+	`"audio/wav"`: "wav", `"audio/x-wav"`: "wav", `"audio/mpeg"`: "mp3", `"audio/mp3"`: "mp3",
+}
+
+// chatShows reports whether a message of the user can show an image or a file.
+func chatShows(p *Piece) bool {
+	m := &p.Media
+	switch p.Kind {
+	case Image:
+		return m.Data != nil || m.URL != nil
+	case File:
+		return m.Data != nil && (!bytes.HasPrefix(m.Type, []byte(`"audio/`)) || soundFormats[string(m.Type)] != "") ||
+			m.ID != nil && fromOpenAI(p.Format)
+	}
+	return false
+}
+
+// appendImageName appends the name of an image, which its block has no member for, as a block of text of a type.
+func appendImageName(dst []byte, blockType string, p *Piece) []byte {
+	if p.Kind != Image || p.Media.Name == nil {
+		return dst
+	}
+	dst = append(append(append(dst, `{"type":"`...), blockType...), `","text":`...)
+	return append(append(dst, note("image %s", unquoted(p.Media.Name))...), "},"...)
+}
+
+func appendChatMedia(dst []byte, p *Piece) []byte {
+	m := &p.Media
+	dst = appendImageName(dst, "text", p)
+	if format := soundFormats[string(m.Type)]; p.Kind == File && m.Data != nil && format != "" {
+		dst = append(append(dst, `{"type":"input_audio","input_audio":{"data":`...), m.Data...)
+		return append(append(append(dst, `,"format":"`...), format...), `"}}`...)
+	}
+	if p.Kind == Image {
+		dst = appendURL(append(dst, `{"type":"image_url","image_url":{"url":`...), p)
+		if m.Detail != nil && string(m.Detail) != `"original"` { // which only Responses knows
+			dst = append(append(dst, `,"detail":`...), m.Detail...)
+		}
+		return append(dst, "}}"...)
+	}
+	dst = append(append(dst, `{"type":"file","file":{"filename":`...), fileName(m)...)
+	if m.Data == nil {
+		return append(append(append(dst, `,"file_id":`...), m.ID...), "}}"...)
+	}
+	return append(appendURL(append(dst, `,"file_data":`...), p), "}}"...)
+}
+
+// fileName is a file's name, which the provider wants with its data.
+func fileName(m *Media) []byte {
+	if m.Name == nil {
+		return []byte(`"file"`)
+	}
+	return m.Name
+}

@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"bytes"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+func encodeResponses(e *encoder, run []Neutral) {
+	w := itemWriter{e}
+	for i := range run {
+		w.items(&run[i])
+	}
+}
+
+// itemWriter writes items.
+type itemWriter struct{ *encoder }
+
+// items writes what a Neutral says: one item for each of its calls, results and thoughts, and one message for what it says
+// in words, pictures and files between them.
+func (w itemWriter) items(n *Neutral) {
+	var said []*Piece
+	first := len(w.bodies)
+	flush := func() {
+		if len(said) > 0 {
+			w.message(n, said)
+			said = nil
+		}
+	}
+	for i := range n.Pieces {
+		p := &n.Pieces[i]
+		switch {
+		case w.isItem(n, p):
+			flush()
+			w.add(p.Raw)
+		case p.Kind == Call && n.Role == Assistant:
+			flush()
+			w.call(n, p)
+		case p.Kind == Result:
+			flush()
+			w.result(n, p)
+		default:
+			said = append(said, p)
+		}
+	}
+	if flush(); len(w.bodies) == first {
+		w.message(n, nil)
+	}
+}
+
+// isItem reports whether the bytes of a piece are an item, and as good as ever.
+func (w itemWriter) isItem(n *Neutral, p *Piece) bool {
+	if !w.own(p) {
+		return false
+	}
+	switch p.Kind {
+	case Call, Result, Reasoning:
+		return true
+	case Opaque:
+		return n.Format == w.target && n.Raw != nil && !isMessageItem(n.Raw)
+	}
+	return false
+}
+
+func isMessageItem(body []byte) bool {
+	s := &scanner{body: body}
+	var v itemValues
+	s.pick(rawjson.Start(body), itemNames, v[:])
+	return s.isMessage(&v)
+}
+
+func (w itemWriter) message(n *Neutral, said []*Piece) {
+	if n.Name != nil && n.Role != Other {
+		said = append([]*Piece{{Kind: Text, Text: note("From %s", unquoted(n.Name))}}, said...)
+	}
+	dst := append(make([]byte, 0, len(n.Raw)+64), `{"type":"message","role":`...)
+	dst = append(append(dst, w.roleOf(n)...), `,"content":`...)
+	dst = w.content(dst, said, n.Role)
+	w.add(append(w.extra(dst, n), '}'))
+}
+
+// content appends a content or an output: a string if it is one text that had no block of its own.
+func (w itemWriter) content(dst []byte, said []*Piece, role Role) []byte {
+	switch {
+	case len(said) == 0:
+		return append(dst, `""`...)
+	case len(said) == 1 && said[0].Kind == Text && !w.own(said[0]) && !(said[0].Refusal && role == Assistant):
+		return append(dst, said[0].Text...)
+	}
+	dst = append(dst, '[')
+	first := len(dst)
+	for _, p := range said {
+		dst = w.block(separate(dst, first), p, role)
+	}
+	return append(dst, ']')
+}
+
+// block appends a block. The assistant says texts and refusals; all others, and results, show images and files, too.
+func (w itemWriter) block(dst []byte, p *Piece, role Role) []byte {
+	switch {
+	case w.own(p) && p.Raw[0] == '{' && (p.Kind == Text || p.Kind == Image || p.Kind == File || p.Kind == Opaque):
+		return append(dst, p.Raw...)
+	case role == Assistant && p.Kind == Text && p.Refusal:
+		return append(append(append(dst, `{"type":"refusal","refusal":`...), p.Text...), '}')
+	case role == Assistant:
+		return append(append(append(dst, `{"type":"output_text","text":`...), substitute(p)...), '}')
+	case responsesShow(p):
+		return appendResponsesMedia(dst, p)
+	}
+	return append(append(append(dst, `{"type":"input_text","text":`...), substitute(p)...), '}')
+}
+
+func (w itemWriter) call(n *Neutral, p *Piece) {
+	dst := make([]byte, 0, len(p.Value)+len(n.Extra)+128)
+	if p.Custom {
+		dst = rawjson.Quote(append(dst, `{"type":"custom_tool_call","call_id":`...), []byte(p.CallID))
+		dst = append(append(dst, `,"name":`...), toolName(p)...)
+		dst = append(append(dst, `,"input":`...), p.Value...)
+	} else {
+		dst = rawjson.Quote(append(dst, `{"type":"function_call","call_id":`...), []byte(p.CallID))
+		dst = append(append(dst, `,"name":`...), toolName(p)...)
+		dst = appendArguments(append(dst, `,"arguments":`...), p.Value)
+	}
+	w.add(append(w.extra(dst, n), '}'))
+}
+
+func (w itemWriter) result(n *Neutral, p *Piece) {
+	dst := append(make([]byte, 0, len(n.Raw)+128), `{"type":"function_call_output","call_id":`...)
+	if p.Custom {
+		dst = append(dst[:0], `{"type":"custom_tool_call_output","call_id":`...)
+	}
+	dst = append(rawjson.Quote(dst, []byte(p.CallID)), `,"output":`...)
+	content := make([]*Piece, len(p.Content))
+	for i := range content {
+		content[i] = &p.Content[i]
+	}
+	if p.IsError {
+		content = failed(content)
+	}
+	dst = w.content(dst, content, Tool)
+	w.add(append(w.extra(dst, n), '}'))
+}
+
+// responsesShow reports whether an image or a file can be shown. There is no block for sounds.
+func responsesShow(p *Piece) bool {
+	m := &p.Media
+	known := m.Data != nil || m.URL != nil || m.ID != nil && fromOpenAI(p.Format)
+	switch p.Kind {
+	case Image:
+		return known
+	case File:
+		return known && !bytes.HasPrefix(m.Type, []byte(`"audio/`))
+	}
+	return false
+}
+
+func appendResponsesMedia(dst []byte, p *Piece) []byte {
+	m := &p.Media
+	byID := m.Data == nil && m.URL == nil
+	dst = appendImageName(dst, "input_text", p)
+	switch {
+	case p.Kind == Image && byID:
+		dst = append(append(dst, `{"type":"input_image","file_id":`...), m.ID...)
+	case p.Kind == Image:
+		dst = appendURL(append(dst, `{"type":"input_image","image_url":`...), p)
+	case byID:
+		dst = append(append(dst, `{"type":"input_file","file_id":`...), m.ID...)
+	case m.Data == nil:
+		dst = append(append(dst, `{"type":"input_file","file_url":`...), m.URL...)
+	default:
+		dst = appendURL(append(dst, `{"type":"input_file","file_data":`...), p)
+	}
+	switch {
+	case p.Kind == Image && m.Detail != nil:
+		dst = append(append(dst, `,"detail":`...), m.Detail...)
+	case p.Kind == File && (m.Name != nil || m.Data != nil):
+		dst = append(append(dst, `,"filename":`...), fileName(m)...)
+	}
+	return append(dst, '}')
+}

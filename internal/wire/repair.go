@@ -1,0 +1,173 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Render says what a view says in a format, so that its provider takes it. Nothing is repaired that the provider would
+// take: a message of the target's own format in its place comes out as the bytes that came in. What it repairs, it lists.
+//
+// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, late and
+// idle (thoughts that stand where they may not), seal (signatures), rename (ids), unmark (cache marks), ends (first and last role).
+func Render(target session.Format, view []Stored, o Options) *Rendition {
+	r := &repairer{target: target, Options: o, view: view}
+	list := r.merge(r.arrange(r.prepare()))
+	r.late(list)
+	r.idle(list)
+	r.seal(list)
+	r.rename(list)
+	r.unmark(list)
+	list = r.ends(list)
+	return &Rendition{Bodies: Encode(target, list), System: pinnedHead(target, list), Repairs: r.repairs}
+}
+
+// repairer renders one view.
+type repairer struct {
+	Options
+	target   session.Format
+	view     []Stored
+	repairs  []Repair
+	inFlight bool // calls of the last unit wait for their results
+}
+
+// pairing are the rules about calls and results.
+type pairing struct{ unanswered, orphan string }
+
+var pairings = map[session.Format]pairing{
+	session.OpenAIChat:      {"V-C1", "V-C2"},
+	session.OpenAIResponses: {"V-R2", "V-R1"},
+	session.Anthropic:       {"V-A1", "V-A2"},
+	session.Gemini:          {"V-G2", "V-G2"},
+	session.AISDK:           {"V-U1", "V-U1"},
+}
+
+func (r *repairer) rules() pairing { return pairings[r.target] }
+
+func (r *repairer) repaired(rule, kind string, n *Neutral, format string, args ...any) {
+	repair := Repair{Rule: rule, Kind: kind, Detail: fmt.Sprintf(format, args...)}
+	if n != nil && n.Raw != nil {
+		repair.Seq = r.view[n.Origin].Seq
+	}
+	r.repairs = append(r.repairs, repair)
+}
+
+// keeps reports whether the message will stand in the view as the bytes that came in, if nothing else is done to it.
+func (r *repairer) keeps(n *Neutral) bool { return n.Format == r.target && n.Raw != nil && !n.Edited }
+
+// apart reports whether the target takes the system prompt apart from the messages, and so none in the middle.
+func (r *repairer) apart() bool { return Apart(r.target) }
+
+// Apart reports whether a format's provider takes the system prompt apart from the messages.
+func Apart(f session.Format) bool { return f == session.Anthropic || f == session.Gemini }
+
+// prepare decodes the messages and repairs what is wrong with one alone.
+func (r *repairer) prepare() []Neutral {
+	list := make([]Neutral, 0, len(r.view))
+	head := true
+	for i := range r.view {
+		for _, n := range r.decode(i) {
+			head = head && n.Role == System
+			list = append(list, r.role(&n, head)...)
+		}
+	}
+	kept := list[:0]
+	for i := range list {
+		if n := &list[i]; r.clean(n, n.Origin == len(r.view)-1) {
+			kept = append(kept, *n)
+		}
+	}
+	return kept
+}
+
+// decode reads message i. One that cannot be read, which no append lets in, is shown as what it is.
+func (r *repairer) decode(i int) []Neutral {
+	m := r.view[i]
+	found, err := Inspect(m.Format, m.Body)
+	if err != nil {
+		broken := Piece{Kind: Opaque, Raw: m.Body}
+		r.repairs = append(r.repairs, Repair{Rule: "inspect", Kind: "unreadable", Seq: m.Seq, Detail: err.Error()})
+		return []Neutral{{Role: User, Origin: i, Pieces: []Piece{{Kind: Text, Text: substitute(&broken)}}, Edited: true}}
+	}
+	list := Decode(m.Format, m.Body)
+	for j := range list {
+		list[j].Origin, list[j].flags = i, found.Flags
+	}
+	return list
+}
+
+// role makes every message one of a role that the target knows, with what that role may say.
+func (r *repairer) role(n *Neutral, head bool) []Neutral {
+	switch {
+	case n.Role == System && !head && r.apart():
+		r.repaired("V-A12", "system_as_user", n, "a system message in the middle is a note of the user")
+		n.say("[System] ")
+	case n.Role == Other:
+		name := string(unquoted(n.Name))
+		r.repaired("V-C5", "unknown_role", n, "the message of role %q is a note of the user", name)
+		n.Name = nil
+		n.say("[" + name + "] ")
+	}
+	if n.Role != Assistant && n.has(Call) {
+		r.callsAsNotes(n)
+	}
+	if n.Role == Assistant && n.has(Result) {
+		return n.apart()
+	}
+	return []Neutral{*n}
+}
+
+// say makes the message one of the user that begins with a text.
+func (n *Neutral) say(before string) {
+	n.Role, n.Edited, n.Extra = User, true, nil
+	n.Pieces = slices.Clone(n.Pieces)
+	if i := slices.IndexFunc(n.Pieces, func(p Piece) bool { return p.Kind == Text }); i == 0 {
+		n.Pieces[0].Text, n.Pieces[0].Edited = joined(before, n.Pieces[0].Text), true
+		return
+	}
+	first := Piece{Kind: Text, Text: rawjson.Quote(nil, bytes.TrimSpace([]byte(before))), Edited: true}
+	n.Pieces = append([]Piece{first}, n.Pieces...)
+}
+
+// callsAsNotes makes texts of calls that are not the assistant's.
+func (r *repairer) callsAsNotes(n *Neutral) {
+	n.Edited = true
+	n.Pieces = slices.Clone(n.Pieces)
+	for i := range n.Pieces {
+		if p := &n.Pieces[i]; p.Kind == Call {
+			r.repaired(r.rules().unanswered, "call_as_note", n, "call %q is not the assistant's: it is a note", p.CallID)
+			*p = Piece{Kind: Text, Text: rawjson.Quote(nil, fmt.Appendf(nil, "[call of %s: %s]", unquoted(p.Name), p.Value)), Edited: true}
+		}
+	}
+}
+
+// apart takes the results in an assistant's message out of it.
+func (n *Neutral) apart() []Neutral {
+	var list []Neutral
+	for _, p := range n.Pieces {
+		role := Assistant
+		if p.Kind == Result {
+			role = Tool
+		}
+		if len(list) == 0 || list[len(list)-1].Role != role {
+			said := *n
+			said.Role, said.Pieces, said.Edited = role, nil, true
+			list = append(list, said)
+		}
+		last := &list[len(list)-1]
+		last.Pieces = append(last.Pieces, p)
+	}
+	return list
+}
+
+func pinnedHead(target session.Format, list []Neutral) int {
+	n := 0
+	for n < len(list) && list[n].Role == System {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,225 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// clean takes out of a message what its provider would refuse, and reports whether anything is left of it. last says that
+// it is the view's last message.
+func (r *repairer) clean(n *Neutral, last bool) bool {
+	if r.dropsEmptyTexts() {
+		r.dropEmptyTexts(n)
+	}
+	switch r.target {
+	case session.Anthropic:
+		r.unsealed(n)
+		r.oddResults(n)
+	case session.OpenAIChat:
+		r.textResult(n)
+	}
+	switch {
+	case len(n.Pieces) > 0:
+		return true
+	case r.keeps(n) && !r.refusesEmpty(n, last):
+		return true
+	case r.keeps(n) || n.Raw != nil && n.Format == r.target:
+		r.repaired(r.emptyRule(), "empty_message", n, "the message says nothing and is left out")
+	}
+	return false
+}
+
+func (r *repairer) dropsEmptyTexts() bool {
+	return r.target == session.Anthropic || r.target == session.Gemini
+}
+
+func (r *repairer) emptyRule() string {
+	switch r.target {
+	case session.Anthropic:
+		return "V-A5"
+	case session.Gemini:
+		return "V-G4"
+	}
+	return "V-C3"
+}
+
+func (r *repairer) dropEmptyTexts(n *Neutral) {
+	empty := func(p Piece) bool { return p.Kind == Text && blank(p.Text) }
+	if !slices.ContainsFunc(n.Pieces, empty) {
+		return
+	}
+	n.Pieces = slices.DeleteFunc(slices.Clone(n.Pieces), empty)
+	if n.Edited = true; len(n.Pieces) > 0 && n.Format == r.target {
+		r.repaired(r.emptyRule(), "empty_text", n, "an empty text is left out")
+	}
+}
+
+// blank reports whether a text has nothing but white space.
+func blank(literal []byte) bool {
+	for _, c := range string(unquoted(literal)) {
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// refusesEmpty reports whether a message without pieces, as it came in, is refused.
+func (r *repairer) refusesEmpty(n *Neutral, last bool) bool {
+	switch r.target {
+	case session.OpenAIChat:
+		return n.flags&FlagEmptyArray != 0 || n.Role == Assistant && n.flags&FlagEmpty != 0
+	case session.Anthropic:
+		return n.Role != System && !(last && n.Role == Assistant && !RefusesPrefill(r.Model))
+	case session.Gemini:
+		return n.Role != System
+	}
+	return false
+}
+
+// textResult has a result written anew that is not the text that Chat Completions wants.
+func (r *repairer) textResult(n *Neutral) {
+	if !r.keeps(n) || n.Role != Tool {
+		return
+	}
+	if n.flags&(FlagResultNotText|FlagEmptyArray) != 0 || member(n.Raw, "content") == (Span{}) {
+		n.Edited = true
+		r.repaired("V-C3", "result_as_text", n, "a result is not text: its images stand behind it, all else as text")
+	}
+}
+
+// oddResults has results written anew whose content is neither a text nor an array.
+func (r *repairer) oddResults(n *Neutral) {
+	if n.Format != session.Anthropic || n.flags&FlagResultNotText == 0 {
+		return
+	}
+	for i := range n.Pieces {
+		p := &n.Pieces[i]
+		at := member(p.Raw, "content")
+		if p.Kind != Result || p.Edited || at == (Span{}) || p.Raw[at.Start] == '"' || p.Raw[at.Start] == '[' {
+			continue
+		}
+		p.Edited, n.Edited = true, true
+		r.repaired("V-A2", "result_as_text", n, "a result is neither a text nor an array: it is a text")
+	}
+}
+
+// unsealed makes texts of thoughts that Anthropic did not sign, or that another model than the one that is asked had.
+func (r *repairer) unsealed(n *Neutral) {
+	if n.Format != session.Anthropic {
+		return // the encoder does it
+	}
+	stale := r.Author != "" && r.Model != "" && r.Author != r.Model
+	for i := range n.Pieces {
+		p := &n.Pieces[i]
+		if p.Kind != Reasoning || p.Seal != nil && string(p.Seal) != `""` && !stale {
+			continue
+		}
+		if !n.Edited {
+			n.Pieces, n.Edited = slices.Clone(n.Pieces), true
+			p = &n.Pieces[i]
+		}
+		rule := "V-A7"
+		if stale {
+			rule = "V-A8"
+		}
+		r.repaired(rule, "reasoning_as_text", n, "a thought that the model would not take back is a text")
+		*p = Piece{Kind: Text, Text: substitute(p), Edited: true}
+	}
+}
+
+// late makes texts of thoughts that stand behind a call of their turn: Anthropic wants them in front.
+func (r *repairer) late(list []Neutral) {
+	called := false
+	for i := range list {
+		n := &list[i]
+		called = called && n.Role == Assistant && r.target == session.Anthropic
+		for j := range n.Pieces {
+			p := &n.Pieces[j]
+			called = called || p.Kind == Call
+			if p.Kind == Reasoning && called && r.target == session.Anthropic {
+				*p, n.Edited = Piece{Kind: Text, Text: substitute(p), Edited: true}, true
+				r.repaired("V-A7", "reasoning_as_text", n, "a thought behind a call of its turn is a text")
+			}
+		}
+	}
+}
+
+// idle makes texts of OpenAI's reasoning items behind which the model said nothing: it takes one back only with the item
+// that it led to.
+func (r *repairer) idle(list []Neutral) {
+	if r.target != session.OpenAIResponses {
+		return
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		n := &list[i]
+		followed := i+1 < len(list) && list[i+1].Role == Assistant
+		if followed || !r.keeps(n) || n.Role != Assistant || len(n.Pieces) == 0 || n.Pieces[0].Kind != Reasoning {
+			continue
+		}
+		n.Pieces, n.Edited = []Piece{{Kind: Text, Text: substitute(&n.Pieces[0])}}, true
+		n.Extra = nil
+		r.repaired("V-R3", "reasoning_as_text", n, "a thought that led to nothing is a text")
+	}
+}
+
+// unmark leaves the newest marks for the provider's cache, of which it takes no more than maxMarks.
+func (r *repairer) unmark(list []Neutral) {
+	if r.target != session.Anthropic {
+		return
+	}
+	marks := 0
+	for i := len(list) - 1; i >= 0; i-- {
+		n := &list[i]
+		if n.Format != session.Anthropic {
+			continue
+		}
+		for j := len(n.Pieces) - 1; j >= 0; j-- {
+			at := member(n.Pieces[j].Raw, "cache_control")
+			if n.Pieces[j].Edited || at == (Span{}) {
+				continue
+			}
+			if marks++; marks > maxMarks {
+				n.Pieces = slices.Clone(n.Pieces)
+				n.Pieces[j].Raw, n.Edited = without(n.Pieces[j].Raw, "cache_control"), true
+				r.repaired("V-A9", "cache_mark_dropped", n, "more than %d cache_control: an older one is left out", maxMarks)
+			}
+		}
+	}
+}
+
+const maxMarks = 4
+
+// member is the span of a member's value in an object, the zero Span if it is not there or null.
+func member(object []byte, name string) (at Span) {
+	start := rawjson.Start(object)
+	if start == len(object) || object[start] != '{' {
+		return at
+	}
+	for key, value := range rawjson.Members(object, start) {
+		if rawjson.KeyIs(object, key, name) {
+			at = value
+		}
+	}
+	if at != (Span{}) && object[at.Start] == 'n' {
+		return Span{}
+	}
+	return at
+}
+
+// without is the object without the members of a name.
+func without(object []byte, name string) []byte {
+	out := []byte{'{'}
+	for key, value := range rawjson.Members(object, 0) {
+		if rawjson.KeyIs(object, key, name) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, key.Of(object)...), ':'), value.Of(object)...)
+	}
+	return append(out, '}')
+}

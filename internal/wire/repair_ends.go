@@ -1,0 +1,221 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// merge makes one message of consecutive ones of the assistant that came in another format, where several would be odd or
+// refused, and of consecutive results.
+func (r *repairer) merge(list []Neutral) []Neutral {
+	switch r.target {
+	case session.OpenAIResponses, session.AISDK:
+		return list
+	case session.OpenAIChat:
+		r.together(list)
+		fallthrough
+	case session.Gemini:
+		r.hold(list)
+	}
+	var out []Neutral
+	for i := range list {
+		n := &list[i]
+		if len(out) == 0 || !r.merges(&out[len(out)-1], n) {
+			out = append(out, *n)
+			continue
+		}
+		last := &out[len(out)-1]
+		if last.Format != n.Format {
+			last.Extra = nil
+		}
+		last.Pieces = append(slices.Clip(last.Pieces), n.Pieces...)
+		last.Edited = true
+	}
+	return out
+}
+
+// together has consecutive results written together of which one shows an image, which stands behind them all.
+func (r *repairer) together(list []Neutral) {
+	shown := func(c Piece) bool { return c.Kind == Image || c.Kind == File }
+	shows := func(p Piece) bool { return slices.ContainsFunc(p.Content, shown) }
+	for i := 0; i < len(list); i++ {
+		first := i
+		for i < len(list) && list[i].Role == Tool {
+			i++
+		}
+		run := list[first:i]
+		if slices.ContainsFunc(run, func(n Neutral) bool { return slices.ContainsFunc(n.Pieces, shows) }) {
+			for j := range run {
+				run[j].Edited = true
+			}
+		}
+	}
+}
+
+// hold keeps the images of the last results back while calls of their unit wait for theirs: where an image cannot stand in
+// a result, the user's message that shows it would part them.
+func (r *repairer) hold(list []Neutral) {
+	for i := len(list) - 1; r.inFlight && i >= 0 && list[i].Role == Tool; i-- {
+		n := &list[i]
+		each(list[i:i+1], Result, func(_ *Neutral, p *Piece) { n.Edited = p.nameShown() || n.Edited })
+	}
+}
+
+// nameShown puts the names of a result's images and files into their places, and reports whether there are any.
+func (p *Piece) nameShown() bool {
+	p.Content = slices.Clone(p.Content)
+	for i := range p.Content {
+		if c := &p.Content[i]; c.Kind == Image || c.Kind == File {
+			*c = Piece{Kind: Text, Text: note("%s: it is shown when all results are there", c.Kind)}
+			p.Edited = true
+		}
+	}
+	return p.Edited
+}
+
+func (r *repairer) merges(a, b *Neutral) bool {
+	switch {
+	case a.Role != b.Role:
+		return false
+	case !r.keeps(a) || !r.keeps(b):
+		return a.Role == Assistant || a.Role == Tool && r.target != session.OpenAIChat
+	}
+	return r.target == session.Gemini && (a.Role == Assistant || a.Role == Tool)
+}
+
+// unchecked is what Gemini takes for the signature of a call that another model made.
+const unchecked = `"skip_thought_signature_validator"`
+
+// seal gives the first call of each step of the current turn a signature, if none of the step's has one.
+func (r *repairer) seal(list []Neutral) {
+	if r.target != session.Gemini || olderGemini(r.Model) {
+		return
+	}
+	for i := len(list) - 1; i >= 0 && list[i].Role != User; i-- {
+		n := &list[i]
+		if n.Role == Assistant && n.sealFirst() {
+			r.repaired("V-G3", "signature_skipped", n, "no signature came with the first call: it says that there is none")
+		}
+	}
+}
+
+func (n *Neutral) sealFirst() bool {
+	i := slices.IndexFunc(n.Pieces, func(p Piece) bool { return p.Kind == Call })
+	if i < 0 || n.Pieces[i].Seal != nil && n.Pieces[i].Format == session.Gemini {
+		return false
+	}
+	n.Pieces = slices.Clone(n.Pieces)
+	p := &n.Pieces[i]
+	p.Seal = []byte(unchecked)
+	if p.Raw != nil && p.Format == session.Gemini {
+		p.Raw = append(append(bytes.TrimSuffix(slices.Clip(without(p.Raw, "thoughtSignature")), []byte{'}'}), `,"thoughtSignature":`+unchecked...), '}')
+	}
+	n.Edited = true
+	return true
+}
+
+// The texts of the user that stand where a provider wants one of his and there is none.
+const (
+	beginText = "[The conversation begins here.]"
+	goOnText  = "Continue."
+)
+
+// ends repairs the first and the last message.
+func (r *repairer) ends(list []Neutral) []Neutral {
+	head := pinnedHead(r.target, list)
+	rest := list[head:]
+	if len(rest) == 0 {
+		return list
+	}
+	if r.apart() && rest[0].Role != User {
+		rule := map[session.Format]string{session.Anthropic: "V-A10", session.Gemini: "V-G4"}[r.target]
+		r.repaired(rule, "first_user", nil, "a message of the user stands before the first one")
+		list = slices.Insert(list, head, userText(beginText))
+	}
+	last := &list[len(list)-1]
+	if last.Role != Assistant && last.Role != System || last.has(Call) || r.inFlight {
+		return list
+	}
+	if rule := r.refusesLastAssistant(); rule != "" {
+		r.repaired(rule, "last_user", nil, "a message of the user stands behind the last one")
+		return append(list, userText(goOnText))
+	}
+	if r.target == session.Anthropic {
+		r.trimEnd(last)
+	}
+	return list
+}
+
+func userText(text string) Neutral {
+	return Neutral{Role: User, Pieces: []Piece{{Kind: Text, Text: rawjson.Quote(nil, []byte(text))}}, Edited: true}
+}
+
+// refusesLastAssistant names the rule by which the last message has to be the user's, or nothing.
+func (r *repairer) refusesLastAssistant() string {
+	switch {
+	case r.target == session.Gemini:
+		return "V-G4"
+	case r.target == session.Anthropic && RefusesPrefill(r.Model):
+		return "V-A6"
+	case r.target == session.OpenAIChat && mistral(r.Model):
+		return "V-M1"
+	}
+	return ""
+}
+
+// trimEnd takes the white space off the end of the last text.
+func (r *repairer) trimEnd(n *Neutral) {
+	if len(n.Pieces) == 0 {
+		return
+	}
+	p := &n.Pieces[len(n.Pieces)-1]
+	if p.Kind != Text {
+		return
+	}
+	trimmed := trimRight(p.Text)
+	if len(trimmed) == len(p.Text) {
+		return
+	}
+	n.Pieces = slices.Clone(n.Pieces)
+	p = &n.Pieces[len(n.Pieces)-1]
+	p.Text, p.Edited, n.Edited = trimmed, true, true
+	r.repaired("V-A6", "trailing_space", n, "white space at the end of the last text is left out")
+}
+
+// trimRight takes the white space off the end of the text of a literal, which may hold what no other encoding can.
+func trimRight(literal []byte) []byte {
+	inner := literal[1 : len(literal)-1]
+	for {
+		n := len(inner)
+		switch {
+		case bytes.HasSuffix(inner, []byte(" ")):
+			n--
+		case escaped(inner, 2) && strings.IndexByte("nrt", inner[n-1]) >= 0:
+			n -= 2
+		case escaped(inner, 6) && slices.Contains(escapedSpaces, strings.ToLower(string(inner[n-5:]))):
+			n -= 6
+		default:
+			return append(append([]byte{'"'}, inner...), '"')
+		}
+		inner = inner[:n]
+	}
+}
+
+var escapedSpaces = []string{"u0020", "u000a", "u000d", "u0009"}
+
+// escaped reports whether a text ends with an escape sequence of n bytes: an odd number of backslashes begins it.
+func escaped(text []byte, n int) bool {
+	end := len(text) - n
+	if end < 0 || text[end] != '\\' {
+		return false
+	}
+	slashes := 0
+	for end-slashes >= 0 && text[end-slashes] == '\\' {
+		slashes++
+	}
+	return slashes%2 == 1
+}

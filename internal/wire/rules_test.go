@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestTheDocumentationHasEveryRule(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| V-") {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	for _, r := range Rules() {
+		var formats []string
+		for _, f := range r.Formats {
+			formats = append(formats, string(f))
+		}
+		want = append(want, "| "+strings.Join([]string{r.Code, strings.Join(formats, ", "), r.Wants, r.Says}, " | ")+" |")
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("docs/formats.md (-) and rules.go (+):\n%s", diff)
+	}
+}
+
+func TestEveryRuleSaysWhatItWantsAndWhatTheProviderAnswers(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, r := range Rules() {
+		switch {
+		case seen[r.Code]:
+			t.Errorf("%s is there twice", r.Code)
+		case r.Wants == "" || r.Says == "" || len(r.Formats) == 0 || r.check == nil:
+			t.Errorf("%s lacks something", r.Code)
+		case slices.ContainsFunc(r.Formats, func(f session.Format) bool { return !f.Valid() }):
+			t.Errorf("%s is about formats that are not known", r.Code)
+		}
+		seen[r.Code] = true
+	}
+}

@@ -1,0 +1,179 @@
+package wire
+
+import (
+	"bytes"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// judge sets the flags that tell a Walk what it must know of a message besides its role and calls.
+func (s *scanner) judge(f session.Format) {
+	m := &s.message
+	m.Flags |= FlagJudged
+	if s.odd(f) {
+		m.Flags |= FlagOdd
+	}
+	if f == session.Gemini && s.unsigned() {
+		m.Flags |= FlagUnsigned
+	}
+	if mixed(m.Parts) {
+		m.Flags |= FlagMixed
+	}
+}
+
+// odd reports whether a message, alone, may need a repair in its own format. It may err on that side.
+func (s *scanner) odd(f session.Format) bool {
+	m := &s.message
+	if !rolesOf[f][m.Role] || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
+		return true
+	}
+	for i := range m.Parts {
+		if p := &m.Parts[i]; s.oddPart(f, p, i == len(m.Parts)-1) {
+			return true
+		}
+	}
+	switch f {
+	case session.OpenAIChat:
+		return m.Flags&FlagResultNotText != 0
+	case session.Anthropic:
+		return bytes.Contains(s.body, []byte("cache_control")) || !resultsFirst(m.Parts) || thoughtsLate(m.Parts)
+	}
+	return false
+}
+
+// rolesOf are the roles that a format knows.
+var rolesOf = map[session.Format]map[string]bool{
+	session.OpenAIChat:      {"system": true, "developer": true, "user": true, "assistant": true, "tool": true, "function": true},
+	session.OpenAIResponses: {"system": true, "developer": true, "user": true, "assistant": true, "tool": true},
+	session.Anthropic:       {"system": true, "user": true, "assistant": true},
+	session.Gemini:          {"system": true, "user": true, "model": true},
+	session.AISDK:           {"system": true, "user": true, "assistant": true},
+}
+
+// emptiness reports whether a format minds that a message is empty or holds what is.
+func (s *scanner) emptiness(f session.Format) bool {
+	switch f {
+	case session.OpenAIChat:
+		return s.message.Flags&FlagEmptyArray != 0 || s.message.Role == "assistant" && s.message.Flags&FlagEmpty != 0
+	case session.Anthropic, session.Gemini:
+		return true
+	}
+	return false
+}
+
+func (s *scanner) oddPart(f session.Format, p *Part, last bool) bool {
+	m := &s.message
+	switch p.Kind {
+	case Call:
+		return m.Role != "assistant" && m.Role != "model" || f != session.Gemini && !idRules[f].fits(p.CallID)
+	case Result:
+		return p.CallID == "" || f == session.Anthropic && s.oddContent(p) || f == session.OpenAIChat && p.Value == (Span{}) || f != session.AISDK && m.Role == "assistant"
+	case Text:
+		return f == session.Anthropic && s.oddText(p, last && m.Role == "assistant")
+	case Reasoning:
+		return f == session.Anthropic && s.unsealed(p)
+	}
+	return false
+}
+
+// oddContent reports whether a result's content is neither a text nor an array.
+func (s *scanner) oddContent(p *Part) bool {
+	return p.Value != (Span{}) && s.body[p.Value.Start] != '"' && s.body[p.Value.Start] != '['
+}
+
+// oddText reports whether a text has nothing but white space, or ends with it where that may matter.
+func (s *scanner) oddText(p *Part, end bool) bool {
+	literal := p.Value.Of(s.body)
+	if len(literal) < 3 {
+		return true
+	}
+	before := literal[len(literal)-2]
+	space := before == ' ' || len(literal) > 3 && literal[len(literal)-3] == '\\' && (before == 'n' || before == 't' || before == 'r') || escaped(literal[1:len(literal)-1], 6)
+	return space && (end || blank(literal))
+}
+
+func (s *scanner) unsealed(p *Part) bool {
+	raw := p.Raw.Of(s.body)
+	for _, name := range [...]string{"signature", "data"} {
+		if at := member(raw, name); at != (Span{}) && string(at.Of(raw)) != `""` {
+			return false
+		}
+	}
+	return true
+}
+
+func thoughtsLate(parts []Part) bool {
+	called := false
+	for i := range parts {
+		called = called || parts[i].Kind == Call
+		if called && parts[i].Kind == Reasoning {
+			return true
+		}
+	}
+	return false
+}
+
+func mixed(parts []Part) bool {
+	results := 0
+	for i := range parts {
+		if parts[i].Kind == Result {
+			results++
+		}
+	}
+	return results > 0 && results < len(parts)
+}
+
+func resultsFirst(parts []Part) bool {
+	others := false
+	for i := range parts {
+		if parts[i].Kind != Result {
+			others = true
+		} else if others {
+			return false
+		}
+	}
+	return true
+}
+
+// unsigned reports whether a Gemini content has calls of which the first has no signature.
+func (s *scanner) unsigned() bool {
+	for i := range s.message.Parts {
+		if p := &s.message.Parts[i]; p.Kind == Call {
+			raw := p.Raw.Of(s.body)
+			return member(raw, "thoughtSignature") == (Span{}) && member(raw, "thought_signature") == (Span{})
+		}
+	}
+	return false
+}
+
+// Fact is what a Walk must know of a message; all of it is known since the message was appended.
+type Fact struct {
+	Format  session.Format
+	Role    string
+	Flags   Flags
+	Calls   []string
+	Answers []string
+}
+
+// FactOf is the fact of a message that was inspected.
+func FactOf(f session.Format, m *Message) Fact {
+	fact := Fact{Format: f, Role: m.Role, Flags: m.Flags}
+	for i := range m.Parts {
+		switch p := &m.Parts[i]; p.Kind {
+		case Call:
+			fact.Calls = append(fact.Calls, p.CallID)
+		case Result:
+			fact.Answers = append(fact.Answers, p.CallID)
+		}
+	}
+	return fact
+}
+
+// FactOfBody is the fact of a message; one that cannot be inspected is of no format.
+func FactOfBody(f session.Format, body []byte) Fact {
+	m, err := Inspect(f, body)
+	if err != nil {
+		return Fact{}
+	}
+	return FactOf(f, &m)
+}

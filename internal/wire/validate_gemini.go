@@ -1,0 +1,192 @@
+package wire
+
+import (
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+// callTurns is V-G1.
+func (c *checker) callTurns() {
+	for i := c.head; i < len(c.messages); i++ {
+		m := &c.messages[i]
+		if m.count(Call) > 0 && (i == c.head || c.messages[i-1].Role != "user") {
+			c.report(i, "calls stand neither behind the user's words nor behind responses")
+		}
+		if m.count(Result) > 0 && (i == c.head || c.messages[i-1].count(Call) == 0) {
+			c.report(i, "responses do not stand behind calls")
+		}
+	}
+}
+
+func (m *Message) count(kind Kind) (n int) {
+	for i := range m.Parts {
+		if m.Parts[i].Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// responseCount is V-G2. Results of the last calls may be still to come.
+func (c *checker) responseCount() {
+	for i := c.head; i < len(c.messages); i++ {
+		m := &c.messages[i]
+		if n := m.count(Result); n > 0 && n < len(m.Parts) {
+			c.report(i, "a content of responses holds something else")
+		}
+		if m.count(Call) > 0 {
+			c.responsesTo(i)
+		}
+	}
+}
+
+// responsesTo compares the calls of a content with the responses of the next one.
+func (c *checker) responsesTo(i int) {
+	calls, next := &c.messages[i], &Message{}
+	if i < c.last() {
+		next = &c.messages[i+1]
+	}
+	want, got := calls.count(Call), next.count(Result)
+	atEnd := i == c.last() || i+1 == c.last() && got > 0
+	if got != want && !(got < want && atEnd && !c.settled()) {
+		c.report(i, "%d calls have %d responses", want, got)
+		return
+	}
+	open := map[string]int{}
+	for j := range calls.Parts {
+		if p := &calls.Parts[j]; p.Kind == Call {
+			open[p.Name]++
+		}
+	}
+	for j := range next.Parts {
+		if p := &next.Parts[j]; p.Kind == Result {
+			if open[p.Name]--; open[p.Name] < 0 {
+				c.report(i+1, "the response of %q is that of no call", p.Name)
+			}
+		}
+	}
+}
+
+// callsSigned is V-G3.
+func (c *checker) callsSigned() {
+	if olderGemini(c.Model) {
+		return
+	}
+	for i := c.currentTurn(); i < len(c.messages); i++ {
+		first := true
+		for j := range c.messages[i].Parts {
+			p := &c.messages[i].Parts[j]
+			if p.Kind != Call {
+				continue
+			}
+			signature := signatureOf(c.raw(i, p))
+			switch {
+			case first && signature == "":
+				c.report(i, "call %q is the first of its content and has no thoughtSignature", p.Name)
+			case !first && signature == standIn:
+				c.report(i, "call %q is not the first of its content and has the stand-in for a thoughtSignature", p.Name)
+			}
+			first = false
+		}
+	}
+}
+
+// standIn is what the provider takes for the signature of a call that it did not make.
+const standIn = "skip_thought_signature_validator"
+
+func signatureOf(part []byte) string {
+	if signature := stringMember(part, "thoughtSignature"); signature != "" {
+		return signature
+	}
+	return stringMember(part, "thought_signature")
+}
+
+// currentTurn is the index of the last content in which the user says something.
+func (c *checker) currentTurn() int {
+	for i := c.last(); i > c.head; i-- {
+		if c.messages[i].Role == "user" && c.messages[i].count(Result) == 0 {
+			return i
+		}
+	}
+	return c.head
+}
+
+// partData are the members of a part of which it has exactly one; partFacts say something about that.
+var (
+	partData = []string{"text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult", "toolCall", "toolResponse",
+		"inline_data", "file_data", "function_call", "function_response", "executable_code", "code_execution_result", "tool_call", "tool_response"}
+	partFacts = map[string]bool{"thought": true, "thoughtSignature": true, "thought_signature": true, "videoMetadata": true, "video_metadata": true,
+		"mediaResolution": true, "media_resolution": true, "partMetadata": true, "part_metadata": true}
+)
+
+// contents is V-G4.
+func (c *checker) contents() {
+	for i := c.head; i < len(c.messages); i++ {
+		if role := c.messages[i].Role; role != "user" && role != "model" {
+			c.report(i, "role %q is neither user nor model", role)
+		}
+		if c.partsOf(i) == 0 {
+			c.report(i, "the content has no parts")
+		}
+	}
+	last := c.last()
+	if last < 0 {
+		return
+	}
+	if c.messages[c.head].Role != "user" {
+		c.report(c.head, "the first content is not the user's")
+	}
+	if c.messages[last].Role != "user" && !c.inFlight() {
+		c.report(last, "the last content is not the user's")
+	}
+}
+
+// partsOf checks the parts of a content, and counts them.
+func (c *checker) partsOf(i int) (n int) {
+	body := c.body(i)
+	parts := member(body, "parts")
+	if parts == (Span{}) || body[parts.Start] != '[' {
+		return 0
+	}
+	for at := range rawjson.Elements(body, parts.Start) {
+		c.part(i, at.Of(body))
+		n++
+	}
+	return n
+}
+
+func (c *checker) part(i int, part []byte) {
+	if part[0] != '{' {
+		c.report(i, "a part is no object")
+		return
+	}
+	data, unknown := 0, 0
+	for key, value := range rawjson.Members(part, 0) {
+		name := string(unquoted(key.Of(part)))
+		switch {
+		case c.knows(name):
+			data++
+			c.partValue(i, name, value.Of(part))
+		case !partFacts[name]:
+			unknown++
+		}
+	}
+	switch {
+	case data > 1:
+		c.report(i, "a part has %d kinds of data", data)
+	case data+unknown == 0:
+		c.report(i, "a part has no data")
+	case stringMember(part, "text") == "" && member(part, "text") != (Span{}) && signatureOf(part) == "":
+		c.report(i, "a text is empty")
+	}
+}
+
+// partValue wants arguments and responses to be objects.
+func (c *checker) partValue(i int, name string, value []byte) {
+	for _, inner := range [...]string{"args", "response"} {
+		if at := member(value, inner); strings.HasPrefix(name, "function") && at != (Span{}) && value[at.Start] != '{' {
+			c.report(i, "%s of %s is no object", inner, name)
+		}
+	}
+}

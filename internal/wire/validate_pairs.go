@@ -1,0 +1,114 @@
+package wire
+
+import "github.com/varve-dev/varve/internal/session"
+
+// heldCall is a call and what became of it.
+type heldCall struct {
+	message  int
+	id       string
+	answered bool
+	passed   bool // the conversation went on: a result would come too late
+}
+
+// heldResult is a result and what it answers.
+type heldResult struct {
+	message int
+	id      string
+	answers bool
+	again   bool // it does not, because another result of its turn did
+}
+
+// holder pairs a conversation's calls and results, each result with the nearest call before it that has none: ids repeat.
+type holder struct {
+	*conversation
+	open     map[string][]int // calls without a result, by id, as indexes of calls, the newest last
+	standing int              // how many calls the conversation has gone on from
+	turn     map[string]bool  // ids that this turn has answered
+}
+
+// hold finds out which calls have results. Those of a turn are answered in the next one; only an output of the Responses
+// API may come later. A last turn of nothing but results may still lack some.
+func (c *conversation) hold() {
+	h := holder{conversation: c, open: map[string][]int{}, turn: map[string]bool{}}
+	for i, t := range c.turns {
+		clear(h.turn)
+		c.each(t, Result, h.answer)
+		if inFlight := i == len(c.turns)-1 && t.results && !t.others; !inFlight {
+			h.pass()
+		}
+		c.each(t, Call, h.call)
+	}
+}
+
+// each calls f with the ids of the parts of a kind in a turn.
+func (c *conversation) each(t turn, kind Kind, f func(message int, id string)) {
+	for i := t.start; i < t.end; i++ {
+		for j := range c.messages[i].Parts {
+			if p := &c.messages[i].Parts[j]; p.Kind == kind {
+				f(i, p.CallID)
+			}
+		}
+	}
+}
+
+func (h *holder) call(message int, id string) {
+	h.open[id] = append(h.open[id], len(h.calls))
+	h.calls = append(h.calls, heldCall{message: message, id: id})
+}
+
+func (h *holder) answer(message int, id string) {
+	r := heldResult{message: message, id: id, again: h.turn[id]}
+	if open := h.open[id]; len(open) > 0 {
+		h.calls[open[len(open)-1]].answered = true
+		h.open[id] = open[:len(open)-1]
+		h.turn[id] = true
+		r.answers, r.again = true, false
+	}
+	h.results = append(h.results, r)
+}
+
+// pass goes on from the calls so far.
+func (h *holder) pass() {
+	for ; h.standing < len(h.calls); h.standing++ {
+		h.calls[h.standing].passed = true
+	}
+	if h.format != session.OpenAIResponses {
+		clear(h.open)
+	}
+}
+
+// callsAnswered is V-C1, V-R2 and V-A1.
+func (c *checker) callsAnswered() {
+	for i := range c.calls {
+		if call := &c.calls[i]; !call.answered && (call.passed || c.settled()) {
+			c.report(call.message, "call %q has no result behind it", call.id)
+		}
+	}
+	if c.format == session.Anthropic {
+		c.said("assistant", Call)
+	}
+}
+
+// resultsAnswer is V-C2, V-R1 and V-A2. What Anthropic says of a second result is V-A4.
+func (c *checker) resultsAnswer() {
+	for i := range c.results {
+		if r := &c.results[i]; !r.answers && !(r.again && c.format == session.Anthropic) {
+			c.report(r.message, "result %q answers no open call before it", r.id)
+		}
+	}
+	if c.format == session.Anthropic {
+		c.said("user", Result)
+	}
+}
+
+// said reports parts of a kind that another role than theirs says.
+func (c *checker) said(role string, kind Kind) {
+	c.parts(func(i int, p *Part) {
+		if got := c.messages[i].Role; got != role {
+			c.report(i, "%s %q stands in a message of role %q", kind, p.CallID, got)
+		}
+	}, kind)
+}
+
+// madeID reports whether Inspect made the id of a part out of the tool's name, because its format has none.
+func madeID(p *Part) bool { return p.Name != "" && p.CallID == "function:"+p.Name }

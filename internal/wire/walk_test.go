@@ -1,0 +1,80 @@
+package wire_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// factText is a fact as the database writes it.
+func factText(f *wire.Fact) string {
+	return fmt.Sprintf("%d\x1f%d\x1f%s\x1f%s\x1f%s\x1f", f.Format.Number(), f.Flags, f.Role, strings.Join(f.Calls, "\x1d"), strings.Join(f.Answers, "\x1d"))
+}
+
+// walked goes over a view as a read does: over the first messages for the checkpoint, over the others by their facts.
+func walked(f session.Format, view []wire.Stored, checkpoint int) *wire.Walk {
+	base, open := wire.NewWalk(f), []string(nil)
+	for _, m := range view[:checkpoint] {
+		fact := wire.FactOfBody(m.Format, m.Body)
+		base.Add(&fact)
+		open = openAfter(open, &fact)
+	}
+	walk := wire.ResumeWalk(f, base.State(), []byte(strings.Join(open, "\x1d")))
+	var facts []string
+	for _, m := range view[checkpoint:] {
+		fact := wire.FactOfBody(m.Format, m.Body)
+		facts = append(facts, factText(&fact))
+	}
+	walk.AddFacts([]byte(strings.Join(facts, "\x1e")))
+	return walk
+}
+
+func openAfter(open []string, f *wire.Fact) []string {
+	open = append(open, f.Calls...)
+	for _, id := range f.Answers {
+		for i := len(open) - 1; i >= 0; i-- {
+			if open[i] == id {
+				open = append(open[:i:i], open[i+1:]...)
+				break
+			}
+		}
+	}
+	return open
+}
+
+// TestAWalkSaysYesOnlyToViewsThatNeedNoRepair compares it with Render, over random conversations.
+func TestAWalkSaysYesOnlyToViewsThatNeedNoRepair(t *testing.T) {
+	t.Parallel()
+	yes := map[session.Format]int{}
+	for seed := range *views {
+		rng := rand.New(rand.NewPCG(uint64(seed), 9))
+		f := session.Formats()[rng.IntN(len(session.Formats()))]
+		bodies := compacttest.Session(rng, f, compacttest.Options{Messages: 1 + rng.IntN(12), ResultTokens: 5, Wild: rng.IntN(3) > 0})
+		view := stored(f, bodies[:1+rng.IntN(len(bodies))])
+		model := models[rng.IntN(len(models))]
+		if !walked(f, view, rng.IntN(len(view)+1)).Sound(model) {
+			continue
+		}
+		yes[f]++
+		made := wire.Render(f, view, wire.Options{Model: model})
+		if len(made.Repairs) > 0 || len(made.Bodies) != len(view) {
+			t.Fatalf("seed %d: %s: a sound view has %d messages of %d, repairs %v\n%s", seed, f, len(made.Bodies), len(view), made.Repairs, show(view))
+		}
+		for i := range view {
+			if !bytes.Equal(made.Bodies[i], view[i].Body) {
+				t.Fatalf("seed %d: %s: message %d of a sound view is rendered as %s", seed, f, i, made.Bodies[i])
+			}
+		}
+	}
+	for _, f := range session.Formats() {
+		if yes[f] < *views/50 {
+			t.Errorf("%s: only %d of %d views are sound", f, yes[f], *views/len(session.Formats()))
+		}
+	}
+}

@@ -1,0 +1,2 @@
+ALTER TABLE checkpoints
+    DROP COLUMN walk;
