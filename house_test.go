@@ -36,8 +36,9 @@ var mayImport = map[string][]string{
 	"internal/llm":               {"internal/compact/summary"},
 	"internal/llm/llmtest":       {"internal/compact/summary"},
 	"internal/importer":          {"internal/session", "internal/wire", "internal/rawjson"},
+	"internal/archive":           {"internal/session", "internal/rawjson"},
 	"internal/postgres/embedded": {},
-	"internal/postgres":          {"internal/session", "migrations"},
+	"internal/postgres":          {"internal/session", "internal/archive", "migrations"},
 	"internal/persist":           {"internal/session", "internal/postgres"},
 	"internal/config":            {"internal/models"},
 	"internal/jobs": {
@@ -48,12 +49,14 @@ var mayImport = map[string][]string{
 	"internal/models":           {"internal/spelling"},
 	"internal/api": {
 		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/jobs",
-		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling",
+		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/importer",
+		"internal/api/openapi",
 	},
+	"internal/api/openapi": {"internal/rawjson"},
 }
 
 // pure packages decide and render; they must not be able to ask the world anything.
-var pure = []string{"internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer"}
+var pure = []string{"internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi"}
 
 var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 

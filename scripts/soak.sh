@@ -15,5 +15,8 @@ done
 echo "== a recompaction of 1,000 sessions, under load, whose workers are killed"
 go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction' -args -sessions=1000
 
+echo "== an import of 100,000 messages that is stopped again and again"
+go test ./internal/api -count=1 -v -run TestAnImportThatIsStopped -args -import-messages=100000
+
 echo "== the tests, ten times"
 go test -race -shuffle=on -count=10 -timeout 60m ./...

@@ -77,6 +77,10 @@ type imported struct {
 	Error        string          `json:"error,omitempty"`
 }
 
+func newImported(name string, from importer.Source) imported {
+	return imported{File: name, Source: from, Sessions: []uploaded{}, Rejected: []rejection{}, Notes: []importer.Note{}}
+}
+
 // Run imports file after file. A file that fails does not stop those after it, unless they would fail alike.
 func (c *importCommand) Run(ctx context.Context, g *Globals) error {
 	client, err := g.Client()
@@ -139,16 +143,10 @@ func (r *importRun) all(ctx context.Context) []error {
 func (r *importRun) file(ctx context.Context, name string) (imported, error) {
 	in, err := os.Open(name)
 	if err != nil {
-		return imported{File: name, Source: r.From, Sessions: []uploaded{}, Rejected: []rejection{}, Notes: []importer.Note{}}, errors.Unwrap(err)
+		return newImported(name, r.From), errors.Unwrap(err)
 	}
 	defer in.Close()
-	own := r.From == archive.Source
-	if r.From == importer.Auto {
-		if own, err = isArchive(in); err != nil {
-			return imported{File: name}, err
-		}
-	}
-	if own {
+	if r.From == archive.Source || r.From == importer.Auto && isArchive(in) {
 		return r.archive(ctx, name, in)
 	}
 	return r.foreign(ctx, name)
@@ -156,7 +154,7 @@ func (r *importRun) file(ctx context.Context, name string) (imported, error) {
 
 // foreign imports a file of another program. What could not be read is on disk before the first message is sent.
 func (r *importRun) foreign(ctx context.Context, name string) (imported, error) {
-	done := imported{File: name, Source: r.From, Sessions: []uploaded{}, Rejected: []rejection{}, Notes: []importer.Note{}}
+	done := newImported(name, r.From)
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return done, errors.Unwrap(err)

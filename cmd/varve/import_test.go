@@ -208,9 +208,9 @@ func TestImportReportsAndKeepsWhatItCannotRead(t *testing.T) {
 	s, client := newServer(t)
 	good := `{"type":"user","uuid":"1","sessionId":"s","message":{"role":"user","content":"hi"}}`
 	file := write(t, "log.jsonl", []byte(good+"\n"+`{"type":"progress"}`+"\n"+`{"cut <off`+"\n\"\xff\n"))
-	run := newRun(t, client, file, write(t, "other.json", []byte(`{"traj":[]}`)), filepath.Join(t.TempDir(), "missing.json"))
+	run := newRun(t, client, file, write(t, "other.json", []byte(`{"something":[]}`)), filepath.Join(t.TempDir(), "missing.json"))
 	problems := run.all(t.Context())
-	if len(problems) != 2 || !strings.Contains(problems[0].Error(), "a tau-bench run") || !strings.Contains(problems[1].Error(), "no such file") {
+	if len(problems) != 2 || !strings.Contains(problems[0].Error(), "a JSON object with") || !strings.Contains(problems[1].Error(), "no such file") {
 		t.Errorf("problems: %v", problems)
 	}
 	if got := s.sessions["log"].LastSeq; got != 1 {

@@ -49,19 +49,16 @@ type bookmark struct {
 	Import   string    `json:"import"`
 }
 
-// isArchive reports whether a file is an export of Varve's.
-func isArchive(file *os.File) (bool, error) {
+// isArchive reports whether a file is an export of Varve's. What cannot be read twice is taken for none.
+func isArchive(file *os.File) bool {
 	head := make([]byte, archive.HeadBytes)
-	n, err := file.ReadAt(head, 0)
-	if err == io.EOF {
-		err = nil
-	}
-	return archive.Begins(head[:n]), err
+	n, _ := file.ReadAt(head, 0)
+	return archive.Begins(head[:n])
 }
 
 // archive imports an export of Varve's, piece by piece, from where an earlier run of the same command stopped.
 func (r *importRun) archive(ctx context.Context, name string, file *os.File) (done imported, err error) {
-	done = imported{File: name, Source: archive.Source, Sessions: []uploaded{}, Rejected: []rejection{}, Notes: []importer.Note{}}
+	done = newImported(name, archive.Source)
 	if r.Session != "" || r.Policy != "" || r.Model != "" || r.WindowTokens != 0 {
 		return done, &usageError{"an export names its sessions and their settings itself: leave --session, --policy, --model and --window-tokens out"}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // imported is an import as callers decode it.
@@ -74,10 +75,9 @@ func (w *world) fillNastily() {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/claude/messages", batch("anthropic",
 		`{"role":"user","content":"go"}`, `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"read","input":{}}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}`, user("bye")))
-	w.exec(`UPDATE messages SET removed_at = '2026-01-02T03:04:05.678901Z', removed_seq = 5 WHERE format = 2 AND seq = 4`)
-	w.exec(`UPDATE sessions s SET last_seq = 5, total_tokens = l.tokens, context_tokens = l.tokens
-	          FROM (SELECT session_key, sum(tokens) AS tokens FROM messages WHERE removed_at IS NULL GROUP BY session_key) l
-	         WHERE s.id = 'claude' AND l.session_key = s.key`)
+	if _, _, err := w.store.Remove(w.Context(), session.Address{Tenant: w.tenant, ID: "claude"}, 4, nil); err != nil {
+		w.Fatal(err)
+	}
 	w.exec(`UPDATE messages SET created_at = '2025-12-31T23:59:59.123456Z' WHERE seq = 2`)
 	w.exec(`UPDATE sessions SET created_at = '2025-12-30T23:59:59.5Z' WHERE id = 'claude'`)
 }

@@ -125,7 +125,7 @@ func unitsOf(whole *postgres.OpenedView) ([]unit, error) {
 }
 
 func storedUnits(whole *postgres.OpenedView) ([]unit, error) {
-	if len(whole.Units) == 0 {
+	if whole.Checkpoint == 0 {
 		return nil, nil
 	}
 	var stored []compact.Unit
@@ -136,7 +136,12 @@ func storedUnits(whole *postgres.OpenedView) ([]unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if covered := len(stored) > 0 && stored[0].Offset == 0; !covered && len(body) > 0 {
+	switch {
+	case len(body) == 0:
+		return nil, nil
+	case len(stored) == 0:
+		return []unit{{body: body, tokens: whole.Tokens, messages: 1}}, nil
+	case stored[0].Offset != 0:
 		return nil, errors.New("its units do not begin where its body does")
 	}
 	units := make([]unit, len(stored))
@@ -154,13 +159,14 @@ func storedUnits(whole *postgres.OpenedView) ([]unit, error) {
 }
 
 // tailUnits groups the messages after the checkpoint. A unit begins with a message that does more than answer calls, and
-// not between a call and its answer.
+// not between a call and its answer, nor between the items of one answer of OpenAI's Responses.
 func tailUnits(whole *postgres.OpenedView) (units []unit) {
 	answered, tied := pairs(whole.Entries, whole.Open)
 	reach, first := -1, 0 // the last message that the unit must hold, and its first
 	for i, e := range whole.Entries {
 		pinned := e.Seq <= whole.Pinned
-		if i == 0 || pinned || units[len(units)-1].pinned || e.StartsUnit && reach < i {
+		goesOn := i > 0 && e.Format == session.OpenAIResponses && e.Role == "assistant" && whole.Entries[i-1].Role == "assistant"
+		if i == 0 || pinned || units[len(units)-1].pinned || e.StartsUnit && reach < i && !goesOn {
 			units = append(units, unit{pinned: pinned})
 			first = i
 		}

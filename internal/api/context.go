@@ -56,7 +56,11 @@ func (s *Server) readContext(x *exchange) error {
 	if request.full || request.most > 0 && view.Tokens > request.most || !request.asStored(view) {
 		return s.readRendered(x, request)
 	}
-	return x.view(request, request.tagOf(view.Version, view.Format, view.Model), view, viewNotes{})
+	tag = request.tagOf(view.Version, view.Format, view.Model)
+	if request.format != "" {
+		view.Format = request.format // of one without messages
+	}
+	return x.view(request, tag, view, viewNotes{})
 }
 
 // asStored reports whether the view, as it is stored, is what the reader asks for.

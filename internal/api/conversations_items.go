@@ -75,32 +75,77 @@ func (s *Server) listItems(x *exchange) error {
 	if r.view == compactedView {
 		return s.listCompacted(x, r)
 	}
-	slice := postgres.Slice{Descending: r.descending, Limit: r.limit + 1, Bytes: maxMessagePageBytes}
-	part := 0
-	if r.after != "" {
-		var ok bool
-		if slice.After, part, ok = itemPlace(r.at, r.after); !ok {
-			return noAfter(r.after)
-		}
-		slice.After, slice.Limit = within(slice), slice.Limit+1
-	}
-	found, messages, err := s.Store.Slice(x.ctx, r.at, slice)
-	if err != nil {
+	found, items, more, err := s.readItems(x, r)
+	switch {
+	case err != nil:
 		return err
-	}
-	if r.view == "" && viewOf(found) == compactedView {
+	case r.view == "" && viewOf(found) == compactedView:
 		return s.listCompacted(x, r)
 	}
-	items, more := r.page(messages, part)
 	return x.items(items, more)
 }
 
-// within makes the message that a list goes on behind the first of the slice: more of its items may follow.
-func within(s postgres.Slice) int64 {
-	if s.Descending {
-		return s.After + 1
+// readItems reads a page of the log. A message of another format may be no item at all, so it reads on until it has one.
+func (s *Server) readItems(x *exchange, r itemsRequest) (found session.Session, items []item, more bool, err error) {
+	slice, err := r.slice()
+	for more = err == nil; more && len(items) == 0; {
+		var messages []session.Message
+		if found, messages, err = s.Store.Slice(x.ctx, r.at, slice); err != nil {
+			return found, nil, false, err
+		}
+		more = mayGoOn(slice, messages)
+		for i := range messages {
+			items = append(items, r.left(&messages[i])...)
+			slice.After = messages[i].Seq
+		}
 	}
-	return s.After - 1
+	if len(items) > r.limit {
+		items, more = items[:r.limit], true
+	}
+	return found, items, more, err
+}
+
+// slice is the piece of the log that a page is read from: one message more than the page has, which tells whether there
+// are more, and in front of it the message that after names, of which more items may follow.
+func (r *itemsRequest) slice() (postgres.Slice, error) {
+	slice := postgres.Slice{Descending: r.descending, Limit: r.limit + 1, Bytes: maxMessagePageBytes}
+	if r.after == "" {
+		return slice, nil
+	}
+	seq, _, ok := itemPlace(r.at, r.after)
+	if !ok {
+		return slice, noAfter(r.after)
+	}
+	slice.Limit++
+	if slice.After = seq - 1; r.descending {
+		slice.After = seq + 1
+	}
+	return slice, nil
+}
+
+// mayGoOn reports whether the log may go on behind a slice: it is full, or ends early because its messages are large.
+func mayGoOn(slice postgres.Slice, messages []session.Message) bool {
+	size := int64(0)
+	for i := range messages {
+		size += int64(len(messages[i].Body))
+	}
+	return len(messages) == slice.Limit || size > slice.Bytes
+}
+
+// left are the items of a message that stand behind the one that after names, in the order of the list.
+func (r *itemsRequest) left(m *session.Message) []item {
+	items := itemsOf(r.at, m)
+	seq, part, ok := itemPlace(r.at, r.after)
+	switch of := ok && seq == m.Seq; {
+	case of && r.descending:
+		items = items[:min(part, len(items))]
+	case of:
+		items = items[min(part+1, len(items)):]
+	}
+	if r.descending {
+		slices.Reverse(items)
+	}
+	return items
 }
 
 func noAfter(id string) error {
@@ -136,37 +181,6 @@ func itemsRequestOf(x *exchange) (r itemsRequest, err error) {
 	}
 	r.at, err = x.address()
 	return r, err
-}
-
-// page makes a page of messages, of the first of which the items up to and including number part were on the page before.
-func (r *itemsRequest) page(messages []session.Message, part int) (items []item, more bool) {
-	afterSeq, _, resumes := itemPlace(r.at, r.after)
-	for i := range messages {
-		m := &messages[i]
-		of := itemsOf(r.at, m)
-		if resumes && m.Seq == afterSeq && r.descending {
-			of = of[:min(part, len(of))]
-		} else if resumes && m.Seq == afterSeq {
-			of = of[min(part+1, len(of)):]
-		}
-		if r.descending {
-			slices.Reverse(of)
-		}
-		items = append(items, of...)
-	}
-	if len(items) > r.limit {
-		return items[:r.limit], true
-	}
-	return items, len(messages) > 0 && r.cutShort(messages)
-}
-
-// cutShort reports whether a slice may end before the log does, because its messages are large.
-func (r *itemsRequest) cutShort(messages []session.Message) bool {
-	size := 0
-	for i := range messages {
-		size += len(messages[i].Body)
-	}
-	return size > maxMessagePageBytes
 }
 
 // readItem is GET /v1/conversations/{id}/items/{item}.

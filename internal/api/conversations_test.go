@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -321,4 +322,55 @@ func TestTheCompactedViewEndsAsItsItemsWereAdded(t *testing.T) {
 	if left := w.items(id, "?view=full&order=asc&limit=100"); cmp.Diff(full.Data[:44], left.Data) != "" {
 		t.Errorf("%d items are left", len(left.Data))
 	}
+}
+
+// TestWhatATurnAddedCanBePoppedWhateverWasCompacted makes random turns, compacts at random points, and takes back what came
+// since the user's newest message: each item is what was added, in the compacted view, too.
+func TestWhatATurnAddedCanBePoppedWhateverWasCompacted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		id := w.conversing()
+		w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":6000}`)
+		var added []map[string]any
+		for n := range 14 {
+			added = added[:0]
+			for _, item := range randomTurn(random, n) {
+				added = append(added, w.add(id, item))
+			}
+			if random.IntN(3) == 0 || n == 13 {
+				w.must(http.StatusOK, "POST", "/v1/sessions/"+id+"/compact?wait=60", "")
+			}
+		}
+		for n := len(added) - 1; n >= 0; n-- {
+			newest := w.items(id, "?limit=1&view=compacted").Data[0]
+			if diff := cmp.Diff(added[n], newest); diff != "" {
+				t.Errorf("seed %d, item %d: %s", seed, n, diff)
+			}
+			w.must(http.StatusOK, "DELETE", "/v1/conversations/"+id+"/items/"+newest["id"].(string), "")
+		}
+	}
+}
+
+// add appends one item and returns it as it is answered.
+func (w *world) add(id, item string) map[string]any {
+	w.Helper()
+	return decoded[itemList](w.must(http.StatusOK, "POST", "/v1/conversations/"+id+"/items", `{"items":[`+item+`]}`)).Data[0]
+}
+
+// randomTurn is a question and some calls with their outputs, some of them at once, some large.
+func randomTurn(random *rand.Rand, n int) []string {
+	items := []string{user(fmt.Sprint("question ", n))}
+	for round := range random.IntN(4) {
+		var outputs []string
+		for i := range 1 + random.IntN(2) {
+			id := fmt.Sprintf("c%d-%d-%d", n, round, i)
+			items = append(items, call(id))
+			outputs = append(outputs, output(id, strings.Repeat("a line of "+id+"\n", 1+random.IntN(200))))
+		}
+		items = append(items, outputs...)
+	}
+	return append(items, fmt.Sprintf(`{"type":"message","role":"assistant","content":"answer %d"}`, n))
 }

@@ -42,9 +42,6 @@ type feed struct {
 func (s *Server) feedImport(x *exchange, i postgres.Import, first int64, more bool) error {
 	x.ctx = x.r.Context()
 	x.w.Header().Set("Location", "/v1/imports/"+i.ID.String())
-	if first > i.Done+1 {
-		return session.Invalid("from_line", invalidRequest, "the import has %d lines: line %d would be missing, send the lines from there on", i.Done, i.Done+1)
-	}
 	f := &feed{Import: &i, s: s, x: x, first: first, more: more, checker: archive.NewChecker()}
 	replayed := i.State.Ended()
 	err := f.body()
@@ -87,6 +84,9 @@ func (f *feed) leave() (err error) {
 
 // body reads the body to its end.
 func (f *feed) body() error {
+	if f.first > f.Done+1 {
+		return session.Invalid("from_line", invalidRequest, "the import has %d lines: line %d would be missing, send the lines from there on", f.Done, f.Done+1)
+	}
 	source, closeSource, err := f.open()
 	if err != nil {
 		return err
@@ -146,13 +146,15 @@ func (f *feed) each(lines *archive.Scanner) error {
 			return errors.Join(f.flush(), bodyError(err))
 		}
 		switch n++; {
-		case n > f.Done+int64(len(f.lines)) && f.State.Ended():
-			return fmt.Errorf("line %d: %w", n, session.ErrImportEnded)
 		case n <= f.Done:
 			if err := f.pass(n, line, known); err != nil {
 				return err
 			}
 			continue
+		case f.State.Ended():
+			return fmt.Errorf("line %d: %w", n, session.ErrImportEnded)
+		case f.broken(line):
+			return errors.Join(f.flush(), session.Invalid("", invalidRequest, "the body ends inside line %d: what came before it is stored, send the lines from there on", n))
 		}
 		if err := f.take(n, line); err != nil {
 			return err
@@ -162,6 +164,12 @@ func (f *feed) each(lines *archive.Scanner) error {
 		return f.another(n)
 	}
 	return f.flush()
+}
+
+// broken reports whether a line is the beginning of one that was cut off, which its sender has as a whole.
+func (f *feed) broken(line archive.Line) bool {
+	kind, _ := archive.KindOf(line.Text)
+	return kind == archive.Unknown && line.Text != nil && line.Bytes == int64(len(line.Text)) && (f.more || f.checker.Cut())
 }
 
 // pass passes over a line that is stored already. Who sends all of them again sends the same.
@@ -185,7 +193,7 @@ func (f *feed) pass(n int64, line archive.Line, known []byte) error {
 }
 
 func (f *feed) another(n int64) error {
-	return fmt.Errorf("the %d lines of this body are not those that the import has: %w", n, session.ErrIdempotencyReused)
+	return fail("idempotency_key_reused", "the %d lines of this body are not those that the import has: send those again, or begin another import", n)
 }
 
 // take takes a line up, and stores the batch if it is full.

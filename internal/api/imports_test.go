@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -158,15 +159,25 @@ func TestAnImportCanBeSentInPiecesByItsID(t *testing.T) {
 
 func TestAnExportThatIsCutOffIsNotTakenForAWholeOne(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	text := archiveOf(t, 50)
-	part := text[:bytes.Index(text, []byte(`{"message":{"session":"s0","seq":1`))+20]
-	got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports", string(part))
-	checkProblem(t, got, decoded[problem](got))
-	path := got.Header().Get("Location")
-	waiting := decoded[imported](w.must(http.StatusOK, "GET", path, ""))
-	if waiting.State != "queued" || waiting.Error == nil || !strings.Contains(*waiting.Error, "the manifest, is missing") {
-		t.Errorf("%+v", waiting)
+	text := string(archiveOf(t, 50))
+	first := strings.Index(text, `{"message"`)
+	for name, end := range map[string]int{"between two lines": first, "inside a line": first + 20, "before the last line feed": len(text) - 1 - len(text[strings.Index(text, `{"manifest"`):])} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports", text[:end])
+			checkProblem(t, got, decoded[problem](got))
+			path := got.Header().Get("Location")
+			waiting := decoded[imported](w.must(http.StatusOK, "GET", path, ""))
+			if waiting.State != "queued" || waiting.Error == nil || waiting.Rejected != 0 {
+				t.Errorf("%+v", waiting)
+			}
+			rest := strings.Join(strings.SplitAfter(text, "\n")[waiting.Progress.Done:], "")
+			done := decoded[imported](w.must(http.StatusCreated, "POST", fmt.Sprintf("%s?from_line=%d", path, waiting.Progress.Done+1), rest))
+			if done.Rejected != 0 || done.Messages != 50 || done.Error != nil {
+				t.Errorf("%+v", done)
+			}
+		})
 	}
 }
 
@@ -357,5 +368,68 @@ func TestAnExportMayBePacked(t *testing.T) {
 	text, err := io.ReadAll(unpacked)
 	if err != nil || string(text) != plain {
 		t.Errorf("%v: %d bytes, want %d", err, len(text), len(plain))
+	}
+}
+
+func TestAnImportForgetsSessionsThatAreErasedAndIsForgottenItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := w.must(http.StatusCreated, "POST", "/v1/imports", string(archiveOf(t, 3))).Header().Get("Location")
+	sessions := decoded[struct{ Data []struct{ ID string } }](w.must(http.StatusOK, "GET", "/v1/sessions", "")).Data
+	for _, s := range sessions {
+		w.must(http.StatusNoContent, "DELETE", "/v1/sessions/"+s.ID, "")
+	}
+	for _, l := range decoded[struct{ Data []importedLine }](w.must(http.StatusOK, "GET", path+"/lines", "")).Data {
+		if l.Session != nil {
+			t.Errorf("line %d names session %s", l.Line, *l.Session)
+		}
+	}
+	if err := w.store.ForgetImports(t.Context(), w.tenant); err != nil {
+		t.Fatal(err)
+	}
+	w.must(http.StatusOK, "GET", path, "")
+	w.exec(`UPDATE imports SET updated_at = updated_at - interval '31 days'`)
+	if err := w.store.ForgetImports(t.Context(), w.tenant); err != nil {
+		t.Fatal(err)
+	}
+	w.must(http.StatusNotFound, "GET", path, "")
+}
+
+func TestAProcessThatStopsLeavesItsImportsToTheNext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := string(archiveOf(t, 3))
+	w.server.Drain()
+	got := w.must(http.StatusServiceUnavailable, "POST", "/v1/imports", text, "Idempotency-Key", "k")
+	waiting := decoded[imported](w.must(http.StatusOK, "GET", got.Header().Get("Location")+"?wait=9", ""))
+	if waiting.State != "queued" || waiting.Progress.Done != 0 {
+		t.Errorf("%+v", waiting)
+	}
+	next := api.New(api.Config{Store: w.store, Results: w.results})
+	w.server = next
+	if got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", text, "Idempotency-Key", "k")); got.Messages != 3 || got.ID != waiting.ID {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTheTenantKeepsThePolicyThatItHasGivenItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	line := `{"tenant":{"policy":{"trigger":0.6}}}` + "\n"
+	outcome := func() string {
+		path := w.must(http.StatusCreated, "POST", "/v1/imports", line).Header().Get("Location")
+		return decoded[struct{ Data []importedLine }](w.must(http.StatusOK, "GET", path+"/lines", "")).Data[0].Outcome
+	}
+	for _, want := range []string{"created", "exists"} {
+		if got := outcome(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"trigger":0.7}`)
+	if got := outcome(); got != "skipped" {
+		t.Errorf("over the tenant's own: %s", got)
+	}
+	if got := w.must(http.StatusOK, "GET", "/v1/policy", ""); !strings.Contains(got.Body.String(), `"trigger":0.7`) {
+		t.Errorf("%s", got.Body)
 	}
 }

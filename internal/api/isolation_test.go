@@ -26,7 +26,8 @@ func TestAnotherTenantsSessionIsLikeAMissingOne(t *testing.T) {
 	ref := w.putResult("theirs", []byte("secret"))
 	run := decoded[session.Run](w.must(http.StatusAccepted, "POST", "/v1/sessions/theirs/compact", "")).ID
 	tag := w.must(http.StatusOK, "GET", "/v1/sessions/theirs/context", "").Header().Get("Etag")
-	bodies := map[string]string{"POST /v1/sessions/:id/messages": batch("openai-chat", user("x")), "PATCH /v1/sessions/:id": `{"model":"gpt-4o"}`, "PATCH /v1/sessions/:id/policy": `{"target":0.3}`}
+	bodies := map[string]string{"POST /v1/sessions/:id/messages": batch("openai-chat", user("x")), "PATCH /v1/sessions/:id": `{"model":"gpt-4o"}`, "PATCH /v1/sessions/:id/policy": `{"target":0.3}`,
+		"POST /v1/conversations/:id": `{"metadata":{}}`, "POST /v1/conversations/:id/items": `{"items":[` + user("x") + `]}`}
 	checked := 0
 	for _, route := range w.server.Routes() {
 		method, path, _ := strings.Cut(route, " ")

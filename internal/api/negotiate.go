@@ -21,7 +21,7 @@ type entityTag struct {
 	rendering string
 }
 
-// tagOf is the ETag of the answer to r at a version of a session of a format. The session's model decides on some repairs,
+// tagOf is the ETag of the answer to r at a version of a session of a format. The session's model may have rules of its own,
 // and may change without the version.
 func (r *viewRequest) tagOf(v postgres.Version, format session.Format, model string) string {
 	b := make([]byte, 0, 64)
@@ -35,8 +35,8 @@ func (r *viewRequest) tagOf(v postgres.Version, format session.Format, model str
 	b = append(b, r.rendering()...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(format.Number()), 10)
-	if model != "" {
-		b = strconv.AppendUint(append(b, '-'), uint64(digestOf(model)), 36)
+	if rules := wire.RulesOfModel(r.target(format), model); rules != "" {
+		b = append(append(b, '-'), rules...)
 	}
 	return string(append(b, '"'))
 }

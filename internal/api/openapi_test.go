@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -44,26 +47,44 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 	}
 }
 
-func TestTheDescriptionNamesEveryFormatAndCode(t *testing.T) {
+func TestTheDescriptionNamesEveryFormatCodeAndSource(t *testing.T) {
 	t.Parallel()
-	schemas := described().root["components"].(map[string]any)["schemas"].(map[string]any)
-	var formats, codes []string
-	for _, f := range schemas["Format"].(map[string]any)["enum"].([]any) {
-		formats = append(formats, f.(string))
-	}
-	for _, c := range schemas["Problem"].(map[string]any)["properties"].(map[string]any)["code"].(map[string]any)["enum"].([]any) {
-		codes = append(codes, c.(string))
-	}
-	var known []string
+	d := described()
+	formats, sources := []string{}, []string{string(importer.Auto), archive.Source}
 	for _, f := range session.Formats() {
-		known = append(known, string(f))
+		formats = append(formats, string(f))
 	}
-	if diff := cmp.Diff(known, formats); diff != "" {
-		t.Error(diff)
+	for _, s := range importer.Sources() {
+		sources = append(sources, string(s))
 	}
-	slices.Sort(codes)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(api.Codes)), codes); diff != "" {
-		t.Error(diff)
+	from := d.find(http.MethodPost, "/v1/imports").parameters[1]
+	for at, want := range map[string][]string{
+		"/components/schemas/Format": formats, "/components/schemas/Problem/properties/code": slices.Collect(maps.Keys(api.Codes)), from.at + "/schema": sources,
+	} {
+		var named []string
+		for _, word := range d.resolve("", map[string]any{"$ref": "#" + at}).value["enum"].([]any) {
+			named = append(named, word.(string))
+		}
+		slices.Sort(named)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, named); diff != "" {
+			t.Errorf("%s: what there is (-) and the description (+) differ:\n%s", at, diff)
+		}
+	}
+}
+
+func TestTheDescriptionIsServedToAnybody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for path, kind := range map[string]string{"/openapi.yaml": "application/yaml", "/openapi.json": "application/json", "/docs": "text/html; charset=utf-8"} {
+		got := w.must(http.StatusOK, "GET", path, "", "Authorization", "")
+		if h := got.Header(); h.Get("Content-Type") != kind || h.Get("Cache-Control") != "public, max-age=300" || !strings.Contains(got.Body.String(), "/v1/sessions") {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+	policy := w.must(http.StatusOK, "GET", "/docs", "").Header().Get("Content-Security-Policy")
+	if !regexp.MustCompile(`^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]{44}'; `).MatchString(policy) {
+		t.Errorf("the page's policy of contents is %s", policy)
 	}
 }
 
@@ -92,6 +113,43 @@ func TestEveryOperationIsNamedAndSaysWhatItAnswers(t *testing.T) {
 		slices.Sort(want)
 		if diff := cmp.Diff(want, inPath); diff != "" {
 			t.Errorf("%s %s: %s", op.method, op.path, diff)
+		}
+	}
+}
+
+// TestTheCheckFindsWhatIsNotDescribed: what every test relies on must be able to fail.
+func TestTheCheckFindsWhatIsNotDescribed(t *testing.T) {
+	t.Parallel()
+	const run = `{"data":[],"has_more":false,"next_seq":null}`
+	for name, test := range map[string]struct {
+		method, path, request string
+		status                int
+		header, answer, want  string
+	}{
+		"an answer as it should be": {"GET", "/v1/sessions/s/messages?limit=1", "", 200, "", run, ""},
+		"another member":            {"GET", "/v1/sessions/s/messages", "", 200, "", `{"data":[],"has_more":false,"next_seq":null,"x":1}`, "additional properties 'x'"},
+		"a missing member":          {"GET", "/v1/sessions/s/messages", "", 200, "", `{"data":[],"has_more":false}`, "missing property 'next_seq'"},
+		"another status":            {"GET", "/v1/sessions/s/messages", "", 206, "", run, "the status 206"},
+		"a header":                  {"GET", "/v1/sessions/s/messages", "", 200, "ETag", run, "the header Etag"},
+		"no header":                 {"GET", "/v1/sessions/s/context", "", 200, "", run, "the header ETag is missing"},
+		"a body where none is":      {"DELETE", "/v1/sessions/s", "", 204, "", run, "there is a body"},
+		"another Content-Type":      {"GET", "/metrics", "", 503, "X-Should-Retry", run, "is missing"},
+		"a parameter":               {"GET", "/v1/sessions/s/messages?most=1", "", 200, "", run, "the parameter most"},
+		"a parameter out of range":  {"GET", "/v1/sessions/s/messages?limit=0", "", 200, "", run, "minimum"},
+		"a member of the request":   {"PATCH", "/v1/sessions/s", `{"x":1}`, 200, "", ``, "EOF"},
+		"another route":             {"GET", "/v2/sessions", "", 200, "", run, "the route"},
+		"another method":            {"POST", "/livez", "", 200, "", run, "the route"},
+	} {
+		got := httptest.NewRecorder()
+		got.Header().Set("Content-Type", "application/json")
+		if test.header != "" {
+			got.Header().Set(test.header, "true")
+		}
+		got.WriteHeader(test.status)
+		got.WriteString(test.answer)
+		err := described().differs(httptest.NewRequest(test.method, test.path, nil), test.request, got)
+		if text := fmt.Sprint(err); (err == nil) != (test.want == "") || !strings.Contains(text, test.want) && err != nil {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
 }
@@ -158,6 +216,9 @@ func TestEveryExampleRuns(t *testing.T) {
 // shown makes what the examples are about, and says what stands for the ids in them: Varve makes others each time.
 func (w *world) shown() map[string]string {
 	w.Helper()
+	w.fill("chat-41")
+	recompaction := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["chat-41"]},"policy":{"target":0.3}}`)
+	w.ended(recompaction.Header().Get("Location"))
 	const path = "/v1/sessions/chat-42"
 	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":{"target":0.5,"trim":{"min_tokens":100}}}`)
 	for round := range 2 {
@@ -174,7 +235,6 @@ func (w *world) shown() map[string]string {
 	first := func(list string) map[string]any {
 		return decoded[listPage](w.must(http.StatusOK, "GET", list, "")).Data[0]
 	}
-	recompaction := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["chat-42"]},"policy":{"target":0.3}}`)
 	conversation := w.must(http.StatusOK, "POST", "/v1/conversations", `{"metadata":{"user":"u1"},"items":[{"role":"user","content":"hi"}]}`)
 	items := first("/v1/conversations/" + id(conversation) + "/items")
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)

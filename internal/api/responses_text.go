@@ -14,7 +14,7 @@ import (
 // withoutTools writes items as messages alone, as OpenAI's own compaction leaves no calls behind: a call and what came of
 // it become one message of the assistant, and reasoning, which counts for the calls that it led to, goes. Sessions of the
 // Agents SDK for JavaScript keep the output as it comes, and understand messages and compaction items only. A call that
-// nothing answers is still under way and stays what it is.
+// nothing answers is still under way and stays what it is, with the reasoning before it.
 func withoutTools(bodies [][]byte) [][]byte {
 	t := teller{calls: map[string]wire.Piece{}, answered: answeredCalls(bodies)}
 	for _, body := range bodies {
@@ -23,9 +23,11 @@ func withoutTools(bodies [][]byte) [][]byte {
 	return t.out
 }
 
+// teller writes items as messages.
 type teller struct {
 	calls    map[string]wire.Piece // by id, those whose results come later
-	answered map[string]bool
+	answered map[string]bool       // the ids of calls that something answers
+	thoughts [][]byte              // the reasoning right before
 	out      [][]byte
 }
 
@@ -46,7 +48,7 @@ func answeredCalls(bodies [][]byte) map[string]bool {
 
 func (t *teller) item(body []byte) {
 	if kind := readFields(body).kind; kind == "message" || kind == "compaction" {
-		t.out = append(t.out, body)
+		t.out, t.thoughts = append(t.out, body), nil
 		return
 	}
 	for _, n := range wire.Decode(session.OpenAIResponses, body) {
@@ -59,10 +61,12 @@ func (t *teller) item(body []byte) {
 func (t *teller) piece(body []byte, p *wire.Piece) {
 	switch p.Kind {
 	case wire.Reasoning:
+		t.thoughts = append(t.thoughts, body)
+		return
 	case wire.Call:
 		if !t.answered[p.CallID] {
-			t.out = append(t.out, body)
-			return
+			t.out = append(append(t.out, t.thoughts...), body)
+			break
 		}
 		t.calls[p.CallID] = *p
 	case wire.Result:
@@ -70,6 +74,7 @@ func (t *teller) piece(body []byte, p *wire.Piece) {
 	default:
 		t.say(quotedf("[%s: %s]", readFields(body).kind, body))
 	}
+	t.thoughts = nil
 }
 
 // result says what was called and what came of it, in two texts. Images and files follow as a message of the user, who
@@ -81,19 +86,18 @@ func (t *teller) result(p *wire.Piece) {
 		value = call.Value
 		delete(t.calls, p.CallID)
 	}
-	text := []byte(`""`)
-	var media []byte
-	for i := range p.Content {
-		switch c := &p.Content[i]; {
-		case c.Kind == wire.Text:
+	text, media := []byte(`""`), []wire.Piece{{Kind: wire.Text, Text: []byte(`"[From the tool's output]"`)}}
+	for _, c := range p.Content {
+		if c.Kind == wire.Text {
 			text = joinLiterals(text, c.Text)
-		case c.Raw != nil:
-			media = append(append(media, ','), c.Raw...)
+			continue
 		}
+		c.Edited = true // it stands in another place now
+		media = append(media, c)
 	}
 	t.say(quotedf(calledBefore+"%s"+calledWith+"%s"+calledBehind, name, value), text)
-	if media != nil {
-		t.out = append(t.out, fmt.Appendf(nil, `{"type":"message","role":"user","content":[{"type":"input_text","text":"[From the tool's output]"}%s]}`, media))
+	if len(media) > 1 {
+		t.out = append(t.out, wire.Encode(session.OpenAIResponses, []wire.Neutral{{Role: wire.User, Pieces: media}})...)
 	}
 }
 

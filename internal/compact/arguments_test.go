@@ -62,7 +62,7 @@ func TestWhatIsLeftOfOmittedArguments(t *testing.T) {
 	t.Parallel()
 	text := filler(2000)
 	sum := sha256.Sum256([]byte(text))
-	for _, f := range session.Formats() {
+	for _, f := range written {
 		in := input(t, f, only("arguments", nil), 800, wrote("Write", "a.go", text), says(filler(1000)))
 		plan, made := compacted(t, in)
 		left := show(t, f, made)[0]

@@ -212,7 +212,7 @@ func (h *history) answer(m *message, r part) {
 			}
 		}
 		r.subject, r.asked, r.askedAt = c.subject, c.message, c.index
-		r.paired = m.role != assistant
+		r.paired = m.role != assistant || h.in.Format == session.AISDK // whose messages hold the results of their calls
 		if r.paired && c.part >= 0 {
 			r.call = c.part
 			h.parts[c.part].paired, h.parts[c.part].subject = true, c.subject

@@ -161,7 +161,7 @@ func (l *trial) incremental() {
 func (l *trial) lateAnswers() bool {
 	asked, answered := -1, map[[2]int]bool{}
 	for m := range l.originals {
-		if l.originals[m].Role == "assistant" {
+		if l.speaks(m) {
 			asked = m
 		}
 		for _, part := range l.originals[m].Parts {

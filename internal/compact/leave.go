@@ -78,7 +78,7 @@ func (d *departure) write(s *scene, template *text.Template, inner string) error
 		}
 		return fmt.Append(dst, d.messages)
 	})
-	d.body = append(rawjson.Quote([]byte(`{"role":"user","content":`), b), '}')
+	d.body = wire.UserMessage(s.in.Format, rawjson.Quote(nil, b))
 	found, err := wire.Inspect(s.in.Format, d.body)
 	d.tokens, d.now = found.Tokens, found.Tokens
 	return err

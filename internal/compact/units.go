@@ -38,10 +38,13 @@ func (h *history) push(m message) {
 }
 
 // through returns how many messages a checkpoint covers: all, or those before the unit whose calls are in flight. A
-// call is in flight while no assistant message has come after it; afterwards it is abandoned.
+// call is in flight while no assistant message has come after it; afterwards it is abandoned. An answer of OpenAI's
+// Responses may go on with another item as long as nobody else has said anything.
 func (h *history) through() int {
-	if h.waiting == 0 {
-		return len(h.messages)
+	n := len(h.messages)
+	goesOn := h.in.Format == session.OpenAIResponses && n > h.based && h.messages[n-1].role == assistant
+	if h.waiting == 0 && !goesOn {
+		return n
 	}
 	m := h.asked
 	for m > 0 && h.messages[m-1].unit == h.messages[h.asked].unit {

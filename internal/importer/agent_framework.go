@@ -30,9 +30,9 @@ func readAgentFramework(f *File, id string, data []byte) error {
 		return nil
 	}
 	for run := range f.runs(data) {
-		messages := parseArray(run.object["messages"])
+		messages := frameworkThread(run.object)
 		if messages == nil {
-			messages = frameworkThread(run.object)
+			messages = f.list(run, "messages")
 		}
 		read(messages)
 	}

@@ -1,12 +1,10 @@
 package importer
 
 import (
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -66,23 +64,6 @@ type uiStream struct {
 	id       []byte // of the message, nil if the stream has none
 	metadata []byte
 	line     int // where the message began; 0 if none has
-}
-
-// uiPart is a part of the message. Which members count depends on its kind: a raw part is written as it stands.
-type uiPart struct {
-	kind     string // text, reasoning, tool, raw
-	id       string // of a text, a reasoning or a call
-	raw      []byte
-	text     []byte // what the deltas say
-	state    string
-	metadata []byte // the provider's
-	tool     uiTool
-}
-
-// uiTool is a call and, when it has been made, its result.
-type uiTool struct {
-	callID, name, title, input, output, failure, executed, approval []byte
-	dynamic                                                         bool
 }
 
 func (u *uiStream) chunk(e entry) error {
@@ -175,16 +156,6 @@ func (u *uiStream) toolChunk(e entry, kind string) error {
 	return nil
 }
 
-// learn takes over what a chunk says of the call.
-func (t *uiTool) learn(o object) {
-	for name, to := range map[string]*[]byte{"toolName": &t.name, "title": &t.title, "input": &t.input, "output": &t.output, "errorText": &t.failure, "providerExecuted": &t.executed} {
-		if value, ok := o[name]; ok {
-			*to = value
-		}
-	}
-	t.dynamic = t.dynamic || o.is("dynamic")
-}
-
 // end writes the message that the chunks so far make.
 func (u *uiStream) end() {
 	if len(u.parts) > 0 {
@@ -200,65 +171,4 @@ func (u *uiStream) end() {
 		u.messages = append(u.messages, Message{Body: body, Line: u.line})
 	}
 	u.parts, u.id, u.metadata, u.line = nil, nil, nil, 0
-}
-
-func (p *uiPart) body() []byte {
-	switch p.kind {
-	case "raw":
-		return p.raw
-	case "tool":
-		return p.call()
-	}
-	return fill(`{"type":%,"text":%,"state":%%}`, quote(p.kind), p.text, quote(p.state), member("providerMetadata", p.metadata))
-}
-
-func (p *uiPart) call() []byte {
-	t := &p.tool
-	kind := concat(quote("tool-"), t.name)
-	if t.dynamic {
-		kind = fill(`"dynamic-tool","toolName":%`, inString(t.name))
-	}
-	out := fill(`{"type":%,"toolCallId":%,"state":%`, kind, t.callID, quote(p.state))
-	for _, m := range []struct {
-		name  string
-		value []byte
-	}{
-		{"title", t.title},
-		{"input", p.input()},
-		{"output", p.output()},
-		{"errorText", t.failure},
-		{"providerExecuted", t.executed},
-		{"approval", t.approval},
-		{"callProviderMetadata", p.metadata},
-	} {
-		out = append(out, member(m.name, m.value)...)
-	}
-	return append(out, '}')
-}
-
-// input is what the call was given: a value, or what its deltas say. Deltas that were cut are kept as a text.
-func (p *uiPart) input() []byte {
-	if p.tool.input != nil || p.text == nil {
-		return p.tool.input
-	}
-	if value, ok := rawjson.Unquote(nil, p.text); ok && json.Valid(value) {
-		return value
-	}
-	return p.text
-}
-
-// output is there in the state that has one, whatever its value.
-func (p *uiPart) output() []byte {
-	if p.state == "output-available" && !has(p.tool.output) {
-		return []byte("null")
-	}
-	return p.tool.output
-}
-
-// member writes a further member of an object, nothing if the value is not there.
-func member(name string, value []byte) []byte {
-	if value == nil {
-		return nil
-	}
-	return fill(`,%:%`, quote(name), value)
 }

@@ -130,4 +130,12 @@ func blocksOrText(blocks [][]byte) []byte {
 	return list(blocks)
 }
 
+// member writes a further member of an object, nothing if the value is not there.
+func member(name string, value []byte) []byte {
+	if value == nil {
+		return nil
+	}
+	return fill(`,%:%`, quote(name), value)
+}
+
 var errNoRole = errors.New("no role")

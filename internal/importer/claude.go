@@ -36,7 +36,7 @@ var claudeCode = source{
 	name:   ClaudeCode,
 	title:  "Claude Code's JSON lines",
 	detect: func(s sample) bool { return claudeRecord(s.object) },
-	likely: func(s sample) bool { return s.line && claudeTypes[s.object.text("type")] },
+	likely: func(s sample) bool { return claudeTypes[s.object.text("type")] },
 	read:   readClaude,
 }
 

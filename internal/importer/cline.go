@@ -22,7 +22,7 @@ func readCline(f *File, id string, data []byte) error {
 		if prompt := said(run.object["system_prompt"]); prompt != nil {
 			messages = append(messages, Message{Body: message("system", prompt), Line: 1})
 		}
-		messages = append(messages, f.convert(f.elements(parseArray(run.object["messages"])), clineMessage)...)
+		messages = append(messages, f.convert(f.elements(f.list(run, "messages")), clineMessage)...)
 		f.add(id, session.Anthropic, messages)
 	}
 	return nil

@@ -13,7 +13,7 @@ var codex = source{
 	name:   Codex,
 	title:  "Codex's rollouts",
 	detect: func(s sample) bool { return codexRecord(s.object) || s.line && codexHeader(s.object) },
-	likely: func(s sample) bool { return s.line && codexItem(s.object) },
+	likely: func(s sample) bool { return codexItem(s.object) },
 	read:   readCodex,
 }
 

@@ -28,11 +28,7 @@ func Detect(data []byte) (Source, error) {
 	if !json.Valid(data) {
 		return detectLines(data)
 	}
-	s := newSample(data, false)
-	if found := recognise(s); found != Auto {
-		return found, nil
-	}
-	if found := guess(s); found != Auto {
+	if found := recognise(newSample(data, false)); found != Auto {
 		return found, nil
 	}
 	return "", &UnsupportedError{Found: describe(data)}
@@ -96,7 +92,7 @@ func recognise(s sample) Source {
 	return Auto
 }
 
-// guess names the first source that takes a sample for likely its own.
+// guess names the first source that takes a line for likely its own.
 func guess(s sample) Source {
 	for _, source := range sources {
 		if source.likely != nil && source.likely(s) {

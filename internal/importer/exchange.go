@@ -44,11 +44,11 @@ func parseExchange(format session.Format, raw []byte) (exchange, bool) {
 		format: format, messages: parseArray(request[s.messages]), reply: s.reply(response),
 		id: response.text("id"), follows: request.text("previous_response_id"),
 	}
-	if said := request[s.messages]; isString(said) {
+	if said := request[s.messages]; format == session.OpenAIResponses && isString(said) {
 		e.messages = [][]byte{message("user", said)}
 	}
-	if request.has(s.system) {
-		e.system = s.prompt(request[s.system])
+	if system := request[s.system]; has(system) && string(system) != `""` {
+		e.system = s.prompt(system)
 	}
 	return e, e.messages != nil || e.reply != nil
 }
@@ -118,7 +118,13 @@ func one(message []byte) [][]byte {
 
 func anthropicPrompt(system []byte) []byte { return message("system", system) }
 
-func responsesPrompt(instructions []byte) []byte { return item("system", instructions) }
+// responsesPrompt is nil for the items that a response may have in place of the instructions: they are among its input.
+func responsesPrompt(instructions []byte) []byte {
+	if !isString(instructions) {
+		return nil
+	}
+	return item("system", instructions)
+}
 
 // item is a message of the Responses API with that content.
 func item(role string, content []byte) []byte {

@@ -57,3 +57,26 @@ func TestSamples(t *testing.T) {
 		})
 	}
 }
+
+// TestEverySourceHasASample keeps the table of sources and the golden files together.
+func TestEverySourceHasASample(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sampled := map[Source]bool{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(string(data), "\n")
+		sampled[Source(name)] = true
+	}
+	for _, name := range Sources() {
+		if !sampled[name] {
+			t.Errorf("no sample is read as %s", name)
+		}
+	}
+}

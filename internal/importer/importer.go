@@ -65,8 +65,8 @@ type Rejected struct {
 
 // Note is something odd about a line that was imported all the same.
 type Note struct {
-	Line int
-	Text string
+	Line int    `json:"line"`
+	Text string `json:"text"`
 }
 
 // Read reads a file's content. id names its first conversation (SessionID makes one from a file's name), others have it

@@ -152,6 +152,11 @@ func TestUnsupportedFilesAreNamed(t *testing.T) {
 		{"roles that are no strings", `[{"role":{"value":"user"},"words":[]}]`, "a JSON array of objects with the members role, words"},
 		{"lines of something else", `{"verse":1}` + "\n" + `{"verse":2}`, "a file of JSON lines with the members verse"},
 		{"an array of something else", `[{"type":"start"}]`, "a JSON array of objects with the members type"},
+		{"an object without members", `{}`, "a JSON object with no members"},
+		{"an object with many members", `{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}`, "the members a, b, c, d, e, f and 1 more"},
+		{"an array of numbers", `[1]`, "whose elements are no messages"},
+		{"a number", `7`, "a JSON value without messages"},
+		{"only lines that are broken", "{\n{", "not JSON (byte 2"},
 		{"a request without messages", `{"model":"m","input":7}`, "a JSON object with the members input, model"},
 	}
 	for _, tt := range tests {

@@ -27,16 +27,9 @@ func inspectSample(o object) bool {
 
 func readInspect(f *File, id string, data []byte) error {
 	for run := range f.runs(data) {
-		samples := []object{run.object}
-		if list := parseArray(run.object["samples"]); list != nil {
-			samples = samples[:0]
-			for _, raw := range list {
-				samples = append(samples, parseObject(raw))
-			}
-		}
-		for _, sample := range samples {
-			s := inspected{file: f, attachments: parseObject(sample["attachments"])}
-			f.add(id, session.OpenAIChat, f.convert(f.elements(parseArray(sample["messages"])), s.message))
+		for _, sample := range within(run, "samples") {
+			s := inspected{file: f, attachments: parseObject(sample.object["attachments"])}
+			f.add(id, session.OpenAIChat, f.convert(f.elements(f.list(sample, "messages")), s.message))
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ var kimi = source{
 }
 
 func readKimi(f *File, id string, data []byte) error {
-	k := &kimiLog{steps: map[string]*kimiSlot{}}
+	k := &kimiLog{chatSlots: newChatSlots()}
 	for e := range f.entries(data) {
 		if err := k.record(e); err != nil {
 			f.refuse(e, err)
@@ -36,25 +36,17 @@ func readKimi(f *File, id string, data []byte) error {
 	return nil
 }
 
-// kimiLog is a log being read.
+// kimiLog is a log being read. Its messages in pieces are steps.
 type kimiLog struct {
+	chatSlots
 	prompted bool
-	slots    []*kimiSlot
-	steps    map[string]*kimiSlot // by the step's id
-}
-
-// kimiSlot is the place of a message: one that is known, or one of a step, which further records add to.
-type kimiSlot struct {
-	line int
-	body []byte
-	step chatMessage
 }
 
 func (k *kimiLog) record(e entry) error {
 	switch kind := e.text("type"); kind {
 	case "":
 		return errors.New("no record type")
-	case "config.update":
+	case "config.update", "profile.bind":
 		prompt := said(e.object["systemPrompt"])
 		if k.prompted || prompt == nil {
 			return skipped(kind)
@@ -69,10 +61,6 @@ func (k *kimiLog) record(e entry) error {
 	default:
 		return skipped(kind)
 	}
-}
-
-func (k *kimiLog) add(line int, body []byte) {
-	k.slots = append(k.slots, &kimiSlot{line: line, body: body})
 }
 
 func (k *kimiLog) message(e entry, o object) error {
@@ -101,7 +89,7 @@ func (k *kimiLog) event(e entry, o object) error {
 	case "content.part":
 		return k.part(e, o)
 	case "tool.call":
-		m := k.step(e, o)
+		m := k.open(o.text("stepUuid"), e.line)
 		m.calls = append(m.calls, chatCall(o["toolCallId"], o["name"], o["args"]))
 		return nil
 	case "tool.result":
@@ -114,35 +102,13 @@ func (k *kimiLog) event(e entry, o object) error {
 func (k *kimiLog) part(e entry, o object) error {
 	switch part := parseObject(o["part"]); part.text("type") {
 	case "text":
-		m := k.step(e, o)
+		m := k.open(o.text("stepUuid"), e.line)
 		m.content = concat(m.content, part["text"])
 	case "think":
-		m := k.step(e, o)
+		m := k.open(o.text("stepUuid"), e.line)
 		m.reasoning = concat(m.reasoning, part["think"])
 	default:
 		return skipped("part of type " + part.text("type"))
 	}
 	return nil
-}
-
-// step is the message of the step that an event belongs to.
-func (k *kimiLog) step(e entry, o object) *chatMessage {
-	id := o.text("stepUuid")
-	if k.steps[id] == nil {
-		k.steps[id] = &kimiSlot{line: e.line, step: chatMessage{role: "assistant"}}
-		k.slots = append(k.slots, k.steps[id])
-	}
-	return &k.steps[id].step
-}
-
-func (k *kimiLog) messages() []Message {
-	var messages []Message
-	for _, slot := range k.slots {
-		body := slot.body
-		if body == nil {
-			body, _ = slot.step.body()
-		}
-		messages = append(messages, Message{Body: body, Line: slot.line})
-	}
-	return messages
 }

@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -22,6 +23,8 @@ const OpenHands Source = "openhands"
 //   - An observation is the result of the call that caused it, in older streams of the last one. One that no call caused
 //     (an answer that could not be understood) is a user message, as it was for the model.
 //   - Recalls, changes of state and condensations are no part of the conversation.
+//
+// The events of OpenHands' agent SDK are of other kinds: see openhands_sdk.go.
 var openHands = source{
 	name:  OpenHands,
 	title: "OpenHands' event streams",
@@ -46,6 +49,9 @@ func openHandsEvents(list [][]byte) bool {
 
 // openHandsEvent tells events from SWE-agent's steps, which have both an action and an observation.
 func openHandsEvent(o object) bool {
+	if sdkEvent(o) {
+		return true
+	}
 	if isString(o["action"]) == isString(o["observation"]) || o.has("type") || o.has("role") {
 		return false
 	}
@@ -54,22 +60,24 @@ func openHandsEvent(o object) bool {
 
 func readOpenHands(f *File, id string, data []byte) error {
 	if list := array(data); openHandsEvents(list) {
-		f.openHandsStream(id, list)
+		f.openHandsStream(id, f.openHandsList(list))
 		return nil
 	}
-	var stream [][]byte
+	var events []entry
 	for run := range f.runs(data) {
 		if history := parseArray(run.object["history"]); history != nil {
-			f.openHandsStream(id, history)
-		} else if openHandsEvent(run.object) {
-			stream = append(stream, run.raw)
+			f.openHandsStream(id, f.openHandsList(history))
+			continue
 		}
+		f.Report.Lines++
+		events = append(events, run)
 	}
-	f.openHandsStream(id, stream)
+	f.openHandsStream(id, events)
 	return nil
 }
 
-func (f *File) openHandsStream(id string, list [][]byte) {
+// openHandsList is the events of a list, which may have them in pairs.
+func (f *File) openHandsList(list [][]byte) []entry {
 	var events [][]byte
 	for _, raw := range list {
 		if pair := parseArray(raw); pair != nil {
@@ -78,8 +86,16 @@ func (f *File) openHandsStream(id string, list [][]byte) {
 			events = append(events, raw)
 		}
 	}
+	return slices.Collect(f.elements(events))
+}
+
+func (f *File) openHandsStream(id string, events []entry) {
+	if len(events) > 0 && events[0].has("kind") {
+		f.sdkStream(id, events)
+		return
+	}
 	s := stream{file: f, responses: map[string]bool{}, causes: map[string][]byte{}, open: map[string]bool{}}
-	f.add(id, session.OpenAIChat, f.convert(f.elements(events), s.event))
+	f.add(id, session.OpenAIChat, f.convert(slices.Values(events), s.event))
 }
 
 // stream is a stream of events being read.

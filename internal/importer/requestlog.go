@@ -75,19 +75,15 @@ func sureFormat(all []entry) session.Format {
 
 func (r *requests) line(e entry) {
 	format, sure := tell(sampleOf(e.object))
-	if format != "" && !sure {
-		format = r.sure
-	}
 	if format == "" {
 		r.file.skip(cmp.Or(e.text("type"), "no request and no response"))
 		return
 	}
-	x, ok := parseExchange(format, e.raw)
-	if !ok {
-		r.file.skip("no request and no response")
-		return
+	if !sure && shapes[r.sure].messages == shapes[format].messages {
+		format = r.sure
 	}
 	r.file.Report.Imported++
+	x, _ := parseExchange(format, e.raw)
 	if x.messages != nil {
 		r.request(e.line, x)
 	}

@@ -66,6 +66,26 @@ func TestRequestLogs(t *testing.T) {
 			},
 		},
 		{
+			"what is neither a request nor a response is skipped; a mark of the cache changes nothing",
+			[]string{
+				`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]}]}`,
+				`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"user","content":[{"type":"text","text":"c","id":7}]}]}`,
+				`{"type":"end","pid":7}`,
+			},
+			[]string{
+				`1 {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]}`,
+				`2 {"role":"user","content":[{"type":"text","text":"c","id":7}]}`,
+			},
+		},
+		{
+			"a format that fits only one side is not taken over by requests of the other",
+			[]string{
+				`{"messages":[{"role":"user","content":"a"}]}`,
+				`{"contents":[{"parts":[{"text":"b"}]}],"response":{"candidates":[{"content":{"role":"model","parts":[]}}]}}`,
+			},
+			[]string{`s 1 {"role":"user","content":"a"}`, `s-2 2 {"parts":[{"text":"b"}]}`, `s-2 2 {"role":"model","parts":[]}`},
+		},
+		{
 			"a request that names the response before it adds all that it has",
 			[]string{
 				`{"request":{"instructions":"i","input":"a"},"response":{"id":"r1","object":"response","output":[{"type":"function_call","call_id":"c","name":"n","arguments":"{}"}]}}`,

@@ -36,6 +36,29 @@ func (f *File) runs(data []byte) iter.Seq[entry] {
 	}
 }
 
+// list is a run's member that should be a list. A run without it is a record of its own, and rejected.
+func (f *File) list(run entry, member string) [][]byte {
+	list := parseArray(run.object[member])
+	if list == nil {
+		f.Report.Lines++
+		f.reject(run.line, run.raw, "no list %q", member)
+	}
+	return list
+}
+
+// within is the runs that a file's head has in a list, or the run itself if it has no such list.
+func within(run entry, member string) []entry {
+	list := parseArray(run.object[member])
+	if list == nil {
+		return []entry{run}
+	}
+	runs := make([]entry, len(list))
+	for i, raw := range list {
+		runs[i] = entry{object: parseObject(raw), raw: raw, line: i + 1}
+	}
+	return runs
+}
+
 // array is the elements of a file that is one JSON array, nil if it is anything else.
 func array(data []byte) [][]byte {
 	if !json.Valid(data) {

@@ -1,6 +1,10 @@
 package importer
 
-import "github.com/varve-dev/varve/internal/session"
+import (
+	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
+)
 
 // formatOf says of which format the messages in a value are, "" if it holds none.
 func formatOf(s sample) session.Format {
@@ -16,10 +20,10 @@ func tell(s sample) (format session.Format, sure bool) {
 	}
 	request, response := sides(s.object)
 	switch {
-	case request.has("contents"):
-		return known(session.Gemini, request)
-	case request.has("input") && !request.has("type"):
-		return known(session.OpenAIResponses, request)
+	case parseArray(request["contents"]) != nil:
+		return session.Gemini, true
+	case !request.has("type") && (parseArray(request["input"]) != nil || isString(request["input"])):
+		return session.OpenAIResponses, true
 	case request.has("messages"):
 		list := parseArray(request["messages"])
 		format, sure = tellList(list)
@@ -36,14 +40,6 @@ func tell(s sample) (format session.Format, sure bool) {
 		return found, true
 	}
 	return format, false
-}
-
-// known is the format if the request has messages where the format has them.
-func known(format session.Format, request object) (session.Format, bool) {
-	if m := request[shapes[format].messages]; parseArray(m) == nil && !isString(m) {
-		return "", false
-	}
-	return format, true
 }
 
 // formatOfReply tells a response's format, "" if it is none.
@@ -83,13 +79,14 @@ func tellList(messages [][]byte) (format session.Format, sure bool) {
 	return format, sure
 }
 
-// foreign reports whether an element is surely no message of these formats.
+// foreign reports whether an element is surely no message of these formats: Bedrock's blocks have no type, and those of
+// the AI SDK's model messages have types of their own.
 func foreign(o object) bool {
 	if o.has("role") && !isString(o["role"]) {
 		return true
 	}
 	for _, raw := range parseArray(o["content"]) {
-		if block := parseObject(raw); block != nil && !block.has("type") {
+		if block := parseObject(raw); block != nil && (!block.has("type") || strings.HasPrefix(block.text("type"), "tool-")) {
 			return true
 		}
 	}

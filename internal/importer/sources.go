@@ -27,7 +27,7 @@ type sample struct {
 	object   object         // the value, nil if it is no object
 	messages [][]byte       // the value itself if it is an array, else its member "messages"; nil if there is none
 	first    object         // the first of messages, nil if there is none or it is no object
-	format   session.Format // which of the five formats the value's messages are of, "" for none; a guess: sources of their own kind go first
+	format   session.Format // that the value's messages seem to be of, "" for none
 }
 
 // sources is every kind of file. One that is sure by a name or a member of its own stands before one that looks at what

@@ -24,10 +24,11 @@ var sweAgent = source{
 }
 
 func sweRun(o object) bool {
-	if parseArray(o["trajectory"]) != nil {
-		return true
+	history, steps := parseArray(o["history"]), parseArray(o["trajectory"])
+	if len(steps) > 0 {
+		step := parseObject(steps[0])
+		return step.has("response") || step.has("observation") || step.has("action")
 	}
-	history := parseArray(o["history"])
 	if len(history) == 0 {
 		return false
 	}
@@ -39,7 +40,7 @@ func readSWEAgent(f *File, id string, data []byte) error {
 	for run := range f.runs(data) {
 		history := parseArray(run.object["history"])
 		if len(history) == 0 {
-			f.add(id, session.OpenAIChat, f.sweSteps(parseArray(run.object["trajectory"])))
+			f.add(id, session.OpenAIChat, f.sweSteps(f.list(run, "trajectory")))
 			continue
 		}
 		f.sweHistory(id, history)
@@ -93,7 +94,7 @@ func (f *File) sweMessage(e entry) ([][]byte, error) {
 	}
 	m.reasoning = said(e.object["reasoning_content"])
 	if parseArray(e.object["thinking_blocks"]) != nil {
-		m.more = fill(`,"thinking_blocks":%`, e.object["thinking_blocks"])
+		m.more = member("thinking_blocks", e.object["thinking_blocks"])
 	}
 	return m.bodies()
 }

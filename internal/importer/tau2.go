@@ -34,15 +34,8 @@ func readTau2(f *File, id string, data []byte) error {
 		return nil
 	}
 	for run := range f.runs(data) {
-		simulations := [][]byte{run.object["messages"]}
-		if all := parseArray(run.object["simulations"]); all != nil {
-			simulations = simulations[:0]
-			for _, raw := range all {
-				simulations = append(simulations, parseObject(raw)["messages"])
-			}
-		}
-		for _, messages := range simulations {
-			f.add(id, session.OpenAIChat, f.convert(f.elements(parseArray(messages)), readTau2Message))
+		for _, simulation := range within(run, "simulations") {
+			f.add(id, session.OpenAIChat, f.convert(f.elements(f.list(simulation, "messages")), readTau2Message))
 		}
 	}
 	return nil

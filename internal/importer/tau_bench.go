@@ -15,7 +15,7 @@ var tauBench = source{
 
 func readTauBench(f *File, id string, data []byte) error {
 	for run := range f.runs(data) {
-		messages := f.convert(f.elements(parseArray(run.object["traj"])), func(e entry) ([][]byte, error) {
+		messages := f.convert(f.elements(f.list(run, "traj")), func(e entry) ([][]byte, error) {
 			if e.text("role") == "" {
 				return nil, errNoRole
 			}

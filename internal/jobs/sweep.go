@@ -51,5 +51,5 @@ func (w *sweepWorker) sweep(ctx context.Context, tenant uuid.UUID) error {
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "sessions of a recompaction had lost their job", "tenant", tenant, "sessions", lost)
 	}
-	return errors.Join(err, healErr, w.Store.ForgetIdempotency(ctx, tenant), w.Store.ForgetRecompactions(ctx, tenant))
+	return errors.Join(err, healErr, w.Store.ForgetIdempotency(ctx, tenant), w.Store.ForgetRecompactions(ctx, tenant), w.Store.ForgetImports(ctx, tenant))
 }

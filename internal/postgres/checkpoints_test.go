@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // made commits a checkpoint whose messages have so many tokens, on base, through message through.
@@ -90,7 +91,7 @@ func TestARestoredSessionIsTheOldCheckpointAndAllMessagesAfterIt(t *testing.T) {
 			}
 			mustAppend(t, store, session.Append{Session: at, Format: format, Messages: messages})
 			apart := 0
-			if format == session.Anthropic {
+			if wire.Apart(format) {
 				apart = system.Tokens
 			}
 			if err := errors.Join(made(t, store, at, 0, 3, int64(8-apart)), made(t, store, at, 1, 6, int64(10-apart))); err != nil {

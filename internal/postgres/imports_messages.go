@@ -92,7 +92,7 @@ func (l *importedLog) look(ctx context.Context, lines []ImportLine) error {
 		SELECT seq, coalesce(client_id, ''), body
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq = ANY ($3)
-		UNION
+		UNION ALL
 		SELECT seq, coalesce(client_id, ''), body
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($4)`,

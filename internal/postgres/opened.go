@@ -13,6 +13,7 @@ type Entry struct {
 	Seq        int64
 	Tokens     int64
 	Format     session.Format
+	Role       string
 	StartsUnit bool
 	Calls      []string
 	Answers    []string
@@ -88,7 +89,7 @@ func (v *OpenedView) read(ctx context.Context, tx pgx.Tx, at session.Address, af
 		return nil, nil
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT seq, coalesce(view_tokens, tokens), format, starts_unit, calls, answers, coalesce(view_body, body)
+		SELECT seq, coalesce(view_tokens, tokens), format, role, starts_unit, calls, answers, coalesce(view_body, body)
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4 AND removed_at IS NULL
 		 ORDER BY seq`, [16]byte(at.Tenant), [16]byte(v.Key), after, through)
@@ -97,7 +98,7 @@ func (v *OpenedView) read(ctx context.Context, tx pgx.Tx, at session.Address, af
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
 		var format int16
-		err = row.Scan(&e.Seq, &e.Tokens, &format, &e.StartsUnit, &e.Calls, &e.Answers, &e.Body)
+		err = row.Scan(&e.Seq, &e.Tokens, &format, &e.Role, &e.StartsUnit, &e.Calls, &e.Answers, &e.Body)
 		e.Format = formatName(format)
 		return e, err
 	})

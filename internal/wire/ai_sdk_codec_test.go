@@ -190,6 +190,16 @@ func TestAResultFromElsewhereGoesIntoTheMessageOfItsCall(t *testing.T) {
 	}
 }
 
+func TestAResultOfNoCallDoesNotChangeTheMessageBeforeIt(t *testing.T) {
+	t.Parallel()
+	body := `{"id":"m1","role":"assistant","parts":[{"type":"text","text":"a"}]}`
+	list := append(Decode(session.AISDK, []byte(body)), Neutral{Role: Tool, Pieces: []Piece{resultOf("a", "f", plainText("x"))}})
+	got := Encode(session.AISDK, list)
+	if len(got) != 2 || string(got[0]) != body || !bytes.Contains(got[1], []byte(`"output":"x"`)) {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestAMessageHasTheSameIDWheneverItIsRead(t *testing.T) {
 	t.Parallel()
 	said := Neutral{Format: session.Gemini, Raw: []byte(`{"x":1}`), Of: 1, Role: Assistant, Pieces: []Piece{callOf("a", "f", `{}`)}}

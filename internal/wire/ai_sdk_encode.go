@@ -14,14 +14,14 @@ import (
 func encodeAISDK(e *encoder, list []Neutral) {
 	w := uiWriter{encoder: e}
 	for len(list) > 0 {
-		n := max(1, untouched(e.target, list))
-		for i := range list[:n] {
+		n := untouched(e.target, list)
+		for i := range list[:max(1, n)] {
 			w.write(&list[i])
 		}
-		if untouched(e.target, list) > 0 {
+		if n > 0 {
 			w.list[len(w.list)-1].stands = true
 		}
-		list = list[n:]
+		list = list[max(1, n):]
 	}
 	for i := range w.list {
 		w.emit(&w.list[i])
@@ -44,7 +44,7 @@ type uiMessage struct {
 	parts  []uiPart
 }
 
-// uiPart is a piece, with its result if it is a call; neither is the start of a step.
+// uiPart is a piece, with its result if it is a call. One of neither is the start of a step.
 type uiPart struct {
 	piece  *Piece
 	result *Piece
@@ -141,7 +141,7 @@ func (w *uiWriter) answer(n *Neutral, p *Piece) {
 		w.open = append(w.open[:i], w.open[i+1:]...)
 		return
 	}
-	if len(w.list) == 0 || w.list[len(w.list)-1].role != "assistant" {
+	if last := len(w.list) - 1; last < 0 || w.list[last].role != "assistant" || w.list[last].stands {
 		w.list = append(w.list, uiMessage{role: "assistant", first: n, parts: []uiPart{{}}})
 	}
 	m := &w.list[len(w.list)-1]

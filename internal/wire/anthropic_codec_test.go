@@ -1,16 +1,13 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -135,49 +132,22 @@ func TestWhatAnotherFormatSaysIsTheSameAfterASecondImportFromAnthropic(t *testin
 }
 
 func FuzzDecodeAnthropic(f *testing.F) {
-	for _, list := range fixtures[session.Anthropic] {
-		for _, body := range list.bodies[:min(len(list.bodies), 4)] {
-			f.Add([]byte(body))
-		}
-	}
-	f.Add([]byte(`{"role":"user","content":[{"type":"document","title":"t","source":{"type":"text","data":"d"}},{"type":"image","source":{"type":"base64","data":"AA","media_type":"image/gif"}},7,[]],"x":{"content":1}}`))
-	f.Fuzz(func(t *testing.T, body []byte) { checkDecodedAnthropic(t, body) })
-}
-
-// checkDecodedAnthropic holds a message to what is promised of all: its own format gives its bytes back, every other one
-// has something to say, and what was made can be read again.
-func checkDecodedAnthropic(t *testing.T, body []byte) {
-	if rawjson.Check(body, rawjson.Limits{Depth: 32}) != nil {
-		return
-	}
-	if _, err := Inspect(session.Anthropic, body); err != nil {
-		return
-	}
-	list := Decode(session.Anthropic, body)
-	if same := Encode(session.Anthropic, list); len(same) != 1 || !bytes.Equal(same[0], body) {
-		t.Fatalf("%q came back as %q", body, same)
-	}
-	for _, target := range session.Formats() {
-		edited := Decode(session.Anthropic, body)
-		edited[0].Edited = true
-		for _, made := range append(Encode(target, edited), Encode(target, list)...) {
-			if err := rawjson.Check(made, rawjson.Limits{}); err != nil {
-				t.Fatalf("%q became %q in %s: %v", body, made, target, err)
-			}
-			if _, err := Inspect(target, made); err != nil {
-				t.Fatalf("%q became %q in %s: %v", body, made, target, err)
-			}
-		}
-	}
+	fuzzDecode(f, session.Anthropic,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","is_error":true,"content":[{"type":"text","text":"a\u0000\ud800"},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"AA"}},7]},{"type":"tool_result","content":{}}]}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},{"type":"redacted_thinking","data":7},{"type":"tool_use","id":"\u0000","name":"n","input":[1]},{"type":"compaction","content":""}],"x":1,"x":2}`,
+		`{"role":"user","content":[{"type":"document","title":"t","source":{"type":"text","data":"d"}},{"type":"document","source":{"type":"url","url":"http"}},{"type":"image","source":{"type":"file","file_id":"f"}},[]]}`,
+		`{"role":"\u0065xit","content":{"type":"text","text":"x"}}`,
+		` {"content":"","role":"developer"} `,
+		`{"role":"user","content":[{"type":"text","text":" "},{"type":"text","text":7},{"type":0}]}`,
+	)
 }
 
 // anthropicConversation is a conversation of about a megabyte.
 func anthropicConversation() (bodies [][]byte) {
-	file := strings.Repeat(`func main() {\n\tfmt.Println(\"héllo\")\n}\n`, 60)
 	for i := range 330 {
 		bodies = append(bodies,
 			fmt.Appendf(nil, `{"role":"assistant","content":[{"type":"thinking","thinking":"I should read file %d.","signature":"c2lnbmF0dXJl"},{"type":"text","text":"Let me look."},{"type":"tool_use","id":"toolu_%d","name":"read_file","input":{"path":"a/%d.go","offset":1}}]}`, i, i, i),
-			fmt.Appendf(nil, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","is_error":false,"content":[{"type":"text","text":"%s"}]}]}`, i, file))
+			fmt.Appendf(nil, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","is_error":false,"content":[{"type":"text","text":"%s"}]}]}`, i, listing))
 	}
 	return bodies
 }
@@ -203,58 +173,9 @@ type (
 )
 
 func BenchmarkDecodeAnthropic(b *testing.B) {
-	bodies := anthropicConversation()
-	size := int64(len(bytes.Join(bodies, nil)))
-	b.Run("wire", func(b *testing.B) {
-		b.SetBytes(size)
-		for b.Loop() {
-			for _, body := range bodies {
-				Decode(session.Anthropic, body)
-			}
-		}
-	})
-	b.Run("encoding-json", func(b *testing.B) {
-		b.SetBytes(size)
-		for b.Loop() {
-			for _, body := range bodies {
-				var m bookMessage
-				if err := json.Unmarshal(body, &m); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	})
+	benchmarkDecode[bookMessage](b, session.Anthropic, anthropicConversation())
 }
 
-// BenchmarkEncodeAnthropic writes every block anew, as for a view in another format than the session's.
 func BenchmarkEncodeAnthropic(b *testing.B) {
-	bodies := anthropicConversation()
-	size := int64(len(bytes.Join(bodies, nil)))
-	var list []Neutral
-	messages := make([]bookMessage, len(bodies))
-	for i, body := range bodies {
-		decoded := Decode(session.Anthropic, body)
-		setFormat("", decoded[0].Pieces)
-		decoded[0].Edited = true
-		list = append(list, decoded...)
-		if err := json.Unmarshal(body, &messages[i]); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.Run("wire", func(b *testing.B) {
-		b.SetBytes(size)
-		for b.Loop() {
-			Encode(session.Anthropic, list)
-		}
-	})
-	b.Run("encoding-json", func(b *testing.B) {
-		b.SetBytes(size)
-		for b.Loop() {
-			for i := range messages {
-				if _, err := json.Marshal(&messages[i]); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	})
+	benchmarkEncode[bookMessage](b, session.Anthropic, anthropicConversation())
 }

@@ -144,18 +144,18 @@ func anthropicMedia(p *Piece, own bool) []byte {
 func anthropicSource(m *Media, own bool) []byte {
 	switch {
 	case m.Text != nil:
-		return source("text", `"media_type":"text/plain","data":`, m.Text)
+		return mediaSource("text", `"media_type":"text/plain","data":`, m.Text)
 	case m.Data != nil && m.Type != nil:
-		return source("base64", `"media_type":`+string(m.Type)+`,"data":`, m.Data)
+		return mediaSource("base64", `"media_type":`+string(m.Type)+`,"data":`, m.Data)
 	case m.URL != nil && bytes.HasPrefix(m.URL, []byte(`"http`)):
-		return source("url", `"url":`, m.URL)
+		return mediaSource("url", `"url":`, m.URL)
 	case m.ID != nil && own:
-		return source("file", `"file_id":`, m.ID)
+		return mediaSource("file", `"file_id":`, m.ID)
 	}
 	return nil
 }
 
-func source(kind, members string, value []byte) []byte {
+func mediaSource(kind, members string, value []byte) []byte {
 	out := make([]byte, 0, len(members)+len(value)+32)
 	out = append(append(append(out, `{"type":"`...), kind...), `",`...)
 	return append(append(append(out, members...), value...), '}')

@@ -18,9 +18,11 @@ func fuzzDecode(f *testing.F, own session.Format, seeds ...string) {
 		if rawjson.Check(body, rawjson.Limits{Depth: 64}) != nil {
 			return
 		}
-		if _, err := Inspect(own, body); err != nil {
+		m, err := Inspect(own, body)
+		if err != nil {
 			return
 		}
+		checkMessage(t, own, body, m)
 		list := Decode(own, body)
 		if got := Encode(own, list); len(got) != 1 || !bytes.Equal(got[0], body) {
 			t.Fatalf("%q came back as %q", body, got)
@@ -28,6 +30,10 @@ func fuzzDecode(f *testing.F, own session.Format, seeds ...string) {
 		for _, f := range session.Formats() {
 			checkEncoded(t, f, list)
 		}
+		for i := range list {
+			list[i].Edited = true
+		}
+		checkEncoded(t, own, list)
 		edit(list)
 		checkEncoded(t, own, list)
 	})

@@ -77,8 +77,8 @@ var geminiPartNames = []string{
 	"text", "thought", "function_call", "function_response", "inline_data", "file_data", "thought_signature",
 }
 
-// geminiBlock reads a part. A part has one member that says what it is; should it have two, that of the higher kind
-// counts.
+// geminiBlock reads a part. A part has one member that says what it is; should it have two, the first of those that are
+// looked for here counts.
 func (s *scanner) geminiBlock(raw Span) (Kind, [geminiMembers]Span) {
 	var v [geminiMembers]Span
 	if !s.is(raw, '{') {
@@ -227,5 +227,28 @@ func (s *scanner) blobTokens(at Span) int {
 	if s.mediaKind(v[blobType]) != Image || !s.is(v[blobData], '"') {
 		return tokens.Unknown
 	}
-	return tokens.AreaImage(tokens.Measure(standardBase64(s.plain(v[blobData]))))
+	return geminiImage(tokens.Measure(standardBase64(s.plain(v[blobData]))))
+}
+
+// Gemini's cost of a picture: so much a tile. A small one is a tile; the tiles of others have two thirds of their shorter
+// side, within bounds, and a large one is scaled down.
+const (
+	tileCost   = 258
+	smallSide  = 384
+	tileLeast  = 256
+	tileMost   = 768
+	tilesASide = 4
+)
+
+func geminiImage(size tokens.Pixels) int {
+	w, h := size.Width, size.Height
+	switch {
+	case w <= 0 || h <= 0:
+		return tokens.Unknown
+	case w <= smallSide && h <= smallSide:
+		return tileCost
+	}
+	tile := max(tileLeast, min(tileMost, min(w, h)*2/3))
+	tiles := func(side int) int { return min(tilesASide, (side+tile-1)/tile) }
+	return tiles(w) * tiles(h) * tileCost
 }

@@ -38,10 +38,17 @@ func decodeGemini(body []byte) []Neutral {
 	var v [2]Span
 	n := Neutral{Extra: s.members(rawjson.Start(body), geminiNames, v[:])}
 	role, parts := v[0], v[1]
-	if ids := (functionIDs{}); s.is(parts, '{') {
-		n.Pieces = []Piece{s.geminiPiece(parts, ids)}
-	} else {
-		n.Pieces = s.pieces(nil, parts, func(part Span) Piece { return s.geminiPiece(part, ids) })
+	ids := functionIDs{}
+	switch {
+	case s.is(parts, '{'):
+		n.Pieces = s.geminiPieces(nil, parts, ids)
+		n.Pieces[0].Edited = true
+	case s.is(parts, '['):
+		for part := range rawjson.Elements(body, parts.Start) {
+			n.Pieces = s.geminiPieces(n.Pieces, part, ids)
+		}
+	default:
+		n.Pieces = s.pieces(nil, parts, nil)
 	}
 	s.geminiRole(&n, role)
 	return []Neutral{n}
@@ -71,27 +78,63 @@ func (s *scanner) geminiRole(n *Neutral, role Span) {
 	}
 }
 
-func (s *scanner) geminiPiece(raw Span, ids functionIDs) Piece {
+// geminiPieces reads a part. A piece of one that the API would refuse is Edited from the beginning, so that, if its
+// content has to be written anew, it is written as the API wants it.
+func (s *scanner) geminiPieces(dst []Piece, raw Span, ids functionIDs) []Piece {
 	kind, v := s.geminiBlock(raw)
 	p := Piece{Kind: kind, Raw: raw.Of(s.body), Seal: s.value(v[geminiSignature]), Thought: s.is(v[geminiThought], 't')}
 	switch kind {
 	case Text, Reasoning:
 		p.Text = s.value(v[geminiText])
 	case Call:
-		f := s.geminiFunction(v[geminiCall])
-		p.CallID, p.Name = s.geminiCallID(0, "functionCall", &f, ids), s.literal(f[functionName])
-		if p.Value = s.value(f[functionArgs]); p.Value == nil {
-			p.Value = []byte("{}")
-		}
+		s.geminiCallPiece(&p, v[geminiCall], ids)
 	case Result:
-		f := s.geminiFunction(v[geminiResponse])
-		p.CallID, p.Name = s.geminiCallID(0, "functionResponse", &f, ids), s.literal(f[functionName])
-		_, p.IsError = s.response(f[functionResult])
-		p.Content = s.geminiContent(&f)
+		s.geminiResultPiece(&p, v[geminiResponse], ids)
 	case Image, File:
 		p.Media = s.geminiMedia(&v)
+	default:
+		s.geminiOther(&p, raw)
 	}
-	return p
+	if kind != Text && kind != Reasoning && s.is(v[geminiText], '"') {
+		p.Edited = true
+		dst = append(dst, Piece{Kind: Text, Text: s.value(v[geminiText]), Edited: true})
+	}
+	return append(dst, p)
+}
+
+func (s *scanner) geminiCallPiece(p *Piece, at Span, ids functionIDs) {
+	f := s.geminiFunction(at)
+	p.CallID, p.Name = s.geminiCallID(0, "functionCall", &f, ids), s.literal(f[functionName])
+	if p.Value = s.value(f[functionArgs]); p.Value == nil {
+		p.Value = []byte("{}")
+	}
+	p.Edited = p.Value[0] != '{'
+}
+
+func (s *scanner) geminiResultPiece(p *Piece, at Span, ids functionIDs) {
+	f := s.geminiFunction(at)
+	p.CallID, p.Name = s.geminiCallID(0, "functionResponse", &f, ids), s.literal(f[functionName])
+	_, p.IsError = s.response(f[functionResult])
+	p.Content = s.geminiContent(&f)
+	p.Edited = !s.absent(f[functionResult]) && !s.is(f[functionResult], '{')
+}
+
+// geminiOther reads a part that is a bare text, or one that says nothing, which is a text, too. Of all others nothing is
+// known.
+func (s *scanner) geminiOther(p *Piece, raw Span) {
+	switch {
+	case s.is(raw, '"'):
+		p.Kind, p.Text, p.Edited = Text, raw.Of(s.body), true
+	case !s.is(raw, '{'):
+		p.Edited = true
+	default:
+		for key := range rawjson.Members(s.body, raw.Start) {
+			if !partFacts[string(unquoted(key.Of(s.body)))] {
+				return
+			}
+		}
+		p.Kind, p.Text, p.Edited = Text, []byte(`""`), true
+	}
 }
 
 // value is the JSON value at, nil if it is missing or null.

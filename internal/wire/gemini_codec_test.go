@@ -1,7 +1,12 @@
 package wire
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -104,7 +109,7 @@ func TestEncodeGemini(t *testing.T) {
 			{Kind: File, Media: Media{ID: []byte(`"file_1"`)}},
 			{Kind: Opaque, Raw: []byte(`{"type":"x"}`)},
 		}}}, `
-{"role":"user","parts":[{"text":"[image a.png]"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"fileData":{"fileUri":"https://a.b/c"}},{"inlineData":{"mimeType":"application/octet-stream","data":"AAAA"}},{"text":"[file] file_1"},{"text":"[opaque: {\"type\":\"x\"}]"}]}
+{"role":"user","parts":[{"text":"[image a.png]"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"fileData":{"mimeType":"image/jpeg","fileUri":"https://a.b/c"}},{"inlineData":{"mimeType":"application/octet-stream","data":"AAAA"}},{"text":"[file] file_1"},{"text":"[opaque: {\"type\":\"x\"}]"}]}
 `},
 		{"a name is a note, and messages of the user stay apart", []Neutral{
 			{Role: System, Pieces: []Piece{plainText("be")}},
@@ -129,5 +134,114 @@ func TestGeminiContentsThatARepairEditedKeepTheirPartsAndMembers(t *testing.T) {
 	want := `{"role":"model","parts":[{"text":"a","x":1},{"functionCall":{"name":"f","args":{}},"y":2}],"id":1}`
 	if got := encoded(t, session.Gemini, list); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestPartsThatGeminiWouldRefuseAreWrittenAsItWantsThemOnceTheirContentIsEdited(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"role":"user","parts":"bare"}`:                                      `{"role":"user","parts":[{"text":"bare"}]}`,
+		`{"role":"user","parts":["bare",7]}`:                                  `{"role":"user","parts":[{"text":"bare"},{"text":"[opaque: 7]"}]}`,
+		`{"role":"user","parts":{"text":"x","more":1}}`:                       `{"role":"user","parts":[{"text":"x"}]}`,
+		`{"role":"user","parts":[{},{"thoughtSignature":"s"}]}`:               `{"role":"user","parts":[{"text":""},{"text":"","thoughtSignature":"s"}]}`,
+		`{"role":"user","parts":[{"text":"x","inlineData":{"data":"AAAA"}}]}`: `{"role":"user","parts":[{"text":"x"},{"inlineData":{"mimeType":"application/octet-stream","data":"AAAA"}}]}`,
+		`{"role":"model","parts":[{"functionCall":{"name":"f","args":"x"}}]}`: `{"role":"model","parts":[{"functionCall":{"name":"f","args":{"input":"x"}}}]}`,
+		`{"parts":[{"functionResponse":{"name":"f","response":[1]}}]}`:        `{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"[1]"}}}]}`,
+	} {
+		list := Decode(session.Gemini, []byte(body))
+		list[0].Edited = true
+		if got := encoded(t, session.Gemini, list); got != want {
+			t.Errorf("%s\nbecame %s\nwant   %s", body, got, want)
+		}
+	}
+}
+
+// geminiContents are the contents of recorded requests and responses.
+func geminiContents(t *testing.T, folder string) (contents []json.RawMessage) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "gemini", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		var recorded struct {
+			Request struct {
+				Body struct{ Contents []json.RawMessage }
+			}
+			Response struct {
+				Body struct {
+					Candidates []struct{ Content json.RawMessage }
+				}
+			}
+		}
+		data, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(data, &recorded)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents = append(contents, recorded.Request.Body.Contents...)
+		for _, c := range recorded.Response.Body.Candidates {
+			contents = append(contents, c.Content)
+		}
+	}
+	return contents
+}
+
+func TestCorpusContentsOfGeminiAreUnderstood(t *testing.T) {
+	t.Parallel()
+	folder := corpus()
+	if folder == "" {
+		t.Log("no recorded conversations: set VARVE_DATA to a folder of them")
+		return
+	}
+	contents := geminiContents(t, folder)
+	kinds := map[string]int{}
+	for _, body := range contents {
+		m := inspect(t, session.Gemini, string(body))
+		checkMessage(t, session.Gemini, body, m)
+		for _, p := range m.Parts {
+			kinds[p.Kind.String()]++
+		}
+		for _, target := range session.Formats() {
+			checkEncoded(t, target, Decode(session.Gemini, body))
+		}
+	}
+	t.Logf("%d contents: %v", len(contents), kinds)
+	if kinds["call"] == 0 || kinds["result"] == 0 || kinds["text"] == 0 {
+		t.Error("the corpus holds no contents of every kind")
+	}
+}
+
+func TestWhatGeminiAndTheAISDKBothSayIsTheSameThereAndBack(t *testing.T) {
+	t.Parallel()
+	for _, bodies := range [][]string{
+		{`{"role":"system","parts":[{"text":"be"}]}`},
+		{`{"role":"user","parts":[{"text":"a\ud800"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"fileData":{"mimeType":"application/pdf","fileUri":"gs://a"}}]}`},
+		{
+			`{"role":"model","parts":[{"text":"hmm","thought":true},{"text":"ok","thoughtSignature":"s"},{"functionCall":{"id":"a","name":"f","args":{"x":1}},"thoughtSignature":"s"},{"functionCall":{"name":"g.h","args":{}}},{"functionCall":{"name":"g.h","args":{}}}]}`,
+			`{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"output":"one"}}},{"functionResponse":{"name":"g.h","response":{"error":"two"}}},{"functionResponse":{"name":"g.h","response":{"output":""}}}]}`,
+			`{"role":"model","parts":[{"text":"done"}]}`,
+		},
+	} {
+		var list, back []Neutral
+		want := ""
+		for i, body := range bodies {
+			decoded := Decode(session.Gemini, []byte(body))
+			decoded[0].Origin = i
+			list = append(list, decoded...)
+			want += body
+		}
+		for _, message := range Encode(session.AISDK, list) {
+			back = append(back, Decode(session.AISDK, message)...)
+		}
+		got := ""
+		for _, body := range Encode(session.Gemini, back) {
+			got += string(body)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
 }

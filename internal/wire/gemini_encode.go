@@ -87,7 +87,7 @@ func (w *geminiWriter) flush() {
 	if len(w.media) > 0 {
 		w.content("user", w.media, nil)
 	}
-	*w = geminiWriter{encoder: w.encoder}
+	*w = geminiWriter{encoder: w.encoder, parts: w.parts[:0], media: w.media[:0]}
 }
 
 func (w *geminiWriter) content(role string, parts, extra []byte) {
@@ -232,23 +232,21 @@ func appendGeminiMedia(dst []byte, p *Piece) []byte {
 	}
 	dst = separate(dst, 0)
 	if m.Data == nil {
-		dst = append(append(dst, `{"fileData":{"fileUri":`...), m.URL...)
-		if m.Type != nil {
-			dst = append(append(dst, `,"mimeType":`...), m.Type...)
-		}
-		return append(dst, "}}"...)
+		dst = append(append(dst, `{"fileData":{"mimeType":`...), mediaType(p)...)
+		return append(append(append(dst, `,"fileUri":`...), m.URL...), "}}"...)
 	}
 	dst = append(append(dst, `{"inlineData":{"mimeType":`...), mediaType(p)...)
 	return append(append(append(dst, `,"data":`...), m.Data...), "}}"...)
 }
 
-// mediaType is the type of an image or a file, as a string literal, also where it is not known.
+// mediaType is the type of an image or a file, as a string literal, also where it is not known: providers look at the
+// bytes of images, but want to be told a type.
 func mediaType(p *Piece) []byte {
 	switch {
 	case p.Media.Type != nil:
 		return p.Media.Type
 	case p.Kind == Image:
-		return []byte(`"image/png"`)
+		return []byte(`"image/jpeg"`)
 	}
 	return []byte(`"application/octet-stream"`)
 }

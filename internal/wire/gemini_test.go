@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
 )
 
 func TestInspectGemini(t *testing.T) {
@@ -51,4 +52,20 @@ func TestInspectGemini(t *testing.T) {
 0 opaque 8  in {"toolCall":{"id":"t"}}
 1 opaque 9  in {"toolResponse":{"id":"t"}}`},
 	})
+}
+
+// TestPicturesForGeminiCostTiles: the picture of 597 by 566 is a recorded one, for which the provider counted 1,088.
+func TestPicturesForGeminiCostTiles(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[tokens.Pixels]int{
+		{}:                           tokens.Unknown,
+		{Width: 384, Height: 1}:      258,
+		{Width: 385, Height: 385}:    4 * 258,
+		{Width: 597, Height: 566}:    4 * 258,
+		{Width: 30000, Height: 3000}: 16 * 258,
+	} {
+		if got := geminiImage(size); got != want {
+			t.Errorf("geminiImage(%v) = %d, want %d", size, got, want)
+		}
+	}
 }

@@ -20,9 +20,10 @@ const maxRoleBytes = 64
 //
 // Parts are numbered in this order, which refs rely on and which must never change: the content (a string is one part,
 // an array one part an element), then for OpenAI Chat refusal, reasoning_content, tool_calls, function_call. A message
-// of role tool or function has exactly one part, its result, number 0. A content of "" or null has no part. Of a Gemini
-// content each element of parts is a part; of a UIMessage, too, but a tool part is two once the tool is done: the call,
-// then the result. A UIMessage without parts has those of its content, then one for each of its toolInvocations.
+// of role tool or function has exactly one part, its result, number 0, and so has an item of Responses that is no message.
+// A content of "" or null has no part. Of a Gemini content each element of parts is a part; of a UIMessage, too, but a tool
+// part is two once the tool is done: the call, then the result. A UIMessage without parts has those of its content, then one
+// for each of its toolInvocations.
 func Inspect(f session.Format, body []byte) (Message, error) {
 	return inspectWith(f, &scanner{body: body})
 }

@@ -179,7 +179,12 @@ func TestInspectRefusesOnlyWhatItCannotStore(t *testing.T) {
 		{session.OpenAIChat, `{"role":"function","name":"` + long + `"}`, "/name", "the name of a function has 257 bytes, at most 247 are possible"},
 		{session.Anthropic, `{"role":"user","content":[{"type":"tool_result","tool_use_id":{}}]}`, "/content/0/tool_use_id", "the id of a call is a string, this is an object"},
 		{session.Anthropic, `{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":true}]}`, "/content/1/id", "the id of a call is a string, this is a boolean"},
-		{"gemini", `{"role":"user"}`, "", `format "gemini" is unknown`},
+		{session.Gemini, `{"role":7}`, "/role", "role is a string, this is a number"},
+		{session.Gemini, `{"parts":[{},{"functionCall":{"id":7}}]}`, "/parts/1/functionCall/id", "the id of a call is a string, this is a number"},
+		{session.Gemini, `{"parts":{"functionResponse":{"name":"` + long + `"}}}`, "/parts/0/functionResponse/name", "the name of a function has 257 bytes, at most 247 are possible"},
+		{session.AISDK, `{"parts":[]}`, "/role", `a message needs a role, for example "user"`},
+		{session.AISDK, `{"role":"assistant","parts":[{},{"type":"tool-f","toolCallId":{}}]}`, "/parts/1/toolCallId", "the id of a call is a string, this is an object"},
+		{"morse", `{"role":"user"}`, "", `format "morse" is unknown`},
 	} {
 		_, err := Inspect(c.format, []byte(c.body))
 		var got *session.InvalidError

@@ -16,7 +16,7 @@ package wire
 //	tool_calls, function_call                 Call; arguments are the object inside their string, and the string itself if
 //	                                          it holds no object. One of type custom is Custom
 //	any other block                           Opaque
-//	any other member                          Extra
+//	any other member                          Extra, which other formats do not get
 //
 // What other formats say and a message cannot:
 //
@@ -30,18 +30,10 @@ package wire
 //	                                   of reasoning are lost
 //	anything that is Opaque            its JSON as a text
 
-// The members of a tool call, and of what it calls.
-const (
-	chatCallID = iota
-	chatCallFunction
-	chatCallCustom
-	chatCallType
-	chatCallMembers
-)
+// callWords are the members of a tool call that the model has words for, those of function_call among them.
+var callWords = []string{"id", "type", "function", "custom", "name", "arguments"}
 
-var chatCallNames = append(callNames[:len(callNames):len(callNames)], "type")
-
-// The blocks of a content array.
+// The members of the blocks of a content array.
 const (
 	chatBlockType = iota
 	chatBlockText
@@ -53,16 +45,3 @@ const (
 )
 
 var chatBlockNames = []string{"type", "text", "refusal", "image_url", "file", "input_audio"}
-
-// isLegacy reports whether a call is written as function_call, which has no id and so goes by the function's name.
-func isLegacy(p *Piece) bool {
-	return p.Raw != nil && p.CallID == functionPrefix+string(unquotedName(p.Name)) && member(p.Raw, "function") == (Span{})
-}
-
-// unquotedName is the text of a name, nothing for none.
-func unquotedName(literal []byte) []byte {
-	if literal == nil {
-		return nil
-	}
-	return unquoted(literal)
-}

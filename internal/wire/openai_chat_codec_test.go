@@ -134,13 +134,15 @@ func TestEncodeOpenAIChat(t *testing.T) {
 func TestChatMessagesThatARepairEditedKeepTheirBlocksAndMembers(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"x":1,"role":"developer","name":"n","content":[{"type":"text","text":"a","y":2}]}`:                `{"role":"developer","name":"n","content":[{"type":"text","text":"a","y":2}],"x":1}`,
-		`{"role":"assistant","refusal":"no","content":[{"type":"refusal","refusal":"r"},{"type":"novel"}]}`: `{"role":"assistant","content":[{"type":"refusal","refusal":"r"},{"type":"novel"}],"refusal":"no"}`,
-		`{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"index":0,"id":"a"}]}`:  `{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"index":0,"id":"a"}]}`,
-		`{"role":"assistant","content":"c","function_call":{"name":"f","arguments":"{ }"}}`:                 `{"role":"assistant","content":"c","function_call":{"name":"f","arguments":"{ }"}}`,
-		`{"role":"function","name":"f","content":"r","x":1}`:                                                `{"role":"function","name":"f","content":"r","x":1}`,
-		`{"role":"tool","tool_call_id":"a","name":"f","content":[{"type":"text","text":"r","y":2}],"x":1}`:  `{"role":"tool","tool_call_id":"a","name":"f","content":[{"type":"text","text":"r","y":2}],"x":1}`,
-		`{"role":"exit","content":"bye"}`: `{"role":"exit","content":"bye"}`,
+		`{"x":1,"role":"developer","name":"n","content":[{"type":"text","text":"a","y":2}]}`:                       `{"role":"developer","name":"n","content":[{"type":"text","text":"a","y":2}],"x":1}`,
+		`{"role":"assistant","refusal":"no","content":[{"type":"refusal","refusal":"r"},{"type":"novel"}]}`:        `{"role":"assistant","content":[{"type":"refusal","refusal":"r"},{"type":"novel"}],"refusal":"no"}`,
+		`{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"index":0,"id":"a"}]}`:         `{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"index":0,"id":"a"}]}`,
+		`{"role":"assistant","content":"c","function_call":{"name":"f","arguments":"{ }"}}`:                        `{"role":"assistant","content":"c","function_call":{"name":"f","arguments":"{ }"}}`,
+		`{"role":"function","name":"f","content":"r","x":1}`:                                                       `{"role":"function","name":"f","content":"r","x":1}`,
+		`{"role":"tool","tool_call_id":"a","name":"f","content":[{"type":"text","text":"r","y":2}],"x":1}`:         `{"role":"tool","tool_call_id":"a","name":"f","content":[{"type":"text","text":"r","y":2}],"x":1}`,
+		`{"content":"r","role":"function"}`:                                                                        `{"role":"function","name":"","content":"r"}`,
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"function:f","custom":{"name":"f","input":"x"}}]}`: `{"role":"assistant","content":null,"tool_calls":[{"id":"function:f","custom":{"name":"f","input":"x"}}]}`,
+		`{"role":"exit","content":"bye"}`:                                                                          `{"role":"exit","content":"bye"}`,
 	} {
 		list := Decode(session.OpenAIChat, []byte(body))
 		list[0].Edited = true

@@ -42,6 +42,11 @@ func (s *scanner) members(start int, names []string, values []Span) (others []by
 	return others
 }
 
+// others are the members of an object that have none of these names.
+func (s *scanner) others(start int, names []string) []byte {
+	return s.members(start, names, make([]Span, len(names)))
+}
+
 // openAIRole is the role of a message, and what Neutral.Name is of one that is said by name.
 func (s *scanner) openAIRole(role Span, name []byte) (Role, []byte) {
 	switch s.name(role) {
@@ -195,13 +200,13 @@ func (s *scanner) chatCallPiece(at Span) Piece {
 	if !s.is(at, '{') {
 		return p
 	}
-	var v [chatCallMembers]Span
-	s.pick(at.Start, chatCallNames, v[:])
-	p.Kind, p.CallID = Call, s.callID(v[chatCallID], nil)
-	if s.is(v[chatCallFunction], '{') {
-		s.chatCalled(&p, v[chatCallFunction])
-	} else if s.is(v[chatCallCustom], '{') {
-		s.chatCalled(&p, v[chatCallCustom])
+	var v [3]Span
+	s.pick(at.Start, callNames, v[:])
+	p.Kind, p.CallID = Call, s.callID(v[0], nil)
+	if function, custom := v[1], v[2]; s.is(function, '{') {
+		s.chatCalled(&p, function)
+	} else if s.is(custom, '{') {
+		s.chatCalled(&p, custom)
 	}
 	return p
 }

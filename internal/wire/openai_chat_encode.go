@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"bytes"
-
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -64,7 +62,7 @@ func (w *chatWriter) message(n *Neutral, said []*Piece) {
 		dst = append(append(dst, `,"name":`...), n.Name...)
 	}
 	if n.Role == Assistant {
-		dst = w.assistant(dst, said)
+		dst = w.assistant(dst, n, said)
 	} else {
 		dst = w.content(dst, said, n.Role)
 	}
@@ -94,7 +92,7 @@ func (e *encoder) roleOf(n *Neutral) []byte {
 	return []byte(`"user"`)
 }
 
-// fromOpenAI reports whether ids of files in a message of that format are known to OpenAI.
+// fromOpenAI reports whether a format is one of OpenAI's, which share ids of files, roles and what calls look like.
 func fromOpenAI(f session.Format) bool {
 	return f == session.OpenAIChat || f == session.OpenAIResponses
 }
@@ -109,7 +107,7 @@ func roleIn(message []byte) []byte {
 }
 
 // assistant appends what the assistant says. The provider wants content unless there are calls.
-func (w *chatWriter) assistant(dst []byte, said []*Piece) []byte {
+func (w *chatWriter) assistant(dst []byte, n *Neutral, said []*Piece) []byte {
 	var content, calls []*Piece
 	var thoughts [][]byte
 	var refusal *Piece
@@ -136,7 +134,7 @@ func (w *chatWriter) assistant(dst []byte, said []*Piece) []byte {
 	if len(thoughts) > 0 {
 		dst = append(append(dst, `,"reasoning_content":`...), joinLines(thoughts)...)
 	}
-	return w.calls(dst, calls)
+	return w.calls(dst, n, calls)
 }
 
 // thought is the text of reasoning.
@@ -177,18 +175,18 @@ func (w *chatWriter) block(dst []byte, p *Piece, role Role) []byte {
 	return append(append(append(dst, `{"type":"text","text":`...), substitute(p)...), '}')
 }
 
-func (w *chatWriter) calls(dst []byte, calls []*Piece) []byte {
+func (w *chatWriter) calls(dst []byte, n *Neutral, calls []*Piece) []byte {
 	switch {
 	case len(calls) == 0:
 		return dst
-	case len(calls) == 1 && w.own(calls[0]) && isLegacy(calls[0]):
+	case len(calls) == 1 && w.own(calls[0]) && n.isLegacy(calls[0]):
 		return append(append(dst, `,"function_call":`...), calls[0].Raw...)
 	}
 	dst = append(dst, `,"tool_calls":[`...)
 	first := len(dst)
 	for _, p := range calls {
 		dst = separate(dst, first)
-		if w.own(p) && !isLegacy(p) {
+		if w.own(p) && !n.isLegacy(p) {
 			dst = append(dst, p.Raw...)
 		} else {
 			dst = w.call(dst, p)
@@ -207,10 +205,9 @@ func (w *chatWriter) call(dst []byte, p *Piece) []byte {
 		dst = appendArguments(append(dst, `,"arguments":`...), p.Value)
 	}
 	dst = append(dst, '}')
-	if p.Format == w.target && p.Raw != nil && !isLegacy(p) {
+	if p.Format == w.target && p.Raw != nil {
 		s := scanner{body: p.Raw}
-		var v [chatCallMembers]Span
-		if others := s.members(0, chatCallNames, v[:]); len(others) > 0 {
+		if others := s.others(0, callWords); len(others) > 0 {
 			dst = append(append(dst, ','), others...)
 		}
 	}
@@ -238,11 +235,14 @@ func appendArguments(dst, value []byte) []byte {
 
 func (w *chatWriter) result(n *Neutral, p *Piece) {
 	dst := make([]byte, 0, len(p.Raw)+len(n.Raw)+64)
-	own := n.Format == w.target
-	switch {
-	case own && p.Name != nil && string(roleIn(n.Raw)) == `"function"` && p.CallID == functionPrefix+string(unquoted(p.Name)):
-		dst = append(append(dst, `{"role":"function","name":`...), p.Name...)
-	default:
+	own := p.Format == w.target
+	if own && !p.Edited && n.isLegacy(p) {
+		name := p.Name
+		if name == nil {
+			name = []byte(`""`)
+		}
+		dst = append(append(dst, `{"role":"function","name":`...), name...)
+	} else {
 		dst = rawjson.Quote(append(dst, `{"role":"tool","tool_call_id":`...), []byte(p.CallID))
 		if own && p.Name != nil {
 			dst = append(append(dst, `,"name":`...), p.Name...)
@@ -280,60 +280,4 @@ func failed(content []*Piece) []*Piece {
 	}
 	content[0] = &Piece{Kind: Text, Text: joined("[Error] ", content[0].Text)}
 	return content
-}
-
-// soundFormats are the names that OpenAI has for the media types of the sounds that it takes.
-var soundFormats = map[string]string{
-	`"audio/wav"`: "wav", `"audio/x-wav"`: "wav", `"audio/mpeg"`: "mp3", `"audio/mp3"`: "mp3",
-}
-
-// chatShows reports whether a message of the user can show an image or a file.
-func chatShows(p *Piece) bool {
-	m := &p.Media
-	switch p.Kind {
-	case Image:
-		return m.Data != nil || m.URL != nil
-	case File:
-		return m.Data != nil && (!bytes.HasPrefix(m.Type, []byte(`"audio/`)) || soundFormats[string(m.Type)] != "") ||
-			m.ID != nil && fromOpenAI(p.Format)
-	}
-	return false
-}
-
-// appendImageName appends the name of an image, which its block has no member for, as a block of text of a type.
-func appendImageName(dst []byte, blockType string, p *Piece) []byte {
-	if p.Kind != Image || p.Media.Name == nil {
-		return dst
-	}
-	dst = append(append(append(dst, `{"type":"`...), blockType...), `","text":`...)
-	return append(append(dst, note("image %s", unquoted(p.Media.Name))...), "},"...)
-}
-
-func appendChatMedia(dst []byte, p *Piece) []byte {
-	m := &p.Media
-	dst = appendImageName(dst, "text", p)
-	if format := soundFormats[string(m.Type)]; p.Kind == File && m.Data != nil && format != "" {
-		dst = append(append(dst, `{"type":"input_audio","input_audio":{"data":`...), m.Data...)
-		return append(append(append(dst, `,"format":"`...), format...), `"}}`...)
-	}
-	if p.Kind == Image {
-		dst = appendURL(append(dst, `{"type":"image_url","image_url":{"url":`...), p)
-		if m.Detail != nil && string(m.Detail) != `"original"` { // which only Responses knows
-			dst = append(append(dst, `,"detail":`...), m.Detail...)
-		}
-		return append(dst, "}}"...)
-	}
-	dst = append(append(dst, `{"type":"file","file":{"filename":`...), fileName(m)...)
-	if m.Data == nil {
-		return append(append(append(dst, `,"file_id":`...), m.ID...), "}}"...)
-	}
-	return append(appendURL(append(dst, `,"file_data":`...), p), "}}"...)
-}
-
-// fileName is a file's name, which the provider wants with its data.
-func fileName(m *Media) []byte {
-	if m.Name == nil {
-		return []byte(`"file"`)
-	}
-	return m.Name
 }

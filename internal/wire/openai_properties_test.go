@@ -77,28 +77,37 @@ func responsesItems(t *testing.T, folder string) (items [][]byte) {
 	return items
 }
 
-func TestCorpusItemsOfResponsesAreUnderstood(t *testing.T) {
+func TestRecordedOpenAIMessagesCanBeSaidInEveryFormat(t *testing.T) {
 	t.Parallel()
 	folder := corpus()
 	if folder == "" {
 		t.Log("no recorded conversations: set VARVE_DATA to a folder of them")
 		return
 	}
-	items := responsesItems(t, folder)
-	kinds := map[string]int{}
-	for _, item := range items {
-		m := inspect(t, session.OpenAIResponses, string(item))
-		checkMessage(t, session.OpenAIResponses, item, m)
-		for _, p := range m.Parts {
-			kinds[p.Kind.String()]++
-		}
-		for _, target := range session.Formats() {
-			checkEncoded(t, target, Decode(session.OpenAIResponses, item))
-		}
+	recorded := map[session.Format][][]byte{session.OpenAIResponses: responsesItems(t, folder)}
+	for _, bodies := range conversations(t, filepath.Join(folder, "openai-chat")) {
+		recorded[session.OpenAIChat] = append(recorded[session.OpenAIChat], bodies...)
 	}
-	t.Logf("%d items: %v", len(items), kinds)
-	if len(items) == 0 || kinds["call"] == 0 || kinds["result"] == 0 || kinds["reasoning"] == 0 {
-		t.Error("the corpus holds no items of every kind")
+	for f, bodies := range recorded {
+		kinds := map[string]int{}
+		for _, body := range bodies {
+			m := inspect(t, f, string(body))
+			checkMessage(t, f, body, m)
+			for _, p := range m.Parts {
+				kinds[p.Kind.String()]++
+			}
+			list := Decode(f, body)
+			if same := Encode(f, list); len(same) != 1 || !bytes.Equal(same[0], body) {
+				t.Fatalf("%.200s came back as %.200s", body, same)
+			}
+			for _, target := range session.Formats() {
+				checkEncoded(t, target, list)
+			}
+		}
+		t.Logf("%s: %d messages, %v", f, len(bodies), kinds)
+		if kinds["text"] == 0 || kinds["call"] == 0 || kinds["result"] == 0 {
+			t.Errorf("%s: the recordings hold no calls and results", f)
+		}
 	}
 }
 

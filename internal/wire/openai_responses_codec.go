@@ -22,14 +22,16 @@ package wire
 //	item_reference, compaction, tools that
 //	the provider ran, any other item       Opaque of an Assistant, or of the role that it names
 //	any other block                        Opaque
-//	any other member                       Extra, the id among them
+//	any other member                       Extra, the id among them; annotations and other members of a block stay in its
+//	                                       bytes, which other formats do not get
 //
 // What other formats say and items cannot, and what is made of it:
 //
 //	reasoning                          a text of the assistant: the provider refuses reasoning that it has not encrypted
 //	a message of the assistant         output_text without an id: ids are never made up
 //	images and files of the assistant  a note
-//	a sound, a file of another provider by its id    a note
+//	sounds, and files of other
+//	providers by their id              a note
 //	an image's name                    a note in front
 //	a document that is a text          that text
 //	a result that is an error          a text that begins with [Error]

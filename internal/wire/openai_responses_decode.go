@@ -39,16 +39,6 @@ func decodeResponses(body []byte) []Neutral {
 	return []Neutral{n}
 }
 
-// others are the members of an object that have none of these names.
-func (s *scanner) others(start int, names []string) (others []byte) {
-	for key, value := range rawjson.Members(s.body, start) {
-		if s.index(names, key) < 0 {
-			others = appendExtra(others, key.Of(s.body), value.Of(s.body))
-		}
-	}
-	return others
-}
-
 // opaqueRole is the role of an item that the model has no words for.
 func (s *scanner) opaqueRole(kind string, role Span) (Role, []byte) {
 	switch {

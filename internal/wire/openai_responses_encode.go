@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"bytes"
-
-	"github.com/varve-dev/varve/internal/rawjson"
-)
+import "github.com/varve-dev/varve/internal/rawjson"
 
 func encodeResponses(e *encoder, run []Neutral) {
 	w := itemWriter{e}
@@ -139,42 +135,4 @@ func (w itemWriter) result(n *Neutral, p *Piece) {
 	}
 	dst = w.content(dst, content, Tool)
 	w.add(append(w.extra(dst, n), '}'))
-}
-
-// responsesShow reports whether an image or a file can be shown. There is no block for sounds.
-func responsesShow(p *Piece) bool {
-	m := &p.Media
-	known := m.Data != nil || m.URL != nil || m.ID != nil && fromOpenAI(p.Format)
-	switch p.Kind {
-	case Image:
-		return known
-	case File:
-		return known && !bytes.HasPrefix(m.Type, []byte(`"audio/`))
-	}
-	return false
-}
-
-func appendResponsesMedia(dst []byte, p *Piece) []byte {
-	m := &p.Media
-	byID := m.Data == nil && m.URL == nil
-	dst = appendImageName(dst, "input_text", p)
-	switch {
-	case p.Kind == Image && byID:
-		dst = append(append(dst, `{"type":"input_image","file_id":`...), m.ID...)
-	case p.Kind == Image:
-		dst = appendURL(append(dst, `{"type":"input_image","image_url":`...), p)
-	case byID:
-		dst = append(append(dst, `{"type":"input_file","file_id":`...), m.ID...)
-	case m.Data == nil:
-		dst = append(append(dst, `{"type":"input_file","file_url":`...), m.URL...)
-	default:
-		dst = appendURL(append(dst, `{"type":"input_file","file_data":`...), p)
-	}
-	switch {
-	case p.Kind == Image && m.Detail != nil:
-		dst = append(append(dst, `,"detail":`...), m.Detail...)
-	case p.Kind == File && (m.Name != nil || m.Data != nil):
-		dst = append(append(dst, `,"filename":`...), fileName(m)...)
-	}
-	return append(dst, '}')
 }

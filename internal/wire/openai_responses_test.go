@@ -88,3 +88,17 @@ func TestTheTextOfAResponsesOutputIsThatOfItsBlocks(t *testing.T) {
 		t.Errorf("%q, only text: %t", got.Text, got.OnlyText)
 	}
 }
+
+func TestOnlyTheArgumentsOfBuiltInToolsAreFixed(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]bool{
+		`{"type":"shell_call","call_id":"c","action":{}}`:                    true,
+		`{"type":"apply_patch_call","call_id":"c","operation":{}}`:           true,
+		`{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`: false,
+		`{"type":"custom_tool_call","call_id":"c","name":"f","input":"x"}`:   false,
+	} {
+		if got := inspect(t, session.OpenAIResponses, body).Parts[0].Fixed; got != want {
+			t.Errorf("%s: fixed is %t", body, got)
+		}
+	}
+}

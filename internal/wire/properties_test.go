@@ -157,23 +157,6 @@ func TestCorpusMessagesAreUnderstood(t *testing.T) {
 	}
 }
 
-// TestCorpusConversationsThatProvidersAcceptedAreValid holds the rules to requests that were answered with status 200.
-func TestCorpusConversationsThatProvidersAcceptedAreValid(t *testing.T) {
-	t.Parallel()
-	folder := corpus()
-	if folder == "" {
-		t.Log("no recorded conversations: set VARVE_DATA to a folder of them")
-		return
-	}
-	for f, pattern := range map[session.Format]string{session.OpenAIChat: "openai-chat/pydantic-*", session.Anthropic: "anthropic/pydantic-*"} {
-		for path, bodies := range conversations(t, filepath.Join(folder, pattern)) {
-			if found := Validate(f, bodies, Options{}); len(found) > 0 {
-				t.Errorf("%s: %v", path, found)
-			}
-		}
-	}
-}
-
 // conversations finds the lists of messages in files: every member "messages" that is an array, and files that are one
 // message. The path is a folder or a pattern of files.
 func conversations(t testing.TB, path string) map[string][][]byte {

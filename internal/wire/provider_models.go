@@ -3,6 +3,8 @@ package wire
 import (
 	"strconv"
 	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // baseModel is a model's name without what providers put in front of it: "us.anthropic.claude-opus-4-6-v1:0" and
@@ -53,4 +55,17 @@ func mistral(model string) bool {
 func olderGemini(model string) bool {
 	version, ok := strings.CutPrefix(baseModel(model), "gemini-")
 	return ok && version != "" && (version[0] == '1' || version[0] == '2')
+}
+
+// RulesOfModel names what a provider wants of a view for this model and not for most others, "" for nothing.
+func RulesOfModel(f session.Format, model string) string {
+	switch {
+	case f == session.Anthropic && RefusesPrefill(model):
+		return "prefill"
+	case f == session.OpenAIChat && mistral(model):
+		return "mistral"
+	case f == session.Gemini && olderGemini(model):
+		return "unsigned"
+	}
+	return ""
 }

@@ -42,6 +42,12 @@ func Translate(target session.Format, m Stored) [][]byte {
 	return Encode(target, r.decode(0))
 }
 
+// UserMessage is a message of the user that says a text, which is a string literal.
+func UserMessage(f session.Format, literal []byte) []byte {
+	said := Neutral{Role: User, Pieces: []Piece{{Kind: Text, Text: literal}}, Edited: true}
+	return Encode(f, []Neutral{said})[0]
+}
+
 // Rendition is a view in one format.
 type Rendition struct {
 	Bodies  [][]byte // messages of the target

@@ -17,6 +17,7 @@ import (
 func Render(target session.Format, view []Stored, o Options) *Rendition {
 	r := &repairer{target: target, Options: o, view: view}
 	list := r.merge(r.arrange(r.prepare()))
+	r.match(list)
 	r.late(list)
 	r.idle(list)
 	r.seal(list)
@@ -140,7 +141,7 @@ func (r *repairer) callsAsNotes(n *Neutral) {
 	for i := range n.Pieces {
 		if p := &n.Pieces[i]; p.Kind == Call {
 			r.repaired(r.rules().unanswered, "call_as_note", n, "call %q is not the assistant's: it is a note", p.CallID)
-			*p = Piece{Kind: Text, Text: rawjson.Quote(nil, fmt.Appendf(nil, "[call of %s: %s]", unquoted(p.Name), p.Value)), Edited: true}
+			*p = Piece{Kind: Text, Text: rawjson.Quote(nil, fmt.Appendf(nil, "[call of %s: %s]", unquotedName(p.Name), p.Value)), Edited: true}
 		}
 	}
 }

@@ -13,6 +13,7 @@ func (r *repairer) clean(n *Neutral, last bool) bool {
 	if r.dropsEmptyTexts() {
 		r.dropEmptyTexts(n)
 	}
+	r.mend(n)
 	switch r.target {
 	case session.Anthropic:
 		r.unsealed(n)
@@ -20,8 +21,12 @@ func (r *repairer) clean(n *Neutral, last bool) bool {
 	case session.OpenAIChat:
 		r.textResult(n)
 	}
+	says := len(n.Pieces) > 0
+	if r.target == session.OpenAIChat && r.keeps(n) && n.Role != Tool {
+		says = says && n.flags&FlagEmpty == 0
+	}
 	switch {
-	case len(n.Pieces) > 0:
+	case says:
 		return true
 	case r.keeps(n) && !r.refusesEmpty(n, last):
 		return true
@@ -46,7 +51,9 @@ func (r *repairer) emptyRule() string {
 }
 
 func (r *repairer) dropEmptyTexts(n *Neutral) {
-	empty := func(p Piece) bool { return p.Kind == Text && blank(p.Text) }
+	empty := func(p Piece) bool {
+		return p.Kind == Text && blank(p.Text) && (p.Seal == nil || r.target != session.Gemini)
+	}
 	if !slices.ContainsFunc(n.Pieces, empty) {
 		return
 	}
@@ -70,7 +77,7 @@ func blank(literal []byte) bool {
 func (r *repairer) refusesEmpty(n *Neutral, last bool) bool {
 	switch r.target {
 	case session.OpenAIChat:
-		return n.flags&FlagEmptyArray != 0 || n.Role == Assistant && n.flags&FlagEmpty != 0
+		return n.flags&(FlagEmptyArray|FlagEmpty) != 0
 	case session.Anthropic:
 		return n.Role != System && !(last && n.Role == Assistant && !RefusesPrefill(r.Model))
 	case session.Gemini:
@@ -155,7 +162,7 @@ func (r *repairer) idle(list []Neutral) {
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
-		followed := i+1 < len(list) && list[i+1].Role == Assistant
+		followed := i+1 < len(list) && list[i+1].Role == Assistant && (!byID(n.Raw) || r.keeps(&list[i+1]) && valueOf(list[i+1].Raw, "id") != nil)
 		if followed || !r.keeps(n) || n.Role != Assistant || len(n.Pieces) == 0 || n.Pieces[0].Kind != Reasoning {
 			continue
 		}
@@ -177,13 +184,14 @@ func (r *repairer) unmark(list []Neutral) {
 			continue
 		}
 		for j := len(n.Pieces) - 1; j >= 0; j-- {
-			at := member(n.Pieces[j].Raw, "cache_control")
-			if n.Pieces[j].Edited || at == (Span{}) {
+			found, empty := marksIn(n.Pieces[j].Raw)
+			if n.Pieces[j].Edited || found == 0 {
 				continue
 			}
-			if marks++; marks > maxMarks {
+			if marks += found; marks > maxMarks || empty {
+				marks -= found
 				n.Pieces = slices.Clone(n.Pieces)
-				n.Pieces[j].Raw, n.Edited = without(n.Pieces[j].Raw, "cache_control"), true
+				n.Pieces[j].Raw, n.Edited = unmarked(n.Pieces[j].Raw), true
 				r.repaired("V-A9", "cache_mark_dropped", n, "more than %d cache_control: an older one is left out", maxMarks)
 			}
 		}

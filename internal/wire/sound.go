@@ -24,7 +24,7 @@ func (s *scanner) judge(f session.Format) {
 // odd reports whether a message, alone, may need a repair in its own format. It may err on that side.
 func (s *scanner) odd(f session.Format) bool {
 	m := &s.message
-	if !rolesOf[f][m.Role] || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
+	if !rolesOf[f][m.Role] || s.strange(f) || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
 		return true
 	}
 	for i := range m.Parts {
@@ -54,7 +54,7 @@ var rolesOf = map[session.Format]map[string]bool{
 func (s *scanner) emptiness(f session.Format) bool {
 	switch f {
 	case session.OpenAIChat:
-		return s.message.Flags&FlagEmptyArray != 0 || s.message.Role == "assistant" && s.message.Flags&FlagEmpty != 0
+		return s.message.Flags&(FlagEmptyArray|FlagEmpty) != 0
 	case session.Anthropic, session.Gemini:
 		return true
 	}

@@ -112,8 +112,7 @@ func (c *checker) bounds() {
 		c.report(c.head, "the first message is not the user's")
 	}
 	c.parts(func(i int, p *Part) {
-		block := c.raw(i, p)
-		if content := member(block, "content"); isType(block, "compaction") && string(content.Of(block)) == `""` {
+		if emptyCompaction(c.raw(i, p)) {
 			c.report(i, "the content of a compaction is empty")
 		}
 	}, Opaque)

@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"strings"
-
-	"github.com/varve-dev/varve/internal/rawjson"
-)
+import "github.com/varve-dev/varve/internal/rawjson"
 
 // callTurns is V-G1.
 func (c *checker) callTurns() {
@@ -161,32 +157,42 @@ func (c *checker) part(i int, part []byte) {
 		c.report(i, "a part is no object")
 		return
 	}
-	data, unknown := 0, 0
-	for key, value := range rawjson.Members(part, 0) {
-		name := string(unquoted(key.Of(part)))
-		switch {
-		case c.knows(name):
-			data++
-			c.partValue(i, name, value.Of(part))
-		case !partFacts[name]:
-			unknown++
-		}
-	}
+	data, unknown := partCount(part, c.knows)
 	switch {
 	case data > 1:
 		c.report(i, "a part has %d kinds of data", data)
 	case data+unknown == 0:
 		c.report(i, "a part has no data")
-	case stringMember(part, "text") == "" && member(part, "text") != (Span{}) && signatureOf(part) == "":
+	case string(valueOf(part, "text")) == `""` && signatureOf(part) == "":
 		c.report(i, "a text is empty")
+	}
+	for key, value := range rawjson.Members(part, 0) {
+		if name := badObject(value.Of(part)); name != "" && c.knows(string(unquoted(key.Of(part)))) {
+			c.report(i, "%s of %s is no object", name, key.Of(part))
+		}
 	}
 }
 
-// partValue wants arguments and responses to be objects.
-func (c *checker) partValue(i int, name string, value []byte) {
-	for _, inner := range [...]string{"args", "response"} {
-		if at := member(value, inner); strings.HasPrefix(name, "function") && at != (Span{}) && value[at.Start] != '{' {
-			c.report(i, "%s of %s is no object", inner, name)
+// partCount counts the kinds of data that a part has, and its members that are neither data nor about it: data of a kind
+// that is not known yet.
+func partCount(part []byte, known func(name string) bool) (data, unknown int) {
+	for key := range rawjson.Members(part, 0) {
+		switch name := string(unquoted(key.Of(part))); {
+		case known(name):
+			data++
+		case !partFacts[name]:
+			unknown++
 		}
 	}
+	return data, unknown
+}
+
+// badObject names a member of a call or a response that is no object and has to be one, "" if there is none.
+func badObject(value []byte) string {
+	for _, name := range [...]string{"args", "response"} {
+		if inner := valueOf(value, name); inner != nil && inner[0] != '{' {
+			return name
+		}
+	}
+	return ""
 }

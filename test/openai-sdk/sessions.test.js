@@ -108,13 +108,13 @@ test('the metadata of a conversation can ask for its compacted view', async () =
 
 test('the compaction session goes on after each compaction', async () => {
   const session = new OpenAIResponsesCompactionSession({
-    client: varve({ defaultQuery: { window_tokens: 20_000 } }), underlyingSession: new MemorySession(), model: 'gpt-5', compactionMode: 'input',
+    client: varve({ defaultQuery: { window_tokens: 40_000 } }), underlyingSession: new MemorySession(), model: 'gpt-5', compactionMode: 'input',
   })
   const requests = await talk(session)
   const sizes = requests.map((input) => JSON.stringify(input).length)
   assert.ok(sizes.some((size, n) => n > 0 && size < sizes[n - 1]), 'no compaction has made a request smaller')
-  const questions = requests.at(-1).filter((item) => item.role === 'user').length
-  assert.equal(questions, turns)
+  const text = JSON.stringify(requests.at(-1))
+  for (const n of [1, turns / 2, turns]) assert.ok(text.includes(`question ${n}`), `question ${n} is neither there nor in a summary`)
 })
 
 test('a conversation is compacted by its id', async () => {

@@ -88,7 +88,6 @@ type response struct {
 
 type media struct {
 	Schema  *schema
-	Line    *schema `yaml:"x-line"` // of NDJSON
 	Example yaml.Node
 }
 

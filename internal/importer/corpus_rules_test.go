@@ -1,0 +1,237 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// recorded is a file of the corpus: what the index says of it, what is in it, and what was read.
+type recorded struct {
+	t    *testing.T
+	want indexed
+	data []byte
+	file *File
+	got  measured
+}
+
+// rule explains why files of a format are counted otherwise than the index counts them. docs/import.md has them in words.
+type rule struct {
+	formats string // of the index, separated by spaces
+	why     string
+	less    func(r recorded) counts // by how much our counts are less than the index'
+}
+
+var rules = []rule{
+	{
+		"claude_code_jsonl pi_jsonl", "results of parallel calls are one message, with what a person typed beside them",
+		func(r recorded) counts { return counts{Messages: r.got.Results - r.got.answers + r.got.beside} },
+	},
+	{
+		"claude_code_jsonl", "what no model wrote is skipped",
+		func(r recorded) counts { return counts{Messages: r.file.Report.Skipped["assistant (synthetic)"]} },
+	},
+	{
+		"pi_jsonl", "a command that a person ran is a message, for the index a call and a result",
+		func(r recorded) counts {
+			n := r.count(func(o map[string]any) bool { return o["role"] == "bashExecution" })
+			return counts{Messages: n, Calls: n, Results: n}
+		},
+	},
+	{
+		"pi_jsonl", "an empty turn that ended in an error is skipped",
+		func(r recorded) counts { return counts{Messages: r.file.Report.Skipped["assistant error (empty)"]} },
+	},
+	{
+		"gemini_cli_session", "what the interface says is skipped",
+		func(r recorded) counts { return counts{Messages: r.skipped()} },
+	},
+	{
+		"codex_rollout_jsonl", "a ghost_snapshot is skipped",
+		func(r recorded) counts { return counts{Messages: r.items("ghost_snapshot")} },
+	},
+	{
+		"codex_rollout_jsonl openai_responses_exchange openai_responses_response", "calls that the provider makes and answers itself are no calls",
+		func(r recorded) counts {
+			answered := r.items("mcp_call", "tool_search_output")
+			calls := r.items("mcp_call", "tool_search_call", "code_interpreter_call", "web_search_call", "file_search_call", "image_generation_call")
+			return counts{Messages: r.items("mcp_call"), Calls: calls, Results: answered, Open: calls - answered}
+		},
+	},
+	{
+		"anthropic_exchange anthropic_response", "calls that the provider makes and answers itself are no calls",
+		func(r recorded) counts {
+			calls, results := r.types("server_tool_use", "mcp_tool_use"), r.count(answeredByProvider)
+			messages := r.count(func(o map[string]any) bool {
+				blocks, _ := o["content"].([]any)
+				return o["role"] == "assistant" && len(matching(blocks, answeredByProvider)) > 0
+			})
+			return counts{Messages: messages, Calls: calls, Results: results, Open: calls - results}
+		},
+	},
+	{
+		"llm_request_log", "the index counts the last request; the log also has the last response, and what later requests leave out",
+		func(r recorded) counts { return r.lastRequest().minus(r.got.counts) },
+	},
+	{
+		"tau2_bench", "what the simulated user's tools are asked and answer is skipped",
+		func(r recorded) counts {
+			calls := r.count(func(o map[string]any) bool { return o["requestor"] == "user" && o["arguments"] != nil })
+			results := r.count(func(o map[string]any) bool { return o["requestor"] == "user" && o["role"] == "tool" })
+			return counts{Messages: r.skipped(), Calls: calls, Results: results}
+		},
+	},
+	{
+		"agent_framework", "a message of several results is one for each",
+		func(r recorded) counts {
+			messages := r.count(func(o map[string]any) bool {
+				role, _ := o["role"].(map[string]any)
+				return role["value"] == "tool"
+			})
+			return counts{Messages: messages - r.got.Results}
+		},
+	},
+	{
+		"sweagent_traj", "commands in the texts of a run that calls no tools are no calls",
+		func(r recorded) counts {
+			if bytes.Contains(r.data, []byte(`"tool_calls"`)) {
+				return counts{}
+			}
+			return counts{Calls: r.want.Calls, Results: r.want.Results, Orphans: r.want.Orphans, Open: r.want.Open}
+		},
+	},
+	{
+		"openhands_events", "what was recalled is skipped",
+		func(r recorded) counts {
+			return counts{Messages: r.count(func(o map[string]any) bool { return o["observation"] == "recall" })}
+		},
+	},
+	{
+		"openhands_events", "an error about an answer that could not be understood is what the user says, not the result of a call",
+		func(r recorded) counts {
+			return counts{Results: r.count(func(o map[string]any) bool { return o["observation"] == "error" && o["tool_call_metadata"] == nil })}
+		},
+	},
+	{
+		"cline_session", "the system prompt is a message",
+		func(r recorded) counts {
+			return counts{Messages: -r.count(func(o map[string]any) bool { return o["system_prompt"] != nil })}
+		},
+	},
+	{
+		"aisdk_ui_stream", "a UIMessage has all its steps and the results of its calls in it",
+		func(r recorded) counts {
+			return counts{Messages: r.steps() + r.got.Results - r.got.Messages}
+		},
+	},
+}
+
+func answeredByProvider(o map[string]any) bool {
+	kind, _ := o["type"].(string)
+	return strings.HasSuffix(kind, "_tool_result")
+}
+
+func (r recorded) skipped() int {
+	sum := 0
+	for _, n := range r.file.Report.Skipped {
+		sum += n
+	}
+	return sum
+}
+
+// types counts the objects of these types.
+func (r recorded) types(names ...string) int {
+	wanted := set(names...)
+	return r.count(func(o map[string]any) bool {
+		name, _ := o["type"].(string)
+		return wanted[name]
+	})
+}
+
+// items counts the Responses items of these types, in a rollout without the copies that other records have of them.
+func (r recorded) items(names ...string) int {
+	if r.want.Format != "codex_rollout_jsonl" {
+		return r.types(names...)
+	}
+	wanted := set(names...)
+	return r.count(func(o map[string]any) bool {
+		payload, _ := o["payload"].(map[string]any)
+		name, _ := payload["type"].(string)
+		return o["type"] == "response_item" && wanted[name]
+	})
+}
+
+// count counts the objects that match, wherever they are in the file.
+func (r recorded) count(match func(o map[string]any) bool) int {
+	n := 0
+	for _, value := range r.values() {
+		n += len(matching([]any{value}, match))
+	}
+	return n
+}
+
+// values are the JSON values of the file up to the first that is none, read in the test's own way.
+func (r recorded) values() []any {
+	var list []any
+	decoder := json.NewDecoder(bytes.NewReader(r.data))
+	for {
+		var value any
+		if decoder.Decode(&value) != nil {
+			return list
+		}
+		list = append(list, value)
+	}
+}
+
+// matching is the objects that match in values and in all that they hold.
+func matching(values []any, match func(o map[string]any) bool) []map[string]any {
+	var found []map[string]any
+	for _, value := range values {
+		switch v := value.(type) {
+		case []any:
+			found = append(found, matching(v, match)...)
+		case map[string]any:
+			if match(v) {
+				found = append(found, v)
+			}
+			for _, member := range v {
+				found = append(found, matching([]any{member}, match)...)
+			}
+		}
+	}
+	return found
+}
+
+// lastRequest counts what the log's last request holds.
+func (r recorded) lastRequest() counts {
+	var last []byte
+	for _, line := range bytes.Split(r.data, []byte("\n")) {
+		if parseArray(parseObject(parseObject(line)["request_params"])["messages"]) != nil {
+			last = line
+		}
+	}
+	f, err := Read("last", parseObject(last)["request_params"], Auto)
+	if err != nil {
+		r.t.Fatalf("%s: %v", r.want.File, err)
+	}
+	return measure(r.t, f).counts
+}
+
+// steps counts the steps of the file's UIMessages that say or call something.
+func (r recorded) steps() int {
+	n := 0
+	for _, c := range r.file.Conversations {
+		for _, m := range c.Messages {
+			fresh := true
+			for _, raw := range parseArray(parseObject(m.Body)["parts"]) {
+				starts := parseObject(raw).text("type") == "step-start"
+				if fresh && !starts {
+					n++
+				}
+				fresh = starts
+			}
+		}
+	}
+	return n
+}

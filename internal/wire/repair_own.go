@@ -1,0 +1,170 @@
+package wire
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// mend changes what stands in a message of the target's own format and is refused there wherever it stands.
+func (r *repairer) mend(n *Neutral) {
+	if n.Format != r.target || n.Raw == nil {
+		return
+	}
+	switch r.target {
+	case session.Gemini:
+		r.mendContent(n)
+	case session.Anthropic:
+		r.mendCompaction(n)
+	case session.OpenAIResponses:
+		r.mendName(n)
+	case session.OpenAIChat:
+		if n.flags&FlagEmptyArray != 0 && n.Role == Assistant && n.has(Call) {
+			n.Edited = true
+			r.repaired("V-C3", "content_null", n, "content is null, not an array without parts")
+		}
+	}
+}
+
+// strange reports whether mend may have something to do.
+func (s *scanner) strange(f session.Format) bool {
+	for i := range s.message.Parts {
+		p := &s.message.Parts[i]
+		raw := p.Raw.Of(s.body)
+		switch {
+		case f == session.Gemini && (faultOf(raw) != sound || p.Kind == Call && signatureOf(raw) == standIn),
+			f == session.Anthropic && p.Kind == Opaque && emptyCompaction(raw),
+			f == session.OpenAIResponses && (p.Kind == Call && utf8.RuneCountInString(p.Name) > maxName || p.Kind == Reasoning && byID(raw)):
+			return true
+		}
+	}
+	return false
+}
+
+// fault is what is wrong with a part of a Gemini content.
+type fault uint8
+
+const (
+	sound    fault = iota
+	noData         // it has nothing to say
+	noObject       // a value in it that has to be an object is none
+	notOne         // it is no object itself, or has several kinds of data
+)
+
+func faultOf(part []byte) fault {
+	if len(part) == 0 || part[0] != '{' {
+		return notOne
+	}
+	data, unknown := partCount(part, func(name string) bool { return slices.Contains(partData, name) })
+	switch {
+	case data > 1:
+		return notOne
+	case data+unknown == 0:
+		return noData
+	}
+	for _, value := range rawjson.Members(part, 0) {
+		if badObject(value.Of(part)) != "" {
+			return noObject
+		}
+	}
+	return sound
+}
+
+func (r *repairer) mendContent(n *Neutral) {
+	if role := stringMember(n.Raw, "role"); role == "assistant" || role == "function" {
+		n.Edited = true
+		r.repaired("V-G4", "role_renamed", n, "the API calls the role %s otherwise", role)
+	}
+	pieces := make([]Piece, 0, len(n.Pieces))
+	called := false
+	for _, p := range n.Pieces {
+		wrong := sound
+		if p.Raw != nil {
+			wrong = faultOf(p.Raw)
+		}
+		switch {
+		case wrong == noObject:
+			p.Edited = true
+		case wrong == notOne:
+			p = Piece{Kind: Text, Text: substitute(&Piece{Kind: Opaque, Raw: p.Raw}), Edited: true}
+		case p.Kind == Call && called && string(p.Seal) == unchecked:
+			p.Seal, p.Raw = nil, without(without(p.Raw, "thoughtSignature"), "thought_signature")
+			n.Edited = true
+			r.repaired("V-G3", "signature_dropped", n, "only the first call of a content may say that it has no signature")
+		}
+		if called = called || p.Kind == Call; wrong != noData {
+			pieces = append(pieces, p)
+		}
+		if wrong != sound {
+			n.Edited = true
+			r.repaired("V-G4", "part_mended", n, "a part is none that the API takes")
+		}
+	}
+	n.Pieces = pieces
+}
+
+// mendCompaction makes null of the content "" of a compaction: both say that there is no summary.
+func (r *repairer) mendCompaction(n *Neutral) {
+	for i := range n.Pieces {
+		if raw := n.Pieces[i].Raw; n.Pieces[i].Kind == Opaque && emptyCompaction(raw) {
+			n.Pieces = slices.Clone(n.Pieces)
+			n.Pieces[i].Raw = Replace(nil, raw, []Edit{{Span: member(raw, "content"), With: []byte("null")}})
+			n.Edited = true
+			r.repaired("V-A10", "compaction_null", n, "the content of a compaction is null, not empty")
+		}
+	}
+}
+
+func emptyCompaction(block []byte) bool {
+	return isType(block, "compaction") && string(valueOf(block, "content")) == `""`
+}
+
+// maxName is how long the name of a tool may be in the Responses API.
+const maxName = 128
+
+func (r *repairer) mendName(n *Neutral) {
+	for i := range n.Pieces {
+		p := &n.Pieces[i]
+		if p.Kind != Call || utf8.RuneCount(unquotedName(p.Name)) <= maxName {
+			continue
+		}
+		n.Pieces = slices.Clone(n.Pieces)
+		p = &n.Pieces[i]
+		p.Name = rawjson.Quote(nil, []byte(string([]rune(string(unquoted(p.Name)))[:maxName])))
+		p.Edited, n.Edited = true, true
+		r.repaired("V-R4", "name_cut", n, "the name of a tool has at most %d characters", maxName)
+	}
+}
+
+// marksIn counts the marks for the provider's cache in a block and in the blocks inside it. empty says that one of them
+// is on an empty text.
+func marksIn(block []byte) (marks int, empty bool) {
+	count := func(marked []byte) bool {
+		marks++
+		empty = empty || string(valueOf(marked, "text")) == `""`
+		return true
+	}
+	if member(block, "cache_control") != (Span{}) {
+		count(block)
+	}
+	markedBlocks(block, count)
+	return marks, empty
+}
+
+// unmarked is a block without marks, and without those in the blocks of its content.
+func unmarked(block []byte) []byte {
+	block = without(block, "cache_control")
+	content := member(block, "content")
+	if content == (Span{}) || block[content.Start] != '[' {
+		return block
+	}
+	var edits []Edit
+	for at := range rawjson.Elements(block, content.Start) {
+		if inner := at.Of(block); member(inner, "cache_control") != (Span{}) {
+			edits = append(edits, Edit{Span: at, With: without(inner, "cache_control")})
+		}
+	}
+	return Replace(nil, block, edits)
+}
