@@ -83,6 +83,17 @@ var wrongRequests = map[string]struct {
 	"session_exists": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions", `{"id":"s"}`)
 	}, "PUT"},
+	"import_taken": {func(w *world) answer {
+		first, _ := w.takenOver(3)
+		return first
+	}, "GET it"},
+	"import_ended": {func(w *world) answer {
+		path := w.must(http.StatusCreated, "POST", "/v1/imports", `{"session":{"id":"imported"}}`).Header().Get("Location")
+		return w.ask("POST", path+"?from_line=2", `{"session":{"id":"more"}}`)
+	}, "begin a new one"},
+	"unsupported_source": {func(w *world) answer {
+		return w.ask("POST", "/v1/imports", `{"x":1}`)
+	}, "what can be imported is"},
 	"checkpoint_pruned": {func(w *world) answer {
 		w.exec(`INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body_size, units, manifest, policy, engine_version, run_id)
 		        SELECT tenant_id, key, 1, 0, 1, 1, 1, '[]', '[]', '{}', 1, gen_random_uuid() FROM sessions WHERE id = 's'`)

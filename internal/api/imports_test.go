@@ -222,30 +222,38 @@ func TestAnotherBodyUnderTheKeyOfAnImportIsRefused(t *testing.T) {
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?from=varve", text, "Idempotency-Key", "k")
 }
 
-func TestTheRequestThatTookAnImportOverIsTheOneThatStores(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	text := archiveOf(t, 1500)
+// takenOver sends an import that another request sends as a whole before this one comes to its end.
+func (w *world) takenOver(messages int) (first, second answer) {
+	w.Helper()
+	text := archiveOf(w, messages)
 	read, write := io.Pipe()
-	first := make(chan int)
+	recorder, done := httptest.NewRecorder(), make(chan struct{})
 	go func() {
+		defer close(done)
+		defer read.Close()
 		r := httptest.NewRequestWithContext(w.Context(), "POST", "/v1/imports", read)
 		r.Header.Set("Authorization", "Bearer "+w.key)
-		r.Header.Set("Idempotency-Key", "k")
-		got := httptest.NewRecorder()
-		w.server.ServeHTTP(got, r)
-		first <- got.Code
+		r.Header.Set("Idempotency-Key", "taken-over")
+		w.server.ServeHTTP(recorder, r)
 	}()
 	if _, err := write.Write(text[:len(text)-10]); err != nil { // all but the end is with the first request
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	second := w.must(http.StatusCreated, "POST", "/v1/imports", string(text), "Idempotency-Key", "k")
+	second = w.must(http.StatusCreated, "POST", "/v1/imports", string(text), "Idempotency-Key", "taken-over")
 	go func() {
 		_, _ = write.Write(text[len(text)-10:])
 		_ = write.Close()
 	}()
-	if code := <-first; code != http.StatusConflict {
-		t.Errorf("the first request: %d", code)
+	<-done
+	return answer{w, recorder}, second
+}
+
+func TestTheRequestThatTookAnImportOverIsTheOneThatStores(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, second := w.takenOver(1500)
+	if first.Code != http.StatusConflict {
+		t.Errorf("the first request: %d %s", first.Code, first.Body)
 	}
 	if got := decoded[imported](second); got.Messages != 1500 || got.Duplicates != 0 {
 		t.Errorf("%+v", got)

@@ -117,6 +117,79 @@ func TestEveryOperationIsNamedAndSaysWhatItAnswers(t *testing.T) {
 	}
 }
 
+// TestTheDescriptionHasEveryParameterAndMember asks each route for a parameter, and with a member in its body, that it
+// cannot know: the answers name all that it does.
+func TestTheDescriptionHasEveryParameterAndMember(t *testing.T) {
+	t.Parallel()
+	w, d := newWorld(t), described()
+	for _, id := range []string{"chat-42", "conv_0198f0c17c1e70008000000000000005"} {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, "")
+	}
+	passedOver := []string{"include", "include[]"} // by every route of OpenAI's
+	for _, op := range d.operations {
+		if op.value["tags"].([]any)[0] == "Operation" {
+			continue
+		}
+		path, parameters := op.path, []string{}
+		for _, p := range op.parameters {
+			name := p.value["name"].(string)
+			if p.value["in"] == "path" {
+				path = strings.Replace(path, "{"+name+"}", url.PathEscape(fmt.Sprint(p.value["example"])), 1)
+			}
+			if p.value["in"] == "query" && !slices.Contains(passedOver, name) {
+				parameters = append(parameters, name)
+			}
+		}
+		if diff := cmp.Diff(w.ask(op.method, path+"?zzzzzzzz=1", "").known(), parameters, asSets); diff != "" {
+			t.Errorf("%s %s: the parameters that there are (-) and the description (+) differ:\n%s", op.method, path, diff)
+		}
+		body, _ := d.member(part{op.at, op.value}, "requestBody")
+		content, _ := d.member(body, "content")
+		media, ok := d.member(content, "application/json")
+		if !ok {
+			continue
+		}
+		schema, _ := d.member(media, "schema")
+		if diff := cmp.Diff(w.ask(op.method, path, `{"zzzzzzzz":1}`).known(), d.members(schema), asSets); diff != "" {
+			t.Errorf("%s %s: the members that there are (-) and the description (+) differ:\n%s", op.method, path, diff)
+		}
+	}
+}
+
+// asSets compares lists of names in any order.
+var asSets = cmp.Transformer("set", func(names []string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+})
+
+var listed = regexp.MustCompile(`zzzzzzzz[^"]*: there are ([a-z_, ]+)"`)
+
+// known are the names that an answer says there are instead of zzzzzzzz.
+func (a answer) known() []string {
+	a.Helper()
+	said := listed.FindStringSubmatch(strings.ReplaceAll(a.Body.String(), `\"`, "'"))
+	switch {
+	case said == nil:
+		return []string{a.Body.String()}
+	case said[1] == "none":
+		return nil
+	}
+	return strings.Split(said[1], ", ")
+}
+
+// members are the names of an object's members, by its schema.
+func (d *description) members(schema part) (names []string) {
+	properties, _ := d.member(schema, "properties")
+	names = slices.Collect(maps.Keys(properties.value))
+	for _, base := range d.list(schema.at+"/allOf", schema.value["allOf"]) {
+		names = append(names, d.members(base)...)
+	}
+	return names
+}
+
 // TestTheCheckFindsWhatIsNotDescribed: what every test relies on must be able to fail.
 func TestTheCheckFindsWhatIsNotDescribed(t *testing.T) {
 	t.Parallel()

@@ -20,10 +20,9 @@ import (
 // compactResponses is POST /v1/responses/compact: items in, a shorter list of items out. Items that come with the request
 // are not stored, and nothing is done for an Idempotency-Key; a conversation that it names is compacted as such.
 func (s *Server) compactResponses(x *exchange) error {
-	q := x.openAIQuery("tools", "window_tokens")
-	asText := q.choice("tools", "text", "items") == "text"
-	window := int(q.integer("window_tokens", minWindowTokens, maxWindowTokens, 0))
-	if err := q.err(); err != nil {
+	d := responsesBody{}
+	d.windows, d.format, d.force = s.Models, session.OpenAIResponses, true
+	if err := d.readQuery(x.openAIQuery("tools", "window_tokens")); err != nil {
 		return err
 	}
 	body, err := readBody(x)
@@ -31,17 +30,14 @@ func (s *Server) compactResponses(x *exchange) error {
 		return err
 	}
 	defer body.free()
+	d.data = body.b
 	id, err := x.idempotency(body.b)
 	if err != nil {
 		return err
 	}
-	layers, err := s.tenantLayers(x, session.Address{})
-	if err != nil {
+	if d.layers, err = s.tenantLayers(x, session.Address{}); err != nil {
 		return err
 	}
-	d := responsesBody{statelessBody: statelessBody{
-		document: document{data: body.b}, layers: layers, windows: s.Models, force: true, format: session.OpenAIResponses, window: window,
-	}}
 	if err := d.read(); err != nil {
 		return err
 	}
@@ -49,14 +45,13 @@ func (s *Server) compactResponses(x *exchange) error {
 	var bodies [][]byte
 	if d.previous != "" {
 		bodies, err = s.compactConversation(x, d.previous, id)
-		bodies = d.rendered(nil, bodies).Bodies
 	} else {
 		bodies, err = d.compact(x, &answer)
 	}
 	if err != nil {
 		return err
 	}
-	if asText {
+	if bodies = d.rendered(nil, bodies).Bodies; d.asText {
 		bodies = withoutTools(bodies)
 	}
 	return x.compaction(answer, bodies)
@@ -67,6 +62,7 @@ func (s *Server) compactResponses(x *exchange) error {
 type responsesBody struct {
 	statelessBody
 	previous string // the id of a conversation
+	asText   bool   // answer messages alone
 }
 
 // responsesFields are the members, of which those of ignored change nothing here: they say how a model is asked.
@@ -74,6 +70,12 @@ var (
 	ignored         = []string{"prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier", "image"}
 	responsesFields = append([]string{"model", "input", "previous_response_id", "instructions", "policy", "window_tokens", "overhead_tokens", "force", "include_results"}, ignored...)
 )
+
+func (d *responsesBody) readQuery(q *query) error {
+	d.asText = q.choice("tools", "text", "items") == "text"
+	d.window = int(q.integer("window_tokens", minWindowTokens, maxWindowTokens, 0))
+	return q.err()
+}
 
 // read checks the body and finds its members. null is as good as none.
 func (d *responsesBody) read() error {
@@ -167,7 +169,7 @@ func (d *responsesBody) compact(x *exchange, a *compactionAnswer) ([][]byte, err
 	}
 	what := compactedOf(p, d.includeResults)
 	a.Compaction = &what
-	return d.rendered(nil, split(appendCompacted(nil, p))).Bodies, nil
+	return split(appendCompacted(nil, p)), nil
 }
 
 // conversationWait is how long a conversation's compaction may take before the caller has to ask again.

@@ -83,7 +83,10 @@ func (u *uiStream) chunk(e entry) error {
 		return u.prose(e, kind)
 	case strings.HasPrefix(kind, "tool-"):
 		return u.toolChunk(e, kind)
-	case strings.HasPrefix(kind, "data-") && !e.is("transient"), kind == "file", kind == "source-url", kind == "source-document", kind == "reasoning-file":
+	case strings.HasPrefix(kind, "data-") && !e.is("transient"):
+		u.data(e, kind)
+		return nil
+	case kind == "file", kind == "source-url", kind == "source-document", kind == "reasoning-file":
 		u.parts = append(u.parts, &uiPart{kind: "raw", raw: e.raw})
 		return nil
 	case kind == "":
@@ -110,6 +113,16 @@ func (u *uiStream) prose(e entry, kind string) error {
 		p.state = "done"
 	}
 	return nil
+}
+
+// data adds a part of the application's, or replaces the one of its id.
+func (u *uiStream) data(e entry, kind string) {
+	id := kind + " " + e.text("id")
+	if p := u.find("raw", id); p != nil && e.has("id") {
+		p.raw = e.raw
+		return
+	}
+	u.parts = append(u.parts, &uiPart{kind: "raw", id: id, raw: e.raw})
 }
 
 // find is the newest part of that kind and id that has not ended.

@@ -27,7 +27,7 @@ func (m *chatMessage) body() (body []byte, ok bool) {
 	default:
 		return nil, false
 	}
-	out := [][]byte{fill(`"role":"%","content":%`, []byte(m.role), content)}
+	out := [][]byte{fill(`"role":%,"content":%`, quote(m.role), content)}
 	if m.reasoning != nil {
 		out = append(out, fill(`"reasoning_content":%`, m.reasoning))
 	}
@@ -83,9 +83,7 @@ func inString(raw []byte) []byte {
 		return raw
 	}
 	var compact bytes.Buffer
-	if json.Compact(&compact, raw) != nil {
-		return quote(string(raw))
-	}
+	_ = json.Compact(&compact, raw) // what is no JSON has never come this far
 	return quote(compact.String())
 }
 

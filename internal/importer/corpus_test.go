@@ -93,6 +93,7 @@ func TestCorpus(t *testing.T) {
 			got.Calls, got.Results, got.Orphans, got.Open, got.tokens, len(f.Report.Rejected), f.Report.Skipped)
 		checkLaws(t, f)
 		checkCounts(recorded{t, want, data, f, got})
+		checkTexts(t, want.File, data, f)
 		checkViews(t, want.File, f)
 	}
 	_ = table.Flush()
@@ -174,6 +175,30 @@ func checkCounts(r recorded) {
 	}
 	if r.got.counts != known {
 		r.t.Errorf("%s: counts are %+v, the index' %+v; expected is %+v (%s)", r.want.File, r.got.counts, r.want.counts, known, strings.Join(why, "; "))
+	}
+}
+
+// joining are the sources whose files have texts in pieces.
+var joining = map[Source]bool{AISDKStream: true, Kimi: true, LangChain: true, Pi: true}
+
+// checkTexts finds every text of the messages in the file as it is written there.
+func checkTexts(t *testing.T, name string, data []byte, f *File) {
+	t.Helper()
+	if joining[f.Source] {
+		return
+	}
+	for _, c := range f.Conversations {
+		for _, m := range c.Messages {
+			in, err := wire.Inspect(c.Format, m.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range in.Parts {
+				if p.Kind == wire.Text && !bytes.Contains(data, p.Value.Of(m.Body)) {
+					t.Errorf("%s: line %d: %.200s is not in the file", name, m.Line, p.Value.Of(m.Body))
+				}
+			}
+		}
 	}
 }
 

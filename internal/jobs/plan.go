@@ -271,30 +271,48 @@ func inputOf(s postgres.Snapshot, policy compact.Policy, from From) (in compact.
 		}
 		through = in.Base.Through
 	}
-	for i := range s.Tail {
+	for i := 0; i < len(s.Tail); {
 		e := &s.Tail[i]
-		if e.Seq <= through {
-			continue
+		switch {
+		case e.Seq <= through:
+			i++
+		case e.Format != s.Format:
+			n := foreign(s.Format, s.Tail[i:])
+			in.Tail = append(in.Tail, translated(s.Format, s.Tail[i:i+n])...)
+			i += n
+		default:
+			in.Tail = append(in.Tail, compact.Entry{Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body, ViewTokens: int(e.ViewTokens)})
+			i++
 		}
-		if e.Format != s.Format {
-			in.Tail = append(in.Tail, translated(s.Format, e)...)
-			continue
-		}
-		in.Tail = append(in.Tail, compact.Entry{Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body, ViewTokens: int(e.ViewTokens)})
 	}
 	return in, nil
 }
 
-// translated is what a message of another format says in that of its session, as the view says it: one message or
-// several, or none if it says nothing.
-func translated(f session.Format, e *postgres.Logged) (entries []compact.Entry) {
+// foreign counts the messages of other formats that a tail begins with.
+func foreign(f session.Format, tail []postgres.Logged) int {
+	n := 0
+	for n < len(tail) && tail[n].Format != f {
+		n++
+	}
+	return n
+}
+
+// translated is what messages of other formats say in that of their session, as the view says it.
+func translated(f session.Format, run []postgres.Logged) (entries []compact.Entry) {
+	view := make([]wire.Stored, len(run))
+	for i := range run {
+		view[i] = wire.Stored{Format: run[i].Format, Body: run[i].Body, Seq: run[i].Seq}
+	}
 	parts := 0
-	for _, body := range wire.Translate(f, wire.Stored{Format: e.Format, Body: e.Body, Seq: e.Seq}) {
-		found, err := wire.Inspect(f, body)
+	for _, m := range wire.Translate(f, view) {
+		found, err := wire.Inspect(f, m.Body)
 		if err != nil {
 			continue // Translate writes nothing that Inspect refuses; its fuzz tests hold it to that
 		}
-		entries = append(entries, compact.Entry{Seq: e.Seq, Tokens: found.Tokens, Body: body, Part: parts})
+		if n := len(entries); n == 0 || entries[n-1].Seq != m.Seq {
+			parts = 0
+		}
+		entries = append(entries, compact.Entry{Seq: m.Seq, Tokens: found.Tokens, Body: m.Body, Part: parts})
 		parts += max(len(found.Parts), 1)
 	}
 	return entries

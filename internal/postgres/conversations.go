@@ -56,8 +56,8 @@ type Slice struct {
 	Bytes      int64
 }
 
-// sliceSQL reads messages that were not removed, in one direction.
-func sliceSQL(beyond, direction string) string {
+// sliceStatement reads messages that were not removed, in one direction.
+func sliceStatement(beyond, direction string) string {
 	return `
 	SELECT ` + messageColumns + `
 	  FROM (SELECT *, row_number() OVER newest AS place, sum(octet_length(body)) OVER newest - octet_length(body) AS bytes_before
@@ -73,26 +73,20 @@ func sliceSQL(beyond, direction string) string {
 	 ORDER BY seq ` + direction
 }
 
-var (
-	ascending  = sliceSQL(`>`, `ASC`)
-	descending = sliceSQL(`<`, `DESC`)
-)
+// The statements of a slice, by whether it descends.
+var sliceSQL = map[bool]string{false: sliceStatement(`>`, `ASC`), true: sliceStatement(`<`, `DESC`)}
 
 // Slice reads a session and a piece of its log; ErrNotFound.
 func (s *Store) Slice(ctx context.Context, at session.Address, r Slice) (found session.Session, messages []session.Message, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	sql := ascending
-	if r.Descending {
-		sql = descending
-		if r.After == 0 {
-			r.After = session.MaxSessionMessages + 1
-		}
+	if r.Descending && r.After == 0 {
+		r.After = session.MaxSessionMessages + 1
 	}
 	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
 		if found, err = readSession(ctx, tx, at); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, sql, [16]byte(at.Tenant), [16]byte(found.Key), r.After, r.Limit, r.Bytes)
+		rows, err := tx.Query(ctx, sliceSQL[r.Descending], [16]byte(at.Tenant), [16]byte(found.Key), r.After, r.Limit, r.Bytes)
 		if err != nil {
 			return err
 		}

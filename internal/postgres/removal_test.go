@@ -2,10 +2,14 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -225,5 +229,132 @@ func TestASessionIsCreatedWithItsMessagesOrNotAtAll(t *testing.T) {
 	}
 	if _, err := store.Session(t.Context(), full.Session); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("the session is there: %v", err)
+	}
+}
+
+func TestASliceReadsAsManyPagesOfALongLogAsOfAShortOne(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	read := map[string]func(descending bool) int{}
+	for name, n := range map[string]int{"short": 40, "long": 5_000} {
+		at := newSession(t, store, tenant, name)
+		for range n / min(n, 1000) {
+			var messages []session.New
+			for i := range min(n, 1000) {
+				messages = append(messages, message(fmt.Sprintf("%0500d", i), 0))
+			}
+			mustAppend(t, store, batch(at, messages...))
+		}
+		found, err := store.Session(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read[name] = func(descending bool) int {
+			return pages(t, store, tenant, postgres.SliceSQL[descending], [16]byte(tenant), [16]byte(found.Key), int64(n/2), 10, int64(1<<20))
+		}
+	}
+	for _, analyzed := range []bool{false, true} {
+		if analyzed {
+			analyze(t, store)
+		}
+		for _, descending := range []bool{false, true} {
+			if few, many := read["short"](descending), read["long"](descending); many > few+10 || few > 40 {
+				t.Errorf("analyzed %v, descending %v: %d pages of 40 messages, %d of 5,000", analyzed, descending, few, many)
+			}
+		}
+	}
+}
+
+// Appends, removals and compactions of one session, all at once: whatever their order, no checkpoint covers what was
+// removed, and the counters are those of the view.
+func TestRemovalsUnderLoadKeepTheCountersRight(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 10)))
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			for range 20 {
+				mustAppend(t, store, batch(at, texts("b", "c")...))
+			}
+		})
+		group.Go(func() {
+			for range 15 {
+				removeNewest(t, store, at)
+			}
+		})
+	}
+	group.Go(func() {
+		for range 30 {
+			compactAll(t, store, at)
+		}
+	})
+	group.Wait()
+	found, live, err := store.Slice(t.Context(), at, postgres.Slice{Limit: 1000, Bytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := store.Snapshot(t.Context(), session.Key{Tenant: tenant, Key: found.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var context, tail int64
+	if snap.Base != nil {
+		context = snap.Base.Tokens
+	}
+	for _, m := range snap.Tail {
+		context, tail = context+m.Tokens, tail+int64(len(m.Body))
+	}
+	if c := countersOf(t, store, at); c.Context != context || c.Tail != tail || found.TotalTokens != int64(10*len(live)) {
+		t.Errorf("%+v and %d tokens, but the view has %d tokens, its tail %d bytes, and the log %d messages", c, found.TotalTokens, context, tail, len(live))
+	}
+	if snap.Base != nil {
+		covered := slices.IndexFunc(live, func(m session.Message) bool { return m.Seq > snap.Base.Through })
+		if covered < 0 {
+			covered = len(live)
+		}
+		if string(snap.Base.Body) != fmt.Sprint(covered) && snap.Base.Through > 0 {
+			t.Errorf("the checkpoint covers %s messages, of which %d are left", snap.Base.Body, covered)
+		}
+	}
+}
+
+func removeNewest(t *testing.T, store *postgres.Store, at session.Address) {
+	_, newest, err := store.Slice(t.Context(), at, postgres.Slice{Limit: 1, Descending: true, Bytes: 1})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if len(newest) == 0 {
+		return
+	}
+	if _, _, err := store.Remove(t.Context(), at, newest[0].Seq, nil); err != nil && !errors.Is(err, session.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+// compactAll commits a checkpoint of all messages, whose body says how many they are.
+func compactAll(t *testing.T, store *postgres.Store, at session.Address) {
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	key := session.Key{Tenant: at.Tenant, Key: found.Key}
+	snap, err := store.SnapshotFromLog(t.Context(), key)
+	if err != nil || len(snap.Tail) == 0 {
+		return
+	}
+	o := postgres.Outcome{Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone}, LastSeq: snap.LastSeq, Saved: snap.ContextTokens - 5}
+	if snap.Base != nil {
+		o.Base = snap.Base.N
+	}
+	o.Checkpoint = &postgres.Checkpoint{
+		Through: snap.Tail[len(snap.Tail)-1].Seq, Tokens: 5, Body: fmt.Append(nil, len(snap.Tail)), Size: 9, State: []byte("x"), Units: []byte(`[]`),
+		Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1,
+	}
+	if err := store.CommitCheckpoint(t.Context(), key, o, nothingToComplete); err != nil && !errors.Is(err, session.ErrStale) {
+		t.Error(err)
 	}
 }

@@ -146,6 +146,9 @@ func (a *arrangement) sort(n *Neutral) sorted {
 		s.results++
 		s.first = s.first && len(s.rest) == 0
 		c := a.answer(p) // and from here on p names its call
+		if c != nil && a.target == session.Gemini && !bytes.Equal(c.at.Name, p.Name) {
+			p.Name, p.Edited, n.Edited = c.at.Name, true, true
+		}
 		switch {
 		case c == nil:
 			s.orphans = append(s.orphans, *p)

@@ -217,10 +217,10 @@ func TestAnObjectOfManyKeysIsReadInReasonableTime(t *testing.T) {
 		fmt.Fprintf(&b, `,"k%d":0`, i)
 	}
 	body := b.String() + `}`
-	if m := inspect(t, session.OpenAIChat, body); m.Flags != FlagEmpty {
+	if m := inspect(t, session.OpenAIChat, body); m.Flags&^(FlagJudged|FlagOdd) != FlagEmpty {
 		t.Errorf("flags = %b", m.Flags)
 	}
-	if m := inspect(t, session.OpenAIChat, b.String()+`,"k99999":0}`); m.Flags != FlagEmpty|FlagDuplicateKeys {
+	if m := inspect(t, session.OpenAIChat, b.String()+`,"k99999":0}`); m.Flags&^(FlagJudged|FlagOdd) != FlagEmpty|FlagDuplicateKeys {
 		t.Errorf("flags = %b", m.Flags)
 	}
 }

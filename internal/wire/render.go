@@ -35,13 +35,6 @@ type Repair struct {
 	Detail string `json:"detail"`
 }
 
-// Translate says what one message says in another format, without regard to what stands around it: Render repairs what
-// comes of that.
-func Translate(target session.Format, m Stored) [][]byte {
-	r := &repairer{target: target, view: []Stored{m}}
-	return Encode(target, r.decode(0))
-}
-
 // UserMessage is a message of the user that says a text, which is a string literal.
 func UserMessage(f session.Format, literal []byte) []byte {
 	said := Neutral{Role: User, Pieces: []Piece{{Kind: Text, Text: literal}}, Edited: true}

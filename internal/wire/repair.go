@@ -96,7 +96,11 @@ func (r *repairer) decode(i int) []Neutral {
 	}
 	list := Decode(m.Format, m.Body)
 	for j := range list {
-		list[j].Origin, list[j].flags = i, found.Flags
+		n := &list[j]
+		n.Origin, n.flags = i, found.Flags
+		if n.Edited = slices.ContainsFunc(n.Pieces, func(p Piece) bool { return p.Edited }); n.Edited && n.Format == r.target {
+			r.repaired("V-G4", "part_mended", n, "a part is none that the API takes as it is")
+		}
 	}
 	return list
 }

@@ -52,7 +52,9 @@ func (r *repairer) emptyRule() string {
 
 func (r *repairer) dropEmptyTexts(n *Neutral) {
 	empty := func(p Piece) bool {
-		return p.Kind == Text && blank(p.Text) && (p.Seal == nil || r.target != session.Gemini)
+		said := p.Kind == Text || p.Kind == Reasoning && p.Text != nil
+		sealed := p.Seal != nil && n.Format == r.target && (p.Kind == Reasoning || r.target == session.Gemini)
+		return said && !sealed && blank(p.Text)
 	}
 	if !slices.ContainsFunc(n.Pieces, empty) {
 		return
@@ -121,7 +123,7 @@ func (r *repairer) unsealed(n *Neutral) {
 	stale := r.Author != "" && r.Model != "" && r.Author != r.Model
 	for i := range n.Pieces {
 		p := &n.Pieces[i]
-		if p.Kind != Reasoning || p.Seal != nil && string(p.Seal) != `""` && !stale {
+		if p.Kind != Reasoning || sealed(p.Seal) && !stale {
 			continue
 		}
 		if !n.Edited {

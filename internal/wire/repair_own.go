@@ -121,6 +121,9 @@ func emptyCompaction(block []byte) bool {
 	return isType(block, "compaction") && string(valueOf(block, "content")) == `""`
 }
 
+// sealed reports whether the value of a signature, or of what stands for one, is a text.
+func sealed(value []byte) bool { return len(value) > len(`""`) && value[0] == '"' }
+
 // maxName is how long the name of a tool may be in the Responses API.
 const maxName = 128
 

@@ -35,6 +35,9 @@ func (s *scanner) odd(f session.Format) bool {
 	switch f {
 	case session.OpenAIChat:
 		return m.Flags&FlagResultNotText != 0
+	case session.Gemini:
+		parts := member(s.body, "parts")
+		return parts == (Span{}) || s.body[parts.Start] != '['
 	case session.Anthropic:
 		return bytes.Contains(s.body, []byte("cache_control")) || !resultsFirst(m.Parts) || thoughtsLate(m.Parts)
 	}
@@ -67,7 +70,7 @@ func (s *scanner) oddPart(f session.Format, p *Part, last bool) bool {
 	case Call:
 		return m.Role != "assistant" && m.Role != "model" || f != session.Gemini && !idRules[f].fits(p.CallID)
 	case Result:
-		return p.CallID == "" || f == session.Anthropic && s.oddContent(p) || f == session.OpenAIChat && p.Value == (Span{}) || f != session.AISDK && m.Role == "assistant"
+		return p.CallID == "" || f == session.Gemini && p.Name == "unknown" || f == session.Anthropic && s.oddContent(p) || f == session.OpenAIChat && p.Value == (Span{}) || f != session.AISDK && m.Role == "assistant"
 	case Text:
 		return f == session.Anthropic && s.oddText(p, last && m.Role == "assistant")
 	case Reasoning:
@@ -95,7 +98,7 @@ func (s *scanner) oddText(p *Part, end bool) bool {
 func (s *scanner) unsealed(p *Part) bool {
 	raw := p.Raw.Of(s.body)
 	for _, name := range [...]string{"signature", "data"} {
-		if at := member(raw, name); at != (Span{}) && string(at.Of(raw)) != `""` {
+		if at := member(raw, name); at != (Span{}) && sealed(at.Of(raw)) {
 			return false
 		}
 	}

@@ -1,0 +1,53 @@
+package wire
+
+import "github.com/varve-dev/varve/internal/session"
+
+// Translate says what consecutive messages say in another format, for who goes on to work on them: nothing is repaired
+// that Render would repair. Each message has the seq of the last one that it says. Where the target has results in one
+// message with their calls, several become one; otherwise one may become several of its seq.
+func Translate(target session.Format, run []Stored) []Stored {
+	r := &repairer{target: target, view: run}
+	var list []Neutral
+	for i := range run {
+		list = append(list, r.decode(i)...)
+	}
+	nameResults(list)
+	var out []Stored
+	for len(list) > 0 {
+		n := together(target, list)
+		for _, body := range Encode(target, list[:n]) {
+			out = append(out, Stored{Format: target, Body: body, Seq: run[list[n-1].Origin].Seq})
+		}
+		list = list[n:]
+	}
+	return out
+}
+
+// nameResults tells results the names of their tools.
+func nameResults(list []Neutral) {
+	names := map[string][]byte{}
+	for i := range list {
+		for j := range list[i].Pieces {
+			switch p := &list[i].Pieces[j]; {
+			case p.Kind == Call:
+				names[p.CallID] = p.Name
+			case p.Kind == Result && p.Name == nil:
+				p.Name = names[p.CallID]
+			}
+		}
+	}
+}
+
+// together counts the Neutrals that one step of the assistant consists of where it is one message, or that were one.
+func together(target session.Format, list []Neutral) int {
+	n := 1
+	for n < len(list) {
+		a, b := &list[n-1], &list[n]
+		step := b.Role == Tool || a.Role == Assistant && b.Role == Assistant
+		if a.Origin != b.Origin && !(target == session.AISDK && list[0].Role == Assistant && step) {
+			break
+		}
+		n++
+	}
+	return n
+}
