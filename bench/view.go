@@ -16,6 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -112,20 +113,25 @@ func (b *bench) createViewed(ctx context.Context, v viewed) error {
 	for total := 0; total < size; total += len(body[len(body)-1]) + 1 {
 		body = append(body, made.message(min(2<<10, max(100, size-total-1))))
 	}
-	return b.putCheckpoint(ctx, v.id, int64(v.history-v.tail), joined(body))
+	return b.putCheckpoint(ctx, v.id, int64(v.history-v.tail), body)
 }
 
-func (b *bench) putCheckpoint(ctx context.Context, id string, through int64, body []byte) error {
+func (b *bench) putCheckpoint(ctx context.Context, id string, through int64, messages [][]byte) error {
 	found, err := b.store.Session(ctx, session.Address{Tenant: b.tenant, ID: id})
 	if err != nil {
 		return err
+	}
+	body, walk := joined(messages), wire.NewWalk(session.OpenAIChat)
+	for _, message := range messages {
+		fact := wire.FactOfBody(session.OpenAIChat, message)
+		walk.Add(&fact)
 	}
 	empty := json.RawMessage(`[]`)
 	return b.store.CommitCheckpoint(ctx, session.Key{Tenant: b.tenant, Key: found.Key}, postgres.Outcome{
 		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone},
 		Checkpoint: &postgres.Checkpoint{
 			Through: through, Tokens: int64(len(body) / 4), Body: zframe.Compress(body), Size: len(body), Units: empty, Manifest: empty,
-			Policy: json.RawMessage(`{}`), EngineVersion: compact.EngineVersion,
+			Policy: json.RawMessage(`{}`), EngineVersion: compact.EngineVersion, Walk: walk.State(),
 		},
 	}, func(context.Context, pgx.Tx) error { return nil })
 }

@@ -12,6 +12,10 @@ for package in $(go list ./...); do
 	done
 done
 
+echo "== 50,000 random histories in five formats under random policies, and every recorded conversation under every profile"
+go test ./internal/wire -count=1 -timeout 60m -run 'TestEveryRandomView|TestAWalk' -args -views=50000
+go test ./internal/compact -count=1 -timeout 60m -run 'TestEveryCompacted|TestCorpusViews' -args -views=50000 -points=10
+
 echo "== a recompaction of 1,000 sessions, under load, whose workers are killed"
 go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction' -args -sessions=1000
 

@@ -75,6 +75,12 @@ func (w *world) fillNastily() {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/claude/messages", batch("anthropic",
 		`{"role":"user","content":"go"}`, `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"read","input":{}}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}`, user("bye")))
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/mixed", "")
+	for format, body := range map[string]string{
+		"openai-responses": `{"type":"message","role":"user","content":"x"}`, "gemini": `{"role":"user", "parts":[{"text":"x"}]}`, "ai-sdk": `{"id":"m","role":"user","parts":[{"type":"text","text":"x"}]}`,
+	} {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/mixed/messages", batch(format, body))
+	}
 	if _, _, err := w.store.Remove(w.Context(), session.Address{Tenant: w.tenant, ID: "claude"}, 4, nil); err != nil {
 		w.Fatal(err)
 	}
@@ -88,14 +94,14 @@ func TestAnExportThatIsImportedIsExportedAgainAsItWas(t *testing.T) {
 	from.fillNastily()
 	text, manifest := from.export("/v1/export")
 	got := decoded[imported](to.must(http.StatusCreated, "POST", "/v1/imports", text))
-	if got.State != "succeeded" || got.Rejected != 0 || got.Sessions != 3 || got.Messages != 10 || *got.From != "varve" || *got.Progress.Total != got.Progress.Done {
+	if got.State != "succeeded" || got.Rejected != 0 || got.Sessions != 4 || got.Messages != 13 || *got.From != "varve" || *got.Progress.Total != got.Progress.Done {
 		t.Fatalf("%+v", got)
 	}
 	again, manifestAgain := to.export("/v1/export")
 	if diff := cmp.Diff(strings.Split(text, "\n"), strings.Split(again, "\n")); diff != "" || manifest != manifestAgain {
 		t.Errorf("the second export (-first +second):\n%s", diff)
 	}
-	for _, id := range []string{"a%2Fb%0A%22", "empty", "claude"} {
+	for _, id := range []string{"a%2Fb%0A%22", "empty", "claude", "mixed"} {
 		one, _ := from.export("/v1/sessions/" + id + "/export")
 		two, _ := to.export("/v1/sessions/" + id + "/export")
 		if one != two {
@@ -121,7 +127,7 @@ func TestImportingAnExportAgainChangesNothing(t *testing.T) {
 	w.fillNastily()
 	text, _ := w.export("/v1/export")
 	got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", text))
-	if got.Rejected != 0 || got.Sessions != 0 || got.Messages != 0 || got.Duplicates != 10 {
+	if got.Rejected != 0 || got.Sessions != 0 || got.Messages != 0 || got.Duplicates != 13 {
 		t.Errorf("%+v", got)
 	}
 	if again, _ := w.export("/v1/export"); again != text {

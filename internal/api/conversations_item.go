@@ -101,13 +101,13 @@ func cutLast(text, separator string) (before, after string, found bool) {
 
 // itemsOf are the items of a message: one, unless another format made it.
 func itemsOf(at session.Address, m *session.Message) []item {
-	bodies := [][]byte{m.Body}
+	run := []wire.Stored{{Format: m.Format, Body: m.Body, Seq: m.Seq}}
 	if m.Format != session.OpenAIResponses {
-		bodies = wire.Translate(session.OpenAIResponses, wire.Stored{Format: m.Format, Body: m.Body, Seq: m.Seq})
+		run = wire.Translate(session.OpenAIResponses, run)
 	}
-	items := make([]item, len(bodies))
-	for i, body := range bodies {
-		items[i] = item{seq: m.Seq, id: itemID(at, m.Seq, i, readFields(body).kind), body: body}
+	items := make([]item, len(run))
+	for i := range run {
+		items[i] = item{seq: m.Seq, id: itemID(at, m.Seq, i, readFields(run[i].Body).kind), body: run[i].Body}
 	}
 	return items
 }

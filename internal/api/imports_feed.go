@@ -154,7 +154,7 @@ func (f *feed) each(lines *archive.Scanner) error {
 		case f.State.Ended():
 			return fmt.Errorf("line %d: %w", n, session.ErrImportEnded)
 		case f.broken(line):
-			return errors.Join(f.flush(), session.Invalid("", invalidRequest, "the body ends inside line %d: what came before it is stored, send the lines from there on", n))
+			return errors.Join(f.flush(), session.Invalid("", invalidRequest, "the body is cut off inside line %d: what came before it is stored, send the lines from there on", n))
 		}
 		if err := f.take(n, line); err != nil {
 			return err

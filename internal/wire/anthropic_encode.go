@@ -93,11 +93,11 @@ func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Piece) []b
 
 func appendToolUse(dst []byte, p *Piece) []byte {
 	dst = rawjson.Quote(append(dst, `{"type":"tool_use","id":`...), []byte(p.CallID))
-	dst = append(dst, `,"name":`...)
-	if p.Name == nil {
-		dst = append(dst, `"unknown"`...)
+	name := p.Name
+	if name == nil || string(name) == `""` {
+		name = []byte(`"unknown"`)
 	}
-	dst = append(append(dst, p.Name...), `,"input":`...)
+	dst = append(append(append(dst, `,"name":`...), name...), `,"input":`...)
 	switch {
 	case len(p.Value) == 0:
 		return append(dst, `{}}`...)

@@ -154,7 +154,7 @@ func appendFunction(dst []byte, p *Piece) []byte {
 		dst = append(rawjson.Quote(append(dst, `"id":`...), []byte(p.CallID)), ',')
 	}
 	name := p.Name
-	if name == nil {
+	if name == nil || string(name) == `""` {
 		name = []byte(`"unknown"`)
 	}
 	return append(append(dst, `"name":`...), name...)

@@ -139,7 +139,7 @@ func (n *Neutral) rename(p *Piece, id string) {
 	old := rawjson.Quote(nil, []byte(p.CallID))
 	p.CallID = id
 	for _, name := range idMembers {
-		if at := member(p.Raw, name); at != (Span{}) && string(at.Of(p.Raw)) == string(old) {
+		if at := member(p.Raw, name); len(old) > len(`""`) && at != (Span{}) && string(at.Of(p.Raw)) == string(old) {
 			p.Raw = Replace(nil, p.Raw, []Edit{{Span: at, With: rawjson.Quote(nil, []byte(id))}})
 			return
 		}

@@ -47,10 +47,10 @@ func (s *scanner) strange(f session.Format) bool {
 type fault uint8
 
 const (
-	sound    fault = iota
-	noData         // it has nothing to say
-	noObject       // a value in it that has to be an object is none
-	notOne         // it is no object itself, or has several kinds of data
+	sound   fault = iota
+	noData        // it has nothing to say
+	badCall       // it is a call or a response without a name, or whose arguments or response are no object
+	notOne        // it is no object itself, or has several kinds of data
 )
 
 func faultOf(part []byte) fault {
@@ -64,9 +64,9 @@ func faultOf(part []byte) fault {
 	case data+unknown == 0:
 		return noData
 	}
-	for _, value := range rawjson.Members(part, 0) {
-		if badObject(value.Of(part)) != "" {
-			return noObject
+	for key, value := range rawjson.Members(part, 0) {
+		if badFunction(key.Of(part), value.Of(part)) != "" {
+			return badCall
 		}
 	}
 	return sound
@@ -77,6 +77,10 @@ func (r *repairer) mendContent(n *Neutral) {
 		n.Edited = true
 		r.repaired("V-G4", "role_renamed", n, "the API calls the role %s otherwise", role)
 	}
+	if at := member(n.Raw, "parts"); at != (Span{}) && n.Raw[at.Start] != '[' {
+		n.Edited = true
+		r.repaired("V-G4", "part_mended", n, "parts is a list")
+	}
 	pieces := make([]Piece, 0, len(n.Pieces))
 	called := false
 	for _, p := range n.Pieces {
@@ -85,7 +89,7 @@ func (r *repairer) mendContent(n *Neutral) {
 			wrong = faultOf(p.Raw)
 		}
 		switch {
-		case wrong == noObject:
+		case wrong == badCall:
 			p.Edited = true
 		case wrong == notOne:
 			p = Piece{Kind: Text, Text: substitute(&Piece{Kind: Opaque, Raw: p.Raw}), Edited: true}

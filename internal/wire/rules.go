@@ -135,7 +135,7 @@ var rules = []Rule{
 		Says:  "Function call is missing a thought_signature in functionCall parts."},
 	// google-gemini/gemini-cli, historyHardening.ts; googleapis/python-genai, types.py
 	{Code: "V-G4", Formats: forGemini, check: (*checker).contents, words: map[session.Format][]string{session.Gemini: partData},
-		Wants: "roles are user and model, first and last is the user; a content has parts, a part exactly one kind of data, and args and response are objects",
+		Wants: "roles are user and model, first and last is the user; a content has parts, a part exactly one kind of data, a call or a response a name, and args and response are objects",
 		Says:  "Please use a valid role: user, model; required oneof field 'data' must have one initialized field."},
 	// nearai/ironclaw#1241, BerriAI/litellm#4931
 	{Code: "V-M1", Formats: forChat, check: (*checker).mistral, limits: map[string]int{"id": 9},

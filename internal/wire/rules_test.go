@@ -2,6 +2,8 @@ package wire
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,5 +50,33 @@ func TestEveryRuleSaysWhatItWantsAndWhatTheProviderAnswers(t *testing.T) {
 			t.Errorf("%s is about formats that are not known", r.Code)
 		}
 		seen[r.Code] = true
+	}
+}
+
+// TestTheDocumentationHasEveryRepair compares docs/formats.md with the kinds of repairs in the code.
+func TestTheDocumentationHasEveryRepair(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, found := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		documented[found[1]] = true
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range sources {
+		code, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`(?:repaired\(.*|Kind: )"([a-z]+_[a-z_]+)",`).FindAllStringSubmatch(string(code), -1) {
+			if !documented[found[1]] {
+				t.Errorf("%s makes the repair %s, which docs/formats.md does not explain", name, found[1])
+			}
+		}
 	}
 }

@@ -20,8 +20,11 @@ func FuzzValidate(f *testing.F) {
 		}
 	}
 	f.Add(0, []byte(`{"role":"0","tool_calls":[{}]}`))
-	f.Add(1, []byte(`{"type":"reasoning","id":"r"}`))
-	f.Add(2, []byte(`{"role":"x","content":[{},{"type":"redacted_thinking","data":{}},{"type":0}]}`))
+	f.Add(2, []byte(`{"type":"reasoning","id":"r"}`))
+	f.Add(1, []byte(`{"role":"x","content":[{},{"type":"redacted_thinking","data":{}},{"type":0}]}`))
+	f.Add(3, []byte(`{"role":"model","parts":[{"functionCall":{}}]}`+"\n"+`{"parts":[{"":""}]}`))
+	f.Add(0, []byte(`{"role":"assistant","function_call":{"name":""}}`))
+	f.Add(2, []byte(`{"type":"function_call","id":""}`))
 	f.Fuzz(func(t *testing.T, number int, lines []byte) {
 		formats := session.Formats()
 		if number < 0 || number >= len(formats) {

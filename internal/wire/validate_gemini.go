@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/varve-dev/varve/internal/rawjson"
+import (
+	"bytes"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
 
 // callTurns is V-G1.
 func (c *checker) callTurns() {
@@ -167,8 +171,8 @@ func (c *checker) part(i int, part []byte) {
 		c.report(i, "a text is empty")
 	}
 	for key, value := range rawjson.Members(part, 0) {
-		if name := badObject(value.Of(part)); name != "" && c.knows(string(unquoted(key.Of(part)))) {
-			c.report(i, "%s of %s is no object", name, key.Of(part))
+		if wrong := badFunction(key.Of(part), value.Of(part)); wrong != "" && c.knows(string(unquoted(key.Of(part)))) {
+			c.report(i, "%s: %s", key.Of(part), wrong)
 		}
 	}
 }
@@ -187,11 +191,17 @@ func partCount(part []byte, known func(name string) bool) (data, unknown int) {
 	return data, unknown
 }
 
-// badObject names a member of a call or a response that is no object and has to be one, "" if there is none.
-func badObject(value []byte) string {
+// badFunction says what is wrong with a member that is a call or a response, "" if nothing is or it is neither.
+func badFunction(key, value []byte) string {
+	if !bytes.HasPrefix(key, []byte(`"function`)) {
+		return ""
+	}
+	if stringMember(value, "name") == "" {
+		return "it has no name"
+	}
 	for _, name := range [...]string{"args", "response"} {
 		if inner := valueOf(value, name); inner != nil && inner[0] != '{' {
-			return name
+			return name + " is no object"
 		}
 	}
 	return ""

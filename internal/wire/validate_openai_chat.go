@@ -39,16 +39,21 @@ func (c *checker) idLength() {
 	}, Call, Result)
 }
 
-// knownRoles is V-C5. Items of the Responses API that are no messages have no role. What Anthropic says of a system
-// message that is not at the beginning is V-A12.
+// knownRoles is V-C5. What Anthropic says of a system message that is not at the beginning is V-A12.
 func (c *checker) knownRoles() {
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
 		system := c.format == session.Anthropic && m.Flags&FlagPinned != 0
-		if !system && member(c.body(i), "role") != (Span{}) && !c.knows(m.Role) {
+		if !system && c.hasRole(i) && !c.knows(m.Role) {
 			c.report(i, "role %q is none of %s", m.Role, strings.Join(c.rule.words[c.format], ", "))
 		}
 	}
+}
+
+// hasRole reports whether a message says its role itself: of the items of the Responses API, only messages do.
+func (c *checker) hasRole(message int) bool {
+	body := c.body(message)
+	return c.format != session.OpenAIResponses || member(body, "role") != Span{} && (member(body, "type") == Span{} || isType(body, "message"))
 }
 
 // mistral is V-M1. An assistant's message at the end may be one that the model is to go on with.

@@ -1,0 +1,237 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEveryExampleFitsItsSchema validates what the description shows.
+func TestEveryExampleFitsItsSchema(t *testing.T) {
+	t.Parallel()
+	d := described()
+	checked := map[string]bool{}
+	example := func(p part) {
+		value, ok := p.value["example"]
+		if !ok || checked[p.at] {
+			return
+		}
+		checked[p.at] = true
+		if err := d.fits(p.at+"/schema", value); err != nil {
+			t.Errorf("%s: %v", p.at, err)
+		}
+	}
+	for _, op := range d.operations {
+		for _, p := range op.parameters {
+			example(p)
+		}
+		bodies := []part{}
+		if body, ok := d.member(part{op.at, op.value}, "requestBody"); ok {
+			bodies = append(bodies, body)
+		}
+		responses, _ := d.member(part{op.at, op.value}, "responses")
+		for status := range responses.value {
+			response, _ := d.member(responses, status)
+			bodies = append(bodies, response)
+		}
+		for _, body := range bodies {
+			content, _ := d.member(body, "content")
+			for kind := range content.value {
+				media, _ := d.member(content, kind)
+				example(media)
+			}
+		}
+	}
+	if len(checked) < 60 {
+		t.Errorf("only %d examples were found", len(checked))
+	}
+}
+
+// TestEveryExampleRuns sends the example of every operation to the API and finds what the description says: the world
+// holds each exchange to it. Operations run in the order of the document, those of a tag on one database.
+func TestEveryExampleRuns(t *testing.T) {
+	t.Parallel()
+	for _, tag := range described().root["tags"].([]any) {
+		name := tag.(map[string]any)["name"].(string)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.work()
+			e := examples{world: w, description: described(), values: w.shown()}
+			for _, op := range e.of(name) {
+				e.run(op)
+			}
+		})
+	}
+}
+
+// shown makes what the examples are about, and says what stands for the ids in them: Varve makes others each time.
+func (w *world) shown() map[string]string {
+	w.Helper()
+	w.fill("chat-41")
+	recompaction := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["chat-41"]},"policy":{"target":0.3}}`)
+	w.ended(recompaction.Header().Get("Location"))
+	const path = "/v1/sessions/chat-42"
+	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":{"target":0.5,"trim":{"min_tokens":100}}}`)
+	for round := range 2 {
+		for n := range 3 {
+			w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", turn("openai-chat", 3*round+n, 3, 6000)...))
+		}
+		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":20000}`)
+		w.must(http.StatusOK, "POST", path+"/compact?wait=20", "")
+		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":10000000}`) // nothing compacts by itself
+	}
+	w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", turn("openai-chat", 6, 1, 6000)...))
+	w.must(http.StatusOK, "PATCH", path, `{"window_tokens":20000}`)
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":0.4}`)
+	first := func(list string) map[string]any {
+		return decoded[listPage](w.must(http.StatusOK, "GET", list, "")).Data[0]
+	}
+	conversation := w.must(http.StatusOK, "POST", "/v1/conversations", `{"metadata":{"user":"u1"},"items":[{"role":"user","content":"hi"}]}`)
+	items := first("/v1/conversations/" + id(conversation) + "/items")
+	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
+	return map[string]string{
+		"0198f0c1-7c1e-7000-8000-000000000001":  first(path + "/runs")["id"].(string),
+		"0198f0c1-7c1e-7000-8000-000000000003":  id(recompaction),
+		"0198f0c1-7c1e-7000-8000-000000000004":  id(imported),
+		"conv_0198f0c17c1e70008000000000000005": id(conversation),
+		"msg_0000000100009f3a8f3c1de6f3d4f1b4":  items["id"].(string),
+		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
+	}
+}
+
+func id(made answer) string { return decoded[struct{ ID string }](made).ID }
+
+// examples runs the description's examples in a world.
+type examples struct {
+	*world
+	*description
+	values map[string]string // what stands for an id that the description shows
+}
+
+// of are the operations of a tag in the order of the document: those that erase come last.
+func (e *examples) of(tag string) (ops []operation) {
+	for _, op := range e.operations {
+		if op.value["tags"].([]any)[0] == tag {
+			ops = append(ops, op)
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b operation) int {
+		last := func(op operation) int { return strings.Count(op.method, http.MethodDelete) }
+		return last(a) - last(b)
+	})
+	return ops
+}
+
+func (e *examples) run(op operation) {
+	e.Helper()
+	path, headers := op.path, []string{}
+	query := url.Values{}
+	for _, p := range op.parameters {
+		name := p.value["name"].(string)
+		example, shown := p.value["example"]
+		if !shown {
+			if p.value["required"] == true {
+				e.Errorf("%s %s: parameter %s has no example", op.method, op.path, name)
+			}
+			continue
+		}
+		text := fmt.Sprint(example)
+		switch p.value["in"] {
+		case "path":
+			if known, ok := e.values[text]; ok {
+				text = known
+			}
+			path = strings.Replace(path, "{"+name+"}", url.PathEscape(text), 1)
+		case "query":
+			query.Set(name, text)
+		case "header":
+			headers = append(headers, name, text)
+		}
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	got := e.ask(op.method, path, e.body(op), headers...)
+	if got.Code >= http.StatusMultipleChoices {
+		e.Errorf("%s %s: %d %s", op.method, path, got.Code, got.Body)
+		return
+	}
+	e.compare(op, got)
+}
+
+// body is the example of a request's body.
+func (e *examples) body(op operation) string {
+	e.Helper()
+	body, ok := e.member(part{op.at, op.value}, "requestBody")
+	if !ok {
+		return ""
+	}
+	content, _ := e.member(body, "content")
+	if media, ok := e.member(content, "*/*"); ok {
+		return media.value["example"].(string)
+	}
+	media, _ := e.member(content, "application/json")
+	if example, ok := media.value["example"]; ok {
+		text, err := json.Marshal(example)
+		if err != nil {
+			e.Fatal(err)
+		}
+		return string(text)
+	}
+	if nothing := "#/components/requestBodies/Nothing"; op.value["requestBody"].(map[string]any)["$ref"] != nothing {
+		e.Errorf("%s %s: the body has no example", op.method, op.path)
+	}
+	return ""
+}
+
+// compare requires that the answer that the description shows has no member that the real one lacks.
+func (e *examples) compare(op operation, got answer) {
+	e.Helper()
+	response, err := e.response(&op, got.Code)
+	if err != nil {
+		return // the world has said so
+	}
+	content, _ := e.member(response, "content")
+	media, ok := e.member(content, "application/json")
+	if !ok {
+		return
+	}
+	shown, ok := media.value["example"]
+	if !ok {
+		if op.path != "/openapi.json" {
+			e.Errorf("%s %s: the answer has no example", op.method, op.path)
+		}
+		return
+	}
+	var real any
+	got.into(&real)
+	for _, pointer := range invented("", shown, real) {
+		e.Errorf("%s %s: the example has %s, the answer has not: %.1000s", op.method, op.path, pointer, got.Body)
+	}
+}
+
+// invented are the members of an example that the real value does not have. Of lists, the first elements are compared.
+func invented(at string, example, real any) (pointers []string) {
+	switch example := example.(type) {
+	case map[string]any:
+		members, _ := real.(map[string]any)
+		for name, value := range example {
+			inside, ok := members[name]
+			if !ok {
+				pointers = append(pointers, at+"/"+name)
+				continue
+			}
+			pointers = append(pointers, invented(at+"/"+name, value, inside)...)
+		}
+	case []any:
+		if elements, _ := real.([]any); len(example) > 0 && len(elements) > 0 {
+			return invented(at+"/0", example[0], elements[0])
+		}
+	}
+	return pointers
+}
