@@ -34,6 +34,7 @@ var scenarios = []scenario{
 	{"engine", false, measureEngine},
 	{"linear", false, measureLinearity},
 	{"incremental", false, measureIncremental},
+	{"formats", false, measureFormats},
 	{"profiles", false, measureProfiles},
 	{"memory", true, measureMemory},
 	{"append", true, measureAppends},

@@ -68,6 +68,7 @@ CREATE TABLE public.checkpoints (
     run_id uuid NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     restored_from integer,
+    walk bytea,
     CONSTRAINT checkpoints_check CHECK ((restored_from < n)),
     CONSTRAINT checkpoints_n_check CHECK ((n > 0))
 );
@@ -88,6 +89,50 @@ CREATE TABLE public.idempotency (
 
 ALTER TABLE ONLY public.idempotency FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.import_lines (
+    tenant_id uuid NOT NULL,
+    import_id uuid NOT NULL,
+    n bigint NOT NULL,
+    lines integer NOT NULL,
+    line bigint NOT NULL,
+    outcome text NOT NULL,
+    session_key uuid,
+    seq bigint,
+    detail text DEFAULT ''::text NOT NULL,
+    CONSTRAINT import_lines_lines_check CHECK ((lines > 0)),
+    CONSTRAINT import_lines_n_check CHECK ((n > 0)),
+    CONSTRAINT import_lines_outcome_check CHECK ((outcome = ANY (ARRAY['created'::text, 'exists'::text, 'stored'::text, 'duplicate'::text, 'checked'::text, 'skipped'::text, 'rejected'::text])))
+);
+
+ALTER TABLE ONLY public.import_lines FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.imports (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    state text DEFAULT 'queued'::text NOT NULL,
+    key text,
+    source text DEFAULT ''::text NOT NULL,
+    wanted text DEFAULT ''::text NOT NULL,
+    session text DEFAULT ''::text NOT NULL,
+    attempt integer DEFAULT 0 NOT NULL,
+    done bigint DEFAULT 0 NOT NULL,
+    total bigint,
+    bytes bigint DEFAULT 0 NOT NULL,
+    digest bytea DEFAULT '\x'::bytea NOT NULL,
+    sessions bigint DEFAULT 0 NOT NULL,
+    messages bigint DEFAULT 0 NOT NULL,
+    duplicates bigint DEFAULT 0 NOT NULL,
+    rejected bigint DEFAULT 0 NOT NULL,
+    report jsonb DEFAULT '{}'::jsonb NOT NULL,
+    error text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    finished_at timestamp with time zone,
+    CONSTRAINT imports_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'succeeded'::text, 'failed'::text])))
+);
+
+ALTER TABLE ONLY public.imports FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.messages (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -104,7 +149,11 @@ CREATE TABLE public.messages (
     view_body bytea,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     view_tokens integer,
+    removed_at timestamp with time zone,
+    removed_seq bigint,
     CONSTRAINT messages_check CHECK (((view_body IS NULL) = (view_tokens IS NULL))),
+    CONSTRAINT messages_check1 CHECK ((removed_seq > seq)),
+    CONSTRAINT messages_check2 CHECK (((removed_at IS NULL) = (removed_seq IS NULL))),
     CONSTRAINT messages_seq_check CHECK ((seq > 0)),
     CONSTRAINT messages_tokens_check CHECK ((tokens >= 0)),
     CONSTRAINT messages_view_tokens_check CHECK ((view_tokens >= 0))
@@ -400,6 +449,12 @@ ALTER TABLE ONLY public.checkpoints
 ALTER TABLE ONLY public.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (tenant_id, route, key);
 
+ALTER TABLE ONLY public.import_lines
+    ADD CONSTRAINT import_lines_pkey PRIMARY KEY (tenant_id, import_id, n);
+
+ALTER TABLE ONLY public.imports
+    ADD CONSTRAINT imports_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, session_key, seq);
 
@@ -463,6 +518,12 @@ CREATE INDEX idempotency_age ON public.idempotency USING btree (tenant_id, creat
 
 CREATE INDEX idempotency_session ON public.idempotency USING btree (tenant_id, session_key);
 
+CREATE INDEX import_lines_rejected ON public.import_lines USING btree (tenant_id, import_id, n) WHERE (outcome = 'rejected'::text);
+
+CREATE UNIQUE INDEX imports_key ON public.imports USING btree (tenant_id, key) WHERE (key IS NOT NULL);
+
+CREATE INDEX imports_newest ON public.imports USING btree (tenant_id, created_at DESC, id DESC);
+
 CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE (client_id IS NOT NULL);
 
 CREATE INDEX policies_exact ON public.policies USING btree (tenant_id) WHERE (tokenizer <> 'estimate'::text);
@@ -513,6 +574,12 @@ ALTER TABLE ONLY public.checkpoint_results
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.import_lines
+    ADD CONSTRAINT import_lines_tenant_id_import_id_fkey FOREIGN KEY (tenant_id, import_id) REFERENCES public.imports(tenant_id, id);
+
+ALTER TABLE ONLY public.imports
+    ADD CONSTRAINT imports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
 ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
@@ -548,6 +615,10 @@ ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.idempotency ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.import_lines ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.imports ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.policies ENABLE ROW LEVEL SECURITY;
@@ -573,6 +644,10 @@ CREATE POLICY tenant ON public.checkpoint_results USING ((tenant_id = (NULLIF(cu
 CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.idempotency USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.import_lines USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.imports USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.messages USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -604,7 +679,15 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoints TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.idempotency TO varve_app;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.import_lines TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.imports TO varve_app;
+
 GRANT SELECT,INSERT,DELETE ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(removed_at) ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(removed_seq) ON TABLE public.messages TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
 

@@ -24,7 +24,7 @@ func made(t testing.TB, store *postgres.Store, at session.Address, base int, thr
 		t.Fatal(err)
 	}
 	apart := int64(0) // the system message, if it is not among the view's messages
-	if found.Format == session.Anthropic {
+	if wire.Apart(found.Format) {
 		apart = sum(t, store, at, 1) - sum(t, store, at, 2)
 	}
 	return store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{

@@ -73,8 +73,8 @@ func sliceStatement(beyond, direction string) string {
 	 ORDER BY seq ` + direction
 }
 
-// The statements of a slice, by whether it descends.
-var sliceSQL = map[bool]string{false: sliceStatement(`>`, `ASC`), true: sliceStatement(`<`, `DESC`)}
+// SliceSQL are the statements of a slice, by whether it descends.
+var SliceSQL = map[bool]string{false: sliceStatement(`>`, `ASC`), true: sliceStatement(`<`, `DESC`)}
 
 // Slice reads a session and a piece of its log; ErrNotFound.
 func (s *Store) Slice(ctx context.Context, at session.Address, r Slice) (found session.Session, messages []session.Message, err error) {
@@ -86,7 +86,7 @@ func (s *Store) Slice(ctx context.Context, at session.Address, r Slice) (found s
 		if found, err = readSession(ctx, tx, at); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, sliceSQL[r.Descending], [16]byte(at.Tenant), [16]byte(found.Key), r.After, r.Limit, r.Bytes)
+		rows, err := tx.Query(ctx, SliceSQL[r.Descending], [16]byte(at.Tenant), [16]byte(found.Key), r.After, r.Limit, r.Bytes)
 		if err != nil {
 			return err
 		}

@@ -52,18 +52,22 @@ func (s *Store) ExportSession(ctx context.Context, at session.Address) (found Ex
 	return found, err
 }
 
+// ExportSQL is the statement of ExportSessions.
+const ExportSQL = `
+	SELECT ` + exportColumns + `
+	  FROM (SELECT *
+	          FROM sessions
+	         WHERE tenant_id = $1
+	           AND (created_at, key) > (CASE WHEN $3 = '00000000-0000-0000-0000-000000000000'::uuid THEN '-infinity' ELSE $2::timestamptz END, $3)
+	         ORDER BY created_at, key
+	         LIMIT $4) s -- before the join: a plan that begins with a policy goes through all of its sessions
+	  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
+	 ORDER BY s.created_at, s.key`
+
 // ExportSessions reads the sessions of a tenant that come after a place, oldest first: in an order that an import of them
 // makes again. A Page without an ID is the beginning: a session may be as old as its importer says.
 func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page Page) (found []Exported, err error) {
-	sql := `
-		SELECT ` + exportColumns + `
-		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
-		 WHERE s.tenant_id = $1
-		   AND (s.created_at, s.key) > (CASE WHEN $3 = '00000000-0000-0000-0000-000000000000'::uuid THEN '-infinity' ELSE $2::timestamptz END, $3)
-		 ORDER BY s.created_at, s.key
-		 LIMIT $4`
-	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant), page.Time, [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
+	err = Query(ctx, s.pool, tenant, ExportSQL, []any{[16]byte(tenant), page.Time, [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
 		found, err = pgx.CollectRows(rows, scanExported(tenant))
 		return err
 	})

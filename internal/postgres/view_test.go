@@ -55,7 +55,7 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 	}
 	want := postgres.View{
 		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 20,
-		Body: []byte("compacted"), Size: 9, Tail: c.Body,
+		Body: []byte("compacted"), Size: 9, Tail: c.Body, TailFacts: []byte("1\x1f0\x1fuser\x1f\x1f\x1f"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -14,6 +14,9 @@ func (r *repairer) clean(n *Neutral, last bool) bool {
 		r.dropEmptyTexts(n)
 	}
 	r.mend(n)
+	if n.Role == User && len(n.Pieces) > 0 && onlyResults(n.Pieces) {
+		n.Role = Tool // what stood beside the results is gone
+	}
 	switch r.target {
 	case session.Anthropic:
 		r.unsealed(n)
@@ -53,7 +56,7 @@ func (r *repairer) emptyRule() string {
 func (r *repairer) dropEmptyTexts(n *Neutral) {
 	empty := func(p Piece) bool {
 		said := p.Kind == Text || p.Kind == Reasoning && p.Text != nil
-		sealed := p.Seal != nil && n.Format == r.target && (p.Kind == Reasoning || r.target == session.Gemini)
+		sealed := sealed(p.Seal) && n.Format == r.target && (p.Kind == Reasoning || r.target == session.Gemini)
 		return said && !sealed && blank(p.Text)
 	}
 	if !slices.ContainsFunc(n.Pieces, empty) {

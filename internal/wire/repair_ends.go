@@ -105,7 +105,7 @@ func (r *repairer) seal(list []Neutral) {
 
 func (n *Neutral) sealFirst() bool {
 	i := slices.IndexFunc(n.Pieces, func(p Piece) bool { return p.Kind == Call })
-	if i < 0 || n.Pieces[i].Seal != nil && n.Pieces[i].Format == session.Gemini {
+	if i < 0 || sealed(n.Pieces[i].Seal) && n.Pieces[i].Format == session.Gemini {
 		return false
 	}
 	n.Pieces = slices.Clone(n.Pieces)

@@ -142,8 +142,7 @@ func resultsFirst(parts []Part) bool {
 func (s *scanner) unsigned() bool {
 	for i := range s.message.Parts {
 		if p := &s.message.Parts[i]; p.Kind == Call {
-			raw := p.Raw.Of(s.body)
-			return member(raw, "thoughtSignature") == (Span{}) && member(raw, "thought_signature") == (Span{})
+			return signatureOf(p.Raw.Of(s.body)) == ""
 		}
 	}
 	return false

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// toolStates is V-U1.
+// toolStates is V-U1. The library looks at no tool parts but the assistant's.
 func (c *checker) toolStates() {
 	for i := c.head; i < len(c.messages); i++ {
 		if i == c.last() && !c.settled() {
@@ -14,7 +14,7 @@ func (c *checker) toolStates() {
 		}
 		body := c.body(i)
 		parts := member(body, "parts")
-		if parts == (Span{}) || body[parts.Start] != '[' {
+		if c.messages[i].Role != "assistant" || parts == (Span{}) || body[parts.Start] != '[' {
 			continue
 		}
 		for at := range rawjson.Elements(body, parts.Start) {

@@ -25,6 +25,9 @@ func FuzzValidate(f *testing.F) {
 	f.Add(3, []byte(`{"role":"model","parts":[{"functionCall":{}}]}`+"\n"+`{"parts":[{"":""}]}`))
 	f.Add(0, []byte(`{"role":"assistant","function_call":{"name":""}}`))
 	f.Add(2, []byte(`{"type":"function_call","id":""}`))
+	f.Add(3, []byte(`{"role":"model","parts":[{"functionCall":{},"thoughtSignature":""}]}`))
+	f.Add(4, []byte(`{"role":"0","parts":[{"type":"tool-"}]}`+"\n"+`{"role":"0"}`))
+	f.Add(3, []byte(`{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`+"\n"+`{"parts":[{"functionResponse":{"name":"f"}},{}]}`))
 	f.Fuzz(func(t *testing.T, number int, lines []byte) {
 		formats := session.Formats()
 		if number < 0 || number >= len(formats) {
