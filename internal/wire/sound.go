@@ -36,10 +36,32 @@ func (s *scanner) odd(f session.Format) bool {
 	case session.OpenAIChat:
 		return m.Flags&FlagResultNotText != 0
 	case session.Gemini:
-		parts := member(s.body, "parts")
-		return parts == (Span{}) || s.body[parts.Start] != '['
+		return !s.listed()
 	case session.Anthropic:
-		return bytes.Contains(s.body, []byte("cache_control")) || !resultsFirst(m.Parts) || thoughtsLate(m.Parts)
+		return s.marked() || !resultsFirst(m.Parts) || thoughtsLate(m.Parts)
+	}
+	return false
+}
+
+// listed reports whether the parts stand in an array. There is one: a message without any is empty.
+func (s *scanner) listed() bool {
+	before := bytes.TrimRight(s.body[:s.message.Parts[0].Raw.Start], " \t\r\n")
+	return before[len(before)-1] == '['
+}
+
+// marked reports whether a block has a mark for the provider's cache, or one inside it. Texts and arguments, nearly all of
+// the message, are not searched.
+func (s *scanner) marked() bool {
+	mark := []byte("cache_control")
+	for i := range s.message.Parts {
+		p := &s.message.Parts[i]
+		skip := p.Value
+		if skip == (Span{}) || p.Kind == Result && s.body[skip.Start] == '[' {
+			skip = Span{Start: p.Raw.End, End: p.Raw.End}
+		}
+		if bytes.Contains(s.body[p.Raw.Start:skip.Start], mark) || bytes.Contains(s.body[skip.End:p.Raw.End], mark) {
+			return true
+		}
 	}
 	return false
 }
