@@ -1,8 +1,12 @@
-// Package wire reads providers' message formats without decoding them: it finds a message's parts as byte ranges,
-// estimates tokens, and checks that a list of messages is one its provider accepts. It is pure.
+// Package wire knows providers' message formats: what is in a message, what it says in another format, and which lists of
+// messages a provider takes. It is pure, and owns no bytes: a message that nothing is done to keeps those it came with.
 //
-// Start at Inspect. One file a format: openai_chat.go, anthropic.go. A message's bytes are never rewritten here;
-// Replace splices a new value into a copy.
+// Two ways lead in. Inspect finds a message's parts as byte ranges and estimates their tokens without decoding anything: for
+// who stores, counts and shortens (openai_chat.go, anthropic.go, …, one file a format). Render says a whole view in a format
+// so that its provider takes it: for who reads. It decodes messages into the neutral model (neutral.go; codecs in
+// openai_chat_codec.go, anthropic_codec.go, …), pairs calls and results (arrange.go), repairs (repair.go and its
+// neighbours) and encodes. Validate holds a list to every rule there is (rules.go). Walk (walk.go) tells without any JSON
+// whether a stored view needs none of that.
 package wire
 
 import "github.com/varve-dev/varve/internal/rawjson"
