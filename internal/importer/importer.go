@@ -90,6 +90,7 @@ func Read(id string, data []byte, from Source) (*File, error) {
 	}
 	for i := range f.Conversations {
 		f.Conversations[i].Messages = f.storable(f.Conversations[i])
+		f.mended(f.Conversations[i])
 	}
 	return f, nil
 }
@@ -107,6 +108,29 @@ func (f *File) storable(c Conversation) []Message {
 		kept = append(kept, m)
 	}
 	return kept
+}
+
+// mended notes what views of a conversation will say otherwise, because its provider would refuse what it says: a line for
+// each kind of repair. That a view may end with the user's word says nothing about the file.
+func (f *File) mended(c Conversation) {
+	view := make([]wire.Stored, len(c.Messages))
+	for i := range c.Messages {
+		view[i] = wire.Stored{Format: c.Format, Body: c.Messages[i].Body, Seq: int64(i + 1)}
+	}
+	times := map[string]int{}
+	var first []wire.Repair
+	for _, r := range wire.Render(c.Format, view, wire.Options{}).Repairs {
+		if times[r.Kind]++; times[r.Kind] == 1 && r.Kind != "last_user" {
+			first = append(first, r)
+		}
+	}
+	for _, r := range first {
+		line := 1
+		if r.Seq > 0 {
+			line = c.Messages[r.Seq-1].Line
+		}
+		f.note(line, "views of %s repair what %s forbids (%s × %d): %s", c.ID, r.Rule, r.Kind, times[r.Kind], r.Detail)
+	}
 }
 
 // unstorable says why the server would refuse a message, or "".
