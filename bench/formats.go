@@ -1,18 +1,20 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"math/rand/v2"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// megabyte is how much conversation is measured of each format at least.
-const megabyte = 1_000_000
+// A conversation of megabyte is measured where none of longBytes was recorded.
+const (
+	longBytes = 500_000
+	megabyte  = 1_000_000
+)
 
 // measureFormats compares how messages are read and written with encoding/json doing the same into the structs of an
 // ordinary client, and the rendering of whole views with encoding/json reading and writing the same messages.
@@ -23,10 +25,7 @@ func measureFormats(ctx context.Context, b *bench) error {
 		return err
 	}
 	for _, f := range session.Formats() {
-		views, what, err := viewsOf(f, recorded)
-		if err != nil {
-			return err
-		}
+		views, what := viewsOf(f, recorded)
 		s, err := newSpoken(f, views)
 		if err != nil {
 			return err
@@ -38,31 +37,28 @@ func measureFormats(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// viewsOf are the longest recorded conversations of a format that have a megabyte together, or one that is made up where
-// all of them have less.
-func viewsOf(f session.Format, recorded []compacttest.Conversation) (views [][]wire.Stored, what string, err error) {
-	longest := slices.SortedFunc(slices.Values(recorded), func(a, b compacttest.Conversation) int {
-		return cmp.Compare(sizeOf(b.Messages), sizeOf(a.Messages))
-	})
-	size := 0
-	for i := range longest {
-		if c := &longest[i]; c.Format == f && size < megabyte {
+// viewsOf are the long ones of the recorded conversations of a format, or one that is made up where there are none.
+func viewsOf(f session.Format, recorded []compacttest.Conversation) (views [][]wire.Stored, what string) {
+	for i := range recorded {
+		if c := &recorded[i]; c.Format == f && sizeOf(c.Messages) >= longBytes {
 			views = append(views, storedOf(f, c.Messages))
-			size += sizeOf(c.Messages)
 		}
 	}
-	if size >= megabyte {
-		return views, fmt.Sprintf("%d recorded", len(views)), nil
+	if len(views) > 0 {
+		return views, fmt.Sprintf("%d recorded", len(views))
 	}
-	made, err := generated(f, 2_000, 1)
-	if err != nil {
-		return nil, "", err
-	}
+	return [][]wire.Stored{storedOf(f, madeUp(f, megabyte))}, "made up"
+}
+
+// madeUp is a conversation of about so many bytes.
+func madeUp(f session.Format, size int) [][]byte {
+	const leastMessage = 100 // bytes, on the average
+	bodies := compacttest.Session(rand.New(rand.NewPCG(1, 1)), f, compacttest.Options{Messages: size / leastMessage})
 	n := 0
-	for size = 0; n < len(made.Messages) && size < megabyte; n++ {
-		size += len(made.Messages[n])
+	for total := 0; n < len(bodies) && total < size; n++ {
+		total += len(bodies[n])
 	}
-	return [][]wire.Stored{storedOf(f, made.Messages[:n])}, "made up", nil
+	return bodies[:n]
 }
 
 func sizeOf(bodies [][]byte) (size int) {

@@ -1,11 +1,11 @@
 // Command bench measures Varve's hot paths, each beside its floor in the same run: the same statements with nothing of
-// ours around them, or json.Valid over the same bytes. Only the ratio travels between machines.
+// ours around them, or encoding/json over the same bytes. Only the ratio travels between machines.
 //
 // What needs a database runs on a durable cluster of its own with cmd/api and cmd/worker as processes of their own; the
 // engine is measured in this process, on one core. Rounds of a measurement alternate with rounds of its floor. It prints
 // a table; a run of everything also writes bench/latest.json and the tables of docs/performance.md.
 //
-// Start at scenarios, then at bench.compare (measure.go) and bench.race (engine.go), which do the measuring.
+// Start at scenarios, then at bench.compare (measure.go) and bench.alternate (alternate.go), which do the measuring.
 package main
 
 import (

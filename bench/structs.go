@@ -143,9 +143,10 @@ type (
 		Encrypted string             `json:"encrypted_content,omitempty"`
 	}
 	itemBlock struct {
-		Type     string `json:"type"`
-		Text     string `json:"text,omitempty"`
-		ImageURL string `json:"image_url,omitempty"`
+		Type        string          `json:"type"`
+		Text        string          `json:"text,omitempty"`
+		Annotations json.RawMessage `json:"annotations,omitempty"`
+		ImageURL    string          `json:"image_url,omitempty"`
 	}
 )
 

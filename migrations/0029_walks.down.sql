@@ -1,2 +1,4 @@
 ALTER TABLE checkpoints
     DROP COLUMN walk;
+ALTER TABLE messages
+    DROP COLUMN fact;

@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -18,27 +20,50 @@ import (
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
-// commit makes a checkpoint of a session's first through messages with this body.
+// commit makes a checkpoint of a session's first through messages with this body and these units, of 5 tokens if there are
+// none.
 func (w *world) commit(id string, base int, through int64, body, units string) {
 	w.Helper()
 	found, err := w.store.Session(w.Context(), session.Address{Tenant: w.tenant, ID: id})
 	if err != nil {
 		w.Fatal(err)
 	}
-	n := base + 1
+	n, tokens := base+1, int64(0)
+	var weights []struct{ Tokens int64 }
+	if err := json.Unmarshal([]byte(units), &weights); err != nil {
+		w.Fatal(err)
+	}
+	for _, unit := range weights {
+		tokens += unit.Tokens
+	}
 	err = w.store.CommitCheckpoint(w.Context(), session.Key{Tenant: w.tenant, Key: found.Key}, postgres.Outcome{
 		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base,
 		Checkpoint: &postgres.Checkpoint{
-			Through: through, Tokens: 5, Body: zframe.Compress([]byte(body)), Size: len(body), State: []byte("state"), Units: []byte(units),
-			Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1,
+			Through: through, Tokens: cmp.Or(tokens, 5), Body: zframe.Compress([]byte(body)), Size: len(body), State: []byte("state"), Units: []byte(units),
+			Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1, Walk: walkOf(found.Format, body),
 		},
 	}, func(context.Context, pgx.Tx) error { return nil })
 	if err != nil {
 		w.Fatal(err)
 	}
+}
+
+// walkOf is what a reader must know of messages that are joined by commas.
+func walkOf(f session.Format, body string) []byte {
+	var messages []json.RawMessage
+	if err := json.Unmarshal([]byte("["+body+"]"), &messages); err != nil {
+		return nil
+	}
+	walk := wire.NewWalk(f)
+	for _, m := range messages {
+		fact := wire.FactOfBody(f, m)
+		walk.Add(&fact)
+	}
+	return walk.State()
 }
 
 // sink is a ResponseWriter that keeps nothing.

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -46,6 +48,9 @@ func (f *feed) importFile(data []byte) (*importer.File, error) {
 		id = f.ID.String()
 	}
 	file, err := importer.Read(id, data, importer.Source(f.Wanted))
+	if err == nil && len(file.Report.Rejected) == 0 && !slices.ContainsFunc(file.Conversations, func(c importer.Conversation) bool { return len(c.Messages) > 0 }) {
+		err = &emptyFileError{file}
+	}
 	if err == nil {
 		return file, nil
 	}
@@ -55,10 +60,22 @@ func (f *feed) importFile(data []byte) (*importer.File, error) {
 	}
 	*f.Import = ended
 	var unsupported *importer.UnsupportedError
-	if errors.As(err, &unsupported) {
+	var empty *emptyFileError
+	if errors.As(err, &unsupported) || errors.As(err, &empty) {
 		return nil, fail("unsupported_source", "%s", err)
 	}
 	return nil, fail("unsupported_source", "the file is no %s: %s", f.Wanted, err)
+}
+
+// emptyFileError says that a file could be read and holds nothing to import: often from= says what the file is not.
+type emptyFileError struct{ file *importer.File }
+
+func (e *emptyFileError) Error() string {
+	skipped := 0
+	for _, n := range e.file.Report.Skipped {
+		skipped += n
+	}
+	return fmt.Sprintf("read as %s, there is no conversation in it: %d things of %d kinds were skipped", e.file.Source, skipped, len(e.file.Report.Skipped))
 }
 
 // storeFile stores what a file holds, from behind what is stored of it already.

@@ -305,8 +305,11 @@ func TestFilesOfOtherSourcesAreImportedWhole(t *testing.T) {
 	if !w.has(unnamed.ID) {
 		t.Errorf("no session is named by the import %+v", unnamed)
 	}
-	for _, body := range []string{`{"x":1}`, `nothing`} {
-		got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports", body)
+	for _, file := range []struct{ from, body string }{
+		{"", `{"x":1}`}, {"", `nothing`}, {"?from=codex", `{"type":"user","uuid":"u","message":{"role":"user","content":"hi"}}`},
+	} {
+		body := file.body
+		got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports"+file.from, body)
 		if p := decoded[problem](got); p.Code != "unsupported_source" {
 			t.Errorf("%s: %+v", body, p)
 		}
@@ -315,7 +318,9 @@ func TestFilesOfOtherSourcesAreImportedWhole(t *testing.T) {
 		}
 	}
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?more=true&session=x", chat)
-	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?from=nonsense", chat)
+	if got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?from=nonsense", chat).Body.String(); !strings.Contains(got, "from: varve or claude-code") {
+		t.Errorf("%s", got)
+	}
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?session=x", string(archiveOf(t, 1)))
 }
 

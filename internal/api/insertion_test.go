@@ -24,8 +24,10 @@ func TestAnOversizedResultNeverEntersAViewWhole(t *testing.T) {
 	if !strings.Contains(view, small[1]) || strings.Contains(view, large[1]) || !strings.Contains(view, "trimmed at insertion; full content at r5.0-") {
 		t.Errorf("view %s", view)
 	}
-	if full := w.must(http.StatusOK, "GET", "/v1/sessions/s/context?view=full", "").Body.String(); !strings.Contains(full, large[1]) {
-		t.Error("the log has another message than was appended")
+	for _, query := range []string{"view=full", "view=full&format=openai-chat"} {
+		if full := w.must(http.StatusOK, "GET", "/v1/sessions/s/context?"+query, "").Body.String(); !strings.Contains(full, large[1]) {
+			t.Error("the log has another message than was appended")
+		}
 	}
 	results := decoded[struct {
 		Data []struct {

@@ -73,6 +73,9 @@ func (q *query) integer(name string, least, most, otherwise int64) int64 {
 func (q *query) choice(name string, words ...string) string {
 	text := q.text(name, words[0])
 	if !slices.Contains(words, text) {
+		if words[0] == "" { // what leaving the parameter out says
+			words = words[1:]
+		}
 		q.d.wrong(name, invalidRequest, "%s is needed, this is %q", strings.Join(words, " or "), shorten(text))
 	}
 	return text

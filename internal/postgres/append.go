@@ -104,9 +104,10 @@ func appendStatement(calibration, set, columns, arrays string) string {
 		              AND ($22::int <= p.caps_over) IS NOT FALSE)
 		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration
 	), logged AS (
-		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body` + columns + `)
+		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body, fact` + columns + `)
 		SELECT $1, g.key, g.last_seq - $4 + m.n, m.role, $3, m.tokens, m.client_id,
-		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit, m.flags, m.body` + columns + `
+		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit, m.flags, m.body,
+		       ` + factSQL(`$3`) + columns + `
 		  FROM grown g,
 		       unnest($9::text[], $10::int[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::int[], $16::bytea[]` + arrays + `)
 		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body` + columns + `, n)

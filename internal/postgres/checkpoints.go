@@ -220,28 +220,34 @@ func pruneRestored(ctx context.Context, tx pgx.Tx, row lockedSession, newest int
 	return err
 }
 
-// rollBack makes a checkpoint the session's newest and counts the view that it has then.
+// newestSQL makes a checkpoint the session's newest and counts the view that it has then. The sum is taken anew each time:
+// what a compaction took out of the view is not always the difference, because a message of another format weighs
+// something else once the checkpoint says it in the session's own.
+//
+//	$1 tenant  $2 session key  $3 number of the checkpoint  $4 the last seq that it covers  $5 size of its body  $6 its tokens
+const newestSQL = `
+	UPDATE sessions s
+	   SET checkpoint_n = $3, through_seq = $4, checkpoint_size = $5,
+	       context_tokens = $6
+	           + (SELECT coalesce(sum(m.tokens), 0)
+	                FROM messages m
+	               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= ` + pinnedElsewhere + `
+	                 AND m.removed_at IS NULL)
+	           + (SELECT coalesce(sum(coalesce(m.view_tokens, m.tokens)), 0)
+	                FROM messages m
+	               WHERE m.tenant_id = $1 AND m.session_key = $2
+	                 AND m.seq > greatest($4, ` + pinnedElsewhere + `) AND m.seq <= s.last_seq
+	                 AND m.removed_at IS NULL),
+	       tail_bytes = (SELECT coalesce(sum(octet_length(m.body)), 0)
+	                       FROM messages m
+	                      WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > $4 AND m.seq <= s.last_seq
+	                        AND m.removed_at IS NULL)
+	 WHERE s.tenant_id = $1 AND s.key = $2
+	RETURNING s.context_tokens`
+
+// rollBack makes a checkpoint that was there before the session's newest again.
 func rollBack(ctx context.Context, tx pgx.Tx, row lockedSession, made CheckpointRecord) (tokens int64, err error) {
-	err = tx.QueryRow(ctx, `
-		UPDATE sessions s
-		   SET checkpoint_n = $3, through_seq = $4, checkpoint_size = $5,
-		       context_tokens = $6
-		           + (SELECT coalesce(sum(m.tokens), 0)
-		                FROM messages m
-		               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= `+pinnedElsewhere+`
-		                 AND m.removed_at IS NULL)
-		           + (SELECT coalesce(sum(coalesce(m.view_tokens, m.tokens)), 0)
-		                FROM messages m
-		               WHERE m.tenant_id = $1 AND m.session_key = $2
-		                 AND m.seq > greatest($4, `+pinnedElsewhere+`) AND m.seq <= s.last_seq
-		                 AND m.removed_at IS NULL),
-		       tail_bytes = (SELECT coalesce(sum(octet_length(m.body)), 0)
-		                       FROM messages m
-		                      WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > $4 AND m.seq <= s.last_seq
-		                         AND m.removed_at IS NULL)
-		 WHERE s.tenant_id = $1 AND s.key = $2
-		RETURNING s.context_tokens`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
+	err = tx.QueryRow(ctx, newestSQL, [16]byte(row.Tenant), [16]byte(row.Key.Key), made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
 	return tokens, err
 }
 

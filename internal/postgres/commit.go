@@ -138,13 +138,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		UPDATE checkpoints
 		   SET body = NULL, state = NULL
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND restored_from IS NULL`, tenant, key, o.Base+1-KeptCheckpoints)
-	batch.Queue(`
-		UPDATE sessions
-		   SET checkpoint_n = $3, through_seq = $4, context_tokens = context_tokens - $5, checkpoint_size = $6,
-		       tail_bytes = (SELECT coalesce(sum(octet_length(body)), 0)
-		                       FROM messages
-		                      WHERE tenant_id = $1 AND session_key = $2 AND seq > $4 AND removed_at IS NULL)
-		 WHERE tenant_id = $1 AND key = $2`, tenant, key, o.Base+1, c.Through, o.Saved, c.Size)
+	batch.Queue(newestSQL, tenant, key, o.Base+1, c.Through, c.Size, c.Tokens)
 	return tx.SendBatch(ctx, batch).Close()
 }
 

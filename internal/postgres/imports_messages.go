@@ -175,13 +175,14 @@ func (l *importedLog) append(ctx context.Context, fresh []*ImportLine) error {
 //	$1 tenant  $2 session key  $3 first seq  $4 format  $5 how many are system messages from the first on
 //	$6… arrays, one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies, what views show,
 //	its tokens, created_at, removed_at, removed_seq
-const importSQL = `
+var importSQL = `
 	WITH logged AS (
 		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body,
-		                      view_body, view_tokens, created_at, removed_at, removed_seq)
+		                      view_body, view_tokens, created_at, removed_at, removed_seq, fact)
 		SELECT $1, $2, $3 + m.n - 1, m.role, $4, m.tokens, m.client_id,
 		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit, m.flags, m.body,
-		       m.view_body, m.view_tokens, coalesce(m.created_at, now()), m.removed_at, m.removed_seq
+		       m.view_body, m.view_tokens, coalesce(m.created_at, now()), m.removed_at, m.removed_seq,
+		       ` + factSQL(`$4`) + `
 		  FROM unnest($6::text[], $7::int[], $8::text[], $9::text[], $10::text[], $11::bool[], $12::int[], $13::bytea[],
 		              $14::bytea[], $15::int[], $16::timestamptz[], $17::timestamptz[], $18::bigint[])
 		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body,

@@ -39,11 +39,16 @@ const ApartFormats = `(2, 4)`
 // pinnedElsewhere is how many leading messages are not among the view's messages, because the system prompt stands apart.
 const pinnedElsewhere = `CASE WHEN s.format IN ` + ApartFormats + ` THEN s.pinned ELSE 0 END`
 
-// factSQL is what was found in a message when it was appended, as wire.Walk reads it: fields ended by ASCII 31, of which
-// the last two are lists of texts that are ended by ASCII 29.
-const factSQL = `
-	       format || E'\x1f' || flags || E'\x1f' || role || E'\x1f' ||
-	       array_to_string(calls, E'\x1d') || E'\x1f' || array_to_string(answers, E'\x1d') || E'\x1f'`
+// factSQL is what was found in message m when it was appended, as wire.Walk reads it: fields ended by ASCII 31, of which the
+// last two are lists of texts that ASCII 29 separates. It is written when the message is, because making it at every read
+// would cost more than all else that a read does with a message.
+func factSQL(format string) string {
+	return `concat_ws(E'\x1f', ` + format + `::smallint, m.flags, m.role, translate(substr(m.calls, 2), E'\x1f', E'\x1d'),
+		                 translate(substr(m.answers, 2), E'\x1f', E'\x1d'), '')`
+}
+
+// knownFact is a message's fact, or for one of before there were facts one that Walk does not know.
+const knownFact = `coalesce(fact, '?')`
 
 // newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join and
 // its table, through which the planner does not see the keys: a plain LEFT JOIN would read all checkpoints of the tenant.
@@ -55,7 +60,8 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 
 // ViewSQL reads everything that a view consists of. Bodies are NULL if the caller has this very version already, and the
 // checkpoint's if he holds that. The tail is a range with two bounds, so that the planner takes it for the short piece of
-// the log that it is; and the lower one must not be a coalesce, behind which row-level security hides the index.
+// the log that it is; and the lower one must not be a coalesce, behind which row-level security hides the index. Where
+// no message stands apart, the log is not searched for one.
 //
 //	$1 tenant  $2 session id  $3, $4, $5 the version that the caller has: key, checkpoint, last seq
 //	$6, $7 the checkpoint whose body he holds: key, number
@@ -71,15 +77,15 @@ const ViewSQL = `
 	       OFFSET 0) c ON true
 	  LEFT JOIN LATERAL (
 	       SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.fact, E'\x1e') AS facts
-	         FROM (SELECT body, ` + factSQL + ` AS fact
+	         FROM (SELECT body, ` + knownFact + ` AS fact
 	                 FROM messages
 	                WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= ` + pinnedElsewhere + `
-	                  AND removed_at IS NULL AND NOT ` + known + `
+	                  AND ` + pinnedElsewhere + ` > 0 AND removed_at IS NULL AND NOT ` + known + `
 	                ORDER BY seq) m
 	       OFFSET 0) pinned ON true
 	  LEFT JOIN LATERAL (
 	       SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.fact, E'\x1e') AS facts
-	         FROM (SELECT coalesce(view_body, body) AS body, ` + factSQL + ` AS fact
+	         FROM (SELECT coalesce(view_body, body) AS body, ` + knownFact + ` AS fact
 	                 FROM messages
 	                WHERE tenant_id = $1 AND session_key = s.key
 	                  AND seq > greatest(s.through_seq, ` + pinnedElsewhere + `) AND seq <= s.last_seq

@@ -13,13 +13,13 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// commit makes a checkpoint of the session's first through messages with this body, which saves 10 tokens.
+// commit makes a checkpoint of the session's first through messages with this body, of 5 tokens.
 func commit(t testing.TB, store *postgres.Store, at session.Address, base int, through int64, body string, refs ...string) error {
 	t.Helper()
-	return commitSaving(t, store, at, base, through, 10, body, refs...)
+	return commitOf(t, store, at, base, through, 5, body, refs...)
 }
 
-func commitSaving(t testing.TB, store *postgres.Store, at session.Address, base int, through, saved int64, body string, refs ...string) error {
+func commitOf(t testing.TB, store *postgres.Store, at session.Address, base int, through, tokens int64, body string, refs ...string) error {
 	t.Helper()
 	found, err := store.Session(t.Context(), at)
 	if err != nil {
@@ -27,9 +27,10 @@ func commitSaving(t testing.TB, store *postgres.Store, at session.Address, base 
 	}
 	n := base + 1
 	return store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{
-		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base, LastSeq: through, Saved: saved,
+		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base, LastSeq: through,
+		Saved: found.ContextTokens - tokens - sum(t, store, at, through+1),
 		Checkpoint: &postgres.Checkpoint{
-			Through: through, Tokens: 5, Body: []byte(body), Size: len(body), State: []byte("state"), Units: []byte(`[]`), Manifest: []byte(`[]`),
+			Through: through, Tokens: tokens, Body: []byte(body), Size: len(body), State: []byte("state"), Units: []byte(`[]`), Manifest: []byte(`[]`),
 			Policy: []byte(`{}`), EngineVersion: 1, Refs: refs,
 		},
 	}, nothingToComplete)
@@ -54,7 +55,7 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := postgres.View{
-		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 20,
+		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 15,
 		Body: []byte("compacted"), Size: 9, Tail: c.Body, TailFacts: []byte("1\x1f0\x1fuser\x1f\x1f\x1f"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -86,6 +87,24 @@ func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
 	opened, err := store.OpenView(t.Context(), at, postgres.Newest)
 	if err != nil || opened.Pinned != 1 || len(opened.Head) != 1 || len(opened.Entries) != 2 {
 		t.Errorf("opened view %+v, %v", opened, err)
+	}
+}
+
+func TestAnOlderViewAndTheLogHaveTokensOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	for through := range int64(2) {
+		mustAppend(t, store, batch(at, texts("a", "b")...))
+		if err := commit(t, store, at, int(through), 2*through+2, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustAppend(t, store, batch(at, message("c", 10)))
+	for checkpoint, want := range map[int]int64{postgres.Newest: 15, 2: 15, 1: 35, 0: 50} {
+		if opened, err := store.OpenView(t.Context(), at, checkpoint); err != nil || opened.Tokens != want {
+			t.Errorf("from checkpoint %d: %d tokens, want %d, %v", checkpoint, opened.Tokens, want, err)
+		}
 	}
 }
 

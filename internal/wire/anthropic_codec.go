@@ -27,6 +27,7 @@ import (
 //	arguments that are no object                   {"input": …}, also the free text of a custom tool
 //	images of other types, files but PDF and text  a note
 //	images and files of the assistant's            a note
+//	an image's name                                a note in front
 //	a speaker's name                               a note in front
 //	a refusal                                      a text
 //	a text of nothing                              nothing: it is refused
@@ -86,7 +87,7 @@ func (s *scanner) anthropicPieces(at Span) (pieces []Piece) {
 			pieces = append(pieces, s.anthropicPiece(element))
 		}
 	default:
-		return []Piece{{Kind: Opaque, Raw: at.Of(s.body)}}
+		return []Piece{{Kind: Opaque, Raw: at.Of(s.body), Edited: true}} // nobody takes it where it stands
 	}
 	return pieces
 }

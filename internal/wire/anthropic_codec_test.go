@@ -37,7 +37,7 @@ func TestDecodeAnthropic(t *testing.T) {
 			[]Piece{{Kind: Image, Media: Media{URL: lit("https://e.x/i")}}, {Kind: Image, Media: Media{ID: lit("f1")}}, {Kind: File, Media: Media{Type: lit("text/plain"), Text: lit("d"), Name: lit("t")}}, {Kind: Opaque}}},
 		{"what only Anthropic knows", `{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"compaction","content":"c"},"x"]}`, Assistant,
 			[]Piece{{Kind: Opaque}, {Kind: Opaque}, {Kind: Opaque}, {Kind: Opaque}}},
-		{"content of another kind", `{"role":"user","content":{"a":1}}`, User, []Piece{{Kind: Opaque}}},
+		{"content of another kind", `{"role":"user","content":{"a":1}}`, User, []Piece{{Kind: Opaque, Edited: true}}},
 		{"a system message", `{"role":"system","content":"s"}`, System, []Piece{{Kind: Text, Text: lit("s")}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

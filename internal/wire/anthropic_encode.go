@@ -66,9 +66,10 @@ func (e *encoder) anthropicContent(dst []byte, role Role, speaker []byte, pieces
 	return append(dst, ']')
 }
 
-// appendTextBlock appends a text to the array whose elements begin at first, unless it is empty.
+// appendTextBlock appends a text to the array whose elements begin at first, unless it is nothing but white space, which
+// the API refuses in a message, and of which nobody knows in a result.
 func appendTextBlock(dst []byte, first int, literal []byte) []byte {
-	if string(literal) == `""` {
+	if blank(literal) {
 		return dst
 	}
 	dst = append(separate(dst, first), `{"type":"text","text":`...)
@@ -85,6 +86,9 @@ func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Piece) []b
 		return e.toolResult(separate(dst, first), p)
 	case role == User || role == Tool || role == Other:
 		if media := anthropicMedia(p, p.Format == e.target); media != nil {
+			if p.Kind == Image && p.Media.Name != nil {
+				dst = appendTextBlock(dst, first, note("image %s", unquoted(p.Media.Name)))
+			}
 			return append(separate(dst, first), media...)
 		}
 	}

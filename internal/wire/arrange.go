@@ -220,16 +220,18 @@ func resultsOf(n *Neutral, results []Piece) Neutral {
 // orphanNote says what a result says whose call is nowhere: a text, and its images and files.
 func orphanNote(p *Piece) []Piece {
 	about := note("The result of a tool call that is no longer in this conversation: %s", p.CallID)
+	if p.IsError {
+		about = joined("[Error] ", about)
+	}
 	pieces := []Piece{{Kind: Text, Text: about, Edited: true}}
 	for _, inner := range p.Content {
 		if inner.Kind == Text && blank(inner.Text) {
 			continue
 		}
-		inner.Raw, inner.Format = nil, ""
 		if inner.Kind == Opaque {
 			inner = Piece{Kind: Text, Text: substitute(&inner)}
 		}
-		inner.Edited = true
+		inner.Raw, inner.Format, inner.Edited = nil, "", true
 		pieces = append(pieces, inner)
 	}
 	return pieces

@@ -62,6 +62,7 @@ func (s *scanner) content(at Span, add func(element Span)) {
 		}
 	default:
 		s.opaque(at)
+		s.loose = true
 	}
 }
 

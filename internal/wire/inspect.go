@@ -33,6 +33,12 @@ func Count(f session.Format, body []byte, count func(text string) (int, error)) 
 	return inspectWith(f, &scanner{body: body, count: count})
 }
 
+// survey is Inspect for who wants the flags that a message has of its own, and neither tokens nor a judgement.
+func survey(f session.Format, body []byte) (Flags, error) {
+	m, err := inspectWith(f, &scanner{body: body, rough: true})
+	return m.Flags, err
+}
+
 func inspectWith(f session.Format, s *scanner) (Message, error) {
 	body := s.body
 	if len(body) > session.MaxMessageBytes {
@@ -60,7 +66,7 @@ func inspectWith(f session.Format, s *scanner) (Message, error) {
 		return Message{}, s.err
 	}
 	m := s.finish()
-	if s.reader == nil {
+	if s.reader == nil && !s.rough {
 		s.judge(f)
 		m.Flags = s.message.Flags
 	}
@@ -72,9 +78,11 @@ type scanner struct {
 	body    []byte
 	message Message
 	filled  bool // a part holds something
+	loose   bool // the content is neither a text nor an array
 	err     error
 	count   func(text string) (int, error) // nil estimates
 	reader  *Reader                        // nil for a message that is new
+	rough   bool                           // it only matters whether there are tokens, and nobody asks for a judgement
 }
 
 func (s *scanner) finish() Message {
@@ -207,6 +215,10 @@ func (s *scanner) tokens(at Span) int {
 		return 0
 	case s.count != nil:
 		return s.counted(at)
+	case s.rough && s.empty(at):
+		return 0
+	case s.rough:
+		return 1
 	case s.body[at.Start] == '"':
 		return tokens.EstimateLiteral(at.Of(s.body))
 	}

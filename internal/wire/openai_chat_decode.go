@@ -71,7 +71,7 @@ func (s *scanner) pieces(dst []Piece, at Span, read func(block Span) Piece) []Pi
 			dst = append(dst, read(element))
 		}
 	default:
-		dst = append(dst, Piece{Kind: Opaque, Raw: at.Of(s.body)})
+		dst = append(dst, Piece{Kind: Opaque, Raw: at.Of(s.body), Edited: true}) // nobody takes it where it stands
 	}
 	return dst
 }

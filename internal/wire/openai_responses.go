@@ -77,6 +77,9 @@ func (s *scanner) openAIResponses(top int) {
 	}
 	raw, kind := Span{Start: top, End: rawjson.Skip(s.body, top)}, s.name(v[itemType])
 	form := itemForms[kind]
+	if kind == "custom_tool_call" || kind == "custom_tool_call_output" {
+		s.message.Flags |= FlagCustom
+	}
 	s.itemRole(form.kind, kind, v[itemRole])
 	switch form.kind {
 	case Call:

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
@@ -53,12 +54,17 @@ func randomView(rng *rand.Rand) (view []wire.Stored) {
 func checkViews(t *testing.T, seed int, view []wire.Stored, rng *rand.Rand) {
 	t.Helper()
 	pendings := []wire.Pending{wire.KeepPending, wire.SynthesizePending, wire.DropPending}
-	o := wire.Options{Model: models[rng.IntN(len(models))], Pending: pendings[rng.IntN(3)]}
+	o := wire.Options{Model: models[rng.IntN(len(models))], Author: models[rng.IntN(len(models))], Pending: pendings[rng.IntN(3)]}
 	for _, target := range session.Formats() {
 		made := wire.Render(target, view, o)
 		for _, v := range wire.Validate(target, made.Bodies, o) {
 			t.Errorf("seed %d, %s: message %d breaks %s: %s\n%s\nof\n%s", seed, target, v.Message, v.Rule, v.Detail,
 				made.Bodies[v.Message], bytes.Join(made.Bodies[:v.Message], []byte("\n")))
+			return
+		}
+		twice := wire.Render(target, view, o)
+		if !slices.EqualFunc(made.Bodies, twice.Bodies, bytes.Equal) || !slices.Equal(made.Repairs, twice.Repairs) {
+			t.Errorf("seed %d, %s: the same view is rendered in two ways", seed, target)
 			return
 		}
 		again := stored(target, made.Bodies)
@@ -117,6 +123,65 @@ func TestAViewInItsOwnFormatKeepsItsBytes(t *testing.T) {
 			if err := same(bodies, made); err != nil {
 				t.Fatalf("%s, seed %d: %v", f, seed, err)
 			}
+		}
+	}
+}
+
+// TestASignatureOfGooglesSurvivesTheAISDK wants a call that came by way of the AI SDK to have the signature that it had.
+func TestASignatureOfGooglesSurvivesTheAISDK(t *testing.T) {
+	t.Parallel()
+	view := stored(session.AISDK, [][]byte{
+		[]byte(`{"id":"1","role":"user","parts":[{"type":"text","text":"go"}]}`),
+		[]byte(`{"id":"2","role":"assistant","parts":[{"type":"tool-f","toolCallId":"c","input":{},"state":"output-available","output":"x","callProviderMetadata":{"google":{"thoughtSignature":"c2ln"}}}]}`),
+	})
+	made := wire.Render(session.Gemini, view, wire.Options{Model: "gemini-3-pro"})
+	if len(made.Repairs) > 0 || !bytes.Contains(made.Bodies[1], []byte(`"thoughtSignature":"c2ln"`)) {
+		t.Errorf("repairs %v\n%s", made.Repairs, bytes.Join(made.Bodies, []byte("\n")))
+	}
+}
+
+// TestAThoughtGoesBackOnlyToTheModelThatHadIt changes the model, and then only what a provider calls it.
+func TestAThoughtGoesBackOnlyToTheModelThatHadIt(t *testing.T) {
+	t.Parallel()
+	view := stored(session.Anthropic, [][]byte{
+		[]byte(`{"role":"user","content":"go"}`),
+		[]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"done"}]}`),
+		[]byte(`{"role":"user","content":"on"}`),
+	})
+	for model, repairs := range map[string]int{"claude-sonnet-4-5": 0, "us.anthropic.claude-sonnet-4-5": 0, "claude-opus-4-6": 1} {
+		o := wire.Options{Model: model, Author: "anthropic/claude-sonnet-4-5"}
+		made := wire.Render(session.Anthropic, view, o)
+		if len(made.Repairs) != repairs || len(wire.Validate(session.Anthropic, made.Bodies, o)) > 0 {
+			t.Errorf("%s: repairs %v\n%s", model, made.Repairs, bytes.Join(made.Bodies, []byte("\n")))
+		}
+	}
+}
+
+// TestAResultOfNoCallStillSaysThatItFailed reads the note that stands for it.
+func TestAResultOfNoCallStillSaysThatItFailed(t *testing.T) {
+	t.Parallel()
+	view := stored(session.Anthropic, [][]byte{[]byte(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"no","is_error":true}]}`)})
+	for _, target := range session.Formats() {
+		if made := wire.Render(target, view, wire.Options{}); !bytes.Contains(made.Bodies[0], []byte("[Error] [The result of a tool call")) {
+			t.Errorf("%s: %s", target, made.Bodies[0])
+		}
+	}
+}
+
+// TestTheEndOfAnAnthropicViewHasNoWhiteSpace ends with what the assistant thought elsewhere, which is a text here.
+func TestTheEndOfAnAnthropicViewHasNoWhiteSpace(t *testing.T) {
+	t.Parallel()
+	for format, last := range map[session.Format]string{
+		session.OpenAIChat:      `{"role":"assistant","content":null,"reasoning_content":"hm \n"}`,
+		session.OpenAIResponses: `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm\u0020"}]}`,
+		session.Gemini:          `{"role":"model","parts":[{"text":"hm\t","thought":true}]}`,
+		session.AISDK:           `{"role":"assistant","parts":[{"type":"reasoning","text":"hm "}]}`,
+		session.Anthropic:       `{"role":"assistant","content":[{"type":"thinking","thinking":"hm "}]}`,
+	} {
+		view := append(stored(session.Anthropic, [][]byte{[]byte(`{"role":"user","content":"go"}`)}), wire.Stored{Format: format, Body: []byte(last), Seq: 2})
+		made := wire.Render(session.Anthropic, view, wire.Options{})
+		for _, v := range wire.Validate(session.Anthropic, made.Bodies, wire.Options{}) {
+			t.Errorf("%s breaks %s: %s", format, v.Rule, made.Bodies[v.Message])
 		}
 	}
 }

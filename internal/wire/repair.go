@@ -12,8 +12,9 @@ import (
 // Render says what a view says in a format, so that its provider takes it. Nothing is repaired that the provider would
 // take: a message of the target's own format in its place comes out as the bytes that came in. What it repairs, it lists.
 //
-// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, late and
-// idle (thoughts that stand where they may not), seal (signatures), rename (ids), unmark (cache marks), ends (first and last role).
+// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match (the
+// forms of OpenAI's calls), late and idle (thoughts that stand where they may not), seal (signatures), rename (ids), unmark
+// (cache marks), ends (first and last role).
 func Render(target session.Format, view []Stored, o Options) *Rendition {
 	r := &repairer{target: target, Options: o, view: view}
 	list := r.merge(r.arrange(r.prepare()))
@@ -24,7 +25,7 @@ func Render(target session.Format, view []Stored, o Options) *Rendition {
 	r.rename(list)
 	r.unmark(list)
 	list = r.ends(list)
-	return &Rendition{Bodies: Encode(target, list), System: pinnedHead(target, list), Repairs: r.repairs}
+	return &Rendition{Bodies: Encode(target, list), System: pinnedHead(list), Repairs: r.repairs}
 }
 
 // repairer renders one view.
@@ -88,7 +89,7 @@ func (r *repairer) prepare() []Neutral {
 // decode reads message i. One that cannot be read, which no append lets in, is shown as what it is.
 func (r *repairer) decode(i int) []Neutral {
 	m := r.view[i]
-	found, err := Inspect(m.Format, m.Body)
+	flags, err := survey(m.Format, m.Body)
 	if err != nil {
 		broken := Piece{Kind: Opaque, Raw: m.Body}
 		r.repairs = append(r.repairs, Repair{Rule: "inspect", Kind: "unreadable", Seq: m.Seq, Detail: err.Error()})
@@ -97,9 +98,9 @@ func (r *repairer) decode(i int) []Neutral {
 	list := Decode(m.Format, m.Body)
 	for j := range list {
 		n := &list[j]
-		n.Origin, n.flags = i, found.Flags
+		n.Origin, n.flags = i, flags
 		if n.Edited = slices.ContainsFunc(n.Pieces, func(p Piece) bool { return p.Edited }); n.Edited && n.Format == r.target {
-			r.repaired("V-G4", "part_mended", n, "a part is none that the API takes as it is")
+			r.repaired(r.contentRule(), "part_mended", n, "a part is none that the API takes as it is")
 		}
 	}
 	return list
@@ -169,7 +170,7 @@ func (n *Neutral) apart() []Neutral {
 	return list
 }
 
-func pinnedHead(target session.Format, list []Neutral) int {
+func pinnedHead(list []Neutral) int {
 	n := 0
 	for n < len(list) && list[n].Role == System {
 		n++

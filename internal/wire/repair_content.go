@@ -10,7 +10,7 @@ import (
 // clean takes out of a message what its provider would refuse, and reports whether anything is left of it. last says that
 // it is the view's last message.
 func (r *repairer) clean(n *Neutral, last bool) bool {
-	if r.dropsEmptyTexts() {
+	if r.dropsEmptyTexts(n) {
 		r.dropEmptyTexts(n)
 	}
 	r.mend(n)
@@ -20,6 +20,8 @@ func (r *repairer) clean(n *Neutral, last bool) bool {
 	switch r.target {
 	case session.Anthropic:
 		r.unsealed(n)
+		r.oddResults(n)
+	case session.OpenAIResponses:
 		r.oddResults(n)
 	case session.OpenAIChat:
 		r.textResult(n)
@@ -39,8 +41,10 @@ func (r *repairer) clean(n *Neutral, last bool) bool {
 	return false
 }
 
-func (r *repairer) dropsEmptyTexts() bool {
-	return r.target == session.Anthropic || r.target == session.Gemini
+// dropsEmptyTexts reports whether empty texts of the message are left out. Chat Completions takes one alone, as which its
+// own message came, but not several that other messages are joined of.
+func (r *repairer) dropsEmptyTexts(n *Neutral) bool {
+	return r.apart() || r.target == session.OpenAIChat && n.Format != r.target
 }
 
 func (r *repairer) emptyRule() string {
@@ -51,6 +55,14 @@ func (r *repairer) emptyRule() string {
 		return "V-G4"
 	}
 	return "V-C3"
+}
+
+// contentRule is the rule about what a content consists of.
+func (r *repairer) contentRule() string {
+	if r.target == session.AISDK {
+		return "V-U1"
+	}
+	return r.emptyRule()
 }
 
 func (r *repairer) dropEmptyTexts(n *Neutral) {
@@ -70,6 +82,9 @@ func (r *repairer) dropEmptyTexts(n *Neutral) {
 
 // blank reports whether a text has nothing but white space.
 func blank(literal []byte) bool {
+	if literal[1] > ' ' && literal[1] != '"' && literal[1] != '\\' {
+		return false // spares decoding what nearly every text is
+	}
 	for _, c := range string(unquoted(literal)) {
 		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
 			return false
@@ -104,18 +119,24 @@ func (r *repairer) textResult(n *Neutral) {
 
 // oddResults has results written anew whose content is neither a text nor an array.
 func (r *repairer) oddResults(n *Neutral) {
-	if n.Format != session.Anthropic || n.flags&FlagResultNotText == 0 {
+	if n.Format != r.target {
 		return
 	}
 	for i := range n.Pieces {
 		p := &n.Pieces[i]
-		at := member(p.Raw, "content")
-		if p.Kind != Result || p.Edited || at == (Span{}) || p.Raw[at.Start] == '"' || p.Raw[at.Start] == '[' {
+		odd := slices.ContainsFunc(p.Content, func(c Piece) bool { return c.Edited }) || len(p.Content) == 0 && withoutOutput(p.Raw)
+		if p.Kind != Result || p.Edited || !odd {
 			continue
 		}
 		p.Edited, n.Edited = true, true
-		r.repaired("V-A2", "result_as_text", n, "a result is neither a text nor an array: it is a text")
+		r.repaired(r.rules().orphan, "result_as_text", n, "a result is neither a text nor an array: it is a text")
 	}
+}
+
+// withoutOutput reports whether an item is a function's result and says nothing. Anthropic's results may.
+func withoutOutput(item []byte) bool {
+	function := isType(item, "function_call_output") || isType(item, "custom_tool_call_output")
+	return function && member(item, "output") == (Span{})
 }
 
 // unsealed makes texts of thoughts that Anthropic did not sign, or that another model than the one that is asked had.
@@ -123,7 +144,7 @@ func (r *repairer) unsealed(n *Neutral) {
 	if n.Format != session.Anthropic {
 		return // the encoder does it
 	}
-	stale := r.Author != "" && r.Model != "" && r.Author != r.Model
+	stale := r.Author != "" && r.Model != "" && baseModel(r.Author) != baseModel(r.Model)
 	for i := range n.Pieces {
 		p := &n.Pieces[i]
 		if p.Kind != Reasoning || sealed(p.Seal) && !stale {
@@ -185,22 +206,33 @@ func (r *repairer) unmark(list []Neutral) {
 	marks := 0
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
-		if n.Format != session.Anthropic {
-			continue
-		}
-		for j := len(n.Pieces) - 1; j >= 0; j-- {
-			found, empty := marksIn(n.Pieces[j].Raw)
-			if n.Pieces[j].Edited || found == 0 {
-				continue
-			}
-			if marks += found; marks > maxMarks || empty {
-				marks -= found
-				n.Pieces = slices.Clone(n.Pieces)
-				n.Pieces[j].Raw, n.Edited = unmarked(n.Pieces[j].Raw), true
-				r.repaired("V-A9", "cache_mark_dropped", n, "more than %d cache_control: an older one is left out", maxMarks)
-			}
+		if unmarkNewest(&n.Pieces, &marks) {
+			n.Edited = true
+			r.repaired("V-A9", "cache_mark_dropped", n, "more than %d cache_control: an older one is left out", maxMarks)
 		}
 	}
+}
+
+// unmarkNewest counts the marks of pieces, the last ones first, and reports whether it dropped any. A message may hold
+// pieces of several formats, and a result that is written anew still has its blocks as they came.
+func unmarkNewest(pieces *[]Piece, marks *int) (dropped bool) {
+	for j := len(*pieces) - 1; j >= 0; j-- {
+		p := &(*pieces)[j]
+		if p.Edited && p.Kind == Result {
+			dropped = unmarkNewest(&p.Content, marks) || dropped
+			continue
+		}
+		found, empty := marksIn(p.Raw)
+		if p.Format != session.Anthropic || p.Edited || found == 0 {
+			continue
+		}
+		if *marks += found; *marks > maxMarks || empty {
+			*marks -= found
+			*pieces = slices.Clone(*pieces)
+			(*pieces)[j].Raw, dropped = unmarked(p.Raw), true
+		}
+	}
+	return dropped
 }
 
 const maxMarks = 4

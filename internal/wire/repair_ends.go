@@ -29,6 +29,10 @@ func (r *repairer) merge(list []Neutral) []Neutral {
 			continue
 		}
 		last := &out[len(out)-1]
+		if r.keeps(last) && r.keeps(n) {
+			rule := map[Role]string{Assistant: "V-G1", Tool: "V-G2"}[n.Role]
+			r.repaired(rule, "contents_joined", n, "it is one content with what stands before it")
+		}
 		if last.Format != n.Format {
 			last.Extra = nil
 		}
@@ -90,14 +94,18 @@ func (r *repairer) merges(a, b *Neutral) bool {
 // unchecked is what Gemini takes for the signature of a call that another model made.
 const unchecked = `"skip_thought_signature_validator"`
 
-// seal gives the first call of each step of the current turn a signature, if none of the step's has one.
+// seal gives the first call of each step of the current turn a signature, if it has none. Steps of earlier turns, where
+// Gemini does not look, have the one that they had when theirs was the current turn, so that the view's beginning stays
+// what the provider has cached; but for contents that came as they are.
 func (r *repairer) seal(list []Neutral) {
 	if r.target != session.Gemini || olderGemini(r.Model) {
 		return
 	}
-	for i := len(list) - 1; i >= 0 && list[i].Role != User; i-- {
+	current := true
+	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
-		if n.Role == Assistant && n.sealFirst() {
+		current = current && n.Role != User
+		if n.Role == Assistant && (current || n.Format != session.Gemini) && n.sealFirst() {
 			r.repaired("V-G3", "signature_skipped", n, "no signature came with the first call: it says that there is none")
 		}
 	}
@@ -105,14 +113,14 @@ func (r *repairer) seal(list []Neutral) {
 
 func (n *Neutral) sealFirst() bool {
 	i := slices.IndexFunc(n.Pieces, func(p Piece) bool { return p.Kind == Call })
-	if i < 0 || sealed(n.Pieces[i].Seal) && n.Pieces[i].Format == session.Gemini {
+	if i < 0 || sealed(n.Pieces[i].Seal) {
 		return false
 	}
 	n.Pieces = slices.Clone(n.Pieces)
 	p := &n.Pieces[i]
 	p.Seal = []byte(unchecked)
 	if p.Raw != nil && p.Format == session.Gemini {
-		p.Raw = append(append(bytes.TrimSuffix(slices.Clip(without(p.Raw, "thoughtSignature")), []byte{'}'}), `,"thoughtSignature":`+unchecked...), '}')
+		p.Raw = append(append(bytes.TrimSuffix(slices.Clip(without(without(p.Raw, "thoughtSignature"), "thought_signature")), []byte{'}'}), `,"thoughtSignature":`+unchecked...), '}')
 	}
 	n.Edited = true
 	return true
@@ -126,7 +134,7 @@ const (
 
 // ends repairs the first and the last message.
 func (r *repairer) ends(list []Neutral) []Neutral {
-	head := pinnedHead(r.target, list)
+	head := pinnedHead(list)
 	rest := list[head:]
 	if len(rest) == 0 {
 		return list
@@ -167,22 +175,24 @@ func (r *repairer) refusesLastAssistant() string {
 	return ""
 }
 
-// trimEnd takes the white space off the end of the last text.
+// trimEnd takes the white space off the end of the last text, also of one that stands for what only another format says.
 func (r *repairer) trimEnd(n *Neutral) {
 	if len(n.Pieces) == 0 {
 		return
 	}
-	p := &n.Pieces[len(n.Pieces)-1]
+	p := n.Pieces[len(n.Pieces)-1]
 	if p.Kind != Text {
-		return
+		if p.Kind == Call || p.Kind == Result || p.Format == r.target && p.Raw != nil && !p.Edited {
+			return
+		}
+		p = Piece{Kind: Text, Text: substitute(&p)}
 	}
 	trimmed := trimRight(p.Text)
 	if len(trimmed) == len(p.Text) {
 		return
 	}
-	n.Pieces = slices.Clone(n.Pieces)
-	p = &n.Pieces[len(n.Pieces)-1]
 	p.Text, p.Edited, n.Edited = trimmed, true, true
+	n.Pieces = append(slices.Clone(n.Pieces[:len(n.Pieces)-1]), p)
 	r.repaired("V-A6", "trailing_space", n, "white space at the end of the last text is left out")
 }
 

@@ -29,9 +29,9 @@ var idRules = map[session.Format]idRule{
 // rename gives every call whose id the target would refuse, or has seen before, another one, and its result the same.
 // Ids that are good stay. The same view gets the same ids in every rendering, and a longer view those of its beginning.
 func (r *repairer) rename(list []Neutral) {
-	taken, renamed := map[string]bool{}, map[int]string{}
+	taken, tried, renamed := map[string]bool{}, map[string]int{}, map[int]string{}
 	each(list, Call, func(n *Neutral, p *Piece) {
-		if id := r.idOf(n, p, taken); id != p.CallID {
+		if id := r.idOf(n, p, taken, tried); id != p.CallID {
 			renamed[p.pair] = id
 			r.repaired(r.idRuleName(), "call_renamed", n, "call %q is %q", p.CallID, id)
 			n.rename(p, id)
@@ -68,8 +68,9 @@ func each(list []Neutral, kind Kind, f func(*Neutral, *Piece)) {
 	}
 }
 
-// idOf is the id that a call has in the view.
-func (r *repairer) idOf(n *Neutral, p *Piece, taken map[string]bool) string {
+// idOf is the id that a call has in the view. tried counts how many ids that were made of an id are taken: a long
+// conversation may have one thousands of times.
+func (r *repairer) idOf(n *Neutral, p *Piece, taken map[string]bool, tried map[string]int) string {
 	rule := idRules[r.target]
 	own := n.Format == r.target
 	fits := rule.fits
@@ -79,12 +80,13 @@ func (r *repairer) idOf(n *Neutral, p *Piece, taken map[string]bool) string {
 	if (fits(p.CallID) || own && r.target == session.Gemini) && (!taken[p.CallID] || own && !rule.unique) {
 		return p.CallID
 	}
-	for n := 0; ; n++ {
+	for n := tried[p.CallID]; ; n++ {
 		id := rule.make(p.CallID, n)
 		if mistral(r.Model) && r.target == session.OpenAIChat {
 			id = nine(p.CallID, n)
 		}
 		if !taken[id] {
+			tried[p.CallID] = n + 1
 			return id
 		}
 	}

@@ -8,8 +8,12 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// mend changes what stands in a message of the target's own format and is refused there wherever it stands.
+// mend changes what stands in a message of the target's own format and is refused there wherever it stands. Names that
+// are too long come from other formats, too.
 func (r *repairer) mend(n *Neutral) {
+	if r.target == session.OpenAIResponses {
+		r.mendName(n)
+	}
 	if n.Format != r.target || n.Raw == nil {
 		return
 	}
@@ -18,8 +22,6 @@ func (r *repairer) mend(n *Neutral) {
 		r.mendContent(n)
 	case session.Anthropic:
 		r.mendCompaction(n)
-	case session.OpenAIResponses:
-		r.mendName(n)
 	case session.OpenAIChat:
 		if n.flags&FlagEmptyArray != 0 && n.Role == Assistant && n.has(Call) {
 			n.Edited = true

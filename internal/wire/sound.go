@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -24,7 +26,7 @@ func (s *scanner) judge(f session.Format) {
 // odd reports whether a message, alone, may need a repair in its own format. It may err on that side.
 func (s *scanner) odd(f session.Format) bool {
 	m := &s.message
-	if !rolesOf[f][m.Role] || s.strange(f) || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
+	if !rolesOf[f][m.Role] || s.loose || s.strange(f) || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
 		return true
 	}
 	for i := range m.Parts {
@@ -86,13 +88,20 @@ func (s *scanner) emptiness(f session.Format) bool {
 	return false
 }
 
+// lossy reports whether an id with this character may be taken for another one by a Walk: some characters separate ids
+// there, and the database has U+FFFD for those that its texts cannot hold.
+func lossy(c rune) bool { return c < ' ' || c == utf8.RuneError }
+
 func (s *scanner) oddPart(f session.Format, p *Part, last bool) bool {
 	m := &s.message
+	if strings.IndexFunc(p.CallID, lossy) >= 0 {
+		return true
+	}
 	switch p.Kind {
 	case Call:
 		return m.Role != "assistant" && m.Role != "model" || f != session.Gemini && !idRules[f].fits(p.CallID)
 	case Result:
-		return p.CallID == "" || f == session.Gemini && p.Name == "unknown" || f == session.Anthropic && s.oddContent(p) || f == session.OpenAIChat && p.Value == (Span{}) || f != session.AISDK && m.Role == "assistant"
+		return p.CallID == "" || f == session.Gemini && p.Name == "unknown" || f == session.Anthropic && s.oddContent(p) || f == session.OpenAIChat && p.Value == (Span{}) || f == session.OpenAIResponses && p.Name == "" && s.oddOutput(p) || f != session.AISDK && m.Role == "assistant"
 	case Text:
 		return f == session.Anthropic && s.oddText(p, last && m.Role == "assistant")
 	case Reasoning:
@@ -105,6 +114,9 @@ func (s *scanner) oddPart(f session.Format, p *Part, last bool) bool {
 func (s *scanner) oddContent(p *Part) bool {
 	return p.Value != (Span{}) && s.body[p.Value.Start] != '"' && s.body[p.Value.Start] != '['
 }
+
+// oddOutput reports whether a function's result is neither a text nor an array; it has to be there.
+func (s *scanner) oddOutput(p *Part) bool { return p.Value == (Span{}) || s.oddContent(p) }
 
 // oddText reports whether a text has nothing but white space, or ends with it where that may matter.
 func (s *scanner) oddText(p *Part, end bool) bool {

@@ -21,6 +21,7 @@ type Walk struct {
 	used   []byte          // sorted hashes of the ids of calls in the checkpoint, eight bytes each
 	newer  map[string]bool // ids of calls after it
 	open   []string        // calls without a result
+	custom map[string]bool // ids of calls of custom tools after the checkpoint
 }
 
 // walkState is what a Walk is at, besides the calls.
@@ -85,6 +86,12 @@ func (w *Walk) assistant(f *Fact) {
 	for _, id := range f.Calls {
 		s.unsound = s.unsound || w.takes(id)
 		w.open = append(w.open, id)
+		if f.Flags&FlagCustom != 0 {
+			if w.custom == nil {
+				w.custom = map[string]bool{}
+			}
+			w.custom[id] = true
+		}
 	}
 	for _, id := range f.Answers { // of an AI SDK message
 		s.unsound = s.unsound || !w.answer(id)
@@ -114,7 +121,7 @@ func (w *Walk) answers(f *Fact) {
 	}
 	s.last = answerSide
 	for _, id := range f.Answers {
-		s.unsound = s.unsound || !w.answer(id)
+		s.unsound = s.unsound || !w.answer(id) || w.custom[id] != (f.Flags&FlagCustom != 0)
 	}
 	if f.Flags&FlagMixed != 0 {
 		s.last = mixedSide
@@ -155,8 +162,8 @@ func (w *Walk) Sound(model string) bool {
 // State is what ResumeWalk needs to go on from here.
 func (w *Walk) State() []byte {
 	s := w.state
-	if s.unsound {
-		return []byte{1}
+	if s.unsound || slices.ContainsFunc(w.open, func(id string) bool { return w.custom[id] }) {
+		return []byte{1} // of a call that is open, only its id is kept
 	}
 	flags := byte(s.last) << 4
 	for i, set := range []bool{s.unsound, s.begun, s.unsigned, s.idle} {

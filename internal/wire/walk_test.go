@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,10 @@ func TestAWalkSaysYesOnlyToViewsThatNeedNoRepair(t *testing.T) {
 		f := session.Formats()[rng.IntN(len(session.Formats()))]
 		bodies := compacttest.Session(rng, f, compacttest.Options{Messages: 1 + rng.IntN(12), ResultTokens: 5, Wild: rng.IntN(3) > 0})
 		view := stored(f, bodies[:1+rng.IntN(len(bodies))])
+		if odd := oddMessages[f]; rng.IntN(3) == 0 {
+			at := rng.IntN(len(view) + 1)
+			view = slices.Insert(view, at, wire.Stored{Format: f, Body: []byte(odd[rng.IntN(len(odd))])})
+		}
 		model := models[rng.IntN(len(models))]
 		if !walked(f, view, rng.IntN(len(view)+1)).Sound(model) {
 			continue
@@ -75,6 +80,27 @@ func TestAWalkSaysYesOnlyToViewsThatNeedNoRepair(t *testing.T) {
 	for _, f := range session.Formats() {
 		if yes[f] < *views/50 {
 			t.Errorf("%s: only %d of %d views are sound", f, yes[f], *views/len(session.Formats()))
+		}
+	}
+}
+
+// TestAWalkTellsIDsApartThatTheDatabaseWouldNot answers one call by the two halves of its id, which a list of ids in a row
+// would show as two answered calls, and another by an id that differs in what a text of the database cannot hold.
+func TestAWalkTellsIDsApartThatTheDatabaseWouldNot(t *testing.T) {
+	t.Parallel()
+	for id, answers := range map[string][]string{`a\u001db`: {"a", "b"}, `a\u001eb`: {"a", "b"}, `a\u001fb`: {"a", "b"}, `a\u0000`: {"a\uFFFD"}, `a\ud800`: {"a\uFFFD"}} {
+		bodies := [][]byte{
+			[]byte(`{"role":"user","content":"go"}`),
+			[]byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
+		}
+		for _, answer := range answers {
+			bodies = append(bodies, []byte(`{"role":"tool","tool_call_id":"`+answer+`","content":"1"}`))
+		}
+		view := stored(session.OpenAIChat, append(bodies, []byte(`{"role":"user","content":"on"}`)))
+		for checkpoint := range len(view) + 1 {
+			if walked(session.OpenAIChat, view, checkpoint).Sound("") {
+				t.Errorf("%s, checkpoint at %d: the view is called sound", id, checkpoint)
+			}
 		}
 	}
 }

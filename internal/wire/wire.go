@@ -5,8 +5,9 @@
 // who stores, counts and shortens (openai_chat.go, anthropic.go, …, one file a format). Render says a whole view in a format
 // so that its provider takes it: for who reads. It decodes messages into the neutral model (neutral.go; codecs in
 // openai_chat_codec.go, anthropic_codec.go, …), pairs calls and results (arrange.go), repairs (repair.go and its
-// neighbours) and encodes. Validate holds a list to every rule there is (rules.go). Walk (walk.go) tells without any JSON
-// whether a stored view needs none of that.
+// neighbours) and encodes. Translate (translate.go) does so without repairs, for who compacts messages of several formats.
+// Validate holds a list to every rule there is (rules.go). Walk (walk.go) tells without any JSON whether a stored view needs
+// none of that.
 package wire
 
 import "github.com/varve-dev/varve/internal/rawjson"
@@ -64,6 +65,7 @@ const (
 	FlagOdd                             // it may need a repair in its own format, whatever stands around it
 	FlagUnsigned                        // Gemini: the first of its calls has no signature
 	FlagMixed                           // holds results and something else
+	FlagCustom                          // Responses: a call of a custom tool, or its output
 )
 
 // Message is what Inspect finds in one message.

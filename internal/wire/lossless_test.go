@@ -1,0 +1,183 @@
+package wire_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// TestAViewThatIsReadInSaysWhatTheLogSays reads the renditions of well-formed conversations in again.
+func TestAViewThatIsReadInSaysWhatTheLogSays(t *testing.T) {
+	t.Parallel()
+	for _, from := range session.Formats() {
+		t.Run(string(from), func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(40) {
+				bodies := compacttest.Session(rand.New(rand.NewPCG(seed, 11)), from, compacttest.Options{Messages: 1 + int(seed), ResultTokens: 20})
+				for _, target := range session.Formats() {
+					view := wire.Render(target, stored(from, bodies), wire.Options{})
+					if diff := cmp.Diff(told(from, bodies), told(target, view.Bodies)); diff != "" {
+						t.Fatalf("seed %d as %s (-log +view):\n%s", seed, target, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestCorpusViewsReadInSayWhatTheLogSays does so with recorded conversations.
+func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("VARVE_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	read, _, err := compacttest.Recorded(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(read) == 0 {
+		t.Log("no recorded conversations: set VARVE_DATA to a folder of them")
+	}
+	for i := range read {
+		c := &read[i]
+		for _, target := range session.Formats() {
+			view := wire.Render(target, stored(c.Format, c.Messages), wire.Options{})
+			missing, made := unmatched(told(c.Format, c.Messages), told(target, view.Bodies))
+			if len(missing)+len(made) > 0 {
+				t.Errorf("%s of %s as %s, repairs %v\nmissing: %.300q\nmade:    %.300q", c.ID, c.Format, target, kindsOf(view.Repairs), missing, made)
+			}
+		}
+	}
+}
+
+func kindsOf(repairs []wire.Repair) map[string]int {
+	kinds := map[string]int{}
+	for _, r := range repairs {
+		kinds[r.Kind]++
+	}
+	return kinds
+}
+
+// unmatched are the lines of either list that the other has not as often.
+func unmatched(want, got []string) (missing, made []string) {
+	count := map[string]int{}
+	for _, line := range got {
+		count[line]++
+	}
+	for _, line := range want {
+		if count[line]--; count[line] < 0 {
+			missing = append(missing, line)
+		}
+	}
+	for _, line := range got {
+		if count[line] > 0 {
+			count[line]--
+			made = append(made, line)
+		}
+	}
+	return missing, made
+}
+
+// TestNothingVanishesFromAView looks for every text, thought, call, result and picture of what random programs said, right
+// and wrong, in every rendition of it.
+func TestNothingVanishesFromAView(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(*views) / 4 {
+		checkContents(t, seed, randomView(rand.New(rand.NewPCG(seed, 17))))
+		checkContents(t, seed, oddView(rand.New(rand.NewPCG(seed, 23))))
+	}
+}
+
+func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
+	t.Helper()
+	for _, target := range session.Formats() {
+		// Pictures of results are shown when all results of their turn are there: none is waited for.
+		made := wire.Render(target, view, wire.Options{Pending: wire.SynthesizePending})
+		for _, said := range [][]wire.Stored{stored(target, made.Bodies), wire.Translate(target, view)} {
+			shown := strings.Join(contents(said), "\n")
+			for _, content := range contents(view) {
+				if !strings.Contains(shown, strings.TrimSpace(content)) {
+					t.Fatalf("seed %d as %s: %q vanished of\n%s\nin\n%s", seed, target, content, show(view), show(said))
+				}
+			}
+		}
+	}
+}
+
+// contents are the texts of a view, wherever they stand, and what else must not vanish. Of a file that a provider does not
+// take, and of the pictures of a failed result in an AI SDK message, there is a note alone.
+func contents(view []wire.Stored) (list []string) {
+	var add func(pieces []wire.Piece, failed bool)
+	add = func(pieces []wire.Piece, failed bool) {
+		for i := range pieces {
+			p := &pieces[i]
+			list = append(list, words(p.Text))
+			if p.Kind == wire.Image && !failed {
+				list = append(list, words(p.Media.Data), words(p.Media.URL))
+			}
+			switch p.Kind {
+			case wire.Call:
+				list = append(list, words(p.Name), strings.Trim(string(p.Value), `"`))
+			case wire.Opaque:
+				list = append(list, strings.TrimSuffix(string(p.Raw), `"content":""}`)) // of an empty compaction, which becomes null
+			}
+			add(p.Content, p.IsError)
+		}
+	}
+	for _, m := range view {
+		for _, n := range wire.Decode(m.Format, m.Body) {
+			add(n.Pieces, false)
+		}
+	}
+	return list
+}
+
+// TestAViewGrowsAtItsEnd renders a well-formed conversation after each of its turns: what was sent stays as it was, to the
+// byte, so that the provider's cache is good.
+func TestAViewGrowsAtItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, from := range session.Formats() {
+		t.Run(string(from), func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(20) {
+				rng := rand.New(rand.NewPCG(seed, 13))
+				options := compacttest.Options{Messages: 12, ResultTokens: 20}
+				view := stored(from, compacttest.Session(rng, from, options))
+				then := session.Formats()[rng.IntN(len(session.Formats()))]
+				view = append(view, stored(then, compacttest.Session(rng, then, options))...)
+				for _, target := range session.Formats() {
+					checkGrowth(t, seed, target, view)
+				}
+			}
+		})
+	}
+}
+
+// checkGrowth leaves the last message out, and the user's that a repair puts behind it: what comes next may go on with it.
+func checkGrowth(t *testing.T, seed uint64, target session.Format, view []wire.Stored) {
+	t.Helper()
+	o := wire.Options{}
+	if slices.ContainsFunc(view, func(m wire.Stored) bool { return m.Format == session.Gemini }) {
+		o.Model = "gemini-2.5-pro" // for newer ones calls that came unsigned say so while their turn lasts
+	}
+	whole := wire.Render(target, view, o)
+	for n := 1; n < len(view); n++ {
+		part := wire.Render(target, view[:n], o)
+		settled := len(part.Bodies) - 1 - kindsOf(part.Repairs)["last_user"]
+		for i := range max(0, settled) {
+			if string(part.Bodies[i]) != string(whole.Bodies[i]) {
+				t.Fatalf("seed %d as %s: message %d after %d of %d was\n%s\nand is\n%s", seed, target, i, n, len(view), part.Bodies[i], whole.Bodies[i])
+			}
+		}
+	}
+}

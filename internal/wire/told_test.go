@@ -1,0 +1,190 @@
+package wire_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// teller writes down what messages say, a line for each text, call, result and picture, in the same words for every
+// format: the substitutes that docs/formats.md lists are put back to what they stand for.
+type teller struct {
+	lines   []string
+	open    map[string][]int // calls without a result, by id
+	calls   int
+	called  []string // calls of the message: some formats have them behind all that it says
+	waiting []string // what results show: some formats have it behind the last of them
+}
+
+// told is what a list of messages of a format says.
+func told(f session.Format, bodies [][]byte) []string {
+	t := teller{open: map[string][]int{}}
+	for _, body := range bodies {
+		for _, n := range wire.Decode(f, body) {
+			if n.Role == wire.Tool {
+				t.call()
+			} else if n.Role != wire.Assistant {
+				t.call()
+				t.show()
+			}
+			for i := range n.Pieces {
+				t.tell(&n.Pieces[i])
+			}
+		}
+	}
+	t.call()
+	t.show()
+	return t.lines
+}
+
+func (t *teller) call() { t.lines, t.called = append(t.lines, t.called...), nil }
+
+func (t *teller) show() { t.lines, t.waiting = append(t.lines, t.waiting...), nil }
+
+func (t *teller) tell(p *wire.Piece) {
+	switch p.Kind {
+	case wire.Text:
+		t.text(words(p.Text))
+	case wire.Reasoning:
+		t.thought(words(p.Text))
+	case wire.Call:
+		t.calls++
+		t.open[p.CallID] = append(t.open[p.CallID], t.calls)
+		t.called = append(t.called, fmt.Sprintf("call %d: %s %s", t.calls, words(p.Name), argumentsOf(p.Value)))
+	case wire.Result:
+		t.result(p)
+	case wire.Image, wire.File:
+		t.lines = append(t.lines, mediaOf(p)...)
+	default:
+		t.text(opaque(p))
+	}
+}
+
+// The texts that stand with or for what a format cannot say.
+var (
+	sealedNote = regexp.MustCompile(`^\[Reasoning that only its provider can read: \d+ bytes\]$`)
+	shownNote  = regexp.MustCompile(`^\[(image|file)( of the result of call .*|: it stands behind the results|: 0 bytes in base64| [^:\]]*)\]$`)
+	placeNote  = regexp.MustCompile(`^\[(image|file)[^\]\n]*\][ \n]`)
+	speaker    = regexp.MustCompile(`^\[(System|exit)\]( |$)`)
+	madeNotes  = []string{"[The conversation begins here.]", "Continue."}
+	orphanNote = "[The result of a tool call that is no longer in this conversation: "
+	lostNote   = "[The result of this tool call is lost: "
+)
+
+func (t *teller) text(text string) {
+	text = speaker.ReplaceAllString(text, "")
+	thought, isThought := strings.CutPrefix(text, "[Reasoning] ")
+	place := placeNote.FindString(text)
+	switch {
+	case strings.TrimSpace(text) == "", sealedNote.MatchString(text), shownNote.MatchString(text), slices.Contains(madeNotes, text):
+	case strings.HasPrefix(strings.TrimPrefix(text, "[Error] "), orphanNote):
+		t.orphan(strings.HasPrefix(text, "[Error] "))
+	case isThought:
+		t.thought(thought)
+	case place != "":
+		t.lines = append(t.lines, "shown: "+strings.TrimPrefix(text, place))
+	default:
+		t.lines = append(t.lines, "text: "+text)
+	}
+}
+
+// orphan tells of a result of no call. What it says is told as texts.
+func (t *teller) orphan(failed bool) {
+	t.lines = append(t.lines, fmt.Sprintf("orphan, failed: %t", failed))
+}
+
+// thought tells one that can be read, a line each: some formats have several in one. Proofs are good for their provider
+// alone.
+func (t *teller) thought(text string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !sealedNote.MatchString(line) {
+			t.lines = append(t.lines, "thought: "+line)
+		}
+	}
+}
+
+func (t *teller) result(p *wire.Piece) {
+	open := t.open[p.CallID]
+	if len(open) == 0 {
+		t.orphan(p.IsError)
+		for i := range p.Content {
+			t.tell(&p.Content[i])
+		}
+		return
+	}
+	newest := len(open) - 1
+	t.open[p.CallID] = open[:newest]
+	var texts []string
+	for i := range p.Content {
+		c := &p.Content[i]
+		switch text := words(c.Text); {
+		case placeNote.MatchString(text):
+			t.waiting = append(t.waiting, "shown: "+placeNote.ReplaceAllString(text, ""))
+		case c.Kind == wire.Image || c.Kind == wire.File:
+			t.waiting = append(t.waiting, mediaOf(c)...)
+		case c.Kind == wire.Opaque:
+			texts = append(texts, opaque(c))
+		case !shownNote.MatchString(text):
+			texts = append(texts, text)
+		}
+	}
+	text := strings.TrimRight(strings.Join(texts, "\n"), "\n")
+	failed, ok := strings.CutPrefix(text, "[Error]")
+	failed = strings.TrimPrefix(failed, " ")
+	switch {
+	case strings.HasPrefix(failed, lostNote):
+		return
+	case p.IsError || ok:
+		text = "failed: " + failed
+	}
+	t.lines = append(t.lines, fmt.Sprintf("result of %d: %s", open[newest], text))
+}
+
+// opaque is what stands for a piece that only its format knows.
+func opaque(p *wire.Piece) string {
+	const most = 4096
+	if len(p.Raw) <= most {
+		return fmt.Sprintf("[opaque: %s]", p.Raw)
+	}
+	return fmt.Sprintf("[opaque of %d bytes, it begins: %s]", len(p.Raw), p.Raw[:most])
+}
+
+func words(literal []byte) string {
+	if literal == nil {
+		return ""
+	}
+	text, _ := rawjson.Unquote(nil, literal)
+	return string(text)
+}
+
+// argumentsOf puts arguments that are no object into {"input": …}, as the formats that want one do.
+func argumentsOf(value []byte) string {
+	switch {
+	case len(value) == 0, string(value) == `""`:
+		return "{}"
+	case value[0] != '{':
+		return `{"input":` + string(value) + "}"
+	}
+	return string(value)
+}
+
+// mediaOf tells what is shown; nothing, of an image or a file that holds nothing and is nowhere.
+func mediaOf(p *wire.Piece) []string {
+	m := &p.Media
+	if m.Text != nil {
+		return []string{"shown: " + words(m.Text)}
+	}
+	at := strings.TrimRight(words(m.Data), "=") + words(m.URL)
+	if at == "" {
+		at = words(m.ID)
+	}
+	if at == "" {
+		return nil
+	}
+	return []string{"shown: " + at}
+}
