@@ -181,7 +181,7 @@ func TestAMixedSessionIsCompacted(t *testing.T) {
 		whole := w.read(path, own, "")
 		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":20000}`)
 		run := decoded[session.Run](w.must(http.StatusOK, "POST", path+"/compact?wait=60", ""))
-		if run.State != session.RunDone {
+		if run.State != session.RunDone && run.State != session.RunUnchanged { // the new window may have had it compacted already
 			t.Fatalf("%s: the compaction is %s: %v", own, run.State, run.Error)
 		}
 		for _, f := range session.Formats() {

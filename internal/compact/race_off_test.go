@@ -2,4 +2,7 @@
 
 package compact
 
-const defaultHistories = 20_000
+const (
+	defaultHistories = 20_000
+	defaultPoints    = 2
+)
