@@ -43,7 +43,7 @@ func (s *Server) readContext(x *exchange) error {
 	if err := s.Store.ViewInto(x.ctx, request.at, request.known(), view); err != nil {
 		return err
 	}
-	tag := request.tagOf(view.Version, view.Format, view.Model)
+	tag := request.tagOf(request.versionOf(view), view.Format, view.Model)
 	if request.has(tag) {
 		return x.notModified(tag)
 	}
@@ -61,6 +61,15 @@ func (s *Server) readContext(x *exchange) error {
 		view.Format = request.format // of one without messages
 	}
 	return x.view(request, tag, view, viewNotes{})
+}
+
+// versionOf is what the answer depends on: the whole log is the same whatever checkpoints there are.
+func (r *viewRequest) versionOf(v *postgres.View) postgres.Version {
+	version := v.Version
+	if r.full {
+		version.Checkpoint = 0
+	}
+	return version
 }
 
 // asStored reports whether the view, as it is stored, is what the reader asks for.

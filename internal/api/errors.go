@@ -87,7 +87,7 @@ var sentinels = []struct {
 	{session.ErrClientIDReused, "client_id_reused", ""},
 	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: take a new one for this request, or send the first one again as it was"},
 	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages: it takes %d messages, and %d MiB of messages that no compaction covers yet; begin a new session, or compact this one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
-	{session.ErrLogTooLarge, invalidRequest, "the session's log is too large to be compacted from its beginning: leave from and policy out, or begin a new session"},
+	{session.ErrLogTooLarge, invalidRequest, "the session's log is too large to be taken as a whole: leave from, policy, or format beside view=full out, or begin a new session"},
 	{errNoImport, "not_found", "there is no such import: GET /v1/imports lists them"},
 	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
 	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a new one"},

@@ -192,3 +192,12 @@ func TestAMixedSessionIsCompacted(t *testing.T) {
 		}
 	}
 }
+
+func TestTheWholeLogInAnotherFormatIsTheSameAfterACompaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	path := w.compacted("openai-chat")
+	whole := w.must(http.StatusOK, "GET", path+"/context?view=full&format=gemini", "")
+	w.must(http.StatusNotModified, "GET", path+"/context?view=full&format=gemini", "", "If-None-Match", whole.Header().Get("ETag"))
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -63,7 +64,11 @@ func (s *Server) lastGood(ctx context.Context, request viewRequest, broken error
 	if err != nil {
 		return nil, viewNotes{}, err
 	}
-	for n := newest.Checkpoint - 1; n >= 0; n-- {
+	older := []int{0}
+	for n := max(1, newest.Checkpoint-postgres.KeptCheckpoints); n < newest.Checkpoint; n++ {
+		older = append(older, n)
+	}
+	for _, n := range slices.Backward(older) {
 		view, notes, err := s.render(ctx, request, n)
 		switch {
 		case err == nil:
