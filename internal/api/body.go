@@ -44,9 +44,10 @@ func readBody(x *exchange) (*buffer, error) {
 	return b, err
 }
 
-// How much of a body that is refused is still read, and for how long.
+// How much of a body that is refused is still read, and how long each step of it may take.
 const (
 	maxDrain     = 64 << 20
+	drainStep    = 1 << 20
 	drainTimeout = time.Second
 )
 
@@ -56,8 +57,14 @@ func (x *exchange) drain() {
 	if x.r.Header.Get("Expect") != "" {
 		return
 	}
-	_ = http.NewResponseController(x.raw).SetReadDeadline(time.Now().Add(drainTimeout))
-	_, _ = io.CopyN(io.Discard, x.r.Body, maxDrain)
+	connection := http.NewResponseController(x.raw)
+	for left := int64(maxDrain); left > 0; {
+		_ = connection.SetReadDeadline(time.Now().Add(drainTimeout))
+		n, err := io.CopyN(io.Discard, x.r.Body, min(left, drainStep))
+		if left -= n; err != nil {
+			return
+		}
+	}
 }
 
 func decodeBody(x *exchange) (*buffer, error) {
