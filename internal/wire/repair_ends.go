@@ -15,10 +15,7 @@ func (r *repairer) merge(list []Neutral) []Neutral {
 	switch r.target {
 	case session.OpenAIResponses, session.AISDK:
 		return list
-	case session.OpenAIChat:
-		r.together(list)
-		fallthrough
-	case session.Gemini:
+	case session.OpenAIChat, session.Gemini:
 		r.hold(list)
 	}
 	var out []Neutral
@@ -40,24 +37,6 @@ func (r *repairer) merge(list []Neutral) []Neutral {
 		last.Edited = true
 	}
 	return out
-}
-
-// together has consecutive results written together of which one shows an image, which stands behind them all.
-func (r *repairer) together(list []Neutral) {
-	shown := func(c Piece) bool { return c.Kind == Image || c.Kind == File }
-	shows := func(p Piece) bool { return slices.ContainsFunc(p.Content, shown) }
-	for i := 0; i < len(list); i++ {
-		first := i
-		for i < len(list) && list[i].Role == Tool {
-			i++
-		}
-		run := list[first:i]
-		if slices.ContainsFunc(run, func(n Neutral) bool { return slices.ContainsFunc(n.Pieces, shows) }) {
-			for j := range run {
-				run[j].Edited = true
-			}
-		}
-	}
 }
 
 // hold keeps the images of the last results back while calls of their unit wait for theirs: where an image cannot stand in
