@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 const (
@@ -91,15 +91,19 @@ func alike(old compact.Input, long *compacttest.Conversation) (best compact.Inpu
 
 func apart(a, b int) float64 { return math.Abs(math.Log(float64(a) / float64(b))) }
 
-var question = []byte(`{"role":"user","content":"`)
-
 // newest is a conversation that began with the last question of another that n messages or more came after.
 func newest(c *compacttest.Conversation, n int) *compacttest.Conversation {
 	from := len(c.Messages) - n
-	for from > 0 && !bytes.HasPrefix(c.Messages[from], question) {
+	for from > 0 && !asks(c.Format, c.Messages[from]) {
 		from--
 	}
 	return &compacttest.Conversation{Format: c.Format, Messages: c.Messages[from:], Tokens: c.Tokens[from:]}
+}
+
+// asks reports whether a message is a question of the user.
+func asks(f session.Format, body []byte) bool {
+	found, err := wire.Inspect(f, body)
+	return err == nil && found.Role == "user" && found.StartsUnit && found.Flags&wire.FlagMixed == 0
 }
 
 // grown is a session as its next compaction finds it: it was compacted whenever it was due, and once more newMessages
