@@ -162,6 +162,11 @@ func (d *appendBody) message(i int, format session.Format, span rawjson.Span, m 
 		d.add(pointerTo("/messages", i), err)
 		return
 	}
+	takeDown(m, &found)
+}
+
+// takeDown notes what was found in a message and is needed without its body.
+func takeDown(m *session.New, found *wire.Message) {
 	m.Role, m.Tokens, m.StartsUnit, m.Flags = found.Role, found.Tokens, found.StartsUnit, int32(found.Flags)
 	m.Pinned = found.Flags&wire.FlagPinned != 0
 	for _, part := range found.Parts {

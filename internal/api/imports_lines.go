@@ -256,17 +256,8 @@ func newMessage(format session.Format, body []byte) (m session.New, err error) {
 	if err != nil {
 		return m, err
 	}
-	m = session.New{
-		Body: body, Role: found.Role, Tokens: found.Tokens, StartsUnit: found.StartsUnit, Flags: int32(found.Flags), Pinned: found.Flags&wire.FlagPinned != 0,
-	}
-	for _, part := range found.Parts {
-		switch part.Kind {
-		case wire.Call:
-			m.Calls = append(m.Calls, part.CallID)
-		case wire.Result:
-			m.Answers = append(m.Answers, part.CallID)
-		}
-	}
+	m.Body = body
+	takeDown(&m, &found)
 	return m, nil
 }
 

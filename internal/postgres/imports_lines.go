@@ -52,7 +52,7 @@ type ImportedSession struct {
 	ID        string
 	Change    session.Change
 	Usage     *archive.Usage
-	CreatedAt *time.Time // nil for now
+	CreatedAt *time.Time // nil takes the time of the import
 }
 
 // ImportedMessage is a message that a line brings. With Seq it goes to that place, or is held against what is there;
@@ -61,7 +61,7 @@ type ImportedMessage struct {
 	Session    string
 	Format     session.Format
 	Seq        int64
-	CreatedAt  *time.Time // nil for now
+	CreatedAt  *time.Time // nil takes the time of the import
 	RemovedAt  *time.Time // with RemovedSeq: it is in no view
 	RemovedSeq int64
 	session.New
