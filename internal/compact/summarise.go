@@ -213,11 +213,7 @@ func (s *scene) decode(m int, whole bool) (summary.Message, error) {
 	if err != nil {
 		return summary.Message{}, fmt.Errorf("compact: message %d: %w", at.seq, err)
 	}
-	speaker := found.Role
-	if at.role == assistant {
-		speaker = "assistant" // some call it the model
-	}
-	message := summary.Message{Seq: at.seq, Role: speaker, Summary: at.any(), Parts: make([]summary.Part, 0, len(found.Parts))}
+	message := summary.Message{Seq: at.seq, Role: found.Role, Summary: at.any(), Parts: make([]summary.Part, 0, len(found.Parts))}
 	next := at.first
 	for i := range found.Parts {
 		p := &found.Parts[i]
