@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -65,7 +66,11 @@ func (a appendCase) session(writer, turn int) int {
 
 // pgbench finds the program beside the server's, or in PATH.
 func (b *bench) pgbench() (string, error) {
-	beside := filepath.Join(b.cluster.BinDir(), "pgbench")
+	dir, err := embedded.BinDir()
+	if err != nil {
+		return "", err
+	}
+	beside := filepath.Join(dir, "pgbench")
 	if _, err := os.Stat(beside); err == nil {
 		return beside, nil
 	}
@@ -141,7 +146,7 @@ func (b *bench) runPgbench(ctx context.Context, program string, s script, client
 		"-n", "-M", "prepared", "-f", s.file, "-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)), "-T", strconv.Itoa(seconds),
 	}, s.variables...)
 	cmd := exec.CommandContext(ctx, program, append(args, database)...)
-	cmd.Env = append(os.Environ(), "PGHOST="+b.cluster.SocketDir(), "PGPORT="+b.cluster.Port(), "PGUSER="+b.cluster.User(),
+	cmd.Env = append(os.Environ(), "PGHOST="+b.cluster.SocketDir(), "PGPORT="+embedded.Port, "PGUSER="+embedded.User,
 		"PGOPTIONS=-c role="+postgres.Role+" -c plan_cache_mode=force_generic_plan") // as the store's connections
 	out, err := cmd.CombinedOutput()
 	if err != nil {

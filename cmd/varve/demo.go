@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/config"
-	"github.com/varve-dev/varve/internal/postgres/embedded"
+	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/samples"
 )
 

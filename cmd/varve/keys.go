@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/postgres/embedded"
 	"github.com/varve-dev/varve/internal/process"
 	"github.com/varve-dev/varve/internal/session"
 )

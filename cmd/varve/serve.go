@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/postgres/embedded"
 	"github.com/varve-dev/varve/internal/process"
 	"github.com/varve-dev/varve/internal/session"
 )

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/postgres/embedded"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/process"
 	"github.com/varve-dev/varve/internal/session"
@@ -37,7 +37,7 @@ func start(t *testing.T) *service {
 	t.Helper()
 	s := &service{T: t, cluster: pgtest.NewDurable(t), link: filepath.Join(t.TempDir(), "socket")}
 	s.relink()
-	db := config.Database{URL: fmt.Sprintf("host=%s port=%s user=%s dbname=%s", s.link, s.cluster.Port(), s.cluster.User(), embedded.Database), Connections: 8}
+	db := config.Database{URL: fmt.Sprintf("host=%s port=%s user=%s dbname=%s", s.link, embedded.Port, embedded.User, embedded.Database), Connections: 8}
 	s.key = makeKey(t, db)
 	ctx, cancel := context.WithCancel(context.Background())
 	addr, working, ended := make(chan net.Addr, 1), make(chan struct{}), make(chan error, 2)

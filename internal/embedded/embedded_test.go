@@ -18,7 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/postgres/embedded"
+	"github.com/varve-dev/varve/internal/embedded"
 )
 
 // childDir makes the test binary a program that runs the cluster in that directory until it is killed.
@@ -37,7 +37,7 @@ func child(dir string) int {
 		fmt.Println(err)
 		return 1
 	}
-	fmt.Println(s.PID())
+	fmt.Println("ready")
 	<-s.Done()
 	return 1
 }
@@ -62,12 +62,25 @@ func startProgram(t *testing.T, dir string) program {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatalf("the program says %q", line)
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the program printed %q", line)
 	}
-	return program{cmd, pid}
+	return program{cmd, postmaster(t, dir)}
+}
+
+// postmaster returns the process id of the PostgreSQL that runs in dir.
+func postmaster(t *testing.T, dir string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "pgdata", "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatalf("postmaster.pid begins with %q", first)
+	}
+	return pid
 }
 
 func (p program) kill(t *testing.T) {
@@ -234,7 +247,7 @@ func TestAfterAKillOfThePostmasterErrSaysSoAndTheNextStartHasTheData(t *testing.
 	if err := s.Err(); err != nil {
 		t.Errorf("while it runs, Err is %v", err)
 	}
-	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(postmaster(t, dir), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-s.Done()
@@ -263,7 +276,7 @@ func TestAProcessIDThatIsAnothersByNowDoesNotStopTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(text), "\n")
-	if err := os.WriteFile(name, []byte(fmt.Sprint(other.PID(), "\n", rest)), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(fmt.Sprint(postmaster(t, other.Dir()), "\n", rest)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	start(t, dir)

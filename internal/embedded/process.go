@@ -27,7 +27,7 @@ func (s *Server) settings() []string {
 	settings := []string{
 		"listen_addresses=",
 		"unix_socket_directories=" + s.socket,
-		"port=" + port,
+		"port=" + Port,
 		"cluster_name=" + filepath.Base(s.socket),
 		"logging_collector=off",
 		"log_destination=stderr",

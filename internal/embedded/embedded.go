@@ -28,14 +28,12 @@ import (
 	"syscall"
 )
 
-// User is the superuser of the cluster, and Database the database that Start creates.
+// What a client connects to, besides the socket directory.
 const (
-	User     = "varve"
-	Database = "varve"
+	User     = "varve" // the superuser of the cluster
+	Database = "varve" // the database that Start creates
+	Port     = "5432"  // names the socket's file; the directory is the cluster's own, so every cluster has the same
 )
-
-// port names the socket's file; the directory is the cluster's own, so it needs no choice.
-const port = "5432"
 
 // Config says where a cluster lives.
 type Config struct {
@@ -129,27 +127,15 @@ func (s *Server) logFile() string { return filepath.Join(s.config.Dir, "postgres
 func (s *Server) DSN(database string) string { return dsn(s.socket, database) }
 
 func dsn(socket, database string) string {
-	query := url.Values{"host": {socket}, "port": {port}, "user": {User}, "sslmode": {"disable"}}
+	query := url.Values{"host": {socket}, "port": {Port}, "user": {User}, "sslmode": {"disable"}}
 	return "postgres:///" + url.PathEscape(database) + "?" + query.Encode()
 }
 
-// SocketDir is what PGHOST must be for psql and its like.
+// SocketDir returns the directory of the socket: PGHOST for psql and pgbench.
 func (s *Server) SocketDir() string { return s.socket }
 
-// Port is what PGPORT must be for psql and its like.
-func (s *Server) Port() string { return port }
-
-// User is what PGUSER must be for psql and its like.
-func (s *Server) User() string { return User }
-
-// BinDir is the directory of the PostgreSQL binaries that run the cluster.
-func (s *Server) BinDir() string { return s.binaries.dir }
-
-// Dir is the data directory.
+// Dir returns the data directory as an absolute path.
 func (s *Server) Dir() string { return s.config.Dir }
-
-// PID is the process id of PostgreSQL's postmaster.
-func (s *Server) PID() int { return s.pid }
 
 // Done is closed when PostgreSQL has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
