@@ -31,9 +31,9 @@ func (b *bench) address(id int) session.Address {
 
 // appendFloor is the least that an append costs: the store's own statement, sent by pgbench.
 func (b *bench) appendFloor(ctx context.Context, a appendCase, messages [][]byte) (sample, error) {
-	news := make([]session.New, len(messages))
+	news := make([]session.NewMessage, len(messages))
 	for i, body := range messages {
-		news[i] = session.New{Body: body, Role: "user", Tokens: len(body) / 4, StartsUnit: true}
+		news[i] = session.NewMessage{Body: body, Role: "user", Tokens: len(body) / 4, StartsUnit: true}
 	}
 	of := func(id int) statement {
 		sql, args := postgres.AppendStatement(session.Append{Session: b.address(id), Format: session.OpenAIChat, Messages: news})

@@ -94,12 +94,12 @@ func (b *bench) createTenant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.tenant, b.key = tenant.ID, session.NewKey(tenant.ID)
+	b.tenant, b.key = tenant.ID, session.NewAPIKey(tenant.ID)
 	_, digest, err := session.ParseKey(b.key)
 	if err != nil {
 		return err
 	}
-	_, err = b.store.CreateKey(ctx, tenant.ID, postgres.NewKey{Name: "bench", Digest: digest, Last4: b.key[len(b.key)-4:]})
+	_, err = b.store.CreateKey(ctx, tenant.ID, postgres.KeyParams{Name: "bench", Digest: digest, Last4: b.key[len(b.key)-4:]})
 	return err
 }
 

@@ -85,12 +85,12 @@ func (c *keysCreateCommand) Run(ctx context.Context, g *Globals) error {
 }
 
 func newKey(ctx context.Context, store *postgres.Store, tenant postgres.Tenant, options keyOptions) (string, postgres.Key, error) {
-	text := session.NewKey(tenant.ID)
+	text := session.NewAPIKey(tenant.ID)
 	_, digest, err := session.ParseKey(text)
 	if err != nil {
 		return "", postgres.Key{}, err
 	}
-	k := postgres.NewKey{Name: options.Name, Digest: digest, Last4: text[len(text)-4:]}
+	k := postgres.KeyParams{Name: options.Name, Digest: digest, Last4: text[len(text)-4:]}
 	if options.Expires != nil {
 		at := time.Now().Add(*options.Expires)
 		k.ExpiresAt = &at

@@ -69,12 +69,12 @@ func (w *world) newTenant(name string) (uuid.UUID, string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	text := session.NewKey(tenant.ID)
+	text := session.NewAPIKey(tenant.ID)
 	_, digest, err := session.ParseKey(text)
 	if err != nil {
 		w.Fatal(err)
 	}
-	if _, err := w.store.CreateKey(w.Context(), tenant.ID, postgres.NewKey{Digest: digest, Last4: text[len(text)-4:]}); err != nil {
+	if _, err := w.store.CreateKey(w.Context(), tenant.ID, postgres.KeyParams{Digest: digest, Last4: text[len(text)-4:]}); err != nil {
 		w.Fatal(err)
 	}
 	return tenant.ID, text

@@ -83,7 +83,7 @@ func (s *Server) decodeAppend(x *exchange, a *session.Append, body []byte) error
 	if err != nil {
 		return err
 	}
-	a.Messages = make([]session.New, len(spans))
+	a.Messages = make([]session.NewMessage, len(spans))
 	for i, span := range spans {
 		d.message(i, a.Format, span, &a.Messages[i])
 	}
@@ -151,7 +151,7 @@ func (d *appendBody) batch() ([]rawjson.Span, error) {
 }
 
 // message reads one message into m.
-func (d *appendBody) message(i int, format session.Format, span rawjson.Span, m *session.New) {
+func (d *appendBody) message(i int, format session.Format, span rawjson.Span, m *session.NewMessage) {
 	m.Body = span.Of(d.data)
 	if err := d.checkMessage(i, m.Body); err != nil {
 		d.add("", err)
@@ -166,7 +166,7 @@ func (d *appendBody) message(i int, format session.Format, span rawjson.Span, m 
 }
 
 // takeDown notes what was found in a message and is needed without its body.
-func takeDown(m *session.New, found *wire.Message) {
+func takeDown(m *session.NewMessage, found *wire.Message) {
 	m.Role, m.Tokens, m.StartsUnit, m.Flags = found.Role, found.Tokens, found.StartsUnit, int32(found.Flags)
 	m.Pinned = found.Flags&wire.FlagPinned != 0
 	for _, part := range found.Parts {
@@ -188,7 +188,7 @@ func (d *appendBody) checkMessage(i int, body []byte) error {
 }
 
 // assignClientIDs reads client_ids, which name the messages one by one.
-func (d *appendBody) assignClientIDs(messages []session.New) {
+func (d *appendBody) assignClientIDs(messages []session.NewMessage) {
 	if d.clientIDs == (rawjson.Span{}) {
 		return
 	}

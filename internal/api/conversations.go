@@ -149,7 +149,7 @@ type conversationBody struct {
 	appendBody
 	most     int  // how many items it may have
 	optional bool // it need not have any, nor a body at all
-	items    []session.New
+	items    []session.NewMessage
 	metadata []byte
 }
 
@@ -189,7 +189,7 @@ func (d *conversationBody) readItems(value rawjson.Span) {
 		d.wrong("/items", "too_many_messages", "there are %d items, %d are the most: add more with POST /v1/conversations/{id}/items", len(spans), d.most)
 		return
 	}
-	d.items = make([]session.New, len(spans))
+	d.items = make([]session.NewMessage, len(spans))
 	for i, span := range spans {
 		d.message(i, session.OpenAIResponses, span, &d.items[i])
 	}

@@ -241,12 +241,12 @@ func (w *world) putResults(id string, seq int64, bodies ...[]byte) (refs []strin
 	if err != nil {
 		w.Fatal(err)
 	}
-	var results []persist.New
+	var results []persist.NewResult
 	for part, body := range bodies {
 		sum := sha256.Sum256(body)
 		ref := session.NewResultRef(seq, part, sum).String()
 		refs = append(refs, ref)
-		results = append(results, persist.New{Body: body, Result: persist.Result{
+		results = append(results, persist.NewResult{Body: body, Result: persist.Result{
 			Ref: ref, Seq: seq, Part: part, Tool: "Read", CallID: "c", Category: "rereadable", MediaType: "text/plain; charset=utf-8",
 			Lines: int64(bytes.Count(body, []byte("\n"))), Tokens: 1, SHA256: sum,
 		}})

@@ -123,7 +123,7 @@ func fileLines(file *importer.File) (all []postgres.ImportLine) {
 				continue
 			}
 			read.ClientID = m.ClientID
-			line.Message = &postgres.ImportedMessage{Session: c.ID, Format: c.Format, New: read}
+			line.Message = &postgres.ImportedMessage{Session: c.ID, Format: c.Format, NewMessage: read}
 			all = append(all, line)
 		}
 	}

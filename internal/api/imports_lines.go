@@ -238,13 +238,13 @@ func (d *document) inspect(m *postgres.ImportedMessage, at rawjson.Span) {
 		body = text
 	}
 	var err error
-	if m.New, err = newMessage(m.Format, body); err != nil {
+	if m.NewMessage, err = newMessage(m.Format, body); err != nil {
 		d.add("/body", err)
 	}
 }
 
 // newMessage reads what a message's body says.
-func newMessage(format session.Format, body []byte) (m session.New, err error) {
+func newMessage(format session.Format, body []byte) (m session.NewMessage, err error) {
 	if len(body) > session.MaxMessageBytes {
 		return m, session.Invalid("", "message_too_large", "the message has %d bytes: %d are the most", len(body), session.MaxMessageBytes)
 	}

@@ -63,7 +63,7 @@ func TestAnotherTenantsSessionIsLikeAMissingOne(t *testing.T) {
 func TestEveryRefusalOfAKeyLooksTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	expired := session.NewKey(w.tenant)
+	expired := session.NewAPIKey(w.tenant)
 	_, digest, _ := session.ParseKey(expired)
 	w.exec(`INSERT INTO api_keys (tenant_id, id, digest, last4, expires_at) VALUES ('` + w.tenant.String() + `', '` + uuid.NewString() + `', '\x` + hexadecimal(digest[:]) + `', '', now())`)
 	stale := w.key
@@ -81,8 +81,8 @@ func TestEveryRefusalOfAKeyLooksTheSame(t *testing.T) {
 		"no scheme":            w.key,
 		"nonsense":             "Bearer nonsense",
 		"a wrong checksum":     "Bearer " + w.key[:len(w.key)-1] + "!",
-		"an unknown key":       "Bearer " + session.NewKey(w.tenant),
-		"an unknown tenant":    "Bearer " + session.NewKey(uuid.New()),
+		"an unknown key":       "Bearer " + session.NewAPIKey(w.tenant),
+		"an unknown tenant":    "Bearer " + session.NewAPIKey(uuid.New()),
 		"a key that expired":   "Bearer " + expired,
 		"a key that's revoked": "Bearer " + stale,
 	} {

@@ -71,12 +71,12 @@ func (r *running) carryOut(ctx context.Context, snap postgres.Snapshot, o Order,
 }
 
 // results are the full results that a plan takes out of the view.
-func results(p *compact.Plan) []persist.New { return newResults(p.Results) }
+func results(p *compact.Plan) []persist.NewResult { return newResults(p.Results) }
 
-func newResults(leaving []compact.Result) []persist.New {
-	results := make([]persist.New, len(leaving))
+func newResults(leaving []compact.Result) []persist.NewResult {
+	results := make([]persist.NewResult, len(leaving))
 	for i, r := range leaving {
-		results[i] = persist.New{
+		results[i] = persist.NewResult{
 			Result: persist.Result{
 				Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category, MediaType: r.MediaType,
 				Lines: int64(r.Lines), Tokens: int64(r.Tokens), SHA256: r.SHA256,

@@ -293,9 +293,9 @@ func TestARunCountsTheSystemMessagesThatStandApart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	system := session.New{Body: []byte(`{"role":"system","content":"be brief"}`), Role: "system", Tokens: 7000, Pinned: true, StartsUnit: true}
-	user := session.New{Body: []byte(`{"role":"user","content":"hi"}`), Role: "user", Tokens: 2000, StartsUnit: true}
-	a := session.Append{Session: at, Format: session.Anthropic, Messages: []session.New{system, user}}
+	system := session.NewMessage{Body: []byte(`{"role":"system","content":"be brief"}`), Role: "system", Tokens: 7000, Pinned: true, StartsUnit: true}
+	user := session.NewMessage{Body: []byte(`{"role":"user","content":"hi"}`), Role: "user", Tokens: 2000, StartsUnit: true}
+	a := session.Append{Session: at, Format: session.Anthropic, Messages: []session.NewMessage{system, user}}
 	if _, _, err := w.store.Append(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}

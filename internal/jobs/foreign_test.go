@@ -40,7 +40,7 @@ func (w *world) appendAs(f session.Format, at session.Address, body []byte) {
 		w.Fatal(err)
 	}
 	said := wire.FactOf(f, &m)
-	a := session.Append{Session: at, Format: f, Messages: []session.New{{
+	a := session.Append{Session: at, Format: f, Messages: []session.NewMessage{{
 		Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit, Flags: int32(m.Flags), Calls: said.Calls, Answers: said.Answers,
 	}}}
 	if _, _, err := w.store.Append(w.Context(), a); err != nil {

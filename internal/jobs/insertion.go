@@ -24,7 +24,7 @@ func CapAtInsertion(ctx context.Context, tx pgx.Tx, batch postgres.Insertion) ([
 	if err != nil {
 		return nil, err
 	}
-	views, results := make([]postgres.Shown, len(batch.Messages)), []persist.New(nil)
+	views, results := make([]postgres.Shown, len(batch.Messages)), []persist.NewResult(nil)
 	for i := range batch.Messages {
 		m := &batch.Messages[i]
 		if len(m.Answers) > 0 {

@@ -101,7 +101,7 @@ func (w *world) append(at session.Address, bodies ...[]byte) session.Appended {
 		if err != nil {
 			w.Fatal(err)
 		}
-		a.Messages = append(a.Messages, session.New{Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit})
+		a.Messages = append(a.Messages, session.NewMessage{Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit})
 	}
 	done, _, err := w.store.Append(context.WithoutCancel(w.Context()), a)
 	if err != nil {

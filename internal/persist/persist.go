@@ -36,8 +36,8 @@ type Result struct {
 	CreatedAt time.Time
 }
 
-// New is a result to persist.
-type New struct {
+// NewResult is a result to persist.
+type NewResult struct {
 	Result
 	Body []byte
 }
@@ -54,7 +54,7 @@ const batchBytes = 8 << 20
 // Put persists results of a session. Putting a result that is there already changes nothing, so a compaction that was
 // interrupted simply puts again. stored is the number of bytes that its bodies have compressed. ErrNotFound if the
 // session is gone.
-func (s *Store) Put(ctx context.Context, key session.Key, results []New) (stored int64, err error) {
+func (s *Store) Put(ctx context.Context, key session.Key, results []NewResult) (stored int64, err error) {
 	for len(results) > 0 {
 		n, size := 0, 0
 		for n < len(results) && (n == 0 || size+len(results[n].Body) <= batchBytes) {
@@ -71,7 +71,7 @@ func (s *Store) Put(ctx context.Context, key session.Key, results []New) (stored
 	return stored, nil
 }
 
-func (s *Store) putBatch(ctx context.Context, key session.Key, results []New) (stored int64, err error) {
+func (s *Store) putBatch(ctx context.Context, key session.Key, results []NewResult) (stored int64, err error) {
 	c := columnsOf(results)
 	err = postgres.InTenant(ctx, s.pool, key.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error { return c.insert(ctx, tx, key) })
 	var violation *pgconn.PgError
@@ -85,7 +85,7 @@ func (s *Store) putBatch(ctx context.Context, key session.Key, results []New) (s
 }
 
 // PutIn persists results in a transaction of the caller's.
-func PutIn(ctx context.Context, tx pgx.Tx, key session.Key, results []New) error {
+func PutIn(ctx context.Context, tx pgx.Tx, key session.Key, results []NewResult) error {
 	c := columnsOf(results)
 	return c.insert(ctx, tx, key)
 }
@@ -119,7 +119,7 @@ func (c *columns) insert(ctx context.Context, tx pgx.Tx, key session.Key) error 
 	return err
 }
 
-func columnsOf(results []New) (c columns) {
+func columnsOf(results []NewResult) (c columns) {
 	for i := range results {
 		r := &results[i]
 		codec, body := compress(r.Body)

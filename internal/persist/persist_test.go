@@ -48,15 +48,15 @@ func newResults(t *testing.T) (*persist.Store, session.Address, session.Key) {
 	return persist.NewStore(pool), at, session.Key{Tenant: tenant.ID, Key: made.Session.Key}
 }
 
-func result(seq int64, part int, body []byte) persist.New {
+func result(seq int64, part int, body []byte) persist.NewResult {
 	sum := sha256.Sum256(body)
-	return persist.New{Body: body, Result: persist.Result{
+	return persist.NewResult{Body: body, Result: persist.Result{
 		Ref: session.NewResultRef(seq, part, sum).String(), Seq: seq, Part: part, Tool: "Read", CallID: "c", Category: "rereadable",
 		MediaType: "text/plain; charset=utf-8", Bytes: int64(len(body)), Lines: 1, Tokens: 2, SHA256: sum,
 	}}
 }
 
-func put(t *testing.T, store *persist.Store, key session.Key, results ...persist.New) {
+func put(t *testing.T, store *persist.Store, key session.Key, results ...persist.NewResult) {
 	t.Helper()
 	if _, err := store.Put(t.Context(), key, results); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestAResultComesBackByteForByte(t *testing.T) {
 func TestPuttingAgainAndAtOnceChangesNothing(t *testing.T) {
 	t.Parallel()
 	store, at, key := newResults(t)
-	var results []persist.New
+	var results []persist.NewResult
 	for i := range 50 {
 		results = append(results, result(int64(i+1), i%3, fmt.Appendf(nil, "result %d", i/2))) // each body twice
 	}
@@ -175,7 +175,7 @@ func TestResultsOfNoSession(t *testing.T) {
 		t.Errorf("list: %v", err)
 	}
 	key.Key[0] ^= 1
-	if _, err := store.Put(t.Context(), key, []persist.New{result(1, 0, []byte("x"))}); !errors.Is(err, session.ErrNotFound) {
+	if _, err := store.Put(t.Context(), key, []persist.NewResult{result(1, 0, []byte("x"))}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("put: %v", err)
 	}
 }

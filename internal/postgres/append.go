@@ -315,7 +315,7 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 
 // firstSeqOf returns where a batch begins if it was appended before, going by the first of its client ids that is known;
 // 0 if none is.
-func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []session.New) (first int64, err error) {
+func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []session.NewMessage) (first int64, err error) {
 	var ids []string
 	at := map[string]int{}
 	for i, m := range messages {
@@ -389,7 +389,7 @@ func inputOf(u session.Usage) *float64 {
 
 // tokensBeforeAnswer are the tokens of a batch that were part of the request whose answer is the batch's last message of
 // the assistant.
-func tokensBeforeAnswer(messages []session.New) (tokens int64) {
+func tokensBeforeAnswer(messages []session.NewMessage) (tokens int64) {
 	last := len(messages) - 1
 	for last >= 0 && messages[last].Role != "assistant" {
 		last--
@@ -400,7 +400,7 @@ func tokensBeforeAnswer(messages []session.New) (tokens int64) {
 	return tokens
 }
 
-func bytesOf(messages []session.New) (n int64) {
+func bytesOf(messages []session.NewMessage) (n int64) {
 	for i := range messages {
 		n += int64(len(messages[i].Body))
 	}

@@ -71,7 +71,7 @@ func TestABatchSentAgainWithItsClientIDsIsAReplay(t *testing.T) {
 	}
 	other := message("other", 10)
 	other.ClientID = "1"
-	for name, messages := range map[string][]session.New{
+	for name, messages := range map[string][]session.NewMessage{
 		"other bytes": {other, b}, "a new one behind": {a, b, c}, "a new one before": {c, a, b}, "another order": {b, a}, "one without": {a, message("b", 20)},
 	} {
 		if _, _, err := store.Append(t.Context(), batch(at, messages...)); !errors.Is(err, session.ErrClientIDReused) {
@@ -287,9 +287,9 @@ func TestBytesComeBackAsTheyCameIn(t *testing.T) {
 		`{"role":"user","content":"x","n":1e400}`, `{"role":"user","role":"user","content":"twice"}`, "{ \"role\" :\t\"user\",\n \"content\":\"spaces\" }",
 		`{"role":"tool","tool_call_id":"c","content":""}`, `{"role":"tool","tool_call_id":"c","content":[]}`, `{"role":"tool","content":null}`,
 	}
-	var messages []session.New
+	var messages []session.NewMessage
 	for _, body := range bodies {
-		messages = append(messages, session.New{Body: []byte(body), Role: "to\x00ol", Calls: []string{"a\x00", "\xff"}, Answers: []string{"c", "c"}, Tokens: 1})
+		messages = append(messages, session.NewMessage{Body: []byte(body), Role: "to\x00ol", Calls: []string{"a\x00", "\xff"}, Answers: []string{"c", "c"}, Tokens: 1})
 	}
 	mustAppend(t, store, batch(at, messages...))
 	found, err := store.Messages(t.Context(), at, postgres.Range{From: 1, Limit: 100})

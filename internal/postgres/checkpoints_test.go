@@ -84,8 +84,8 @@ func TestARestoredSessionIsTheOldCheckpointAndAllMessagesAfterIt(t *testing.T) {
 			t.Parallel()
 			store, tenant := newStore(t)
 			at := newSession(t, store, tenant, "s")
-			system := session.New{Body: []byte(`{"role":"system","content":"be brief"}`), Role: "system", Tokens: 3, StartsUnit: true, Pinned: true}
-			messages := []session.New{system}
+			system := session.NewMessage{Body: []byte(`{"role":"system","content":"be brief"}`), Role: "system", Tokens: 3, StartsUnit: true, Pinned: true}
+			messages := []session.NewMessage{system}
 			for i := range 6 {
 				messages = append(messages, message(fmt.Sprint(i), 10))
 			}

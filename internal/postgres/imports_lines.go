@@ -64,7 +64,7 @@ type ImportedMessage struct {
 	CreatedAt  *time.Time // nil takes the time of the import
 	RemovedAt  *time.Time // with RemovedSeq: it is in no view
 	RemovedSeq int64
-	session.New
+	session.NewMessage
 }
 
 // importing stores one batch of lines.

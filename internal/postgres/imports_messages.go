@@ -154,9 +154,9 @@ func (l *importedLog) isNew(line *ImportLine) bool {
 
 // append adds messages whose seqs follow each other.
 func (l *importedLog) append(ctx context.Context, fresh []*ImportLine) error {
-	a := session.Append{Session: l.at(fresh[0].Message.Session), Format: fresh[0].Message.Format, Messages: make([]session.New, len(fresh))}
+	a := session.Append{Session: l.at(fresh[0].Message.Session), Format: fresh[0].Message.Format, Messages: make([]session.NewMessage, len(fresh))}
 	for i, line := range fresh {
-		a.Messages[i] = line.Message.New
+		a.Messages[i] = line.Message.NewMessage
 	}
 	l.row.lastSeq = fresh[0].seq - 1
 	shown, err := l.s.capped(ctx, l.tx, l.row, a)

@@ -14,7 +14,7 @@ type Insertion struct {
 	session.Key
 	Format   session.Format
 	FirstSeq int64
-	Messages []session.New
+	Messages []session.NewMessage
 	Policy   json.RawMessage // the document
 }
 
@@ -67,7 +67,7 @@ func (s *Store) capped(ctx context.Context, tx pgx.Tx, row lockedSession, a sess
 }
 
 // largestAnswer is the size of the largest message that answers calls.
-func largestAnswer(messages []session.New) (bytes int32) {
+func largestAnswer(messages []session.NewMessage) (bytes int32) {
 	for i := range messages {
 		if m := &messages[i]; len(m.Answers) > 0 {
 			bytes = max(bytes, int32(len(m.Body)))

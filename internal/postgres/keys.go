@@ -21,8 +21,8 @@ type Key struct {
 	RevokedAt *time.Time
 }
 
-// NewKey is a key to store.
-type NewKey struct {
+// KeyParams describes an API key to store.
+type KeyParams struct {
 	Name      string
 	Digest    [32]byte
 	Last4     string
@@ -30,7 +30,7 @@ type NewKey struct {
 }
 
 // CreateKey stores a tenant's new key.
-func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, k NewKey) (Key, error) {
+func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, k KeyParams) (Key, error) {
 	made := Key{ID: uuid.Must(uuid.NewV7()), Name: k.Name, Last4: k.Last4, ExpiresAt: k.ExpiresAt}
 	err := s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `

@@ -52,7 +52,7 @@ func TestAViewReadsAsManyPagesOfALongHistoryAsOfAShortOne(t *testing.T) {
 	short, long := newSession(t, store, tenant, "short"), newSession(t, store, tenant, "long")
 	for at, n := range map[session.Address]int{short: 20, long: 10_000} {
 		for range n / min(n, 1000) {
-			var messages []session.New
+			var messages []session.NewMessage
 			for i := range min(n, 1000) {
 				messages = append(messages, message(fmt.Sprintf("%0500d", i), 0))
 			}

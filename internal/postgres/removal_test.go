@@ -25,7 +25,7 @@ func mustRemove(t testing.TB, store *postgres.Store, at session.Address, seq int
 }
 
 // texts are messages named by their texts, of 10 tokens each.
-func texts(names ...string) (messages []session.New) {
+func texts(names ...string) (messages []session.NewMessage) {
 	for _, name := range names {
 		messages = append(messages, message(name, 10))
 	}
@@ -219,10 +219,10 @@ func TestASessionIsCreatedWithItsMessagesOrNotAtAll(t *testing.T) {
 	if _, _, err := store.CreateWith(t.Context(), a, session.Change{}); !errors.Is(err, session.ErrExists) {
 		t.Errorf("an id that is taken: %v", err)
 	}
-	full := session.Append{Session: session.Address{Tenant: tenant, ID: "full"}, Format: session.OpenAIChat, Messages: make([]session.New, 3)}
+	full := session.Append{Session: session.Address{Tenant: tenant, ID: "full"}, Format: session.OpenAIChat, Messages: make([]session.NewMessage, 3)}
 	huge := make([]byte, session.MaxTailBytes/2)
 	for i := range full.Messages {
-		full.Messages[i] = session.New{Body: huge, Role: "user"}
+		full.Messages[i] = session.NewMessage{Body: huge, Role: "user"}
 	}
 	if _, _, err := store.CreateWith(t.Context(), full, session.Change{}); !errors.Is(err, session.ErrTooManyMessages) {
 		t.Errorf("messages that are too many: %v", err)
@@ -239,7 +239,7 @@ func TestASliceReadsAsManyPagesOfALongLogAsOfAShortOne(t *testing.T) {
 	for name, n := range map[string]int{"short": 40, "long": 5_000} {
 		at := newSession(t, store, tenant, name)
 		for range n / min(n, 1000) {
-			var messages []session.New
+			var messages []session.NewMessage
 			for i := range min(n, 1000) {
 				messages = append(messages, message(fmt.Sprintf("%0500d", i), 0))
 			}

@@ -59,11 +59,11 @@ func newSession(t testing.TB, store *postgres.Store, tenant uuid.UUID, id string
 	return at
 }
 
-func message(text string, tokens int) session.New {
-	return session.New{Body: fmt.Appendf(nil, `{"role":"user","content":%q}`, text), Role: "user", Tokens: tokens, StartsUnit: true}
+func message(text string, tokens int) session.NewMessage {
+	return session.NewMessage{Body: fmt.Appendf(nil, `{"role":"user","content":%q}`, text), Role: "user", Tokens: tokens, StartsUnit: true}
 }
 
-func batch(at session.Address, messages ...session.New) session.Append {
+func batch(at session.Address, messages ...session.NewMessage) session.Append {
 	return session.Append{Session: at, Format: session.OpenAIChat, Messages: messages}
 }
 

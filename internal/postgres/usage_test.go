@@ -94,7 +94,7 @@ func TestUsageIsComparedWithWhatWasSent(t *testing.T) {
 	store, tenant := newStore(t)
 	at := newWideSession(t, store, session.Address{Tenant: tenant, ID: "s"}, 1_000_000, 100)
 	a := answered(at, 5000, 1000) // 100 of overhead and 400 of the question were sent
-	a.Messages = append([]session.New{message("why?", 400)}, append(a.Messages, message("next", 900))...)
+	a.Messages = append([]session.NewMessage{message("why?", 400)}, append(a.Messages, message("next", 900))...)
 	mustAppend(t, store, a)
 	if got := calibrationOf(t, store, at); got != 1.25 {
 		t.Errorf("factor %v after twice the estimate, want 1.25", got)
@@ -117,7 +117,7 @@ func TestTheTriggerIsThatOfCalibratedTokens(t *testing.T) {
 		}
 		mustAppend(t, store, batch(at, message("why?", 400)))
 		mustAppend(t, store, answered(at, 100, 800)) // twice as many: now a token counts 1.25, and 640 are 800
-		last := []session.New{message("a", 139), message("b", 1)}
+		last := []session.NewMessage{message("a", 139), message("b", 1)}
 		var got []session.Compaction
 		for _, m := range last {
 			got = append(got, mustAppend(t, store, batch(at, m)).Compaction)

@@ -71,10 +71,10 @@ func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
 	at := newSession(t, store, tenant, "s")
-	system := session.New{Body: []byte(`{"role":"system","content":"be brief"}`), Role: "system", Tokens: 7, Pinned: true, StartsUnit: true}
-	a := session.Append{Session: at, Format: session.Anthropic, Messages: []session.New{system, message("a", 1)}}
+	system := session.NewMessage{Body: []byte(`{"role":"system","content":"be brief"}`), Role: "system", Tokens: 7, Pinned: true, StartsUnit: true}
+	a := session.Append{Session: at, Format: session.Anthropic, Messages: []session.NewMessage{system, message("a", 1)}}
 	mustAppend(t, store, a)
-	a.Messages = []session.New{system}
+	a.Messages = []session.NewMessage{system}
 	mustAppend(t, store, a)
 	view, err := store.View(t.Context(), at, postgres.Version{})
 	if err != nil || string(view.System) != string(system.Body) || string(view.Tail) != string(message("a", 1).Body)+","+string(system.Body) {

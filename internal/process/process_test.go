@@ -81,12 +81,12 @@ func makeKey(t *testing.T, db config.Database) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := session.NewKey(tenant.ID)
+	text := session.NewAPIKey(tenant.ID)
 	_, digest, err := session.ParseKey(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.CreateKey(t.Context(), tenant.ID, postgres.NewKey{Digest: digest}); err != nil {
+	if _, err := store.CreateKey(t.Context(), tenant.ID, postgres.KeyParams{Digest: digest}); err != nil {
 		t.Fatal(err)
 	}
 	return text

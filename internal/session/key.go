@@ -27,8 +27,8 @@ const (
 // KeyPattern is the regular expression by which a secret scanner recognises a key.
 const KeyPattern = `vk_[0-9a-f]{32}_[0-9A-Za-z]{36}`
 
-// NewKey makes the text of a new API key of a tenant. Nobody but its holder may keep it: ParseKey gives what to store.
-func NewKey(tenant uuid.UUID) string {
+// NewAPIKey returns the text of a new API key of a tenant. Only its holder may keep the text; ParseKey returns what is stored.
+func NewAPIKey(tenant uuid.UUID) string {
 	b := make([]byte, 0, keyLength)
 	b = append(b, keyPrefix...)
 	b = hex.AppendEncode(b, tenant[:])

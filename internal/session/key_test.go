@@ -16,7 +16,7 @@ import (
 func TestAKeyNamesItsTenantAndIsKnownByItsDigest(t *testing.T) {
 	t.Parallel()
 	tenant := uuid.Must(uuid.NewV7())
-	text := session.NewKey(tenant)
+	text := session.NewAPIKey(tenant)
 	got, digest, err := session.ParseKey(text)
 	if err != nil || got != tenant || digest != sha256.Sum256([]byte(text)) {
 		t.Errorf("ParseKey(%s) = %s, %x, %v", text, got, digest, err)
@@ -24,14 +24,14 @@ func TestAKeyNamesItsTenantAndIsKnownByItsDigest(t *testing.T) {
 	if !regexp.MustCompile(`^` + session.KeyPattern + `$`).MatchString(text) {
 		t.Errorf("%s does not match KeyPattern", text)
 	}
-	if again := session.NewKey(tenant); again == text {
+	if again := session.NewAPIKey(tenant); again == text {
 		t.Errorf("two keys are the same: %s", text)
 	}
 }
 
 func TestAKeyThatWasMiscopiedIsNone(t *testing.T) {
 	t.Parallel()
-	text := session.NewKey(uuid.Must(uuid.NewV7()))
+	text := session.NewAPIKey(uuid.Must(uuid.NewV7()))
 	for i := range text {
 		for _, c := range []byte("0aZ_") {
 			if text[i] == c {

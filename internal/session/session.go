@@ -75,8 +75,8 @@ type Message struct {
 	RemovedAt *time.Time // nil unless it was taken out of every view
 }
 
-// New is one message on its way into the log: its bytes and what was read from them, once, when it came in.
-type New struct {
+// NewMessage is one message on its way into the log: its bytes and what was read from them, once, when it came in.
+type NewMessage struct {
 	Body       []byte
 	Role       string
 	Tokens     int
@@ -92,7 +92,7 @@ type New struct {
 type Append struct {
 	Session     Address
 	Format      Format
-	Messages    []New
+	Messages    []NewMessage
 	ExpectedSeq *int64       // the last seq that the caller has seen; nil does not check
 	Usage       *Usage       // of the request whose answer is the last message of the assistant; nil for not reported
 	ExactTokens *int64       // of these messages, if the policy names an exact tokenizer; not looked at beside Usage
