@@ -41,14 +41,15 @@ var mayImport = map[string][]string{
 	"internal/postgres":         {"internal/session", "internal/archive", "migrations"},
 	"internal/persist":          {"internal/session", "internal/postgres"},
 	"internal/config":           {"internal/models"},
-	"internal/jobs": {
+	"internal/compactor": {
 		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
+	"internal/jobs":             {"internal/session", "internal/compactor", "internal/llm", "internal/persist", "internal/postgres"},
 	"internal/compact/manifest": {},
 	"internal/models":           {"internal/spelling"},
 	"internal/api": {
-		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/jobs",
+		"internal/session", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/importer",
 		"internal/api/openapi",
 	},

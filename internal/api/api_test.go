@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -53,7 +54,7 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 		t.Fatal(err)
 	}
 	w.store, w.results = postgres.New(pool, queue), persist.NewStore(pool)
-	w.store.CapWith(jobs.CapAtInsertion)
+	w.store.CapWith(compactor.CapAtInsertion)
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.server = api.New(api.Config{Store: w.store, Results: w.results, Log: logger})
 	w.tenant, w.key = w.newTenant("acme")

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -12,24 +12,24 @@ import (
 
 // preview is what a compaction would do, as callers see it.
 type preview struct {
-	From         jobs.From             `json:"from"`
+	From         compactor.From        `json:"from"`
 	Through      int64                 `json:"through_seq"`
 	TokensBefore int64                 `json:"tokens_before"`
 	TokensAfter  int64                 `json:"tokens_after"`
 	WouldChange  bool                  `json:"would_change"`
 	Due          bool                  `json:"due"`
 	Reason       string                `json:"reason"`
-	Why          jobs.Why              `json:"why"`
+	Why          compactor.Decision    `json:"why"`
 	Stages       []compact.StageReport `json:"stages"`
 	Actions      []compact.Action      `json:"actions"`
-	Report       jobs.Report           `json:"report"`
+	Report       compactor.Report      `json:"report"`
 }
 
-func previewOf(p *jobs.Proposal, all bool) preview {
+func previewOf(p *compactor.Proposal, all bool) preview {
 	before, after := p.Tokens()
 	answer := preview{
-		From: p.From, Through: p.Plan.Through, TokensBefore: before, TokensAfter: after, WouldChange: p.Changed, Due: p.Why.Due(),
-		Reason: p.Why.Reason(), Why: p.Why, Stages: p.Plan.Stages, Actions: p.Plan.Actions, Report: p.Report(),
+		From: p.From, Through: p.Plan.Through, TokensBefore: before, TokensAfter: after, WouldChange: p.Changed, Due: p.Decision.Due(),
+		Reason: p.Decision.Reason(), Why: p.Decision, Stages: p.Plan.Stages, Actions: p.Plan.Actions, Report: p.Report(),
 	}
 	if all {
 		answer.Actions = p.Parts()
@@ -65,7 +65,7 @@ func (s *Server) previewSession(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	proposal, err := jobs.Propose(x.ctx, s.Store, snap, order, nil)
+	proposal, err := compactor.Propose(x.ctx, s.Store, snap, order, nil)
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ var previewFields = []string{"policy", "from"}
 
 // previewOrder reads the body of a preview; no body is the compaction that an ordinary run would do. below reads what a
 // policy is put on top of.
-func previewOrder(body []byte, below func() (postgres.PolicyLayers, error)) (o jobs.Order, err error) {
-	o.Cause = jobs.CausePreview
+func previewOrder(body []byte, below func() (postgres.PolicyLayers, error)) (o compactor.Request, err error) {
+	o.Cause = compactor.CausePreview
 	if len(body) == 0 {
 		return o, nil
 	}
@@ -102,10 +102,10 @@ func previewOrder(body []byte, below func() (postgres.PolicyLayers, error)) (o j
 }
 
 // readFrom reads where a compaction starts.
-func (d *document) readFrom(value rawjson.Span) jobs.From {
+func (d *document) readFrom(value rawjson.Span) compactor.From {
 	text, ok := d.text("/from", value, session.MaxIDBytes)
-	from := jobs.From(text)
-	if ok && from != jobs.FromCheckpoint && from != jobs.FromLog {
+	from := compactor.From(text)
+	if ok && from != compactor.FromCheckpoint && from != compactor.FromLog {
 		d.wrong("/from", invalidRequest, "from is %q: say checkpoint or log, or leave it out for what a run would do", shorten(text))
 	}
 	return from

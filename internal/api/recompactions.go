@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -66,7 +66,7 @@ type recompactionAnswer struct {
 	State        postgres.RecompactionState   `json:"state"`
 	Filter       postgres.RecompactionFilter  `json:"filter"`
 	Policy       json.RawMessage              `json:"policy,omitempty"` // not there: each session's own
-	From         jobs.From                    `json:"from"`
+	From         compactor.From               `json:"from"`
 	MaxRunning   int                          `json:"max_running"`
 	Progress     progressAnswer               `json:"progress"`
 	TokensBefore int64                        `json:"tokens_before"`
@@ -91,7 +91,7 @@ type progressAnswer struct {
 
 func recompactionOf(r postgres.Recompaction) recompactionAnswer {
 	return recompactionAnswer{
-		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy, From: jobs.FromLog, MaxRunning: r.MaxRunning,
+		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy, From: compactor.FromLog, MaxRunning: r.MaxRunning,
 		Progress: progressAnswer{
 			Total: r.Total, Done: r.Done(), Running: r.Running,
 			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped,

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -69,8 +69,8 @@ func (r *recompactionRequest) set(d *document, name string, value rawjson.Span, 
 	case "policy":
 		r.policy, err = d.policyPatch(value, tenant)
 	case "from":
-		if from, ok := d.text("/from", value, session.MaxIDBytes); ok && from != string(jobs.FromLog) {
-			d.wrong("/from", invalidRequest, "%q is not possible: a recompaction starts from the %q", shorten(from), jobs.FromLog)
+		if from, ok := d.text("/from", value, session.MaxIDBytes); ok && from != string(compactor.FromLog) {
+			d.wrong("/from", invalidRequest, "%q is not possible: a recompaction starts from the %q", shorten(from), compactor.FromLog)
 		}
 	case "dry_run":
 		r.dryRun = d.boolean("/dry_run", value)

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -67,7 +67,7 @@ func (s *Server) dryRun(x *exchange, r recompactionRequest, token string) error 
 func (s *Server) sample(ctx context.Context, sessions []postgres.SampledSession, policy json.RawMessage) (a sampleAnswer, err error) {
 	a.Errors = []postgres.RecompactionError{}
 	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
-		p, err := jobs.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy)
+		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy)
 		switch {
 		case errors.Is(err, session.ErrNotFound):
 			continue // it was erased just now
@@ -84,7 +84,7 @@ func (s *Server) sample(ctx context.Context, sessions []postgres.SampledSession,
 	return a, nil
 }
 
-func (a *sampleAnswer) add(p *jobs.Proposal) {
+func (a *sampleAnswer) add(p *compactor.Proposal) {
 	a.TokensBefore += p.View()
 	if !p.Changed {
 		a.Unchanged++

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -163,7 +163,7 @@ func (d *responsesBody) compact(x *exchange, a *compactionAnswer) ([][]byte, err
 	if snap, err = withTools(snap); err != nil {
 		return nil, err
 	}
-	p, err := jobs.ProposeAlone(x.ctx, snap, *d.policy, d.force)
+	p, err := compactor.ProposeAlone(x.ctx, snap, *d.policy, d.force)
 	if err != nil {
 		return nil, err
 	}

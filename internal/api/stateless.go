@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -41,7 +41,7 @@ func (s *Server) compactMessages(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	proposal, err := jobs.ProposeAlone(x.ctx, snap, *d.policy, d.force)
+	proposal, err := compactor.ProposeAlone(x.ctx, snap, *d.policy, d.force)
 	if err != nil {
 		return err
 	}
@@ -221,17 +221,17 @@ type compacted struct {
 	Stages       []compact.StageReport `json:"stages"`
 	Actions      []compact.Action      `json:"actions"`
 	Results      []removed             `json:"results,omitzero"` // not there unless it was asked for
-	Report       *jobs.Report          `json:"report"`           // null if nothing was changed
+	Report       *compactor.Report     `json:"report"`           // null if nothing was changed
 }
 
-func compactedOf(p *jobs.Proposal, includeResults bool) compacted {
+func compactedOf(p *compactor.Proposal, includeResults bool) compacted {
 	c := compacted{
-		TokensBefore: p.View(), TokensAfter: p.View(), Due: p.Why.Due(), Reason: p.Why.Reason(), Stages: p.Plan.Stages, Actions: []compact.Action{},
+		TokensBefore: p.View(), TokensAfter: p.View(), Due: p.Decision.Due(), Reason: p.Decision.Reason(), Stages: p.Plan.Stages, Actions: []compact.Action{},
 	}
 	if includeResults {
 		c.Results = []removed{}
 	}
-	if p.Why.Decision != jobs.Now {
+	if p.Decision.Verdict != compactor.Now {
 		return c
 	}
 	report := p.Report()
@@ -244,7 +244,7 @@ func compactedOf(p *jobs.Proposal, includeResults bool) compacted {
 }
 
 // stateless answers with the messages that a proposal makes, byte for byte, and with what was done to them.
-func (x *exchange) stateless(d *statelessBody, p *jobs.Proposal, system [][]byte) error {
+func (x *exchange) stateless(d *statelessBody, p *compactor.Proposal, system [][]byte) error {
 	figures, err := json.Marshal(compactedOf(p, d.includeResults))
 	if err != nil {
 		return err
@@ -280,9 +280,9 @@ func (d *statelessBody) rendered(system, messages [][]byte) *wire.Rendition {
 }
 
 // appendCompacted appends the rendition and the messages behind it, or the messages as they came if nothing is changed.
-func appendCompacted(dst []byte, p *jobs.Proposal) []byte {
+func appendCompacted(dst []byte, p *compactor.Proposal) []byte {
 	through, first := int64(0), true
-	if p.Why.Decision == jobs.Now {
+	if p.Decision.Verdict == compactor.Now {
 		dst, through, first = append(dst, p.Made.Body...), p.Made.Through, len(p.Made.Body) == 0
 	}
 	for i := range p.Snapshot.Tail {

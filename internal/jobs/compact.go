@@ -14,6 +14,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -60,7 +61,7 @@ func (w *compactWorker) Work(ctx context.Context, job *river.Job[CompactArgs]) e
 		run := session.Run{ID: job.Args.Run, State: session.RunSuperseded}
 		return w.Store.Supersede(ctx, key, run, completion(job))
 	}
-	failuresTotal.Inc()
+	compactor.CountFailure()
 	// The time may be up, or the process stops: what failed is recorded all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -115,7 +116,7 @@ func (w *compactWorker) decide(ctx context.Context, key session.Key, job *river.
 	if err != nil {
 		return err
 	}
-	r := w.begin(key, job.Args.Run)
+	r := w.start(key, job.Args.Run, nil)
 	snap, err := w.Store.Snapshot(ctx, key)
 	if err != nil {
 		return err
@@ -123,24 +124,19 @@ func (w *compactWorker) decide(ctx context.Context, key session.Key, job *river.
 	if err := w.waitForCold(ctx, snap, cause, job); err != nil {
 		return err
 	}
-	r.done("snapshot")
-	_, err = r.carryOut(ctx, snap, Order{Cause: cause}, completion(job))
+	r.Step("snapshot")
+	_, err = r.Execute(ctx, snap, compactor.Request{Cause: cause}, completion(job))
 	return err
 }
 
 // waitForCold snoozes the job if it has to wait for the provider's cache, and notes on its run why.
 func (w *compactWorker) waitForCold(ctx context.Context, snap postgres.Snapshot, cause string, job *river.Job[CompactArgs]) error {
-	policy, err := Order{}.policy(snap)
-	if err != nil {
+	decision, wait, err := compactor.WaitForCold(snap, cause)
+	if err != nil || wait <= 0 {
 		return err
 	}
-	why := situation(snap, policy, cause)
-	wait := why.waitForCold(snap, policy)
-	if wait <= 0 {
-		return nil
-	}
-	run := session.Run{ID: job.Args.Run, Reason: why.Reason()}
-	if run.Why, err = json.Marshal(why); err != nil {
+	run := session.Run{ID: job.Args.Run, Reason: decision.Reason()}
+	if run.Why, err = json.Marshal(decision); err != nil {
 		return err
 	}
 	if err := w.Store.PutOffRun(ctx, snap.Key, run, snooze(job.ID, wait)); err != nil {

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -11,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -91,82 +90,14 @@ func (w *recompactWorker) attempt(ctx context.Context, of postgres.RecompactionJ
 }
 
 func (w *recompactWorker) recompact(ctx context.Context, of postgres.RecompactionJob, work postgres.RecompactionWork, complete func(ctx context.Context, tx pgx.Tx) error) error {
-	r := w.begin(of.Key, work.Run)
-	r.of = &of
-	snap, order, err := recompaction(ctx, w.Store, of.Key, work.Policy)
+	r := w.start(of.Key, work.Run, &of)
+	snap, order, err := compactor.RecompactionRequest(ctx, w.Store, of.Key, work.Policy)
 	if err != nil {
 		return err
 	}
-	r.done("snapshot")
-	_, err = r.carryOut(ctx, snap, order, complete)
+	r.Step("snapshot")
+	_, err = r.Execute(ctx, snap, order, complete)
 	return err
-}
-
-// ProposeRecompaction is what a recompaction with these changes to the policy would do to a session; nothing is written.
-//
-// Errors: ErrNotFound, ErrLogTooLarge.
-func ProposeRecompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (*Proposal, error) {
-	snap, order, err := recompaction(ctx, store, key, patch)
-	if err != nil {
-		return nil, err
-	}
-	return Propose(ctx, store, snap, order, nil)
-}
-
-// recompaction starts from the log, under the session's own policy with the changes merged into it, as a preview of the
-// session does; null is the tenant's policy.
-func recompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (snap postgres.Snapshot, o Order, err error) {
-	o = Order{Cause: causeRecompaction, From: FromLog}
-	if snap, err = store.Snapshot(ctx, key); err != nil || patch == nil {
-		return snap, o, err
-	}
-	found, err := store.SessionPolicy(ctx, session.Address{Tenant: snap.Tenant, ID: snap.ID})
-	if err != nil {
-		return snap, o, err
-	}
-	layers := []compact.Layer{{Name: "tenant", Document: found.Tenant}}
-	if string(patch) != "null" {
-		layers = append(layers, compact.Layer{Name: "session", Pointer: "/policy", Document: compact.MergePolicy(found.Own, patch)})
-	}
-	policy, _, err := compact.ParsePolicyLayers(layers...)
-	if err != nil {
-		return snap, o, fmt.Errorf("policy of session %s: %w", snap.ID, err)
-	}
-	o.Policy = &policy
-	return snap, o, nil
-}
-
-// FillArgs name a recompaction whose sessions are looked for.
-type FillArgs struct {
-	Tenant       uuid.UUID `json:"tenant" river:"unique"`
-	Recompaction uuid.UUID `json:"recompaction" river:"unique"`
-}
-
-// Kind is the job's name in River's tables.
-func (FillArgs) Kind() string { return "recompaction_fill" }
-
-// InsertOpts allows one live job for each recompaction.
-func (FillArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: recompactionQueue, MaxAttempts: fillAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: live}}
-}
-
-type fillWorker struct {
-	river.WorkerDefaults[FillArgs]
-	Config
-}
-
-// Work looks for the next sessions of a recompaction, so many that it takes no time to speak of.
-func (w *fillWorker) Work(ctx context.Context, job *river.Job[FillArgs]) error {
-	err := w.Store.FillRecompaction(ctx, job.Args.Tenant, job.Args.Recompaction, completion(job))
-	switch {
-	case err == nil, errors.Is(err, session.ErrNotFound):
-		return nil
-	case job.Attempt < job.MaxAttempts:
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	return errors.Join(err, w.Store.FailRecompaction(ctx, job.Args.Tenant, job.Args.Recompaction, err.Error()))
 }
 
 // insertFill and insertRecompact are the jobs of recompactions in a postgres.Queue.

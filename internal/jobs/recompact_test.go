@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -392,7 +393,7 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 	}
 	var changed, after int64
 	for _, s := range counted.Sample {
-		p, err := jobs.ProposeRecompaction(t.Context(), w.store, s.Key, json.RawMessage(lean))
+		p, err := compactor.ProposeRecompaction(t.Context(), w.store, s.Key, json.RawMessage(lean))
 		if err != nil {
 			t.Fatal(err)
 		}

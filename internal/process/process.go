@@ -19,6 +19,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
@@ -37,7 +38,7 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 	}
 	queue, err := jobs.NewQueue(pool)
 	store := postgres.New(pool, queue)
-	store.CapWith(jobs.CapAtInsertion)
+	store.CapWith(compactor.CapAtInsertion)
 	if err = errors.Join(err, store.CheckSchema(ctx)); err != nil {
 		pool.Close()
 		return nil, err

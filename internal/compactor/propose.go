@@ -1,4 +1,4 @@
-package jobs
+package compactor
 
 import (
 	"bytes"
@@ -24,8 +24,8 @@ const (
 	FromLog        From = "log"
 )
 
-// Order says how a session is to be compacted. What an ordinary run does has neither Policy nor From.
-type Order struct {
+// Request says how a session is to be compacted. What an ordinary run does has neither Policy nor From.
+type Request struct {
 	Cause  string          // what asked for it, see session.Run
 	Policy *compact.Policy // nil: the session's own
 	From   From            // "": from the checkpoint if this policy and this engine made it, else from the log
@@ -38,10 +38,10 @@ type Proposal struct {
 	Input      compact.Input
 	Plan       *compact.Plan
 	Made       *compact.Checkpoint
-	Changed    bool  // Made is another view than the one that is served
-	Kept       int64 // tokens of the beginning of the view that stays as it is, byte for byte
-	Why        Why   // it is done now, or not yet
-	FailedOpen error // nil, or what failed and was done without
+	Changed    bool     // Made is another view than the one that is served
+	Kept       int64    // tokens of the beginning of the view that stays as it is, byte for byte
+	Decision   Decision // it is done now, or not yet
+	FailedOpen error    // nil, or what failed and was done without
 }
 
 // Propose decides how a session is compacted: a run, its preview and a recompaction all do what this says. snap is what
@@ -50,7 +50,7 @@ type Proposal struct {
 // what has left.
 //
 // Errors: ErrNotFound, ErrLogTooLarge.
-func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, o Order, writer llm.Writer) (*Proposal, error) {
+func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, o Request, writer llm.Writer) (*Proposal, error) {
 	policy, err := o.policy(snap)
 	if err != nil {
 		return nil, err
@@ -76,12 +76,12 @@ func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot,
 			return nil, err
 		}
 	}
-	p.Why = situation(p.Snapshot, p.Input.Policy, o.Cause)
-	p.Why.weigh(p)
+	p.Decision = situation(p.Snapshot, p.Input.Policy, o.Cause)
+	p.Decision.weigh(p)
 	return p, nil
 }
 
-func (o Order) policy(snap postgres.Snapshot) (compact.Policy, error) {
+func (o Request) policy(snap postgres.Snapshot) (compact.Policy, error) {
 	if o.Policy != nil {
 		return *o.Policy, nil
 	}
@@ -92,7 +92,7 @@ func (o Order) policy(snap postgres.Snapshot) (compact.Policy, error) {
 	return policy, nil
 }
 
-func (o Order) from(snap postgres.Snapshot, policy compact.Policy) From {
+func (o Request) from(snap postgres.Snapshot, policy compact.Policy) From {
 	switch {
 	case snap.Base == nil, o.From == FromLog, !sameEngine(snap.Base):
 		return FromLog
@@ -140,10 +140,10 @@ func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy compact.Po
 	if force {
 		cause = causeManual
 	}
-	p.Why = situation(snap, policy, cause)
-	p.Why.weigh(p)
-	if p.Changed && !force && !p.Why.Due() {
-		p.Why.postponeNotDue()
+	p.Decision = situation(snap, policy, cause)
+	p.Decision.weigh(p)
+	if p.Changed && !force && !p.Decision.Due() {
+		p.Decision.postponeNotDue()
 	}
 	return p, nil
 }

@@ -1,4 +1,4 @@
-package jobs
+package compactor
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,6 +48,9 @@ var (
 		Name: "varve_compaction_overflow_risk_total", Help: "Compactions that left a view larger than its window.",
 	})
 )
+
+// CountFailure counts an attempt at a compaction that failed.
+func CountFailure() { failuresTotal.Inc() }
 
 // count adds a run that has ended to the counters. What was only weighed saved nothing.
 func count(r Report, cause string, state session.RunState, timings map[string]float64) {

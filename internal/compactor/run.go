@@ -1,4 +1,9 @@
-package jobs
+// Package compactor compacts sessions: snapshot → plan → persist → check → commit. Workers, previews, stateless compactions
+// and recompactions all take this path, or its beginning.
+//
+// Start at Propose (propose.go), which decides and renders, and Run.Execute (run.go), which carries a proposal out. When a
+// compaction is done and when it waits is in decision.go.
+package compactor
 
 import (
 	"context"
@@ -10,14 +15,29 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// running is a run on its way: how long each step took, and what was stored.
-type running struct {
-	Config
+// Compactor compacts sessions of a store. All fields but Writer must be set.
+type Compactor struct {
+	Store   *postgres.Store
+	Results *persist.Store
+	Log     *slog.Logger
+
+	// Writer, if set, writes summaries in place of the one that the policy names.
+	Writer llm.Writer
+
+	// Trace is called with each step of a compaction that is done: snoozed, or snapshot, planned, persisted, rendered,
+	// committed. Tests stop a worker there.
+	Trace func(step string)
+}
+
+// Run is a compaction under way: how long each step took, and what was stored.
+type Run struct {
+	Compactor
 	key     session.Key
 	id      uuid.UUID
 	of      *postgres.RecompactionJob // nil unless it is a run of a recompaction
@@ -26,47 +46,49 @@ type running struct {
 	last    time.Time
 }
 
-func (c Config) begin(key session.Key, run uuid.UUID) *running {
-	return &running{Config: c, key: key, id: run, timings: map[string]float64{}, last: time.Now()}
+// Start returns the run with this id of a session; of is nil unless the run is one of a recompaction.
+func (c Compactor) Start(key session.Key, id uuid.UUID, of *postgres.RecompactionJob) *Run {
+	return &Run{Compactor: c, key: key, id: id, of: of, timings: map[string]float64{}, last: time.Now()}
 }
 
-func (r *running) done(step string) {
+// Step notes that a step is done.
+func (r *Run) Step(step string) {
 	now := time.Now()
 	r.timings[step] = float64(now.Sub(r.last).Microseconds()) / 1000
 	r.last = now
 	r.Trace(step)
 }
 
-// carryOut plans a compaction, persists what leaves the view, and commits. No transaction is open between the steps; the
+// Execute plans a compaction, persists what leaves the view, and commits. No transaction is open between the steps; the
 // last one commits only if the checkpoint that was the newest still is, and completes the job by complete. It returns
 // the run as it ended.
 //
 // Errors: ErrNotFound, ErrStale, ErrLogTooLarge.
-func (r *running) carryOut(ctx context.Context, snap postgres.Snapshot, o Order, complete func(ctx context.Context, tx pgx.Tx) error) (session.Run, error) {
+func (r *Run) Execute(ctx context.Context, snap postgres.Snapshot, o Request, complete func(ctx context.Context, tx pgx.Tx) error) (session.Run, error) {
 	p, err := Propose(ctx, r.Store, snap, o, r.Writer)
 	if err != nil {
 		return session.Run{}, err
 	}
-	r.done("planned")
-	if p.Why.Decision == Now {
+	r.Step("planned")
+	if p.Decision.Verdict == Now {
 		if r.stored, err = r.Results.Put(ctx, r.key, results(p.Plan)); err != nil {
 			return session.Run{}, err
 		}
-		r.done("persisted")
+		r.Step("persisted")
 	}
 	outcome, err := r.outcome(p)
 	if err != nil {
 		return session.Run{}, err
 	}
-	r.done("rendered")
+	r.Step("rendered")
 	if outcome.Run.Timings, err = json.Marshal(r.timings); err != nil {
 		return session.Run{}, err
 	}
 	if err := r.Store.CommitCheckpoint(ctx, r.key, outcome, complete); err != nil {
 		return session.Run{}, err
 	}
-	r.done("committed")
-	r.tell(ctx, p, outcome.Run.State)
+	r.Step("committed")
+	r.report(ctx, p, outcome.Run.State)
 	return outcome.Run, nil
 }
 
@@ -88,7 +110,7 @@ func newResults(leaving []compact.Result) []persist.NewResult {
 }
 
 // outcome is what the last transaction writes.
-func (r *running) outcome(p *Proposal) (o postgres.Outcome, err error) {
+func (r *Run) outcome(p *Proposal) (o postgres.Outcome, err error) {
 	o = postgres.Outcome{LastSeq: p.Snapshot.LastSeq, Recompaction: r.of}
 	if p.Snapshot.Base != nil {
 		o.Base = p.Snapshot.Base.N
@@ -97,7 +119,7 @@ func (r *running) outcome(p *Proposal) (o postgres.Outcome, err error) {
 		return o, err
 	}
 	o.Run.Base = &o.Base
-	switch p.Why.Decision {
+	switch p.Decision.Verdict {
 	case Unchanged:
 		o.Run.State = session.RunUnchanged
 	case Postponed:
@@ -111,32 +133,32 @@ func (r *running) outcome(p *Proposal) (o postgres.Outcome, err error) {
 }
 
 // record is what the run says of itself, its end aside. One that changes nothing has nothing saved.
-func (r *running) record(p *Proposal) (run session.Run, err error) {
+func (r *Run) record(p *Proposal) (run session.Run, err error) {
 	before, after := p.Tokens()
 	persisted := len(p.Plan.Results)
-	if p.Why.Decision != Now {
+	if p.Decision.Verdict != Now {
 		before, after, persisted = p.View(), p.View(), 0
 	}
 	run = session.Run{
-		ID: r.id, TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &r.stored, Reason: p.Why.Reason(),
+		ID: r.id, TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &r.stored, Reason: p.Decision.Reason(),
 	}
 	if run.Stages, err = json.Marshal(p.Plan.Stages); err != nil {
 		return run, err
 	}
-	if run.Why, err = json.Marshal(p.Why); err != nil {
+	if run.Why, err = json.Marshal(p.Decision); err != nil {
 		return run, err
 	}
 	run.Report, err = json.Marshal(p.Report())
 	return run, err
 }
 
-// tell counts the run and logs it in one line. A view that does not fit into its window, although there is nothing more to shorten, is
+// report counts the run and logs it in one line. A view that does not fit into its window, although there is nothing more to shorten, is
 // a warning: somebody has to change its policy or start a new session. So is what failed and was done without.
-func (r *running) tell(ctx context.Context, p *Proposal, state session.RunState) {
+func (r *Run) report(ctx context.Context, p *Proposal, state session.RunState) {
 	level, message, report := slog.LevelInfo, "compaction", p.Report()
-	count(report, p.Why.Cause, state, r.timings)
+	count(report, p.Decision.Cause, state, r.timings)
 	attrs := []any{
-		"tenant", r.key.Tenant, "session", p.Snapshot.ID, "run", r.id, "cause", p.Why.Cause, "state", state, "reason", p.Why.Reason(), "from", p.From,
+		"tenant", r.key.Tenant, "session", p.Snapshot.ID, "run", r.id, "cause", p.Decision.Cause, "state", state, "reason", p.Decision.Reason(), "from", p.From,
 		"tokens_before", report.ViewTokensBefore, "tokens_saved", report.TokensSaved, "messages", report.MessagesTotal,
 		"messages_compacted", report.MessagesCompacted, "results", report.ResultsPersisted, "bytes_before", report.BytesBefore, "bytes_after", report.BytesAfter,
 		"stale", report.Stale.Count, "kept_prefix_tokens", report.KeptPrefix.Tokens, slog.Group("ms", r.steps()...),
@@ -151,7 +173,7 @@ func (r *running) tell(ctx context.Context, p *Proposal, state session.RunState)
 	r.Log.Log(ctx, level, message, attrs...)
 }
 
-func (r *running) steps() []any {
+func (r *Run) steps() []any {
 	steps := make([]any, 0, len(r.timings))
 	for step, ms := range r.timings {
 		steps = append(steps, slog.Float64(step, ms))

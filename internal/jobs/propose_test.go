@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/llm/llmtest"
@@ -46,9 +47,9 @@ func (w *world) snapshot(at session.Address) postgres.Snapshot {
 }
 
 // propose is what a compaction of the session would do now.
-func (w *world) propose(at session.Address, o jobs.Order) *jobs.Proposal {
+func (w *world) propose(at session.Address, o compactor.Request) *compactor.Proposal {
 	w.Helper()
-	p, err := jobs.Propose(w.Context(), w.store, w.snapshot(at), o, nil)
+	p, err := compactor.Propose(w.Context(), w.store, w.snapshot(at), o, nil)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -82,18 +83,18 @@ func TestACompactionStartsFromTheLogWhereItsCheckpointHasAnotherPolicy(t *testin
 	w.work(jobs.Config{})
 	w.fill(at)
 	w.settle()
-	if p := w.propose(at, jobs.Order{}); p.From != jobs.FromCheckpoint {
+	if p := w.propose(at, compactor.Request{}); p.From != compactor.FromCheckpoint {
 		t.Errorf("under the same policy it starts from the %s", p.From)
 	}
 	before := w.check(at, filled())
 	w.set(at, func(p *compact.Policy) { p.Target, p.Protect.LastUnits, p.Summarise.KeepMessages = 0.1, 1, 2 })
 	w.settle()
-	same := w.propose(at, jobs.Order{From: jobs.FromCheckpoint})
-	if same.From != jobs.FromCheckpoint || same.Input.Base == nil {
+	same := w.propose(at, compactor.Request{From: compactor.FromCheckpoint})
+	if same.From != compactor.FromCheckpoint || same.Input.Base == nil {
 		t.Errorf("asked for, it starts from the %s", same.From)
 	}
-	p := w.propose(at, jobs.Order{})
-	if p.From != jobs.FromLog || p.Input.Base != nil || len(p.Input.Tail) != len(filled()) {
+	p := w.propose(at, compactor.Request{})
+	if p.From != compactor.FromLog || p.Input.Base != nil || len(p.Input.Tail) != len(filled()) {
 		t.Errorf("under another policy it starts from the %s with %d messages", p.From, len(p.Input.Tail))
 	}
 	if all, after := p.Tokens(); all <= p.View() || p.View()-after != p.Saved() {
@@ -125,8 +126,8 @@ func TestAMoreLenientPolicyDoesNotMakeAViewLarger(t *testing.T) {
 	if after.ContextTokens != before.ContextTokens {
 		t.Errorf("%d tokens became %d", before.ContextTokens, after.ContextTokens)
 	}
-	if p := w.propose(at, jobs.Order{From: jobs.FromLog, Cause: "recompaction"}); p.Saved() >= 0 || !p.Changed || p.Why.Decision != jobs.Now {
-		t.Errorf("a recompaction saves %d tokens, changed %t, %s", p.Saved(), p.Changed, p.Why.Decision)
+	if p := w.propose(at, compactor.Request{From: compactor.FromLog, Cause: "recompaction"}); p.Saved() >= 0 || !p.Changed || p.Decision.Verdict != compactor.Now {
+		t.Errorf("a recompaction saves %d tokens, changed %t, %s", p.Saved(), p.Changed, p.Decision.Verdict)
 	}
 }
 
@@ -140,9 +141,9 @@ func TestARecompactionUnderTheSamePolicyChangesNothing(t *testing.T) {
 	w.settle()
 	w.compactNow(at) // what came last is in the tail until now
 	w.append(at, []byte(`{"role":"user","content":"thanks"}`))
-	p := w.propose(at, jobs.Order{From: jobs.FromLog})
-	if p.Changed || p.Saved() != 0 || p.Why.Decision != jobs.Unchanged || p.Kept != p.Plan.After {
-		t.Errorf("changed %t, %d tokens saved, %s, %d of %d tokens kept", p.Changed, p.Saved(), p.Why.Decision, p.Kept, p.Plan.After)
+	p := w.propose(at, compactor.Request{From: compactor.FromLog})
+	if p.Changed || p.Saved() != 0 || p.Decision.Verdict != compactor.Unchanged || p.Kept != p.Plan.After {
+		t.Errorf("changed %t, %d tokens saved, %s, %d of %d tokens kept", p.Changed, p.Saved(), p.Decision.Verdict, p.Kept, p.Plan.After)
 	}
 }
 
@@ -173,11 +174,11 @@ func TestWhatCannotBeReadIsDoneWithout(t *testing.T) {
 	w.damage(at)
 	w.work(jobs.Config{})
 	run := w.compactNow(at)
-	var report jobs.Report
+	var report compactor.Report
 	if err := json.Unmarshal(run.Report, &report); err != nil {
 		t.Fatal(err)
 	}
-	if run.State != session.RunDone || report.From != jobs.FromLog || len(report.FailedOpen) != 1 || !strings.Contains(report.FailedOpen[0], "checkpoint") {
+	if run.State != session.RunDone || report.From != compactor.FromLog || len(report.FailedOpen) != 1 || !strings.Contains(report.FailedOpen[0], "checkpoint") {
 		t.Errorf("run %s, report %+v", run.State, report)
 	}
 	w.check(at, filled())
@@ -195,8 +196,8 @@ func TestARunReportsWhatItDid(t *testing.T) {
 	w.fill(at)
 	w.settle()
 	run := w.first(at)
-	var report jobs.Report
-	var why jobs.Why
+	var report compactor.Report
+	var why compactor.Decision
 	if err := json.Unmarshal(run.Report, &report); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func TestARunReportsWhatItDid(t *testing.T) {
 		report.ResultsPersisted != *run.ResultsPersisted || report.BytesBefore <= report.BytesAfter || report.OverflowRisk != nil {
 		t.Errorf("report %s", run.Report)
 	}
-	if why.Decision != jobs.Now || why.Cause != run.Cause || why.ContextTokens != *run.TokensBefore || why.TriggerTokens != 8000 || why.HardTokens != 9500 {
+	if why.Verdict != compactor.Now || why.Cause != run.Cause || why.ContextTokens != *run.TokensBefore || why.TriggerTokens != 8000 || why.HardTokens != 9500 {
 		t.Errorf("why %s", run.Why)
 	}
 	if !strings.Contains(run.Reason, "8000") && !strings.Contains(run.Reason, "9500") {
@@ -237,7 +238,7 @@ func TestAReportNamesWhatIsStaleWithoutSecrets(t *testing.T) {
 		w.append(at, turn(n+1, 500)...)
 	}
 	w.set(at, func(p *compact.Policy) { p.Summarise.Enabled, p.Truncate.Enabled = false, false })
-	report := w.propose(at, jobs.Order{}).Report()
+	report := w.propose(at, compactor.Request{}).Report()
 	if report.Stale.Count != 1 || len(report.Stale.Resources) != 1 || !strings.HasSuffix(report.Stale.Resources[0], "main.go") || strings.Contains(report.Stale.Resources[0], "89abcdef") {
 		t.Errorf("stale %+v, actions %v", report.Stale, report.Actions)
 	}
@@ -257,7 +258,7 @@ func TestWithoutASummaryTheBudgetHoldsAllTheSame(t *testing.T) {
 			w.fill(at)
 			w.settle()
 			run := w.first(at)
-			var report jobs.Report
+			var report compactor.Report
 			if err := json.Unmarshal(run.Report, &report); err != nil {
 				t.Fatal(err)
 			}

@@ -1,10 +1,11 @@
 // Package jobs is what runs behind the API, on River: one file a job, with its arguments and its worker.
 //
 //   - compact.go: one session's compaction, inserted by the append that crosses the session's trigger
-//   - recompact.go: a campaign over many sessions of a tenant, one job for each session and a few that look for them
+//   - recompact.go: one session of a recompaction; fill.go: looks for the sessions of one
 //   - sweep.go: finds sessions and campaigns whose job was lost, and forgets what has been kept long enough
 //
-// Start at NewClient. Job rows carry ids only; contents stay in the tables of their tenant.
+// Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the
+// tables of their tenant.
 package jobs
 
 import (
@@ -14,15 +15,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Config is what the worker process can be told. Zero values are the defaults.
@@ -64,6 +68,10 @@ func (c Config) withDefaults() Config {
 		c.Trace = func(string) {}
 	}
 	return c
+}
+
+func (c Config) start(key session.Key, run uuid.UUID, of *postgres.RecompactionJob) *compactor.Run {
+	return compactor.Compactor{Store: c.Store, Results: c.Results, Log: c.Log, Writer: c.Writer, Trace: c.Trace}.Start(key, run, of)
 }
 
 const (

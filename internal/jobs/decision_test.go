@@ -9,6 +9,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -40,11 +41,11 @@ func TestACompactionThatDoesNotPayIsPostponedUntilTheSessionGrew(t *testing.T) {
 	bodies := w.due(at)
 	w.settle()
 	run := w.newest(at)
-	var why jobs.Why
+	var why compactor.Decision
 	if err := json.Unmarshal(run.Why, &why); err != nil {
 		t.Fatal(err)
 	}
-	if run.State != session.RunPostponed || why.Decision != jobs.Postponed || why.Economy == nil || why.Economy.Cost <= why.Economy.Gain || !why.Cache.Warm {
+	if run.State != session.RunPostponed || why.Verdict != compactor.Postponed || why.Economy == nil || why.Economy.Cost <= why.Economy.Gain || !why.Cache.Warm {
 		t.Fatalf("run %s because %q: %s", run.State, run.Reason, run.Why)
 	}
 	if !strings.Contains(run.Reason, "waiting is cheaper") || *run.TokensBefore != *run.TokensAfter {
@@ -139,12 +140,12 @@ func TestACompactionOfAColdPrefixPays(t *testing.T) {
 	policy := compact.DefaultPolicy()
 	dear(&policy)
 	policy.Economy.TTLSeconds = 60
-	for age, want := range map[float64]jobs.Decision{59: jobs.Postponed, 61: jobs.Now} {
+	for age, want := range map[float64]compactor.Verdict{59: compactor.Postponed, 61: compactor.Now} {
 		snap := w.snapshot(at)
 		snap.LastAppendAge = age
-		p, err := jobs.Propose(t.Context(), w.store, snap, jobs.Order{Cause: "threshold", Policy: &policy}, nil)
-		if err != nil || p.Why.Decision != want {
-			t.Errorf("after %v s it is %s, %v", age, p.Why.Decision, err)
+		p, err := compactor.Propose(t.Context(), w.store, snap, compactor.Request{Cause: "threshold", Policy: &policy}, nil)
+		if err != nil || p.Decision.Verdict != want {
+			t.Errorf("after %v s it is %s, %v", age, p.Decision.Verdict, err)
 		}
 	}
 }
@@ -166,11 +167,11 @@ func TestARunThatWaitsForAColdCacheSaysSo(t *testing.T) {
 	w.rescheduleNow()
 	await(w, snoozed)
 	run := w.newest(at)
-	var why jobs.Why
+	var why compactor.Decision
 	if err := json.Unmarshal(run.Why, &why); err != nil {
 		t.Fatal(err)
 	}
-	if run.State != session.RunQueued || why.Decision != jobs.Postponed || !why.Cache.Warm || why.Cache.TTLSeconds != 3600 || !strings.Contains(run.Reason, "cold") {
+	if run.State != session.RunQueued || why.Verdict != compactor.Postponed || !why.Cache.Warm || why.Cache.TTLSeconds != 3600 || !strings.Contains(run.Reason, "cold") {
 		t.Errorf("run %s because %q: %s", run.State, run.Reason, run.Why)
 	}
 }
@@ -183,9 +184,9 @@ func TestTheTriggersGoByTheCallersOwnCount(t *testing.T) {
 	snap := w.snapshot(at)
 	for calibration, due := range map[float64]bool{0.5: false, 1: true, 2: true} {
 		snap.Calibration = calibration
-		p, err := jobs.Propose(t.Context(), w.store, snap, jobs.Order{Cause: jobs.CausePreview}, nil)
-		if err != nil || p.Why.Due() != due {
-			t.Errorf("calibrated by %v: due %t, %v: %s", calibration, p.Why.Due(), err, p.Why.Reason())
+		p, err := compactor.Propose(t.Context(), w.store, snap, compactor.Request{Cause: compactor.CausePreview}, nil)
+		if err != nil || p.Decision.Due() != due {
+			t.Errorf("calibrated by %v: due %t, %v: %s", calibration, p.Decision.Due(), err, p.Decision.Reason())
 		}
 	}
 }

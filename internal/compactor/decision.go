@@ -1,0 +1,179 @@
+package compactor
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/rule"
+	"github.com/varve-dev/varve/internal/postgres"
+)
+
+// Verdict says whether a compaction is done.
+type Verdict string
+
+// The decisions.
+const (
+	Now       Verdict = "now"
+	Postponed Verdict = "postponed" // it is not due, or waiting is cheaper
+	Unchanged Verdict = "unchanged" // it would change nothing
+)
+
+// Decision says why a session is compacted now, or why not yet: the figures that decided.
+type Decision struct {
+	Verdict       Verdict  `json:"decision"`
+	Cause         string   `json:"cause"`
+	ContextTokens int64    `json:"context_tokens"` // what is sent to the model, overhead included
+	TriggerTokens int64    `json:"trigger_tokens"`
+	HardTokens    int64    `json:"hard_tokens"`
+	Calibration   float64  `json:"calibration"` // the triggers are compared with context_tokens times this
+	Cache         *Cache   `json:"cache,omitempty"`
+	Economy       *Economy `json:"economy,omitempty"`
+
+	reason string
+}
+
+// Cache is what is known of the provider's cache of the session's prefix.
+type Cache struct {
+	Warm       bool  `json:"warm"`
+	AgeSeconds int64 `json:"age_seconds"` // since the last append
+	TTLSeconds int64 `json:"ttl_seconds"`
+}
+
+// Economy is what a compaction gains and costs, in the price of an input token that no cache holds.
+type Economy struct {
+	Saved     int64   `json:"saved"`     // tokens that the view has fewer
+	Rewritten int64   `json:"rewritten"` // tokens behind the kept prefix
+	Gain      float64 `json:"gain"`
+	Cost      float64 `json:"cost"`
+	Horizon   int     `json:"horizon"` // requests
+}
+
+// Due reports whether the view has come to its trigger.
+func (d *Decision) Due() bool { return d.calibrated() >= d.TriggerTokens }
+
+func (d *Decision) calibrated() int64 { return int64(float64(d.ContextTokens) * d.Calibration) }
+
+// Reason is Decision in a sentence.
+func (d *Decision) Reason() string { return d.reason }
+
+// automatic reports whether nobody asked for the compaction and the view is not at its hard limit: only then does it
+// wait for anything.
+func (d *Decision) automatic() bool {
+	return d.Cause != causeManual && d.Cause != causeRecompaction && d.Cause != causeHard && d.calibrated() < d.HardTokens
+}
+
+// CausePreview is the cause of a proposal that nobody carries out: it is weighed like one that a trigger asks for.
+const CausePreview = "preview"
+
+// The causes that do not wait.
+const (
+	causeManual       = "manual"
+	causeRecompaction = "recompaction"
+	causeHard         = "hard"
+)
+
+// situation is what is known before anything is planned.
+func situation(s postgres.Snapshot, policy compact.Policy, cause string) Decision {
+	window, calibration := float64(s.WindowTokens), 1.0
+	if policy.Tokens.Calibrate {
+		calibration = s.Calibration
+	}
+	return Decision{
+		Verdict: Now, Cause: cause, ContextTokens: s.ContextTokens + int64(s.OverheadTokens), Calibration: calibration,
+		TriggerTokens: int64(math.Ceil(policy.Trigger * window)), HardTokens: int64(math.Ceil(policy.Hard * window)),
+	}
+}
+
+// WaitForCold returns how long a run with this cause must wait for the provider's cache, with the reasons; 0 if it need
+// not wait.
+func WaitForCold(s postgres.Snapshot, cause string) (Decision, time.Duration, error) {
+	policy, err := Request{}.policy(s)
+	if err != nil {
+		return Decision{}, 0, err
+	}
+	d := situation(s, policy, cause)
+	return d, d.waitForCold(s, policy), nil
+}
+
+// waitForCold postpones what has to wait until the provider's cache is cold, and says how long that takes: 0 if it need
+// not wait.
+func (d *Decision) waitForCold(s postgres.Snapshot, policy compact.Policy) time.Duration {
+	ttl := policy.Cache.TTLSeconds
+	if ttl == 0 || !d.automatic() {
+		return 0
+	}
+	d.Cache = cacheOf(s, ttl)
+	if !d.Cache.Warm {
+		return 0
+	}
+	wait := time.Duration(ttl)*time.Second - age(s)
+	d.postpone("the provider's cache of the prefix was used %d s ago and is kept for %d s: the compaction waits until it is cold", d.Cache.AgeSeconds, ttl)
+	return wait
+}
+
+func age(s postgres.Snapshot) time.Duration {
+	return time.Duration(s.LastAppendAge * float64(time.Second))
+}
+
+func cacheOf(s postgres.Snapshot, ttl int) *Cache {
+	since := age(s)
+	return &Cache{Warm: since < time.Duration(ttl)*time.Second, AgeSeconds: int64(since.Seconds()), TTLSeconds: int64(ttl)}
+}
+
+func (d *Decision) postpone(format string, args ...any) {
+	d.Verdict, d.reason = Postponed, fmt.Sprintf(format, args...)
+}
+
+func (d *Decision) postponeNotDue() {
+	d.postpone("%s, the trigger is %d: not due yet", d.size(), d.TriggerTokens)
+}
+
+// weigh decides whether what was planned is done now.
+func (d *Decision) weigh(p *Proposal) {
+	policy := p.Input.Policy
+	switch {
+	case !p.Changed:
+		d.Verdict, d.reason = Unchanged, fmt.Sprintf("nothing in the view of %d tokens can be shortened under this policy", d.ContextTokens)
+	case d.Cause == CausePreview && !d.Due():
+		d.postponeNotDue()
+	case d.Cause == CausePreview && d.waitForCold(p.Snapshot, policy) > 0:
+	case d.automatic() && policy.Economy.Enabled && !d.pays(p):
+		d.postpone("sending %d tokens fewer in %d requests gains %.0f, writing %d tokens behind the kept prefix anew costs %.0f: waiting is cheaper",
+			d.Economy.Saved, d.Economy.Horizon, d.Economy.Gain, d.Economy.Rewritten, d.Economy.Cost)
+	default:
+		d.reason = fmt.Sprintf("%s; the compaction takes %d tokens away", d.occasion(), p.Saved())
+	}
+}
+
+// pays weighs what the compaction saves against the part of the provider's cache that it breaks.
+func (d *Decision) pays(p *Proposal) bool {
+	policy := p.Input.Policy.Economy
+	e := &Economy{Saved: p.Saved(), Rewritten: p.Plan.After - p.Kept, Horizon: policy.Horizon}
+	d.Cache = cacheOf(p.Snapshot, policy.TTLSeconds)
+	worth, gain, cost := rule.Worth(e.Saved, e.Rewritten, d.Cache.Warm, e.Horizon, rule.Cache{Read: policy.CacheRead, Write: policy.CacheWrite})
+	e.Gain, e.Cost = gain, cost
+	d.Economy = e
+	return worth
+}
+
+// occasion says what made the compaction due.
+func (d *Decision) occasion() string {
+	switch {
+	case d.Cause == causeManual:
+		return "asked for: " + d.size()
+	case d.Cause == causeRecompaction:
+		return "part of a recompaction: " + d.size()
+	case d.calibrated() >= d.HardTokens:
+		return fmt.Sprintf("%s, the hard limit is %d", d.size(), d.HardTokens)
+	}
+	return fmt.Sprintf("%s, the trigger is %d", d.size(), d.TriggerTokens)
+}
+
+func (d *Decision) size() string {
+	if d.Calibration == 1 {
+		return fmt.Sprintf("%d tokens are sent", d.ContextTokens)
+	}
+	return fmt.Sprintf("%d tokens are sent, %d by the caller's own count", d.ContextTokens, d.calibrated())
+}

@@ -1,0 +1,45 @@
+package compactor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// ProposeRecompaction is what a recompaction with these changes to the policy would do to a session; nothing is written.
+//
+// Errors: ErrNotFound, ErrLogTooLarge.
+func ProposeRecompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (*Proposal, error) {
+	snap, order, err := RecompactionRequest(ctx, store, key, patch)
+	if err != nil {
+		return nil, err
+	}
+	return Propose(ctx, store, snap, order, nil)
+}
+
+// RecompactionRequest starts from the log, under the session's own policy with the changes merged into it, as a preview of the
+// session does; null is the tenant's policy.
+func RecompactionRequest(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (snap postgres.Snapshot, o Request, err error) {
+	o = Request{Cause: causeRecompaction, From: FromLog}
+	if snap, err = store.Snapshot(ctx, key); err != nil || patch == nil {
+		return snap, o, err
+	}
+	found, err := store.SessionPolicy(ctx, session.Address{Tenant: snap.Tenant, ID: snap.ID})
+	if err != nil {
+		return snap, o, err
+	}
+	layers := []compact.Layer{{Name: "tenant", Document: found.Tenant}}
+	if string(patch) != "null" {
+		layers = append(layers, compact.Layer{Name: "session", Pointer: "/policy", Document: compact.MergePolicy(found.Own, patch)})
+	}
+	policy, _, err := compact.ParsePolicyLayers(layers...)
+	if err != nil {
+		return snap, o, fmt.Errorf("policy of session %s: %w", snap.ID, err)
+	}
+	o.Policy = &policy
+	return snap, o, nil
+}
