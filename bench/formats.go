@@ -81,12 +81,12 @@ type spoken struct {
 	format   session.Format
 	views    [][]wire.Stored
 	size     int
-	neutrals [][]wire.Neutral // of each view
+	neutrals [][]wire.Message // of each view
 	structs  structs
 }
 
 func newSpoken(f session.Format, views [][]wire.Stored) (*spoken, error) {
-	s := &spoken{format: f, views: views, neutrals: make([][]wire.Neutral, len(views))}
+	s := &spoken{format: f, views: views, neutrals: make([][]wire.Message, len(views))}
 	var bodies [][]byte
 	for i, view := range views {
 		for j := range view {
@@ -105,13 +105,13 @@ func newSpoken(f session.Format, views [][]wire.Stored) (*spoken, error) {
 
 // anew makes a message one that has to be written again: its texts, calls and results. Thoughts, images and what Varve has
 // no words for stand as they are in every view of their own format.
-func anew(n wire.Neutral) wire.Neutral {
+func anew(n wire.Message) wire.Message {
 	n.Edited = true
-	editPieces(n.Pieces)
+	editPieces(n.Blocks)
 	return n
 }
 
-func editPieces(pieces []wire.Piece) {
+func editPieces(pieces []wire.Block) {
 	for i := range pieces {
 		p := &pieces[i]
 		p.Edited = p.Kind == wire.Text || p.Kind == wire.Call || p.Kind == wire.Result

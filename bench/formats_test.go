@@ -76,8 +76,8 @@ func TestWhatIsEncodedIsAWholeConversation(t *testing.T) {
 // shownTexts are the texts of all messages, a line each.
 func shownTexts(f session.Format, bodies [][]byte) string {
 	var lines strings.Builder
-	var add func(pieces []wire.Piece)
-	add = func(pieces []wire.Piece) {
+	var add func(pieces []wire.Block)
+	add = func(pieces []wire.Block) {
 		for _, p := range pieces {
 			fmt.Fprintf(&lines, "%s%s\n", p.Text, p.Value)
 			add(p.Content)
@@ -85,7 +85,7 @@ func shownTexts(f session.Format, bodies [][]byte) string {
 	}
 	for _, body := range bodies {
 		for _, n := range wire.Decode(f, body) {
-			add(n.Pieces)
+			add(n.Blocks)
 		}
 	}
 	return lines.String()

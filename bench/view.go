@@ -121,9 +121,9 @@ func (b *bench) putCheckpoint(ctx context.Context, id string, through int64, mes
 	if err != nil {
 		return err
 	}
-	body, walk := joined(messages), wire.NewWalk(session.OpenAIChat)
+	body, walk := joined(messages), wire.NewFastValidator(session.OpenAIChat)
 	for _, message := range messages {
-		fact := wire.FactOfBody(session.OpenAIChat, message)
+		fact := wire.ShapeOfBody(session.OpenAIChat, message)
 		walk.Add(&fact)
 	}
 	empty := json.RawMessage(`[]`)

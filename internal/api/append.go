@@ -166,7 +166,7 @@ func (d *appendBody) message(i int, format session.Format, span rawjson.Span, m 
 }
 
 // takeDown notes what was found in a message and is needed without its body.
-func takeDown(m *session.NewMessage, found *wire.Message) {
+func takeDown(m *session.NewMessage, found *wire.Facts) {
 	m.Role, m.Tokens, m.StartsUnit, m.Flags = found.Role, found.Tokens, found.StartsUnit, int32(found.Flags)
 	m.Pinned = found.Flags&wire.FlagPinned != 0
 	for _, part := range found.Parts {

@@ -58,9 +58,9 @@ func walkOf(f session.Format, body string) []byte {
 	if err := json.Unmarshal([]byte("["+body+"]"), &messages); err != nil {
 		return nil
 	}
-	walk := wire.NewWalk(f)
+	walk := wire.NewFastValidator(f)
 	for _, m := range messages {
-		fact := wire.FactOfBody(f, m)
+		fact := wire.ShapeOfBody(f, m)
 		walk.Add(&fact)
 	}
 	return walk.State()

@@ -148,7 +148,7 @@ func (s *Server) readCheckpointContext(x *exchange) error {
 	if request.has(tag) {
 		return x.notModified(tag)
 	}
-	if wire.ResumeWalk(view.Format, view.Walk, nil).Sound(view.Model) {
+	if wire.ResumeFastValidator(view.Format, view.Walk, nil).Valid(view.Model) {
 		return x.view(request, tag, &view, viewNotes{})
 	}
 	rendered, notes, err := s.render(x.ctx, request, n)

@@ -83,16 +83,16 @@ func (r *viewRequest) asStored(v *postgres.View) bool {
 
 // sound reports whether the view is known to be valid for its provider.
 func sound(v *postgres.View) bool {
-	walk := wire.NewWalk(v.Format)
-	walk.AddFacts(v.SystemFacts)
+	walk := wire.NewFastValidator(v.Format)
+	walk.AddShapes(v.SystemFacts)
 	if v.Checkpoint > 0 {
-		if !walk.Sound("") {
+		if !walk.Valid("") {
 			return false
 		}
-		walk = wire.ResumeWalk(v.Format, v.Walk, v.OpenCalls)
+		walk = wire.ResumeFastValidator(v.Format, v.Walk, v.OpenCalls)
 	}
-	walk.AddFacts(v.TailFacts)
-	return walk.Sound(v.Model)
+	walk.AddShapes(v.TailFacts)
+	return walk.Valid(v.Model)
 }
 
 // views go from request to request for their memory: a view is as large as a context.

@@ -16,7 +16,7 @@ import (
 // Agents SDK for JavaScript keep the output as it comes, and understand messages and compaction items only. A call that
 // nothing answers is still under way and stays what it is, with the reasoning before it.
 func withoutTools(bodies [][]byte) [][]byte {
-	t := teller{calls: map[string]wire.Piece{}, answered: answeredCalls(bodies)}
+	t := teller{calls: map[string]wire.Block{}, answered: answeredCalls(bodies)}
 	for _, body := range bodies {
 		t.item(body)
 	}
@@ -25,7 +25,7 @@ func withoutTools(bodies [][]byte) [][]byte {
 
 // teller writes items as messages.
 type teller struct {
-	calls    map[string]wire.Piece // by id, those whose results come later
+	calls    map[string]wire.Block // by id, those whose results come later
 	answered map[string]bool       // the ids of calls that something answers
 	thoughts [][]byte              // the reasoning right before
 	out      [][]byte
@@ -36,9 +36,9 @@ func answeredCalls(bodies [][]byte) map[string]bool {
 	ids := map[string]bool{}
 	for _, body := range bodies {
 		for _, n := range wire.Decode(session.OpenAIResponses, body) {
-			for i := range n.Pieces {
-				if n.Pieces[i].Kind == wire.Result {
-					ids[n.Pieces[i].CallID] = true
+			for i := range n.Blocks {
+				if n.Blocks[i].Kind == wire.Result {
+					ids[n.Blocks[i].CallID] = true
 				}
 			}
 		}
@@ -52,13 +52,13 @@ func (t *teller) item(body []byte) {
 		return
 	}
 	for _, n := range wire.Decode(session.OpenAIResponses, body) {
-		for i := range n.Pieces {
-			t.piece(body, &n.Pieces[i])
+		for i := range n.Blocks {
+			t.piece(body, &n.Blocks[i])
 		}
 	}
 }
 
-func (t *teller) piece(body []byte, p *wire.Piece) {
+func (t *teller) piece(body []byte, p *wire.Block) {
 	switch p.Kind {
 	case wire.Reasoning:
 		t.thoughts = append(t.thoughts, body)
@@ -79,14 +79,14 @@ func (t *teller) piece(body []byte, p *wire.Piece) {
 
 // result says what was called and what came of it, in two texts. Images and files follow as a message of the user, who
 // alone can send them.
-func (t *teller) result(p *wire.Piece) {
+func (t *teller) result(p *wire.Block) {
 	name, value := []byte("a tool"), []byte("{}")
 	if call, ok := t.calls[p.CallID]; ok {
 		name, _ = rawjson.Unquote(nil, call.Name)
 		value = call.Value
 		delete(t.calls, p.CallID)
 	}
-	text, media := []byte(`""`), []wire.Piece{{Kind: wire.Text, Text: []byte(`"[From the tool's output]"`)}}
+	text, media := []byte(`""`), []wire.Block{{Kind: wire.Text, Text: []byte(`"[From the tool's output]"`)}}
 	for _, c := range p.Content {
 		if c.Kind == wire.Text {
 			text = joinLiterals(text, c.Text)
@@ -97,7 +97,7 @@ func (t *teller) result(p *wire.Piece) {
 	}
 	t.say(quotedf(calledBefore+"%s"+calledWith+"%s"+calledBehind, name, value), text)
 	if len(media) > 1 {
-		t.out = append(t.out, wire.Encode(session.OpenAIResponses, []wire.Neutral{{Role: wire.User, Pieces: media}})...)
+		t.out = append(t.out, wire.Encode(session.OpenAIResponses, []wire.Message{{Role: wire.User, Blocks: media}})...)
 	}
 }
 

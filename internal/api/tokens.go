@@ -161,11 +161,11 @@ func (d *tokensBody) countText() (int, error) {
 }
 
 // countMessage inspects one message with the tokenizer that was asked for. What is wrong with it is noted.
-func (d *tokensBody) countMessage(i int, span rawjson.Span) wire.Message {
+func (d *tokensBody) countMessage(i int, span rawjson.Span) wire.Facts {
 	body := span.Of(d.data)
 	if err := d.checkMessage(i, body); err != nil {
 		d.add("", err)
-		return wire.Message{}
+		return wire.Facts{}
 	}
 	found, err := wire.Inspect(d.format, body)
 	if err == nil && d.tokenizer != estimated {

@@ -16,7 +16,7 @@ type history struct {
 	parts    []part
 	open     map[string][]call // calls without an answer by id, the newest last
 	entered  []int64           // by stage: the message at which the base's history first needed it, 0 for none
-	tail     []wire.Message    // of the tail, where a summary may need them
+	tail     []wire.Facts      // of the tail, where a summary may need them
 	based    int               // how many of the messages are in the base
 	units    int               // how many units have begun
 	asked    int               // the newest assistant message, -1 for none
@@ -166,7 +166,7 @@ func (h *history) ref(p *part, content *left) session.ResultRef {
 }
 
 // add appends a message of the tail.
-func (h *history) add(e *Entry, found *wire.Message, reader *partReader) {
+func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 	m := message{seq: e.Seq, size: len(e.Body), tokens: e.Tokens, now: e.Tokens, role: roleOf(found), first: len(h.parts)}
 	m.begins = h.begins(m.role, found.StartsUnit, e.Part > 0)
 	for i := range found.Parts {
@@ -221,7 +221,7 @@ func (h *history) answer(m *message, r part) {
 	h.parts = append(h.parts, r)
 }
 
-func roleOf(found *wire.Message) role {
+func roleOf(found *wire.Facts) role {
 	switch {
 	case found.Flags&wire.FlagPinned != 0:
 		return system
@@ -233,7 +233,7 @@ func roleOf(found *wire.Message) role {
 	return other
 }
 
-func answers(found *wire.Message) bool {
+func answers(found *wire.Facts) bool {
 	for i := range found.Parts {
 		if found.Parts[i].Kind == wire.Result {
 			return true

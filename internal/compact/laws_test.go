@@ -90,7 +90,7 @@ func (s *source) Uint64() uint64 {
 type trial struct {
 	testing.TB
 	in        Input // the whole log
-	originals []wire.Message
+	originals []wire.Facts
 	whole     outcome
 	steps     []outcome
 	other     outcome // from whole on

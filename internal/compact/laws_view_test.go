@@ -17,7 +17,7 @@ import (
 type shownMessage struct {
 	message
 	body  []byte
-	found wire.Message
+	found wire.Facts
 	unit  int
 	parts []part // those that stages may shorten, as the state has them
 }
@@ -215,7 +215,7 @@ func (l *trial) valid() {
 		runs = runs[:2] // a call that left as abandoned before its late answer came leaves that behind
 	}
 	for _, o := range runs {
-		var view []wire.Message
+		var view []wire.Facts
 		for _, m := range o.view {
 			view = append(view, m.found)
 		}

@@ -235,7 +235,7 @@ func (s *scene) decode(m int, whole bool) (summary.Message, error) {
 }
 
 // found is what was inspected of message m.
-func (h *history) found(m int) (*wire.Message, error) {
+func (h *history) found(m int) (*wire.Facts, error) {
 	if m >= h.based && len(h.tail) > 0 {
 		return &h.tail[m-h.based], nil
 	}

@@ -54,12 +54,12 @@ func checkView(f session.Format, made *compact.Checkpoint) error {
 	return nil
 }
 
-func inspected(format session.Format, of string, read func() ([][]byte, error)) ([]wire.Message, error) {
+func inspected(format session.Format, of string, read func() ([][]byte, error)) ([]wire.Facts, error) {
 	bodies, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", of, err)
 	}
-	messages := make([]wire.Message, len(bodies))
+	messages := make([]wire.Facts, len(bodies))
 	for i := range bodies {
 		if messages[i], err = wire.Inspect(format, bodies[i]); err != nil {
 			return nil, fmt.Errorf("%s: message %d: %w", of, i, err)
@@ -75,7 +75,7 @@ func departs(plan *compact.Plan) bool {
 
 // standsFor compares from both ends. What is left between them has left: in its place may stand one message, and behind
 // it the newest one of the user, which never leaves.
-func standsFor(now, was []wire.Message, departs bool) error {
+func standsFor(now, was []wire.Facts, departs bool) error {
 	first := 0
 	for first < min(len(now), len(was)) && alike(now[first], was[first]) {
 		first++
@@ -89,13 +89,13 @@ func standsFor(now, was []wire.Message, departs bool) error {
 		return nil
 	case !departs && len(now) != len(was):
 		return fmt.Errorf("rendition has %d messages instead of %d", len(now), len(was))
-	case !departs || n-first > 2 || slices.ContainsFunc(now[first:n], func(m wire.Message) bool { return m.Role != "user" }):
+	case !departs || n-first > 2 || slices.ContainsFunc(now[first:n], func(m wire.Facts) bool { return m.Role != "user" }):
 		return fmt.Errorf("rendition: message %d has another role or other parts than the one it stands for", first)
 	}
 	return nil
 }
 
-func alike(a, b wire.Message) bool {
+func alike(a, b wire.Facts) bool {
 	return a.Role == b.Role && slices.EqualFunc(a.Parts, b.Parts, func(a, b wire.Part) bool {
 		return a.Kind == b.Kind && a.CallID == b.CallID && a.Name == b.Name
 	})

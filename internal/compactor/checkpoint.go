@@ -49,9 +49,9 @@ func walked(f session.Format, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	walk := wire.NewWalk(f)
+	walk := wire.NewFastValidator(f)
 	for _, body := range bodies {
-		fact := wire.FactOfBody(f, body)
+		fact := wire.ShapeOfBody(f, body)
 		walk.Add(&fact)
 	}
 	return walk.State(), nil

@@ -39,7 +39,7 @@ func (w *world) appendAs(f session.Format, at session.Address, body []byte) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	said := wire.FactOf(f, &m)
+	said := wire.ShapeOf(f, &m)
 	a := session.Append{Session: at, Format: f, Messages: []session.NewMessage{{
 		Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit, Flags: int32(m.Flags), Calls: said.Calls, Answers: said.Answers,
 	}}}

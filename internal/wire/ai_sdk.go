@@ -25,7 +25,7 @@ func (s *scanner) aiSDK(top int) {
 	var v [uiMessageMembers]Span
 	s.pick(top, uiNames, v[:])
 	s.role(v[uiRole])
-	s.message.StartsUnit = true
+	s.facts.StartsUnit = true
 	i := 0
 	add := func(part Span) {
 		s.uiPart(i, part)
@@ -85,7 +85,7 @@ func (s *scanner) uiPart(i int, raw Span) {
 	case Call:
 		s.uiTool(i, &v)
 	default:
-		if s.says(v[uiType], stepStart) {
+		if s.isText(v[uiType], stepStart) {
 			s.add(Part{Kind: Opaque, Raw: raw})
 			return
 		}
@@ -100,13 +100,13 @@ func (s *scanner) uiBlock(raw Span) (kind Kind, v uiBlock) {
 	}
 	s.pick(raw.Start, uiPartNames, v[:])
 	switch at := v[uiType]; {
-	case s.says(at, "text") && s.is(v[uiText], '"'):
+	case s.isText(at, "text") && s.is(v[uiText], '"'):
 		return Text, v
-	case s.says(at, "reasoning") && s.is(v[uiText], '"'):
+	case s.isText(at, "reasoning") && s.is(v[uiText], '"'):
 		return Reasoning, v
-	case s.says(at, "file") && s.is(v[uiURL], '"'):
+	case s.isText(at, "file") && s.is(v[uiURL], '"'):
 		return s.mediaKind(v[uiMediaType]), v
-	case s.isTool(&v) && !s.is(v[uiProviderExecuted], 't') && s.message.Role == "assistant":
+	case s.isTool(&v) && !s.is(v[uiProviderExecuted], 't') && s.facts.Role == "assistant":
 		return Call, v
 	}
 	return Opaque, v
@@ -125,9 +125,9 @@ const (
 func (s *scanner) isTool(v *uiBlock) bool {
 	at := v[uiType]
 	switch {
-	case !s.is(at, '"') || s.says(at, "tool-invocation") && v[uiCallID] == Span{}:
+	case !s.is(at, '"') || s.isText(at, "tool-invocation") && v[uiCallID] == Span{}:
 		return false
-	case s.says(at, dynamicTool):
+	case s.isText(at, dynamicTool):
 		return true
 	}
 	return bytes.HasPrefix(s.plain(at), []byte(toolPrefix))
@@ -136,7 +136,7 @@ func (s *scanner) isTool(v *uiBlock) bool {
 func (s *scanner) uiTool(i int, v *uiBlock) {
 	at, input := v[uiToolName], s.uiInput(v)
 	call := Part{Kind: Call, Raw: input, Value: input, Name: s.name(at)}
-	if !s.says(v[uiType], dynamicTool) {
+	if !s.isText(v[uiType], dynamicTool) {
 		at = v[uiType]
 		call.Name = strings.TrimPrefix(s.name(at), toolPrefix)
 	}
@@ -159,16 +159,16 @@ func (s *scanner) uiResult(p Part) {
 	for element := range rawjson.Elements(s.body, list.Start) {
 		v := s.outputMembers(element)
 		switch {
-		case s.says(v[outputType], "text"):
+		case s.isText(v[outputType], "text"):
 			p.Tokens += s.tokens(v[outputText])
-		case s.says(v[outputType], "media"), s.says(v[outputType], "image-url"), s.says(v[outputType], "file-url"):
+		case s.isText(v[outputType], "media"), s.isText(v[outputType], "image-url"), s.isText(v[outputType], "file-url"):
 			p.Tokens += s.outputMediaTokens(&v)
-			s.message.Flags |= FlagImage
+			s.facts.Flags |= FlagImage
 		default:
 			p.Tokens += s.tokens(element)
 		}
 	}
-	s.message.Flags |= FlagResultNotText
+	s.facts.Flags |= FlagResultNotText
 	s.add(p)
 }
 
@@ -181,7 +181,7 @@ func (s *scanner) outputMediaTokens(v *[outputMembers]Span) int {
 
 // outputList is the list of an output that is {"type":"content","value":[…]}: texts, images and files.
 func (s *scanner) outputList(at Span) (list Span, ok bool) {
-	if !s.is(at, '{') || !s.says(s.inner(at, "type"), "content") {
+	if !s.is(at, '{') || !s.isText(s.inner(at, "type"), "content") {
 		return Span{}, false
 	}
 	list = s.inner(at, "value")
@@ -227,11 +227,11 @@ const (
 // user refused the reason is not the tool's to replace.
 func (s *scanner) uiOutput(v *uiBlock) (value Span, failed, done bool) {
 	switch state := v[uiState]; {
-	case s.says(state, outputAvailable):
+	case s.isText(state, outputAvailable):
 		return v[uiOutput], false, true
-	case s.says(state, outputError):
+	case s.isText(state, outputError):
 		return v[uiError], true, true
-	case s.says(state, outputDenied):
+	case s.isText(state, outputDenied):
 		return Span{}, true, true
 	}
 	return Span{}, false, false

@@ -12,11 +12,11 @@ import (
 //
 //	role user, system            User, System
 //	role assistant               for every step an Assistant, then a Tool if its tools are done
-//	text, reasoning              Text, Reasoning; its providerMetadata is the Seal
+//	text, reasoning              Text, Reasoning; its providerMetadata is the Signature
 //	file                         Image if its mediaType begins with image/, else File
 //	tool-NAME, dynamic-tool      Call; in the states output-available, output-error and output-denied a Result, too.
 //	                             An input that is a string is that of a custom tool. The signature of Google that is
-//	                             in callProviderMetadata is the Seal
+//	                             in callProviderMetadata is the Signature
 //	output                       a text, or what {"type":"content","value":[…]} holds (LanguageModelV2ToolResultOutput);
 //	                             of any other value its JSON as a text
 //	step-start                   nothing: a step begins
@@ -27,22 +27,22 @@ import (
 //	messages of one turn           one message of the assistant, its steps behind step-start; its id is made of its
 //	                               position and its first message
 //	reasoning that is sealed       its providerMetadata, as that provider's package of the AI SDK wants it
-//	a result of several pieces     {"type":"content","value":[…]}, with text, media, image-url and file-url
+//	a result of several blocks     {"type":"content","value":[…]}, with text, media, image-url and file-url
 //	images of a failed result      a note in its errorText
 //	an image or a file by its id   a note
 //	a speaker's name               a note in front
 //	anything that is Opaque        its JSON as a text
 
-func decodeAISDK(body []byte) []Neutral {
+func decodeAISDK(body []byte) []Message {
 	s := &scanner{body: body}
 	var v [uiMessageMembers]Span
 	s.pick(rawjson.Start(body), uiNames, v[:])
-	s.message.Role = s.name(v[uiRole])
+	s.facts.Role = s.name(v[uiRole])
 	names := uiNames
 	if s.is(v[uiParts], '[') {
 		names = uiNames[:uiContent]
 	}
-	d := uiDecoder{scanner: s, list: []Neutral{{Extra: s.members(rawjson.Start(body), names, v[:])}}}
+	d := uiDecoder{scanner: s, list: []Message{{Extra: s.members(rawjson.Start(body), names, v[:])}}}
 	d.role(v[uiRole])
 	if s.is(v[uiParts], '[') {
 		d.parts(v[uiParts])
@@ -54,17 +54,17 @@ func decodeAISDK(body []byte) []Neutral {
 	return d.list
 }
 
-// uiDecoder collects the Neutrals of one message. The last one of list is what is said; results are those of its calls.
+// uiDecoder collects the Messages of one message. The last one of list is what is said; results are those of its calls.
 type uiDecoder struct {
 	*scanner
-	list    []Neutral
-	results []Piece
+	list    []Message
+	results []Block
 	over    bool // the step is: what is said next belongs to another
 }
 
 func (d *uiDecoder) role(at Span) {
 	n := &d.list[0]
-	switch d.message.Role {
+	switch d.facts.Role {
 	case "user":
 		n.Role = User
 	case "assistant":
@@ -76,19 +76,19 @@ func (d *uiDecoder) role(at Span) {
 	}
 }
 
-func (d *uiDecoder) add(p Piece) {
+func (d *uiDecoder) add(p Block) {
 	if d.over {
-		d.list, d.over = append(d.list, Neutral{Role: Assistant}), false
+		d.list, d.over = append(d.list, Message{Role: Assistant}), false
 	}
 	n := &d.list[len(d.list)-1]
-	n.Pieces = append(n.Pieces, p)
+	n.Blocks = append(n.Blocks, p)
 }
 
 // step ends a step: the results of its tools come behind what was said.
 func (d *uiDecoder) step() {
-	d.over = d.over || len(d.list[len(d.list)-1].Pieces) > 0
+	d.over = d.over || len(d.list[len(d.list)-1].Blocks) > 0
 	if len(d.results) > 0 {
-		d.list = append(d.list, Neutral{Role: Tool, Pieces: d.results})
+		d.list = append(d.list, Message{Role: Tool, Blocks: d.results})
 		d.results = nil
 	}
 }
@@ -110,22 +110,22 @@ func (d *uiDecoder) invocations(at Span) {
 		return
 	}
 	for element := range rawjson.Elements(d.body, at.Start) {
-		d.add(Piece{Kind: Opaque, Raw: element.Of(d.body)})
+		d.add(Block{Kind: Opaque, Raw: element.Of(d.body)})
 	}
 }
 
 func (d *uiDecoder) part(raw Span) {
 	kind, v := d.uiBlock(raw)
-	if d.says(v[uiType], stepStart) && d.message.Role == "assistant" {
+	if d.isText(v[uiType], stepStart) && d.facts.Role == "assistant" {
 		d.step()
 		return
 	}
-	p := Piece{Kind: kind, Raw: raw.Of(d.body)}
+	p := Block{Kind: kind, Raw: raw.Of(d.body)}
 	switch kind {
 	case Text:
-		p.Text, p.Seal = d.value(v[uiText]), d.googleSignature(v[uiMetadata])
+		p.Text, p.Signature = d.value(v[uiText]), d.googleSignature(v[uiMetadata])
 	case Reasoning:
-		p.Text, p.Seal = d.value(v[uiText]), d.value(v[uiMetadata])
+		p.Text, p.Signature = d.value(v[uiText]), d.value(v[uiMetadata])
 	case Image, File:
 		p.Media = d.uiMedia(&v)
 	case Call:
@@ -134,24 +134,24 @@ func (d *uiDecoder) part(raw Span) {
 	d.add(p)
 }
 
-func (d *uiDecoder) tool(p *Piece, v *uiBlock) {
+func (d *uiDecoder) tool(p *Block, v *uiBlock) {
 	p.CallID = d.callID(v[uiCallID], func() string { return "" })
-	p.Name, p.Seal = d.toolName(v), d.googleSignature(v[uiCallMetadata])
+	p.Name, p.Signature = d.toolName(v), d.googleSignature(v[uiCallMetadata])
 	if p.Value = d.value(d.uiInput(v)); p.Value == nil {
 		p.Value = []byte("{}")
 	}
 	p.Custom = p.Value[0] == '"'
 	if value, failed, done := d.uiOutput(v); done {
 		content := d.outputContent(value)
-		if d.says(v[uiState], outputDenied) {
-			content = []Piece{{Kind: Text, Text: d.denial(v[uiApproval])}}
+		if d.isText(v[uiState], outputDenied) {
+			content = []Block{{Kind: Text, Text: d.denial(v[uiApproval])}}
 		}
-		d.results = append(d.results, Piece{Kind: Result, Raw: p.Raw, CallID: p.CallID, Name: p.Name, Content: content, IsError: failed})
+		d.results = append(d.results, Block{Kind: Result, Raw: p.Raw, CallID: p.CallID, Name: p.Name, Content: content, IsError: failed})
 	}
 }
 
 func (d *uiDecoder) toolName(v *uiBlock) []byte {
-	if d.says(v[uiType], dynamicTool) {
+	if d.isText(v[uiType], dynamicTool) {
 		return d.literal(v[uiToolName])
 	}
 	if inner := d.body[v[uiType].Start+1 : v[uiType].End]; bytes.HasPrefix(inner, []byte(toolPrefix)) {
@@ -213,31 +213,31 @@ func (s *scanner) urlMedia(mediaType, url Span) (m Media) {
 }
 
 // outputContent reads what a tool returned.
-func (s *scanner) outputContent(at Span) []Piece {
+func (s *scanner) outputContent(at Span) []Block {
 	switch {
 	case s.empty(at):
 		return nil
 	case s.is(at, '"'):
-		return []Piece{{Kind: Text, Text: at.Of(s.body)}}
+		return []Block{{Kind: Text, Text: at.Of(s.body)}}
 	}
 	if list, ok := s.outputList(at); ok {
-		var content []Piece
+		var content []Block
 		for element := range rawjson.Elements(s.body, list.Start) {
 			content = append(content, s.outputPiece(element))
 		}
 		return content
 	}
-	return []Piece{{Kind: Text, Text: rawjson.Quote(nil, at.Of(s.body))}}
+	return []Block{{Kind: Text, Text: rawjson.Quote(nil, at.Of(s.body))}}
 }
 
-func (s *scanner) outputPiece(raw Span) Piece {
-	p, v := Piece{Kind: Opaque, Raw: raw.Of(s.body)}, s.outputMembers(raw)
+func (s *scanner) outputPiece(raw Span) Block {
+	p, v := Block{Kind: Opaque, Raw: raw.Of(s.body)}, s.outputMembers(raw)
 	kind, mediaType := v[outputType], v[outputMediaType]
-	isURL, isImage := s.says(kind, "file-url"), s.says(kind, "image-url")
+	isURL, isImage := s.isText(kind, "file-url"), s.isText(kind, "image-url")
 	switch {
-	case s.says(kind, "text") && s.is(v[outputText], '"'):
+	case s.isText(kind, "text") && s.is(v[outputText], '"'):
 		p.Kind, p.Text = Text, v[outputText].Of(s.body)
-	case s.says(kind, "media") && s.is(v[outputData], '"'):
+	case s.isText(kind, "media") && s.is(v[outputData], '"'):
 		p.Kind, p.Media = s.mediaKind(mediaType), Media{Type: s.literal(mediaType), Data: v[outputData].Of(s.body)}
 	case (isURL || isImage) && s.is(v[outputURL], '"'):
 		p.Kind, p.Media = File, s.urlMedia(mediaType, v[outputURL])

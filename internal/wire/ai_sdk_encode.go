@@ -9,9 +9,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// encodeAISDK writes all Neutrals of a view, those of untouched messages, too: a result that came later, or in another
+// encodeAISDK writes all Messages of a view, those of untouched messages, too: a result that came later, or in another
 // format, goes into the message of its call.
-func encodeAISDK(e *encoder, list []Neutral) {
+func encodeAISDK(e *encoder, list []Message) {
 	w := uiWriter{encoder: e}
 	for len(list) > 0 {
 		n := untouched(e.target, list)
@@ -33,32 +33,32 @@ type uiWriter struct {
 	*encoder
 	list    []uiMessage
 	open    []uiCall // calls without a result
-	results bool     // the last Neutral was results
+	results bool     // the last Message was results
 }
 
 type uiMessage struct {
 	role   string
-	first  *Neutral // what it begins with
+	first  *Message // what it begins with
 	stands bool     // it is the message that first is of, untouched
 	extra  []byte
 	parts  []uiPart
 }
 
-// uiPart is a piece, with its result if it is a call. One of neither is the start of a step.
+// uiPart is a block, with its result if it is a call. One of neither is the start of a step.
 type uiPart struct {
-	piece  *Piece
-	result *Piece
+	piece  *Block
+	result *Block
 }
 
 type uiCall struct {
 	message, part int
-	piece         *Piece
+	piece         *Block
 }
 
-func (w *uiWriter) write(n *Neutral) {
+func (w *uiWriter) write(n *Message) {
 	begun := false
-	for i := range n.Pieces {
-		p := &n.Pieces[i]
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
 		if p.Kind == Result {
 			w.answer(n, p)
 			w.results = true
@@ -70,14 +70,14 @@ func (w *uiWriter) write(n *Neutral) {
 		}
 		w.said(p)
 	}
-	if len(n.Pieces) == 0 && n.Role != Tool {
+	if len(n.Blocks) == 0 && n.Role != Tool {
 		w.begin(n)
 	}
 }
 
-// begin makes the last message that which a Neutral belongs to. All that the assistant says until somebody else does is
+// begin makes the last message that which a Message belongs to. All that the assistant says until somebody else does is
 // one, but that what came as messages of this format stays apart.
-func (w *uiWriter) begin(n *Neutral) {
+func (w *uiWriter) begin(n *Message) {
 	role := w.roleOf(n)
 	goesOn := false
 	if len(w.list) > 0 && n.Role == Assistant {
@@ -95,20 +95,20 @@ func (w *uiWriter) begin(n *Neutral) {
 		m.parts = append(m.parts, uiPart{})
 	}
 	if n.Name != nil && n.Format != w.target {
-		m.parts = append(m.parts, uiPart{piece: &Piece{Kind: Text, Text: note("From %s", unquoted(n.Name))}})
+		m.parts = append(m.parts, uiPart{piece: &Block{Kind: Text, Text: note("From %s", unquoted(n.Name))}})
 	}
 	w.results = false
 }
 
-// whole is which message of the target a Neutral is a part of, -1 for none.
-func (w *uiWriter) whole(n *Neutral) int {
+// whole is which message of the target a Message is a part of, -1 for none.
+func (w *uiWriter) whole(n *Message) int {
 	if n.Format == w.target && n.Raw != nil {
 		return n.Origin
 	}
 	return -1
 }
 
-func (w *uiWriter) roleOf(n *Neutral) string {
+func (w *uiWriter) roleOf(n *Message) string {
 	switch {
 	case n.Role == Assistant:
 		return "assistant"
@@ -120,8 +120,8 @@ func (w *uiWriter) roleOf(n *Neutral) string {
 	return "user"
 }
 
-// said adds a piece to the last message.
-func (w *uiWriter) said(p *Piece) {
+// said adds a block to the last message.
+func (w *uiWriter) said(p *Block) {
 	m := &w.list[len(w.list)-1]
 	if p.Kind == Call {
 		w.open = append(w.open, uiCall{message: len(w.list) - 1, part: len(m.parts), piece: p})
@@ -130,7 +130,7 @@ func (w *uiWriter) said(p *Piece) {
 }
 
 // answer puts a result into the part of its call, the nearest that is open. One without a call gets one of its own.
-func (w *uiWriter) answer(n *Neutral, p *Piece) {
+func (w *uiWriter) answer(n *Message, p *Block) {
 	for i := len(w.open) - 1; i >= 0; i-- {
 		c := w.open[i]
 		if c.piece.pair != p.pair || c.piece.CallID != p.CallID {
@@ -145,7 +145,7 @@ func (w *uiWriter) answer(n *Neutral, p *Piece) {
 		w.list = append(w.list, uiMessage{role: "assistant", first: n, parts: []uiPart{{}}})
 	}
 	m := &w.list[len(w.list)-1]
-	m.parts = append(m.parts, uiPart{piece: &Piece{Kind: Call, CallID: p.CallID, Name: p.Name}, result: p})
+	m.parts = append(m.parts, uiPart{piece: &Block{Kind: Call, CallID: p.CallID, Name: p.Name}, result: p})
 }
 
 func (w *uiWriter) emit(m *uiMessage) {
@@ -197,7 +197,7 @@ func (w *uiWriter) part(dst []byte, at *uiPart) []byte {
 }
 
 // reasoning writes a thought with what its provider's package of the AI SDK keeps in providerMetadata.
-func (w *uiWriter) reasoning(dst []byte, p *Piece) []byte {
+func (w *uiWriter) reasoning(dst []byte, p *Block) []byte {
 	dst = append(dst, `{"type":"reasoning","text":`...)
 	metadata := reasoningMetadata(p)
 	switch {
@@ -214,9 +214,9 @@ func (w *uiWriter) reasoning(dst []byte, p *Piece) []byte {
 	return append(dst, '}')
 }
 
-func reasoningMetadata(p *Piece) []byte {
-	if p.Seal == nil || p.Format == session.AISDK {
-		return p.Seal
+func reasoningMetadata(p *Block) []byte {
+	if p.Signature == nil || p.Format == session.AISDK {
+		return p.Signature
 	}
 	provider, name := "", ""
 	switch p.Format {
@@ -232,18 +232,18 @@ func reasoningMetadata(p *Piece) []byte {
 	default:
 		return nil
 	}
-	return append(append([]byte(`{"`+provider+`":{"`+name+`":`), p.Seal...), "}}"...)
+	return append(append([]byte(`{"`+provider+`":{"`+name+`":`), p.Signature...), "}}"...)
 }
 
-func appendGoogleSignature(dst []byte, name string, p *Piece) []byte {
-	if p.Seal == nil || p.Seal[0] != '"' {
+func appendGoogleSignature(dst []byte, name string, p *Block) []byte {
+	if p.Signature == nil || p.Signature[0] != '"' {
 		return dst
 	}
 	dst = append(append(append(dst, `,"`...), name...), `":{"google":{"thoughtSignature":`...)
-	return append(append(dst, p.Seal...), "}}"...)
+	return append(append(dst, p.Signature...), "}}"...)
 }
 
-func appendUIFile(dst []byte, p *Piece) []byte {
+func appendUIFile(dst []byte, p *Block) []byte {
 	dst = append(append(append(dst, `{"type":"file","mediaType":`...), uiMediaTypeOf(p)...), `,"url":`...)
 	dst = appendURL(dst, p)
 	if p.Media.Name != nil {
@@ -256,7 +256,7 @@ func appendUIFile(dst []byte, p *Piece) []byte {
 }
 
 // uiMediaTypeOf is the media type, as a pattern for an image whose type is not known: the AI SDK then looks at its bytes.
-func uiMediaTypeOf(p *Piece) []byte {
+func uiMediaTypeOf(p *Block) []byte {
 	if p.Media.Type == nil && p.Kind == Image {
 		return []byte(`"image/*"`)
 	}
@@ -264,7 +264,7 @@ func uiMediaTypeOf(p *Piece) []byte {
 }
 
 // appendURL appends where an image or a file is, or a URL that holds it.
-func appendURL(dst []byte, p *Piece) []byte {
+func appendURL(dst []byte, p *Block) []byte {
 	m := &p.Media
 	if m.Data == nil {
 		return append(dst, m.URL...)

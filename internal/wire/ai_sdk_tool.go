@@ -8,7 +8,7 @@ import (
 )
 
 // tool writes a call with its result, nil for none, as one part.
-func (w *uiWriter) tool(dst []byte, call, result *Piece) []byte {
+func (w *uiWriter) tool(dst []byte, call, result *Block) []byte {
 	if w.own(call) && w.says(call.Raw, result) {
 		return append(dst, call.Raw...)
 	}
@@ -27,7 +27,7 @@ func (w *uiWriter) tool(dst []byte, call, result *Piece) []byte {
 }
 
 // says reports whether a tool part of this format says that its call has the result.
-func (w *uiWriter) says(raw []byte, result *Piece) bool {
+func (w *uiWriter) says(raw []byte, result *Block) bool {
 	if result == nil {
 		return !toolDone(raw)
 	}
@@ -47,7 +47,7 @@ var writtenOfTool = append([]string{"type", "toolCallId", "toolName", "input", "
 var resultOfTool = []string{"state", "output", "errorText", "approval", "preliminary"}
 
 // state writes how far a call is.
-func (w *uiWriter) state(dst []byte, call, result *Piece) []byte {
+func (w *uiWriter) state(dst []byte, call, result *Block) []byte {
 	ofResult := func(name string) bool { return slices.Contains(resultOfTool, name) }
 	switch {
 	case result == nil && call.Format == w.target && !toolDone(call.Raw):
@@ -87,7 +87,7 @@ func appendToolName(dst, name []byte) []byte {
 }
 
 // appendOutput appends what a tool returned: a text, or a list if it is anything else.
-func appendOutput(dst []byte, content []Piece) []byte {
+func appendOutput(dst []byte, content []Block) []byte {
 	switch {
 	case len(content) == 0:
 		return append(dst, `""`...)
@@ -102,7 +102,7 @@ func appendOutput(dst []byte, content []Piece) []byte {
 	return append(dst, "]}"...)
 }
 
-func appendOutputPiece(dst []byte, p *Piece) []byte {
+func appendOutputPiece(dst []byte, p *Block) []byte {
 	m := &p.Media
 	isMedia := p.Kind == Image || p.Kind == File
 	switch {
@@ -124,7 +124,7 @@ func appendOutputPiece(dst []byte, p *Piece) []byte {
 }
 
 // errorText is what a tool that failed said, as one text.
-func errorText(result *Piece) []byte {
+func errorText(result *Block) []byte {
 	texts := make([][]byte, len(result.Content))
 	for i := range result.Content {
 		texts[i] = substitute(&result.Content[i])

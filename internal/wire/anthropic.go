@@ -8,7 +8,7 @@ func (s *scanner) anthropic(top int) {
 	var v [2]Span
 	s.pick(top, anthropicNames, v[:])
 	s.role(v[0])
-	s.message.StartsUnit = true
+	s.facts.StartsUnit = true
 	i := 0
 	s.content(v[1], func(block Span) {
 		s.anthropicBlock(i, block)
@@ -21,24 +21,24 @@ func (s *scanner) anthropic(top int) {
 func (s *scanner) anthropicBlock(i int, raw Span) {
 	v := s.block(raw)
 	switch kind := v[blockType]; {
-	case s.says(kind, "text") && s.is(v[blockText], '"'):
+	case s.isText(kind, "text") && s.is(v[blockText], '"'):
 		s.text(raw, v[blockText])
-	case s.says(kind, "tool_use"):
+	case s.isText(kind, "tool_use"):
 		id := s.callID(v[blockID], func() string { return fmt.Sprintf("/content/%d/id", i) })
 		tokens := s.tokens(v[blockName]) + s.tokens(v[blockInput])
 		s.add(Part{Kind: Call, Raw: raw, Value: v[blockInput], CallID: id, Name: s.name(v[blockName]), Tokens: tokens})
-	case s.says(kind, "tool_result"):
+	case s.isText(kind, "tool_result"):
 		id := s.callID(v[blockToolUseID], func() string { return fmt.Sprintf("/content/%d/tool_use_id", i) })
 		failed := s.is(v[blockIsError], 't')
 		s.result(Part{Raw: raw, Value: v[blockContent], CallID: id, IsError: failed})
-		s.message.StartsUnit = s.message.StartsUnit && s.message.Role != "user"
-	case s.says(kind, "thinking"):
+		s.facts.StartsUnit = s.facts.StartsUnit && s.facts.Role != "user"
+	case s.isText(kind, "thinking"):
 		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockThinking], Tokens: s.later(v[blockThinking])})
-	case s.says(kind, "redacted_thinking"):
+	case s.isText(kind, "redacted_thinking"):
 		s.add(Part{Kind: Reasoning, Raw: raw, Value: v[blockData], Tokens: s.encrypted(v[blockData])})
-	case s.says(kind, "image"):
+	case s.isText(kind, "image"):
 		s.add(Part{Kind: Image, Raw: raw, Tokens: s.imageTokens(v[blockSource])})
-	case s.says(kind, "document"):
+	case s.isText(kind, "document"):
 		s.add(Part{Kind: File, Raw: raw, Tokens: s.documentTokens(v[blockSource])})
 	default:
 		s.opaque(raw)

@@ -13,8 +13,8 @@ import (
 //	role assistant                 Assistant
 //	role system, developer         System: the API has system apart; in a log it is {"role":"system","content":…}
 //	content: a string, text        Text
-//	thinking                       Reasoning: thinking is the Text, signature the Seal; a text that is kept back is none
-//	redacted_thinking              Reasoning without a Text: data is the Seal
+//	thinking                       Reasoning: thinking is the Text, signature the Signature; a text that is kept back is none
+//	redacted_thinking              Reasoning without a Text: data is the Signature
 //	tool_use                       Call
 //	tool_result                    Result: content, a string or blocks, is the Content
 //	image, document                Image, File: a source of type base64, url, file or text; title is the name
@@ -35,9 +35,9 @@ import (
 //
 // {"input": …} stays an object when it is read again: many tools have a parameter of that name.
 
-func decodeAnthropic(body []byte) []Neutral {
+func decodeAnthropic(body []byte) []Message {
 	s := &scanner{body: body}
-	n := Neutral{}
+	n := Message{}
 	var role, content Span
 	for key, value := range rawjson.Members(body, rawjson.Start(body)) {
 		switch {
@@ -49,25 +49,25 @@ func decodeAnthropic(body []byte) []Neutral {
 			n.Extra = appendExtra(n.Extra, key.Of(body), value.Of(body))
 		}
 	}
-	n.Pieces = s.anthropicPieces(content)
+	n.Blocks = s.anthropicPieces(content)
 	s.anthropicRole(&n, role)
-	return []Neutral{n}
+	return []Message{n}
 }
 
-func (s *scanner) anthropicRole(n *Neutral, role Span) {
+func (s *scanner) anthropicRole(n *Message, role Span) {
 	switch {
-	case s.says(role, "assistant"):
+	case s.isText(role, "assistant"):
 		n.Role = Assistant
-	case s.says(role, "system"), s.says(role, "developer"):
+	case s.isText(role, "system"), s.isText(role, "developer"):
 		n.Role = System
-	case !s.says(role, "user"):
+	case !s.isText(role, "user"):
 		n.Role, n.Name = Other, role.Of(s.body)
-	case len(n.Pieces) > 0 && onlyResults(n.Pieces):
+	case len(n.Blocks) > 0 && onlyResults(n.Blocks):
 		n.Role = Tool
 	}
 }
 
-func onlyResults(pieces []Piece) bool {
+func onlyResults(pieces []Block) bool {
 	for i := range pieces {
 		if pieces[i].Kind != Result {
 			return false
@@ -77,45 +77,45 @@ func onlyResults(pieces []Piece) bool {
 }
 
 // anthropicPieces reads the content of a message or of a result: a string, or an array of blocks.
-func (s *scanner) anthropicPieces(at Span) (pieces []Piece) {
+func (s *scanner) anthropicPieces(at Span) (pieces []Block) {
 	switch {
 	case s.empty(at):
 	case s.is(at, '"'):
-		return []Piece{{Kind: Text, Text: at.Of(s.body)}}
+		return []Block{{Kind: Text, Text: at.Of(s.body)}}
 	case s.is(at, '['):
 		for element := range rawjson.Elements(s.body, at.Start) {
 			pieces = append(pieces, s.anthropicPiece(element))
 		}
 	default:
-		return []Piece{{Kind: Opaque, Raw: at.Of(s.body), Edited: true}} // nobody takes it where it stands
+		return []Block{{Kind: Opaque, Raw: at.Of(s.body), Edited: true}} // nobody takes it where it stands
 	}
 	return pieces
 }
 
-func (s *scanner) anthropicPiece(raw Span) Piece {
+func (s *scanner) anthropicPiece(raw Span) Block {
 	v := s.block(raw)
-	p := Piece{Kind: Opaque, Raw: raw.Of(s.body)}
+	p := Block{Kind: Opaque, Raw: raw.Of(s.body)}
 	switch kind := v[blockType]; {
-	case s.says(kind, "text") && s.is(v[blockText], '"'):
+	case s.isText(kind, "text") && s.is(v[blockText], '"'):
 		p.Kind, p.Text = Text, v[blockText].Of(s.body)
-	case s.says(kind, "tool_use"):
+	case s.isText(kind, "tool_use"):
 		p.Kind, p.CallID, p.Name = Call, s.identifier(v[blockID], intern), s.literal(v[blockName])
 		if p.Value = s.value(v[blockInput]); p.Value == nil {
 			p.Value = []byte("{}")
 		}
-	case s.says(kind, "tool_result"):
+	case s.isText(kind, "tool_result"):
 		p.Kind, p.CallID, p.IsError = Result, s.identifier(v[blockToolUseID], intern), s.is(v[blockIsError], 't')
 		p.Content = s.anthropicPieces(v[blockContent])
-	case s.says(kind, "thinking"):
-		p.Kind, p.Seal = Reasoning, valueOf(p.Raw, "signature")
+	case s.isText(kind, "thinking"):
+		p.Kind, p.Signature = Reasoning, valueOf(p.Raw, "signature")
 		if !s.empty(v[blockThinking]) {
 			p.Text = s.literal(v[blockThinking])
 		}
-	case s.says(kind, "redacted_thinking"):
-		p.Kind, p.Seal = Reasoning, s.value(v[blockData])
-	case s.says(kind, "image"):
+	case s.isText(kind, "redacted_thinking"):
+		p.Kind, p.Signature = Reasoning, s.value(v[blockData])
+	case s.isText(kind, "image"):
 		s.anthropicMedia(&p, Image, v[blockSource])
-	case s.says(kind, "document"):
+	case s.isText(kind, "document"):
 		s.anthropicMedia(&p, File, v[blockSource])
 	}
 	return p
@@ -140,8 +140,8 @@ const (
 
 var anthropicSourceNames = []string{"type", "media_type", "data", "url", "file_id"}
 
-// anthropicMedia reads a source. A piece whose source it does not know stays Opaque.
-func (s *scanner) anthropicMedia(p *Piece, kind Kind, source Span) {
+// anthropicMedia reads a source. A block whose source it does not know stays Opaque.
+func (s *scanner) anthropicMedia(p *Block, kind Kind, source Span) {
 	if !s.is(source, '{') {
 		return
 	}
@@ -149,13 +149,13 @@ func (s *scanner) anthropicMedia(p *Piece, kind Kind, source Span) {
 	s.pick(source.Start, anthropicSourceNames, v[:])
 	m := Media{Type: s.literal(v[sourceMediaType])}
 	switch of := v[sourceType]; {
-	case s.says(of, "base64") && s.is(v[sourceData], '"'):
+	case s.isText(of, "base64") && s.is(v[sourceData], '"'):
 		m.Data = v[sourceData].Of(s.body)
-	case s.says(of, "url") && s.is(v[sourceURL], '"'):
+	case s.isText(of, "url") && s.is(v[sourceURL], '"'):
 		m.URL = v[sourceURL].Of(s.body)
-	case s.says(of, "file") && s.is(v[sourceFileID], '"'):
+	case s.isText(of, "file") && s.is(v[sourceFileID], '"'):
 		m.ID = v[sourceFileID].Of(s.body)
-	case s.says(of, "text") && s.is(v[sourceData], '"'):
+	case s.isText(of, "text") && s.is(v[sourceData], '"'):
 		m.Text = v[sourceData].Of(s.body)
 	default:
 		return

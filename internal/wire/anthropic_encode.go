@@ -7,13 +7,13 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-func encodeAnthropic(e *encoder, run []Neutral) {
+func encodeAnthropic(e *encoder, run []Message) {
 	for i := range run {
 		e.add(e.anthropicMessage(&run[i]))
 	}
 }
 
-func (e *encoder) anthropicMessage(n *Neutral) []byte {
+func (e *encoder) anthropicMessage(n *Message) []byte {
 	own := n.Format == e.target
 	body := append(make([]byte, 0, anthropicSize(n)), `{"role":`...)
 	body = append(append(body, anthropicRoleOf(n, own)...), `,"content":`...)
@@ -21,7 +21,7 @@ func (e *encoder) anthropicMessage(n *Neutral) []byte {
 	if n.Name != nil && n.Role != Tool && !own {
 		speaker = note("From %s", unquoted(n.Name))
 	}
-	body = e.anthropicContent(body, n.Role, speaker, n.Pieces)
+	body = e.anthropicContent(body, n.Role, speaker, n.Blocks)
 	if own && len(n.Extra) > 0 {
 		body = append(append(body, ','), n.Extra...)
 	}
@@ -29,16 +29,16 @@ func (e *encoder) anthropicMessage(n *Neutral) []byte {
 }
 
 // anthropicSize is about how many bytes a message will have.
-func anthropicSize(n *Neutral) int {
+func anthropicSize(n *Message) int {
 	size := 64 + len(n.Extra)
-	for i := range n.Pieces {
-		p := &n.Pieces[i]
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
 		size += 128 + max(len(p.Raw), len(p.Text)+len(p.Value)+len(p.Media.Data))
 	}
 	return size
 }
 
-func anthropicRoleOf(n *Neutral, own bool) []byte {
+func anthropicRoleOf(n *Message, own bool) []byte {
 	switch {
 	case n.Role == Assistant:
 		return []byte(`"assistant"`)
@@ -51,7 +51,7 @@ func anthropicRoleOf(n *Neutral, own bool) []byte {
 }
 
 // anthropicContent appends the value of content: a string for a single text that is no block of its own, else blocks.
-func (e *encoder) anthropicContent(dst []byte, role Role, speaker []byte, pieces []Piece) []byte {
+func (e *encoder) anthropicContent(dst []byte, role Role, speaker []byte, pieces []Block) []byte {
 	if len(pieces) == 1 && speaker == nil && pieces[0].Kind == Text && !e.own(&pieces[0]) {
 		return append(dst, pieces[0].Text...)
 	}
@@ -76,7 +76,7 @@ func appendTextBlock(dst []byte, first int, literal []byte) []byte {
 	return append(append(dst, literal...), '}')
 }
 
-func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Piece) []byte {
+func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Block) []byte {
 	switch {
 	case e.own(p):
 		return append(separate(dst, first), p.Raw...)
@@ -95,7 +95,7 @@ func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Piece) []b
 	return appendTextBlock(dst, first, substitute(p))
 }
 
-func appendToolUse(dst []byte, p *Piece) []byte {
+func appendToolUse(dst []byte, p *Block) []byte {
 	dst = rawjson.Quote(append(dst, `{"type":"tool_use","id":`...), []byte(p.CallID))
 	name := p.Name
 	if name == nil || string(name) == `""` {
@@ -112,7 +112,7 @@ func appendToolUse(dst []byte, p *Piece) []byte {
 	return append(dst, `}}`...)
 }
 
-func (e *encoder) toolResult(dst []byte, p *Piece) []byte {
+func (e *encoder) toolResult(dst []byte, p *Block) []byte {
 	dst = rawjson.Quote(append(dst, `{"type":"tool_result","tool_use_id":`...), []byte(p.CallID))
 	if len(p.Content) > 0 {
 		dst = e.anthropicContent(append(dst, `,"content":`...), Tool, nil, p.Content)
@@ -127,7 +127,7 @@ func (e *encoder) toolResult(dst []byte, p *Piece) []byte {
 var anthropicImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // anthropicMedia is the block of an image or a file, nil if the API has none for it. own says that an id is Anthropic's.
-func anthropicMedia(p *Piece, own bool) []byte {
+func anthropicMedia(p *Block, own bool) []byte {
 	m, block := &p.Media, []byte(nil)
 	media := string(unquotedName(m.Type))
 	source := anthropicSource(m, own)

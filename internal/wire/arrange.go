@@ -9,31 +9,31 @@ import (
 
 // exchange is what one side says: a message of the user or the system, or consecutive ones of the assistant together with
 // the results of their calls. Every provider wants those directly behind them.
-type exchange struct {
-	said    []Neutral
+type turn struct {
+	said    []Message
 	calls   []*call
-	answers []Neutral // hold nothing but results of the calls
-	mixed   *Neutral  // begins with results of the calls and goes on with what the user says; behind answers
+	answers []Message // hold nothing but results of the calls
+	mixed   *Message  // begins with results of the calls and goes on with what the user says; behind answers
 }
 
 // call is a call of an exchange.
 type call struct {
-	exchange int
-	at       *Piece // in exchange.said
+	turn     int
+	at       *Block // in exchange.said
 	answered bool
 }
 
 // arrangement puts a conversation into the order that its target wants.
 type arrangement struct {
 	*repairer
-	exchanges []*exchange
-	open      map[string][]*call // without a result, by id; the newest last: ids repeat
-	calls     int
+	turns []*turn
+	open  map[string][]*call // without a result, by id; the newest last: ids repeat
+	calls int
 }
 
 // arrange pairs every result with the nearest call before it that has none, and moves what does not stand where the
 // target wants it. A result of no call becomes a note of the user.
-func (r *repairer) arrange(list []Neutral) []Neutral {
+func (r *repairer) arrange(list []Message) []Message {
 	a := &arrangement{repairer: r, open: map[string][]*call{}}
 	for i := range list {
 		if n := &list[i]; n.Role == Assistant && !n.has(Result) {
@@ -46,9 +46,9 @@ func (r *repairer) arrange(list []Neutral) []Neutral {
 	return a.flat()
 }
 
-func (n *Neutral) has(kind Kind) bool {
-	for i := range n.Pieces {
-		if n.Pieces[i].Kind == kind {
+func (n *Message) has(kind Kind) bool {
+	for i := range n.Blocks {
+		if n.Blocks[i].Kind == kind {
 			return true
 		}
 	}
@@ -56,18 +56,18 @@ func (n *Neutral) has(kind Kind) bool {
 }
 
 // assistant adds what the assistant says to the exchange that is open, or begins a new one.
-func (a *arrangement) assistant(n *Neutral) {
+func (a *arrangement) assistant(n *Message) {
 	x := a.last()
-	if x == nil || !a.goesOn(x, n) {
-		x = &exchange{}
-		a.exchanges = append(a.exchanges, x)
+	if x == nil || !a.continues(x, n) {
+		x = &turn{}
+		a.turns = append(a.turns, x)
 	}
 	x.said = append(x.said, *n)
-	for i := range n.Pieces {
-		if p := &n.Pieces[i]; p.Kind == Call {
+	for i := range n.Blocks {
+		if p := &n.Blocks[i]; p.Kind == Call {
 			a.calls++
 			p.pair = a.calls
-			c := &call{exchange: len(a.exchanges) - 1, at: p}
+			c := &call{turn: len(a.turns) - 1, at: p}
 			x.calls = append(x.calls, c)
 			a.open[p.CallID] = append(a.open[p.CallID], c)
 		}
@@ -76,7 +76,7 @@ func (a *arrangement) assistant(n *Neutral) {
 
 // goesOn reports whether an assistant's message belongs to the exchange before it. Chat Completions wants the results
 // behind each message, an AI SDK message has its own; messages of other formats become one there.
-func (a *arrangement) goesOn(x *exchange, n *Neutral) bool {
+func (a *arrangement) continues(x *turn, n *Message) bool {
 	last := &x.said[len(x.said)-1]
 	if last.Role != Assistant || len(x.answers) > 0 || x.mixed != nil {
 		return false
@@ -90,15 +90,15 @@ func (a *arrangement) goesOn(x *exchange, n *Neutral) bool {
 	return true
 }
 
-func (a *arrangement) last() *exchange {
-	if len(a.exchanges) == 0 {
+func (a *arrangement) last() *turn {
+	if len(a.turns) == 0 {
 		return nil
 	}
-	return a.exchanges[len(a.exchanges)-1]
+	return a.turns[len(a.turns)-1]
 }
 
 // others adds a message that is not the assistant's, or that holds results.
-func (a *arrangement) others(n *Neutral) {
+func (a *arrangement) others(n *Message) {
 	s := a.sort(n)
 	switch {
 	case s.results == 0:
@@ -114,31 +114,31 @@ func (a *arrangement) others(n *Neutral) {
 	}
 }
 
-func (a *arrangement) say(n *Neutral) {
-	a.exchanges = append(a.exchanges, &exchange{said: []Neutral{*n}})
+func (a *arrangement) say(n *Message) {
+	a.turns = append(a.turns, &turn{said: []Message{*n}})
 }
 
-// sorted are the pieces of a message by where they belong.
+// sorted are the blocks of a message by where they belong.
 type sorted struct {
 	results int
-	mine    []Piece // results of the exchange that stands before the message
+	mine    []Block // results of the exchange that stands before the message
 	moved   []moved // results of an exchange further back
-	orphans []Piece // results of no call
-	rest    []Piece // all else
+	orphans []Block // results of no call
+	rest    []Block // all else
 	first   bool    // the results stand before all else
 }
 
 type moved struct {
-	exchange int
-	piece    Piece
+	turn  int
+	piece Block
 }
 
 func (s *sorted) inPlace() bool { return len(s.moved)+len(s.orphans) == 0 }
 
-func (a *arrangement) sort(n *Neutral) sorted {
+func (a *arrangement) sort(n *Message) sorted {
 	s := sorted{first: true}
-	for i := range n.Pieces {
-		p := &n.Pieces[i]
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
 		if p.Kind != Result {
 			s.rest = append(s.rest, *p)
 			continue
@@ -152,17 +152,17 @@ func (a *arrangement) sort(n *Neutral) sorted {
 		switch {
 		case c == nil:
 			s.orphans = append(s.orphans, *p)
-		case c.exchange == len(a.exchanges)-1 && a.last().mixed == nil:
+		case c.turn == len(a.turns)-1 && a.last().mixed == nil:
 			s.mine = append(s.mine, *p)
 		default:
-			s.moved = append(s.moved, moved{c.exchange, *p})
+			s.moved = append(s.moved, moved{c.turn, *p})
 		}
 	}
 	return s
 }
 
 // answer finds the call that a result is of: where the result has a name, rather one of that tool.
-func (a *arrangement) answer(p *Piece) *call {
+func (a *arrangement) answer(p *Block) *call {
 	open := a.open[p.CallID]
 	if len(open) == 0 {
 		return nil
@@ -184,7 +184,7 @@ func (a *arrangement) answer(p *Piece) *call {
 }
 
 // split hands the results of a message to the exchanges that they belong to. What is left is said where it stood.
-func (a *arrangement) split(n *Neutral, s *sorted) {
+func (a *arrangement) split(n *Message, s *sorted) {
 	if len(s.mine) > 0 {
 		a.last().answers = append(a.last().answers, resultsOf(n, s.mine))
 		if a.keeps(n) && len(s.rest) > 0 {
@@ -192,8 +192,8 @@ func (a *arrangement) split(n *Neutral, s *sorted) {
 		}
 	}
 	for _, m := range s.moved {
-		x := a.exchanges[m.exchange]
-		x.answers = append(x.answers, resultsOf(n, []Piece{m.piece}))
+		x := a.turns[m.turn]
+		x.answers = append(x.answers, resultsOf(n, []Block{m.piece}))
 		a.repaired(a.rules().unanswered, "result_moved", n, "the result of call %q stands behind its call", m.piece.CallID)
 	}
 	rest := s.rest
@@ -205,7 +205,7 @@ func (a *arrangement) split(n *Neutral, s *sorted) {
 		return
 	}
 	said := *n
-	said.Pieces, said.Edited = rest, true
+	said.Blocks, said.Edited = rest, true
 	if said.Role == Tool {
 		said.Role, said.Name, said.Extra = User, nil, nil
 	}
@@ -213,23 +213,23 @@ func (a *arrangement) split(n *Neutral, s *sorted) {
 }
 
 // resultsOf is a message of some results of n.
-func resultsOf(n *Neutral, results []Piece) Neutral {
-	return Neutral{Format: n.Format, Raw: n.Raw, Origin: n.Origin, Of: n.Of, Part: n.Part, Role: Tool, Name: n.Name, Pieces: results, flags: n.flags, Edited: n.Edited || len(results) != len(n.Pieces) || n.Role != Tool}
+func resultsOf(n *Message, results []Block) Message {
+	return Message{Format: n.Format, Raw: n.Raw, Origin: n.Origin, Of: n.Of, Part: n.Part, Role: Tool, Name: n.Name, Blocks: results, flags: n.flags, Edited: n.Edited || len(results) != len(n.Blocks) || n.Role != Tool}
 }
 
 // orphanNote says what a result says whose call is nowhere: a text, and its images and files.
-func orphanNote(p *Piece) []Piece {
+func orphanNote(p *Block) []Block {
 	about := note("The result of a tool call that is no longer in this conversation: %s", p.CallID)
 	if p.IsError {
 		about = joined("[Error] ", about)
 	}
-	pieces := []Piece{{Kind: Text, Text: about, Edited: true}}
+	pieces := []Block{{Kind: Text, Text: about, Edited: true}}
 	for _, inner := range p.Content {
 		if inner.Kind == Text && blank(inner.Text) {
 			continue
 		}
 		if inner.Kind == Opaque {
-			inner = Piece{Kind: Text, Text: substitute(&inner)}
+			inner = Block{Kind: Text, Text: substitute(&inner)}
 		}
 		inner.Raw, inner.Format, inner.Edited = nil, "", true
 		pieces = append(pieces, inner)
@@ -240,8 +240,8 @@ func orphanNote(p *Piece) []Piece {
 // settlePending gives the calls without a result one that says so, except for those of the last unit: their results are
 // still to come.
 func (a *arrangement) settlePending() {
-	for i, x := range a.exchanges {
-		inFlight := i == len(a.exchanges)-1 && x.mixed == nil
+	for i, x := range a.turns {
+		inFlight := i == len(a.turns)-1 && x.mixed == nil
 		switch {
 		case !inFlight:
 			a.synthesize(x, "lost: the call was interrupted, or its result was never stored")
@@ -255,21 +255,21 @@ func (a *arrangement) settlePending() {
 	}
 }
 
-func (a *arrangement) synthesize(x *exchange, why string) {
+func (a *arrangement) synthesize(x *turn, why string) {
 	for _, c := range x.calls {
 		if c.answered {
 			continue
 		}
-		text := Piece{Kind: Text, Text: note("The result of this tool call is %s.", why)}
-		made := Neutral{Role: Tool, Pieces: []Piece{{Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Piece{text}, IsError: true, pair: c.at.pair}}, Edited: true}
+		text := Block{Kind: Text, Text: note("The result of this tool call is %s.", why)}
+		made := Message{Role: Tool, Blocks: []Block{{Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Block{text}, IsError: true, pair: c.at.pair}}, Edited: true}
 		x.answers = append(x.answers, made)
 		a.repaired(a.rules().unanswered, "result_synthesized", &x.said[0], "call %q has no result", c.at.CallID)
 	}
 }
 
 // dropPending leaves the calls out that have no result, and messages that say nothing else.
-func (a *arrangement) dropPending(x *exchange) {
-	pending := map[*Piece]bool{}
+func (a *arrangement) dropPending(x *turn) {
+	pending := map[*Block]bool{}
 	for _, c := range x.calls {
 		if !c.answered {
 			pending[c.at] = true
@@ -281,23 +281,23 @@ func (a *arrangement) dropPending(x *exchange) {
 	}
 	said := x.said[:0:0]
 	for _, n := range x.said {
-		kept := n.Pieces[:0:0]
-		for i := range n.Pieces {
-			if !pending[&n.Pieces[i]] {
-				kept = append(kept, n.Pieces[i])
+		kept := n.Blocks[:0:0]
+		for i := range n.Blocks {
+			if !pending[&n.Blocks[i]] {
+				kept = append(kept, n.Blocks[i])
 			}
 		}
-		n.Edited = n.Edited || len(kept) < len(n.Pieces)
-		if n.Pieces = kept; len(kept) > 0 {
+		n.Edited = n.Edited || len(kept) < len(n.Blocks)
+		if n.Blocks = kept; len(kept) > 0 {
 			said = append(said, n)
 		}
 	}
 	x.said = said
 }
 
-func (a *arrangement) flat() []Neutral {
-	var list []Neutral
-	for _, x := range a.exchanges {
+func (a *arrangement) flat() []Message {
+	var list []Message
+	for _, x := range a.turns {
 		list = append(append(list, x.said...), x.answers...)
 		if x.mixed != nil {
 			list = append(list, *x.mixed)

@@ -34,7 +34,7 @@ func (s *scanner) block(at Span) (values [blockMembers]Span) {
 func (s *scanner) text(raw, at Span) {
 	s.add(Part{Kind: Text, Raw: raw, Value: at, Tokens: s.later(at)})
 	if s.empty(at) {
-		s.message.Flags |= FlagEmptyText
+		s.facts.Flags |= FlagEmptyText
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *scanner) content(at Span, add func(element Span)) {
 			empty = false
 		}
 		if empty {
-			s.message.Flags |= FlagEmptyArray
+			s.facts.Flags |= FlagEmptyArray
 		}
 	default:
 		s.opaque(at)
@@ -82,7 +82,7 @@ func (s *scanner) resultTokens(at Span) int {
 	case s.is(at, '"'):
 		return s.later(at)
 	case !s.is(at, '['):
-		s.message.Flags |= FlagResultNotText
+		s.facts.Flags |= FlagResultNotText
 		return s.tokens(at)
 	}
 	total, empty := 0, true
@@ -90,19 +90,19 @@ func (s *scanner) resultTokens(at Span) int {
 		empty = false
 		v := s.block(element)
 		switch {
-		case s.says(v[blockType], "text") && s.is(v[blockText], '"'):
+		case s.isText(v[blockType], "text") && s.is(v[blockText], '"'):
 			total += s.tokens(v[blockText])
 			continue
 		case s.binary(v[blockType]):
 			total += s.mediaTokens(&v)
-			s.message.Flags |= FlagImage
+			s.facts.Flags |= FlagImage
 		default:
 			total += s.tokens(element)
 		}
-		s.message.Flags |= FlagResultNotText
+		s.facts.Flags |= FlagResultNotText
 	}
 	if empty {
-		s.message.Flags |= FlagEmptyArray
+		s.facts.Flags |= FlagEmptyArray
 	}
 	return total
 }

@@ -40,16 +40,16 @@ func fuzzDecode(f *testing.F, own session.Format, seeds ...string) {
 }
 
 // edit makes a repair's work of everything, so that nothing is written as it came.
-func edit(list []Neutral) {
+func edit(list []Message) {
 	for i := range list {
 		list[i].Edited = true
-		for j := range list[i].Pieces {
-			list[i].Pieces[j].Edited = true
+		for j := range list[i].Blocks {
+			list[i].Blocks[j].Edited = true
 		}
 	}
 }
 
-func checkEncoded(t *testing.T, f session.Format, list []Neutral) {
+func checkEncoded(t *testing.T, f session.Format, list []Message) {
 	t.Helper()
 	for _, body := range Encode(f, list) {
 		if err := rawjson.Check(body, rawjson.Limits{}); err != nil {

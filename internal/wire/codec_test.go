@@ -9,8 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// shownAs writes Neutrals down: a line for each, with its role, then one for each piece.
-func shownAs(list []Neutral) string {
+// shownAs writes Messages down: a line for each, with its role, then one for each block.
+func shownAs(list []Message) string {
 	var b strings.Builder
 	roles := []string{"user", "assistant", "tool", "system", "other"}
 	for _, n := range list {
@@ -21,15 +21,15 @@ func shownAs(list []Neutral) string {
 			}
 		}
 		b.WriteString("\n")
-		writePieces(&b, "  ", n.Pieces)
+		writePieces(&b, "  ", n.Blocks)
 	}
 	return b.String()
 }
 
-func writePieces(b *strings.Builder, indent string, list []Piece) {
+func writePieces(b *strings.Builder, indent string, list []Block) {
 	for _, p := range list {
 		b.WriteString(indent + p.Kind.String())
-		for _, word := range []string{p.CallID, string(p.Name), string(p.Text), string(p.Value), string(p.Seal)} {
+		for _, word := range []string{p.CallID, string(p.Name), string(p.Text), string(p.Value), string(p.Signature)} {
 			if word != "" {
 				b.WriteString(" " + word)
 			}
@@ -74,8 +74,8 @@ func testDecode(t *testing.T, f session.Format, cases []decodeCase) {
 	}
 }
 
-// encoded is what the Neutrals are in a format, a line for each message.
-func encoded(t *testing.T, to session.Format, list []Neutral) string {
+// encoded is what the Messages are in a format, a line for each message.
+func encoded(t *testing.T, to session.Format, list []Message) string {
 	t.Helper()
 	var lines []string
 	for _, body := range Encode(to, list) {
@@ -87,7 +87,7 @@ func encoded(t *testing.T, to session.Format, list []Neutral) string {
 
 type encodeCase struct {
 	name string
-	list []Neutral
+	list []Message
 	want string
 }
 
@@ -102,21 +102,21 @@ func testEncode(t *testing.T, to session.Format, cases []encodeCase) {
 	}
 }
 
-// text is a piece as another format has it.
-func plainText(s string) Piece { return Piece{Kind: Text, Text: []byte(`"` + s + `"`)} }
+// text is a block as another format has it.
+func plainText(s string) Block { return Block{Kind: Text, Text: []byte(`"` + s + `"`)} }
 
-func callOf(id, name, value string) Piece {
-	return Piece{Kind: Call, CallID: id, Name: []byte(`"` + name + `"`), Value: []byte(value)}
+func callOf(id, name, value string) Block {
+	return Block{Kind: Call, CallID: id, Name: []byte(`"` + name + `"`), Value: []byte(value)}
 }
 
-func resultOf(id, name string, content ...Piece) Piece {
-	return Piece{Kind: Result, CallID: id, Name: []byte(`"` + name + `"`), Content: content}
+func resultOf(id, name string, content ...Block) Block {
+	return Block{Kind: Result, CallID: id, Name: []byte(`"` + name + `"`), Content: content}
 }
 
-func failureOf(id, name string, content ...Piece) Piece {
+func failureOf(id, name string, content ...Block) Block {
 	p := resultOf(id, name, content...)
 	p.IsError = true
 	return p
 }
 
-var photo = Piece{Kind: Image, Media: Media{Type: []byte(`"image/png"`), Data: []byte(`"AAAA"`), Name: []byte(`"a.png"`)}}
+var photo = Block{Kind: Image, Media: Media{Type: []byte(`"image/png"`), Data: []byte(`"AAAA"`), Name: []byte(`"a.png"`)}}

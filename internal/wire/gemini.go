@@ -16,11 +16,11 @@ func (s *scanner) gemini(top int) {
 	var v [2]Span
 	s.pick(top, geminiNames, v[:])
 	if s.absent(v[0]) {
-		s.message.Role = "user"
+		s.facts.Role = "user"
 	} else {
 		s.role(v[0])
 	}
-	s.message.StartsUnit = true
+	s.facts.StartsUnit = true
 	ids := functionIDs{}
 	i := 0
 	s.geminiParts(v[1], func(part Span) {
@@ -167,12 +167,12 @@ func (s *scanner) geminiResult(i int, raw, at Span, ids functionIDs) {
 			_, v := s.geminiBlock(element)
 			part.Tokens += s.blobTokens(v[geminiInline])
 		}
-		s.message.Flags |= FlagImage | FlagResultNotText
+		s.facts.Flags |= FlagImage | FlagResultNotText
 		s.add(part)
 	} else {
 		s.result(part)
 	}
-	s.message.StartsUnit = s.message.StartsUnit && s.message.Role != "user" && s.message.Role != "function"
+	s.facts.StartsUnit = s.facts.StartsUnit && s.facts.Role != "user" && s.facts.Role != "function"
 }
 
 // response finds what can be replaced of a functionResponse's response: the text, if it is an object of one member that

@@ -18,7 +18,7 @@ import (
 //	functionCall                 Call; one without an id gets one of its name, and goes out without
 //	functionResponse             Result: the text of a response of one member output, result, content, return_value or
 //	                             error; of any other response its JSON as a text. Its parts are images and files
-//	thoughtSignature             Seal
+//	thoughtSignature             Signature
 //	anything else                Opaque
 //
 // What other formats say and a content cannot:
@@ -33,28 +33,28 @@ import (
 //
 // {"input": …} stays an object when it is read again: many tools have a parameter of that name.
 
-func decodeGemini(body []byte) []Neutral {
+func decodeGemini(body []byte) []Message {
 	s := &scanner{body: body}
 	var v [2]Span
-	n := Neutral{Extra: s.members(rawjson.Start(body), geminiNames, v[:])}
+	n := Message{Extra: s.members(rawjson.Start(body), geminiNames, v[:])}
 	role, parts := v[0], v[1]
 	ids := functionIDs{}
 	switch {
 	case s.is(parts, '{'):
-		n.Pieces = s.geminiPieces(nil, parts, ids)
-		n.Pieces[0].Edited = true
+		n.Blocks = s.geminiPieces(nil, parts, ids)
+		n.Blocks[0].Edited = true
 	case s.is(parts, '['):
 		for part := range rawjson.Elements(body, parts.Start) {
-			n.Pieces = s.geminiPieces(n.Pieces, part, ids)
+			n.Blocks = s.geminiPieces(n.Blocks, part, ids)
 		}
 	default:
-		n.Pieces = s.pieces(nil, parts, nil)
+		n.Blocks = s.pieces(nil, parts, nil)
 	}
 	s.geminiRole(&n, role)
-	return []Neutral{n}
+	return []Message{n}
 }
 
-// appendExtra appends a member to those of Neutral.Extra.
+// appendExtra appends a member to those of Message.Extra.
 func appendExtra(dst, key, value []byte) []byte {
 	if len(dst) > 0 {
 		dst = append(dst, ',')
@@ -62,27 +62,27 @@ func appendExtra(dst, key, value []byte) []byte {
 	return append(append(append(dst, key...), ':'), value...)
 }
 
-func (s *scanner) geminiRole(n *Neutral, role Span) {
+func (s *scanner) geminiRole(n *Message, role Span) {
 	switch {
-	case s.says(role, "model"), s.says(role, "assistant"):
+	case s.isText(role, "model"), s.isText(role, "assistant"):
 		n.Role = Assistant
-	case s.absent(role), s.says(role, "user"), s.says(role, "function"):
-		isOther := func(p Piece) bool { return p.Kind != Result }
-		if len(n.Pieces) > 0 && !slices.ContainsFunc(n.Pieces, isOther) {
+	case s.absent(role), s.isText(role, "user"), s.isText(role, "function"):
+		isOther := func(p Block) bool { return p.Kind != Result }
+		if len(n.Blocks) > 0 && !slices.ContainsFunc(n.Blocks, isOther) {
 			n.Role = Tool
 		}
-	case s.says(role, "system"), s.says(role, "developer"):
+	case s.isText(role, "system"), s.isText(role, "developer"):
 		n.Role = System
 	default:
 		n.Role, n.Name = Other, role.Of(s.body)
 	}
 }
 
-// geminiPieces reads a part. A piece of one that the API would refuse is Edited from the beginning, so that, if its
+// geminiPieces reads a part. A block of one that the API would refuse is Edited from the beginning, so that, if its
 // content has to be written anew, it is written as the API wants it.
-func (s *scanner) geminiPieces(dst []Piece, raw Span, ids functionIDs) []Piece {
+func (s *scanner) geminiPieces(dst []Block, raw Span, ids functionIDs) []Block {
 	kind, v := s.geminiBlock(raw)
-	p := Piece{Kind: kind, Raw: raw.Of(s.body), Seal: s.value(v[geminiSignature]), Thought: s.is(v[geminiThought], 't')}
+	p := Block{Kind: kind, Raw: raw.Of(s.body), Signature: s.value(v[geminiSignature]), Thought: s.is(v[geminiThought], 't')}
 	switch kind {
 	case Text, Reasoning:
 		p.Text = s.value(v[geminiText])
@@ -97,12 +97,12 @@ func (s *scanner) geminiPieces(dst []Piece, raw Span, ids functionIDs) []Piece {
 	}
 	if kind != Text && kind != Reasoning && s.is(v[geminiText], '"') {
 		p.Edited = true
-		dst = append(dst, Piece{Kind: Text, Text: s.value(v[geminiText]), Edited: true})
+		dst = append(dst, Block{Kind: Text, Text: s.value(v[geminiText]), Edited: true})
 	}
 	return append(dst, p)
 }
 
-func (s *scanner) geminiCallPiece(p *Piece, at Span, ids functionIDs) {
+func (s *scanner) geminiCallPiece(p *Block, at Span, ids functionIDs) {
 	f := s.geminiFunction(at)
 	p.CallID, p.Name = s.geminiCallID(0, "functionCall", &f, ids), s.literal(f[functionName])
 	if p.Value = s.value(f[functionArgs]); p.Value == nil {
@@ -111,7 +111,7 @@ func (s *scanner) geminiCallPiece(p *Piece, at Span, ids functionIDs) {
 	p.Edited = p.Value[0] != '{'
 }
 
-func (s *scanner) geminiResultPiece(p *Piece, at Span, ids functionIDs) {
+func (s *scanner) geminiResultPiece(p *Block, at Span, ids functionIDs) {
 	f := s.geminiFunction(at)
 	p.CallID, p.Name = s.geminiCallID(0, "functionResponse", &f, ids), s.literal(f[functionName])
 	_, p.IsError = s.response(f[functionResult])
@@ -121,7 +121,7 @@ func (s *scanner) geminiResultPiece(p *Piece, at Span, ids functionIDs) {
 
 // geminiOther reads a part that is a bare text, or one that says nothing, which is a text, too. Of all others nothing is
 // known.
-func (s *scanner) geminiOther(p *Piece, raw Span) {
+func (s *scanner) geminiOther(p *Block, raw Span) {
 	switch {
 	case s.is(raw, '"'):
 		p.Kind, p.Text, p.Edited = Text, raw.Of(s.body), true
@@ -153,15 +153,15 @@ func (s *scanner) literal(at Span) []byte {
 	return at.Of(s.body)
 }
 
-func (s *scanner) geminiContent(f *[functionMembers]Span) (content []Piece) {
+func (s *scanner) geminiContent(f *[functionMembers]Span) (content []Block) {
 	if text := s.responseText(f[functionResult]); text != nil {
-		content = append(content, Piece{Kind: Text, Text: text})
+		content = append(content, Block{Kind: Text, Text: text})
 	}
 	if !s.is(f[functionParts], '[') {
 		return content
 	}
 	for element := range rawjson.Elements(s.body, f[functionParts].Start) {
-		p := Piece{Kind: Opaque, Raw: element.Of(s.body)}
+		p := Block{Kind: Opaque, Raw: element.Of(s.body)}
 		if kind, v := s.geminiBlock(element); kind == Image || kind == File {
 			p.Kind, p.Media = kind, s.geminiMedia(&v)
 		}

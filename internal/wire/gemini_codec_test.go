@@ -78,31 +78,31 @@ func TestEncodeGemini(t *testing.T) {
 	t.Parallel()
 	testEncode(t, session.Gemini, []encodeCase{
 		{"all calls of a turn are in one content, and all results in the next",
-			[]Neutral{
-				{Role: Assistant, Pieces: []Piece{plainText("I look."), callOf("c1", "f", `{"a":1}`)}},
-				{Role: Assistant, Pieces: []Piece{callOf("c2", "g", `"free"`), callOf("function:h", "h", `[1]`)}},
-				{Role: Tool, Pieces: []Piece{resultOf("c1", "f", plainText("one"), plainText("two"))}},
-				{Role: User, Pieces: []Piece{failureOf("c2", "g", plainText("boom")), resultOf("function:h", "h"), plainText("go")}},
+			[]Message{
+				{Role: Assistant, Blocks: []Block{plainText("I look."), callOf("c1", "f", `{"a":1}`)}},
+				{Role: Assistant, Blocks: []Block{callOf("c2", "g", `"free"`), callOf("function:h", "h", `[1]`)}},
+				{Role: Tool, Blocks: []Block{resultOf("c1", "f", plainText("one"), plainText("two"))}},
+				{Role: User, Blocks: []Block{failureOf("c2", "g", plainText("boom")), resultOf("function:h", "h"), plainText("go")}},
 			}, `
 {"role":"model","parts":[{"text":"I look."},{"functionCall":{"id":"c1","name":"f","args":{"a":1}}},{"functionCall":{"id":"c2","name":"g","args":{"input":"free"}}},{"functionCall":{"name":"h","args":{"input":[1]}}}]}
 {"role":"user","parts":[{"functionResponse":{"id":"c1","name":"f","response":{"output":"one\ntwo"}}},{"functionResponse":{"id":"c2","name":"g","response":{"error":"boom"}}},{"functionResponse":{"name":"h","response":{"output":""}}}]}
 {"role":"user","parts":[{"text":"go"}]}
 `},
 		{"images of a result stand behind the results",
-			[]Neutral{{Role: Tool, Pieces: []Piece{resultOf("c1", "f", plainText("see"), photo), resultOf("c2", "g", plainText("x"))}}, {Role: Assistant, Pieces: []Piece{plainText("ok")}}}, `
+			[]Message{{Role: Tool, Blocks: []Block{resultOf("c1", "f", plainText("see"), photo), resultOf("c2", "g", plainText("x"))}}, {Role: Assistant, Blocks: []Block{plainText("ok")}}}, `
 {"role":"user","parts":[{"functionResponse":{"id":"c1","name":"f","response":{"output":"see"}}},{"functionResponse":{"id":"c2","name":"g","response":{"output":"x"}}}]}
 {"role":"user","parts":[{"text":"[image of the result of call c1]"},{"text":"[image a.png]"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}
 {"role":"model","parts":[{"text":"ok"}]}
 `},
 		{"thoughts of others have no signature, sealed ones are a note",
-			[]Neutral{{Role: Assistant, Pieces: []Piece{
-				{Kind: Reasoning, Format: session.Anthropic, Text: []byte(`"hmm"`), Seal: []byte(`"sig"`)},
-				{Kind: Reasoning, Format: session.Anthropic, Seal: []byte(`"data"`)},
-				{Kind: Call, CallID: "c", Value: []byte(`{}`), Seal: []byte(`"skip"`)},
+			[]Message{{Role: Assistant, Blocks: []Block{
+				{Kind: Reasoning, Format: session.Anthropic, Text: []byte(`"hmm"`), Signature: []byte(`"sig"`)},
+				{Kind: Reasoning, Format: session.Anthropic, Signature: []byte(`"data"`)},
+				{Kind: Call, CallID: "c", Value: []byte(`{}`), Signature: []byte(`"skip"`)},
 			}}}, `
 {"role":"model","parts":[{"text":"hmm","thought":true},{"text":"[Reasoning that only its provider can read: 6 bytes]","thought":true},{"functionCall":{"id":"c","name":"unknown","args":{}},"thoughtSignature":"skip"}]}
 `},
-		{"images and files are data, a URL, or a note", []Neutral{{Role: User, Pieces: []Piece{
+		{"images and files are data, a URL, or a note", []Message{{Role: User, Blocks: []Block{
 			photo,
 			{Kind: Image, Media: Media{URL: []byte(`"https://a.b/c"`)}},
 			{Kind: File, Media: Media{Data: []byte(`"AAAA"`)}},
@@ -111,11 +111,11 @@ func TestEncodeGemini(t *testing.T) {
 		}}}, `
 {"role":"user","parts":[{"text":"[image a.png]"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"fileData":{"mimeType":"image/jpeg","fileUri":"https://a.b/c"}},{"inlineData":{"mimeType":"application/octet-stream","data":"AAAA"}},{"text":"[file] file_1"},{"text":"[opaque: {\"type\":\"x\"}]"}]}
 `},
-		{"a name is a note, and messages of the user stay apart", []Neutral{
-			{Role: System, Pieces: []Piece{plainText("be")}},
-			{Role: User, Name: []byte(`"ann"`), Pieces: []Piece{plainText("hi")}},
-			{Role: User, Pieces: []Piece{plainText("ho")}},
-			{Role: Other, Name: []byte(`"exit"`), Pieces: []Piece{plainText("bye")}},
+		{"a name is a note, and messages of the user stay apart", []Message{
+			{Role: System, Blocks: []Block{plainText("be")}},
+			{Role: User, Name: []byte(`"ann"`), Blocks: []Block{plainText("hi")}},
+			{Role: User, Blocks: []Block{plainText("ho")}},
+			{Role: Other, Name: []byte(`"exit"`), Blocks: []Block{plainText("bye")}},
 			{Role: Assistant},
 		}, `
 {"role":"system","parts":[{"text":"be"}]}
@@ -130,7 +130,7 @@ func TestEncodeGemini(t *testing.T) {
 func TestGeminiContentsThatARepairEditedKeepTheirPartsAndMembers(t *testing.T) {
 	t.Parallel()
 	list := Decode(session.Gemini, []byte(`{"id":1,"parts":[{"text":"a","x":1},{"functionCall":{"name":"f","args":{}},"y":2},{"text":""}],"role":"model"}`))
-	list[0].Pieces, list[0].Edited = list[0].Pieces[:2], true
+	list[0].Blocks, list[0].Edited = list[0].Blocks[:2], true
 	want := `{"role":"model","parts":[{"text":"a","x":1},{"functionCall":{"name":"f","args":{}},"y":2}],"id":1}`
 	if got := encoded(t, session.Gemini, list); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -225,7 +225,7 @@ func TestWhatGeminiAndTheAISDKBothSayIsTheSameThereAndBack(t *testing.T) {
 			`{"role":"model","parts":[{"text":"done"}]}`,
 		},
 	} {
-		var list, back []Neutral
+		var list, back []Message
 		want := ""
 		for i, body := range bodies {
 			decoded := Decode(session.Gemini, []byte(body))

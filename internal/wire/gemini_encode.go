@@ -6,7 +6,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-func encodeGemini(e *encoder, run []Neutral) {
+func encodeGemini(e *encoder, run []Message) {
 	w := geminiWriter{encoder: e}
 	for i := range run {
 		w.write(&run[i])
@@ -25,17 +25,17 @@ type geminiWriter struct {
 	media   []byte // parts: the images and files of its results
 }
 
-func (w *geminiWriter) write(n *Neutral) {
+func (w *geminiWriter) write(n *Message) {
 	role := w.roleOf(n)
-	if !w.goesOn(n, role) {
+	if !w.continues(n, role) {
 		w.flush()
 	}
 	if n.Name != nil && n.Role != Tool && n.Format != w.target {
 		w.turn(role, false)
 		w.text(note("From %s", unquoted(n.Name)))
 	}
-	for i := range n.Pieces {
-		if p := &n.Pieces[i]; p.Kind == Result {
+	for i := range n.Blocks {
+		if p := &n.Blocks[i]; p.Kind == Result {
 			w.turn("user", true)
 			w.result(p)
 		} else {
@@ -43,7 +43,7 @@ func (w *geminiWriter) write(n *Neutral) {
 			w.piece(p)
 		}
 	}
-	if len(n.Pieces) == 0 && n.Role != Tool {
+	if len(n.Blocks) == 0 && n.Role != Tool {
 		w.turn(role, false)
 	}
 	if n.Format == w.target && w.extra == nil {
@@ -51,7 +51,7 @@ func (w *geminiWriter) write(n *Neutral) {
 	}
 }
 
-func (w *geminiWriter) roleOf(n *Neutral) string {
+func (w *geminiWriter) roleOf(n *Message) string {
 	switch {
 	case n.Role == Assistant:
 		return "model"
@@ -64,9 +64,9 @@ func (w *geminiWriter) roleOf(n *Neutral) string {
 }
 
 // goesOn reports whether a message belongs to the content that is being written.
-func (w *geminiWriter) goesOn(n *Neutral, role string) bool {
+func (w *geminiWriter) continues(n *Message, role string) bool {
 	if w.answers {
-		return len(n.Pieces) > 0 && n.Pieces[0].Kind == Result
+		return len(n.Blocks) > 0 && n.Blocks[0].Kind == Result
 	}
 	return n.Role == Assistant && w.role == role
 }
@@ -100,19 +100,19 @@ func (w *geminiWriter) content(role string, parts, extra []byte) {
 	w.add(append(body, '}'))
 }
 
-// piece writes what is no result.
-func (w *geminiWriter) piece(p *Piece) {
+// block writes what is no result.
+func (w *geminiWriter) piece(p *Block) {
 	switch {
 	case w.own(p):
 		w.parts = append(separate(w.parts, 0), p.Raw...)
 	case p.Kind == Text:
-		w.parts = appendText(w.parts, p.Text, w.sealOf(p))
+		w.parts = appendText(w.parts, p.Text, w.signatureMember(p))
 	case p.Kind == Reasoning:
 		text := p.Text
 		if text == nil {
 			text = substitute(p)
 		}
-		w.parts = appendText(w.parts, text, append([]byte(`,"thought":true`), w.sealOf(p)...))
+		w.parts = appendText(w.parts, text, append([]byte(`,"thought":true`), w.signatureMember(p)...))
 	case p.Kind == Call:
 		w.call(p)
 	case p.Kind == Image, p.Kind == File:
@@ -130,26 +130,26 @@ func appendText(dst, literal, more []byte) []byte {
 	return append(append(dst, more...), '}')
 }
 
-// sealOf is the member for the signature of a piece: Google's, or that which a repair put on a call. That of a thought is
+// sealOf is the member for the signature of a block: Google's, or that which a repair put on a call. That of a thought is
 // its provider's.
-func (w *geminiWriter) sealOf(p *Piece) []byte {
-	if p.Seal == nil || p.Seal[0] != '"' || p.Kind == Reasoning && p.Format != w.target {
+func (w *geminiWriter) signatureMember(p *Block) []byte {
+	if p.Signature == nil || p.Signature[0] != '"' || p.Kind == Reasoning && p.Format != w.target {
 		return nil
 	}
-	return append([]byte(`,"thoughtSignature":`), p.Seal...)
+	return append([]byte(`,"thoughtSignature":`), p.Signature...)
 }
 
-func (w *geminiWriter) call(p *Piece) {
+func (w *geminiWriter) call(p *Block) {
 	w.parts = append(separate(w.parts, 0), `{"functionCall":{`...)
 	w.parts = appendFunction(w.parts, p)
 	w.parts = append(w.parts, `,"args":`...)
 	w.parts = appendObject(w.parts, "input", p.Value)
 	w.parts = append(w.parts, '}')
-	w.parts = append(append(w.parts, w.sealOf(p)...), '}')
+	w.parts = append(append(w.parts, w.signatureMember(p)...), '}')
 }
 
 // appendFunction appends the id, unless it was made of the name, and the name, which Gemini always wants.
-func appendFunction(dst []byte, p *Piece) []byte {
+func appendFunction(dst []byte, p *Block) []byte {
 	if p.CallID != "" && !strings.HasPrefix(p.CallID, functionPrefix) {
 		dst = append(rawjson.Quote(append(dst, `"id":`...), []byte(p.CallID)), ',')
 	}
@@ -172,7 +172,7 @@ func appendObject(dst []byte, name string, value []byte) []byte {
 	return append(append(dst, value...), '}')
 }
 
-func (w *geminiWriter) result(p *Piece) {
+func (w *geminiWriter) result(p *Block) {
 	if w.own(p) {
 		w.parts = append(separate(w.parts, 0), p.Raw...)
 		return
@@ -189,7 +189,7 @@ func (w *geminiWriter) result(p *Piece) {
 }
 
 // texts joins the texts of a result, and puts its images and files where they come behind the results.
-func (w *geminiWriter) texts(p *Piece) []byte {
+func (w *geminiWriter) texts(p *Block) []byte {
 	var texts [][]byte
 	for i := range p.Content {
 		switch c := &p.Content[i]; c.Kind {
@@ -222,7 +222,7 @@ func joinLines(literals [][]byte) []byte {
 
 // appendGeminiMedia appends an image or a file as a part. A file's name, which the API has no member for, stands in
 // front; what is neither in the message nor at a URL is a note.
-func appendGeminiMedia(dst []byte, p *Piece) []byte {
+func appendGeminiMedia(dst []byte, p *Block) []byte {
 	m := &p.Media
 	if m.Data == nil && m.URL == nil {
 		return appendText(dst, substitute(p), nil)
@@ -241,7 +241,7 @@ func appendGeminiMedia(dst []byte, p *Piece) []byte {
 
 // mediaType is the type of an image or a file, as a string literal, also where it is not known: providers look at the
 // bytes of images, but want to be told a type.
-func mediaType(p *Piece) []byte {
+func mediaType(p *Block) []byte {
 	switch {
 	case p.Media.Type != nil:
 		return p.Media.Type

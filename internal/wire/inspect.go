@@ -24,12 +24,12 @@ const maxRoleBytes = 64
 // A content of "" or null has no part. Of a Gemini content each element of parts is a part; of a UIMessage, too, but a tool
 // part is two once the tool is done: the call, then the result. A UIMessage without parts has those of its content, then one
 // for each of its toolInvocations.
-func Inspect(f session.Format, body []byte) (Message, error) {
+func Inspect(f session.Format, body []byte) (Facts, error) {
 	return inspectWith(f, &scanner{body: body})
 }
 
 // Count is Inspect that does not estimate the tokens of texts but counts them.
-func Count(f session.Format, body []byte, count func(text string) (int, error)) (Message, error) {
+func Count(f session.Format, body []byte, count func(text string) (int, error)) (Facts, error) {
 	return inspectWith(f, &scanner{body: body, count: count})
 }
 
@@ -39,14 +39,14 @@ func survey(f session.Format, body []byte) (Flags, error) {
 	return m.Flags, err
 }
 
-func inspectWith(f session.Format, s *scanner) (Message, error) {
+func inspectWith(f session.Format, s *scanner) (Facts, error) {
 	body := s.body
 	if len(body) > session.MaxMessageBytes {
-		return Message{}, session.Invalid("", "message_too_large", "the message has %d bytes, at most %d are possible", len(body), session.MaxMessageBytes)
+		return Facts{}, session.Invalid("", "message_too_large", "the message has %d bytes, at most %d are possible", len(body), session.MaxMessageBytes)
 	}
 	top := rawjson.Start(body)
 	if top == len(body) || body[top] != '{' {
-		return Message{}, session.Invalid("", "invalid_message", "a message is a JSON object, this is %s", s.describe(top))
+		return Facts{}, session.Invalid("", "invalid_message", "a message is a JSON object, this is %s", s.describe(top))
 	}
 	switch f {
 	case session.OpenAIChat:
@@ -60,33 +60,33 @@ func inspectWith(f session.Format, s *scanner) (Message, error) {
 	case session.OpenAIResponses:
 		s.openAIResponses(top)
 	default:
-		return Message{}, session.Invalid("", "invalid_message", "format %q is unknown", f)
+		return Facts{}, session.Invalid("", "invalid_message", "format %q is unknown", f)
 	}
 	if s.err != nil {
-		return Message{}, s.err
+		return Facts{}, s.err
 	}
 	m := s.finish()
 	if s.reader == nil && !s.rough {
-		s.judge(f)
-		m.Flags = s.message.Flags
+		s.assess(f)
+		m.Flags = s.facts.Flags
 	}
 	return m, nil
 }
 
 // scanner reads one message. err is the first thing that is wrong with it.
 type scanner struct {
-	body    []byte
-	message Message
-	filled  bool // a part holds something
-	loose   bool // the content is neither a text nor an array
-	err     error
-	count   func(text string) (int, error) // nil estimates
-	reader  *Reader                        // nil for a message that is new
-	rough   bool                           // it only matters whether there are tokens, and nobody asks for a judgement
+	body   []byte
+	facts  Facts
+	filled bool // a part holds something
+	loose  bool // the content is neither a text nor an array
+	err    error
+	count  func(text string) (int, error) // nil estimates
+	reader *Reader                        // nil for a message that is new
+	rough  bool                           // it only matters whether there are tokens, and nobody asks for a judgement
 }
 
-func (s *scanner) finish() Message {
-	m := &s.message
+func (s *scanner) finish() Facts {
+	m := &s.facts
 	m.Tokens += messageTokens
 	if !s.filled {
 		m.Flags |= FlagEmpty
@@ -96,7 +96,7 @@ func (s *scanner) finish() Message {
 
 // add appends a part and numbers it.
 func (s *scanner) add(p Part) {
-	m := &s.message
+	m := &s.facts
 	p.Index = len(m.Parts)
 	m.Parts = append(m.Parts, p)
 	m.Tokens += p.Tokens
@@ -127,9 +127,9 @@ func (s *scanner) role(at Span) {
 	if s.err != nil {
 		return
 	}
-	s.message.Role = s.name(at)
-	if s.message.Role == "system" || s.message.Role == "developer" {
-		s.message.Flags |= FlagPinned
+	s.facts.Role = s.name(at)
+	if s.facts.Role == "system" || s.facts.Role == "developer" {
+		s.facts.Flags |= FlagPinned
 	}
 }
 
@@ -201,7 +201,7 @@ func (s *scanner) is(at Span, b byte) bool { return at != Span{} && s.body[at.St
 func (s *scanner) absent(at Span) bool { return at == Span{} || s.body[at.Start] == 'n' }
 
 // says reports whether the value at is the string literal of text.
-func (s *scanner) says(at Span, text string) bool {
+func (s *scanner) isText(at Span, text string) bool {
 	return s.is(at, '"') && rawjson.KeyIs(s.body, at, text)
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // inspect is Inspect of a message that must be right.
-func inspect(t testing.TB, f session.Format, body string) Message {
+func inspect(t testing.TB, f session.Format, body string) Facts {
 	t.Helper()
 	if err := rawjson.Check([]byte(body), rawjson.Limits{}); err != nil {
 		t.Fatalf("%s: %v", body, err)
@@ -26,7 +26,7 @@ func inspect(t testing.TB, f session.Format, body string) Message {
 }
 
 // describe writes a message down: role, tokens, flags, then a line a part with the bytes of its spans.
-func describe(body string, m Message) string {
+func describe(body string, m Facts) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d", m.Role, m.Tokens)
 	if !m.StartsUnit {
@@ -217,18 +217,18 @@ func TestAnObjectOfManyKeysIsReadInReasonableTime(t *testing.T) {
 		fmt.Fprintf(&b, `,"k%d":0`, i)
 	}
 	body := b.String() + `}`
-	if m := inspect(t, session.OpenAIChat, body); m.Flags&^(FlagJudged|FlagOdd) != FlagEmpty {
+	if m := inspect(t, session.OpenAIChat, body); m.Flags&^(FlagAssessed|FlagMayNeedRepair) != FlagEmpty {
 		t.Errorf("flags = %b", m.Flags)
 	}
-	if m := inspect(t, session.OpenAIChat, b.String()+`,"k99999":0}`); m.Flags&^(FlagJudged|FlagOdd) != FlagEmpty|FlagDuplicateKeys {
+	if m := inspect(t, session.OpenAIChat, b.String()+`,"k99999":0}`); m.Flags&^(FlagAssessed|FlagMayNeedRepair) != FlagEmpty|FlagDuplicateKeys {
 		t.Errorf("flags = %b", m.Flags)
 	}
 }
 
 func TestPinnedHeadEndsAtTheFirstOtherRole(t *testing.T) {
 	t.Parallel()
-	system, user := Message{Flags: FlagPinned}, Message{}
-	for want, messages := range [][]Message{{user, system}, {system, user, system}, {system, system}} {
+	system, user := Facts{Flags: FlagPinned}, Facts{}
+	for want, messages := range [][]Facts{{user, system}, {system, user, system}, {system, system}} {
 		if got := PinnedHead(messages); got != want {
 			t.Errorf("PinnedHead(%v) = %d, want %d", messages, got, want)
 		}

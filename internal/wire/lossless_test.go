@@ -117,8 +117,8 @@ func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 // contents are the texts of a view, wherever they stand, and what else must not vanish. Of a file that a provider does not
 // take, and of the pictures of a failed result in an AI SDK message, there is a note alone.
 func contents(view []wire.Stored) (list []string) {
-	var add func(pieces []wire.Piece, failed bool)
-	add = func(pieces []wire.Piece, failed bool) {
+	var add func(pieces []wire.Block, failed bool)
+	add = func(pieces []wire.Block, failed bool) {
 		for i := range pieces {
 			p := &pieces[i]
 			list = append(list, words(p.Text))
@@ -136,7 +136,7 @@ func contents(view []wire.Stored) (list []string) {
 	}
 	for _, m := range view {
 		for _, n := range wire.Decode(m.Format, m.Body) {
-			add(n.Pieces, false)
+			add(n.Blocks, false)
 		}
 	}
 	return list

@@ -10,7 +10,7 @@ import (
 // binary reports whether a block type of either format holds an image or a file.
 func (s *scanner) binary(at Span) bool {
 	for _, name := range [...]string{"image", "document", "image_url", "input_audio", "file"} {
-		if s.says(at, name) {
+		if s.isText(at, name) {
 			return true
 		}
 	}
@@ -20,11 +20,11 @@ func (s *scanner) binary(at Span) bool {
 // mediaTokens is the cost of a block that is binary.
 func (s *scanner) mediaTokens(v *[blockMembers]Span) int {
 	switch kind := v[blockType]; {
-	case s.says(kind, "image"):
+	case s.isText(kind, "image"):
 		return s.imageTokens(v[blockSource])
-	case s.says(kind, "document"):
+	case s.isText(kind, "document"):
 		return s.documentTokens(v[blockSource])
-	case s.says(kind, "image_url"):
+	case s.isText(kind, "image_url"):
 		return s.imageURLTokens(v[blockImageURL])
 	}
 	return tokens.Unknown
@@ -42,7 +42,7 @@ func (s *scanner) imageTokens(source Span) int {
 	}
 	var v [3]Span
 	s.pick(source.Start, sourceNames, v[:])
-	if !s.says(v[0], "base64") || !s.is(v[1], '"') {
+	if !s.isText(v[0], "base64") || !s.is(v[1], '"') {
 		return tokens.Unknown
 	}
 	return tokens.AreaImage(tokens.Measure(s.plain(v[1])))
@@ -72,9 +72,9 @@ func (s *scanner) documentTokens(source Span) int {
 	var v [3]Span
 	s.pick(source.Start, sourceNames, v[:])
 	switch {
-	case s.says(v[0], "text"):
+	case s.isText(v[0], "text"):
 		return s.tokens(v[1])
-	case s.says(v[0], "content"):
+	case s.isText(v[0], "content"):
 		return s.tokens(v[2])
 	}
 	return tokens.Unknown

@@ -4,26 +4,26 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Neutral is what one message says, whoever's format it is written in. A message that holds what several roles say (an AI
-// SDK message has calls and their results) is several Neutrals of one Origin.
+// Message is what one message says, whoever's format it is written in. A message that holds what several roles say (an AI
+// SDK message has calls and their results) is several Messages of one Origin.
 //
 // Every text is a JSON string literal as it was written, quotes and escapes included, and goes into another format as it
 // stands: a lone surrogate or a NUL survives, and nothing is decoded to be encoded again.
-type Neutral struct {
+type Message struct {
 	Format session.Format // of Raw and Extra; "" for a message that a repair made
 	Raw    []byte         // the whole message as it is stored; nil for one that a repair made
 	Origin int            // which message of the list it is from, counted from 0
-	Of     int            // how many Neutrals that message became; this is the first of them if Part is 0
+	Of     int            // how many Messages that message became; this is the first of them if Part is 0
 	Part   int
 	Role   Role
 	Name   []byte // the string literal of the speaker's name; nil for none
-	Pieces []Piece
+	Blocks []Block
 	Extra  []byte // the members of the message that this model has no words for, `"key":value` joined by commas
 	Edited bool   // a repair has changed it: Raw is not what it says any more
 	flags  Flags  // of the whole message, in a view
 }
 
-// Role is who says a Neutral.
+// Role is who says a Message.
 type Role uint8
 
 // The roles. A Tool says nothing but results; a User may have results in front of what he says himself.
@@ -35,31 +35,31 @@ const (
 	Other  // a role that its format does not know; Name is what it is called
 )
 
-// Piece is a part of a Neutral. Which members count depends on its Kind:
+// Block is a part of a Message. Which members count depends on its Kind:
 //
 //	Text       Text
-//	Reasoning  Text (nil if only the provider can read it), Seal
-//	Call       CallID, Name, Value (the arguments), Custom, Seal (Gemini's signature of the call)
+//	Reasoning  Text (nil if only the provider can read it), Signature
+//	Call       CallID, Name, Value (the arguments), Custom, Signature (Gemini's signature of the call)
 //	Result     CallID, Name (nil where unknown), Content, IsError
 //	Image, File  Media
 //	Opaque     Raw alone
-type Piece struct {
-	Kind    Kind
-	Format  session.Format // of Raw
-	Raw     []byte         // the block as it was written; nil for what had no block of its own (a content string) or was made here
-	Text    []byte         // a string literal
-	Seal    []byte         // the provider's proof or encryption of it, any JSON value: signature, data, encrypted_content, thoughtSignature
-	CallID  string
-	Name    []byte // a string literal
-	Value   []byte // any JSON value: arguments, as an object wherever they are one, also where the format writes it inside a string
-	Custom  bool   // the call is of a tool that takes free text: Value is a string literal
-	Content []Piece
-	IsError bool
-	Media   Media
-	Refusal bool // the Text is a refusal
-	Thought bool // unused outside of Gemini: the text is a thought
-	Edited  bool // a repair has changed it: Raw is not what it says any more
-	pair    int  // the number of the call that this is, or is the result of; 0 before arrange gave it one
+type Block struct {
+	Kind      Kind
+	Format    session.Format // of Raw
+	Raw       []byte         // the block as it was written; nil for what had no block of its own (a content string) or was made here
+	Text      []byte         // a string literal
+	Signature []byte         // the provider's proof or encryption of it, any JSON value: signature, data, encrypted_content, thoughtSignature
+	CallID    string
+	Name      []byte // a string literal
+	Value     []byte // any JSON value: arguments, as an object wherever they are one, also where the format writes it inside a string
+	Custom    bool   // the call is of a tool that takes free text: Value is a string literal
+	Content   []Block
+	IsError   bool
+	Media     Media
+	Refusal   bool // the Text is a refusal
+	Thought   bool // unused outside of Gemini: the text is a thought
+	Edited    bool // a repair has changed it: Raw is not what it says any more
+	pair      int  // the number of the call that this is, or is the result of; 0 before arrange gave it one
 }
 
 // Media is an image or a file. Members that are not known are nil; all are string literals.
@@ -75,13 +75,13 @@ type Media struct {
 
 // codec is how a format is read and written. One for each, in codecs.
 type codec struct {
-	// decode reads one message, which Inspect accepts, into Neutrals: their Format, Raw and Origin are set by the caller.
-	// What it has no words for becomes an Opaque piece with its Raw, or goes into Extra.
-	decode func(body []byte) []Neutral
-	// encode writes Neutrals of any format, none of them a message of this format that is untouched, in the format. Their
+	// decode reads one message, which Inspect accepts, into Messages: their Format, Raw and Origin are set by the caller.
+	// What it has no words for becomes an Opaque block with its Raw, or goes into Extra.
+	decode func(body []byte) []Message
+	// encode writes Messages of any format, none of them a message of this format that is untouched, in the format. Their
 	// order, pairing and roles are as the format wants them (see arrange); what it cannot say it writes as substitute says.
-	// A piece of its own format whose Edited is false is written as its Raw.
-	encode func(e *encoder, run []Neutral)
+	// A block of its own format whose Edited is false is written as its Raw.
+	encode func(e *encoder, run []Message)
 }
 
 // encoder collects messages.
@@ -92,8 +92,8 @@ type encoder struct {
 
 func (e *encoder) add(body []byte) { e.bodies = append(e.bodies, body) }
 
-// own reports whether the piece's Raw says it in the target.
-func (e *encoder) own(p *Piece) bool { return p.Format == e.target && p.Raw != nil && !p.Edited }
+// own reports whether the block's Raw says it in the target.
+func (e *encoder) own(p *Block) bool { return p.Format == e.target && p.Raw != nil && !p.Edited }
 
 var codecs = map[session.Format]codec{
 	session.OpenAIChat:      {decodeChat, encodeChat},
@@ -104,25 +104,25 @@ var codecs = map[session.Format]codec{
 }
 
 // Decode reads one message into the neutral model. Inspect must accept it.
-func Decode(f session.Format, body []byte) []Neutral {
+func Decode(f session.Format, body []byte) []Message {
 	list := codecs[f].decode(body)
 	for i := range list {
 		list[i].Format, list[i].Raw, list[i].Of, list[i].Part = f, body, len(list), i
-		setFormat(f, list[i].Pieces)
+		setFormat(f, list[i].Blocks)
 	}
 	return list
 }
 
-func setFormat(f session.Format, pieces []Piece) {
+func setFormat(f session.Format, pieces []Block) {
 	for i := range pieces {
 		pieces[i].Format = f
 		setFormat(f, pieces[i].Content)
 	}
 }
 
-// Encode writes what the Neutrals say in a format. A run of them that is one whole, untouched message of that format
+// Encode writes what the Messages say in a format. A run of them that is one whole, untouched message of that format
 // comes out as the bytes that came in.
-func Encode(target session.Format, list []Neutral) [][]byte {
+func Encode(target session.Format, list []Message) [][]byte {
 	e := &encoder{target: target}
 	if target == session.AISDK {
 		encodeAISDK(e, list) // a message holds the results of its calls: only there it is known which stay as they are
@@ -144,9 +144,9 @@ func Encode(target session.Format, list []Neutral) [][]byte {
 	return e.bodies
 }
 
-// untouched counts the Neutrals that a message of the target begins with, all of them as they were decoded; 0 if there
+// untouched counts the Messages that a message of the target begins with, all of them as they were decoded; 0 if there
 // is none.
-func untouched(target session.Format, list []Neutral) int {
+func untouched(target session.Format, list []Message) int {
 	if list[0].Format != target || list[0].Raw == nil {
 		return 0
 	}

@@ -20,7 +20,7 @@ func (s *scanner) pick(start int, names []string, values []Span) {
 			repeated = !others.add(s.body, key)
 		}
 		if repeated {
-			s.message.Flags |= FlagDuplicateKeys
+			s.facts.Flags |= FlagDuplicateKeys
 		}
 	}
 }

@@ -33,12 +33,12 @@ func TestContentThatIsNeitherTextNorArrayIsShownAsText(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			view := storedOf(c.format, c.log)
-			walk := wire.NewWalk(c.format)
+			walk := wire.NewFastValidator(c.format)
 			for i := range view {
-				fact := wire.FactOfBody(c.format, view[i].Body)
+				fact := wire.ShapeOfBody(c.format, view[i].Body)
 				walk.Add(&fact)
 			}
-			if walk.Sound("") {
+			if walk.Valid("") {
 				t.Error("the view is served as it is stored")
 			}
 			for _, target := range session.Formats() {
@@ -117,7 +117,7 @@ func TestAnOutputOfAnotherFormThanItsCallIsNotServedAsItIs(t *testing.T) {
 		{function, functionOutput, 0, true}, {custom, customOutput, 0, true}, {function, customOutput, 0, false}, {custom, functionOutput, 0, false},
 		{function, functionOutput, 1, true}, {custom, functionOutput, 1, false}, {function, customOutput, 1, false}, {custom, customOutput, 2, true},
 	} {
-		if got := walked(session.OpenAIResponses, storedOf(session.OpenAIResponses, []string{c.call, c.output}), c.checkpoint).Sound(""); got != c.sound {
+		if got := walked(session.OpenAIResponses, storedOf(session.OpenAIResponses, []string{c.call, c.output}), c.checkpoint).Valid(""); got != c.sound {
 			t.Errorf("%s, %s behind checkpoint %d: %t", c.call, c.output, c.checkpoint, got)
 		}
 	}

@@ -26,7 +26,7 @@ func (s *scanner) openAIChat(top int) {
 	var v [chatMembers]Span
 	s.pick(top, chatNames, v[:])
 	s.role(v[chatRole])
-	switch s.message.Role {
+	switch s.facts.Role {
 	case "tool":
 		id := s.callID(v[chatToolCallID], func() string { return "/tool_call_id" })
 		s.result(Part{Raw: v[chatContent], Value: v[chatContent], CallID: id, Name: s.name(v[chatName])})
@@ -34,7 +34,7 @@ func (s *scanner) openAIChat(top int) {
 		name := s.name(v[chatName])
 		s.result(Part{Raw: v[chatContent], Value: v[chatContent], CallID: s.functionCallID(name, "/name"), Name: name})
 	default:
-		s.message.StartsUnit = true
+		s.facts.StartsUnit = true
 		s.content(v[chatContent], s.chatBlock)
 		s.filled = s.filled || s.is(v[chatContent], '"') // "" is content to this provider
 		s.chatCalls(&v)
@@ -44,13 +44,13 @@ func (s *scanner) openAIChat(top int) {
 func (s *scanner) chatBlock(raw Span) {
 	v := s.block(raw)
 	switch kind := v[blockType]; {
-	case s.says(kind, "text") && s.is(v[blockText], '"'):
+	case s.isText(kind, "text") && s.is(v[blockText], '"'):
 		s.text(raw, v[blockText])
-	case s.says(kind, "refusal") && s.is(v[blockRefusal], '"'):
+	case s.isText(kind, "refusal") && s.is(v[blockRefusal], '"'):
 		s.text(raw, v[blockRefusal])
-	case s.says(kind, "image_url"):
+	case s.isText(kind, "image_url"):
 		s.add(Part{Kind: Image, Raw: raw, Tokens: s.imageURLTokens(v[blockImageURL])})
-	case s.says(kind, "file"), s.says(kind, "input_audio"):
+	case s.isText(kind, "file"), s.isText(kind, "input_audio"):
 		s.add(Part{Kind: File, Raw: raw, Tokens: tokens.Unknown})
 	default:
 		s.opaque(raw)

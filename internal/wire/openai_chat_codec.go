@@ -7,7 +7,7 @@ package wire
 //	role tool, function                       Tool: one Result; the id of a function's is "function:" and its name
 //	any other role                            Other
 //	name                                      Name; of a tool's result its Name
-//	content                                   a string one Text, an array a piece for each block
+//	content                                   a string one Text, an array a block for each block
 //	text, refusal                             Text
 //	image_url                                 Image; a data: URL is taken apart
 //	file, input_audio                         File

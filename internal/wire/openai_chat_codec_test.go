@@ -75,25 +75,25 @@ system
 func TestEncodeOpenAIChat(t *testing.T) {
 	t.Parallel()
 	testEncode(t, session.OpenAIChat, []encodeCase{
-		{"what the assistant thinks, says and calls is one message", []Neutral{{Role: Assistant, Pieces: []Piece{
-			{Kind: Reasoning, Text: []byte(`"hm"`), Seal: []byte(`"s"`)}, {Kind: Reasoning, Seal: []byte(`"data"`)},
+		{"what the assistant thinks, says and calls is one message", []Message{{Role: Assistant, Blocks: []Block{
+			{Kind: Reasoning, Text: []byte(`"hm"`), Signature: []byte(`"s"`)}, {Kind: Reasoning, Signature: []byte(`"data"`)},
 			plainText("I look."), callOf("c1", "f", `{"a":"\n"}`), callOf("c2", "g", `"free"`),
 			{Kind: Call, CallID: "c3", Name: []byte(`"h"`), Value: []byte(`"in"`), Custom: true}, {Kind: Call, CallID: "c4"},
 		}}}, `
 {"role":"assistant","content":"I look.","reasoning_content":"hm\n[Reasoning that only its provider can read: 6 bytes]","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":\"\\n\"}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"free"}},{"id":"c3","type":"custom","custom":{"name":"h","input":"in"}},{"id":"c4","type":"function","function":{"name":"unknown","arguments":"{}"}}]}
 `},
-		{"the assistant has content, calls or a refusal", []Neutral{
-			{Role: Assistant}, {Role: Assistant, Pieces: []Piece{callOf("c", "f", `{}`)}},
-			{Role: Assistant, Pieces: []Piece{{Kind: Text, Text: []byte(`"no"`), Refusal: true}}},
-			{Role: Assistant, Pieces: []Piece{photo}},
+		{"the assistant has content, calls or a refusal", []Message{
+			{Role: Assistant}, {Role: Assistant, Blocks: []Block{callOf("c", "f", `{}`)}},
+			{Role: Assistant, Blocks: []Block{{Kind: Text, Text: []byte(`"no"`), Refusal: true}}},
+			{Role: Assistant, Blocks: []Block{photo}},
 		}, `
 {"role":"assistant","content":""}
 {"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}
 {"role":"assistant","content":null,"refusal":"no"}
 {"role":"assistant","content":[{"type":"text","text":"[image a.png image/png: 4 bytes in base64]"}]}
 `},
-		{"images of results stand behind all results of the turn, and what the user says behind them", []Neutral{
-			{Role: User, Pieces: []Piece{resultOf("c1", "f", plainText("see"), photo), failureOf("c2", "g", plainText("boom")), plainText("go"), plainText("on")}},
+		{"images of results stand behind all results of the turn, and what the user says behind them", []Message{
+			{Role: User, Blocks: []Block{resultOf("c1", "f", plainText("see"), photo), failureOf("c2", "g", plainText("boom")), plainText("go"), plainText("on")}},
 		}, `
 {"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"see"},{"type":"text","text":"[image: it stands behind the results]"}]}
 {"role":"tool","tool_call_id":"c2","content":"[Error] boom"}
@@ -101,18 +101,18 @@ func TestEncodeOpenAIChat(t *testing.T) {
 {"role":"user","content":[{"type":"text","text":"go"},{"type":"text","text":"on"}]}
 `},
 		{"images wait for the results of messages that nobody touched", append(
-			[]Neutral{{Role: Tool, Pieces: []Piece{resultOf("c1", "f", photo)}}},
+			[]Message{{Role: Tool, Blocks: []Block{resultOf("c1", "f", photo)}}},
 			Decode(session.OpenAIChat, []byte(`{"role":"tool","tool_call_id":"c2","content":"x", "y":1}`))...,
 		), `
 {"role":"tool","tool_call_id":"c1","content":"[image: it stands behind the results]"}
 {"role":"tool","tool_call_id":"c2","content":"x", "y":1}
 {"role":"user","content":[{"type":"text","text":"[image of the result of call c1]"},{"type":"text","text":"[image a.png]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}
 `},
-		{"an empty result, and one that failed without a word", []Neutral{{Role: Tool, Pieces: []Piece{resultOf("c1", "f"), failureOf("c2", "g")}}}, `
+		{"an empty result, and one that failed without a word", []Message{{Role: Tool, Blocks: []Block{resultOf("c1", "f"), failureOf("c2", "g")}}}, `
 {"role":"tool","tool_call_id":"c1","content":""}
 {"role":"tool","tool_call_id":"c2","content":"[Error]"}
 `},
-		{"images and files are blocks, or a note", []Neutral{{Role: User, Name: []byte(`"ann"`), Pieces: []Piece{
+		{"images and files are blocks, or a note", []Message{{Role: User, Name: []byte(`"ann"`), Blocks: []Block{
 			{Kind: Image, Media: Media{URL: []byte(`"https://a.b"`), Detail: []byte(`"high"`)}},
 			{Kind: Image, Media: Media{ID: []byte(`"file_1"`)}},
 			{Kind: File, Media: Media{Type: []byte(`"application/pdf"`), Data: []byte(`"AAAA"`)}},
@@ -125,7 +125,7 @@ func TestEncodeOpenAIChat(t *testing.T) {
 		}}}, `
 {"role":"user","name":"ann","content":[{"type":"image_url","image_url":{"url":"https://a.b","detail":"high"}},{"type":"text","text":"[image] file_1"},{"type":"file","file":{"filename":"file","file_data":"data:application/pdf;base64,AAAA"}},{"type":"file","file":{"filename":"a.pdf","file_id":"file_1"}},{"type":"text","text":"[file] file_1"},{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}},{"type":"text","text":"[file audio/ogg: 4 bytes in base64]"},{"type":"text","text":"[file a.txt]\nwords"},{"type":"text","text":"[opaque: {\"type\":\"x\"}]"}]}
 `},
-		{"the system says nothing but texts", []Neutral{{Role: System, Pieces: []Piece{plainText("be"), photo}}}, `
+		{"the system says nothing but texts", []Message{{Role: System, Blocks: []Block{plainText("be"), photo}}}, `
 {"role":"system","content":[{"type":"text","text":"be"},{"type":"text","text":"[image a.png image/png: 4 bytes in base64]"}]}
 `},
 	})
@@ -155,7 +155,7 @@ func TestChatMessagesThatARepairEditedKeepTheirBlocksAndMembers(t *testing.T) {
 func TestACallWithAnotherIdKeepsItsMembers(t *testing.T) {
 	t.Parallel()
 	list := Decode(session.OpenAIChat, []byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"a","extra_content":{"google":{"thought_signature":"s"}},"type":"function","function":{"name":"f","arguments":"{}"}}]}`))
-	list[0].Pieces[0].CallID, list[0].Pieces[0].Edited, list[0].Edited = "b", true, true
+	list[0].Blocks[0].CallID, list[0].Blocks[0].Edited, list[0].Edited = "b", true, true
 	want := `{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"s"}}}]}`
 	if got := encoded(t, session.OpenAIChat, list); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -7,27 +7,27 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-func decodeChat(body []byte) []Neutral {
+func decodeChat(body []byte) []Message {
 	s := &scanner{body: body}
 	var v [chatMembers]Span
-	n := Neutral{Extra: s.members(rawjson.Start(body), chatNames, v[:])}
+	n := Message{Extra: s.members(rawjson.Start(body), chatNames, v[:])}
 	switch role := s.name(v[chatRole]); role {
 	case "tool", "function":
 		n.Role = Tool
-		n.Pieces = []Piece{s.chatResult(role, &v)}
-		return []Neutral{n}
+		n.Blocks = []Block{s.chatResult(role, &v)}
+		return []Message{n}
 	default:
 		n.Role, n.Name = s.openAIRole(v[chatRole], s.literal(v[chatName]))
 	}
 	if text := v[chatReasoning]; s.is(text, '"') && !s.empty(text) {
-		n.Pieces = append(n.Pieces, Piece{Kind: Reasoning, Text: text.Of(body)})
+		n.Blocks = append(n.Blocks, Block{Kind: Reasoning, Text: text.Of(body)})
 	}
-	n.Pieces = s.pieces(n.Pieces, v[chatContent], s.chatPiece)
+	n.Blocks = s.pieces(n.Blocks, v[chatContent], s.chatPiece)
 	if text := v[chatRefusal]; s.is(text, '"') && !s.empty(text) {
-		n.Pieces = append(n.Pieces, Piece{Kind: Text, Text: text.Of(body), Refusal: true})
+		n.Blocks = append(n.Blocks, Block{Kind: Text, Text: text.Of(body), Refusal: true})
 	}
-	n.Pieces = s.chatCallPieces(n.Pieces, &v)
-	return []Neutral{n}
+	n.Blocks = s.chatCallPieces(n.Blocks, &v)
+	return []Message{n}
 }
 
 // members looks names up in an object as pick does, and returns its other members.
@@ -47,7 +47,7 @@ func (s *scanner) others(start int, names []string) []byte {
 	return s.members(start, names, make([]Span, len(names)))
 }
 
-// openAIRole is the role of a message, and what Neutral.Name is of one that is said by name.
+// openAIRole is the role of a message, and what Message.Name is of one that is said by name.
 func (s *scanner) openAIRole(role Span, name []byte) (Role, []byte) {
 	switch s.name(role) {
 	case "user":
@@ -60,39 +60,39 @@ func (s *scanner) openAIRole(role Span, name []byte) (Role, []byte) {
 	return Other, role.Of(s.body)
 }
 
-// pieces appends the pieces of a content: of a string one, of an array one for each element.
-func (s *scanner) pieces(dst []Piece, at Span, read func(block Span) Piece) []Piece {
+// blocks appends the blocks of a content: of a string one, of an array one for each element.
+func (s *scanner) pieces(dst []Block, at Span, read func(block Span) Block) []Block {
 	switch {
 	case s.empty(at):
 	case s.is(at, '"'):
-		dst = append(dst, Piece{Kind: Text, Text: at.Of(s.body)})
+		dst = append(dst, Block{Kind: Text, Text: at.Of(s.body)})
 	case s.is(at, '['):
 		for element := range rawjson.Elements(s.body, at.Start) {
 			dst = append(dst, read(element))
 		}
 	default:
-		dst = append(dst, Piece{Kind: Opaque, Raw: at.Of(s.body), Edited: true}) // nobody takes it where it stands
+		dst = append(dst, Block{Kind: Opaque, Raw: at.Of(s.body), Edited: true}) // nobody takes it where it stands
 	}
 	return dst
 }
 
-func (s *scanner) chatPiece(block Span) Piece {
-	p := Piece{Kind: Opaque, Raw: block.Of(s.body)}
+func (s *scanner) chatPiece(block Span) Block {
+	p := Block{Kind: Opaque, Raw: block.Of(s.body)}
 	if !s.is(block, '{') {
 		return p
 	}
 	var v [chatBlockMembers]Span
 	s.pick(block.Start, chatBlockNames, v[:])
 	switch kind := v[chatBlockType]; {
-	case s.says(kind, "text") && s.is(v[chatBlockText], '"'):
+	case s.isText(kind, "text") && s.is(v[chatBlockText], '"'):
 		p.Kind, p.Text = Text, v[chatBlockText].Of(s.body)
-	case s.says(kind, "refusal") && s.is(v[chatBlockRefusal], '"'):
+	case s.isText(kind, "refusal") && s.is(v[chatBlockRefusal], '"'):
 		p.Kind, p.Text, p.Refusal = Text, v[chatBlockRefusal].Of(s.body), true
-	case s.says(kind, "image_url"):
+	case s.isText(kind, "image_url"):
 		p.Kind, p.Media = Image, s.chatImage(v[chatBlockImage])
-	case s.says(kind, "file"):
+	case s.isText(kind, "file"):
 		p.Kind, p.Media = File, s.chatFile(v[chatBlockFile])
-	case s.says(kind, "input_audio"):
+	case s.isText(kind, "input_audio"):
 		p.Kind, p.Media = File, s.audio(v[chatBlockAudio])
 	}
 	return p
@@ -170,8 +170,8 @@ func (s *scanner) audio(at Span) (m Media) {
 	return m
 }
 
-func (s *scanner) chatResult(role string, v *[chatMembers]Span) Piece {
-	p := Piece{Kind: Result, Name: s.literal(v[chatName])}
+func (s *scanner) chatResult(role string, v *[chatMembers]Span) Block {
+	p := Block{Kind: Result, Name: s.literal(v[chatName])}
 	if role == "function" {
 		p.CallID = functionPrefix + s.name(v[chatName])
 	} else {
@@ -182,21 +182,21 @@ func (s *scanner) chatResult(role string, v *[chatMembers]Span) Piece {
 }
 
 // chatCallPieces appends the calls: those of tool_calls, or else that of function_call.
-func (s *scanner) chatCallPieces(dst []Piece, v *[chatMembers]Span) []Piece {
+func (s *scanner) chatCallPieces(dst []Block, v *[chatMembers]Span) []Block {
 	before := len(dst)
 	if calls := v[chatToolCalls]; s.is(calls, '[') {
 		dst = s.pieces(dst, calls, s.chatCallPiece)
 	}
 	if legacy := v[chatFunctionCall]; len(dst) == before && s.is(legacy, '{') {
-		p := Piece{Kind: Call, Raw: legacy.Of(s.body)}
+		p := Block{Kind: Call, Raw: legacy.Of(s.body)}
 		p.CallID = functionPrefix + s.name(s.chatCalled(&p, legacy))
 		dst = append(dst, p)
 	}
 	return dst
 }
 
-func (s *scanner) chatCallPiece(at Span) Piece {
-	p := Piece{Kind: Opaque, Raw: at.Of(s.body)}
+func (s *scanner) chatCallPiece(at Span) Block {
+	p := Block{Kind: Opaque, Raw: at.Of(s.body)}
 	if !s.is(at, '{') {
 		return p
 	}
@@ -212,7 +212,7 @@ func (s *scanner) chatCallPiece(at Span) Piece {
 }
 
 // chatCalled reads the arguments of the object at, or the input of a custom tool, and its name, which it returns.
-func (s *scanner) chatCalled(p *Piece, at Span) (name Span) {
+func (s *scanner) chatCalled(p *Block, at Span) (name Span) {
 	var v [3]Span
 	s.pick(at.Start, functionNames, v[:])
 	p.Name = s.literal(v[0])

@@ -5,7 +5,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-func encodeChat(e *encoder, run []Neutral) {
+func encodeChat(e *encoder, run []Message) {
 	w := chatWriter{encoder: e}
 	for i := range run {
 		n := &run[i]
@@ -26,13 +26,13 @@ func encodeChat(e *encoder, run []Neutral) {
 // chatWriter writes messages. Nothing may stand between the results of a turn: what they have to show waits behind them.
 type chatWriter struct {
 	*encoder
-	shown []Piece // images and files of results, each behind a text that says whose they are
+	shown []Block // images and files of results, each behind a text that says whose they are
 }
 
 // results writes the results of a message, and returns what else it says.
-func (w *chatWriter) results(n *Neutral) (said []*Piece) {
-	for i := range n.Pieces {
-		if p := &n.Pieces[i]; p.Kind == Result {
+func (w *chatWriter) results(n *Message) (said []*Block) {
+	for i := range n.Blocks {
+		if p := &n.Blocks[i]; p.Kind == Result {
 			w.result(n, p)
 		} else {
 			said = append(said, p)
@@ -55,7 +55,7 @@ func (w *chatWriter) flush() {
 	w.shown = nil
 }
 
-func (w *chatWriter) message(n *Neutral, said []*Piece) {
+func (w *chatWriter) message(n *Message, said []*Block) {
 	dst := append(make([]byte, 0, len(n.Raw)+64), `{"role":`...)
 	dst = append(dst, w.roleOf(n)...)
 	if n.Name != nil && n.Role != Other && n.Role != Tool {
@@ -70,7 +70,7 @@ func (w *chatWriter) message(n *Neutral, said []*Piece) {
 }
 
 // extra appends the members of a message of the target's own format that the model has no words for.
-func (e *encoder) extra(dst []byte, n *Neutral) []byte {
+func (e *encoder) extra(dst []byte, n *Message) []byte {
 	if n.Format != e.target || len(n.Extra) == 0 {
 		return dst
 	}
@@ -78,7 +78,7 @@ func (e *encoder) extra(dst []byte, n *Neutral) []byte {
 }
 
 // roleOf is the role that a message of OpenAI's formats is sent with, as a string literal.
-func (e *encoder) roleOf(n *Neutral) []byte {
+func (e *encoder) roleOf(n *Message) []byte {
 	switch {
 	case n.Role == Assistant:
 		return []byte(`"assistant"`)
@@ -107,10 +107,10 @@ func roleIn(message []byte) []byte {
 }
 
 // assistant appends what the assistant says. The provider wants content unless there are calls.
-func (w *chatWriter) assistant(dst []byte, n *Neutral, said []*Piece) []byte {
-	var content, calls []*Piece
+func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
+	var content, calls []*Block
 	var thoughts [][]byte
-	var refusal *Piece
+	var refusal *Block
 	for _, p := range said {
 		switch {
 		case p.Kind == Reasoning:
@@ -138,7 +138,7 @@ func (w *chatWriter) assistant(dst []byte, n *Neutral, said []*Piece) []byte {
 }
 
 // thought is the text of reasoning.
-func thought(p *Piece) []byte {
+func thought(p *Block) []byte {
 	if p.Text == nil {
 		return substitute(p)
 	}
@@ -146,7 +146,7 @@ func thought(p *Piece) []byte {
 }
 
 // content appends the content: a string if it is one text that had no block of its own.
-func (w *chatWriter) content(dst []byte, said []*Piece, role Role) []byte {
+func (w *chatWriter) content(dst []byte, said []*Block, role Role) []byte {
 	dst = append(dst, `,"content":`...)
 	switch {
 	case len(said) == 0:
@@ -163,7 +163,7 @@ func (w *chatWriter) content(dst []byte, said []*Piece, role Role) []byte {
 }
 
 // block appends a block of a content array. Only the user may show images and files.
-func (w *chatWriter) block(dst []byte, p *Piece, role Role) []byte {
+func (w *chatWriter) block(dst []byte, p *Block, role Role) []byte {
 	switch {
 	case w.own(p) && p.Raw[0] == '{' && p.Kind != Call:
 		return append(dst, p.Raw...)
@@ -175,7 +175,7 @@ func (w *chatWriter) block(dst []byte, p *Piece, role Role) []byte {
 	return append(append(append(dst, `{"type":"text","text":`...), substitute(p)...), '}')
 }
 
-func (w *chatWriter) calls(dst []byte, n *Neutral, calls []*Piece) []byte {
+func (w *chatWriter) calls(dst []byte, n *Message, calls []*Block) []byte {
 	switch {
 	case len(calls) == 0:
 		return dst
@@ -195,7 +195,7 @@ func (w *chatWriter) calls(dst []byte, n *Neutral, calls []*Piece) []byte {
 	return append(dst, ']')
 }
 
-func (w *chatWriter) call(dst []byte, p *Piece) []byte {
+func (w *chatWriter) call(dst []byte, p *Block) []byte {
 	dst = rawjson.Quote(append(dst, `{"id":`...), []byte(p.CallID))
 	if p.Custom {
 		dst = append(append(dst, `,"type":"custom","custom":{"name":`...), toolName(p)...)
@@ -215,7 +215,7 @@ func (w *chatWriter) call(dst []byte, p *Piece) []byte {
 }
 
 // toolName is the name of the tool of a call, which the provider always wants.
-func toolName(p *Piece) []byte {
+func toolName(p *Block) []byte {
 	if p.Name == nil {
 		return []byte(`"unknown"`)
 	}
@@ -233,7 +233,7 @@ func appendArguments(dst, value []byte) []byte {
 	return rawjson.Quote(dst, value)
 }
 
-func (w *chatWriter) result(n *Neutral, p *Piece) {
+func (w *chatWriter) result(n *Message, p *Block) {
 	dst := make([]byte, 0, len(p.Raw)+len(n.Raw)+64)
 	own := p.Format == w.target
 	if own && !p.Edited && n.isLegacy(p) {
@@ -253,17 +253,17 @@ func (w *chatWriter) result(n *Neutral, p *Piece) {
 }
 
 // resultContent is what a result says in text. Images and files are shown behind the results, and named here.
-func (w *chatWriter) resultContent(p *Piece) []*Piece {
-	content := make([]*Piece, 0, len(p.Content))
+func (w *chatWriter) resultContent(p *Block) []*Block {
+	content := make([]*Block, 0, len(p.Content))
 	for i := range p.Content {
 		c := &p.Content[i]
 		switch {
 		case c.Kind == Text:
 		case chatShows(c):
-			w.shown = append(w.shown, Piece{Kind: Text, Text: note("%s of the result of call %s", c.Kind, p.CallID)}, *c)
-			c = &Piece{Kind: Text, Text: note("%s: it stands behind the results", c.Kind)}
+			w.shown = append(w.shown, Block{Kind: Text, Text: note("%s of the result of call %s", c.Kind, p.CallID)}, *c)
+			c = &Block{Kind: Text, Text: note("%s: it stands behind the results", c.Kind)}
 		default:
-			c = &Piece{Kind: Text, Text: substitute(c)}
+			c = &Block{Kind: Text, Text: substitute(c)}
 		}
 		content = append(content, c)
 	}
@@ -274,10 +274,10 @@ func (w *chatWriter) resultContent(p *Piece) []*Piece {
 }
 
 // failed says of a result, where the format has no words for it, that the tool failed.
-func failed(content []*Piece) []*Piece {
+func failed(content []*Block) []*Block {
 	if len(content) == 0 || content[0].Kind != Text {
-		return append([]*Piece{{Kind: Text, Text: []byte(`"[Error]"`)}}, content...)
+		return append([]*Block{{Kind: Text, Text: []byte(`"[Error]"`)}}, content...)
 	}
-	content[0] = &Piece{Kind: Text, Text: joined("[Error] ", content[0].Text)}
+	content[0] = &Block{Kind: Text, Text: joined("[Error] ", content[0].Text)}
 	return content
 }

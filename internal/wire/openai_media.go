@@ -8,7 +8,7 @@ var soundFormats = map[string]string{
 }
 
 // chatShows reports whether a message of the user can show an image or a file.
-func chatShows(p *Piece) bool {
+func chatShows(p *Block) bool {
 	m := &p.Media
 	switch p.Kind {
 	case Image:
@@ -21,7 +21,7 @@ func chatShows(p *Piece) bool {
 }
 
 // appendImageName appends the name of an image, which its block has no member for, as a block of text of a type.
-func appendImageName(dst []byte, blockType string, p *Piece) []byte {
+func appendImageName(dst []byte, blockType string, p *Block) []byte {
 	if p.Kind != Image || p.Media.Name == nil {
 		return dst
 	}
@@ -29,7 +29,7 @@ func appendImageName(dst []byte, blockType string, p *Piece) []byte {
 	return append(append(dst, note("image %s", unquoted(p.Media.Name))...), "},"...)
 }
 
-func appendChatMedia(dst []byte, p *Piece) []byte {
+func appendChatMedia(dst []byte, p *Block) []byte {
 	m := &p.Media
 	dst = appendImageName(dst, "text", p)
 	if format := soundFormats[string(m.Type)]; p.Kind == File && m.Data != nil && format != "" {
@@ -59,7 +59,7 @@ func fileName(m *Media) []byte {
 }
 
 // responsesShow reports whether an image or a file can be shown. There is no block for sounds.
-func responsesShow(p *Piece) bool {
+func responsesShow(p *Block) bool {
 	m := &p.Media
 	known := m.Data != nil || m.URL != nil || m.ID != nil && fromOpenAI(p.Format)
 	switch p.Kind {
@@ -71,7 +71,7 @@ func responsesShow(p *Piece) bool {
 	return false
 }
 
-func appendResponsesMedia(dst []byte, p *Piece) []byte {
+func appendResponsesMedia(dst []byte, p *Block) []byte {
 	m := &p.Media
 	byID := m.Data == nil && m.URL == nil
 	dst = appendImageName(dst, "input_text", p)

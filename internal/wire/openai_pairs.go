@@ -16,17 +16,17 @@ const (
 // match gives every call a result of its form, which OpenAI insists on: the output of a custom tool answers no call of a
 // function, and a message of role tool no legacy one. Where the forms differ, because programs mixed them or a repair made
 // the result, both become those of a function, or of a custom tool.
-func (r *repairer) match(list []Neutral) {
+func (r *repairer) match(list []Message) {
 	if !fromOpenAI(r.target) {
 		return
 	}
 	type paired struct {
-		n *Neutral
-		p *Piece
+		n *Message
+		p *Block
 	}
 	calls := map[int]paired{}
-	each(list, Call, func(n *Neutral, p *Piece) { calls[p.pair] = paired{n, p} })
-	each(list, Result, func(n *Neutral, p *Piece) {
+	each(list, Call, func(n *Message, p *Block) { calls[p.pair] = paired{n, p} })
+	each(list, Result, func(n *Message, p *Block) {
 		call, ok := calls[p.pair]
 		if !ok || p.pair == 0 {
 			return
@@ -47,10 +47,10 @@ func (r *repairer) match(list []Neutral) {
 }
 
 // reform has a call or a result written anew. Other members of its message go with a form that it has no more.
-func (n *Neutral) reform(p *Piece) { n.Edited, n.Extra, p.Edited = true, nil, true }
+func (n *Message) reform(p *Block) { n.Edited, n.Extra, p.Edited = true, nil, true }
 
 // formOf is the form that a call will be written in, or the call that a result is written for.
-func (r *repairer) formOf(n *Neutral, p *Piece) string {
+func (r *repairer) formOf(n *Message, p *Block) string {
 	own := p.Format == r.target && !p.Edited
 	switch {
 	case own && r.target == session.OpenAIResponses && p.Raw != nil:
@@ -73,7 +73,7 @@ func itemTypeOf(item []byte) string {
 
 // isLegacy reports whether a call of a Chat message is its function_call, which has no id and so goes by the name of the
 // function, or a result that of one.
-func (n *Neutral) isLegacy(p *Piece) bool {
+func (n *Message) isLegacy(p *Block) bool {
 	if p.CallID != functionPrefix+string(unquotedName(p.Name)) {
 		return false
 	}
@@ -83,9 +83,9 @@ func (n *Neutral) isLegacy(p *Piece) bool {
 	return p.Raw != nil && member(p.Raw, "function") == (Span{}) && member(p.Raw, "custom") == (Span{})
 }
 
-func (n *Neutral) count(kind Kind) (found int) {
-	for i := range n.Pieces {
-		if n.Pieces[i].Kind == kind {
+func (n *Message) count(kind Kind) (found int) {
+	for i := range n.Blocks {
+		if n.Blocks[i].Kind == kind {
 			found++
 		}
 	}

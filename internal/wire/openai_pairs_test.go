@@ -152,8 +152,8 @@ func formsMatch(f session.Format, bodies [][]byte) bool {
 	r := &repairer{target: f}
 	for _, body := range bodies {
 		for _, n := range Decode(f, body) {
-			for i := range n.Pieces {
-				switch p := &n.Pieces[i]; {
+			for i := range n.Blocks {
+				switch p := &n.Blocks[i]; {
 				case !fromOpenAI(f):
 				case p.Kind == Call:
 					forms[p.CallID] = r.formOf(&n, p)

@@ -127,7 +127,7 @@ func TestWhatOpenAIFormatsBothSayIsTheSameThereAndBack(t *testing.T) {
 		`{"role":"tool","tool_call_id":"c","content":""}`,
 	} {
 		items := Encode(session.OpenAIResponses, Decode(session.OpenAIChat, []byte(body)))
-		var back []Neutral
+		var back []Message
 		for _, item := range items {
 			back = append(back, Decode(session.OpenAIResponses, item)...)
 		}
@@ -211,7 +211,7 @@ func benchmarkDecode[T any](b *testing.B, f session.Format, bodies [][]byte) {
 	})
 }
 
-// BenchmarkEncodeOpenAI writes every piece anew, as for a view in another format than the session's.
+// BenchmarkEncodeOpenAI writes every block anew, as for a view in another format than the session's.
 func BenchmarkEncodeOpenAI(b *testing.B) {
 	benchmarkEncode[plainMessage](b, session.OpenAIChat, chatConversation())
 	benchmarkEncode[plainItem](b, session.OpenAIResponses, itemConversation())
@@ -219,13 +219,13 @@ func BenchmarkEncodeOpenAI(b *testing.B) {
 
 func benchmarkEncode[T any](b *testing.B, f session.Format, bodies [][]byte) {
 	size := int64(len(bytes.Join(bodies, nil)))
-	var list []Neutral
+	var list []Message
 	messages := make([]T, len(bodies))
 	for i, body := range bodies {
 		decoded := Decode(f, body)
 		for j := range decoded {
 			decoded[j].Raw, decoded[j].Format = nil, ""
-			setFormat("", decoded[j].Pieces)
+			setFormat("", decoded[j].Blocks)
 		}
 		list = append(list, decoded...)
 		if err := json.Unmarshal(body, &messages[i]); err != nil {
@@ -256,7 +256,7 @@ func TestBenchmarksOfOpenAIWriteWhatTheyRead(t *testing.T) {
 		for _, body := range bodies {
 			list := Decode(f, body)
 			list[0].Raw = nil
-			setFormat("", list[0].Pieces)
+			setFormat("", list[0].Blocks)
 			if diff := cmp.Diff(string(body), encoded(t, f, list)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

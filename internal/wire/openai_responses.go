@@ -68,7 +68,7 @@ var itemForms = map[string]itemForm{
 func (s *scanner) openAIResponses(top int) {
 	var v itemValues
 	s.pick(top, itemNames, v[:])
-	s.message.StartsUnit = true
+	s.facts.StartsUnit = true
 	if s.isMessage(&v) {
 		s.role(v[itemRole])
 		s.content(v[itemContent], s.responsesBlock)
@@ -78,7 +78,7 @@ func (s *scanner) openAIResponses(top int) {
 	raw, kind := Span{Start: top, End: rawjson.Skip(s.body, top)}, s.name(v[itemType])
 	form := itemForms[kind]
 	if kind == "custom_tool_call" || kind == "custom_tool_call_output" {
-		s.message.Flags |= FlagCustom
+		s.facts.Flags |= FlagCustom
 	}
 	s.itemRole(form.kind, kind, v[itemRole])
 	switch form.kind {
@@ -95,19 +95,19 @@ func (s *scanner) openAIResponses(top int) {
 
 // isMessage reports whether the item is a message, which need not say so.
 func (s *scanner) isMessage(v *itemValues) bool {
-	return s.says(v[itemType], "message") || s.absent(v[itemType]) && !s.absent(v[itemRole])
+	return s.isText(v[itemType], "message") || s.absent(v[itemType]) && !s.absent(v[itemRole])
 }
 
 func (s *scanner) itemRole(kind Kind, name string, role Span) {
 	switch {
 	case kind == Result:
-		s.message.Role, s.message.StartsUnit = "tool", false
+		s.facts.Role, s.facts.StartsUnit = "tool", false
 	case name == approvalResponse:
-		s.message.Role, s.message.StartsUnit = "user", false
+		s.facts.Role, s.facts.StartsUnit = "user", false
 	case s.is(role, '"') && !s.empty(role) && kind == Opaque:
 		s.role(role)
 	default:
-		s.message.Role = "assistant"
+		s.facts.Role = "assistant"
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *scanner) itemArguments(form itemForm, v *itemValues) Span {
 // of a function or a custom tool, and of a shell's the text of its only command.
 func (s *scanner) itemResult(raw Span, form itemForm, v *itemValues) {
 	output := v[itemOutput]
-	part := Part{Kind: Result, Raw: raw, CallID: s.itemResultID(v), Name: form.tool, IsError: s.says(v[itemStatus], "failed")}
+	part := Part{Kind: Result, Raw: raw, CallID: s.itemResultID(v), Name: form.tool, IsError: s.isText(v[itemStatus], "failed")}
 	switch {
 	case s.absent(output):
 	case s.is(output, '"'):
@@ -146,20 +146,20 @@ func (s *scanner) itemResult(raw Span, form itemForm, v *itemValues) {
 		part.Value, part.Tokens = output, s.outputTokens(output)
 	case form.tool == "shell":
 		part.Value, part.Tokens = s.shellText(output), s.tokens(output)
-		s.message.Flags |= FlagResultNotText
+		s.facts.Flags |= FlagResultNotText
 	case form.tool == "computer":
 		part.Tokens = s.responsesMedia(output)
-		s.message.Flags |= FlagImage | FlagResultNotText
+		s.facts.Flags |= FlagImage | FlagResultNotText
 	default:
 		part.Tokens = s.tokens(output)
-		s.message.Flags |= FlagResultNotText
+		s.facts.Flags |= FlagResultNotText
 	}
 	s.add(part)
 }
 
 // itemResultID is the id of the call that a result is of. A local shell's is in another member.
 func (s *scanner) itemResultID(v *itemValues) string {
-	if s.says(v[itemType], "local_shell_call_output") && s.absent(v[itemCallID]) {
+	if s.isText(v[itemType], "local_shell_call_output") && s.absent(v[itemCallID]) {
 		return s.callID(v[itemID], func() string { return "/id" })
 	}
 	return s.callID(v[itemCallID], func() string { return "/call_id" })

@@ -53,7 +53,7 @@ func (s *scanner) responsesKind(v *[responsesMembers]Span) Kind {
 
 // words is the text of a block, a refusal's too.
 func (s *scanner) words(v *[responsesMembers]Span) Span {
-	if s.says(v[responsesType], "refusal") {
+	if s.isText(v[responsesType], "refusal") {
 		return v[responsesRefusal]
 	}
 	return v[responsesText]
@@ -96,7 +96,7 @@ func (s *scanner) pictureTokens(v *[responsesMembers]Span) int {
 // outputTokens is the cost of the output of a function or a custom tool, and notes what of it is no text.
 func (s *scanner) outputTokens(output Span) int {
 	if !s.is(output, '[') {
-		s.message.Flags |= FlagResultNotText
+		s.facts.Flags |= FlagResultNotText
 		return s.tokens(output)
 	}
 	total, empty := 0, true
@@ -109,14 +109,14 @@ func (s *scanner) outputTokens(output Span) int {
 			continue
 		case Image, File:
 			total += s.responsesMedia(element)
-			s.message.Flags |= FlagImage
+			s.facts.Flags |= FlagImage
 		default:
 			total += s.tokens(element)
 		}
-		s.message.Flags |= FlagResultNotText
+		s.facts.Flags |= FlagResultNotText
 	}
 	if empty {
-		s.message.Flags |= FlagEmptyArray
+		s.facts.Flags |= FlagEmptyArray
 	}
 	return total
 }

@@ -1,22 +1,22 @@
 package wire
 
 // OpenAI Responses input items, as the type ResponseInputItem of OpenAI's API reference has them (openai-node,
-// resources/responses). An item is one Neutral.
+// resources/responses). An item is one Message.
 //
 //	message, and an item of a role alone   User, Assistant, System; any other role Other
-//	content                                a string one Text, an array a piece for each block
+//	content                                a string one Text, an array a block for each block
 //	input_text, output_text, text,
 //	summary_text, reasoning_text           Text
 //	refusal                                Text with Refusal
 //	input_image, computer_screenshot       Image; a data: URL is taken apart
 //	input_file, input_audio                File
-//	reasoning                              Reasoning of an Assistant: its texts, a line each; encrypted_content is the Seal
+//	reasoning                              Reasoning of an Assistant: its texts, a line each; encrypted_content is the Signature
 //	function_call, custom_tool_call        Call of an Assistant; arguments are the object inside their string, and the string
 //	                                       itself if it holds no object. The input of a custom tool is Custom
 //	shell_call, local_shell_call,
 //	apply_patch_call, computer_call        Call of the tool shell, local_shell, apply_patch, computer: action or operation
 //	                                       are the arguments
-//	…_call_output                          Result of a Tool: a string one Text, an array of blocks their pieces, any other
+//	…_call_output                          Result of a Tool: a string one Text, an array of blocks their blocks, any other
 //	                                       output its JSON as a text. An apply_patch that failed IsError
 //	mcp_approval_response                  Opaque of a User
 //	item_reference, compaction, tools that

@@ -96,8 +96,8 @@ other "exit"
 func TestEncodeOpenAIResponses(t *testing.T) {
 	t.Parallel()
 	testEncode(t, session.OpenAIResponses, []encodeCase{
-		{"what the assistant says is a message, its calls are items of their own", []Neutral{{Role: Assistant, Pieces: []Piece{
-			{Kind: Reasoning, Text: []byte(`"hm"`), Seal: []byte(`"s"`)}, plainText("I look."), callOf("c1", "f", `{"a":"\n"}`), callOf("c2", "g", `"free"`),
+		{"what the assistant says is a message, its calls are items of their own", []Message{{Role: Assistant, Blocks: []Block{
+			{Kind: Reasoning, Text: []byte(`"hm"`), Signature: []byte(`"s"`)}, plainText("I look."), callOf("c1", "f", `{"a":"\n"}`), callOf("c2", "g", `"free"`),
 			{Kind: Call, CallID: "c3", Name: []byte(`"h"`), Value: []byte(`"in"`), Custom: true}, plainText("so"), photo,
 		}}}, `
 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"[Reasoning] hm"},{"type":"output_text","text":"I look."}]}
@@ -106,9 +106,9 @@ func TestEncodeOpenAIResponses(t *testing.T) {
 {"type":"custom_tool_call","call_id":"c3","name":"h","input":"in"}
 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"so"},{"type":"output_text","text":"[image a.png image/png: 4 bytes in base64]"}]}
 `},
-		{"results hold texts, images and files", []Neutral{{Role: User, Pieces: []Piece{
+		{"results hold texts, images and files", []Message{{Role: User, Blocks: []Block{
 			resultOf("c1", "f", plainText("see"), photo), failureOf("c2", "g", plainText("boom")), resultOf("c3", "h"),
-			{Kind: Result, CallID: "c4", Custom: true, Content: []Piece{plainText("x")}, IsError: true}, plainText("go"),
+			{Kind: Result, CallID: "c4", Custom: true, Content: []Block{plainText("x")}, IsError: true}, plainText("go"),
 		}}}, `
 {"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"see"},{"type":"input_text","text":"[image a.png]"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}
 {"type":"function_call_output","call_id":"c2","output":"[Error] boom"}
@@ -116,17 +116,17 @@ func TestEncodeOpenAIResponses(t *testing.T) {
 {"type":"custom_tool_call_output","call_id":"c4","output":"[Error] x"}
 {"type":"message","role":"user","content":"go"}
 `},
-		{"a refusal is one, a name is a note, nothing is an empty message", []Neutral{
-			{Role: Assistant, Pieces: []Piece{{Kind: Text, Text: []byte(`"no"`), Refusal: true}}},
-			{Role: User, Name: []byte(`"ann"`), Pieces: []Piece{plainText("hi")}}, {Role: User},
-			{Role: System, Format: session.OpenAIChat, Raw: []byte(` {"role":"developer"}`), Pieces: []Piece{plainText("be")}},
+		{"a refusal is one, a name is a note, nothing is an empty message", []Message{
+			{Role: Assistant, Blocks: []Block{{Kind: Text, Text: []byte(`"no"`), Refusal: true}}},
+			{Role: User, Name: []byte(`"ann"`), Blocks: []Block{plainText("hi")}}, {Role: User},
+			{Role: System, Format: session.OpenAIChat, Raw: []byte(` {"role":"developer"}`), Blocks: []Block{plainText("be")}},
 		}, `
 {"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"no"}]}
 {"type":"message","role":"user","content":[{"type":"input_text","text":"[From ann]"},{"type":"input_text","text":"hi"}]}
 {"type":"message","role":"user","content":""}
 {"type":"message","role":"developer","content":"be"}
 `},
-		{"images and files are blocks, or a note", []Neutral{{Role: User, Pieces: []Piece{
+		{"images and files are blocks, or a note", []Message{{Role: User, Blocks: []Block{
 			{Kind: Image, Media: Media{URL: []byte(`"https://a.b"`), Detail: []byte(`"high"`)}},
 			{Kind: Image, Format: session.OpenAIResponses, Media: Media{ID: []byte(`"file_1"`)}},
 			{Kind: Image, Format: session.Anthropic, Media: Media{ID: []byte(`"file_1"`)}},
@@ -155,7 +155,7 @@ func TestItemsThatARepairEditedKeepTheirBlocksAndMembers(t *testing.T) {
 	} {
 		list := Decode(session.OpenAIResponses, []byte(body))
 		list[0].Edited = true
-		if p := &list[0].Pieces[0]; p.Kind == Call || p.Kind == Result {
+		if p := &list[0].Blocks[0]; p.Kind == Call || p.Kind == Result {
 			p.CallID, p.Edited = "d", true
 		}
 		if got := encoded(t, session.OpenAIResponses, list); got != want {
@@ -167,7 +167,7 @@ func TestItemsThatARepairEditedKeepTheirBlocksAndMembers(t *testing.T) {
 func TestAnItemWhoseBytesARepairHasMendedKeepsThem(t *testing.T) {
 	t.Parallel()
 	list := Decode(session.OpenAIResponses, []byte(`{"type":"shell_call","call_id":"c","action":{}}`))
-	p := &list[0].Pieces[0]
+	p := &list[0].Blocks[0]
 	p.CallID, p.Raw, list[0].Edited = "d", []byte(`{"type":"shell_call","call_id":"d","action":{}}`), true
 	if got := encoded(t, session.OpenAIResponses, list); got != string(p.Raw) {
 		t.Errorf("got %s", got)

@@ -10,20 +10,20 @@ var (
 	resultWords   = []string{"type", "call_id", "output"}
 )
 
-func decodeResponses(body []byte) []Neutral {
+func decodeResponses(body []byte) []Message {
 	s := &scanner{body: body}
 	at := rawjson.Value(body)
 	var v itemValues
 	s.pick(at.Start, itemNames, v[:])
 	if s.isMessage(&v) {
-		n := Neutral{Extra: s.others(at.Start, messageWords)}
+		n := Message{Extra: s.others(at.Start, messageWords)}
 		n.Role, n.Name = s.openAIRole(v[itemRole], nil)
-		n.Pieces = s.pieces(nil, v[itemContent], s.responsesPiece)
-		return []Neutral{n}
+		n.Blocks = s.pieces(nil, v[itemContent], s.responsesPiece)
+		return []Message{n}
 	}
 	kind := s.name(v[itemType])
 	form := itemForms[kind]
-	n, p := Neutral{Role: Assistant}, Piece{Kind: form.kind, Raw: at.Of(body)}
+	n, p := Message{Role: Assistant}, Block{Kind: form.kind, Raw: at.Of(body)}
 	switch form.kind {
 	case Call:
 		n.Extra = s.itemCallPiece(&p, at, form, &v)
@@ -35,8 +35,8 @@ func decodeResponses(body []byte) []Neutral {
 	default:
 		n.Role, n.Name = s.opaqueRole(kind, v[itemRole])
 	}
-	n.Pieces = []Piece{p}
-	return []Neutral{n}
+	n.Blocks = []Block{p}
+	return []Message{n}
 }
 
 // opaqueRole is the role of an item that the model has no words for.
@@ -51,7 +51,7 @@ func (s *scanner) opaqueRole(kind string, role Span) (Role, []byte) {
 }
 
 // itemCallPiece reads a call, and returns its other members unless only its own type of item can have them.
-func (s *scanner) itemCallPiece(p *Piece, at Span, form itemForm, v *itemValues) (extra []byte) {
+func (s *scanner) itemCallPiece(p *Block, at Span, form itemForm, v *itemValues) (extra []byte) {
 	p.CallID = s.callID(v[itemCallID], nil)
 	value := s.itemArguments(form, v)
 	switch {
@@ -72,26 +72,26 @@ func (s *scanner) itemCallPiece(p *Piece, at Span, form itemForm, v *itemValues)
 	return s.others(at.Start, functionWords)
 }
 
-func (s *scanner) itemResultPiece(p *Piece, at Span, form itemForm, v *itemValues) (extra []byte) {
-	p.CallID, p.IsError = s.itemResultID(v), s.says(v[itemStatus], "failed")
-	p.Custom = s.says(v[itemType], "custom_tool_call_output")
+func (s *scanner) itemResultPiece(p *Block, at Span, form itemForm, v *itemValues) (extra []byte) {
+	p.CallID, p.IsError = s.itemResultID(v), s.isText(v[itemStatus], "failed")
+	p.Custom = s.isText(v[itemType], "custom_tool_call_output")
 	output := v[itemOutput]
 	switch {
 	case form.tool == "":
 		p.Content = s.pieces(nil, output, s.responsesPiece)
 		return s.others(at.Start, resultWords)
 	case form.tool == "computer" && s.is(output, '{'):
-		p.Content = []Piece{s.responsesPiece(output)}
+		p.Content = []Block{s.responsesPiece(output)}
 	case s.is(output, '"'):
 		p.Content = s.pieces(nil, output, nil)
 	case !s.absent(output):
-		p.Content = []Piece{{Kind: Text, Text: rawjson.Quote(nil, output.Of(s.body))}}
+		p.Content = []Block{{Kind: Text, Text: rawjson.Quote(nil, output.Of(s.body))}}
 	}
 	return nil
 }
 
 // itemThought reads reasoning.
-func (s *scanner) itemThought(p *Piece, v *itemValues) {
+func (s *scanner) itemThought(p *Block, v *itemValues) {
 	var texts [][]byte
 	for _, array := range [...]Span{v[itemSummary], v[itemContent]} {
 		if !s.is(array, '[') {
@@ -107,17 +107,17 @@ func (s *scanner) itemThought(p *Piece, v *itemValues) {
 		p.Text = joinLines(texts)
 	}
 	if encrypted := v[itemEncrypted]; !s.empty(encrypted) {
-		p.Seal = encrypted.Of(s.body)
+		p.Signature = encrypted.Of(s.body)
 	}
 }
 
 // responsesPiece reads a block of a message or of an output.
-func (s *scanner) responsesPiece(block Span) Piece {
+func (s *scanner) responsesPiece(block Span) Block {
 	v := s.responsesValues(block)
-	p := Piece{Kind: s.responsesKind(&v), Raw: block.Of(s.body)}
+	p := Block{Kind: s.responsesKind(&v), Raw: block.Of(s.body)}
 	switch p.Kind {
 	case Text:
-		p.Text, p.Refusal = s.words(&v).Of(s.body), s.says(v[responsesType], "refusal")
+		p.Text, p.Refusal = s.words(&v).Of(s.body), s.isText(v[responsesType], "refusal")
 	case Image:
 		p.Media = Media{ID: s.literal(v[responsesFileID]), Detail: s.literal(v[responsesDetail])}
 		s.openAIURL(&p.Media, v[responsesImageURL])
@@ -128,7 +128,7 @@ func (s *scanner) responsesPiece(block Span) Piece {
 }
 
 func (s *scanner) responsesFile(v *[responsesMembers]Span) Media {
-	if s.says(v[responsesType], "input_audio") {
+	if s.isText(v[responsesType], "input_audio") {
 		return s.audio(v[responsesAudio])
 	}
 	m := Media{ID: s.literal(v[responsesFileID]), Name: s.literal(v[responsesFilename]), URL: s.literal(v[responsesFileURL])}

@@ -2,7 +2,7 @@ package wire
 
 import "github.com/varve-dev/varve/internal/rawjson"
 
-func encodeResponses(e *encoder, run []Neutral) {
+func encodeResponses(e *encoder, run []Message) {
 	w := itemWriter{e}
 	for i := range run {
 		w.items(&run[i])
@@ -12,10 +12,10 @@ func encodeResponses(e *encoder, run []Neutral) {
 // itemWriter writes items.
 type itemWriter struct{ *encoder }
 
-// items writes what a Neutral says: one item for each of its calls, results and thoughts, and one message for what it says
+// items writes what a Message says: one item for each of its calls, results and thoughts, and one message for what it says
 // in words, pictures and files between them.
-func (w itemWriter) items(n *Neutral) {
-	var said []*Piece
+func (w itemWriter) items(n *Message) {
+	var said []*Block
 	first := len(w.bodies)
 	flush := func() {
 		if len(said) > 0 {
@@ -23,8 +23,8 @@ func (w itemWriter) items(n *Neutral) {
 			said = nil
 		}
 	}
-	for i := range n.Pieces {
-		p := &n.Pieces[i]
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
 		switch {
 		case w.isItem(n, p):
 			flush()
@@ -44,8 +44,8 @@ func (w itemWriter) items(n *Neutral) {
 	}
 }
 
-// isItem reports whether the bytes of a piece are an item, and as good as ever.
-func (w itemWriter) isItem(n *Neutral, p *Piece) bool {
+// isItem reports whether the bytes of a block are an item, and as good as ever.
+func (w itemWriter) isItem(n *Message, p *Block) bool {
 	if !w.own(p) {
 		return false
 	}
@@ -65,9 +65,9 @@ func isMessageItem(body []byte) bool {
 	return s.isMessage(&v)
 }
 
-func (w itemWriter) message(n *Neutral, said []*Piece) {
+func (w itemWriter) message(n *Message, said []*Block) {
 	if n.Name != nil && n.Role != Other {
-		said = append([]*Piece{{Kind: Text, Text: note("From %s", unquoted(n.Name))}}, said...)
+		said = append([]*Block{{Kind: Text, Text: note("From %s", unquoted(n.Name))}}, said...)
 	}
 	dst := append(make([]byte, 0, len(n.Raw)+64), `{"type":"message","role":`...)
 	dst = append(append(dst, w.roleOf(n)...), `,"content":`...)
@@ -76,7 +76,7 @@ func (w itemWriter) message(n *Neutral, said []*Piece) {
 }
 
 // content appends a content or an output: a string if it is one text that had no block of its own.
-func (w itemWriter) content(dst []byte, said []*Piece, role Role) []byte {
+func (w itemWriter) content(dst []byte, said []*Block, role Role) []byte {
 	switch {
 	case len(said) == 0:
 		return append(dst, `""`...)
@@ -92,7 +92,7 @@ func (w itemWriter) content(dst []byte, said []*Piece, role Role) []byte {
 }
 
 // block appends a block. The assistant says texts and refusals; all others, and results, show images and files, too.
-func (w itemWriter) block(dst []byte, p *Piece, role Role) []byte {
+func (w itemWriter) block(dst []byte, p *Block, role Role) []byte {
 	switch {
 	case w.own(p) && p.Raw[0] == '{' && (p.Kind == Text || p.Kind == Image || p.Kind == File || p.Kind == Opaque):
 		return append(dst, p.Raw...)
@@ -106,7 +106,7 @@ func (w itemWriter) block(dst []byte, p *Piece, role Role) []byte {
 	return append(append(append(dst, `{"type":"input_text","text":`...), substitute(p)...), '}')
 }
 
-func (w itemWriter) call(n *Neutral, p *Piece) {
+func (w itemWriter) call(n *Message, p *Block) {
 	dst := make([]byte, 0, len(p.Value)+len(n.Extra)+128)
 	if p.Custom {
 		dst = rawjson.Quote(append(dst, `{"type":"custom_tool_call","call_id":`...), []byte(p.CallID))
@@ -120,13 +120,13 @@ func (w itemWriter) call(n *Neutral, p *Piece) {
 	w.add(append(w.extra(dst, n), '}'))
 }
 
-func (w itemWriter) result(n *Neutral, p *Piece) {
+func (w itemWriter) result(n *Message, p *Block) {
 	dst := append(make([]byte, 0, len(n.Raw)+128), `{"type":"function_call_output","call_id":`...)
 	if p.Custom {
 		dst = append(dst[:0], `{"type":"custom_tool_call_output","call_id":`...)
 	}
 	dst = append(rawjson.Quote(dst, []byte(p.CallID)), `,"output":`...)
-	content := make([]*Piece, len(p.Content))
+	content := make([]*Block, len(p.Content))
 	for i := range content {
 		content[i] = &p.Content[i]
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // checkMessage holds m to what is promised of every message that Inspect accepts.
-func checkMessage(t testing.TB, f session.Format, body []byte, m Message) {
+func checkMessage(t testing.TB, f session.Format, body []byte, m Facts) {
 	t.Helper()
 	tokens := messageTokens
 	var raws []Span
@@ -69,7 +69,7 @@ func checkResult(t testing.TB, f session.Format, body []byte, p Part) {
 }
 
 // checkReplaced replaces nothing, then every result, and wants the second to be the same message but for the results.
-func checkReplaced(t testing.TB, f session.Format, body []byte, m Message, edits []Edit) {
+func checkReplaced(t testing.TB, f session.Format, body []byte, m Facts, edits []Edit) {
 	t.Helper()
 	if same := Replace(nil, body, nil); !bytes.Equal(same, body) {
 		t.Fatalf("Replace of nothing changed %q to %q", body, same)

@@ -13,7 +13,7 @@ type Reader struct {
 }
 
 // Read is Inspect of a message that has so many tokens.
-func (r *Reader) Read(f session.Format, body []byte, tokens int) (Message, error) {
+func (r *Reader) Read(f session.Format, body []byte, tokens int) (Facts, error) {
 	const most, chunk = 16, 1024
 	if cap(r.parts)-len(r.parts) < most {
 		r.parts = make([]Part, 0, chunk)
@@ -22,7 +22,7 @@ func (r *Reader) Read(f session.Format, body []byte, tokens int) (Message, error
 		r.names = map[string]string{}
 	}
 	s := scanner{body: body, reader: r}
-	s.message.Parts = r.parts[len(r.parts):]
+	s.facts.Parts = r.parts[len(r.parts):]
 	m, err := inspectWith(f, &s)
 	if err != nil {
 		return m, err
@@ -36,7 +36,7 @@ func (r *Reader) Read(f session.Format, body []byte, tokens int) (Message, error
 
 // settle counts the parts that were left uncounted, but for the largest of them: that has what the others leave of the
 // message's tokens.
-func (s *scanner) settle(m *Message, tokens int) {
+func (s *scanner) settle(m *Facts, tokens int) {
 	largest := -1
 	for i := range m.Parts {
 		p := &m.Parts[i]

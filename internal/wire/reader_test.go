@@ -19,7 +19,7 @@ func TestAReaderFindsWhatInspectFound(t *testing.T) {
 		for seed := range uint64(200) {
 			var reader wire.Reader
 			bodies := compacttest.Session(rand.New(rand.NewPCG(seed, 7)), f, compacttest.Options{Messages: 30, ResultTokens: 40, Wild: true})
-			var want, got []wire.Message
+			var want, got []wire.Facts
 			for _, body := range bodies {
 				inspected, err := wire.Inspect(f, body)
 				if err != nil {
@@ -29,7 +29,7 @@ func TestAReaderFindsWhatInspectFound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				const unread = wire.FlagEmpty | wire.FlagJudged | wire.FlagOdd | wire.FlagUnsigned | wire.FlagMixed
+				const unread = wire.FlagEmpty | wire.FlagAssessed | wire.FlagMayNeedRepair | wire.FlagUnsigned | wire.FlagMixed
 				inspected.Flags, read.Flags = inspected.Flags&^unread, read.Flags&^unread
 				want, got = append(want, inspected), append(got, read)
 			}

@@ -37,8 +37,8 @@ type Repair struct {
 
 // UserMessage is a message of the user that says a text, which is a string literal.
 func UserMessage(f session.Format, literal []byte) []byte {
-	said := Neutral{Role: User, Pieces: []Piece{{Kind: Text, Text: literal}}, Edited: true}
-	return Encode(f, []Neutral{said})[0]
+	said := Message{Role: User, Blocks: []Block{{Kind: Text, Text: literal}}, Edited: true}
+	return Encode(f, []Message{said})[0]
 }
 
 // Rendition is a view in one format.

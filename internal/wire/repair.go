@@ -19,11 +19,11 @@ func Render(target session.Format, view []Stored, o Options) *Rendition {
 	r := &repairer{target: target, Options: o, view: view}
 	list := r.merge(r.arrange(r.prepare()))
 	r.match(list)
-	r.late(list)
-	r.idle(list)
-	r.seal(list)
+	r.moveLateReasoning(list)
+	r.dropIdleReasoning(list)
+	r.sign(list)
 	r.rename(list)
-	r.unmark(list)
+	r.limitCacheMarks(list)
 	list = r.ends(list)
 	return &Rendition{Bodies: Encode(target, list), System: pinnedHead(list), Repairs: r.repairs}
 }
@@ -50,7 +50,7 @@ var pairings = map[session.Format]pairing{
 
 func (r *repairer) rules() pairing { return pairings[r.target] }
 
-func (r *repairer) repaired(rule, kind string, n *Neutral, format string, args ...any) {
+func (r *repairer) repaired(rule, kind string, n *Message, format string, args ...any) {
 	repair := Repair{Rule: rule, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 	if n != nil && n.Raw != nil {
 		repair.Seq = r.view[n.Origin].Seq
@@ -59,17 +59,17 @@ func (r *repairer) repaired(rule, kind string, n *Neutral, format string, args .
 }
 
 // keeps reports whether the message will stand in the view as the bytes that came in, if nothing else is done to it.
-func (r *repairer) keeps(n *Neutral) bool { return n.Format == r.target && n.Raw != nil && !n.Edited }
+func (r *repairer) keeps(n *Message) bool { return n.Format == r.target && n.Raw != nil && !n.Edited }
 
 // apart reports whether the target takes the system prompt apart from the messages, and so none in the middle.
-func (r *repairer) apart() bool { return Apart(r.target) }
+func (r *repairer) separatesSystem() bool { return Apart(r.target) }
 
 // Apart reports whether a format's provider takes the system prompt apart from the messages.
 func Apart(f session.Format) bool { return f == session.Anthropic || f == session.Gemini }
 
 // prepare decodes the messages and repairs what is wrong with one alone.
-func (r *repairer) prepare() []Neutral {
-	list := make([]Neutral, 0, len(r.view))
+func (r *repairer) prepare() []Message {
+	list := make([]Message, 0, len(r.view))
 	head := true
 	for i := range r.view {
 		for _, n := range r.decode(i) {
@@ -87,19 +87,19 @@ func (r *repairer) prepare() []Neutral {
 }
 
 // decode reads message i. One that cannot be read, which no append lets in, is shown as what it is.
-func (r *repairer) decode(i int) []Neutral {
+func (r *repairer) decode(i int) []Message {
 	m := r.view[i]
 	flags, err := survey(m.Format, m.Body)
 	if err != nil {
-		broken := Piece{Kind: Opaque, Raw: m.Body}
+		broken := Block{Kind: Opaque, Raw: m.Body}
 		r.repairs = append(r.repairs, Repair{Rule: "inspect", Kind: "unreadable", Seq: m.Seq, Detail: err.Error()})
-		return []Neutral{{Role: User, Origin: i, Pieces: []Piece{{Kind: Text, Text: substitute(&broken)}}, Edited: true}}
+		return []Message{{Role: User, Origin: i, Blocks: []Block{{Kind: Text, Text: substitute(&broken)}}, Edited: true}}
 	}
 	list := Decode(m.Format, m.Body)
 	for j := range list {
 		n := &list[j]
 		n.Origin, n.flags = i, flags
-		if n.Edited = slices.ContainsFunc(n.Pieces, func(p Piece) bool { return p.Edited }); n.Edited && n.Format == r.target {
+		if n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited }); n.Edited && n.Format == r.target {
 			r.repaired(r.contentRule(), "part_mended", n, "a part is none that the API takes as it is")
 		}
 	}
@@ -107,9 +107,9 @@ func (r *repairer) decode(i int) []Neutral {
 }
 
 // role makes every message one of a role that the target knows, with what that role may say.
-func (r *repairer) role(n *Neutral, head bool) []Neutral {
+func (r *repairer) role(n *Message, head bool) []Message {
 	switch {
-	case n.Role == System && !head && r.apart():
+	case n.Role == System && !head && r.separatesSystem():
 		r.repaired("V-A12", "system_as_user", n, "a system message in the middle is a note of the user")
 		n.say("[System] ")
 	case n.Role == Other:
@@ -122,55 +122,55 @@ func (r *repairer) role(n *Neutral, head bool) []Neutral {
 		r.callsAsNotes(n)
 	}
 	if n.Role == Assistant && n.has(Result) {
-		return n.apart()
+		return n.splitResults()
 	}
-	return []Neutral{*n}
+	return []Message{*n}
 }
 
 // say makes the message one of the user that begins with a text.
-func (n *Neutral) say(before string) {
+func (n *Message) say(before string) {
 	n.Role, n.Edited, n.Extra = User, true, nil
-	n.Pieces = slices.Clone(n.Pieces)
-	if i := slices.IndexFunc(n.Pieces, func(p Piece) bool { return p.Kind == Text }); i == 0 {
-		n.Pieces[0].Text, n.Pieces[0].Edited = joined(before, n.Pieces[0].Text), true
+	n.Blocks = slices.Clone(n.Blocks)
+	if i := slices.IndexFunc(n.Blocks, func(p Block) bool { return p.Kind == Text }); i == 0 {
+		n.Blocks[0].Text, n.Blocks[0].Edited = joined(before, n.Blocks[0].Text), true
 		return
 	}
-	first := Piece{Kind: Text, Text: rawjson.Quote(nil, bytes.TrimSpace([]byte(before))), Edited: true}
-	n.Pieces = append([]Piece{first}, n.Pieces...)
+	first := Block{Kind: Text, Text: rawjson.Quote(nil, bytes.TrimSpace([]byte(before))), Edited: true}
+	n.Blocks = append([]Block{first}, n.Blocks...)
 }
 
 // callsAsNotes makes texts of calls that are not the assistant's.
-func (r *repairer) callsAsNotes(n *Neutral) {
+func (r *repairer) callsAsNotes(n *Message) {
 	n.Edited = true
-	n.Pieces = slices.Clone(n.Pieces)
-	for i := range n.Pieces {
-		if p := &n.Pieces[i]; p.Kind == Call {
+	n.Blocks = slices.Clone(n.Blocks)
+	for i := range n.Blocks {
+		if p := &n.Blocks[i]; p.Kind == Call {
 			r.repaired(r.rules().unanswered, "call_as_note", n, "call %q is not the assistant's: it is a note", p.CallID)
-			*p = Piece{Kind: Text, Text: rawjson.Quote(nil, fmt.Appendf(nil, "[call of %s: %s]", unquotedName(p.Name), p.Value)), Edited: true}
+			*p = Block{Kind: Text, Text: rawjson.Quote(nil, fmt.Appendf(nil, "[call of %s: %s]", unquotedName(p.Name), p.Value)), Edited: true}
 		}
 	}
 }
 
 // apart takes the results in an assistant's message out of it.
-func (n *Neutral) apart() []Neutral {
-	var list []Neutral
-	for _, p := range n.Pieces {
+func (n *Message) splitResults() []Message {
+	var list []Message
+	for _, p := range n.Blocks {
 		role := Assistant
 		if p.Kind == Result {
 			role = Tool
 		}
 		if len(list) == 0 || list[len(list)-1].Role != role {
 			said := *n
-			said.Role, said.Pieces, said.Edited = role, nil, true
+			said.Role, said.Blocks, said.Edited = role, nil, true
 			list = append(list, said)
 		}
 		last := &list[len(list)-1]
-		last.Pieces = append(last.Pieces, p)
+		last.Blocks = append(last.Blocks, p)
 	}
 	return list
 }
 
-func pinnedHead(list []Neutral) int {
+func pinnedHead(list []Message) int {
 	n := 0
 	for n < len(list) && list[n].Role == System {
 		n++

@@ -9,24 +9,24 @@ import (
 
 // clean takes out of a message what its provider would refuse, and reports whether anything is left of it. last says that
 // it is the view's last message.
-func (r *repairer) clean(n *Neutral, last bool) bool {
+func (r *repairer) clean(n *Message, last bool) bool {
 	if r.dropsEmptyTexts(n) {
 		r.dropEmptyTexts(n)
 	}
 	r.mend(n)
-	if n.Role == User && len(n.Pieces) > 0 && onlyResults(n.Pieces) {
+	if n.Role == User && len(n.Blocks) > 0 && onlyResults(n.Blocks) {
 		n.Role = Tool // what stood beside the results is gone
 	}
 	switch r.target {
 	case session.Anthropic:
-		r.unsealed(n)
-		r.oddResults(n)
+		r.dropUnsigned(n)
+		r.mendResults(n)
 	case session.OpenAIResponses:
-		r.oddResults(n)
+		r.mendResults(n)
 	case session.OpenAIChat:
 		r.textResult(n)
 	}
-	says := len(n.Pieces) > 0
+	says := len(n.Blocks) > 0
 	if r.target == session.OpenAIChat && r.keeps(n) && n.Role != Tool {
 		says = says && n.flags&FlagEmpty == 0
 	}
@@ -43,8 +43,8 @@ func (r *repairer) clean(n *Neutral, last bool) bool {
 
 // dropsEmptyTexts reports whether empty texts of the message are left out. Chat Completions takes one alone, as which its
 // own message came, but not several that other messages are joined of.
-func (r *repairer) dropsEmptyTexts(n *Neutral) bool {
-	return r.apart() || r.target == session.OpenAIChat && n.Format != r.target
+func (r *repairer) dropsEmptyTexts(n *Message) bool {
+	return r.separatesSystem() || r.target == session.OpenAIChat && n.Format != r.target
 }
 
 func (r *repairer) emptyRule() string {
@@ -65,17 +65,17 @@ func (r *repairer) contentRule() string {
 	return r.emptyRule()
 }
 
-func (r *repairer) dropEmptyTexts(n *Neutral) {
-	empty := func(p Piece) bool {
+func (r *repairer) dropEmptyTexts(n *Message) {
+	empty := func(p Block) bool {
 		said := p.Kind == Text || p.Kind == Reasoning && p.Text != nil
-		sealed := sealed(p.Seal) && n.Format == r.target && (p.Kind == Reasoning || r.target == session.Gemini)
+		sealed := isSigned(p.Signature) && n.Format == r.target && (p.Kind == Reasoning || r.target == session.Gemini)
 		return said && !sealed && blank(p.Text)
 	}
-	if !slices.ContainsFunc(n.Pieces, empty) {
+	if !slices.ContainsFunc(n.Blocks, empty) {
 		return
 	}
-	n.Pieces = slices.DeleteFunc(slices.Clone(n.Pieces), empty)
-	if n.Edited = true; len(n.Pieces) > 0 && n.Format == r.target {
+	n.Blocks = slices.DeleteFunc(slices.Clone(n.Blocks), empty)
+	if n.Edited = true; len(n.Blocks) > 0 && n.Format == r.target {
 		r.repaired(r.emptyRule(), "empty_text", n, "an empty text is left out")
 	}
 }
@@ -93,8 +93,8 @@ func blank(literal []byte) bool {
 	return true
 }
 
-// refusesEmpty reports whether a message without pieces, as it came in, is refused.
-func (r *repairer) refusesEmpty(n *Neutral, last bool) bool {
+// refusesEmpty reports whether a message without blocks, as it came in, is refused.
+func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 	switch r.target {
 	case session.OpenAIChat:
 		return n.flags&(FlagEmptyArray|FlagEmpty) != 0
@@ -107,7 +107,7 @@ func (r *repairer) refusesEmpty(n *Neutral, last bool) bool {
 }
 
 // textResult has a result written anew that is not the text that Chat Completions wants.
-func (r *repairer) textResult(n *Neutral) {
+func (r *repairer) textResult(n *Message) {
 	if !r.keeps(n) || n.Role != Tool {
 		return
 	}
@@ -118,13 +118,13 @@ func (r *repairer) textResult(n *Neutral) {
 }
 
 // oddResults has results written anew whose content is neither a text nor an array.
-func (r *repairer) oddResults(n *Neutral) {
+func (r *repairer) mendResults(n *Message) {
 	if n.Format != r.target {
 		return
 	}
-	for i := range n.Pieces {
-		p := &n.Pieces[i]
-		odd := slices.ContainsFunc(p.Content, func(c Piece) bool { return c.Edited }) || len(p.Content) == 0 && withoutOutput(p.Raw)
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		odd := slices.ContainsFunc(p.Content, func(c Block) bool { return c.Edited }) || len(p.Content) == 0 && withoutOutput(p.Raw)
 		if p.Kind != Result || p.Edited || !odd {
 			continue
 		}
@@ -140,40 +140,40 @@ func withoutOutput(item []byte) bool {
 }
 
 // unsealed makes texts of thoughts that Anthropic did not sign, or that another model than the one that is asked had.
-func (r *repairer) unsealed(n *Neutral) {
+func (r *repairer) dropUnsigned(n *Message) {
 	if n.Format != session.Anthropic {
 		return // the encoder does it
 	}
 	stale := r.Author != "" && r.Model != "" && baseModel(r.Author) != baseModel(r.Model)
-	for i := range n.Pieces {
-		p := &n.Pieces[i]
-		if p.Kind != Reasoning || sealed(p.Seal) && !stale {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if p.Kind != Reasoning || isSigned(p.Signature) && !stale {
 			continue
 		}
 		if !n.Edited {
-			n.Pieces, n.Edited = slices.Clone(n.Pieces), true
-			p = &n.Pieces[i]
+			n.Blocks, n.Edited = slices.Clone(n.Blocks), true
+			p = &n.Blocks[i]
 		}
 		rule := "V-A7"
 		if stale {
 			rule = "V-A8"
 		}
 		r.repaired(rule, "reasoning_as_text", n, "a thought that the model would not take back is a text")
-		*p = Piece{Kind: Text, Text: substitute(p), Edited: true}
+		*p = Block{Kind: Text, Text: substitute(p), Edited: true}
 	}
 }
 
 // late makes texts of thoughts that stand behind a call of their turn: Anthropic wants them in front.
-func (r *repairer) late(list []Neutral) {
+func (r *repairer) moveLateReasoning(list []Message) {
 	called := false
 	for i := range list {
 		n := &list[i]
 		called = called && n.Role == Assistant && r.target == session.Anthropic
-		for j := range n.Pieces {
-			p := &n.Pieces[j]
+		for j := range n.Blocks {
+			p := &n.Blocks[j]
 			called = called || p.Kind == Call
 			if p.Kind == Reasoning && called && r.target == session.Anthropic {
-				*p, n.Edited = Piece{Kind: Text, Text: substitute(p), Edited: true}, true
+				*p, n.Edited = Block{Kind: Text, Text: substitute(p), Edited: true}, true
 				r.repaired("V-A7", "reasoning_as_text", n, "a thought behind a call of its turn is a text")
 			}
 		}
@@ -182,40 +182,40 @@ func (r *repairer) late(list []Neutral) {
 
 // idle makes texts of OpenAI's reasoning items behind which the model said nothing: it takes one back only with the item
 // that it led to.
-func (r *repairer) idle(list []Neutral) {
+func (r *repairer) dropIdleReasoning(list []Message) {
 	if r.target != session.OpenAIResponses {
 		return
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
 		followed := i+1 < len(list) && list[i+1].Role == Assistant && (!byID(n.Raw) || r.keeps(&list[i+1]) && valueOf(list[i+1].Raw, "id") != nil)
-		if followed || !r.keeps(n) || n.Role != Assistant || len(n.Pieces) == 0 || n.Pieces[0].Kind != Reasoning {
+		if followed || !r.keeps(n) || n.Role != Assistant || len(n.Blocks) == 0 || n.Blocks[0].Kind != Reasoning {
 			continue
 		}
-		n.Pieces, n.Edited = []Piece{{Kind: Text, Text: substitute(&n.Pieces[0])}}, true
+		n.Blocks, n.Edited = []Block{{Kind: Text, Text: substitute(&n.Blocks[0])}}, true
 		n.Extra = nil
 		r.repaired("V-R3", "reasoning_as_text", n, "a thought that led to nothing is a text")
 	}
 }
 
 // unmark leaves the newest marks for the provider's cache, of which it takes no more than maxMarks.
-func (r *repairer) unmark(list []Neutral) {
+func (r *repairer) limitCacheMarks(list []Message) {
 	if r.target != session.Anthropic {
 		return
 	}
 	marks := 0
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
-		if unmarkNewest(&n.Pieces, &marks) {
+		if unmarkNewest(&n.Blocks, &marks) {
 			n.Edited = true
 			r.repaired("V-A9", "cache_mark_dropped", n, "more than %d cache_control: an older one is left out", maxMarks)
 		}
 	}
 }
 
-// unmarkNewest counts the marks of pieces, the last ones first, and reports whether it dropped any. A message may hold
-// pieces of several formats, and a result that is written anew still has its blocks as they came.
-func unmarkNewest(pieces *[]Piece, marks *int) (dropped bool) {
+// unmarkNewest counts the marks of blocks, the last ones first, and reports whether it dropped any. A message may hold
+// blocks of several formats, and a result that is written anew still has its blocks as they came.
+func unmarkNewest(pieces *[]Block, marks *int) (dropped bool) {
 	for j := len(*pieces) - 1; j >= 0; j-- {
 		p := &(*pieces)[j]
 		if p.Edited && p.Kind == Result {

@@ -11,14 +11,14 @@ import (
 
 // merge makes one message of consecutive ones of the assistant that came in another format, where several would be odd or
 // refused, and of consecutive results.
-func (r *repairer) merge(list []Neutral) []Neutral {
+func (r *repairer) merge(list []Message) []Message {
 	switch r.target {
 	case session.OpenAIResponses, session.AISDK:
 		return list
 	case session.OpenAIChat, session.Gemini:
 		r.hold(list)
 	}
-	var out []Neutral
+	var out []Message
 	for i := range list {
 		n := &list[i]
 		if len(out) == 0 || !r.merges(&out[len(out)-1], n) {
@@ -33,7 +33,7 @@ func (r *repairer) merge(list []Neutral) []Neutral {
 		if last.Format != n.Format {
 			last.Extra = nil
 		}
-		last.Pieces = append(slices.Clip(last.Pieces), n.Pieces...)
+		last.Blocks = append(slices.Clip(last.Blocks), n.Blocks...)
 		last.Edited = true
 	}
 	return out
@@ -41,26 +41,26 @@ func (r *repairer) merge(list []Neutral) []Neutral {
 
 // hold keeps the images of the last results back while calls of their unit wait for theirs: where an image cannot stand in
 // a result, the user's message that shows it would part them.
-func (r *repairer) hold(list []Neutral) {
+func (r *repairer) hold(list []Message) {
 	for i := len(list) - 1; r.inFlight && i >= 0 && list[i].Role == Tool; i-- {
 		n := &list[i]
-		each(list[i:i+1], Result, func(_ *Neutral, p *Piece) { n.Edited = p.nameShown() || n.Edited })
+		each(list[i:i+1], Result, func(_ *Message, p *Block) { n.Edited = p.nameShown() || n.Edited })
 	}
 }
 
 // nameShown puts the names of a result's images and files into their places, and reports whether there are any.
-func (p *Piece) nameShown() bool {
+func (p *Block) nameShown() bool {
 	p.Content = slices.Clone(p.Content)
 	for i := range p.Content {
 		if c := &p.Content[i]; c.Kind == Image || c.Kind == File {
-			*c = Piece{Kind: Text, Text: note("%s: it is shown when all results are there", c.Kind)}
+			*c = Block{Kind: Text, Text: note("%s: it is shown when all results are there", c.Kind)}
 			p.Edited = true
 		}
 	}
 	return p.Edited
 }
 
-func (r *repairer) merges(a, b *Neutral) bool {
+func (r *repairer) merges(a, b *Message) bool {
 	switch {
 	case a.Role != b.Role:
 		return false
@@ -76,7 +76,7 @@ const unchecked = `"skip_thought_signature_validator"`
 // seal gives the first call of each step of the current turn a signature, if it has none. Steps of earlier turns, where
 // Gemini does not look, have the one that they had when theirs was the current turn, so that the view's beginning stays
 // what the provider has cached; but for contents that came as they are.
-func (r *repairer) seal(list []Neutral) {
+func (r *repairer) sign(list []Message) {
 	if r.target != session.Gemini || olderGemini(r.Model) {
 		return
 	}
@@ -84,20 +84,20 @@ func (r *repairer) seal(list []Neutral) {
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
 		current = current && n.Role != User
-		if n.Role == Assistant && (current || n.Format != session.Gemini) && n.sealFirst() {
+		if n.Role == Assistant && (current || n.Format != session.Gemini) && n.signFirst() {
 			r.repaired("V-G3", "signature_skipped", n, "no signature came with the first call: it says that there is none")
 		}
 	}
 }
 
-func (n *Neutral) sealFirst() bool {
-	i := slices.IndexFunc(n.Pieces, func(p Piece) bool { return p.Kind == Call })
-	if i < 0 || sealed(n.Pieces[i].Seal) {
+func (n *Message) signFirst() bool {
+	i := slices.IndexFunc(n.Blocks, func(p Block) bool { return p.Kind == Call })
+	if i < 0 || isSigned(n.Blocks[i].Signature) {
 		return false
 	}
-	n.Pieces = slices.Clone(n.Pieces)
-	p := &n.Pieces[i]
-	p.Seal = []byte(unchecked)
+	n.Blocks = slices.Clone(n.Blocks)
+	p := &n.Blocks[i]
+	p.Signature = []byte(unchecked)
 	if p.Raw != nil && p.Format == session.Gemini {
 		p.Raw = append(append(bytes.TrimSuffix(slices.Clip(without(without(p.Raw, "thoughtSignature"), "thought_signature")), []byte{'}'}), `,"thoughtSignature":`+unchecked...), '}')
 	}
@@ -107,18 +107,18 @@ func (n *Neutral) sealFirst() bool {
 
 // The texts of the user that stand where a provider wants one of his and there is none.
 const (
-	beginText = "[The conversation begins here.]"
-	goOnText  = "Continue."
+	beginText    = "[The conversation begins here.]"
+	continueText = "Continue."
 )
 
 // ends repairs the first and the last message.
-func (r *repairer) ends(list []Neutral) []Neutral {
+func (r *repairer) ends(list []Message) []Message {
 	head := pinnedHead(list)
 	rest := list[head:]
 	if len(rest) == 0 {
 		return list
 	}
-	if r.apart() && rest[0].Role != User {
+	if r.separatesSystem() && rest[0].Role != User {
 		rule := map[session.Format]string{session.Anthropic: "V-A10", session.Gemini: "V-G4"}[r.target]
 		r.repaired(rule, "first_user", nil, "a message of the user stands before the first one")
 		list = slices.Insert(list, head, userText(beginText))
@@ -129,7 +129,7 @@ func (r *repairer) ends(list []Neutral) []Neutral {
 	}
 	if rule := r.refusesLastAssistant(); rule != "" {
 		r.repaired(rule, "last_user", nil, "a message of the user stands behind the last one")
-		return append(list, userText(goOnText))
+		return append(list, userText(continueText))
 	}
 	if r.target == session.Anthropic {
 		r.trimEnd(last)
@@ -137,8 +137,8 @@ func (r *repairer) ends(list []Neutral) []Neutral {
 	return list
 }
 
-func userText(text string) Neutral {
-	return Neutral{Role: User, Pieces: []Piece{{Kind: Text, Text: rawjson.Quote(nil, []byte(text))}}, Edited: true}
+func userText(text string) Message {
+	return Message{Role: User, Blocks: []Block{{Kind: Text, Text: rawjson.Quote(nil, []byte(text))}}, Edited: true}
 }
 
 // refusesLastAssistant names the rule by which the last message has to be the user's, or nothing.
@@ -155,23 +155,23 @@ func (r *repairer) refusesLastAssistant() string {
 }
 
 // trimEnd takes the white space off the end of the last text, also of one that stands for what only another format says.
-func (r *repairer) trimEnd(n *Neutral) {
-	if len(n.Pieces) == 0 {
+func (r *repairer) trimEnd(n *Message) {
+	if len(n.Blocks) == 0 {
 		return
 	}
-	p := n.Pieces[len(n.Pieces)-1]
+	p := n.Blocks[len(n.Blocks)-1]
 	if p.Kind != Text {
 		if p.Kind == Call || p.Kind == Result || p.Format == r.target && p.Raw != nil && !p.Edited {
 			return
 		}
-		p = Piece{Kind: Text, Text: substitute(&p)}
+		p = Block{Kind: Text, Text: substitute(&p)}
 	}
 	trimmed := trimRight(p.Text)
 	if len(trimmed) == len(p.Text) {
 		return
 	}
 	p.Text, p.Edited, n.Edited = trimmed, true, true
-	n.Pieces = append(slices.Clone(n.Pieces[:len(n.Pieces)-1]), p)
+	n.Blocks = append(slices.Clone(n.Blocks[:len(n.Blocks)-1]), p)
 	r.repaired("V-A6", "trailing_space", n, "white space at the end of the last text is left out")
 }
 

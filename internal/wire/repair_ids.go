@@ -28,9 +28,9 @@ var idRules = map[session.Format]idRule{
 
 // rename gives every call whose id the target would refuse, or has seen before, another one, and its result the same.
 // Ids that are good stay. The same view gets the same ids in every rendering, and a longer view those of its beginning.
-func (r *repairer) rename(list []Neutral) {
+func (r *repairer) rename(list []Message) {
 	taken, tried, renamed := map[string]bool{}, map[string]int{}, map[int]string{}
-	each(list, Call, func(n *Neutral, p *Piece) {
+	each(list, Call, func(n *Message, p *Block) {
 		if id := r.idOf(n, p, taken, tried); id != p.CallID {
 			renamed[p.pair] = id
 			r.repaired(r.idRuleName(), "call_renamed", n, "call %q is %q", p.CallID, id)
@@ -38,7 +38,7 @@ func (r *repairer) rename(list []Neutral) {
 		}
 		taken[p.CallID] = true
 	})
-	each(list, Result, func(n *Neutral, p *Piece) {
+	each(list, Result, func(n *Message, p *Block) {
 		if id, ok := renamed[p.pair]; ok && p.pair > 0 {
 			n.rename(p, id)
 		}
@@ -57,11 +57,11 @@ func (r *repairer) idRuleName() string {
 	return "V-R4"
 }
 
-// each calls f for all pieces of a kind.
-func each(list []Neutral, kind Kind, f func(*Neutral, *Piece)) {
+// each calls f for all blocks of a kind.
+func each(list []Message, kind Kind, f func(*Message, *Block)) {
 	for i := range list {
-		for j := range list[i].Pieces {
-			if p := &list[i].Pieces[j]; p.Kind == kind {
+		for j := range list[i].Blocks {
+			if p := &list[i].Blocks[j]; p.Kind == kind {
 				f(&list[i], p)
 			}
 		}
@@ -70,7 +70,7 @@ func each(list []Neutral, kind Kind, f func(*Neutral, *Piece)) {
 
 // idOf is the id that a call has in the view. tried counts how many ids that were made of an id are taken: a long
 // conversation may have one thousands of times.
-func (r *repairer) idOf(n *Neutral, p *Piece, taken map[string]bool, tried map[string]int) string {
+func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[string]int) string {
 	rule := idRules[r.target]
 	own := n.Format == r.target
 	fits := rule.fits
@@ -136,7 +136,7 @@ func nineAlphanumerics(id string) bool {
 var idMembers = []string{"tool_use_id", "call_id", "toolCallId", "tool_call_id", "id"}
 
 // rename changes the id of a call or a result, in its bytes if they have it.
-func (n *Neutral) rename(p *Piece, id string) {
+func (n *Message) rename(p *Block, id string) {
 	n.Edited = true
 	old := rawjson.Quote(nil, []byte(p.CallID))
 	p.CallID = id

@@ -10,7 +10,7 @@ import (
 
 // mend changes what stands in a message of the target's own format and is refused there wherever it stands. Names that
 // are too long come from other formats, too.
-func (r *repairer) mend(n *Neutral) {
+func (r *repairer) mend(n *Message) {
 	if r.target == session.OpenAIResponses {
 		r.mendName(n)
 	}
@@ -31,9 +31,9 @@ func (r *repairer) mend(n *Neutral) {
 }
 
 // strange reports whether mend may have something to do.
-func (s *scanner) strange(f session.Format) bool {
-	for i := range s.message.Parts {
-		p := &s.message.Parts[i]
+func (s *scanner) isMendable(f session.Format) bool {
+	for i := range s.facts.Parts {
+		p := &s.facts.Parts[i]
 		raw := p.Raw.Of(s.body)
 		switch {
 		case f == session.Gemini && (faultOf(raw) != sound || p.Kind == Call && signatureOf(raw) == standIn),
@@ -74,7 +74,7 @@ func faultOf(part []byte) fault {
 	return sound
 }
 
-func (r *repairer) mendContent(n *Neutral) {
+func (r *repairer) mendContent(n *Message) {
 	if role := stringMember(n.Raw, "role"); role == "assistant" || role == "function" {
 		n.Edited = true
 		r.repaired("V-G4", "role_renamed", n, "the API calls the role %s otherwise", role)
@@ -83,9 +83,9 @@ func (r *repairer) mendContent(n *Neutral) {
 		n.Edited = true
 		r.repaired("V-G4", "part_mended", n, "parts is a list")
 	}
-	pieces := make([]Piece, 0, len(n.Pieces))
+	pieces := make([]Block, 0, len(n.Blocks))
 	called := false
-	for _, p := range n.Pieces {
+	for _, p := range n.Blocks {
 		wrong := sound
 		if p.Raw != nil {
 			wrong = faultOf(p.Raw)
@@ -94,9 +94,9 @@ func (r *repairer) mendContent(n *Neutral) {
 		case wrong == badCall:
 			p.Edited = true
 		case wrong == notOne:
-			p = Piece{Kind: Text, Text: substitute(&Piece{Kind: Opaque, Raw: p.Raw}), Edited: true}
-		case p.Kind == Call && called && string(p.Seal) == unchecked:
-			p.Seal, p.Raw = nil, without(without(p.Raw, "thoughtSignature"), "thought_signature")
+			p = Block{Kind: Text, Text: substitute(&Block{Kind: Opaque, Raw: p.Raw}), Edited: true}
+		case p.Kind == Call && called && string(p.Signature) == unchecked:
+			p.Signature, p.Raw = nil, without(without(p.Raw, "thoughtSignature"), "thought_signature")
 			n.Edited = true
 			r.repaired("V-G3", "signature_dropped", n, "only the first call of a content may say that it has no signature")
 		}
@@ -108,15 +108,15 @@ func (r *repairer) mendContent(n *Neutral) {
 			r.repaired("V-G4", "part_mended", n, "a part is none that the API takes")
 		}
 	}
-	n.Pieces = pieces
+	n.Blocks = pieces
 }
 
 // mendCompaction makes null of the content "" of a compaction: both say that there is no summary.
-func (r *repairer) mendCompaction(n *Neutral) {
-	for i := range n.Pieces {
-		if raw := n.Pieces[i].Raw; n.Pieces[i].Kind == Opaque && emptyCompaction(raw) {
-			n.Pieces = slices.Clone(n.Pieces)
-			n.Pieces[i].Raw = Replace(nil, raw, []Edit{{Span: member(raw, "content"), With: []byte("null")}})
+func (r *repairer) mendCompaction(n *Message) {
+	for i := range n.Blocks {
+		if raw := n.Blocks[i].Raw; n.Blocks[i].Kind == Opaque && emptyCompaction(raw) {
+			n.Blocks = slices.Clone(n.Blocks)
+			n.Blocks[i].Raw = Replace(nil, raw, []Edit{{Span: member(raw, "content"), With: []byte("null")}})
 			n.Edited = true
 			r.repaired("V-A10", "compaction_null", n, "the content of a compaction is null, not empty")
 		}
@@ -128,19 +128,19 @@ func emptyCompaction(block []byte) bool {
 }
 
 // sealed reports whether the value of a signature, or of what stands for one, is a text.
-func sealed(value []byte) bool { return len(value) > len(`""`) && value[0] == '"' }
+func isSigned(value []byte) bool { return len(value) > len(`""`) && value[0] == '"' }
 
 // maxName is how long the name of a tool may be in the Responses API.
 const maxName = 128
 
-func (r *repairer) mendName(n *Neutral) {
-	for i := range n.Pieces {
-		p := &n.Pieces[i]
+func (r *repairer) mendName(n *Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
 		if p.Kind != Call || utf8.RuneCount(unquotedName(p.Name)) <= maxName {
 			continue
 		}
-		n.Pieces = slices.Clone(n.Pieces)
-		p = &n.Pieces[i]
+		n.Blocks = slices.Clone(n.Blocks)
+		p = &n.Blocks[i]
 		p.Name = rawjson.Quote(nil, []byte(string([]rune(string(unquoted(p.Name)))[:maxName])))
 		p.Edited, n.Edited = true, true
 		r.repaired("V-R4", "name_cut", n, "the name of a tool has at most %d characters", maxName)

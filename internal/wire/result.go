@@ -62,7 +62,7 @@ func (s *scanner) blockText(f session.Format, block Span) Span {
 		}
 		return Span{}
 	}
-	if v := s.block(block); s.says(v[blockType], "text") && s.is(v[blockText], '"') {
+	if v := s.block(block); s.isText(v[blockType], "text") && s.is(v[blockText], '"') {
 		return v[blockText]
 	}
 	return Span{}

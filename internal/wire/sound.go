@@ -8,12 +8,12 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// judge sets the flags that tell a Walk what it must know of a message besides its role and calls.
-func (s *scanner) judge(f session.Format) {
-	m := &s.message
-	m.Flags |= FlagJudged
-	if s.odd(f) {
-		m.Flags |= FlagOdd
+// judge sets the flags that tell a FastValidator what it must know of a message besides its role and calls.
+func (s *scanner) assess(f session.Format) {
+	m := &s.facts
+	m.Flags |= FlagAssessed
+	if s.mayNeedRepair(f) {
+		m.Flags |= FlagMayNeedRepair
 	}
 	if f == session.Gemini && s.unsigned() {
 		m.Flags |= FlagUnsigned
@@ -24,13 +24,13 @@ func (s *scanner) judge(f session.Format) {
 }
 
 // odd reports whether a message, alone, may need a repair in its own format. It may err on that side.
-func (s *scanner) odd(f session.Format) bool {
-	m := &s.message
-	if !rolesOf[f][m.Role] || s.loose || s.strange(f) || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
+func (s *scanner) mayNeedRepair(f session.Format) bool {
+	m := &s.facts
+	if !rolesOf[f][m.Role] || s.loose || s.isMendable(f) || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
 		return true
 	}
 	for i := range m.Parts {
-		if p := &m.Parts[i]; s.oddPart(f, p, i == len(m.Parts)-1) {
+		if p := &m.Parts[i]; s.partMayNeedRepair(f, p, i == len(m.Parts)-1) {
 			return true
 		}
 	}
@@ -47,7 +47,7 @@ func (s *scanner) odd(f session.Format) bool {
 
 // listed reports whether the parts stand in an array. There is one: a message without any is empty.
 func (s *scanner) listed() bool {
-	before := bytes.TrimRight(s.body[:s.message.Parts[0].Raw.Start], " \t\r\n")
+	before := bytes.TrimRight(s.body[:s.facts.Parts[0].Raw.Start], " \t\r\n")
 	return before[len(before)-1] == '['
 }
 
@@ -55,8 +55,8 @@ func (s *scanner) listed() bool {
 // the message, are not searched.
 func (s *scanner) marked() bool {
 	mark := []byte("cache_control")
-	for i := range s.message.Parts {
-		p := &s.message.Parts[i]
+	for i := range s.facts.Parts {
+		p := &s.facts.Parts[i]
 		skip := p.Value
 		if skip == (Span{}) || p.Kind == Result && s.body[skip.Start] == '[' {
 			skip = Span{Start: p.Raw.End, End: p.Raw.End}
@@ -81,45 +81,45 @@ var rolesOf = map[session.Format]map[string]bool{
 func (s *scanner) emptiness(f session.Format) bool {
 	switch f {
 	case session.OpenAIChat:
-		return s.message.Flags&(FlagEmptyArray|FlagEmpty) != 0
+		return s.facts.Flags&(FlagEmptyArray|FlagEmpty) != 0
 	case session.Anthropic, session.Gemini:
 		return true
 	}
 	return false
 }
 
-// lossy reports whether an id with this character may be taken for another one by a Walk: some characters separate ids
+// lossy reports whether an id with this character may be taken for another one by a FastValidator: some characters separate ids
 // there, and the database has U+FFFD for those that its texts cannot hold.
-func lossy(c rune) bool { return c < ' ' || c == utf8.RuneError }
+func isAmbiguous(c rune) bool { return c < ' ' || c == utf8.RuneError }
 
-func (s *scanner) oddPart(f session.Format, p *Part, last bool) bool {
-	m := &s.message
-	if strings.IndexFunc(p.CallID, lossy) >= 0 {
+func (s *scanner) partMayNeedRepair(f session.Format, p *Part, last bool) bool {
+	m := &s.facts
+	if strings.IndexFunc(p.CallID, isAmbiguous) >= 0 {
 		return true
 	}
 	switch p.Kind {
 	case Call:
 		return m.Role != "assistant" && m.Role != "model" || f != session.Gemini && !idRules[f].fits(p.CallID)
 	case Result:
-		return p.CallID == "" || f == session.Gemini && p.Name == "unknown" || f == session.Anthropic && s.oddContent(p) || f == session.OpenAIChat && p.Value == (Span{}) || f == session.OpenAIResponses && p.Name == "" && s.oddOutput(p) || f != session.AISDK && m.Role == "assistant"
+		return p.CallID == "" || f == session.Gemini && p.Name == "unknown" || f == session.Anthropic && s.hasLooseContent(p) || f == session.OpenAIChat && p.Value == (Span{}) || f == session.OpenAIResponses && p.Name == "" && s.lacksOutput(p) || f != session.AISDK && m.Role == "assistant"
 	case Text:
-		return f == session.Anthropic && s.oddText(p, last && m.Role == "assistant")
+		return f == session.Anthropic && s.textMayNeedRepair(p, last && m.Role == "assistant")
 	case Reasoning:
-		return f == session.Anthropic && s.unsealed(p)
+		return f == session.Anthropic && s.lacksSignature(p)
 	}
 	return false
 }
 
 // oddContent reports whether a result's content is neither a text nor an array.
-func (s *scanner) oddContent(p *Part) bool {
+func (s *scanner) hasLooseContent(p *Part) bool {
 	return p.Value != (Span{}) && s.body[p.Value.Start] != '"' && s.body[p.Value.Start] != '['
 }
 
 // oddOutput reports whether a function's result is neither a text nor an array; it has to be there.
-func (s *scanner) oddOutput(p *Part) bool { return p.Value == (Span{}) || s.oddContent(p) }
+func (s *scanner) lacksOutput(p *Part) bool { return p.Value == (Span{}) || s.hasLooseContent(p) }
 
 // oddText reports whether a text has nothing but white space, or ends with it where that may matter.
-func (s *scanner) oddText(p *Part, end bool) bool {
+func (s *scanner) textMayNeedRepair(p *Part, end bool) bool {
 	literal := p.Value.Of(s.body)
 	if len(literal) < 3 {
 		return true
@@ -129,10 +129,10 @@ func (s *scanner) oddText(p *Part, end bool) bool {
 	return space && (end || blank(literal))
 }
 
-func (s *scanner) unsealed(p *Part) bool {
+func (s *scanner) lacksSignature(p *Part) bool {
 	raw := p.Raw.Of(s.body)
 	for _, name := range [...]string{"signature", "data"} {
-		if at := member(raw, name); at != (Span{}) && sealed(at.Of(raw)) {
+		if at := member(raw, name); at != (Span{}) && isSigned(at.Of(raw)) {
 			return false
 		}
 	}
@@ -174,16 +174,16 @@ func resultsFirst(parts []Part) bool {
 
 // unsigned reports whether a Gemini content has calls of which the first has no signature.
 func (s *scanner) unsigned() bool {
-	for i := range s.message.Parts {
-		if p := &s.message.Parts[i]; p.Kind == Call {
+	for i := range s.facts.Parts {
+		if p := &s.facts.Parts[i]; p.Kind == Call {
 			return signatureOf(p.Raw.Of(s.body)) == ""
 		}
 	}
 	return false
 }
 
-// Fact is what a Walk must know of a message; all of it is known since the message was appended.
-type Fact struct {
+// Fact is what a FastValidator must know of a message; all of it is known since the message was appended.
+type MessageShape struct {
 	Format  session.Format
 	Role    string
 	Flags   Flags
@@ -192,8 +192,8 @@ type Fact struct {
 }
 
 // FactOf is the fact of a message that was inspected.
-func FactOf(f session.Format, m *Message) Fact {
-	fact := Fact{Format: f, Role: m.Role, Flags: m.Flags}
+func ShapeOf(f session.Format, m *Facts) MessageShape {
+	fact := MessageShape{Format: f, Role: m.Role, Flags: m.Flags}
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Kind {
 		case Call:
@@ -206,10 +206,10 @@ func FactOf(f session.Format, m *Message) Fact {
 }
 
 // FactOfBody is the fact of a message; one that cannot be inspected is of no format.
-func FactOfBody(f session.Format, body []byte) Fact {
+func ShapeOfBody(f session.Format, body []byte) MessageShape {
 	m, err := Inspect(f, body)
 	if err != nil {
-		return Fact{}
+		return MessageShape{}
 	}
-	return FactOf(f, &m)
+	return ShapeOf(f, &m)
 }

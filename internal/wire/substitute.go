@@ -9,13 +9,13 @@ import (
 // maxShown is how many bytes of what a format cannot say stand in its substitute. The rest is in the log.
 const maxShown = 4096
 
-// substitute is the text, as a string literal, that stands for a piece in a format that cannot say it. It says what the
-// piece is, and shows it.
-func substitute(p *Piece) []byte {
+// substitute is the text, as a string literal, that stands for a block in a format that cannot say it. It says what the
+// block is, and shows it.
+func substitute(p *Block) []byte {
 	switch p.Kind {
 	case Reasoning:
 		if p.Text == nil {
-			return note("Reasoning that only its provider can read: %d bytes", len(p.Seal))
+			return note("Reasoning that only its provider can read: %d bytes", len(p.Signature))
 		}
 		return joined("[Reasoning] ", p.Text)
 	case Image, File:
@@ -26,7 +26,7 @@ func substitute(p *Piece) []byte {
 	return rawNote(p)
 }
 
-func mediaNote(p *Piece) []byte {
+func mediaNote(p *Block) []byte {
 	m, what := &p.Media, p.Kind.String()
 	for _, literal := range [][]byte{m.Name, m.Type} {
 		if literal != nil {
@@ -44,7 +44,7 @@ func mediaNote(p *Piece) []byte {
 	return note("%s: %d bytes in base64", what, max(0, len(m.Data)-2))
 }
 
-func rawNote(p *Piece) []byte {
+func rawNote(p *Block) []byte {
 	shown := p.Raw
 	if len(shown) > maxShown {
 		return rawjson.Quote(nil, fmt.Appendf(nil, "[%s of %d bytes, it begins: %s]", p.Kind, len(shown), cutText(shown)))

@@ -32,8 +32,8 @@ func told(f session.Format, bodies [][]byte) []string {
 				t.call()
 				t.show()
 			}
-			for i := range n.Pieces {
-				t.tell(&n.Pieces[i])
+			for i := range n.Blocks {
+				t.tell(&n.Blocks[i])
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func (t *teller) call() { t.lines, t.called = append(t.lines, t.called...), nil 
 
 func (t *teller) show() { t.lines, t.waiting = append(t.lines, t.waiting...), nil }
 
-func (t *teller) tell(p *wire.Piece) {
+func (t *teller) tell(p *wire.Block) {
 	switch p.Kind {
 	case wire.Text:
 		t.text(words(p.Text))
@@ -108,7 +108,7 @@ func (t *teller) thought(text string) {
 	}
 }
 
-func (t *teller) result(p *wire.Piece) {
+func (t *teller) result(p *wire.Block) {
 	open := t.open[p.CallID]
 	if len(open) == 0 {
 		t.orphan(p.IsError)
@@ -145,8 +145,8 @@ func (t *teller) result(p *wire.Piece) {
 	t.lines = append(t.lines, fmt.Sprintf("result of %d: %s", open[newest], text))
 }
 
-// opaque is what stands for a piece that only its format knows.
-func opaque(p *wire.Piece) string {
+// opaque is what stands for a block that only its format knows.
+func opaque(p *wire.Block) string {
 	const most = 4096
 	if len(p.Raw) <= most {
 		return fmt.Sprintf("[opaque: %s]", p.Raw)
@@ -174,7 +174,7 @@ func argumentsOf(value []byte) string {
 }
 
 // mediaOf tells what is shown; nothing, of an image or a file that holds nothing and is nowhere.
-func mediaOf(p *wire.Piece) []string {
+func mediaOf(p *wire.Block) []string {
 	m := &p.Media
 	if m.Text != nil {
 		return []string{"shown: " + words(m.Text)}

@@ -7,7 +7,7 @@ import "github.com/varve-dev/varve/internal/session"
 // message with their calls, several become one; otherwise one may become several of its seq.
 func Translate(target session.Format, run []Stored) []Stored {
 	r := &repairer{target: target, view: run}
-	var list []Neutral
+	var list []Message
 	for i := range run {
 		list = append(list, r.decode(i)...)
 	}
@@ -24,11 +24,11 @@ func Translate(target session.Format, run []Stored) []Stored {
 }
 
 // nameResults tells results the names of their tools.
-func nameResults(list []Neutral) {
+func nameResults(list []Message) {
 	names := map[string][]byte{}
 	for i := range list {
-		for j := range list[i].Pieces {
-			switch p := &list[i].Pieces[j]; {
+		for j := range list[i].Blocks {
+			switch p := &list[i].Blocks[j]; {
 			case p.Kind == Call:
 				names[p.CallID] = p.Name
 			case p.Kind == Result && p.Name == nil:
@@ -38,8 +38,8 @@ func nameResults(list []Neutral) {
 	}
 }
 
-// together counts the Neutrals that one step of the assistant consists of where it is one message, or that were one.
-func together(target session.Format, list []Neutral) int {
+// together counts the Messages that one step of the assistant consists of where it is one message, or that were one.
+func together(target session.Format, list []Message) int {
 	n := 1
 	for n < len(list) {
 		a, b := &list[n-1], &list[n]

@@ -20,7 +20,7 @@ type Violation struct {
 // messages are allowed in every format. So are calls of the last unit whose results are still to come, unless
 // o.Pending settles them. A message that Inspect refuses is a violation of the rule "inspect", and the only one.
 func Validate(f session.Format, bodies [][]byte, o Options) []Violation {
-	messages := make([]Message, len(bodies))
+	messages := make([]Facts, len(bodies))
 	for i, body := range bodies {
 		var err error
 		if messages[i], err = Inspect(f, body); err != nil {
@@ -33,7 +33,7 @@ func Validate(f session.Format, bodies [][]byte, o Options) []Violation {
 // ValidateMessages reports what is to be seen without the bodies: chiefly how calls and results meet. What callers
 // appended is kept even if it breaks a rule; whoever changes a view must not add violations to those of the messages it
 // started from.
-func ValidateMessages(f session.Format, messages []Message) []Violation {
+func ValidateMessages(f session.Format, messages []Facts) []Violation {
 	return judged(rules, converse(f, messages, nil, Options{}))
 }
 
@@ -54,15 +54,15 @@ func judged(rules []Rule, c *conversation) []Violation {
 type conversation struct {
 	Options
 	format   session.Format
-	messages []Message
+	messages []Facts
 	bodies   [][]byte // nil if only what Inspect found is known
 	head     int      // how many messages are the pinned head
-	turns    []turn   // of the others
+	runs     []run    // of the others
 	calls    []heldCall
 	results  []heldResult
 }
 
-func converse(f session.Format, messages []Message, bodies [][]byte, o Options) *conversation {
+func converse(f session.Format, messages []Facts, bodies [][]byte, o Options) *conversation {
 	c := &conversation{Options: o, format: f, messages: messages, bodies: bodies, head: PinnedHead(messages)}
 	c.read()
 	return c
@@ -70,16 +70,16 @@ func converse(f session.Format, messages []Message, bodies [][]byte, o Options) 
 
 func (c *conversation) read() {
 	for i := c.head; i < len(c.messages); i++ {
-		if i == c.head || !c.goesOn(&c.messages[i-1], &c.messages[i]) {
-			c.turns = append(c.turns, turn{start: i})
+		if i == c.head || !c.continues(&c.messages[i-1], &c.messages[i]) {
+			c.runs = append(c.runs, run{start: i})
 		}
-		c.turns[len(c.turns)-1].add(i, &c.messages[i])
+		c.runs[len(c.runs)-1].add(i, &c.messages[i])
 	}
 	c.hold()
 }
 
 // turn is a run of messages that the provider takes as one.
-type turn struct {
+type run struct {
 	start, end int
 	results    bool // it has results
 	others     bool // it has something else
@@ -87,7 +87,7 @@ type turn struct {
 
 // goesOn reports whether b belongs to the turn of a. Anthropic joins messages of one role; the items of a Responses
 // list are parts of what one side says; the tool messages of Chat Completions belong together.
-func (c *conversation) goesOn(a, b *Message) bool {
+func (c *conversation) continues(a, b *Facts) bool {
 	switch c.format {
 	case session.Anthropic, session.OpenAIResponses:
 		return a.Role == b.Role
@@ -99,7 +99,7 @@ func (c *conversation) goesOn(a, b *Message) bool {
 
 func forResult(role string) bool { return role == "tool" || role == "function" }
 
-func (t *turn) add(i int, m *Message) {
+func (t *run) add(i int, m *Facts) {
 	t.end = i + 1
 	for j := range m.Parts {
 		result := m.Parts[j].Kind == Result

@@ -4,7 +4,7 @@ import "bytes"
 
 // resultsFirst is V-A3.
 func (c *checker) resultsFirst() {
-	for _, t := range c.turns {
+	for _, t := range c.runs {
 		others := false
 		for i := t.start; i < t.end; i++ {
 			for j := range c.messages[i].Parts {
@@ -96,11 +96,11 @@ func endsInSpace(literal []byte) bool {
 
 // inFlight reports whether calls of the last turn have no result, and need none yet.
 func (c *conversation) inFlight() bool {
-	if len(c.calls) == 0 || len(c.turns) == 0 || c.settled() {
+	if len(c.calls) == 0 || len(c.runs) == 0 || c.settled() {
 		return false
 	}
 	newest := &c.calls[len(c.calls)-1]
-	return newest.message >= c.turns[len(c.turns)-1].start
+	return newest.message >= c.runs[len(c.runs)-1].start
 }
 
 // bounds is V-A10.

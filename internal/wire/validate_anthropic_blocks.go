@@ -29,16 +29,16 @@ func stringMember(object []byte, name string) string {
 	return string(unquoted(at.Of(object)))
 }
 
-func (c *checker) latestAssistant() (turn, bool) {
-	for i := len(c.turns) - 1; i >= 0; i-- {
-		if c.messages[c.turns[i].start].Role == "assistant" {
-			return c.turns[i], true
+func (c *checker) latestAssistant() (run, bool) {
+	for i := len(c.runs) - 1; i >= 0; i-- {
+		if c.messages[c.runs[i].start].Role == "assistant" {
+			return c.runs[i], true
 		}
 	}
-	return turn{}, false
+	return run{}, false
 }
 
-func (c *checker) thinkingFirst(t turn) {
+func (c *checker) thinkingFirst(t run) {
 	called := false
 	for i := t.start; i < t.end; i++ {
 		for j := range c.messages[i].Parts {

@@ -19,7 +19,7 @@ func (c *checker) callTurns() {
 	}
 }
 
-func (m *Message) count(kind Kind) (n int) {
+func (m *Facts) count(kind Kind) (n int) {
 	for i := range m.Parts {
 		if m.Parts[i].Kind == kind {
 			n++
@@ -43,7 +43,7 @@ func (c *checker) responseCount() {
 
 // responsesTo compares the calls of a content with the responses of the next one.
 func (c *checker) responsesTo(i int) {
-	calls, next := &c.messages[i], &Message{}
+	calls, next := &c.messages[i], &Facts{}
 	if i < c.last() {
 		next = &c.messages[i+1]
 	}

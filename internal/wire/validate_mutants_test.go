@@ -44,7 +44,7 @@ func TestEveryMutantOfARuleIsCaught(t *testing.T) {
 // differsOn reports whether a mutant finds something else in a fixture than the validator does.
 func (m *mutant) differsOn(f session.Format, x *fixture) bool {
 	bodies := bytesOf(x.bodies)
-	messages := make([]Message, len(bodies))
+	messages := make([]Facts, len(bodies))
 	for i := range bodies {
 		messages[i], _ = Inspect(f, bodies[i])
 	}
@@ -86,14 +86,14 @@ func mutants() (list []mutant) {
 var misreadings = []mutant{
 	{name: "the pinned head is taken for a part of the conversation", rules: rules, misread: func(c *conversation) {
 		c.head = 0
-		c.turns, c.calls, c.results = nil, nil, nil
+		c.runs, c.calls, c.results = nil, nil, nil
 		c.read()
 	}},
 	{name: "every message is taken for a turn of its own", rules: rules, misread: func(c *conversation) {
-		c.turns, c.calls, c.results = nil, nil, nil
+		c.runs, c.calls, c.results = nil, nil, nil
 		for i := c.head; i < len(c.messages); i++ {
-			c.turns = append(c.turns, turn{start: i})
-			c.turns[len(c.turns)-1].add(i, &c.messages[i])
+			c.runs = append(c.runs, run{start: i})
+			c.runs[len(c.runs)-1].add(i, &c.messages[i])
 		}
 		c.hold()
 	}},

@@ -22,7 +22,7 @@ func (c *checker) chatContent() {
 	}
 }
 
-func contentless(m *Message) bool {
+func contentless(m *Facts) bool {
 	if forResult(m.Role) {
 		return len(m.Parts) == 1 && m.Parts[0].Value == Span{}
 	}

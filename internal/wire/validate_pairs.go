@@ -30,10 +30,10 @@ type holder struct {
 // API may come later. A last turn of nothing but results may still lack some.
 func (c *conversation) hold() {
 	h := holder{conversation: c, open: map[string][]int{}, turn: map[string]bool{}}
-	for i, t := range c.turns {
+	for i, t := range c.runs {
 		clear(h.turn)
 		c.each(t, Result, h.answer)
-		if inFlight := i == len(c.turns)-1 && t.results && !t.others; !inFlight {
+		if inFlight := i == len(c.runs)-1 && t.results && !t.others; !inFlight {
 			h.pass()
 		}
 		c.each(t, Call, h.call)
@@ -41,7 +41,7 @@ func (c *conversation) hold() {
 }
 
 // each calls f with the ids of the parts of a kind in a turn.
-func (c *conversation) each(t turn, kind Kind, f func(message int, id string)) {
+func (c *conversation) each(t run, kind Kind, f func(message int, id string)) {
 	for i := t.start; i < t.end; i++ {
 		for j := range c.messages[i].Parts {
 			if p := &c.messages[i].Parts[j]; p.Kind == kind {

@@ -93,7 +93,7 @@ func TestWithoutBodiesOnlyWhatInspectFindsIsChecked(t *testing.T) {
 	t.Parallel()
 	bodies := []string{`{"role":"user","content":"u"}`, `{"role":"assistant","content":[{"type":"thinking","thinking":"no signature"},{"type":"tool_use","id":"a","name":"f","input":{}}]}`,
 		`{"role":"user","content":"no result"}`}
-	messages := make([]Message, len(bodies))
+	messages := make([]Facts, len(bodies))
 	for i, body := range bodies {
 		var err error
 		if messages[i], err = Inspect(session.Anthropic, []byte(body)); err != nil {
@@ -109,7 +109,7 @@ func TestWithoutBodiesOnlyWhatInspectFindsIsChecked(t *testing.T) {
 func TestManyCallsOfOneMessageAreValidatedInLinearTime(t *testing.T) {
 	t.Parallel()
 	const calls = 100_000
-	messages := []Message{{Role: "user", StartsUnit: true}, {Role: "assistant", StartsUnit: true}, {Role: "user"}}
+	messages := []Facts{{Role: "user", StartsUnit: true}, {Role: "assistant", StartsUnit: true}, {Role: "user"}}
 	messages[0].Parts = []Part{{Kind: Text}}
 	for i := range calls {
 		id := fmt.Sprint("c", i)
@@ -152,12 +152,12 @@ func TestNoListThatBreaksARuleIsCalledSound(t *testing.T) {
 	t.Parallel()
 	for _, f := range session.Formats() {
 		for _, x := range fixtures[f] {
-			w := NewWalk(f)
+			w := NewFastValidator(f)
 			for _, body := range x.bodies {
-				fact := FactOfBody(f, []byte(body))
+				fact := ShapeOfBody(f, []byte(body))
 				w.Add(&fact)
 			}
-			if x.want != nil && w.Sound(x.o.Model) && x.o.Pending == "" && x.o.Author == "" && !callersDuty[x.rule+": "+x.name] {
+			if x.want != nil && w.Valid(x.o.Model) && x.o.Pending == "" && x.o.Author == "" && !callersDuty[x.rule+": "+x.name] {
 				t.Errorf("%s/%s: %s: is called sound", f, x.rule, x.name)
 			}
 		}

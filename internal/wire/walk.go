@@ -12,21 +12,21 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Walk goes through the facts of a view, and knows at its end whether the view can be read in its own format as the bytes
+// FastValidator goes through the facts of a view, and knows at its end whether the view can be read in its own format as the bytes
 // that are stored. It takes no JSON. It may say no to a view that needs no repair, never yes to one that does: Render
 // then finds out.
-type Walk struct {
+type FastValidator struct {
 	format session.Format
-	state  walkState
+	state  validatorState
 	used   []byte          // sorted hashes of the ids of calls in the checkpoint, eight bytes each
 	newer  map[string]bool // ids of calls after it
 	open   []string        // calls without a result
 	custom map[string]bool // ids of calls of custom tools after the checkpoint
 }
 
-// walkState is what a Walk is at, besides the calls.
-type walkState struct {
-	unsound  bool
+// walkState is what a FastValidator is at, besides the calls.
+type validatorState struct {
+	invalid  bool
 	begun    bool // something but the pinned head was said
 	idle     bool // the last item is reasoning that its provider takes back with another one only
 	unsigned bool // the first call of a step since the last message of the user has no signature
@@ -44,32 +44,32 @@ const (
 )
 
 // NewWalk begins at the first message of a view.
-func NewWalk(f session.Format) *Walk { return &Walk{format: f} }
+func NewFastValidator(f session.Format) *FastValidator { return &FastValidator{format: f} }
 
 // Add goes on to the next message.
-func (w *Walk) Add(f *Fact) {
+func (w *FastValidator) Add(f *MessageShape) {
 	switch {
-	case w.state.unsound:
+	case w.state.invalid:
 	case w.state.idle && f.Role != "assistant":
-		w.state.unsound = true
-	case f.Format != w.format || f.Flags&(FlagJudged|FlagOdd) != FlagJudged:
-		w.state.unsound = true
+		w.state.invalid = true
+	case f.Format != w.format || f.Flags&(FlagAssessed|FlagMayNeedRepair) != FlagAssessed:
+		w.state.invalid = true
 	case f.Flags&FlagPinned != 0 && !w.state.begun:
 	case f.Flags&FlagPinned != 0:
-		w.state.unsound = Apart(w.format) || len(w.open) > 0
+		w.state.invalid = Apart(w.format) || len(w.open) > 0
 		w.state.last = userSide
 	case f.Role == "assistant" || f.Role == "model":
 		w.assistant(f)
 	case len(f.Answers) > 0 || f.Role == "tool" || f.Role == "function":
 		w.answers(f)
 	default:
-		w.state.unsound = len(w.open) > 0
+		w.state.invalid = len(w.open) > 0
 		w.state.last, w.state.unsigned = userSide, false
 	}
 	w.state.begun = w.state.begun || f.Flags&FlagPinned == 0
 }
 
-func (w *Walk) assistant(f *Fact) {
+func (w *FastValidator) assistant(f *MessageShape) {
 	s := &w.state
 	running := s.begun && s.last == assistantSide
 	switch {
@@ -77,14 +77,14 @@ func (w *Walk) assistant(f *Fact) {
 		running && w.format == session.Gemini,
 		running && f.Flags&FlagReasoning != 0 && len(w.open) > 0 && w.format == session.Anthropic,
 		len(w.open) > 0 && !(running && (w.format == session.Anthropic || w.format == session.OpenAIResponses)):
-		s.unsound = true
+		s.invalid = true
 		return
 	}
 	s.last = assistantSide
 	s.idle = w.format == session.OpenAIResponses && f.Flags&FlagReasoning != 0
 	s.unsigned = s.unsigned || f.Flags&FlagUnsigned != 0
 	for _, id := range f.Calls {
-		s.unsound = s.unsound || w.takes(id)
+		s.invalid = s.invalid || w.takes(id)
 		w.open = append(w.open, id)
 		if f.Flags&FlagCustom != 0 {
 			if w.custom == nil {
@@ -94,12 +94,12 @@ func (w *Walk) assistant(f *Fact) {
 		}
 	}
 	for _, id := range f.Answers { // of an AI SDK message
-		s.unsound = s.unsound || !w.answer(id)
+		s.invalid = s.invalid || !w.answer(id)
 	}
 }
 
 // takes notes an id, and reports whether it was taken where ids have to be unique.
-func (w *Walk) takes(id string) bool {
+func (w *FastValidator) takes(id string) bool {
 	if !idRules[w.format].unique {
 		return false
 	}
@@ -113,26 +113,26 @@ func (w *Walk) takes(id string) bool {
 	return false
 }
 
-func (w *Walk) answers(f *Fact) {
+func (w *FastValidator) answers(f *MessageShape) {
 	s := &w.state
 	if s.last == userSide || s.last == mixedSide || !s.begun || s.last == answerSide && w.format == session.Gemini || len(f.Answers) == 0 {
-		s.unsound = true
+		s.invalid = true
 		return
 	}
 	s.last = answerSide
 	for _, id := range f.Answers {
-		s.unsound = s.unsound || !w.answer(id) || w.custom[id] != (f.Flags&FlagCustom != 0)
+		s.invalid = s.invalid || !w.answer(id) || w.custom[id] != (f.Flags&FlagCustom != 0)
 	}
 	if f.Flags&FlagMixed != 0 {
 		s.last = mixedSide
-		s.unsound = s.unsound || len(w.open) > 0 || w.format == session.Gemini
+		s.invalid = s.invalid || len(w.open) > 0 || w.format == session.Gemini
 	}
 	if w.format == session.Gemini && len(w.open) > 0 {
-		s.unsound = true // as many results as calls, in one message
+		s.invalid = true // as many results as calls, in one message
 	}
 }
 
-func (w *Walk) answer(id string) bool {
+func (w *FastValidator) answer(id string) bool {
 	for i := len(w.open) - 1; i >= 0; i-- {
 		if w.open[i] == id {
 			w.open = slices.Delete(w.open, i, i+1)
@@ -143,11 +143,11 @@ func (w *Walk) answer(id string) bool {
 }
 
 // Sound reports whether the view that was walked is valid for a model ("" for not known) as it is stored.
-func (w *Walk) Sound(model string) bool {
+func (w *FastValidator) Valid(model string) bool {
 	s := &w.state
 	atRest := s.begun && s.last == assistantSide && len(w.open) == 0
 	switch {
-	case s.unsound:
+	case s.invalid:
 		return false
 	case w.format == session.Gemini:
 		return !atRest && (!s.unsigned || olderGemini(model))
@@ -160,13 +160,13 @@ func (w *Walk) Sound(model string) bool {
 }
 
 // State is what ResumeWalk needs to go on from here.
-func (w *Walk) State() []byte {
+func (w *FastValidator) State() []byte {
 	s := w.state
-	if s.unsound || slices.ContainsFunc(w.open, func(id string) bool { return w.custom[id] }) {
+	if s.invalid || slices.ContainsFunc(w.open, func(id string) bool { return w.custom[id] }) {
 		return []byte{1} // of a call that is open, only its id is kept
 	}
 	flags := byte(s.last) << 4
-	for i, set := range []bool{s.unsound, s.begun, s.unsigned, s.idle} {
+	for i, set := range []bool{s.invalid, s.begun, s.unsigned, s.idle} {
 		if set {
 			flags |= 1 << i
 		}
@@ -186,20 +186,20 @@ func (w *Walk) State() []byte {
 	return out
 }
 
-// AddFacts goes on with messages whose facts are as the database joins them: one after another with ASCII 30 between
+// AddShapes goes on with messages whose facts are as the database joins them: one after another with ASCII 30 between
 // them, each of fields that ASCII 31 ends (the format's number, the flags, the role, the ids of the calls and of the
 // answers, which ASCII 29 separates).
-func (w *Walk) AddFacts(facts []byte) {
-	for len(facts) > 0 && !w.state.unsound {
+func (w *FastValidator) AddShapes(facts []byte) {
+	for len(facts) > 0 && !w.state.invalid {
 		var one []byte
 		one, facts, _ = bytes.Cut(facts, []byte{30})
-		fact, ok := parseFact(string(one))
-		w.state.unsound = !ok
+		fact, ok := parseShape(string(one))
+		w.state.invalid = !ok
 		w.Add(&fact)
 	}
 }
 
-func parseFact(text string) (f Fact, ok bool) {
+func parseShape(text string) (f MessageShape, ok bool) {
 	var fields [5]string
 	for i := range fields {
 		if fields[i], text, ok = strings.Cut(text, "\x1f"); !ok {
@@ -211,7 +211,7 @@ func parseFact(text string) (f Fact, ok bool) {
 		return f, false
 	}
 	flags, err := strconv.Atoi(fields[1])
-	f = Fact{Format: session.Formats()[number-1], Flags: Flags(flags), Role: fields[2]}
+	f = MessageShape{Format: session.Formats()[number-1], Flags: Flags(flags), Role: fields[2]}
 	f.Calls, f.Answers = idList(fields[3]), idList(fields[4])
 	return f, err == nil && text == ""
 }
@@ -225,20 +225,20 @@ func idList(text string) []string {
 
 // ResumeWalk goes on behind a checkpoint: state is what State said there, and open the ids of the calls that it leaves
 // open, separated by ASCII 29. Without a state nothing is known.
-func ResumeWalk(f session.Format, state, open []byte) *Walk {
-	w := &Walk{format: f, open: idList(string(open))}
+func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
+	w := &FastValidator{format: f, open: idList(string(open))}
 	if len(state)%8 != 1 {
-		w.state.unsound = true
+		w.state.invalid = true
 		return w
 	}
 	flags := state[0]
-	w.state = walkState{unsound: flags&1 != 0, begun: flags&2 != 0, unsigned: flags&4 != 0, idle: flags&8 != 0, last: side(flags >> 4)}
+	w.state = validatorState{invalid: flags&1 != 0, begun: flags&2 != 0, unsigned: flags&4 != 0, idle: flags&8 != 0, last: side(flags >> 4)}
 	w.used = state[1:]
 	return w
 }
 
 // has reports whether a hash is among those of the checkpoint.
-func (w *Walk) has(hash uint64) bool {
+func (w *FastValidator) has(hash uint64) bool {
 	n := len(w.used) / 8
 	i := sort.Search(n, func(i int) bool { return binary.BigEndian.Uint64(w.used[8*i:]) >= hash })
 	return i < n && binary.BigEndian.Uint64(w.used[8*i:]) == hash

@@ -14,29 +14,29 @@ import (
 )
 
 // factText is a fact as the database writes it.
-func factText(f *wire.Fact) string {
+func factText(f *wire.MessageShape) string {
 	return fmt.Sprintf("%d\x1f%d\x1f%s\x1f%s\x1f%s\x1f", f.Format.Number(), f.Flags, f.Role, strings.Join(f.Calls, "\x1d"), strings.Join(f.Answers, "\x1d"))
 }
 
 // walked goes over a view as a read does: over the first messages for the checkpoint, over the others by their facts.
-func walked(f session.Format, view []wire.Stored, checkpoint int) *wire.Walk {
-	base, open := wire.NewWalk(f), []string(nil)
+func walked(f session.Format, view []wire.Stored, checkpoint int) *wire.FastValidator {
+	base, open := wire.NewFastValidator(f), []string(nil)
 	for _, m := range view[:checkpoint] {
-		fact := wire.FactOfBody(m.Format, m.Body)
+		fact := wire.ShapeOfBody(m.Format, m.Body)
 		base.Add(&fact)
 		open = openAfter(open, &fact)
 	}
-	walk := wire.ResumeWalk(f, base.State(), []byte(strings.Join(open, "\x1d")))
+	walk := wire.ResumeFastValidator(f, base.State(), []byte(strings.Join(open, "\x1d")))
 	var facts []string
 	for _, m := range view[checkpoint:] {
-		fact := wire.FactOfBody(m.Format, m.Body)
+		fact := wire.ShapeOfBody(m.Format, m.Body)
 		facts = append(facts, factText(&fact))
 	}
-	walk.AddFacts([]byte(strings.Join(facts, "\x1e")))
+	walk.AddShapes([]byte(strings.Join(facts, "\x1e")))
 	return walk
 }
 
-func openAfter(open []string, f *wire.Fact) []string {
+func openAfter(open []string, f *wire.MessageShape) []string {
 	open = append(open, f.Calls...)
 	for _, id := range f.Answers {
 		for i := len(open) - 1; i >= 0; i-- {
@@ -63,7 +63,7 @@ func TestAWalkSaysYesOnlyToViewsThatNeedNoRepair(t *testing.T) {
 			view = slices.Insert(view, at, wire.Stored{Format: f, Body: []byte(odd[rng.IntN(len(odd))])})
 		}
 		model := models[rng.IntN(len(models))]
-		if !walked(f, view, rng.IntN(len(view)+1)).Sound(model) {
+		if !walked(f, view, rng.IntN(len(view)+1)).Valid(model) {
 			continue
 		}
 		yes[f]++
@@ -98,7 +98,7 @@ func TestAWalkTellsIDsApartThatTheDatabaseWouldNot(t *testing.T) {
 		}
 		view := stored(session.OpenAIChat, append(bodies, []byte(`{"role":"user","content":"on"}`)))
 		for checkpoint := range len(view) + 1 {
-			if walked(session.OpenAIChat, view, checkpoint).Sound("") {
+			if walked(session.OpenAIChat, view, checkpoint).Valid("") {
 				t.Errorf("%s, checkpoint at %d: the view is called sound", id, checkpoint)
 			}
 		}

@@ -6,7 +6,7 @@
 // so that its provider takes it: for who reads. It decodes messages into the neutral model (neutral.go; codecs in
 // openai_chat_codec.go, anthropic_codec.go, …), pairs calls and results (arrange.go), repairs (repair.go and its
 // neighbours) and encodes. Translate (translate.go) does so without repairs, for who compacts messages of several formats.
-// Validate holds a list to every rule there is (rules.go). Walk (walk.go) tells without any JSON whether a stored view needs
+// Validate holds a list to every rule there is (rules.go). FastValidator (walk.go) tells without any JSON whether a stored view needs
 // none of that.
 package wire
 
@@ -34,7 +34,7 @@ func (k Kind) String() string { return kindNames[k] }
 // Span is a half-open byte range of a message's body. The zero Span means "not there".
 type Span = rawjson.Span
 
-// Part is a piece of a message. Its spans index the message's body. The Raw spans of a message's parts never overlap,
+// Part is a block of a message. Its spans index the message's body. The Raw spans of a message's parts never overlap,
 // but follow the logical order of the parts (see Inspect), not always that of the bytes.
 type Part struct {
 	Kind    Kind
@@ -61,15 +61,15 @@ const (
 	FlagPinned                          // role system or developer
 	FlagEmptyArray                      // its content, or that of a result, is an array without elements
 	FlagResultNotText                   // holds a result that is neither a string nor an array of text blocks
-	FlagJudged                          // this and those behind it are known of the message
-	FlagOdd                             // it may need a repair in its own format, whatever stands around it
+	FlagAssessed                        // this and those behind it are known of the message
+	FlagMayNeedRepair                   // it may need a repair in its own format, whatever stands around it
 	FlagUnsigned                        // Gemini: the first of its calls has no signature
 	FlagMixed                           // holds results and something else
 	FlagCustom                          // Responses: a call of a custom tool, or its output
 )
 
 // Message is what Inspect finds in one message.
-type Message struct {
+type Facts struct {
 	Role       string // as sent: system, developer, user, assistant, tool, …
 	Parts      []Part
 	Tokens     int  // estimated tokens: the parts' and the message's own
@@ -78,7 +78,7 @@ type Message struct {
 }
 
 // PinnedHead counts the messages of role system or developer that a conversation begins with.
-func PinnedHead(messages []Message) int {
+func PinnedHead(messages []Facts) int {
 	for i, m := range messages {
 		if m.Flags&FlagPinned == 0 {
 			return i
