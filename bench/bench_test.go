@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/zframe"
 )
@@ -155,7 +155,7 @@ func TestAReplayKeepsItsViewNearTheTrigger(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := newReplay(f, compact.DefaultPolicy(), 64_000)
+			r := newReplay(f, policy.Default(), 64_000)
 			for _, e := range entries(c) {
 				if err := r.append(e); err != nil {
 					t.Fatal(err)
@@ -185,7 +185,7 @@ func viewOf(r *replay) int64 {
 func TestALifeAddsUpItsSessions(t *testing.T) {
 	t.Parallel()
 	c := &compacttest.Conversation{Tokens: []int{60, 40}}
-	r := newReplay(session.Anthropic, compact.Policy{Trigger: 0.8, Target: 0.5}, 100)
+	r := newReplay(session.Anthropic, policy.Policy{Trigger: 0.8, Target: 0.5}, 100)
 	r.context, r.crossed, r.done = 55, true, []compaction{{before: 90, after: 70, kept: 30}, {before: 85, after: 50, kept: 45}}
 	var got life
 	got.add(r, c)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -127,7 +128,7 @@ func (b *bench) longSessions(f session.Format) (inputs []compact.Input, what str
 // inputOf is a conversation as the worker hands it to the engine: in a window of so many tokens, or for 0 in one whose
 // trigger its last message crosses.
 func inputOf(c *compacttest.Conversation, window int) compact.Input {
-	in := compact.Input{Format: c.Format, Policy: compact.DefaultPolicy()}
+	in := compact.Input{Format: c.Format, Policy: policy.Default()}
 	in.WindowTokens = cmp.Or(window, int(float64(c.Total())/in.Policy.Trigger))
 	in.Tail = entries(c)
 	return in

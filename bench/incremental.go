@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -109,7 +110,7 @@ func asks(f session.Format, body []byte) bool {
 // grown is a session as its next compaction finds it: it was compacted whenever it was due, and once more newMessages
 // before its end, where the checkpoint is.
 func grown(c *compacttest.Conversation) (compact.Input, error) {
-	r := newReplay(c.Format, compact.DefaultPolicy(), fixedWindow)
+	r := newReplay(c.Format, policy.Default(), fixedWindow)
 	list := entries(c)
 	before := len(list) - newMessages
 	for _, e := range list[:before] {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 // windows are those that the recorded conversations are compacted in: the trigger of the smallest is crossed by most
@@ -45,7 +45,7 @@ func measureProfiles(ctx context.Context, b *bench) error {
 	}
 	b.note("profiles: %d conversations; %d files are of formats that the importer does not read", len(read), len(unread))
 	for _, window := range windows {
-		for _, profile := range compact.Profiles() {
+		for _, profile := range policy.Profiles() {
 			name := fmt.Sprintf("profile %s, window of %dk", profile, window/1000)
 			if !b.wants(name) {
 				continue
@@ -61,7 +61,7 @@ func measureProfiles(ctx context.Context, b *bench) error {
 }
 
 func (b *bench) measureProfile(ctx context.Context, read []compacttest.Conversation, profile string, window int) error {
-	policy, err := compact.Profile(profile)
+	policy, err := policy.Profile(profile)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -10,7 +11,7 @@ import (
 // by the rule of the store: a view that cannot be brought below its trigger has to grow by regrowth first.
 type replay struct {
 	format  session.Format
-	policy  compact.Policy
+	policy  policy.Policy
 	window  int
 	base    *compact.Checkpoint
 	tail    []compact.Entry
@@ -27,7 +28,7 @@ type compaction struct{ before, after, kept int64 }
 // regrowth is the store's, a share of the window.
 const regrowth = 0.05
 
-func newReplay(f session.Format, p compact.Policy, window int) *replay {
+func newReplay(f session.Format, p policy.Policy, window int) *replay {
 	return &replay{format: f, policy: p, window: window, tools: map[string]string{}}
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api"
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
@@ -64,7 +64,7 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 // newTenant makes a tenant with the default policy, and a key of it.
 func (w *world) newTenant(name string) (uuid.UUID, string) {
 	w.Helper()
-	policy := compact.DefaultPolicy()
+	policy := policy.Default()
 	stored := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, CacheTTL: time.Duration(policy.Cache.TTLSeconds) * time.Second, Document: policy.Document(), Patch: []byte(`{}`)}
 	tenant, err := w.store.CreateTenant(w.Context(), name, stored)
 	if err != nil {

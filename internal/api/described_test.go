@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/varve-dev/varve/internal/api/openapi"
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 // description is the API's description as tests hold the API to it.
@@ -48,7 +48,7 @@ var described = sync.OnceValue(func() *description {
 })
 
 func newDescription() (*description, error) {
-	document, err := openapi.Load(compact.PolicySchema())
+	document, err := openapi.Load(policy.Schema())
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -68,7 +68,7 @@ var statuses = map[string]int{
 }
 
 // problemCodes are the codes that a member of errors may have beside those above: what a policy does wrong.
-var problemCodes = []string{compact.WrongType, compact.OutOfRange, compact.InvalidText, compact.UnknownValue, compact.InvalidTemplate, compact.Contradiction}
+var problemCodes = []string{policy.WrongType, policy.OutOfRange, policy.InvalidText, policy.UnknownValue, policy.InvalidTemplate, policy.Contradiction}
 
 // sentinels says which code a domain error has and what the caller can do. A detail of "" is the error's own text.
 var sentinels = []struct {

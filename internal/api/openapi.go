@@ -5,11 +5,11 @@ import (
 	"sync"
 
 	"github.com/varve-dev/varve/internal/api/openapi"
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 // description is the description of the API, made when it is first asked for.
-var description = sync.OnceValues(func() (*openapi.Document, error) { return openapi.Load(compact.PolicySchema()) })
+var description = sync.OnceValues(func() (*openapi.Document, error) { return openapi.Load(policy.Schema()) })
 
 var (
 	yamlType = []string{"application/yaml"}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -26,18 +26,18 @@ type policyAnswer struct {
 	Version   session.PolicyVersion `json:"policy_version"`
 	Patch     json.RawMessage       `json:"patch"` // null: a session without a policy of its own
 	Effective json.RawMessage       `json:"effective"`
-	Sources   compact.Sources       `json:"sources"`
+	Sources   policy.Sources        `json:"sources"`
 }
 
 // resolve puts a session's own layer, if it has one, on top of its tenant's. pointer says where the topmost of the two
 // stands in the request. Everything that is wrong with them is one 422.
-func resolve(tenant, own json.RawMessage, pointer string) (session.Policy, compact.Sources, error) {
-	top, layers := tenant, []compact.Layer{{Name: tenantLayer, Document: tenant}}
+func resolve(tenant, own json.RawMessage, pointer string) (session.Policy, policy.Sources, error) {
+	top, layers := tenant, []policy.Layer{{Name: tenantLayer, Document: tenant}}
 	if own != nil {
-		top, layers = own, append(layers, compact.Layer{Name: sessionLayer, Document: own})
+		top, layers = own, append(layers, policy.Layer{Name: sessionLayer, Document: own})
 	}
 	layers[len(layers)-1].Pointer = pointer
-	p, sources, err := compact.ParsePolicyLayers(layers...)
+	p, sources, err := policy.ParseLayers(layers...)
 	var invalid *session.InvalidError
 	switch {
 	case errors.As(err, &invalid):
@@ -60,8 +60,8 @@ func (s *Server) listProfiles(x *exchange) error {
 		Policy json.RawMessage `json:"policy"`
 	}
 	a := listAnswer[profile]{Object: "list"}
-	for _, name := range compact.Profiles() {
-		p, err := compact.Profile(name)
+	for _, name := range policy.Profiles() {
+		p, err := policy.Profile(name)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (s *Server) readPolicySchema(x *exchange) error {
 	if err := x.query().err(); err != nil {
 		return err
 	}
-	return x.bytes(http.StatusOK, schemaType, compact.PolicySchema())
+	return x.bytes(http.StatusOK, schemaType, policy.Schema())
 }
 
 // readTenantPolicy is GET /v1/policy.
@@ -103,7 +103,7 @@ func (x *exchange) tenantPolicy(p session.Policy) error {
 	return x.json(http.StatusOK, policyAnswer{p.Version, p.Patch, p.Document, sources})
 }
 
-// replaced is the layer that PUT makes, as compact.MergePolicy is that of PATCH.
+// replaced is the layer that PUT makes, as policy.Merge is that of PATCH.
 func replaced(_, document []byte) []byte { return document }
 
 // putTenantPolicy is PUT /v1/policy.
@@ -113,7 +113,7 @@ func (s *Server) putTenantPolicy(x *exchange) error {
 
 // patchTenantPolicy is PATCH /v1/policy.
 func (s *Server) patchTenantPolicy(x *exchange) error {
-	return s.changeTenantPolicy(x, compact.MergePolicy)
+	return s.changeTenantPolicy(x, policy.Merge)
 }
 
 // deleteTenantPolicy is DELETE /v1/policy: the default profile again.

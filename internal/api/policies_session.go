@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -35,7 +35,7 @@ func (s *Server) putSessionPolicy(x *exchange) error {
 
 // patchSessionPolicy is PATCH /v1/sessions/{id}/policy.
 func (s *Server) patchSessionPolicy(x *exchange) error {
-	return s.changeSessionPolicy(x, compact.MergePolicy)
+	return s.changeSessionPolicy(x, policy.Merge)
 }
 
 // changeSessionPolicy makes the session's own layer of the stored one and the body.
@@ -143,7 +143,7 @@ func (s *settings) editPolicy(d *document, below func() (postgres.PolicyLayers, 
 // merging merges a document into a session's own layer.
 func merging(document []byte) session.PolicyEdit {
 	return func(tenant, own json.RawMessage) (session.Policy, error) {
-		p, _, err := resolve(tenant, compact.MergePolicy(own, document), "/policy")
+		p, _, err := resolve(tenant, policy.Merge(own, document), "/policy")
 		return p, err
 	}
 }

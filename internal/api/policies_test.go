@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -19,8 +19,8 @@ import (
 type policyBody struct {
 	Version   session.PolicyVersion `json:"policy_version"`
 	Patch     json.RawMessage       `json:"patch"`
-	Effective compact.Policy        `json:"effective"`
-	Sources   compact.Sources       `json:"sources"`
+	Effective policy.Policy         `json:"effective"`
+	Sources   policy.Sources        `json:"sources"`
 }
 
 func TestABadPolicyIsOneAnswerThatListsEveryMistake(t *testing.T) {
@@ -75,11 +75,11 @@ func TestATenantsDefaultHoldsForItsSessions(t *testing.T) {
 	for id, want := range map[string]struct {
 		trigger, target float64
 		version         session.PolicyVersion
-		sources         compact.Sources
+		sources         policy.Sources
 	}{
-		"plain": {0.7, 0.3, session.PolicyVersion{Tenant: 2}, compact.Sources{"/trigger": "tenant", "/target": "tenant", "/hard": "profile:default"}},
-		"own":   {0.7, 0.45, session.PolicyVersion{Tenant: 2, Session: 1}, compact.Sources{"/trigger": "tenant", "/target": "session"}},
-		"anew":  {0.7, 0.25, session.PolicyVersion{Tenant: 2, Session: 1}, compact.Sources{"/trigger": "profile:cortex", "/profile": "session"}},
+		"plain": {0.7, 0.3, session.PolicyVersion{Tenant: 2}, policy.Sources{"/trigger": "tenant", "/target": "tenant", "/hard": "profile:default"}},
+		"own":   {0.7, 0.45, session.PolicyVersion{Tenant: 2, Session: 1}, policy.Sources{"/trigger": "tenant", "/target": "session"}},
+		"anew":  {0.7, 0.25, session.PolicyVersion{Tenant: 2, Session: 1}, policy.Sources{"/trigger": "profile:cortex", "/profile": "session"}},
 	} {
 		got := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/sessions/"+id+"/policy", ""))
 		if got.Effective.Trigger != want.trigger || got.Effective.Target != want.target || got.Version != want.version {
@@ -91,7 +91,7 @@ func TestATenantsDefaultHoldsForItsSessions(t *testing.T) {
 			}
 		}
 		answer := decoded[struct {
-			Policy  compact.Policy
+			Policy  policy.Policy
 			Version session.PolicyVersion `json:"policy_version"`
 		}](w.must(http.StatusOK, "GET", "/v1/sessions/"+id, ""))
 		if answer.Policy.Target != want.target || answer.Version != want.version {
@@ -258,11 +258,11 @@ func TestProfilesAndSchemaAreThoseOfTheDocumentation(t *testing.T) {
 	var names []string
 	for _, p := range list.Data {
 		names = append(names, p.Name)
-		if _, err := compact.ParsePolicy(p.Policy); err != nil {
+		if _, err := policy.Parse(p.Policy); err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 	}
-	if !slices.Equal(names, compact.Profiles()) {
+	if !slices.Equal(names, policy.Profiles()) {
 		t.Errorf("profiles %v", names)
 	}
 	published, err := os.ReadFile("../../docs/policy.schema.json")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -113,7 +114,7 @@ func (d *document) readFrom(value rawjson.Span) compactor.From {
 
 // policyOver reads member policy as the whole policy that a session would have by it: an object is merged into the
 // session's own layer, null is the tenant's default. It is nil if there is something wrong with it.
-func (d *document) policyOver(value rawjson.Span, below func() (postgres.PolicyLayers, error)) (*compact.Policy, error) {
+func (d *document) policyOver(value rawjson.Span, below func() (postgres.PolicyLayers, error)) (*policy.Policy, error) {
 	first := d.data[value.Start]
 	if first != '{' && first != 'n' {
 		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(first))
@@ -130,17 +131,17 @@ func (d *document) policyOver(value rawjson.Span, below func() (postgres.PolicyL
 }
 
 // tenantPolicy is the policy of a session that has none of its own.
-func (d *document) tenantPolicy(layers postgres.PolicyLayers) (*compact.Policy, error) {
+func (d *document) tenantPolicy(layers postgres.PolicyLayers) (*policy.Policy, error) {
 	made, _, err := resolve(layers.Tenant, nil, "")
 	return d.whole(made, err)
 }
 
 // whole is a policy as the engine takes it; nil if there is something wrong with it.
-func (d *document) whole(made session.Policy, err error) (*compact.Policy, error) {
+func (d *document) whole(made session.Policy, err error) (*policy.Policy, error) {
 	if err != nil {
 		d.add("", err)
 		return nil, nil
 	}
-	policy, err := compact.ParsePolicy(made.Document)
+	policy, err := policy.Parse(made.Document)
 	return &policy, err
 }

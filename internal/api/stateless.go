@@ -9,6 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -55,7 +56,7 @@ type statelessBody struct {
 	windows        *models.Registry
 	format         session.Format
 	messages       []rawjson.Span
-	policy         *compact.Policy
+	policy         *policy.Policy
 	model          string
 	window         int // 0: that of the model
 	overhead       int

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
@@ -52,7 +52,7 @@ type partTokens struct {
 }
 
 // estimated is the tokenizer of whoever names none.
-const estimated = string(compact.Estimate)
+const estimated = string(policy.Estimate)
 
 // tokensBody is the body of POST /v1/tokens: messages as an append has them, or a text.
 type tokensBody struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -35,21 +36,21 @@ func TestArguments(t *testing.T) {
 			window: 800, moves: []move{wrote("Read", "a.go", filler(2000)), later},
 		},
 		"another tool may be listed": {
-			change: func(p *Policy) { p.Arguments.Tools = []string{"note"} }, window: 800, moves: []move{wrote("note", "a.go", filler(2000)), later},
+			change: func(p *policy.Policy) { p.Arguments.Tools = []string{"note"} }, window: 800, moves: []move{wrote("note", "a.go", filler(2000)), later},
 			want: []string{"1.0 omit"},
 		},
-		"other operations may be chosen": {
-			change: func(p *Policy) { p.Arguments.Operations = []Operation{CommandExecution} }, window: 800,
+		"other policy.Operations may be chosen": {
+			change: func(p *policy.Policy) { p.Arguments.Operations = []policy.Operation{policy.CommandExecution} }, window: 800,
 			moves: []move{wrote("Write", "a.go", filler(2000)), wrote("Bash", "", filler(2000)), later}, want: []string{"3.0 omit"},
 		},
 		"a call without an answer stays": {
 			window: 800, moves: []move{calls("x", "Write", `{"path":"a.go","content":`+literal(filler(2000))+`}`), later},
 		},
 		"protected calls stay": {
-			change: func(p *Policy) { p.Protect.LastUnits = 2 }, window: 800, moves: []move{wrote("Write", "a.go", filler(2000)), later},
+			change: func(p *policy.Policy) { p.Protect.LastUnits = 2 }, window: 800, moves: []move{wrote("Write", "a.go", filler(2000)), later},
 		},
 		"as much as half of the target is enough to come after": {
-			change: func(p *Policy) { p.Arguments.AfterTokens = 10_000 }, window: 500, moves: []move{wrote("Write", "a.go", filler(2000)), later},
+			change: func(p *policy.Policy) { p.Arguments.AfterTokens = 10_000 }, window: 500, moves: []move{wrote("Write", "a.go", filler(2000)), later},
 			want: []string{"1.0 omit"},
 		},
 		"arguments that have such a member already stay": {

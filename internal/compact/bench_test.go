@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -62,7 +63,7 @@ func BenchmarkRecorded(b *testing.B) {
 
 // recordedInput is a conversation whose last message crosses the trigger.
 func recordedInput(c *compacttest.Conversation) Input {
-	in := Input{Format: c.Format, Policy: DefaultPolicy()}
+	in := Input{Format: c.Format, Policy: policy.Default()}
 	in.WindowTokens = int(float64(c.Total()) / in.Policy.Trigger)
 	for i, body := range c.Messages {
 		in.Tail = append(in.Tail, Entry{Seq: int64(i + 1), Tokens: c.Tokens[i], Body: body})
@@ -90,7 +91,7 @@ func BenchmarkIncremental(b *testing.B) {
 // benchInput is a session of so many messages, or its beginning of so many tokens if that is less.
 func benchInput(b *testing.B, f session.Format, messages, tokens int) Input {
 	rng := rand.New(rand.NewPCG(1, uint64(messages)))
-	in := Input{Format: f, Policy: DefaultPolicy(), WindowTokens: 128_000}
+	in := Input{Format: f, Policy: policy.Default(), WindowTokens: 128_000}
 	for i, body := range compacttest.Session(rng, f, compacttest.Options{Messages: messages}) {
 		found, err := wire.Inspect(f, body)
 		if err != nil {

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
@@ -22,7 +23,7 @@ func capOversized(s *scene) {
 
 // oversized is about how many tokens the cap leaves of part i, which is a result; 0 if it is within all limits.
 func (s *scene) oversized(i int) int {
-	p, limits := &s.parts[i], &s.policy.Cap
+	p, limits := &s.parts[i], (*resultCap)(&s.policy.Cap)
 	if p.do != Keep {
 		return p.capped
 	}
@@ -40,14 +41,17 @@ func (s *scene) oversized(i int) int {
 	return markerTokens + int(int64(p.tokens)*int64(len(head)+len(tail))/int64(len(content.Text)))
 }
 
+// resultCap is the policy's cap with what the engine does by it.
+type resultCap policy.Cap
+
 // surely reports whether a result is within all limits, as far as its figures tell: bytes is the size of its JSON.
-func (c *CapPolicy) surely(tokens, bytes int) bool {
+func (c *resultCap) surely(tokens, bytes int) bool {
 	return (c.MaxTokens == 0 || tokens <= c.MaxTokens) && (c.MaxBytes == 0 || bytes <= c.MaxBytes) && (c.MaxChars == 0 || bytes <= c.MaxChars) &&
 		(c.MaxLines == 0 || bytes <= c.MaxLines) && (c.MaxLineChars == 0 || bytes <= c.MaxLineChars)
 }
 
 // exceeds names the limit that a text is over, "" for none.
-func (c *CapPolicy) exceeds(tokens int, t []byte) string {
+func (c *resultCap) exceeds(tokens int, t []byte) string {
 	switch {
 	case c.MaxTokens > 0 && tokens > c.MaxTokens:
 		return "cap.max_tokens"
@@ -65,7 +69,7 @@ func (c *CapPolicy) exceeds(tokens int, t []byte) string {
 
 // cut returns what the cap leaves of a text that exceeds it: all of it, with its long lines clipped, as head if that is
 // short enough, else head and tail, which are within all limits together.
-func (c *CapPolicy) cut(whole []byte) (head, tail []byte) {
+func (c *resultCap) cut(whole []byte) (head, tail []byte) {
 	t := whole
 	if c.MaxLineChars > 0 {
 		t = text.ClipLines(nil, t, c.MaxLineChars)
@@ -85,8 +89,8 @@ func (c *CapPolicy) cut(whole []byte) (head, tail []byte) {
 		headChars, tailChars = int(float64(headChars)/over*less), int(float64(tailChars)/over*less)
 	}
 	// Whatever limits there are, enough stays that no shorter replacement below is longer.
-	if text.Len(head)+text.Len(tail) < 2*policyMinimum {
-		return text.First(whole, 2*policyMinimum), nil
+	if text.Len(head)+text.Len(tail) < 2*policy.MinCutChars {
+		return text.First(whole, 2*policy.MinCutChars), nil
 	}
 	if len(head)+len(tail) == len(t) {
 		return t, nil
@@ -95,7 +99,7 @@ func (c *CapPolicy) cut(whole []byte) (head, tail []byte) {
 }
 
 // ends are the first and the last characters of a text, as many lines as may stay, and whole ones if the policy says so.
-func (c *CapPolicy) ends(t []byte, headChars, tailChars int) (head, tail []byte) {
+func (c *resultCap) ends(t []byte, headChars, tailChars int) (head, tail []byte) {
 	head = text.First(t, headChars)
 	tail = text.Last(t[len(head):], tailChars)
 	if c.MaxLines > 0 && text.CountLines(t) > c.MaxLines {
@@ -108,7 +112,7 @@ func (c *CapPolicy) ends(t []byte, headChars, tailChars int) (head, tail []byte)
 }
 
 // over is by how much head and tail together exceed the limit that they exceed most, 1 or less if none.
-func (c *CapPolicy) over(head, tail []byte) (most float64) {
+func (c *resultCap) over(head, tail []byte) (most float64) {
 	for _, at := range []struct{ limit, size int }{
 		{c.MaxTokens, tokens.Estimate(head) + tokens.Estimate(tail)}, {c.MaxBytes, len(head) + len(tail)}, {c.MaxChars, text.Len(head) + text.Len(tail)},
 	} {
@@ -120,7 +124,7 @@ func (c *CapPolicy) over(head, tail []byte) (most float64) {
 }
 
 // headLines is how many of the lines that stay are the head's.
-func (c *CapPolicy) headLines() int {
+func (c *resultCap) headLines() int {
 	return c.MaxLines * c.HeadChars / max(c.HeadChars+c.TailChars, 1)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -44,22 +45,22 @@ func TestCap(t *testing.T) {
 			}, want: []string{"2.0 cap"},
 		},
 		"a limit in bytes": {
-			change: func(p *Policy) { p.Cap.MaxTokens, p.Cap.MaxBytes = 0, 2000 }, window: 500,
+			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxBytes = 0, 2000 }, window: 500,
 			moves: []move{gives("Read", "a", 1900), gives("Read", "b", 2100)}, want: []string{"4.0 cap"},
 		},
 		"a limit in lines": {
-			change: func(p *Policy) { p.Cap.MaxTokens, p.Cap.MaxLines = 0, 99 }, window: 500,
+			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxLines = 0, 99 }, window: 500,
 			moves: []move{gives("Read", "a", 3000), returns("Read", "b", lines)}, want: []string{"4.0 cap"},
 		},
 		"as many lines as the limit are within it": {
-			change: func(p *Policy) { p.Cap.MaxTokens, p.Cap.MaxLines = 0, 100 }, window: 500, moves: []move{returns("Read", "b", lines)},
+			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxLines = 0, 100 }, window: 500, moves: []move{returns("Read", "b", lines)},
 		},
 		"a limit of a line": {
-			change: func(p *Policy) { p.Cap.MaxTokens, p.Cap.MaxLineChars = 0, 200 }, window: 500,
+			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxLineChars = 0, 200 }, window: 500,
 			moves: []move{gives("Read", "a", 3000), returns("Read", "b", lines)}, want: []string{"2.0 cap"},
 		},
 		"at insertion a result is cut although the view is within its target": {
-			change: func(p *Policy) { p.Cap.AtInsertion = true }, window: 100_000, moves: []move{gives("Read", "a", 8000)}, want: []string{"2.0 cap"},
+			change: func(p *policy.Policy) { p.Cap.AtInsertion = true }, window: 100_000, moves: []move{gives("Read", "a", 8000)}, want: []string{"2.0 cap"},
 		},
 	})
 }
@@ -69,27 +70,29 @@ func TestWhatACapLeaves(t *testing.T) {
 	numbered := strings.Repeat("0123456789abcdefghi\n", 200) // 20 characters a line
 	long := strings.Repeat("x", 300) + "\n" + strings.Repeat("short line\n", 80)
 	for name, c := range map[string]struct {
-		change func(*Policy)
+		change func(*policy.Policy)
 		text   string
 		want   string
 	}{
 		"head and tail of so many characters": {
-			func(p *Policy) { p.Cap.HeadChars, p.Cap.TailChars = 130, 150 }, numbered,
+			func(p *policy.Policy) { p.Cap.HeadChars, p.Cap.TailChars = 130, 150 }, numbered,
 			numbered[:130] + "|" + numbered[len(numbered)-150:],
 		},
 		"the head only": {
-			func(p *Policy) { p.Cap.HeadChars, p.Cap.TailChars = 300, 0 }, numbered, numbered[:300] + "|",
+			func(p *policy.Policy) { p.Cap.HeadChars, p.Cap.TailChars = 300, 0 }, numbered, numbered[:300] + "|",
 		},
 		"whole lines only": {
-			func(p *Policy) { p.Cap.HeadChars, p.Cap.TailChars, p.Cap.WholeLines = 210, 150, true }, numbered,
+			func(p *policy.Policy) { p.Cap.HeadChars, p.Cap.TailChars, p.Cap.WholeLines = 210, 150, true }, numbered,
 			numbered[:200] + "|" + numbered[len(numbered)-140:],
 		},
 		"so many lines, shared like the characters": {
-			func(p *Policy) { p.Cap.MaxTokens, p.Cap.MaxLines, p.Cap.HeadChars, p.Cap.TailChars = 0, 30, 2000, 1000 }, numbered,
+			func(p *policy.Policy) {
+				p.Cap.MaxTokens, p.Cap.MaxLines, p.Cap.HeadChars, p.Cap.TailChars = 0, 30, 2000, 1000
+			}, numbered,
 			numbered[:400] + "|" + numbered[len(numbered)-200:],
 		},
 		"a long line is clipped and the others stay": {
-			func(p *Policy) {
+			func(p *policy.Policy) {
 				p.Cap.MaxTokens, p.Cap.MaxLineChars, p.Cap.HeadChars, p.Cap.TailChars = 0, 128, 1000, 1000
 			}, long,
 			strings.Repeat("x", 127) + "…" + strings.TrimPrefix(long, strings.Repeat("x", 300)) + "|",
@@ -97,7 +100,7 @@ func TestWhatACapLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := only("cap", func(p *Policy) { p.Cap.MaxTokens = 400 })
+			p := only("cap", func(p *policy.Policy) { p.Cap.MaxTokens = 400 })
 			c.change(&p)
 			p.Wording.Cap = "|"
 			got := standing(t, input(t, session.OpenAIChat, p, 500, returns("Read", "a", c.text)))[2]

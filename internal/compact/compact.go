@@ -3,7 +3,7 @@
 //
 // Start at Run, which reads a checkpoint and the messages after it and returns a Plan and the checkpoint that it makes,
 // and at stages, the list of what runs. The caller persists Plan.Results before it commits the checkpoint. A policy
-// (Policy) says how much is kept; profiles.go has those that have a name. Files: history.go, subject.go and units.go
+// (policy.Policy) says how much is kept. Files: history.go, subject.go and units.go
 // (messages, their parts, what calls are about, how they pair), scene.go and protect.go (what a stage sees), one file a
 // stage, settle.go, omit.go and leave.go (from a proposal to what stands in the view), words.go (every text that stands in
 // a part's place), plan.go, record.go and parts.go (what is said about it), render.go, state.go and stateread.go (what a
@@ -23,7 +23,7 @@
 //   - a proposal says since which message it is right, so that of two on one rung the earlier stays, and what is
 //     collapsed before it is cut is always cut from what that left;
 //   - units are counted as they began, so that a late answer does not turn old ones into recent ones;
-//   - every step of the ladder is cut from the one above it and is no longer than that one (policyMinimum), so whether a
+//   - every step of the ladder is cut from the one above it and is no longer than that one (policy.MinCutChars), so whether a
 //     replacement is small enough to be used depends on the original alone.
 //
 // Summaries are the exception: one that was made of a summary is another one.
@@ -33,6 +33,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -42,7 +43,7 @@ const EngineVersion = 2
 // Input is what a compaction starts from.
 type Input struct {
 	Format         session.Format
-	Policy         Policy
+	Policy         policy.Policy
 	WindowTokens   int         // the model's context window
 	OverheadTokens int         // tokens that are sent besides these messages
 	Base           *Checkpoint // nil: start from the log
@@ -84,15 +85,15 @@ type Unit struct {
 // stages are all stages in the order in which they run. Each is entered only while the view is over its limit, the
 // target unless it has one of its own, and proposes; see scene.
 var stages = []stage{
-	{"cap", func(p *Policy) bool { return p.Cap.Enabled }, capOver, capOversized},
-	{"dedupe", func(p *Policy) bool { return p.Dedupe.Enabled }, nil, stubSuperseded},
-	{"stale", func(p *Policy) bool { return p.Stale.Enabled }, nil, stubStale},
-	{"arguments", func(p *Policy) bool { return p.Arguments.Enabled }, nil, omitArguments},
-	{"trim", func(p *Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
-	{"budget", func(p *Policy) bool { return p.Budget.Enabled }, nil, keepBudget},
-	{"whitespace", func(p *Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
-	{"summarise", func(p *Policy) bool { return p.Summarise.Enabled }, nil, summariseOldest},
-	{"truncate", func(p *Policy) bool { return p.Truncate.Enabled }, truncateOver, dropOldest},
+	{"cap", func(p *policy.Policy) bool { return p.Cap.Enabled }, capOver, capOversized},
+	{"dedupe", func(p *policy.Policy) bool { return p.Dedupe.Enabled }, nil, stubSuperseded},
+	{"stale", func(p *policy.Policy) bool { return p.Stale.Enabled }, nil, stubStale},
+	{"arguments", func(p *policy.Policy) bool { return p.Arguments.Enabled }, nil, omitArguments},
+	{"trim", func(p *policy.Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
+	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled }, nil, keepBudget},
+	{"whitespace", func(p *policy.Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
+	{"summarise", func(p *policy.Policy) bool { return p.Summarise.Enabled }, nil, summariseOldest},
+	{"truncate", func(p *policy.Policy) bool { return p.Truncate.Enabled }, truncateOver, dropOldest},
 }
 
 // Run makes a plan, has write write the summary if one is planned (nil: Extract), and renders.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -28,7 +29,7 @@ func TestDedupe(t *testing.T) {
 			window: 500, moves: []move{gives("Read", "a", 2000), gives("Grep", "a", 2000)},
 		},
 		"keep_last 2 keeps the two newest": {
-			change: func(p *Policy) { p.Dedupe.KeepLast = 2 }, window: 1000, moves: append(twice, twice[0]), want: []string{"2.0 stub"},
+			change: func(p *policy.Policy) { p.Dedupe.KeepLast = 2 }, window: 1000, moves: append(twice, twice[0]), want: []string{"2.0 stub"},
 		},
 		"a small result is not worth a stub": {
 			window: 500, moves: []move{gives("Read", "a", 200), gives("Read", "b", 2000), gives("Read", "a", 200)},
@@ -37,33 +38,33 @@ func TestDedupe(t *testing.T) {
 			window: 500, moves: []move{gives("Read", "a", 2000), returns("Read", "a", "")},
 		},
 		"a denied tool is left alone": {
-			change: func(p *Policy) { p.Dedupe.DenyTools = []string{"Read"} }, window: 500, moves: twice,
+			change: func(p *policy.Policy) { p.Dedupe.DenyTools = []string{"Read"} }, window: 500, moves: twice,
 		},
 		"only allowed tools are deduplicated": {
-			change: func(p *Policy) { p.Dedupe.AllowTools = []string{"Grep"} }, window: 1000,
+			change: func(p *policy.Policy) { p.Dedupe.AllowTools = []string{"Grep"} }, window: 1000,
 			moves: append(twice, gives("Grep", "a", 2000), gives("Grep", "a", 2000)), want: []string{"6.0 stub"},
 		},
 		"a denied operation is left alone": {
-			change: func(p *Policy) { p.Dedupe.DenyOperations = []Operation{FileRead} }, window: 500, moves: twice,
+			change: func(p *policy.Policy) { p.Dedupe.DenyOperations = []policy.Operation{policy.FileRead} }, window: 500, moves: twice,
 		},
-		"only allowed operations are deduplicated": {
-			change: func(p *Policy) { p.Dedupe.AllowOperations = []Operation{Search} }, window: 1000,
+		"only allowed policy.Operations are deduplicated": {
+			change: func(p *policy.Policy) { p.Dedupe.AllowOperations = []policy.Operation{policy.Search} }, window: 1000,
 			moves: append(twice, gives("Grep", "a", 2000), gives("Grep", "a", 2000)), want: []string{"6.0 stub"},
 		},
 		"the tenant's own table says what a tool does": {
-			change: func(p *Policy) {
-				p.Dedupe.AllowOperations, p.Tools.Operations = []Operation{Search}, map[string]Operation{"Read": Search}
+			change: func(p *policy.Policy) {
+				p.Dedupe.AllowOperations, p.Tools.Operations = []policy.Operation{policy.Search}, map[string]policy.Operation{"Read": policy.Search}
 			}, window: 1000, moves: append(twice, gives("Grep", "a", 2000)), want: []string{"2.0 stub"},
 		},
 		"the last units are not deduplicated": {
-			change: func(p *Policy) { p.Protect.LastUnits = 2 }, window: 500, moves: twice,
+			change: func(p *policy.Policy) { p.Protect.LastUnits = 2 }, window: 500, moves: twice,
 		},
 	})
 }
 
 func TestDedupeByResource(t *testing.T) {
 	t.Parallel()
-	byResource := func(p *Policy) { p.Dedupe.Identity = ByResource }
+	byResource := func(p *policy.Policy) { p.Dedupe.Identity = policy.ByResource }
 	checkStage(t, "dedupe", map[string]stageCase{
 		"one path however it is written": {
 			change: byResource, window: 800, moves: []move{reads("Read", `{"path":"src\\a.go"}`), reads("Read", `{"file_path":"src/a.go/"}`)},
@@ -84,9 +85,9 @@ func TestDedupeByResource(t *testing.T) {
 
 func TestDedupeByFields(t *testing.T) {
 	t.Parallel()
-	byFields := func(toolOnly bool) func(*Policy) {
-		return func(p *Policy) {
-			p.Dedupe.Identity, p.Dedupe.ToolOnly, p.Dedupe.Fields = ByFields, toolOnly, map[string][]string{"query": {"table", "id"}}
+	byFields := func(toolOnly bool) func(*policy.Policy) {
+		return func(p *policy.Policy) {
+			p.Dedupe.Identity, p.Dedupe.ToolOnly, p.Dedupe.Fields = policy.ByFields, toolOnly, map[string][]string{"query": {"table", "id"}}
 		}
 	}
 	checkStage(t, "dedupe", map[string]stageCase{
@@ -112,8 +113,8 @@ func TestDedupeOfArguments(t *testing.T) {
 	writes := func(text string) move {
 		return then(calls("c", "Write", `{"path":"a","text":`+literal(text)+`}`), answered("c", `"ok"`))
 	}
-	both := func(p *Policy) {
-		p.Dedupe.Identity, p.Dedupe.Arguments, p.Dedupe.ArgumentBytes = ByResource, true, 100
+	both := func(p *policy.Policy) {
+		p.Dedupe.Identity, p.Dedupe.Arguments, p.Dedupe.ArgumentBytes = policy.ByResource, true, 100
 	}
 	checkStage(t, "dedupe", map[string]stageCase{
 		"the large arguments of a superseded call are omitted": {
@@ -123,7 +124,7 @@ func TestDedupeOfArguments(t *testing.T) {
 			change: both, window: 500, moves: []move{writes(filler(90)), writes(filler(3000))},
 		},
 		"they stay where the policy does not say so": {
-			change: func(p *Policy) { p.Dedupe.Identity = ByResource }, window: 500, moves: []move{writes(filler(2000)), writes(filler(2000))},
+			change: func(p *policy.Policy) { p.Dedupe.Identity = policy.ByResource }, window: 500, moves: []move{writes(filler(2000)), writes(filler(2000))},
 		},
 	})
 }
@@ -150,8 +151,8 @@ func TestSecretsInAStubAreHidden(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 	for redact, want := range map[bool]bool{true: false, false: true} {
-		p := only("dedupe", func(p *Policy) {
-			p.Dedupe.Identity, p.Dedupe.Redact, p.Wording.Stub = ByResource, redact, "[{resource} {ref}]"
+		p := only("dedupe", func(p *policy.Policy) {
+			p.Dedupe.Identity, p.Dedupe.Redact, p.Wording.Stub = policy.ByResource, redact, "[{resource} {ref}]"
 		})
 		call := reads("fetch", `{"query":"https://x.test/?token=`+secret+`"}`)
 		got := standing(t, input(t, session.OpenAIChat, p, 800, call, call))[2]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -57,7 +58,7 @@ func goldenInput(t *testing.T, dir string) Input {
 	if err := json.Unmarshal(contents(t, filepath.Join(dir, "session.json")), &about); err != nil {
 		t.Fatal(err)
 	}
-	policy, err := ParsePolicy(about.Policy)
+	policy, err := policy.Parse(about.Policy)
 	if err != nil {
 		t.Fatal(err)
 	}

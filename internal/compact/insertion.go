@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
@@ -22,7 +23,7 @@ type Capped struct {
 // CapAtInsertion cuts the oversized results of a message that is being appended as number seq, just as the cap stage will
 // cut them. tool says which tool the call of an id was for; a result of an unknown call stays. It returns nil if nothing
 // is to be cut.
-func CapAtInsertion(p *Policy, f session.Format, seq int64, body []byte, tool func(callID string) (string, bool)) (*Capped, error) {
+func CapAtInsertion(p *policy.Policy, f session.Format, seq int64, body []byte, tool func(callID string) (string, bool)) (*Capped, error) {
 	words, err := wordsOf(&p.Wording)
 	if err != nil {
 		return nil, fmt.Errorf("compact: wording: %w", err)
@@ -51,16 +52,16 @@ func CapAtInsertion(p *Policy, f session.Format, seq int64, body []byte, tool fu
 }
 
 // cut cuts one result, if that makes it smaller.
-func (c *Capped) cut(p *Policy, w *words, f session.Format, seq int64, body []byte, at *wire.Part, tool string) (wire.Edit, bool) {
+func (c *Capped) cut(p *policy.Policy, w *words, f session.Format, seq int64, body []byte, at *wire.Part, tool string) (wire.Edit, bool) {
 	size := at.Value.End - at.Value.Start
-	if p.Cap.surely(at.Tokens, size) {
+	if (*resultCap)(&p.Cap).surely(at.Tokens, size) {
 		return wire.Edit{}, false
 	}
 	content := wire.ResultText(f, body, *at)
-	if !content.OnlyText || p.Cap.exceeds(at.Tokens, content.Text) == "" {
+	if !content.OnlyText || (*resultCap)(&p.Cap).exceeds(at.Tokens, content.Text) == "" {
 		return wire.Edit{}, false
 	}
-	head, tail := p.Cap.cut(content.Text)
+	head, tail := (*resultCap)(&p.Cap).cut(content.Text)
 	sum := sha256.Sum256(content.Stored)
 	v := values{
 		do: Cap, ref: session.NewResultRef(seq, at.Index, sum), tool: tool, chars: text.Len(content.Text), bytes: len(content.Stored), tokens: at.Tokens,

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
@@ -150,7 +151,7 @@ func (l *trial) recoverable() {
 	for _, chain := range l.chains() {
 		persisted, named := map[session.ResultRef][]byte{}, true
 		for _, o := range chain {
-			named = named && o.in.Policy.Wording == defaultWording() // other wordings need not name the ref, or do it otherwise
+			named = named && o.in.Policy.Wording == policy.Default().Wording // other wordings need not name the ref, or do it otherwise
 			for _, r := range o.plan.Results {
 				if r.SHA256 != sha256.Sum256(r.Stored) || persisted[r.Ref] != nil {
 					l.Errorf("%s is persisted twice, or with another sum", r.Ref)
@@ -240,16 +241,16 @@ func (l *trial) bounded() {
 	}
 }
 
-func (l *trial) partBounded(m shownMessage, p *part, limits *Policy) {
+func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
 	marker := 100 + max(len(limits.Wording.Cap), len(limits.Wording.Bookend)) // characters of the line between head and tail
 	chars, most := text.Len(said(m, p)), 0
 	switch p.do {
 	case Cap:
-		most = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policyMinimum) + marker
+		most = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policy.MinCutChars) + marker
 	case Bookend:
 		most = 2*limits.Trim.BookendMaxChars + marker
 	case Stub, Stale, Placeholder, Clear:
-		chars, most = p.value.End-p.value.Start, 2*policyMinimum
+		chars, most = p.value.End-p.value.Start, 2*policy.MinCutChars
 	default:
 		return
 	}

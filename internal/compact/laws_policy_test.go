@@ -6,13 +6,24 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/policy"
 )
 
+// profileOf returns the policy of that name.
+func profileOf(name string) policy.Policy {
+	p, err := policy.Profile(name)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
 // randomPolicy is any policy that may be set: a profile, or stages switched on and off with any measures.
-func randomPolicy(rng *rand.Rand) Policy {
-	p := profiles[rng.IntN(len(profiles))].build()
+func randomPolicy(rng *rand.Rand) policy.Policy {
+	p := profileOf(policy.Profiles()[rng.IntN(len(policy.Profiles()))])
 	if rng.IntN(4) > 0 {
-		p = DefaultPolicy()
+		p = policy.Default()
 		randomStages(rng, &p)
 	}
 	if rng.IntN(2) == 0 {
@@ -28,7 +39,7 @@ func randomPolicy(rng *rand.Rand) Policy {
 }
 
 // randomWording makes some texts longer, and others no more than a ref.
-func randomWording(rng *rand.Rand, w *Wording) {
+func randomWording(rng *rand.Rand, w *policy.Wording) {
 	for _, t := range []*string{&w.Cap, &w.Bookend, &w.Stub, &w.Stale, &w.Placeholder} {
 		switch rng.IntN(4) {
 		case 0:
@@ -42,42 +53,42 @@ func randomWording(rng *rand.Rand, w *Wording) {
 	w.Clear = "{ref}"
 }
 
-func randomStages(rng *rand.Rand, p *Policy) {
+func randomStages(rng *rand.Rand, p *policy.Policy) {
 	maybe := func(n int) bool { return rng.IntN(n) > 0 }
 	p.Target = 0.05 + 0.7*rng.Float64()
 	p.Protect.LastUnits, p.Protect.LastMessages, p.Protect.LastTurns = rng.IntN(6), rng.IntN(2)*rng.IntN(8), rng.IntN(2)*rng.IntN(3)
 	p.Protect.NewestUser, p.Protect.MaxTurnRatio = maybe(4), 0.1+0.9*rng.Float64()
-	p.Trim = TrimPolicy{
+	p.Trim = policy.Trim{
 		Enabled: maybe(4), MinTokens: rng.IntN(2) * rng.IntN(200), FloorRatio: 0.8 * rng.Float64(),
-		HotZoneMinTokens: rng.IntN(2) * rng.IntN(2000), HotZoneRatio: 0.3 * rng.Float64(), BookendMinChars: policyMinimum + rng.IntN(100),
+		HotZoneMinTokens: rng.IntN(2) * rng.IntN(2000), HotZoneRatio: 0.3 * rng.Float64(), BookendMinChars: policy.MinCutChars + rng.IntN(100),
 		DegradationSpanRatio: float64(rng.IntN(3)) * rng.Float64(), ExtendedRetentionMultiplier: 1 + float64(rng.IntN(2))*rng.Float64(),
 		Categories: p.Trim.Categories,
 	}
 	p.Trim.BookendMaxChars = p.Trim.BookendMinChars + rng.IntN(400)
-	p.Cap = CapPolicy{
+	p.Cap = policy.Cap{
 		Enabled: maybe(4), AtInsertion: maybe(2), MaxTokens: 100 + rng.IntN(1000), HeadChars: p.Trim.BookendMaxChars + rng.IntN(300),
 		TailChars: p.Trim.BookendMaxChars + rng.IntN(300), WholeLines: maybe(2),
 	}
 	randomLimits(rng, &p.Cap)
 	p.Dedupe.Enabled, p.Dedupe.KeepLast, p.Dedupe.MinTokens = maybe(4), 1+rng.IntN(2), rng.IntN(2)*rng.IntN(100)
-	p.Dedupe.Identity, p.Dedupe.ToolOnly = identities[rng.IntN(len(identities))], true
+	p.Dedupe.Identity, p.Dedupe.ToolOnly = []policy.Identity{policy.ByArguments, policy.ByResource, policy.ByFields}[rng.IntN(3)], true
 	p.Dedupe.Arguments, p.Dedupe.ArgumentBytes = maybe(2), 32+rng.IntN(500)
-	p.Stale = StalePolicy{Enabled: maybe(4), MinTokens: rng.IntN(2) * rng.IntN(100)}
+	p.Stale = policy.Stale{Enabled: maybe(4), MinTokens: rng.IntN(2) * rng.IntN(100)}
 	p.Arguments.Enabled, p.Arguments.MinBytes, p.Arguments.AfterTokens = maybe(2), 32+rng.IntN(500), rng.IntN(2000)
 	p.Budget.Enabled, p.Budget.Tokens = maybe(2), rng.IntN(2)*(100+rng.IntN(3000))
-	p.Whitespace = WhitespacePolicy{Enabled: maybe(2), MinTokens: rng.IntN(2) * rng.IntN(100)}
+	p.Whitespace = policy.Whitespace{Enabled: maybe(2), MinTokens: rng.IntN(2) * rng.IntN(100)}
 	p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens = rng.IntN(3), rng.IntN(8), rng.IntN(500)
 	p.Summarise.All, p.Summarise.MaxTokens = maybe(2), 100+rng.IntN(1000)
 	p.Truncate.Enabled = maybe(3)
 }
 
 // randomLimits adds limits to a cap by tokens, or takes their place.
-func randomLimits(rng *rand.Rand, c *CapPolicy) {
+func randomLimits(rng *rand.Rand, c *policy.Cap) {
 	if rng.IntN(4) == 0 {
 		c.MaxLines = 2 + rng.IntN(40)
 	}
 	if rng.IntN(4) == 0 {
-		c.MaxLineChars = policyMinimum + rng.IntN(100)
+		c.MaxLineChars = policy.MinCutChars + rng.IntN(100)
 	}
 	if rng.IntN(4) == 0 {
 		c.MaxBytes = max(400, c.HeadChars+c.TailChars) + rng.IntN(2000)
@@ -91,7 +102,7 @@ func TestRandomPoliciesAreOnesThatMayBeSet(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		want := randomPolicy(rand.New(rand.NewPCG(seed, 3)))
-		got, err := ParsePolicy(want.Document())
+		got, err := policy.Parse(want.Document())
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, want.Document())
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -169,7 +170,7 @@ func (l *trial) walk(rng *rand.Rand) {
 }
 
 // next is what comes after a compaction of the whole log if nothing is appended.
-func (l *trial) next(base *Checkpoint, p Policy) Input {
+func (l *trial) next(base *Checkpoint, p policy.Policy) Input {
 	in := l.in
 	in.Base, in.Tail, in.Policy = base, after(l.in.Tail, base.Through), p
 	return in

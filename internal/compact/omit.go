@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/compact/resource"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
@@ -34,11 +35,11 @@ func (s *scene) omission(i int) omission {
 	ref := s.ref(p, &left{sum: sha256.Sum256(content.Stored)}).String()
 	switch object := content.Text; {
 	case rawjson.Check(object, rawjson.Limits{Depth: session.MaxJSONDepth}) != nil:
-		if len(object) > s.policy.omitOver() {
+		if len(object) > omitOver(&s.policy) {
 			made.text = fmt.Appendf(nil, "[omitted -- read_result %s returns it: %d bytes, sha256 %x]", ref, len(object), sha256.Sum256(object))
 		}
 	case object[rawjson.Start(object)] == '{' && !hasMember(object, rawjson.Start(object), omittedMember):
-		if rest, omitted := resource.OmitLarge(nil, object, s.identifies(p.tool), s.policy.omitOver()); len(omitted) > 0 {
+		if rest, omitted := resource.OmitLarge(nil, object, s.identifies(p.tool), omitOver(&s.policy)); len(omitted) > 0 {
 			made.text = appendOmitted(rest, ref, omitted)
 		}
 	}
@@ -62,7 +63,7 @@ func (s *scene) omit(i int, made *replacement) {
 func (s *scene) identifies(tool string) func(field string) bool {
 	limits := &s.policy.Dedupe
 	return func(field string) bool {
-		return limits.Enabled && limits.Identity == ByFields && slices.Contains(limits.Fields[tool], field)
+		return limits.Enabled && limits.Identity == policy.ByFields && slices.Contains(limits.Fields[tool], field)
 	}
 }
 

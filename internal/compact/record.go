@@ -20,7 +20,7 @@ func (p *Plan) record(s *scene, i, before int) {
 func (w *proposal) rule(s *scene, i int) string {
 	switch w.do {
 	case Cap:
-		return s.policy.Cap.exceeds(s.parts[i].tokens, s.content(i).Text)
+		return (*resultCap)(&s.policy.Cap).exceeds(s.parts[i].tokens, s.content(i).Text)
 	case Bookend:
 		return "trim.hot_zone_min_tokens"
 	case Stub:

@@ -4,13 +4,14 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
 // stage decides one thing about parts. It reads a scene, proposes actions, and knows of no other stage.
 type stage struct {
 	name    string
-	enabled func(*Policy) bool
+	enabled func(*policy.Policy) bool
 	over    func(*scene) float64 // entered while the view has more tokens than this; nil: than the target
 	plan    func(*scene)
 }
@@ -19,7 +20,7 @@ type stage struct {
 // policy protects.
 type scene struct {
 	*history
-	policy  Policy
+	policy  policy.Policy
 	window  float64
 	target  float64 // tokens
 	pinned  int     // how many system messages lead the session

@@ -189,7 +189,7 @@ func (s *scene) cut(i int, made *replacement) {
 		use(Squeeze, head, nil)
 	}
 	if p.do <= Squeeze && want.capped > 0 {
-		head, tail = s.policy.Cap.cut(head)
+		head, tail = (*resultCap)(&s.policy.Cap).cut(head)
 		use(Cap, head, tail)
 	}
 	if want.do == Bookend {

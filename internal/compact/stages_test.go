@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -77,7 +78,7 @@ func filler(chars int) string { return strings.Repeat("abcdefghi ", chars/10) }
 
 func literal(text string) string { return string(rawjson.Quote(nil, []byte(text))) }
 
-func input(t testing.TB, f session.Format, p Policy, window int, moves ...move) Input {
+func input(t testing.TB, f session.Format, p policy.Policy, window int, moves ...move) Input {
 	t.Helper()
 	in := Input{Format: f, Policy: p, WindowTokens: window}
 	for _, body := range then(moves...)(f) {
@@ -91,8 +92,8 @@ func input(t testing.TB, f session.Format, p Policy, window int, moves ...move) 
 }
 
 // only is the default policy with one stage, nothing protected, and the measures of a small window.
-func only(stage string, change func(*Policy)) Policy {
-	p := alone("default")
+func only(stage string, change func(*policy.Policy)) policy.Policy {
+	p := policy.Default()
 	p.Target = 0.5
 	p.Protect.LastUnits, p.Protect.NewestUser = 0, false
 	p.Cap.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled = stage == "cap", stage == "dedupe", stage == "stale", stage == "arguments"
@@ -111,7 +112,7 @@ func only(stage string, change func(*Policy)) Policy {
 
 // stageCase is a conversation under the policy of one stage, in a window of so many tokens of which the target is half.
 type stageCase struct {
-	change func(*Policy)
+	change func(*policy.Policy)
 	window int
 	moves  []move
 	idle   bool     // the stage is not even entered
@@ -176,10 +177,10 @@ func TestCommonRules(t *testing.T) {
 			window: 10_000, moves: []move{gives("Read", "a", 8000)}, idle: true,
 		},
 		"a listed tool is not even capped": {
-			change: func(p *Policy) { p.Protect.Tools = []string{"Read"} }, window: 1000, moves: []move{gives("Read", "a", 8000)},
+			change: func(p *policy.Policy) { p.Protect.Tools = []string{"Read"} }, window: 1000, moves: []move{gives("Read", "a", 8000)},
 		},
 		"the newest result is capped although it is protected": {
-			change: func(p *Policy) { p.Protect.LastUnits = 4 }, window: 1000, moves: []move{gives("Read", "a", 8000)}, want: []string{"2.0 cap"},
+			change: func(p *policy.Policy) { p.Protect.LastUnits = 4 }, window: 1000, moves: []move{gives("Read", "a", 8000)}, want: []string{"2.0 cap"},
 		},
 		"an orphan is carried as it is": {
 			window: 1000, moves: []move{answered("nobody", literal(filler(8000)))},
@@ -210,32 +211,32 @@ func TestProtection(t *testing.T) {
 	}
 	checkStage(t, "budget", map[string]stageCase{
 		"nothing is protected": {
-			change: func(p *Policy) { p.Budget.Tokens = 1 }, window: 1000, moves: turns, want: lines(3, 5, 8, 10, 13, 15),
+			change: func(p *policy.Policy) { p.Budget.Tokens = 1 }, window: 1000, moves: turns, want: lines(3, 5, 8, 10, 13, 15),
 		},
 		"the last units stay": {
-			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastUnits = 1, 3 }, window: 1000, moves: turns, want: lines(3, 5, 8, 10),
+			change: func(p *policy.Policy) { p.Budget.Tokens, p.Protect.LastUnits = 1, 3 }, window: 1000, moves: turns, want: lines(3, 5, 8, 10),
 		},
 		"the last messages stay": {
-			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastMessages = 1, 3 }, window: 1000, moves: turns, want: lines(3, 5, 8, 10),
+			change: func(p *policy.Policy) { p.Budget.Tokens, p.Protect.LastMessages = 1, 3 }, window: 1000, moves: turns, want: lines(3, 5, 8, 10),
 		},
 		"the last turn stays": {
-			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio = 1, 1, 1 }, window: 1000, moves: turns,
+			change: func(p *policy.Policy) { p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio = 1, 1, 1 }, window: 1000, moves: turns,
 			want: lines(3, 5, 8, 10),
 		},
 		"the last two turns stay": {
-			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio = 1, 2, 1 }, window: 1000, moves: turns, want: lines(3, 5),
+			change: func(p *policy.Policy) { p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio = 1, 2, 1 }, window: 1000, moves: turns, want: lines(3, 5),
 		},
 		"of a turn larger than its share of the target only the newest end stays": {
-			change: func(p *Policy) { p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio = 1, 1, 0.3 }, window: 1000, moves: turns,
+			change: func(p *policy.Policy) { p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio = 1, 1, 0.3 }, window: 1000, moves: turns,
 			want: lines(3, 5, 8, 10, 13),
 		},
 		"what is protected is the union": {
-			change: func(p *Policy) {
+			change: func(p *policy.Policy) {
 				p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio, p.Protect.LastMessages = 1, 1, 1, 8
 			}, window: 1000, moves: turns, want: lines(3, 5),
 		},
 		"a listed tool stays": {
-			change: func(p *Policy) { p.Budget.Tokens, p.Protect.Tools = 1, []string{"Grep"} }, window: 500,
+			change: func(p *policy.Policy) { p.Budget.Tokens, p.Protect.Tools = 1, []string{"Grep"} }, window: 500,
 			moves: []move{gives("Read", "a", 1200), gives("Grep", "a", 1200), says("done")}, want: lines(2),
 		},
 	})

@@ -3,6 +3,7 @@ package compact
 import (
 	"testing"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -50,15 +51,17 @@ func TestStale(t *testing.T) {
 			window: 100, moves: []move{gives("Read", "a.go", 400), edits("a.go")},
 		},
 		"the tenant's own table says what reads and what writes": {
-			change: func(p *Policy) { p.Tools.Operations = map[string]Operation{"show": FileRead, "put": FileWrite} }, window: 600,
+			change: func(p *policy.Policy) {
+				p.Tools.Operations = map[string]policy.Operation{"show": policy.FileRead, "put": policy.FileWrite}
+			}, window: 600,
 			moves: []move{gives("show", "a.go", 2000), returns("put", "a.go", "ok")}, want: []string{"2.0 stale"},
 		},
 		"a write among the protected units counts": {
-			change: func(p *Policy) { p.Protect.LastUnits = 1 }, window: 600, moves: []move{gives("Read", "a.go", 2000), edits("a.go")},
+			change: func(p *policy.Policy) { p.Protect.LastUnits = 1 }, window: 600, moves: []move{gives("Read", "a.go", 2000), edits("a.go")},
 			want: []string{"2.0 stale"},
 		},
 		"a read among the protected units stays": {
-			change: func(p *Policy) { p.Protect.LastUnits = 2 }, window: 500, moves: []move{gives("Read", "a.go", 2000), edits("a.go")},
+			change: func(p *policy.Policy) { p.Protect.LastUnits = 2 }, window: 500, moves: []move{gives("Read", "a.go", 2000), edits("a.go")},
 		},
 	})
 }

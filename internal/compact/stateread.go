@@ -1,6 +1,9 @@
 package compact
 
-import "github.com/varve-dev/varve/internal/wire"
+import (
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/wire"
+)
 
 // decode reports whether state is one of the base's body.
 func (h *history) decode(base *Checkpoint, state []byte) bool {
@@ -169,7 +172,7 @@ func (r *stateReader) left(p *part) {
 }
 
 func (r *stateReader) subject(s *subject) {
-	if s.does = does(r.byte()); int(s.does) >= len(operations) {
+	if s.does = does(r.byte()); int(s.does) >= len(policy.Operations) {
 		r.fail()
 		return
 	}

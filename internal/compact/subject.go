@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/varve-dev/varve/internal/compact/resource"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -18,14 +19,16 @@ type subject struct {
 	paths    []string // of the files that the call reads or writes
 }
 
-// does is as much of an operation as decisions need; the values are those of operations.
+// does is as much of an operation as decisions need; the values are those of policy.Operations.
 type does uint8
 
 // operation returns the operation's name.
-func (d does) operation() Operation { return operations[d] }
+func (d does) operation() policy.Operation { return policy.Operations[d] }
 
-func (d does) reads() bool  { return d.operation() == ViewFile || d.operation() == FileRead }
-func (d does) writes() bool { return d.operation() == FileWrite }
+func (d does) reads() bool {
+	return d.operation() == policy.ViewFile || d.operation() == policy.FileRead
+}
+func (d does) writes() bool { return d.operation() == policy.FileWrite }
 
 // identity is a digest.
 type identity [16]byte
@@ -33,19 +36,19 @@ type identity [16]byte
 // partReader reads calls and results out of messages as a policy wants them compared. Its buffers are reused from one to
 // the next.
 type partReader struct {
-	policy              *Policy
+	policy              *policy.Policy
 	messages            wire.Reader
 	omitOver            int // arguments of no more bytes are never omitted
 	unquoted, canonical []byte
 	known               map[string]does // operations of tools that the arguments do not change
 }
 
-func newPartReader(p *Policy) *partReader {
-	return &partReader{policy: p, omitOver: p.omitOver(), known: map[string]does{}}
+func newPartReader(p *policy.Policy) *partReader {
+	return &partReader{policy: p, omitOver: omitOver(p), known: map[string]does{}}
 }
 
 // omitOver is the size of a single argument over which it may be omitted, very large if none may.
-func (p *Policy) omitOver() int {
+func omitOver(p *policy.Policy) int {
 	over := 1 << 40
 	if p.Dedupe.Enabled && p.Dedupe.Arguments {
 		over = p.Dedupe.ArgumentBytes
@@ -135,25 +138,25 @@ func (r *partReader) does(tool string, a *sent) does {
 }
 
 func doesOf(operation string) does {
-	for i, known := range operations {
+	for i, known := range policy.Operations {
 		if string(known) == operation {
 			return does(i)
 		}
 	}
-	return does(len(operations) - 1)
+	return does(len(policy.Operations) - 1)
 }
 
 // identify digests what a call asks for.
 func (r *partReader) identify(s *subject, a *sent) (id identity, name string) {
 	r.canonical = append(append(r.canonical[:0], s.tool...), 0)
 	switch rule := &r.policy.Dedupe; rule.Identity {
-	case ByResource:
+	case policy.ByResource:
 		key, ok := resource.Identify(string(s.does.operation()), s.tool, a.text())
 		if !ok {
 			return identity{}, ""
 		}
 		r.canonical, name = append(r.canonical[:0], key.Comparable()...), key.Primary
-	case ByFields:
+	case policy.ByFields:
 		key, ok := resource.Fields(s.tool, rule.Fields[s.tool], rule.ToolOnly, a.text())
 		if !ok {
 			return identity{}, ""

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -28,42 +29,44 @@ func TestSummarise(t *testing.T) {
 			window: 800, moves: turns(4), want: []string{"1-13 summarise"},
 		},
 		"no more is summarised than brings the view to its target": {
-			change: func(p *Policy) { p.Summarise.All, p.Summarise.MaxTokens = false, 100 }, window: 1600, moves: turns(4), want: []string{"1-3 summarise"},
+			change: func(p *policy.Policy) { p.Summarise.All, p.Summarise.MaxTokens = false, 100 }, window: 1600, moves: turns(4), want: []string{"1-3 summarise"},
 		},
 		"the newest turns stay": {
-			change: func(p *Policy) { p.Summarise.KeepMessages, p.Summarise.KeepTurns, p.Protect.MaxTurnRatio = 0, 2, 1 }, window: 800, moves: turns(4),
+			change: func(p *policy.Policy) {
+				p.Summarise.KeepMessages, p.Summarise.KeepTurns, p.Protect.MaxTurnRatio = 0, 2, 1
+			}, window: 800, moves: turns(4),
 			want: []string{"1-8 summarise"},
 		},
 		"with fewer turns than those that stay nothing is summarised": {
-			change: func(p *Policy) { p.Summarise.KeepTurns, p.Protect.MaxTurnRatio = 5, 1 }, window: 1600, moves: turns(4),
+			change: func(p *policy.Policy) { p.Summarise.KeepTurns, p.Protect.MaxTurnRatio = 5, 1 }, window: 1600, moves: turns(4),
 		},
 		"of a turn larger than its share of the target the newest end stays": {
-			change: func(p *Policy) { p.Summarise.KeepMessages, p.Summarise.KeepTurns = 0, 1 }, window: 800,
+			change: func(p *policy.Policy) { p.Summarise.KeepMessages, p.Summarise.KeepTurns = 0, 1 }, window: 800,
 			moves: []move{asks("all of it"), gives("Read", "a", 1200), gives("Read", "b", 1200), gives("Read", "c", 800)}, want: []string{"1-5 summarise"},
 		},
 		"a unit is never cut in two": {
-			change: func(p *Policy) { p.Summarise.KeepMessages = 1 }, window: 400, moves: []move{asks("go"), gives("Read", "a", 1200), gives("Read", "b", 1200)},
+			change: func(p *policy.Policy) { p.Summarise.KeepMessages = 1 }, window: 400, moves: []move{asks("go"), gives("Read", "a", 1200), gives("Read", "b", 1200)},
 			want: []string{"1-3 summarise"},
 		},
 		"protected units stay": {
-			change: func(p *Policy) { p.Protect.LastUnits = 6 }, window: 800, moves: turns(4), want: []string{"1-8 summarise"},
+			change: func(p *policy.Policy) { p.Protect.LastUnits = 6 }, window: 800, moves: turns(4), want: []string{"1-8 summarise"},
 		},
 		"leading system messages stay": {
 			window: 800, moves: append([]move{system}, turns(4)...), want: []string{"2-14 summarise"},
 		},
 		"the newest message of the user stays": {
-			change: func(p *Policy) { p.Protect.NewestUser = true }, window: 800,
+			change: func(p *policy.Policy) { p.Protect.NewestUser = true }, window: 800,
 			moves: []move{gives("Read", "a", 1200), asks("all of it"), gives("Read", "b", 1200), says("done"), says("really")},
 			want:  []string{"1-5 summarise"},
 		},
 		"below a share of the window that the policy names nothing is summarised": {
-			change: func(p *Policy) { p.Summarise.Over = 0.9 }, window: 1000, moves: turns(4),
+			change: func(p *policy.Policy) { p.Summarise.Over = 0.9 }, window: 1000, moves: turns(4),
 		},
 		"too few tokens are not worth a summary": {
-			change: func(p *Policy) { p.Summarise.MinTokens, p.Summarise.KeepMessages = 1000, 14 }, window: 1600, moves: turns(4),
+			change: func(p *policy.Policy) { p.Summarise.MinTokens, p.Summarise.KeepMessages = 1000, 14 }, window: 1600, moves: turns(4),
 		},
 		"what the policy wants to keep is summarised once the view would pass the hard limit with it": {
-			change: func(p *Policy) { p.Summarise.KeepMessages, p.Protect.LastMessages = 1000, 3 }, window: 800, moves: turns(4), want: []string{"1-13 summarise"},
+			change: func(p *policy.Policy) { p.Summarise.KeepMessages, p.Protect.LastMessages = 1000, 3 }, window: 800, moves: turns(4), want: []string{"1-13 summarise"},
 		},
 		"a summary that would save too little is not used": {
 			window: 30, moves: []move{asks("Find out why the build is red."), says("It is the linter."), says("done"), says("really")},
@@ -75,7 +78,7 @@ func TestSummarise(t *testing.T) {
 // and it is never called the newest message of the user.
 func TestTheMessageThatStandsForOthers(t *testing.T) {
 	t.Parallel()
-	in := input(t, session.OpenAIChat, only("summarise", func(p *Policy) { p.Protect.NewestUser = true }), 800, turns(4)...)
+	in := input(t, session.OpenAIChat, only("summarise", func(p *policy.Policy) { p.Protect.NewestUser = true }), 800, turns(4)...)
 	wrote := func(summary.Request) (summary.Answer, error) { return summary.Answer{Summary: "What was done."}, nil }
 	_, made, err := Run(in, wrote)
 	if err != nil {
@@ -141,7 +144,7 @@ func TestASummaryThatFailsIsDoneWithout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := only("summarise", func(p *Policy) { p.Truncate.Enabled = true })
+			p := only("summarise", func(p *policy.Policy) { p.Truncate.Enabled = true })
 			in := input(t, session.OpenAIChat, p, 800, turns(4)...)
 			plan, made, err := Run(in, func(summary.Request) (summary.Answer, error) { return c.answer, c.fails })
 			if err != nil {

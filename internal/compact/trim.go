@@ -1,6 +1,9 @@
 package compact
 
-import "github.com/varve-dev/varve/internal/compact/rule"
+import (
+	"github.com/varve-dev/varve/internal/compact/rule"
+	"github.com/varve-dev/varve/internal/policy"
+)
 
 // trimByDistance shortens results by how many tokens came after them: whole in the hot zone, then head and tail that
 // shrink along a span, then a line. A result that another stage has superseded ages like an ephemeral one.
@@ -28,10 +31,10 @@ func stepped(chars int, a rule.Aging) int {
 }
 
 // aging is how a result of a category ages in this window.
-func (s *scene) aging(c Category) rule.Aging {
+func (s *scene) aging(c policy.Category) rule.Aging {
 	limits := &s.policy.Trim
 	a := rule.Aging{Zone: s.hotZone(), Span: s.window * limits.DegradationSpanRatio, MaxChars: limits.BookendMaxChars, MinChars: limits.BookendMinChars}
-	if c == NonReproducible {
+	if c == policy.NonReproducible {
 		a.Zone *= limits.ExtendedRetentionMultiplier
 	}
 	return a
@@ -45,14 +48,14 @@ func (s *scene) hotZone() float64 {
 }
 
 // proposeStep asks for what result i deserves now, and notes how it got there.
-func (s *scene) proposeStep(i int, step rule.Step, chars int, c Category, a rule.Aging) {
+func (s *scene) proposeStep(i int, step rule.Step, chars int, c policy.Category, a rule.Aging) {
 	p := &s.parts[i]
 	since := max(s.reached(p.message, a.Zone), s.release[p.message])
 	want := proposal{do: Bookend, head: chars, tail: chars, distance: s.distance(p.message)}
 	if step == rule.Line {
 		since = max(s.reached(p.message, a.Zone+a.Span), s.release[p.message])
 		want = proposal{do: Placeholder, distance: want.distance}
-		if c == Ephemeral || s.wants[i].do.rung() == Stub {
+		if c == policy.Ephemeral || s.wants[i].do.rung() == Stub {
 			want.do = Clear
 		}
 	}

@@ -7,15 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 func TestTrim(t *testing.T) {
 	t.Parallel()
-	noBookends := func(p *Policy) { p.Trim.DegradationSpanRatio = 0 }
+	noBookends := func(p *policy.Policy) { p.Trim.DegradationSpanRatio = 0 }
 	checkStage(t, "trim", map[string]stageCase{
 		"the hot zone stays whole, bookends shrink, then one line stays": {
-			change: func(p *Policy) { p.Trim.HotZoneMinTokens, p.Trim.DegradationSpanRatio = 300, 0.5 }, window: 1800,
+			change: func(p *policy.Policy) { p.Trim.HotZoneMinTokens, p.Trim.DegradationSpanRatio = 300, 0.5 }, window: 1800,
 			moves: []move{
 				gives("Read", "a", 2400), gives("Read", "b", 2400), gives("Read", "c", 2400), gives("Read", "d", 2400), gives("Read", "e", 1200),
 			}, want: []string{"2.0 placeholder", "4.0 bookend", "6.0 bookend"},
@@ -25,34 +26,34 @@ func TestTrim(t *testing.T) {
 			want: []string{"2.0 clear", "4.0 placeholder"},
 		},
 		"the tenant's own categories count": {
-			change: func(p *Policy) {
-				p.Trim.DegradationSpanRatio, p.Trim.Categories = 0, map[string]Category{"Read": Ephemeral}
+			change: func(p *policy.Policy) {
+				p.Trim.DegradationSpanRatio, p.Trim.Categories = 0, map[string]policy.Category{"Read": policy.Ephemeral}
 			}, window: 1000, moves: []move{gives("SubAgent", "a", 2000), gives("Read", "a", 2000), says("done")}, want: []string{"2.0 placeholder", "4.0 clear"},
 		},
 		"a non-reproducible result stays longer if the policy says so": {
-			change: func(p *Policy) {
+			change: func(p *policy.Policy) {
 				p.Trim.HotZoneMinTokens, p.Trim.DegradationSpanRatio, p.Trim.ExtendedRetentionMultiplier = 150, 0, 4
 			}, window: 1000, moves: []move{gives("Read", "a", 2000), gives("Bash", "a", 2000), gives("Read", "b", 1000), says("done")},
 			want: []string{"2.0 placeholder"},
 		},
 		"the hot zone may be a share of the window": {
-			change: func(p *Policy) { p.Trim.HotZoneRatio, p.Trim.DegradationSpanRatio = 0.25, 0 }, window: 1000,
+			change: func(p *policy.Policy) { p.Trim.HotZoneRatio, p.Trim.DegradationSpanRatio = 0.25, 0 }, window: 1000,
 			moves: []move{gives("Read", "a", 2000), gives("Read", "b", 1200), gives("Read", "c", 1000)}, want: []string{"2.0 placeholder"},
 		},
 		"the hot zone is never more than half of the target": {
-			change: func(p *Policy) { p.Trim.HotZoneMinTokens, p.Trim.DegradationSpanRatio = 16_000, 0 }, window: 1000,
+			change: func(p *policy.Policy) { p.Trim.HotZoneMinTokens, p.Trim.DegradationSpanRatio = 16_000, 0 }, window: 1000,
 			moves: []move{gives("Read", "a", 2000), gives("Read", "b", 2000)}, want: []string{"2.0 placeholder"},
 		},
 		"a view below the floor is not trimmed": {
-			change: func(p *Policy) { p.Target, p.Trim.FloorRatio = 0.1, 0.8 }, window: 1000,
+			change: func(p *policy.Policy) { p.Target, p.Trim.FloorRatio = 0.1, 0.8 }, window: 1000,
 			moves: []move{gives("Read", "a", 2000), gives("Read", "b", 2000)}, idle: true,
 		},
 		"a small result stays": {
-			change: func(p *Policy) { p.Trim.DegradationSpanRatio, p.Trim.MinTokens = 0, 200 }, window: 500,
+			change: func(p *policy.Policy) { p.Trim.DegradationSpanRatio, p.Trim.MinTokens = 0, 200 }, window: 500,
 			moves: []move{gives("Read", "a", 1200), gives("Read", "b", 1400), says("done")}, want: []string{"4.0 placeholder"},
 		},
 		"a result with a picture becomes one line where text would keep bookends, not before": {
-			change: func(p *Policy) { p.Trim.DegradationSpanRatio = 0.6 }, window: 2000,
+			change: func(p *policy.Policy) { p.Trim.DegradationSpanRatio = 0.6 }, window: 2000,
 			moves: []move{shows("a", 8000), shows("b", 4000), says("done")}, want: []string{"2.0 placeholder"},
 		},
 	})
@@ -62,7 +63,7 @@ func TestTrim(t *testing.T) {
 // that comes after it.
 func TestBookendsAreOfFewSizes(t *testing.T) {
 	t.Parallel()
-	p := only("trim", func(p *Policy) { p.Trim.DegradationSpanRatio = 1 })
+	p := only("trim", func(p *policy.Policy) { p.Trim.DegradationSpanRatio = 1 })
 	moves := make([]move, 40)
 	for i := range moves {
 		moves[i] = gives("Read", fmt.Sprint(i), 2000)
@@ -88,15 +89,15 @@ func TestBudget(t *testing.T) {
 			window: 400, moves: []move{gives("Read", "a", 800), gives("Read", "b", 800)},
 		},
 		"the budget may be a share of the window": {
-			change: func(p *Policy) { p.Budget = BudgetPolicy{Enabled: true, Ratio: 0.25, Max: 10_000} }, window: 800,
+			change: func(p *policy.Policy) { p.Budget = policy.Budget{Enabled: true, Ratio: 0.25, Max: 10_000} }, window: 800,
 			moves: []move{gives("Read", "a", 1200), gives("Read", "b", 1200), gives("Read", "c", 1200)}, want: []string{"2.0 placeholder", "4.0 placeholder"},
 		},
 		"such a share has a least": {
-			change: func(p *Policy) { p.Budget = BudgetPolicy{Enabled: true, Ratio: 0.25, Min: 500, Max: 10_000} }, window: 800,
+			change: func(p *policy.Policy) { p.Budget = policy.Budget{Enabled: true, Ratio: 0.25, Min: 500, Max: 10_000} }, window: 800,
 			moves: []move{gives("Read", "a", 1200), gives("Read", "b", 1200), gives("Read", "c", 1200)}, want: []string{"2.0 placeholder"},
 		},
 		"and a most": {
-			change: func(p *Policy) { p.Budget = BudgetPolicy{Enabled: true, Ratio: 1, Max: 300} }, window: 800,
+			change: func(p *policy.Policy) { p.Budget = policy.Budget{Enabled: true, Ratio: 1, Max: 300} }, window: 800,
 			moves: []move{gives("Read", "a", 1200), gives("Read", "b", 1200), gives("Read", "c", 1200)}, want: []string{"2.0 placeholder", "4.0 placeholder"},
 		},
 	})
@@ -113,10 +114,10 @@ func TestWhitespace(t *testing.T) {
 			window: 500, moves: []move{gives("Read", "a", 3000)},
 		},
 		"a small result stays": {
-			change: func(p *Policy) { p.Whitespace.MinTokens = 1000 }, window: 500, moves: []move{returns("Read", "a", spaced)},
+			change: func(p *policy.Policy) { p.Whitespace.MinTokens = 1000 }, window: 500, moves: []move{returns("Read", "a", spaced)},
 		},
 		"protected results stay": {
-			change: func(p *Policy) { p.Protect.LastUnits = 1 }, window: 1000, moves: []move{returns("Read", "a", spaced), returns("Read", "b", spaced)},
+			change: func(p *policy.Policy) { p.Protect.LastUnits = 1 }, window: 1000, moves: []move{returns("Read", "a", spaced), returns("Read", "b", spaced)},
 			want: []string{"2.0 squeeze"},
 		},
 		"a result with a picture stays": {
@@ -132,7 +133,7 @@ func TestWhitespace(t *testing.T) {
 // TestBookendsOfCollapsedText: what was collapsed stays collapsed in its bookends, whichever way it came there.
 func TestBookendsOfCollapsedText(t *testing.T) {
 	t.Parallel()
-	p := only("whitespace", func(p *Policy) {
+	p := only("whitespace", func(p *policy.Policy) {
 		p.Trim.Enabled, p.Trim.DegradationSpanRatio, p.Trim.HotZoneMinTokens = true, 10, 200
 		p.Wording.Bookend = "|"
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -16,10 +17,10 @@ func TestTruncate(t *testing.T) {
 			window: 1000, moves: turns(3), want: []string{"1-3 drop"},
 		},
 		"protected units stay": {
-			change: func(p *Policy) { p.Protect.LastUnits = 7 }, window: 800, moves: turns(3), want: []string{"1-3 drop"},
+			change: func(p *policy.Policy) { p.Protect.LastUnits = 7 }, window: 800, moves: turns(3), want: []string{"1-3 drop"},
 		},
 		"nothing is dropped that is protected, even if the view stays over its target": {
-			change: func(p *Policy) { p.Protect.LastMessages = 12 }, window: 800, moves: turns(3),
+			change: func(p *policy.Policy) { p.Protect.LastMessages = 12 }, window: 800, moves: turns(3),
 		},
 		"leading system messages stay": {
 			window: 1000, moves: append([]move{word("system", "You are careful.")}, turns(3)...), want: []string{"2-4 drop"},
@@ -28,7 +29,7 @@ func TestTruncate(t *testing.T) {
 			window: 800, moves: []move{asks(filler(6000)), says("done")}, want: []string{"1-1 drop"},
 		},
 		"with summaries there is nothing to drop": {
-			change: func(p *Policy) {
+			change: func(p *policy.Policy) {
 				p.Summarise.Enabled, p.Summarise.MinTokens, p.Summarise.KeepMessages = true, 100_000, 11
 			},
 			window: 800, moves: turns(3),
@@ -38,7 +39,7 @@ func TestTruncate(t *testing.T) {
 
 func TestTheNewestMessageOfTheUserIsNeverDropped(t *testing.T) {
 	t.Parallel()
-	p := only("truncate", func(p *Policy) { p.Protect.NewestUser = true })
+	p := only("truncate", func(p *policy.Policy) { p.Protect.NewestUser = true })
 	in := input(t, session.OpenAIChat, p, 400, gives("Read", "a", 1200), asks("all of it"), gives("Read", "b", 1200), gives("Read", "c", 1000))
 	plan, made := compacted(t, in)
 	var shown []int64

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -162,7 +163,7 @@ func TestCorpusViews(t *testing.T) {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\n", c.ID, c.Format, len(c.Messages), c.Total(), n)
 	}
 	_ = table.Flush()
-	t.Logf("%d conversations in %d formats under %d profiles\n%s", len(read), len(session.Formats()), len(Profiles()), text.String())
+	t.Logf("%d conversations in %d formats under %d profiles\n%s", len(read), len(session.Formats()), len(policy.Profiles()), text.String())
 }
 
 // checkRecorded reports how many views it has read.
@@ -174,8 +175,8 @@ func checkRecorded(t *testing.T, c *compacttest.Conversation) (n int) {
 	}
 	checkRenditions(t, c.ID, log, wire.Options{})
 	rng := rand.New(rand.NewPCG(uint64(len(log)), uint64(c.Total())))
-	for _, profile := range Profiles() {
-		policy, err := Profile(profile)
+	for _, profile := range policy.Profiles() {
+		policy, err := policy.Profile(profile)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
@@ -13,7 +14,7 @@ import (
 
 // Every text that stands in a part's place is made here, from the policy's wording. A text depends on the part and the
 // action alone, never on what came later, so that it does not change once written. A line is never longer than the least
-// that head and tail may keep (policyMinimum), so each step of the ladder is no longer than the one above it.
+// that head and tail may keep (policy.MinCutChars), so each step of the ladder is no longer than the one above it.
 
 const (
 	previewChars  = 80  // of a result's beginning in its placeholder
@@ -34,35 +35,17 @@ type words struct {
 }
 
 // wordsOf parses a policy's wording, whose templates have been checked when it was parsed.
-func wordsOf(w *Wording) (*words, error) {
-	all := &words{}
-	for _, t := range []struct {
-		into   *text.Template
-		source string
-		names  []string
-	}{
-		{&all.cut[Cap], w.Cap, cutValues}, {&all.cut[Bookend], w.Bookend, cutValues},
-		{&all.line[Stub], w.Stub, stubValues}, {&all.line[Stale], w.Stale, stubValues},
-		{&all.line[Placeholder], w.Placeholder, placeholderValues}, {&all.line[Clear], w.Clear, clearValues},
-		{&all.summary, w.Summary, summaryValues}, {&all.truncated, w.Truncated, truncatedValues},
-	} {
-		var err error
-		if *t.into, err = text.Parse(t.source, t.names...); err != nil {
-			return nil, err
-		}
+func wordsOf(w *policy.Wording) (*words, error) {
+	t, err := w.Templates()
+	if err != nil {
+		return nil, err
 	}
+	all := &words{summary: t.Summary, truncated: t.Truncated}
+	all.cut[Cap], all.cut[Bookend] = t.Cap, t.Bookend
+	all.line[Stub], all.line[Stale] = t.Stub, t.Stale
+	all.line[Placeholder], all.line[Clear] = t.Placeholder, t.Clear
 	return all, nil
 }
-
-// The values that a template may have, by kind.
-var (
-	cutValues         = []string{"ref", "tool", "chars", "bytes", "tokens", "cut_tokens", "head"}
-	stubValues        = []string{"ref", "tool", "resource", "bytes", "seq"}
-	placeholderValues = []string{"ref", "tool", "preview"}
-	clearValues       = []string{"ref"}
-	summaryValues     = []string{"text", "first", "last", "messages"}
-	truncatedValues   = []string{"first", "last", "messages"}
-)
 
 // values are what a template is filled with.
 type values struct {
@@ -99,7 +82,7 @@ func (w *words) appendCut(dst []byte, do Do, head, tail []byte, v values) []byte
 // appendLine writes a stub, a placeholder or what is left of a cleared result. If a long name or preview makes it too
 // long, that is shortened.
 func (w *words) appendLine(dst []byte, v values) []byte {
-	start, room := len(dst), 2*policyMinimum
+	start, room := len(dst), 2*policy.MinCutChars
 	for {
 		dst = w.line[v.do].Append(dst[:start], v.append)
 		if rawjson.QuotedLen(dst[start:]) <= room || v.preview == "" && v.resource == "" && len(v.tool) <= 1 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -18,13 +19,13 @@ func TestALineIsShort(t *testing.T) {
 	pieces := map[string]string{
 		"plain": "abcdefghi ", "wide": "漢字かな", "characters of four bytes": "😀", "quoted": `"\`, "control characters": "\x01\x02", "replaced characters": "\ufffd",
 	}
-	longest := strings.Repeat("x", maxLineBytes-refBytes)
-	wordings := map[string]Wording{"the longest": {
+	longest := longestLine(t)
+	wordings := map[string]policy.Wording{"the longest": {
 		Stub: longest + "{ref}{tool}{resource}{bytes}{seq}", Stale: longest + "{ref}{tool}{resource}{bytes}{seq}",
 		Placeholder: longest + "{ref}{tool}{preview}", Clear: longest + "{ref}",
 	}}
-	for _, profile := range Profiles() {
-		wordings[profile] = profileOrDefault(profile).Wording
+	for _, profile := range policy.Profiles() {
+		wordings[profile] = profileOf(profile).Wording
 	}
 	for wording, texts := range wordings {
 		w, err := wordsOf(&texts)
@@ -38,7 +39,7 @@ func TestALineIsShort(t *testing.T) {
 					t.Parallel()
 					v := values{do: do, ref: aRef, tool: long, resource: long, preview: previewOf([]byte(long)), seq: 9_000_000_000}
 					line := w.appendLine([]byte("before"), v)[len("before"):]
-					if n := rawjson.QuotedLen(line); n > 2*policyMinimum {
+					if n := rawjson.QuotedLen(line); n > 2*policy.MinCutChars {
 						t.Errorf("%d bytes: %s", n, line)
 					}
 					if strings.Contains(texts.Placeholder, "{ref}") && do == Placeholder && !strings.Contains(string(line), aRef.String()) {
@@ -50,9 +51,22 @@ func TestALineIsShort(t *testing.T) {
 	}
 }
 
+// longestLine returns the longest text beside a ref that a policy may have.
+func longestLine(t *testing.T) string {
+	t.Helper()
+	for n := 2 * policy.MinCutChars; n > 0; n-- {
+		line := strings.Repeat("x", n)
+		if _, err := policy.Parse(fmt.Appendf(nil, `{"wording":{"stub":"%s{ref}"}}`, line)); err == nil {
+			return line
+		}
+	}
+	t.Fatal("no policy takes a line")
+	return ""
+}
+
 func TestTheTextsOfLines(t *testing.T) {
 	t.Parallel()
-	w, err := wordsOf(&Wording{
+	w, err := wordsOf(&policy.Wording{
 		Cap: "<{ref} {tool} {chars} {bytes} {tokens} {cut_tokens} {head}>", Bookend: "<{chars}>", Stub: "{ref} {tool} {resource} {bytes} {seq}",
 		Stale: "{seq}", Placeholder: "{tool}: {preview}", Clear: "{ref}", Summary: "{text}", Truncated: "{first}",
 	})

@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/rule"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 )
 
@@ -75,7 +75,7 @@ const (
 )
 
 // situation is what is known before anything is planned.
-func situation(s postgres.Snapshot, policy compact.Policy, cause string) Decision {
+func situation(s postgres.Snapshot, policy policy.Policy, cause string) Decision {
 	window, calibration := float64(s.WindowTokens), 1.0
 	if policy.Tokens.Calibrate {
 		calibration = s.Calibration
@@ -99,7 +99,7 @@ func WaitForCold(s postgres.Snapshot, cause string) (Decision, time.Duration, er
 
 // waitForCold postpones what has to wait until the provider's cache is cold, and says how long that takes: 0 if it need
 // not wait.
-func (d *Decision) waitForCold(s postgres.Snapshot, policy compact.Policy) time.Duration {
+func (d *Decision) waitForCold(s postgres.Snapshot, policy policy.Policy) time.Duration {
 	ttl := policy.Cache.TTLSeconds
 	if ttl == 0 || !d.automatic() {
 		return 0

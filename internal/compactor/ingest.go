@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -16,7 +17,7 @@ import (
 // CapAtInsertion cuts the oversized results of a batch that is being appended, and persists them in the same transaction:
 // a result that is too large never enters a view whole. It is a postgres.Cap.
 func CapAtInsertion(ctx context.Context, tx pgx.Tx, batch postgres.Insertion) ([]postgres.Shown, error) {
-	policy, err := compact.ParsePolicy(batch.Policy)
+	policy, err := policy.Parse(batch.Policy)
 	if err != nil {
 		return nil, fmt.Errorf("policy of session %s: %w", batch.Key.Key, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -26,9 +27,9 @@ const (
 
 // Request says how a session is to be compacted. What an ordinary run does has neither Policy nor From.
 type Request struct {
-	Cause  string          // what asked for it, see session.Run
-	Policy *compact.Policy // nil: the session's own
-	From   From            // "": from the checkpoint if this policy and this engine made it, else from the log
+	Cause  string         // what asked for it, see session.Run
+	Policy *policy.Policy // nil: the session's own
+	From   From           // "": from the checkpoint if this policy and this engine made it, else from the log
 }
 
 // Proposal is what a compaction of a session does: decided, rendered and weighed, and nothing of it carried out.
@@ -81,18 +82,18 @@ func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot,
 	return p, nil
 }
 
-func (o Request) policy(snap postgres.Snapshot) (compact.Policy, error) {
+func (o Request) policy(snap postgres.Snapshot) (policy.Policy, error) {
 	if o.Policy != nil {
 		return *o.Policy, nil
 	}
-	policy, err := compact.ParsePolicy(snap.Policy.Document)
+	policy, err := policy.Parse(snap.Policy.Document)
 	if err != nil {
 		return policy, fmt.Errorf("policy of session %s: %w", snap.Key.Key, err)
 	}
 	return policy, nil
 }
 
-func (o Request) from(snap postgres.Snapshot, policy compact.Policy) From {
+func (o Request) from(snap postgres.Snapshot, policy policy.Policy) From {
 	switch {
 	case snap.Base == nil, o.From == FromLog, !sameEngine(snap.Base):
 		return FromLog
@@ -109,7 +110,7 @@ func sameEngine(base *postgres.Checkpoint) bool {
 // proposeWithout fails open: what the checkpoint made impossible is done from the log, and what a stage made impossible
 // without the stages that are not needed to hold the budget. A checkpoint that was made without them has another policy
 // than the session, so the next compaction starts from the log and tries everything again.
-func proposeWithout(ctx context.Context, store *postgres.Store, key session.Key, policy compact.Policy, writer llm.Writer, failed error) (*Proposal, error) {
+func proposeWithout(ctx context.Context, store *postgres.Store, key session.Key, policy policy.Policy, writer llm.Writer, failed error) (*Proposal, error) {
 	snap, err := store.SnapshotFromLog(ctx, key)
 	if err != nil {
 		return nil, errors.Join(failed, err)
@@ -127,7 +128,7 @@ func proposeWithout(ctx context.Context, store *postgres.Store, key session.Key,
 
 // ProposeAlone is Propose for messages that are in no session: snap has all that is known of them. With force they are
 // compacted whether or not they are due. What is due waits for nothing: nobody would come back to it.
-func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy compact.Policy, force bool) (*Proposal, error) {
+func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy policy.Policy, force bool) (*Proposal, error) {
 	p, failed := propose(ctx, snap, policy, FromLog, nil)
 	if failed != nil {
 		var err error
@@ -149,7 +150,7 @@ func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy compact.Po
 }
 
 // essential is the policy with no more stages than hold the budget.
-func essential(p compact.Policy) compact.Policy {
+func essential(p policy.Policy) policy.Policy {
 	p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled, p.Whitespace.Enabled, p.Summarise.Enabled = false, false, false, false, false
 	p.Trim.Enabled, p.Truncate.Enabled = true, true
 	return p
@@ -157,7 +158,7 @@ func essential(p compact.Policy) compact.Policy {
 
 // propose is the pure part: what to do with every part of the view, and the view that it makes. A panic is an error, so
 // that the caller can do without the stage that has it.
-func propose(ctx context.Context, snap postgres.Snapshot, policy compact.Policy, from From, writer llm.Writer) (p *Proposal, err error) {
+func propose(ctx context.Context, snap postgres.Snapshot, policy policy.Policy, from From, writer llm.Writer) (p *Proposal, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p, err = nil, fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
@@ -177,7 +178,7 @@ func propose(ctx context.Context, snap postgres.Snapshot, policy compact.Policy,
 }
 
 // writing has summaries written by writer or, if that is nil, by the one that the policy names.
-func writing(ctx context.Context, policy compact.Policy, writer llm.Writer) compact.Write {
+func writing(ctx context.Context, policy policy.Policy, writer llm.Writer) compact.Write {
 	return func(r summary.Request) (summary.Answer, error) {
 		if writer == nil {
 			var err error
@@ -259,7 +260,7 @@ func (p *Proposal) Tokens() (before, after int64) {
 }
 
 // inputOf is a snapshot as the engine takes it.
-func inputOf(s postgres.Snapshot, policy compact.Policy, from From) (in compact.Input, err error) {
+func inputOf(s postgres.Snapshot, policy policy.Policy, from From) (in compact.Input, err error) {
 	in = compact.Input{
 		Format: s.Format, Policy: policy, WindowTokens: windowOf(s, policy), OverheadTokens: s.OverheadTokens + int(s.ApartTokens),
 		Tail: make([]compact.Entry, 0, len(s.Tail)),
@@ -319,7 +320,7 @@ func translated(f session.Format, run []postgres.Logged) (entries []compact.Entr
 }
 
 // windowOf is the window in estimated tokens: smaller if callers report that they are more than was estimated.
-func windowOf(s postgres.Snapshot, policy compact.Policy) int {
+func windowOf(s postgres.Snapshot, policy policy.Policy) int {
 	if !policy.Tokens.Calibrate || s.Calibration <= 0 {
 		return s.WindowTokens
 	}

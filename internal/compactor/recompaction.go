@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -32,11 +32,11 @@ func RecompactionRequest(ctx context.Context, store *postgres.Store, key session
 	if err != nil {
 		return snap, o, err
 	}
-	layers := []compact.Layer{{Name: "tenant", Document: found.Tenant}}
+	layers := []policy.Layer{{Name: "tenant", Document: found.Tenant}}
 	if string(patch) != "null" {
-		layers = append(layers, compact.Layer{Name: "session", Pointer: "/policy", Document: compact.MergePolicy(found.Own, patch)})
+		layers = append(layers, policy.Layer{Name: "session", Pointer: "/policy", Document: policy.Merge(found.Own, patch)})
 	}
-	policy, _, err := compact.ParsePolicyLayers(layers...)
+	policy, _, err := policy.ParseLayers(layers...)
 	if err != nil {
 		return snap, o, fmt.Errorf("policy of session %s: %w", snap.ID, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/resource"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 // Report is what a run tells of itself: how much it looked at, what it did and why, and what is left to worry about.
@@ -132,7 +133,7 @@ func (p *Proposal) overflow() *OverflowRisk {
 }
 
 // recommendation names the first thing that would help.
-func recommendation(policy compact.Policy, overhead, window int64) string {
+func recommendation(policy policy.Policy, overhead, window int64) string {
 	switch {
 	case overhead > window/2:
 		return fmt.Sprintf("%d of %d tokens are overhead: send fewer tools or a shorter system prompt", overhead, window)

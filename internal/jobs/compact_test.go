@@ -11,8 +11,8 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -255,7 +255,7 @@ func TestACompactionOnRequestDoesNotWaitForAColdCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	policy := compact.DefaultPolicy()
+	policy := policy.Default()
 	policy.Cache.TTLSeconds = 3600
 	policy.Hard = 1
 	change := session.Policy{Trigger: policy.Trigger, Hard: 1, CacheTTL: time.Hour, Document: policy.Document()}

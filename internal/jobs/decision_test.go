@@ -8,15 +8,15 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // dear makes a compaction that breaks a warm cache cost more than it ever gains.
-func dear(p *compact.Policy) {
-	p.Economy = compact.EconomyPolicy{Enabled: true, CacheRead: 0, CacheWrite: 10, TTLSeconds: 3600, Horizon: 1}
+func dear(p *policy.Policy) {
+	p.Economy = policy.Economy{Enabled: true, CacheRead: 0, CacheWrite: 10, TTLSeconds: 3600, Horizon: 1}
 }
 
 // due appends until the session is over its trigger of 8,000 tokens and below its hard limit of 9,500.
@@ -112,7 +112,7 @@ func TestTheHardLimitHurriesAJobThatIsJustBeingPutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	policy := compact.DefaultPolicy()
+	policy := policy.Default()
 	policy.Cache.TTLSeconds = 3600
 	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, CacheTTL: time.Hour, Document: policy.Document()}
 	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &own}, nil); err != nil {
@@ -137,7 +137,7 @@ func TestACompactionOfAColdPrefixPays(t *testing.T) {
 	w := newWorld(t)
 	at := w.session("s")
 	w.due(at)
-	policy := compact.DefaultPolicy()
+	policy := policy.Default()
 	dear(&policy)
 	policy.Economy.TTLSeconds = 60
 	for age, want := range map[float64]compactor.Verdict{59: compactor.Postponed, 61: compactor.Now} {
@@ -154,7 +154,7 @@ func TestARunThatWaitsForAColdCacheSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	policy := compact.DefaultPolicy()
+	policy := policy.Default()
 	policy.Cache.TTLSeconds, policy.Hard = 3600, 1
 	change := session.Policy{Trigger: policy.Trigger, Hard: 1, CacheTTL: time.Hour, Document: policy.Document()}
 	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &change}, nil); err != nil {

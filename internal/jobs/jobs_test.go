@@ -17,9 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, dsn: pgtest.New(t)}
 	w.store = openStore(t, w.dsn)
-	policy := compact.DefaultPolicy()
+	policy := policy.Default()
 	tenant, err := w.store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()})
 	if err != nil {
 		t.Fatal(err)

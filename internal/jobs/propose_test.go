@@ -11,20 +11,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/llm/llmtest"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // set gives a session a policy of its own.
-func (w *world) set(at session.Address, change func(p *compact.Policy)) {
+func (w *world) set(at session.Address, change func(p *policy.Policy)) {
 	w.Helper()
-	policy := compact.DefaultPolicy()
+	policy := policy.Default()
 	change(&policy)
 	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()}
 	if _, _, err := w.store.Update(w.Context(), at, session.Change{Policy: &own}, nil); err != nil {
@@ -87,7 +87,7 @@ func TestACompactionStartsFromTheLogWhereItsCheckpointHasAnotherPolicy(t *testin
 		t.Errorf("under the same policy it starts from the %s", p.From)
 	}
 	before := w.check(at, filled())
-	w.set(at, func(p *compact.Policy) { p.Target, p.Protect.LastUnits, p.Summarise.KeepMessages = 0.1, 1, 2 })
+	w.set(at, func(p *policy.Policy) { p.Target, p.Protect.LastUnits, p.Summarise.KeepMessages = 0.1, 1, 2 })
 	w.settle()
 	same := w.propose(at, compactor.Request{From: compactor.FromCheckpoint})
 	if same.From != compactor.FromCheckpoint || same.Input.Base == nil {
@@ -118,7 +118,7 @@ func TestAMoreLenientPolicyDoesNotMakeAViewLarger(t *testing.T) {
 	w.fill(at)
 	w.settle()
 	before := w.check(at, filled())
-	w.set(at, func(p *compact.Policy) { p.Trigger, p.Target, p.Hard = 0.95, 0.94, 1 })
+	w.set(at, func(p *policy.Policy) { p.Trigger, p.Target, p.Hard = 0.95, 0.94, 1 })
 	if run := w.compactNow(at); run.State == session.RunDone {
 		t.Errorf("the run is %s: %s", run.State, run.Reason)
 	}
@@ -135,7 +135,7 @@ func TestARecompactionUnderTheSamePolicyChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	w.set(at, func(p *compact.Policy) { p.Summarise.Enabled, p.Truncate.Enabled = false, false }) // a summary of all is another one
+	w.set(at, func(p *policy.Policy) { p.Summarise.Enabled, p.Truncate.Enabled = false, false }) // a summary of all is another one
 	w.work(jobs.Config{})
 	w.fill(at)
 	w.settle()
@@ -237,7 +237,7 @@ func TestAReportNamesWhatIsStaleWithoutSecrets(t *testing.T) {
 	for n := range 10 {
 		w.append(at, turn(n+1, 500)...)
 	}
-	w.set(at, func(p *compact.Policy) { p.Summarise.Enabled, p.Truncate.Enabled = false, false })
+	w.set(at, func(p *policy.Policy) { p.Summarise.Enabled, p.Truncate.Enabled = false, false })
 	report := w.propose(at, compactor.Request{}).Report()
 	if report.Stale.Count != 1 || len(report.Stale.Resources) != 1 || !strings.HasSuffix(report.Stale.Resources[0], "main.go") || strings.Contains(report.Stale.Resources[0], "89abcdef") {
 		t.Errorf("stale %+v, actions %v", report.Stale, report.Actions)

@@ -15,9 +15,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -125,7 +125,7 @@ func TestARecompactionWithoutAPolicyUsesTheSessionsOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.many(2, 14)
-	policy, err := compact.ParsePolicy([]byte(`{"trigger":0.9,"target":0.1}`))
+	policy, err := policy.Parse([]byte(`{"trigger":0.9,"target":0.1}`))
 	if err != nil {
 		t.Fatal(err)
 	}

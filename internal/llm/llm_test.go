@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/llm/llmtest"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 func request() summary.Request {
@@ -24,8 +24,8 @@ func request() summary.Request {
 
 func TestThereIsAWriterForEveryProfile(t *testing.T) {
 	t.Parallel()
-	for _, name := range compact.Profiles() {
-		p, err := compact.Profile(name)
+	for _, name := range policy.Profiles() {
+		p, err := policy.Profile(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/api"
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -151,13 +151,13 @@ func TakeOver(ctx context.Context, db config.Database) error {
 
 // DefaultPolicy is the policy of a new tenant: it changes nothing of the profile of that name.
 func DefaultPolicy() session.Policy {
-	p := StoredPolicy(compact.DefaultPolicy())
+	p := StoredPolicy(policy.Default())
 	p.Patch = json.RawMessage(`{}`)
 	return p
 }
 
 // StoredPolicy is a policy as the database keeps it.
-func StoredPolicy(p compact.Policy) session.Policy {
+func StoredPolicy(p policy.Policy) session.Policy {
 	return session.Policy{
 		Trigger: p.Trigger, Hard: p.Hard, CacheTTL: time.Duration(p.Cache.TTLSeconds) * time.Second, Document: p.Document(),
 	}

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 // codelia is recorded in two versions: the one that Varve follows (seed), and a later one (head).
@@ -36,7 +36,7 @@ type codelia struct {
 	Usages   []*codeliaUsage
 	Config   codeliaConfig
 
-	policy   compact.Policy
+	policy   policy.Policy
 	asked    int              // how many of the responses were given
 	requests []map[string]any // to the model
 	saved    []codeliaMessage // to the store
@@ -69,7 +69,7 @@ func newCodelia(v vector) (*codelia, error) {
 	if err := v.decode(c); err != nil {
 		return nil, err
 	}
-	p, err := compact.Profile("codelia")
+	p, err := policy.Profile("codelia")
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 var cortexOperations = map[string]operation{
@@ -113,7 +113,7 @@ func cortexMicro(v vector) (any, error) {
 
 // cortex is one engine of the system: the profile with the vector's configuration, and what it remembers.
 type cortex struct {
-	policy     compact.Policy
+	policy     policy.Policy
 	multiplier float64 // of the hot zone of what cannot be had again
 	persist    string  // "ok", "fail", or "" for no persister
 	persisted  []map[string]any
@@ -131,7 +131,7 @@ type trimState struct {
 type cortexConfig struct {
 	MaxResultTokens, HotZoneMinTokens, BookendMaxChars, BookendMinChars             *int
 	TrimFloorRatio, HotZoneRatio, DegradationSpanRatio, ExtendedRetentionMultiplier *float64
-	ToolCategories                                                                  map[string]compact.Category
+	ToolCategories                                                                  map[string]policy.Category
 }
 
 // newCortex puts the vector's configuration over the profile.
@@ -140,7 +140,7 @@ func newCortex(v vector) (*cortex, error) {
 		Config  cortexConfig
 		Persist *struct{ Mode string }
 	}
-	p, err := compact.Profile("cortex")
+	p, err := policy.Profile("cortex")
 	if err == nil {
 		err = v.decode(&in)
 	}
@@ -153,7 +153,7 @@ func newCortex(v vector) (*cortex, error) {
 	return c, err
 }
 
-func (g cortexConfig) apply(p *compact.Policy) {
+func (g cortexConfig) apply(p *policy.Policy) {
 	set(&p.Cap.MaxTokens, g.MaxResultTokens)
 	set(&p.Cap.HeadChars, g.BookendMaxChars)
 	set(&p.Cap.TailChars, g.BookendMaxChars)
@@ -247,7 +247,7 @@ func (a trimAction) MarshalJSON() ([]byte, error) {
 func (c *cortex) action(message cortexMessage, distance, zone, span float64) trimAction {
 	tool, named := message.toolName()
 	category := c.category(tool)
-	if category == compact.NonReproducible {
+	if category == policy.NonReproducible {
 		zone *= c.multiplier
 	}
 	if !named {
@@ -258,14 +258,14 @@ func (c *cortex) action(message cortexMessage, distance, zone, span float64) tri
 	step, chars := aging.At(distance)
 	return trimAction{
 		Step:  step,
-		Clear: category == compact.Ephemeral,
+		Clear: category == policy.Ephemeral,
 		Head:  chars, Tail: chars, Tokens: utf16Quarters(content),
 		Tool: tool, Preview: text.Preview(content, 80),
 	}
 }
 
 // category is what a tool is worth; one without a name has no category, whatever the table says.
-func (c *cortex) category(tool string) compact.Category {
+func (c *cortex) category(tool string) policy.Category {
 	if tool == "" {
 		return ""
 	}

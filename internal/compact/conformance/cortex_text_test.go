@@ -5,9 +5,9 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 // trimMessage carries out an action on the texts of a message.
@@ -46,7 +46,7 @@ func (c *cortex) partText(m cortexMessage, part map[string]any, content string, 
 		tool, _ = m["toolName"].(string)
 	}
 	category := c.category(tool)
-	if c.persist == "" || category != compact.NonReproducible && category != compact.Computational {
+	if c.persist == "" || category != policy.NonReproducible && category != policy.Computational {
 		return c.trimmedText(content, action)
 	}
 	path, ok := c.save(content, map[string]any{"toolName": tool, "messageIndex": index, "category": category})

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 var falaiOperations = map[string]operation{
@@ -104,7 +104,7 @@ type falai struct {
 	LLM      *struct{ Responses []falaiAnswer }
 	Rounds   int
 
-	policy                        compact.Policy
+	policy                        policy.Policy
 	maxTokens, threshold, maxKeep float64
 	maxChars                      float64
 	calls, logs                   []map[string]any
@@ -123,7 +123,7 @@ func newFalai(v vector) (*falai, error) {
 	f := &falai{calls: []map[string]any{}, logs: []map[string]any{}}
 	err := v.decode(f)
 	if err == nil {
-		f.policy, err = compact.Profile("falai")
+		f.policy, err = policy.Profile("falai")
 	}
 	f.maxTokens, f.threshold = number(f.Config["maxTokens"]), number(f.Config["compactionThreshold"])
 	f.maxKeep, f.maxChars = number(f.Config["preserveRecentCount"]), number(f.Config["maxToolResultChars"])

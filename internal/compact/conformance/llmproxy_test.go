@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 var llmProxyOperations = map[string]operation{
@@ -34,23 +34,23 @@ type proxy struct {
 	Allowed       []string       `json:"tool_allowlist"`
 	Denied        []string       `json:"tool_denylist"`
 
-	policy compact.Policy
+	policy policy.Policy
 }
 
 // proxyConfig is what the profile has no place for, and what changes the profile.
 type proxyConfig struct {
-	Enabled        bool                 `json:"enabled"`
-	TokenThreshold int                  `json:"token_threshold"`
-	MaxTokens      int                  `json:"max_tokens"`
-	MinTokens      *int                 `json:"min_tool_output_tokens_to_compact"`
-	Redact         bool                 `json:"redact_resource_identifiers"`
-	Allowed        *[]compact.Operation `json:"allowed_tool_categories"`
-	Denied         *[]compact.Operation `json:"denied_tool_categories"`
-	Alerts         proxyAlerts          `json:"alerts"`
+	Enabled        bool                `json:"enabled"`
+	TokenThreshold int                 `json:"token_threshold"`
+	MaxTokens      int                 `json:"max_tokens"`
+	MinTokens      *int                `json:"min_tool_output_tokens_to_compact"`
+	Redact         bool                `json:"redact_resource_identifiers"`
+	Allowed        *[]policy.Operation `json:"allowed_tool_categories"`
+	Denied         *[]policy.Operation `json:"denied_tool_categories"`
+	Alerts         proxyAlerts         `json:"alerts"`
 }
 
 func decodeProxy[T any](v vector, answer func(*proxy) T) (any, error) {
-	policy, err := compact.Profile("llm-proxy")
+	policy, err := policy.Profile("llm-proxy")
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (p *proxy) eligible(tool, operation string) bool {
 	has := func(list []string) bool {
 		return slices.ContainsFunc(list, func(name string) bool { return strings.EqualFold(name, tool) })
 	}
-	limits, op := &p.policy.Dedupe, compact.Operation(operation)
+	limits, op := &p.policy.Dedupe, policy.Operation(operation)
 	switch {
 	case has(p.Denied):
 		return false

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 var toolCompactionOperations = map[string]operation{"transform": transformTools}
@@ -34,7 +34,7 @@ type toolTransform struct {
 	excluded       []string
 	inputs, output int // larger fields are omitted
 	placeholder    text.Template
-	policy         compact.Policy
+	policy         policy.Policy
 }
 
 func transformTools(v vector) (any, error) {
@@ -56,7 +56,7 @@ func transformTools(v vector) (any, error) {
 // newToolTransform applies a configuration to the profile; a parameter of a wrong type is as good as none. The system
 // names a result by its call's id where Varve has a ref.
 func newToolTransform(config map[string]json.RawMessage) (*toolTransform, error) {
-	policy, err := compact.Profile("tool-compaction")
+	policy, err := policy.Profile("tool-compaction")
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package compact
+package policy
 
 import (
 	"reflect"
@@ -10,7 +10,7 @@ import (
 
 // rules checks the range of every number, then the templates, and then the fields against one another. A field that has
 // a problem already is not held against others.
-func (p *policyParser) rules() {
+func (p *parser) rules() {
 	p.ranges()
 	p.templates()
 	p.levels()
@@ -19,8 +19,8 @@ func (p *policyParser) rules() {
 	p.selections()
 }
 
-func (p *policyParser) ranges() {
-	for pointer, value := range policyLeaves(reflect.ValueOf(p.policy), "") {
+func (p *parser) ranges() {
+	for pointer, value := range leaves(reflect.ValueOf(p.policy), "") {
 		var number float64
 		switch value.Kind() {
 		case reflect.Int:
@@ -30,7 +30,7 @@ func (p *policyParser) ranges() {
 		default:
 			continue
 		}
-		f := policyFields[pointer]
+		f := fields[pointer]
 		if number >= f.low && number <= f.high || f.orZero && number == 0 {
 			continue
 		}
@@ -39,15 +39,15 @@ func (p *policyParser) ranges() {
 }
 
 const (
-	refBytes     = 24                           // about what a ref takes where a template names it
-	maxLineBytes = 2*policyMinimum - 2*refBytes // of a line that stands for a result, values other than the ref aside
+	refBytes     = 24                         // about what a ref takes where a template names it
+	maxLineBytes = 2*MinCutChars - 2*refBytes // of a line that stands for a result, values other than the ref aside
 )
 
 // templates parses each text of the wording. A cleared result must not become longer than the line that stood there.
-func (p *policyParser) templates() {
+func (p *parser) templates() {
 	least := map[string]int{} // bytes of each, values other than the ref aside
-	for pointer, value := range policyLeaves(reflect.ValueOf(p.policy.Wording), "/wording") {
-		f := policyFields[pointer]
+	for pointer, value := range leaves(reflect.ValueOf(p.policy.Wording), "/wording") {
+		f := fields[pointer]
 		parsed, err := text.Parse(value.String(), f.names...)
 		switch {
 		case p.bad[pointer]:
@@ -71,7 +71,7 @@ func (p *policyParser) templates() {
 }
 
 // levels compares the shares of the window.
-func (p *policyParser) levels() {
+func (p *parser) levels() {
 	d := &p.policy
 	p.below("/target", d.Target, "/trigger", d.Trigger, true, "else a session is compacted at every append")
 	p.below("/trigger", d.Trigger, "/hard", d.Hard, false, "hard is the later alarm")
@@ -82,7 +82,7 @@ func (p *policyParser) levels() {
 }
 
 // cuts compares how much of a result is left.
-func (p *policyParser) cuts() {
+func (p *parser) cuts() {
 	c, t := &p.policy.Cap, &p.policy.Trim
 	longest := float64(t.BookendMaxChars)
 	p.below("/trim/bookend_min_chars", float64(t.BookendMinChars), "/trim/bookend_max_chars", longest, false, "bookends shrink from max to min")
@@ -98,8 +98,8 @@ func (p *policyParser) cuts() {
 		p.conflict("the cap has no limit: set one of max_tokens, max_bytes, max_chars, max_lines, max_line_chars, or enabled to false",
 			"/cap/enabled", "/cap/max_tokens", "/cap/max_bytes", "/cap/max_chars", "/cap/max_lines", "/cap/max_line_chars")
 	}
-	if kept := c.HeadChars + c.TailChars; kept < 2*policyMinimum {
-		p.conflict("head and tail have "+strconv.Itoa(kept)+" characters together: "+strconv.Itoa(2*policyMinimum)+" are the least", "/cap/head_chars", "/cap/tail_chars")
+	if kept := c.HeadChars + c.TailChars; kept < 2*MinCutChars {
+		p.conflict("head and tail have "+strconv.Itoa(kept)+" characters together: "+strconv.Itoa(2*MinCutChars)+" are the least", "/cap/head_chars", "/cap/tail_chars")
 	} else if c.MaxBytes > 0 && c.MaxBytes < kept {
 		p.conflict("/cap/max_bytes ("+p.written("/cap/max_bytes", float64(c.MaxBytes))+") is below the "+strconv.Itoa(kept)+
 			" characters of head and tail: what is a little larger could not be cut", "/cap/max_bytes", "/cap/head_chars", "/cap/tail_chars")
@@ -107,7 +107,7 @@ func (p *policyParser) cuts() {
 }
 
 // waits compares what is known of the provider's cache.
-func (p *policyParser) waits() {
+func (p *parser) waits() {
 	e, ttl := &p.policy.Economy, p.policy.Cache.TTLSeconds
 	p.below("/economy/cache_read", e.CacheRead, "/economy/cache_write", e.CacheWrite, false, "a cache that is dearer to read than to write saves nothing")
 	if e.Enabled && ttl > 0 {
@@ -117,7 +117,7 @@ func (p *policyParser) waits() {
 }
 
 // selections compares what is taken with what is left out.
-func (p *policyParser) selections() {
+func (p *parser) selections() {
 	d, protect := &p.policy.Dedupe, &p.policy.Protect
 	if protect.LastTurns > 0 && protect.MaxTurnRatio == 0 {
 		p.conflict("of a turn larger than 0 of the target last_turns keeps the newest units only, and each turn is larger", "/protect/max_turn_ratio", "/protect/last_turns")
@@ -130,7 +130,7 @@ func (p *policyParser) selections() {
 }
 
 // apart requires that no entry is in both lists.
-func (p *policyParser) apart(aPointer string, a []string, bPointer string, b []string) {
+func (p *parser) apart(aPointer string, a []string, bPointer string, b []string) {
 	for _, entry := range a {
 		if slices.Contains(b, entry) {
 			p.conflict(strconv.Quote(entry)+" is in both "+aPointer+" and "+bPointer, bPointer, aPointer)
@@ -139,7 +139,7 @@ func (p *policyParser) apart(aPointer string, a []string, bPointer string, b []s
 }
 
 // below requires a < b, or a <= b if not strict.
-func (p *policyParser) below(aPointer string, a float64, bPointer string, b float64, strict bool, why string) {
+func (p *parser) below(aPointer string, a float64, bPointer string, b float64, strict bool, why string) {
 	if a < b || a == b && !strict {
 		return
 	}
@@ -154,13 +154,13 @@ func (p *policyParser) below(aPointer string, a float64, bPointer string, b floa
 }
 
 // conflict is a problem of several fields. It is told of the first that the topmost layer sets: that one can be changed.
-func (p *policyParser) conflict(detail string, pointers ...string) {
+func (p *parser) conflict(detail string, pointers ...string) {
 	if !slices.ContainsFunc(pointers, func(pointer string) bool { return p.bad[pointer] }) {
 		p.problem(p.blamed(pointers...), Contradiction, "%s", detail)
 	}
 }
 
-func (p *policyParser) blamed(pointers ...string) string {
+func (p *parser) blamed(pointers ...string) string {
 	for _, pointer := range pointers {
 		if p.sources[pointer] == p.layer.Name {
 			return pointer
@@ -170,7 +170,7 @@ func (p *policyParser) blamed(pointers ...string) string {
 }
 
 // whose says that a value is that of a layer below.
-func (p *policyParser) whose(pointer string) string {
+func (p *parser) whose(pointer string) string {
 	for _, layer := range p.layers {
 		if layer.Name == p.sources[pointer] && layer.Name != p.layer.Name {
 			return ", set by the " + layer.Name
@@ -180,7 +180,7 @@ func (p *policyParser) whose(pointer string) string {
 }
 
 // written is a number as a document has it, or that of the profile.
-func (p *policyParser) written(pointer string, otherwise float64) string {
+func (p *parser) written(pointer string, otherwise float64) string {
 	if literal, ok := p.literals[pointer]; ok {
 		return literal
 	}

@@ -1,4 +1,4 @@
-package compact
+package policy
 
 import (
 	"errors"
@@ -59,9 +59,9 @@ func TestLayersLieOnTopOfOneAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := DefaultPolicy()
+			want := Default()
 			c.change(&want)
-			got, sources, err := ParsePolicyLayers(Layer{Name: "tenant", Document: []byte(c.tenant)}, Layer{Name: "session", Document: []byte(c.own)})
+			got, sources, err := ParseLayers(Layer{Name: "tenant", Document: []byte(c.tenant)}, Layer{Name: "session", Document: []byte(c.own)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestLayersLieOnTopOfOneAnother(t *testing.T) {
 					t.Errorf("%s comes from %q, want %q", pointer, sources[pointer], source)
 				}
 			}
-			again, err := ParsePolicy(got.Document())
+			again, err := Parse(got.Document())
 			if diff := cmp.Diff(got, again); err != nil || diff != "" {
 				t.Errorf("its document reads as another policy: %v\n%s", err, diff)
 			}
@@ -89,7 +89,7 @@ func TestAConflictOfLayersIsToldOfTheOneThatCanBeChanged(t *testing.T) {
 		{`{"dedupe":{"allow_tools":["Read"]}}`, `{"dedupe":{"deny_tools":["Read"]}}`, `/policy/dedupe/deny_tools: "Read" is in both`},
 		{`{"dedupe":{"deny_tools":["Read"]}}`, `{"dedupe":{"allow_tools":["Read"]}}`, `/policy/dedupe/allow_tools: "Read" is in both`},
 	} {
-		_, _, err := ParsePolicyLayers(Layer{Name: "tenant", Document: []byte(c.tenant)}, Layer{Name: "session", Pointer: "/policy", Document: []byte(c.own)})
+		_, _, err := ParseLayers(Layer{Name: "tenant", Document: []byte(c.tenant)}, Layer{Name: "session", Pointer: "/policy", Document: []byte(c.own)})
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s over %s: got %v, want %s", c.own, c.tenant, err, c.want)
 		}
@@ -110,7 +110,7 @@ func TestMergedPoliciesChangeWhatBothDo(t *testing.T) {
 		{`{"a\"b":1}`, `{"c":2}`, `{"c":2,"a\"b":1}`},
 		{`{"target":0.4}`, `{"t\u0061rget":0.3,"target":0.2}`, `{"t\u0061rget":0.3,"target":0.2}`}, // told as a problem later
 	} {
-		if got := string(MergePolicy([]byte(c.old), []byte(c.patch))); got != c.want {
+		if got := string(Merge([]byte(c.old), []byte(c.patch))); got != c.want {
 			t.Errorf("%s and then %s: got %s, want %s", c.old, c.patch, got, c.want)
 		}
 	}
@@ -123,15 +123,15 @@ func FuzzMergedPolicies(f *testing.F) {
 	f.Add(`{"trim":{"categories":{"a":"ephemeral","Read":null}}}`, `{"trim":{"categories":{"a":"rereadable","Read":"ephemeral"}}}`)
 	f.Add(`{"protect":{"tools":["a"]},"profile":"falai"}`, `{"protect":{"tools":[]}}`)
 	f.Fuzz(func(t *testing.T, old, patch string) {
-		want, _, err := ParsePolicyLayers(Layer{Name: "old", Document: []byte(old)}, Layer{Name: "patch", Document: []byte(patch)})
+		want, _, err := ParseLayers(Layer{Name: "old", Document: []byte(old)}, Layer{Name: "patch", Document: []byte(patch)})
 		if _, named := profileOf([]byte(patch)); err != nil || strings.Contains(patch, "null") || named {
 			return
 		}
-		merged := MergePolicy([]byte(old), []byte(patch))
-		if len(merged) > maxPolicyBytes {
+		merged := Merge([]byte(old), []byte(patch))
+		if len(merged) > maxBytes {
 			return
 		}
-		got, err := ParsePolicy(merged)
+		got, err := Parse(merged)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s and then %s make %s: %v\n%s", old, patch, merged, err, diff)
 		}
@@ -140,7 +140,7 @@ func FuzzMergedPolicies(f *testing.F) {
 
 func TestAProblemOfALayerPointsIntoIt(t *testing.T) {
 	t.Parallel()
-	_, _, err := ParsePolicyLayers(Layer{Name: "tenant", Document: []byte(`{"target":0.3}`)}, Layer{Name: "session", Pointer: "/policy", Document: []byte(`{"hard":7,"zz":1}`)})
+	_, _, err := ParseLayers(Layer{Name: "tenant", Document: []byte(`{"target":0.3}`)}, Layer{Name: "session", Pointer: "/policy", Document: []byte(`{"hard":7,"zz":1}`)})
 	var invalid *session.InvalidError
 	if !errors.As(err, &invalid) || len(invalid.Problems) != 2 || invalid.Problems[0].Pointer != "/policy/zz" || invalid.Problems[1].Pointer != "/policy/hard" {
 		t.Errorf("got %+v", invalid)

@@ -1,4 +1,4 @@
-package compact
+package policy
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ var profiles = []struct {
 	name  string
 	build func() Policy
 }{
-	{"default", DefaultPolicy},
+	{"default", Default},
 	{"tool-compaction", toolCompactionProfile},
 	{"cortex", cortexProfile},
 	{"falai", falaiProfile},
@@ -43,27 +43,27 @@ func Profile(name string) (Policy, error) {
 func profileOrDefault(name string) Policy {
 	p, err := Profile(name)
 	if err != nil {
-		return DefaultPolicy()
+		return Default()
 	}
 	return p
 }
 
-// DefaultPolicy is the policy of whoever has none.
-func DefaultPolicy() Policy {
+// Default is the policy of whoever has none.
+func Default() Policy {
 	return Policy{
 		Profile:   "default",
 		Trigger:   0.8,
 		Target:    0.5,
 		Hard:      0.95,
-		Economy:   EconomyPolicy{CacheRead: 0.1, CacheWrite: 1.25, TTLSeconds: 300, Horizon: 20},
-		Tokens:    TokensPolicy{Tokenizer: Estimate, Calibrate: true},
-		Tools:     ToolsPolicy{Table: CommonTools, Operations: map[string]Operation{}},
-		Protect:   ProtectPolicy{LastUnits: 4, NewestUser: true, Tools: []string{}, MaxTurnRatio: 1.0 / 3},
-		Cap:       CapPolicy{Enabled: true, MaxTokens: 25_000, HeadChars: 8_000, TailChars: 8_000},
+		Economy:   Economy{CacheRead: 0.1, CacheWrite: 1.25, TTLSeconds: 300, Horizon: 20},
+		Tokens:    Tokens{Tokenizer: Estimate, Calibrate: true},
+		Tools:     Tools{Table: CommonTools, Operations: map[string]Operation{}},
+		Protect:   Protect{LastUnits: 4, NewestUser: true, Tools: []string{}, MaxTurnRatio: 1.0 / 3},
+		Cap:       Cap{Enabled: true, MaxTokens: 25_000, HeadChars: 8_000, TailChars: 8_000},
 		Dedupe:    defaultDedupe(),
-		Stale:     StalePolicy{Enabled: true, MinTokens: 100},
-		Arguments: ArgumentsPolicy{Enabled: true, MinBytes: 1_000, AfterTokens: 16_000, Operations: []Operation{FileWrite}, Tools: []string{}},
-		Trim: TrimPolicy{
+		Stale:     Stale{Enabled: true, MinTokens: 100},
+		Arguments: Arguments{Enabled: true, MinBytes: 1_000, AfterTokens: 16_000, Operations: []Operation{FileWrite}, Tools: []string{}},
+		Trim: Trim{
 			Enabled:                     true,
 			MinTokens:                   100,
 			FloorRatio:                  0.25,
@@ -75,19 +75,19 @@ func DefaultPolicy() Policy {
 			ExtendedRetentionMultiplier: 1,
 			Categories:                  defaultCategories(),
 		},
-		Budget:     BudgetPolicy{Ratio: 0.25, Min: 20_000, Max: 60_000},
-		Whitespace: WhitespacePolicy{MinTokens: 100},
-		Summarise: SummarisePolicy{
+		Budget:     Budget{Ratio: 0.25, Min: 20_000, Max: 60_000},
+		Whitespace: Whitespace{MinTokens: 100},
+		Summarise: Summarise{
 			Enabled: true, Writer: Extract, KeepTurns: 1, KeepMessages: 4, MinTokens: 2_000, MaxTokens: 2_000,
 			Directives: []string{}, Retain: true, RetainDirectives: []string{},
 		},
-		Truncate: TruncatePolicy{Enabled: true},
+		Truncate: Truncate{Enabled: true},
 		Wording:  defaultWording(),
 	}
 }
 
-func defaultDedupe() DedupePolicy {
-	return DedupePolicy{
+func defaultDedupe() Dedupe {
+	return Dedupe{
 		Enabled: true, Identity: ByArguments, Fields: map[string][]string{}, KeepLast: 1, MinTokens: 100, AllowTools: []string{}, DenyTools: []string{},
 		AllowOperations: []Operation{}, DenyOperations: []Operation{}, ArgumentBytes: 1_000, Redact: true,
 	}
@@ -95,7 +95,7 @@ func defaultDedupe() DedupePolicy {
 
 // alone is the default with all stages switched off.
 func alone(name string) Policy {
-	p := DefaultPolicy()
+	p := Default()
 	p.Profile = name
 	p.Cap.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled = false, false, false, false
 	p.Trim.Enabled, p.Summarise.Enabled, p.Truncate.Enabled = false, false, false
@@ -106,7 +106,7 @@ func alone(name string) Policy {
 func toolCompactionProfile() Policy {
 	p := alone("tool-compaction")
 	p.Target = 0.01 // it has no target: whatever is superseded goes
-	p.Protect = ProtectPolicy{Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
+	p.Protect = Protect{Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
 	p.Dedupe.Enabled, p.Dedupe.Identity, p.Dedupe.ToolOnly = true, ByFields, true
 	p.Dedupe.MinTokens, p.Dedupe.Arguments, p.Dedupe.ArgumentBytes, p.Dedupe.Redact = 25, true, 100, false
 	p.Wording.Stub = "[tool_compaction] Tool result compacted for tool={tool}, ref={ref}. Large fields omitted."
@@ -118,8 +118,8 @@ func cortexProfile() Policy {
 	p := alone("cortex")
 	p.Trigger, p.Target, p.Hard = 0.7, 0.25, 0.9
 	p.Cache.TTLSeconds = 300
-	p.Protect = ProtectPolicy{Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
-	p.Cap = CapPolicy{Enabled: true, AtInsertion: true, MaxTokens: 50_000, HeadChars: 2_000, TailChars: 2_000}
+	p.Protect = Protect{Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
+	p.Cap = Cap{Enabled: true, AtInsertion: true, MaxTokens: 50_000, HeadChars: 2_000, TailChars: 2_000}
 	p.Trim.Enabled, p.Trim.MinTokens = true, 0
 	p.Trim.Categories = map[string]Category{
 		"Read": Rereadable, "Glob": Rereadable, "Grep": Rereadable, "WebFetch": NonReproducible, "Bash": NonReproducible,
@@ -139,9 +139,9 @@ func cortexProfile() Policy {
 func falaiProfile() Policy {
 	p := alone("falai")
 	p.Trigger, p.Target = 0.8, 0.79
-	p.Protect = ProtectPolicy{LastMessages: 4, Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
-	p.Cap = CapPolicy{Enabled: true, MaxChars: 5_000, HeadChars: 5_000}
-	p.Whitespace = WhitespacePolicy{Enabled: true}
+	p.Protect = Protect{LastMessages: 4, Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
+	p.Cap = Cap{Enabled: true, MaxChars: 5_000, HeadChars: 5_000}
+	p.Whitespace = Whitespace{Enabled: true}
 	p.Summarise.Enabled, p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages = true, true, 0, 4
 	p.Summarise.MaxTokens, p.Summarise.Retain = 1_024, false
 	p.Truncate.Enabled = true
@@ -154,7 +154,7 @@ func falaiProfile() Policy {
 func llmProxyProfile() Policy {
 	p := alone("llm-proxy")
 	p.Trigger, p.Target = 0.78, 0.77
-	p.Protect = ProtectPolicy{Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
+	p.Protect = Protect{Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
 	p.Tools.Table = LLMProxyTools
 	p.Dedupe.Enabled, p.Dedupe.Identity, p.Dedupe.MinTokens, p.Dedupe.Redact = true, ByResource, 250, false
 	p.Dedupe.AllowOperations = []Operation{FileRead, ViewFile, Search, ListDir, TestExecution}
@@ -167,8 +167,8 @@ func llmProxyProfile() Policy {
 func codeliaProfile() Policy {
 	p := alone("codelia")
 	p.Trigger, p.Target = 0.8, 0.25
-	p.Protect = ProtectPolicy{Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
-	p.Cap = CapPolicy{Enabled: true, AtInsertion: true, MaxBytes: 51_200, HeadChars: 51_200, WholeLines: true}
+	p.Protect = Protect{Tools: []string{}, MaxTurnRatio: p.Protect.MaxTurnRatio}
+	p.Cap = Cap{Enabled: true, AtInsertion: true, MaxBytes: 51_200, HeadChars: 51_200, WholeLines: true}
 	p.Budget.Enabled = true
 	p.Summarise.Enabled, p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages = true, true, 1, 0
 	p.Summarise.Over = 0.8

@@ -1,4 +1,10 @@
-package compact
+// Package policy is the compaction policy as a configuration language: its fields and their limits, the profiles, the
+// layers that are put on top of one another, and the published schema. It is pure and decides nothing about a session;
+// package compact does, by a Policy.
+//
+// Start at Policy, then at fields, which describes every field once for the parser, the schema and docs/policy.md. Parse
+// reads one document, ParseLayers several, Merge changes a stored one.
+package policy
 
 import (
 	"encoding/json"
@@ -6,38 +12,38 @@ import (
 )
 
 // Policy says when a session is compacted and how much of it is kept. Ratios are shares of the session's context
-// window; tokens are estimated tokens; characters are UTF-16 units. policy_fields.go gives the ranges, profiles.go the
+// window; tokens are estimated tokens; characters are UTF-16 units. fields.go gives the ranges, profiles.go the
 // complete policies that have a name.
 type Policy struct {
-	Profile    string           `json:"profile"` // the named policy that the other fields change
-	Trigger    float64          `json:"trigger"` // ratio at which a compaction starts, (0, 1]
-	Target     float64          `json:"target"`  // ratio that the stages work towards, below trigger
-	Hard       float64          `json:"hard"`    // ratio at which it starts whatever cache and economy say, from trigger to 1
-	Cache      CachePolicy      `json:"cache"`
-	Economy    EconomyPolicy    `json:"economy"`
-	Tokens     TokensPolicy     `json:"tokens"`
-	Tools      ToolsPolicy      `json:"tools"`
-	Protect    ProtectPolicy    `json:"protect"`
-	Cap        CapPolicy        `json:"cap"`
-	Dedupe     DedupePolicy     `json:"dedupe"`
-	Stale      StalePolicy      `json:"stale"`
-	Arguments  ArgumentsPolicy  `json:"arguments"`
-	Trim       TrimPolicy       `json:"trim"`
-	Budget     BudgetPolicy     `json:"budget"`
-	Whitespace WhitespacePolicy `json:"whitespace"`
-	Summarise  SummarisePolicy  `json:"summarise"`
-	Truncate   TruncatePolicy   `json:"truncate"`
-	Wording    Wording          `json:"wording"`
+	Profile    string     `json:"profile"` // the named policy that the other fields change
+	Trigger    float64    `json:"trigger"` // ratio at which a compaction starts, (0, 1]
+	Target     float64    `json:"target"`  // ratio that the stages work towards, below trigger
+	Hard       float64    `json:"hard"`    // ratio at which it starts whatever cache and economy say, from trigger to 1
+	Cache      Cache      `json:"cache"`
+	Economy    Economy    `json:"economy"`
+	Tokens     Tokens     `json:"tokens"`
+	Tools      Tools      `json:"tools"`
+	Protect    Protect    `json:"protect"`
+	Cap        Cap        `json:"cap"`
+	Dedupe     Dedupe     `json:"dedupe"`
+	Stale      Stale      `json:"stale"`
+	Arguments  Arguments  `json:"arguments"`
+	Trim       Trim       `json:"trim"`
+	Budget     Budget     `json:"budget"`
+	Whitespace Whitespace `json:"whitespace"`
+	Summarise  Summarise  `json:"summarise"`
+	Truncate   Truncate   `json:"truncate"`
+	Wording    Wording    `json:"wording"`
 }
 
-// CachePolicy says how long a compaction waits for the provider's prompt cache to go cold.
-type CachePolicy struct {
+// Cache says how long a compaction waits for the provider's prompt cache to go cold.
+type Cache struct {
 	TTLSeconds int `json:"ttl_seconds"` // seconds since the last append, 0 (do not wait) to 604800
 }
 
-// EconomyPolicy makes a compaction wait that would cost more in a broken prompt cache than it saves. Prices are
+// Economy makes a compaction wait that would cost more in a broken prompt cache than it saves. Prices are
 // relative: 1 is an input token that no cache holds. Below hard only.
-type EconomyPolicy struct {
+type Economy struct {
 	Enabled    bool    `json:"enabled"`
 	CacheRead  float64 `json:"cache_read"`  // price of an input token read from the cache, 0 to 1
 	CacheWrite float64 `json:"cache_write"` // price of one that is written to it, 0 to 10
@@ -45,8 +51,8 @@ type EconomyPolicy struct {
 	Horizon    int     `json:"horizon"`     // how many more requests are expected to be sent with the view, 1 to 10000
 }
 
-// TokensPolicy says how tokens are counted.
-type TokensPolicy struct {
+// Tokens says how tokens are counted.
+type Tokens struct {
 	Tokenizer Tokenizer `json:"tokenizer"`
 	Calibrate bool      `json:"calibrate"` // correct the estimate by the usage that the caller reports, for the triggers
 }
@@ -63,8 +69,8 @@ const (
 
 var tokenizers = []Tokenizer{Estimate, O200k, CL100k}
 
-// ToolsPolicy says what the tenant's tools do, on top of a table of well-known ones.
-type ToolsPolicy struct {
+// Tools says what the tenant's tools do, on top of a table of well-known ones.
+type Tools struct {
 	Table      ToolTable            `json:"table"`
 	Operations map[string]Operation `json:"operations"` // by tool name as the agent sends it; beats the table
 }
@@ -95,10 +101,11 @@ const (
 	OtherOperation   Operation = "other"
 )
 
-var operations = []Operation{ViewFile, FileRead, FileWrite, CommandExecution, Search, ListDir, TestExecution, OtherOperation}
+// Operations lists all operations.
+var Operations = []Operation{ViewFile, FileRead, FileWrite, CommandExecution, Search, ListDir, TestExecution, OtherOperation}
 
-// ProtectPolicy says what no stage touches, beside the leading system messages. What counts is the union.
-type ProtectPolicy struct {
+// Protect says what no stage touches, beside the leading system messages. What counts is the union.
+type Protect struct {
 	LastUnits    int      `json:"last_units"`    // the newest units, 0 to 1000; a giant result in them is still capped
 	LastMessages int      `json:"last_messages"` // the newest messages, 0 to 1000
 	LastTurns    int      `json:"last_turns"`    // everything since the n-th newest message of the user, 0 to 1000
@@ -108,8 +115,8 @@ type ProtectPolicy struct {
 	MaxTurnRatio float64 `json:"max_turn_ratio"`
 }
 
-// CapPolicy cuts a single oversized result to its head and tail. A result is oversized by any of the limits; 0 is none.
-type CapPolicy struct {
+// Cap cuts a single oversized result to its head and tail. A result is oversized by any of the limits; 0 is none.
+type Cap struct {
 	Enabled      bool `json:"enabled"`
 	AtInsertion  bool `json:"at_insertion"`   // as soon as it is appended: it never enters a view whole
 	MaxTokens    int  `json:"max_tokens"`     // 0, or 100 to 10000000
@@ -134,9 +141,9 @@ const (
 
 var identities = []Identity{ByArguments, ByResource, ByFields}
 
-// DedupePolicy replaces results that a newer one for the same resource has made superfluous, and the large arguments of
+// Dedupe replaces results that a newer one for the same resource has made superfluous, and the large arguments of
 // their calls.
-type DedupePolicy struct {
+type Dedupe struct {
 	Enabled         bool                `json:"enabled"`
 	Identity        Identity            `json:"identity"`
 	Fields          map[string][]string `json:"fields"`           // identity fields: the arguments that identify a call of a tool
@@ -152,14 +159,14 @@ type DedupePolicy struct {
 	Redact          bool                `json:"redact"`           // secrets in a resource's name are not shown in the stub
 }
 
-// StalePolicy replaces what was read of a file before it was written: the text is out of date.
-type StalePolicy struct {
+// Stale replaces what was read of a file before it was written: the text is out of date.
+type Stale struct {
 	Enabled   bool `json:"enabled"`
 	MinTokens int  `json:"min_tokens"` // smaller results stay, 0 to 1000000
 }
 
-// ArgumentsPolicy omits large arguments of old calls: what was written to a file stands in the file.
-type ArgumentsPolicy struct {
+// Arguments omits large arguments of old calls: what was written to a file stands in the file.
+type Arguments struct {
 	Enabled     bool        `json:"enabled"`
 	MinBytes    int         `json:"min_bytes"`    // smaller arguments stay, 32 to 1000000
 	AfterTokens int         `json:"after_tokens"` // of messages that came after the call, 0 to 10000000; never more than half of the target
@@ -167,9 +174,9 @@ type ArgumentsPolicy struct {
 	Tools       []string    `json:"tools"`        // and of these tools
 }
 
-// TrimPolicy shortens results by their distance from the end of the session, in tokens of the original messages:
+// Trim shortens results by their distance from the end of the session, in tokens of the original messages:
 // whole within the hot zone, then head and tail that shrink along the degradation span, then one line.
-type TrimPolicy struct {
+type Trim struct {
 	Enabled              bool    `json:"enabled"`
 	MinTokens            int     `json:"min_tokens"`             // smaller results stay, 0 to 1000000
 	FloorRatio           float64 `json:"floor_ratio"`            // a view below is not trimmed, 0 to trigger
@@ -200,8 +207,8 @@ const (
 
 var categories = []Category{Rereadable, NonReproducible, Ephemeral, Computational}
 
-// BudgetPolicy bounds the tokens of all results together: the oldest become placeholders.
-type BudgetPolicy struct {
+// Budget bounds the tokens of all results together: the oldest become placeholders.
+type Budget struct {
 	Enabled bool    `json:"enabled"`
 	Tokens  int     `json:"tokens"` // the budget; 0: ratio of the window within min_tokens and max_tokens
 	Ratio   float64 `json:"ratio"`  // 0 to 1
@@ -209,14 +216,14 @@ type BudgetPolicy struct {
 	Max     int     `json:"max_tokens"`
 }
 
-// WhitespacePolicy collapses runs of white space in old results.
-type WhitespacePolicy struct {
+// Whitespace collapses runs of white space in old results.
+type Whitespace struct {
 	Enabled   bool `json:"enabled"`
 	MinTokens int  `json:"min_tokens"` // smaller results stay, 0 to 1000000
 }
 
-// SummarisePolicy replaces the oldest units by retained facts and a summary.
-type SummarisePolicy struct {
+// Summarise replaces the oldest units by retained facts and a summary.
+type Summarise struct {
 	Enabled          bool     `json:"enabled"`
 	Writer           Writer   `json:"writer"`
 	Over             float64  `json:"over"`          // only while the view has more than this share of the window, 0 to 1; 0: more than the target
@@ -240,12 +247,12 @@ const Extract Writer = "extract"
 
 var writers = []Writer{Extract}
 
-// TruncatePolicy drops the oldest units where there is no summary: the last resort. They stay readable in the log.
-type TruncatePolicy struct {
+// Truncate drops the oldest units where there is no summary: the last resort. They stay readable in the log.
+type Truncate struct {
 	Enabled bool `json:"enabled"`
 }
 
-// Document is the policy as JSON with every field, always in the same bytes, and ParsePolicy's inverse: what its
+// Document is the policy as JSON with every field, always in the same bytes, and Parse's inverse: what its
 // profile's maps have and it has not is null.
 func (p Policy) Document() []byte {
 	p.Trim.Categories = withNulls(p.Trim.Categories, profileOrDefault(p.Profile).Trim.Categories)

@@ -1,4 +1,4 @@
-package compact
+package policy
 
 import (
 	"bytes"
@@ -22,11 +22,11 @@ type Layer struct {
 // A tool of a table has an entry of its own if a layer put it there or took it out.
 type Sources map[string]string
 
-// ParsePolicyLayers puts layers on top of one another, the lowest first. The lowest of all is a profile: the one that
+// ParseLayers puts layers on top of one another, the lowest first. The lowest of all is a profile: the one that
 // the topmost layer with a profile names, and that layer begins anew from it, whatever lies below. The error is a
 // *session.InvalidError with every problem of every layer.
-func ParsePolicyLayers(layers ...Layer) (Policy, Sources, error) {
-	p := policyParser{literals: map[string]string{}, bad: map[string]bool{}}
+func ParseLayers(layers ...Layer) (Policy, Sources, error) {
+	p := parser{literals: map[string]string{}, bad: map[string]bool{}}
 	for _, layer := range layers {
 		if err := p.readable(layer); err != nil {
 			return Policy{}, nil, err
@@ -43,7 +43,7 @@ func ParsePolicyLayers(layers ...Layer) (Policy, Sources, error) {
 		return Policy{}, nil, p.err()
 	}
 	// What is stored is the whole policy, and it must be possible to parse that again.
-	if whole := len(p.policy.Document()); whole > maxPolicyBytes {
+	if whole := len(p.policy.Document()); whole > maxBytes {
 		p.tooLarge(whole, " with its defaults")
 		return Policy{}, nil, p.err()
 	}
@@ -51,8 +51,8 @@ func ParsePolicyLayers(layers ...Layer) (Policy, Sources, error) {
 }
 
 // readable refuses a layer that cannot be looked into.
-func (p *policyParser) readable(layer Layer) error {
-	if p.layer = layer; len(layer.Document) > maxPolicyBytes {
+func (p *parser) readable(layer Layer) error {
+	if p.layer = layer; len(layer.Document) > maxBytes {
 		p.tooLarge(len(layer.Document), "")
 		return p.err()
 	}
@@ -67,8 +67,8 @@ func (p *policyParser) readable(layer Layer) error {
 }
 
 // begin finds the profile to begin from and leaves out what lies below the layer that names it.
-func (p *policyParser) begin(layers []Layer) {
-	p.policy = DefaultPolicy()
+func (p *parser) begin(layers []Layer) {
+	p.policy = Default()
 	for i, layer := range slices.Backward(layers) {
 		if name, ok := profileOf(layer.Document); ok {
 			p.policy, layers = profileOrDefault(name), layers[i:]
@@ -81,7 +81,7 @@ func (p *policyParser) begin(layers []Layer) {
 		}
 	}
 	p.sources = Sources{}
-	for pointer := range policyLeaves(reflect.ValueOf(p.policy), "") {
+	for pointer := range leaves(reflect.ValueOf(p.policy), "") {
 		p.sources[pointer] = "profile:" + p.policy.Profile
 	}
 }
@@ -100,23 +100,23 @@ func profileOf(document []byte) (name string, ok bool) {
 	return "", false
 }
 
-// MergePolicy changes a layer's document by a JSON merge patch (RFC 7396). A null stays in it: that is how a layer says
+// Merge changes a layer's document by a JSON merge patch (RFC 7396). A null stays in it: that is how a layer says
 // that a field is that of the layer below, and that a tool is not in a table. Both are JSON objects, or empty.
-func MergePolicy(old, patch []byte) []byte {
+func Merge(old, patch []byte) []byte {
 	switch {
 	case len(bytes.TrimSpace(old)) == 0:
 		return bytes.TrimSpace(patch)
 	case len(bytes.TrimSpace(patch)) == 0:
 		return bytes.TrimSpace(old)
 	}
-	merged := policyMerge{old: old, patch: patch}
+	merged := merger{old: old, patch: patch}
 	return merged.object(nil, rawjson.Value(old), rawjson.Value(patch))
 }
 
-type policyMerge struct{ old, patch []byte }
+type merger struct{ old, patch []byte }
 
 // object appends the members of patch, as they were written, and those of old that patch does not name.
-func (m policyMerge) object(dst []byte, old, patch rawjson.Span) []byte {
+func (m merger) object(dst []byte, old, patch rawjson.Span) []byte {
 	if m.old[old.Start] != '{' || m.patch[patch.Start] != '{' {
 		return append(dst, patch.Of(m.patch)...)
 	}

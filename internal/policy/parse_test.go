@@ -1,4 +1,4 @@
-package compact
+package policy
 
 import (
 	"errors"
@@ -61,9 +61,9 @@ func TestParsePolicyMerges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := DefaultPolicy()
+			want := Default()
 			c.change(&want)
-			got, err := ParsePolicy([]byte(c.document))
+			got, err := Parse([]byte(c.document))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,10 +76,10 @@ func TestParsePolicyMerges(t *testing.T) {
 
 func TestPolicyDocumentIsParsedBack(t *testing.T) {
 	t.Parallel()
-	p := DefaultPolicy()
+	p := Default()
 	p.Cache.TTLSeconds, p.Protect.Tools = 300, []string{`"quoted"`}
 	delete(p.Trim.Categories, "Read")
-	got, err := ParsePolicy(p.Document())
+	got, err := Parse(p.Document())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestEveryProfileIsAValidPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, document := range []string{`{"profile":"` + name + `"}`, string(want.Document())} {
-			got, err := ParsePolicy([]byte(document))
+			got, err := Parse([]byte(document))
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {
 				t.Errorf("%s: %v, policy (-want +got):\n%s", name, err, diff)
 			}
@@ -183,7 +183,7 @@ func TestParsePolicyRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := ParsePolicy([]byte(c.document))
+			_, err := Parse([]byte(c.document))
 			var invalid *session.InvalidError
 			if !errors.As(err, &invalid) || invalid.Code != "invalid_policy" && invalid.Code != "invalid_json" {
 				t.Fatalf("got %v", err)
@@ -206,7 +206,7 @@ func TestParsePolicySuggests(t *testing.T) {
 		`{"trim":{"bookend_max_char":1}}`: `"bookend_max_chars" was probably meant`,
 		`{"cap":{"zzzzzzzz":1}}`:          `there are enabled, at_insertion, max_tokens, max_bytes`,
 	} {
-		if _, err := ParsePolicy([]byte(document)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte(document)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want it to say that %s", document, err, want)
 		}
 	}
@@ -228,11 +228,11 @@ func TestTheLargestPolicyIsParsedBack(t *testing.T) {
 		named + `"trim":{"categories":{` + manyCategories(1900) + `}}}`,
 		`{"protect":{"tools":["` + strings.Repeat(strings.Repeat("<", 127)+`","`, 78) + `<"]}}`,
 	} {
-		want, err := ParsePolicy([]byte(document))
+		want, err := Parse([]byte(document))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ParsePolicy(want.Document())
+		got, err := Parse(want.Document())
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v, policy (-want +got):\n%s", err, diff)
 		}
@@ -248,7 +248,7 @@ func TestPolicyProblemsSayWhatWasWritten(t *testing.T) {
 		`{"target":0.80,"hard":0.9}`: "0.80 must be below /policy/trigger (0.8)",
 		`{"cap":{"max_tokens":4.5}}`: "4.5 is no whole number",
 	} {
-		_, err := ParsePolicyAt("/policy", []byte(document))
+		_, err := ParseAt("/policy", []byte(document))
 		var invalid *session.InvalidError
 		if !errors.As(err, &invalid) || !strings.HasPrefix(invalid.Problems[0].Pointer, "/policy/") || !strings.Contains(invalid.Problems[0].Detail, want) {
 			t.Errorf("%s: got %v, want it to say %s", document, err, want)

@@ -1,7 +1,8 @@
-package compact
+package policy
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"reflect"
@@ -16,15 +17,15 @@ import (
 func TestEveryFieldOfAPolicyIsDescribed(t *testing.T) {
 	t.Parallel()
 	described := map[string]bool{}
-	for pointer, value := range policyLeaves(reflect.ValueOf(DefaultPolicy()), "") {
+	for pointer, value := range leaves(reflect.ValueOf(Default()), "") {
 		described[pointer] = true
-		f, ok := policyFields[pointer]
+		f, ok := fields[pointer]
 		number := value.Kind() == reflect.Int || value.Kind() == reflect.Float64
 		if !ok || f.does == "" || number != (f.high > 0) {
 			t.Errorf("%s: %+v", pointer, f)
 		}
 	}
-	for pointer := range policyFields {
+	for pointer := range fields {
 		if !described[pointer] {
 			t.Errorf("%s is described, but no policy has it", pointer)
 		}
@@ -33,7 +34,7 @@ func TestEveryFieldOfAPolicyIsDescribed(t *testing.T) {
 
 func policySchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(PolicySchema()))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +80,13 @@ func TestTheSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		if err := s.Validate(document); (err == nil) != valid {
 			t.Errorf("the schema says of %s: %v", text, err)
 		}
-		if _, err := ParsePolicy([]byte(text)); (err == nil) != valid {
+		if _, err := Parse([]byte(text)); (err == nil) != valid {
 			t.Errorf("the parser says of %s: %v", text, err)
 		}
 	}
 }
+
+var update = flag.Bool("update", false, "write docs/policy.md and docs/policy.schema.json anew")
 
 const (
 	schemaFile = "../../docs/policy.schema.json"
@@ -92,7 +95,7 @@ const (
 
 func TestTheSchemaIsPublished(t *testing.T) {
 	t.Parallel()
-	compareFile(t, schemaFile, string(PolicySchema()))
+	compareFile(t, schemaFile, string(Schema()))
 }
 
 // TestThePageListsEveryField holds the tables of docs/policy.md to the types and the profiles.
@@ -104,7 +107,7 @@ func TestThePageListsEveryField(t *testing.T) {
 	}
 	text := string(page)
 	for mark, table := range map[string]string{"fields": fieldTable(), "profiles": profileTable(), "wording": wordingTable()} {
-		begin, end := "<!-- "+mark+": go test ./internal/compact -run Page -update -->\n", "<!-- end of "+mark+" -->"
+		begin, end := "<!-- "+mark+": go test ./internal/policy -run Page -update -->\n", "<!-- end of "+mark+" -->"
 		before, rest, ok := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !ok || !closed {
@@ -134,11 +137,11 @@ func compareFile(t *testing.T, file, want string) {
 func fieldTable() string {
 	var rows strings.Builder
 	rows.WriteString("| field | default | possible | what it does |\n| --- | --- | --- | --- |\n")
-	for pointer, value := range policyLeaves(reflect.ValueOf(DefaultPolicy()), "") {
+	for pointer, value := range leaves(reflect.ValueOf(Default()), "") {
 		if strings.HasPrefix(pointer, "/wording/") {
 			continue
 		}
-		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", dotted(pointer), shown(value), possible(pointer, value.Type()), policyFields[pointer].does)
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", dotted(pointer), shown(value), possible(pointer, value.Type()), fields[pointer].does)
 	}
 	return rows.String()
 }
@@ -149,11 +152,11 @@ func profileTable() string {
 	fmt.Fprintf(&rows, "| field | %s |\n|%s\n", strings.Join(Profiles(), " | "), strings.Repeat(" --- |", 1+len(Profiles())))
 	byField := map[string][]string{}
 	for _, name := range Profiles() {
-		for pointer, value := range policyLeaves(reflect.ValueOf(profileOrDefault(name)), "") {
+		for pointer, value := range leaves(reflect.ValueOf(profileOrDefault(name)), "") {
 			byField[pointer] = append(byField[pointer], shown(value))
 		}
 	}
-	for pointer := range policyLeaves(reflect.ValueOf(DefaultPolicy()), "") {
+	for pointer := range leaves(reflect.ValueOf(Default()), "") {
 		cells := byField[pointer]
 		for i := range cells[1:] {
 			if cells[i+1] == cells[0] {
@@ -170,7 +173,7 @@ func profileTable() string {
 func wordingTable() string {
 	var rows strings.Builder
 	rows.WriteString("| field | stands | values | profile: text |\n| --- | --- | --- | --- |\n")
-	for pointer := range policyLeaves(reflect.ValueOf(Wording{}), "/wording") {
+	for pointer := range leaves(reflect.ValueOf(Wording{}), "/wording") {
 		var texts []string
 		for _, name := range Profiles() {
 			wording := reflect.ValueOf(profileOrDefault(name).Wording)
@@ -179,7 +182,7 @@ func wordingTable() string {
 				texts = append(texts, entry)
 			}
 		}
-		f := policyFields[pointer]
+		f := fields[pointer]
 		fmt.Fprintf(&rows, "| `%s` | %s | `{%s}` | %s |\n", dotted(pointer), f.does, strings.Join(f.names, "}` `{"), strings.Join(texts, "<br>"))
 	}
 	return rows.String()
@@ -202,7 +205,7 @@ func shown(value reflect.Value) string {
 }
 
 func possible(pointer string, of reflect.Type) string {
-	f := policyFields[pointer]
+	f := fields[pointer]
 	if of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
 		return map[reflect.Kind]string{reflect.Slice: "list of ", reflect.Map: "object: tool to "}[of.Kind()] + possible(pointer, of.Elem())
 	}

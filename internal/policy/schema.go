@@ -1,4 +1,4 @@
-package compact
+package policy
 
 import (
 	"bytes"
@@ -7,10 +7,10 @@ import (
 	"reflect"
 )
 
-// PolicySchema is the JSON Schema (2020-12) of a policy as callers send it: every field may be left out or null. It
-// holds what a schema can say; the contradictions of policy_rules.go come on top.
-func PolicySchema() []byte {
-	root := objectSchema(reflect.ValueOf(DefaultPolicy()), "")
+// Schema is the JSON Schema (2020-12) of a policy as callers send it: every field may be left out or null. It
+// holds what a schema can say; the contradictions of rules.go come on top.
+func Schema() []byte {
+	root := objectSchema(reflect.ValueOf(Default()), "")
 	root.Schema, root.Title = "https://json-schema.org/draft/2020-12/schema", "Varve policy"
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
@@ -70,7 +70,7 @@ func objectSchema(v reflect.Value, pointer string) schema {
 			s.Properties = append(s.Properties, schemaProperty{name, objectSchema(v.Field(i), below)})
 			continue
 		}
-		f := policyFields[below]
+		f := fields[below]
 		leaf := valueSchema(v.Type().Field(i).Type, below, f)
 		leaf.Description = f.does
 		if leaf.Type = append(leaf.Type, "null"); leaf.Enum != nil {
@@ -84,7 +84,7 @@ func objectSchema(v reflect.Value, pointer string) schema {
 	return s
 }
 
-func valueSchema(t reflect.Type, pointer string, f policyField) schema {
+func valueSchema(t reflect.Type, pointer string, f field) schema {
 	switch t.Kind() {
 	case reflect.Bool:
 		return schema{Type: []string{"boolean"}}
@@ -94,15 +94,15 @@ func valueSchema(t reflect.Type, pointer string, f policyField) schema {
 		return f.numberSchema("number")
 	case reflect.Slice:
 		items := valueSchema(t.Elem(), pointer, f)
-		return schema{Type: []string{"array"}, Items: &items, MaxItems: maxPolicyTools}
+		return schema{Type: []string{"array"}, Items: &items, MaxItems: maxListed}
 	case reflect.Map:
 		value := valueSchema(t.Elem(), pointer, f)
 		if value.Type = append(value.Type, "null"); value.Enum != nil {
 			value.Enum = append(value.Enum, nil)
 		}
 		return schema{
-			Type: []string{"object"}, Additional: value, MaxProperties: maxPolicyTable,
-			PropertyNames: &schema{MinLength: 1, MaxLength: maxPolicyToolBytes},
+			Type: []string{"object"}, Additional: value, MaxProperties: maxTools,
+			PropertyNames: &schema{MinLength: 1, MaxLength: maxNameBytes},
 		}
 	}
 	s := schema{Type: []string{"string"}}
@@ -119,7 +119,7 @@ func valueSchema(t reflect.Type, pointer string, f policyField) schema {
 }
 
 // numberSchema writes the range, beside which 0 may be possible.
-func (f policyField) numberSchema(kind string) schema {
+func (f field) numberSchema(kind string) schema {
 	s := schema{Type: []string{kind}}
 	if f.orZero {
 		s.AnyOf = []schema{{Const: new(int)}, {Minimum: &f.low, Maximum: &f.high}}

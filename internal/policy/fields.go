@@ -1,13 +1,13 @@
-package compact
+package policy
 
 import (
 	"iter"
 	"reflect"
 )
 
-// policyField says what one leaf of a policy may hold, and what it does. The parser, the published schema and
+// field says what one leaf of a policy may hold, and what it does. The parser, the published schema and
 // docs/policy.md are made of these.
-type policyField struct {
+type field struct {
 	low, high float64  // of a number
 	orZero    bool     // 0 is possible, too, and switches it off
 	bytes     int      // the most in a text, or in each of a list
@@ -19,52 +19,52 @@ type policyField struct {
 }
 
 // span says which numbers are possible, "" if the field holds none.
-func (f policyField) span() string {
+func (f field) span() string {
 	if f.low == f.high {
 		return ""
 	}
 	return " from " + decimal(f.low) + " to " + decimal(f.high)
 }
 
-func ranged(low, high float64, does string) policyField {
-	return policyField{low: low, high: high, does: does}
+func ranged(low, high float64, does string) field {
+	return field{low: low, high: high, does: does}
 }
 
-func rangedOrOff(low, high float64, does string) policyField {
-	return policyField{low: low, high: high, orZero: true, does: does}
+func rangedOrOff(low, high float64, does string) field {
+	return field{low: low, high: high, orZero: true, does: does}
 }
 
-func described(does string) policyField { return policyField{bytes: maxPolicyToolBytes, does: does} }
+func described(does string) field { return field{bytes: maxNameBytes, does: does} }
 
-func prose(does string) policyField {
-	return policyField{bytes: maxPromptBytes, empty: true, does: does}
+func prose(does string) field {
+	return field{bytes: maxPromptBytes, empty: true, does: does}
 }
 
-func directives(does string) policyField {
-	return policyField{bytes: maxDirectiveBytes, line: true, does: does}
+func directives(does string) field {
+	return field{bytes: maxDirectiveBytes, line: true, does: does}
 }
 
-func templated(does string, names []string) policyField {
-	return policyField{bytes: maxTemplateBytes, names: names, does: does}
+func templated(does string, names []string) field {
+	return field{bytes: maxTemplateBytes, names: names, does: does}
 }
 
 // How large a policy may be. It is in every answer about its session and is parsed by every compaction.
 const (
-	maxPolicyBytes     = 64 << 10
-	maxPolicyTools     = 1_000 // in one list
-	maxPolicyToolBytes = 128   // of one name
-	maxPolicyTable     = 2_000 // tools in a table, those of the profile included
-	maxTemplateBytes   = 1_000
-	maxDirectiveBytes  = 1_000
-	maxPromptBytes     = 16_000
+	maxBytes          = 64 << 10
+	maxListed         = 1_000 // in one list
+	maxNameBytes      = 128   // of one name
+	maxTools          = 2_000 // tools in a table, those of the profile included
+	maxTemplateBytes  = 1_000
+	maxDirectiveBytes = 1_000
+	maxPromptBytes    = 16_000
 )
 
-// policyMinimum is the least that a bookend may keep, in characters. It makes every bookend longer than the stub and
+// MinCutChars is the least that a bookend may keep, in characters. It makes every bookend longer than the stub and
 // the placeholder below it, whatever the tool's name and the preview are.
-const policyMinimum = 128
+const MinCutChars = 128
 
-// policyFields has every leaf of a policy by its JSON pointer.
-var policyFields = map[string]policyField{
+// fields has every leaf of a policy by its JSON pointer.
+var fields = map[string]field{
 	"/profile": described("the named policy that the other fields change"),
 	"/trigger": ranged(0.01, 1, "a compaction starts when the view, with `overhead_tokens`, has this share of the window"),
 	"/target":  ranged(0.001, 1, "each stage is entered only while the view has more than this share; below `trigger`"),
@@ -97,8 +97,8 @@ var policyFields = map[string]policyField{
 	"/cap/max_bytes":      rangedOrOff(400, 100_000_000, "so is one with more UTF-8 bytes; `head_chars` + `tail_chars` at least"),
 	"/cap/max_chars":      rangedOrOff(400, 100_000_000, "so is one with more UTF-8 bytes; `head_chars` + `tail_chars` at least"),
 	"/cap/max_lines":      rangedOrOff(2, 10_000_000, "so is one with more lines"),
-	"/cap/max_line_chars": rangedOrOff(policyMinimum, 1_000_000, "longer lines are clipped"),
-	"/cap/head_chars":     ranged(policyMinimum, 1_000_000, "kept of its beginning; `trim.bookend_max_chars` at least"),
+	"/cap/max_line_chars": rangedOrOff(MinCutChars, 1_000_000, "longer lines are clipped"),
+	"/cap/head_chars":     ranged(MinCutChars, 1_000_000, "kept of its beginning; `trim.bookend_max_chars` at least"),
 	"/cap/tail_chars":     ranged(0, 1_000_000, "kept of its end; `trim.bookend_max_chars` at least, unless `trim` is off"),
 	"/cap/whole_lines":    described("head and tail end where a line does, unless nothing would be left"),
 
@@ -130,8 +130,8 @@ var policyFields = map[string]policyField{
 	"/trim/floor_ratio":                   ranged(0, 1, "a view below this share of the window is not trimmed; `trigger` at most"),
 	"/trim/hot_zone_min_tokens":           ranged(0, 10_000_000, "results nearer to the end stay whole; never more than half of the target"),
 	"/trim/hot_zone_ratio":                ranged(0, 1, "the same as a share of the window; the larger of the two counts"),
-	"/trim/bookend_max_chars":             ranged(policyMinimum, 1_000_000, "head and tail each, next to the hot zone; `bookend_min_chars` at least"),
-	"/trim/bookend_min_chars":             ranged(policyMinimum, 1_000_000, "the same at the end of the span; behind it a result is one line"),
+	"/trim/bookend_max_chars":             ranged(MinCutChars, 1_000_000, "head and tail each, next to the hot zone; `bookend_min_chars` at least"),
+	"/trim/bookend_min_chars":             ranged(MinCutChars, 1_000_000, "the same at the end of the span; behind it a result is one line"),
 	"/trim/degradation_span_ratio":        ranged(0, 10, "how long the span is behind the hot zone, as a share of the window"),
 	"/trim/extended_retention_multiplier": ranged(1, 100, "widens the hot zone for non-reproducible results"),
 	"/trim/categories":                    described("how hard a tool's result is to get again, by name; an ephemeral one is cleared"),
@@ -171,11 +171,11 @@ var policyFields = map[string]policyField{
 	"/wording/truncated":   templated("for units that were left out", truncatedValues),
 }
 
-// policyChoices are the values of the types that have only some.
-var policyChoices = map[reflect.Type][]string{
+// choices are the values of the types that have only some.
+var choices = map[reflect.Type][]string{
 	reflect.TypeFor[Tokenizer](): stringsOf(tokenizers),
 	reflect.TypeFor[ToolTable](): stringsOf(toolTables),
-	reflect.TypeFor[Operation](): stringsOf(operations),
+	reflect.TypeFor[Operation](): stringsOf(Operations),
 	reflect.TypeFor[Identity]():  stringsOf(identities),
 	reflect.TypeFor[Category]():  stringsOf(categories),
 	reflect.TypeFor[Writer]():    stringsOf(writers),
@@ -194,11 +194,11 @@ func choicesOf(t reflect.Type, pointer string) []string {
 	if pointer == "/profile" {
 		return Profiles()
 	}
-	return policyChoices[t]
+	return choices[t]
 }
 
-// policyLeaves yields the fields of a policy that hold no fields themselves, by JSON pointer and in their order.
-func policyLeaves(of reflect.Value, pointer string) iter.Seq2[string, reflect.Value] {
+// leaves yields the fields of a policy that hold no fields themselves, by JSON pointer and in their order.
+func leaves(of reflect.Value, pointer string) iter.Seq2[string, reflect.Value] {
 	return func(yield func(string, reflect.Value) bool) { walkLeaves(of, pointer, yield) }
 }
 

@@ -1,4 +1,4 @@
-package compact
+package policy
 
 import (
 	"bytes"
@@ -25,19 +25,19 @@ const (
 	Contradiction   = "contradiction"
 )
 
-// ParsePolicy puts a JSON document on top of the profile that it names, or of the default. The error is a
+// Parse puts a JSON document on top of the profile that it names, or of the default. The error is a
 // *session.InvalidError with every problem of the document.
-func ParsePolicy(document []byte) (Policy, error) { return ParsePolicyAt("", document) }
+func Parse(document []byte) (Policy, error) { return ParseAt("", document) }
 
-// ParsePolicyAt is ParsePolicy for a document that is the value at a JSON pointer of a larger one: problems point into
+// ParseAt is Parse for a document that is the value at a JSON pointer of a larger one: problems point into
 // that one.
-func ParsePolicyAt(pointer string, document []byte) (Policy, error) {
-	policy, _, err := ParsePolicyLayers(Layer{Name: "policy", Pointer: pointer, Document: document})
+func ParseAt(pointer string, document []byte) (Policy, error) {
+	policy, _, err := ParseLayers(Layer{Name: "policy", Pointer: pointer, Document: document})
 	return policy, err
 }
 
-// policyParser collects problems on its way through the layers; what has one keeps the value of the layer below.
-type policyParser struct {
+// parser collects problems on its way through the layers; what has one keeps the value of the layer below.
+type parser struct {
 	layers   []Layer // those that count, the lowest first
 	layer    Layer   // the one that is being read, at last the topmost
 	policy   Policy
@@ -47,25 +47,25 @@ type policyParser struct {
 	bad      map[string]bool // pointers of those that are no contradictions
 }
 
-func (p *policyParser) err() error {
+func (p *parser) err() error {
 	return &session.InvalidError{Code: "invalid_policy", Problems: p.problems}
 }
 
-func (p *policyParser) problem(pointer, code, format string, args ...any) {
+func (p *parser) problem(pointer, code, format string, args ...any) {
 	p.problems = append(p.problems, session.Problem{Pointer: p.layer.Pointer + pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
 	p.bad[pointer] = p.bad[pointer] || code != Contradiction
 }
 
-func (p *policyParser) tooLarge(size int, how string) {
-	p.problem("", OutOfRange, "the policy has %d bytes%s: %d are the most", size, how, maxPolicyBytes)
+func (p *parser) tooLarge(size int, how string) {
+	p.problem("", OutOfRange, "the policy has %d bytes%s: %d are the most", size, how, maxBytes)
 }
 
-func (p *policyParser) wrongType(at rawjson.Span, pointer, wanted string) {
+func (p *parser) wrongType(at rawjson.Span, pointer, wanted string) {
 	p.problem(pointer, WrongType, "%s is no %s", abridged(at.Of(p.layer.Document)), wanted)
 }
 
 // value reads a value of a field, whose limits are those of f.
-func (p *policyParser) value(at rawjson.Span, into reflect.Value, pointer string, f policyField) {
+func (p *parser) value(at rawjson.Span, into reflect.Value, pointer string, f field) {
 	switch into.Kind() {
 	case reflect.Bool:
 		p.boolean(at, into, pointer)
@@ -84,7 +84,7 @@ func (p *policyParser) value(at rawjson.Span, into reflect.Value, pointer string
 	}
 }
 
-func (p *policyParser) boolean(at rawjson.Span, into reflect.Value, pointer string) {
+func (p *parser) boolean(at rawjson.Span, into reflect.Value, pointer string) {
 	switch string(at.Of(p.layer.Document)) {
 	case "true":
 		into.SetBool(true)
@@ -97,12 +97,12 @@ func (p *policyParser) boolean(at rawjson.Span, into reflect.Value, pointer stri
 
 // integer reads a whole number. Some writers have no other numbers than 4.0, so a fraction of zeros is accepted. What
 // is too large becomes the largest there is, which no range has.
-func (p *policyParser) integer(at rawjson.Span, into reflect.Value, pointer string) {
+func (p *parser) integer(at rawjson.Span, into reflect.Value, pointer string) {
 	text := string(at.Of(p.layer.Document))
 	whole, fraction, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if strings.Trim(fraction, "0") != "" || err != nil && !errors.Is(err, strconv.ErrRange) {
-		p.wrongType(at, pointer, "whole number, written in digits"+policyFields[pointer].span())
+		p.wrongType(at, pointer, "whole number, written in digits"+fields[pointer].span())
 		return
 	}
 	into.SetInt(n)
@@ -110,11 +110,11 @@ func (p *policyParser) integer(at rawjson.Span, into reflect.Value, pointer stri
 }
 
 // number reads a number; one that is too large becomes an infinity, which no range has.
-func (p *policyParser) number(at rawjson.Span, into reflect.Value, pointer string) {
+func (p *parser) number(at rawjson.Span, into reflect.Value, pointer string) {
 	text := string(at.Of(p.layer.Document))
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		p.wrongType(at, pointer, "number"+policyFields[pointer].span())
+		p.wrongType(at, pointer, "number"+fields[pointer].span())
 		return
 	}
 	into.SetFloat(n)
@@ -122,7 +122,7 @@ func (p *policyParser) number(at rawjson.Span, into reflect.Value, pointer strin
 }
 
 // text reads a string that the database can keep, and that is one of allowed if there are some.
-func (p *policyParser) text(at rawjson.Span, pointer string, f policyField, allowed []string) (text string, ok bool) {
+func (p *parser) text(at rawjson.Span, pointer string, f field, allowed []string) (text string, ok bool) {
 	literal := at.Of(p.layer.Document)
 	if literal[0] != '"' {
 		p.wrongType(at, pointer, "string")
@@ -147,28 +147,28 @@ func (p *policyParser) text(at rawjson.Span, pointer string, f policyField, allo
 }
 
 // list reads an array, which replaces the one that was there.
-func (p *policyParser) list(at rawjson.Span, into reflect.Value, pointer string, f policyField) {
+func (p *parser) list(at rawjson.Span, into reflect.Value, pointer string, f field) {
 	if p.layer.Document[at.Start] != '[' {
 		p.wrongType(at, pointer, "array of strings")
 		return
 	}
 	list, n := reflect.MakeSlice(into.Type(), 0, 0), 0
 	for element := range rawjson.Elements(p.layer.Document, at.Start) {
-		if n++; n > maxPolicyTools {
+		if n++; n > maxListed {
 			continue
 		}
 		if entry, ok := p.entry(element, into.Type(), pointer+"/"+strconv.Itoa(n-1), f); ok {
 			list = reflect.Append(list, entry)
 		}
 	}
-	if n > maxPolicyTools {
-		p.problem(pointer, OutOfRange, "there are %d entries: %d are the most", n, maxPolicyTools)
+	if n > maxListed {
+		p.problem(pointer, OutOfRange, "there are %d entries: %d are the most", n, maxListed)
 	}
 	into.Set(list)
 }
 
 // table reads an object from tools to something: its members join those that are there, and null takes one out.
-func (p *policyParser) table(at rawjson.Span, into reflect.Value, pointer string, f policyField) {
+func (p *parser) table(at rawjson.Span, into reflect.Value, pointer string, f field) {
 	for key, value := range p.members(at, pointer) {
 		text, _ := rawjson.Unquote(nil, key.Of(p.layer.Document))
 		below := pointer + "/" + token(text)
@@ -183,20 +183,20 @@ func (p *policyParser) table(at rawjson.Span, into reflect.Value, pointer string
 			into.SetMapIndex(reflect.ValueOf(tool), entry)
 		}
 	}
-	if into.Len() > maxPolicyTable {
-		p.problem(pointer, OutOfRange, "there are %d tools, those of the profile included: %d are the most", into.Len(), maxPolicyTable)
+	if into.Len() > maxTools {
+		p.problem(pointer, OutOfRange, "there are %d tools, those of the profile included: %d are the most", into.Len(), maxTools)
 	}
 }
 
 // entry reads what a list or a table has, unless something is wrong with it.
-func (p *policyParser) entry(at rawjson.Span, of reflect.Type, pointer string, f policyField) (entry reflect.Value, ok bool) {
+func (p *parser) entry(at rawjson.Span, of reflect.Type, pointer string, f field) (entry reflect.Value, ok bool) {
 	problems := len(p.problems)
 	entry = reflect.New(of.Elem()).Elem()
 	p.value(at, entry, pointer, f)
 	return entry, len(p.problems) == problems
 }
 
-func (p *policyParser) object(at rawjson.Span, into reflect.Value, pointer string) {
+func (p *parser) object(at rawjson.Span, into reflect.Value, pointer string) {
 	known := fieldsOf(into.Type())
 	for key, value := range p.members(at, pointer) {
 		text, _ := rawjson.Unquote(nil, key.Of(p.layer.Document))
@@ -210,7 +210,7 @@ func (p *policyParser) object(at rawjson.Span, into reflect.Value, pointer strin
 		case into.Field(i).Kind() == reflect.Struct:
 			p.object(value, into.Field(i), below)
 		default:
-			p.value(value, into.Field(i), below, policyFields[below])
+			p.value(value, into.Field(i), below, fields[below])
 			if into.Field(i).Kind() != reflect.Map {
 				p.sources[below] = p.layer.Name
 			}
@@ -219,7 +219,7 @@ func (p *policyParser) object(at rawjson.Span, into reflect.Value, pointer strin
 }
 
 // members yields each member of an object once; one that is repeated is a problem, and so is anything but an object.
-func (p *policyParser) members(at rawjson.Span, pointer string) func(yield func(key, value rawjson.Span) bool) {
+func (p *parser) members(at rawjson.Span, pointer string) func(yield func(key, value rawjson.Span) bool) {
 	return func(yield func(key, value rawjson.Span) bool) {
 		document := p.layer.Document
 		if document[at.Start] != '{' {
@@ -244,7 +244,7 @@ func (p *policyParser) members(at rawjson.Span, pointer string) func(yield func(
 
 // token writes a key as a token of a JSON pointer (RFC 6901); one that is longer than any name is cut.
 func token(key []byte) string {
-	return pointerEscapes.Replace(string(text.First(key, maxPolicyToolBytes)))
+	return pointerEscapes.Replace(string(text.First(key, maxNameBytes)))
 }
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
