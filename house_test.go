@@ -25,32 +25,33 @@ var mayImport = map[string][]string{
 	"internal/rawjson":          {},
 	"internal/zframe":           {},
 	"internal/spelling":         {},
+	"internal/units":            {},
 	"migrations":                {},
 	"internal/tokens":           {"internal/rawjson"},
-	"internal/wire":             {"internal/session", "internal/rawjson", "internal/tokens"},
+	"internal/wire":             {"internal/units", "internal/session", "internal/rawjson", "internal/tokens"},
 	"internal/policy":           {"internal/session", "internal/spelling", "internal/rawjson", "internal/compact/text"},
-	"internal/compact":          {"internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary"},
+	"internal/compact":          {"internal/units", "internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary"},
 	"internal/compact/text":     {},
 	"internal/compact/rule":     {},
 	"internal/compact/resource": {"internal/rawjson"},
 	"internal/compact/summary":  {"internal/compact/resource", "internal/compact/text", "internal/tokens"},
 	"internal/llm":              {"internal/compact/summary"},
 	"internal/llm/llmtest":      {"internal/compact/summary"},
-	"internal/importer":         {"internal/session", "internal/wire", "internal/rawjson"},
+	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/embedded":         {},
 	"internal/postgres":         {"internal/session", "internal/archive", "migrations"},
 	"internal/persist":          {"internal/session", "internal/postgres"},
 	"internal/config":           {"internal/models"},
 	"internal/compactor": {
-		"internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
+		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
 	"internal/jobs":             {"internal/session", "internal/compactor", "internal/llm", "internal/persist", "internal/postgres"},
 	"internal/compact/manifest": {},
 	"internal/models":           {"internal/spelling"},
 	"internal/api": {
-		"internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
+		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/importer",
 		"internal/api/openapi",
 	},
@@ -58,7 +59,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything.
-var pure = []string{"internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi"}
+var pure = []string{"internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi"}
 
 var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 
