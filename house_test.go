@@ -40,14 +40,15 @@ var mayImport = map[string][]string{
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/embedded":         {},
-	"internal/postgres":         {"internal/session", "internal/archive", "migrations"},
+	"internal/postgres":         {"internal/session", "internal/archive", "migrations", "internal/queue"},
+	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/postgres"},
 	"internal/config":           {"internal/models"},
 	"internal/compactor": {
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
-	"internal/jobs":             {"internal/session", "internal/compactor", "internal/llm", "internal/persist", "internal/postgres"},
+	"internal/jobs":             {"internal/session", "internal/compactor", "internal/llm", "internal/persist", "internal/postgres", "internal/queue"},
 	"internal/compact/manifest": {},
 	"internal/models":           {"internal/spelling"},
 	"internal/api": {

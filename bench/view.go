@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 
@@ -133,7 +132,7 @@ func (b *bench) putCheckpoint(ctx context.Context, id string, through int64, mes
 			Through: through, Tokens: int64(len(body) / 4), Body: zframe.Compress(body), Size: len(body), Units: empty, Manifest: empty,
 			Policy: json.RawMessage(`{}`), EngineVersion: compact.EngineVersion, Walk: walk.State(),
 		},
-	}, func(context.Context, pgx.Tx) error { return nil })
+	}, 0)
 }
 
 // views is a round of reads over HTTP, and the version that they read if the caller is to have it already.

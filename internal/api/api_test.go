@@ -15,11 +15,11 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/compactor"
-	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -49,11 +49,11 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	queue, err := jobs.NewQueue(pool)
+	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.store, w.results = postgres.New(pool, queue), persist.NewStore(pool)
+	w.store, w.results = postgres.New(pool, inserts), persist.NewStore(pool)
 	w.store.CapWith(compactor.CapAtInsertion)
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.server = api.New(api.Config{Store: w.store, Results: w.results, Log: logger})

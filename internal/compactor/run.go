@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/llm"
@@ -60,11 +59,11 @@ func (r *Run) Step(step string) {
 }
 
 // Execute plans a compaction, persists what leaves the view, and commits. No transaction is open between the steps; the
-// last one commits only if the checkpoint that was the newest still is, and completes the job by complete. It returns
+// last one commits only if the checkpoint that was the newest still is, and completes the job. It returns
 // the run as it ended.
 //
 // Errors: ErrNotFound, ErrStale, ErrLogTooLarge.
-func (r *Run) Execute(ctx context.Context, snap postgres.Snapshot, o Request, complete func(ctx context.Context, tx pgx.Tx) error) (session.Run, error) {
+func (r *Run) Execute(ctx context.Context, snap postgres.Snapshot, o Request, job int64) (session.Run, error) {
 	p, err := Propose(ctx, r.Store, snap, o, r.Writer)
 	if err != nil {
 		return session.Run{}, err
@@ -84,7 +83,7 @@ func (r *Run) Execute(ctx context.Context, snap postgres.Snapshot, o Request, co
 	if outcome.Run.Timings, err = json.Marshal(r.timings); err != nil {
 		return session.Run{}, err
 	}
-	if err := r.Store.CommitCheckpoint(ctx, r.key, outcome, complete); err != nil {
+	if err := r.Store.CommitCheckpoint(ctx, r.key, outcome, job); err != nil {
 		return session.Run{}, err
 	}
 	r.Step("committed")

@@ -10,7 +10,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -20,12 +19,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivertype"
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -75,21 +74,11 @@ func (c Config) start(key session.Key, run uuid.UUID, of *postgres.RecompactionJ
 }
 
 const (
-	compactionQueue  = "compaction"
-	maintenanceQueue = "maintenance"
-
 	// fetchCooldown is short because it is what an idle worker adds to the time from an append to its checkpoint.
 	fetchCooldown = 10 * time.Millisecond
 
 	// pollInterval bounds that time where a notification is lost.
 	pollInterval = 250 * time.Millisecond
-
-	// notifyCooldown is how long an inserting process says nothing of further jobs after it notified the workers of one:
-	// jobs of that time would wait for the next poll.
-	notifyCooldown = time.Millisecond
-
-	// compactAttempts bounds how often a compaction that fails is tried again: 8 attempts take about 2.4 hours.
-	compactAttempts = 8
 )
 
 // NewClient is a River client that works all jobs. Start and Stop are the caller's.
@@ -110,13 +99,13 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 		SoftStopTimeout:      config.SoftStop,
 		ReindexerSchedule:    river.NeverSchedule(), // it needs the tables' owner, which this process is not
 		Queues: map[string]river.QueueConfig{
-			compactionQueue:   {MaxWorkers: config.Compactions},
-			recompactionQueue: {MaxWorkers: max(1, config.Compactions/2)},
-			maintenanceQueue:  {MaxWorkers: 1},
+			queue.Compaction:   {MaxWorkers: config.Compactions},
+			queue.Recompaction: {MaxWorkers: max(1, config.Compactions/2)},
+			queue.Maintenance:  {MaxWorkers: 1},
 		},
 		PeriodicJobs: []*river.PeriodicJob{
 			river.NewPeriodicJob(river.PeriodicInterval(config.SweepEvery), func() (river.JobArgs, *river.InsertOpts) {
-				return SweepArgs{}, nil
+				return queue.SweepArgs{}, nil
 			}, &river.PeriodicJobOpts{RunOnStart: true}),
 		},
 	})
@@ -154,44 +143,4 @@ func (h atLeastWarn) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup keeps the level.
 func (h atLeastWarn) WithGroup(name string) slog.Handler {
 	return atLeastWarn{h.Handler.WithGroup(name)}
-}
-
-// TakeOver makes the running jobs of processes that are gone available at once, without waiting until River takes them
-// for dead. Only for a caller who knows that no other process works on the database.
-func TakeOver(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := pool.Exec(ctx, `
-		UPDATE river_job
-		   SET state = 'available', scheduled_at = now()
-		 WHERE state IN ('running', 'retryable')`)
-	return err
-}
-
-// live are the states in which a job will still do its work. Completed is not among them: River's default has it, and
-// would drop a session's next compaction until the row is cleaned away.
-var live = []rivertype.JobState{
-	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateRetryable, rivertype.JobStateScheduled,
-}
-
-// NewQueue inserts compaction jobs in the transactions of a postgres.Store.
-func NewQueue(pool *pgxpool.Pool) (postgres.Queue, error) {
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{FetchCooldown: notifyCooldown})
-	if err != nil {
-		return postgres.Queue{}, err
-	}
-	insert := func(ctx context.Context, tx pgx.Tx, job postgres.Job) (int64, bool, error) {
-		args := CompactArgs{Tenant: job.Tenant, Session: job.Key.Key, Run: job.Run}
-		inserted, err := client.InsertTx(ctx, tx, args, &river.InsertOpts{ScheduledAt: job.At})
-		if err != nil {
-			return 0, false, err
-		}
-		return inserted.Job.ID, !inserted.UniqueSkippedAsDuplicate, nil
-	}
-	hurry := func(ctx context.Context, tx pgx.Tx, id int64) error {
-		_, err := client.JobRetryTx(ctx, tx, id)
-		if errors.Is(err, rivertype.ErrNotFound) {
-			return nil
-		}
-		return err
-	}
-	return postgres.Queue{Insert: insert, Hurry: hurry, Fill: insertFill(client), Recompact: insertRecompact(client)}, nil
 }

@@ -8,38 +8,17 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// CompactArgs name the session to compact and the run that records it. A session has one live job: tenant and session
-// make it unique, the run does not.
-type CompactArgs struct {
-	Tenant  uuid.UUID `json:"tenant" river:"unique"`
-	Session uuid.UUID `json:"session" river:"unique"`
-	Run     uuid.UUID `json:"run"`
-}
-
-// Kind is the job's name in River's tables.
-func (CompactArgs) Kind() string { return "compact" }
-
-// InsertOpts makes the job unique among the live ones of its session.
-func (CompactArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{
-		Queue: compactionQueue, MaxAttempts: compactAttempts,
-		UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: live},
-	}
-}
-
 type compactWorker struct {
-	river.WorkerDefaults[CompactArgs]
+	river.WorkerDefaults[queue.CompactArgs]
 	Config
 }
 
@@ -48,7 +27,7 @@ const recordTimeout = 10 * time.Second
 
 // Work runs one compaction and decides what its end means for the job: nothing is retried that cannot succeed, and a
 // failure is recorded where the session's owner sees it.
-func (w *compactWorker) Work(ctx context.Context, job *river.Job[CompactArgs]) error {
+func (w *compactWorker) Work(ctx context.Context, job *river.Job[queue.CompactArgs]) error {
 	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
 	err := w.attempt(ctx, key, job)
 	var snooze *rivertype.JobSnoozeError
@@ -59,7 +38,7 @@ func (w *compactWorker) Work(ctx context.Context, job *river.Job[CompactArgs]) e
 		return err
 	case errors.Is(err, session.ErrStale), errors.Is(err, session.ErrEnded):
 		run := session.Run{ID: job.Args.Run, State: session.RunSuperseded}
-		return w.Store.Supersede(ctx, key, run, completion(job))
+		return w.Store.Supersede(ctx, key, run, job.ID)
 	}
 	compactor.CountFailure()
 	// The time may be up, or the process stops: what failed is recorded all the same.
@@ -73,7 +52,7 @@ func (w *compactWorker) Work(ctx context.Context, job *river.Job[CompactArgs]) e
 }
 
 // attempt is compact with a panic made an error, so that it is recorded like one.
-func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river.Job[CompactArgs]) (err error) {
+func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river.Job[queue.CompactArgs]) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -82,28 +61,9 @@ func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river
 	return w.compact(ctx, key, job)
 }
 
-// completion completes the job in the transaction of what it did, also if River takes it for one that waits: it was
-// hurried just when it was put off, or its worker was thought dead.
-func completion[A river.JobArgs](job *river.Job[A]) func(ctx context.Context, tx pgx.Tx) error {
-	return func(ctx context.Context, tx pgx.Tx) error {
-		found, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
-		if errors.Is(err, rivertype.ErrNotFound) {
-			return nil // the job's row is gone; what it did still counts
-		}
-		if err != nil || found.FinalizedAt != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `
-			UPDATE river_job
-			   SET state = 'completed', finalized_at = now()
-			 WHERE id = $1 AND finalized_at IS NULL`, job.ID)
-		return err
-	}
-}
-
 // compact looks whether the session has to wait for a cold cache, and carries its compaction out if not. A run that was
 // hurried just when it was put off is decided anew.
-func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river.Job[CompactArgs]) error {
+func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river.Job[queue.CompactArgs]) error {
 	for {
 		if err := w.decide(ctx, key, job); !errors.Is(err, postgres.ErrHurried) {
 			return err
@@ -111,7 +71,7 @@ func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river
 	}
 }
 
-func (w *compactWorker) decide(ctx context.Context, key session.Key, job *river.Job[CompactArgs]) error {
+func (w *compactWorker) decide(ctx context.Context, key session.Key, job *river.Job[queue.CompactArgs]) error {
 	cause, err := w.Store.StartRun(ctx, key, job.Args.Run)
 	if err != nil {
 		return err
@@ -125,12 +85,12 @@ func (w *compactWorker) decide(ctx context.Context, key session.Key, job *river.
 		return err
 	}
 	r.Step("snapshot")
-	_, err = r.Execute(ctx, snap, compactor.Request{Cause: cause}, completion(job))
+	_, err = r.Execute(ctx, snap, compactor.Request{Cause: cause}, job.ID)
 	return err
 }
 
 // waitForCold snoozes the job if it has to wait for the provider's cache, and notes on its run why.
-func (w *compactWorker) waitForCold(ctx context.Context, snap postgres.Snapshot, cause string, job *river.Job[CompactArgs]) error {
+func (w *compactWorker) waitForCold(ctx context.Context, snap postgres.Snapshot, cause string, job *river.Job[queue.CompactArgs]) error {
 	decision, wait, err := compactor.WaitForCold(snap, cause)
 	if err != nil || wait <= 0 {
 		return err
@@ -139,21 +99,9 @@ func (w *compactWorker) waitForCold(ctx context.Context, snap postgres.Snapshot,
 	if run.Why, err = json.Marshal(decision); err != nil {
 		return err
 	}
-	if err := w.Store.PutOffRun(ctx, snap.Key, run, snooze(job.ID, wait)); err != nil {
+	if err := w.Store.PutOffRun(ctx, snap.Key, run, job.ID, wait); err != nil {
 		return err
 	}
 	w.Trace("put off")
 	return river.JobSnooze(wait)
-}
-
-// snooze makes the job wait in the transaction that notes why. What River does when the worker returns comes later: until
-// then the job would count as running, which nobody can hurry.
-func snooze(job int64, wait time.Duration) func(ctx context.Context, tx pgx.Tx) error {
-	return func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
-			UPDATE river_job
-			   SET state = 'scheduled', scheduled_at = now() + $2::interval, attempt = greatest(attempt - 1, 0)
-			 WHERE id = $1 AND state = 'running'`, job, wait)
-		return err
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
 )
 
 const (
@@ -26,13 +27,13 @@ func victim(dsn, step string) int {
 		fmt.Println(err)
 		return 1
 	}
-	queue, err := jobs.NewQueue(pool)
+	inserts, err := queue.New(pool)
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	client, err := jobs.NewClient(pool, jobs.Config{
-		Store: postgres.New(pool, queue), Results: persist.NewStore(pool), JobTimeout: time.Second,
+		Store: postgres.New(pool, inserts), Results: persist.NewStore(pool), JobTimeout: time.Second,
 		Trace: func(reached string) {
 			if reached == step {
 				fmt.Println("reached")

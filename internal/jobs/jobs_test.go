@@ -22,6 +22,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/zframe"
@@ -65,11 +66,11 @@ func openStore(t *testing.T, dsn string) *postgres.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	queue, err := jobs.NewQueue(pool)
+	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return postgres.New(pool, queue)
+	return postgres.New(pool, inserts)
 }
 
 func (w *world) session(id string) session.Address { return w.sessionOf(id, 10_000) }

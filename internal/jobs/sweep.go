@@ -8,27 +8,17 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
+	"github.com/varve-dev/varve/internal/queue"
 )
 
-// SweepArgs are the arguments of the sweep: none.
-type SweepArgs struct{}
-
-// Kind is the job's name in River's tables.
-func (SweepArgs) Kind() string { return "sweep" }
-
-// InsertOpts allows one live sweep.
-func (SweepArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: maintenanceQueue, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: live}}
-}
-
 type sweepWorker struct {
-	river.WorkerDefaults[SweepArgs]
+	river.WorkerDefaults[queue.SweepArgs]
 	Config
 }
 
 // Work goes tenant by tenant, because row-level security shows no more than one at a time, in any order, so that none is
 // last every time; what fails for one does not keep the others from being looked at.
-func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[SweepArgs]) error {
+func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) error {
 	tenants, err := w.Store.Tenants(ctx)
 	if err != nil {
 		return err

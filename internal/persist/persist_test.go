@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -31,11 +31,11 @@ func newResults(t *testing.T) (*persist.Store, session.Address, session.Key) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	queue, err := jobs.NewQueue(pool)
+	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := postgres.New(pool, queue)
+	store := postgres.New(pool, inserts)
 	tenant, err := store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)

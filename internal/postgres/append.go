@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -255,7 +256,7 @@ func (s *Store) wake(ctx context.Context, tx pgx.Tx, row lockedSession, level wa
 // has not ended has lost its own: nothing will end it but this.
 func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause string, at time.Time, hurry bool) (inserted bool, err error) {
 	run := uuid.Must(uuid.NewV7())
-	id, inserted, err := s.queue.Insert(ctx, tx, Job{Key: key, Run: run, At: at})
+	id, inserted, err := s.queue.Compact(ctx, tx, queue.CompactArgs{Tenant: key.Tenant, Session: key.Key, Run: run}, at)
 	if err != nil {
 		return false, err
 	}
@@ -271,7 +272,7 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 	if err := hurryRun(ctx, tx, key, id, cause); err != nil {
 		return false, err
 	}
-	return false, s.queue.Hurry(ctx, tx, id)
+	return false, s.queue.RunNow(ctx, tx, id)
 }
 
 // resend recognises a batch that was appended before: some of its messages have a client id that is known, and the batch

@@ -34,7 +34,7 @@ func made(t testing.TB, store *postgres.Store, at session.Address, base int, thr
 			Through: through, Tokens: tokens, Body: fmt.Appendf(nil, "body of %d", base+1), Size: 9, State: []byte("state"), Units: []byte(`[{},{}]`),
 			Manifest: fmt.Appendf(nil, `[{"seq":%d}]`, base+1), OpenCalls: []string{"c"}, Policy: []byte(`{"a": 1}`), EngineVersion: 1,
 		},
-	}, nothingToComplete)
+	}, noJob)
 }
 
 // sum is the tokens of a session's messages from seq on.
@@ -342,7 +342,7 @@ func TestRestorationsUnderLoadKeepTheCountersRight(t *testing.T) {
 			}
 			err = store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{
 				Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunUnchanged}, Base: found.Checkpoint, LastSeq: found.LastSeq,
-			}, nothingToComplete)
+			}, noJob)
 			if err != nil && !errors.Is(err, session.ErrStale) {
 				t.Error(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -53,7 +54,7 @@ var ErrHurried = errors.New("the run was hurried while it was planned")
 // session due meanwhile. The next job must come after the completion, or it would be dropped as a duplicate.
 //
 // Errors: ErrNotFound, ErrStale, ErrHurried.
-func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome, complete func(ctx context.Context, tx pgx.Tx) error) error {
+func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome, job int64) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		row, err := lockSessionKey(ctx, tx, key)
 		if err != nil {
@@ -86,7 +87,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err := settle(ctx, tx, row, floor); err != nil {
 			return err
 		}
-		if err := complete(ctx, tx); err != nil {
+		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
 		if o.Recompaction != nil {
@@ -187,7 +188,7 @@ func settle(ctx context.Context, tx pgx.Tx, row lockedSession, floor int64) erro
 }
 
 // Supersede ends the job of a run for which another was first, and asks for the next one if the session is due.
-func (s *Store) Supersede(ctx context.Context, key session.Key, run session.Run, complete func(ctx context.Context, tx pgx.Tx) error) error {
+func (s *Store) Supersede(ctx context.Context, key session.Key, run session.Run, job int64) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, key); err != nil {
 			return err
@@ -195,7 +196,7 @@ func (s *Store) Supersede(ctx context.Context, key session.Key, run session.Run,
 		if err := finishRun(ctx, tx, key, run); err != nil {
 			return err
 		}
-		if err := complete(ctx, tx); err != nil {
+		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `
@@ -216,12 +217,7 @@ var sweepSQL = `
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1
 	   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * ` + estimatedWindow(`s.calibration`) + `, s.floor_tokens + 0.05::float8 * ` + estimatedWindow(`s.calibration`) + `)
-	   AND NOT EXISTS (
-	       SELECT
-	         FROM river_job j
-	        WHERE j.kind = 'compact'
-	          AND j.state IN ('available', 'pending', 'running', 'retryable', 'scheduled')
-	          AND j.args ->> 'session' = s.key::text)`
+	   AND NOT ` + queue.HasCompaction(`s.key`)
 
 // Sweep inserts a job for each of a tenant's sessions that is over its trigger and has none; it says how many. This is
 // what heals a job that was lost.

@@ -10,13 +10,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -72,36 +72,17 @@ func assumeRole(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Job is a compaction that a transaction asks for. It carries ids only.
-type Job struct {
-	session.Key
-	Run uuid.UUID
-	At  time.Time // not before; zero is now
-}
-
-// Queue inserts and hurries jobs inside a store's transaction. Package jobs has the one that uses River.
-type Queue struct {
-	// Insert reports whether the job was inserted; if a live one exists already, its id is returned with false.
-	Insert func(ctx context.Context, tx pgx.Tx, job Job) (id int64, inserted bool, err error)
-	// Hurry makes a job that is scheduled for later start now.
-	Hurry func(ctx context.Context, tx pgx.Tx, id int64) error
-	// Fill inserts the job that looks for the next sessions of a recompaction, unless there is a live one.
-	Fill func(ctx context.Context, tx pgx.Tx, tenant, recompaction uuid.UUID) error
-	// Recompact inserts the job of a session of a recompaction and returns its id.
-	Recompact func(ctx context.Context, tx pgx.Tx, job RecompactionJob) (id int64, err error)
-}
-
 // Store is the database as the domain sees it.
 type Store struct {
 	pool   *pgxpool.Pool
-	queue  Queue
+	queue  *queue.Queue
 	bodies *bodyCache
 	cap    Cap
 }
 
-// New is a Store on pool that inserts jobs through queue.
-func New(pool *pgxpool.Pool, queue Queue) *Store {
-	return &Store{pool: pool, queue: queue, bodies: newBodyCache(cachedBodies)}
+// New returns a Store on pool that inserts jobs into a queue.
+func New(pool *pgxpool.Pool, jobs *queue.Queue) *Store {
+	return &Store{pool: pool, queue: jobs, bodies: newBodyCache(cachedBodies)}
 }
 
 // Pool is the pool that the store uses.

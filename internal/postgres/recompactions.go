@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -153,7 +154,7 @@ func (s *Store) CreateRecompaction(ctx context.Context, tenant uuid.UUID, r Reco
 		if err != nil {
 			return made, uuid.Nil, err
 		}
-		return made, made.ID, s.queue.Fill(ctx, tx, tenant, made.ID)
+		return made, made.ID, s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: made.ID})
 	})
 }
 
@@ -254,13 +255,13 @@ func (s RecompactionState) Ended() bool {
 // transaction: there is another one if there may be more of them, and the first sessions' jobs if there are none.
 //
 // Errors: ErrNotFound.
-func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, complete func(ctx context.Context, tx pgx.Tx) error) error {
+func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job int64) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		c, err := lockRecompaction(ctx, tx, tenant, id)
 		if err != nil {
 			return err
 		}
-		if err := complete(ctx, tx); err != nil {
+		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
 		if c.state != RecompactionQueued {
@@ -270,7 +271,7 @@ func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, comp
 			return err
 		}
 		if c.state == RecompactionQueued {
-			return s.queue.Fill(ctx, tx, tenant, id)
+			return s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id})
 		}
 		return s.advance(ctx, tx, c)
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -141,7 +142,7 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 		return err
 	}
 	for _, key := range keys {
-		job, err := s.queue.Recompact(ctx, tx, RecompactionJob{Key: session.Key{Tenant: c.tenant, Key: key}, Recompaction: c.id})
+		job, err := s.queue.Recompact(ctx, tx, queue.RecompactArgs{Tenant: c.tenant, Recompaction: c.id, Session: key})
 		if err != nil {
 			return err
 		}
@@ -260,9 +261,9 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 // EndRecompaction ends an attempt at a session that made no checkpoint, and lets the next one begin. What ended it
 // decides what becomes of the session: ErrNotFound takes it out, ErrEnded leaves it as it is, and anything else is a
 // failure, after which it is tried again when all others were, until it has had its attempts.
-func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause error, complete func(ctx context.Context, tx pgx.Tx) error) error {
+func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause error, id int64) error {
 	return s.inTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
-		if err := complete(ctx, tx); err != nil {
+		if err := s.queue.Complete(ctx, tx, id); err != nil {
 			return err
 		}
 		c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
@@ -383,7 +384,7 @@ func (s *Store) healRecompaction(ctx context.Context, tenant, id uuid.UUID) (los
 			return err
 		}
 		if c.state == RecompactionQueued {
-			return s.queue.Fill(ctx, tx, tenant, id)
+			return s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id})
 		}
 		rows, err := tx.Query(ctx, `
 			SELECT l.session_key
@@ -392,10 +393,7 @@ func (s *Store) healRecompaction(ctx context.Context, tenant, id uuid.UUID) (los
 			   AND l.recompaction_id = $2
 			   AND l.state = 'running'
 			   AND l.finished_at IS NULL
-			   AND NOT EXISTS (
-			       SELECT
-			         FROM river_job j
-			        WHERE j.id = l.job_id AND j.state IN ('available', 'pending', 'running', 'retryable', 'scheduled'))`,
+			   AND NOT `+queue.IsLive(`l.job_id`),
 			[16]byte(tenant), [16]byte(id))
 		if err != nil {
 			return err

@@ -133,10 +133,10 @@ func TestACompactionThatCoversWhatWasRemovedMeanwhileIsStale(t *testing.T) {
 	}
 	mustRemove(t, store, at, 3)
 	key := session.Key{Tenant: tenant, Key: found.Key}
-	if err := store.CommitCheckpoint(t.Context(), key, plan(3), nothingToComplete); !errors.Is(err, session.ErrStale) {
+	if err := store.CommitCheckpoint(t.Context(), key, plan(3), noJob); !errors.Is(err, session.ErrStale) {
 		t.Errorf("a checkpoint that shows the message: %v", err)
 	}
-	if err := store.CommitCheckpoint(t.Context(), key, plan(2), nothingToComplete); err != nil {
+	if err := store.CommitCheckpoint(t.Context(), key, plan(2), noJob); err != nil {
 		t.Errorf("one that does not: %v", err)
 	}
 }
@@ -354,7 +354,7 @@ func compactAll(t *testing.T, store *postgres.Store, at session.Address) {
 		Through: snap.Tail[len(snap.Tail)-1].Seq, Tokens: 5, Body: fmt.Append(nil, len(snap.Tail)), Size: 9, State: []byte("x"), Units: []byte(`[]`),
 		Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1,
 	}
-	if err := store.CommitCheckpoint(t.Context(), key, o, nothingToComplete); err != nil && !errors.Is(err, session.ErrStale) {
+	if err := store.CommitCheckpoint(t.Context(), key, o, noJob); err != nil && !errors.Is(err, session.ErrStale) {
 		t.Error(err)
 	}
 }

@@ -148,7 +148,7 @@ func (l lockedSession) asksFor(cause string) bool {
 // PutOffRun marks a run as queued again because its job waits for a cold cache, and notes why; snooze makes the job wait
 // in the same transaction, so that whoever hurries it afterwards finds it waiting. ErrHurried if somebody did before;
 // ErrNotFound; ErrEnded.
-func (s *Store) PutOffRun(ctx context.Context, key session.Key, run session.Run, snooze func(ctx context.Context, tx pgx.Tx) error) error {
+func (s *Store) PutOffRun(ctx context.Context, key session.Key, run session.Run, job int64, wait time.Duration) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, key); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (s *Store) PutOffRun(ctx context.Context, key session.Key, run session.Run,
 		if err != nil {
 			return err
 		}
-		return snooze(ctx, tx)
+		return s.queue.Snooze(ctx, tx, job, wait)
 	})
 }
 

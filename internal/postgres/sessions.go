@@ -189,15 +189,15 @@ func (s *Store) update(ctx context.Context, tx pgx.Tx, at session.Address, chang
 		return session.Session{}, err
 	}
 	if change.ChangesPolicy() {
-		if err := s.hurryQueued(ctx, tx, row.Key); err != nil {
+		if err := s.runQueuedNow(ctx, tx, row.Key); err != nil {
 			return session.Session{}, err
 		}
 	}
 	return readSession(ctx, tx, at)
 }
 
-// hurryQueued starts the job that waits for the session's cache to be cold: by its new policy it may not have to.
-func (s *Store) hurryQueued(ctx context.Context, tx pgx.Tx, key session.Key) error {
+// runQueuedNow starts the job that waits for the session's cache to be cold: by its new policy it may not have to.
+func (s *Store) runQueuedNow(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	var job int64
 	err := tx.QueryRow(ctx, `
 		SELECT job_id
@@ -209,7 +209,7 @@ func (s *Store) hurryQueued(ctx context.Context, tx pgx.Tx, key session.Key) err
 	if err != nil {
 		return err
 	}
-	return s.queue.Hurry(ctx, tx, job)
+	return s.queue.RunNow(ctx, tx, job)
 }
 
 // roomy refuses a window that the overhead would fill alone.

@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -32,11 +32,11 @@ func newStoreAt(t testing.TB) (*postgres.Store, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	queue, err := jobs.NewQueue(pool)
+	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return postgres.New(pool, queue), dsn
+	return postgres.New(pool, inserts), dsn
 }
 
 func newTenant(t testing.TB, store *postgres.Store, name string) uuid.UUID {

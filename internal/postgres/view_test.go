@@ -33,7 +33,7 @@ func commitOf(t testing.TB, store *postgres.Store, at session.Address, base int,
 			Through: through, Tokens: tokens, Body: []byte(body), Size: len(body), State: []byte("state"), Units: []byte(`[]`), Manifest: []byte(`[]`),
 			Policy: []byte(`{}`), EngineVersion: 1, Refs: refs,
 		},
-	}, nothingToComplete)
+	}, noJob)
 }
 
 func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-func nothingToComplete(context.Context, pgx.Tx) error { return nil }
+// noJob completes nothing.
+const noJob = 0
 
 func scanOne(dest ...any) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
@@ -59,7 +60,7 @@ func TestASessionThatCannotShrinkIsDueAgainOnceItHasGrown(t *testing.T) {
 	key := session.Key{Tenant: tenant, Key: found.Key}
 	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1}
 	loseJobs(t, store)
-	if err := store.CommitCheckpoint(t.Context(), key, unchanged, nothingToComplete); err != nil {
+	if err := store.CommitCheckpoint(t.Context(), key, unchanged, noJob); err != nil {
 		t.Fatal(err)
 	}
 	if n := liveJobs(t, store); n != 0 {
@@ -229,7 +230,7 @@ func TestARunThatHasEndedStaysEnded(t *testing.T) {
 	}
 	key := session.Key{Tenant: tenant, Key: found.Key}
 	done := postgres.Outcome{Run: session.Run{ID: runs[0].ID, State: session.RunUnchanged}, LastSeq: 1}
-	if err := store.CommitCheckpoint(t.Context(), key, done, nothingToComplete); err != nil {
+	if err := store.CommitCheckpoint(t.Context(), key, done, noJob); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.FailRun(t.Context(), key, runs[0].ID, "the answer of the commit was lost", true); err != nil {
@@ -269,7 +270,7 @@ func TestANewPolicyForgetsWhatCouldNotBeRemoved(t *testing.T) {
 	}
 	loseJobs(t, store)
 	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1}
-	if err := store.CommitCheckpoint(t.Context(), session.Key{Tenant: tenant, Key: found.Key}, unchanged, nothingToComplete); err != nil {
+	if err := store.CommitCheckpoint(t.Context(), session.Key{Tenant: tenant, Key: found.Key}, unchanged, noJob); err != nil {
 		t.Fatal(err)
 	}
 	model := "other"

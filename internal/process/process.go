@@ -24,6 +24,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -36,8 +37,8 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 	if err != nil {
 		return nil, err
 	}
-	queue, err := jobs.NewQueue(pool)
-	store := postgres.New(pool, queue)
+	inserts, err := queue.New(pool)
+	store := postgres.New(pool, inserts)
 	store.CapWith(compactor.CapAtInsertion)
 	if err = errors.Join(err, store.CheckSchema(ctx)); err != nil {
 		pool.Close()
@@ -146,7 +147,7 @@ func TakeOver(ctx context.Context, db config.Database) error {
 		return err
 	}
 	defer store.Pool().Close()
-	return jobs.TakeOver(ctx, store.Pool())
+	return queue.TakeOver(ctx, store.Pool())
 }
 
 // DefaultPolicy is the policy of a new tenant: it changes nothing of the profile of that name.

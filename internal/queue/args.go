@@ -1,0 +1,122 @@
+package queue
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// The queues. Recompactions have their own, so that a compaction that an append waits for never waits behind a campaign.
+const (
+	Compaction   = "compaction"
+	Recompaction = "recompaction"
+	Maintenance  = "maintenance"
+)
+
+const (
+	// compactAttempts bounds how often a job is tried whose worker or database fails. See package jobs for the time that
+	// the attempts take.
+	compactAttempts = 8
+
+	// fillAttempts bounds how often the search for a recompaction's sessions is tried.
+	fillAttempts = 5
+
+	// lowestPriority is River's number for it.
+	lowestPriority = 4
+)
+
+// live are the states in which a job will still do its work. Completed is not among them: River's default includes it,
+// and would drop a session's next compaction until the row is cleaned away.
+var live = []rivertype.JobState{
+	rivertype.JobStateAvailable,
+	rivertype.JobStatePending,
+	rivertype.JobStateRunning,
+	rivertype.JobStateRetryable,
+	rivertype.JobStateScheduled,
+}
+
+// CompactArgs name the session to compact and the run that records it. A session has one live job: tenant and session
+// make it unique, the run does not.
+type CompactArgs struct {
+	Tenant  uuid.UUID `json:"tenant" river:"unique"`
+	Session uuid.UUID `json:"session" river:"unique"`
+	Run     uuid.UUID `json:"run"`
+}
+
+// Kind returns the job's name in River's tables.
+func (CompactArgs) Kind() string { return "compact" }
+
+// InsertOpts makes the job unique among the live ones of its session.
+func (CompactArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Compaction, MaxAttempts: compactAttempts, UniqueOpts: oneLive}
+}
+
+// RecompactArgs name a session of a recompaction.
+type RecompactArgs struct {
+	Tenant       uuid.UUID `json:"tenant" river:"unique"`
+	Recompaction uuid.UUID `json:"recompaction" river:"unique"`
+	Session      uuid.UUID `json:"session" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (RecompactArgs) Kind() string { return "recompact" }
+
+// InsertOpts allows River only those attempts that a dead worker or database costs: failures are counted by session.
+func (RecompactArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Recompaction, Priority: lowestPriority, MaxAttempts: compactAttempts, UniqueOpts: oneLive}
+}
+
+// FillArgs name a recompaction whose sessions are looked for.
+type FillArgs struct {
+	Tenant       uuid.UUID `json:"tenant" river:"unique"`
+	Recompaction uuid.UUID `json:"recompaction" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (FillArgs) Kind() string { return "recompaction_fill" }
+
+// InsertOpts allows one live job for each recompaction.
+func (FillArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Recompaction, MaxAttempts: fillAttempts, UniqueOpts: oneLive}
+}
+
+// SweepArgs are the arguments of the sweep: none.
+type SweepArgs struct{}
+
+// Kind returns the job's name in River's tables.
+func (SweepArgs) Kind() string { return "sweep" }
+
+// InsertOpts allows one live sweep, which is not retried: the next one comes soon enough.
+func (SweepArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Maintenance, MaxAttempts: 1, UniqueOpts: oneLive}
+}
+
+var oneLive = river.UniqueOpts{ByArgs: true, ByState: live}
+
+// IsLive returns the SQL condition that the job with this id is live.
+func IsLive(job string) string {
+	return `EXISTS (
+	       SELECT
+	         FROM river_job j
+	        WHERE j.id = ` + job + ` AND j.state IN (` + liveSQL() + `))`
+}
+
+// HasCompaction returns the SQL condition that the session with this key has a live compaction.
+func HasCompaction(key string) string {
+	return `EXISTS (
+	       SELECT
+	         FROM river_job j
+	        WHERE j.kind = '` + CompactArgs{}.Kind() + `'
+	          AND j.state IN (` + liveSQL() + `)
+	          AND j.args ->> 'session' = ` + key + `::text)`
+}
+
+func liveSQL() string {
+	names := make([]string, len(live))
+	for i, state := range live {
+		names[i] = `'` + string(state) + `'`
+	}
+	return strings.Join(names, `, `)
+}

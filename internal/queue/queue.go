@@ -1,0 +1,97 @@
+// Package queue is the insert side of River: it inserts, delays and completes jobs inside a caller's transaction. All SQL
+// on river_job is here.
+//
+// Start at Queue. The jobs' arguments are in args.go; the workers are in package jobs. Job rows carry ids only; contents
+// stay in the tables of their tenant.
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// Queue inserts jobs. A job is known by the id of its row.
+type Queue struct{ client *river.Client[pgx.Tx] }
+
+// notifyCooldown is how long a process sends no notification of further jobs after it sent one. Jobs inserted in that
+// time wait for the workers' next poll.
+const notifyCooldown = time.Millisecond
+
+// New returns a Queue on pool.
+func New(pool *pgxpool.Pool) (*Queue, error) {
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{FetchCooldown: notifyCooldown})
+	return &Queue{client: client}, err
+}
+
+// Compact inserts a compaction that starts at a time, the zero time being now. If the session has a live job already,
+// Compact returns that job, and inserted is false.
+func (q *Queue) Compact(ctx context.Context, tx pgx.Tx, args CompactArgs, at time.Time) (job int64, inserted bool, err error) {
+	done, err := q.client.InsertTx(ctx, tx, args, &river.InsertOpts{ScheduledAt: at})
+	if err != nil {
+		return 0, false, err
+	}
+	return done.Job.ID, !done.UniqueSkippedAsDuplicate, nil
+}
+
+// Recompact inserts the job of one session of a recompaction.
+func (q *Queue) Recompact(ctx context.Context, tx pgx.Tx, args RecompactArgs) (job int64, err error) {
+	done, err := q.client.InsertTx(ctx, tx, args, nil)
+	if err != nil {
+		return 0, err
+	}
+	return done.Job.ID, nil
+}
+
+// Fill inserts the job that looks for the next sessions of a recompaction, unless there is a live one.
+func (q *Queue) Fill(ctx context.Context, tx pgx.Tx, args FillArgs) error {
+	_, err := q.client.InsertTx(ctx, tx, args, nil)
+	return err
+}
+
+// RunNow makes a job that waits for later start now. It does nothing to a job that is running or gone.
+func (q *Queue) RunNow(ctx context.Context, tx pgx.Tx, job int64) error {
+	_, err := q.client.JobRetryTx(ctx, tx, job)
+	if errors.Is(err, rivertype.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Complete completes a job in the transaction of what it did, whatever state it is in: a run may be requested to start
+// now while its worker is snoozing it, and River may have taken a slow worker for dead. A job whose row is gone is no
+// error; what it did still counts.
+func (q *Queue) Complete(ctx context.Context, tx pgx.Tx, job int64) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE river_job
+		   SET state = 'completed', finalized_at = now()
+		 WHERE id = $1 AND finalized_at IS NULL`, job)
+	return err
+}
+
+// Snooze makes a running job wait, in the transaction that records why. River does the same only after the worker has
+// returned; until then the job would count as running, and RunNow would not reach it. A snooze does not use up an
+// attempt.
+func (q *Queue) Snooze(ctx context.Context, tx pgx.Tx, job int64, wait time.Duration) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE river_job
+		   SET state = 'scheduled', scheduled_at = now() + $2::interval, attempt = greatest(attempt - 1, 0)
+		 WHERE id = $1 AND state = 'running'`, job, wait)
+	return err
+}
+
+// TakeOver makes the running jobs of processes that are gone available at once, without waiting until River takes them
+// for dead. No other process may be working on the database.
+func TakeOver(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := pool.Exec(ctx, `
+		UPDATE river_job
+		   SET state = 'available', scheduled_at = now()
+		 WHERE state IN ('running', 'retryable')`)
+	return err
+}
