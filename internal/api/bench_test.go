@@ -3,7 +3,6 @@ package api_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -15,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -46,7 +44,7 @@ func (w *world) commit(id string, base int, through int64, body, units string) {
 			Through: through, Tokens: cmp.Or(tokens, 5), Body: zframe.Compress([]byte(body)), Size: len(body), State: []byte("state"), Units: []byte(units),
 			Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1, Walk: walkOf(found.Format, body),
 		},
-	}, func(context.Context, pgx.Tx) error { return nil })
+	}, 0)
 	if err != nil {
 		w.Fatal(err)
 	}

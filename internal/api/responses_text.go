@@ -123,7 +123,7 @@ const calledBefore, calledWith, calledBehind = "[Called ", " with ", "]"
 // withTools is withoutTools backwards: messages that an earlier compaction made of calls and their outputs become calls
 // and outputs, so that what was whole then can be trimmed now.
 func withTools(snap postgres.Snapshot) (postgres.Snapshot, error) {
-	tail := make([]postgres.Logged, 0, len(snap.Tail))
+	tail := make([]postgres.LogMessage, 0, len(snap.Tail))
 	snap.ContextTokens = snap.ApartTokens
 	for _, m := range snap.Tail {
 		for _, body := range untold(m.Body, m.Seq) {

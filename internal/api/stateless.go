@@ -155,7 +155,7 @@ func (d *statelessBody) snapshot() (snap postgres.Snapshot, system [][]byte, err
 	if d.has("/messages") || !d.format.Valid() {
 		return snap, nil, d.err()
 	}
-	snap.Tail = make([]postgres.Logged, 0, len(d.messages))
+	snap.Tail = make([]postgres.LogMessage, 0, len(d.messages))
 	for i, span := range d.messages {
 		tokens, pinned := d.message(i, span)
 		snap.ContextTokens += tokens
@@ -164,7 +164,7 @@ func (d *statelessBody) snapshot() (snap postgres.Snapshot, system [][]byte, err
 			system = append(system, span.Of(d.data))
 			continue
 		}
-		snap.Tail = append(snap.Tail, postgres.Logged{Seq: int64(i + 1), Format: d.format, Tokens: tokens, Body: span.Of(d.data)})
+		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: int64(i + 1), Format: d.format, Tokens: tokens, Body: span.Of(d.data)})
 	}
 	return snap, system, d.err()
 }

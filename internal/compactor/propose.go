@@ -290,7 +290,7 @@ func inputOf(s postgres.Snapshot, policy policy.Policy, from From) (in compact.I
 }
 
 // foreign counts the messages of other formats that a tail begins with.
-func foreign(f session.Format, tail []postgres.Logged) int {
+func foreign(f session.Format, tail []postgres.LogMessage) int {
 	n := 0
 	for n < len(tail) && tail[n].Format != f {
 		n++
@@ -299,7 +299,7 @@ func foreign(f session.Format, tail []postgres.Logged) int {
 }
 
 // translated is what messages of other formats say in that of their session, as the view says it.
-func translated(f session.Format, run []postgres.Logged) (entries []compact.Entry) {
+func translated(f session.Format, run []postgres.LogMessage) (entries []compact.Entry) {
 	view := make([]wire.Stored, len(run))
 	for i := range run {
 		view[i] = wire.Stored{Format: run[i].Format, Body: run[i].Body, Seq: run[i].Seq}

@@ -38,7 +38,7 @@ func (w *compactWorker) Work(ctx context.Context, job *river.Job[queue.CompactAr
 		return err
 	case errors.Is(err, session.ErrStale), errors.Is(err, session.ErrEnded):
 		run := session.Run{ID: job.Args.Run, State: session.RunSuperseded}
-		return w.Store.Supersede(ctx, key, run, job.ID)
+		return w.Store.MarkSuperseded(ctx, key, run, job.ID)
 	}
 	compactor.CountFailure()
 	// The time may be up, or the process stops: what failed is recorded all the same.
@@ -65,7 +65,7 @@ func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river
 // hurried just when it was put off is decided anew.
 func (w *compactWorker) compact(ctx context.Context, key session.Key, job *river.Job[queue.CompactArgs]) error {
 	for {
-		if err := w.decide(ctx, key, job); !errors.Is(err, postgres.ErrHurried) {
+		if err := w.decide(ctx, key, job); !errors.Is(err, postgres.ErrRunRequested) {
 			return err
 		}
 	}
@@ -99,9 +99,9 @@ func (w *compactWorker) waitForCold(ctx context.Context, snap postgres.Snapshot,
 	if run.Why, err = json.Marshal(decision); err != nil {
 		return err
 	}
-	if err := w.Store.PutOffRun(ctx, snap.Key, run, job.ID, wait); err != nil {
+	if err := w.Store.SnoozeRun(ctx, snap.Key, run, job.ID, wait); err != nil {
 		return err
 	}
-	w.Trace("put off")
+	w.Trace("snoozed")
 	return river.JobSnooze(wait)
 }

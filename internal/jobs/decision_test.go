@@ -119,7 +119,7 @@ func TestTheHardLimitHurriesAJobThatIsJustBeingPutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	bodies := w.due(at)
-	p := w.newPause("put off")
+	p := w.newPause("snoozed")
 	w.work(jobs.Config{Trace: p.trace})
 	w.rescheduleNow()
 	await(w, p.reached) // River takes the job for one that is running still

@@ -361,7 +361,7 @@ func TestTheSweepHealsARecompactionWhoseJobsWereLost(t *testing.T) {
 	w.dropJobs()
 	heal := func(want int) {
 		t.Helper()
-		if lost, err := w.store.HealRecompactions(t.Context(), w.tenant); err != nil || lost != want {
+		if lost, err := w.store.RequeueRecompactions(t.Context(), w.tenant); err != nil || lost != want {
 			t.Errorf("%d jobs were lost, want %d; %v", lost, want, err)
 		}
 	}

@@ -37,9 +37,9 @@ func (w *sweepWorker) sweep(ctx context.Context, tenant uuid.UUID) error {
 	if inserted > 0 {
 		w.Log.WarnContext(ctx, "sessions over their trigger had no job", "tenant", tenant, "sessions", inserted)
 	}
-	lost, healErr := w.Store.HealRecompactions(ctx, tenant)
+	lost, healErr := w.Store.RequeueRecompactions(ctx, tenant)
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "sessions of a recompaction had lost their job", "tenant", tenant, "sessions", lost)
 	}
-	return errors.Join(err, healErr, w.Store.ForgetIdempotency(ctx, tenant), w.Store.ForgetRecompactions(ctx, tenant), w.Store.ForgetImports(ctx, tenant))
+	return errors.Join(err, healErr, w.Store.PruneIdempotency(ctx, tenant), w.Store.PruneRecompactions(ctx, tenant), w.Store.PruneImports(ctx, tenant))
 }

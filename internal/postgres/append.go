@@ -269,7 +269,7 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 	if !hurry {
 		return false, nil
 	}
-	if err := hurryRun(ctx, tx, key, id, cause); err != nil {
+	if err := requestRun(ctx, tx, key, id, cause); err != nil {
 		return false, err
 	}
 	return false, s.queue.RunNow(ctx, tx, id)

@@ -45,15 +45,15 @@ type Outcome struct {
 	Recompaction *RecompactionJob // the job if it is one of a recompaction
 }
 
-// ErrHurried says that a run which is to be postponed was asked for meanwhile by somebody whom it must not keep waiting.
-var ErrHurried = errors.New("the run was hurried while it was planned")
+// ErrRunRequested says that a run which is to be postponed was asked for meanwhile by somebody whom it must not keep waiting.
+var ErrRunRequested = errors.New("the run was hurried while it was planned")
 
 // CommitCheckpoint ends a compaction in one transaction, in the order that keeps locks and promises: lock the session;
 // see that its newest checkpoint still is the base and that nothing it covers was removed, else ErrStale; write the
 // checkpoint and the links to its results; complete the job; end the run; and insert the next job if appends made the
 // session due meanwhile. The next job must come after the completion, or it would be dropped as a duplicate.
 //
-// Errors: ErrNotFound, ErrStale, ErrHurried.
+// Errors: ErrNotFound, ErrStale, ErrRunRequested.
 func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome, job int64) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		row, err := lockSessionKey(ctx, tx, key)
@@ -64,7 +64,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 			return session.ErrStale
 		}
 		if o.Run.State == session.RunPostponed {
-			if err := refuseHurried(ctx, tx, key, o.Run.ID); err != nil {
+			if err := refuseRequested(ctx, tx, key, o.Run.ID); err != nil {
 				return err
 			}
 		}
@@ -102,7 +102,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 	})
 }
 
-func refuseHurried(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID) error {
+func refuseRequested(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID) error {
 	var hurried bool
 	err := tx.QueryRow(ctx, `
 		SELECT EXISTS (
@@ -111,7 +111,7 @@ func refuseHurried(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUI
 		        WHERE tenant_id = $1 AND id = $2 AND cause IN ('manual', 'hard') AND state IN ('queued', 'running'))`,
 		[16]byte(key.Tenant), [16]byte(run)).Scan(&hurried)
 	if err == nil && hurried {
-		err = ErrHurried
+		err = ErrRunRequested
 	}
 	return err
 }
@@ -187,8 +187,8 @@ func settle(ctx context.Context, tx pgx.Tx, row lockedSession, floor int64) erro
 	return err
 }
 
-// Supersede ends the job of a run for which another was first, and asks for the next one if the session is due.
-func (s *Store) Supersede(ctx context.Context, key session.Key, run session.Run, job int64) error {
+// MarkSuperseded ends the job of a run for which another was first, and asks for the next one if the session is due.
+func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session.Run, job int64) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, key); err != nil {
 			return err

@@ -81,8 +81,8 @@ func once[T any](ctx context.Context, s *Store, tenant uuid.UUID, id *session.Id
 	return answer, replayed, err
 }
 
-// ForgetIdempotency removes a tenant's records that are older than IdempotencyRetention.
-func (s *Store) ForgetIdempotency(ctx context.Context, tenant uuid.UUID) error {
+// PruneIdempotency removes a tenant's records that are older than IdempotencyRetention.
+func (s *Store) PruneIdempotency(ctx context.Context, tenant uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			DELETE FROM idempotency

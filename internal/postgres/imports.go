@@ -242,8 +242,8 @@ func readImportLines(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r Imp
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[ImportedLine])
 }
 
-// ForgetImports removes a tenant's imports whose last line came before ImportRetention. What they brought stays.
-func (s *Store) ForgetImports(ctx context.Context, tenant uuid.UUID) error {
+// PruneImports removes a tenant's imports whose last line came before ImportRetention. What they brought stays.
+func (s *Store) PruneImports(ctx context.Context, tenant uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		old := `SELECT i.id FROM imports i WHERE i.tenant_id = $1 AND i.updated_at < now() - $2::interval`
 		for _, sql := range []string{

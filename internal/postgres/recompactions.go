@@ -326,8 +326,8 @@ func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reas
 	})
 }
 
-// ForgetRecompactions removes a tenant's recompactions that ended more than RecompactionRetention ago.
-func (s *Store) ForgetRecompactions(ctx context.Context, tenant uuid.UUID) error {
+// PruneRecompactions removes a tenant's recompactions that ended more than RecompactionRetention ago.
+func (s *Store) PruneRecompactions(ctx context.Context, tenant uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`

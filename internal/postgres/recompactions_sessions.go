@@ -352,9 +352,9 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][1
 	return err
 }
 
-// HealRecompactions sees to a tenant's recompactions that have not ended: a session whose job was lost is tried again,
+// RequeueRecompactions sees to a tenant's recompactions that have not ended: a session whose job was lost is tried again,
 // and so is the search for sessions. It says how many jobs were lost.
-func (s *Store) HealRecompactions(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
+func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
 	var live [][16]byte
 	sql := `
 		SELECT id
@@ -368,7 +368,7 @@ func (s *Store) HealRecompactions(ctx context.Context, tenant uuid.UUID) (lost i
 		return 0, err
 	}
 	for _, id := range live {
-		n, err := s.healRecompaction(ctx, tenant, id)
+		n, err := s.requeueRecompaction(ctx, tenant, id)
 		if err != nil {
 			return lost, fmt.Errorf("recompaction %s: %w", uuid.UUID(id), err)
 		}
@@ -377,7 +377,7 @@ func (s *Store) HealRecompactions(ctx context.Context, tenant uuid.UUID) (lost i
 	return lost, nil
 }
 
-func (s *Store) healRecompaction(ctx context.Context, tenant, id uuid.UUID) (lost int, err error) {
+func (s *Store) requeueRecompaction(ctx context.Context, tenant, id uuid.UUID) (lost int, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		c, err := lockRecompaction(ctx, tx, tenant, id)
 		if err != nil {

@@ -145,15 +145,15 @@ func (l lockedSession) asksFor(cause string) bool {
 	return true
 }
 
-// PutOffRun marks a run as queued again because its job waits for a cold cache, and notes why; snooze makes the job wait
-// in the same transaction, so that whoever hurries it afterwards finds it waiting. ErrHurried if somebody did before;
+// SnoozeRun marks a run as queued again because its job waits for a cold cache, and notes why; snooze makes the job wait
+// in the same transaction, so that whoever hurries it afterwards finds it waiting. ErrRunRequested if somebody did before;
 // ErrNotFound; ErrEnded.
-func (s *Store) PutOffRun(ctx context.Context, key session.Key, run session.Run, job int64, wait time.Duration) error {
+func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run, job int64, wait time.Duration) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, key); err != nil {
 			return err
 		}
-		if err := refuseHurried(ctx, tx, key, run.ID); err != nil {
+		if err := refuseRequested(ctx, tx, key, run.ID); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `
@@ -171,9 +171,9 @@ func (s *Store) PutOffRun(ctx context.Context, key session.Key, run session.Run,
 	})
 }
 
-// hurryRun notes on the run of a live job what hurried it, so that the job does not wait for a cold cache. What a person
+// requestRun notes on the run of a live job what hurried it, so that the job does not wait for a cold cache. What a person
 // asked for stays asked for.
-func hurryRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
+func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE runs
 		   SET cause = CASE WHEN cause IN ('manual', 'recompaction') THEN cause ELSE $4 END

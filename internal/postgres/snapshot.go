@@ -21,13 +21,13 @@ type Snapshot struct {
 	LastAppendAge  float64 // seconds
 	Calibration    float64 // what its callers' usage makes of an estimated token
 	Policy         session.Policy
-	ApartTokens    int64       // tokens of leading system messages that stand apart from the view's messages
-	Base           *Checkpoint // the newest one, nil before the first
-	Tail           []Logged    // the messages after Base or, from the log, all but those that stand apart
+	ApartTokens    int64        // tokens of leading system messages that stand apart from the view's messages
+	Base           *Checkpoint  // the newest one, nil before the first
+	Tail           []LogMessage // the messages after Base or, from the log, all but those that stand apart
 }
 
-// Logged is a message of the log.
-type Logged struct {
+// LogMessage is a message of the log.
+type LogMessage struct {
 	Seq        int64
 	Format     session.Format
 	Tokens     int64
@@ -66,13 +66,13 @@ func (s *Store) snapshot(ctx context.Context, key session.Key, from func(tx pgx.
 		if err != nil {
 			return err
 		}
-		snap.Tail, err = pgx.CollectRows(rows, scanLogged)
+		snap.Tail, err = pgx.CollectRows(rows, scanLogMessage)
 		return err
 	})
 	return snap, err
 }
 
-func scanLogged(row pgx.CollectableRow) (l Logged, err error) {
+func scanLogMessage(row pgx.CollectableRow) (l LogMessage, err error) {
 	var format int16
 	err = row.Scan(&l.Seq, &format, &l.Tokens, &l.ViewTokens, &l.Body)
 	l.Format = formatName(format)
