@@ -61,7 +61,7 @@ func (p *parser) tooLarge(size int, how string) {
 }
 
 func (p *parser) wrongType(at rawjson.Span, pointer, wanted string) {
-	p.problem(pointer, WrongType, "%s is no %s", abridged(at.Of(p.layer.Document)), wanted)
+	p.problem(pointer, WrongType, "%s is no %s", spelling.Shorten(string(at.Of(p.layer.Document))), wanted)
 }
 
 // value reads a value of a field, whose limits are those of f.
@@ -131,7 +131,7 @@ func (p *parser) text(at rawjson.Span, pointer string, f field, allowed []string
 	read, whole := rawjson.Unquote(nil, literal)
 	switch {
 	case allowed != nil && !slices.Contains(allowed, string(read)):
-		p.problem(pointer, UnknownValue, "%q is not known here%s", abridged(read), suggestion(abridged(read), allowed))
+		p.problem(pointer, UnknownValue, "%q is not known here%s", spelling.Shorten(string(read)), spelling.Hint(string(read), allowed))
 	case !whole:
 		p.problem(pointer, InvalidText, "the text holds half of a surrogate pair")
 	case bytes.IndexByte(read, 0) >= 0:
@@ -200,12 +200,12 @@ func (p *parser) object(at rawjson.Span, into reflect.Value, pointer string) {
 	known := fieldsOf(into.Type())
 	for key, value := range p.members(at, pointer) {
 		text, _ := rawjson.Unquote(nil, key.Of(p.layer.Document))
-		name := abridged(text)
+		name := string(text)
 		i := slices.Index(known, name)
 		below := pointer + "/" + name
 		switch {
 		case i < 0:
-			p.problem(pointer+"/"+token(text), "unknown_field", "there is no field %q here%s", name, suggestion(name, known))
+			p.problem(pointer+"/"+token(text), "unknown_field", "there is no field %q here%s", spelling.Shorten(name), spelling.Hint(name, known))
 		case string(value.Of(p.layer.Document)) == "null":
 		case into.Field(i).Kind() == reflect.Struct:
 			p.object(value, into.Field(i), below)
@@ -231,7 +231,7 @@ func (p *parser) members(at rawjson.Span, pointer string) func(yield func(key, v
 			text, _ := rawjson.Unquote(nil, key.Of(document))
 			name := string(text)
 			if seen[name] {
-				p.problem(pointer+"/"+token(text), "invalid_json", "%s is there twice", abridged(text))
+				p.problem(pointer+"/"+token(text), "invalid_json", "%s is there twice", spelling.Shorten(name))
 				continue
 			}
 			seen[name] = true
@@ -242,25 +242,7 @@ func (p *parser) members(at rawjson.Span, pointer string) func(yield func(key, v
 	}
 }
 
-// token writes a key as a token of a JSON pointer (RFC 6901); one that is longer than any name is cut.
+// token returns a key as a token of a JSON pointer; one that is longer than any name is cut.
 func token(key []byte) string {
-	return pointerEscapes.Replace(string(text.First(key, maxNameBytes)))
-}
-
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
-
-func abridged(b []byte) string {
-	if len(b) > 60 {
-		return string(text.First(b, 60)) + "…"
-	}
-	return string(b)
-}
-
-// suggestion names what was probably meant.
-func suggestion(given string, known []string) string {
-	best := slices.MinFunc(known, func(a, b string) int { return spelling.Distance(given, a) - spelling.Distance(given, b) })
-	if spelling.Distance(given, best) <= max(2, len(best)/3) {
-		return fmt.Sprintf("; %q was probably meant", best)
-	}
-	return "; there are " + strings.Join(known, ", ")
+	return spelling.EscapePointer(string(text.First(key, maxNameBytes)))
 }

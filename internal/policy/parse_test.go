@@ -202,8 +202,8 @@ func TestParsePolicyRefuses(t *testing.T) {
 func TestParsePolicySuggests(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{
-		`{"taget":0.4}`:                   `"target" was probably meant`,
-		`{"trim":{"bookend_max_char":1}}`: `"bookend_max_chars" was probably meant`,
+		`{"taget":0.4}`:                   `did you mean "target"?`,
+		`{"trim":{"bookend_max_char":1}}`: `did you mean "bookend_max_chars"?`,
 		`{"cap":{"zzzzzzzz":1}}`:          `there are enabled, at_insertion, max_tokens, max_bytes`,
 	} {
 		if _, err := Parse([]byte(document)); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,9 +1,75 @@
-// Package spelling measures how far a misspelt name is from a known one, so that an error can name what was probably
-// meant. It is pure.
+// Package spelling has what every error message about a caller's document needs: what a misspelt name probably means,
+// what kind of JSON was sent, a shortened quotation and an escaped JSON pointer. It is pure.
+//
+// Start at Hint.
 package spelling
 
-// Distance is how many bytes have to be changed, added or removed to make b of a. A name more than twice as long as b is
-// as far as it is long, so that a hostile one costs nothing.
+import (
+	"fmt"
+	"strings"
+)
+
+// Hint returns the end of a message about an unknown name: `: did you mean "target"?`, or the names that are known.
+func Hint(given string, known []string) string {
+	if name, ok := Closest(given, known); ok {
+		return fmt.Sprintf(": did you mean %q?", name)
+	}
+	if len(known) == 0 {
+		return ": there are none"
+	}
+	return ": there are " + strings.Join(known, ", ")
+}
+
+// Closest returns the known name that given probably means; ok is false if none is near enough. Near enough are two
+// edits, or a third of the longer name, but never more than half of it. Of names equally near, it returns the first.
+func Closest(given string, known []string) (name string, ok bool) {
+	nearest := 0
+	for _, candidate := range known {
+		longer := max(len(given), len(candidate))
+		n := Distance(given, candidate)
+		if 2*n <= longer && n <= max(2, longer/3) && (!ok || n < nearest) {
+			name, ok = candidate, true
+			nearest = n
+		}
+	}
+	return name, ok
+}
+
+// maxShown is how many bytes of a caller's text an error message repeats.
+const maxShown = 100
+
+// Shorten returns text cut to what a message may repeat of it, 100 bytes of whole characters and an ellipsis.
+func Shorten(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShown], "") + "…"
+}
+
+// KindOf names the kind of the JSON value that begins with first, with its article: "an object", "null".
+func KindOf(first byte) string {
+	switch first {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// EscapePointer returns a name as a token of a JSON pointer (RFC 6901).
+func EscapePointer(name string) string { return pointerEscapes.Replace(name) }
+
+// Distance returns how many bytes have to be changed, added or removed to make b of a. A name more than twice as long
+// as b is as far as it is long, so that a hostile one costs nothing.
 func Distance(a, b string) int {
 	if len(a) > 2*len(b)+maxShort {
 		return len(a)
