@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -44,10 +45,10 @@ func (u *unit) open(own session.Format) ([]wire.Stored, error) {
 // do not, the newest user message before them stays, too, which is what they answer.
 //
 // Errors: *session.CannotFitError.
-func bound(units []unit, format session.Format, tokens, most int64) (kept []unit, left omitted, err error) {
+func bound(units []unit, format session.Format, tokens, most int64) (kept []unit, left protocol.Omitted, err error) {
 	first, anchor, least := cut(units, format, tokens, most)
 	if first < 0 {
-		return nil, omitted{}, &session.CannotFitError{MaxTokens: most, Minimum: least}
+		return nil, protocol.Omitted{}, &session.CannotFitError{MaxTokens: most, Minimum: least}
 	}
 	for i, u := range units {
 		if i >= first || i == anchor || u.pinned {

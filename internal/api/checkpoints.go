@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -36,9 +36,9 @@ func (x *exchange) checkpoint() (at session.Address, n int, err error) {
 	return at, int(number), nil
 }
 
-func recordAnswer(r postgres.CheckpointRecord) postgres.CheckpointRecord {
+func recordAnswer(r postgres.CheckpointRecord) protocol.Checkpoint {
 	r.CreatedAt = r.CreatedAt.UTC()
-	return r
+	return protocol.Checkpoint(r)
 }
 
 // listCheckpoints is GET /v1/sessions/{id}/checkpoints.
@@ -56,32 +56,6 @@ func (s *Server) listCheckpoints(x *exchange) error {
 		return err
 	}
 	return answerList(list, found, recordAnswer, func(last postgres.CheckpointRecord) place { return place{order: int64(last.N)} })
-}
-
-// checkpointAnswer is a checkpoint with its loss manifest.
-type checkpointAnswer struct {
-	postgres.CheckpointRecord
-	Policy    json.RawMessage `json:"policy"`
-	Units     int             `json:"units"`
-	OpenCalls int             `json:"open_calls"`
-	Manifest  manifestAnswer  `json:"manifest"`
-}
-
-// manifestAnswer is a loss manifest. Its tokens are those of the messages that the checkpoint covers; before less after
-// is what was saved, which the stages add up to, and the entries.
-type manifestAnswer struct {
-	Of           string              `json:"of"`
-	TokensBefore int64               `json:"tokens_before"`
-	TokensAfter  int64               `json:"tokens_after"`
-	TokensSaved  int64               `json:"tokens_saved"`
-	Stages       []manifest.StageSum `json:"stages"`
-	Entries      []lossAnswer        `json:"entries"`
-}
-
-// lossAnswer is an entry of a manifest and the request that brings it back.
-type lossAnswer struct {
-	manifest.Entry
-	ReadBack string `json:"read_back"`
 }
 
 // readCheckpoint is GET /v1/sessions/{id}/checkpoints/{n}.
@@ -107,20 +81,20 @@ func (s *Server) readCheckpoint(x *exchange) error {
 	if of == "all" {
 		lost = manifest.Merge(lineage)
 	}
-	return x.json(http.StatusOK, checkpointAnswer{
-		CheckpointRecord: recordAnswer(found[0].CheckpointRecord), Policy: found[0].Policy, Units: found[0].Units, OpenCalls: found[0].OpenCalls,
-		Manifest: manifestAnswer{
+	return x.json(http.StatusOK, protocol.CheckpointDetail{
+		Checkpoint: recordAnswer(found[0].CheckpointRecord), Policy: found[0].Policy, Units: found[0].Units, OpenCalls: found[0].OpenCalls,
+		Manifest: protocol.Manifest{
 			Of: of, TokensBefore: found[0].Tokens + lost.Saved(), TokensAfter: found[0].Tokens, TokensSaved: lost.Saved(),
 			Stages: lost.Stages(), Entries: lossAnswers(at, lost),
 		},
 	})
 }
 
-func lossAnswers(at session.Address, lost manifest.Manifest) []lossAnswer {
+func lossAnswers(at session.Address, lost manifest.Manifest) []protocol.ManifestEntry {
 	path := "/v1/sessions/" + escapeID(at.ID)
-	answers := make([]lossAnswer, len(lost))
+	answers := make([]protocol.ManifestEntry, len(lost))
 	for i, e := range lost {
-		answers[i] = lossAnswer{Entry: e, ReadBack: path + "/results/" + e.Ref}
+		answers[i] = protocol.ManifestEntry{Entry: e, ReadBack: path + "/results/" + e.Ref}
 		if e.Ref == "" {
 			answers[i].ReadBack = fmt.Sprintf("%s/messages?from_seq=%d&to_seq=%d", path, e.Seq, e.LastSeq)
 		}
@@ -159,22 +133,6 @@ func (s *Server) readCheckpointContext(x *exchange) error {
 	return x.view(request, tag, &view, notes)
 }
 
-// diffAnswer says what differs between the views of two checkpoints. The second has the tokens of the first, those of
-// the messages that it covers beyond it (below 0 if it is the first that covers more), and those of the changes.
-type diffAnswer struct {
-	From          diffSide          `json:"from"`
-	To            diffSide          `json:"to"`
-	TokensCovered int64             `json:"tokens_covered"`
-	TokensChanged int64             `json:"tokens_changed"`
-	Changes       []manifest.Change `json:"changes"`
-}
-
-type diffSide struct {
-	N       int   `json:"n"`
-	Through int64 `json:"through_seq"`
-	Tokens  int64 `json:"tokens"`
-}
-
 // diffCheckpoints is GET /v1/sessions/{id}/checkpoints/{n}/diff.
 func (s *Server) diffCheckpoints(x *exchange) error {
 	const newest = 0
@@ -198,7 +156,7 @@ func (s *Server) diffCheckpoints(x *exchange) error {
 	return x.json(http.StatusOK, answer)
 }
 
-func diff(from, to *postgres.Lineage) (a diffAnswer, err error) {
+func diff(from, to *postgres.Lineage) (a protocol.CheckpointDiff, err error) {
 	var lost [2]manifest.Manifest
 	for i, l := range []*postgres.Lineage{from, to} {
 		lineage, err := manifest.Parse(l.Manifests)
@@ -207,7 +165,8 @@ func diff(from, to *postgres.Lineage) (a diffAnswer, err error) {
 		}
 		lost[i] = manifest.Merge(lineage)
 	}
-	a.From, a.To = diffSide{from.N, from.Through, from.Tokens}, diffSide{to.N, to.Through, to.Tokens}
+	a.From = protocol.CheckpointSide{N: from.N, Through: from.Through, Tokens: from.Tokens}
+	a.To = protocol.CheckpointSide{N: to.N, Through: to.Through, Tokens: to.Tokens}
 	a.Changes = manifest.Compare(lost[0], lost[1])
 	for i := range a.Changes {
 		a.TokensChanged += a.Changes[i].Tokens()

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -131,16 +132,9 @@ func viewRequestOf(x *exchange) (r viewRequest, err error) {
 	return r, err
 }
 
-// omitted is what a bounded view leaves out.
-type omitted struct {
-	Units    int   `json:"units"`
-	Messages int   `json:"messages"`
-	Tokens   int64 `json:"tokens"`
-}
-
 // viewNotes are what an answer says about a view besides its messages.
 type viewNotes struct {
-	left     omitted
+	left     protocol.Omitted
 	degraded bool // it is not what it should be, but the last good one
 	repairs  []wire.Repair
 }

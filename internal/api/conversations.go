@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -198,13 +199,13 @@ func (d *conversationBody) readItems(value rawjson.Span) {
 
 // openAIProblem is an error in the shape of OpenAI's API.
 func openAIProblem(f *failure, status int) any {
-	e := clientError{Message: f.detail, Type: errorType(status), Code: f.code}
+	e := protocol.OpenAIError{Message: f.detail, Type: errorType(status), Code: f.code}
 	if len(f.problems) > 0 {
 		param := openAIParam(f.problems[0].Pointer)
 		e.Param = &param
 	}
 	return struct {
-		Error clientError `json:"error"`
+		Error protocol.OpenAIError `json:"error"`
 	}{e}
 }
 

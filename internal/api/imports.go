@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -68,46 +68,10 @@ func importSources() []string {
 	return names
 }
 
-// importAnswer is an import as callers see it.
-type importAnswer struct {
-	ID         uuid.UUID            `json:"id"`
-	State      postgres.ImportState `json:"state"`
-	From       *string              `json:"from"`    // what the lines are; null until the first one says it
-	Session    *string              `json:"session"` // that the caller named
-	Progress   importProgress       `json:"progress"`
-	Bytes      int64                `json:"bytes"` // of the lines that are done
-	Sessions   int64                `json:"sessions"`
-	Messages   int64                `json:"messages"`
-	Duplicates int64                `json:"duplicates"`
-	Rejected   int64                `json:"rejected"`
-	Report     json.RawMessage      `json:"report"` // what a file of another source says besides
-	Error      *string              `json:"error"`
-	Rejections []importedLine       `json:"rejections,omitzero"` // the first ones; lists leave them out
-	CreatedAt  time.Time            `json:"created_at"`
-	UpdatedAt  time.Time            `json:"updated_at"`
-	FinishedAt *time.Time           `json:"finished_at"`
-}
-
-// importProgress says how far an import is. Total is known at the end, or from the beginning if the file was read whole.
-type importProgress struct {
-	Done  int64  `json:"done"`
-	Total *int64 `json:"total"`
-	Unit  string `json:"unit"`
-}
-
-// importedLine is what became of a line as callers see it.
-type importedLine struct {
-	N       int64                `json:"n"`
-	Line    int64                `json:"line"`
-	Outcome postgres.LineOutcome `json:"outcome"`
-	Session *string              `json:"session"`
-	Seq     *int64               `json:"seq"`
-	Detail  string               `json:"detail,omitempty"`
-}
-
-func importOf(i postgres.Import) importAnswer {
-	a := importAnswer{
-		ID: i.ID, State: i.State, Progress: importProgress{i.Done, i.Total, "lines"}, Bytes: i.Bytes, Sessions: i.Sessions, Messages: i.Messages,
+func importOf(i postgres.Import) protocol.Import {
+	a := protocol.Import{
+		ID: i.ID, State: string(i.State), Bytes: i.Bytes,
+		Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total, Unit: "lines"}, Sessions: i.Sessions, Messages: i.Messages,
 		Duplicates: i.Duplicates, Rejected: i.Rejected, Report: i.Report, Error: i.Error,
 		CreatedAt: i.CreatedAt.UTC(), UpdatedAt: i.UpdatedAt.UTC(), FinishedAt: utc(i.FinishedAt),
 	}
@@ -118,9 +82,15 @@ func importOf(i postgres.Import) importAnswer {
 		a.Session = &i.Session
 	}
 	for _, l := range i.Rejections {
-		a.Rejections = append(a.Rejections, importedLine(l))
+		a.Rejections = append(a.Rejections, importLineOf(l))
 	}
 	return a
+}
+
+func importLineOf(l postgres.ImportedLine) protocol.ImportLine {
+	return protocol.ImportLine{
+		N: l.N, Line: l.Line, Outcome: string(l.Outcome), Session: l.Session, Seq: l.Seq, Detail: l.Detail,
+	}
 }
 
 // importID is the import that the path names.
@@ -197,13 +167,6 @@ func (s *Server) listImports(x *exchange) error {
 	return answerList(list, found, importOf, func(last postgres.Import) place { return place{last.CreatedAt.UnixMicro(), last.ID} })
 }
 
-// importedLines is a page of the lines of an import.
-type importedLines struct {
-	Data    []importedLine `json:"data"`
-	HasMore bool           `json:"has_more"`
-	Next    *int64         `json:"next"`
-}
-
 // lineOutcomes are what lines can be asked for; "" is every one.
 var lineOutcomes = []string{
 	"", string(postgres.LineCreated), string(postgres.LineExists), string(postgres.LineStored), string(postgres.LineDuplicate),
@@ -228,9 +191,9 @@ func (s *Server) listImportLines(x *exchange) error {
 	if err != nil {
 		return importMissing(err)
 	}
-	page := importedLines{Data: make([]importedLine, 0, len(found)), HasMore: len(found) > limit}
+	page := protocol.ImportLines{Data: make([]protocol.ImportLine, 0, len(found)), HasMore: len(found) > limit}
 	for _, l := range found[:min(limit, len(found))] {
-		page.Data = append(page.Data, importedLine(l))
+		page.Data = append(page.Data, importLineOf(l))
 	}
 	if page.HasMore {
 		page.Next = &found[limit].N

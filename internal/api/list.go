@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -50,17 +51,9 @@ func (l *list) page() (postgres.Page, error) {
 	return page, l.err
 }
 
-// listAnswer is a page of a list.
-type listAnswer[T any] struct {
-	Object     string  `json:"object"`
-	Data       []T     `json:"data"`
-	HasMore    bool    `json:"has_more"`
-	NextCursor *string `json:"next_cursor"`
-}
-
 // answerList answers with what was found, which is one entry more than the page has if there are more.
 func answerList[T, A any](l *list, found []T, answer func(T) A, placeOf func(T) place) error {
-	a := listAnswer[A]{Object: "list", Data: make([]A, 0, len(found))}
+	a := protocol.List[A]{Object: "list", Data: make([]A, 0, len(found))}
 	if a.HasMore = len(found) > l.limit; a.HasMore {
 		found = found[:l.limit]
 		next := l.cursor(placeOf(found[l.limit-1]))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // modelAnswer is a model as callers see it, with the window that a session of it has.
@@ -28,7 +29,7 @@ func (s *Server) listModels(x *exchange) error {
 		}
 		found = []models.Model{m}
 	}
-	a := listAnswer[modelAnswer]{Object: "list", Data: make([]modelAnswer, len(found))}
+	a := protocol.List[modelAnswer]{Object: "list", Data: make([]modelAnswer, len(found))}
 	for i, m := range found {
 		a.Data[i] = modelAnswer{m, m.Window()}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -21,12 +22,9 @@ const (
 	sessionLayer = "session"
 )
 
-// policyAnswer is a policy as callers see it: the layer that was asked for, and what comes of it and of those below.
-type policyAnswer struct {
-	Version   session.PolicyVersion `json:"policy_version"`
-	Patch     json.RawMessage       `json:"patch"` // null: a session without a policy of its own
-	Effective json.RawMessage       `json:"effective"`
-	Sources   policy.Sources        `json:"sources"`
+// policyOf answers with layer, and with the effective policy that it makes together with those below it.
+func policyOf(version session.PolicyVersion, layer, effective json.RawMessage, sources map[string]string) protocol.Policy {
+	return protocol.Policy{Version: version, Patch: layer, Effective: effective, Sources: sources}
 }
 
 // resolve puts a session's own layer, if it has one, on top of its tenant's. pointer says where the topmost of the two
@@ -55,17 +53,13 @@ func (s *Server) listProfiles(x *exchange) error {
 	if err := x.query().err(); err != nil {
 		return err
 	}
-	type profile struct {
-		Name   string          `json:"name"`
-		Policy json.RawMessage `json:"policy"`
-	}
-	a := listAnswer[profile]{Object: "list"}
+	a := protocol.List[protocol.Profile]{Object: "list"}
 	for _, name := range policy.Profiles() {
 		p, err := policy.Profile(name)
 		if err != nil {
 			return err
 		}
-		a.Data = append(a.Data, profile{name, p.Document()})
+		a.Data = append(a.Data, protocol.Profile{Name: name, Policy: p.Document()})
 	}
 	return x.json(http.StatusOK, a)
 }
@@ -100,7 +94,7 @@ func (x *exchange) tenantPolicy(p session.Policy) error {
 		return err
 	}
 	x.w.Header().Set("Etag", strconv.Quote(strconv.Itoa(p.Version.Tenant)))
-	return x.json(http.StatusOK, policyAnswer{p.Version, p.Patch, p.Document, sources})
+	return x.json(http.StatusOK, policyOf(p.Version, p.Patch, p.Document, sources))
 }
 
 // replaced is the layer that PUT makes, as policy.Merge is that of PATCH.
@@ -223,7 +217,7 @@ func (s *Server) checkPolicy(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.json(http.StatusOK, policyAnswer{below.Version, p.Patch, p.Document, sources})
+	return x.json(http.StatusOK, policyOf(below.Version, p.Patch, p.Document, sources))
 }
 
 // listTenantPolicyVersions is GET /v1/policy/versions.

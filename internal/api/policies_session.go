@@ -25,7 +25,7 @@ func (s *Server) readSessionPolicy(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.json(http.StatusOK, policyAnswer{found.Version, found.Own, found.Document, sources})
+	return x.json(http.StatusOK, policyOf(found.Version, found.Own, found.Document, sources))
 }
 
 // putSessionPolicy is PUT /v1/sessions/{id}/policy.

@@ -3,33 +3,18 @@ package api
 import (
 	"net/http"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// preview is what a compaction would do, as callers see it.
-type preview struct {
-	From         compactor.From        `json:"from"`
-	Through      int64                 `json:"through_seq"`
-	TokensBefore int64                 `json:"tokens_before"`
-	TokensAfter  int64                 `json:"tokens_after"`
-	WouldChange  bool                  `json:"would_change"`
-	Due          bool                  `json:"due"`
-	Reason       string                `json:"reason"`
-	Why          compactor.Decision    `json:"why"`
-	Stages       []compact.StageReport `json:"stages"`
-	Actions      []compact.Action      `json:"actions"`
-	Report       compactor.Report      `json:"report"`
-}
-
-func previewOf(p *compactor.Proposal, all bool) preview {
+func previewOf(p *compactor.Proposal, all bool) protocol.Preview {
 	before, after := p.Tokens()
-	answer := preview{
-		From: p.From, Through: p.Plan.Through, TokensBefore: before, TokensAfter: after, WouldChange: p.Changed, Due: p.Decision.Due(),
+	answer := protocol.Preview{
+		From: string(p.From), Through: p.Plan.Through, TokensBefore: before, TokensAfter: after, WouldChange: p.Changed, Due: p.Decision.Due(),
 		Reason: p.Decision.Reason(), Why: p.Decision, Stages: p.Plan.Stages, Actions: p.Plan.Actions, Report: p.Report(),
 	}
 	if all {

@@ -8,31 +8,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
-
-// problem is the one error body: RFC 9457, and in error what clients of OpenAI's API read.
-type problem struct {
-	Type      string            `json:"type"`
-	Title     string            `json:"title"`
-	Status    int               `json:"status"`
-	Detail    string            `json:"detail"`
-	Instance  string            `json:"instance"`
-	Code      string            `json:"code"`
-	RequestID string            `json:"request_id"`
-	Retryable bool              `json:"retryable"`
-	Current   *int64            `json:"current_seq,omitempty"`
-	Minimum   *int64            `json:"minimum_tokens,omitempty"`
-	Errors    []session.Problem `json:"errors,omitempty"`
-	Error     clientError       `json:"error"`
-}
-
-type clientError struct {
-	Message string  `json:"message"`
-	Type    string  `json:"type"`
-	Code    string  `json:"code"`
-	Param   *string `json:"param"`
-}
 
 var (
 	problemType  = []string{"application/problem+json"}
@@ -75,10 +53,10 @@ const statusClientGone = 499
 
 func (x *exchange) fail(f *failure, status int) error {
 	retryable := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout
-	kind, answer := problemType, any(problem{
+	kind, answer := problemType, any(protocol.Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.detail, Instance: x.r.URL.EscapedPath(),
 		Code: f.code, RequestID: x.id, Retryable: retryable, Current: f.current, Minimum: f.minimum, Errors: f.problems,
-		Error: clientError{Message: f.detail, Type: errorType(status), Code: f.code, Param: param(f.problems)},
+		Error: protocol.OpenAIError{Message: f.detail, Type: errorType(status), Code: f.code, Param: param(f.problems)},
 	})
 	if x.openAI {
 		status = openAIStatus(status)

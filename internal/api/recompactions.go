@@ -1,16 +1,15 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -60,45 +59,28 @@ func (x *exchange) recompaction(r postgres.Recompaction) error {
 	return x.json(http.StatusAccepted, recompactionOf(r))
 }
 
-// recompactionAnswer is a recompaction as callers see it.
-type recompactionAnswer struct {
-	ID           uuid.UUID                    `json:"id"`
-	State        postgres.RecompactionState   `json:"state"`
-	Filter       postgres.RecompactionFilter  `json:"filter"`
-	Policy       json.RawMessage              `json:"policy,omitempty"` // not there: each session's own
-	From         compactor.From               `json:"from"`
-	MaxRunning   int                          `json:"max_running"`
-	Progress     progressAnswer               `json:"progress"`
-	TokensBefore int64                        `json:"tokens_before"`
-	TokensAfter  int64                        `json:"tokens_after"`
-	Error        *string                      `json:"error"`
-	Errors       []postgres.RecompactionError `json:"errors,omitzero"` // lists leave them out
-	CreatedAt    time.Time                    `json:"created_at"`
-	StartedAt    *time.Time                   `json:"started_at"`
-	FinishedAt   *time.Time                   `json:"finished_at"`
-}
-
-// progressAnswer counts the sessions of a recompaction. done are those that will not be touched any more.
-type progressAnswer struct {
-	Total     int64 `json:"total"`
-	Done      int64 `json:"done"`
-	Running   int64 `json:"running"`
-	Changed   int64 `json:"changed"`
-	Unchanged int64 `json:"unchanged"`
-	Failed    int64 `json:"failed"`
-	Skipped   int64 `json:"skipped"`
-}
-
-func recompactionOf(r postgres.Recompaction) recompactionAnswer {
-	return recompactionAnswer{
-		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy, From: compactor.FromLog, MaxRunning: r.MaxRunning,
-		Progress: progressAnswer{
+func recompactionOf(r postgres.Recompaction) protocol.Recompaction {
+	return protocol.Recompaction{
+		ID: r.ID, State: string(r.State), Filter: protocol.RecompactionFilter(r.Filter), Policy: r.Policy,
+		From: string(compactor.FromLog), MaxRunning: r.MaxRunning,
+		Progress: protocol.RecompactionProgress{
 			Total: r.Total, Done: r.Done(), Running: r.Running,
 			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped,
 		},
-		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, Errors: r.Errors,
+		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, Errors: sessionErrors(r.Errors),
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
 	}
+}
+
+// sessionErrors keeps nil, which a list's entries have, apart from none.
+func sessionErrors(found []postgres.RecompactionError) (list []protocol.SessionError) {
+	if found != nil {
+		list = make([]protocol.SessionError, len(found))
+	}
+	for i, e := range found {
+		list[i] = protocol.SessionError(e)
+	}
+	return list
 }
 
 // recompactionID is the recompaction that the path names.
@@ -147,18 +129,6 @@ func (s *Server) listRecompactions(x *exchange) error {
 	return answerList(list, found, recompactionOf, func(last postgres.Recompaction) place { return place{last.CreatedAt.UnixMicro(), last.ID} })
 }
 
-// recompactionSession is a session of a recompaction as callers see it.
-type recompactionSession struct {
-	Session      *string    `json:"session"` // null once it is erased
-	State        string     `json:"state"`
-	Failures     int        `json:"failures"`
-	Run          *uuid.UUID `json:"run"`
-	TokensBefore *int64     `json:"tokens_before"`
-	TokensAfter  *int64     `json:"tokens_after"`
-	Error        *string    `json:"error"`
-	FinishedAt   *time.Time `json:"finished_at"`
-}
-
 // listRecompactionSessions is GET /v1/admin/recompactions/{recompaction}/sessions.
 func (s *Server) listRecompactionSessions(x *exchange) error {
 	id, err := x.recompactionID()
@@ -174,8 +144,11 @@ func (s *Server) listRecompactionSessions(x *exchange) error {
 	if err != nil {
 		return recompactionMissing(err)
 	}
-	return answerList(list, found, func(r postgres.RecompactionSession) recompactionSession {
-		return recompactionSession{r.Session, r.State, r.Failures, r.Run, r.TokensBefore, r.TokensAfter, r.Error, utc(r.FinishedAt)}
+	return answerList(list, found, func(r postgres.RecompactionSession) protocol.RecompactionSession {
+		return protocol.RecompactionSession{
+			Session: r.Session, State: r.State, Failures: r.Failures, Run: r.Run,
+			TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, FinishedAt: utc(r.FinishedAt),
+		}
 	}, func(last postgres.RecompactionSession) place { return place{id: last.Key} })
 }
 

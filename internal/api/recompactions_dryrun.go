@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -16,36 +17,6 @@ const (
 	sampledSessions = 20
 	sampleTime      = 15 * time.Second // an answer with a smaller sample is better than none
 )
-
-// dryRunAnswer is what a recompaction would do.
-type dryRunAnswer struct {
-	DryRun        bool         `json:"dry_run"`
-	Sessions      int64        `json:"sessions"`
-	Messages      int64        `json:"messages"`
-	TotalTokens   int64        `json:"total_tokens"`
-	ContextTokens int64        `json:"context_tokens"`
-	Sample        sampleAnswer `json:"sample"`
-	Estimate      estimate     `json:"estimate"`
-	ConfirmToken  string       `json:"confirm_token"`
-}
-
-// sampleAnswer is what the engine would do to some of the sessions.
-type sampleAnswer struct {
-	Sessions     int                          `json:"sessions"`
-	Changed      int                          `json:"changed"`
-	Unchanged    int                          `json:"unchanged"`
-	Failed       int                          `json:"failed"`
-	TokensBefore int64                        `json:"tokens_before"`
-	TokensAfter  int64                        `json:"tokens_after"`
-	Errors       []postgres.RecompactionError `json:"errors"`
-}
-
-// estimate is the sample, as if it were all.
-type estimate struct {
-	Changed      int64 `json:"changed"`
-	TokensBefore int64 `json:"tokens_before"`
-	TokensAfter  int64 `json:"tokens_after"`
-}
 
 // dryRun counts what a recompaction would do, and has the engine do it to a sample, without writing anything.
 func (s *Server) dryRun(x *exchange, r recompactionRequest, token string) error {
@@ -57,15 +28,15 @@ func (s *Server) dryRun(x *exchange, r recompactionRequest, token string) error 
 	if err != nil {
 		return err
 	}
-	a := dryRunAnswer{
+	a := protocol.RecompactionPlan{
 		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens, ContextTokens: found.ContextTokens,
-		Sample: sample, Estimate: sample.of(found), ConfirmToken: token,
+		Sample: sample, Estimate: estimateOf(&sample, found), ConfirmToken: token,
 	}
 	return x.json(http.StatusOK, a)
 }
 
-func (s *Server) sample(ctx context.Context, sessions []postgres.SampledSession, policy json.RawMessage) (a sampleAnswer, err error) {
-	a.Errors = []postgres.RecompactionError{}
+func (s *Server) sample(ctx context.Context, sessions []postgres.SampledSession, policy json.RawMessage) (a protocol.RecompactionSample, err error) {
+	a.Errors = []protocol.SessionError{}
 	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
 		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy)
 		switch {
@@ -75,16 +46,16 @@ func (s *Server) sample(ctx context.Context, sessions []postgres.SampledSession,
 			return a, err
 		case err != nil:
 			a.Failed++
-			a.Errors = append(a.Errors, postgres.RecompactionError{Session: sessions[0].ID, Error: err.Error(), At: time.Now().UTC()})
+			a.Errors = append(a.Errors, protocol.SessionError{Session: sessions[0].ID, Error: err.Error(), At: time.Now().UTC()})
 		default:
-			a.add(p)
+			addProposal(&a, p)
 		}
 		a.Sessions++
 	}
 	return a, nil
 }
 
-func (a *sampleAnswer) add(p *compactor.Proposal) {
+func addProposal(a *protocol.RecompactionSample, p *compactor.Proposal) {
 	a.TokensBefore += p.View()
 	if !p.Changed {
 		a.Unchanged++
@@ -95,8 +66,8 @@ func (a *sampleAnswer) add(p *compactor.Proposal) {
 	a.TokensAfter += p.View() - p.Saved()
 }
 
-// of scales the sample to all sessions that were found.
-func (a *sampleAnswer) of(found postgres.RecompactionCount) (e estimate) {
+// estimateOf scales the sample to all sessions that were found.
+func estimateOf(a *protocol.RecompactionSample, found postgres.RecompactionCount) (e protocol.RecompactionEstimate) {
 	e.TokensBefore, e.TokensAfter = found.ContextTokens, found.ContextTokens
 	if a.Sessions > 0 {
 		e.Changed = (int64(a.Changed)*found.Sessions + int64(a.Sessions)/2) / int64(a.Sessions)

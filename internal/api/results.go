@@ -12,39 +12,15 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// resultAnswer is what is known of a result without its content.
-type resultAnswer struct {
-	Ref       string    `json:"ref"`
-	Seq       int64     `json:"seq"`
-	Part      int       `json:"part"`
-	Tool      string    `json:"tool"`
-	CallID    string    `json:"call_id"`
-	Category  string    `json:"category"`
-	MediaType string    `json:"media_type"`
-	Bytes     int64     `json:"bytes"`
-	Lines     int64     `json:"lines"`
-	Tokens    int64     `json:"tokens"`
-	SHA256    string    `json:"sha256"`
-	CreatedAt time.Time `json:"created_at"`
-}
-
-func answerOfResult(r persist.Result) resultAnswer {
-	return resultAnswer{
+func answerOfResult(r persist.Result) protocol.Result {
+	return protocol.Result{
 		Ref: r.Ref, Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category, MediaType: r.MediaType,
 		Bytes: r.Bytes, Lines: r.Lines, Tokens: r.Tokens, SHA256: hex.EncodeToString(r.SHA256[:]), CreatedAt: r.CreatedAt.UTC(),
 	}
-}
-
-// resultPage is some lines of a result.
-type resultPage struct {
-	resultAnswer
-	Offset     int64  `json:"offset"`
-	Limit      int64  `json:"limit"`
-	Content    string `json:"content"`
-	NextOffset *int64 `json:"next_offset"`
 }
 
 // listResults is GET /v1/sessions/{id}/results.
@@ -119,7 +95,7 @@ func (s *Server) readResult(x *exchange) error {
 	if raw {
 		return x.content(found, body)
 	}
-	page := resultPage{resultAnswer: answerOfResult(found), Offset: offset, Limit: limit}
+	page := protocol.ResultPage{Result: answerOfResult(found), Offset: offset, Limit: limit}
 	page.Content, page.NextOffset = numbered(body, offset, limit)
 	return x.json(http.StatusOK, page)
 }

@@ -1,42 +1,18 @@
 package api
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// sessionAnswer is a session as callers see it.
-type sessionAnswer struct {
-	ID             string                `json:"id"`
-	Format         *session.Format       `json:"format"` // null until the first append or PUT names one
-	Model          string                `json:"model"`
-	WindowTokens   int                   `json:"window_tokens"`
-	WindowSource   session.WindowSource  `json:"window_source"`
-	OverheadTokens int                   `json:"overhead_tokens"`
-	Metadata       json.RawMessage       `json:"metadata"`
-	Policy         json.RawMessage       `json:"policy,omitempty"` // not in lists, where it would be most of the answer
-	PolicyVersion  session.PolicyVersion `json:"policy_version"`
-	LastSeq        int64                 `json:"last_seq"`
-	ContextTokens  int64                 `json:"context_tokens"`
-	TotalTokens    int64                 `json:"total_tokens"`
-
-	Calibration      float64        `json:"calibration"`
-	CalibratedTokens int64          `json:"calibrated_tokens"` // context and overhead as the provider would count them
-	LastUsage        *session.Usage `json:"last_usage"`
-
-	Checkpoint   int        `json:"checkpoint"`
-	CreatedAt    time.Time  `json:"created_at"`
-	LastAppendAt *time.Time `json:"last_append_at"`
-}
-
-func answerOf(s session.Session) sessionAnswer {
-	a := sessionAnswer{
+func answerOf(s session.Session) protocol.Session {
+	a := protocol.Session{
 		ID: s.ID, Model: s.Model, WindowTokens: s.WindowTokens, WindowSource: s.WindowSource, OverheadTokens: s.OverheadTokens, Metadata: s.Metadata, Policy: s.Policy.Document, PolicyVersion: s.Policy.Version,
 		LastSeq: s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
 		Calibration: s.Calibration, CalibratedTokens: s.CalibratedTokens(), LastUsage: s.LastUsage,
@@ -57,7 +33,7 @@ func utc(t *time.Time) *time.Time {
 }
 
 // listedAnswer is a session in a list.
-func listedAnswer(s session.Session) sessionAnswer {
+func listedAnswer(s session.Session) protocol.Session {
 	a := answerOf(s)
 	a.Policy = nil
 	return a

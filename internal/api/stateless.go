@@ -11,6 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -222,7 +223,7 @@ type compacted struct {
 	Stages       []compact.StageReport `json:"stages"`
 	Actions      []compact.Action      `json:"actions"`
 	Results      []removed             `json:"results,omitzero"` // not there unless it was asked for
-	Report       *compactor.Report     `json:"report"`           // null if nothing was changed
+	Report       *protocol.Report      `json:"report"`           // null if nothing was changed
 }
 
 func compactedOf(p *compactor.Proposal, includeResults bool) compacted {

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -53,7 +54,7 @@ var (
 func CountFailure() { failuresTotal.Inc() }
 
 // count adds a run that has ended to the counters. What was only weighed saved nothing.
-func count(r Report, cause string, state session.RunState, timings map[string]float64) {
+func count(r protocol.Report, cause string, state session.RunState, timings map[string]float64) {
 	runsTotal.WithLabelValues(cause, string(state)).Inc()
 	for step, ms := range timings {
 		runSeconds.WithLabelValues(step).Observe(ms / 1000)

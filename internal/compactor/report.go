@@ -8,34 +8,11 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
-// Report is what a run tells of itself: how much it looked at, what it did and why, and what is left to worry about.
-type Report struct {
-	From              From           `json:"from"`
-	MessagesTotal     int64          `json:"messages_total"`     // in the log
-	MessagesCompacted int            `json:"messages_compacted"` // of which a part was changed
-	Actions           map[string]int `json:"actions"`            // parts by what was done to them
-	Reasons           map[string]int `json:"reasons"`            // parts by the field of the policy that decided
-	ResultsPersisted  int            `json:"results_persisted"`
-	BytesBefore       int64          `json:"bytes_before"` // of the messages that the plan was made of
-	BytesAfter        int64          `json:"bytes_after"`
-	ViewTokensBefore  int64          `json:"view_tokens_before"`
-	TokensSaved       int64          `json:"tokens_saved"` // of the view; negative if a compaction from the log brought back more
-	Stale             Stale          `json:"stale"`
-	KeptPrefix        KeptPrefix     `json:"kept_prefix"`
-	FailedOpen        []string       `json:"failed_open"` // what failed and was done without
-	OverflowRisk      *OverflowRisk  `json:"overflow_risk"`
-}
-
-// Stale is what was read of files that were written later.
-type Stale struct {
-	Count     int      `json:"count"`
-	Resources []string `json:"resources"` // some of them, secrets in their names masked
-}
-
-// add counts one, and names its resource if that is known, is not named yet, and there is room for it.
-func (s *Stale) add(name string) {
+// addStale counts one, and names its resource if that is known, not named yet, and there is room for it.
+func addStale(s *protocol.Stale, name string) {
 	s.Count++
 	name = resource.Mask(resource.Redact(name))
 	if name != "" && len(s.Resources) < staleResources && !slices.Contains(s.Resources, name) {
@@ -43,27 +20,15 @@ func (s *Stale) add(name string) {
 	}
 }
 
-// KeptPrefix is the beginning of the view that stays as it is, byte for byte, and with it the provider's cache.
-type KeptPrefix struct {
-	Tokens int64   `json:"tokens"`
-	Share  float64 `json:"share"` // of the view after
-}
-
-// OverflowRisk says that the view does not fit into its window although there is nothing more to shorten.
-type OverflowRisk struct {
-	OverBy         int64  `json:"over_by"` // tokens
-	Recommendation string `json:"recommendation"`
-}
-
 // staleResources is how many resources a report names.
 const staleResources = 10
 
 // Report reports on what is proposed.
-func (p *Proposal) Report() Report {
-	r := Report{
-		From: p.From, MessagesTotal: p.Snapshot.LastSeq, Actions: map[string]int{}, Reasons: map[string]int{},
+func (p *Proposal) Report() protocol.Report {
+	r := protocol.Report{
+		From: string(p.From), MessagesTotal: p.Snapshot.LastSeq, Actions: map[string]int{}, Reasons: map[string]int{},
 		ResultsPersisted: len(p.Plan.Results), ViewTokensBefore: p.View(), TokensSaved: p.Saved(), OverflowRisk: p.overflow(),
-		Stale: Stale{Resources: []string{}}, FailedOpen: []string{},
+		Stale: protocol.Stale{Resources: []string{}}, FailedOpen: []string{},
 	}
 	touched := map[int64]bool{}
 	for i := range p.Plan.Actions {
@@ -73,7 +38,7 @@ func (p *Proposal) Report() Report {
 		touched[a.Seq] = true
 		r.MessagesCompacted += int(max(a.LastSeq-a.Seq, 0)) // the others of a range
 		if a.Do == compact.Stale {
-			r.Stale.add(a.Resource)
+			addStale(&r.Stale, a.Resource)
 		}
 	}
 	r.MessagesCompacted += len(touched)
@@ -116,20 +81,20 @@ func (p *Proposal) bytes() (before, after int64) {
 	return max(before, 0), max(after, 0)
 }
 
-func (p *Proposal) kept() KeptPrefix {
-	k := KeptPrefix{Tokens: p.Kept}
+func (p *Proposal) kept() protocol.KeptPrefix {
+	k := protocol.KeptPrefix{Tokens: p.Kept}
 	if p.Plan.After > 0 {
 		k.Share = float64(k.Tokens) / float64(p.Plan.After)
 	}
 	return k
 }
 
-func (p *Proposal) overflow() *OverflowRisk {
+func (p *Proposal) overflow() *protocol.OverflowRisk {
 	over := p.Plan.After + int64(p.Input.OverheadTokens) - int64(p.Input.WindowTokens)
 	if over <= 0 {
 		return nil
 	}
-	return &OverflowRisk{OverBy: over, Recommendation: recommendation(p.Input.Policy, int64(p.Input.OverheadTokens), int64(p.Input.WindowTokens))}
+	return &protocol.OverflowRisk{OverBy: over, Recommendation: recommendation(p.Input.Policy, int64(p.Input.OverheadTokens), int64(p.Input.WindowTokens))}
 }
 
 // recommendation names the first thing that would help.

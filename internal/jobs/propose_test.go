@@ -18,6 +18,7 @@ import (
 	"github.com/varve-dev/varve/internal/llm/llmtest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -174,11 +175,11 @@ func TestWhatCannotBeReadIsDoneWithout(t *testing.T) {
 	w.damage(at)
 	w.work(jobs.Config{})
 	run := w.compactNow(at)
-	var report compactor.Report
+	var report protocol.Report
 	if err := json.Unmarshal(run.Report, &report); err != nil {
 		t.Fatal(err)
 	}
-	if run.State != session.RunDone || report.From != compactor.FromLog || len(report.FailedOpen) != 1 || !strings.Contains(report.FailedOpen[0], "checkpoint") {
+	if run.State != session.RunDone || report.From != string(compactor.FromLog) || len(report.FailedOpen) != 1 || !strings.Contains(report.FailedOpen[0], "checkpoint") {
 		t.Errorf("run %s, report %+v", run.State, report)
 	}
 	w.check(at, filled())
@@ -196,7 +197,7 @@ func TestARunReportsWhatItDid(t *testing.T) {
 	w.fill(at)
 	w.settle()
 	run := w.first(at)
-	var report compactor.Report
+	var report protocol.Report
 	var why compactor.Decision
 	if err := json.Unmarshal(run.Report, &report); err != nil {
 		t.Fatal(err)
@@ -258,7 +259,7 @@ func TestWithoutASummaryTheBudgetHoldsAllTheSame(t *testing.T) {
 			w.fill(at)
 			w.settle()
 			run := w.first(at)
-			var report compactor.Report
+			var report protocol.Report
 			if err := json.Unmarshal(run.Report, &report); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,68 @@
+package protocol
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/compact/manifest"
+)
+
+// Checkpoint is what is kept about a checkpoint, its body aside.
+type Checkpoint struct {
+	N             int       `json:"n"`
+	Base          int       `json:"base"`          // the checkpoint that it builds on, 0 for the log
+	RestoredFrom  *int      `json:"restored_from"` // the checkpoint whose rendition it restores
+	Through       int64     `json:"through_seq"`
+	Tokens        int64     `json:"tokens"` // of its messages
+	BodyBytes     int       `json:"body_bytes"`
+	HasBody       bool      `json:"has_body"` // false once enough newer checkpoints have been made
+	EngineVersion int       `json:"engine_version"`
+	PolicyDigest  string    `json:"policy_digest"` // SHA-256 of the policy's document
+	Run           uuid.UUID `json:"run"`
+	CreatedAt     time.Time `json:"created_at"`
+}
+
+// CheckpointDetail is a checkpoint with its loss manifest.
+type CheckpointDetail struct {
+	Checkpoint
+	Policy    json.RawMessage `json:"policy"`
+	Units     int             `json:"units"`
+	OpenCalls int             `json:"open_calls"`
+	Manifest  Manifest        `json:"manifest"`
+}
+
+// Manifest is a loss manifest. Its tokens are those of the messages that the checkpoint covers. TokensSaved is before
+// less after, the sum of the stages and the sum of the entries.
+type Manifest struct {
+	Of           string              `json:"of"` // own or all
+	TokensBefore int64               `json:"tokens_before"`
+	TokensAfter  int64               `json:"tokens_after"`
+	TokensSaved  int64               `json:"tokens_saved"`
+	Stages       []manifest.StageSum `json:"stages"`
+	Entries      []ManifestEntry     `json:"entries"`
+}
+
+// ManifestEntry is an entry of a manifest and the request that reads what it removed.
+type ManifestEntry struct {
+	manifest.Entry
+	ReadBack string `json:"read_back"`
+}
+
+// CheckpointDiff lists what differs between the views of two checkpoints. The tokens of To are those of From, plus
+// TokensCovered, plus TokensChanged.
+type CheckpointDiff struct {
+	From          CheckpointSide    `json:"from"`
+	To            CheckpointSide    `json:"to"`
+	TokensCovered int64             `json:"tokens_covered"` // of messages that only To covers; below 0 if only From does
+	TokensChanged int64             `json:"tokens_changed"`
+	Changes       []manifest.Change `json:"changes"`
+}
+
+// CheckpointSide is one of two checkpoints that are compared.
+type CheckpointSide struct {
+	N       int   `json:"n"`
+	Through int64 `json:"through_seq"`
+	Tokens  int64 `json:"tokens"`
+}

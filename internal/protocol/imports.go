@@ -1,0 +1,52 @@
+package protocol
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Import is a file on its way into sessions, and what has become of its lines so far.
+type Import struct {
+	ID         uuid.UUID       `json:"id"`
+	State      string          `json:"state"`   // queued, running, done or failed
+	From       *string         `json:"from"`    // what the lines are; null until the first one shows it
+	Session    *string         `json:"session"` // that the caller named
+	Progress   ImportProgress  `json:"progress"`
+	Bytes      int64           `json:"bytes"` // of the lines that are done
+	Sessions   int64           `json:"sessions"`
+	Messages   int64           `json:"messages"`
+	Duplicates int64           `json:"duplicates"`
+	Rejected   int64           `json:"rejected"`
+	Report     json.RawMessage `json:"report"` // ImportReport for a file of another source, else null
+	Error      *string         `json:"error"`
+	Rejections []ImportLine    `json:"rejections,omitzero"` // the first ones; lists omit them
+	CreatedAt  time.Time       `json:"created_at"`
+	UpdatedAt  time.Time       `json:"updated_at"`
+	FinishedAt *time.Time      `json:"finished_at"`
+}
+
+// ImportProgress counts an import's lines. Total is known at the end, or from the start if the file was read whole.
+type ImportProgress struct {
+	Done  int64  `json:"done"`
+	Total *int64 `json:"total"`
+	Unit  string `json:"unit"`
+}
+
+// ImportLine is what became of a line.
+type ImportLine struct {
+	N       int64   `json:"n"`
+	Line    int64   `json:"line"`
+	Outcome string  `json:"outcome"` // created, exists, stored, duplicate, checked, skipped or rejected
+	Session *string `json:"session"`
+	Seq     *int64  `json:"seq"`
+	Detail  string  `json:"detail,omitempty"`
+}
+
+// ImportLines is a page of the lines of an import. Next is null on the last page.
+type ImportLines struct {
+	Data    []ImportLine `json:"data"`
+	HasMore bool         `json:"has_more"`
+	Next    *int64       `json:"next"`
+}

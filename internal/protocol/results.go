@@ -1,0 +1,28 @@
+package protocol
+
+import "time"
+
+// Result describes a persisted tool result without its content.
+type Result struct {
+	Ref       string    `json:"ref"`
+	Seq       int64     `json:"seq"`
+	Part      int       `json:"part"`
+	Tool      string    `json:"tool"`
+	CallID    string    `json:"call_id"`
+	Category  string    `json:"category"`
+	MediaType string    `json:"media_type"`
+	Bytes     int64     `json:"bytes"`
+	Lines     int64     `json:"lines"`
+	Tokens    int64     `json:"tokens"`
+	SHA256    string    `json:"sha256"` // of its bytes, in hexadecimal
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// ResultPage is some lines of a result, numbered.
+type ResultPage struct {
+	Result
+	Offset     int64  `json:"offset"`
+	Limit      int64  `json:"limit"`
+	Content    string `json:"content"`
+	NextOffset *int64 `json:"next_offset"`
+}

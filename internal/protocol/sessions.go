@@ -1,0 +1,73 @@
+package protocol
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Session is a session and its size.
+type Session struct {
+	ID             string                `json:"id"`
+	Format         *session.Format       `json:"format"` // null until the first append or PUT names one
+	Model          string                `json:"model"`
+	WindowTokens   int                   `json:"window_tokens"`
+	WindowSource   session.WindowSource  `json:"window_source"`
+	OverheadTokens int                   `json:"overhead_tokens"`
+	Metadata       json.RawMessage       `json:"metadata"`
+	Policy         json.RawMessage       `json:"policy,omitempty"` // lists omit it: it would be most of the answer
+	PolicyVersion  session.PolicyVersion `json:"policy_version"`
+	LastSeq        int64                 `json:"last_seq"`
+	ContextTokens  int64                 `json:"context_tokens"`
+	TotalTokens    int64                 `json:"total_tokens"`
+
+	Calibration      float64        `json:"calibration"`
+	CalibratedTokens int64          `json:"calibrated_tokens"` // context and overhead as the provider would count them
+	LastUsage        *session.Usage `json:"last_usage"`
+
+	Checkpoint   int        `json:"checkpoint"`
+	CreatedAt    time.Time  `json:"created_at"`
+	LastAppendAt *time.Time `json:"last_append_at"`
+}
+
+// View is what to send to the model. The server writes it by hand, because messages keep their bytes.
+type View struct {
+	Session    string            `json:"session"`
+	Format     session.Format    `json:"format"` // "" (null) without any message
+	Checkpoint int               `json:"checkpoint"`
+	Through    int64             `json:"through_seq"`
+	LastSeq    int64             `json:"last_seq"`
+	Tokens     int64             `json:"tokens"`
+	Omitted    *Omitted          `json:"omitted"`
+	Degraded   bool              `json:"degraded"`
+	Repairs    json.RawMessage   `json:"repairs"`
+	System     json.RawMessage   `json:"system"` // of formats whose system prompt is not a message
+	Messages   []json.RawMessage `json:"messages"`
+}
+
+// Omitted counts what a bounded view leaves out.
+type Omitted struct {
+	Units    int   `json:"units"`
+	Messages int   `json:"messages"`
+	Tokens   int64 `json:"tokens"`
+}
+
+// MessagePage is a page of a session's log. The server writes it by hand, because messages keep their bytes.
+type MessagePage struct {
+	Data    []Message `json:"data"`
+	HasMore bool      `json:"has_more"`
+	NextSeq *int64    `json:"next_seq"`
+}
+
+// Message is a message of a log.
+type Message struct {
+	Seq       int64           `json:"seq"`
+	Role      string          `json:"role"`
+	Format    session.Format  `json:"format"`
+	Tokens    int             `json:"tokens"`
+	ClientID  *string         `json:"client_id"`
+	CreatedAt time.Time       `json:"created_at"`
+	RemovedAt *time.Time      `json:"removed_at"`
+	Message   json.RawMessage `json:"message"`
+}
