@@ -28,7 +28,8 @@ var mayImport = map[string][]string{
 	"internal/units":            {},
 	"migrations":                {},
 	"internal/tokens":           {"internal/rawjson"},
-	"internal/wire":             {"internal/units", "internal/session", "internal/rawjson", "internal/tokens"},
+	"internal/wire":             {"internal/units", "internal/session", "internal/rawjson", "internal/tokens", "internal/wire/provider"},
+	"internal/wire/provider":    {"internal/session"},
 	"internal/policy":           {"internal/session", "internal/spelling", "internal/rawjson", "internal/compact/text"},
 	"internal/compact":          {"internal/units", "internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary"},
 	"internal/compact/text":     {},
@@ -40,7 +41,7 @@ var mayImport = map[string][]string{
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/embedded":         {},
-	"internal/postgres":         {"internal/session", "internal/archive", "migrations", "internal/queue"},
+	"internal/postgres":         {"internal/session", "internal/archive", "internal/wire/provider", "migrations", "internal/queue"},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/postgres"},
 	"internal/config":           {"internal/models"},
@@ -63,7 +64,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything.
-var pure = []string{"internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // tool writes a call with its result, nil for none, as one part.
@@ -80,7 +81,7 @@ func appendToolName(dst, name []byte) []byte {
 	if name == nil {
 		name = []byte(`"unknown"`)
 	}
-	if inner := name[1 : len(name)-1]; idPattern(string(inner)) {
+	if inner := name[1 : len(name)-1]; provider.PlainID(string(inner)) {
 		return append(append(append(dst, `"type":"tool-`...), inner...), '"')
 	}
 	return append(append(dst, `"type":"dynamic-tool","toolName":`...), name...)

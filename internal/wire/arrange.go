@@ -188,18 +188,18 @@ func (a *arrangement) split(n *Message, s *sorted) {
 	if len(s.mine) > 0 {
 		a.last().answers = append(a.last().answers, resultsOf(n, s.mine))
 		if a.keeps(n) && len(s.rest) > 0 {
-			a.repaired(map[session.Format]string{session.Anthropic: "V-A3", session.Gemini: "V-G2"}[a.target], "results_first", n, "results stand before what the user says")
+			a.repaired(a.provider.Codes.Mixed, "results_first", n, "results stand before what the user says")
 		}
 	}
 	for _, m := range s.moved {
 		x := a.turns[m.turn]
 		x.answers = append(x.answers, resultsOf(n, []Block{m.piece}))
-		a.repaired(a.rules().unanswered, "result_moved", n, "the result of call %q stands behind its call", m.piece.CallID)
+		a.repaired(a.provider.Codes.Unanswered, "result_moved", n, "the result of call %q stands behind its call", m.piece.CallID)
 	}
 	rest := s.rest
 	for i := range s.orphans {
 		rest = append(rest, orphanNote(&s.orphans[i])...)
-		a.repaired(a.rules().orphan, "orphan_result", n, "the result of call %q, which is not in this conversation, is a note", s.orphans[i].CallID)
+		a.repaired(a.provider.Codes.Orphan, "orphan_result", n, "the result of call %q, which is not in this conversation, is a note", s.orphans[i].CallID)
 	}
 	if len(rest) == 0 {
 		return
@@ -263,7 +263,7 @@ func (a *arrangement) synthesize(x *turn, why string) {
 		text := Block{Kind: Text, Text: note("The result of this tool call is %s.", why)}
 		made := Message{Role: Tool, Blocks: []Block{{Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Block{text}, IsError: true, pair: c.at.pair}}, Edited: true}
 		x.answers = append(x.answers, made)
-		a.repaired(a.rules().unanswered, "result_synthesized", &x.said[0], "call %q has no result", c.at.CallID)
+		a.repaired(a.provider.Codes.Unanswered, "result_synthesized", &x.said[0], "call %q has no result", c.at.CallID)
 	}
 }
 
@@ -273,7 +273,7 @@ func (a *arrangement) dropPending(x *turn) {
 	for _, c := range x.calls {
 		if !c.answered {
 			pending[c.at] = true
-			a.repaired(a.rules().unanswered, "call_dropped", &x.said[0], "call %q has no result yet", c.at.CallID)
+			a.repaired(a.provider.Codes.Unanswered, "call_dropped", &x.said[0], "call %q has no result yet", c.at.CallID)
 		}
 	}
 	if len(pending) == 0 {

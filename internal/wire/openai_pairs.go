@@ -42,7 +42,7 @@ func (r *repairer) match(list []Message) {
 		if r.formOf(call.n, call.p) != r.formOf(n, p) {
 			n.reform(p)
 		}
-		r.repaired(r.rules().unanswered, "result_matched", n, "call %q and its result are of one form", p.CallID)
+		r.repaired(r.provider.Codes.Unanswered, "result_matched", n, "call %q and its result are of one form", p.CallID)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Render says what a view says in a format, so that its provider takes it. Nothing is repaired that the provider would
@@ -16,7 +17,7 @@ import (
 // forms of OpenAI's calls), late and idle (thoughts that stand where they may not), seal (signatures), rename (ids), unmark
 // (cache marks), ends (first and last role).
 func Render(target session.Format, view []Stored, o Options) *Rendition {
-	r := &repairer{target: target, Options: o, view: view}
+	r := &repairer{target: target, provider: provider.Of(target), Options: o, view: view}
 	list := r.merge(r.arrange(r.prepare()))
 	r.match(list)
 	r.moveLateReasoning(list)
@@ -32,23 +33,11 @@ func Render(target session.Format, view []Stored, o Options) *Rendition {
 type repairer struct {
 	Options
 	target   session.Format
+	provider *provider.Facts // of target
 	view     []Stored
 	repairs  []Repair
 	inFlight bool // calls of the last unit wait for their results
 }
-
-// pairing are the rules about calls and results.
-type pairing struct{ unanswered, orphan string }
-
-var pairings = map[session.Format]pairing{
-	session.OpenAIChat:      {"V-C1", "V-C2"},
-	session.OpenAIResponses: {"V-R2", "V-R1"},
-	session.Anthropic:       {"V-A1", "V-A2"},
-	session.Gemini:          {"V-G2", "V-G2"},
-	session.AISDK:           {"V-U1", "V-U1"},
-}
-
-func (r *repairer) rules() pairing { return pairings[r.target] }
 
 func (r *repairer) repaired(rule, kind string, n *Message, format string, args ...any) {
 	repair := Repair{Rule: rule, Kind: kind, Detail: fmt.Sprintf(format, args...)}
@@ -61,11 +50,8 @@ func (r *repairer) repaired(rule, kind string, n *Message, format string, args .
 // keeps reports whether the message will stand in the view as the bytes that came in, if nothing else is done to it.
 func (r *repairer) keeps(n *Message) bool { return n.Format == r.target && n.Raw != nil && !n.Edited }
 
-// apart reports whether the target takes the system prompt apart from the messages, and so none in the middle.
-func (r *repairer) separatesSystem() bool { return Apart(r.target) }
-
 // Apart reports whether a format's provider takes the system prompt apart from the messages.
-func Apart(f session.Format) bool { return f == session.Anthropic || f == session.Gemini }
+func Apart(f session.Format) bool { return provider.SeparatesSystem(f) }
 
 // prepare decodes the messages and repairs what is wrong with one alone.
 func (r *repairer) prepare() []Message {
@@ -100,7 +86,7 @@ func (r *repairer) decode(i int) []Message {
 		n := &list[j]
 		n.Origin, n.flags = i, flags
 		if n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited }); n.Edited && n.Format == r.target {
-			r.repaired(r.contentRule(), "part_mended", n, "a part is none that the API takes as it is")
+			r.repaired(r.provider.Codes.Content, "part_mended", n, "a part is none that the API takes as it is")
 		}
 	}
 	return list
@@ -109,7 +95,7 @@ func (r *repairer) decode(i int) []Message {
 // role makes every message one of a role that the target knows, with what that role may say.
 func (r *repairer) role(n *Message, head bool) []Message {
 	switch {
-	case n.Role == System && !head && r.separatesSystem():
+	case n.Role == System && !head && r.provider.SeparateSystem:
 		r.repaired("V-A12", "system_as_user", n, "a system message in the middle is a note of the user")
 		n.say("[System] ")
 	case n.Role == Other:
@@ -145,7 +131,7 @@ func (r *repairer) callsAsNotes(n *Message) {
 	n.Blocks = slices.Clone(n.Blocks)
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Kind == Call {
-			r.repaired(r.rules().unanswered, "call_as_note", n, "call %q is not the assistant's: it is a note", p.CallID)
+			r.repaired(r.provider.Codes.Unanswered, "call_as_note", n, "call %q is not the assistant's: it is a note", p.CallID)
 			*p = Block{Kind: Text, Text: rawjson.Quote(nil, fmt.Appendf(nil, "[call of %s: %s]", unquotedName(p.Name), p.Value)), Edited: true}
 		}
 	}

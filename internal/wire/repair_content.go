@@ -36,7 +36,7 @@ func (r *repairer) clean(n *Message, last bool) bool {
 	case r.keeps(n) && !r.refusesEmpty(n, last):
 		return true
 	case r.keeps(n) || n.Raw != nil && n.Format == r.target:
-		r.repaired(r.emptyRule(), "empty_message", n, "the message says nothing and is left out")
+		r.repaired(r.provider.Codes.Empty, "empty_message", n, "the message says nothing and is left out")
 	}
 	return false
 }
@@ -44,25 +44,7 @@ func (r *repairer) clean(n *Message, last bool) bool {
 // dropsEmptyTexts reports whether empty texts of the message are left out. Chat Completions takes one alone, as which its
 // own message came, but not several that other messages are joined of.
 func (r *repairer) dropsEmptyTexts(n *Message) bool {
-	return r.separatesSystem() || r.target == session.OpenAIChat && n.Format != r.target
-}
-
-func (r *repairer) emptyRule() string {
-	switch r.target {
-	case session.Anthropic:
-		return "V-A5"
-	case session.Gemini:
-		return "V-G4"
-	}
-	return "V-C3"
-}
-
-// contentRule is the rule about what a content consists of.
-func (r *repairer) contentRule() string {
-	if r.target == session.AISDK {
-		return "V-U1"
-	}
-	return r.emptyRule()
+	return r.provider.NoEmptyText || r.target == session.OpenAIChat && n.Format != r.target
 }
 
 func (r *repairer) dropEmptyTexts(n *Message) {
@@ -76,7 +58,7 @@ func (r *repairer) dropEmptyTexts(n *Message) {
 	}
 	n.Blocks = slices.DeleteFunc(slices.Clone(n.Blocks), empty)
 	if n.Edited = true; len(n.Blocks) > 0 && n.Format == r.target {
-		r.repaired(r.emptyRule(), "empty_text", n, "an empty text is left out")
+		r.repaired(r.provider.Codes.Empty, "empty_text", n, "an empty text is left out")
 	}
 }
 
@@ -129,7 +111,7 @@ func (r *repairer) mendResults(n *Message) {
 			continue
 		}
 		p.Edited, n.Edited = true, true
-		r.repaired(r.rules().orphan, "result_as_text", n, "a result is neither a text nor an array: it is a text")
+		r.repaired(r.provider.Codes.Orphan, "result_as_text", n, "a result is neither a text nor an array: it is a text")
 	}
 }
 
@@ -198,35 +180,35 @@ func (r *repairer) dropIdleReasoning(list []Message) {
 	}
 }
 
-// unmark leaves the newest marks for the provider's cache, of which it takes no more than maxMarks.
+// unmark leaves the newest marks for the provider's cache, of which it takes no more than a few.
 func (r *repairer) limitCacheMarks(list []Message) {
-	if r.target != session.Anthropic {
+	if r.provider.CacheMarks == 0 {
 		return
 	}
 	marks := 0
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
-		if unmarkNewest(&n.Blocks, &marks) {
+		if r.unmarkNewest(&n.Blocks, &marks) {
 			n.Edited = true
-			r.repaired("V-A9", "cache_mark_dropped", n, "more than %d cache_control: an older one is left out", maxMarks)
+			r.repaired("V-A9", "cache_mark_dropped", n, "more than %d cache_control: an older one is left out", r.provider.CacheMarks)
 		}
 	}
 }
 
 // unmarkNewest counts the marks of blocks, the last ones first, and reports whether it dropped any. A message may hold
 // blocks of several formats, and a result that is written anew still has its blocks as they came.
-func unmarkNewest(pieces *[]Block, marks *int) (dropped bool) {
+func (r *repairer) unmarkNewest(pieces *[]Block, marks *int) (dropped bool) {
 	for j := len(*pieces) - 1; j >= 0; j-- {
 		p := &(*pieces)[j]
 		if p.Edited && p.Kind == Result {
-			dropped = unmarkNewest(&p.Content, marks) || dropped
+			dropped = r.unmarkNewest(&p.Content, marks) || dropped
 			continue
 		}
 		found, empty := marksIn(p.Raw)
-		if p.Format != session.Anthropic || p.Edited || found == 0 {
+		if p.Format != r.target || p.Edited || found == 0 {
 			continue
 		}
-		if *marks += found; *marks > maxMarks || empty {
+		if *marks += found; *marks > r.provider.CacheMarks || empty {
 			*marks -= found
 			*pieces = slices.Clone(*pieces)
 			(*pieces)[j].Raw, dropped = unmarked(p.Raw), true
@@ -234,8 +216,6 @@ func unmarkNewest(pieces *[]Block, marks *int) (dropped bool) {
 	}
 	return dropped
 }
-
-const maxMarks = 4
 
 // member is the span of a member's value in an object, the zero Span if it is not there or null.
 func member(object []byte, name string) (at Span) {

@@ -118,9 +118,8 @@ func (r *repairer) ends(list []Message) []Message {
 	if len(rest) == 0 {
 		return list
 	}
-	if r.separatesSystem() && rest[0].Role != User {
-		rule := map[session.Format]string{session.Anthropic: "V-A10", session.Gemini: "V-G4"}[r.target]
-		r.repaired(rule, "first_user", nil, "a message of the user stands before the first one")
+	if r.provider.FirstUser && rest[0].Role != User {
+		r.repaired(r.provider.Codes.First, "first_user", nil, "a message of the user stands before the first one")
 		list = slices.Insert(list, head, userText(beginText))
 	}
 	last := &list[len(list)-1]

@@ -8,23 +8,8 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
-
-// idRule is what a provider takes as the id of a call.
-type idRule struct {
-	max    int
-	plain  bool // letters, digits, _ and - only
-	unique bool // also the ids of this provider's own messages
-}
-
-// Chat Completions pairs by position, and Gemini needs no ids at all: their own ones may repeat.
-var idRules = map[session.Format]idRule{
-	session.OpenAIChat:      {max: 40},
-	session.OpenAIResponses: {max: 64, unique: true},
-	session.Anthropic:       {max: 64, plain: true, unique: true},
-	session.Gemini:          {max: 64},
-	session.AISDK:           {max: 256, unique: true},
-}
 
 // rename gives every call whose id the target would refuse, or has seen before, another one, and its result the same.
 // Ids that are good stay. The same view gets the same ids in every rendering, and a longer view those of its beginning.
@@ -46,15 +31,10 @@ func (r *repairer) rename(list []Message) {
 }
 
 func (r *repairer) idRuleName() string {
-	switch {
-	case mistral(r.Model) && r.target == session.OpenAIChat:
+	if r.target == session.OpenAIChat && mistral(r.Model) {
 		return "V-M1"
-	case r.target == session.OpenAIChat:
-		return "V-C4"
-	case r.target == session.Anthropic:
-		return "V-A4"
 	}
-	return "V-R4"
+	return r.provider.Codes.CallID
 }
 
 // each calls f for all blocks of a kind.
@@ -71,17 +51,16 @@ func each(list []Message, kind Kind, f func(*Message, *Block)) {
 // idOf is the id that a call has in the view. tried counts how many ids that were made of an id are taken: a long
 // conversation may have one thousands of times.
 func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[string]int) string {
-	rule := idRules[r.target]
 	own := n.Format == r.target
-	fits := rule.fits
+	fits := r.provider.FitsID
 	if r.target == session.OpenAIChat && mistral(r.Model) {
 		fits, own = nineAlphanumerics, false
 	}
-	if (fits(p.CallID) || own && r.target == session.Gemini) && (!taken[p.CallID] || own && !rule.unique) {
+	if (fits(p.CallID) || own && r.provider.IDAny) && (!taken[p.CallID] || own && !r.provider.IDUnique) {
 		return p.CallID
 	}
 	for n := tried[p.CallID]; ; n++ {
-		id := rule.make(p.CallID, n)
+		id := replacementID(p.CallID, n, r.provider.IDMax)
 		if mistral(r.Model) && r.target == session.OpenAIChat {
 			id = nine(p.CallID, n)
 		}
@@ -92,17 +71,13 @@ func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[s
 	}
 }
 
-func (i idRule) fits(id string) bool {
-	return id != "" && len(id) <= i.max && (!i.plain || idPattern(id))
-}
-
-// make is a valid id for one that is not: what it begins with, and ten digits of its hash. n tells those apart that were
-// equal.
-func (i idRule) make(id string, n int) string {
+// replacementID returns a valid id of at most max characters for one that is not: how that begins, and ten digits of its
+// hash. n distinguishes the replacements of equal ids.
+func replacementID(id string, n, max int) string {
 	const digits = 10
 	hash := hex.EncodeToString(digest(id, n))[:digits]
 	prefix := strings.Map(func(c rune) rune {
-		if idPattern(string(c)) {
+		if provider.PlainID(string(c)) {
 			return c
 		}
 		return '_'
@@ -110,7 +85,7 @@ func (i idRule) make(id string, n int) string {
 	if prefix == "" {
 		prefix = "call"
 	}
-	return prefix[:min(len(prefix), i.max-digits-1)] + "_" + hash
+	return prefix[:min(len(prefix), max-digits-1)] + "_" + hash
 }
 
 func digest(id string, n int) []byte {
@@ -129,7 +104,7 @@ func nine(id string, n int) string {
 }
 
 func nineAlphanumerics(id string) bool {
-	return len(id) == 9 && idPattern(id) && !strings.ContainsAny(id, "_-")
+	return len(id) == 9 && provider.PlainID(id) && !strings.ContainsAny(id, "_-")
 }
 
 // idMembers are the members that hold a call's id, whatever the format.

@@ -6,12 +6,13 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // mend changes what stands in a message of the target's own format and is refused there wherever it stands. Names that
 // are too long come from other formats, too.
 func (r *repairer) mend(n *Message) {
-	if r.target == session.OpenAIResponses {
+	if r.provider.NameMax > 0 {
 		r.mendName(n)
 	}
 	if n.Format != r.target || n.Raw == nil {
@@ -38,7 +39,7 @@ func (s *scanner) isMendable(f session.Format) bool {
 		switch {
 		case f == session.Gemini && (faultOf(raw) != sound || p.Kind == Call && signatureOf(raw) == standIn),
 			f == session.Anthropic && p.Kind == Opaque && emptyCompaction(raw),
-			f == session.OpenAIResponses && (p.Kind == Call && utf8.RuneCountInString(p.Name) > maxName || p.Kind == Reasoning && byID(raw)):
+			f == session.OpenAIResponses && (p.Kind == Call && utf8.RuneCountInString(p.Name) > provider.Of(f).NameMax || p.Kind == Reasoning && byID(raw)):
 			return true
 		}
 	}
@@ -130,20 +131,19 @@ func emptyCompaction(block []byte) bool {
 // sealed reports whether the value of a signature, or of what stands for one, is a text.
 func isSigned(value []byte) bool { return len(value) > len(`""`) && value[0] == '"' }
 
-// maxName is how long the name of a tool may be in the Responses API.
-const maxName = 128
-
+// mendName cuts the names of tools that are too long.
 func (r *repairer) mendName(n *Message) {
+	max := r.provider.NameMax
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
-		if p.Kind != Call || utf8.RuneCount(unquotedName(p.Name)) <= maxName {
+		if p.Kind != Call || utf8.RuneCount(unquotedName(p.Name)) <= max {
 			continue
 		}
 		n.Blocks = slices.Clone(n.Blocks)
 		p = &n.Blocks[i]
-		p.Name = rawjson.Quote(nil, []byte(string([]rune(string(unquoted(p.Name)))[:maxName])))
+		p.Name = rawjson.Quote(nil, []byte(string([]rune(string(unquoted(p.Name)))[:max])))
 		p.Edited, n.Edited = true, true
-		r.repaired("V-R4", "name_cut", n, "the name of a tool has at most %d characters", maxName)
+		r.repaired("V-R4", "name_cut", n, "the name of a tool has at most %d characters", max)
 	}
 }
 

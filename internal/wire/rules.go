@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Rule is something that a provider wants of a list of messages.
@@ -28,6 +30,12 @@ var (
 	forAnthropic = []session.Format{session.Anthropic}
 	forGemini    = []session.Format{session.Gemini}
 	forAISDK     = []session.Format{session.AISDK}
+
+	chat      = provider.Of(session.OpenAIChat)
+	responses = provider.Of(session.OpenAIResponses)
+	anthropic = provider.Of(session.Anthropic)
+	gemini    = provider.Of(session.Gemini)
+	aiSDK     = provider.Of(session.AISDK)
 )
 
 // The comments name where the providers' texts were seen: an issue of a project that ran into it, or a schema.
@@ -45,16 +53,14 @@ var rules = []Rule{
 		Wants: "a message has content, an assistant's at least calls; an array has a part; a tool's content is text",
 		Says:  "Invalid value for 'content': expected a string, got null."},
 	// vercel/ai#5171, camel-ai/camel#2215
-	{Code: "V-C4", Formats: forChat, check: (*checker).idLength, shape: true, limits: map[string]int{"id": 40},
-		Wants: "the id of a call has at most 40 characters",
+	{Code: "V-C4", Formats: forChat, check: (*checker).idLength, shape: true, limits: map[string]int{"id": chat.IDMax},
+		Wants: fmt.Sprintf("the id of a call has at most %d characters", chat.IDMax),
 		Says:  "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40."},
 	// openai/openai-openapi, anthropics/anthropic-sdk-python and vercel/ai: the schemas' roles
 	{Code: "V-C5", Formats: []session.Format{session.OpenAIChat, session.OpenAIResponses, session.Anthropic, session.AISDK}, check: (*checker).knownRoles,
 		Wants: "a message has a role that its format knows", words: map[session.Format][]string{
-			session.OpenAIChat:      {"system", "developer", "user", "assistant", "tool", "function"},
-			session.OpenAIResponses: {"system", "developer", "user", "assistant"},
-			session.Anthropic:       {"user", "assistant"},
-			session.AISDK:           {"system", "user", "assistant"},
+			session.OpenAIChat: chat.Roles, session.OpenAIResponses: responses.Roles,
+			session.Anthropic: anthropic.Roles, session.AISDK: aiSDK.Roles,
 		},
 		Says: "Invalid value: 'exit'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."},
 	// agno-agi/agno#9372
@@ -70,8 +76,8 @@ var rules = []Rule{
 		Wants: "a reasoning item stands directly before the item that it led to, which has its id if the reasoning is known by its id alone",
 		Says:  "Item 'rs_1' of type 'reasoning' was provided without its required following item."},
 	// openai/openai-openapi, FunctionToolCall. Its limit of an output, 10,485,760 characters, is more than a message can have.
-	{Code: "V-R4", Formats: forResponses, check: (*checker).callLengths, shape: true, limits: map[string]int{"id": 64, "name": 128},
-		Wants: "a call_id has 1 to 64 characters, the name of a tool at most 128",
+	{Code: "V-R4", Formats: forResponses, check: (*checker).callLengths, shape: true, limits: map[string]int{"id": responses.IDMax, "name": responses.NameMax},
+		Wants: fmt.Sprintf("a call_id has 1 to %d characters, the name of a tool at most %d", responses.IDMax, responses.NameMax),
 		Says:  "Invalid 'input[2].call_id': string too long. Expected a string with maximum length 64."},
 	// anthropics/claude-code#1237, OpenHands/OpenHands#7512
 	{Code: "V-A1", Formats: forAnthropic, check: (*checker).callsAnswered, shape: true,
@@ -86,8 +92,8 @@ var rules = []Rule{
 		Wants: "tool_results stand before all else in their message",
 		Says:  "Messages following `tool_use` blocks must begin with a matching number of `tool_result` blocks."},
 	// BerriAI/litellm#23510, vectorize-io/hindsight#4250, maximhq/bifrost#5097
-	{Code: "V-A4", Formats: forAnthropic, check: (*checker).uniqueIDs, shape: true,
-		Wants: "the ids of calls are made of letters, digits, _ and -, occur once, and have one result",
+	{Code: "V-A4", Formats: forAnthropic, check: (*checker).uniqueIDs, shape: true, limits: map[string]int{"id": anthropic.IDMax},
+		Wants: fmt.Sprintf("the ids of calls are 1 to %d letters, digits, _ and -, occur once, and have one result", anthropic.IDMax),
 		Says:  "`tool_use` ids must be unique; each tool_use must have a single result; String should match pattern '^[a-zA-Z0-9_-]+$'."},
 	// anthropics/claude-code#6774, #23440
 	{Code: "V-A5", Formats: forAnthropic, check: (*checker).notEmpty, shape: true,
@@ -106,8 +112,8 @@ var rules = []Rule{
 		Wants: "thinking is that of the model that is asked",
 		Says:  "Invalid `signature` in `thinking` block."},
 	// Wei-Shaw/sub2api#176
-	{Code: "V-A9", Formats: forAnthropic, check: (*checker).cacheMarks, limits: map[string]int{"cache_control": 4},
-		Wants: "at most 4 blocks have cache_control, and none with an empty text",
+	{Code: "V-A9", Formats: forAnthropic, check: (*checker).cacheMarks, limits: map[string]int{"cache_control": anthropic.CacheMarks},
+		Wants: fmt.Sprintf("at most %d blocks have cache_control, and none with an empty text", anthropic.CacheMarks),
 		Says:  "A maximum of 4 blocks with cache_control may be provided. Found 5."},
 	// anthropics/anthropic-sdk-python, MessageCreateParams and BetaCompactionBlockParam
 	{Code: "V-A10", Formats: forAnthropic, check: (*checker).bounds, limits: map[string]int{"messages": 100_000},
@@ -142,7 +148,7 @@ var rules = []Rule{
 		Wants: "for Mistral's models, the id of a call is 9 letters and digits, and the last message is the user's or a tool's",
 		Says:  "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9; Expected last role User or Tool."},
 	// vercel/ai, convert-to-model-messages.ts
-	{Code: "V-U1", Formats: forAISDK, check: (*checker).toolStates, words: map[session.Format][]string{session.AISDK: {"output-available", "output-error", "output-denied"}},
+	{Code: "V-U1", Formats: forAISDK, check: (*checker).toolStates, words: map[session.Format][]string{session.AISDK: {outputAvailable, outputError, outputDenied}},
 		Wants: "a tool part is in a final state, except in the last message",
 		Says:  "Tool result is missing for tool call call_1."},
 }

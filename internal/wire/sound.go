@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // judge sets the flags that tell a FastValidator what it must know of a message besides its role and calls.
@@ -26,7 +27,7 @@ func (s *scanner) assess(f session.Format) {
 // odd reports whether a message, alone, may need a repair in its own format. It may err on that side.
 func (s *scanner) mayNeedRepair(f session.Format) bool {
 	m := &s.facts
-	if !rolesOf[f][m.Role] || s.loose || s.isMendable(f) || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
+	if !s.knownRole(provider.Of(f)) || s.loose || s.isMendable(f) || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
 		return true
 	}
 	for i := range m.Parts {
@@ -68,13 +69,11 @@ func (s *scanner) marked() bool {
 	return false
 }
 
-// rolesOf are the roles that a format knows.
-var rolesOf = map[session.Format]map[string]bool{
-	session.OpenAIChat:      {"system": true, "developer": true, "user": true, "assistant": true, "tool": true, "function": true},
-	session.OpenAIResponses: {"system": true, "developer": true, "user": true, "assistant": true, "tool": true},
-	session.Anthropic:       {"system": true, "user": true, "assistant": true},
-	session.Gemini:          {"system": true, "user": true, "model": true},
-	session.AISDK:           {"system": true, "user": true, "assistant": true},
+// knownRole reports whether the provider takes the message's role, be it in the system prompt that is separate from the
+// messages. Where a system message stands is looked at by the FastValidator.
+func (s *scanner) knownRole(p *provider.Facts) bool {
+	m := &s.facts
+	return p.KnowsRole(m.Role) || p.ImpliedRole == m.Role || p.SeparateSystem && m.Flags&FlagPinned != 0
 }
 
 // emptiness reports whether a format minds that a message is empty or holds what is.
@@ -99,7 +98,7 @@ func (s *scanner) partMayNeedRepair(f session.Format, p *Part, last bool) bool {
 	}
 	switch p.Kind {
 	case Call:
-		return m.Role != "assistant" && m.Role != "model" || f != session.Gemini && !idRules[f].fits(p.CallID)
+		return m.Role != "assistant" && m.Role != "model" || !provider.Of(f).IDAny && !provider.Of(f).FitsID(p.CallID)
 	case Result:
 		return p.CallID == "" || f == session.Gemini && p.Name == "unknown" || f == session.Anthropic && s.hasLooseContent(p) || f == session.OpenAIChat && p.Value == (Span{}) || f == session.OpenAIResponses && p.Name == "" && s.lacksOutput(p) || f != session.AISDK && m.Role == "assistant"
 	case Text:

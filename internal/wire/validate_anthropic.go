@@ -1,6 +1,11 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
 
 // resultsFirst is V-A3.
 func (c *checker) resultsFirst() {
@@ -23,8 +28,8 @@ func (c *checker) uniqueIDs() {
 	seen := map[string]bool{}
 	for i := range c.calls {
 		call := &c.calls[i]
-		if !idPattern(call.id) {
-			c.report(call.message, "call id %q is not made of letters, digits, _ and -", call.id)
+		if !provider.PlainID(call.id) || utf8.RuneCountInString(call.id) > c.rule.limits["id"] {
+			c.report(call.message, "call id %q is not 1 to %d letters, digits, _ and -", call.id, c.rule.limits["id"])
 		}
 		if seen[call.id] {
 			c.report(call.message, "call id %q was used before", call.id)
@@ -36,15 +41,6 @@ func (c *checker) uniqueIDs() {
 			c.report(r.message, "call %q is answered twice", r.id)
 		}
 	}
-}
-
-func idPattern(id string) bool {
-	for _, c := range id {
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-') {
-			return false
-		}
-	}
-	return id != ""
 }
 
 // notEmpty is V-A5.

@@ -46,6 +46,8 @@ var anthropicFixtures = []fixture{
 	{"V-A4", "an id twice", Options{}, []string{someUser, uses("a"), toolResults("a"), uses("a"), toolResults("a")}, []string{"V-A4 3"}},
 	{"V-A4", "two results of one call", Options{}, []string{someUser, uses("a"), toolResults("a", "a")}, []string{"V-A4 2"}},
 	{"V-A4", "an id of other characters", Options{}, []string{someUser, uses("a.b"), toolResults("a.b")}, []string{"V-A4 1"}},
+	{"V-A4", "an id of 64 characters", Options{}, []string{someUser, uses(longID[:64]), toolResults(longID[:64])}, nil},
+	{"V-A4", "an id of 65 characters", Options{}, []string{someUser, uses(longID), toolResults(longID)}, []string{"V-A4 1"}},
 	{"V-A4", "an empty id", Options{}, []string{someUser, uses(""), toolResults("")}, []string{"V-A4 1"}},
 	{"V-A5", "an empty final assistant message", Options{}, []string{someUser, `{"role":"assistant","content":""}`}, nil},
 	{"V-A5", "an empty result", Options{}, []string{someUser, uses("a"), says("user", `{"type":"tool_result","tool_use_id":"a","content":""}`)}, nil},
@@ -109,3 +111,6 @@ func manyUsers(n int) []string {
 	}
 	return list
 }
+
+// longID has 65 characters, one more than an id of Anthropic's may have.
+var longID = strings.Repeat("a", 65)

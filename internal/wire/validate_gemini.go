@@ -123,7 +123,7 @@ var (
 // contents is V-G4.
 func (c *checker) contents() {
 	for i := c.head; i < len(c.messages); i++ {
-		if role := c.messages[i].Role; role != "user" && role != "model" {
+		if role := c.messages[i].Role; !gemini.KnowsRole(role) {
 			c.report(i, "role %q is neither user nor model", role)
 		}
 		if c.partsOf(i) == 0 {

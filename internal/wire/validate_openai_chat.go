@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // chatContent is V-C3. "" is content, and so is an array of any parts.
@@ -63,7 +64,7 @@ func (c *checker) mistral() {
 	}
 	length := c.rule.limits["id"]
 	c.parts(func(i int, p *Part) {
-		if !madeID(p) && (len(p.CallID) != length || !idPattern(p.CallID) || strings.ContainsAny(p.CallID, "_-")) {
+		if !madeID(p) && (len(p.CallID) != length || !provider.PlainID(p.CallID) || strings.ContainsAny(p.CallID, "_-")) {
 			c.report(i, "the id %q is not made of %d letters and digits", p.CallID, length)
 		}
 	}, Call, Result)

@@ -10,18 +10,20 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // FastValidator goes through the facts of a view, and knows at its end whether the view can be read in its own format as the bytes
 // that are stored. It takes no JSON. It may say no to a view that needs no repair, never yes to one that does: Render
 // then finds out.
 type FastValidator struct {
-	format session.Format
-	state  validatorState
-	used   []byte          // sorted hashes of the ids of calls in the checkpoint, eight bytes each
-	newer  map[string]bool // ids of calls after it
-	open   []string        // calls without a result
-	custom map[string]bool // ids of calls of custom tools after the checkpoint
+	format   session.Format
+	provider *provider.Facts // of format
+	state    validatorState
+	used     []byte          // sorted hashes of the ids of calls in the checkpoint, eight bytes each
+	newer    map[string]bool // ids of calls after it
+	open     []string        // calls without a result
+	custom   map[string]bool // ids of calls of custom tools after the checkpoint
 }
 
 // walkState is what a FastValidator is at, besides the calls.
@@ -44,7 +46,9 @@ const (
 )
 
 // NewWalk begins at the first message of a view.
-func NewFastValidator(f session.Format) *FastValidator { return &FastValidator{format: f} }
+func NewFastValidator(f session.Format) *FastValidator {
+	return &FastValidator{format: f, provider: provider.Of(f)}
+}
 
 // Add goes on to the next message.
 func (w *FastValidator) Add(f *MessageShape) {
@@ -56,7 +60,7 @@ func (w *FastValidator) Add(f *MessageShape) {
 		w.state.invalid = true
 	case f.Flags&FlagPinned != 0 && !w.state.begun:
 	case f.Flags&FlagPinned != 0:
-		w.state.invalid = Apart(w.format) || len(w.open) > 0
+		w.state.invalid = w.provider.SeparateSystem || len(w.open) > 0
 		w.state.last = userSide
 	case f.Role == "assistant" || f.Role == "model":
 		w.assistant(f)
@@ -73,7 +77,7 @@ func (w *FastValidator) assistant(f *MessageShape) {
 	s := &w.state
 	running := s.begun && s.last == assistantSide
 	switch {
-	case !s.begun && Apart(w.format),
+	case !s.begun && w.provider.SeparateSystem,
 		running && w.format == session.Gemini,
 		running && f.Flags&FlagReasoning != 0 && len(w.open) > 0 && w.format == session.Anthropic,
 		len(w.open) > 0 && !(running && (w.format == session.Anthropic || w.format == session.OpenAIResponses)):
@@ -100,7 +104,7 @@ func (w *FastValidator) assistant(f *MessageShape) {
 
 // takes notes an id, and reports whether it was taken where ids have to be unique.
 func (w *FastValidator) takes(id string) bool {
-	if !idRules[w.format].unique {
+	if !w.provider.IDUnique {
 		return false
 	}
 	if w.newer[id] || w.has(hashOf(id)) {
@@ -226,7 +230,7 @@ func idList(text string) []string {
 // ResumeWalk goes on behind a checkpoint: state is what State said there, and open the ids of the calls that it leaves
 // open, separated by ASCII 29. Without a state nothing is known.
 func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
-	w := &FastValidator{format: f, open: idList(string(open))}
+	w := &FastValidator{format: f, provider: provider.Of(f), open: idList(string(open))}
 	if len(state)%8 != 1 {
 		w.state.invalid = true
 		return w

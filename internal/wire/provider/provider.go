@@ -1,0 +1,129 @@
+// Package provider has one table with what the provider behind each format accepts. The validator, the repairs and the
+// fast validator of internal/wire and the SQL of internal/postgres read it, so that no fact is written down twice. Start at
+// Of. A fact that only one rule needs, and that no repair depends on, stays with that rule (internal/wire/rules.go).
+package provider
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Facts are what the provider of one format accepts. Lengths are in characters.
+type Facts struct {
+	Roles          []string // roles that a message may have, in the order in which the provider lists them
+	ImpliedRole    string   // the role that Inspect gives to a result that has none itself; "" for none
+	SeparateSystem bool     // the request has the system prompt in a member of its own, and none among its messages
+	FirstUser      bool     // the first message must be the user's
+	NoEmptyText    bool     // an empty text is refused wherever it stands
+	IDMax          int      // the longest id of a call
+	IDPlain        bool     // ids consist of letters, digits, _ and -
+	IDUnique       bool     // an id occurs once in a view
+	IDAny          bool     // ids that came in this format are taken whatever they are
+	NameMax        int      // the longest name of a tool that is checked; 0 for any
+	CacheMarks     int      // how many blocks may have cache_control; 0 for a format without
+	Codes          Codes
+}
+
+// Codes are the rules (wire.Rules) that a repair names in this format.
+type Codes struct {
+	Unanswered string // a call has no result
+	Orphan     string // a result answers no call
+	Mixed      string // results stand behind other content of their message; "" where that is allowed
+	Empty      string // a message or a text is empty
+	Content    string // a part is none that the provider takes
+	CallID     string // an id is too long, made of other characters, or used twice
+	First      string // the first message is not the user's; "" where that is allowed
+}
+
+// table has a row for each format. Chat Completions pairs by position and Gemini needs no ids: there, ids may repeat.
+// That ids of Anthropic have at most 64 characters is documented by Amazon Bedrock, which serves the same API.
+var table = map[session.Format]*Facts{
+	session.OpenAIChat: {
+		Roles: []string{"system", "developer", "user", "assistant", "tool", "function"},
+		IDMax: 40,
+		Codes: Codes{Unanswered: "V-C1", Orphan: "V-C2", Empty: "V-C3", Content: "V-C3", CallID: "V-C4"},
+	},
+	session.OpenAIResponses: {
+		Roles:       []string{"system", "developer", "user", "assistant"},
+		ImpliedRole: "tool",
+		IDMax:       64,
+		IDUnique:    true,
+		NameMax:     128,
+		Codes:       Codes{Unanswered: "V-R2", Orphan: "V-R1", Empty: "V-C3", Content: "V-C3", CallID: "V-R4"},
+	},
+	session.Anthropic: {
+		Roles:          []string{"user", "assistant"},
+		SeparateSystem: true,
+		FirstUser:      true,
+		NoEmptyText:    true,
+		IDMax:          64,
+		IDPlain:        true,
+		IDUnique:       true,
+		CacheMarks:     4,
+		Codes: Codes{
+			Unanswered: "V-A1", Orphan: "V-A2", Mixed: "V-A3", Empty: "V-A5", Content: "V-A5", CallID: "V-A4", First: "V-A10",
+		},
+	},
+	session.Gemini: {
+		Roles:          []string{"user", "model"},
+		SeparateSystem: true,
+		FirstUser:      true,
+		NoEmptyText:    true,
+		IDMax:          64,
+		IDAny:          true,
+		Codes: Codes{
+			Unanswered: "V-G2", Orphan: "V-G2", Mixed: "V-G2", Empty: "V-G4", Content: "V-G4", CallID: "V-R4", First: "V-G4",
+		},
+	},
+	session.AISDK: {
+		Roles:    []string{"system", "user", "assistant"},
+		IDMax:    256,
+		IDUnique: true,
+		Codes:    Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-C3", Content: "V-U1", CallID: "V-R4"},
+	},
+}
+
+var none Facts
+
+// Of returns the facts of a format. Those of an unknown format are the zero Facts.
+func Of(f session.Format) *Facts {
+	if facts, ok := table[f]; ok {
+		return facts
+	}
+	return &none
+}
+
+// SeparatesSystem reports whether the provider of a format takes the system prompt apart from the messages.
+func SeparatesSystem(f session.Format) bool { return Of(f).SeparateSystem }
+
+// SeparatingSystem returns the numbers, as the database has them, of the formats for which SeparatesSystem is true.
+func SeparatingSystem() (numbers []int16) {
+	for _, f := range session.Formats() {
+		if SeparatesSystem(f) {
+			numbers = append(numbers, f.Number())
+		}
+	}
+	return numbers
+}
+
+// KnowsRole reports whether a message may have the role.
+func (p *Facts) KnowsRole(role string) bool { return slices.Contains(p.Roles, role) }
+
+// FitsID reports whether the provider takes an id, as far as its characters go.
+func (p *Facts) FitsID(id string) bool {
+	fits := len(id) <= p.IDMax || utf8.RuneCountInString(id) <= p.IDMax
+	return id != "" && fits && (!p.IDPlain || PlainID(id))
+}
+
+// PlainID reports whether an id consists of letters, digits, _ and -, and is not empty.
+func PlainID(id string) bool {
+	for i := range len(id) {
+		c := id[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return id != ""
+}

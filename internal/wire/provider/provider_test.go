@@ -1,0 +1,66 @@
+package provider_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+func TestEveryFormatHasItsRow(t *testing.T) {
+	t.Parallel()
+	for _, f := range session.Formats() {
+		facts, codes := provider.Of(f), provider.Of(f).Codes
+		for name, code := range map[string]string{
+			"Unanswered": codes.Unanswered, "Orphan": codes.Orphan, "Empty": codes.Empty, "Content": codes.Content, "CallID": codes.CallID,
+		} {
+			if code == "" {
+				t.Errorf("%s: the rule %s has no code", f, name)
+			}
+		}
+		switch {
+		case len(facts.Roles) == 0:
+			t.Errorf("%s knows no role", f)
+		case facts.IDMax < 32:
+			t.Errorf("%s: ids of %d characters leave no room for a hash", f, facts.IDMax)
+		case facts.FirstUser != (codes.First != ""):
+			t.Errorf("%s: the rule about the first message and its code do not agree", f)
+		}
+	}
+	if facts := provider.Of("no format"); facts == nil || facts.KnowsRole("user") || facts.FitsID("a") {
+		t.Error("an unknown format has facts")
+	}
+}
+
+func TestTheFormatsThatSeparateTheSystemPrompt(t *testing.T) {
+	t.Parallel()
+	want := []int16{session.Anthropic.Number(), session.Gemini.Number()}
+	if got := provider.SeparatingSystem(); !slices.Equal(got, want) {
+		t.Errorf("the formats are %d, want %d", got, want)
+	}
+}
+
+func TestFitsID(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		format session.Format
+		id     string
+		want   bool
+	}{
+		{session.OpenAIChat, "", false},
+		{session.OpenAIChat, "call 1.é", true},
+		{session.OpenAIChat, strings.Repeat("é", 40), true},
+		{session.OpenAIChat, strings.Repeat("é", 41), false},
+		{session.Anthropic, "toolu_1-A", true},
+		{session.Anthropic, "toolu 1", false},
+		{session.Anthropic, "é", false},
+		{session.Anthropic, strings.Repeat("a", 64), true},
+		{session.Anthropic, strings.Repeat("a", 65), false},
+	} {
+		if got := provider.Of(test.format).FitsID(test.id); got != test.want {
+			t.Errorf("%s: FitsID(%q) = %t", test.format, test.id, got)
+		}
+	}
+}
