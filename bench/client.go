@@ -1,73 +1,95 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
-// client is one caller with one connection that it keeps. It shares the machine with what it measures, so it reuses its
-// request and its response and allocates nothing per call.
+// client is one caller with one connection. It shares the machine with what it measures, so it sends bytes that were
+// prepared before, and reads answers without a goroutine between it and the connection.
 type client struct {
-	http     fasthttp.HostClient
-	request  fasthttp.Request
-	response fasthttp.Response
+	site *site
+	addr string
+	conn net.Conn // nil before the first call: the server closes a connection on which no request comes
+	in   *bufio.Reader
+	body bytes.Buffer // of the last answer
+	etag string
 }
 
 // answerTimeout makes an answer that does not come an error.
-const answerTimeout = 20 * time.Second
+const answerTimeout = time.Minute
 
-func (b *bench) newClient() *client { return b.newClientOf(b.api) }
+func (s *site) newClient() *client { return &client{site: s, addr: s.api.addr} }
 
-func (b *bench) newClientOf(api *server) *client {
-	c := &client{http: fasthttp.HostClient{Addr: api.addr, MaxConns: 1, ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10, ReadTimeout: answerTimeout}}
-	c.request.Header.Set("Authorization", "Bearer "+b.key)
-	c.request.Header.Set("Accept-Encoding", "identity")
-	c.request.Header.SetHost(api.addr)
-	return c
-}
-
-func (b *bench) newClients(n int) []*client {
+func (s *site) newClients(n int) []*client {
 	clients := make([]*client, n)
 	for i := range clients {
-		clients[i] = b.newClient()
+		clients[i] = s.newClient()
 	}
 	return clients
 }
 
 func sessionPath(id string) string { return "/v1/sessions/" + url.PathEscape(id) }
 
-// call sends the request as it stands and wants this status.
-func (c *client) call(want int) error {
-	if err := c.http.Do(&c.request, &c.response); err != nil {
+// request returns a whole request; headers have the form "Name: value".
+func (c *client) request(method, path string, body []byte, headers ...string) []byte {
+	out := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n", method, path, c.addr, c.site.key)
+	for _, header := range headers {
+		out = fmt.Appendf(out, "%s\r\n", header)
+	}
+	if body != nil {
+		out = fmt.Appendf(out, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	}
+	return append(append(out, "\r\n"...), body...)
+}
+
+// call sends a request and returns an error unless its answer has the wanted status.
+func (c *client) call(request []byte, want int) (err error) {
+	if c.conn == nil {
+		if c.conn, err = net.Dial("tcp", c.addr); err != nil {
+			return err
+		}
+		c.in = bufio.NewReaderSize(c.conn, 64<<10)
+	}
+	if err := c.conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return err
 	}
-	if got := c.response.StatusCode(); got != want {
-		body := c.response.Body()
-		return fmt.Errorf("%s %s: %d instead of %d: %s", c.request.Header.Method(), c.request.URI().Path(), got, want, body[:min(len(body), 500)])
+	if _, err := c.conn.Write(request); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	c.etag = answer.Header.Get("ETag")
+	c.body.Reset()
+	if _, err := c.body.ReadFrom(answer.Body); err != nil {
+		return err
+	}
+	if answer.StatusCode != want {
+		line, _, _ := bytes.Cut(request, []byte("\r\n"))
+		return fmt.Errorf("%s: status %d instead of %d: %.500s", line, answer.StatusCode, want, c.body.Bytes())
 	}
 	return nil
 }
 
-// send is a whole request, for what is not measured.
 func (c *client) send(method, path string, body []byte, want int) error {
-	c.request.Header.SetMethod(method)
-	c.request.SetRequestURI(path)
-	c.request.Header.SetContentType("application/json")
-	c.request.Header.Del("Content-Length") // of the last body, which a GET would go on promising
-	c.request.SetBodyRaw(body)
-	return c.call(want)
+	return c.call(c.request(method, path, body), want)
 }
 
 // get reads an answer into v.
 func (c *client) get(path string, v any) error {
-	if err := c.send(fasthttp.MethodGet, path, nil, fasthttp.StatusOK); err != nil {
+	if err := c.send("GET", path, nil, http.StatusOK); err != nil {
 		return err
 	}
-	return json.Unmarshal(c.response.Body(), v)
+	return json.Unmarshal(c.body.Bytes(), v)
 }
 
 // widestWindow is the widest that the API takes.
@@ -76,7 +98,7 @@ const widestWindow = 10_000_000
 // createSession makes a session with the widest window, in the format of the corpus.
 func (c *client) createSession(id string) error {
 	body := fmt.Appendf(nil, `{"format": "openai-chat", "window_tokens": %d}`, widestWindow)
-	return c.send(fasthttp.MethodPut, sessionPath(id), body, fasthttp.StatusCreated)
+	return c.send("PUT", sessionPath(id), body, http.StatusCreated)
 }
 
 const (
@@ -84,7 +106,7 @@ const (
 	batchBytes    = 8 << 20
 )
 
-// appendAll appends any number of messages, in batches as large as they may be.
+// appendAll appends any number of messages, in batches as large as the API takes.
 func (c *client) appendAll(id string, messages [][]byte) error {
 	for len(messages) > 0 {
 		n, size := 0, 0
@@ -92,7 +114,7 @@ func (c *client) appendAll(id string, messages [][]byte) error {
 			size += len(messages[n])
 			n++
 		}
-		if err := c.send(fasthttp.MethodPost, sessionPath(id)+"/messages", appendBody(messages[:n]), fasthttp.StatusCreated); err != nil {
+		if err := c.send("POST", sessionPath(id)+"/messages", appendBody(messages[:n]), http.StatusCreated); err != nil {
 			return err
 		}
 		messages = messages[n:]
@@ -100,9 +122,7 @@ func (c *client) appendAll(id string, messages [][]byte) error {
 	return nil
 }
 
-// appendBody is the body of an append.
+// appendBody returns the body of an append.
 func appendBody(messages [][]byte) []byte {
-	body := []byte(`{"format":"openai-chat","messages":[`)
-	body = append(body, joined(messages)...)
-	return append(body, `]}`...)
+	return fmt.Appendf(nil, `{"format":"openai-chat","messages":[%s]}`, joined(messages))
 }

@@ -19,114 +19,84 @@ func newCorpus(seed uint64) *corpus {
 	return &corpus{random: rand.New(rand.NewPCG(seed, seed))}
 }
 
-// Enough different words that code does not compress better than real code.
 var (
-	verbs   = strings.Fields("open close read write parse render flush merge split append encode decode verify resolve schedule load")
-	nouns   = strings.Fields("buffer session record policy index cursor window header frame segment token ledger bucket worker request result")
-	kinds   = strings.Fields("int string []byte error bool time.Duration *Node map[string]int context.Context io.Reader")
-	phrases = strings.Fields("the a this that first last every newest because when unless before after which must may holds returns keeps fails")
+	words = strings.Fields(`open close read write parse render flush merge split append encode decode verify resolve
+		buffer session record policy index cursor window header frame segment token ledger bucket worker request result
+		the a this that first last every newest because when unless before after which must may returns keeps fails`)
+	// code is lines of a source file; each # becomes a word, each @ an identifier, each $ a constant.
+	code = []string{
+		"func (s *@) @(@ context.Context, @ []byte) error {", "\tif err := s.@(ctx, @); err != nil {",
+		"\t\treturn fmt.Errorf(\"# # # # %d: %w\", @, err)", "\t@ := @[$:@.@]", "\t// # # # # # # # #", "\tconst @ = $", "\t}",
+	}
 )
 
-func (c *corpus) pick(from []string) string { return from[c.random.IntN(len(from))] }
+func (c *corpus) word() string { return words[c.random.IntN(len(words))] }
 
 func (c *corpus) identifier() string {
-	noun := c.pick(nouns)
 	if c.random.IntN(2) == 0 {
-		return fmt.Sprintf("%s%d", noun, c.random.IntN(10_000))
+		return fmt.Sprintf("%s%d", c.word(), c.random.IntN(10_000))
 	}
-	return c.pick(verbs) + strings.ToUpper(noun[:1]) + noun[1:]
+	second := c.word()
+	return c.word() + strings.ToUpper(second[:1]) + second[1:]
 }
 
 func (c *corpus) sentence() string {
-	words := make([]string, 5+c.random.IntN(8))
-	for i := range words {
-		words[i] = c.pick([][]string{phrases, nouns, verbs}[c.random.IntN(3)])
+	list := make([]string, 5+c.random.IntN(8))
+	for i := range list {
+		list[i] = c.word()
 	}
-	return strings.Join(words, " ")
+	return strings.Join(list, " ")
 }
 
-// line is one line of a source file, numbered as tools print them.
-func (c *corpus) line(n int) string {
-	var code string
-	switch a, b := c.identifier(), c.identifier(); c.random.IntN(7) {
-	case 0:
-		code = fmt.Sprintf("func (s *%s) %s(%s %s) error {", c.identifier(), a, b, c.pick(kinds))
-	case 1:
-		code = fmt.Sprintf("\tif err := s.%s(ctx, %s); err != nil {", a, b)
-	case 2:
-		code = fmt.Sprintf("\t\treturn fmt.Errorf(\"%s %%d: %%w\", %s, err)", c.sentence(), b)
-	case 3:
-		code = fmt.Sprintf("\t%s := %s[%d:%s.%s]", a, b, c.random.IntN(4096), a, c.identifier())
-	case 4:
-		code = "\t// " + c.sentence()
-	case 5:
-		code = fmt.Sprintf("\tconst %s = 0x%016x", a, c.random.Uint64())
-	default:
-		code = "\t}"
-	}
-	return fmt.Sprintf("%6d\t%s\n", n, code)
-}
-
-// text is about size bytes of code.
+// text returns size bytes of code, with the numbers of its lines as tools print them.
 func (c *corpus) text(size int) string {
-	var text strings.Builder
-	for n := 1 + c.random.IntN(900); text.Len() < size; n++ {
-		text.WriteString(c.line(n))
+	var out strings.Builder
+	for n := 1 + c.random.IntN(900); out.Len() < size; n++ {
+		fmt.Fprintf(&out, "%6d\t", n)
+		for _, char := range code[c.random.IntN(len(code))] {
+			switch char {
+			case '#':
+				out.WriteString(c.word())
+			case '@':
+				out.WriteString(c.identifier())
+			case '$':
+				fmt.Fprintf(&out, "0x%08x", c.random.Uint32())
+			default:
+				out.WriteRune(char)
+			}
+		}
+		out.WriteByte('\n')
 	}
-	return text.String()[:size]
+	return out.String()[:size]
 }
 
-type chatMessage struct {
-	Role       string     `json:"role"`
-	Content    *string    `json:"content"`
-	ToolCalls  []chatCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
-}
-
-type chatCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function chatFunction `json:"function"`
-}
-
-type chatFunction struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-// ask is what the user says.
-func (c *corpus) ask() []byte {
-	content := c.sentence()
-	return encoded(chatMessage{Role: "user", Content: &content})
-}
-
-// turn is a call of a tool and its answer, whose text has size bytes.
+// turn returns a call of a tool and its answer, whose text has size bytes.
 func (c *corpus) turn(size int) [][]byte {
 	c.calls++
 	id := fmt.Sprintf("call_%06d", c.calls)
-	arguments := string(encoded(map[string]any{"path": c.pick(verbs) + "/" + c.identifier() + ".go", "offset": c.random.IntN(2000)}))
-	says, result := c.sentence(), c.text(size)
-	call := chatCall{ID: id, Type: "function", Function: chatFunction{Name: c.pick([]string{"read_file", "grep", "run_tests"}), Arguments: arguments}}
+	arguments := encoded(map[string]any{"path": c.word() + "/" + c.identifier() + ".go", "offset": c.random.IntN(2000)})
+	function := map[string]any{"name": "read_file", "arguments": string(arguments)}
+	call := map[string]any{"id": id, "type": "function", "function": function}
 	return [][]byte{
-		encoded(chatMessage{Role: "assistant", Content: &says, ToolCalls: []chatCall{call}}),
-		encoded(chatMessage{Role: "tool", Content: &result, ToolCallID: id}),
+		encoded(map[string]any{"role": "assistant", "content": c.sentence(), "tool_calls": []any{call}}),
+		encoded(map[string]any{"role": "tool", "tool_call_id": id, "content": c.text(size)}),
 	}
 }
 
-// conversation is n messages: a question, then turns whose results have size bytes on the average.
+// conversation returns n messages: a question, then turns whose results have size bytes on the average.
 func (c *corpus) conversation(n, size int) [][]byte {
-	messages := [][]byte{c.ask()}
+	messages := [][]byte{encoded(map[string]any{"role": "user", "content": c.sentence()})}
 	for len(messages) < n {
 		messages = append(messages, c.turn(size/2+c.random.IntN(size))...)
 	}
 	return messages[:n]
 }
 
-// message is one message of exactly size bytes.
+// message returns one message of exactly size bytes.
 func (c *corpus) message(size int) []byte {
 	content := c.text(size)
 	for {
-		full := encoded(chatMessage{Role: "user", Content: &content})
+		full := encoded(map[string]any{"role": "user", "content": content})
 		excess := len(full) - size
 		switch {
 		case excess == 0:
@@ -149,5 +119,5 @@ func encoded(v any) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// joined is messages as the elements of a JSON array.
+// joined returns messages as the elements of a JSON array.
 func joined(messages [][]byte) []byte { return bytes.Join(messages, []byte(",")) }

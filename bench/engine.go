@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/compacttest"
@@ -15,7 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// longTokens is what a recorded conversation has at least to be one of the long ones.
+// longTokens is how many tokens a recorded conversation must have to be one of the long ones.
 const longTokens = 25_000
 
 // measureEngine compares the engine alone, message bytes in to view bytes out, with json.Valid over the same bytes: the
@@ -34,15 +33,8 @@ func measureEngine(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// oneCore lets everything run on one core, the garbage collector too, so that what it does counts. It returns what ends
-// that.
-func oneCore() func() {
-	before := runtime.GOMAXPROCS(1)
-	return func() { runtime.GOMAXPROCS(before) }
-}
-
-// measureFormat measures sessions of one format, one after another: with the tokens that appends have counted, and with
-// what counting them takes.
+// measureFormat measures sessions of one format, one after another: with the tokens that appends have counted, and
+// together with counting them.
 func (b *bench) measureFormat(ctx context.Context, name string, inputs []compact.Input) error {
 	for _, side := range []struct {
 		what string
@@ -51,16 +43,18 @@ func (b *bench) measureFormat(ctx context.Context, name string, inputs []compact
 		{", tokens counted before", compactOnce},
 		{", counting included", func(in compact.Input) error { return errors.Join(countOnce(in), compactOnce(in)) }},
 	} {
-		if !b.wants(name + side.what) {
+		name := name + side.what
+		if !b.wants(name) {
 			continue
 		}
-		b.progress("%s", name+side.what)
-		ours, floor, err := b.alternate(ctx, inTurn(inputs, side.do), inTurn(inputs, validateOnce))
+		b.progress("%s", name)
+		ours, floor, err := b.alternateHere(ctx, inTurn(inputs, side.do), inTurn(inputs, validateOnce))
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		size := bytesOf(inputs...)
-		b.add(row{Name: name + side.what, Value: perSecond(size, ours), Unit: "MB/s", Goal: atLeast(0.8)}.beside(perSecond(size, floor)))
+		measured := row{Name: name, Value: perSecond(size, ours), Unit: "MB/s", Goal: atLeast(0.8)}
+		b.add(measured.beside(perSecond(size, floor)))
 	}
 	if !b.wants(name + ", allocations") {
 		return nil
@@ -77,13 +71,15 @@ func (b *bench) measureAllocations(name string, inputs []compact.Input) error {
 	for _, in := range inputs {
 		messages += len(in.Tail)
 	}
-	b.add(row{Name: name + ", allocations a compaction", Value: float64(used.objects) / float64(len(inputs)), Unit: "objects"})
-	b.add(row{Name: name + ", allocations a message", Value: float64(used.objects) / float64(messages), Unit: "objects"})
-	b.add(row{Name: name + ", allocated for a byte of messages", Value: float64(used.bytes) / float64(bytesOf(inputs...)), Unit: "bytes"})
+	objects, bytes := float64(used.objects), float64(used.bytes)
+	b.add(row{Name: name + ", allocations a compaction", Value: objects / float64(len(inputs)), Unit: "objects"})
+	b.add(row{Name: name + ", allocations a message", Value: objects / float64(messages), Unit: "objects"})
+	size := float64(bytesOf(inputs...))
+	b.add(row{Name: name + ", allocated for a byte of messages", Value: bytes / size, Unit: "bytes"})
 	return nil
 }
 
-// inTurn does the same with one session after another.
+// inTurn returns a function that does the same with one session after another.
 func inTurn(inputs []compact.Input, do func(compact.Input) error) func() error {
 	return func() error {
 		for _, in := range inputs {
@@ -95,8 +91,8 @@ func inTurn(inputs []compact.Input, do func(compact.Input) error) func() error {
 	}
 }
 
-// longSessions are the recorded conversations of a format that are long and that the engine can shorten, or one that is
-// made up where there are none.
+// longSessions returns the recorded conversations of a format that are long and that the engine can shorten, or a made-up
+// one if there are none.
 func (b *bench) longSessions(f session.Format) (inputs []compact.Input, what string, err error) {
 	read, _, err := compacttest.Recorded(b.data)
 	if err != nil {
@@ -107,11 +103,11 @@ func (b *bench) longSessions(f session.Format) (inputs []compact.Input, what str
 		if c.Format != f || c.Total() < longTokens {
 			continue
 		}
-		in := inputOf(c, 0)
-		switch err := compactOnce(in); {
-		case err == nil:
+		in := inputOf(c, ownWindow)
+		err := compactOnce(in)
+		if err == nil {
 			inputs = append(inputs, in)
-		case !errors.Is(err, errNothingToDo):
+		} else if !errors.Is(err, errNothingToDo) {
 			return nil, "", fmt.Errorf("%s: %w", c.ID, err)
 		}
 	}
@@ -122,11 +118,11 @@ func (b *bench) longSessions(f session.Format) (inputs []compact.Input, what str
 	if err != nil {
 		return nil, "", err
 	}
-	return []compact.Input{inputOf(made, 0)}, "a made-up session", nil
+	return []compact.Input{inputOf(made, ownWindow)}, "a made-up session", nil
 }
 
-// inputOf is a conversation as the worker hands it to the engine: in a window of so many tokens, or for 0 in one whose
-// trigger its last message crosses.
+// inputOf returns a conversation as the worker hands it to the engine: in a window of that many tokens, or for ownWindow
+// in one whose trigger its last message crosses.
 func inputOf(c *compacttest.Conversation, window int) compact.Input {
 	in := compact.Input{Format: c.Format, Policy: policy.Default()}
 	in.WindowTokens = cmp.Or(window, int(float64(c.Total())/in.Policy.Trigger))
@@ -164,7 +160,7 @@ func compactOnce(in compact.Input) error {
 	return err
 }
 
-// countOnce is what an append does to learn of the parts of its messages and their tokens.
+// countOnce does what an append does to find the parts of its messages and to count their tokens.
 func countOnce(in compact.Input) error {
 	for i := range in.Tail {
 		if _, err := wire.Inspect(in.Format, in.Tail[i].Body); err != nil {
@@ -174,7 +170,11 @@ func countOnce(in compact.Input) error {
 	return nil
 }
 
+// validateOnce is the floor: json.Valid over the checkpoint and the messages.
 func validateOnce(in compact.Input) error {
+	if in.Base != nil && !json.Valid(joined([][]byte{[]byte("[0"), in.Base.Body, []byte("0]")})) {
+		return errors.New("the checkpoint is not JSON")
+	}
 	for i := range in.Tail {
 		if !json.Valid(in.Tail[i].Body) {
 			return fmt.Errorf("message %d is not JSON", i)

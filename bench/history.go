@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// historyCases have the same view: the first is what the others are compared with.
+// historyCases have the same view: the others are compared with the first.
 var historyCases = []viewed{
 	{"history-100", 100, 64 << 10, 10},
 	{"history-10000", 10_000, 64 << 10, 10},
@@ -18,8 +18,7 @@ func historyName(v viewed) string {
 
 // measureHistories reads the same view of ever longer histories, by turns.
 func measureHistories(ctx context.Context, b *bench) error {
-	wanted := b.wants(historyName(historyCases[1])) || b.wants(historyName(historyCases[2]))
-	if !wanted {
+	if !b.wants(historyName(historyCases[1])) && !b.wants(historyName(historyCases[2])) {
 		return nil
 	}
 	rounds := make([]sample, len(historyCases))
@@ -29,27 +28,20 @@ func measureHistories(ctx context.Context, b *bench) error {
 			return err
 		}
 		var err error
-		if rounds[i], _, err = b.views(ctx, viewCase{viewed: v, encoding: "zstd"}); err != nil {
+		if rounds[i], _, err = b.here.views(viewCase{viewed: v, encoding: "zstd"}); err != nil {
 			return err
 		}
 	}
-	if _, err := b.admin.Exec(ctx, `VACUUM ANALYZE messages`); err != nil {
+	if _, err := b.here.admin.Exec(ctx, `VACUUM ANALYZE messages`); err != nil {
 		return err
 	}
-	rates := make([][]float64, len(rounds))
-	for turn := range b.rounds + 1 {
-		for i, round := range rounds {
-			rate, err := round(ctx, b.round)
-			if err != nil {
-				return err
-			}
-			if turn > 0 { // the first round warms
-				rates[i] = append(rates[i], rate)
-			}
-		}
+	rates, err := alternate(ctx, b.rounds, b.round, rounds...)
+	if err != nil {
+		return err
 	}
-	for i := 1; i < len(rounds); i++ {
-		b.add(row{Name: historyName(historyCases[i]), Value: median(rates[0]) / median(rates[i]), Unit: "times", Goal: atMost(1.1)})
+	for i := 1; i < len(rates); i++ {
+		times := median(rates[0]) / median(rates[i])
+		b.add(row{Name: historyName(historyCases[i]), Value: times, Unit: "times", Goal: atMost(1.1)})
 	}
 	return nil
 }

@@ -1,11 +1,11 @@
 // Command bench measures Varve's hot paths, each beside its floor in the same run: the same statements with nothing of
-// ours around them, or encoding/json over the same bytes. Only the ratio travels between machines.
+// Varve around them, or encoding/json over the same bytes. Only ratios can be compared between machines.
 //
-// What needs a database runs on a durable cluster of its own with cmd/api and cmd/worker as processes of their own; the
-// engine is measured in this process, on one core. Rounds of a measurement alternate with rounds of its floor. It prints
-// a table; a run of everything also writes bench/latest.json and the tables of docs/performance.md.
+// With -against it measures this checkout beside another one instead, in pairs.
 //
-// Start at scenarios, then at bench.compare (measure.go) and bench.alternate (alternate.go), which do the measuring.
+// Start at scenarios. What needs a database runs on a durable cluster made for the run, with cmd/api and cmd/worker as
+// processes (lab.go, site.go); the engine is measured in this process, on one core. measure.go lets the sides of a
+// comparison take turns, against.go compares two checkouts, report.go prints and writes the tables.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// scenario is a group of measurements that share their preparations.
+// scenario is a group of measurements with common preparations.
 type scenario struct {
 	name string
 	lab  bool // needs the database and the processes
@@ -34,7 +34,6 @@ var scenarios = []scenario{
 	{"engine", false, measureEngine},
 	{"linear", false, measureLinearity},
 	{"incremental", false, measureIncremental},
-	{"formats", false, measureFormats},
 	{"profiles", false, measureProfiles},
 	{"memory", true, measureMemory},
 	{"append", true, measureAppends},
@@ -53,6 +52,7 @@ type options struct {
 	data      string
 	output    string
 	publish   bool
+	against   string
 }
 
 const (
@@ -61,25 +61,31 @@ const (
 )
 
 func parseOptions() (o options, err error) {
-	only := flag.String("only", "", "measure only these groups, for example engine,profiles; all are "+strings.Join(names(scenarios), ","))
+	only := flag.String("only", "", "measure only these groups, for example engine,profiles; all are "+
+		strings.Join(names(scenarios), ","))
 	run := flag.String("run", "", "measure only what this regular expression matches; names are those of the table")
 	quick := flag.Bool("quick", false, "one short round of everything: to see that it runs, not to measure")
 	flag.DurationVar(&o.round, "round", 1500*time.Millisecond, "length of one round")
-	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each measurement, each followed by one of its floor")
-	flag.IntVar(&o.crossings, "crossings", 50, "sessions whose way over the trigger is timed")
-	flag.StringVar(&o.data, "data", filepath.Join("..", "shared", "data"), "folder of recorded conversations; VARVE_DATA names another")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each measurement, each followed by one of its floor; at least 5 with -against")
+	flag.IntVar(&o.crossings, "crossings", 50, "number of sessions that are timed while they cross the trigger")
+	flag.StringVar(&o.data, "data", filepath.Join("..", "shared", "data"),
+		"folder of recorded conversations; VARVE_DATA names another")
 	flag.StringVar(&o.output, "o", "", "file to write the numbers to; a run of everything writes "+latestFile)
+	flag.StringVar(&o.against, "against", "", againstHelp)
 	flag.Parse()
 	if dir := os.Getenv("VARVE_DATA"); dir != "" {
 		o.data = dir
 	}
 	if *quick {
 		o.round, o.rounds, o.crossings = 300*time.Millisecond, 1, 5
+	} else if o.against != "" {
+		o.rounds = max(o.rounds, 5)
 	}
 	if o.only, err = chosen(*only); err != nil {
 		return o, err
 	}
-	if o.publish = *only == "" && *run == "" && !*quick; o.publish && o.output == "" {
+	o.publish = *only == "" && *run == "" && !*quick && o.against == ""
+	if o.publish && o.output == "" {
 		o.output = latestFile
 	}
 	o.match, err = regexp.Compile(*run)
@@ -94,7 +100,7 @@ func names(all []scenario) []string {
 	return list
 }
 
-// chosen are the scenarios that a list names, in their own order; all for an empty one.
+// chosen returns the scenarios that a list names, in the order of scenarios; all of them for an empty list.
 func chosen(list string) (found []scenario, err error) {
 	if list == "" {
 		return scenarios, nil
@@ -129,18 +135,21 @@ func main() {
 func run(ctx context.Context, o options) (err error) {
 	b := &bench{options: o}
 	defer func() { err = errors.Join(err, b.close()) }()
+	if o.against != "" {
+		return b.compareCheckouts(ctx)
+	}
 	for _, s := range o.only {
-		if s.lab && b.cluster == nil {
+		if s.lab && b.here == nil {
 			if err := b.open(ctx); err != nil {
 				return err
 			}
 		}
 		if err := s.run(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w\n%s%s", s.name, err, b.api.complaints(), b.worker.complaints())
+			return fmt.Errorf("%s: %w\n%s", s.name, err, b.here.complaints())
 		}
 	}
-	if b.cluster != nil {
-		if err := b.checkLog(ctx); err != nil {
+	if b.here != nil {
+		if err := b.here.checkLog(ctx); err != nil {
 			return err
 		}
 	}

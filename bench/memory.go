@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"regexp"
 	"strconv"
@@ -18,19 +19,23 @@ const (
 	memoryIdle     = 5 * time.Second
 )
 
-// measureMemory reads what an API process of its own occupies once it has served and rests.
+// measureMemory reads what another API process occupies once it has served and rests.
 func measureMemory(ctx context.Context, b *bench) (err error) {
 	if !b.wants(memoryRow) {
 		return nil
 	}
 	b.progress(memoryRow)
-	api, err := b.start(ctx, "api", "--addr", "127.0.0.1:0")
+	api, err := b.here.start(ctx, "api", "--addr", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, api.stop()) }()
-	if err := b.useMemory(ctx, api); err != nil {
-		return err
+	for i := range memoryCallers {
+		c := b.here.newClient()
+		c.addr = api.addr
+		if err := useMemory(ctx, c, fmt.Sprintf("memory-%d", i)); err != nil {
+			return err
+		}
 	}
 	select {
 	case <-time.After(memoryIdle):
@@ -49,26 +54,20 @@ func measureMemory(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-func (b *bench) useMemory(ctx context.Context, api *server) error {
-	clients := make([]*client, memoryCallers)
-	for i := range clients {
-		clients[i] = b.newClientOf(api)
-		if err := clients[i].createSession(fmt.Sprintf("memory-%d", i)); err != nil {
+func useMemory(ctx context.Context, c *client, id string) error {
+	if err := c.createSession(id); err != nil {
+		return err
+	}
+	message := newCorpus(1).message(messageBytes)
+	for range memoryRequests {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-	}
-	for range memoryRequests {
-		for i, c := range clients {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			id := fmt.Sprintf("memory-%d", i)
-			if err := c.appendAll(id, [][]byte{newCorpus(uint64(i)).message(messageBytes)}); err != nil {
-				return err
-			}
-			if err := c.send("GET", sessionPath(id)+"/context", nil, 200); err != nil {
-				return err
-			}
+		if err := c.appendAll(id, [][]byte{message}); err != nil {
+			return err
+		}
+		if err := c.send("GET", sessionPath(id)+"/context", nil, http.StatusOK); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -83,7 +82,7 @@ func residentMB(pid int) (float64, error) {
 	}
 	match := residentLine.FindSubmatch(status)
 	if match == nil {
-		return 0, errors.New("/proc says nothing of VmRSS")
+		return 0, errors.New("/proc has no VmRSS of the process")
 	}
 	kib, err := strconv.ParseFloat(string(match[1]), 64)
 	return kib * 1024 / 1e6, err

@@ -8,11 +8,11 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 )
 
-// windows are those that the recorded conversations are compacted in: the trigger of the smallest is crossed by most
-// coding sessions, that of the largest by the longest.
+// windows are those in which the recorded conversations are compacted: most coding sessions cross the trigger of the
+// smallest, the longest ones that of the largest.
 var windows = []int{32_000, 64_000, 128_000}
 
-// allSets stands for the data sets together.
+// allSets is the name of all data sets together.
 const allSets = "all"
 
 // life is what a profile makes of the recorded conversations of one data set, each compacted as it would have been:
@@ -22,7 +22,7 @@ type life struct {
 	Profile     string  `json:"profile"`
 	Set         string  `json:"set"`
 	Sessions    int     `json:"sessions"`
-	Crossed     int     `json:"crossed"`       // sessions that came to their trigger
+	Crossed     int     `json:"crossed"`       // sessions that reached their trigger
 	OnTarget    int     `json:"on_target"`     // and were brought under their target by the last compaction
 	Compactions int     `json:"compactions"`   // that changed their view
 	Before      int64   `json:"tokens_before"` // of the whole log
@@ -43,7 +43,7 @@ func measureProfiles(ctx context.Context, b *bench) error {
 		b.note("profiles: not measured, because there are no recorded conversations in %s", b.data)
 		return nil
 	}
-	b.note("profiles: %d conversations; %d files are of formats that the importer does not read", len(read), len(unread))
+	b.note("profiles: %d conversations; %d files are of formats that the importer cannot read", len(read), len(unread))
 	for _, window := range windows {
 		for _, profile := range policy.Profiles() {
 			name := fmt.Sprintf("profile %s, window of %dk", profile, window/1000)
@@ -65,7 +65,8 @@ func (b *bench) measureProfile(ctx context.Context, read []compacttest.Conversat
 	if err != nil {
 		return err
 	}
-	all, sets := life{Window: window, Profile: profile, Set: allSets}, []life{}
+	all := life{Window: window, Profile: profile, Set: allSets}
+	var sets []life
 	for i := range read {
 		c := &read[i]
 		if n := len(sets); n == 0 || sets[n-1].Set != c.Set {

@@ -7,8 +7,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// replay lets a session live: messages are appended one by one, and it is compacted as soon as its trigger is crossed,
-// by the rule of the store: a view that cannot be brought below its trigger has to grow by regrowth first.
+// replay lets a session live: messages are appended one by one, and it is compacted as soon as that is due.
 type replay struct {
 	format  session.Format
 	policy  policy.Policy
@@ -17,7 +16,7 @@ type replay struct {
 	tail    []compact.Entry
 	context int64 // tokens of the view
 	floor   int64
-	crossed bool              // it has come to its trigger
+	crossed bool              // it has reached its trigger
 	tools   map[string]string // by the id of a call
 	done    []compaction
 }
@@ -33,12 +32,12 @@ func newReplay(f session.Format, p policy.Policy, window int) *replay {
 }
 
 func (r *replay) append(e compact.Entry) error {
-	standing, err := r.insert(&e)
+	added, err := r.insert(&e)
 	if err != nil {
 		return err
 	}
 	r.tail = append(r.tail, e)
-	r.context += int64(standing)
+	r.context += int64(added)
 	if float64(r.context) < max(r.trigger(), float64(r.floor)+regrowth*float64(r.window)) {
 		return nil
 	}
@@ -47,7 +46,7 @@ func (r *replay) append(e compact.Entry) error {
 }
 
 // insert caps the results of a message if the policy does that at insertion, and returns its tokens in the view.
-func (r *replay) insert(e *compact.Entry) (standing int, err error) {
+func (r *replay) insert(e *compact.Entry) (tokens int, err error) {
 	if !r.policy.Cap.Enabled || !r.policy.Cap.AtInsertion {
 		return e.Tokens, nil
 	}

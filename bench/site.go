@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// site is a checkout's programs, which serve a database that they made themselves: another checkout may have another
+// schema.
+type site struct {
+	checkout    string // its directory
+	dir         string // of its binaries and logs
+	dsn         string
+	admin       *pgx.Conn // the superuser: counts, and is not measured
+	tenant      uuid.UUID
+	key         string
+	api, worker *server
+}
+
+// openSite builds a checkout's programs and starts them. What it has started when it fails, bench.close ends.
+func (b *bench) openSite(ctx context.Context, name, checkout string) (s *site, err error) {
+	b.progress("build and start %s", checkout)
+	s = &site{checkout: checkout, dir: filepath.Join(b.dir, name), dsn: b.cluster.DSN(name)}
+	b.sites = append(b.sites, s)
+	if err := s.build(ctx); err != nil {
+		return s, fmt.Errorf("build %s: %w", checkout, err)
+	}
+	if err := s.createDatabase(ctx, b.cluster.DSN("postgres"), name); err != nil {
+		return s, fmt.Errorf("database of %s: %w", checkout, err)
+	}
+	if s.api, err = s.start(ctx, "api", "--addr", "127.0.0.1:0"); err != nil {
+		return s, err
+	}
+	s.worker, err = s.start(ctx, "worker")
+	return s, err
+}
+
+func (s *site) build(ctx context.Context) error {
+	_, err := s.output(ctx, "go", "build", "-C", s.checkout, "-o", s.dir+string(filepath.Separator),
+		"./cmd/api", "./cmd/worker", "./cmd/varve")
+	return err
+}
+
+// createDatabase makes the database, its schema, a tenant and a key.
+func (s *site) createDatabase(ctx context.Context, root, name string) error {
+	conn, err := pgx.Connect(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, `CREATE DATABASE `+name); err != nil {
+		return err
+	}
+	varve := filepath.Join(s.dir, "varve")
+	if _, err := s.output(ctx, varve, "migrate"); err != nil {
+		return err
+	}
+	tenant, err := s.output(ctx, varve, "tenants", "create", "bench")
+	if err != nil {
+		return err
+	}
+	if s.tenant, err = uuid.Parse(tenant); err != nil {
+		return err
+	}
+	if s.key, err = s.output(ctx, varve, "keys", "create", "--tenant", "bench"); err != nil {
+		return err
+	}
+	s.admin, err = pgx.Connect(ctx, s.dsn)
+	return err
+}
+
+// output runs a program and returns what it printed, without the line's end.
+func (s *site) output(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+s.dsn)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, complaint.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// server is one of a site's processes.
+type server struct {
+	name   string
+	addr   string // the API's
+	cmd    *exec.Cmd
+	log    *os.File
+	exited chan struct{}
+}
+
+const (
+	startTimeout = time.Minute
+	stopTimeout  = 30 * time.Second
+)
+
+// start runs a process and waits until it logs that it is ready. Its log goes to a file, as in production.
+func (s *site) start(ctx context.Context, name string, args ...string) (*server, error) {
+	log, err := os.CreateTemp(s.dir, name+"-*.log")
+	if err != nil {
+		return nil, err
+	}
+	p := &server{name: name, log: log, exited: make(chan struct{})}
+	p.cmd = exec.Command(filepath.Join(s.dir, name), args...)
+	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+s.dsn)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.exited)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := p.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	return p, nil
+}
+
+var readyLine = regexp.MustCompile(`msg=ready(?: addr=(\S+))?`)
+
+func (p *server) awaitReady(ctx context.Context) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if match := readyLine.FindStringSubmatch(p.text()); match != nil {
+			p.addr = match[1]
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-p.exited:
+			return fmt.Errorf("%s ended at once: %s", p.name, p.text())
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not get ready: %w: %s", p.name, ctx.Err(), p.text())
+		}
+	}
+}
+
+// text returns what the process logged.
+func (p *server) text() string {
+	text, err := os.ReadFile(p.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// complaints returns the last errors that the processes logged.
+func (s *site) complaints() string {
+	if s == nil {
+		return ""
+	}
+	var lines []string
+	for _, p := range []*server{s.api, s.worker} {
+		if p == nil {
+			continue
+		}
+		for line := range strings.Lines(p.text()) {
+			if strings.Contains(line, "level=ERROR") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-5):], "")
+}
+
+// stop ends the process gracefully, or by force if it takes too long. A process that never started is stopped.
+func (p *server) stop() error {
+	if p == nil {
+		return nil
+	}
+	defer p.log.Close()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+		return nil
+	case <-time.After(stopTimeout):
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+		return fmt.Errorf("%s did not stop within %s", p.name, stopTimeout)
+	}
+}
+
+func (s *site) close(ctx context.Context) error {
+	errs := []error{s.api.stop(), s.worker.stop()}
+	if s.admin != nil {
+		errs = append(errs, s.admin.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// unbound puts the trigger of sessions with the widest window out of reach: they grow beyond what any model takes.
+func (s *site) unbound(ctx context.Context) error {
+	_, err := s.admin.Exec(ctx, `
+		UPDATE sessions
+		   SET window_tokens = 2000000000
+		 WHERE tenant_id = $1 AND window_tokens = $2`, s.tenant.String(), widestWindow)
+	return err
+}
+
+// checkLog returns an error unless the seqs of every session are dense and end where its row says: nothing was lost or
+// stored twice.
+func (s *site) checkLog(ctx context.Context) error {
+	var broken int
+	err := s.admin.QueryRow(ctx, `
+		SELECT count(*)
+		  FROM sessions s,
+		       LATERAL (SELECT count(*) AS n, coalesce(max(m.seq), 0) AS last
+		                  FROM messages m
+		                 WHERE m.tenant_id = s.tenant_id AND m.session_key = s.key) m
+		 WHERE s.tenant_id = $1 AND (m.n <> s.last_seq OR m.last <> s.last_seq)`, s.tenant.String()).Scan(&broken)
+	if err == nil && broken > 0 {
+		err = fmt.Errorf("%d sessions have gaps or messages beyond their last seq", broken)
+	}
+	return err
+}
