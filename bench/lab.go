@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/embedded"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
 )
@@ -61,7 +62,7 @@ func (b *bench) startCluster(ctx context.Context) (err error) {
 // seed writes 10,000 sessions of 100 other tenants, so that the planner sees tables as they are in use and no statement
 // of the bench finds its rows on the only page.
 func (s *site) seed(ctx context.Context) error {
-	document := strings.ReplaceAll(string(process.DefaultPolicy().Document), `'`, `''`)
+	document := strings.ReplaceAll(string(policy.StoredDefault().Document), `'`, `''`)
 	for _, sql := range []string{
 		`INSERT INTO tenants (id, name)
 		 SELECT gen_random_uuid(), 'tenant ' || n

@@ -23,8 +23,8 @@ type policyCommand struct {
 	Profiles policyProfilesCommand `cmd:"" help:"List the profiles, or print one."`
 }
 
-// policy is a policy as the API tells of it.
-type policy struct {
+// shownPolicy is a policy as the API tells of it.
+type shownPolicy struct {
 	Version   session.PolicyVersion `json:"policy_version"`
 	Effective json.RawMessage       `json:"effective"`
 	Sources   map[string]string     `json:"sources"`
@@ -53,7 +53,7 @@ func policyPath(session string) []string {
 
 // showPolicy prints the policy that the API answers with.
 func (c *Client) showPolicy(ctx context.Context, out io.Writer, k call, all bool) error {
-	var p policy
+	var p shownPolicy
 	raw, err := c.decode(ctx, k, &p)
 	switch {
 	case err != nil:
@@ -65,7 +65,7 @@ func (c *Client) showPolicy(ctx context.Context, out io.Writer, k call, all bool
 	return p.write(out, all)
 }
 
-func (p *policy) write(out io.Writer, all bool) error {
+func (p *shownPolicy) write(out io.Writer, all bool) error {
 	var of struct {
 		Profile string `json:"profile"`
 	}
@@ -98,7 +98,7 @@ func versionText(v session.PolicyVersion) string {
 }
 
 // each walks through the fields in their order. What has a source of its own is a field, or a tool of a table.
-func (p *policy) each(at rawjson.Span, pointer string, do func(pointer string, value []byte)) {
+func (p *shownPolicy) each(at rawjson.Span, pointer string, do func(pointer string, value []byte)) {
 	if _, ok := p.Sources[pointer]; ok {
 		do(pointer, at.Of(p.Effective))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/embedded"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
 	"github.com/varve-dev/varve/internal/session"
@@ -124,7 +125,7 @@ func firstKey(ctx context.Context, db config.Database, data string) (file string
 	defer store.Pool().Close()
 	tenant, err := store.TenantByName(ctx, defaultTenant)
 	if errors.Is(err, session.ErrNotFound) {
-		tenant, err = store.CreateTenant(ctx, defaultTenant, process.DefaultPolicy())
+		tenant, err = store.CreateTenant(ctx, defaultTenant, policy.StoredDefault())
 	}
 	if err != nil {
 		return "", err

@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/process"
 )
 
 type tenantsCommand struct {
@@ -50,7 +50,7 @@ type tenantJSON struct {
 // Run creates the tenant and prints its id.
 func (c *tenantsCreateCommand) Run(ctx context.Context, g *Globals) error {
 	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.CreateTenant(ctx, string(c.Name), process.DefaultPolicy())
+		tenant, err := store.CreateTenant(ctx, string(c.Name), policy.StoredDefault())
 		if err != nil {
 			return err
 		}

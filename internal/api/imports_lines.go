@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -101,7 +102,7 @@ func (f *feed) tenantPolicy(d *document) (postgres.LineOutcome, string, error) {
 	f.below = nil
 	_, _, err = f.s.Store.ChangeTenantPolicy(f.x.ctx, f.x.tenant, session.TenantPolicy{
 		Edit: func(_, _ json.RawMessage) (session.Policy, error) {
-			p, _, err := resolve(layer, nil, "/policy")
+			p, _, err := policy.ResolveStored(layer, nil, "/policy")
 			return p, err
 		},
 		Rebase: rebased, Expected: &current.Version.Tenant, ChangedBy: f.x.key,
@@ -110,7 +111,7 @@ func (f *feed) tenantPolicy(d *document) (postgres.LineOutcome, string, error) {
 }
 
 func rebased(tenant, own json.RawMessage) (session.Policy, error) {
-	p, _, err := resolve(tenant, own, "")
+	p, _, err := policy.ResolveStored(tenant, own, "")
 	return p, err
 }
 

@@ -2,11 +2,9 @@ package api
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -16,36 +14,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// The layers of a policy above its profile, as sources name them.
-const (
-	tenantLayer  = "tenant"
-	sessionLayer = "session"
-)
-
 // policyOf answers with layer, and with the effective policy that it makes together with those below it.
 func policyOf(version session.PolicyVersion, layer, effective json.RawMessage, sources map[string]string) protocol.Policy {
 	return protocol.Policy{Version: version, Patch: layer, Effective: effective, Sources: sources}
-}
-
-// resolve puts a session's own layer, if it has one, on top of its tenant's. pointer says where the topmost of the two
-// stands in the request. Everything that is wrong with them is one 422.
-func resolve(tenant, own json.RawMessage, pointer string) (session.Policy, policy.Sources, error) {
-	top, layers := tenant, []policy.Layer{{Name: tenantLayer, Document: tenant}}
-	if own != nil {
-		top, layers = own, append(layers, policy.Layer{Name: sessionLayer, Document: own})
-	}
-	layers[len(layers)-1].Pointer = pointer
-	p, sources, err := policy.ParseLayers(layers...)
-	var invalid *session.InvalidError
-	switch {
-	case errors.As(err, &invalid):
-		return session.Policy{}, nil, &session.InvalidError{Code: invalidRequest, Problems: invalid.Problems[:min(len(invalid.Problems), maxProblems)]}
-	case err != nil:
-		return session.Policy{}, nil, err
-	}
-	return session.Policy{
-		Trigger: p.Trigger, Hard: p.Hard, CacheTTL: time.Duration(p.Cache.TTLSeconds) * time.Second, Document: p.Document(), Patch: top,
-	}, sources, nil
 }
 
 // listProfiles is GET /v1/policies/profiles.
@@ -89,7 +60,7 @@ func (s *Server) readTenantPolicy(x *exchange) error {
 // tenantPolicy answers with a tenant's default. The whole policy is the one that is in force: it was made when the
 // layer was, perhaps by an older engine.
 func (x *exchange) tenantPolicy(p session.Policy) error {
-	_, sources, err := resolve(p.Patch, nil, "")
+	_, sources, err := policy.ResolveStored(p.Patch, nil, "")
 	if err != nil {
 		return err
 	}
@@ -120,7 +91,7 @@ func (s *Server) deleteTenantPolicy(x *exchange) error {
 		return err
 	}
 	return s.storeTenantPolicy(x, id, func(_, _ json.RawMessage) (session.Policy, error) {
-		p, _, err := resolve(json.RawMessage(`{}`), nil, "")
+		p, _, err := policy.ResolveStored(json.RawMessage(`{}`), nil, "")
 		return p, err
 	})
 }
@@ -135,7 +106,7 @@ func (s *Server) changeTenantPolicy(x *exchange, layer func(old, document []byte
 		return err
 	}
 	return s.storeTenantPolicy(x, id, func(tenant, _ json.RawMessage) (session.Policy, error) {
-		p, _, err := resolve(layer(tenant, document), nil, "")
+		p, _, err := policy.ResolveStored(layer(tenant, document), nil, "")
 		return p, err
 	})
 }
@@ -148,7 +119,7 @@ func (s *Server) storeTenantPolicy(x *exchange, id *session.Idempotency, edit se
 	changed, replayed, err := s.Store.ChangeTenantPolicy(x.ctx, x.tenant, session.TenantPolicy{
 		Edit: edit, Expected: expected, ChangedBy: x.key, Idempotency: id,
 		Rebase: func(tenant, own json.RawMessage) (session.Policy, error) {
-			p, _, err := resolve(tenant, own, "")
+			p, _, err := policy.ResolveStored(tenant, own, "")
 			return p, err
 		},
 	})
@@ -197,7 +168,7 @@ func (x *exchange) ifMatch() (*int, error) {
 // checkPolicy is POST /v1/policy/check: what PUT /v1/policy, or with as=session a session's policy, would make of it.
 func (s *Server) checkPolicy(x *exchange) error {
 	q := x.query("as")
-	as := q.choice("as", tenantLayer, sessionLayer)
+	as := q.choice("as", policy.TenantLayer, policy.SessionLayer)
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -210,10 +181,10 @@ func (s *Server) checkPolicy(x *exchange) error {
 		return err
 	}
 	tenant, own := document, json.RawMessage(nil)
-	if as == sessionLayer {
+	if as == policy.SessionLayer {
 		tenant, own = below.Patch, document
 	}
-	p, sources, err := resolve(tenant, own, "")
+	p, sources, err := policy.ResolveStored(tenant, own, "")
 	if err != nil {
 		return err
 	}

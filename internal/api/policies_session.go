@@ -21,7 +21,7 @@ func (s *Server) readSessionPolicy(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	_, sources, err := resolve(found.Tenant, found.Own, "")
+	_, sources, err := policy.ResolveStored(found.Tenant, found.Own, "")
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (s *Server) changeSessionPolicy(x *exchange, layer func(old, document []byt
 		return err
 	}
 	return s.storeSessionPolicy(x, at, id, session.Change{ChangedBy: x.key, EditPolicy: func(tenant, own json.RawMessage) (session.Policy, error) {
-		p, _, err := resolve(tenant, layer(own, document), "")
+		p, _, err := policy.ResolveStored(tenant, layer(own, document), "")
 		return p, err
 	}})
 }
@@ -143,7 +143,7 @@ func (s *settings) editPolicy(d *document, below func() (postgres.PolicyLayers, 
 // merging merges a document into a session's own layer.
 func merging(document []byte) session.PolicyEdit {
 	return func(tenant, own json.RawMessage) (session.Policy, error) {
-		p, _, err := resolve(tenant, policy.Merge(own, document), "/policy")
+		p, _, err := policy.ResolveStored(tenant, policy.Merge(own, document), "/policy")
 		return p, err
 	}
 }

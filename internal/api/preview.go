@@ -112,21 +112,19 @@ func (d *document) policyOver(value rawjson.Span, below func() (postgres.PolicyL
 	if first == 'n' {
 		return d.tenantPolicy(layers)
 	}
-	return d.whole(merging(value.Of(d.data))(layers.Tenant, layers.Own))
+	return d.resolved(policy.Resolve(layers.Tenant, policy.Merge(layers.Own, value.Of(d.data)), "/policy"))
 }
 
-// tenantPolicy is the policy of a session that has none of its own.
+// tenantPolicy returns the policy of a session that has none of its own.
 func (d *document) tenantPolicy(layers postgres.PolicyLayers) (*policy.Policy, error) {
-	made, _, err := resolve(layers.Tenant, nil, "")
-	return d.whole(made, err)
+	return d.resolved(policy.Resolve(layers.Tenant, nil, ""))
 }
 
-// whole is a policy as the engine takes it; nil if there is something wrong with it.
-func (d *document) whole(made session.Policy, err error) (*policy.Policy, error) {
+// resolved returns a policy, or nil if it has problems, which it adds to those of the document.
+func (d *document) resolved(p policy.Policy, _ policy.Sources, err error) (*policy.Policy, error) {
 	if err != nil {
 		d.add("", err)
 		return nil, nil
 	}
-	policy, err := policy.Parse(made.Document)
-	return &policy, err
+	return &p, nil
 }

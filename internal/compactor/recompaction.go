@@ -32,14 +32,14 @@ func RecompactionRequest(ctx context.Context, store *postgres.Store, key session
 	if err != nil {
 		return snap, o, err
 	}
-	layers := []policy.Layer{{Name: "tenant", Document: found.Tenant}}
+	own := json.RawMessage(nil)
 	if string(patch) != "null" {
-		layers = append(layers, policy.Layer{Name: "session", Pointer: "/policy", Document: policy.Merge(found.Own, patch)})
+		own = policy.Merge(found.Own, patch)
 	}
-	policy, _, err := policy.ParseLayers(layers...)
+	resolved, _, err := policy.Resolve(found.Tenant, own, "/policy")
 	if err != nil {
 		return snap, o, fmt.Errorf("policy of session %s: %w", snap.ID, err)
 	}
-	o.Policy = &policy
+	o.Policy = &resolved
 	return snap, o, nil
 }

@@ -24,7 +24,7 @@ type Sources map[string]string
 
 // ParseLayers puts layers on top of one another, the lowest first. The lowest of all is a profile: the one that
 // the topmost layer with a profile names, and that layer begins anew from it, whatever lies below. The error is a
-// *session.InvalidError with every problem of every layer.
+// *session.InvalidError with the problems of all layers, the first 20 at most.
 func ParseLayers(layers ...Layer) (Policy, Sources, error) {
 	p := parser{literals: map[string]string{}, bad: map[string]bool{}}
 	for _, layer := range layers {
@@ -61,7 +61,8 @@ func (p *parser) readable(layer Layer) error {
 	}
 	limits := rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
 	if err := rawjson.Check(layer.Document, limits); err != nil {
-		return session.Invalid(layer.Pointer, "invalid_json", "the policy is no JSON: %s", err)
+		p.problem("", "invalid_json", "the policy is not JSON: %s", err)
+		return p.err()
 	}
 	return nil
 }

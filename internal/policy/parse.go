@@ -26,7 +26,7 @@ const (
 )
 
 // Parse puts a JSON document on top of the profile that it names, or of the default. The error is a
-// *session.InvalidError with every problem of the document.
+// *session.InvalidError with the document's problems, the first 20 at most.
 func Parse(document []byte) (Policy, error) { return ParseAt("", document) }
 
 // ParseAt is Parse for a document that is the value at a JSON pointer of a larger one: problems point into
@@ -35,6 +35,9 @@ func ParseAt(pointer string, document []byte) (Policy, error) {
 	policy, _, err := ParseLayers(Layer{Name: "policy", Pointer: pointer, Document: document})
 	return policy, err
 }
+
+// maxProblems is how many problems of a policy are told.
+const maxProblems = 20
 
 // parser collects problems on its way through the layers; what has one keeps the value of the layer below.
 type parser struct {
@@ -48,11 +51,14 @@ type parser struct {
 }
 
 func (p *parser) err() error {
-	return &session.InvalidError{Code: "invalid_policy", Problems: p.problems}
+	return &session.InvalidError{Code: "invalid_request", Problems: p.problems}
 }
 
 func (p *parser) problem(pointer, code, format string, args ...any) {
-	p.problems = append(p.problems, session.Problem{Pointer: p.layer.Pointer + pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
+	if len(p.problems) < maxProblems {
+		detail := fmt.Sprintf(format, args...)
+		p.problems = append(p.problems, session.Problem{Pointer: p.layer.Pointer + pointer, Code: code, Detail: detail})
+	}
 	p.bad[pointer] = p.bad[pointer] || code != Contradiction
 }
 

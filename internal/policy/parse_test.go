@@ -185,7 +185,7 @@ func TestParsePolicyRefuses(t *testing.T) {
 			t.Parallel()
 			_, err := Parse([]byte(c.document))
 			var invalid *session.InvalidError
-			if !errors.As(err, &invalid) || invalid.Code != "invalid_policy" && invalid.Code != "invalid_json" {
+			if !errors.As(err, &invalid) || invalid.Code != "invalid_request" {
 				t.Fatalf("got %v", err)
 			}
 			var got []string

@@ -6,7 +6,6 @@ package process
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,10 +21,8 @@ import (
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
-	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // stopRequests is how long requests that are under way may go on when the process stops.
@@ -148,18 +145,4 @@ func TakeOver(ctx context.Context, db config.Database) error {
 	}
 	defer store.Pool().Close()
 	return queue.TakeOver(ctx, store.Pool())
-}
-
-// DefaultPolicy is the policy of a new tenant: it changes nothing of the profile of that name.
-func DefaultPolicy() session.Policy {
-	p := StoredPolicy(policy.Default())
-	p.Patch = json.RawMessage(`{}`)
-	return p
-}
-
-// StoredPolicy is a policy as the database keeps it.
-func StoredPolicy(p policy.Policy) session.Policy {
-	return session.Policy{
-		Trigger: p.Trigger, Hard: p.Hard, CacheTTL: time.Duration(p.Cache.TTLSeconds) * time.Second, Document: p.Document(),
-	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/embedded"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/process"
@@ -77,7 +78,7 @@ func makeKey(t *testing.T, db config.Database) string {
 		t.Fatal(err)
 	}
 	defer store.Pool().Close()
-	tenant, err := store.CreateTenant(t.Context(), "acme", process.DefaultPolicy())
+	tenant, err := store.CreateTenant(t.Context(), "acme", policy.StoredDefault())
 	if err != nil {
 		t.Fatal(err)
 	}
