@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/embedded":         {},
-	"internal/postgres":         {"internal/session", "internal/archive", "internal/wire/provider", "migrations", "internal/queue"},
+	"internal/postgres":         {"internal/session", "internal/wire/provider", "migrations", "internal/queue"},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/postgres"},
 	"internal/config":           {"internal/models"},

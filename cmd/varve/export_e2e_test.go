@@ -20,12 +20,12 @@ func bigExport(t *testing.T, path string, sessions int) {
 	var out bytes.Buffer
 	w, err := archive.Begin(&out)
 	for n := 0; n < sessions && err == nil; n++ {
-		err = w.Session(archive.Session{
+		err = w.Session(session.Exported{
 			ID: fmt.Sprint("s", n), WindowTokens: 1_000_000, WindowSource: session.WindowOfRequest, Format: session.OpenAIChat, Metadata: []byte(`{"n": "1"}`),
 			CreatedAt: time.UnixMicro(1_700_000_000_123_456 + int64(n)),
 		})
 		for seq := int64(1); seq <= 100 && err == nil; seq++ {
-			m := archive.Message{Message: session.Message{Seq: seq, Format: session.OpenAIChat, CreatedAt: time.UnixMicro(1_700_000_000_000_000 + seq)}}
+			m := session.Message{Seq: seq, Format: session.OpenAIChat, CreatedAt: time.UnixMicro(1_700_000_000_000_000 + seq)}
 			m.Body = fmt.Appendf(nil, "{\"role\":\"user\",%*s\"content\":\"%d \\ud800\"}", 1+seq%50*20, "\n", seq)
 			err = w.Message(&m)
 		}

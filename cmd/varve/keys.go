@@ -56,7 +56,7 @@ type keyJSON struct {
 	RevokedAt *time.Time `json:"revoked_at"`
 }
 
-func jsonOf(k postgres.Key, text string) keyJSON {
+func jsonOf(k session.APIKey, text string) keyJSON {
 	return keyJSON{ID: k.ID, Key: text, Name: k.Name, Last4: k.Last4, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt}
 }
 
@@ -84,11 +84,11 @@ func (c *keysCreateCommand) Run(ctx context.Context, g *Globals) error {
 	})
 }
 
-func newKey(ctx context.Context, store *postgres.Store, tenant postgres.Tenant, options keyOptions) (string, postgres.Key, error) {
+func newKey(ctx context.Context, store *postgres.Store, tenant session.Tenant, options keyOptions) (string, session.APIKey, error) {
 	text := session.NewAPIKey(tenant.ID)
 	_, digest, err := session.ParseKey(text)
 	if err != nil {
-		return "", postgres.Key{}, err
+		return "", session.APIKey{}, err
 	}
 	k := postgres.KeyParams{Name: options.Name, Digest: digest, Last4: text[len(text)-4:]}
 	if options.Expires != nil {
@@ -119,7 +119,7 @@ func (c *keysListCommand) Run(ctx context.Context, g *Globals) error {
 	})
 }
 
-func writeKeys(out io.Writer, keys []postgres.Key, asJSON bool) error {
+func writeKeys(out io.Writer, keys []session.APIKey, asJSON bool) error {
 	if asJSON {
 		list := make([]keyJSON, len(keys))
 		for i, k := range keys {

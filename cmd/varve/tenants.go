@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 type tenantsCommand struct {
@@ -77,7 +78,7 @@ func (c *tenantsListCommand) Run(ctx context.Context, g *Globals) error {
 	})
 }
 
-func writeTenants(out io.Writer, tenants []postgres.Tenant, asJSON bool) error {
+func writeTenants(out io.Writer, tenants []session.Tenant, asJSON bool) error {
 	if asJSON {
 		list := make([]tenantJSON, len(tenants))
 		for i, t := range tenants {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/compact/manifest"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -36,7 +35,7 @@ func (x *exchange) checkpoint() (at session.Address, n int, err error) {
 	return at, int(number), nil
 }
 
-func recordAnswer(r postgres.CheckpointRecord) protocol.Checkpoint {
+func recordAnswer(r session.CheckpointRecord) protocol.Checkpoint {
 	r.CreatedAt = r.CreatedAt.UTC()
 	return protocol.Checkpoint(r)
 }
@@ -55,7 +54,7 @@ func (s *Server) listCheckpoints(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return answerList(list, found, recordAnswer, func(last postgres.CheckpointRecord) place { return place{order: int64(last.N)} })
+	return answerList(list, found, recordAnswer, func(last session.CheckpointRecord) place { return place{order: int64(last.N)} })
 }
 
 // readCheckpoint is GET /v1/sessions/{id}/checkpoints/{n}.
@@ -156,9 +155,9 @@ func (s *Server) diffCheckpoints(x *exchange) error {
 	return x.json(http.StatusOK, answer)
 }
 
-func diff(from, to *postgres.Lineage) (a protocol.CheckpointDiff, err error) {
+func diff(from, to *session.Lineage) (a protocol.CheckpointDiff, err error) {
 	var lost [2]manifest.Manifest
-	for i, l := range []*postgres.Lineage{from, to} {
+	for i, l := range []*session.Lineage{from, to} {
 		lineage, err := manifest.Parse(l.Manifests)
 		if err != nil {
 			return a, err

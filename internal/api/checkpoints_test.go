@@ -11,14 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/compact/manifest"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
 // checkpoint is a checkpoint as callers decode it.
 type checkpoint struct {
-	postgres.CheckpointRecord
+	session.CheckpointRecord
 	Policy   map[string]any
 	Manifest struct {
 		Of           string

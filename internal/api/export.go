@@ -9,7 +9,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -91,7 +90,7 @@ func (s *Server) export(x *exchange, write func(*exporter) error) error {
 const exportPage = 100
 
 func (e *exporter) sessions() error {
-	page := postgres.Page{Limit: exportPage}
+	page := session.Page{Limit: exportPage}
 	for {
 		found, err := e.s.Store.ExportSessions(e.x.ctx, e.x.tenant, page)
 		if err != nil || len(found) == 0 {
@@ -109,7 +108,7 @@ func (e *exporter) sessions() error {
 
 // session writes a session, unless it has been erased since it was read. Its first messages are read before its first
 // line is written: only a session of many messages can be erased between its lines, which ends the export.
-func (e *exporter) session(found postgres.Exported) error {
+func (e *exporter) session(found session.Exported) error {
 	messages, err := e.s.Store.ExportMessages(e.x.ctx, found, 1)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil
@@ -117,7 +116,7 @@ func (e *exporter) session(found postgres.Exported) error {
 	if err != nil {
 		return err
 	}
-	if err := e.Session(found.Session); err != nil {
+	if err := e.Session(found); err != nil {
 		return err
 	}
 	for len(messages) > 0 {

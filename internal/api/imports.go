@@ -9,7 +9,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/importer"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -68,7 +67,7 @@ func importSources() []string {
 	return names
 }
 
-func importOf(i postgres.Import) protocol.Import {
+func importOf(i session.Import) protocol.Import {
 	a := protocol.Import{
 		ID: i.ID, State: string(i.State), Bytes: i.Bytes,
 		Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total, Unit: "lines"}, Sessions: i.Sessions, Messages: i.Messages,
@@ -87,7 +86,7 @@ func importOf(i postgres.Import) protocol.Import {
 	return a
 }
 
-func importLineOf(l postgres.ImportedLine) protocol.ImportLine {
+func importLineOf(l session.ImportedLine) protocol.ImportLine {
 	return protocol.ImportLine{
 		N: l.N, Line: l.Line, Outcome: string(l.Outcome), Session: l.Session, Seq: l.Seq, Detail: l.Detail,
 	}
@@ -134,11 +133,11 @@ func (s *Server) readImport(x *exchange) error {
 const importLook = 100 * time.Millisecond
 
 // awaitImport looks at an import until no request feeds it any more, or the time is up.
-func (s *Server) awaitImport(x *exchange, found postgres.Import, until time.Time) (_ postgres.Import, err error) {
+func (s *Server) awaitImport(x *exchange, found session.Import, until time.Time) (_ session.Import, err error) {
 	x.ctx = x.r.Context()
 	x.writeBy(until.Add(requestTimeout))
 	up := time.After(time.Until(until))
-	for found.State == postgres.ImportRunning && !s.draining.Load() {
+	for found.State == session.ImportRunning && !s.draining.Load() {
 		select {
 		case <-time.After(importLook):
 		case <-up:
@@ -164,21 +163,21 @@ func (s *Server) listImports(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return answerList(list, found, importOf, func(last postgres.Import) place { return place{last.CreatedAt.UnixMicro(), last.ID} })
+	return answerList(list, found, importOf, func(last session.Import) place { return place{last.CreatedAt.UnixMicro(), last.ID} })
 }
 
 // lineOutcomes are what lines can be asked for; "" is every one.
 var lineOutcomes = []string{
-	"", string(postgres.LineCreated), string(postgres.LineExists), string(postgres.LineStored), string(postgres.LineDuplicate),
-	string(postgres.LineChecked), string(postgres.LineSkipped), string(postgres.LineRejected),
+	"", string(session.LineCreated), string(session.LineExists), string(session.LineStored), string(session.LineDuplicate),
+	string(session.LineChecked), string(session.LineSkipped), string(session.LineRejected),
 }
 
 // listImportLines is GET /v1/imports/{import}/lines.
 func (s *Server) listImportLines(x *exchange) error {
 	q := x.query("from", "limit", "outcome")
 	limit := int(q.integer("limit", 1, session.MaxMessagePage, defaultMessages))
-	r := postgres.ImportedRange{
-		From: q.integer("from", 1, maxImportLine, 1), Limit: limit + 1, Outcome: postgres.LineOutcome(q.choice("outcome", lineOutcomes...)),
+	r := session.ImportedRange{
+		From: q.integer("from", 1, maxImportLine, 1), Limit: limit + 1, Outcome: session.LineOutcome(q.choice("outcome", lineOutcomes...)),
 	}
 	if err := q.err(); err != nil {
 		return err
@@ -211,7 +210,7 @@ func (x *exchange) idempotencyKey() (string, error) {
 }
 
 // importing answers a request that fed an import: one that has not ended waits for more.
-func (x *exchange) importing(i postgres.Import, replayed bool) error {
+func (x *exchange) importing(i session.Import, replayed bool) error {
 	switch {
 	case replayed:
 		x.w.Header().Set("Idempotent-Replayed", "true")

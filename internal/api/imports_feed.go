@@ -13,7 +13,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -27,19 +26,19 @@ const (
 
 // feed is a body on its way into an import. Its lines up to Done are known to be stored already.
 type feed struct {
-	*postgres.Import
+	*session.Import
 	s       *Server
 	x       *exchange
 	first   int64 // the number of the body's first line
 	more    bool  // there are lines behind the body's last
 	checker *archive.Checker
-	lines   []postgres.ImportLine
+	lines   []session.ImportLine
 	held    int // bytes of the lines
-	below   *postgres.PolicyLayers
+	below   *session.PolicyLayers
 }
 
 // feedImport imports the request's body, and answers with the import as it is then.
-func (s *Server) feedImport(x *exchange, i postgres.Import, first int64, more bool) error {
+func (s *Server) feedImport(x *exchange, i session.Import, first int64, more bool) error {
 	x.ctx = x.r.Context()
 	x.w.Header().Set("Location", "/v1/imports/"+i.ID.String())
 	f := &feed{Import: &i, s: s, x: x, first: first, more: more, checker: archive.NewChecker()}
@@ -205,7 +204,7 @@ func (f *feed) take(n int64, line archive.Line) error {
 	f.lines = append(f.lines, read)
 	f.held += len(line.Text)
 	f.Bytes += line.Bytes
-	if len(f.lines) < postgres.MaxImportLines && f.held < maxHeldBytes {
+	if len(f.lines) < session.MaxImportLines && f.held < maxHeldBytes {
 		return nil
 	}
 	return f.flush()

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/importer"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -89,7 +88,7 @@ func (f *feed) storeFile(file *importer.File, size int64) error {
 	f.Total, f.Report, f.Bytes = &total, report, size
 	for all = all[min(f.Done, total):]; len(all) > 0; {
 		n := 0
-		for n < len(all) && n < postgres.MaxImportLines && f.held < maxHeldBytes {
+		for n < len(all) && n < session.MaxImportLines && f.held < maxHeldBytes {
 			f.held += held(all[n])
 			n++
 		}
@@ -101,7 +100,7 @@ func (f *feed) storeFile(file *importer.File, size int64) error {
 	return nil
 }
 
-func held(l postgres.ImportLine) int {
+func held(l session.ImportLine) int {
 	if l.Message == nil {
 		return 0
 	}
@@ -109,26 +108,26 @@ func held(l postgres.ImportLine) int {
 }
 
 // fileLines are the lines of a file as an archive would have them: each conversation begins with its session.
-func fileLines(file *importer.File) (all []postgres.ImportLine) {
+func fileLines(file *importer.File) (all []session.ImportLine) {
 	for _, c := range file.Conversations {
 		if len(c.Messages) == 0 {
 			continue
 		}
-		all = append(all, postgres.ImportLine{Line: int64(c.Messages[0].Line), Session: &postgres.ImportedSession{ID: c.ID, Change: session.Change{Format: &c.Format}}})
+		all = append(all, session.ImportLine{Line: int64(c.Messages[0].Line), Session: &session.ImportedSession{ID: c.ID, Change: session.Change{Format: &c.Format}}})
 		for _, m := range c.Messages {
-			line := postgres.ImportLine{Line: int64(m.Line)}
+			line := session.ImportLine{Line: int64(m.Line)}
 			read, err := newMessage(c.Format, m.Body)
 			if err != nil {
 				all = append(all, rejected(line, err.Error()))
 				continue
 			}
 			read.ClientID = m.ClientID
-			line.Message = &postgres.ImportedMessage{Session: c.ID, Format: c.Format, NewMessage: read}
+			line.Message = &session.ImportedMessage{Session: c.ID, Format: c.Format, NewMessage: read}
 			all = append(all, line)
 		}
 	}
 	for _, r := range file.Report.Rejected {
-		all = append(all, rejected(postgres.ImportLine{Line: int64(r.Line)}, r.Reason))
+		all = append(all, rejected(session.ImportLine{Line: int64(r.Line)}, r.Reason))
 	}
 	return all
 }

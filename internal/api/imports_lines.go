@@ -10,15 +10,14 @@ import (
 
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
 // read makes an ImportLine of a line of an archive. What is wrong with the line is its outcome; an error ends the import.
-func (f *feed) read(n int64, line archive.Line) (postgres.ImportLine, error) {
-	read := postgres.ImportLine{Line: n, Outcome: postgres.LineChecked}
+func (f *feed) read(n int64, line archive.Line) (session.ImportLine, error) {
+	read := session.ImportLine{Line: n, Outcome: session.LineChecked}
 	kind, value := archive.KindOf(line.Text)
 	if kind == archive.TenantLine {
 		if err := f.flush(); err != nil { // it holds for the sessions behind it, and is no part of the batch before it
@@ -55,18 +54,18 @@ func (f *feed) read(n int64, line archive.Line) (postgres.ImportLine, error) {
 	return read, err
 }
 
-func rejected(line postgres.ImportLine, detail string) postgres.ImportLine {
-	return postgres.ImportLine{Line: line.Line, Outcome: postgres.LineRejected, Detail: detail}
+func rejected(line session.ImportLine, detail string) session.ImportLine {
+	return session.ImportLine{Line: line.Line, Outcome: session.LineRejected, Detail: detail}
 }
 
 // unknownLine says why a line is none of an archive.
-func unknownLine(read postgres.ImportLine, line archive.Line) postgres.ImportLine {
+func unknownLine(read session.ImportLine, line archive.Line) session.ImportLine {
 	err := rawjson.Check(line.Text, rawjson.Limits{})
 	switch {
 	case line.Text == nil:
 		return rejected(read, "the line has "+strconv.FormatInt(line.Bytes, 10)+" bytes: "+strconv.Itoa(archive.MaxLineBytes)+" are the most")
 	case len(bytes.TrimSpace(line.Text)) == 0:
-		read.Outcome, read.Detail = postgres.LineSkipped, "the line is empty"
+		read.Outcome, read.Detail = session.LineSkipped, "the line is empty"
 		return read
 	case err != nil:
 		return rejected(read, "the line is no JSON: "+err.Error())
@@ -82,22 +81,22 @@ func (d *document) archiveVersion() {
 
 // tenantPolicy gives the tenant the policy of the archive if it has never had one of its own: a file does not change how
 // sessions are compacted that are there already.
-func (f *feed) tenantPolicy(d *document) (postgres.LineOutcome, string, error) {
+func (f *feed) tenantPolicy(d *document) (session.LineOutcome, string, error) {
 	var layer []byte
 	for _, value := range d.members("/tenant", rawjson.Value(d.data), []string{"policy"}) {
 		layer = bytes.Clone(value.Of(d.data))
 	}
 	if err := d.err(); err != nil || layer == nil {
-		return postgres.LineSkipped, "", err
+		return session.LineSkipped, "", err
 	}
 	current, err := f.s.Store.TenantPolicy(f.x.ctx, f.x.tenant)
 	switch {
 	case err != nil:
 		return "", "", err
 	case sameJSON(current.Patch, layer):
-		return postgres.LineExists, "", nil
+		return session.LineExists, "", nil
 	case current.Version.Tenant > 1:
-		return postgres.LineSkipped, "the tenant has a policy of its own and keeps it: PUT /v1/policy sets this one", nil
+		return session.LineSkipped, "the tenant has a policy of its own and keeps it: PUT /v1/policy sets this one", nil
 	}
 	f.below = nil
 	_, _, err = f.s.Store.ChangeTenantPolicy(f.x.ctx, f.x.tenant, session.TenantPolicy{
@@ -107,7 +106,7 @@ func (f *feed) tenantPolicy(d *document) (postgres.LineOutcome, string, error) {
 		},
 		Rebase: rebased, Expected: &current.Version.Tenant, ChangedBy: f.x.key,
 	})
-	return postgres.LineCreated, "", err
+	return session.LineCreated, "", err
 }
 
 func rebased(tenant, own json.RawMessage) (session.Policy, error) {
@@ -123,7 +122,7 @@ func sameJSON(a, b []byte) bool {
 // archivedSession is what an archive says of a session besides its settings.
 var archivedSession = append([]string{"window_source", "usage", "created_at"}, newSession...)
 
-func (f *feed) session(d *document) (*postgres.ImportedSession, error) {
+func (f *feed) session(d *document) (*session.ImportedSession, error) {
 	found, err := decodeSettings(d.data, archivedSession, f.s.Models, f.layersBelow)
 	if err != nil {
 		return nil, err
@@ -131,7 +130,7 @@ func (f *feed) session(d *document) (*postgres.ImportedSession, error) {
 	if found.id == "" {
 		d.wrong("/id", invalidRequest, "id is missing: the id of the session")
 	}
-	made := &postgres.ImportedSession{ID: found.id, Change: found.Change}
+	made := &session.ImportedSession{ID: found.id, Change: found.Change}
 	made.Change.ChangedBy = f.x.key
 	for name, value := range d.members("", rawjson.Value(d.data), archivedSession) {
 		switch name {
@@ -139,7 +138,7 @@ func (f *feed) session(d *document) (*postgres.ImportedSession, error) {
 			text, _ := d.text("/window_source", value, session.MaxIDBytes)
 			made.Change.WindowSource = session.WindowSource(text)
 		case "usage":
-			made.Usage = d.archivedUsage(value)
+			made.Tokens = d.archivedUsage(value)
 		case "created_at":
 			made.CreatedAt = d.timestamp("/created_at", value)
 		}
@@ -154,7 +153,7 @@ func (f *feed) session(d *document) (*postgres.ImportedSession, error) {
 
 // layersBelow is the tenant's default, read once for all sessions of the body: the store puts their layers on what it is
 // then.
-func (f *feed) layersBelow() (postgres.PolicyLayers, error) {
+func (f *feed) layersBelow() (session.PolicyLayers, error) {
 	if f.below == nil {
 		layers, err := f.s.tenantLayers(f.x, session.Address{})
 		if err != nil {
@@ -165,8 +164,8 @@ func (f *feed) layersBelow() (postgres.PolicyLayers, error) {
 	return *f.below, nil
 }
 
-func (d *document) archivedUsage(value rawjson.Span) *archive.Usage {
-	usage := &archive.Usage{}
+func (d *document) archivedUsage(value rawjson.Span) *session.TokenHistory {
+	usage := &session.TokenHistory{}
 	decoder := json.NewDecoder(bytes.NewReader(value.Of(d.data)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(usage); err != nil {
@@ -180,8 +179,8 @@ func (d *document) archivedUsage(value rawjson.Span) *archive.Usage {
 var archivedMessage = []string{"session", "seq", "format", "client_id", "created_at", "removed_at", "removed_seq", "body"}
 
 // archivedMessage reads a message that stands on line n.
-func (d *document) archivedMessage(n int64) *postgres.ImportedMessage {
-	m := &postgres.ImportedMessage{}
+func (d *document) archivedMessage(n int64) *session.ImportedMessage {
+	m := &session.ImportedMessage{}
 	var body, client rawjson.Span
 	for name, value := range d.members("", rawjson.Value(d.data), archivedMessage) {
 		switch name {
@@ -212,7 +211,7 @@ func (d *document) archivedMessage(n int64) *postgres.ImportedMessage {
 }
 
 // checkArchived says what a message lacks.
-func (d *document) checkArchived(m *postgres.ImportedMessage, body rawjson.Span) {
+func (d *document) checkArchived(m *session.ImportedMessage, body rawjson.Span) {
 	if problem := wrongID(m.Session); problem != "" && !d.has("/session") {
 		d.wrong("/session", invalidRequest, "the session's id %s", problem)
 	}
@@ -228,7 +227,7 @@ func (d *document) checkArchived(m *postgres.ImportedMessage, body rawjson.Span)
 }
 
 // inspect reads the message's body.
-func (d *document) inspect(m *postgres.ImportedMessage, at rawjson.Span) {
+func (d *document) inspect(m *session.ImportedMessage, at rawjson.Span) {
 	body := at.Of(d.data)
 	if body[0] == '"' {
 		text, whole := rawjson.Unquote(nil, body)
@@ -264,7 +263,7 @@ func newMessage(format session.Format, body []byte) (m session.NewMessage, err e
 
 // nameArchived gives a message its client id. One that has neither that nor a place is named by its line and its bytes,
 // so that importing it twice stores it once.
-func (d *document) nameArchived(m *postgres.ImportedMessage, client rawjson.Span, n int64) {
+func (d *document) nameArchived(m *session.ImportedMessage, client rawjson.Span, n int64) {
 	switch {
 	case client != (rawjson.Span{}):
 		id, ok := d.text("/client_id", client, session.MaxClientIDBytes)
@@ -277,8 +276,8 @@ func (d *document) nameArchived(m *postgres.ImportedMessage, client rawjson.Span
 	}
 }
 
-func (d *document) archivedEnd() *archive.End {
-	end := &archive.End{}
+func (d *document) archivedEnd() *session.ImportedEnd {
+	end := &session.ImportedEnd{}
 	if err := json.Unmarshal(d.data, end); err != nil {
 		d.wrong("", invalidRequest, "the end of the session cannot be read: %s", err)
 	}

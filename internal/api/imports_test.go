@@ -32,12 +32,12 @@ func archiveOf(t testing.TB, messages int) []byte {
 	}
 	for n := 0; n < messages; {
 		size := min(1+(n*7919)%700, messages-n)
-		s := archive.Session{ID: fmt.Sprintf("s%d", n), WindowTokens: 1_000_000, WindowSource: session.WindowOfRequest, Format: session.OpenAIChat, Metadata: []byte(`{}`)}
+		s := session.Exported{ID: fmt.Sprintf("s%d", n), WindowTokens: 1_000_000, WindowSource: session.WindowOfRequest, Format: session.OpenAIChat, Metadata: []byte(`{}`)}
 		if err := w.Session(s); err != nil {
 			t.Fatal(err)
 		}
 		for seq := range size {
-			m := archive.Message{Message: session.Message{Seq: int64(seq + 1), Format: session.OpenAIChat, Body: fmt.Appendf(nil, `{"role":"user","content":"%d \ud800"}`, n+seq)}}
+			m := session.Message{Seq: int64(seq + 1), Format: session.OpenAIChat, Body: fmt.Appendf(nil, `{"role":"user","content":"%d \ud800"}`, n+seq)}
 			if seq%3 == 0 {
 				m.ClientID = fmt.Sprint("c", seq)
 			}

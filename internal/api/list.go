@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -43,8 +42,8 @@ func listOf(x *exchange, name string) *list {
 }
 
 // page is the list's page as the store wants it, with one entry more than asked for: it tells whether there are more.
-func (l *list) page() (postgres.Page, error) {
-	page := postgres.Page{ID: l.after.id, Limit: l.limit + 1}
+func (l *list) page() (session.Page, error) {
+	page := session.Page{ID: l.after.id, Limit: l.limit + 1}
 	if l.after.order != 0 {
 		page.Time = time.UnixMicro(l.after.order)
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -94,16 +93,16 @@ func (s *Server) listSessionPolicyVersions(x *exchange) error {
 }
 
 // layersBelow reads the layers that a session's policy is put on top of, and its own that a change is merged into.
-type layersBelow func(x *exchange, at session.Address) (postgres.PolicyLayers, error)
+type layersBelow func(x *exchange, at session.Address) (session.PolicyLayers, error)
 
 // tenantLayers are those of a session that is new.
-func (s *Server) tenantLayers(x *exchange, _ session.Address) (postgres.PolicyLayers, error) {
+func (s *Server) tenantLayers(x *exchange, _ session.Address) (session.PolicyLayers, error) {
 	p, err := s.Store.TenantPolicy(x.ctx, x.tenant)
-	return postgres.PolicyLayers{Tenant: p.Patch}, err
+	return session.PolicyLayers{Tenant: p.Patch}, err
 }
 
 // sessionLayers are those of a session that may be there; if it is not, that will be told.
-func (s *Server) sessionLayers(x *exchange, at session.Address) (postgres.PolicyLayers, error) {
+func (s *Server) sessionLayers(x *exchange, at session.Address) (session.PolicyLayers, error) {
 	found, err := s.Store.SessionPolicy(x.ctx, at)
 	if errors.Is(err, session.ErrNotFound) {
 		return s.tenantLayers(x, at)
@@ -114,7 +113,7 @@ func (s *Server) sessionLayers(x *exchange, at session.Address) (postgres.Policy
 // editPolicy reads member policy: null goes back to the tenant's default, an object is merged into the session's own
 // layer. It is tried here, so that its problems are told together with those of other members, and done in the store on
 // the layers that are there then.
-func (s *settings) editPolicy(d *document, below func() (postgres.PolicyLayers, error)) error {
+func (s *settings) editPolicy(d *document, below func() (session.PolicyLayers, error)) error {
 	if s.policy == (rawjson.Span{}) {
 		return nil
 	}

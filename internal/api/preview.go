@@ -5,7 +5,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -43,7 +42,7 @@ func (s *Server) previewSession(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	order, err := previewOrder(body.b, func() (postgres.PolicyLayers, error) { return s.Store.SessionPolicy(x.ctx, at) })
+	order, err := previewOrder(body.b, func() (session.PolicyLayers, error) { return s.Store.SessionPolicy(x.ctx, at) })
 	if err != nil {
 		return err
 	}
@@ -65,7 +64,7 @@ var previewFields = []string{"policy", "from"}
 
 // previewOrder reads the body of a preview; no body is the compaction that an ordinary run would do. below reads what a
 // policy is put on top of.
-func previewOrder(body []byte, below func() (postgres.PolicyLayers, error)) (o compactor.Request, err error) {
+func previewOrder(body []byte, below func() (session.PolicyLayers, error)) (o compactor.Request, err error) {
 	o.Cause = compactor.CausePreview
 	if len(body) == 0 {
 		return o, nil
@@ -99,7 +98,7 @@ func (d *document) readFrom(value rawjson.Span) compactor.From {
 
 // policyOver reads member policy as the whole policy that a session would have by it: an object is merged into the
 // session's own layer, null is the tenant's default. It is nil if there is something wrong with it.
-func (d *document) policyOver(value rawjson.Span, below func() (postgres.PolicyLayers, error)) (*policy.Policy, error) {
+func (d *document) policyOver(value rawjson.Span, below func() (session.PolicyLayers, error)) (*policy.Policy, error) {
 	first := d.data[value.Start]
 	if first != '{' && first != 'n' {
 		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(first))
@@ -116,7 +115,7 @@ func (d *document) policyOver(value rawjson.Span, below func() (postgres.PolicyL
 }
 
 // tenantPolicy returns the policy of a session that has none of its own.
-func (d *document) tenantPolicy(layers postgres.PolicyLayers) (*policy.Policy, error) {
+func (d *document) tenantPolicy(layers session.PolicyLayers) (*policy.Policy, error) {
 	return d.resolved(policy.Resolve(layers.Tenant, nil, ""))
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/compactor"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -41,7 +40,7 @@ func (s *Server) createRecompaction(x *exchange) error {
 	case r.confirm != "" && r.confirm != token:
 		return session.Invalid("/confirm_token", invalidRequest, "the token is of a dry run with another filter, policy or engine: make a dry run of this body, then send its confirm_token")
 	}
-	begun, replayed, err := s.Store.CreateRecompaction(x.ctx, x.tenant, postgres.Recompaction{Filter: r.filter, Policy: r.policy, MaxRunning: r.maxRunning}, id)
+	begun, replayed, err := s.Store.CreateRecompaction(x.ctx, x.tenant, session.Recompaction{Filter: r.filter, Policy: r.policy, MaxRunning: r.maxRunning}, id)
 	if err != nil {
 		return err
 	}
@@ -50,7 +49,7 @@ func (s *Server) createRecompaction(x *exchange) error {
 }
 
 // recompaction answers with a recompaction: one that has not ended is accepted only.
-func (x *exchange) recompaction(r postgres.Recompaction) error {
+func (x *exchange) recompaction(r session.Recompaction) error {
 	if r.State.Ended() {
 		return x.json(http.StatusOK, recompactionOf(r))
 	}
@@ -59,7 +58,7 @@ func (x *exchange) recompaction(r postgres.Recompaction) error {
 	return x.json(http.StatusAccepted, recompactionOf(r))
 }
 
-func recompactionOf(r postgres.Recompaction) protocol.Recompaction {
+func recompactionOf(r session.Recompaction) protocol.Recompaction {
 	return protocol.Recompaction{
 		ID: r.ID, State: string(r.State), Filter: protocol.RecompactionFilter(r.Filter), Policy: r.Policy,
 		From: string(compactor.FromLog), MaxRunning: r.MaxRunning,
@@ -73,7 +72,7 @@ func recompactionOf(r postgres.Recompaction) protocol.Recompaction {
 }
 
 // sessionErrors keeps nil, which a list's entries have, apart from none.
-func sessionErrors(found []postgres.RecompactionError) (list []protocol.SessionError) {
+func sessionErrors(found []session.RecompactionError) (list []protocol.SessionError) {
 	if found != nil {
 		list = make([]protocol.SessionError, len(found))
 	}
@@ -126,7 +125,7 @@ func (s *Server) listRecompactions(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return answerList(list, found, recompactionOf, func(last postgres.Recompaction) place { return place{last.CreatedAt.UnixMicro(), last.ID} })
+	return answerList(list, found, recompactionOf, func(last session.Recompaction) place { return place{last.CreatedAt.UnixMicro(), last.ID} })
 }
 
 // listRecompactionSessions is GET /v1/admin/recompactions/{recompaction}/sessions.
@@ -144,12 +143,12 @@ func (s *Server) listRecompactionSessions(x *exchange) error {
 	if err != nil {
 		return recompactionMissing(err)
 	}
-	return answerList(list, found, func(r postgres.RecompactionSession) protocol.RecompactionSession {
+	return answerList(list, found, func(r session.RecompactionSession) protocol.RecompactionSession {
 		return protocol.RecompactionSession{
 			Session: r.Session, State: r.State, Failures: r.Failures, Run: r.Run,
 			TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, FinishedAt: utc(r.FinishedAt),
 		}
-	}, func(last postgres.RecompactionSession) place { return place{id: last.Key} })
+	}, func(last session.RecompactionSession) place { return place{id: last.Key} })
 }
 
 // cancelRecompaction is POST /v1/admin/recompactions/{recompaction}/cancel.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -28,7 +27,7 @@ const (
 
 // recompactionRequest is the body of POST /v1/admin/recompactions.
 type recompactionRequest struct {
-	filter     postgres.RecompactionFilter
+	filter     session.RecompactionFilter
 	policy     json.RawMessage
 	maxRunning int
 	dryRun     bool
@@ -93,14 +92,14 @@ func (d *document) boolean(pointer string, value rawjson.Span) bool {
 // policyPatch reads changes to the policies of the sessions, and checks them over the tenant's default: whether they fit a
 // session's own shows when that is compacted. null is that default.
 func (d *document) policyPatch(value rawjson.Span, tenant func() (session.Policy, error)) (json.RawMessage, error) {
-	_, err := d.policyOver(value, func() (postgres.PolicyLayers, error) {
+	_, err := d.policyOver(value, func() (session.PolicyLayers, error) {
 		below, err := tenant()
-		return postgres.PolicyLayers{Tenant: below.Patch}, err
+		return session.PolicyLayers{Tenant: below.Patch}, err
 	})
 	return bytes.Clone(value.Of(d.data)), err
 }
 
-func (d *document) recompactionFilter(value rawjson.Span) (f postgres.RecompactionFilter) {
+func (d *document) recompactionFilter(value rawjson.Span) (f session.RecompactionFilter) {
 	for name, member := range d.members("/filter", value, filterMembers) {
 		switch pointer := "/filter/" + name; name {
 		case "sessions":

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/compactor"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -35,7 +34,7 @@ func (s *Server) dryRun(x *exchange, r recompactionRequest, token string) error 
 	return x.json(http.StatusOK, a)
 }
 
-func (s *Server) sample(ctx context.Context, sessions []postgres.SampledSession, policy json.RawMessage) (a protocol.RecompactionSample, err error) {
+func (s *Server) sample(ctx context.Context, sessions []session.SampledSession, policy json.RawMessage) (a protocol.RecompactionSample, err error) {
 	a.Errors = []protocol.SessionError{}
 	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
 		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy)
@@ -67,7 +66,7 @@ func addProposal(a *protocol.RecompactionSample, p *compactor.Proposal) {
 }
 
 // estimateOf scales the sample to all sessions that were found.
-func estimateOf(a *protocol.RecompactionSample, found postgres.RecompactionCount) (e protocol.RecompactionEstimate) {
+func estimateOf(a *protocol.RecompactionSample, found session.RecompactionCount) (e protocol.RecompactionEstimate) {
 	e.TokensBefore, e.TokensAfter = found.ContextTokens, found.ContextTokens
 	if a.Sessions > 0 {
 		e.Changed = (int64(a.Changed)*found.Sessions + int64(a.Sessions)/2) / int64(a.Sessions)

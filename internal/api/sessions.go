@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -53,7 +52,7 @@ func (s *Server) createSession(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	settings, err := decodeSettings(body.b, newSession, s.Models, func() (postgres.PolicyLayers, error) { return s.tenantLayers(x, session.Address{}) })
+	settings, err := decodeSettings(body.b, newSession, s.Models, func() (session.PolicyLayers, error) { return s.tenantLayers(x, session.Address{}) })
 	if err != nil {
 		return err
 	}

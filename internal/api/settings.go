@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/models"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -46,7 +45,7 @@ func (x *exchange) settings(known []string, windows *models.Registry, below laye
 	if id, err = x.idempotency(body.b); err != nil {
 		return at, change, nil, err
 	}
-	found, err := decodeSettings(body.b, known, windows, func() (postgres.PolicyLayers, error) { return below(x, at) })
+	found, err := decodeSettings(body.b, known, windows, func() (session.PolicyLayers, error) { return below(x, at) })
 	found.ChangedBy = x.key
 	if err == nil && found.id != "" && found.id != at.ID {
 		err = session.Invalid("/id", invalidRequest, "id is %q, but the path says %q: leave it out", found.id, at.ID)
@@ -69,7 +68,7 @@ func (x *exchange) emptyBody() (*session.Idempotency, error) {
 
 // decodeSettings reads the settings of a session; no body sets nothing. windows knows the models' windows; below reads
 // what a policy is put on top of.
-func decodeSettings(body []byte, known []string, windows *models.Registry, below func() (postgres.PolicyLayers, error)) (settings, error) {
+func decodeSettings(body []byte, known []string, windows *models.Registry, below func() (session.PolicyLayers, error)) (settings, error) {
 	if len(body) == 0 {
 		return settings{}, nil
 	}

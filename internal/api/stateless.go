@@ -53,7 +53,7 @@ func (s *Server) compactMessages(x *exchange) error {
 // statelessBody is the body of POST /v1/compact.
 type statelessBody struct {
 	document
-	layers         postgres.PolicyLayers // what its policy is put on top of
+	layers         session.PolicyLayers // what its policy is put on top of
 	windows        *models.Registry
 	format         session.Format
 	messages       []rawjson.Span
@@ -123,7 +123,7 @@ func (d *statelessBody) set(name string, value rawjson.Span) (err error) {
 	case "messages":
 		d.messages = d.batch(value)
 	case "policy":
-		d.policy, err = d.policyOver(value, func() (postgres.PolicyLayers, error) { return d.layers, nil })
+		d.policy, err = d.policyOver(value, func() (session.PolicyLayers, error) { return d.layers, nil })
 	case "model":
 		d.model, _ = d.text("/model", value, session.MaxIDBytes)
 	case "window_tokens":

@@ -19,9 +19,7 @@ package archive
 
 import (
 	"bytes"
-	"encoding/json"
 	"regexp"
-	"time"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -57,28 +55,6 @@ const (
 	ManifestLine Kind = "manifest"
 )
 
-// Session is a session's settings. What is derived from its log is not among them: token counts, checkpoints, results.
-type Session struct {
-	ID             string               `json:"id"`
-	Format         session.Format       `json:"format,omitempty"`
-	Model          string               `json:"model"`
-	WindowTokens   int                  `json:"window_tokens"`
-	WindowSource   session.WindowSource `json:"window_source"`
-	OverheadTokens int                  `json:"overhead_tokens"`
-	Metadata       json.RawMessage      `json:"metadata"`
-	Policy         json.RawMessage      `json:"policy,omitempty"` // its own layer
-	Usage          *Usage               `json:"usage,omitempty"`  // nil if nothing was ever reported or counted
-	CreatedAt      time.Time            `json:"created_at"`
-}
-
-// Usage is what a session has learned of how its provider counts.
-type Usage struct {
-	Calibration float32        `json:"calibration"`
-	Last        *session.Usage `json:"last,omitempty"`
-	Counted     int64          `json:"counted_tokens,omitempty"` // estimated, of the messages that were counted exactly
-	Exact       int64          `json:"exact_tokens,omitempty"`
-}
-
 // Total counts what an archive or a session in it holds.
 type Total struct {
 	Messages int64  `json:"messages"`
@@ -97,12 +73,6 @@ type End struct {
 	Session string `json:"session"`
 	LastSeq int64  `json:"last_seq"` // of the session: a removal takes a seq without a message
 	Total
-}
-
-// Message is a message of a session's log.
-type Message struct {
-	session.Message
-	RemovedSeq int64 // the seq that its removal took, if RemovedAt is not nil
 }
 
 // KindOf says what a line holds, and where in it the value is; Unknown if it is no line of an archive.

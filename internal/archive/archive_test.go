@@ -29,16 +29,16 @@ func written(t testing.TB) string {
 	}
 	check(err)
 	check(w.Tenant([]byte("{ \"a\":\n1 }")))
-	check(w.Session(archive.Session{ID: `a"<b>`, Format: session.Anthropic, WindowTokens: 1000, WindowSource: session.WindowOfModel, Metadata: []byte(`{"k": "<&>"}`), CreatedAt: at}))
+	check(w.Session(session.Exported{ID: `a"<b>`, Format: session.Anthropic, WindowTokens: 1000, WindowSource: session.WindowOfModel, Metadata: []byte(`{"k": "<&>"}`), CreatedAt: at}))
 	for i, body := range []string{`{ "a" : "\ud800" }`, "{\n\"b\":\"\\\"\"\r}"} {
-		m := archive.Message{Message: session.Message{Seq: int64(i + 1), Format: session.Anthropic, ClientID: "c\n"[:i+1], CreatedAt: at, Body: []byte(body)}}
+		m := session.Message{Seq: int64(i + 1), Format: session.Anthropic, ClientID: "c\n"[:i+1], CreatedAt: at, Body: []byte(body)}
 		if i == 1 {
 			m.RemovedAt, m.RemovedSeq = &at, 3
 		}
 		check(w.Message(&m))
 	}
 	check(w.End(3))
-	check(w.Session(archive.Session{ID: "empty", WindowTokens: 1000, Metadata: []byte(`{}`), Policy: []byte("{}"), Usage: &archive.Usage{Calibration: 1.27}, CreatedAt: at}))
+	check(w.Session(session.Exported{ID: "empty", WindowTokens: 1000, Metadata: []byte(`{}`), Policy: []byte("{}"), Tokens: &session.TokenHistory{Calibration: 1.27}, CreatedAt: at}))
 	check(w.End(0))
 	_, err = w.Close()
 	check(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Writer writes an archive. Each call writes one line at once: what writes to a network puts a buffer behind it.
@@ -35,7 +36,7 @@ func (w *Writer) Tenant(policy json.RawMessage) error {
 }
 
 // Session begins a session. End ends it.
-func (w *Writer) Session(s Session) error {
+func (w *Writer) Session(s session.Exported) error {
 	s.CreatedAt = s.CreatedAt.UTC()
 	w.end = End{Session: s.ID}
 	w.one.Reset()
@@ -43,7 +44,7 @@ func (w *Writer) Session(s Session) error {
 }
 
 // Message writes a message of the session.
-func (w *Writer) Message(m *Message) error {
+func (w *Writer) Message(m *session.Message) error {
 	w.end.Messages++
 	w.end.Bytes += int64(len(m.Body))
 	w.line.Reset()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -37,7 +36,7 @@ func TestTheAppendThatCrossesTheTriggerLeadsToACheckpoint(t *testing.T) {
 	if found.Checkpoint == 0 || found.ContextTokens >= 8000 {
 		t.Errorf("checkpoint %d, %d tokens of %d", found.Checkpoint, found.ContextTokens, found.TotalTokens)
 	}
-	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 10})
 	if err != nil || len(runs) == 0 || runs[0].State != session.RunDone || *runs[0].TokensAfter >= *runs[0].TokensBefore || runs[0].FinishedAt == nil {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
@@ -125,7 +124,7 @@ func TestTheSameJobTwiceAtOnceHasOneEffect(t *testing.T) {
 	if first.Checkpoint != 1 || found.Checkpoint != 1 {
 		t.Errorf("checkpoint %d, then %d", first.Checkpoint, found.Checkpoint)
 	}
-	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 10})
 	if err != nil || len(runs) != 1 || runs[0].State != session.RunDone {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
@@ -149,7 +148,7 @@ func TestCompactingAnUnchangedSessionWritesNothing(t *testing.T) {
 	if before.Checkpoint+1 < after.Checkpoint {
 		t.Errorf("checkpoint %d became %d", before.Checkpoint, after.Checkpoint)
 	}
-	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 1})
+	runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 1})
 	if err != nil || runs[0].State != session.RunUnchanged || runs[0].Cause != "manual" {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
@@ -244,7 +243,7 @@ func TestAPanicIsRecordedWhereTheSessionsOwnerSeesIt(t *testing.T) {
 	defer cancel()
 	close(subscribed)
 	await(w, failed)
-	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 1})
+	runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 1})
 	if err != nil || runs[0].Error == nil || !strings.Contains(*runs[0].Error, "a bug") {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
@@ -301,7 +300,7 @@ func TestARunCountsTheSystemMessagesThatStandApart(t *testing.T) {
 	}
 	w.work(jobs.Config{})
 	w.settle()
-	runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 1})
+	runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 1})
 	if err != nil || *runs[0].TokensBefore != 9000 || *runs[0].TokensAfter != 9000 {
 		t.Errorf("runs %+v, %v", runs, err)
 	}

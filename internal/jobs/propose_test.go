@@ -60,7 +60,7 @@ func (w *world) propose(at session.Address, o compactor.Request) *compactor.Prop
 // newest is the session's newest run.
 func (w *world) newest(at session.Address) session.Run {
 	w.Helper()
-	runs, err := w.store.Runs(w.Context(), at, postgres.Page{Limit: 1})
+	runs, err := w.store.Runs(w.Context(), at, session.Page{Limit: 1})
 	if err != nil || len(runs) == 0 {
 		w.Fatalf("runs %+v, %v", runs, err)
 	}
@@ -281,7 +281,7 @@ func (panicking) Write(context.Context, summary.Request) (summary.Answer, error)
 // first is the session's first run that made a checkpoint.
 func (w *world) first(at session.Address) (run session.Run) {
 	w.Helper()
-	runs, err := w.store.Runs(w.Context(), at, postgres.Page{Limit: 20})
+	runs, err := w.store.Runs(w.Context(), at, session.Page{Limit: 20})
 	for _, r := range runs {
 		if r.State == session.RunDone {
 			run = r

@@ -18,7 +18,6 @@ import (
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -39,7 +38,7 @@ func (w *world) many(sessions, turns int) (appended [][]byte) {
 	return appended
 }
 
-func (w *world) recompact(r postgres.Recompaction) uuid.UUID {
+func (w *world) recompact(r session.Recompaction) uuid.UUID {
 	w.Helper()
 	if r.MaxRunning == 0 {
 		r.MaxRunning = 2
@@ -52,7 +51,7 @@ func (w *world) recompact(r postgres.Recompaction) uuid.UUID {
 }
 
 // until waits for a recompaction to come to a state that reached accepts.
-func (w *world) until(id uuid.UUID, reached func(postgres.Recompaction) bool) postgres.Recompaction {
+func (w *world) until(id uuid.UUID, reached func(session.Recompaction) bool) session.Recompaction {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
@@ -67,16 +66,16 @@ func (w *world) until(id uuid.UUID, reached func(postgres.Recompaction) bool) po
 	}
 }
 
-func ended(r postgres.Recompaction) bool { return r.State.Ended() }
+func ended(r session.Recompaction) bool { return r.State.Ended() }
 
 // outcomes are the sessions of a recompaction by their ids.
-func (w *world) outcomes(id uuid.UUID) map[string]postgres.RecompactionSession {
+func (w *world) outcomes(id uuid.UUID) map[string]session.RecompactionSession {
 	w.Helper()
-	found, err := w.store.RecompactionSessions(w.Context(), w.tenant, id, postgres.Page{Limit: 10_000})
+	found, err := w.store.RecompactionSessions(w.Context(), w.tenant, id, session.Page{Limit: 10_000})
 	if err != nil {
 		w.Fatal(err)
 	}
-	byID := map[string]postgres.RecompactionSession{}
+	byID := map[string]session.RecompactionSession{}
 	for _, s := range found {
 		byID[*s.Session] = s
 	}
@@ -90,10 +89,10 @@ func TestARecompactionCompactsEverySessionThatItsFilterFinds(t *testing.T) {
 	small := w.session("small")
 	w.append(small, appended[0])
 	least := int64(1000)
-	id := w.recompact(postgres.Recompaction{Filter: postgres.RecompactionFilter{MinTokens: &least}, Policy: json.RawMessage(lean)})
+	id := w.recompact(session.Recompaction{Filter: session.RecompactionFilter{MinTokens: &least}, Policy: json.RawMessage(lean)})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
-	if found.State != postgres.RecompactionDone || found.Total != 5 || found.Changed != 5 || found.Skipped != 0 || found.StartedAt == nil {
+	if found.State != session.RecompactionDone || found.Total != 5 || found.Changed != 5 || found.Skipped != 0 || found.StartedAt == nil {
 		t.Errorf("%+v", found)
 	}
 	if found.TokensAfter >= found.TokensBefore {
@@ -114,7 +113,7 @@ func TestARecompactionCompactsEverySessionThatItsFilterFinds(t *testing.T) {
 		t.Errorf("the filter does not find %+v, %v", s, err)
 	}
 	for id, s := range w.outcomes(id) {
-		runs, err := w.store.Runs(t.Context(), session.Address{Tenant: w.tenant, ID: id}, postgres.Page{Limit: 10})
+		runs, err := w.store.Runs(t.Context(), session.Address{Tenant: w.tenant, ID: id}, session.Page{Limit: 10})
 		if err != nil || len(runs) != 1 || runs[0].ID != *s.Run || runs[0].Cause != "recompaction" || runs[0].State != session.RunDone || s.State != "changed" {
 			t.Errorf("%+v has runs %+v, %v", s, runs, err)
 		}
@@ -134,7 +133,7 @@ func TestARecompactionWithoutAPolicyUsesTheSessionsOwn(t *testing.T) {
 	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &own}, nil); err != nil {
 		t.Fatal(err)
 	}
-	id := w.recompact(postgres.Recompaction{})
+	id := w.recompact(session.Recompaction{})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
 	if outcomes := w.outcomes(id); found.Changed != 1 || found.Unchanged != 1 || outcomes["s0000"].State != "unchanged" || outcomes["s0001"].State != "changed" {
@@ -160,8 +159,8 @@ func TestNoMoreSessionsRunAtOnceThanARecompactionAllows(t *testing.T) {
 					running.Add(-1)
 				}
 			}})
-			id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: most})
-			found := w.until(id, func(r postgres.Recompaction) bool {
+			id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: most})
+			found := w.until(id, func(r session.Recompaction) bool {
 				if r.Running > int64(most) {
 					t.Errorf("%d sessions are running", r.Running)
 				}
@@ -183,10 +182,10 @@ func TestASessionThatCannotBeCompactedDoesNotStopTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.poisonMessages("s0001")
-	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
+	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
-	if found.State != postgres.RecompactionDone || found.Changed != 4 || found.Failed != 2 || len(found.Errors) != 2 {
+	if found.State != session.RecompactionDone || found.Changed != 4 || found.Failed != 2 || len(found.Errors) != 2 {
 		t.Fatalf("%+v", found)
 	}
 	if found.Errors[0].Session != "s0001" || !strings.Contains(found.Errors[1].Error, "policy of session s0000") {
@@ -194,7 +193,7 @@ func TestASessionThatCannotBeCompactedDoesNotStopTheOthers(t *testing.T) {
 	}
 	outcomes := w.outcomes(id)
 	for id, failures := range map[string]int{"s0000": 1, "s0001": 3} { // a policy would be no better the next time
-		runs, err := w.store.Runs(t.Context(), session.Address{Tenant: w.tenant, ID: id}, postgres.Page{Limit: 10})
+		runs, err := w.store.Runs(t.Context(), session.Address{Tenant: w.tenant, ID: id}, session.Page{Limit: 10})
 		if err != nil || len(runs) != failures || outcomes[id].Failures != failures || outcomes[id].State != "failed" {
 			t.Errorf("%+v: %+v, %v", outcomes[id], runs, err)
 		}
@@ -229,17 +228,17 @@ func TestACancelledRecompactionLetsWhatRunsComeToItsEnd(t *testing.T) {
 	appended := w.many(6, 20)
 	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
-	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
+	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
 	await(w, p.reached)
 	for range 2 {
 		found, _, err := w.store.CancelRecompaction(t.Context(), w.tenant, id, nil)
-		if err != nil || found.State != postgres.RecompactionCancelling || found.Running != 1 {
+		if err != nil || found.State != session.RecompactionCancelling || found.Running != 1 {
 			t.Errorf("%+v, %v", found, err)
 		}
 	}
 	close(p.goOn)
 	found := w.until(id, ended)
-	if found.State != postgres.RecompactionCancelled || found.Done() != 1 || found.Changed != 1 {
+	if found.State != session.RecompactionCancelled || found.Done() != 1 || found.Changed != 1 {
 		t.Errorf("%+v", found)
 	}
 	states := map[string]int{}
@@ -259,14 +258,14 @@ func TestARecompactionIsCancelledBeforeAWorkerHasSeenIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.many(2, 1)
-	id := w.recompact(postgres.Recompaction{})
+	id := w.recompact(session.Recompaction{})
 	found, _, err := w.store.CancelRecompaction(t.Context(), w.tenant, id, nil)
-	if err != nil || found.State != postgres.RecompactionCancelled || found.FinishedAt == nil {
+	if err != nil || found.State != session.RecompactionCancelled || found.FinishedAt == nil {
 		t.Errorf("%+v, %v", found, err)
 	}
 	w.work(jobs.Config{})
 	w.idle()
-	if found := w.until(id, ended); found.State != postgres.RecompactionCancelled || found.Total != 0 {
+	if found := w.until(id, ended); found.State != session.RecompactionCancelled || found.Total != 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -294,8 +293,8 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	w.many(4, 20)
 	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
-	filter := postgres.RecompactionFilter{Sessions: []string{"s0000", "s0001", "s0002", "s0003"}}
-	id := w.recompact(postgres.Recompaction{Filter: filter, Policy: json.RawMessage(lean), MaxRunning: 1})
+	filter := session.RecompactionFilter{Sessions: []string{"s0000", "s0001", "s0002", "s0003"}}
+	id := w.recompact(session.Recompaction{Filter: filter, Policy: json.RawMessage(lean), MaxRunning: 1})
 	await(w, p.reached)
 	for _, erased := range []string{"s0000", "s0002"} { // the one that runs, and one that does not yet
 		if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.tenant, ID: erased}, nil); err != nil {
@@ -304,7 +303,7 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	}
 	close(p.goOn)
 	found := w.until(id, ended)
-	if found.State != postgres.RecompactionDone || found.Total != 4 || found.Changed != 2 || found.Skipped != 2 || len(w.outcomes(id)) != 2 {
+	if found.State != session.RecompactionDone || found.Total != 4 || found.Changed != 2 || found.Skipped != 2 || len(w.outcomes(id)) != 2 {
 		t.Errorf("%+v", found)
 	}
 	if got := found.Filter.Sessions; !slices.Equal(got, []string{"s0001", "s0003"}) {
@@ -322,7 +321,7 @@ func TestAnOrdinaryCompactionAtTheSameTimeIsNotLost(t *testing.T) {
 			at := session.Address{Tenant: w.tenant, ID: "s0000"}
 			p := w.newPause(step)
 			w.work(jobs.Config{Trace: p.trace})
-			id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean)})
+			id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean)})
 			await(w, p.reached)
 			w.append(at, filled()[1:]...) // over the trigger
 			w.settle()
@@ -337,7 +336,7 @@ func TestAnOrdinaryCompactionAtTheSameTimeIsNotLost(t *testing.T) {
 			if found.Changed != 1 || after.Checkpoint != 2 || after.ContextTokens > ordinary.ContextTokens {
 				t.Errorf("%+v; checkpoint %d, %d tokens", found, after.Checkpoint, after.ContextTokens)
 			}
-			runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+			runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 10})
 			if err != nil || len(runs) != 2 || slices.ContainsFunc(runs, func(r session.Run) bool { return r.State != session.RunDone }) {
 				t.Errorf("%+v, %v", runs, err)
 			}
@@ -357,7 +356,7 @@ func TestTheSweepHealsARecompactionWhoseJobsWereLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.many(3, 20)
-	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean)})
+	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean)})
 	w.dropJobs()
 	heal := func(want int) {
 		t.Helper()
@@ -377,7 +376,7 @@ func TestTheSweepHealsARecompactionWhoseJobsWereLost(t *testing.T) {
 	heal(2)
 	heal(0)
 	w.work(jobs.Config{})
-	if found := w.until(id, ended); found.State != postgres.RecompactionDone || found.Changed != 3 || found.Failed != 0 {
+	if found := w.until(id, ended); found.State != session.RecompactionDone || found.Changed != 3 || found.Failed != 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -387,7 +386,7 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 	w := newWorld(t)
 	w.many(7, 20)
 	w.append(w.session("small"), []byte(`{"role":"user","content":"hi"}`))
-	counted, err := w.store.CountRecompaction(t.Context(), w.tenant, postgres.RecompactionFilter{}, 20)
+	counted, err := w.store.CountRecompaction(t.Context(), w.tenant, session.RecompactionFilter{}, 20)
 	if err != nil || counted.Sessions != 8 || counted.Messages != 7*41+1 || len(counted.Sample) != 8 {
 		t.Fatalf("%+v, %v", counted, err)
 	}
@@ -403,7 +402,7 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 		}
 		after += p.View()
 	}
-	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean)})
+	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean)})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
 	if found.Total != counted.Sessions || found.Changed != changed || found.TokensBefore != counted.ContextTokens || found.TokensAfter != after {
@@ -420,7 +419,7 @@ func TestARecompactionSurvivesItsWorkers(t *testing.T) {
 	sessions := *recompacted
 	w := newWorld(t)
 	appended := w.many(sessions, 12)
-	id := w.recompact(postgres.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 4})
+	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 4})
 	busy, stop := context.WithCancel(t.Context())
 	defer stop()
 	late := make([][][]byte, 2)
@@ -435,7 +434,7 @@ func TestARecompactionSurvivesItsWorkers(t *testing.T) {
 		w.logProgress(id, "a worker was killed after "+step)
 	}
 	_, stopWorker := w.work(jobs.Config{Compactions: 8})
-	w.until(id, func(r postgres.Recompaction) bool { return r.Changed+r.Unchanged > r.Total/2 })
+	w.until(id, func(r session.Recompaction) bool { return r.Changed+r.Unchanged > r.Total/2 })
 	stopWorker()
 	w.rescueRecompaction()
 	w.logProgress(id, "a worker was stopped")
@@ -445,7 +444,7 @@ func TestARecompactionSurvivesItsWorkers(t *testing.T) {
 	stop()
 	load.Wait()
 	w.settle()
-	if found.State != postgres.RecompactionDone || found.Total != int64(sessions) || found.Changed != int64(sessions) {
+	if found.State != session.RecompactionDone || found.Total != int64(sessions) || found.Changed != int64(sessions) {
 		t.Errorf("%+v", found)
 	}
 	for n := range sessions {

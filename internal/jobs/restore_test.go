@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -37,7 +36,7 @@ func TestARestorationDuringACompactionSupersedesIt(t *testing.T) {
 			if found := w.check(at, appended); found.Checkpoint != restored.N {
 				t.Errorf("checkpoint %d was restored as %d, the newest is %d", 1, restored.N, found.Checkpoint)
 			}
-			runs, err := w.store.Runs(t.Context(), at, postgres.Page{Limit: 2})
+			runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 2})
 			if err != nil || runs[0].Cause != "restore" || runs[1].State != session.RunSuperseded {
 				t.Errorf("runs %+v, %v", runs, err)
 			}

@@ -242,7 +242,7 @@ func TestTheAppendThatCrossesTheTriggerInsertsTheOneJob(t *testing.T) {
 	if n := liveJobs(t, store); n != 1 {
 		t.Errorf("%d live jobs, want 1", n)
 	}
-	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	runs, err := store.Runs(t.Context(), at, session.Page{Limit: 10})
 	if err != nil || len(runs) != 1 || runs[0].Cause != "threshold" || runs[0].State != session.RunQueued {
 		t.Errorf("runs %+v, %v", runs, err)
 	}

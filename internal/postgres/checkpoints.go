@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,33 +12,18 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// CheckpointRecord is what is known of a checkpoint for ever, its body aside.
-type CheckpointRecord struct {
-	N             int       `json:"n"`
-	Base          int       `json:"base"`          // the checkpoint that it builds on, 0 for the log
-	RestoredFrom  *int      `json:"restored_from"` // the one whose rendition it has again
-	Through       int64     `json:"through_seq"`
-	Tokens        int64     `json:"tokens"` // of its messages
-	BodyBytes     int       `json:"body_bytes"`
-	HasBody       bool      `json:"has_body"` // false once KeptCheckpoints newer ones have been made
-	EngineVersion int       `json:"engine_version"`
-	PolicyDigest  string    `json:"policy_digest"` // SHA-256 of the policy's document
-	Run           uuid.UUID `json:"run"`
-	CreatedAt     time.Time `json:"created_at"`
-}
-
 const recordColumns = `
 	c.n, c.base_n, c.restored_from, c.through_seq, c.tokens, c.body_size, c.body IS NOT NULL, c.engine_version,
 	encode(sha256(convert_to(c.policy::text, 'UTF8')), 'hex'), c.run_id, c.created_at`
 
-func (r *CheckpointRecord) columns() []any {
+func recordTargets(r *session.CheckpointRecord) []any {
 	return []any{&r.N, &r.Base, &r.RestoredFrom, &r.Through, &r.Tokens, &r.BodyBytes, &r.HasBody, &r.EngineVersion,
 		&r.PolicyDigest, (*[16]byte)(&r.Run), &r.CreatedAt}
 }
 
 // Checkpoints lists those of a session's checkpoints that are older than before, newest first; all of them if before is
 // 0. ErrNotFound if there is no such session.
-func (s *Store) Checkpoints(ctx context.Context, at session.Address, before, limit int) (found []CheckpointRecord, err error) {
+func (s *Store) Checkpoints(ctx context.Context, at session.Address, before, limit int) (found []session.CheckpointRecord, err error) {
 	if before == 0 {
 		before = math.MaxInt32
 	}
@@ -57,25 +41,16 @@ func (s *Store) Checkpoints(ctx context.Context, at session.Address, before, lim
 		if err != nil {
 			return err
 		}
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r CheckpointRecord, err error) {
-			return r, row.Scan(r.columns()...)
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r session.CheckpointRecord, err error) {
+			return r, row.Scan(recordTargets(&r)...)
 		})
 		return err
 	})
 	return found, err
 }
 
-// Lineage is a checkpoint with what it and those that it builds on took out of the view.
-type Lineage struct {
-	CheckpointRecord
-	Policy    json.RawMessage
-	Units     int
-	OpenCalls int
-	Manifests []json.RawMessage // its own first, then that of its base, and so on to the log
-}
-
 // Lineages reads checkpoints of a session by their numbers, 0 for the newest; ErrNotFound unless all are there.
-func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int) (found []Lineage, err error) {
+func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int) (found []session.Lineage, err error) {
 	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
 		for _, n := range numbers {
 			l, err := readLineage(ctx, tx, at, n)
@@ -89,14 +64,14 @@ func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int
 	return found, err
 }
 
-func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l Lineage, err error) {
+func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l session.Lineage, err error) {
 	var key [16]byte
 	err = tx.QueryRow(ctx, `
 		SELECT s.key, c.policy, jsonb_array_length(c.units), cardinality(c.open_calls), `+recordColumns+`
 		  FROM sessions s
 		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = CASE WHEN $3 = 0 THEN s.checkpoint_n ELSE $3 END
 		 WHERE s.tenant_id = $1 AND s.id = $2`, [16]byte(at.Tenant), at.ID, n).
-		Scan(append([]any{&key, &l.Policy, &l.Units, &l.OpenCalls}, l.columns()...)...)
+		Scan(append([]any{&key, &l.Policy, &l.Units, &l.OpenCalls}, recordTargets(&l.CheckpointRecord)...)...)
 	if err != nil {
 		return l, notFound(err)
 	}
@@ -155,18 +130,18 @@ func pruned(n int) error { return fmt.Errorf("checkpoint %d: %w", n, session.Err
 // again only once it has grown, whatever its trigger says.
 //
 // Errors: ErrNotFound, ErrPruned, ErrIdempotencyReused.
-func (s *Store) Restore(ctx context.Context, at session.Address, n int, id *session.Idempotency) (CheckpointRecord, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (CheckpointRecord, uuid.UUID, error) {
+func (s *Store) Restore(ctx context.Context, at session.Address, n int, id *session.Idempotency) (session.CheckpointRecord, bool, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.CheckpointRecord, uuid.UUID, error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
-			return CheckpointRecord{}, uuid.Nil, err
+			return session.CheckpointRecord{}, uuid.Nil, err
 		}
 		made, err := restore(ctx, tx, row, n)
 		return made, row.Key.Key, err
 	})
 }
 
-func restore(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made CheckpointRecord, err error) {
+func restore(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made session.CheckpointRecord, err error) {
 	if made, err = copyCheckpoint(ctx, tx, row, n); err != nil {
 		return made, err
 	}
@@ -185,7 +160,7 @@ func restore(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made Che
 
 // copyCheckpoint makes the checkpoint after the newest one from checkpoint n. It builds on that one: it took nothing more
 // out of the view, and names no result that n does not.
-func copyCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made CheckpointRecord, err error) {
+func copyCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made session.CheckpointRecord, err error) {
 	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
 	var kept bool
 	err = tx.QueryRow(ctx, `
@@ -205,7 +180,7 @@ func copyCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (m
 		       '[]', open_calls, policy, engine_version, $5, walk
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
-		RETURNING `+recordColumns, tenant, key, n, row.checkpoint+1, [16]byte(uuid.Must(uuid.NewV7()))).Scan(made.columns()...)
+		RETURNING `+recordColumns, tenant, key, n, row.checkpoint+1, [16]byte(uuid.Must(uuid.NewV7()))).Scan(recordTargets(&made)...)
 	return made, err
 }
 
@@ -246,13 +221,13 @@ const newestSQL = `
 	RETURNING s.context_tokens`
 
 // rollBack makes a checkpoint that was there before the session's newest again.
-func rollBack(ctx context.Context, tx pgx.Tx, row lockedSession, made CheckpointRecord) (tokens int64, err error) {
+func rollBack(ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord) (tokens int64, err error) {
 	err = tx.QueryRow(ctx, newestSQL, [16]byte(row.Tenant), [16]byte(row.Key.Key), made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
 	return tokens, err
 }
 
 // insertRestoration records a restoration as a run, which has no job.
-func insertRestoration(ctx context.Context, tx pgx.Tx, row lockedSession, made CheckpointRecord, tokens int64, reason string) error {
+func insertRestoration(ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord, tokens int64, reason string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, base_n, checkpoint_n, through_seq, tokens_before,
 		                  tokens_after, results_persisted, bytes_persisted, reason, started_at, finished_at)

@@ -68,7 +68,7 @@ func countersOf(t testing.TB, store *postgres.Store, at session.Address) (c coun
 	return c
 }
 
-func mustRestore(t testing.TB, store *postgres.Store, at session.Address, n int) postgres.CheckpointRecord {
+func mustRestore(t testing.TB, store *postgres.Store, at session.Address, n int) session.CheckpointRecord {
 	t.Helper()
 	restored, _, err := store.Restore(t.Context(), at, n, nil)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestARestoredSessionIsTheOldCheckpointAndAllMessagesAfterIt(t *testing.T) {
 			if diff := cmp.Diff(want, countersOf(t, store, at)); diff != "" {
 				t.Error(diff)
 			}
-			runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 1})
+			runs, err := store.Runs(t.Context(), at, session.Page{Limit: 1})
 			if err != nil || runs[0].ID != restored.Run || runs[0].Cause != "restore" || runs[0].State != session.RunDone || *runs[0].Checkpoint != 3 ||
 				*runs[0].TokensBefore != before.Context || *runs[0].TokensAfter != want.Context {
 				t.Errorf("runs %+v, %v", runs, err)
@@ -275,7 +275,7 @@ func TestARestorationWithAKeyIsDoneOnce(t *testing.T) {
 	}
 	id := &session.Idempotency{Key: "k", Route: "r"}
 	var group sync.WaitGroup
-	var answers [8]postgres.CheckpointRecord
+	var answers [8]session.CheckpointRecord
 	for i := range answers {
 		group.Go(func() {
 			var err error
@@ -406,7 +406,7 @@ func TestAQueuedRunLeavesARestoredSessionAloneUnlessSomebodyWantsIt(t *testing.T
 	}
 	mustRestore(t, store, at, 1)
 	newest := func(cause string) session.Run {
-		runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+		runs, err := store.Runs(t.Context(), at, session.Page{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

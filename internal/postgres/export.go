@@ -7,39 +7,30 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/session"
 )
-
-// Exported is a session as it was at one moment: its settings, and how far its log went. What was appended or removed
-// later has seqs behind LastSeq, so pages that are read afterwards show that moment as well.
-type Exported struct {
-	archive.Session
-	session.Key
-	LastSeq int64
-}
 
 const exportColumns = `
 	s.key, s.id, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata, s.created_at, s.last_seq,
 	CASE WHEN p.session_version > 0 THEN p.patch END, s.calibration, s.last_usage, s.counted_tokens, s.exact_tokens`
 
-func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (Exported, error) {
-	return func(row pgx.CollectableRow) (Exported, error) {
-		e := Exported{Key: session.Key{Tenant: tenant}}
+func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Exported, error) {
+	return func(row pgx.CollectableRow) (session.Exported, error) {
+		e := session.Exported{Key: session.Key{Tenant: tenant}}
 		var format int16
-		var usage archive.Usage
+		var usage session.TokenHistory
 		err := row.Scan((*[16]byte)(&e.Key.Key), &e.ID, &format, &e.Model, &e.WindowTokens, &e.WindowSource, &e.OverheadTokens, &e.Metadata,
 			&e.CreatedAt, &e.LastSeq, &e.Policy, &usage.Calibration, &usage.Last, &usage.Counted, &usage.Exact)
 		e.Format = formatName(format)
-		if usage != (archive.Usage{Calibration: 1}) {
-			e.Usage = &usage
+		if usage != (session.TokenHistory{Calibration: 1}) {
+			e.Tokens = &usage
 		}
 		return e, err
 	}
 }
 
 // ExportSession reads what an export says of a session; ErrNotFound.
-func (s *Store) ExportSession(ctx context.Context, at session.Address) (found Exported, err error) {
+func (s *Store) ExportSession(ctx context.Context, at session.Address) (found session.Exported, err error) {
 	sql := `
 		SELECT ` + exportColumns + `
 		  FROM sessions s
@@ -66,7 +57,7 @@ const ExportSQL = `
 
 // ExportSessions reads the sessions of a tenant that come after a place, oldest first: in an order that an import of them
 // makes again. A Page without an ID is the beginning: a session may be as old as its importer says.
-func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page Page) (found []Exported, err error) {
+func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page session.Page) (found []session.Exported, err error) {
 	err = Query(ctx, s.pool, tenant, ExportSQL, []any{[16]byte(tenant), page.Time, [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
 		found, err = pgx.CollectRows(rows, scanExported(tenant))
 		return err
@@ -82,13 +73,13 @@ const (
 
 // ExportMessages reads the next messages of a log from a seq on, none at its end. ErrNotFound if the session has been
 // erased.
-func (s *Store) ExportMessages(ctx context.Context, e Exported, from int64) (found []archive.Message, err error) {
+func (s *Store) ExportMessages(ctx context.Context, e session.Exported, from int64) (found []session.Message, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = InTenant(ctx, s.pool, e.Tenant, snapshot, func(tx pgx.Tx) error {
+	err = InTenant(ctx, s.pool, e.Key.Tenant, snapshot, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, `
 			SELECT
 			  FROM sessions
-			 WHERE tenant_id = $1 AND key = $2`, [16]byte(e.Tenant), [16]byte(e.Key.Key)).Scan(); err != nil {
+			 WHERE tenant_id = $1 AND key = $2`, [16]byte(e.Key.Tenant), [16]byte(e.Key.Key)).Scan(); err != nil {
 			return notFound(err)
 		}
 		rows, err := tx.Query(ctx, `
@@ -102,18 +93,18 @@ func (s *Store) ExportMessages(ctx context.Context, e Exported, from int64) (fou
 			         ORDER BY seq
 			         LIMIT $5) m
 			 WHERE bytes_before <= $6
-			 ORDER BY seq`, [16]byte(e.Tenant), [16]byte(e.Key.Key), from, e.LastSeq, exportMessages, int64(exportBytes))
+			 ORDER BY seq`, [16]byte(e.Key.Tenant), [16]byte(e.Key.Key), from, e.LastSeq, exportMessages, int64(exportBytes))
 		if err != nil {
 			return err
 		}
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (archive.Message, error) { return scanExportedMessage(row, e.LastSeq) })
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.Message, error) { return scanExportedMessage(row, e.LastSeq) })
 		return err
 	})
 	return found, err
 }
 
 // scanExportedMessage leaves a removal out that came after lastSeq.
-func scanExportedMessage(row pgx.CollectableRow, lastSeq int64) (m archive.Message, err error) {
+func scanExportedMessage(row pgx.CollectableRow, lastSeq int64) (m session.Message, err error) {
 	var format int16
 	var removedAt *time.Time
 	var removedSeq *int64

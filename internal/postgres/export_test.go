@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Whether the tables were analyzed or not, the last page of an export must cost what the first one does.
@@ -24,7 +25,7 @@ func TestEveryPageOfAnExportReadsAboutAsManyPagesOfTheDatabase(t *testing.T) {
 		if analyzed {
 			analyze(t, store)
 		}
-		page, seen := postgres.Page{Limit: 5000}, 0
+		page, seen := session.Page{Limit: 5000}, 0
 		for {
 			found, err := store.ExportSessions(t.Context(), tenant, page)
 			if err != nil {

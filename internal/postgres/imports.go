@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -20,49 +19,11 @@ const (
 	toldRejections = 10
 )
 
-// ImportState is where an import stands.
-type ImportState string
-
-// The states of an import.
-const (
-	ImportQueued    ImportState = "queued"  // it waits for its lines, or for the rest of them
-	ImportRunning   ImportState = "running" // a request sends lines; if that was cut off, the next one takes over
-	ImportSucceeded ImportState = "succeeded"
-	ImportFailed    ImportState = "failed" // there was nothing in it that can be imported
-)
-
-// Ended reports whether the import takes no more lines.
-func (s ImportState) Ended() bool { return s == ImportSucceeded || s == ImportFailed }
-
-// Import is a file of conversations on its way into a tenant's sessions.
-type Import struct {
-	ID         uuid.UUID
-	State      ImportState
-	Wanted     string // the source that the caller named, "" for none
-	Source     string // what the lines are, "" until the first says it
-	Session    string // the id that the caller named for what the file holds, "" for none
-	Attempt    int    // of the request that sends lines
-	Done       int64  // lines that are acknowledged
-	Total      *int64 // lines that there are, if that is known
-	Bytes      int64  // of the lines that are acknowledged
-	Digest     []byte // what those lines hash to, in the words of the caller
-	Sessions   int64  // made
-	Messages   int64  // stored
-	Duplicates int64  // messages that were there
-	Rejected   int64  // lines
-	Report     json.RawMessage
-	Error      *string
-	Rejections []ImportedLine // the first ones
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
-	FinishedAt *time.Time
-}
-
 const importColumns = `
 	i.id, i.state, i.wanted, i.source, i.session, i.attempt, i.done, i.total, i.bytes, i.digest, i.sessions, i.messages, i.duplicates, i.rejected,
 	i.report, i.error, i.created_at, i.updated_at, i.finished_at`
 
-func scanImport(row pgx.CollectableRow) (i Import, err error) {
+func scanImport(row pgx.CollectableRow) (i session.Import, err error) {
 	err = row.Scan((*[16]byte)(&i.ID), &i.State, &i.Wanted, &i.Source, &i.Session, &i.Attempt, &i.Done, &i.Total, &i.Bytes, &i.Digest, &i.Sessions,
 		&i.Messages, &i.Duplicates, &i.Rejected, &i.Report, &i.Error, &i.CreatedAt, &i.UpdatedAt, &i.FinishedAt)
 	return i, err
@@ -70,7 +31,7 @@ func scanImport(row pgx.CollectableRow) (i Import, err error) {
 
 // BeginImport makes an import of a source into the session id, either of which may be "", or takes up the one that was
 // begun with this key; "" is none. ErrIdempotencyReused if that was of another source or session.
-func (s *Store) BeginImport(ctx context.Context, tenant uuid.UUID, key, wanted, id string) (begun Import, err error) {
+func (s *Store) BeginImport(ctx context.Context, tenant uuid.UUID, key, wanted, id string) (begun session.Import, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		made := uuid.Must(uuid.NewV7())
 		if _, err := tx.Exec(ctx, `
@@ -90,7 +51,7 @@ func (s *Store) BeginImport(ctx context.Context, tenant uuid.UUID, key, wanted, 
 }
 
 // ResumeImport takes an import up: who sent lines to it before sends them in vain from now on. ErrNotFound.
-func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (found Import, err error) {
+func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (found session.Import, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = attemptImport(ctx, tx, tenant, id, "")
 		return err
@@ -99,7 +60,7 @@ func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (found I
 }
 
 // attemptImport begins the next attempt of the import that has this id or this key. One that has ended stays as it is.
-func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key string) (Import, error) {
+func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key string) (session.Import, error) {
 	rows, err := tx.Query(ctx, `
 		UPDATE imports i
 		   SET attempt = CASE WHEN finished_at IS NULL THEN attempt + 1 ELSE attempt END,
@@ -110,7 +71,7 @@ func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key str
 		   AND i.id = coalesce((SELECT k.id FROM imports k WHERE k.tenant_id = $1 AND k.key = nullif($3, '')), $2)
 		RETURNING `+importColumns, [16]byte(tenant), [16]byte(id), key)
 	if err != nil {
-		return Import{}, err
+		return session.Import{}, err
 	}
 	found, err := pgx.CollectExactlyOneRow(rows, scanImport)
 	return found, notFound(err)
@@ -118,19 +79,19 @@ func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key str
 
 // PauseImport ends an attempt before the import's last line. reason says why, "" if its caller means to send more.
 // ErrImportTaken.
-func (s *Store) PauseImport(ctx context.Context, tenant uuid.UUID, i Import, reason string) (Import, error) {
-	return s.leaveImport(ctx, tenant, i, ImportQueued, reason)
+func (s *Store) PauseImport(ctx context.Context, tenant uuid.UUID, i session.Import, reason string) (session.Import, error) {
+	return s.leaveImport(ctx, tenant, i, session.ImportQueued, reason)
 }
 
 // EndImport ends an import: it takes no more lines. reason says why it failed, "" that it did not. ErrImportTaken.
-func (s *Store) EndImport(ctx context.Context, tenant uuid.UUID, i Import, reason string) (Import, error) {
+func (s *Store) EndImport(ctx context.Context, tenant uuid.UUID, i session.Import, reason string) (session.Import, error) {
 	if reason != "" {
-		return s.leaveImport(ctx, tenant, i, ImportFailed, reason)
+		return s.leaveImport(ctx, tenant, i, session.ImportFailed, reason)
 	}
-	return s.leaveImport(ctx, tenant, i, ImportSucceeded, "")
+	return s.leaveImport(ctx, tenant, i, session.ImportSucceeded, "")
 }
 
-func (s *Store) leaveImport(ctx context.Context, tenant uuid.UUID, i Import, state ImportState, reason string) (left Import, err error) {
+func (s *Store) leaveImport(ctx context.Context, tenant uuid.UUID, i session.Import, state session.ImportState, reason string) (left session.Import, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			UPDATE imports
@@ -154,7 +115,7 @@ func (s *Store) leaveImport(ctx context.Context, tenant uuid.UUID, i Import, sta
 }
 
 // Import reads an import with its first rejected lines; ErrNotFound.
-func (s *Store) Import(ctx context.Context, tenant, id uuid.UUID) (found Import, err error) {
+func (s *Store) Import(ctx context.Context, tenant, id uuid.UUID) (found session.Import, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = readImport(ctx, tx, tenant, id)
 		return err
@@ -162,24 +123,24 @@ func (s *Store) Import(ctx context.Context, tenant, id uuid.UUID) (found Import,
 	return found, err
 }
 
-func readImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (Import, error) {
+func readImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Import, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+importColumns+`
 		  FROM imports i
 		 WHERE i.tenant_id = $1 AND i.id = $2`, [16]byte(tenant), [16]byte(id))
 	if err != nil {
-		return Import{}, err
+		return session.Import{}, err
 	}
 	found, err := pgx.CollectExactlyOneRow(rows, scanImport)
 	if err != nil || found.Rejected == 0 {
 		return found, notFound(err)
 	}
-	found.Rejections, err = readImportLines(ctx, tx, tenant, id, ImportedRange{From: 1, Outcome: LineRejected, Limit: toldRejections})
+	found.Rejections, err = readImportLines(ctx, tx, tenant, id, session.ImportedRange{From: 1, Outcome: session.LineRejected, Limit: toldRejections})
 	return found, err
 }
 
 // Imports lists a tenant's imports, newest first, without their lines.
-func (s *Store) Imports(ctx context.Context, tenant uuid.UUID, page Page) (found []Import, err error) {
+func (s *Store) Imports(ctx context.Context, tenant uuid.UUID, page session.Page) (found []session.Import, err error) {
 	sql := `
 		SELECT ` + importColumns + `
 		  FROM imports i
@@ -194,25 +155,8 @@ func (s *Store) Imports(ctx context.Context, tenant uuid.UUID, page Page) (found
 	return found, err
 }
 
-// ImportedRange says which lines of an import are asked for: those from From on, only of an Outcome if that is not "".
-type ImportedRange struct {
-	From    int64
-	Outcome LineOutcome
-	Limit   int
-}
-
-// ImportedLine is what became of a line.
-type ImportedLine struct {
-	N       int64 // its place among the lines as they were stored, from 1
-	Line    int64 // in the file
-	Outcome LineOutcome
-	Session *string // nil if it is about none, or about one that is erased
-	Seq     *int64
-	Detail  string
-}
-
 // ImportLines reads what became of an import's lines; ErrNotFound.
-func (s *Store) ImportLines(ctx context.Context, tenant, id uuid.UUID, r ImportedRange) (found []ImportedLine, err error) {
+func (s *Store) ImportLines(ctx context.Context, tenant, id uuid.UUID, r session.ImportedRange) (found []session.ImportedLine, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = readImportLines(ctx, tx, tenant, id, r)
 		if err == nil && len(found) == 0 {
@@ -224,7 +168,7 @@ func (s *Store) ImportLines(ctx context.Context, tenant, id uuid.UUID, r Importe
 }
 
 // readImportLines takes the runs of lines apart again. No run is longer than MaxImportLines.
-func readImportLines(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r ImportedRange) ([]ImportedLine, error) {
+func readImportLines(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r session.ImportedRange) ([]session.ImportedLine, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT l.n + k, l.line + k, l.outcome, (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), l.seq + k, l.detail
 		  FROM import_lines l,
@@ -235,11 +179,11 @@ func readImportLines(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r Imp
 		   AND l.n + k >= $3
 		   AND ($5::text = '' OR l.outcome = $5)
 		 ORDER BY l.n, k
-		 LIMIT $6`, [16]byte(tenant), [16]byte(id), r.From, int64(MaxImportLines), string(r.Outcome), r.Limit)
+		 LIMIT $6`, [16]byte(tenant), [16]byte(id), r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[ImportedLine])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[session.ImportedLine])
 }
 
 // PruneImports removes a tenant's imports whose last line came before ImportRetention. What they brought stays.

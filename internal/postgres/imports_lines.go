@@ -3,88 +3,41 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/session"
 )
-
-// MaxImportLines is how many lines of an import one transaction stores at most.
-const MaxImportLines = 1000
-
-// LineOutcome is what became of a line of an import.
-type LineOutcome string
-
-// The outcomes of lines.
-const (
-	LineCreated   LineOutcome = "created"   // a session was made, or the policy of the tenant
-	LineExists    LineOutcome = "exists"    // the session is there, and stays as it is
-	LineStored    LineOutcome = "stored"    // a message was appended
-	LineDuplicate LineOutcome = "duplicate" // the message is there
-	LineChecked   LineOutcome = "checked"   // it fits to the lines before it
-	LineSkipped   LineOutcome = "skipped"   // there is nothing to do for it
-	LineRejected  LineOutcome = "rejected"
-)
-
-// ImportLine is a line of an import: a session, a message, the end of a session, or one whose outcome is known already.
-type ImportLine struct {
-	Line    int64 // in the file
-	Session *ImportedSession
-	Message *ImportedMessage
-	End     *archive.End
-	Outcome LineOutcome
-	Detail  string
-
-	key uuid.UUID // of the session that it is about
-	seq int64
-}
-
-func (l *ImportLine) become(outcome LineOutcome, detail string, args ...any) {
-	l.Outcome, l.Detail = outcome, fmt.Sprintf(detail, args...)
-}
-
-// ImportedSession is a session that a line makes, if there is none of this id.
-type ImportedSession struct {
-	ID        string
-	Change    session.Change
-	Usage     *archive.Usage
-	CreatedAt *time.Time // nil takes the time of the import
-}
-
-// ImportedMessage is a message that a line brings. With Seq it goes to that place, or is held against what is there;
-// without, it goes to the end.
-type ImportedMessage struct {
-	Session    string
-	Format     session.Format
-	Seq        int64
-	CreatedAt  *time.Time // nil takes the time of the import
-	RemovedAt  *time.Time // with RemovedSeq: it is in no view
-	RemovedSeq int64
-	session.NewMessage
-}
 
 // importing stores one batch of lines.
 type importing struct {
 	s      *Store
 	tx     pgx.Tx
 	tenant uuid.UUID
-	*Import
-	lines []ImportLine
+	*session.Import
+	lines []importLine
+}
+
+// importLine is a line with the place in the log that it was stored at.
+type importLine struct {
+	*session.ImportLine
+	key uuid.UUID // of the session that it is about
+	seq int64
 }
 
 // StoreImportLines stores lines and acknowledges them, all or none, and tells each what became of it. The import is to
 // say what is acknowledged with them: Source, Total, Bytes, Digest, Report; the counts are added here. ErrImportTaken.
-func (s *Store) StoreImportLines(ctx context.Context, tenant uuid.UUID, i *Import, lines []ImportLine) error {
+func (s *Store) StoreImportLines(ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine) error {
 	after := *i
 	err := s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		if err := lockImport(ctx, tx, tenant, i); err != nil {
 			return err
 		}
-		b := importing{s: s, tx: tx, tenant: tenant, Import: &after, lines: lines}
+		b := importing{s: s, tx: tx, tenant: tenant, Import: &after, lines: make([]importLine, len(lines))}
+		for n := range lines {
+			b.lines[n].ImportLine = &lines[n]
+		}
 		if err := b.store(ctx); err != nil {
 			return err
 		}
@@ -97,7 +50,7 @@ func (s *Store) StoreImportLines(ctx context.Context, tenant uuid.UUID, i *Impor
 }
 
 // lockImport holds the import for this attempt alone.
-func lockImport(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, i *Import) error {
+func lockImport(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, i *session.Import) error {
 	err := tx.QueryRow(ctx, `
 		SELECT
 		  FROM imports
@@ -132,18 +85,18 @@ func (b *importing) store(ctx context.Context) error {
 	return nil
 }
 
-func sameLog(a, b ImportLine) bool {
+func sameLog(a, b importLine) bool {
 	return a.Message != nil && a.Message.Session == b.Message.Session && a.Message.Format == b.Message.Format
 }
 
 func (b *importing) at(id string) session.Address { return session.Address{Tenant: b.tenant, ID: id} }
 
 // session makes a session, unless it is there.
-func (b *importing) session(ctx context.Context, l *ImportLine) error {
+func (b *importing) session(ctx context.Context, l *importLine) error {
 	key, err := SessionKey(ctx, b.tx, b.at(l.Session.ID))
 	if err == nil {
 		l.key = key
-		l.become(LineExists, "")
+		l.Set(session.LineExists, "")
 		return nil
 	}
 	if !errors.Is(err, session.ErrNotFound) {
@@ -158,19 +111,19 @@ func (b *importing) session(ctx context.Context, l *ImportLine) error {
 	}
 	l.key = key
 	if !created {
-		l.become(LineExists, "")
+		l.Set(session.LineExists, "")
 		return nil
 	}
 	b.Sessions++
-	l.become(LineCreated, "")
+	l.Set(session.LineCreated, "")
 	return b.restoreSession(ctx, l)
 }
 
 // restoreSession gives a new session what insertSession does not know of.
-func (b *importing) restoreSession(ctx context.Context, l *ImportLine) error {
-	usage := l.Session.Usage
+func (b *importing) restoreSession(ctx context.Context, l *importLine) error {
+	usage := l.Session.Tokens
 	if usage == nil {
-		usage = &archive.Usage{Calibration: 1}
+		usage = &session.TokenHistory{Calibration: 1}
 	}
 	_, err := b.tx.Exec(ctx, `
 		UPDATE sessions
@@ -181,7 +134,7 @@ func (b *importing) restoreSession(ctx context.Context, l *ImportLine) error {
 }
 
 // end moves a session's last seq behind the removal that took it.
-func (b *importing) end(ctx context.Context, l *ImportLine) error {
+func (b *importing) end(ctx context.Context, l *importLine) error {
 	row, err := lockSession(ctx, b.tx, b.at(l.End.Session))
 	if errors.Is(err, session.ErrNotFound) {
 		return nil // its line was rejected, and it has no message
@@ -202,11 +155,11 @@ func (b *importing) end(ctx context.Context, l *ImportLine) error {
 func (b *importing) acknowledge(ctx context.Context) error {
 	for i := range b.lines {
 		switch b.lines[i].Outcome {
-		case LineStored:
+		case session.LineStored:
 			b.Messages++
-		case LineDuplicate:
+		case session.LineDuplicate:
 			b.Duplicates++
-		case LineRejected:
+		case session.LineRejected:
 			b.Rejected++
 		}
 	}
@@ -240,7 +193,7 @@ func (b *importing) writeLines(ctx context.Context) error {
 }
 
 // follows reports whether a line went the way of the one n lines before it.
-func follows(l, first ImportLine, n int64) bool {
+func follows(l, first importLine, n int64) bool {
 	seq := first.seq
 	if seq > 0 {
 		seq += n

@@ -13,7 +13,7 @@ import (
 
 // messages stores lines that are messages of one session and format. A session that is not there is made: what a line
 // says of it may have been rejected, and the conversation is not to be lost with it.
-func (b *importing) messages(ctx context.Context, lines []ImportLine) error {
+func (b *importing) messages(ctx context.Context, lines []importLine) error {
 	first := lines[0].Message
 	row, err := lockSession(ctx, b.tx, b.at(first.Session))
 	if errors.Is(err, session.ErrNotFound) {
@@ -33,7 +33,7 @@ func (b *importing) messages(ctx context.Context, lines []ImportLine) error {
 	if err := log.look(ctx, lines); err != nil {
 		return err
 	}
-	var fresh []*ImportLine
+	var fresh []*importLine
 	for i := range lines {
 		lines[i].key = row.Key.Key
 		if log.isNew(&lines[i]) {
@@ -72,7 +72,7 @@ type heldMessage struct {
 }
 
 // look reads what the log holds of the lines.
-func (l *importedLog) look(ctx context.Context, lines []ImportLine) error {
+func (l *importedLog) look(ctx context.Context, lines []importLine) error {
 	l.last, l.tail, l.context = l.row.lastSeq, l.row.tailBytes, l.row.contextTokens
 	l.bySeq, l.byClient = map[int64]heldMessage{}, map[string]heldMessage{}
 	var seqs []int64
@@ -117,7 +117,7 @@ func (l *importedLog) hold(m heldMessage) {
 }
 
 // isNew reports whether a line's message is to be appended, and gives it its seq; else it says what became of the line.
-func (l *importedLog) isNew(line *ImportLine) bool {
+func (l *importedLog) isNew(line *importLine) bool {
 	m := line.Message
 	held, there := l.bySeq[m.Seq]
 	if !there && m.ClientID != "" {
@@ -126,21 +126,21 @@ func (l *importedLog) isNew(line *ImportLine) bool {
 	switch {
 	case there && (m.Seq == 0 || m.Seq == held.seq) && held.clientID == m.ClientID && bytes.Equal(held.body, m.Body):
 		line.seq = held.seq
-		line.become(LineDuplicate, "")
+		line.Set(session.LineDuplicate, "")
 		return false
 	case there && m.Seq == held.seq:
-		line.become(LineRejected, "the session has another message %d", m.Seq)
+		line.Set(session.LineRejected, "the session has another message %d", m.Seq)
 		return false
 	case there:
-		line.become(LineRejected, "the client_id names message %d of the session, which is another", held.seq)
+		line.Set(session.LineRejected, "the client_id names message %d of the session, which is another", held.seq)
 		return false
 	case m.Seq > 0 && m.Seq <= l.last:
-		line.become(LineRejected, "the session's last seq is %d, and it has no message %d: leave seq out to append it", l.last, m.Seq)
+		line.Set(session.LineRejected, "the session's last seq is %d, and it has no message %d: leave seq out to append it", l.last, m.Seq)
 		return false
 	}
 	seq := max(m.Seq, l.last+1)
 	if seq > session.MaxSessionMessages || m.RemovedSeq > session.MaxSessionMessages || l.tail+int64(len(m.Body)) > session.MaxTailBytes {
-		line.become(LineRejected, "%s", session.ErrTooManyMessages)
+		line.Set(session.LineRejected, "%s", session.ErrTooManyMessages)
 		return false
 	}
 	line.seq, l.last = seq, seq
@@ -148,12 +148,12 @@ func (l *importedLog) isNew(line *ImportLine) bool {
 		l.tail += int64(len(m.Body))
 	}
 	l.hold(heldMessage{seq, m.ClientID, m.Body})
-	line.become(LineStored, "")
+	line.Set(session.LineStored, "")
 	return true
 }
 
 // append adds messages whose seqs follow each other.
-func (l *importedLog) append(ctx context.Context, fresh []*ImportLine) error {
+func (l *importedLog) append(ctx context.Context, fresh []*importLine) error {
 	a := session.Append{Session: l.at(fresh[0].Message.Session), Format: fresh[0].Message.Format, Messages: make([]session.NewMessage, len(fresh))}
 	for i, line := range fresh {
 		a.Messages[i] = line.Message.NewMessage
@@ -207,7 +207,7 @@ var importSQL = `
 	 WHERE s.tenant_id = $1 AND s.key = $2
 	RETURNING s.context_tokens`
 
-func importArgs(key session.Key, a session.Append, fresh []*ImportLine, shown *shown) []any {
+func importArgs(key session.Key, a session.Append, fresh []*importLine, shown *shown) []any {
 	n := len(fresh)
 	views, viewTokens := make([][]byte, n), make([]*int32, n)
 	if shown != nil {

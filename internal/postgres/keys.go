@@ -11,16 +11,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Key is an API key as it is stored: all but its text.
-type Key struct {
-	ID        uuid.UUID
-	Name      string
-	Last4     string
-	CreatedAt time.Time
-	ExpiresAt *time.Time
-	RevokedAt *time.Time
-}
-
 // KeyParams describes an API key to store.
 type KeyParams struct {
 	Name      string
@@ -30,8 +20,8 @@ type KeyParams struct {
 }
 
 // CreateKey stores a tenant's new key.
-func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, k KeyParams) (Key, error) {
-	made := Key{ID: uuid.Must(uuid.NewV7()), Name: k.Name, Last4: k.Last4, ExpiresAt: k.ExpiresAt}
+func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, k KeyParams) (session.APIKey, error) {
+	made := session.APIKey{ID: uuid.Must(uuid.NewV7()), Name: k.Name, Last4: k.Last4, ExpiresAt: k.ExpiresAt}
 	err := s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `
 			INSERT INTO api_keys (tenant_id, id, name, digest, last4, expires_at)
@@ -64,7 +54,7 @@ func (s *Store) KeyByDigest(ctx context.Context, tenant uuid.UUID, digest [32]by
 }
 
 // Keys lists a tenant's keys, oldest first.
-func (s *Store) Keys(ctx context.Context, tenant uuid.UUID) (found []Key, err error) {
+func (s *Store) Keys(ctx context.Context, tenant uuid.UUID) (found []session.APIKey, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			SELECT id, name, last4, created_at, expires_at, revoked_at
@@ -74,7 +64,7 @@ func (s *Store) Keys(ctx context.Context, tenant uuid.UUID) (found []Key, err er
 		if err != nil {
 			return err
 		}
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (k Key, err error) {
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (k session.APIKey, err error) {
 			err = row.Scan((*[16]byte)(&k.ID), &k.Name, &k.Last4, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt)
 			return k, err
 		})

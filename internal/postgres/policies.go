@@ -11,15 +11,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// PolicyLayers is a policy with the layers that it is made of.
-type PolicyLayers struct {
-	session.Policy
-	Tenant json.RawMessage `json:"tenant"`        // the tenant's default
-	Own    json.RawMessage `json:"own,omitempty"` // the session's; nil if it has none, or if the policy is the tenant's
-}
-
 // SessionPolicy reads the policy of a session; ErrNotFound.
-func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found PolicyLayers, err error) {
+func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found session.PolicyLayers, err error) {
 	sql := `
 		SELECT p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.patch, p.tenant_version, p.session_version, d.patch
 		  FROM sessions s

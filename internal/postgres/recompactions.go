@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -24,62 +23,6 @@ const (
 	RecompactionRetention = 30 * 24 * time.Hour
 )
 
-// RecompactionFilter says which of a tenant's sessions are recompacted: those for which all that is set holds.
-type RecompactionFilter struct {
-	Sessions           []string        `json:"sessions,omitempty"` // ids
-	Metadata           json.RawMessage `json:"metadata,omitempty"` // what a session's metadata has at least
-	CreatedBefore      *time.Time      `json:"created_before,omitempty"`
-	CreatedAfter       *time.Time      `json:"created_after,omitempty"`
-	MinTokens          *int64          `json:"min_tokens,omitempty"`           // of the view
-	PolicyVersionBelow *int64          `json:"policy_version_below,omitempty"` // of the tenant's policy when the newest checkpoint was made
-	EngineVersionBelow *int64          `json:"engine_version_below,omitempty"` // that made the newest checkpoint
-}
-
-// RecompactionState is where a recompaction stands.
-type RecompactionState string
-
-// The states of a recompaction.
-const (
-	RecompactionQueued     RecompactionState = "queued" // its sessions are being looked for
-	RecompactionRunning    RecompactionState = "running"
-	RecompactionCancelling RecompactionState = "cancelling" // what runs goes on to its end
-	RecompactionDone       RecompactionState = "done"
-	RecompactionFailed     RecompactionState = "failed" // its sessions could not be found
-	RecompactionCancelled  RecompactionState = "cancelled"
-)
-
-// Recompaction is a campaign that compacts many sessions of a tenant anew, from their logs.
-type Recompaction struct {
-	ID           uuid.UUID
-	State        RecompactionState
-	Filter       RecompactionFilter
-	Policy       json.RawMessage `json:",omitempty"` // changes to the policy of each session, for this campaign only; nil for none, also when replayed
-	MaxRunning   int
-	Total        int64 // sessions
-	Running      int64
-	Changed      int64
-	Unchanged    int64
-	Failed       int64
-	Skipped      int64 // erased before their turn
-	TokensBefore int64 // of the sessions that changed or did not
-	TokensAfter  int64
-	Error        *string
-	Errors       []RecompactionError // the newest ones, of sessions that failed
-	CreatedAt    time.Time
-	StartedAt    *time.Time
-	FinishedAt   *time.Time
-}
-
-// Done is how many sessions the recompaction will not touch any more.
-func (r Recompaction) Done() int64 { return r.Changed + r.Unchanged + r.Failed + r.Skipped }
-
-// RecompactionError says why the recompaction of a session failed.
-type RecompactionError struct {
-	Session string    `json:"session"`
-	Error   string    `json:"error"`
-	At      time.Time `json:"at"`
-}
-
 // matching are the conditions of a filter on sessions s, with $1 the tenant; matchingArgs are the parameters from $2 on.
 const matching = `
 	    ($2::text[] IS NULL OR s.id = ANY ($2))
@@ -97,27 +40,12 @@ const matching = `
 	                              FROM policy_versions v
 	                             WHERE v.tenant_id = $1 AND v.session_key = '00000000-0000-0000-0000-000000000000' AND v.version >= $8))`
 
-func matchingArgs(tenant uuid.UUID, f RecompactionFilter) []any {
+func matchingArgs(tenant uuid.UUID, f session.RecompactionFilter) []any {
 	return []any{[16]byte(tenant), f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow, f.PolicyVersionBelow}
 }
 
-// RecompactionCount is what a filter finds.
-type RecompactionCount struct {
-	Sessions      int64
-	Messages      int64
-	TotalTokens   int64 // of the logs
-	ContextTokens int64 // of the views
-	Sample        []SampledSession
-}
-
-// SampledSession is one of the sessions that a filter finds.
-type SampledSession struct {
-	session.Key
-	ID string
-}
-
 // CountRecompaction counts what a filter finds, and picks a sample of up to so many sessions, evenly by their age.
-func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f RecompactionFilter, sample int) (found RecompactionCount, err error) {
+func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.RecompactionFilter, sample int) (found session.RecompactionCount, err error) {
 	var keys [][16]byte
 	var ids []string
 	sql := `
@@ -134,17 +62,17 @@ func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f Recom
 	args := append(matchingArgs(tenant, f), sample)
 	err = Query(ctx, s.pool, tenant, sql, args, one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
 	for i := range keys {
-		found.Sample = append(found.Sample, SampledSession{Key: session.Key{Tenant: tenant, Key: keys[i]}, ID: ids[i]})
+		found.Sample = append(found.Sample, session.SampledSession{Key: session.Key{Tenant: tenant, Key: keys[i]}, ID: ids[i]})
 	}
 	return found, err
 }
 
 // CreateRecompaction begins a recompaction of the sessions that a filter finds and that are there now;
 // ErrIdempotencyReused.
-func (s *Store) CreateRecompaction(ctx context.Context, tenant uuid.UUID, r Recompaction, id *session.Idempotency) (Recompaction, bool, error) {
-	return once(ctx, s, tenant, id, func(tx pgx.Tx) (Recompaction, uuid.UUID, error) {
-		made := Recompaction{
-			ID: uuid.Must(uuid.NewV7()), State: RecompactionQueued, Filter: r.Filter, Policy: r.Policy, MaxRunning: r.MaxRunning,
+func (s *Store) CreateRecompaction(ctx context.Context, tenant uuid.UUID, r session.Recompaction, id *session.Idempotency) (session.Recompaction, bool, error) {
+	return once(ctx, s, tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
+		made := session.Recompaction{
+			ID: uuid.Must(uuid.NewV7()), State: session.RecompactionQueued, Filter: r.Filter, Policy: r.Policy, MaxRunning: r.MaxRunning,
 		}
 		err := tx.QueryRow(ctx, `
 			INSERT INTO recompactions (tenant_id, id, filter, policy, max_running)
@@ -165,14 +93,14 @@ const recompactionColumns = `
 	   FROM recompaction_sessions l
 	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'running' AND l.finished_at IS NULL)`
 
-func scanRecompaction(row pgx.CollectableRow) (r Recompaction, err error) {
+func scanRecompaction(row pgx.CollectableRow) (r session.Recompaction, err error) {
 	err = row.Scan((*[16]byte)(&r.ID), &r.State, &r.Filter, &r.Policy, &r.MaxRunning, &r.Total, &r.Changed, &r.Unchanged, &r.Failed,
 		&r.Skipped, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.CreatedAt, &r.StartedAt, &r.FinishedAt, &r.Running)
 	return r, err
 }
 
 // Recompaction reads a recompaction with the newest errors of its sessions; ErrNotFound.
-func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (found Recompaction, err error) {
+func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (found session.Recompaction, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = readRecompaction(ctx, tx, tenant, id)
 		return err
@@ -180,13 +108,13 @@ func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (found R
 	return found, err
 }
 
-func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (Recompaction, error) {
+func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Recompaction, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+recompactionColumns+`
 		  FROM recompactions r
 		 WHERE r.tenant_id = $1 AND r.id = $2`, [16]byte(tenant), [16]byte(id))
 	if err != nil {
-		return Recompaction{}, err
+		return session.Recompaction{}, err
 	}
 	found, err := pgx.CollectExactlyOneRow(rows, scanRecompaction)
 	if err != nil {
@@ -201,7 +129,7 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (Rec
 	if err != nil {
 		return found, err
 	}
-	found.Errors, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e RecompactionError, err error) {
+	found.Errors, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e session.RecompactionError, err error) {
 		err = row.Scan(&e.Session, &e.Error, &e.At)
 		e.At = e.At.UTC()
 		return e, err
@@ -210,7 +138,7 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (Rec
 }
 
 // Recompactions lists a tenant's recompactions, newest first, without the errors of their sessions.
-func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page Page) (found []Recompaction, err error) {
+func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page session.Page) (found []session.Recompaction, err error) {
 	sql := `
 		SELECT ` + recompactionColumns + `
 		  FROM recompactions r
@@ -229,26 +157,21 @@ func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page Page) 
 // being cancelled, stays as it is.
 //
 // Errors: ErrNotFound, ErrIdempotencyReused.
-func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, key *session.Idempotency) (Recompaction, bool, error) {
-	return once(ctx, s, tenant, key, func(tx pgx.Tx) (Recompaction, uuid.UUID, error) {
+func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, key *session.Idempotency) (session.Recompaction, bool, error) {
+	return once(ctx, s, tenant, key, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
 		c, err := lockRecompaction(ctx, tx, tenant, id)
 		if err != nil {
-			return Recompaction{}, uuid.Nil, err
+			return session.Recompaction{}, uuid.Nil, err
 		}
 		if !c.state.Ended() {
-			c.state = RecompactionCancelling
+			c.state = session.RecompactionCancelling
 			if err := s.advance(ctx, tx, c); err != nil {
-				return Recompaction{}, uuid.Nil, err
+				return session.Recompaction{}, uuid.Nil, err
 			}
 		}
 		found, err := readRecompaction(ctx, tx, tenant, id)
 		return found, id, err
 	})
-}
-
-// Ended reports whether the recompaction will not change any more.
-func (s RecompactionState) Ended() bool {
-	return s == RecompactionDone || s == RecompactionFailed || s == RecompactionCancelled
 }
 
 // FillRecompaction looks for the next sessions of a recompaction, as its job, which complete completes in the same
@@ -264,13 +187,13 @@ func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job 
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
-		if c.state != RecompactionQueued {
+		if c.state != session.RecompactionQueued {
 			return s.advance(ctx, tx, c)
 		}
 		if err := c.fill(ctx, tx); err != nil {
 			return err
 		}
-		if c.state == RecompactionQueued {
+		if c.state == session.RecompactionQueued {
 			return s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id})
 		}
 		return s.advance(ctx, tx, c)
@@ -306,7 +229,7 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 		c.cursor = *last
 	}
 	if looked < recompactionBatch {
-		c.state = RecompactionRunning
+		c.state = session.RecompactionRunning
 	}
 	_, err = tx.Exec(ctx, `
 		UPDATE recompactions

@@ -24,22 +24,9 @@ type RecompactionJob struct {
 	Recompaction uuid.UUID
 }
 
-// RecompactionSession is what became of a session of a recompaction.
-type RecompactionSession struct {
-	Key          uuid.UUID
-	Session      *string // id, nil if it is just being erased
-	State        string  // queued, running, changed, unchanged, failed; cancelled if it was never begun
-	Failures     int     // so far
-	Run          *uuid.UUID
-	TokensBefore *int64
-	TokensAfter  *int64
-	Error        *string // of the last attempt
-	FinishedAt   *time.Time
-}
-
 // RecompactionSessions lists the sessions of a recompaction, in the order of their age; the page's Time means nothing.
 // ErrNotFound.
-func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page Page) (found []RecompactionSession, err error) {
+func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (found []session.RecompactionSession, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		var cancelled bool
 		err := tx.QueryRow(ctx, `
@@ -66,7 +53,7 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 	return found, err
 }
 
-func scanRecompactionSession(row pgx.CollectableRow) (r RecompactionSession, err error) {
+func scanRecompactionSession(row pgx.CollectableRow) (r session.RecompactionSession, err error) {
 	var run *[16]byte
 	err = row.Scan((*[16]byte)(&r.Key), &r.Session, &r.State, &r.Failures, &run, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.FinishedAt)
 	r.Run = (*uuid.UUID)(run)
@@ -77,8 +64,8 @@ func scanRecompactionSession(row pgx.CollectableRow) (r RecompactionSession, err
 // takes that first.
 type lockedRecompaction struct {
 	tenant, id uuid.UUID
-	state      RecompactionState
-	filter     RecompactionFilter
+	state      session.RecompactionState
+	filter     session.RecompactionFilter
 	policy     json.RawMessage
 	maxRunning int
 	cursor     [16]byte
@@ -99,7 +86,7 @@ func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (loc
 // advance hands sessions to the workers, as many as may run besides those that do, and ends the recompaction when none
 // is left. Under the recompaction's lock it may be called at any time, and does nothing twice.
 func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
-	if c.state == RecompactionRunning {
+	if c.state == session.RecompactionRunning {
 		if err := s.begin(ctx, tx, c); err != nil {
 			return err
 		}
@@ -180,7 +167,7 @@ func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (wor
 		if err != nil {
 			return err
 		}
-		if c.state != RecompactionRunning {
+		if c.state != session.RecompactionRunning {
 			return session.ErrEnded
 		}
 		work.Policy = c.policy
@@ -383,7 +370,7 @@ func (s *Store) requeueRecompaction(ctx context.Context, tenant, id uuid.UUID) (
 		if err != nil {
 			return err
 		}
-		if c.state == RecompactionQueued {
+		if c.state == session.RecompactionQueued {
 			return s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id})
 		}
 		rows, err := tx.Query(ctx, `

@@ -26,7 +26,7 @@ func manySessions(t *testing.T, store *postgres.Store, tenant uuid.UUID, n int) 
 
 func newRecompaction(t *testing.T, store *postgres.Store, tenant uuid.UUID) uuid.UUID {
 	t.Helper()
-	made, _, err := store.CreateRecompaction(t.Context(), tenant, postgres.Recompaction{MaxRunning: 3}, nil)
+	made, _, err := store.CreateRecompaction(t.Context(), tenant, session.Recompaction{MaxRunning: 3}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestTheSessionsOfARecompactionAreFoundInBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		found, err := store.Recompaction(t.Context(), tenant, id)
-		if err != nil || found.Total <= total || (found.State == postgres.RecompactionRunning) != (batch == 3) {
+		if err != nil || found.Total <= total || (found.State == session.RecompactionRunning) != (batch == 3) {
 			t.Errorf("after batch %d: %+v, %v", batch, found, err)
 		}
 		total = found.Total
@@ -116,7 +116,7 @@ func TestTheSampleOfARecompactionIsSpreadEvenly(t *testing.T) {
 	store, tenant := newStore(t)
 	for _, sessions := range []int{0, 19, 20, 21, 190} {
 		manySessions(t, store, tenant, sessions)
-		found, err := store.CountRecompaction(t.Context(), tenant, postgres.RecompactionFilter{}, 20)
+		found, err := store.CountRecompaction(t.Context(), tenant, session.RecompactionFilter{}, 20)
 		if err != nil || len(found.Sample) != int(min(found.Sessions, 20)) {
 			t.Fatalf("a sample of %d of %d sessions, %v", len(found.Sample), found.Sessions, err)
 		}
@@ -158,7 +158,7 @@ func TestARecompactionIsForgottenAMonthAfterItsEnd(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if found, err := store.RecompactionSessions(t.Context(), tenant, recent, postgres.Page{Limit: 10}); err != nil || len(found) != 2 {
+	if found, err := store.RecompactionSessions(t.Context(), tenant, recent, session.Page{Limit: 10}); err != nil || len(found) != 2 {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -171,7 +171,7 @@ func TestASearchThatCannotSucceedEndsItsRecompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := store.Recompaction(t.Context(), tenant, id)
-	if err != nil || found.State != postgres.RecompactionFailed || found.Error == nil || *found.Error != "the disk is full" || found.FinishedAt == nil {
+	if err != nil || found.State != session.RecompactionFailed || found.Error == nil || *found.Error != "the disk is full" || found.FinishedAt == nil {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if err := fill(t, store, tenant, id); err != nil || countJobs(t, store, "recompact") != 0 {

@@ -83,7 +83,7 @@ func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq i
 
 // goBack takes their bodies from the checkpoints that cover seq, so that none of them is restored, and makes a new one of
 // the newest that does not cover it. If none is kept, the new one covers nothing.
-func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made CheckpointRecord, err error) {
+func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made session.CheckpointRecord, err error) {
 	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
 	_, err = tx.Exec(ctx, `
 		UPDATE checkpoints
@@ -119,7 +119,7 @@ const noEngine = 0
 
 // blankCheckpoint makes the checkpoint after the newest one, of no messages at all. The number of a checkpoint is never
 // used again, so the session cannot go back to having none.
-func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (made CheckpointRecord, err error) {
+func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (made session.CheckpointRecord, err error) {
 	err = tx.QueryRow(ctx, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units,
 		                              manifest, policy, engine_version, run_id)
@@ -129,7 +129,7 @@ func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (made Ch
 		 WHERE tenant_id = $1 AND id = $6
 		RETURNING `+recordColumns,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), row.checkpoint+1, noEngine, [16]byte(uuid.Must(uuid.NewV7())), [16]byte(row.policy)).
-		Scan(made.columns()...)
+		Scan(recordTargets(&made)...)
 	return made, err
 }
 

@@ -110,7 +110,7 @@ func TestARemovalTakesTheSessionBackBeforeTheCompactionsThatCoverTheMessage(t *t
 	if err := made(t, store, at, 4, 6, 9); err != nil {
 		t.Errorf("it cannot be compacted again: %v", err)
 	}
-	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 3})
+	runs, err := store.Runs(t.Context(), at, session.Page{Limit: 3})
 	if err != nil || len(runs) != 2 || runs[0].Reason != "message 1 was removed" || *runs[0].TokensAfter != 40 {
 		t.Errorf("runs %+v, %v", runs, err)
 	}

@@ -130,15 +130,8 @@ func (s *Store) Session(ctx context.Context, at session.Address) (found session.
 	return found, err
 }
 
-// Page is a place in a list that is ordered newest first: what comes after (Time, ID). The zero Page is the beginning.
-type Page struct {
-	Time  time.Time
-	ID    uuid.UUID
-	Limit int
-}
-
 // Sessions lists a tenant's sessions, newest first.
-func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page Page) (found []session.Session, err error) {
+func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page session.Page) (found []session.Session, err error) {
 	sql := `
 		SELECT ` + sessionColumns + `
 		  FROM sessions s
@@ -154,7 +147,7 @@ func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page Page) (foun
 	return found, err
 }
 
-func after(page Page) *time.Time {
+func after(page session.Page) *time.Time {
 	if page.Time.IsZero() {
 		return nil
 	}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -11,16 +10,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Tenant is a customer of the platform operator.
-type Tenant struct {
-	ID        uuid.UUID
-	Name      string
-	CreatedAt time.Time
-}
-
 // CreateTenant makes a tenant with its default policy; ErrExists if the name is taken.
-func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Policy) (Tenant, error) {
-	t := Tenant{ID: uuid.Must(uuid.NewV7()), Name: name}
+func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Policy) (session.Tenant, error) {
+	t := session.Tenant{ID: uuid.Must(uuid.NewV7()), Name: name}
 	err := s.inTenant(ctx, t.ID, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
 			INSERT INTO tenants (id, name)
@@ -38,7 +30,7 @@ func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Po
 }
 
 // Tenants lists all tenants by name. Tenants have no row-level security: they belong to the operator.
-func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
+func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT id, name, created_at
 		  FROM tenants
@@ -50,13 +42,13 @@ func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
 }
 
 // TenantByName finds a tenant; ErrNotFound.
-func (s *Store) TenantByName(ctx context.Context, name string) (Tenant, error) {
+func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT id, name, created_at
 		  FROM tenants
 		 WHERE name = $1`, name)
 	if err != nil {
-		return Tenant{}, err
+		return session.Tenant{}, err
 	}
 	t, err := pgx.CollectExactlyOneRow(rows, scanTenant)
 	if err = notFound(err); err != nil {
@@ -65,7 +57,7 @@ func (s *Store) TenantByName(ctx context.Context, name string) (Tenant, error) {
 	return t, nil
 }
 
-func scanTenant(row pgx.CollectableRow) (t Tenant, err error) {
+func scanTenant(row pgx.CollectableRow) (t session.Tenant, err error) {
 	err = row.Scan((*[16]byte)(&t.ID), &t.Name, &t.CreatedAt)
 	return t, err
 }

@@ -87,7 +87,7 @@ func TestAppendsDuringACompactionAskForTheNext(t *testing.T) {
 	if err := commitOf(t, store, at, 0, 1, 750, "x"); err != nil {
 		t.Fatal(err)
 	}
-	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	runs, err := store.Runs(t.Context(), at, session.Page{Limit: 10})
 	if err != nil || len(runs) != 2 || runs[0].Cause != "follow_up" || liveJobs(t, store) != 1 {
 		t.Errorf("%d live jobs, runs %+v, %v", liveJobs(t, store), runs, err)
 	}
@@ -133,7 +133,7 @@ func TestAWarmCachePutsTheJobOffUntilTheHardLimit(t *testing.T) {
 	if got := state(); got != "available" {
 		t.Errorf("at the hard limit the job is %s", got)
 	}
-	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	runs, err := store.Runs(t.Context(), at, session.Page{Limit: 10})
 	if err != nil || len(runs) != 1 || runs[0].Cause != "hard" {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
@@ -220,7 +220,7 @@ func TestARunThatHasEndedStaysEnded(t *testing.T) {
 	store, tenant := newStore(t)
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, message("x", 850)))
-	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 1})
+	runs, err := store.Runs(t.Context(), at, session.Page{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestARunWhoseJobIsLostEnds(t *testing.T) {
 	if _, _, err := store.Compact(t.Context(), at, nil); err != nil {
 		t.Fatal(err)
 	}
-	runs, err := store.Runs(t.Context(), at, postgres.Page{Limit: 10})
+	runs, err := store.Runs(t.Context(), at, session.Page{Limit: 10})
 	if err != nil || len(runs) != 2 || runs[0].State != session.RunQueued || runs[1].State != session.RunFailed {
 		t.Errorf("runs %+v, %v", runs, err)
 	}

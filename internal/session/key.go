@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"math/big"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -26,6 +27,16 @@ const (
 
 // KeyPattern is the regular expression by which a secret scanner recognises a key.
 const KeyPattern = `vk_[0-9a-f]{32}_[0-9A-Za-z]{36}`
+
+// APIKey is an API key as it is stored: all but its text.
+type APIKey struct {
+	ID        uuid.UUID
+	Name      string
+	Last4     string
+	CreatedAt time.Time
+	ExpiresAt *time.Time
+	RevokedAt *time.Time
+}
 
 // NewAPIKey returns the text of a new API key of a tenant. Only its holder may keep the text; ParseKey returns what is stored.
 func NewAPIKey(tenant uuid.UUID) string {

@@ -19,6 +19,13 @@ type Policy struct {
 	Version  PolicyVersion   `json:"version"`
 }
 
+// PolicyLayers is a policy with the layers that it is made of.
+type PolicyLayers struct {
+	Policy
+	Tenant json.RawMessage `json:"tenant"`        // the tenant's default
+	Own    json.RawMessage `json:"own,omitempty"` // the session's; nil if it has none, or if the policy is the tenant's
+}
+
 // PolicyVersion names the layers that a policy is made of, each by how often it was changed.
 type PolicyVersion struct {
 	Tenant  int `json:"tenant"`

@@ -17,6 +17,20 @@ type Address struct {
 	ID     string
 }
 
+// Tenant is a customer of the platform operator.
+type Tenant struct {
+	ID        uuid.UUID
+	Name      string
+	CreatedAt time.Time
+}
+
+// Page is a place in a list: the entries after (Time, ID). The zero Page is the beginning.
+type Page struct {
+	Time  time.Time
+	ID    uuid.UUID
+	Limit int
+}
+
 // Key names a session the way the database does. Key is made by Varve, is never reused, and is never shown to callers.
 type Key struct {
 	Tenant uuid.UUID
@@ -65,14 +79,15 @@ func (c Change) ChangesPolicy() bool {
 
 // Message is one entry of the log.
 type Message struct {
-	Seq       int64
-	Role      string
-	Format    Format
-	Tokens    int
-	ClientID  string // "" for none
-	Body      []byte // the exact bytes that came in
-	CreatedAt time.Time
-	RemovedAt *time.Time // nil unless it was taken out of every view
+	Seq        int64
+	Role       string
+	Format     Format
+	Tokens     int
+	ClientID   string // "" for none
+	Body       []byte // the exact bytes that came in
+	CreatedAt  time.Time
+	RemovedAt  *time.Time // nil unless it was taken out of every view
+	RemovedSeq int64      // the seq that its removal took; read by exports only
 }
 
 // NewMessage is one message on its way into the log: its bytes and what was read from them, once, when it came in.

@@ -1,0 +1,32 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// CheckpointRecord is what the store keeps of a checkpoint for ever: all but its body.
+type CheckpointRecord struct {
+	N             int       `json:"n"`
+	Base          int       `json:"base"`          // the checkpoint that it builds on, 0 for the log
+	RestoredFrom  *int      `json:"restored_from"` // the checkpoint whose rendition it repeats
+	Through       int64     `json:"through_seq"`
+	Tokens        int64     `json:"tokens"` // of its messages
+	BodyBytes     int       `json:"body_bytes"`
+	HasBody       bool      `json:"has_body"` // false once postgres.KeptCheckpoints newer ones have been made
+	EngineVersion int       `json:"engine_version"`
+	PolicyDigest  string    `json:"policy_digest"` // SHA-256 of the policy's document
+	Run           uuid.UUID `json:"run"`
+	CreatedAt     time.Time `json:"created_at"`
+}
+
+// Lineage is a checkpoint with what it and those that it builds on took out of the view.
+type Lineage struct {
+	CheckpointRecord
+	Policy    json.RawMessage
+	Units     int
+	OpenCalls int
+	Manifests []json.RawMessage // its own first, then that of its base, and so on to the log
+}

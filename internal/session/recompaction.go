@@ -1,0 +1,97 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// RecompactionState is the state of a recompaction.
+type RecompactionState string
+
+// The states of a recompaction.
+const (
+	RecompactionQueued     RecompactionState = "queued" // its sessions are being looked for
+	RecompactionRunning    RecompactionState = "running"
+	RecompactionCancelling RecompactionState = "cancelling" // running sessions are finished, no others are started
+	RecompactionDone       RecompactionState = "done"
+	RecompactionFailed     RecompactionState = "failed" // its sessions could not be found
+	RecompactionCancelled  RecompactionState = "cancelled"
+)
+
+// Ended reports whether the recompaction will not change any more.
+func (s RecompactionState) Ended() bool {
+	return s == RecompactionDone || s == RecompactionFailed || s == RecompactionCancelled
+}
+
+// RecompactionFilter selects sessions of a tenant: those for which every condition that is set holds.
+type RecompactionFilter struct {
+	Sessions           []string        `json:"sessions,omitempty"` // ids
+	Metadata           json.RawMessage `json:"metadata,omitempty"` // a subset of the session's metadata
+	CreatedBefore      *time.Time      `json:"created_before,omitempty"`
+	CreatedAfter       *time.Time      `json:"created_after,omitempty"`
+	MinTokens          *int64          `json:"min_tokens,omitempty"`           // of the view
+	PolicyVersionBelow *int64          `json:"policy_version_below,omitempty"` // of the tenant's policy when the newest checkpoint was made
+	EngineVersionBelow *int64          `json:"engine_version_below,omitempty"` // that made the newest checkpoint
+}
+
+// Recompaction is a campaign that compacts many sessions of a tenant anew, from their logs.
+type Recompaction struct {
+	ID           uuid.UUID
+	State        RecompactionState
+	Filter       RecompactionFilter
+	Policy       json.RawMessage `json:",omitempty"` // changes to each session's policy, for this campaign only; nil for none
+	MaxRunning   int
+	Total        int64 // sessions
+	Running      int64
+	Changed      int64
+	Unchanged    int64
+	Failed       int64
+	Skipped      int64 // erased before their turn
+	TokensBefore int64 // of the sessions that are changed or unchanged
+	TokensAfter  int64
+	Error        *string
+	Errors       []RecompactionError // the newest ones, of sessions that failed
+	CreatedAt    time.Time
+	StartedAt    *time.Time
+	FinishedAt   *time.Time
+}
+
+// Done returns the number of sessions that the recompaction will not touch any more.
+func (r Recompaction) Done() int64 { return r.Changed + r.Unchanged + r.Failed + r.Skipped }
+
+// RecompactionError is the reason why the recompaction of a session failed.
+type RecompactionError struct {
+	Session string    `json:"session"`
+	Error   string    `json:"error"`
+	At      time.Time `json:"at"`
+}
+
+// RecompactionCount is the size of what a filter selects.
+type RecompactionCount struct {
+	Sessions      int64
+	Messages      int64
+	TotalTokens   int64 // of the logs
+	ContextTokens int64 // of the views
+	Sample        []SampledSession
+}
+
+// SampledSession is one of the sessions that a filter selects.
+type SampledSession struct {
+	Key
+	ID string
+}
+
+// RecompactionSession is the outcome of a recompaction for one session.
+type RecompactionSession struct {
+	Key          uuid.UUID
+	Session      *string // id, nil if it is just being erased
+	State        string  // queued, running, changed, unchanged, failed; cancelled if it was never started
+	Failures     int     // so far
+	Run          *uuid.UUID
+	TokensBefore *int64
+	TokensAfter  *int64
+	Error        *string // of the last attempt
+	FinishedAt   *time.Time
+}
