@@ -59,7 +59,7 @@ func (r *replay) insert(e *compact.Entry) (tokens int, err error) {
 			r.tools[p.CallID] = p.Name
 		}
 	}
-	capped, err := compact.CapAtInsertion(&r.policy, r.format, e.Seq, e.Body, func(id string) (string, bool) {
+	capped, err := compact.CapAtIngest(&r.policy, r.format, e.Seq, e.Body, func(id string) (string, bool) {
 		tool, called := r.tools[id]
 		return tool, called
 	})

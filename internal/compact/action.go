@@ -9,67 +9,67 @@ import (
 
 // Do is what is done to a part, or to whole messages. The values are a ladder: from one checkpoint to the next a part
 // only moves down.
-type Do uint8
+type ActionKind uint8
 
 // The ladder, from the whole part to the least that can stand in its place.
 const (
-	Keep        Do = iota
-	Squeeze        // its white space collapsed
-	Cap            // head and tail of an oversized result
-	Bookend        // head and tail, the shorter the older
-	Stub           // a newer result for the same resource has taken its place
-	Stale          // its file was written later; on one rung with Stub: what came first stays
-	Placeholder    // a line with the tool's name and the result's beginning
-	Clear          // a line
-	Omit           // a call without its large arguments
-	Summarise      // messages that a summary stands for
-	Drop           // messages that a notice stands for
+	Keep          ActionKind = iota
+	CollapseSpace            // its white space collapsed
+	Cap                      // head and tail of an oversized result
+	Bookend                  // head and tail, the shorter the older
+	Stub                     // a newer result for the same resource has taken its place
+	Stale                    // its file was written later; on one rung with Stub: what came first stays
+	Placeholder              // a line with the tool's name and the result's beginning
+	Blank                    // a line
+	Omit                     // a call without its large arguments
+	Summarise                // messages that a summary stands for
+	Drop                     // messages that a notice stands for
 )
 
-var doNames = [...]string{"keep", "squeeze", "cap", "bookend", "stub", "stale", "placeholder", "clear", "omit", "summarise", "drop"}
+var actionNames = [...]string{"keep", "squeeze", "cap", "bookend", "stub", "stale", "placeholder", "clear", "omit", "summarise", "drop"}
 
 // rung is the action's place on the ladder.
-func (d Do) rung() Do {
+func (d ActionKind) rung() ActionKind {
 	if d == Stale {
 		return Stub
 	}
 	return d
 }
 
-func (d Do) String() string {
-	if int(d) < len(doNames) {
-		return doNames[d]
+func (d ActionKind) String() string {
+	if int(d) < len(actionNames) {
+		return actionNames[d]
 	}
 	return fmt.Sprintf("Do(%d)", uint8(d))
 }
 
 // MarshalText writes the action's name.
-func (d Do) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+func (d ActionKind) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads an action's name.
-func (d *Do) UnmarshalText(text []byte) error {
-	i := slices.Index(doNames[:], string(text))
+func (d *ActionKind) UnmarshalText(text []byte) error {
+	i := slices.Index(actionNames[:], string(text))
 	if i < 0 {
 		return fmt.Errorf("compact: no action is named %q", text)
 	}
-	*d = Do(i)
+	*d = ActionKind(i)
 	return nil
 }
 
 // Action is an entry of the loss manifest: what was done to one part, or to a range of messages, and what that saved.
 type Action struct {
-	Seq          int64  `json:"seq"`
-	LastSeq      int64  `json:"last_seq"` // Summarise, Drop: the last message of the range; else seq
-	Part         int    `json:"part"`     // -1 for a range
-	Do           Do     `json:"do"`
-	Stage        string `json:"stage"`
-	Rule         string `json:"rule"`   // the field of the policy that decided
-	Reason       string `json:"reason"` // in words
-	Tool         string `json:"tool,omitempty"`
-	TokensBefore int    `json:"tokens_before"`
-	TokensAfter  int    `json:"tokens_after"`
-	Ref          string `json:"ref,omitempty"` // brings a part back; a range is read from the log
-	Resource     string `json:"-"`             // what a superseded part was about, for reports; not masked unless dedupe.redact
+	Seq          int64      `json:"seq"`
+	LastSeq      int64      `json:"last_seq"` // Summarise, Drop: the last message of the range; else seq
+	Part         int        `json:"part"`     // -1 for a range
+	Kind         ActionKind `json:"do"`
+	Stage        string     `json:"stage"`
+	Rule         string     `json:"rule"`   // the field of the policy that decided
+	Reason       string     `json:"reason"` // in words
+	Tool         string     `json:"tool,omitempty"`
+	TokensBefore int        `json:"tokens_before"`
+	TokensAfter  int        `json:"tokens_after"`
+	Ref          string     `json:"ref,omitempty"` // brings a part back; a range is read from the log
+	Resource     string     `json:"-"`             // what a superseded part was about, for reports; not masked unless dedupe.redact
 }
 
 // Result is a part on its way out of the view, a tool's result or a call's arguments: what must be persisted before the

@@ -3,7 +3,7 @@ package compact
 import "slices"
 
 // omitArguments omits the large arguments of old calls: what was written to a file stands in the file.
-func omitArguments(s *scene) {
+func omitArguments(s *runState) {
 	limits := &s.policy.Arguments
 	after := min(float64(limits.AfterTokens), s.target/2)
 	for i := range s.parts {
@@ -12,24 +12,24 @@ func omitArguments(s *scene) {
 			continue
 		}
 		if since := s.reached(p.message, after); since < len(s.messages) {
-			s.proposeOmit(i, max(since, s.release[p.message]), 0)
+			s.proposeOmission(i, max(since, s.release[p.message]), 0)
 		}
 	}
 }
 
 // proposeOmit asks for the large arguments of call i to be omitted from message since on.
-func (s *scene) proposeOmit(i, since int, newer int64) {
+func (s *runState) proposeOmission(i, since int, newer int64) {
 	p := &s.parts[i]
 	if !s.free[i] || s.protected(p.message) {
 		return
 	}
 	left := p.now
-	if p.do == Keep {
-		made := s.omission(i)
+	if p.action == Keep {
+		made := s.omissionOf(i)
 		if made.text == nil {
 			return
 		}
 		left = made.tokens
 	}
-	s.propose(i, since, proposal{do: Omit, newer: newer, distance: s.distance(p.message)}, left)
+	s.propose(i, since, proposal{action: Omit, newer: newer, distance: s.distance(p.message)}, left)
 }

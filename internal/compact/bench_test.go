@@ -76,7 +76,7 @@ func BenchmarkIncremental(b *testing.B) {
 	in := benchInput(b, session.OpenAIChat, 10_000, math.MaxInt)
 	full := in.Tail
 	in.Tail = full[:len(full)-20]
-	plan, err := decide(in, nil)
+	plan, err := newPlan(in, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,7 +2,7 @@ package compact
 
 // keepBudget bounds the tokens of all results together: the oldest become placeholders until the others fit.
 // Placeholders count nothing and originals count whole, so that what is over once stays over.
-func keepBudget(s *scene) {
+func keepBudget(s *runState) {
 	budget := s.budget()
 	end, total := 0, 0 // the results from i to before end have so many tokens
 	for i := range s.parts {
@@ -25,20 +25,20 @@ func (p *part) resultTokens() int {
 }
 
 // proposeOverBudget asks for a placeholder for result i, which was over the budget with message since.
-func (s *scene) proposeOverBudget(i, since int) {
+func (s *runState) proposeOverBudget(i, since int) {
 	p := &s.parts[i]
 	if p.kind != result || !s.free[i] || s.protected(p.message) {
 		return
 	}
-	want := proposal{do: Placeholder, distance: s.distance(p.message)}
-	if s.wants[i].do.rung() == Stub {
-		want.do = Clear
+	want := proposal{action: Placeholder, distance: s.distance(p.message)}
+	if s.proposed[i].action.rung() == Stub {
+		want.action = Blank
 	}
 	s.propose(i, max(since, s.release[p.message]), want, stubTokens)
 }
 
 // budget is how many tokens all results may have together.
-func (s *scene) budget() int {
+func (s *runState) budget() int {
 	limits := &s.policy.Budget
 	if limits.Tokens > 0 {
 		return limits.Tokens

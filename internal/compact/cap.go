@@ -8,23 +8,23 @@ import (
 
 // capOversized cuts every result over a limit to its head and tail, the newest ones too: one result can be larger than
 // all that a view may have.
-func capOversized(s *scene) {
+func capOversized(s *runState) {
 	for i := range s.parts {
 		p := &s.parts[i]
 		if p.kind != result || !s.free[i] {
 			continue
 		}
 		if left := s.oversized(i); left > 0 {
-			s.propose(i, p.message, proposal{do: Cap, head: s.policy.Cap.HeadChars, tail: s.policy.Cap.TailChars}, left)
-			s.wants[i].capped = left
+			s.propose(i, p.message, proposal{action: Cap, head: s.policy.Cap.HeadChars, tail: s.policy.Cap.TailChars}, left)
+			s.proposed[i].capped = left
 		}
 	}
 }
 
 // oversized is about how many tokens the cap leaves of part i, which is a result; 0 if it is within all limits.
-func (s *scene) oversized(i int) int {
+func (s *runState) oversized(i int) int {
 	p, limits := &s.parts[i], (*resultCap)(&s.policy.Cap)
-	if p.do != Keep {
+	if p.action != Keep {
 		return p.capped
 	}
 	if limits.surely(p.tokens, p.value.End-p.value.Start) {
@@ -112,15 +112,15 @@ func (c *resultCap) ends(t []byte, headChars, tailChars int) (head, tail []byte)
 }
 
 // over is by how much head and tail together exceed the limit that they exceed most, 1 or less if none.
-func (c *resultCap) over(head, tail []byte) (most float64) {
+func (c *resultCap) over(head, tail []byte) (worst float64) {
 	for _, at := range []struct{ limit, size int }{
 		{c.MaxTokens, tokens.Estimate(head) + tokens.Estimate(tail)}, {c.MaxBytes, len(head) + len(tail)}, {c.MaxChars, text.Len(head) + text.Len(tail)},
 	} {
 		if at.limit > 0 {
-			most = max(most, float64(at.size)/float64(at.limit))
+			worst = max(worst, float64(at.size)/float64(at.limit))
 		}
 	}
-	return most
+	return worst
 }
 
 // headLines is how many of the lines that stay are the head's.
@@ -129,7 +129,7 @@ func (c *resultCap) headLines() int {
 }
 
 // capOver lets a cap at insertion apply always: what it cuts has never been whole in a view.
-func capOver(s *scene) float64 {
+func capOver(s *runState) float64 {
 	if s.policy.Cap.AtInsertion {
 		return -1
 	}

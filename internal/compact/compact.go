@@ -98,7 +98,7 @@ var stages = []stage{
 
 // Run makes a plan, has write write the summary if one is planned (nil: Extract), and renders.
 func Run(in Input, write Write) (*Plan, *Checkpoint, error) {
-	plan, err := decide(in, write)
+	plan, err := newPlan(in, write)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,7 +107,7 @@ func Run(in Input, write Write) (*Plan, *Checkpoint, error) {
 }
 
 // decide decides what to do with every part of the session. The plan holds on to the input's bytes.
-func decide(in Input, write Write) (*Plan, error) {
+func newPlan(in Input, write Write) (*Plan, error) {
 	if in.WindowTokens < 1 {
 		return nil, fmt.Errorf("compact: window of %d tokens", in.WindowTokens)
 	}
@@ -119,14 +119,14 @@ func decide(in Input, write Write) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newScene(in, h)
+	s := newRunState(in, h)
 	s.words, s.write, s.failed = words, write, map[string]error{}
 	if write == nil {
 		s.write = extract
 	}
 	p := &Plan{Actions: []Action{}, Stages: make([]StageReport, len(stages)), Entered: make([]int64, len(stages)), scene: s}
 	for i, stage := range stages {
-		p.Entered[i] = s.run(i)
+		p.Entered[i] = s.runStage(i)
 		p.Stages[i] = StageReport{Stage: stage.name, Entered: p.Entered[i] > 0}
 		if err := s.failed[stage.name]; err != nil {
 			p.Stages[i].Error = err.Error()

@@ -8,7 +8,7 @@ import (
 
 // stubSuperseded replaces the older results for one resource, and, if the policy says so, the large arguments of their
 // calls. A newer result that is empty or an error supersedes nothing: the older one may be all that is known.
-func stubSuperseded(s *scene) {
+func stubSuperseded(s *runState) {
 	limits := &s.policy.Dedupe
 	results, occurrences := s.occurrences()
 	for k, newer := range rule.Superseded(occurrences, limits.KeepLast) {
@@ -20,16 +20,16 @@ func stubSuperseded(s *scene) {
 		by := s.parts[results[newer]].message
 		since := max(by, s.release[p.message])
 		if p.tokens >= limits.MinTokens && !s.protected(p.message) {
-			s.propose(i, since, proposal{do: Stub, newer: s.messages[by].seq}, stubTokens)
+			s.propose(i, since, proposal{action: Stub, newer: s.messages[by].seq}, stubTokens)
 		}
 		if c := p.call; limits.Arguments && c >= 0 {
-			s.proposeOmit(c, max(by, s.release[s.parts[c].message]), s.messages[by].seq)
+			s.proposeOmission(c, max(by, s.release[s.parts[c].message]), s.messages[by].seq)
 		}
 	}
 }
 
 // occurrences are the results that answer a call, oldest first, with what each is about.
-func (s *scene) occurrences() (results []int, of []rule.Occurrence[identity]) {
+func (s *runState) occurrences() (results []int, of []rule.Occurrence[identity]) {
 	results, of = make([]int, 0, len(s.parts)), make([]rule.Occurrence[identity], 0, len(s.parts))
 	for i := range s.parts {
 		if p := &s.parts[i]; p.kind == result && p.paired {
@@ -39,7 +39,7 @@ func (s *scene) occurrences() (results []int, of []rule.Occurrence[identity]) {
 	return results, of
 }
 
-func (s *scene) dedupable(i int) bool {
+func (s *runState) dedupable(i int) bool {
 	limits, p := &s.policy.Dedupe, &s.parts[i]
 	operation := p.does.operation()
 	return s.free[i] &&

@@ -34,11 +34,11 @@ type message struct {
 	unit        int  // how many units had begun with it
 	calls       int  // tail only: how many calls it makes
 	first, last int  // its parts are parts[first:last]
-	standsFor
+	coverage
 }
 
 // standsFor says which messages a summary or a notice has taken the place of; zero for a message of the log.
-type standsFor struct {
+type coverage struct {
 	from     int64 // the first of them
 	last     int64
 	messages int  // how many
@@ -46,9 +46,9 @@ type standsFor struct {
 }
 
 // through is the last seq that a message of the view accounts for.
-func (m *message) through() int64 { return max(m.seq, m.standsFor.last) }
+func (m *message) through() int64 { return max(m.seq, m.coverage.last) }
 
-func (f standsFor) any() bool { return f.messages > 0 }
+func (f coverage) coversOthers() bool { return f.messages > 0 }
 
 // role is as much of a message's role as decisions need.
 type role uint8
@@ -80,31 +80,31 @@ const (
 // part is a piece of a message that stages may shorten, and what has become of it.
 type part struct {
 	subject
-	kind    kind
-	message int
-	index   int       // of the part in its message
-	value   wire.Span // of its content or its arguments, in the message
-	callID  string
-	paired  bool // a result that answers a call, a call that has an answer; others no stage touches
-	usable  bool // a result that succeeded and has content, so that it can take the place of an older one
-	asked   int  // tail only, a result: the message and the part of its call, -1 for an orphan
-	askedAt int
-	call    int // a result: its call among the parts, -1 if that is none
-	tokens  int // of the whole
-	now     int // of what stands in the view
-	do      Do
-	left    // zero while do is Keep
+	kind        kind
+	message     int
+	index       int       // of the part in its message
+	value       wire.Span // of its content or its arguments, in the message
+	callID      string
+	paired      bool // a result that answers a call, a call that has an answer; others no stage touches
+	usable      bool // a result that succeeded and has content, so that it can take the place of an older one
+	asked       int  // tail only, a result: the message and the part of its call, -1 for an orphan
+	askedAt     int
+	call        int // a result: its call among the parts, -1 if that is none
+	tokens      int // of the whole
+	now         int // of what stands in the view
+	action      ActionKind
+	replacement // zero while do is Keep
 }
 
 // left is what is kept in mind of a part that is not whole in the view any more.
-type left struct {
+type replacement struct {
 	stage     string
 	sum       [32]byte
 	capped    int // as in the proposal
-	squeezed  int
+	collapsed int
 	bytes     int // of the whole
 	chars     int
-	text      bool // the whole was nothing but text
+	onlyText  bool // the whole was nothing but text
 	head      int  // characters of head and tail that were asked for
 	tail      int
 	headBytes int // what stands before and behind the line between them, decoded
@@ -161,7 +161,7 @@ func (h *history) body(m int) []byte {
 }
 
 // ref names a part whose content is known.
-func (h *history) ref(p *part, content *left) session.ResultRef {
+func (h *history) ref(p *part, content *replacement) session.ResultRef {
 	return session.NewResultRef(h.messages[p.message].seq, p.index, content.sum)
 }
 
@@ -186,7 +186,7 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 // ask notes a call of message m, and makes it a part if its arguments are large.
 func (h *history) ask(m *message, e *Entry, at *wire.Part, reader *partReader) {
 	c := call{subject: reader.subject(e.Body, at), id: at.CallID, message: len(h.messages), index: at.Index + e.Part, part: -1}
-	if at.Value.End-at.Value.Start > reader.omitOver && !at.Fixed {
+	if at.Value.End-at.Value.Start > reader.maxArgument && !at.Fixed {
 		c.part = len(h.parts)
 		h.parts = append(h.parts, part{
 			subject: c.subject, kind: arguments, message: c.message, index: c.index, value: at.Value, callID: at.CallID,

@@ -55,7 +55,7 @@ func (l *trial) protectedStay() {
 	for _, o := range append([]outcome{l.whole}, l.steps...) {
 		protected := l.protected(o.end())
 		for _, a := range o.plan.Actions {
-			if a.Part < 0 || a.Do == Cap {
+			if a.Part < 0 || a.Kind == Cap {
 				continue
 			}
 			if protected[a.Seq-1] || slices.Contains(o.in.Policy.Protect.Tools, a.Tool) {
@@ -121,13 +121,13 @@ func (l *trial) noStepUp(before, now *outcome) {
 		}
 	}
 	for _, m := range now.view {
-		if _, stood := shown[m.seq]; !stood && !m.any() && m.seq <= before.made.Through {
+		if _, stood := shown[m.seq]; !stood && !m.coversOthers() && m.seq <= before.made.Through {
 			l.Errorf("message %d has come back", m.seq)
 		}
 		for _, p := range m.parts {
 			was, ok := ladder[key{m.seq, p.index}]
-			if ok && (p.do.rung() < was.do.rung() || p.now > was.now || p.value.End-p.value.Start > was.value.End-was.value.Start) {
-				l.Errorf("%s was %s: from %d to %d tokens", at(m.seq, p), was.do, was.now, p.now)
+			if ok && (p.action.rung() < was.action.rung() || p.now > was.now || p.value.End-p.value.Start > was.value.End-was.value.Start) {
+				l.Errorf("%s was %s: from %d to %d tokens", at(m.seq, p), was.action, was.now, p.now)
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func (l *trial) incremental() {
 	want, got := *l.whole.made, *last.made
 	want.State, got.State = nil, nil
 	l.same("compacting step by step", &want, &got)
-	if l.whole.plan.departure != nil {
+	if l.whole.plan.eviction != nil {
 		return // what was persisted may have left on the way
 	}
 	results := 0

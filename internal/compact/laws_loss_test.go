@@ -82,20 +82,20 @@ func (l *trial) namesEveryPart(o outcome) {
 	type deed struct {
 		seq          int64
 		part         int
-		do           Do
+		do           ActionKind
 		tool         string
 		before, left int
 	}
 	said, seen := map[deed]bool{}, map[deed]bool{}
 	for _, a := range o.plan.Actions {
 		if a.Part >= 0 {
-			said[deed{a.Seq, a.Part, a.Do, a.Tool, a.TokensBefore, a.TokensAfter}] = true
+			said[deed{a.Seq, a.Part, a.Kind, a.Tool, a.TokensBefore, a.TokensAfter}] = true
 		}
 	}
 	for _, m := range o.view {
 		for i := range m.parts {
-			if p := &m.parts[i]; p.do != Keep {
-				seen[deed{m.seq, p.index, p.do, p.tool, l.original(m, *p).Tokens, l.now(m, p.index)}] = true
+			if p := &m.parts[i]; p.action != Keep {
+				seen[deed{m.seq, p.index, p.action, p.tool, l.original(m, *p).Tokens, l.now(m, p.index)}] = true
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (l *trial) neverGrows() {
 		}
 		for _, m := range o.view {
 			bytes, tokens := l.stoodFor(m)
-			if m.found.Tokens > tokens || !m.any() && len(m.body) > bytes {
+			if m.found.Tokens > tokens || !m.coversOthers() && len(m.body) > bytes {
 				l.Errorf("message %d has %d bytes and %d tokens in the place of %d and %d", m.seq, len(m.body), m.found.Tokens, bytes, tokens)
 			}
 		}
@@ -136,8 +136,8 @@ func (l *trial) neverGrows() {
 // stoodFor is how large the messages of the log are that a message is in the place of.
 func (l *trial) stoodFor(m shownMessage) (bytes, tokens int) {
 	first, last := m.seq, m.seq
-	if m.any() {
-		first, last = m.from, m.standsFor.last
+	if m.coversOthers() {
+		first, last = m.from, m.coverage.last
 	}
 	for _, e := range l.in.Tail[first-1 : last] {
 		bytes, tokens = bytes+len(e.Body), tokens+e.Tokens
@@ -161,7 +161,7 @@ func (l *trial) recoverable() {
 			l.hasRanges(o)
 			for _, m := range o.view {
 				for i := range m.parts {
-					if p := &m.parts[i]; p.do != Keep {
+					if p := &m.parts[i]; p.action != Keep {
 						l.hasRef(m, p, persisted, named)
 					}
 				}
@@ -171,7 +171,7 @@ func (l *trial) recoverable() {
 	shortened := 0
 	for _, m := range l.whole.view {
 		for i := range m.parts {
-			if m.parts[i].do != Keep {
+			if m.parts[i].action != Keep {
 				shortened++
 			}
 		}
@@ -190,7 +190,7 @@ func (l *trial) hasRanges(o outcome) {
 		}
 		within := false
 		for _, m := range o.view {
-			within = within || m.any() && m.from <= seq && seq <= m.standsFor.last
+			within = within || m.coversOthers() && m.from <= seq && seq <= m.coverage.last
 		}
 		if !within {
 			l.Errorf("message %d has left without a trace", seq)
@@ -205,10 +205,10 @@ func (l *trial) hasRef(m shownMessage, p *part, persisted map[session.ResultRef]
 		l.Errorf("%s: %s brings other bytes back than it had", at(m.seq, *p), ref)
 	}
 	name := []byte("read_result " + ref.String() + " ")
-	if p.do == Omit {
+	if p.action == Omit {
 		name, named = []byte(ref.String()), true
 	}
-	if named && p.do != Squeeze && !bytes.Contains(said(m, p), name) {
+	if named && p.action != CollapseSpace && !bytes.Contains(said(m, p), name) {
 		l.Errorf("%s does not name %s: %s", at(m.seq, *p), ref, said(m, p))
 	}
 }
@@ -244,12 +244,12 @@ func (l *trial) bounded() {
 func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
 	marker := 100 + max(len(limits.Wording.Cap), len(limits.Wording.Bookend)) // characters of the line between head and tail
 	chars, most := text.Len(said(m, p)), 0
-	switch p.do {
+	switch p.action {
 	case Cap:
 		most = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policy.MinCutChars) + marker
 	case Bookend:
 		most = 2*limits.Trim.BookendMaxChars + marker
-	case Stub, Stale, Placeholder, Clear:
+	case Stub, Stale, Placeholder, Blank:
 		chars, most = p.value.End-p.value.Start, 2*policy.MinCutChars
 	default:
 		return

@@ -28,7 +28,7 @@ func TestLaws(t *testing.T) {
 	t.Parallel()
 	var seen [Drop + 1]atomic.Int64
 	t.Cleanup(func() {
-		for do := Squeeze; do <= Drop; do++ {
+		for do := CollapseSpace; do <= Drop; do++ {
 			if n := seen[do].Load(); n < int64(*histories)/100 {
 				t.Errorf("the action %s was taken %d times: the histories test little", do, n)
 			}
@@ -40,7 +40,7 @@ func TestLaws(t *testing.T) {
 			t.Parallel()
 			for seed := shard; seed < *histories && !t.Failed(); seed += shards {
 				for _, a := range try(t, uint64(seed), nil, laws...).whole.plan.Actions {
-					seen[a.Do].Add(1)
+					seen[a.Kind].Add(1)
 				}
 			}
 		})

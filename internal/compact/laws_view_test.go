@@ -128,7 +128,7 @@ func (l *trial) pairsStay(o outcome) {
 func (o *outcome) units() map[int64]int {
 	units := map[int64]int{}
 	for _, m := range o.view {
-		if !m.any() {
+		if !m.coversOthers() {
 			units[m.seq] = m.unit
 		}
 	}
@@ -232,12 +232,12 @@ func (l *trial) valid() {
 func (l *trial) othersUntouched() {
 	for _, o := range l.all() {
 		for _, m := range o.view {
-			if m.any() {
+			if m.coversOthers() {
 				continue
 			}
 			var edits []wire.Edit
 			for _, p := range m.parts {
-				if p.do != Keep {
+				if p.action != Keep {
 					at := l.original(m, p).Value
 					before, after := wrapping(l.in.Format, at.Of(l.in.Tail[m.seq-1].Body))
 					if p.kind == arguments {
@@ -267,4 +267,6 @@ func (l *trial) original(m shownMessage, p part) wire.Part {
 }
 
 // at names a part for a message of a test.
-func at(seq int64, p part) string { return fmt.Sprintf("message %d part %d (%s)", seq, p.index, p.do) }
+func at(seq int64, p part) string {
+	return fmt.Sprintf("message %d part %d (%s)", seq, p.index, p.action)
+}

@@ -26,20 +26,20 @@ type omission struct {
 // omission makes the arguments of call i without the large ones: "[omitted]" stands in their place, and a member of its
 // own says how large each was, with its SHA-256, and the ref of the whole. Where the arguments are one large text, as
 // those of custom tools, a line stands for it. Other arguments that are no object stay.
-func (s *scene) omission(i int) omission {
+func (s *runState) omissionOf(i int) omission {
 	if made, ok := s.omissions[i]; ok {
 		return made
 	}
 	p, content := &s.parts[i], s.content(i)
 	made := omission{tokens: p.tokens}
-	ref := s.ref(p, &left{sum: sha256.Sum256(content.Stored)}).String()
+	ref := s.ref(p, &replacement{sum: sha256.Sum256(content.Stored)}).String()
 	switch object := content.Text; {
 	case rawjson.Check(object, rawjson.Limits{Depth: session.MaxJSONDepth}) != nil:
-		if len(object) > omitOver(&s.policy) {
+		if len(object) > maxArgumentBytes(&s.policy) {
 			made.text = fmt.Appendf(nil, "[omitted -- read_result %s returns it: %d bytes, sha256 %x]", ref, len(object), sha256.Sum256(object))
 		}
 	case object[rawjson.Start(object)] == '{' && !hasMember(object, rawjson.Start(object), omittedMember):
-		if rest, omitted := resource.OmitLarge(nil, object, s.identifies(p.tool), omitOver(&s.policy)); len(omitted) > 0 {
+		if rest, omitted := resource.OmitLarge(nil, object, s.isIdentifying(p.tool), maxArgumentBytes(&s.policy)); len(omitted) > 0 {
 			made.text = appendOmitted(rest, ref, omitted)
 		}
 	}
@@ -51,16 +51,16 @@ func (s *scene) omission(i int) omission {
 }
 
 // omit is what the omission of call i's large arguments leaves.
-func (s *scene) omit(i int, made *replacement) {
-	if s.parts[i].do == Keep {
-		made.do = Omit
-		left := s.omission(i)
+func (s *runState) draftOmission(i int, made *draft) {
+	if s.parts[i].action == Keep {
+		made.action = Omit
+		left := s.omissionOf(i)
 		made.text, made.tokens = left.text, left.tokens
 	}
 }
 
 // identifies says which arguments of a tool tell what its calls ask for: they stay.
-func (s *scene) identifies(tool string) func(field string) bool {
+func (s *runState) isIdentifying(tool string) func(field string) bool {
 	limits := &s.policy.Dedupe
 	return func(field string) bool {
 		return limits.Enabled && limits.Identity == policy.ByFields && slices.Contains(limits.Fields[tool], field)
@@ -97,7 +97,7 @@ func appendOmitted(object []byte, ref string, omitted []resource.Omitted) []byte
 }
 
 // appendArguments writes arguments the way the call has them: as JSON inside a string, or as they are.
-func (s *scene) appendArguments(dst []byte, p *part, object []byte) []byte {
+func (s *runState) appendArguments(dst []byte, p *part, object []byte) []byte {
 	if p.value.Of(s.body(p.message))[0] == '"' {
 		return rawjson.Quote(dst, object)
 	}

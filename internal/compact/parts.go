@@ -17,17 +17,17 @@ func (p *Plan) Parts() []Action {
 	}
 	for i := range s.parts {
 		at := &s.parts[i]
-		if acted[i] || p.leaves(at.message) {
+		if acted[i] || p.evicts(at.message) {
 			continue
 		}
-		rule, reason := p.stays(i)
+		rule, reason := p.whyKept(i)
 		seq := s.messages[at.message].seq
 		a := Action{
-			Seq: seq, LastSeq: seq, Part: at.index, Do: at.do, Stage: at.stage, Rule: rule, Reason: reason, Tool: at.tool,
+			Seq: seq, LastSeq: seq, Part: at.index, Kind: at.action, Stage: at.stage, Rule: rule, Reason: reason, Tool: at.tool,
 			TokensBefore: at.now, TokensAfter: at.now,
 		}
-		if at.do != Keep {
-			a.Ref = s.ref(at, &at.left).String()
+		if at.action != Keep {
+			a.Ref = s.ref(at, &at.replacement).String()
 		}
 		all = append(all, a)
 	}
@@ -36,11 +36,11 @@ func (p *Plan) Parts() []Action {
 }
 
 // stays says why nothing more is done to part i: by the field of the policy that decides, and in words.
-func (plan *Plan) stays(i int) (rule, reason string) {
+func (plan *Plan) whyKept(i int) (rule, reason string) {
 	s := plan.scene
 	p := &s.parts[i]
 	switch {
-	case p.do != Keep:
+	case p.action != Keep:
 		return "", "as the last checkpoint left it"
 	case !p.paired && p.kind == result:
 		return "", "it answers no call of the session"
@@ -56,7 +56,7 @@ func (plan *Plan) stays(i int) (rule, reason string) {
 		return s.protector(p.message)
 	case !slices.ContainsFunc(plan.Entered, func(seq int64) bool { return seq > 0 }):
 		return "target", "the view has never been over its target"
-	case s.wants[i].below(p):
+	case s.proposed[i].lowers(p):
 		return "", "its replacement would not be smaller"
 	case p.kind == arguments:
 		return "arguments.after_tokens", fmt.Sprintf("%d tokens came after the call, or its arguments are not of a kind that is omitted", s.distance(p.message))
@@ -69,7 +69,7 @@ func (plan *Plan) stays(i int) (rule, reason string) {
 }
 
 // protector is what protects message m.
-func (s *scene) protector(m int) (rule, reason string) {
+func (s *runState) protector(m int) (rule, reason string) {
 	limits := &s.policy.Protect
 	switch {
 	case m < s.pinned:

@@ -2,22 +2,22 @@ package compact
 
 // Plan is what one compaction does. Its exported fields are for its reader; Render needs the plan that Make returned.
 type Plan struct {
-	Through  int64         `json:"through"`       // the last seq that the checkpoint will cover
-	Before   int64         `json:"tokens_before"` // of the view, results that were capped at insertion counted whole
-	After    int64         `json:"tokens_after"`  // of the view, the untouched rest of the tail included, overhead aside
-	Standing int64         `json:"-"`             // what the view had: Before, less what insertion had capped
-	Kept     int64         `json:"kept_tokens"`   // of the beginning of the view that keeps its bytes
-	Actions  []Action      `json:"actions"`       // the sum of their savings is Before - After
-	Results  []Result      `json:"-"`             // what leaves the view for the first time
-	Stages   []StageReport `json:"stages"`
-	Entered  []int64       `json:"-"` // by stage: the message that first needed it, 0 for none
+	Through    int64         `json:"through"`       // the last seq that the checkpoint will cover
+	Before     int64         `json:"tokens_before"` // of the view, results that were capped at insertion counted whole
+	After      int64         `json:"tokens_after"`  // of the view, the untouched rest of the tail included, overhead aside
+	ViewBefore int64         `json:"-"`             // what the view had: Before, less what insertion had capped
+	Kept       int64         `json:"kept_tokens"`   // of the beginning of the view that keeps its bytes
+	Actions    []Action      `json:"actions"`       // the sum of their savings is Before - After
+	Results    []Result      `json:"-"`             // what leaves the view for the first time
+	Stages     []StageReport `json:"stages"`
+	Entered    []int64       `json:"-"` // by stage: the message that first needed it, 0 for none
 
-	scene     *scene
-	history   *history
-	covered   int        // how many messages the checkpoint will cover
-	departure *departure // the messages that leave as a whole, nil for none
-	edits     []edit     // by position
-	text      []byte     // the replacements, one after another
+	scene    *runState
+	history  *history
+	covered  int       // how many messages the checkpoint will cover
+	eviction *eviction // the messages that leave as a whole, nil for none
+	edits    []edit    // by position
+	text     []byte    // the replacements, one after another
 }
 
 // edit replaces the value of a part by a range of Plan.text.
@@ -44,19 +44,19 @@ func (p *Plan) enter(a Action) {
 }
 
 // kept counts the tokens before the first message that changes.
-func (p *Plan) kept() (tokens int64) {
+func (p *Plan) keptTokens() (sum int64) {
 	end := p.covered
 	if len(p.edits) > 0 {
 		end = p.history.parts[p.edits[0].part].message
 	}
-	if p.departure != nil {
-		end = min(end, p.departure.begin)
+	if p.eviction != nil {
+		end = min(end, p.eviction.begin)
 	}
 	if len(p.Actions) == 0 {
 		end = len(p.history.messages)
 	}
 	for m := range end {
-		tokens += int64(p.history.messages[m].now)
+		sum += int64(p.history.messages[m].now)
 	}
-	return tokens
+	return sum
 }

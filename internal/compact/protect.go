@@ -2,7 +2,7 @@ package compact
 
 // releases finds for every message the one with which it ceased to be protected: when enough units, messages and turns
 // had come after it. A leading system message never ceases to be.
-func (s *scene) releases() []int {
+func (s *runState) releases() []int {
 	now, rule := len(s.messages), &s.policy.Protect
 	release := make([]int, now)
 	starts := s.unitStarts()
@@ -24,7 +24,7 @@ func (s *scene) releases() []int {
 }
 
 // outgrown is the message with which the turns after m had become so large that they protect it no more.
-func (s *scene) outgrown(m int) int {
+func (s *runState) outgrown(m int) int {
 	rule := &s.policy.Protect
 	if rule.MaxTurnRatio == 0 {
 		return len(s.messages)
@@ -33,15 +33,15 @@ func (s *scene) outgrown(m int) int {
 }
 
 // nth is an element of a list, or otherwise if the list is shorter.
-func nth(list []int, n, otherwise int) int {
+func nth(list []int, n, fallback int) int {
 	if n >= len(list) {
-		return otherwise
+		return fallback
 	}
 	return list[max(n, 0)]
 }
 
 // unitStarts returns the messages with which the units began.
-func (s *scene) unitStarts() []int {
+func (s *runState) unitStarts() []int {
 	starts := make([]int, 0, s.units)
 	for m := range s.messages {
 		if s.messages[m].begins {
@@ -52,7 +52,7 @@ func (s *scene) unitStarts() []int {
 }
 
 // turns returns the messages that the user said.
-func (s *scene) turns() (said []int) {
+func (s *runState) turns() (said []int) {
 	for m := range s.messages {
 		if s.messages[m].role == user {
 			said = append(said, m)

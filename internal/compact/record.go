@@ -3,22 +3,22 @@ package compact
 import "fmt"
 
 // record enters what was done to part i in the manifest.
-func (p *Plan) record(s *scene, i, before int) {
-	at, want := &s.parts[i], s.wants[i]
-	want.do, want.stage = at.do, at.stage // which may be less than was asked for
-	if at.do == Cap {
+func (p *Plan) record(s *runState, i, before int) {
+	at, want := &s.parts[i], s.proposed[i]
+	want.action, want.stage = at.action, at.stage // which may be less than was asked for
+	if at.action == Cap {
 		want.head, want.tail = at.headBytes, at.tailBytes
 	}
 	seq := s.messages[at.message].seq
 	p.enter(Action{
-		Seq: seq, LastSeq: seq, Part: at.index, Do: at.do, Stage: want.stage, Rule: want.rule(s, i), Reason: want.reason(at), Tool: at.tool,
-		TokensBefore: before, TokensAfter: at.now, Ref: s.ref(at, &at.left).String(), Resource: at.resource,
+		Seq: seq, LastSeq: seq, Part: at.index, Kind: at.action, Stage: want.stage, Rule: want.rule(s, i), Reason: want.reason(at), Tool: at.tool,
+		TokensBefore: before, TokensAfter: at.now, Ref: s.ref(at, &at.replacement).String(), Resource: at.resource,
 	})
 }
 
 // rule is the field of the policy that decided.
-func (w *proposal) rule(s *scene, i int) string {
-	switch w.do {
+func (w *proposal) rule(s *runState, i int) string {
+	switch w.action {
 	case Cap:
 		return (*resultCap)(&s.policy.Cap).exceeds(s.parts[i].tokens, s.content(i).Text)
 	case Bookend:
@@ -27,7 +27,7 @@ func (w *proposal) rule(s *scene, i int) string {
 		return "dedupe.keep_last"
 	case Stale:
 		return "stale.enabled"
-	case Squeeze:
+	case CollapseSpace:
 		return "whitespace.enabled"
 	}
 	switch w.stage {
@@ -46,8 +46,8 @@ func (w *proposal) rule(s *scene, i int) string {
 
 // reason says in words why an action was taken.
 func (w *proposal) reason(p *part) string {
-	switch w.do {
-	case Squeeze:
+	switch w.action {
+	case CollapseSpace:
 		return "its white space is collapsed"
 	case Cap:
 		return fmt.Sprintf("%d tokens in one result: %d bytes of its head and %d of its tail stay", p.tokens, w.head, w.tail)

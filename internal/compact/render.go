@@ -16,10 +16,10 @@ func Render(in Input, p *Plan) (*Checkpoint, error) {
 	}
 	r := newRenderer(h, p)
 	for m := range p.covered {
-		if d := p.departure; d != nil && m == d.begin {
-			r.standIn(d)
+		if d := p.eviction; d != nil && m == d.begin {
+			r.writeEviction(d)
 		}
-		if !p.leaves(m) {
+		if !p.evicts(m) {
 			r.message(m)
 		}
 	}
@@ -38,12 +38,12 @@ func Render(in Input, p *Plan) (*Checkpoint, error) {
 func (p *Plan) size() int {
 	size := p.covered
 	for m := range p.covered {
-		if !p.leaves(m) {
+		if !p.evicts(m) {
 			size += p.history.messages[m].size
 		}
 	}
-	if p.departure != nil {
-		size += len(p.departure.body) + 1
+	if p.eviction != nil {
+		size += len(p.eviction.body) + 1
 	}
 	for _, e := range p.edits {
 		value := p.history.parts[e.part].value
@@ -75,14 +75,14 @@ func newRenderer(h *history, p *Plan) *renderer {
 	}
 	left := 0
 	for m := range p.covered {
-		if p.leaves(m) {
+		if p.evicts(m) {
 			left++
 			r.written = append(r.written, -1)
 			continue
 		}
 		r.written = append(r.written, m-left)
 	}
-	if d := p.departure; d != nil {
+	if d := p.eviction; d != nil {
 		for m := d.begin; m < p.covered; m++ {
 			if r.written[m] >= 0 {
 				r.written[m]++
@@ -98,10 +98,10 @@ func newRenderer(h *history, p *Plan) *renderer {
 }
 
 // standIn writes the message that stands for those that leave.
-func (r *renderer) standIn(d *departure) {
+func (r *renderer) writeEviction(d *eviction) {
 	offset := r.begin()
 	r.body = append(r.body, d.body...)
-	at := message{seq: d.from, size: len(d.body), tokens: d.tokens, now: d.now, role: other, begins: true, whole: true, standsFor: d.standsFor}
+	at := message{seq: d.from, size: len(d.body), tokens: d.tokens, now: d.now, role: other, begins: true, whole: true, coverage: d.coverage}
 	r.units = append(r.units, Unit{Offset: offset, FirstSeq: d.from, Messages: d.messages, Tokens: int64(d.now), Pinned: true})
 	r.state.message(&at)
 }
@@ -123,8 +123,8 @@ func (r *renderer) message(m int) {
 		r.edits = r.edits[1:]
 	}
 	r.body = wire.Replace(r.body, r.history.body(m), r.splices)
-	d := r.plan.departure
-	at.size, at.whole = len(r.body)-offset, r.starts[m] || d != nil && (m == d.stays || m == d.end)
+	d := r.plan.eviction
+	at.size, at.whole = len(r.body)-offset, r.starts[m] || d != nil && (m == d.kept || m == d.end)
 	r.unit(m, &at, offset)
 	r.state.message(&at)
 	r.writeParts(&at, first)
@@ -159,7 +159,7 @@ func (r *renderer) writeParts(at *message, edits []edit) {
 func (r *renderer) unit(m int, at *message, offset int) {
 	if at.whole {
 		u := Unit{Offset: offset, FirstSeq: at.seq, Pinned: m < r.pinned}
-		if at.any() {
+		if at.coversOthers() {
 			u.FirstSeq, u.Messages, u.Pinned = at.from, at.messages-1, true
 		}
 		r.units = append(r.units, u)

@@ -13,48 +13,48 @@ import (
 
 // settle carries out what the stages propose, where it moves a part down the ladder and makes the view smaller. What
 // stands in messages that leave as a whole is not looked at.
-func settle(s *scene, p *Plan) {
+func settle(s *runState, p *Plan) {
 	p.history, p.covered = s.history, s.through()
 	for m := p.covered; m < len(s.messages); m++ { // what is not covered stays as it stands
-		s.messages[m].now = s.standingTokens(m)
+		s.messages[m].now = s.viewTokens(m)
 	}
 	for m := range s.messages {
 		p.Before += int64(s.messages[m].now)
-		p.Standing += int64(s.standingTokens(m))
+		p.ViewBefore += int64(s.viewTokens(m))
 	}
 	p.After = p.Before
 	for m := range s.messages[:p.covered] {
 		p.Through = max(p.Through, s.messages[m].through())
 	}
-	p.leaveOut(s)
+	p.evict(s)
 	for i := range s.parts {
-		if m := s.parts[i].message; m < p.covered && !p.leaves(m) && s.wants[i].below(&s.parts[i]) {
-			p.carryOut(s, i)
+		if m := s.parts[i].message; m < p.covered && !p.evicts(m) && s.proposed[i].lowers(&s.parts[i]) {
+			p.apply(s, i)
 		}
 	}
-	p.Kept = p.kept()
+	p.Kept = p.keptTokens()
 }
 
 // standingTokens are those of what stands in the view of message m, where results may have been capped at insertion.
-func (h *history) standingTokens(m int) int {
+func (h *history) viewTokens(m int) int {
 	if m >= h.based {
-		if tokens := h.in.Tail[m-h.based].ViewTokens; tokens > 0 {
-			return tokens
+		if seen := h.in.Tail[m-h.based].ViewTokens; seen > 0 {
+			return seen
 		}
 	}
 	return h.messages[m].now
 }
 
 // below reports whether the proposal leaves less of a part than what stands in the view.
-func (w *proposal) below(p *part) bool {
-	return w.do.rung() > p.do.rung() || w.do == p.do && (w.head < p.head || w.tail < p.tail)
+func (w *proposal) lowers(p *part) bool {
+	return w.action.rung() > p.action.rung() || w.action == p.action && (w.head < p.head || w.tail < p.tail)
 }
 
 // carryOut replaces part i if that saves bytes and tokens.
-func (p *Plan) carryOut(s *scene, i int) {
+func (p *Plan) apply(s *runState, i int) {
 	at := &s.parts[i]
-	made := s.replace(i)
-	if made.do == Keep {
+	made := s.makeDraft(i)
+	if made.action == Keep {
 		return
 	}
 	start := len(p.text)
@@ -66,15 +66,15 @@ func (p *Plan) carryOut(s *scene, i int) {
 		p.text = append(append(append(p.text, before...), made.quoted...), after...)
 	}
 	// Below Keep tokens may stay the same: two bookends can differ by less than a token.
-	if now := made.tokens; len(p.text)-start >= at.value.End-at.value.Start || now > at.now || now == at.now && at.do == Keep {
+	if now := made.tokens; len(p.text)-start >= at.value.End-at.value.Start || now > at.now || now == at.now && at.action == Keep {
 		p.text = p.text[:start]
 		return
 	}
-	if at.do == Keep {
-		p.Results = append(p.Results, s.leaving(i, &made.left))
+	if at.action == Keep {
+		p.Results = append(p.Results, s.resultOf(i, &made.replacement))
 	}
 	was := at.now
-	at.do, at.now, at.left = made.do, made.tokens, made.left
+	at.action, at.now, at.replacement = made.action, made.tokens, made.replacement
 	s.messages[at.message].now += made.tokens - was
 	p.edits = append(p.edits, edit{part: i, start: start, end: len(p.text), lead: len(before), trail: len(after)})
 	p.record(s, i, was)
@@ -90,32 +90,32 @@ func wrapping(f session.Format, value []byte) (before, after string) {
 }
 
 // replacement is what is to stand in a part's place: its text, and what has to be remembered.
-type replacement struct {
-	left
-	do     Do
+type draft struct {
+	replacement
+	action ActionKind
 	text   []byte
 	quoted []byte // text as a literal, of a result
 	tokens int
 }
 
 // replace makes the replacement that the proposal for part i asks for; do is Keep if it does not suit the part.
-func (s *scene) replace(i int) replacement {
-	p, want := &s.parts[i], &s.wants[i]
-	made := replacement{left: p.left}
-	if p.do == Keep {
-		made.left = leave(s.content(i))
-		made.capped, made.squeezed = want.capped, want.squeezed
+func (s *runState) makeDraft(i int) draft {
+	p, want := &s.parts[i], &s.proposed[i]
+	made := draft{replacement: p.replacement}
+	if p.action == Keep {
+		made.replacement = replacementOf(s.content(i))
+		made.capped, made.collapsed = want.capped, want.collapsed
 	}
 	switch {
-	case want.do == Omit:
-		s.omit(i, &made)
-	case want.do >= Stub:
-		s.lineOrCut(i, &made)
+	case want.action == Omit:
+		s.draftOmission(i, &made)
+	case want.action >= Stub:
+		s.draftLineOrCut(i, &made)
 	default:
-		s.cut(i, &made)
+		s.draftCut(i, &made)
 	}
-	switch made.stage = want.stage; made.do {
-	case Squeeze:
+	switch made.stage = want.stage; made.action {
+	case CollapseSpace:
 		made.stage = "whitespace"
 	case Cap:
 		made.stage = "cap"
@@ -124,76 +124,76 @@ func (s *scene) replace(i int) replacement {
 }
 
 // leave is what has to be remembered of a part that is whole in the view until now.
-func leave(content *wire.Content) left {
-	return left{
-		sum: sha256.Sum256(content.Stored), bytes: len(content.Stored), chars: text.Len(content.Text), text: content.OnlyText,
+func replacementOf(content *wire.Content) replacement {
+	return replacement{
+		sum: sha256.Sum256(content.Stored), bytes: len(content.Stored), chars: text.Len(content.Text), onlyText: content.OnlyText,
 		preview: previewOf(content.Text),
 	}
 }
 
 // lineOrCut makes the one line that the proposal asks for, unless what stood there before the line was due, or would have
 // if there had been a compaction then, is shorter: only white space that was collapsed can be.
-func (s *scene) lineOrCut(i int, made *replacement) {
+func (s *runState) draftLineOrCut(i int, made *draft) {
 	p := &s.parts[i]
 	cut := *made
-	s.line(i, made)
-	fits := len(made.quoted) < p.value.End-p.value.Start && (made.tokens < p.now || made.tokens == p.now && p.do != Keep)
-	if fits && (p.do != Keep || s.wants[i].squeezed == 0) {
+	s.draftLine(i, made)
+	fits := len(made.quoted) < p.value.End-p.value.Start && (made.tokens < p.now || made.tokens == p.now && p.action != Keep)
+	if fits && (p.action != Keep || s.proposed[i].collapsed == 0) {
 		return
 	}
 	made.quoted = bytes.Clone(made.quoted) // the buffers are the cut's now
-	s.cut(i, &cut)
-	if stood := cut.do != Keep && cut.tokens < p.now; !fits || stood && (len(made.quoted) >= len(cut.quoted) || made.tokens > cut.tokens) {
+	s.draftCut(i, &cut)
+	if stood := cut.action != Keep && cut.tokens < p.now; !fits || stood && (len(made.quoted) >= len(cut.quoted) || made.tokens > cut.tokens) {
 		*made = cut
 	}
 }
 
 // line makes the one line that the proposal asks for.
-func (s *scene) line(i int, made *replacement) {
-	made.do = s.wants[i].do
+func (s *runState) draftLine(i int, made *draft) {
+	made.action = s.proposed[i].action
 	made.head, made.tail, made.headBytes, made.tailBytes = 0, 0, 0, 0
-	s.text = s.words.appendLine(s.text[:0], s.valuesOf(i, &made.left))
+	s.text = s.words.appendLine(s.text[:0], s.valuesOf(i, &made.replacement))
 	s.quoted = rawjson.Quote(s.quoted[:0], s.text)
 	made.text, made.quoted, made.tokens = s.text, s.quoted, tokens.Estimate(s.text)
 }
 
 // leastCut is how many bytes a bookend cuts away at least: fewer save nothing once the line between head and tail ends
 // another word.
-const leastCut = 32
+const minCut = 32
 
 // cut makes what is to stand in the place of part i if head and tail of it stay: collapsed, then capped, then bookends.
 // Each of them is used only if it is shorter than the one before.
-func (s *scene) cut(i int, made *replacement) {
-	p, want := &s.parts[i], &s.wants[i]
-	if !made.left.text {
+func (s *runState) draftCut(i int, made *draft) {
+	p, want := &s.parts[i], &s.proposed[i]
+	if !made.replacement.onlyText {
 		return
 	}
-	head, tail := s.standing(i)
+	head, tail := s.current(i)
 	made.tokens = p.now
 	size := p.value.End - p.value.Start
-	use := func(do Do, head, tail []byte) {
-		text := head
-		if do != Squeeze {
-			s.text = s.words.appendCut(s.text[:0], do, head, tail, s.valuesOf(i, &made.left))
-			text = s.text
+	use := func(do ActionKind, head, tail []byte) {
+		shown := head
+		if do != CollapseSpace {
+			s.text = s.words.appendCut(s.text[:0], do, head, tail, s.valuesOf(i, &made.replacement))
+			shown = s.text
 		}
-		quoted := rawjson.Quote(s.quoted[:0], text)
-		if now := tokens.Estimate(text); len(quoted) < size && now <= made.tokens {
-			made.do, made.quoted, made.tokens, size = do, quoted, now, len(quoted)
+		quoted := rawjson.Quote(s.quoted[:0], shown)
+		if now := tokens.Estimate(shown); len(quoted) < size && now <= made.tokens {
+			made.action, made.quoted, made.tokens, size = do, quoted, now, len(quoted)
 			s.quoted, s.spare = s.spare, quoted
 			made.headBytes, made.tailBytes = len(head), len(tail)
 		}
 	}
-	if p.do == Keep && want.squeezed > 0 {
+	if p.action == Keep && want.collapsed > 0 {
 		head = text.Collapse(nil, head)
-		use(Squeeze, head, nil)
+		use(CollapseSpace, head, nil)
 	}
-	if p.do <= Squeeze && want.capped > 0 {
+	if p.action <= CollapseSpace && want.capped > 0 {
 		head, tail = (*resultCap)(&s.policy.Cap).cut(head)
 		use(Cap, head, tail)
 	}
-	if want.do == Bookend {
-		if first, last := bookends(head, tail, want.head); len(first)+len(last)+leastCut <= len(head)+len(tail) {
+	if want.action == Bookend {
+		if first, last := bookends(head, tail, want.head); len(first)+len(last)+minCut <= len(head)+len(tail) {
 			use(Bookend, first, last)
 		}
 	}
@@ -201,13 +201,13 @@ func (s *scene) cut(i int, made *replacement) {
 }
 
 // standing is what stands in the view of part i: its whole text, or head and tail around a line.
-func (s *scene) standing(i int) (head, tail []byte) {
+func (s *runState) current(i int) (head, tail []byte) {
 	p := &s.parts[i]
-	if p.do == Keep {
+	if p.action == Keep {
 		return s.content(i).Text, nil
 	}
 	s.unquoted, _ = rawjson.Unquote(s.unquoted[:0], p.value.Of(s.body(p.message)))
-	if p.do == Squeeze {
+	if p.action == CollapseSpace {
 		return s.unquoted, nil
 	}
 	return s.unquoted[:p.headBytes], s.unquoted[len(s.unquoted)-p.tailBytes:]
@@ -223,7 +223,7 @@ func bookends(head, tail []byte, chars int) (first, last []byte) {
 }
 
 // leaving is part i as it has to be persisted.
-func (s *scene) leaving(i int, content *left) Result {
+func (s *runState) resultOf(i int, content *replacement) Result {
 	p, stored := &s.parts[i], s.content(i)
 	return Result{
 		Ref: s.ref(p, content), Seq: s.messages[p.message].seq, Part: p.index, Tool: p.tool, CallID: p.callID,

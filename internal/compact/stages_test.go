@@ -136,8 +136,8 @@ func checkStage(t *testing.T, stage string, cases map[string]stageCase) {
 					}
 				}
 				for _, a := range plan.Actions {
-					if a.Stage != stage && a.Do != Squeeze && a.Do != Cap {
-						t.Errorf("%s is said to be of the stage %s", a.Do, a.Stage)
+					if a.Stage != stage && a.Kind != CollapseSpace && a.Kind != Cap {
+						t.Errorf("%s is said to be of the stage %s", a.Kind, a.Stage)
 					}
 				}
 			})
@@ -148,9 +148,9 @@ func checkStage(t *testing.T, stage string, cases map[string]stageCase) {
 func deeds(p *Plan) (lines []string) {
 	for _, a := range p.Actions {
 		if a.Part < 0 {
-			lines = append(lines, fmt.Sprintf("%d-%d %s", a.Seq, a.LastSeq, a.Do))
+			lines = append(lines, fmt.Sprintf("%d-%d %s", a.Seq, a.LastSeq, a.Kind))
 		} else {
-			lines = append(lines, fmt.Sprintf("%d.%d %s", a.Seq, a.Part, a.Do))
+			lines = append(lines, fmt.Sprintf("%d.%d %s", a.Seq, a.Part, a.Kind))
 		}
 	}
 	return lines

@@ -7,7 +7,7 @@ import (
 )
 
 // stubStale replaces what was read of a file before it was written: whoever goes by the old text goes wrong.
-func stubStale(s *scene) {
+func stubStale(s *runState) {
 	later := writes{paths: map[string]int{}, ends: map[string]int{}}
 	for i := len(s.parts) - 1; i >= 0; i-- {
 		p := &s.parts[i]
@@ -21,7 +21,7 @@ func stubStale(s *scene) {
 			}
 		case p.does.reads() && p.tokens >= s.policy.Stale.MinTokens && s.free[i] && !s.protected(p.message):
 			if by, ok := later.all(p); ok {
-				s.propose(i, max(by, s.release[p.message]), proposal{do: Stale, newer: s.messages[by].seq}, stubTokens)
+				s.propose(i, max(by, s.release[p.message]), proposal{action: Stale, newer: s.messages[by].seq}, stubTokens)
 			}
 		}
 	}
@@ -32,7 +32,7 @@ func stubStale(s *scene) {
 type writes struct{ paths, ends map[string]int }
 
 // mostElements of a path are looked at: nobody's files lie deeper.
-const mostElements = 64
+const maxElements = 64
 
 func (w writes) add(name string, message int) {
 	w.paths[name] = message
@@ -46,7 +46,7 @@ func (w writes) add(name string, message int) {
 // endsOfPath yields what a relative name of the file may be.
 func endsOfPath(name string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
-		for range mostElements {
+		for range maxElements {
 			_, end, found := strings.Cut(name, "/")
 			if !found || end != "" && !yield(end) {
 				return

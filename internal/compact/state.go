@@ -90,14 +90,14 @@ func (w *stateWriter) message(m *message) {
 	if m.whole {
 		flags |= flagWhole
 	}
-	if m.any() {
+	if m.coversOthers() {
 		flags |= flagStandsIn
 	}
 	w.ints(int(m.seq-w.seq), m.size)
 	w.bytes = append(w.bytes, flags)
 	w.ints(m.tokens, m.now)
-	if m.any() {
-		w.ints(int(m.from), int(m.standsFor.last), m.messages, m.inner.start, m.inner.end)
+	if m.coversOthers() {
+		w.ints(int(m.from), int(m.coverage.last), m.messages, m.inner.start, m.inner.end)
 	}
 	w.ints(m.last - m.first)
 	w.seq = m.seq
@@ -106,7 +106,7 @@ func (w *stateWriter) message(m *message) {
 // part writes a part whose own number, and that of its call, are counted anew.
 func (w *stateWriter) part(p *part, number int) {
 	w.ints(p.index, p.value.Start, p.value.End-p.value.Start)
-	w.bytes = append(w.bytes, p.flags(), byte(p.do))
+	w.bytes = append(w.bytes, p.flags(), byte(p.action))
 	w.text(p.callID)
 	w.name(p.tool)
 	w.ints(p.tokens)
@@ -118,11 +118,11 @@ func (w *stateWriter) part(p *part, number int) {
 		}
 		w.ints(back)
 	}
-	if p.do != Keep {
+	if p.action != Keep {
 		w.ints(p.now)
 		w.name(p.stage)
 		w.bytes = append(w.bytes, p.sum[:]...)
-		w.ints(p.capped, p.squeezed, p.bytes, p.chars, p.head, p.tail, p.headBytes, p.tailBytes)
+		w.ints(p.capped, p.collapsed, p.bytes, p.chars, p.head, p.tail, p.headBytes, p.tailBytes)
 		w.text(p.preview)
 	}
 }
@@ -131,7 +131,7 @@ func (p *part) flags() (flags byte) {
 	for _, f := range []struct {
 		set  bool
 		flag byte
-	}{{p.kind == arguments, flagArguments}, {p.paired, flagPaired}, {p.usable, flagUsable}, {p.left.text, flagText}} {
+	}{{p.kind == arguments, flagArguments}, {p.paired, flagPaired}, {p.usable, flagUsable}, {p.replacement.onlyText, flagText}} {
 		if f.set {
 			flags |= f.flag
 		}

@@ -40,7 +40,7 @@ func TestDamagedStateIsRefused(t *testing.T) {
 			c := *made
 			c.State, c.Body = bytes.Clone(made.State), bytes.Clone(made.Body)
 			damage(&c)
-			if _, err := decide(Input{Format: in.Format, Policy: in.Policy, WindowTokens: 1000, Base: &c}, nil); !errors.Is(err, errState) {
+			if _, err := newPlan(Input{Format: in.Format, Policy: in.Policy, WindowTokens: 1000, Base: &c}, nil); !errors.Is(err, errState) {
 				t.Errorf("got %v, want %v", err, errState)
 			}
 		})

@@ -59,14 +59,14 @@ type stateReader struct {
 }
 
 // most bounds every number in a state, so that sums of them cannot overflow.
-const most = 1 << 40
+const maxNumber = 1 << 40
 
 func (r *stateReader) int() int {
 	v, shift := uint64(0), 0
 	for i := 0; i < len(r.rest) && i < 7; i++ {
 		b := r.rest[i]
 		v |= uint64(b&0x7F) << shift
-		if shift += 7; b < 0x80 && v < most {
+		if shift += 7; b < 0x80 && v < maxNumber {
 			r.rest = r.rest[i+1:]
 			return int(v)
 		}
@@ -129,7 +129,7 @@ func (r *stateReader) message() message {
 	m.role, m.begins, m.whole = role(flags&roleMask), flags&flagBegins != 0, flags&flagWhole != 0
 	m.tokens, m.now = r.int(), r.int()
 	if flags&flagStandsIn != 0 {
-		m.from, m.standsFor.last, m.messages = int64(r.int()), int64(r.int()), r.int()
+		m.from, m.coverage.last, m.messages = int64(r.int()), int64(r.int()), r.int()
 		m.inner = span{r.int(), r.int()}
 	}
 	return m
@@ -143,7 +143,7 @@ func (r *stateReader) part(message, size int, before []part) part {
 	if flags&flagArguments != 0 {
 		p.kind = arguments
 	}
-	p.do, p.paired, p.usable, p.left.text = Do(r.byte()), flags&flagPaired != 0, flags&flagUsable != 0, flags&flagText != 0
+	p.action, p.paired, p.usable, p.replacement.onlyText = ActionKind(r.byte()), flags&flagPaired != 0, flags&flagUsable != 0, flags&flagText != 0
 	p.callID, p.tool, p.tokens = r.text(), r.name(), r.int()
 	p.now = p.tokens
 	if p.paired {
@@ -154,19 +154,19 @@ func (r *stateReader) part(message, size int, before []part) part {
 			p.call = len(before) - back
 		}
 	}
-	if p.do != Keep {
-		r.left(&p)
+	if p.action != Keep {
+		r.replacement(&p)
 	}
-	if p.value.End > size || p.do > Omit || p.headBytes+p.tailBytes > length {
+	if p.value.End > size || p.action > Omit || p.headBytes+p.tailBytes > length {
 		r.fail()
 	}
 	return p
 }
 
-func (r *stateReader) left(p *part) {
+func (r *stateReader) replacement(p *part) {
 	p.now, p.stage = r.int(), r.name()
 	copy(p.sum[:], r.take(len(p.sum)))
-	p.capped, p.squeezed, p.bytes, p.chars = r.int(), r.int(), r.int(), r.int()
+	p.capped, p.collapsed, p.bytes, p.chars = r.int(), r.int(), r.int(), r.int()
 	p.head, p.tail, p.headBytes, p.tailBytes = r.int(), r.int(), r.int(), r.int()
 	p.preview = r.text()
 }

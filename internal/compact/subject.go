@@ -38,17 +38,17 @@ type identity [16]byte
 type partReader struct {
 	policy              *policy.Policy
 	messages            wire.Reader
-	omitOver            int // arguments of no more bytes are never omitted
+	maxArgument         int // arguments of no more bytes are never omitted
 	unquoted, canonical []byte
 	known               map[string]does // operations of tools that the arguments do not change
 }
 
 func newPartReader(p *policy.Policy) *partReader {
-	return &partReader{policy: p, omitOver: omitOver(p), known: map[string]does{}}
+	return &partReader{policy: p, maxArgument: maxArgumentBytes(p), known: map[string]does{}}
 }
 
 // omitOver is the size of a single argument over which it may be omitted, very large if none may.
-func omitOver(p *policy.Policy) int {
+func maxArgumentBytes(p *policy.Policy) int {
 	over := 1 << 40
 	if p.Dedupe.Enabled && p.Dedupe.Arguments {
 		over = p.Dedupe.ArgumentBytes

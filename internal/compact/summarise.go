@@ -20,11 +20,11 @@ func extract(r summary.Request) (summary.Answer, error) { return summary.Extract
 
 // summariseOldest replaces the oldest units by a summary of them, and of the summary before. Unlike the stages before it
 // looks at the view as it is now: what was summarised once gave room.
-func summariseOldest(s *scene) {
+func summariseOldest(s *runState) {
 	if float64(s.size()) <= max(s.target, s.policy.Summarise.Over*s.window) {
 		return
 	}
-	d := s.depart(s.pinned, s.summariseUpTo(), Summarise)
+	d := s.newEviction(s.pinned, s.summariseUpTo(), Summarise)
 	if d == nil || float64(s.worth(d)) < min(float64(s.policy.Summarise.MinTokens), s.target/4) {
 		return
 	}
@@ -36,11 +36,11 @@ func summariseOldest(s *scene) {
 		s.failed[s.stage] = err
 		return
 	}
-	s.departure = d
+	s.eviction = d
 }
 
 // summarise has the summary written and puts it in its place.
-func (s *scene) summarise(d *departure, r summary.Request) error {
+func (s *runState) summarise(d *eviction, r summary.Request) error {
 	answer, err := s.write(r)
 	if err != nil {
 		return err
@@ -48,11 +48,11 @@ func (s *scene) summarise(d *departure, r summary.Request) error {
 	if err := summary.Check(answer, r); err != nil {
 		return err
 	}
-	if err := d.write(s, &s.words.summary, strings.TrimSpace(answer.Retain+"\n\n"+answer.Summary)); err != nil {
+	if err := d.compose(s, &s.words.summary, strings.TrimSpace(answer.Retain+"\n\n"+answer.Summary)); err != nil {
 		return err
 	}
-	if standing := d.standing(s.history); 4*d.now > 3*standing {
-		return fmt.Errorf("%w: %d tokens in the place of %d", errNoGain, d.now, standing)
+	if current := d.currentTokens(s.history); 4*d.now > 3*current {
+		return fmt.Errorf("%w: %d tokens in the place of %d", errNoGain, d.now, current)
 	}
 	return nil
 }
@@ -60,13 +60,13 @@ func (s *scene) summarise(d *departure, r summary.Request) error {
 var errNoGain = errors.New("compact: the summary saves next to nothing")
 
 // summaryTokens is the bound of a summary: no more than a quarter of what the view is to have.
-func (s *scene) summaryTokens() int {
+func (s *runState) summaryTokens() int {
 	return min(s.policy.Summarise.MaxTokens, max(int(s.target/4), 1))
 }
 
 // summariseUpTo is where the messages end that a summary is to stand for. Turns and messages that the policy wants to keep
 // are kept as long as the view does not pass the hard limit with them.
-func (s *scene) summariseUpTo() int {
+func (s *runState) summariseUpTo() int {
 	limits := &s.policy.Summarise
 	end := s.summarisable(limits.KeepTurns, limits.KeepMessages)
 	if float64(s.sizeWithout(end)) > s.policy.Hard*s.window {
@@ -79,10 +79,10 @@ func (s *scene) summariseUpTo() int {
 }
 
 // sizeWithout is what the view has once a summary stands for the messages before end.
-func (s *scene) sizeWithout(end int) int64 {
+func (s *runState) sizeWithout(end int) int64 {
 	size := s.size() + int64(s.summaryTokens())
 	for m := s.pinned; m < end; m++ {
-		if m != s.spoken {
+		if m != s.newestUserKept {
 			size -= int64(s.foreseen(m))
 		}
 	}
@@ -91,7 +91,7 @@ func (s *scene) sizeWithout(end int) int64 {
 
 // summarisable is where the messages end that a summary may stand for, if so many turns and messages are kept: at the end
 // of a unit, before what is protected.
-func (s *scene) summarisable(keepTurns, keepMessages int) int {
+func (s *runState) summarisable(keepTurns, keepMessages int) int {
 	covered := s.through()
 	turns := make([]summary.Turn, 0, covered)
 	starts := s.startsOf(covered)
@@ -102,7 +102,7 @@ func (s *scene) summarisable(keepTurns, keepMessages int) int {
 	keep := max(0, keepMessages-(len(s.messages)-covered))
 	end := s.pinned + summary.Boundary(turns, keepTurns, keep, int64(s.policy.Protect.MaxTurnRatio*s.target))
 	for m := s.pinned; m < end; m++ {
-		if s.protected(m) && m != s.spoken {
+		if s.protected(m) && m != s.newestUserKept {
 			end = m
 		}
 	}
@@ -114,14 +114,14 @@ func (s *scene) summarisable(keepTurns, keepMessages int) int {
 
 // enough is where the fewest of the oldest units end whose summary brings the view to its target, or end if all of them
 // do not.
-func (s *scene) enough(end int) int {
+func (s *runState) enough(end int) int {
 	starts := s.startsOf(end)
 	size := s.size() + int64(s.summaryTokens())
 	for m := s.pinned; m < end; m++ {
 		if starts[m] && float64(size) <= s.target {
 			return m
 		}
-		if m != s.spoken {
+		if m != s.newestUserKept {
 			size -= int64(s.foreseen(m))
 		}
 	}
@@ -129,15 +129,15 @@ func (s *scene) enough(end int) int {
 }
 
 // foreseen is about how many tokens message m has once all proposals so far are carried out.
-func (s *scene) foreseen(m int) int {
+func (s *runState) foreseen(m int) int {
 	at := &s.messages[m]
-	tokens := at.tokens
+	left := at.tokens
 	for i := at.first; i < at.last; i++ {
 		if steps := s.steps[i]; len(steps) > 0 {
-			tokens -= max(0, s.parts[i].tokens-steps[len(steps)-1].tokens)
+			left -= max(0, s.parts[i].tokens-steps[len(steps)-1].tokens)
 		}
 	}
-	return tokens
+	return left
 }
 
 // startsOf says of the first n messages whether a unit begins with it.
@@ -150,9 +150,9 @@ func (h *history) startsOf(n int) []bool {
 }
 
 // worth is how many tokens a summary would stand for.
-func (s *scene) worth(d *departure) (tokens int) {
+func (s *runState) worth(d *eviction) (tokens int) {
 	for m := d.begin; m < d.end; m++ {
-		if d.covers(m) && !s.messages[m].standsFor.any() {
+		if d.evicts(m) && !s.messages[m].coverage.coversOthers() {
 			tokens += s.messages[m].now
 		}
 	}
@@ -160,22 +160,22 @@ func (s *scene) worth(d *departure) (tokens int) {
 }
 
 // request is what the writer is asked.
-func (s *scene) request(d *departure) (r summary.Request, err error) {
+func (s *runState) request(d *eviction) (r summary.Request, err error) {
 	limits := &s.policy.Summarise
 	r = summary.Request{
-		First: d.from, Last: d.standsFor.last, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
+		First: d.from, Last: d.coverage.last, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
 		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: s.summaryTokens(),
 	}
 	shown := s.shownFrom(d)
 	for m := d.begin; m < d.end; m++ {
-		if !d.covers(m) || m < shown && s.silent(m) {
+		if !d.evicts(m) || m < shown && s.silent(m) {
 			continue
 		}
 		message, err := s.decode(m, m >= shown)
 		if err != nil {
 			return r, err
 		}
-		if at := &s.messages[m]; at.standsFor.any() && at.inner.end > at.inner.start {
+		if at := &s.messages[m]; at.coverage.coversOthers() && at.inner.end > at.inner.start {
 			whole := message.Parts[0].Text
 			r.Previous = whole[min(at.inner.start, len(whole)):min(at.inner.end, len(whole))]
 			continue
@@ -190,7 +190,7 @@ func (s *scene) request(d *departure) (r summary.Request, err error) {
 const shownParts = 512
 
 // shownFrom is the first message of a departure whose calls and results are shown.
-func (s *scene) shownFrom(d *departure) int {
+func (s *runState) shownFrom(d *eviction) int {
 	shown := 0
 	for m := d.end - 1; m >= d.begin; m-- {
 		if shown += max(s.messages[m].calls, s.messages[m].last-s.messages[m].first); shown > shownParts {
@@ -201,19 +201,19 @@ func (s *scene) shownFrom(d *departure) int {
 }
 
 // silent reports whether message m does nothing but answer calls.
-func (s *scene) silent(m int) bool {
+func (s *runState) silent(m int) bool {
 	at := &s.messages[m]
-	return at.role == other && at.last > at.first && !at.any()
+	return at.role == other && at.last > at.first && !at.coversOthers()
 }
 
 // decode reads message m as it stands in the view, with its calls and results or without.
-func (s *scene) decode(m int, whole bool) (summary.Message, error) {
+func (s *runState) decode(m int, whole bool) (summary.Message, error) {
 	at, body := &s.messages[m], s.body(m)
 	found, err := s.found(m)
 	if err != nil {
 		return summary.Message{}, fmt.Errorf("compact: message %d: %w", at.seq, err)
 	}
-	message := summary.Message{Seq: at.seq, Role: found.Role, Summary: at.any(), Parts: make([]summary.Part, 0, len(found.Parts))}
+	message := summary.Message{Seq: at.seq, Role: found.Role, Summary: at.coversOthers(), Parts: make([]summary.Part, 0, len(found.Parts))}
 	next := at.first
 	for i := range found.Parts {
 		p := &found.Parts[i]
@@ -224,8 +224,8 @@ func (s *scene) decode(m int, whole bool) (summary.Message, error) {
 		for ; next < at.last && s.parts[next].value.Start <= p.Value.Start; next++ {
 			if known := &s.parts[next]; known.value == p.Value {
 				piece.Tool = known.tool
-				if known.do != Keep {
-					piece.Ref = s.ref(known, &known.left).String()
+				if known.action != Keep {
+					piece.Ref = s.ref(known, &known.replacement).String()
 				}
 			}
 		}
@@ -248,7 +248,7 @@ var pieceKinds = map[wire.Kind]summary.PartKind{
 }
 
 // textOf is what the model reads of a part.
-func (s *scene) textOf(body []byte, p *wire.Part) string {
+func (s *runState) textOf(body []byte, p *wire.Part) string {
 	value := p.Value.Of(body)
 	switch {
 	case p.Kind == wire.Result:

@@ -150,7 +150,7 @@ func TestASummaryThatFailsIsDoneWithout(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(plan.Actions) != 1 || plan.Actions[0].Do != Drop || float64(made.Tokens) > p.Target*800 {
+			if len(plan.Actions) != 1 || plan.Actions[0].Kind != Drop || float64(made.Tokens) > p.Target*800 {
 				t.Errorf("got %v and %d tokens, want the oldest messages dropped", deeds(plan), made.Tokens)
 			}
 			for _, report := range plan.Stages {

@@ -7,7 +7,7 @@ import (
 
 // trimByDistance shortens results by how many tokens came after them: whole in the hot zone, then head and tail that
 // shrink along a span, then a line. A result that another stage has superseded ages like an ephemeral one.
-func trimByDistance(s *scene) {
+func trimByDistance(s *runState) {
 	for i := range s.parts {
 		p := &s.parts[i]
 		if p.kind != result || !s.free[i] || p.tokens < s.policy.Trim.MinTokens || s.protected(p.message) {
@@ -26,12 +26,12 @@ func trimByDistance(s *scene) {
 // to nothing.
 func stepped(chars int, a rule.Aging) int {
 	const sizes = 8
-	size := max((a.MaxChars-a.MinChars)/sizes, leastCut)
+	size := max((a.MaxChars-a.MinChars)/sizes, minCut)
 	return a.MaxChars - (a.MaxChars-chars)/size*size
 }
 
 // aging is how a result of a category ages in this window.
-func (s *scene) aging(c policy.Category) rule.Aging {
+func (s *runState) aging(c policy.Category) rule.Aging {
 	limits := &s.policy.Trim
 	a := rule.Aging{Zone: s.hotZone(), Span: s.window * limits.DegradationSpanRatio, MaxChars: limits.BookendMaxChars, MinChars: limits.BookendMinChars}
 	if c == policy.NonReproducible {
@@ -42,21 +42,21 @@ func (s *scene) aging(c policy.Category) rule.Aging {
 
 // hotZone is how many tokens from the end results stay whole. In a small window it would be all that the target allows,
 // so it is never more than half of that.
-func (s *scene) hotZone() float64 {
+func (s *runState) hotZone() float64 {
 	limits := &s.policy.Trim
 	return min(max(float64(limits.HotZoneMinTokens), s.window*limits.HotZoneRatio), s.target/2)
 }
 
 // proposeStep asks for what result i deserves now, and notes how it got there.
-func (s *scene) proposeStep(i int, step rule.Step, chars int, c policy.Category, a rule.Aging) {
+func (s *runState) proposeStep(i int, step rule.Step, chars int, c policy.Category, a rule.Aging) {
 	p := &s.parts[i]
 	since := max(s.reached(p.message, a.Zone), s.release[p.message])
-	want := proposal{do: Bookend, head: chars, tail: chars, distance: s.distance(p.message)}
+	want := proposal{action: Bookend, head: chars, tail: chars, distance: s.distance(p.message)}
 	if step == rule.Line {
 		since = max(s.reached(p.message, a.Zone+a.Span), s.release[p.message])
-		want = proposal{do: Placeholder, distance: want.distance}
-		if c == policy.Ephemeral || s.wants[i].do.rung() == Stub {
-			want.do = Clear
+		want = proposal{action: Placeholder, distance: want.distance}
+		if c == policy.Ephemeral || s.proposed[i].action.rung() == Stub {
+			want.action = Blank
 		}
 	}
 	if a.Span > 0 {
@@ -65,12 +65,12 @@ func (s *scene) proposeStep(i int, step rule.Step, chars int, c policy.Category,
 	if step == rule.Line {
 		s.propose(i, since, want, stubTokens)
 	} else {
-		s.want(i, since, want)
+		s.proposeAction(i, since, want)
 	}
 }
 
 // shrinks notes what the bookends of result i leave of it on its way along the span, in four steps.
-func (s *scene) shrinks(i int, a rule.Aging) {
+func (s *runState) shrinks(i int, a rule.Aging) {
 	p := &s.parts[i]
 	const steps = 4
 	for k := range steps {
@@ -81,9 +81,9 @@ func (s *scene) shrinks(i int, a rule.Aging) {
 		}
 		_, chars := a.At(a.Zone + along*a.Span)
 		chars = stepped(chars, a)
-		s.leaves(i, max(at, s.release[p.message]), 2*chars/charsPerToken+markerTokens)
+		s.foresee(i, max(at, s.release[p.message]), 2*chars/charsPerToken+markerTokens)
 	}
 }
 
 // trimOver keeps a view below the floor from being trimmed.
-func trimOver(s *scene) float64 { return max(s.target, s.policy.Trim.FloorRatio*s.window) }
+func trimOver(s *runState) float64 { return max(s.target, s.policy.Trim.FloorRatio*s.window) }

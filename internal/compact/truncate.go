@@ -10,7 +10,7 @@ const noticeTokens = 28
 
 // dropOldest drops the oldest units where nobody writes summaries, or could not: the last resort. It drops what had to be dropped at any
 // message of the history for the view to stay within its target, so that what was dropped once stays dropped.
-func dropOldest(s *scene) {
+func dropOldest(s *runState) {
 	if s.policy.Summarise.Enabled && s.failed["summarise"] == nil {
 		return
 	}
@@ -18,20 +18,20 @@ func dropOldest(s *scene) {
 	for m := range s.messages {
 		t.arrive(m)
 	}
-	d := s.depart(t.first, t.to, Drop)
+	d := s.newEviction(t.first, t.to, Drop)
 	if d == nil {
 		return
 	}
-	if err := d.write(s, &s.words.truncated, ""); err != nil {
+	if err := d.compose(s, &s.words.truncated, ""); err != nil {
 		s.failed[s.stage] = err
 		return
 	}
 	d.tokens = noticeTokens
-	s.departure = d
+	s.eviction = d
 }
 
 // truncateOver is no less than the limit of any stage before: what is dropped has been through all of them.
-func truncateOver(s *scene) float64 {
+func truncateOver(s *runState) float64 {
 	if s.policy.Trim.Enabled {
 		return trimOver(s)
 	}
@@ -40,10 +40,10 @@ func truncateOver(s *scene) float64 {
 
 // truncation drops units while the messages of a session arrive.
 type truncation struct {
-	*scene
+	*runState
 	starts    []int   // where units begin that may be dropped up to
 	events    []event // what the proposals save, by when
-	standing  []int   // by message: its tokens now
+	current   []int   // by message: its tokens now
 	size      int64   // of the view
 	first, to int     // messages[first:to] are dropped
 	held      int     // the newest message of the user, if it is before to; -1 for none
@@ -52,9 +52,9 @@ type truncation struct {
 // event says that message m has fewer tokens from message at on.
 type event struct{ at, message, saved int }
 
-func (s *scene) truncation() *truncation {
+func (s *runState) truncation() *truncation {
 	t := &truncation{
-		scene: s, standing: make([]int, len(s.messages)), size: int64(s.in.OverheadTokens), first: s.pinned, to: s.pinned, held: -1,
+		runState: s, current: make([]int, len(s.messages)), size: int64(s.in.OverheadTokens), first: s.pinned, to: s.pinned, held: -1,
 		starts: s.starts(s.through()),
 	}
 	if covered := s.through(); covered < len(s.messages) {
@@ -62,11 +62,11 @@ func (s *scene) truncation() *truncation {
 	}
 	t.resume()
 	for i := range s.parts {
-		standing := s.parts[i].tokens
+		current := s.parts[i].tokens
 		for _, step := range s.steps[i] {
-			if saved := standing - step.tokens; saved > 0 {
+			if saved := current - step.tokens; saved > 0 {
 				t.events = append(t.events, event{step.at, s.parts[i].message, saved})
-				standing = step.tokens
+				current = step.tokens
 			}
 		}
 	}
@@ -80,8 +80,8 @@ func (t *truncation) resume() {
 		switch at := &t.messages[m]; {
 		case at.inner.end > 0:
 			t.first, t.to = m+1, m+1
-		case at.any():
-			for t.to = m + 1; t.to < t.based && t.left(t.to, at.standsFor.last); t.to++ {
+		case at.coversOthers():
+			for t.to = m + 1; t.to < t.based && t.remains(t.to, at.coverage.last); t.to++ {
 			}
 		}
 	}
@@ -89,30 +89,30 @@ func (t *truncation) resume() {
 
 // left reports whether message m behind a notice is what is left of what the notice tells of, up to message last: the
 // newest message of the user, which lies among them, or ended a unit of theirs.
-func (t *truncation) left(m int, last int64) bool {
+func (t *truncation) remains(m int, last int64) bool {
 	at := &t.messages[m]
 	return at.seq <= last || at.role == user && !at.begins
 }
 
 // arrive adds message m and drops units until the view is within its target.
 func (t *truncation) arrive(m int) {
-	t.standing[m] = t.messages[m].tokens
-	t.size += int64(t.standing[m])
+	t.current[m] = t.messages[m].tokens
+	t.size += int64(t.current[m])
 	for ; len(t.events) > 0 && t.events[0].at == m; t.events = t.events[1:] {
 		e := t.events[0]
-		t.standing[e.message] -= e.saved
+		t.current[e.message] -= e.saved
 		if e.message < t.first || e.message >= t.to || e.message == t.held {
 			t.size -= int64(e.saved)
 		}
 	}
 	if t.messages[m].role == user && t.held >= 0 {
-		t.size -= int64(t.standing[t.held])
+		t.size -= int64(t.current[t.held])
 		t.held = -1
 	}
 	if t.messages[m].role == user && t.first <= m && m < t.to && t.policy.Protect.NewestUser {
 		t.held = m
 	}
-	for m >= t.since && float64(t.size) > truncateOver(t.scene) {
+	for m >= t.since && float64(t.size) > truncateOver(t.runState) {
 		if !t.drop(m) {
 			return
 		}
@@ -134,11 +134,11 @@ func (t *truncation) drop(m int) bool {
 		t.size += noticeTokens
 	}
 	for k := t.to; k < next; k++ {
-		if t.policy.Protect.NewestUser && t.messages[k].role == user && !t.spokenAgain(k, m) {
+		if t.policy.Protect.NewestUser && t.messages[k].role == user && !t.userSpokeAgain(k, m) {
 			t.held = k
 			continue
 		}
-		t.size -= int64(t.standing[k])
+		t.size -= int64(t.current[k])
 	}
 	t.to = next
 	return true
@@ -154,7 +154,7 @@ func (t *truncation) next() int {
 }
 
 // spokenAgain reports whether the user said something between message k and message m, that included.
-func (t *truncation) spokenAgain(k, m int) bool {
+func (t *truncation) userSpokeAgain(k, m int) bool {
 	for k++; k <= m; k++ {
 		if t.messages[k].role == user {
 			return true

@@ -7,7 +7,7 @@ import (
 
 // collapseWhitespace makes each run of white space in old results one space. What another stage has cut by then stays as
 // that stage left it; what is collapsed first is cut from what that left.
-func collapseWhitespace(s *scene) {
+func collapseWhitespace(s *runState) {
 	for i := range s.parts {
 		p := &s.parts[i]
 		if p.kind != result || !s.free[i] || p.tokens < s.policy.Whitespace.MinTokens || s.protected(p.message) {
@@ -21,16 +21,16 @@ func collapseWhitespace(s *scene) {
 		if left == 0 {
 			continue
 		}
-		s.propose(i, since, proposal{do: Squeeze}, left)
-		s.wants[i].squeezed = left
+		s.propose(i, since, proposal{action: CollapseSpace}, left)
+		s.proposed[i].collapsed = left
 	}
 }
 
 // collapsed is how many tokens part i has with its white space collapsed, 0 if there is nothing to gain.
-func (s *scene) collapsed(i int) int {
+func (s *runState) collapsed(i int) int {
 	p := &s.parts[i]
-	if p.do != Keep {
-		return p.squeezed
+	if p.action != Keep {
+		return p.collapsed
 	}
 	content := s.content(i)
 	if !content.OnlyText {

@@ -43,13 +43,13 @@ func wordsOf(w *policy.Wording) (*words, error) {
 	all := &words{summary: t.Summary, truncated: t.Truncated}
 	all.cut[Cap], all.cut[Bookend] = t.Cap, t.Bookend
 	all.line[Stub], all.line[Stale] = t.Stub, t.Stale
-	all.line[Placeholder], all.line[Clear] = t.Placeholder, t.Clear
+	all.line[Placeholder], all.line[Blank] = t.Placeholder, t.Clear
 	return all, nil
 }
 
 // values are what a template is filled with.
 type values struct {
-	do                        Do
+	action                    ActionKind
 	ref                       session.ResultRef
 	tool, resource, preview   string
 	chars, bytes, tokens, cut int
@@ -58,10 +58,10 @@ type values struct {
 }
 
 // valuesOf are those of part i.
-func (s *scene) valuesOf(i int, content *left) values {
-	p, want := &s.parts[i], &s.wants[i]
+func (s *runState) valuesOf(i int, content *replacement) values {
+	p, want := &s.parts[i], &s.proposed[i]
 	v := values{
-		do: want.do, ref: s.ref(p, content), tool: p.tool, resource: p.resource, preview: content.preview, chars: content.chars, bytes: content.bytes,
+		action: want.action, ref: s.ref(p, content), tool: p.tool, resource: p.resource, preview: content.preview, chars: content.chars, bytes: content.bytes,
 		tokens: p.tokens, seq: want.newer,
 	}
 	if v.resource == "" {
@@ -71,7 +71,7 @@ func (s *scene) valuesOf(i int, content *left) values {
 }
 
 // appendCut writes a part's head and tail around a line that says what is missing.
-func (w *words) appendCut(dst []byte, do Do, head, tail []byte, v values) []byte {
+func (w *words) appendCut(dst []byte, do ActionKind, head, tail []byte, v values) []byte {
 	v.cut = v.tokens - tokens.Estimate(head) - tokens.Estimate(tail)
 	v.head = text.Len(head)
 	dst = append(dst, head...)
@@ -84,7 +84,7 @@ func (w *words) appendCut(dst []byte, do Do, head, tail []byte, v values) []byte
 func (w *words) appendLine(dst []byte, v values) []byte {
 	start, room := len(dst), 2*policy.MinCutChars
 	for {
-		dst = w.line[v.do].Append(dst[:start], v.append)
+		dst = w.line[v.action].Append(dst[:start], v.append)
 		if rawjson.QuotedLen(dst[start:]) <= room || v.preview == "" && v.resource == "" && len(v.tool) <= 1 {
 			return dst
 		}

@@ -34,10 +34,10 @@ func TestALineIsShort(t *testing.T) {
 		}
 		for name, piece := range pieces {
 			long := strings.Repeat(piece, 200)
-			for _, do := range []Do{Stub, Stale, Placeholder, Clear} {
+			for _, do := range []ActionKind{Stub, Stale, Placeholder, Blank} {
 				t.Run(fmt.Sprintf("%s of %s, %s", do, name, wording), func(t *testing.T) {
 					t.Parallel()
-					v := values{do: do, ref: aRef, tool: long, resource: long, preview: previewOf([]byte(long)), seq: 9_000_000_000}
+					v := values{action: do, ref: aRef, tool: long, resource: long, preview: previewOf([]byte(long)), seq: 9_000_000_000}
 					line := w.appendLine([]byte("before"), v)[len("before"):]
 					if n := rawjson.QuotedLen(line); n > 2*policy.MinCutChars {
 						t.Errorf("%d bytes: %s", n, line)
@@ -76,16 +76,16 @@ func TestTheTextsOfLines(t *testing.T) {
 	line := func(v values) string { return string(w.appendLine(nil, v)) }
 	for name, c := range map[string]struct{ want, got string }{
 		"a stub has every value": {
-			aRef.String() + " Read a.go 40 7", line(values{do: Stub, ref: aRef, tool: "Read", resource: "a.go", bytes: 40, seq: 7}),
+			aRef.String() + " Read a.go 40 7", line(values{action: Stub, ref: aRef, tool: "Read", resource: "a.go", bytes: 40, seq: 7}),
 		},
 		"a long resource is cut": {
 			aRef.String() + " Read " + strings.Repeat("x", resourceBytes) + " 40 7",
-			line(values{do: Stub, ref: aRef, tool: "Read", resource: strings.Repeat("x", 500), bytes: 40, seq: 7}),
+			line(values{action: Stub, ref: aRef, tool: "Read", resource: strings.Repeat("x", 500), bytes: 40, seq: 7}),
 		},
-		"a tool without a name is unknown": {"unknown: text", line(values{do: Placeholder, preview: "text"})},
-		"a tool's name breaks no line":     {"a__b___: text", line(values{do: Placeholder, tool: "a\n\tb\"\\é", preview: "text"})},
+		"a tool without a name is unknown": {"unknown: text", line(values{action: Placeholder, preview: "text"})},
+		"a tool's name breaks no line":     {"a__b___: text", line(values{action: Placeholder, tool: "a\n\tb\"\\é", preview: "text"})},
 		"a long tool's name is cut": {
-			strings.Repeat("x", labelChars) + ": text", line(values{do: Placeholder, tool: strings.Repeat("x", 500), preview: "text"}),
+			strings.Repeat("x", labelChars) + ": text", line(values{action: Placeholder, tool: strings.Repeat("x", 500), preview: "text"}),
 		},
 		"the line between head and tail has every value": {
 			"head<" + aRef.String() + " Read 100 90 80 78 4>tail",

@@ -70,7 +70,7 @@ func inspected(format session.Format, of string, read func() ([][]byte, error)) 
 
 // departs reports whether messages leave as a whole.
 func departs(plan *compact.Plan) bool {
-	return slices.ContainsFunc(plan.Actions, func(a compact.Action) bool { return a.Do == compact.Summarise || a.Do == compact.Drop })
+	return slices.ContainsFunc(plan.Actions, func(a compact.Action) bool { return a.Kind == compact.Summarise || a.Kind == compact.Drop })
 }
 
 // standsFor compares from both ends. What is left between them has left: in its place may stand one message, and behind

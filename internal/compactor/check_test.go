@@ -56,18 +56,18 @@ func TestOneMessageMayStandForARunOfThem(t *testing.T) {
 		in.Tail = append(in.Tail, compact.Entry{Seq: int64(i + 1), Body: []byte(body)})
 	}
 	for name, test := range map[string]struct {
-		do   compact.Do
+		do   compact.ActionKind
 		body []string
 		ok   bool
 	}{
 		"a summary of the first three":         {compact.Summarise, []string{system, summary, user, answer}, true},
 		"a notice of all but the user's":       {compact.Drop, []string{system, summary, user}, true},
-		"a summary that no action tells of":    {compact.Clear, []string{system, summary, user, answer}, false},
+		"a summary that no action tells of":    {compact.Blank, []string{system, summary, user, answer}, false},
 		"words that the system never said":     {compact.Summarise, []string{system, system, user, answer}, false},
 		"three messages in the place of three": {compact.Summarise, []string{system, summary, summary, summary, user, answer}, false},
 		"a summary that leaves a result alone": {compact.Summarise, []string{system, summary, result, user, answer}, false},
 	} {
-		plan := &compact.Plan{Actions: []compact.Action{{Do: test.do}}}
+		plan := &compact.Plan{Actions: []compact.Action{{Kind: test.do}}}
 		err := check(in, plan, &compact.Checkpoint{Through: 6, Body: []byte(strings.Join(test.body, ","))})
 		if (err == nil) != test.ok {
 			t.Errorf("%s: %v", name, err)

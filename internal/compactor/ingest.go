@@ -29,7 +29,7 @@ func CapAtInsertion(ctx context.Context, tx pgx.Tx, batch postgres.Insertion) ([
 	for i := range batch.Messages {
 		m := &batch.Messages[i]
 		if len(m.Answers) > 0 {
-			capped, err := compact.CapAtInsertion(&policy, batch.Format, batch.FirstSeq+int64(i), m.Body, open.tool)
+			capped, err := compact.CapAtIngest(&policy, batch.Format, batch.FirstSeq+int64(i), m.Body, open.tool)
 			if err != nil {
 				return nil, err
 			}

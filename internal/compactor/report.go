@@ -33,11 +33,11 @@ func (p *Proposal) Report() protocol.Report {
 	touched := map[int64]bool{}
 	for i := range p.Plan.Actions {
 		a := &p.Plan.Actions[i]
-		r.Actions[a.Do.String()]++
+		r.Actions[a.Kind.String()]++
 		r.Reasons[a.Rule]++
 		touched[a.Seq] = true
 		r.MessagesCompacted += int(max(a.LastSeq-a.Seq, 0)) // the others of a range
-		if a.Do == compact.Stale {
+		if a.Kind == compact.Stale {
 			addStale(&r.Stale, a.Resource)
 		}
 	}

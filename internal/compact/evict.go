@@ -10,12 +10,12 @@ import (
 
 // departure is the oldest messages leaving the view as whole units. One message stands in their place: a summary of
 // them, or a notice.
-type departure struct {
+type eviction struct {
 	begin, end int // messages[begin:end], save stays
-	stays      int // the newest message of the user, which never leaves; -1 for none among them
-	do         Do
+	kept       int // the newest message of the user, which never leaves; -1 for none among them
+	action     ActionKind
 	stage      string
-	standsFor
+	coverage
 	body        []byte // of the message in their place
 	tokens, now int    // of it: what stages count, and what it has
 }
@@ -24,27 +24,27 @@ type departure struct {
 type span struct{ start, end int }
 
 // leaves reports whether message m leaves.
-func (p *Plan) leaves(m int) bool { return p.departure != nil && p.departure.covers(m) }
+func (p *Plan) evicts(m int) bool { return p.eviction != nil && p.eviction.evicts(m) }
 
-func (d *departure) covers(m int) bool { return d.begin <= m && m < d.end && m != d.stays }
+func (d *eviction) evicts(m int) bool { return d.begin <= m && m < d.end && m != d.kept }
 
 // depart prepares messages[begin:end] for leaving. It is nil if nothing of the log is among them.
-func (s *scene) depart(begin, end int, do Do) *departure {
-	d := &departure{begin: begin, end: end, stays: -1, do: do, stage: s.stage}
+func (s *runState) newEviction(begin, end int, do ActionKind) *eviction {
+	d := &eviction{begin: begin, end: end, kept: -1, action: do, stage: s.stage}
 	switch {
-	case begin == s.spoken:
+	case begin == s.newestUserKept:
 		d.begin, begin = begin+1, begin+1
-	case begin < s.spoken && s.spoken < end:
-		d.stays = s.spoken
+	case begin < s.newestUserKept && s.newestUserKept < end:
+		d.kept = s.newestUserKept
 	}
 	fresh := 0
 	for m := begin; m < end; m++ {
-		if m == d.stays {
+		if m == d.kept {
 			continue
 		}
 		at := &s.messages[m]
 		first, messages := at.seq, 1
-		if at.standsFor.any() {
+		if at.coverage.coversOthers() {
 			first, messages = at.from, at.messages
 		} else {
 			fresh++
@@ -52,7 +52,7 @@ func (s *scene) depart(begin, end int, do Do) *departure {
 		if d.from == 0 || first < d.from {
 			d.from = first
 		}
-		d.standsFor.last, d.messages = max(d.standsFor.last, at.through()), d.messages+messages
+		d.coverage.last, d.messages = max(d.coverage.last, at.through()), d.messages+messages
 	}
 	if fresh == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (s *scene) depart(begin, end int, do Do) *departure {
 
 // write makes the message that stands in the messages' place: of the user, because every provider takes one there, and
 // because nothing that a conversation said may speak as the system.
-func (d *departure) write(s *scene, template *text.Template, inner string) error {
+func (d *eviction) compose(s *runState, template *text.Template, inner string) error {
 	var b []byte
 	b = template.Append(b, func(dst []byte, name string) []byte {
 		switch name {
@@ -74,7 +74,7 @@ func (d *departure) write(s *scene, template *text.Template, inner string) error
 		case "first":
 			return fmt.Append(dst, d.from)
 		case "last":
-			return fmt.Append(dst, d.standsFor.last)
+			return fmt.Append(dst, d.coverage.last)
 		}
 		return fmt.Append(dst, d.messages)
 	})
@@ -85,34 +85,34 @@ func (d *departure) write(s *scene, template *text.Template, inner string) error
 }
 
 // standing is what the messages that leave have in the view.
-func (d *departure) standing(h *history) (tokens int) {
+func (d *eviction) currentTokens(h *history) (sum int) {
 	for m := d.begin; m < d.end; m++ {
-		if d.covers(m) {
-			tokens += h.messages[m].now
+		if d.evicts(m) {
+			sum += h.messages[m].now
 		}
 	}
-	return tokens
+	return sum
 }
 
 // leaveOut enters the departure in the manifest, unless it would save nothing.
-func (p *Plan) leaveOut(s *scene) {
-	d := s.departure
+func (p *Plan) evict(s *runState) {
+	d := s.eviction
 	if d == nil {
 		return
 	}
-	before := d.standing(s.history)
+	before := d.currentTokens(s.history)
 	if d.now >= before {
 		return
 	}
-	p.departure = d
+	p.eviction = d
 	p.enter(Action{
-		Seq: d.from, LastSeq: d.standsFor.last, Part: -1, Do: d.do, Stage: d.stage, Rule: d.stage + ".enabled", Reason: d.reason(),
+		Seq: d.from, LastSeq: d.coverage.last, Part: -1, Kind: d.action, Stage: d.stage, Rule: d.stage + ".enabled", Reason: d.reason(),
 		TokensBefore: before, TokensAfter: d.now,
 	})
 }
 
-func (d *departure) reason() string {
-	if d.do == Summarise {
+func (d *eviction) reason() string {
+	if d.action == Summarise {
 		return fmt.Sprintf("a summary stands for %d messages", d.messages)
 	}
 	return fmt.Sprintf("there was no room for %d messages and no summary of them", d.messages)

@@ -23,7 +23,7 @@ type Capped struct {
 // CapAtInsertion cuts the oversized results of a message that is being appended as number seq, just as the cap stage will
 // cut them. tool says which tool the call of an id was for; a result of an unknown call stays. It returns nil if nothing
 // is to be cut.
-func CapAtInsertion(p *policy.Policy, f session.Format, seq int64, body []byte, tool func(callID string) (string, bool)) (*Capped, error) {
+func CapAtIngest(p *policy.Policy, f session.Format, seq int64, body []byte, tool func(callID string) (string, bool)) (*Capped, error) {
 	words, err := wordsOf(&p.Wording)
 	if err != nil {
 		return nil, fmt.Errorf("compact: wording: %w", err)
@@ -64,7 +64,7 @@ func (c *Capped) cut(p *policy.Policy, w *words, f session.Format, seq int64, bo
 	head, tail := (*resultCap)(&p.Cap).cut(content.Text)
 	sum := sha256.Sum256(content.Stored)
 	v := values{
-		do: Cap, ref: session.NewResultRef(seq, at.Index, sum), tool: tool, chars: text.Len(content.Text), bytes: len(content.Stored), tokens: at.Tokens,
+		action: Cap, ref: session.NewResultRef(seq, at.Index, sum), tool: tool, chars: text.Len(content.Text), bytes: len(content.Stored), tokens: at.Tokens,
 	}
 	literal := rawjson.Quote(nil, w.appendCut(nil, Cap, head, tail, v))
 	now := tokens.EstimateLiteral(literal)

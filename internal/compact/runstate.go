@@ -12,34 +12,34 @@ import (
 type stage struct {
 	name    string
 	enabled func(*policy.Policy) bool
-	over    func(*scene) float64 // entered while the view has more tokens than this; nil: than the target
-	plan    func(*scene)
+	over    func(*runState) float64 // entered while the view has more tokens than this; nil: than the target
+	plan    func(*runState)
 }
 
 // scene is what a stage sees: the whole history in its original figures, what stages before it proposed, and what a
 // policy protects.
-type scene struct {
+type runState struct {
 	*history
-	policy  policy.Policy
-	window  float64
-	target  float64 // tokens
-	pinned  int     // how many system messages lead the session
-	spoken  int     // the newest message of the user, -1 if it is not protected
-	sum     []int64 // by message: original tokens up to and including it
-	free    []bool  // by part: stages may touch it at all
-	release []int   // by message: the message with which it ceased to be protected, len(messages) for not yet
+	policy         policy.Policy
+	window         float64
+	target         float64 // tokens
+	pinned         int     // how many system messages lead the session
+	newestUserKept int     // the newest message of the user, -1 if it is not protected
+	sum            []int64 // by message: original tokens up to and including it
+	free           []bool  // by part: stages may touch it at all
+	release        []int   // by message: the message with which it ceased to be protected, len(messages) for not yet
 
 	stage     string // the one that runs
 	since     int    // the message at which it was first needed
-	wants     []proposal
+	proposed  []proposal
 	steps     [][]step // by part: what the proposals leave of it, and since when
 	relief    []int64  // by message: the tokens that the proposals save from there on
 	contents  []*wire.Content
 	omissions map[int]omission // by part: of the calls that were looked at
 
-	write     Write
-	departure *departure       // what summarise or truncate has decided
-	failed    map[string]error // by stage
+	write    Write
+	eviction *eviction        // what summarise or truncate has decided
+	failed   map[string]error // by stage
 
 	words                         *words
 	text, unquoted, quoted, spare []byte // buffers of settle
@@ -47,29 +47,29 @@ type scene struct {
 
 // proposal is what a stage wants for a part.
 type proposal struct {
-	do         Do
+	action     ActionKind
 	stage      string
 	since      int   // the message with which it became right
 	head, tail int   // Cap, Bookend: characters
 	newer      int64 // Stub: the message that made the part superfluous
 	distance   int64 // tokens of the messages after it
 	capped     int   // about the tokens that the cap left, 0 if there was none: bookends are cut from what it left
-	squeezed   int   // those that collapsing its white space left before it was cut, 0 if it was not
+	collapsed  int   // those that collapsing its white space left before it was cut, 0 if it was not
 }
 
 // step says that a part has so many tokens from a message on.
 type step struct{ at, tokens int }
 
-func newScene(in Input, h *history) *scene {
+func newRunState(in Input, h *history) *runState {
 	window := float64(in.WindowTokens)
-	s := &scene{
-		history: h, policy: in.Policy, window: window, target: in.Policy.Target * window, pinned: h.pinned(), spoken: -1,
+	s := &runState{
+		history: h, policy: in.Policy, window: window, target: in.Policy.Target * window, pinned: h.pinned(), newestUserKept: -1,
 		sum: make([]int64, len(h.messages)), free: make([]bool, len(h.parts)),
-		wants: make([]proposal, len(h.parts)), steps: make([][]step, len(h.parts)), relief: make([]int64, len(h.messages)),
+		proposed: make([]proposal, len(h.parts)), steps: make([][]step, len(h.parts)), relief: make([]int64, len(h.messages)),
 		contents: make([]*wire.Content, len(h.parts)), omissions: map[int]omission{},
 	}
 	if in.Policy.Protect.NewestUser {
-		s.spoken = h.newestUser()
+		s.newestUserKept = h.newestUser()
 	}
 	total := int64(0)
 	for m := range h.messages {
@@ -86,7 +86,7 @@ func newScene(in Input, h *history) *scene {
 
 // run lets a stage plan if the view was over its limit at any message of the history, not only at the last: so what was
 // entered once stays entered. It returns the message that needed it first, 0 for none.
-func (s *scene) run(number int) (entered int64) {
+func (s *runState) runStage(number int) (entered int64) {
 	stage := &stages[number]
 	if !stage.enabled(&s.policy) {
 		return 0
@@ -104,7 +104,7 @@ func (s *scene) run(number int) (entered int64) {
 }
 
 // needed finds the first message with which the view, compacted by the stages before, was over a stage's limit.
-func (s *scene) needed(number int) int {
+func (s *runState) needed(number int) int {
 	if at := s.entered[number]; at > 0 {
 		return sort.Search(len(s.messages)-1, func(m int) bool { return s.messages[m].seq >= at })
 	}
@@ -122,7 +122,7 @@ func (s *scene) needed(number int) int {
 }
 
 // size is what the view has once all proposals so far are carried out.
-func (s *scene) size() int64 {
+func (s *runState) size() int64 {
 	size := int64(s.in.OverheadTokens)
 	for m := range s.messages {
 		size += int64(s.messages[m].tokens) - s.relief[m]
@@ -131,28 +131,28 @@ func (s *scene) size() int64 {
 }
 
 // propose asks for an action on part i that became right with message since and leaves about so many tokens.
-func (s *scene) propose(i, since int, p proposal, tokens int) {
-	s.want(i, since, p)
-	s.leaves(i, since, tokens)
+func (s *runState) propose(i, since int, p proposal, tokens int) {
+	s.proposeAction(i, since, p)
+	s.foresee(i, since, tokens)
 }
 
 // want asks for an action. What is lower on the ladder stays; on one rung what came first.
-func (s *scene) want(i, since int, p proposal) {
+func (s *runState) proposeAction(i, since int, p proposal) {
 	since = max(since, s.since)
-	want := &s.wants[i]
-	if p.do.rung() > want.do.rung() || p.do.rung() == want.do.rung() && since < want.since {
+	want := &s.proposed[i]
+	if p.action.rung() > want.action.rung() || p.action.rung() == want.action.rung() && since < want.since {
 		p.stage, p.since = s.stage, since
-		p.capped, p.squeezed = want.capped, want.squeezed
+		p.capped, p.collapsed = want.capped, want.collapsed
 		*want = p
 	}
 }
 
 // leaves notes that part i has no more than so many tokens from message at on.
-func (s *scene) leaves(i, at, tokens int) {
+func (s *runState) foresee(i, at, tokens int) {
 	if at = max(at, s.since); at >= len(s.messages) {
 		return
 	}
-	s.relieve(i, -1)
+	s.addRelief(i, -1)
 	steps := s.steps[i]
 	k := sort.Search(len(steps), func(k int) bool { return steps[k].at > at })
 	if k == 0 || steps[k-1].tokens > tokens {
@@ -162,33 +162,33 @@ func (s *scene) leaves(i, at, tokens int) {
 		}
 		s.steps[i] = slices.Replace(steps, k, end, step{at, tokens})
 	}
-	s.relieve(i, +1)
+	s.addRelief(i, +1)
 }
 
 // relieve adds what the steps of part i save to the relief, or takes it away.
-func (s *scene) relieve(i int, sign int64) {
-	standing := s.parts[i].tokens
+func (s *runState) addRelief(i int, sign int64) {
+	current := s.parts[i].tokens
 	for _, step := range s.steps[i] {
-		if saved := standing - step.tokens; saved > 0 {
+		if saved := current - step.tokens; saved > 0 {
 			s.relief[step.at] += sign * int64(saved)
-			standing = step.tokens
+			current = step.tokens
 		}
 	}
 }
 
 // distance is how many tokens came after message m.
-func (s *scene) distance(m int) int64 { return s.sum[len(s.sum)-1] - s.sum[m] }
+func (s *runState) distance(m int) int64 { return s.sum[len(s.sum)-1] - s.sum[m] }
 
 // reached finds the message with which message m was so many tokens from the end, len(messages) if it is not yet.
-func (s *scene) reached(m int, tokens float64) int {
+func (s *runState) reached(m int, tokens float64) int {
 	return sort.Search(len(s.messages), func(at int) bool { return at >= m && float64(s.sum[at]-s.sum[m]) >= tokens })
 }
 
 // protected reports whether the policy keeps stages off message m.
-func (s *scene) protected(m int) bool { return s.release[m] >= len(s.messages) }
+func (s *runState) protected(m int) bool { return s.release[m] >= len(s.messages) }
 
 // content returns what part i says. It must be whole in the view.
-func (s *scene) content(i int) *wire.Content {
+func (s *runState) content(i int) *wire.Content {
 	if s.contents[i] == nil {
 		p := &s.parts[i]
 		at := wire.Part{Kind: wire.Result, Index: p.index, Value: p.value, CallID: p.callID, Tokens: p.tokens}
