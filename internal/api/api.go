@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -77,143 +78,158 @@ func (s *Server) Drain() { s.draining.Store(true) }
 
 // routes lists every route.
 func (s *Server) routes() {
-	s.get("/livez", open(s.livez))
-	s.get("/readyz", open(s.readyz))
-	s.get("/metrics", echo.WrapHandler(promhttp.Handler()))
-	s.get("/openapi.yaml", open(s.readOpenAPI))
-	s.get("/openapi.json", open(s.readOpenAPIJSON))
-	s.get("/docs", open(s.readDocs))
+	s.open("/livez", s.livez)
+	s.open("/readyz", s.readyz)
+	s.both("/metrics", echo.WrapHandler(promhttp.Handler()))
+	s.open("/openapi.yaml", s.readOpenAPI)
+	s.open("/openapi.json", s.readOpenAPIJSON)
+	s.open("/docs", s.readDocs)
 
-	s.get("/v1/policies/profiles", s.authorized(s.listProfiles))
-	s.get("/v1/policies/schema", s.authorized(s.readPolicySchema))
-	s.get("/v1/policy", s.authorized(s.readTenantPolicy))
-	s.echo.PUT("/v1/policy", s.authorized(s.putTenantPolicy))
-	s.echo.PATCH("/v1/policy", s.authorized(s.patchTenantPolicy))
-	s.echo.DELETE("/v1/policy", s.authorized(s.deleteTenantPolicy))
-	s.get("/v1/policy/versions", s.authorized(s.listTenantPolicyVersions))
-	s.echo.POST("/v1/policy/check", s.authorized(s.checkPolicy))
-	s.get("/v1/sessions/:id/policy", s.authorized(s.readSessionPolicy))
-	s.echo.PUT("/v1/sessions/:id/policy", s.authorized(s.putSessionPolicy))
-	s.echo.PATCH("/v1/sessions/:id/policy", s.authorized(s.patchSessionPolicy))
-	s.echo.DELETE("/v1/sessions/:id/policy", s.authorized(s.deleteSessionPolicy))
-	s.get("/v1/sessions/:id/policy/versions", s.authorized(s.listSessionPolicyVersions))
+	s.get("/v1/policies/profiles", s.listProfiles)
+	s.get("/v1/policies/schema", s.readPolicySchema)
+	s.get("/v1/policy", s.readTenantPolicy)
+	s.put("/v1/policy", s.putTenantPolicy)
+	s.patch("/v1/policy", s.patchTenantPolicy)
+	s.delete("/v1/policy", s.deleteTenantPolicy)
+	s.get("/v1/policy/versions", s.listTenantPolicyVersions)
+	s.post("/v1/policy/check", s.checkPolicy)
+	s.get("/v1/sessions/:id/policy", s.readSessionPolicy)
+	s.put("/v1/sessions/:id/policy", s.putSessionPolicy)
+	s.patch("/v1/sessions/:id/policy", s.patchSessionPolicy)
+	s.delete("/v1/sessions/:id/policy", s.deleteSessionPolicy)
+	s.get("/v1/sessions/:id/policy/versions", s.listSessionPolicyVersions)
 
-	s.echo.POST("/v1/sessions", s.authorized(s.createSession))
-	s.get("/v1/sessions", s.authorized(s.listSessions))
-	s.echo.PUT("/v1/sessions/:id", s.authorized(s.putSession))
-	s.get("/v1/sessions/:id", s.authorized(s.readSession))
-	s.echo.PATCH("/v1/sessions/:id", s.authorized(s.patchSession))
-	s.echo.DELETE("/v1/sessions/:id", s.authorized(s.deleteSession))
+	s.post("/v1/sessions", s.createSession)
+	s.get("/v1/sessions", s.listSessions)
+	s.put("/v1/sessions/:id", s.putSession)
+	s.get("/v1/sessions/:id", s.readSession)
+	s.patch("/v1/sessions/:id", s.patchSession)
+	s.delete("/v1/sessions/:id", s.deleteSession)
 
-	s.echo.POST("/v1/sessions/:id/messages", s.authorized(s.appendMessages))
-	s.get("/v1/sessions/:id/messages", s.authorized(s.listMessages))
-	s.get("/v1/sessions/:id/context", s.authorized(s.readContext))
+	s.post("/v1/sessions/:id/messages", s.appendMessages)
+	s.get("/v1/sessions/:id/messages", s.listMessages)
+	s.get("/v1/sessions/:id/context", s.readContext)
 
-	s.echo.POST("/v1/sessions/:id/compact", s.authorized(s.compactSession))
-	s.echo.POST("/v1/sessions/:id/preview", s.authorized(s.previewSession))
-	s.echo.POST("/v1/compact", s.authorized(s.compactMessages))
-	s.echo.POST("/v1/tokens", s.authorized(s.countTokens))
-	s.get("/v1/sessions/:id/runs", s.authorized(s.listRuns))
-	s.get("/v1/sessions/:id/runs/:run", s.authorized(s.readRun))
-	s.get("/v1/models", s.authorized(s.listModels))
-	s.get("/v1/sessions/:id/checkpoints", s.authorized(s.listCheckpoints))
-	s.get("/v1/sessions/:id/checkpoints/:n", s.authorized(s.readCheckpoint))
-	s.get("/v1/sessions/:id/checkpoints/:n/context", s.authorized(s.readCheckpointContext))
-	s.get("/v1/sessions/:id/checkpoints/:n/diff", s.authorized(s.diffCheckpoints))
-	s.echo.POST("/v1/sessions/:id/checkpoints/:n/restore", s.authorized(s.restoreCheckpoint))
-	s.echo.POST("/v1/conversations", s.openAI(s.createConversation))
-	s.get("/v1/conversations/:id", s.openAI(s.readConversation))
-	s.echo.POST("/v1/conversations/:id", s.openAI(s.updateConversation))
-	s.echo.DELETE("/v1/conversations/:id", s.openAI(s.deleteConversation))
-	s.echo.POST("/v1/conversations/:id/items", s.openAI(s.createItems))
-	s.get("/v1/conversations/:id/items", s.openAI(s.listItems))
-	s.get("/v1/conversations/:id/items/:item", s.openAI(s.readItem))
-	s.echo.DELETE("/v1/conversations/:id/items/:item", s.openAI(s.deleteItem))
-	s.echo.POST("/v1/responses/compact", s.openAI(s.compactResponses))
+	s.post("/v1/sessions/:id/compact", s.compactSession)
+	s.post("/v1/sessions/:id/preview", s.previewSession)
+	s.post("/v1/compact", s.compactMessages)
+	s.post("/v1/tokens", s.countTokens)
+	s.get("/v1/sessions/:id/runs", s.listRuns)
+	s.get("/v1/sessions/:id/runs/:run", s.readRun)
+	s.get("/v1/models", s.listModels)
+	s.get("/v1/sessions/:id/checkpoints", s.listCheckpoints)
+	s.get("/v1/sessions/:id/checkpoints/:n", s.readCheckpoint)
+	s.get("/v1/sessions/:id/checkpoints/:n/context", s.readCheckpointContext)
+	s.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints)
+	s.post("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
+	s.openAI("POST", "/v1/conversations", s.createConversation)
+	s.openAI("GET", "/v1/conversations/:id", s.readConversation)
+	s.openAI("POST", "/v1/conversations/:id", s.updateConversation)
+	s.openAI("DELETE", "/v1/conversations/:id", s.deleteConversation)
+	s.openAI("POST", "/v1/conversations/:id/items", s.createItems)
+	s.openAI("GET", "/v1/conversations/:id/items", s.listItems)
+	s.openAI("GET", "/v1/conversations/:id/items/:item", s.readItem)
+	s.openAI("DELETE", "/v1/conversations/:id/items/:item", s.deleteItem)
+	s.openAI("POST", "/v1/responses/compact", s.compactResponses)
 
-	s.get("/v1/sessions/:id/results", s.authorized(s.listResults))
-	s.get("/v1/sessions/:id/results/:ref", s.authorized(s.readResult))
+	s.get("/v1/sessions/:id/results", s.listResults)
+	s.get("/v1/sessions/:id/results/:ref", s.readResult)
 
-	s.echo.POST("/v1/imports", s.authorized(s.createImport))
-	s.get("/v1/imports", s.authorized(s.listImports))
-	s.get("/v1/imports/:import", s.authorized(s.readImport))
-	s.echo.POST("/v1/imports/:import", s.authorized(s.resumeImport))
-	s.get("/v1/imports/:import/lines", s.authorized(s.listImportLines))
-	s.get("/v1/export", s.authorized(s.exportTenant))
-	s.get("/v1/sessions/:id/export", s.authorized(s.exportSession))
+	s.post("/v1/imports", s.createImport)
+	s.get("/v1/imports", s.listImports)
+	s.get("/v1/imports/:import", s.readImport)
+	s.post("/v1/imports/:import", s.resumeImport)
+	s.get("/v1/imports/:import/lines", s.listImportLines)
+	s.get("/v1/export", s.exportTenant)
+	s.get("/v1/sessions/:id/export", s.exportSession)
 
-	s.echo.POST("/v1/admin/recompactions", s.authorized(s.createRecompaction))
-	s.get("/v1/admin/recompactions", s.authorized(s.listRecompactions))
-	s.get("/v1/admin/recompactions/:recompaction", s.authorized(s.readRecompaction))
-	s.get("/v1/admin/recompactions/:recompaction/sessions", s.authorized(s.listRecompactionSessions))
-	s.echo.POST("/v1/admin/recompactions/:recompaction/cancel", s.authorized(s.cancelRecompaction))
+	s.post("/v1/admin/recompactions", s.createRecompaction)
+	s.get("/v1/admin/recompactions", s.listRecompactions)
+	s.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
+	s.get("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
+	s.post("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
 }
 
-func (s *Server) get(path string, h echo.HandlerFunc) {
+// handler answers one request.
+type handler func(*request.Request) error
+
+func (s *Server) get(path string, h handler)    { s.both(path, s.authorized(h)) }
+func (s *Server) put(path string, h handler)    { s.echo.PUT(path, s.authorized(h)) }
+func (s *Server) post(path string, h handler)   { s.echo.POST(path, s.authorized(h)) }
+func (s *Server) patch(path string, h handler)  { s.echo.PATCH(path, s.authorized(h)) }
+func (s *Server) delete(path string, h handler) { s.echo.DELETE(path, s.authorized(h)) }
+
+// open registers a route that needs no key.
+func (s *Server) open(path string, h handler) {
+	s.both(path, func(c echo.Context) error { return h(&c.(*routed).req) })
+}
+
+func (s *Server) both(path string, h echo.HandlerFunc) {
 	s.echo.GET(path, h)
 	s.echo.HEAD(path, h)
 }
 
-// routed carries an exchange through Echo.
+// openAI registers a route of OpenAI's API: its errors are answered as OpenAI does.
+func (s *Server) openAI(method, path string, h handler) {
+	dialect := s.authorized(h)
+	add := func(c echo.Context) error {
+		c.(*routed).req.OpenAI = true
+		return dialect(c)
+	}
+	s.echo.Add(method, path, add)
+	if method == http.MethodGet {
+		s.echo.HEAD(path, add)
+	}
+}
+
+// routed carries a request through Echo.
 type routed struct {
 	echo.Context
-	x exchange
+	req request.Request
 }
 
-// param is a parameter of the path, still escaped.
+// param returns a parameter of the path, still escaped.
 func (c *routed) param(name string) string { return c.Param(name) }
 
-func open(h func(*exchange) error) echo.HandlerFunc {
-	return func(c echo.Context) error { return h(&c.(*routed).x) }
-}
-
-// requestTimeout bounds what one request may wait for the database.
+// requestTimeout bounds how long one request may wait for the database.
 const requestTimeout = 30 * time.Second
 
-// authorized runs h for a caller whose key is good.
-func (s *Server) authorized(h func(*exchange) error) echo.HandlerFunc {
+// authorized runs h for a caller whose key is valid.
+func (s *Server) authorized(h handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		x := &c.(*routed).x
-		ctx, cancel := context.WithTimeout(x.ctx, requestTimeout)
+		req := &c.(*routed).req
+		ctx, cancel := context.WithTimeout(req.Ctx, requestTimeout)
 		defer cancel()
-		x.ctx = ctx
-		if err := s.authenticate(x); err != nil {
+		req.Ctx = ctx
+		if err := s.authenticate(req); err != nil {
 			return err
 		}
-		return h(x)
+		return h(req)
 	}
 }
 
-// openAI is authorized for a route of OpenAI's API: what goes wrong is answered as OpenAI does.
-func (s *Server) openAI(h func(*exchange) error) echo.HandlerFunc {
-	authorized := s.authorized(h)
-	return func(c echo.Context) error {
-		c.(*routed).x.openAI = true
-		return authorized(c)
-	}
-}
-
-// observe gives a request its id, answers its error, survives its panic, and logs it in one line.
+// observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		response := c.Response()
-		rc := &routed{Context: c, x: newExchange(response, c.Request())}
-		rc.x.raw, rc.x.route, rc.x.param = response.Writer, c.Path(), rc.param
-		err := routing(recovered(s.Log, &rc.x, func() error { return next(rc) }))
+		rc := &routed{Context: c, req: request.New(response, c.Request())}
+		rc.req.Raw, rc.req.Route, rc.req.Param = response.Writer, c.Path(), rc.param
+		err := ownError(recovered(s.Log, &rc.req, func() error { return next(rc) }))
+		rc.req.Free()
 		if err != nil {
-			s.answer(&rc.x, err, response.Committed)
+			s.answer(&rc.req, err, response.Committed)
 		}
-		s.log(&rc.x, began, response.Status, response.Size)
-		if err != nil && response.Committed && rc.x.truncated {
+		s.log(&rc.req, began, response.Status, response.Size)
+		if err != nil && response.Committed && rc.req.Truncated {
 			panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
 		}
 		return nil
 	}
 }
 
-// routing says Echo's errors in our own words.
-func routing(err error) error {
+// ownError returns our error for one of Echo's.
+func ownError(err error) error {
 	switch {
 	case errors.Is(err, echo.ErrNotFound):
 		return errNoRoute

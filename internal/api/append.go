@@ -4,44 +4,37 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
 // appendMessages is POST /v1/sessions/{id}/messages.
-func (s *Server) appendMessages(x *exchange) error {
-	if err := x.query().err(); err != nil {
-		return err
-	}
-	at, err := x.address()
-	if err != nil {
-		return err
-	}
-	body, err := readBody(x)
-	if err != nil {
-		return err
-	}
-	defer body.free()
+func (s *Server) appendMessages(req *request.Request) error {
+	req.Query()
+	at := req.Address()
+	body := req.Body()
 	a := session.Append{Session: at}
-	if a.Idempotency, err = x.idempotency(body.b); err != nil {
+	a.Idempotency = req.Idempotency()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	if err := s.decodeAppend(x, &a, body.b); err != nil {
+	if err := s.decodeAppend(req, &a, body); err != nil {
 		return err
 	}
-	if err := s.countExactly(x, &a); err != nil {
+	if err := s.countExactly(req, &a); err != nil {
 		return err
 	}
-	done, replayed, err := s.Store.Append(x.ctx, a)
+	done, replayed, err := s.Store.Append(req.Ctx, a)
 	if err != nil {
 		return err
 	}
-	x.replayed(a.Idempotency, replayed)
+	req.Replayed(a.Idempotency, replayed)
 	if done.Replayed {
-		return x.json(http.StatusOK, done)
+		return req.JSON(http.StatusOK, done)
 	}
-	return x.json(http.StatusCreated, done)
+	return req.JSON(http.StatusCreated, done)
 }
 
 // envelope is the depth of the object and the array that a batch's messages stand in.
@@ -52,7 +45,7 @@ var batchLimits = rawjson.Limits{Depth: session.MaxJSONDepth + envelope, Nodes: 
 
 // appendBody is the body of an append, its members as spans.
 type appendBody struct {
-	document
+	request.Document
 	format              session.Format
 	messages, clientIDs rawjson.Span
 	expected            *int64
@@ -64,19 +57,19 @@ var appendFields = []string{"format", "messages", "client_ids", "expected_seq", 
 
 // decodeAppend reads the body of an append into a, whose messages then point into it. It reports everything that is
 // wrong with the body, and with each message, at once.
-func (s *Server) decodeAppend(x *exchange, a *session.Append, body []byte) error {
-	d := appendBody{document: document{data: body}}
+func (s *Server) decodeAppend(req *request.Request, a *session.Append, body []byte) error {
+	d := appendBody{Document: request.Document{Data: body}}
 	if err := d.read(); err != nil {
 		return err
 	}
 	a.Format, a.ExpectedSeq, a.Usage = d.format, d.expected, d.usage
 	if a.Format == "" {
-		found, err := s.Store.Session(x.ctx, a.Session)
+		found, err := s.Store.Session(req.Ctx, a.Session)
 		if err != nil {
 			return err
 		}
 		if a.Format = found.Format; a.Format == "" {
-			return session.Invalid("/format", invalidRequest, "the session has no format yet: say %s", formats())
+			return session.Invalid("/format", request.InvalidRequest, "the session has no format yet: say %s", request.Formats())
 		}
 	}
 	spans, err := d.batch()
@@ -88,7 +81,7 @@ func (s *Server) decodeAppend(x *exchange, a *session.Append, body []byte) error
 		d.message(i, a.Format, span, &a.Messages[i])
 	}
 	d.assignClientIDs(a.Messages)
-	return d.err()
+	return d.Err()
 }
 
 // read checks the body and finds its members.
@@ -97,12 +90,12 @@ func (d *appendBody) read() error {
 		return err
 	}
 	d.readMembers()
-	return d.err()
+	return d.Err()
 }
 
 // checkBatch checks the body as JSON, by the limits of a batch.
 func (d *appendBody) checkBatch() error {
-	err := rawjson.Check(d.data, batchLimits)
+	err := rawjson.Check(d.Data, batchLimits)
 	var syntax *rawjson.SyntaxError
 	if errors.As(err, &syntax) && syntax.Limit == "nodes" {
 		d.large = true
@@ -112,54 +105,54 @@ func (d *appendBody) checkBatch() error {
 		limits.Nodes = 0
 	}
 	if d.large || err != nil {
-		return d.check(limits)
+		return d.Check(limits)
 	}
 	return nil
 }
 
 func (d *appendBody) readMembers() {
-	for name, value := range d.members("", rawjson.Value(d.data), appendFields) {
+	for name, value := range d.Members("", rawjson.Value(d.Data), appendFields) {
 		switch name {
 		case "format":
-			d.format = d.readFormat(value)
+			d.format = d.Format(value)
 		case "messages":
 			d.messages = value
 		case "client_ids":
 			d.clientIDs = value
 		case "expected_seq":
-			n := d.integer("/expected_seq", value, 0, session.MaxSessionMessages)
+			n := d.Integer("/expected_seq", value, 0, session.MaxSessionMessages)
 			d.expected = &n
 		case "usage":
-			d.usage = d.readUsage(value)
+			d.usage = readUsage(&d.Document, value)
 		}
 	}
-	if d.messages == (rawjson.Span{}) && len(d.problems) == 0 {
-		d.wrong("/messages", invalidRequest, "messages is missing: an array of 1 to %d messages", session.MaxBatchMessages)
+	if d.messages == (rawjson.Span{}) && len(d.Problems) == 0 {
+		d.Wrong("/messages", request.InvalidRequest, "messages is missing: an array of 1 to %d messages", session.MaxBatchMessages)
 	}
 }
 
 // batch finds the messages.
 func (d *appendBody) batch() ([]rawjson.Span, error) {
-	spans, ok := d.array("/messages", d.messages)
+	spans, ok := d.Array("/messages", d.messages)
 	switch {
 	case ok && len(spans) == 0:
-		d.wrong("/messages", invalidRequest, "messages is empty: 1 to %d messages are possible", session.MaxBatchMessages)
+		d.Wrong("/messages", request.InvalidRequest, "messages is empty: 1 to %d messages are possible", session.MaxBatchMessages)
 	case len(spans) > session.MaxBatchMessages:
-		d.wrong("/messages", "too_many_messages", "there are %d messages in one batch, %d are the most: send several batches", len(spans), session.MaxBatchMessages)
+		d.Wrong("/messages", "too_many_messages", "there are %d messages in one batch, %d are the most: send several batches", len(spans), session.MaxBatchMessages)
 	}
-	return spans, d.err()
+	return spans, d.Err()
 }
 
 // message reads one message into m.
 func (d *appendBody) message(i int, format session.Format, span rawjson.Span, m *session.NewMessage) {
-	m.Body = span.Of(d.data)
+	m.Body = span.Of(d.Data)
 	if err := d.checkMessage(i, m.Body); err != nil {
-		d.add("", err)
+		d.Add("", err)
 		return
 	}
 	found, err := wire.Inspect(format, m.Body)
 	if err != nil {
-		d.add(pointerTo("/messages", i), err)
+		d.Add(request.PointerTo("/messages", i), err)
 		return
 	}
 	takeDown(m, &found)
@@ -184,7 +177,7 @@ func (d *appendBody) checkMessage(i int, body []byte) error {
 	if !d.large {
 		return nil
 	}
-	return syntaxProblem(pointerTo("/messages", i), rawjson.Check(body, rawjson.Limits{Nodes: session.MaxJSONNodes}))
+	return session.CheckJSON(request.PointerTo("/messages", i), body, rawjson.Limits{Nodes: session.MaxJSONNodes})
 }
 
 // assignClientIDs reads client_ids, which name the messages one by one.
@@ -192,24 +185,24 @@ func (d *appendBody) assignClientIDs(messages []session.NewMessage) {
 	if d.clientIDs == (rawjson.Span{}) {
 		return
 	}
-	spans, ok := d.array("/client_ids", d.clientIDs)
+	spans, ok := d.Array("/client_ids", d.clientIDs)
 	if ok && len(spans) != len(messages) {
-		d.wrong("/client_ids", invalidRequest, "client_ids has %d entries for %d messages: one each, a string or null", len(spans), len(messages))
+		d.Wrong("/client_ids", request.InvalidRequest, "client_ids has %d entries for %d messages: one each, a string or null", len(spans), len(messages))
 		return
 	}
 	seen := make(map[string]int, len(spans))
 	for i, span := range spans {
-		if d.data[span.Start] == 'n' {
+		if d.Data[span.Start] == 'n' {
 			continue
 		}
-		pointer := pointerTo("/client_ids", i)
-		id, ok := d.text(pointer, span, session.MaxClientIDBytes)
+		pointer := request.PointerTo("/client_ids", i)
+		id, ok := d.Text(pointer, span, session.MaxClientIDBytes)
 		first, twice := seen[id]
 		switch {
 		case ok && id == "":
-			d.wrong(pointer, invalidRequest, "a client_id is not empty: null for none")
+			d.Wrong(pointer, request.InvalidRequest, "a client_id is not empty: null for none")
 		case ok && twice:
-			d.wrong(pointer, invalidRequest, "message %d has the client_id of message %d: each names one message", i, first)
+			d.Wrong(pointer, request.InvalidRequest, "message %d has the client_id of message %d: each names one message", i, first)
 		}
 		seen[id] = i
 		messages[i].ClientID = id

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -13,19 +14,19 @@ const keyLifetime = 5 * time.Second
 
 // authenticate finds out whose key the request came with. Text that no key can be is refused without a look at the
 // database, and every refusal looks the same.
-func (s *Server) authenticate(x *exchange) error {
-	tenant, digest, err := session.ParseKey(bearer(x.r.Header["Authorization"]))
+func (s *Server) authenticate(req *request.Request) error {
+	tenant, digest, err := session.ParseKey(bearer(req.R.Header["Authorization"]))
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	if !s.keys.has(digest, now) {
-		if _, err := s.Store.KeyByDigest(x.ctx, tenant, digest); err != nil {
+		if _, err := s.Store.KeyByDigest(req.Ctx, tenant, digest); err != nil {
 			return err
 		}
 		s.keys.add(digest, now)
 	}
-	x.tenant, x.key = tenant, digest
+	req.Tenant, req.KeyDigest = tenant, digest
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -23,16 +24,14 @@ func noCheckpoint(err error) error {
 	return err
 }
 
-// checkpoint is the session and the number of the checkpoint that the path names.
-func (x *exchange) checkpoint() (at session.Address, n int, err error) {
-	if at, err = x.address(); err != nil {
-		return at, 0, err
-	}
-	number, err := strconv.ParseUint(x.param("n"), 10, 31)
+// checkpointOf returns the session and the number of the checkpoint that the path names.
+func checkpointOf(req *request.Request) (at session.Address, n int) {
+	at = req.Address()
+	number, err := strconv.ParseUint(req.Param("n"), 10, 31)
 	if err != nil || number == 0 {
-		return at, 0, errNoCheckpoint
+		req.Fail(errNoCheckpoint)
 	}
-	return at, int(number), nil
+	return at, int(number)
 }
 
 func recordAnswer(r session.CheckpointRecord) protocol.Checkpoint {
@@ -41,34 +40,31 @@ func recordAnswer(r session.CheckpointRecord) protocol.Checkpoint {
 }
 
 // listCheckpoints is GET /v1/sessions/{id}/checkpoints.
-func (s *Server) listCheckpoints(x *exchange) error {
-	at, err := x.address()
+func (s *Server) listCheckpoints(req *request.Request) error {
+	at := req.Address()
+	list := req.List("checkpoints of " + at.ID)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.Checkpoints(req.Ctx, at, int(list.After.Order), list.Limit+1)
 	if err != nil {
 		return err
 	}
-	list := listOf(x, "checkpoints of "+at.ID)
-	if list.err != nil {
-		return list.err
-	}
-	found, err := s.Store.Checkpoints(x.ctx, at, int(list.after.order), list.limit+1)
-	if err != nil {
-		return err
-	}
-	return answerList(list, found, recordAnswer, func(last session.CheckpointRecord) place { return place{order: int64(last.N)} })
+	return request.AnswerList(list, found, recordAnswer, func(last session.CheckpointRecord) request.Place { return request.Place{Order: int64(last.N)} })
 }
 
 // readCheckpoint is GET /v1/sessions/{id}/checkpoints/{n}.
-func (s *Server) readCheckpoint(x *exchange) error {
-	q := x.query("manifest")
-	of := q.choice("manifest", "own", "all")
-	if err := q.err(); err != nil {
+func (s *Server) readCheckpoint(req *request.Request) error {
+	q := req.Query("manifest")
+	of := q.Choice("manifest", "own", "all")
+	if err := q.Err(); err != nil {
 		return err
 	}
-	at, n, err := x.checkpoint()
-	if err != nil {
+	at, n := checkpointOf(req)
+	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Lineages(x.ctx, at, n)
+	found, err := s.Store.Lineages(req.Ctx, at, n)
 	if err != nil {
 		return noCheckpoint(err)
 	}
@@ -80,7 +76,7 @@ func (s *Server) readCheckpoint(x *exchange) error {
 	if of == "all" {
 		lost = manifest.Merge(lineage)
 	}
-	return x.json(http.StatusOK, protocol.CheckpointDetail{
+	return req.JSON(http.StatusOK, protocol.CheckpointDetail{
 		Checkpoint: recordAnswer(found[0].CheckpointRecord), Policy: found[0].Policy, Units: found[0].Units, OpenCalls: found[0].OpenCalls,
 		Manifest: protocol.Manifest{
 			Of: of, TokensBefore: found[0].Tokens + lost.Saved(), TokensAfter: found[0].Tokens, TokensSaved: lost.Saved(),
@@ -102,49 +98,49 @@ func lossAnswers(at session.Address, lost manifest.Manifest) []protocol.Manifest
 }
 
 // readCheckpointContext is GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint was made.
-func (s *Server) readCheckpointContext(x *exchange) error {
-	q := x.query()
-	if err := q.err(); err != nil {
+func (s *Server) readCheckpointContext(req *request.Request) error {
+	q := req.Query()
+	if err := q.Err(); err != nil {
 		return err
 	}
-	at, n, err := x.checkpoint()
-	if err != nil {
+	at, n := checkpointOf(req)
+	if err := req.Err(); err != nil {
 		return err
 	}
-	view, err := s.Store.CheckpointView(x.ctx, at, n)
+	view, err := s.Store.CheckpointView(req.Ctx, at, n)
 	if err != nil {
 		return noCheckpoint(err)
 	}
-	request := viewRequest{at: at, pending: wire.KeepPending, bare: true, zstd: acceptsZstd(x.r.Header["Accept-Encoding"])}
-	request.tags, request.any = parseTags(x.r.Header["If-None-Match"])
+	request := viewRequest{at: at, pending: wire.KeepPending, bare: true, zstd: acceptsZstd(req.R.Header["Accept-Encoding"])}
+	request.tags, request.any = parseTags(req.R.Header["If-None-Match"])
 	tag := request.tagOf(view.Version, view.Format, view.Model)
 	if request.has(tag) {
-		return x.notModified(tag)
+		return notModified(req, tag)
 	}
 	if wire.ResumeFastValidator(view.Format, view.Walk, nil).Valid(view.Model) {
-		return x.view(request, tag, &view, viewNotes{})
+		return answerView(req, request, tag, &view, viewNotes{})
 	}
-	rendered, notes, err := s.render(x.ctx, request, n)
+	rendered, notes, err := s.render(req.Ctx, request, n)
 	if err != nil {
 		return err
 	}
 	view.System, view.Body, view.Size, view.Tail = rendered.System, nil, 0, rendered.Tail
-	return x.view(request, tag, &view, notes)
+	return answerView(req, request, tag, &view, notes)
 }
 
 // diffCheckpoints is GET /v1/sessions/{id}/checkpoints/{n}/diff.
-func (s *Server) diffCheckpoints(x *exchange) error {
+func (s *Server) diffCheckpoints(req *request.Request) error {
 	const newest = 0
-	q := x.query("to")
-	to := int(q.integer("to", 1, math.MaxInt32, newest))
-	if err := q.err(); err != nil {
+	q := req.Query("to")
+	to := int(q.Integer("to", 1, math.MaxInt32, newest))
+	if err := q.Err(); err != nil {
 		return err
 	}
-	at, n, err := x.checkpoint()
-	if err != nil {
+	at, n := checkpointOf(req)
+	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Lineages(x.ctx, at, n, to)
+	found, err := s.Store.Lineages(req.Ctx, at, n, to)
 	if err != nil {
 		return noCheckpoint(err)
 	}
@@ -152,7 +148,7 @@ func (s *Server) diffCheckpoints(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.json(http.StatusOK, answer)
+	return req.JSON(http.StatusOK, answer)
 }
 
 func diff(from, to *session.Lineage) (a protocol.CheckpointDiff, err error) {
@@ -175,23 +171,24 @@ func diff(from, to *session.Lineage) (a protocol.CheckpointDiff, err error) {
 }
 
 // restoreCheckpoint is POST /v1/sessions/{id}/checkpoints/{n}/restore.
-func (s *Server) restoreCheckpoint(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) restoreCheckpoint(req *request.Request) error {
+	req.Query()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	at, n, err := x.checkpoint()
-	if err != nil {
+	at, n := checkpointOf(req)
+	if err := req.Err(); err != nil {
 		return err
 	}
-	id, err := x.emptyBody()
-	if err != nil {
+	id := req.EmptyBody()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	made, replayed, err := s.Store.Restore(x.ctx, at, n, id)
+	made, replayed, err := s.Store.Restore(req.Ctx, at, n, id)
 	if err != nil {
 		return noCheckpoint(err)
 	}
-	x.replayed(id, replayed)
-	x.w.Header().Set("Location", fmt.Sprintf("/v1/sessions/%s/checkpoints/%d", escapeID(at.ID), made.N))
-	return x.json(http.StatusCreated, recordAnswer(made))
+	req.Replayed(id, replayed)
+	req.W.Header().Set("Location", fmt.Sprintf("/v1/sessions/%s/checkpoints/%d", escapeID(at.ID), made.N))
+	return req.JSON(http.StatusCreated, recordAnswer(made))
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -31,37 +32,37 @@ type viewRequest struct {
 
 // readContext is GET /v1/sessions/{id}/context. A view in the session's own format that is known to be valid goes out as
 // the bytes that are stored; render.go makes all others.
-func (s *Server) readContext(x *exchange) error {
-	request, err := viewRequestOf(x)
+func (s *Server) readContext(req *request.Request) error {
+	request, err := viewRequestOf(req)
 	if err != nil {
 		return err
 	}
 	if request.full && request.format == "" {
-		return s.readLog(x, request)
+		return s.readLog(req, request)
 	}
 	view := views.Get().(*postgres.View)
 	defer freeView(view)
-	if err := s.Store.ViewInto(x.ctx, request.at, request.known(), view); err != nil {
+	if err := s.Store.ViewInto(req.Ctx, request.at, request.known(), view); err != nil {
 		return err
 	}
 	tag := request.tagOf(request.versionOf(view), view.Format, view.Model)
 	if request.has(tag) {
-		return x.notModified(tag)
+		return notModified(req, tag)
 	}
 	if view.Version == request.known() {
 		// The reader named this version, but not by the tag of what he asks for: read it again, with its bodies.
-		if err := s.Store.ViewInto(x.ctx, request.at, postgres.Version{}, view); err != nil {
+		if err := s.Store.ViewInto(req.Ctx, request.at, postgres.Version{}, view); err != nil {
 			return err
 		}
 	}
 	if request.full || request.most > 0 && view.Tokens > request.most || !request.asStored(view) {
-		return s.readRendered(x, request)
+		return s.readRendered(req, request)
 	}
 	tag = request.tagOf(view.Version, view.Format, view.Model)
 	if request.format != "" {
 		view.Format = request.format // of one without messages
 	}
-	return x.view(request, tag, view, viewNotes{})
+	return answerView(req, request, tag, view, viewNotes{})
 }
 
 // versionOf is what the answer depends on: the whole log is the same whatever checkpoints there are.
@@ -100,36 +101,36 @@ func sound(v *postgres.View) bool {
 var views = sync.Pool{New: func() any { return new(postgres.View) }}
 
 func freeView(v *postgres.View) {
-	if cap(v.Body)+cap(v.System)+cap(v.Tail) <= maxKeptBuffer {
+	if cap(v.Body)+cap(v.System)+cap(v.Tail) <= request.MaxKeptBuffer {
 		views.Put(v)
 	}
 }
 
-func viewRequestOf(x *exchange) (r viewRequest, err error) {
-	q := x.query("max_tokens", "format", "view", "model", "pending")
-	r.most = q.integer("max_tokens", 1, math.MaxInt32, 0)
-	r.format = session.Format(q.text("format", ""))
-	if r.format == "" && q.values.Has("format") {
-		q.d.wrong("format", invalidRequest, "the format is empty: say %s, or leave it out for the session's own", formats())
+func viewRequestOf(req *request.Request) (r viewRequest, err error) {
+	q := req.Query("max_tokens", "format", "view", "model", "pending")
+	r.most = q.Integer("max_tokens", 1, math.MaxInt32, 0)
+	r.format = session.Format(q.Text("format", ""))
+	if r.format == "" && q.Values.Has("format") {
+		q.Wrong("format", request.InvalidRequest, "the format is empty: say %s, or leave it out for the session's own", request.Formats())
 	}
-	if r.model = q.text("model", ""); len(r.model) > session.MaxIDBytes {
-		q.d.wrong("model", invalidRequest, "model has %d bytes, at most %d are possible", len(r.model), session.MaxIDBytes)
+	if r.model = q.Text("model", ""); len(r.model) > session.MaxIDBytes {
+		q.Wrong("model", request.InvalidRequest, "model has %d bytes, at most %d are possible", len(r.model), session.MaxIDBytes)
 	}
-	r.pending = wire.Pending(q.choice("pending", string(wire.KeepPending), string(wire.SynthesizePending), string(wire.DropPending)))
-	r.full = q.choice("view", "compacted", "full") == "full"
+	r.pending = wire.Pending(q.Choice("pending", string(wire.KeepPending), string(wire.SynthesizePending), string(wire.DropPending)))
+	r.full = q.Choice("view", "compacted", "full") == "full"
 	if r.full && r.most > 0 {
-		q.d.wrong("max_tokens", invalidRequest, "view=full is the whole log: leave max_tokens or view=full out")
+		q.Wrong("max_tokens", request.InvalidRequest, "view=full is the whole log: leave max_tokens or view=full out")
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return r, err
 	}
 	if r.format != "" && !r.format.Valid() {
-		return r, fail("format_not_available", "there is no format %s: ask for %s, or leave format out for the session's own", shorten(string(r.format)), formats())
+		return r, request.Fail("format_not_available", "there is no format %s: ask for %s, or leave format out for the session's own", request.Shorten(string(r.format)), request.Formats())
 	}
-	r.zstd = acceptsZstd(x.r.Header["Accept-Encoding"])
-	r.tags, r.any = parseTags(x.r.Header["If-None-Match"])
-	r.at, err = x.address()
-	return r, err
+	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
+	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])
+	r.at = req.Address()
+	return r, req.Err()
 }
 
 // viewNotes are what an answer says about a view besides its messages.
@@ -140,28 +141,25 @@ type viewNotes struct {
 }
 
 // view answers with a view, in one write.
-func (x *exchange) view(request viewRequest, tag string, view *postgres.View, notes viewNotes) error {
-	head, tail, body := newBuffer(), newBuffer(), newBuffer()
-	defer head.free()
-	defer tail.free()
-	defer body.free()
-	head.b = appendViewHead(head.b, x.session, view, notes)
+func answerView(req *request.Request, want viewRequest, tag string, view *postgres.View, notes viewNotes) error {
+	head, tail, body := req.Buffer(), req.Buffer(), req.Buffer()
+	head.B = appendViewHead(head.B, req.SessionID, view, notes)
 	if view.Size > 0 && len(view.Tail) > 0 {
-		tail.b = append(tail.b, ',')
+		tail.B = append(tail.B, ',')
 	}
-	tail.b = append(append(tail.b, view.Tail...), "]}"...)
-	h := x.viewHeader(tag)
-	if request.zstd {
+	tail.B = append(append(tail.B, view.Tail...), "]}"...)
+	h := viewHeader(req, tag)
+	if want.zstd {
 		h["Content-Encoding"] = zstdCoding
-		body.b = zframe.AppendFrame(body.b, head.b, view.Body, tail.b)
-		return x.bytes(http.StatusOK, jsonType, body.b)
+		body.B = zframe.AppendFrame(body.B, head.B, view.Body, tail.B)
+		return req.Bytes(http.StatusOK, request.JSONType, body.B)
 	}
 	var err error
-	if body.b, err = zframe.Decompress(append(body.b, head.b...), view.Body, view.Size); err != nil {
+	if body.B, err = zframe.Decompress(append(body.B, head.B...), view.Body, view.Size); err != nil {
 		return err
 	}
-	body.b = append(body.b, tail.b...)
-	return x.bytes(http.StatusOK, jsonType, body.b)
+	body.B = append(body.B, tail.B...)
+	return req.Bytes(http.StatusOK, request.JSONType, body.B)
 }
 
 // appendViewHead writes a view's JSON up to its first message.
@@ -219,15 +217,15 @@ var (
 	viewCaching = []string{"private, no-cache"}
 )
 
-func (x *exchange) viewHeader(tag string) http.Header {
-	h := x.w.Header()
+func viewHeader(req *request.Request, tag string) http.Header {
+	h := req.W.Header()
 	h["Etag"] = []string{tag}
 	h["Vary"], h["Cache-Control"] = viewVary, viewCaching
 	return h
 }
 
-func (x *exchange) notModified(tag string) error {
-	x.viewHeader(tag)
-	x.w.WriteHeader(http.StatusNotModified)
+func notModified(req *request.Request, tag string) error {
+	viewHeader(req, tag)
+	req.W.WriteHeader(http.StatusNotModified)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -31,75 +32,69 @@ func conversationOf(s session.Session) conversationAnswer {
 const maxFirstItems = 20
 
 // createConversation is POST /v1/conversations.
-func (s *Server) createConversation(x *exchange) error {
-	if err := x.openAIQuery().err(); err != nil {
+func (s *Server) createConversation(req *request.Request) error {
+	openAIQuery(req)
+	body := req.Body()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	body, err := readBody(x)
-	if err != nil {
-		return err
-	}
-	defer body.free()
 	id := uuid.Must(uuid.NewV7())
 	format := session.OpenAIResponses
-	a := session.Append{Session: session.Address{Tenant: x.tenant, ID: "conv_" + hex.EncodeToString(id[:])}, Format: format}
-	if a.Idempotency, err = x.idempotency(body.b); err != nil {
+	a := session.Append{Session: session.Address{Tenant: req.Tenant, ID: "conv_" + hex.EncodeToString(id[:])}, Format: format}
+	a.Idempotency = req.Idempotency()
+	if err := req.Err(); err != nil {
 		return err
 	}
 	d := conversationBody{most: maxFirstItems, optional: true}
-	d.data = body.b
+	d.Data = body
 	if err := d.read("items", "metadata"); err != nil {
 		return err
 	}
 	a.Messages = d.items
-	made, replayed, err := s.Store.CreateWith(x.ctx, a, session.Change{Format: &format, Metadata: d.metadata})
+	made, replayed, err := s.Store.CreateWith(req.Ctx, a, session.Change{Format: &format, Metadata: d.metadata})
 	if err != nil {
 		return err
 	}
-	x.session = made.ID
-	x.replayed(a.Idempotency, replayed)
-	return x.json(http.StatusOK, conversationOf(made))
+	req.SessionID = made.ID
+	req.Replayed(a.Idempotency, replayed)
+	return req.JSON(http.StatusOK, conversationOf(made))
 }
 
 // readConversation is GET /v1/conversations/{id}.
-func (s *Server) readConversation(x *exchange) error {
-	at, err := x.conversation()
+func (s *Server) readConversation(req *request.Request) error {
+	at := conversationAddress(req)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.Session(req.Ctx, at)
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.Session(x.ctx, at)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, conversationOf(found))
+	return req.JSON(http.StatusOK, conversationOf(found))
 }
 
 // updateConversation is POST /v1/conversations/{id}.
-func (s *Server) updateConversation(x *exchange) error {
-	at, err := x.conversation()
-	if err != nil {
+func (s *Server) updateConversation(req *request.Request) error {
+	at := conversationAddress(req)
+	if err := req.Err(); err != nil {
 		return err
 	}
-	body, err := readBody(x)
-	if err != nil {
-		return err
-	}
-	defer body.free()
-	id, err := x.idempotency(body.b)
-	if err != nil {
+	body := req.Body()
+	id := req.Idempotency()
+	if err := req.Err(); err != nil {
 		return err
 	}
 	d := conversationBody{}
-	d.data = body.b
+	d.Data = body
 	if err := d.read("metadata"); err != nil {
 		return err
 	}
-	changed, replayed, err := s.Store.Update(x.ctx, at, session.Change{Metadata: d.metadata}, id)
+	changed, replayed, err := s.Store.Update(req.Ctx, at, session.Change{Metadata: d.metadata}, id)
 	if err != nil {
 		return err
 	}
-	x.replayed(id, replayed)
-	return x.json(http.StatusOK, conversationOf(changed))
+	req.Replayed(id, replayed)
+	return req.JSON(http.StatusOK, conversationOf(changed))
 }
 
 // deletedAnswer says that a conversation is gone.
@@ -110,39 +105,37 @@ type deletedAnswer struct {
 }
 
 // deleteConversation is DELETE /v1/conversations/{id}.
-func (s *Server) deleteConversation(x *exchange) error {
-	at, err := x.conversation()
+func (s *Server) deleteConversation(req *request.Request) error {
+	at := conversationAddress(req)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	id := req.EmptyBody()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	replayed, err := s.Store.Delete(req.Ctx, at, id)
 	if err != nil {
 		return err
 	}
-	id, err := x.emptyBody()
-	if err != nil {
-		return err
-	}
-	replayed, err := s.Store.Delete(x.ctx, at, id)
-	if err != nil {
-		return err
-	}
-	x.replayed(id, replayed)
-	return x.json(http.StatusOK, deletedAnswer{ID: at.ID, Object: "conversation.deleted", Deleted: true})
+	req.Replayed(id, replayed)
+	return req.JSON(http.StatusOK, deletedAnswer{ID: at.ID, Object: "conversation.deleted", Deleted: true})
 }
 
 // conversation is the session that the path names, for a route that has no parameters of its own.
-func (x *exchange) conversation() (session.Address, error) {
-	if err := x.openAIQuery().err(); err != nil {
-		return session.Address{}, err
-	}
-	return x.address()
+func conversationAddress(req *request.Request) session.Address {
+	openAIQuery(req)
+	return req.Address()
 }
 
 // openAIQuery is query for a route of OpenAI's API. What a client sends with every request is allowed at each of them:
 // include asks for what is stored anyway, view is for lists.
-func (x *exchange) openAIQuery(known ...string) *query {
-	q := x.parseQuery()
+func openAIQuery(req *request.Request, known ...string) *request.Query {
+	q := req.ParseQuery()
 	for _, name := range []string{"include", "include[]"} {
-		delete(q.values, name)
+		delete(q.Values, name)
 	}
-	return q.check(append(known, "view"))
+	return q.Check(append(known, "view"))
 }
 
 // conversationBody is the body of a request that makes or changes a conversation. What it does not say is nil.
@@ -156,52 +149,52 @@ type conversationBody struct {
 
 // read checks the body and reads the members that it may have.
 func (d *conversationBody) read(members ...string) error {
-	if len(d.data) == 0 && d.optional {
+	if len(d.Data) == 0 && d.optional {
 		return nil
 	}
 	if err := d.checkBatch(); err != nil {
 		return err
 	}
 	there := false
-	for name, value := range d.document.members("", rawjson.Value(d.data), members) {
+	for name, value := range d.Members("", rawjson.Value(d.Data), members) {
 		there = true
 		switch {
-		case d.data[value.Start] == 'n' && name == "metadata":
+		case d.Data[value.Start] == 'n' && name == "metadata":
 			d.metadata = []byte(`{}`)
 		case name == "metadata":
-			d.metadata = d.document.metadata(value)
-		case d.data[value.Start] != 'n' || !d.optional:
+			d.metadata = readMetadata(&d.Document, value)
+		case d.Data[value.Start] != 'n' || !d.optional:
 			d.readItems(value)
 		}
 	}
-	if !there && !d.optional && len(d.problems) == 0 {
-		d.wrong("/"+members[0], invalidRequest, "%s is missing", members[0])
+	if !there && !d.optional && len(d.Problems) == 0 {
+		d.Wrong("/"+members[0], request.InvalidRequest, "%s is missing", members[0])
 	}
-	return d.err()
+	return d.Err()
 }
 
 // readItems reads the items into messages, which point into the body.
 func (d *conversationBody) readItems(value rawjson.Span) {
-	spans, ok := d.array("/items", value)
+	spans, ok := d.Array("/items", value)
 	switch {
 	case ok && len(spans) == 0 && !d.optional:
-		d.wrong("/items", invalidRequest, "items is empty: 1 to %d items are possible", d.most)
+		d.Wrong("/items", request.InvalidRequest, "items is empty: 1 to %d items are possible", d.most)
 	case len(spans) > d.most:
-		d.wrong("/items", "too_many_messages", "there are %d items, %d are the most: add more with POST /v1/conversations/{id}/items", len(spans), d.most)
+		d.Wrong("/items", "too_many_messages", "there are %d items, %d are the most: add more with POST /v1/conversations/{id}/items", len(spans), d.most)
 		return
 	}
 	d.items = make([]session.NewMessage, len(spans))
 	for i, span := range spans {
 		d.message(i, session.OpenAIResponses, span, &d.items[i])
 	}
-	d.rename("/messages", "/items")
+	d.Rename("/messages", "/items")
 }
 
 // openAIProblem is an error in the shape of OpenAI's API.
-func openAIProblem(f *failure, status int) any {
-	e := protocol.OpenAIError{Message: f.detail, Type: errorType(status), Code: f.code}
-	if len(f.problems) > 0 {
-		param := openAIParam(f.problems[0].Pointer)
+func openAIProblem(f *request.Failure, status int) any {
+	e := protocol.OpenAIError{Message: f.Detail, Type: errorType(status), Code: f.Code}
+	if len(f.Problems) > 0 {
+		param := openAIParam(f.Problems[0].Pointer)
 		e.Param = &param
 	}
 	return struct {

@@ -7,54 +7,51 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // createItems is POST /v1/conversations/{id}/items.
-func (s *Server) createItems(x *exchange) error {
-	at, err := x.conversation()
-	if err != nil {
+func (s *Server) createItems(req *request.Request) error {
+	at := conversationAddress(req)
+	if err := req.Err(); err != nil {
 		return err
 	}
-	body, err := readBody(x)
-	if err != nil {
-		return err
-	}
-	defer body.free()
+	body := req.Body()
 	a := session.Append{Session: at, Format: session.OpenAIResponses}
-	if a.Idempotency, err = x.idempotency(body.b); err != nil {
+	a.Idempotency = req.Idempotency()
+	if err := req.Err(); err != nil {
 		return err
 	}
 	d := conversationBody{most: session.MaxBatchMessages}
-	d.data = body.b
+	d.Data = body
 	if err := d.read("items"); err != nil {
 		return err
 	}
 	a.Messages = d.items
-	if err := s.countExactly(x, &a); err != nil {
+	if err := s.countExactly(req, &a); err != nil {
 		return err
 	}
-	done, replayed, err := s.Store.Append(x.ctx, a)
+	done, replayed, err := s.Store.Append(req.Ctx, a)
 	if err != nil {
 		return err
 	}
-	x.replayed(a.Idempotency, replayed)
+	req.Replayed(a.Idempotency, replayed)
 	var items []item
 	for i := range a.Messages {
 		m := session.Message{Seq: done.FirstSeq + int64(i), Format: a.Format, Body: a.Messages[i].Body}
 		items = append(items, itemsOf(at, &m)...)
 	}
-	return x.items(items, false)
+	return answerItems(req, items, false)
 }
 
 // items answers with a page of items.
-func (x *exchange) items(items []item, more bool) error {
-	out := newBuffer()
-	defer out.free()
-	out.b = appendItemList(out.b, items, more)
-	return x.bytes(http.StatusOK, jsonType, out.b)
+func answerItems(req *request.Request, items []item, more bool) error {
+	out := req.Buffer()
+	out.B = appendItemList(out.B, items, more)
+	return req.Bytes(http.StatusOK, request.JSONType, out.B)
 }
 
 // itemsRequest is what a reader of a list of items asks for.
@@ -67,30 +64,30 @@ type itemsRequest struct {
 }
 
 // listItems is GET /v1/conversations/{id}/items.
-func (s *Server) listItems(x *exchange) error {
-	r, err := itemsRequestOf(x)
+func (s *Server) listItems(req *request.Request) error {
+	r, err := itemsRequestOf(req)
 	if err != nil {
 		return err
 	}
 	if r.view == compactedView {
-		return s.listCompacted(x, r)
+		return s.listCompacted(req, r)
 	}
-	found, items, more, err := s.readItems(x, r)
+	found, items, more, err := s.readItems(req, r)
 	switch {
 	case err != nil:
 		return err
 	case r.view == "" && viewOf(found) == compactedView:
-		return s.listCompacted(x, r)
+		return s.listCompacted(req, r)
 	}
-	return x.items(items, more)
+	return answerItems(req, items, more)
 }
 
 // readItems reads a page of the log. A message of another format may be no item at all, so it reads on until it has one.
-func (s *Server) readItems(x *exchange, r itemsRequest) (found session.Session, items []item, more bool, err error) {
+func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.Session, items []item, more bool, err error) {
 	slice, err := r.slice()
 	for more = err == nil; more && len(items) == 0; {
 		var messages []session.Message
-		if found, messages, err = s.Store.Slice(x.ctx, r.at, slice); err != nil {
+		if found, messages, err = s.Store.Slice(req.Ctx, r.at, slice); err != nil {
 			return found, nil, false, err
 		}
 		more = mayGoOn(slice, messages)
@@ -149,7 +146,7 @@ func (r *itemsRequest) left(m *session.Message) []item {
 }
 
 func noAfter(id string) error {
-	return session.Invalid("/after", invalidRequest, "%q is no item of this conversation: begin without after, and follow last_id", shorten(id))
+	return session.Invalid("/after", request.InvalidRequest, "%q is no item of this conversation: begin without after, and follow last_id", request.Shorten(id))
 }
 
 // The views of a conversation, in the query and in its metadata.
@@ -167,74 +164,73 @@ func viewOf(s session.Session) string {
 	return fullView
 }
 
-func itemsRequestOf(x *exchange) (r itemsRequest, err error) {
-	q := x.openAIQuery("after", "limit", "order")
-	r.after = q.text("after", "")
-	r.limit = int(q.integer("limit", 1, 1<<31, defaultPage))
+func itemsRequestOf(req *request.Request) (r itemsRequest, err error) {
+	q := openAIQuery(req, "after", "limit", "order")
+	r.after = q.Text("after", "")
+	r.limit = int(q.Integer("limit", 1, 1<<31, request.DefaultPage))
 	r.limit = min(r.limit, session.MaxPage)
-	r.descending = q.choice("order", "desc", "asc") == "desc"
-	if q.values.Has("view") {
-		r.view = q.choice("view", compactedView, fullView)
+	r.descending = q.Choice("order", "desc", "asc") == "desc"
+	if q.Values.Has("view") {
+		r.view = q.Choice("view", compactedView, fullView)
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return r, err
 	}
-	r.at, err = x.address()
-	return r, err
+	r.at = req.Address()
+	return r, req.Err()
 }
 
 // readItem is GET /v1/conversations/{id}/items/{item}.
-func (s *Server) readItem(x *exchange) error {
-	at, err := x.conversation()
+func (s *Server) readItem(req *request.Request) error {
+	at := conversationAddress(req)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	_, found, err := s.findItem(req, at)
 	if err != nil {
 		return err
 	}
-	_, found, err := s.findItem(x, at)
-	if err != nil {
-		return err
-	}
-	out := newBuffer()
-	defer out.free()
-	out.b = appendItem(out.b, &found)
-	return x.bytes(http.StatusOK, jsonType, out.b)
+	out := req.Buffer()
+	out.B = appendItem(out.B, &found)
+	return req.Bytes(http.StatusOK, request.JSONType, out.B)
 }
 
 // deleteItem is DELETE /v1/conversations/{id}/items/{item}.
-func (s *Server) deleteItem(x *exchange) error {
-	at, err := x.conversation()
+func (s *Server) deleteItem(req *request.Request) error {
+	at := conversationAddress(req)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	id := req.EmptyBody()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	seq, err := s.seqOfItem(req, at, id)
 	if err != nil {
 		return err
 	}
-	id, err := x.emptyBody()
-	if err != nil {
-		return err
-	}
-	seq, err := s.seqOfItem(x, at, id)
-	if err != nil {
-		return err
-	}
-	left, replayed, err := s.Store.Remove(x.ctx, at, seq, id)
+	left, replayed, err := s.Store.Remove(req.Ctx, at, seq, id)
 	if errors.Is(err, session.ErrNotFound) {
 		err = errNoItem
 	}
 	if err != nil {
 		return err
 	}
-	x.replayed(id, replayed)
-	return x.json(http.StatusOK, conversationOf(left))
+	req.Replayed(id, replayed)
+	return req.JSON(http.StatusOK, conversationOf(left))
 }
 
 // seqOfItem is the message that the item is of. One of our ids says it; a request that is repeated names an item that is
 // not there any more.
-func (s *Server) seqOfItem(x *exchange, at session.Address, id *session.Idempotency) (int64, error) {
-	name, err := url.PathUnescape(x.param("item"))
+func (s *Server) seqOfItem(req *request.Request, at session.Address, id *session.Idempotency) (int64, error) {
+	name, err := url.PathUnescape(req.Param("item"))
 	if err != nil {
 		return 0, errNoItem
 	}
 	if seq, part, ok := itemPlace(at, name); ok && part == 0 {
 		return seq, nil
 	}
-	m, found, err := s.findItem(x, at)
+	m, found, err := s.findItem(req, at)
 	switch {
 	case errors.Is(err, errNoItem) && id != nil:
 		return session.MaxSessionMessages, nil // there is no such message, but the key may know the answer
@@ -242,24 +238,24 @@ func (s *Server) seqOfItem(x *exchange, at session.Address, id *session.Idempote
 		return 0, err
 	}
 	if of := itemsOf(at, &m); len(of) > 1 {
-		return 0, session.Invalid("/item_id", invalidRequest, "%q is one of %d items of one message, whose format is %s: they go together, delete %q",
+		return 0, session.Invalid("/item_id", request.InvalidRequest, "%q is one of %d items of one message, whose format is %s: they go together, delete %q",
 			found.id, len(of), m.Format, of[0].id)
 	}
 	return m.Seq, nil
 }
 
 // findItem finds the item that the path names, by our id or by the provider's id that an answer kept.
-func (s *Server) findItem(x *exchange, at session.Address) (m session.Message, found item, err error) {
-	name, err := url.PathUnescape(x.param("item"))
+func (s *Server) findItem(req *request.Request, at session.Address) (m session.Message, found item, err error) {
+	name, err := url.PathUnescape(req.Param("item"))
 	if err != nil {
 		return m, found, errNoItem
 	}
 	var candidates []session.Message
 	seq, _, ours := itemPlace(at, name)
 	if ours {
-		_, candidates, err = s.Store.Slice(x.ctx, at, postgres.Slice{After: seq - 1, Limit: 1})
+		_, candidates, err = s.Store.Slice(req.Ctx, at, postgres.Slice{After: seq - 1, Limit: 1})
 	} else {
-		candidates, err = s.Store.Containing(x.ctx, at, rawjson.Quote(nil, []byte(name)))
+		candidates, err = s.Store.Containing(req.Ctx, at, rawjson.Quote(nil, []byte(name)))
 	}
 	if err != nil {
 		return m, found, err

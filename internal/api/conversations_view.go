@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -12,8 +13,8 @@ import (
 )
 
 // listCompacted answers with a page of the compacted view. A view is as large as a context, so it is read whole.
-func (s *Server) listCompacted(x *exchange, r itemsRequest) error {
-	traced, err := s.Store.Traced(x.ctx, r.at)
+func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
+	traced, err := s.Store.Traced(req.Ctx, r.at)
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func (s *Server) listCompacted(x *exchange, r itemsRequest) error {
 		items = items[begin:]
 	}
 	more := len(items) > r.limit
-	return x.items(items[:min(len(items), r.limit)], more)
+	return answerItems(req, items[:min(len(items), r.limit)], more)
 }
 
 // behind finds where a list goes on behind the item that after names. That one may have left the view since the page

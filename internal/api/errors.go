@@ -12,29 +12,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// The codes that more than one file speaks of.
-const (
-	invalidJSON    = "invalid_json"
-	invalidRequest = "invalid_request"
-	invalidMessage = "invalid_message"
-	unknownField   = "unknown_field"
-	unavailable    = "unavailable"
-	internalError  = "internal"
-
-	unknownModel    = "unknown_model"
-	requestTimedOut = "request_timeout"
-	outsideRange    = "range_not_satisfiable"
-)
-
 // statuses is the closed list of error codes; docs/errors.md has the same.
 var statuses = map[string]int{
-	invalidJSON:               http.StatusBadRequest,
-	unknownField:              http.StatusBadRequest,
+	request.InvalidJSON:       http.StatusBadRequest,
+	request.UnknownField:      http.StatusBadRequest,
 	"invalid_cursor":          http.StatusBadRequest,
 	"invalid_idempotency_key": http.StatusBadRequest,
 	"unauthorized":            http.StatusUnauthorized,
@@ -42,7 +29,7 @@ var statuses = map[string]int{
 	"not_found":               http.StatusNotFound,
 	"method_not_allowed":      http.StatusMethodNotAllowed,
 	"format_not_available":    http.StatusNotAcceptable,
-	requestTimedOut:           http.StatusRequestTimeout,
+	request.RequestTimedOut:   http.StatusRequestTimeout,
 	"session_exists":          http.StatusConflict,
 	"import_taken":            http.StatusConflict,
 	"import_ended":            http.StatusConflict,
@@ -53,18 +40,18 @@ var statuses = map[string]int{
 	"message_too_large":       http.StatusRequestEntityTooLarge,
 	"too_many_messages":       http.StatusRequestEntityTooLarge,
 	"unsupported_media_type":  http.StatusUnsupportedMediaType,
-	outsideRange:              http.StatusRequestedRangeNotSatisfiable,
-	invalidRequest:            http.StatusUnprocessableEntity,
-	invalidMessage:            http.StatusUnprocessableEntity,
+	request.OutsideRange:      http.StatusRequestedRangeNotSatisfiable,
+	request.InvalidRequest:    http.StatusUnprocessableEntity,
+	request.InvalidMessage:    http.StatusUnprocessableEntity,
 	"json_too_complex":        http.StatusUnprocessableEntity,
-	unknownModel:              http.StatusUnprocessableEntity,
+	request.UnknownModel:      http.StatusUnprocessableEntity,
 	"client_id_reused":        http.StatusUnprocessableEntity,
 	"idempotency_key_reused":  http.StatusUnprocessableEntity,
 	"session_full":            http.StatusUnprocessableEntity,
 	"view_cannot_fit":         http.StatusUnprocessableEntity,
 	"unsupported_source":      http.StatusUnprocessableEntity,
-	internalError:             http.StatusInternalServerError,
-	unavailable:               http.StatusServiceUnavailable,
+	request.InternalError:     http.StatusInternalServerError,
+	request.Unavailable:       http.StatusServiceUnavailable,
 }
 
 // problemCodes are the codes that a member of errors may have beside those above: what a policy does wrong.
@@ -87,7 +74,7 @@ var sentinels = []struct {
 	{session.ErrClientIDReused, "client_id_reused", ""},
 	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: take a new one for this request, or send the first one again as it was"},
 	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages: it takes %d messages, and %d MiB of messages that no compaction covers yet; begin a new session, or compact this one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
-	{session.ErrLogTooLarge, invalidRequest, "the session's log is too large to be taken as a whole: leave from, policy, or format beside view=full out, or begin a new session"},
+	{session.ErrLogTooLarge, request.InvalidRequest, "the session's log is too large to be taken as a whole: leave from, policy, or format beside view=full out, or begin a new session"},
 	{errNoImport, "not_found", "there is no such import: GET /v1/imports lists them"},
 	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
 	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a new one"},
@@ -105,25 +92,9 @@ var (
 	errPanic          = errors.New("panic") // a bug of ours; the log has its stack
 )
 
-// failure is an error with its code and what the caller should know of it.
-type failure struct {
-	code     string
-	detail   string
-	problems []session.Problem
-	minimum  *int64 // of view_cannot_fit
-	current  *int64 // of stale_expected_seq
-	size     int    // of range_not_satisfiable: how many bytes there are
-}
-
-func (f *failure) Error() string { return f.code + ": " + f.detail }
-
-func fail(code, format string, args ...any) error {
-	return &failure{code: code, detail: fmt.Sprintf(format, args...)}
-}
-
 // failureOf is the table from errors to codes. What it does not know is ours: internal, and no word of it goes out.
-func failureOf(err error) *failure {
-	var known *failure
+func failureOf(err error) *request.Failure {
+	var known *request.Failure
 	var invalid *session.InvalidError
 	var stale *session.StaleError
 	var staleVersion *session.StaleVersionError
@@ -132,24 +103,24 @@ func failureOf(err error) *failure {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &invalid):
-		return &failure{code: invalid.Code, detail: invalid.Error(), problems: invalid.Problems}
+		return &request.Failure{Code: invalid.Code, Detail: invalid.Error(), Problems: invalid.Problems}
 	case errors.As(err, &stale):
 		return staleFailure(stale)
 	case errors.As(err, &staleVersion):
-		return &failure{code: "stale_policy_version", detail: staleVersion.Error()}
+		return &request.Failure{Code: "stale_policy_version", Detail: staleVersion.Error()}
 	case errors.As(err, &cannotFit):
-		return &failure{code: "view_cannot_fit", detail: cannotFit.Error() + ": ask for at least as many", minimum: &cannotFit.Minimum}
+		return &request.Failure{Code: "view_cannot_fit", Detail: cannotFit.Error() + ": ask for at least as many", Minimum: &cannotFit.Minimum}
 	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
-			return &failure{code: s.code, detail: specific(err, s.err, s.detail)}
+			return &request.Failure{Code: s.code, Detail: specific(err, s.err, s.detail)}
 		}
 	}
 	if databaseIsDown(err) {
-		return &failure{code: unavailable, detail: "the database does not answer: try again after Retry-After. Whether a write happened is not known: " +
+		return &request.Failure{Code: request.Unavailable, Detail: "the database does not answer: try again after Retry-After. Whether a write happened is not known: " +
 			"repeat it with its Idempotency-Key or client_ids"}
 	}
-	return &failure{code: internalError, detail: "something went wrong on our side; the log knows it by the request id"}
+	return &request.Failure{Code: request.InternalError, Detail: "something went wrong on our side; the log knows it by the request id"}
 }
 
 // specific prefers the text of an error that knows more than its sentinel.
@@ -160,12 +131,12 @@ func specific(err, sentinel error, general string) string {
 	return general
 }
 
-func staleFailure(e *session.StaleError) *failure {
-	f := &failure{code: "stale_expected_seq", current: &e.Current}
+func staleFailure(e *session.StaleError) *request.Failure {
+	f := &request.Failure{Code: "stale_expected_seq", Current: &e.Current}
 	if e.Current > e.Expected {
-		f.detail = fmt.Sprintf("the session's last seq is %d, not %d: read from seq %d, then append with expected_seq %d", e.Current, e.Expected, e.Expected+1, e.Current)
+		f.Detail = fmt.Sprintf("the session's last seq is %d, not %d: read from seq %d, then append with expected_seq %d", e.Current, e.Expected, e.Expected+1, e.Current)
 	} else {
-		f.detail = fmt.Sprintf("the session's last seq is %d, it has no %d yet: append with expected_seq %d", e.Current, e.Expected, e.Current)
+		f.Detail = fmt.Sprintf("the session's last seq is %d, it has no %d yet: append with expected_seq %d", e.Current, e.Expected, e.Current)
 	}
 	return f
 }

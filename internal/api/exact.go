@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/wire"
@@ -14,14 +15,14 @@ import (
 
 // countExactly counts an append's messages by the tokenizer that the session's policy names, if that is an exact one. A
 // usage says more than the count, and for tenants that have no such policy, which is nearly all, nothing is looked up.
-func (s *Server) countExactly(x *exchange, a *session.Append) error {
+func (s *Server) countExactly(req *request.Request, a *session.Append) error {
 	if a.Usage != nil {
 		return nil
 	}
-	if exact, err := s.countsExactly(x); err != nil || !exact {
+	if exact, err := s.countsExactly(req); err != nil || !exact {
 		return err
 	}
-	tokenizer, err := s.Store.Tokenizer(x.ctx, a.Session)
+	tokenizer, err := s.Store.Tokenizer(req.Ctx, a.Session)
 	if errors.Is(err, session.ErrNotFound) || err == nil && tokenizer == estimated {
 		return nil
 	}
@@ -41,14 +42,14 @@ func (s *Server) countExactly(x *exchange, a *session.Append) error {
 }
 
 // countsExactly reports whether a policy of the caller's tenant names an exact tokenizer.
-func (s *Server) countsExactly(x *exchange) (bool, error) {
+func (s *Server) countsExactly(req *request.Request) (bool, error) {
 	now := time.Now()
-	if exact, known := s.exact.of(x.tenant, now); known {
+	if exact, known := s.exact.of(req.Tenant, now); known {
 		return exact, nil
 	}
-	exact, err := s.Store.CountsExactly(x.ctx, x.tenant)
+	exact, err := s.Store.CountsExactly(req.Ctx, req.Tenant)
 	if err == nil {
-		s.exact.add(x.tenant, exact, now)
+		s.exact.add(req.Tenant, exact, now)
 	}
 	return exact, err
 }

@@ -8,33 +8,36 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // exportSession is GET /v1/sessions/{id}/export.
-func (s *Server) exportSession(x *exchange) error {
-	at, err := x.addressAlone()
+func (s *Server) exportSession(req *request.Request) error {
+	req.Query()
+	at := req.Address()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.ExportSession(req.Ctx, at)
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.ExportSession(x.ctx, at)
-	if err != nil {
-		return err
-	}
-	return s.export(x, func(e *exporter) error { return e.session(found) })
+	return s.export(req, func(e *exporter) error { return e.session(found) })
 }
 
 // exportTenant is GET /v1/export.
-func (s *Server) exportTenant(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) exportTenant(req *request.Request) error {
+	req.Query()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	policy, err := s.Store.TenantPolicy(x.ctx, x.tenant)
+	policy, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
 	}
-	return s.export(x, func(e *exporter) error {
+	return s.export(req, func(e *exporter) error {
 		if err := e.Tenant(policy.Patch); err != nil {
 			return err
 		}
@@ -42,37 +45,34 @@ func (s *Server) exportTenant(x *exchange) error {
 	})
 }
 
-// stepTimeout bounds one step of an answer, or of a body, that has no bound as a whole.
-const stepTimeout = time.Minute
-
 // exporter writes an archive as an answer. What goes wrong behind the first bytes cuts the answer off: it then has no
 // manifest.
 type exporter struct {
 	*archive.Writer
-	s *Server
-	x *exchange
+	s   *Server
+	req *request.Request
 }
 
 var archiveType = []string{archive.MediaType}
 
 // export answers with an archive, as it is written. Only the request's end ends it early.
-func (s *Server) export(x *exchange, write func(*exporter) error) error {
-	x.ctx = x.r.Context()
-	h := x.w.Header()
-	h["Content-Type"], h["Cache-Control"], h["Vary"] = archiveType, noStore, []string{"Accept-Encoding"}
-	if x.r.Method == http.MethodHead {
+func (s *Server) export(req *request.Request, write func(*exporter) error) error {
+	req.Ctx = req.R.Context()
+	h := req.W.Header()
+	h["Content-Type"], h["Cache-Control"], h["Vary"] = archiveType, request.NoStore, []string{"Accept-Encoding"}
+	if req.R.Method == http.MethodHead {
 		return nil
 	}
-	out, closeOut := bufio.NewWriterSize(x.w, 64<<10), func() error { return nil }
-	if acceptsZstd(x.r.Header["Accept-Encoding"]) {
+	out, closeOut := bufio.NewWriterSize(req.W, 64<<10), func() error { return nil }
+	if acceptsZstd(req.R.Header["Accept-Encoding"]) {
 		h.Set("Content-Encoding", "zstd")
-		packed, err := zstd.NewWriter(x.w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		packed, err := zstd.NewWriter(req.W, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 		if err != nil {
 			return err
 		}
 		out, closeOut = bufio.NewWriterSize(packed, 64<<10), packed.Close
 	}
-	e := &exporter{s: s, x: x}
+	e := &exporter{s: s, req: req}
 	var err error
 	if e.Writer, err = archive.Begin(out); err == nil {
 		err = write(e)
@@ -81,7 +81,7 @@ func (s *Server) export(x *exchange, write func(*exporter) error) error {
 		_, err = e.Close()
 	}
 	if err == nil {
-		err = x.sent(errors.Join(out.Flush(), closeOut()))
+		err = req.Sent(errors.Join(out.Flush(), closeOut()))
 	}
 	return err
 }
@@ -92,7 +92,7 @@ const exportPage = 100
 func (e *exporter) sessions() error {
 	page := session.Page{Limit: exportPage}
 	for {
-		found, err := e.s.Store.ExportSessions(e.x.ctx, e.x.tenant, page)
+		found, err := e.s.Store.ExportSessions(e.req.Ctx, e.req.Tenant, page)
 		if err != nil || len(found) == 0 {
 			return err
 		}
@@ -109,7 +109,7 @@ func (e *exporter) sessions() error {
 // session writes a session, unless it has been erased since it was read. Its first messages are read before its first
 // line is written: only a session of many messages can be erased between its lines, which ends the export.
 func (e *exporter) session(found session.Exported) error {
-	messages, err := e.s.Store.ExportMessages(e.x.ctx, found, 1)
+	messages, err := e.s.Store.ExportMessages(e.req.Ctx, found, 1)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil
 	}
@@ -120,13 +120,13 @@ func (e *exporter) session(found session.Exported) error {
 		return err
 	}
 	for len(messages) > 0 {
-		e.x.writeBy(time.Now().Add(stepTimeout))
+		e.req.WriteBy(time.Now().Add(request.StepTimeout))
 		for i := range messages {
 			if err := e.Message(&messages[i]); err != nil {
 				return err
 			}
 		}
-		if messages, err = e.s.Store.ExportMessages(e.x.ctx, found, messages[len(messages)-1].Seq+1); err != nil {
+		if messages, err = e.s.Store.ExportMessages(e.req.Ctx, found, messages[len(messages)-1].Seq+1); err != nil {
 			return err
 		}
 	}

@@ -5,24 +5,26 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/varve-dev/varve/internal/api/request"
 )
 
 // livez is GET /livez: the process answers.
-func (s *Server) livez(x *exchange) error {
-	return x.bytes(http.StatusOK, jsonType, []byte(`{"status":"ok"}`))
+func (s *Server) livez(req *request.Request) error {
+	return req.Bytes(http.StatusOK, request.JSONType, []byte(`{"status":"ok"}`))
 }
 
 // readyz is GET /readyz: requests that come now will be served. Anybody may ask, so the answer names no details.
-func (s *Server) readyz(x *exchange) error {
+func (s *Server) readyz(req *request.Request) error {
 	if s.draining.Load() {
-		return fail(unavailable, "the process stops: ask another one")
+		return request.Fail(request.Unavailable, "the process stops: ask another one")
 	}
-	detail, cause := s.ready.look(x.ctx, s)
+	detail, cause := s.ready.look(req.Ctx, s)
 	if cause != nil {
-		x.cause = cause
-		return fail(unavailable, "%s", detail)
+		req.Cause = cause
+		return request.Fail(request.Unavailable, "%s", detail)
 	}
-	return x.bytes(http.StatusOK, jsonType, []byte(`{"status":"ready"}`))
+	return req.Bytes(http.StatusOK, request.JSONType, []byte(`{"status":"ready"}`))
 }
 
 // readiness is what the last look at the database found. It is kept for a second, so that those who ask, who need no

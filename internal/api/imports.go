@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -14,45 +15,48 @@ import (
 )
 
 // createImport is POST /v1/imports: the body is imported while it comes in.
-func (s *Server) createImport(x *exchange) error {
-	q := x.query("from", "session", "more")
-	from := q.choice("from", importSources()...)
-	id := q.text("session", "")
-	more := q.choice("more", "false", "true") == "true"
-	if problem := wrongID(id); id != "" && problem != "" {
-		q.d.wrong("session", invalidRequest, "the session's id %s", problem)
+func (s *Server) createImport(req *request.Request) error {
+	q := req.Query("from", "session", "more")
+	from := q.Choice("from", importSources()...)
+	id := q.Text("session", "")
+	more := q.Choice("more", "false", "true") == "true"
+	if problem := session.CheckID(id); id != "" && problem != "" {
+		q.Wrong("session", request.InvalidRequest, "the session's id %s", problem)
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
-	key, err := x.idempotencyKey()
+	key := ""
+	if id := req.Idempotency(); id != nil { // the body is not read before: the key has no fingerprint of it
+		key = id.Key
+	}
+	if err := req.Err(); err != nil {
+		return err
+	}
+	begun, err := s.Store.BeginImport(req.Ctx, req.Tenant, key, from, id)
 	if err != nil {
 		return err
 	}
-	begun, err := s.Store.BeginImport(x.ctx, x.tenant, key, from, id)
-	if err != nil {
-		return err
-	}
-	return s.feedImport(x, begun, 1, more)
+	return s.feedImport(req, begun, 1, more)
 }
 
 // resumeImport is POST /v1/imports/{import}: the rest of the lines, or the next of them.
-func (s *Server) resumeImport(x *exchange) error {
-	q := x.query("from_line", "more")
-	from := q.integer("from_line", 1, maxImportLine, 1)
-	more := q.choice("more", "false", "true") == "true"
-	if err := q.err(); err != nil {
+func (s *Server) resumeImport(req *request.Request) error {
+	q := req.Query("from_line", "more")
+	from := q.Integer("from_line", 1, maxImportLine, 1)
+	more := q.Choice("more", "false", "true") == "true"
+	if err := q.Err(); err != nil {
 		return err
 	}
-	id, err := x.importID()
+	id, err := importID(req)
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.ResumeImport(x.ctx, x.tenant, id)
+	found, err := s.Store.ResumeImport(req.Ctx, req.Tenant, id)
 	if err != nil {
 		return importMissing(err)
 	}
-	return s.feedImport(x, found, from, more)
+	return s.feedImport(req, found, from, more)
 }
 
 // maxImportLine bounds the numbers of lines.
@@ -93,8 +97,8 @@ func importLineOf(l session.ImportedLine) protocol.ImportLine {
 }
 
 // importID is the import that the path names.
-func (x *exchange) importID() (uuid.UUID, error) {
-	id, err := uuid.Parse(x.param("import"))
+func importID(req *request.Request) (uuid.UUID, error) {
+	id, err := uuid.Parse(req.Param("import"))
 	if err != nil {
 		return id, errNoImport
 	}
@@ -109,43 +113,43 @@ func importMissing(err error) error {
 }
 
 // readImport is GET /v1/imports/{import}.
-func (s *Server) readImport(x *exchange) error {
-	q := x.query("wait")
-	wait := time.Duration(q.integer("wait", 0, maxWait, 0)) * time.Second
-	if err := q.err(); err != nil {
+func (s *Server) readImport(req *request.Request) error {
+	q := req.Query("wait")
+	wait := time.Duration(q.Integer("wait", 0, maxWait, 0)) * time.Second
+	if err := q.Err(); err != nil {
 		return err
 	}
-	id, err := x.importID()
+	id, err := importID(req)
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.Import(x.ctx, x.tenant, id)
+	found, err := s.Store.Import(req.Ctx, req.Tenant, id)
 	if err == nil && wait > 0 {
-		found, err = s.awaitImport(x, found, time.Now().Add(wait))
+		found, err = s.awaitImport(req, found, time.Now().Add(wait))
 	}
 	if err != nil {
 		return importMissing(err)
 	}
-	return x.json(http.StatusOK, importOf(found))
+	return req.JSON(http.StatusOK, importOf(found))
 }
 
 // importLook is how often a caller who waits for an import has it looked at.
 const importLook = 100 * time.Millisecond
 
 // awaitImport looks at an import until no request feeds it any more, or the time is up.
-func (s *Server) awaitImport(x *exchange, found session.Import, until time.Time) (_ session.Import, err error) {
-	x.ctx = x.r.Context()
-	x.writeBy(until.Add(requestTimeout))
+func (s *Server) awaitImport(req *request.Request, found session.Import, until time.Time) (_ session.Import, err error) {
+	req.Ctx = req.R.Context()
+	req.WriteBy(until.Add(requestTimeout))
 	up := time.After(time.Until(until))
 	for found.State == session.ImportRunning && !s.draining.Load() {
 		select {
 		case <-time.After(importLook):
 		case <-up:
 			return found, nil
-		case <-x.ctx.Done():
-			return found, x.ctx.Err()
+		case <-req.Ctx.Done():
+			return found, req.Ctx.Err()
 		}
-		if found, err = s.Store.Import(x.ctx, x.tenant, found.ID); err != nil {
+		if found, err = s.Store.Import(req.Ctx, req.Tenant, found.ID); err != nil {
 			return found, err
 		}
 	}
@@ -153,17 +157,18 @@ func (s *Server) awaitImport(x *exchange, found session.Import, until time.Time)
 }
 
 // listImports is GET /v1/imports.
-func (s *Server) listImports(x *exchange) error {
-	list := listOf(x, "imports")
-	page, err := list.page()
+func (s *Server) listImports(req *request.Request) error {
+	list := req.List("imports")
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.Imports(req.Ctx, req.Tenant, list.Page())
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.Imports(x.ctx, x.tenant, page)
-	if err != nil {
-		return err
-	}
-	return answerList(list, found, importOf, func(last session.Import) place { return place{last.CreatedAt.UnixMicro(), last.ID} })
+	return request.AnswerList(list, found, importOf, func(last session.Import) request.Place {
+		return request.Place{Order: last.CreatedAt.UnixMicro(), ID: last.ID}
+	})
 }
 
 // lineOutcomes are what lines can be asked for; "" is every one.
@@ -173,20 +178,20 @@ var lineOutcomes = []string{
 }
 
 // listImportLines is GET /v1/imports/{import}/lines.
-func (s *Server) listImportLines(x *exchange) error {
-	q := x.query("from", "limit", "outcome")
-	limit := int(q.integer("limit", 1, session.MaxMessagePage, defaultMessages))
+func (s *Server) listImportLines(req *request.Request) error {
+	q := req.Query("from", "limit", "outcome")
+	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	r := session.ImportedRange{
-		From: q.integer("from", 1, maxImportLine, 1), Limit: limit + 1, Outcome: session.LineOutcome(q.choice("outcome", lineOutcomes...)),
+		From: q.Integer("from", 1, maxImportLine, 1), Limit: limit + 1, Outcome: session.LineOutcome(q.Choice("outcome", lineOutcomes...)),
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
-	id, err := x.importID()
+	id, err := importID(req)
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.ImportLines(x.ctx, x.tenant, id, r)
+	found, err := s.Store.ImportLines(req.Ctx, req.Tenant, id, r)
 	if err != nil {
 		return importMissing(err)
 	}
@@ -197,26 +202,17 @@ func (s *Server) listImportLines(x *exchange) error {
 	if page.HasMore {
 		page.Next = &found[limit].N
 	}
-	return x.json(http.StatusOK, page)
-}
-
-// idempotencyKey is the request's Idempotency-Key without a fingerprint, for a body that is not read before it is used.
-func (x *exchange) idempotencyKey() (string, error) {
-	id, err := x.idempotency(nil)
-	if id == nil {
-		return "", err
-	}
-	return id.Key, err
+	return req.JSON(http.StatusOK, page)
 }
 
 // importing answers a request that fed an import: one that has not ended waits for more.
-func (x *exchange) importing(i session.Import, replayed bool) error {
+func answerImport(req *request.Request, i session.Import, replayed bool) error {
 	switch {
 	case replayed:
-		x.w.Header().Set("Idempotent-Replayed", "true")
-		return x.json(http.StatusOK, importOf(i))
+		req.W.Header().Set("Idempotent-Replayed", "true")
+		return req.JSON(http.StatusOK, importOf(i))
 	case i.State.Ended():
-		return x.json(http.StatusCreated, importOf(i))
+		return req.JSON(http.StatusCreated, importOf(i))
 	}
-	return x.json(http.StatusAccepted, importOf(i))
+	return req.JSON(http.StatusAccepted, importOf(i))
 }

@@ -2,16 +2,12 @@ package api
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"time"
 
-	"github.com/klauspost/compress/zstd"
-
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -28,7 +24,7 @@ const (
 type feed struct {
 	*session.Import
 	s       *Server
-	x       *exchange
+	req     *request.Request
 	first   int64 // the number of the body's first line
 	more    bool  // there are lines behind the body's last
 	checker *archive.Checker
@@ -38,33 +34,33 @@ type feed struct {
 }
 
 // feedImport imports the request's body, and answers with the import as it is then.
-func (s *Server) feedImport(x *exchange, i session.Import, first int64, more bool) error {
-	x.ctx = x.r.Context()
-	x.w.Header().Set("Location", "/v1/imports/"+i.ID.String())
-	f := &feed{Import: &i, s: s, x: x, first: first, more: more, checker: archive.NewChecker()}
+func (s *Server) feedImport(req *request.Request, i session.Import, first int64, more bool) error {
+	req.Ctx = req.R.Context()
+	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
+	f := &feed{Import: &i, s: s, req: req, first: first, more: more, checker: archive.NewChecker()}
 	replayed := i.State.Ended()
 	err := f.body()
 	switch {
 	case err == nil && replayed:
-		i, err = s.Store.Import(x.ctx, x.tenant, i.ID)
+		i, err = s.Store.Import(req.Ctx, req.Tenant, i.ID)
 	case err == nil:
 		err = f.leave()
 	}
 	if err != nil {
 		f.pause(err)
-		x.drain()
+		req.Drain()
 		return err
 	}
-	return x.importing(i, replayed)
+	return answerImport(req, i, replayed)
 }
 
 // pause notes why an import waits for its lines, for who asks about it later. The request may be gone; who took the
 // import over says what becomes of it.
 func (f *feed) pause(cause error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.x.ctx), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.req.Ctx), requestTimeout)
 	defer cancel()
 	if !f.State.Ended() {
-		_, _ = f.s.Store.PauseImport(ctx, f.x.tenant, *f.Import, failureOf(cause).detail)
+		_, _ = f.s.Store.PauseImport(ctx, f.req.Tenant, *f.Import, failureOf(cause).Detail)
 	}
 }
 
@@ -72,11 +68,11 @@ func (f *feed) pause(cause error) {
 func (f *feed) leave() (err error) {
 	switch {
 	case f.more:
-		*f.Import, err = f.s.Store.PauseImport(f.x.ctx, f.x.tenant, *f.Import, "")
+		*f.Import, err = f.s.Store.PauseImport(f.req.Ctx, f.req.Tenant, *f.Import, "")
 	case f.checker.Cut():
-		return session.Invalid("", invalidRequest, "the export is cut off behind line %d: its last line, the manifest, is missing. What came is stored; send the rest from line %d on", f.Done, f.Done+1)
+		return session.Invalid("", request.InvalidRequest, "the export is cut off behind line %d: its last line, the manifest, is missing. What came is stored; send the rest from line %d on", f.Done, f.Done+1)
 	default:
-		*f.Import, err = f.s.Store.EndImport(f.x.ctx, f.x.tenant, *f.Import, "")
+		*f.Import, err = f.s.Store.EndImport(f.req.Ctx, f.req.Tenant, *f.Import, "")
 	}
 	return err
 }
@@ -84,13 +80,13 @@ func (f *feed) leave() (err error) {
 // body reads the body to its end.
 func (f *feed) body() error {
 	if f.first > f.Done+1 {
-		return session.Invalid("from_line", invalidRequest, "the import has %d lines: line %d would be missing, send the lines from there on", f.Done, f.Done+1)
+		return session.Invalid("from_line", request.InvalidRequest, "the import has %d lines: line %d would be missing, send the lines from there on", f.Done, f.Done+1)
 	}
-	source, closeSource, err := f.open()
+	source, err := f.req.Stream()
 	if err != nil {
 		return err
 	}
-	defer closeSource()
+	defer source.Close()
 	lines := archive.NewScanner(source, archive.MaxLineBytes)
 	if f.Source == "" {
 		if err := f.recognise(lines); err != nil {
@@ -113,7 +109,7 @@ func (f *feed) recognise(lines *archive.Scanner) error {
 	head, err := lines.Peek(archive.HeadBytes)
 	switch {
 	case err != nil:
-		return bodyError(err)
+		return request.StreamError(err)
 	case len(bytes.TrimSpace(head)) == 0 && f.more:
 		return nil
 	case f.Wanted != "":
@@ -124,7 +120,7 @@ func (f *feed) recognise(lines *archive.Scanner) error {
 		f.Source = foreignSource
 	}
 	if f.Source == archive.Source && f.Session != "" {
-		return session.Invalid("session", invalidRequest, "an export names its sessions itself: leave session out")
+		return session.Invalid("session", request.InvalidRequest, "an export names its sessions itself: leave session out")
 	}
 	return nil
 }
@@ -142,7 +138,7 @@ func (f *feed) each(lines *archive.Scanner) error {
 			break
 		}
 		if err != nil {
-			return errors.Join(f.flush(), bodyError(err))
+			return errors.Join(f.flush(), request.StreamError(err))
 		}
 		switch n++; {
 		case n <= f.Done:
@@ -153,7 +149,7 @@ func (f *feed) each(lines *archive.Scanner) error {
 		case f.State.Ended():
 			return fmt.Errorf("line %d: %w", n, session.ErrImportEnded)
 		case f.broken(line):
-			return errors.Join(f.flush(), session.Invalid("", invalidRequest, "the body is cut off inside line %d: what came before it is stored, send the lines from there on", n))
+			return errors.Join(f.flush(), session.Invalid("", request.InvalidRequest, "the body is cut off inside line %d: what came before it is stored, send the lines from there on", n))
 		}
 		if err := f.take(n, line); err != nil {
 			return err
@@ -192,7 +188,7 @@ func (f *feed) pass(n int64, line archive.Line, known []byte) error {
 }
 
 func (f *feed) another(n int64) error {
-	return fail("idempotency_key_reused", "the %d lines of this body are not those that the import has: send those again, or begin another import", n)
+	return request.Fail("idempotency_key_reused", "the %d lines of this body are not those that the import has: send those again, or begin another import", n)
 }
 
 // take takes a line up, and stores the batch if it is full.
@@ -216,7 +212,7 @@ func (f *feed) flush() error {
 		return nil
 	}
 	if f.s.draining.Load() {
-		return fail(unavailable, "the process is stopping: send the lines from line %d on again", f.Done+1)
+		return request.Fail(request.Unavailable, "the process is stopping: send the lines from line %d on again", f.Done+1)
 	}
 	if f.Source == archive.Source {
 		digest, err := f.checker.MarshalBinary()
@@ -225,54 +221,11 @@ func (f *feed) flush() error {
 		}
 		f.Digest = digest
 	}
-	ctx, cancel := context.WithTimeout(f.x.ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(f.req.Ctx, requestTimeout)
 	defer cancel()
-	if err := f.s.Store.StoreImportLines(ctx, f.x.tenant, f.Import, f.lines); err != nil {
+	if err := f.s.Store.StoreImportLines(ctx, f.req.Tenant, f.Import, f.lines); err != nil {
 		return err
 	}
 	f.lines, f.held = f.lines[:0], 0
 	return nil
-}
-
-// open reads the body as long as something of it comes now and then.
-func (f *feed) open() (io.Reader, func(), error) {
-	body := &patientBody{f.x.r.Body, http.NewResponseController(f.x.raw)}
-	switch coding, err := contentCoding(f.x.r.Header["Content-Encoding"]); {
-	case err != nil:
-		return nil, nil, err
-	case coding == "gzip":
-		unpacked, err := gzip.NewReader(body)
-		if err != nil {
-			return nil, nil, bodyError(err)
-		}
-		return unpacked, func() {}, nil
-	case coding == "zstd":
-		unpacked, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxRequestWindow))
-		if err != nil {
-			return nil, nil, err
-		}
-		return unpacked, unpacked.Close, nil
-	}
-	return body, func() {}, nil
-}
-
-// patientBody is a body without an end in sight: it may take any time as a whole, but not stepTimeout to go on.
-type patientBody struct {
-	io.Reader
-	connection *http.ResponseController
-}
-
-// Read puts the connection's deadlines off. Connections that have none do not need them.
-func (b *patientBody) Read(p []byte) (int, error) {
-	until := time.Now().Add(stepTimeout)
-	_, _ = b.connection.SetReadDeadline(until), b.connection.SetWriteDeadline(until.Add(stepTimeout))
-	return b.Reader.Read(p)
-}
-
-// bodyError is the error of a body that cannot be read on. What was read of it is stored.
-func bodyError(err error) error {
-	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		return fail(invalidJSON, "the body cannot be unpacked: it asks for a window of more than %d MiB", maxRequestWindow>>20)
-	}
-	return readError(err)
 }

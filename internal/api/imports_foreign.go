@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -16,14 +17,14 @@ import (
 // foreign imports a file of another source, which is read whole: its conversations may be scattered over its lines.
 func (f *feed) foreign(rest io.Reader) error {
 	if f.first > 1 || f.more {
-		return session.Invalid("from_line", invalidRequest, "a file of another source comes whole in one body: leave from_line and more out")
+		return session.Invalid("from_line", request.InvalidRequest, "a file of another source comes whole in one body: leave from_line and more out")
 	}
 	data, err := io.ReadAll(io.LimitReader(rest, maxForeignBytes+1))
 	if err != nil {
-		return bodyError(err)
+		return request.StreamError(err)
 	}
 	if len(data) > maxForeignBytes {
-		return fail("body_too_large", "a file of another source has %d MiB at most: varve import sends larger ones in parts", maxForeignBytes>>20)
+		return request.Fail("body_too_large", "a file of another source has %d MiB at most: varve import sends larger ones in parts", maxForeignBytes>>20)
 	}
 	sum := sha256.Sum256(data)
 	if len(f.Digest) > 0 && !bytes.Equal(f.Digest, sum[:]) {
@@ -53,7 +54,7 @@ func (f *feed) importFile(data []byte) (*importer.File, error) {
 	if err == nil {
 		return file, nil
 	}
-	ended, endErr := f.s.Store.EndImport(f.x.ctx, f.x.tenant, *f.Import, err.Error())
+	ended, endErr := f.s.Store.EndImport(f.req.Ctx, f.req.Tenant, *f.Import, err.Error())
 	if endErr != nil {
 		return nil, endErr
 	}
@@ -61,9 +62,9 @@ func (f *feed) importFile(data []byte) (*importer.File, error) {
 	var unsupported *importer.UnsupportedError
 	var empty *emptyFileError
 	if errors.As(err, &unsupported) || errors.As(err, &empty) {
-		return nil, fail("unsupported_source", "%s", err)
+		return nil, request.Fail("unsupported_source", "%s", err)
 	}
-	return nil, fail("unsupported_source", "the file is no %s: %s", f.Wanted, err)
+	return nil, request.Fail("unsupported_source", "the file is no %s: %s", f.Wanted, err)
 }
 
 // emptyFileError says that a file could be read and holds nothing to import: often from= says what the file is not.

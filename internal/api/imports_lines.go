@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -28,25 +29,25 @@ func (f *feed) read(n int64, line archive.Line) (session.ImportLine, error) {
 	if damage != nil {
 		return rejected(read, damage.Error()), nil
 	}
-	d := &document{data: value.Of(line.Text)}
+	d := &request.Document{Data: value.Of(line.Text)}
 	var err error
 	switch kind {
 	case archive.ExportLine:
-		d.archiveVersion()
+		archiveVersion(d)
 	case archive.TenantLine:
 		read.Outcome, read.Detail, err = f.tenantPolicy(d)
 	case archive.SessionLine:
 		read.Session, err = f.session(d)
 	case archive.MessageLine:
-		read.Message = d.archivedMessage(n)
+		read.Message = readArchived(d, n)
 	case archive.EndLine:
-		read.End = d.archivedEnd()
+		read.End = archivedEnd(d)
 	case archive.Unknown:
 		return unknownLine(read, line), nil
 	}
 	var invalid *session.InvalidError
 	if err == nil {
-		err = d.err()
+		err = d.Err()
 	}
 	if errors.As(err, &invalid) {
 		return rejected(read, invalid.Error()), nil
@@ -73,23 +74,23 @@ func unknownLine(read session.ImportLine, line archive.Line) session.ImportLine 
 	return rejected(read, "a line is an object with one member, which is an object: export, tenant, session, message, end or manifest")
 }
 
-func (d *document) archiveVersion() {
-	for _, value := range d.members("/export", rawjson.Value(d.data), []string{"version"}) {
-		d.integer("/export/version", value, 1, archive.Version)
+func archiveVersion(d *request.Document) {
+	for _, value := range d.Members("/export", rawjson.Value(d.Data), []string{"version"}) {
+		d.Integer("/export/version", value, 1, archive.Version)
 	}
 }
 
 // tenantPolicy gives the tenant the policy of the archive if it has never had one of its own: a file does not change how
 // sessions are compacted that are there already.
-func (f *feed) tenantPolicy(d *document) (session.LineOutcome, string, error) {
+func (f *feed) tenantPolicy(d *request.Document) (session.LineOutcome, string, error) {
 	var layer []byte
-	for _, value := range d.members("/tenant", rawjson.Value(d.data), []string{"policy"}) {
-		layer = bytes.Clone(value.Of(d.data))
+	for _, value := range d.Members("/tenant", rawjson.Value(d.Data), []string{"policy"}) {
+		layer = bytes.Clone(value.Of(d.Data))
 	}
-	if err := d.err(); err != nil || layer == nil {
+	if err := d.Err(); err != nil || layer == nil {
 		return session.LineSkipped, "", err
 	}
-	current, err := f.s.Store.TenantPolicy(f.x.ctx, f.x.tenant)
+	current, err := f.s.Store.TenantPolicy(f.req.Ctx, f.req.Tenant)
 	switch {
 	case err != nil:
 		return "", "", err
@@ -99,12 +100,12 @@ func (f *feed) tenantPolicy(d *document) (session.LineOutcome, string, error) {
 		return session.LineSkipped, "the tenant has a policy of its own and keeps it: PUT /v1/policy sets this one", nil
 	}
 	f.below = nil
-	_, _, err = f.s.Store.ChangeTenantPolicy(f.x.ctx, f.x.tenant, session.TenantPolicy{
+	_, _, err = f.s.Store.ChangeTenantPolicy(f.req.Ctx, f.req.Tenant, session.TenantPolicy{
 		Edit: func(_, _ json.RawMessage) (session.Policy, error) {
 			p, _, err := policy.ResolveStored(layer, nil, "/policy")
 			return p, err
 		},
-		Rebase: rebased, Expected: &current.Version.Tenant, ChangedBy: f.x.key,
+		Rebase: rebased, Expected: &current.Version.Tenant, ChangedBy: f.req.KeyDigest,
 	})
 	return session.LineCreated, "", err
 }
@@ -122,31 +123,31 @@ func sameJSON(a, b []byte) bool {
 // archivedSession is what an archive says of a session besides its settings.
 var archivedSession = append([]string{"window_source", "usage", "created_at"}, newSession...)
 
-func (f *feed) session(d *document) (*session.ImportedSession, error) {
-	found, err := decodeSettings(d.data, archivedSession, f.s.Models, f.layersBelow)
+func (f *feed) session(d *request.Document) (*session.ImportedSession, error) {
+	found, err := decodeSettings(d.Data, archivedSession, f.s.Models, f.layersBelow)
 	if err != nil {
 		return nil, err
 	}
 	if found.id == "" {
-		d.wrong("/id", invalidRequest, "id is missing: the id of the session")
+		d.Wrong("/id", request.InvalidRequest, "id is missing: the id of the session")
 	}
 	made := &session.ImportedSession{ID: found.id, Change: found.Change}
-	made.Change.ChangedBy = f.x.key
-	for name, value := range d.members("", rawjson.Value(d.data), archivedSession) {
+	made.Change.ChangedBy = f.req.KeyDigest
+	for name, value := range d.Members("", rawjson.Value(d.Data), archivedSession) {
 		switch name {
 		case "window_source":
-			text, _ := d.text("/window_source", value, session.MaxIDBytes)
+			text, _ := d.Text("/window_source", value, session.MaxIDBytes)
 			made.Change.WindowSource = session.WindowSource(text)
 		case "usage":
-			made.Tokens = d.archivedUsage(value)
+			made.Tokens = archivedUsage(d, value)
 		case "created_at":
-			made.CreatedAt = d.timestamp("/created_at", value)
+			made.CreatedAt = d.Time("/created_at", value)
 		}
 	}
 	switch made.Change.WindowSource {
 	case "", session.WindowOfRequest, session.WindowOfModel, session.WindowOfDefault:
 	default:
-		d.wrong("/window_source", invalidRequest, "%q is unknown", shorten(string(made.Change.WindowSource)))
+		d.Wrong("/window_source", request.InvalidRequest, "%q is unknown", request.Shorten(string(made.Change.WindowSource)))
 	}
 	return made, nil
 }
@@ -155,7 +156,7 @@ func (f *feed) session(d *document) (*session.ImportedSession, error) {
 // then.
 func (f *feed) layersBelow() (session.PolicyLayers, error) {
 	if f.below == nil {
-		layers, err := f.s.tenantLayers(f.x, session.Address{})
+		layers, err := f.s.tenantLayers(f.req, session.Address{})
 		if err != nil {
 			return layers, err
 		}
@@ -164,14 +165,14 @@ func (f *feed) layersBelow() (session.PolicyLayers, error) {
 	return *f.below, nil
 }
 
-func (d *document) archivedUsage(value rawjson.Span) *session.TokenHistory {
+func archivedUsage(d *request.Document, value rawjson.Span) *session.TokenHistory {
 	usage := &session.TokenHistory{}
-	decoder := json.NewDecoder(bytes.NewReader(value.Of(d.data)))
+	decoder := json.NewDecoder(bytes.NewReader(value.Of(d.Data)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(usage); err != nil {
-		d.wrong("/usage", invalidRequest, "the usage cannot be read: %s", err)
+		d.Wrong("/usage", request.InvalidRequest, "the usage cannot be read: %s", err)
 	} else if usage.Calibration < session.MinCalibration || usage.Calibration > session.MaxCalibration {
-		d.wrong("/usage/calibration", invalidRequest, "%g is out of range: %g to %g are possible", usage.Calibration, session.MinCalibration, session.MaxCalibration)
+		d.Wrong("/usage/calibration", request.InvalidRequest, "%g is out of range: %g to %g are possible", usage.Calibration, session.MinCalibration, session.MaxCalibration)
 	}
 	return usage
 }
@@ -179,67 +180,67 @@ func (d *document) archivedUsage(value rawjson.Span) *session.TokenHistory {
 var archivedMessage = []string{"session", "seq", "format", "client_id", "created_at", "removed_at", "removed_seq", "body"}
 
 // archivedMessage reads a message that stands on line n.
-func (d *document) archivedMessage(n int64) *session.ImportedMessage {
+func readArchived(d *request.Document, n int64) *session.ImportedMessage {
 	m := &session.ImportedMessage{}
 	var body, client rawjson.Span
-	for name, value := range d.members("", rawjson.Value(d.data), archivedMessage) {
+	for name, value := range d.Members("", rawjson.Value(d.Data), archivedMessage) {
 		switch name {
 		case "session":
-			m.Session, _ = d.text("/session", value, session.MaxIDBytes)
+			m.Session, _ = d.Text("/session", value, session.MaxIDBytes)
 		case "seq":
-			m.Seq = d.integer("/seq", value, 1, session.MaxSessionMessages)
+			m.Seq = d.Integer("/seq", value, 1, session.MaxSessionMessages)
 		case "format":
-			m.Format = d.readFormat(value)
+			m.Format = d.Format(value)
 		case "client_id":
 			client = value
 		case "created_at":
-			m.CreatedAt = d.timestamp("/created_at", value)
+			m.CreatedAt = d.Time("/created_at", value)
 		case "removed_at":
-			m.RemovedAt = d.timestamp("/removed_at", value)
+			m.RemovedAt = d.Time("/removed_at", value)
 		case "removed_seq":
-			m.RemovedSeq = d.integer("/removed_seq", value, 1, session.MaxSessionMessages)
+			m.RemovedSeq = d.Integer("/removed_seq", value, 1, session.MaxSessionMessages)
 		case "body":
 			body = value
 		}
 	}
-	d.checkArchived(m, body)
-	if len(d.problems) == 0 {
-		d.inspect(m, body)
-		d.nameArchived(m, client, n)
+	checkArchived(d, m, body)
+	if len(d.Problems) == 0 {
+		inspectArchived(d, m, body)
+		nameArchived(d, m, client, n)
 	}
 	return m
 }
 
 // checkArchived says what a message lacks.
-func (d *document) checkArchived(m *session.ImportedMessage, body rawjson.Span) {
-	if problem := wrongID(m.Session); problem != "" && !d.has("/session") {
-		d.wrong("/session", invalidRequest, "the session's id %s", problem)
+func checkArchived(d *request.Document, m *session.ImportedMessage, body rawjson.Span) {
+	if problem := session.CheckID(m.Session); problem != "" && !d.Has("/session") {
+		d.Wrong("/session", request.InvalidRequest, "the session's id %s", problem)
 	}
-	if m.Format == "" && !d.has("/format") {
-		d.wrong("/format", invalidRequest, "format is missing: say %s", formats())
+	if m.Format == "" && !d.Has("/format") {
+		d.Wrong("/format", request.InvalidRequest, "format is missing: say %s", request.Formats())
 	}
 	if body == (rawjson.Span{}) {
-		d.wrong("/body", invalidRequest, "body is missing: the message, or a string that holds it")
+		d.Wrong("/body", request.InvalidRequest, "body is missing: the message, or a string that holds it")
 	}
 	if (m.RemovedAt == nil) != (m.RemovedSeq == 0) || m.RemovedSeq > 0 && m.RemovedSeq <= m.Seq {
-		d.wrong("/removed_seq", invalidRequest, "removed_at and removed_seq go together, and removed_seq is larger than seq")
+		d.Wrong("/removed_seq", request.InvalidRequest, "removed_at and removed_seq go together, and removed_seq is larger than seq")
 	}
 }
 
 // inspect reads the message's body.
-func (d *document) inspect(m *session.ImportedMessage, at rawjson.Span) {
-	body := at.Of(d.data)
+func inspectArchived(d *request.Document, m *session.ImportedMessage, at rawjson.Span) {
+	body := at.Of(d.Data)
 	if body[0] == '"' {
 		text, whole := rawjson.Unquote(nil, body)
 		if !whole {
-			d.wrong("/body", invalidRequest, "the string holds half of a surrogate pair")
+			d.Wrong("/body", request.InvalidRequest, "the string holds half of a surrogate pair")
 			return
 		}
 		body = text
 	}
 	var err error
 	if m.NewMessage, err = newMessage(m.Format, body); err != nil {
-		d.add("/body", err)
+		d.Add("/body", err)
 	}
 }
 
@@ -249,7 +250,7 @@ func newMessage(format session.Format, body []byte) (m session.NewMessage, err e
 		return m, session.Invalid("", "message_too_large", "the message has %d bytes: %d are the most", len(body), session.MaxMessageBytes)
 	}
 	limits := rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
-	if err := syntaxProblem("", rawjson.Check(body, limits)); err != nil {
+	if err := session.CheckJSON("", body, limits); err != nil {
 		return m, err
 	}
 	found, err := wire.Inspect(format, body)
@@ -263,12 +264,12 @@ func newMessage(format session.Format, body []byte) (m session.NewMessage, err e
 
 // nameArchived gives a message its client id. One that has neither that nor a place is named by its line and its bytes,
 // so that importing it twice stores it once.
-func (d *document) nameArchived(m *session.ImportedMessage, client rawjson.Span, n int64) {
+func nameArchived(d *request.Document, m *session.ImportedMessage, client rawjson.Span, n int64) {
 	switch {
 	case client != (rawjson.Span{}):
-		id, ok := d.text("/client_id", client, session.MaxClientIDBytes)
+		id, ok := d.Text("/client_id", client, session.MaxClientIDBytes)
 		if m.ClientID = id; ok && id == "" {
-			d.wrong("/client_id", invalidRequest, "a client_id is not empty: leave it out for none")
+			d.Wrong("/client_id", request.InvalidRequest, "a client_id is not empty: leave it out for none")
 		}
 	case m.Seq == 0:
 		sum := sha256.Sum256(m.Body)
@@ -276,13 +277,13 @@ func (d *document) nameArchived(m *session.ImportedMessage, client rawjson.Span,
 	}
 }
 
-func (d *document) archivedEnd() *session.ImportedEnd {
+func archivedEnd(d *request.Document) *session.ImportedEnd {
 	end := &session.ImportedEnd{}
-	if err := json.Unmarshal(d.data, end); err != nil {
-		d.wrong("", invalidRequest, "the end of the session cannot be read: %s", err)
+	if err := json.Unmarshal(d.Data, end); err != nil {
+		d.Wrong("", request.InvalidRequest, "the end of the session cannot be read: %s", err)
 	}
-	if end.LastSeq < 0 || end.LastSeq > session.MaxSessionMessages || wrongID(end.Session) != "" {
-		d.wrong("/last_seq", invalidRequest, "%d is out of range: 0 to %d are possible", end.LastSeq, session.MaxSessionMessages)
+	if end.LastSeq < 0 || end.LastSeq > session.MaxSessionMessages || session.CheckID(end.Session) != "" {
+		d.Wrong("/last_seq", request.InvalidRequest, "%d is out of range: 0 to %d are possible", end.LastSeq, session.MaxSessionMessages)
 	}
 	return end
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -15,8 +16,8 @@ var logPage = postgres.Slice{Limit: session.MaxMessagePage, Bytes: 4 << 20}
 
 // readLog answers with the raw log as one view. It is sent while it is read: however long it is, a few megabytes of it
 // are in memory.
-func (s *Server) readLog(x *exchange, request viewRequest) error {
-	found, err := s.Store.Session(x.ctx, request.at)
+func (s *Server) readLog(req *request.Request, request viewRequest) error {
+	found, err := s.Store.Session(req.Ctx, request.at)
 	if err != nil {
 		return err
 	}
@@ -25,16 +26,16 @@ func (s *Server) readLog(x *exchange, request viewRequest) error {
 	}
 	tag := request.tagOf(view.Version, view.Format, "")
 	if request.has(tag) {
-		return x.notModified(tag)
+		return notModified(req, tag)
 	}
-	x.viewHeader(tag)
-	w := logWriter{exchange: x, store: s.Store, at: request.at, view: view}
+	viewHeader(req, tag)
+	w := logWriter{Request: req, store: s.Store, at: request.at, view: view}
 	return w.write()
 }
 
 // logWriter sends a log page by page.
 type logWriter struct {
-	*exchange
+	*request.Request
 	store   *postgres.Store
 	at      session.Address
 	view    postgres.View
@@ -42,13 +43,13 @@ type logWriter struct {
 }
 
 func (w *logWriter) write() error {
-	w.w.Header()["Content-Type"] = jsonType
-	if w.r.Method == http.MethodHead {
-		w.w.WriteHeader(http.StatusOK)
+	w.W.Header()["Content-Type"] = request.JSONType
+	if w.R.Method == http.MethodHead {
+		w.W.WriteHeader(http.StatusOK)
 		return nil
 	}
-	buf := newBuffer()
-	defer buf.free()
+	buf := request.NewBuffer()
+	defer buf.Free()
 	for after := int64(0); ; {
 		page, err := w.read(after)
 		if err != nil {
@@ -57,19 +58,19 @@ func (w *logWriter) write() error {
 		if len(page) == 0 {
 			break
 		}
-		buf.b = w.appendPage(buf.b[:0], page)
-		if err := w.send(buf.b); err != nil {
+		buf.B = w.appendPage(buf.B[:0], page)
+		if err := w.send(buf.B); err != nil {
 			return err
 		}
 		after = page[len(page)-1].Seq
 	}
-	buf.b = append(w.appendHead(buf.b[:0]), "]}"...)
-	return w.send(buf.b)
+	buf.B = append(w.appendHead(buf.B[:0]), "]}"...)
+	return w.send(buf.B)
 }
 
 // read has a deadline for each page, not for all: a log is as long as it is. What was appended meanwhile is left out.
 func (w *logWriter) read(after int64) ([]session.Message, error) {
-	ctx, cancel := context.WithTimeout(w.r.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(w.R.Context(), requestTimeout)
 	defer cancel()
 	r := logPage
 	r.After = after
@@ -108,13 +109,13 @@ func (w *logWriter) appendHead(dst []byte) []byte {
 		return dst
 	}
 	w.started = true
-	return appendViewHead(dst, w.session, &w.view, viewNotes{})
+	return appendViewHead(dst, w.SessionID, &w.view, viewNotes{})
 }
 
 func (w *logWriter) send(b []byte) error {
-	w.writeBy(time.Now().Add(requestTimeout))
-	_, err := w.w.Write(b)
-	return w.sent(err)
+	w.WriteBy(time.Now().Add(requestTimeout))
+	_, err := w.W.Write(b)
+	return w.Sent(err)
 }
 
 // pinned reports whether a message of this role belongs to a session's pinned head if nothing else stands before it.

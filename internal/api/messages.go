@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -14,29 +15,25 @@ import (
 const defaultMessages = 100
 
 // listMessages is GET /v1/sessions/{id}/messages.
-func (s *Server) listMessages(x *exchange) error {
-	q := x.query("from_seq", "to_seq", "limit")
-	limit := int(q.integer("limit", 1, session.MaxMessagePage, defaultMessages))
+func (s *Server) listMessages(req *request.Request) error {
+	q := req.Query("from_seq", "to_seq", "limit")
+	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	r := postgres.Range{
-		From: q.integer("from_seq", 1, session.MaxSessionMessages+1, 1), To: q.integer("to_seq", 1, session.MaxSessionMessages+1, 0),
+		From: q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1), To: q.Integer("to_seq", 1, session.MaxSessionMessages+1, 0),
 		Limit: limit + 1, Bytes: maxMessagePageBytes,
 	}
-	if err := q.err(); err != nil {
+	at := req.Address()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	at, err := x.address()
-	if err != nil {
-		return err
-	}
-	found, err := s.Store.Messages(x.ctx, at, r)
+	found, err := s.Store.Messages(req.Ctx, at, r)
 	if err != nil {
 		return err
 	}
 	page := pageOf(found, limit)
-	body := newBuffer()
-	defer body.free()
-	body.b = appendMessagePage(body.b, page, len(page) < len(found))
-	return x.bytes(http.StatusOK, jsonType, body.b)
+	body := req.Buffer()
+	body.B = appendMessagePage(body.B, page, len(page) < len(found))
+	return req.Bytes(http.StatusOK, request.JSONType, body.B)
 }
 
 // pageOf is the beginning of what was found that makes a page: at least one message, then as many as limit and

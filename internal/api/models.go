@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/protocol"
 )
@@ -15,17 +16,17 @@ type modelAnswer struct {
 }
 
 // listModels is GET /v1/models: all models that are known, or the one that model names.
-func (s *Server) listModels(x *exchange) error {
-	q := x.query("model")
-	if err := q.err(); err != nil {
+func (s *Server) listModels(req *request.Request) error {
+	q := req.Query("model")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	found := s.Models.Models()
-	if q.values.Has("model") {
-		m, ok := s.Models.Find(q.text("model", ""))
+	if q.Values.Has("model") {
+		m, ok := s.Models.Find(q.Text("model", ""))
 		if !ok {
-			q.d.unknownModel(s.Models, "model", q.text("model", ""), "GET /v1/models without it lists all that are")
-			return q.err()
+			unknownModelAt(&q.Document, s.Models, "model", q.Text("model", ""), "GET /v1/models without it lists all that are")
+			return q.Err()
 		}
 		found = []models.Model{m}
 	}
@@ -33,22 +34,22 @@ func (s *Server) listModels(x *exchange) error {
 	for i, m := range found {
 		a.Data[i] = modelAnswer{m, m.Window()}
 	}
-	return x.json(http.StatusOK, a)
+	return req.JSON(http.StatusOK, a)
 }
 
 // windowOf is the window of a model; one that is not known is a problem at pointer.
-func (d *document) windowOf(known *models.Registry, pointer, model string) (tokens int, ok bool) {
+func windowOf(d *request.Document, known *models.Registry, pointer, model string) (tokens int, ok bool) {
 	m, ok := known.Find(model)
 	if !ok {
-		d.unknownModel(known, pointer, model, "send window_tokens with it, or add the model to the file that VARVE_MODELS names; GET /v1/models lists all that are known")
+		unknownModelAt(d, known, pointer, model, "send window_tokens with it, or add the model to the file that VARVE_MODELS names; GET /v1/models lists all that are known")
 	}
 	return m.Window(), ok
 }
 
-func (d *document) unknownModel(known *models.Registry, pointer, model, advice string) {
+func unknownModelAt(d *request.Document, known *models.Registry, pointer, model, advice string) {
 	suggestion := ""
 	if near := known.Near(model, 3); len(near) > 0 {
 		suggestion = " (did you mean " + strings.Join(near, " or ") + "?)"
 	}
-	d.wrong(pointer, unknownModel, "the window of model %q is not known%s: %s", shorten(model), suggestion, advice)
+	d.Wrong(pointer, request.UnknownModel, "the window of model %q is not known%s: %s", request.Shorten(model), suggestion, advice)
 }

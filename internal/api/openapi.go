@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/varve-dev/varve/internal/api/openapi"
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/policy"
 )
 
@@ -20,34 +21,34 @@ var (
 )
 
 // readOpenAPI is GET /openapi.yaml.
-func (s *Server) readOpenAPI(x *exchange) error {
+func (s *Server) readOpenAPI(req *request.Request) error {
 	d, err := description()
 	if err != nil {
 		return err
 	}
-	x.w.Header()["Cache-Control"] = publicCaching
-	return x.bytes(http.StatusOK, yamlType, d.YAML)
+	req.W.Header()["Cache-Control"] = publicCaching
+	return req.Bytes(http.StatusOK, yamlType, d.YAML)
 }
 
 // readOpenAPIJSON is GET /openapi.json.
-func (s *Server) readOpenAPIJSON(x *exchange) error {
+func (s *Server) readOpenAPIJSON(req *request.Request) error {
 	d, err := description()
 	if err != nil {
 		return err
 	}
-	x.w.Header()["Cache-Control"] = publicCaching
-	return x.bytes(http.StatusOK, jsonType, d.JSON)
+	req.W.Header()["Cache-Control"] = publicCaching
+	return req.Bytes(http.StatusOK, request.JSONType, d.JSON)
 }
 
 // readDocs is GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by its hash.
-func (s *Server) readDocs(x *exchange) error {
+func (s *Server) readDocs(req *request.Request) error {
 	d, err := description()
 	if err != nil {
 		return err
 	}
-	h := x.w.Header()
+	h := req.W.Header()
 	h["Cache-Control"] = publicCaching
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+d.Style+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
-	return x.bytes(http.StatusOK, htmlType, d.Page)
+	return req.Bytes(http.StatusOK, htmlType, d.Page)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -20,8 +22,9 @@ func policyOf(version session.PolicyVersion, layer, effective json.RawMessage, s
 }
 
 // listProfiles is GET /v1/policies/profiles.
-func (s *Server) listProfiles(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) listProfiles(req *request.Request) error {
+	req.Query()
+	if err := req.Err(); err != nil {
 		return err
 	}
 	a := protocol.List[protocol.Profile]{Object: "list"}
@@ -32,92 +35,93 @@ func (s *Server) listProfiles(x *exchange) error {
 		}
 		a.Data = append(a.Data, protocol.Profile{Name: name, Policy: p.Document()})
 	}
-	return x.json(http.StatusOK, a)
+	return req.JSON(http.StatusOK, a)
 }
 
 var schemaType = []string{"application/schema+json"}
 
 // readPolicySchema is GET /v1/policies/schema.
-func (s *Server) readPolicySchema(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) readPolicySchema(req *request.Request) error {
+	req.Query()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	return x.bytes(http.StatusOK, schemaType, policy.Schema())
+	return req.Bytes(http.StatusOK, schemaType, policy.Schema())
 }
 
 // readTenantPolicy is GET /v1/policy.
-func (s *Server) readTenantPolicy(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) readTenantPolicy(req *request.Request) error {
+	req.Query()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.TenantPolicy(x.ctx, x.tenant)
+	found, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
 	}
-	return x.tenantPolicy(found)
+	return answerTenantPolicy(req, found)
 }
 
 // tenantPolicy answers with a tenant's default. The whole policy is the one that is in force: it was made when the
 // layer was, perhaps by an older engine.
-func (x *exchange) tenantPolicy(p session.Policy) error {
+func answerTenantPolicy(req *request.Request, p session.Policy) error {
 	_, sources, err := policy.ResolveStored(p.Patch, nil, "")
 	if err != nil {
 		return err
 	}
-	x.w.Header().Set("Etag", strconv.Quote(strconv.Itoa(p.Version.Tenant)))
-	return x.json(http.StatusOK, policyOf(p.Version, p.Patch, p.Document, sources))
+	req.W.Header().Set("Etag", strconv.Quote(strconv.Itoa(p.Version.Tenant)))
+	return req.JSON(http.StatusOK, policyOf(p.Version, p.Patch, p.Document, sources))
 }
 
 // replaced is the layer that PUT makes, as policy.Merge is that of PATCH.
 func replaced(_, document []byte) []byte { return document }
 
 // putTenantPolicy is PUT /v1/policy.
-func (s *Server) putTenantPolicy(x *exchange) error {
-	return s.changeTenantPolicy(x, replaced)
+func (s *Server) putTenantPolicy(req *request.Request) error {
+	return s.changeTenantPolicy(req, replaced)
 }
 
 // patchTenantPolicy is PATCH /v1/policy.
-func (s *Server) patchTenantPolicy(x *exchange) error {
-	return s.changeTenantPolicy(x, policy.Merge)
+func (s *Server) patchTenantPolicy(req *request.Request) error {
+	return s.changeTenantPolicy(req, policy.Merge)
 }
 
 // deleteTenantPolicy is DELETE /v1/policy: the default profile again.
-func (s *Server) deleteTenantPolicy(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) deleteTenantPolicy(req *request.Request) error {
+	req.Query()
+	id := req.EmptyBody()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	id, err := x.emptyBody()
-	if err != nil {
-		return err
-	}
-	return s.storeTenantPolicy(x, id, func(_, _ json.RawMessage) (session.Policy, error) {
+	return s.storeTenantPolicy(req, id, func(_, _ json.RawMessage) (session.Policy, error) {
 		p, _, err := policy.ResolveStored(json.RawMessage(`{}`), nil, "")
 		return p, err
 	})
 }
 
 // changeTenantPolicy makes the tenant's layer of the stored one and the body.
-func (s *Server) changeTenantPolicy(x *exchange, layer func(old, document []byte) []byte) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) changeTenantPolicy(req *request.Request, layer func(old, document []byte) []byte) error {
+	req.Query()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	document, id, err := x.policyDocument()
+	document, id, err := policyDocument(req)
 	if err != nil {
 		return err
 	}
-	return s.storeTenantPolicy(x, id, func(tenant, _ json.RawMessage) (session.Policy, error) {
+	return s.storeTenantPolicy(req, id, func(tenant, _ json.RawMessage) (session.Policy, error) {
 		p, _, err := policy.ResolveStored(layer(tenant, document), nil, "")
 		return p, err
 	})
 }
 
-func (s *Server) storeTenantPolicy(x *exchange, id *session.Idempotency, edit session.PolicyEdit) error {
-	expected, err := x.ifMatch()
+func (s *Server) storeTenantPolicy(req *request.Request, id *session.Idempotency, edit session.PolicyEdit) error {
+	expected, err := ifMatch(req)
 	if err != nil {
 		return err
 	}
-	changed, replayed, err := s.Store.ChangeTenantPolicy(x.ctx, x.tenant, session.TenantPolicy{
-		Edit: edit, Expected: expected, ChangedBy: x.key, Idempotency: id,
+	changed, replayed, err := s.Store.ChangeTenantPolicy(req.Ctx, req.Tenant, session.TenantPolicy{
+		Edit: edit, Expected: expected, ChangedBy: req.KeyDigest, Idempotency: id,
 		Rebase: func(tenant, own json.RawMessage) (session.Policy, error) {
 			p, _, err := policy.ResolveStored(tenant, own, "")
 			return p, err
@@ -126,57 +130,53 @@ func (s *Server) storeTenantPolicy(x *exchange, id *session.Idempotency, edit se
 	if err != nil {
 		return err
 	}
-	x.replayed(id, replayed)
-	return x.tenantPolicy(changed)
+	req.Replayed(id, replayed)
+	return answerTenantPolicy(req, changed)
 }
 
-// policyDocument is a body that is a policy: a JSON object.
-func (x *exchange) policyDocument() (json.RawMessage, *session.Idempotency, error) {
-	body, err := readBody(x)
+// policyDocument returns a body that is a policy: a JSON object.
+func policyDocument(req *request.Request) (json.RawMessage, *session.Idempotency, error) {
+	body := req.Body()
+	id := req.Idempotency()
+	if err := req.Err(); err != nil {
+		return nil, nil, err
+	}
+	d, err := request.Open(body)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer body.free()
-	id, err := x.idempotency(body.b)
-	if err != nil {
-		return nil, nil, err
+	value := rawjson.Value(body)
+	if body[value.Start] != '{' {
+		return nil, nil, session.Invalid("", request.InvalidRequest, "a policy must be an object, not %s", d.Kind(value))
 	}
-	d := &document{data: body.b}
-	if err := d.check(rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}); err != nil {
-		return nil, nil, err
-	}
-	value := rawjson.Value(body.b)
-	if body.b[value.Start] != '{' {
-		return nil, nil, session.Invalid("", invalidRequest, "a policy is an object, this is %s", kindOf(body.b[value.Start]))
-	}
-	return append(json.RawMessage(nil), value.Of(body.b)...), id, nil
+	return bytes.Clone(value.Of(body)), id, nil
 }
 
 // ifMatch is the version of the policy that the caller has seen; nil if it does not say, or does not mind which.
-func (x *exchange) ifMatch() (*int, error) {
-	header := x.r.Header.Get("If-Match")
+func ifMatch(req *request.Request) (*int, error) {
+	header := req.R.Header.Get("If-Match")
 	if header == "" || header == "*" {
 		return nil, nil
 	}
 	version, err := strconv.Atoi(strings.Trim(header, `"`))
 	if err != nil {
-		return nil, session.Invalid("If-Match", invalidRequest, "If-Match is %q: send the ETag of GET /v1/policy", shorten(header))
+		return nil, session.Invalid("If-Match", request.InvalidRequest, "If-Match is %q: send the ETag of GET /v1/policy", request.Shorten(header))
 	}
 	return &version, nil
 }
 
 // checkPolicy is POST /v1/policy/check: what PUT /v1/policy, or with as=session a session's policy, would make of it.
-func (s *Server) checkPolicy(x *exchange) error {
-	q := x.query("as")
-	as := q.choice("as", policy.TenantLayer, policy.SessionLayer)
-	if err := q.err(); err != nil {
+func (s *Server) checkPolicy(req *request.Request) error {
+	q := req.Query("as")
+	as := q.Choice("as", policy.TenantLayer, policy.SessionLayer)
+	if err := q.Err(); err != nil {
 		return err
 	}
-	document, _, err := x.policyDocument()
+	document, _, err := policyDocument(req)
 	if err != nil {
 		return err
 	}
-	below, err := s.Store.TenantPolicy(x.ctx, x.tenant)
+	below, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
 	}
@@ -188,20 +188,20 @@ func (s *Server) checkPolicy(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.json(http.StatusOK, policyOf(below.Version, p.Patch, p.Document, sources))
+	return req.JSON(http.StatusOK, policyOf(below.Version, p.Patch, p.Document, sources))
 }
 
 // listTenantPolicyVersions is GET /v1/policy/versions.
-func (s *Server) listTenantPolicyVersions(x *exchange) error {
-	list := listOf(x, "policy versions")
-	if list.err != nil {
-		return list.err
+func (s *Server) listTenantPolicyVersions(req *request.Request) error {
+	list := req.List("policy versions")
+	if err := req.Err(); err != nil {
+		return err
 	}
-	found, err := s.Store.PolicyVersions(x.ctx, x.tenant, list.after.order, list.limit+1)
+	found, err := s.Store.PolicyVersions(req.Ctx, req.Tenant, list.After.Order, list.Limit+1)
 	if err != nil {
 		return err
 	}
-	return answerList(list, found, versionAnswer, placeOfVersion)
+	return request.AnswerList(list, found, versionAnswer, placeOfVersion)
 }
 
 func versionAnswer(r session.PolicyRecord) session.PolicyRecord {
@@ -209,4 +209,6 @@ func versionAnswer(r session.PolicyRecord) session.PolicyRecord {
 	return r
 }
 
-func placeOfVersion(last session.PolicyRecord) place { return place{int64(last.Version), uuid.Nil} }
+func placeOfVersion(last session.PolicyRecord) request.Place {
+	return request.Place{Order: int64(last.Version), ID: uuid.Nil}
+}

@@ -5,18 +5,20 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // readSessionPolicy is GET /v1/sessions/{id}/policy.
-func (s *Server) readSessionPolicy(x *exchange) error {
-	at, err := x.addressAlone()
-	if err != nil {
+func (s *Server) readSessionPolicy(req *request.Request) error {
+	req.Query()
+	at := req.Address()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.SessionPolicy(x.ctx, at)
+	found, err := s.Store.SessionPolicy(req.Ctx, at)
 	if err != nil {
 		return err
 	}
@@ -24,88 +26,84 @@ func (s *Server) readSessionPolicy(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.json(http.StatusOK, policyOf(found.Version, found.Own, found.Document, sources))
+	return req.JSON(http.StatusOK, policyOf(found.Version, found.Own, found.Document, sources))
 }
 
 // putSessionPolicy is PUT /v1/sessions/{id}/policy.
-func (s *Server) putSessionPolicy(x *exchange) error {
-	return s.changeSessionPolicy(x, replaced)
+func (s *Server) putSessionPolicy(req *request.Request) error {
+	return s.changeSessionPolicy(req, replaced)
 }
 
 // patchSessionPolicy is PATCH /v1/sessions/{id}/policy.
-func (s *Server) patchSessionPolicy(x *exchange) error {
-	return s.changeSessionPolicy(x, policy.Merge)
+func (s *Server) patchSessionPolicy(req *request.Request) error {
+	return s.changeSessionPolicy(req, policy.Merge)
 }
 
 // changeSessionPolicy makes the session's own layer of the stored one and the body.
-func (s *Server) changeSessionPolicy(x *exchange, layer func(old, document []byte) []byte) error {
-	at, err := x.addressAlone()
+func (s *Server) changeSessionPolicy(req *request.Request, layer func(old, document []byte) []byte) error {
+	req.Query()
+	at := req.Address()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	document, id, err := policyDocument(req)
 	if err != nil {
 		return err
 	}
-	document, id, err := x.policyDocument()
-	if err != nil {
-		return err
-	}
-	return s.storeSessionPolicy(x, at, id, session.Change{ChangedBy: x.key, EditPolicy: func(tenant, own json.RawMessage) (session.Policy, error) {
+	return s.storeSessionPolicy(req, at, id, session.Change{ChangedBy: req.KeyDigest, EditPolicy: func(tenant, own json.RawMessage) (session.Policy, error) {
 		p, _, err := policy.ResolveStored(tenant, layer(own, document), "")
 		return p, err
 	}})
 }
 
 // deleteSessionPolicy is DELETE /v1/sessions/{id}/policy: the tenant's default again.
-func (s *Server) deleteSessionPolicy(x *exchange) error {
-	at, err := x.addressAlone()
-	if err != nil {
+func (s *Server) deleteSessionPolicy(req *request.Request) error {
+	req.Query()
+	at := req.Address()
+	id := req.EmptyBody()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	id, err := x.emptyBody()
-	if err != nil {
-		return err
-	}
-	return s.storeSessionPolicy(x, at, id, session.Change{ChangedBy: x.key, DefaultPolicy: true})
+	return s.storeSessionPolicy(req, at, id, session.Change{ChangedBy: req.KeyDigest, DefaultPolicy: true})
 }
 
-func (s *Server) storeSessionPolicy(x *exchange, at session.Address, id *session.Idempotency, change session.Change) error {
-	changed, replayed, err := s.Store.Update(x.ctx, at, change, id)
+func (s *Server) storeSessionPolicy(req *request.Request, at session.Address, id *session.Idempotency, change session.Change) error {
+	changed, replayed, err := s.Store.Update(req.Ctx, at, change, id)
 	if err != nil {
 		return err
 	}
-	x.replayed(id, replayed)
-	return x.json(http.StatusOK, answerOf(changed))
+	req.Replayed(id, replayed)
+	return req.JSON(http.StatusOK, answerOf(changed))
 }
 
 // listSessionPolicyVersions is GET /v1/sessions/{id}/policy/versions.
-func (s *Server) listSessionPolicyVersions(x *exchange) error {
-	at, err := x.address()
+func (s *Server) listSessionPolicyVersions(req *request.Request) error {
+	at := req.Address()
+	list := req.List("policy versions of " + at.ID)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.SessionPolicyVersions(req.Ctx, at, list.After.Order, list.Limit+1)
 	if err != nil {
 		return err
 	}
-	list := listOf(x, "policy versions of "+at.ID)
-	if list.err != nil {
-		return list.err
-	}
-	found, err := s.Store.SessionPolicyVersions(x.ctx, at, list.after.order, list.limit+1)
-	if err != nil {
-		return err
-	}
-	return answerList(list, found, versionAnswer, placeOfVersion)
+	return request.AnswerList(list, found, versionAnswer, placeOfVersion)
 }
 
 // layersBelow reads the layers that a session's policy is put on top of, and its own that a change is merged into.
-type layersBelow func(x *exchange, at session.Address) (session.PolicyLayers, error)
+type layersBelow func(req *request.Request, at session.Address) (session.PolicyLayers, error)
 
 // tenantLayers are those of a session that is new.
-func (s *Server) tenantLayers(x *exchange, _ session.Address) (session.PolicyLayers, error) {
-	p, err := s.Store.TenantPolicy(x.ctx, x.tenant)
+func (s *Server) tenantLayers(req *request.Request, _ session.Address) (session.PolicyLayers, error) {
+	p, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
 	return session.PolicyLayers{Tenant: p.Patch}, err
 }
 
 // sessionLayers are those of a session that may be there; if it is not, that will be told.
-func (s *Server) sessionLayers(x *exchange, at session.Address) (session.PolicyLayers, error) {
-	found, err := s.Store.SessionPolicy(x.ctx, at)
+func (s *Server) sessionLayers(req *request.Request, at session.Address) (session.PolicyLayers, error) {
+	found, err := s.Store.SessionPolicy(req.Ctx, at)
 	if errors.Is(err, session.ErrNotFound) {
-		return s.tenantLayers(x, at)
+		return s.tenantLayers(req, at)
 	}
 	return found, err
 }
@@ -113,26 +111,26 @@ func (s *Server) sessionLayers(x *exchange, at session.Address) (session.PolicyL
 // editPolicy reads member policy: null goes back to the tenant's default, an object is merged into the session's own
 // layer. It is tried here, so that its problems are told together with those of other members, and done in the store on
 // the layers that are there then.
-func (s *settings) editPolicy(d *document, below func() (session.PolicyLayers, error)) error {
+func (s *settings) editPolicy(d *request.Document, below func() (session.PolicyLayers, error)) error {
 	if s.policy == (rawjson.Span{}) {
 		return nil
 	}
-	switch d.data[s.policy.Start] {
+	switch d.Data[s.policy.Start] {
 	case 'n':
 		s.DefaultPolicy = true
 		return nil
 	case '{':
 	default:
-		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(d.data[s.policy.Start]))
+		d.Wrong("/policy", request.InvalidRequest, "an object or null is needed, this is %s", d.Kind(s.policy))
 		return nil
 	}
 	layers, err := below()
 	if err != nil {
 		return err
 	}
-	edit := merging(append([]byte(nil), s.policy.Of(d.data)...))
+	edit := merging(append([]byte(nil), s.policy.Of(d.Data)...))
 	if _, err := edit(layers.Tenant, layers.Own); err != nil {
-		d.add("", err)
+		d.Add("", err)
 		return nil
 	}
 	s.EditPolicy = edit

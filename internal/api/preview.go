@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -23,38 +24,31 @@ func previewOf(p *compactor.Proposal, all bool) protocol.Preview {
 }
 
 // previewSession is POST /v1/sessions/{id}/preview. It has no effect, so an Idempotency-Key says nothing to it.
-func (s *Server) previewSession(x *exchange) error {
-	q := x.query("actions")
-	all := q.choice("actions", "changed", "all") == "all"
-	if err := q.err(); err != nil {
+func (s *Server) previewSession(req *request.Request) error {
+	q := req.Query("actions")
+	all := q.Choice("actions", "changed", "all") == "all"
+	at := req.Address()
+	body := req.Body()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	at, err := x.address()
+	found, err := s.Store.Session(req.Ctx, at)
 	if err != nil {
 		return err
 	}
-	body, err := readBody(x)
+	order, err := previewOrder(body, func() (session.PolicyLayers, error) { return s.Store.SessionPolicy(req.Ctx, at) })
 	if err != nil {
 		return err
 	}
-	defer body.free()
-	found, err := s.Store.Session(x.ctx, at)
+	snap, err := s.Store.Snapshot(req.Ctx, session.Key{Tenant: at.Tenant, Key: found.Key})
 	if err != nil {
 		return err
 	}
-	order, err := previewOrder(body.b, func() (session.PolicyLayers, error) { return s.Store.SessionPolicy(x.ctx, at) })
+	proposal, err := compactor.Propose(req.Ctx, s.Store, snap, order, nil)
 	if err != nil {
 		return err
 	}
-	snap, err := s.Store.Snapshot(x.ctx, session.Key{Tenant: at.Tenant, Key: found.Key})
-	if err != nil {
-		return err
-	}
-	proposal, err := compactor.Propose(x.ctx, s.Store, snap, order, nil)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, previewOf(proposal, all))
+	return req.JSON(http.StatusOK, previewOf(proposal, all))
 }
 
 // bodyLimits hold for bodies that are all our own.
@@ -69,39 +63,39 @@ func previewOrder(body []byte, below func() (session.PolicyLayers, error)) (o co
 	if len(body) == 0 {
 		return o, nil
 	}
-	d := &document{data: body}
-	if err := d.check(bodyLimits); err != nil {
+	d := &request.Document{Data: body}
+	if err := d.Check(bodyLimits); err != nil {
 		return o, err
 	}
-	for name, value := range d.members("", rawjson.Value(body), previewFields) {
+	for name, value := range d.Members("", rawjson.Value(body), previewFields) {
 		switch name {
 		case "policy":
-			if o.Policy, err = d.policyOver(value, below); err != nil {
+			if o.Policy, err = policyOver(d, value, below); err != nil {
 				return o, err
 			}
 		case "from":
-			o.From = d.readFrom(value)
+			o.From = readFrom(d, value)
 		}
 	}
-	return o, d.err()
+	return o, d.Err()
 }
 
 // readFrom reads where a compaction starts.
-func (d *document) readFrom(value rawjson.Span) compactor.From {
-	text, ok := d.text("/from", value, session.MaxIDBytes)
+func readFrom(d *request.Document, value rawjson.Span) compactor.From {
+	text, ok := d.Text("/from", value, session.MaxIDBytes)
 	from := compactor.From(text)
 	if ok && from != compactor.FromCheckpoint && from != compactor.FromLog {
-		d.wrong("/from", invalidRequest, "from is %q: say checkpoint or log, or leave it out for what a run would do", shorten(text))
+		d.Wrong("/from", request.InvalidRequest, "from is %q: say checkpoint or log, or leave it out for what a run would do", request.Shorten(text))
 	}
 	return from
 }
 
 // policyOver reads member policy as the whole policy that a session would have by it: an object is merged into the
 // session's own layer, null is the tenant's default. It is nil if there is something wrong with it.
-func (d *document) policyOver(value rawjson.Span, below func() (session.PolicyLayers, error)) (*policy.Policy, error) {
-	first := d.data[value.Start]
+func policyOver(d *request.Document, value rawjson.Span, below func() (session.PolicyLayers, error)) (*policy.Policy, error) {
+	first := d.Data[value.Start]
 	if first != '{' && first != 'n' {
-		d.wrong("/policy", invalidRequest, "an object or null is needed, this is %s", kindOf(first))
+		d.Wrong("/policy", request.InvalidRequest, "must be an object or null, not %s", d.Kind(value))
 		return nil, nil
 	}
 	layers, err := below()
@@ -109,20 +103,22 @@ func (d *document) policyOver(value rawjson.Span, below func() (session.PolicyLa
 		return nil, err
 	}
 	if first == 'n' {
-		return d.tenantPolicy(layers)
+		return tenantPolicyOf(d, layers)
 	}
-	return d.resolved(policy.Resolve(layers.Tenant, policy.Merge(layers.Own, value.Of(d.data)), "/policy"))
+	made, sources, err := policy.Resolve(layers.Tenant, policy.Merge(layers.Own, value.Of(d.Data)), "/policy")
+	return resolved(d, made, sources, err)
 }
 
-// tenantPolicy returns the policy of a session that has none of its own.
-func (d *document) tenantPolicy(layers session.PolicyLayers) (*policy.Policy, error) {
-	return d.resolved(policy.Resolve(layers.Tenant, nil, ""))
+// tenantPolicyOf returns the policy of a session that has none of its own.
+func tenantPolicyOf(d *request.Document, layers session.PolicyLayers) (*policy.Policy, error) {
+	made, sources, err := policy.Resolve(layers.Tenant, nil, "")
+	return resolved(d, made, sources, err)
 }
 
 // resolved returns a policy, or nil if it has problems, which it adds to those of the document.
-func (d *document) resolved(p policy.Policy, _ policy.Sources, err error) (*policy.Policy, error) {
+func resolved(d *request.Document, p policy.Policy, _ policy.Sources, err error) (*policy.Policy, error) {
 	if err != nil {
-		d.add("", err)
+		d.Add("", err)
 		return nil, nil
 	}
 	return &p, nil

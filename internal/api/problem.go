@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -21,69 +22,69 @@ var (
 )
 
 // answer tells the caller what went wrong, unless the caller is gone or has a part of the answer already.
-func (s *Server) answer(x *exchange, err error, committed bool) {
+func (s *Server) answer(req *request.Request, err error, committed bool) {
 	f := failureOf(err)
-	status := statuses[f.code]
+	status := statuses[f.Code]
 	if status == 0 {
-		f, status = &failure{code: internalError, detail: f.detail}, http.StatusInternalServerError
+		f, status = &request.Failure{Code: request.InternalError, Detail: f.Detail}, http.StatusInternalServerError
 	}
-	x.problem = f.code
+	req.ProblemCode = f.Code
 	if status >= http.StatusInternalServerError {
-		x.cause = err
+		req.Cause = err
 	}
-	gone := errors.Is(err, context.Canceled) && x.r.Context().Err() != nil
+	gone := errors.Is(err, context.Canceled) && req.R.Context().Err() != nil
 	switch {
-	case gone, errors.Is(err, errClientGone):
-		x.problem, x.cause = "client_gone", nil
+	case gone, errors.Is(err, request.ErrClientGone):
+		req.ProblemCode, req.Cause = "client_gone", nil
 		if !committed {
-			x.w.WriteHeader(statusClientGone)
+			req.W.WriteHeader(statusClientGone)
 		}
 		return
 	case committed:
-		x.truncated = true
+		req.Truncated = true
 		return
 	}
-	if err := x.fail(f, status); err != nil {
-		x.cause = errors.Join(x.cause, err)
+	if err := writeProblem(req, f, status); err != nil {
+		req.Cause = errors.Join(req.Cause, err)
 	}
 }
 
 // statusClientGone is nobody's status but nginx's: it is for the log, since there is nobody left to read it.
 const statusClientGone = 499
 
-func (x *exchange) fail(f *failure, status int) error {
+func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	retryable := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout
 	kind, answer := problemType, any(protocol.Problem{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.detail, Instance: x.r.URL.EscapedPath(),
-		Code: f.code, RequestID: x.id, Retryable: retryable, Current: f.current, Minimum: f.minimum, Errors: f.problems,
-		Error: protocol.OpenAIError{Message: f.detail, Type: errorType(status), Code: f.code, Param: param(f.problems)},
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail, Instance: req.R.URL.EscapedPath(),
+		Code: f.Code, RequestID: req.ID, Retryable: retryable, Current: f.Current, Minimum: f.Minimum, Errors: f.Problems,
+		Error: protocol.OpenAIError{Message: f.Detail, Type: errorType(status), Code: f.Code, Param: param(f.Problems)},
 	})
-	if x.openAI {
+	if req.OpenAI {
 		status = openAIStatus(status)
-		kind, answer = jsonType, openAIProblem(f, status)
+		kind, answer = request.JSONType, openAIProblem(f, status)
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
 		return err
 	}
-	h := x.w.Header()
+	h := req.W.Header()
 	for _, name := range []string{"Etag", "Content-Encoding", "Content-Range", "Last-Modified", "Accept-Ranges", "Cache-Control"} {
 		delete(h, name)
 	}
 	h["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}
 	switch status {
 	case http.StatusServiceUnavailable:
-		h["Retry-After"], h["Retry-After-Ms"] = retryAfter, retryAfterMS
+		h["Retry-After"], h["Retry-After-Ms"] = request.RetryAfter, retryAfterMS
 	case http.StatusRequestTimeout:
 		h["Connection"] = []string{"close"}
 	case http.StatusRequestedRangeNotSatisfiable:
-		h["Content-Range"] = []string{fmt.Sprintf("bytes */%d", f.size)}
+		h["Content-Range"] = []string{fmt.Sprintf("bytes */%d", f.Size)}
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = challenge
 	case http.StatusUnsupportedMediaType:
-		h["Accept"], h["Accept-Encoding"] = jsonType, supported
+		h["Accept"], h["Accept-Encoding"] = request.JSONType, supported
 	}
-	return x.bytes(status, kind, body)
+	return req.Bytes(status, kind, body)
 }
 
 func errorType(status int) string {

@@ -7,55 +7,50 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // createRecompaction is POST /v1/admin/recompactions.
-func (s *Server) createRecompaction(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) createRecompaction(req *request.Request) error {
+	req.Query()
+	body := req.Body()
+	id := req.Idempotency()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	body, err := readBody(x)
+	r, err := decodeRecompaction(body, func() (session.Policy, error) { return s.Store.TenantPolicy(req.Ctx, req.Tenant) })
 	if err != nil {
 		return err
 	}
-	defer body.free()
-	id, err := x.idempotency(body.b)
-	if err != nil {
-		return err
-	}
-	r, err := decodeRecompaction(body.b, func() (session.Policy, error) { return s.Store.TenantPolicy(x.ctx, x.tenant) })
-	if err != nil {
-		return err
-	}
-	if r.tenant != "" && r.tenant != x.tenant.String() {
+	if r.tenant != "" && r.tenant != req.Tenant.String() {
 		return fmt.Errorf("recompaction of tenant %s: %w", r.tenant, session.ErrForbidden)
 	}
-	token := r.confirmToken(x.tenant)
+	token := r.confirmToken(req.Tenant)
 	switch {
 	case r.dryRun:
-		return s.dryRun(x, r, token)
+		return s.dryRun(req, r, token)
 	case r.confirm != "" && r.confirm != token:
-		return session.Invalid("/confirm_token", invalidRequest, "the token is of a dry run with another filter, policy or engine: make a dry run of this body, then send its confirm_token")
+		return session.Invalid("/confirm_token", request.InvalidRequest, "the token is of a dry run with another filter, policy or engine: make a dry run of this body, then send its confirm_token")
 	}
-	begun, replayed, err := s.Store.CreateRecompaction(x.ctx, x.tenant, session.Recompaction{Filter: r.filter, Policy: r.policy, MaxRunning: r.maxRunning}, id)
+	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, session.Recompaction{Filter: r.filter, Policy: r.policy, MaxRunning: r.maxRunning}, id)
 	if err != nil {
 		return err
 	}
-	x.replayed(id, replayed)
-	return x.recompaction(begun)
+	req.Replayed(id, replayed)
+	return answerRecompaction(req, begun)
 }
 
 // recompaction answers with a recompaction: one that has not ended is accepted only.
-func (x *exchange) recompaction(r session.Recompaction) error {
+func answerRecompaction(req *request.Request, r session.Recompaction) error {
 	if r.State.Ended() {
-		return x.json(http.StatusOK, recompactionOf(r))
+		return req.JSON(http.StatusOK, recompactionOf(r))
 	}
-	x.w.Header().Set("Location", "/v1/admin/recompactions/"+r.ID.String())
-	x.w.Header()["Retry-After"] = retryAfter
-	return x.json(http.StatusAccepted, recompactionOf(r))
+	req.W.Header().Set("Location", "/v1/admin/recompactions/"+r.ID.String())
+	req.W.Header()["Retry-After"] = request.RetryAfter
+	return req.JSON(http.StatusAccepted, recompactionOf(r))
 }
 
 func recompactionOf(r session.Recompaction) protocol.Recompaction {
@@ -83,8 +78,8 @@ func sessionErrors(found []session.RecompactionError) (list []protocol.SessionEr
 }
 
 // recompactionID is the recompaction that the path names.
-func (x *exchange) recompactionID() (uuid.UUID, error) {
-	id, err := uuid.Parse(x.param("recompaction"))
+func recompactionID(req *request.Request) (uuid.UUID, error) {
+	id, err := uuid.Parse(req.Param("recompaction"))
 	if err != nil {
 		return id, errNoRecompaction
 	}
@@ -99,75 +94,74 @@ func recompactionMissing(err error) error {
 }
 
 // readRecompaction is GET /v1/admin/recompactions/{recompaction}.
-func (s *Server) readRecompaction(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) readRecompaction(req *request.Request) error {
+	req.Query()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	id, err := x.recompactionID()
+	id, err := recompactionID(req)
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.Recompaction(x.ctx, x.tenant, id)
+	found, err := s.Store.Recompaction(req.Ctx, req.Tenant, id)
 	if err != nil {
 		return recompactionMissing(err)
 	}
-	return x.json(http.StatusOK, recompactionOf(found))
+	return req.JSON(http.StatusOK, recompactionOf(found))
 }
 
 // listRecompactions is GET /v1/admin/recompactions.
-func (s *Server) listRecompactions(x *exchange) error {
-	list := listOf(x, "recompactions")
-	page, err := list.page()
+func (s *Server) listRecompactions(req *request.Request) error {
+	list := req.List("recompactions")
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.Recompactions(req.Ctx, req.Tenant, list.Page())
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.Recompactions(x.ctx, x.tenant, page)
-	if err != nil {
-		return err
-	}
-	return answerList(list, found, recompactionOf, func(last session.Recompaction) place { return place{last.CreatedAt.UnixMicro(), last.ID} })
+	return request.AnswerList(list, found, recompactionOf, func(last session.Recompaction) request.Place {
+		return request.Place{Order: last.CreatedAt.UnixMicro(), ID: last.ID}
+	})
 }
 
 // listRecompactionSessions is GET /v1/admin/recompactions/{recompaction}/sessions.
-func (s *Server) listRecompactionSessions(x *exchange) error {
-	id, err := x.recompactionID()
+func (s *Server) listRecompactionSessions(req *request.Request) error {
+	id, err := recompactionID(req)
 	if err != nil {
 		return err
 	}
-	list := listOf(x, "sessions of recompaction "+id.String())
-	page, err := list.page()
-	if err != nil {
+	list := req.List("sessions of recompaction " + id.String())
+	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.RecompactionSessions(x.ctx, x.tenant, id, page)
+	found, err := s.Store.RecompactionSessions(req.Ctx, req.Tenant, id, list.Page())
 	if err != nil {
 		return recompactionMissing(err)
 	}
-	return answerList(list, found, func(r session.RecompactionSession) protocol.RecompactionSession {
+	return request.AnswerList(list, found, func(r session.RecompactionSession) protocol.RecompactionSession {
 		return protocol.RecompactionSession{
 			Session: r.Session, State: r.State, Failures: r.Failures, Run: r.Run,
 			TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, FinishedAt: utc(r.FinishedAt),
 		}
-	}, func(last session.RecompactionSession) place { return place{id: last.Key} })
+	}, func(last session.RecompactionSession) request.Place { return request.Place{ID: last.Key} })
 }
 
 // cancelRecompaction is POST /v1/admin/recompactions/{recompaction}/cancel.
-func (s *Server) cancelRecompaction(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) cancelRecompaction(req *request.Request) error {
+	req.Query()
+	key := req.EmptyBody()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	key, err := x.emptyBody()
+	id, err := recompactionID(req)
 	if err != nil {
 		return err
 	}
-	id, err := x.recompactionID()
-	if err != nil {
-		return err
-	}
-	found, replayed, err := s.Store.CancelRecompaction(x.ctx, x.tenant, id, key)
+	found, replayed, err := s.Store.CancelRecompaction(req.Ctx, req.Tenant, id, key)
 	if err != nil {
 		return recompactionMissing(err)
 	}
-	x.replayed(key, replayed)
-	return x.recompaction(found)
+	req.Replayed(key, replayed)
+	return answerRecompaction(req, found)
 }

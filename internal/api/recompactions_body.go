@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -22,7 +22,6 @@ const (
 	defaultRunning      = 2
 	mostRunning         = 32
 	maxFilteredSessions = 1000
-	maxTimestampBytes   = 64
 )
 
 // recompactionRequest is the body of POST /v1/admin/recompactions.
@@ -47,116 +46,95 @@ func decodeRecompaction(body []byte, tenant func() (session.Policy, error)) (rec
 	if len(body) == 0 {
 		return r, nil
 	}
-	d := &document{data: body}
-	if err := d.check(bodyLimits); err != nil {
+	d := &request.Document{Data: body}
+	if err := d.Check(bodyLimits); err != nil {
 		return r, err
 	}
-	for name, value := range d.members("", rawjson.Value(body), recompactionMembers) {
+	for name, value := range d.Members("", rawjson.Value(body), recompactionMembers) {
 		if err := r.set(d, name, value, tenant); err != nil {
 			return r, err
 		}
 	}
-	return r, d.err()
+	return r, d.Err()
 }
 
-func (r *recompactionRequest) set(d *document, name string, value rawjson.Span, tenant func() (session.Policy, error)) (err error) {
+func (r *recompactionRequest) set(d *request.Document, name string, value rawjson.Span, tenant func() (session.Policy, error)) (err error) {
 	switch name {
 	case "tenant":
-		r.tenant, _ = d.text("/tenant", value, session.MaxIDBytes)
+		r.tenant, _ = d.Text("/tenant", value, session.MaxIDBytes)
 	case "filter":
-		r.filter = d.recompactionFilter(value)
+		r.filter = recompactionFilter(d, value)
 	case "policy":
-		r.policy, err = d.policyPatch(value, tenant)
+		r.policy, err = policyPatch(d, value, tenant)
 	case "from":
-		if from, ok := d.text("/from", value, session.MaxIDBytes); ok && from != string(compactor.FromLog) {
-			d.wrong("/from", invalidRequest, "%q is not possible: a recompaction starts from the %q", shorten(from), compactor.FromLog)
+		if from, ok := d.Text("/from", value, session.MaxIDBytes); ok && from != string(compactor.FromLog) {
+			d.Wrong("/from", request.InvalidRequest, "%q is not possible: a recompaction starts from the %q", request.Shorten(from), compactor.FromLog)
 		}
 	case "dry_run":
-		r.dryRun = d.boolean("/dry_run", value)
+		r.dryRun = d.Boolean("/dry_run", value)
 	case "max_running":
-		r.maxRunning = int(d.integer("/max_running", value, 1, mostRunning))
+		r.maxRunning = int(d.Integer("/max_running", value, 1, mostRunning))
 	case "confirm_token":
-		r.confirm, _ = d.text("/confirm_token", value, 2*sha256.Size)
+		r.confirm, _ = d.Text("/confirm_token", value, 2*sha256.Size)
 	}
 	return err
 }
 
-func (d *document) boolean(pointer string, value rawjson.Span) bool {
-	literal := string(value.Of(d.data))
-	if literal != "true" && literal != "false" {
-		d.wrong(pointer, invalidRequest, "true or false is needed, this is %s", kindOf(literal[0]))
-	}
-	return literal == "true"
-}
-
 // policyPatch reads changes to the policies of the sessions, and checks them over the tenant's default: whether they fit a
 // session's own shows when that is compacted. null is that default.
-func (d *document) policyPatch(value rawjson.Span, tenant func() (session.Policy, error)) (json.RawMessage, error) {
-	_, err := d.policyOver(value, func() (session.PolicyLayers, error) {
+func policyPatch(d *request.Document, value rawjson.Span, tenant func() (session.Policy, error)) (json.RawMessage, error) {
+	_, err := policyOver(d, value, func() (session.PolicyLayers, error) {
 		below, err := tenant()
 		return session.PolicyLayers{Tenant: below.Patch}, err
 	})
-	return bytes.Clone(value.Of(d.data)), err
+	return bytes.Clone(value.Of(d.Data)), err
 }
 
-func (d *document) recompactionFilter(value rawjson.Span) (f session.RecompactionFilter) {
-	for name, member := range d.members("/filter", value, filterMembers) {
+func recompactionFilter(d *request.Document, value rawjson.Span) (f session.RecompactionFilter) {
+	for name, member := range d.Members("/filter", value, filterMembers) {
 		switch pointer := "/filter/" + name; name {
 		case "sessions":
-			f.Sessions = d.sessionIDs(pointer, member)
+			f.Sessions = sessionIDs(d, pointer, member)
 		case "metadata":
-			part := &document{data: d.data}
-			f.Metadata = part.metadata(member)
-			if err := part.err(); err != nil {
-				d.add("/filter", err)
+			part := &request.Document{Data: d.Data}
+			f.Metadata = readMetadata(part, member)
+			if err := part.Err(); err != nil {
+				d.Add("/filter", err)
 			}
 		case "created_before":
-			f.CreatedBefore = d.timestamp(pointer, member)
+			f.CreatedBefore = d.Time(pointer, member)
 		case "created_after":
-			f.CreatedAfter = d.timestamp(pointer, member)
+			f.CreatedAfter = d.Time(pointer, member)
 		case "min_tokens":
-			n := d.integer(pointer, member, 0, math.MaxInt32)
+			n := d.Integer(pointer, member, 0, math.MaxInt32)
 			f.MinTokens = &n
 		case "policy_version_below":
-			n := d.integer(pointer, member, 1, math.MaxInt32)
+			n := d.Integer(pointer, member, 1, math.MaxInt32)
 			f.PolicyVersionBelow = &n
 		case "engine_version_below":
-			n := d.integer(pointer, member, 1, math.MaxInt32)
+			n := d.Integer(pointer, member, 1, math.MaxInt32)
 			f.EngineVersionBelow = &n
 		}
 	}
 	if f.CreatedBefore != nil && f.CreatedAfter != nil && !f.CreatedAfter.Before(*f.CreatedBefore) {
-		d.wrong("/filter/created_after", invalidRequest, "it is not before created_before: no session is between them")
+		d.Wrong("/filter/created_after", request.InvalidRequest, "it is not before created_before: no session is between them")
 	}
 	return f
 }
 
 // sessionIDs reads ids of sessions. Those that name none find none.
-func (d *document) sessionIDs(pointer string, value rawjson.Span) (ids []string) {
-	spans, ok := d.array(pointer, value)
+func sessionIDs(d *request.Document, pointer string, value rawjson.Span) (ids []string) {
+	spans, ok := d.Array(pointer, value)
 	if ok && (len(spans) == 0 || len(spans) > maxFilteredSessions) {
-		d.wrong(pointer, invalidRequest, "%d ids are not possible: send 1 to %d, or leave it out for all sessions", len(spans), maxFilteredSessions)
+		d.Wrong(pointer, request.InvalidRequest, "%d ids are not possible: send 1 to %d, or leave it out for all sessions", len(spans), maxFilteredSessions)
 		return nil
 	}
 	for i, span := range spans {
-		if id, ok := d.text(pointerTo(pointer, i), span, session.MaxIDBytes); ok {
+		if id, ok := d.Text(request.PointerTo(pointer, i), span, session.MaxIDBytes); ok {
 			ids = append(ids, id)
 		}
 	}
 	return ids
-}
-
-func (d *document) timestamp(pointer string, value rawjson.Span) *time.Time {
-	text, ok := d.text(pointer, value, maxTimestampBytes)
-	if !ok {
-		return nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		d.wrong(pointer, invalidRequest, "%q is no time: write one like 2026-01-31T12:00:00Z", text)
-		return nil
-	}
-	return &at
 }
 
 // confirmToken stands for what a recompaction would do to whose sessions.

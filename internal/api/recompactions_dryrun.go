@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -18,12 +19,12 @@ const (
 )
 
 // dryRun counts what a recompaction would do, and has the engine do it to a sample, without writing anything.
-func (s *Server) dryRun(x *exchange, r recompactionRequest, token string) error {
-	found, err := s.Store.CountRecompaction(x.ctx, x.tenant, r.filter, sampledSessions)
+func (s *Server) dryRun(req *request.Request, r recompactionRequest, token string) error {
+	found, err := s.Store.CountRecompaction(req.Ctx, req.Tenant, r.filter, sampledSessions)
 	if err != nil {
 		return err
 	}
-	sample, err := s.sample(x.ctx, found.Sample, r.policy)
+	sample, err := s.sample(req.Ctx, found.Sample, r.policy)
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (s *Server) dryRun(x *exchange, r recompactionRequest, token string) error 
 		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens, ContextTokens: found.ContextTokens,
 		Sample: sample, Estimate: estimateOf(&sample, found), ConfirmToken: token,
 	}
-	return x.json(http.StatusOK, a)
+	return req.JSON(http.StatusOK, a)
 }
 
 func (s *Server) sample(ctx context.Context, sessions []session.SampledSession, policy json.RawMessage) (a protocol.RecompactionSample, err error) {

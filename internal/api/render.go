@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -23,16 +24,16 @@ var degradedViews = promauto.NewCounter(prometheus.CounterOpts{
 
 // readRendered answers with a view that is said in another format, repaired, or bounded. If the newest checkpoint gives
 // none that is valid, the next older one does, and in the end the log itself.
-func (s *Server) readRendered(x *exchange, request viewRequest) error {
+func (s *Server) readRendered(req *request.Request, request viewRequest) error {
 	from := postgres.Newest
 	if request.full {
 		from = 0
 	}
-	view, notes, err := s.render(x.ctx, request, from)
+	view, notes, err := s.render(req.Ctx, request, from)
 	if err != nil && from == postgres.Newest && isBroken(err) {
 		degradedViews.Inc()
 		s.Log.Error("view is broken, an older one is served", "session", request.at.ID, "tenant", request.at.Tenant, "err", err)
-		view, notes, err = s.lastGood(x.ctx, request, err)
+		view, notes, err = s.lastGood(req.Ctx, request, err)
 	}
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (s *Server) readRendered(x *exchange, request viewRequest) error {
 	if request.format != "" {
 		view.Format = request.format
 	}
-	return x.view(request, tag, view, notes)
+	return answerView(req, request, tag, view, notes)
 }
 
 // brokenError says that no valid view could be made of what is stored.

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -19,23 +19,23 @@ import (
 
 // compactResponses is POST /v1/responses/compact: items in, a shorter list of items out. Items that come with the request
 // are not stored, and nothing is done for an Idempotency-Key; a conversation that it names is compacted as such.
-func (s *Server) compactResponses(x *exchange) error {
+func (s *Server) compactResponses(req *request.Request) error {
 	d := responsesBody{}
 	d.windows, d.format, d.force = s.Models, session.OpenAIResponses, true
-	if err := d.readQuery(x.openAIQuery("tools", "window_tokens")); err != nil {
+	if err := d.readQuery(openAIQuery(req, "tools", "window_tokens")); err != nil {
 		return err
 	}
-	body, err := readBody(x)
-	if err != nil {
+	body := req.Body()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	defer body.free()
-	d.data = body.b
-	id, err := x.idempotency(body.b)
-	if err != nil {
+	d.Data = body
+	id := req.Idempotency()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	if d.layers, err = s.tenantLayers(x, session.Address{}); err != nil {
+	var err error
+	if d.layers, err = s.tenantLayers(req, session.Address{}); err != nil {
 		return err
 	}
 	if err := d.read(); err != nil {
@@ -44,9 +44,9 @@ func (s *Server) compactResponses(x *exchange) error {
 	answer := compactionAnswer{Object: "response.compaction", CreatedAt: time.Now().Unix()}
 	var bodies [][]byte
 	if d.previous != "" {
-		bodies, err = s.compactConversation(x, d.previous, id)
+		bodies, err = s.compactConversation(req, d.previous, id)
 	} else {
-		bodies, err = d.compact(x, &answer)
+		bodies, err = d.compact(req, &answer)
 	}
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Server) compactResponses(x *exchange) error {
 	if bodies = d.rendered(nil, bodies).Bodies; d.asText {
 		bodies = withoutTools(bodies)
 	}
-	return x.compaction(answer, bodies)
+	return answerCompaction(req, answer, bodies)
 }
 
 // responsesBody is the body of POST /v1/responses/compact. Beside OpenAI's members it may have those of POST /v1/compact
@@ -71,22 +71,22 @@ var (
 	responsesFields = append([]string{"model", "input", "previous_response_id", "instructions", "policy", "window_tokens", "overhead_tokens", "force", "include_results"}, ignored...)
 )
 
-func (d *responsesBody) readQuery(q *query) error {
-	d.asText = q.choice("tools", "text", "items") == "text"
-	d.window = int(q.integer("window_tokens", minWindowTokens, maxWindowTokens, 0))
-	return q.err()
+func (d *responsesBody) readQuery(q *request.Query) error {
+	d.asText = q.Choice("tools", "text", "items") == "text"
+	d.window = int(q.Integer("window_tokens", minWindowTokens, maxWindowTokens, 0))
+	return q.Err()
 }
 
 // read checks the body and finds its members. null is as good as none.
 func (d *responsesBody) read() error {
 	limits := batchLimits
 	limits.Nodes = 0
-	if err := d.check(limits); err != nil {
+	if err := d.Check(limits); err != nil {
 		return err
 	}
-	d.large = rawjson.Check(d.data, batchLimits) != nil
-	for name, value := range d.members("", rawjson.Value(d.data), responsesFields) {
-		if d.data[value.Start] == 'n' {
+	d.large = rawjson.Check(d.Data, batchLimits) != nil
+	for name, value := range d.Members("", rawjson.Value(d.Data), responsesFields) {
+		if d.Data[value.Start] == 'n' {
 			continue
 		}
 		if err := d.member(name, value); err != nil {
@@ -94,37 +94,37 @@ func (d *responsesBody) read() error {
 		}
 	}
 	switch {
-	case d.messages == nil && d.previous == "" && len(d.problems) == 0:
-		d.wrong("/input", invalidRequest, "input is missing: a string or an array of items, or previous_response_id with the id of a conversation")
+	case d.messages == nil && d.previous == "" && len(d.Problems) == 0:
+		d.Wrong("/input", request.InvalidRequest, "input is missing: a string or an array of items, or previous_response_id with the id of a conversation")
 	case d.messages != nil && d.previous != "":
-		d.wrong("/previous_response_id", invalidRequest, "leave either input or previous_response_id out: a conversation has its items here")
+		d.Wrong("/previous_response_id", request.InvalidRequest, "leave either input or previous_response_id out: a conversation has its items here")
 	}
 	if d.window == 0 {
 		d.window = session.DefaultWindowTokens
 	}
-	if d.policy == nil && len(d.problems) == 0 {
+	if d.policy == nil && len(d.Problems) == 0 {
 		var err error
-		if d.policy, err = d.tenantPolicy(d.layers); err != nil {
+		if d.policy, err = tenantPolicyOf(&d.Document, d.layers); err != nil {
 			return err
 		}
 	}
-	return d.err()
+	return d.Err()
 }
 
 func (d *responsesBody) member(name string, value rawjson.Span) error {
 	switch name {
 	case "model":
-		d.model, _ = d.text("/model", value, session.MaxIDBytes)
+		d.model, _ = d.Text("/model", value, session.MaxIDBytes)
 		if known, ok := d.windows.Find(d.model); ok && d.window == 0 {
 			d.window = known.Window()
 		}
 	case "input":
 		d.readInput(value)
 	case "previous_response_id":
-		d.previous, _ = d.text("/previous_response_id", value, session.MaxIDBytes)
+		d.previous, _ = d.Text("/previous_response_id", value, session.MaxIDBytes)
 	case "instructions":
-		if _, ok := d.text("/instructions", value, session.MaxMessageBytes); ok {
-			d.overhead += tokens.EstimateLiteral(value.Of(d.data))
+		if _, ok := d.Text("/instructions", value, session.MaxMessageBytes); ok {
+			d.overhead += tokens.EstimateLiteral(value.Of(d.Data))
 		}
 	default:
 		return d.set(name, value)
@@ -134,36 +134,27 @@ func (d *responsesBody) member(name string, value rawjson.Span) error {
 
 // readInput finds the items. One string is a message of the user.
 func (d *responsesBody) readInput(value rawjson.Span) {
-	if d.data[value.Start] != '"' {
+	if d.Data[value.Start] != '"' {
 		d.messages = d.batch(value)
-		d.rename("/messages", "/input")
+		d.Rename("/messages", "/input")
 		return
 	}
-	start := len(d.data)
-	d.data = append(append(append(d.data[:start:start], `{"role":"user","content":`...), value.Of(d.data)...), '}')
-	d.messages = []rawjson.Span{{Start: start, End: len(d.data)}}
-}
-
-// rename moves the problems at one member to another.
-func (d *document) rename(from, to string) {
-	for i, p := range d.problems {
-		if rest, ok := strings.CutPrefix(p.Pointer, from); ok && (rest == "" || rest[0] == '/') {
-			d.problems[i].Pointer = to + rest
-		}
-	}
+	start := len(d.Data)
+	d.Data = append(append(append(d.Data[:start:start], `{"role":"user","content":`...), value.Of(d.Data)...), '}')
+	d.messages = []rawjson.Span{{Start: start, End: len(d.Data)}}
 }
 
 // compact compacts the items of the request.
-func (d *responsesBody) compact(x *exchange, a *compactionAnswer) ([][]byte, error) {
+func (d *responsesBody) compact(req *request.Request, a *compactionAnswer) ([][]byte, error) {
 	snap, _, err := d.snapshot()
 	if err != nil {
-		d.rename("/messages", "/input")
-		return nil, d.err()
+		d.Rename("/messages", "/input")
+		return nil, d.Err()
 	}
 	if snap, err = withTools(snap); err != nil {
 		return nil, err
 	}
-	p, err := compactor.ProposeAlone(x.ctx, snap, *d.policy, d.force)
+	p, err := compactor.ProposeAlone(req.Ctx, snap, *d.policy, d.force)
 	if err != nil {
 		return nil, err
 	}
@@ -176,25 +167,25 @@ func (d *responsesBody) compact(x *exchange, a *compactionAnswer) ([][]byte, err
 const conversationWait = 25 * time.Second
 
 // compactConversation has a conversation compacted, as POST /v1/sessions/{id}/compact does, and reads its view.
-func (s *Server) compactConversation(x *exchange, id string, key *session.Idempotency) ([][]byte, error) {
-	at := session.Address{Tenant: x.tenant, ID: id}
-	x.session = id
-	run, replayed, err := s.Store.Compact(x.ctx, at, key)
+func (s *Server) compactConversation(req *request.Request, id string, key *session.Idempotency) ([][]byte, error) {
+	at := session.Address{Tenant: req.Tenant, ID: id}
+	req.SessionID = id
+	run, replayed, err := s.Store.Compact(req.Ctx, at, key)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		return nil, fail("not_found", "there is no conversation %q: Varve keeps conversations and no responses; send their items as input (compactionMode \"input\")", shorten(id))
+		return nil, request.Fail("not_found", "there is no conversation %q: Varve keeps conversations and no responses; send their items as input (compactionMode \"input\")", request.Shorten(id))
 	case err != nil:
 		return nil, err
 	}
-	w := waiter{exchange: x, server: s, at: at, up: time.Now().Add(conversationWait)}
+	w := waiter{Request: req, server: s, at: at, up: time.Now().Add(conversationWait)}
 	if run, err = w.wait(run, replayed); err != nil {
 		return nil, err
 	}
 	if !run.State.Ended() {
-		return nil, fail(unavailable, "the compaction has not ended yet: ask again, run %s goes on", run.ID)
+		return nil, request.Fail(request.Unavailable, "the compaction has not ended yet: ask again, run %s goes on", run.ID)
 	}
-	x.replayed(key, replayed)
-	traced, err := s.Store.Traced(x.ctx, at)
+	req.Replayed(key, replayed)
+	traced, err := s.Store.Traced(req.Ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -237,27 +228,26 @@ type outputTokenDetails struct {
 
 // compaction answers with items. Messages get ids, which clients copy; other items keep the ids that they have, because
 // the output is the next request's input and a provider looks an unknown id of a call up.
-func (x *exchange) compaction(a compactionAnswer, bodies [][]byte) error {
+func answerCompaction(req *request.Request, a compactionAnswer, bodies [][]byte) error {
 	id := uuid.Must(uuid.NewV7())
 	a.ID = "resp_" + hex.EncodeToString(id[:])
 	head, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	out := newBuffer()
-	defer out.free()
-	out.b = append(append(out.b, head[:len(head)-1]...), `,"output":[`...)
-	at := session.Address{Tenant: x.tenant, ID: a.ID}
+	out := req.Buffer()
+	out.B = append(append(out.B, head[:len(head)-1]...), `,"output":[`...)
+	at := session.Address{Tenant: req.Tenant, ID: a.ID}
 	for i, body := range bodies {
 		if i > 0 {
-			out.b = append(out.b, ',')
+			out.B = append(out.B, ',')
 		}
 		if f := readFields(body); f.kind != "message" {
-			out.b = append(out.b, body...)
+			out.B = append(out.B, body...)
 			continue
 		}
-		out.b = appendItem(out.b, &item{id: itemID(at, int64(i+1), 0, "message"), body: body})
+		out.B = appendItem(out.B, &item{id: itemID(at, int64(i+1), 0, "message"), body: body})
 	}
-	out.b = append(out.b, "]}"...)
-	return x.bytes(http.StatusOK, jsonType, out.b)
+	out.B = append(out.B, "]}"...)
+	return req.Bytes(http.StatusOK, request.JSONType, out.B)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -24,36 +25,34 @@ func answerOfResult(r persist.Result) protocol.Result {
 }
 
 // listResults is GET /v1/sessions/{id}/results.
-func (s *Server) listResults(x *exchange) error {
-	at, err := x.address()
+func (s *Server) listResults(req *request.Request) error {
+	at := req.Address()
+	list := req.List("results of " + at.ID)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Results.List(req.Ctx, at, persist.Place{Seq: list.After.Order, Part: partOf(list.After)}, list.Limit+1)
 	if err != nil {
 		return err
 	}
-	list := listOf(x, "results of "+at.ID)
-	if list.err != nil {
-		return list.err
-	}
-	found, err := s.Results.List(x.ctx, at, persist.Place{Seq: list.after.order, Part: list.after.part()}, list.limit+1)
-	if err != nil {
-		return err
-	}
-	return answerList(list, found, answerOfResult, func(last persist.Result) place { return placeOfPart(last.Seq, last.Part) })
+	return request.AnswerList(list, found, answerOfResult, func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) })
 }
 
 // placeOfPart is the place of a part of a message: a list of results has its part numbers where others have ids.
-func placeOfPart(seq int64, part int) place {
-	at := place{order: seq}
+func placeOfPart(seq int64, part int) request.Place {
+	at := request.Place{Order: seq}
 	for i := range 8 {
-		at.id[15-i] = byte(part >> (8 * i))
+		at.ID[15-i] = byte(part >> (8 * i))
 	}
 	return at
 }
 
-func (p place) part() (part int) {
-	if p == (place{}) {
+// partOf returns the part that a place names, -1 at the beginning of a list.
+func partOf(p request.Place) (part int) {
+	if p == (request.Place{}) {
 		return -1
 	}
-	for _, b := range p.id[8:] {
+	for _, b := range p.ID[8:] {
 		part = part<<8 | int(b)
 	}
 	return part
@@ -66,56 +65,56 @@ const (
 )
 
 // readResult is GET /v1/sessions/{id}/results/{ref}: some of its lines, or with raw=true its bytes.
-func (s *Server) readResult(x *exchange) error {
-	q := x.query("raw", "offset", "limit")
-	raw := q.choice("raw", "false", "true") == "true"
-	offset := q.integer("offset", 1, math.MaxInt32, 1)
-	limit := q.integer("limit", 1, maxLines, defaultLines)
-	if err := q.err(); err != nil {
+func (s *Server) readResult(req *request.Request) error {
+	q := req.Query("raw", "offset", "limit")
+	raw := q.Choice("raw", "false", "true") == "true"
+	offset := q.Integer("offset", 1, math.MaxInt32, 1)
+	limit := q.Integer("limit", 1, maxLines, defaultLines)
+	if err := q.Err(); err != nil {
 		return err
 	}
-	if given := x.r.URL.Query(); raw && (given.Has("offset") || given.Has("limit")) {
+	if given := req.R.URL.Query(); raw && (given.Has("offset") || given.Has("limit")) {
 		return session.Invalid("raw", "invalid_request", "raw=true is the whole result: offset and limit are for its lines; ask for a Range of bytes instead")
 	}
-	at, err := x.address()
+	at := req.Address()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	ref, err := session.ParseResultRef(req.Param("ref"))
 	if err != nil {
 		return err
 	}
-	ref, err := session.ParseResultRef(x.param("ref"))
+	found, body, err := s.Results.Read(req.Ctx, at, ref)
 	if err != nil {
 		return err
 	}
-	found, body, err := s.Results.Read(x.ctx, at, ref)
-	if err != nil {
-		return err
-	}
-	h := x.w.Header()
+	h := req.W.Header()
 	h.Set("X-Content-Sha256", hex.EncodeToString(found.SHA256[:]))
 	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(found.SHA256[:])+":")
 	if raw {
-		return x.content(found, body)
+		return answerContent(req, found, body)
 	}
 	page := protocol.ResultPage{Result: answerOfResult(found), Offset: offset, Limit: limit}
 	page.Content, page.NextOffset = numbered(body, offset, limit)
-	return x.json(http.StatusOK, page)
+	return req.JSON(http.StatusOK, page)
 }
 
 // content answers with a result's bytes, or the part of them that Range asks for.
-func (x *exchange) content(found persist.Result, body []byte) error {
-	h := x.w.Header()
+func answerContent(req *request.Request, found persist.Result, body []byte) error {
+	h := req.W.Header()
 	h.Set("Content-Type", found.MediaType)
 	h.Set("Etag", `"`+hex.EncodeToString(found.SHA256[:])+`"`)
 	h.Set("Cache-Control", "private, no-cache")
-	w := &rangeWriter{ResponseWriter: x.w}
-	given := x.r.Header.Get("Range")
-	x.r.Header.Del("Range")
+	w := &rangeWriter{ResponseWriter: req.W}
+	given := req.R.Header.Get("Range")
+	req.R.Header.Del("Range")
 	if satisfiable := byteRange(given, len(body)); satisfiable != "" {
-		x.r.Header.Set("Range", satisfiable)
+		req.R.Header.Set("Range", satisfiable)
 	}
-	http.ServeContent(w, x.r, "", time.Time{}, bytes.NewReader(body))
+	http.ServeContent(w, req.R, "", time.Time{}, bytes.NewReader(body))
 	if w.refused {
-		return &failure{
-			code: outsideRange, size: len(body), detail: fmt.Sprintf("the result has %d bytes: no part of the Range %q is in it", len(body), shorten(given)),
+		return &request.Failure{
+			Code: request.OutsideRange, Size: len(body), Detail: fmt.Sprintf("the result has %d bytes: no part of the Range %q is in it", len(body), request.Shorten(given)),
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -15,47 +16,41 @@ import (
 const maxWait = 60
 
 // compactSession is POST /v1/sessions/{id}/compact.
-func (s *Server) compactSession(x *exchange) error {
-	q := x.query("wait")
-	wait := time.Duration(q.integer("wait", 0, maxWait, 0)) * time.Second
-	if err := q.err(); err != nil {
+func (s *Server) compactSession(req *request.Request) error {
+	q := req.Query("wait")
+	wait := time.Duration(q.Integer("wait", 0, maxWait, 0)) * time.Second
+	at := req.Address()
+	id := req.EmptyBody()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	at, err := x.address()
-	if err != nil {
-		return err
-	}
-	id, err := x.emptyBody()
-	if err != nil {
-		return err
-	}
-	run, replayed, err := s.Store.Compact(x.ctx, at, id)
+	run, replayed, err := s.Store.Compact(req.Ctx, at, id)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
-		w := waiter{exchange: x, server: s, at: at, up: time.Now().Add(wait)}
+		w := waiter{Request: req, server: s, at: at, up: time.Now().Add(wait)}
 		if run, err = w.wait(run, replayed); err != nil {
 			return err
 		}
 	}
-	x.replayed(id, replayed)
-	return x.run(run)
+	req.Replayed(id, replayed)
+	return answerRun(req, run)
 }
 
 // run answers with a run: one that has not ended is accepted only.
-func (x *exchange) run(run session.Run) error {
+func answerRun(req *request.Request, run session.Run) error {
 	if run.State.Ended() {
-		return x.json(http.StatusOK, runAnswer(run))
+		return req.JSON(http.StatusOK, runAnswer(run))
 	}
-	x.w.Header().Set("Location", "/v1/sessions/"+escapeID(x.session)+"/runs/"+run.ID.String())
-	x.w.Header()["Retry-After"] = retryAfter
-	return x.json(http.StatusAccepted, runAnswer(run))
+	req.W.Header().Set("Location", "/v1/sessions/"+escapeID(req.SessionID)+"/runs/"+run.ID.String())
+	req.W.Header()["Retry-After"] = request.RetryAfter
+	return req.JSON(http.StatusAccepted, runAnswer(run))
 }
 
 // waiter is a caller who waits for a compaction.
 type waiter struct {
-	*exchange
+	*request.Request
 	server *Server
 	at     session.Address
 	up     time.Time // when it has waited long enough
@@ -64,9 +59,9 @@ type waiter struct {
 // wait answers run when it has ended, or as it is when the time is up. A run that was under way already may have begun
 // before the newest messages: if it has, wait asks once more and answers the run after it.
 func (w *waiter) wait(run session.Run, replayed bool) (session.Run, error) {
-	ctx, cancel := context.WithDeadline(w.r.Context(), w.up.Add(requestTimeout))
+	ctx, cancel := context.WithDeadline(w.R.Context(), w.up.Add(requestTimeout))
 	defer cancel()
-	w.writeBy(w.up.Add(requestTimeout))
+	w.WriteBy(w.up.Add(requestTimeout))
 	if run.State != session.RunRunning || replayed {
 		return w.await(ctx, run)
 	}
@@ -107,41 +102,40 @@ func (w *waiter) await(ctx context.Context, run session.Run) (session.Run, error
 }
 
 // readRun is GET /v1/sessions/{id}/runs/{run}.
-func (s *Server) readRun(x *exchange) error {
-	at, err := x.addressAlone()
-	if err != nil {
+func (s *Server) readRun(req *request.Request) error {
+	req.Query()
+	at := req.Address()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	id, err := uuid.Parse(x.param("run"))
+	id, err := uuid.Parse(req.Param("run"))
 	if err != nil {
 		return errNoRun
 	}
-	run, err := s.Store.Run(x.ctx, at, id)
+	run, err := s.Store.Run(req.Ctx, at, id)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
 		return errNoRun
 	case err != nil:
 		return err
 	}
-	return x.json(http.StatusOK, runAnswer(run))
+	return req.JSON(http.StatusOK, runAnswer(run))
 }
 
 // listRuns is GET /v1/sessions/{id}/runs.
-func (s *Server) listRuns(x *exchange) error {
-	at, err := x.address()
+func (s *Server) listRuns(req *request.Request) error {
+	at := req.Address()
+	list := req.List("runs of " + at.ID)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.Runs(req.Ctx, at, list.Page())
 	if err != nil {
 		return err
 	}
-	list := listOf(x, "runs of "+at.ID)
-	page, err := list.page()
-	if err != nil {
-		return err
-	}
-	found, err := s.Store.Runs(x.ctx, at, page)
-	if err != nil {
-		return err
-	}
-	return answerList(list, found, runAnswer, func(last session.Run) place { return place{last.TriggeredAt.UnixMicro(), last.ID} })
+	return request.AnswerList(list, found, runAnswer, func(last session.Run) request.Place {
+		return request.Place{Order: last.TriggeredAt.UnixMicro(), ID: last.ID}
+	})
 }
 
 // runAnswer is a run as callers see it.

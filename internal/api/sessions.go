@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -39,123 +40,109 @@ func listedAnswer(s session.Session) protocol.Session {
 }
 
 // createSession is POST /v1/sessions.
-func (s *Server) createSession(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) createSession(req *request.Request) error {
+	req.Query()
+	body := req.Body()
+	id := req.Idempotency()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	body, err := readBody(x)
+	settings, err := decodeSettings(body, newSession, s.Models, func() (session.PolicyLayers, error) { return s.tenantLayers(req, session.Address{}) })
 	if err != nil {
 		return err
 	}
-	defer body.free()
-	id, err := x.idempotency(body.b)
-	if err != nil {
-		return err
-	}
-	settings, err := decodeSettings(body.b, newSession, s.Models, func() (session.PolicyLayers, error) { return s.tenantLayers(x, session.Address{}) })
-	if err != nil {
-		return err
-	}
-	settings.ChangedBy = x.key
+	settings.ChangedBy = req.KeyDigest
 	if settings.id == "" {
 		settings.id = uuid.Must(uuid.NewV7()).String()
 	}
-	x.session = settings.id
-	made, replayed, err := s.Store.CreateNew(x.ctx, session.Address{Tenant: x.tenant, ID: settings.id}, settings.Change, id)
+	req.SessionID = settings.id
+	made, replayed, err := s.Store.CreateNew(req.Ctx, session.Address{Tenant: req.Tenant, ID: settings.id}, settings.Change, id)
 	if err != nil {
 		return err
 	}
-	x.replayed(id, replayed)
-	return x.created(made)
+	req.Replayed(id, replayed)
+	return answerCreated(req, made)
 }
 
 // putSession is PUT /v1/sessions/{id}.
-func (s *Server) putSession(x *exchange) error {
-	at, settings, id, err := x.settings(namedSession, s.Models, s.tenantLayers)
+func (s *Server) putSession(req *request.Request) error {
+	at, settings, id, err := settingsOf(req, namedSession, s.Models, s.tenantLayers)
 	if err != nil {
 		return err
 	}
-	made, replayed, err := s.Store.Create(x.ctx, at, settings, id)
+	made, replayed, err := s.Store.Create(req.Ctx, at, settings, id)
 	if err != nil {
 		return err
 	}
-	x.replayed(id, replayed)
+	req.Replayed(id, replayed)
 	if !made.Created {
-		return x.json(http.StatusOK, answerOf(made.Session))
+		return req.JSON(http.StatusOK, answerOf(made.Session))
 	}
-	return x.created(made.Session)
+	return answerCreated(req, made.Session)
 }
 
 // readSession is GET /v1/sessions/{id}.
-func (s *Server) readSession(x *exchange) error {
-	at, err := x.addressAlone()
+func (s *Server) readSession(req *request.Request) error {
+	req.Query()
+	at := req.Address()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.Session(req.Ctx, at)
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.Session(x.ctx, at)
-	if err != nil {
-		return err
-	}
-	return x.json(http.StatusOK, answerOf(found))
+	return req.JSON(http.StatusOK, answerOf(found))
 }
 
 // patchSession is PATCH /v1/sessions/{id}.
-func (s *Server) patchSession(x *exchange) error {
-	at, settings, id, err := x.settings(oldSession, s.Models, s.sessionLayers)
+func (s *Server) patchSession(req *request.Request) error {
+	at, settings, id, err := settingsOf(req, oldSession, s.Models, s.sessionLayers)
 	if err != nil {
 		return err
 	}
-	changed, replayed, err := s.Store.Update(x.ctx, at, settings, id)
+	changed, replayed, err := s.Store.Update(req.Ctx, at, settings, id)
 	if err != nil {
 		return err
 	}
-	x.replayed(id, replayed)
-	return x.json(http.StatusOK, answerOf(changed))
+	req.Replayed(id, replayed)
+	return req.JSON(http.StatusOK, answerOf(changed))
 }
 
 // deleteSession is DELETE /v1/sessions/{id}.
-func (s *Server) deleteSession(x *exchange) error {
-	at, err := x.addressAlone()
+func (s *Server) deleteSession(req *request.Request) error {
+	req.Query()
+	at := req.Address()
+	id := req.EmptyBody()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	replayed, err := s.Store.Delete(req.Ctx, at, id)
 	if err != nil {
 		return err
 	}
-	id, err := x.emptyBody()
-	if err != nil {
-		return err
-	}
-	replayed, err := s.Store.Delete(x.ctx, at, id)
-	if err != nil {
-		return err
-	}
-	x.replayed(id, replayed)
-	x.w.WriteHeader(http.StatusNoContent)
+	req.Replayed(id, replayed)
+	req.W.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 // listSessions is GET /v1/sessions.
-func (s *Server) listSessions(x *exchange) error {
-	list := listOf(x, "sessions")
-	page, err := list.page()
+func (s *Server) listSessions(req *request.Request) error {
+	list := req.List("sessions")
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.Sessions(req.Ctx, req.Tenant, list.Page())
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.Sessions(x.ctx, x.tenant, page)
-	if err != nil {
-		return err
-	}
-	return answerList(list, found, listedAnswer, func(last session.Session) place { return place{last.CreatedAt.UnixMicro(), last.Key} })
-}
-
-// addressAlone is the session that the path names, for a route that has no parameters.
-func (x *exchange) addressAlone() (session.Address, error) {
-	if err := x.query().err(); err != nil {
-		return session.Address{}, err
-	}
-	return x.address()
+	return request.AnswerList(list, found, listedAnswer, func(last session.Session) request.Place {
+		return request.Place{Order: last.CreatedAt.UnixMicro(), ID: last.Key}
+	})
 }
 
 // created answers with a session that is new.
-func (x *exchange) created(made session.Session) error {
-	x.w.Header().Set("Location", "/v1/sessions/"+escapeID(made.ID))
-	return x.json(http.StatusCreated, answerOf(made))
+func answerCreated(req *request.Request, made session.Session) error {
+	req.W.Header().Set("Location", "/v1/sessions/"+escapeID(made.ID))
+	return req.JSON(http.StatusCreated, answerOf(made))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/models"
@@ -22,20 +23,17 @@ const maxStatelessMessages = 100_000
 
 // compactMessages is POST /v1/compact: messages in, compacted messages out, and nothing stored. It has no effect, so an
 // Idempotency-Key says nothing to it.
-func (s *Server) compactMessages(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) compactMessages(req *request.Request) error {
+	req.Query()
+	body := req.Body()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	body, err := readBody(x)
+	layers, err := s.tenantLayers(req, session.Address{})
 	if err != nil {
 		return err
 	}
-	defer body.free()
-	layers, err := s.tenantLayers(x, session.Address{})
-	if err != nil {
-		return err
-	}
-	d := statelessBody{document: document{data: body.b}, layers: layers, windows: s.Models, force: true}
+	d := statelessBody{Document: request.Document{Data: body}, layers: layers, windows: s.Models, force: true}
 	if err := d.read(); err != nil {
 		return err
 	}
@@ -43,16 +41,16 @@ func (s *Server) compactMessages(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	proposal, err := compactor.ProposeAlone(x.ctx, snap, *d.policy, d.force)
+	proposal, err := compactor.ProposeAlone(req.Ctx, snap, *d.policy, d.force)
 	if err != nil {
 		return err
 	}
-	return x.stateless(&d, proposal, system)
+	return answerStateless(req, &d, proposal, system)
 }
 
 // statelessBody is the body of POST /v1/compact.
 type statelessBody struct {
-	document
+	request.Document
 	layers         session.PolicyLayers // what its policy is put on top of
 	windows        *models.Registry
 	format         session.Format
@@ -73,35 +71,35 @@ var statelessFields = []string{"format", "messages", "policy", "model", "window_
 func (d *statelessBody) read() error {
 	limits := batchLimits
 	limits.Nodes = 0
-	if err := d.check(limits); err != nil {
+	if err := d.Check(limits); err != nil {
 		return err
 	}
-	d.large = rawjson.Check(d.data, batchLimits) != nil
-	for name, value := range d.members("", rawjson.Value(d.data), statelessFields) {
+	d.large = rawjson.Check(d.Data, batchLimits) != nil
+	for name, value := range d.Members("", rawjson.Value(d.Data), statelessFields) {
 		if err := d.set(name, value); err != nil {
 			return err
 		}
 	}
 	d.setWindow()
 	d.checkMembers()
-	if d.policy != nil || len(d.problems) > 0 {
+	if d.policy != nil || len(d.Problems) > 0 {
 		return nil
 	}
-	tenants, err := d.tenantPolicy(d.layers)
+	tenants, err := tenantPolicyOf(&d.Document, d.layers)
 	d.policy = tenants
 	return err
 }
 
 // checkMembers requires what has to be there, and what has to fit together.
 func (d *statelessBody) checkMembers() {
-	if d.messages == nil && !d.has("/messages") {
-		d.wrong("/messages", invalidRequest, "messages is missing: an array of 1 to %d messages", maxStatelessMessages)
+	if d.messages == nil && !d.Has("/messages") {
+		d.Wrong("/messages", request.InvalidRequest, "messages is missing: an array of 1 to %d messages", maxStatelessMessages)
 	}
-	if d.format == "" && !d.has("/format") {
-		d.wrong("/format", invalidRequest, "format is missing: say %s", formats())
+	if d.format == "" && !d.Has("/format") {
+		d.Wrong("/format", request.InvalidRequest, "format is missing: say %s", request.Formats())
 	}
-	if d.window > 0 && d.overhead >= d.window && !d.has("/window_tokens") && !d.has("/overhead_tokens") {
-		d.wrong("/overhead_tokens", invalidRequest, "%d is not less than window_tokens, which is %d", d.overhead, d.window)
+	if d.window > 0 && d.overhead >= d.window && !d.Has("/window_tokens") && !d.Has("/overhead_tokens") {
+		d.Wrong("/overhead_tokens", request.InvalidRequest, "%d is not less than window_tokens, which is %d", d.overhead, d.window)
 	}
 }
 
@@ -110,7 +108,7 @@ func (d *statelessBody) setWindow() {
 	switch {
 	case d.window > 0:
 	case d.model != "":
-		d.window, _ = d.windowOf(d.windows, "/model", d.model)
+		d.window, _ = windowOf(&d.Document, d.windows, "/model", d.model)
 	default:
 		d.window = session.DefaultWindowTokens
 	}
@@ -119,33 +117,33 @@ func (d *statelessBody) setWindow() {
 func (d *statelessBody) set(name string, value rawjson.Span) (err error) {
 	switch name {
 	case "format":
-		d.format = d.readFormat(value)
+		d.format = d.Format(value)
 	case "messages":
 		d.messages = d.batch(value)
 	case "policy":
-		d.policy, err = d.policyOver(value, func() (session.PolicyLayers, error) { return d.layers, nil })
+		d.policy, err = policyOver(&d.Document, value, func() (session.PolicyLayers, error) { return d.layers, nil })
 	case "model":
-		d.model, _ = d.text("/model", value, session.MaxIDBytes)
+		d.model, _ = d.Text("/model", value, session.MaxIDBytes)
 	case "window_tokens":
-		d.window = int(d.integer("/window_tokens", value, minWindowTokens, maxWindowTokens))
+		d.window = int(d.Integer("/window_tokens", value, minWindowTokens, maxWindowTokens))
 	case "overhead_tokens":
-		d.overhead = int(d.integer("/overhead_tokens", value, 0, maxOverheadTokens))
+		d.overhead = int(d.Integer("/overhead_tokens", value, 0, maxOverheadTokens))
 	case "force":
-		d.force = d.boolean("/force", value)
+		d.force = d.Boolean("/force", value)
 	case "include_results":
-		d.includeResults = d.boolean("/include_results", value)
+		d.includeResults = d.Boolean("/include_results", value)
 	}
 	return err
 }
 
 // batch finds the messages.
 func (d *statelessBody) batch(value rawjson.Span) []rawjson.Span {
-	spans, ok := d.array("/messages", value)
+	spans, ok := d.Array("/messages", value)
 	switch {
 	case ok && len(spans) == 0:
-		d.wrong("/messages", invalidRequest, "messages is empty: 1 to %d messages are possible", maxStatelessMessages)
+		d.Wrong("/messages", request.InvalidRequest, "messages is empty: 1 to %d messages are possible", maxStatelessMessages)
 	case len(spans) > maxStatelessMessages:
-		d.wrong("/messages", "too_many_messages", "there are %d messages, %d are the most", len(spans), maxStatelessMessages)
+		d.Wrong("/messages", "too_many_messages", "there are %d messages, %d are the most", len(spans), maxStatelessMessages)
 	}
 	return spans
 }
@@ -153,8 +151,8 @@ func (d *statelessBody) batch(value rawjson.Span) []rawjson.Span {
 // snapshot is the messages as if they were the log of a session. A system prompt may stand apart from them.
 func (d *statelessBody) snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 	snap = postgres.Snapshot{Format: d.format, WindowTokens: d.window, OverheadTokens: d.overhead, Calibration: 1, LastSeq: int64(len(d.messages))}
-	if d.has("/messages") || !d.format.Valid() {
-		return snap, nil, d.err()
+	if d.Has("/messages") || !d.format.Valid() {
+		return snap, nil, d.Err()
 	}
 	snap.Tail = make([]postgres.LogMessage, 0, len(d.messages))
 	for i, span := range d.messages {
@@ -162,26 +160,26 @@ func (d *statelessBody) snapshot() (snap postgres.Snapshot, system [][]byte, err
 		snap.ContextTokens += tokens
 		if pinned && wire.Apart(d.format) && len(snap.Tail) == 0 {
 			snap.ApartTokens += tokens
-			system = append(system, span.Of(d.data))
+			system = append(system, span.Of(d.Data))
 			continue
 		}
-		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: int64(i + 1), Format: d.format, Tokens: tokens, Body: span.Of(d.data)})
+		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: int64(i + 1), Format: d.format, Tokens: tokens, Body: span.Of(d.Data)})
 	}
-	return snap, system, d.err()
+	return snap, system, d.Err()
 }
 
 // message checks one message.
 func (d *statelessBody) message(i int, span rawjson.Span) (tokens int64, pinned bool) {
-	body := span.Of(d.data)
+	body := span.Of(d.Data)
 	if d.large {
-		if err := syntaxProblem(pointerTo("/messages", i), rawjson.Check(body, rawjson.Limits{Nodes: session.MaxJSONNodes})); err != nil {
-			d.add("", err)
+		if err := session.CheckJSON(request.PointerTo("/messages", i), body, rawjson.Limits{Nodes: session.MaxJSONNodes}); err != nil {
+			d.Add("", err)
 			return 0, false
 		}
 	}
 	found, err := wire.Inspect(d.format, body)
 	if err != nil {
-		d.add(pointerTo("/messages", i), err)
+		d.Add(request.PointerTo("/messages", i), err)
 		return 0, false
 	}
 	return int64(found.Tokens), found.Flags&wire.FlagPinned != 0
@@ -246,30 +244,29 @@ func compactedOf(p *compactor.Proposal, includeResults bool) compacted {
 }
 
 // stateless answers with the messages that a proposal makes, byte for byte, and with what was done to them.
-func (x *exchange) stateless(d *statelessBody, p *compactor.Proposal, system [][]byte) error {
+func answerStateless(req *request.Request, d *statelessBody, p *compactor.Proposal, system [][]byte) error {
 	figures, err := json.Marshal(compactedOf(p, d.includeResults))
 	if err != nil {
 		return err
 	}
-	out := newBuffer()
-	defer out.free()
-	out.b = append(append(out.b, figures[:len(figures)-1]...), `,"format":`...)
-	out.b = rawjson.Quote(out.b, []byte(d.format))
+	out := req.Buffer()
+	out.B = append(append(out.B, figures[:len(figures)-1]...), `,"format":`...)
+	out.B = rawjson.Quote(out.B, []byte(d.format))
 	made := d.rendered(system, split(appendCompacted(nil, p)))
 	if len(made.Repairs) > 0 {
-		out.b = appendMember(out.b, "repairs", made.Repairs)
+		out.B = appendMember(out.B, "repairs", made.Repairs)
 	}
 	apart := 0
 	if wire.Apart(d.format) {
 		apart = made.System
 	}
 	if prompt := wire.AppendSystem(d.format, nil, made.Bodies[:apart]); len(prompt) > 0 && string(prompt) != "[]" {
-		out.b = append(append(out.b, `,"system":`...), prompt...)
+		out.B = append(append(out.B, `,"system":`...), prompt...)
 	}
-	out.b = append(out.b, `,"messages":[`...)
-	out.b = append(out.b, bytes.Join(made.Bodies[apart:], []byte{','})...)
-	out.b = append(out.b, "]}"...)
-	return x.bytes(http.StatusOK, jsonType, out.b)
+	out.B = append(out.B, `,"messages":[`...)
+	out.B = append(out.B, bytes.Join(made.Bodies[apart:], []byte{','})...)
+	out.B = append(out.B, "]}"...)
+	return req.Bytes(http.StatusOK, request.JSONType, out.B)
 }
 
 // rendered is what came of the messages, so that their provider takes it.

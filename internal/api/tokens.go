@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -14,24 +15,21 @@ import (
 )
 
 // countTokens is POST /v1/tokens. It has no effect, so an Idempotency-Key says nothing to it.
-func (s *Server) countTokens(x *exchange) error {
-	if err := x.query().err(); err != nil {
+func (s *Server) countTokens(req *request.Request) error {
+	req.Query()
+	body := req.Body()
+	if err := req.Err(); err != nil {
 		return err
 	}
-	body, err := readBody(x)
-	if err != nil {
-		return err
-	}
-	defer body.free()
-	d := tokensBody{appendBody: appendBody{document: document{data: body.b}}}
+	d := tokensBody{appendBody: appendBody{Document: request.Document{Data: body}}}
 	if err := d.read(); err != nil {
 		return err
 	}
-	answer, err := d.answer(x.ctx)
+	answer, err := d.answer(req.Ctx)
 	if err != nil {
 		return err
 	}
-	return x.json(http.StatusOK, answer)
+	return req.JSON(http.StatusOK, answer)
 }
 
 // tokensAnswer is what messages or a text cost.
@@ -67,7 +65,7 @@ func (d *tokensBody) read() error {
 	if err := d.checkBatch(); err != nil {
 		return err
 	}
-	for name, value := range d.members("", rawjson.Value(d.data), tokensFields) {
+	for name, value := range d.Members("", rawjson.Value(d.Data), tokensFields) {
 		d.set(name, value)
 	}
 	if d.tokenizer == "" {
@@ -76,36 +74,36 @@ func (d *tokensBody) read() error {
 	if d.tokenizer == "" {
 		d.tokenizer = estimated
 	}
-	if len(d.problems) == 0 {
+	if len(d.Problems) == 0 {
 		d.checkSubject()
 	}
-	return d.err()
+	return d.Err()
 }
 
 func (d *tokensBody) set(name string, value rawjson.Span) {
 	switch name {
 	case "format":
-		d.format = d.readFormat(value)
+		d.format = d.Format(value)
 	case "messages":
 		d.messages = value
 	case "text":
 		d.literal = value
-		if d.data[value.Start] != '"' {
-			d.wrong("/text", invalidRequest, "a string is needed, this is %s", kindOf(d.data[value.Start]))
+		if d.Data[value.Start] != '"' {
+			d.Wrong("/text", request.InvalidRequest, "a string is needed, this is %s", d.Kind(value))
 		}
 	case "tokenizer":
-		d.tokenizer = d.readTokenizer(value)
+		d.tokenizer = readTokenizer(&d.Document, value)
 	case "model":
-		d.model, _ = d.text("/model", value, session.MaxIDBytes)
+		d.model, _ = d.Text("/model", value, session.MaxIDBytes)
 	}
 }
 
 // readTokenizer reads the name of a tokenizer that we have.
-func (d *document) readTokenizer(value rawjson.Span) string {
-	name, ok := d.text("/tokenizer", value, session.MaxIDBytes)
+func readTokenizer(d *request.Document, value rawjson.Span) string {
+	name, ok := d.Text("/tokenizer", value, session.MaxIDBytes)
 	known := append([]string{estimated}, tokens.Tokenizers()...)
 	if ok && !slices.Contains(known, name) {
-		d.wrong("/tokenizer", invalidRequest, "tokenizer %q is unknown: there are %s", shorten(name), strings.Join(known, ", "))
+		d.Wrong("/tokenizer", request.InvalidRequest, "tokenizer %q is unknown: there are %s", request.Shorten(name), strings.Join(known, ", "))
 	}
 	return name
 }
@@ -115,13 +113,13 @@ func (d *tokensBody) checkSubject() {
 	var none rawjson.Span
 	switch {
 	case d.messages == none && d.literal == none:
-		d.wrong("/messages", invalidRequest, "messages is missing: an array of 1 to %d messages, or text, a string, instead", session.MaxBatchMessages)
+		d.Wrong("/messages", request.InvalidRequest, "messages is missing: an array of 1 to %d messages, or text, a string, instead", session.MaxBatchMessages)
 	case d.messages != none && d.literal != none:
-		d.wrong("/text", invalidRequest, "there are messages, too: send one of the two")
+		d.Wrong("/text", request.InvalidRequest, "there are messages, too: send one of the two")
 	case d.messages != none && d.format == "":
-		d.wrong("/format", invalidRequest, "format is missing: say %s", formats())
+		d.Wrong("/format", request.InvalidRequest, "format is missing: say %s", request.Formats())
 	case d.literal != none && d.format != "":
-		d.wrong("/format", invalidRequest, "a text has no format: leave it out")
+		d.Wrong("/format", request.InvalidRequest, "a text has no format: leave it out")
 	}
 }
 
@@ -148,11 +146,11 @@ func (d *tokensBody) answer(ctx context.Context) (tokensAnswer, error) {
 		a.Messages = append(a.Messages, m)
 		a.Tokens += m.Tokens
 	}
-	return a, d.err()
+	return a, d.Err()
 }
 
 func (d *tokensBody) countText() (int, error) {
-	literal := d.literal.Of(d.data)
+	literal := d.literal.Of(d.Data)
 	if d.tokenizer == estimated {
 		return tokens.EstimateLiteral(literal), nil
 	}
@@ -162,9 +160,9 @@ func (d *tokensBody) countText() (int, error) {
 
 // countMessage inspects one message with the tokenizer that was asked for. What is wrong with it is noted.
 func (d *tokensBody) countMessage(i int, span rawjson.Span) wire.Facts {
-	body := span.Of(d.data)
+	body := span.Of(d.Data)
 	if err := d.checkMessage(i, body); err != nil {
-		d.add("", err)
+		d.Add("", err)
 		return wire.Facts{}
 	}
 	found, err := wire.Inspect(d.format, body)
@@ -172,7 +170,7 @@ func (d *tokensBody) countMessage(i int, span rawjson.Span) wire.Facts {
 		found, err = wire.Count(d.format, body, func(text string) (int, error) { return tokens.Count(d.tokenizer, text) })
 	}
 	if err != nil {
-		d.add(pointerTo("/messages", i), err)
+		d.Add(request.PointerTo("/messages", i), err)
 	}
 	return found
 }

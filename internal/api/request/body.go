@@ -1,0 +1,230 @@
+package request
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Buffer is memory that is reused by later requests. What it held must not be used after Free.
+type Buffer struct{ B []byte }
+
+var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 16<<10)} }}
+
+// MaxKeptBuffer is the largest buffer that is kept for another request.
+const MaxKeptBuffer = 2 << 20
+
+// NewBuffer returns an empty buffer.
+func NewBuffer() *Buffer { return buffers.Get().(*Buffer) }
+
+// Free gives the buffer to another request.
+func (b *Buffer) Free() {
+	if cap(b.B) <= MaxKeptBuffer {
+		b.B = b.B[:0]
+		buffers.Put(b)
+	}
+}
+
+// Buffer returns an empty buffer that lives as long as the request.
+func (req *Request) Buffer() *Buffer {
+	b := NewBuffer()
+	req.buffers = append(req.buffers, b)
+	return b
+}
+
+// Body returns the request's body, decompressed. It lives as long as the request. Its error is kept for Err.
+func (req *Request) Body() []byte {
+	if req.Err() != nil {
+		return nil
+	}
+	if req.body == nil {
+		b, err := req.decodeBody()
+		if err != nil {
+			var refused *Failure
+			if errors.As(err, &refused) && refused.Code != RequestTimedOut {
+				req.Drain()
+			}
+			req.Fail(err)
+			return nil
+		}
+		req.body = b
+		req.buffers = append(req.buffers, b)
+	}
+	return req.body.B
+}
+
+// EmptyBody requires that the body has no members, and returns the request's Idempotency-Key.
+func (req *Request) EmptyBody() *session.Idempotency {
+	body := req.Body()
+	if len(body) > 0 {
+		d, err := Open(body)
+		if err == nil {
+			for range d.Fields(nil) { // any member is a problem
+			}
+			err = d.Err()
+		}
+		req.Fail(err)
+	}
+	return req.Idempotency()
+}
+
+// How much of a refused body is still read, and how long each step of it may take.
+const (
+	maxDrain     = 64 << 20
+	drainStep    = 1 << 20
+	drainTimeout = time.Second
+)
+
+// Drain reads the rest of a body. A client that sends everything before it reads would otherwise find the connection
+// broken instead of the answer. A client that waits to be asked for the body is not asked.
+func (req *Request) Drain() {
+	if req.R.Header.Get("Expect") != "" {
+		return
+	}
+	connection := http.NewResponseController(req.Raw)
+	for left := int64(maxDrain); left > 0; {
+		_ = connection.SetReadDeadline(time.Now().Add(drainTimeout))
+		n, err := io.CopyN(io.Discard, req.R.Body, min(left, drainStep))
+		left -= n
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (req *Request) decodeBody() (*Buffer, error) {
+	if err := mustBeJSON(req.R.Header["Content-Type"]); err != nil {
+		return nil, err
+	}
+	if req.R.ContentLength > session.MaxBodyBytes {
+		return nil, bodyTooLarge()
+	}
+	coding, err := contentCoding(req.R.Header["Content-Encoding"])
+	if err != nil {
+		return nil, err
+	}
+	source := io.ReadCloser(http.MaxBytesReader(req.Raw, req.R.Body, session.MaxBodyBytes))
+	switch coding {
+	case "gzip":
+		return gunzip(source)
+	case "zstd":
+		return unpackZstd(source)
+	}
+	b := NewBuffer()
+	// A Content-Length is only claimed: it gets this much memory and no more.
+	b.B = slices.Grow(b.B, int(min(max(req.R.ContentLength+1, 512), 1<<20)))
+	return b.fill(source)
+}
+
+// fill reads source to its end, or to the limit.
+func (b *Buffer) fill(source io.Reader) (*Buffer, error) {
+	for {
+		if len(b.B) == cap(b.B) {
+			b.B = slices.Grow(b.B, min(len(b.B), session.MaxBodyBytes+1-len(b.B)))
+		}
+		n, err := source.Read(b.B[len(b.B):cap(b.B)])
+		b.B = b.B[:len(b.B)+n]
+		if len(b.B) > session.MaxBodyBytes {
+			err = bodyTooLarge()
+		}
+		switch {
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			b.Free()
+			return nil, readError(err)
+		}
+	}
+}
+
+func bodyTooLarge() error {
+	return Fail("body_too_large", "the limit of a body is %d MiB, decompressed: send fewer messages at once", session.MaxBodyBytes>>20)
+}
+
+// readError tells a body that is too large or damaged from a connection that broke.
+func readError(err error) error {
+	var known *Failure
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &tooLarge), errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return bodyTooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return Fail(RequestTimedOut, "the body did not come in time: send the request again, faster")
+	}
+	return Fail(InvalidJSON, "the body cannot be read to its end: %s", err)
+}
+
+// mustBeJSON refuses a body of another content type. A body without one is taken for JSON.
+func mustBeJSON(contentType []string) error {
+	if len(contentType) == 0 || contentType[0] == "application/json" {
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(contentType[0]); err == nil && kind == "application/json" {
+		return nil
+	}
+	return Fail("unsupported_media_type", "the Content-Type is %q: send JSON with Content-Type: application/json", contentType[0])
+}
+
+// contentCoding returns the body's one coding, "" for none.
+func contentCoding(header []string) (string, error) {
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(header, ", ")))
+	switch coding {
+	case "", "identity":
+		return "", nil
+	case "gzip", "x-gzip":
+		return "gzip", nil
+	case "zstd":
+		return coding, nil
+	}
+	return "", Fail("unsupported_media_type", "the Content-Encoding is %q: send the body in gzip, in zstd or in neither", coding)
+}
+
+var (
+	gzipReaders  sync.Pool // of *gzip.Reader
+	zstdDecoders sync.Pool // of *zstd.Decoder
+)
+
+func gunzip(source io.Reader) (*Buffer, error) {
+	reader, ok := gzipReaders.Get().(*gzip.Reader)
+	if !ok {
+		reader = new(gzip.Reader)
+	}
+	defer gzipReaders.Put(reader)
+	if err := reader.Reset(source); err != nil {
+		return nil, readError(err)
+	}
+	return NewBuffer().fill(reader)
+}
+
+// maxWindow is the largest window that a sender of the zstd content coding may ask for (RFC 9659).
+const maxWindow = 8 << 20
+
+func unpackZstd(source io.Reader) (*Buffer, error) {
+	decoder, ok := zstdDecoders.Get().(*zstd.Decoder)
+	if !ok {
+		made, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(session.MaxBodyBytes))
+		if err != nil {
+			return nil, err
+		}
+		decoder = made
+	}
+	defer zstdDecoders.Put(decoder)
+	if err := decoder.Reset(source); err != nil {
+		return nil, readError(err)
+	}
+	return NewBuffer().fill(decoder)
+}

@@ -1,0 +1,266 @@
+package request
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
+)
+
+// MaxProblems is how many problems of one request are reported.
+const MaxProblems = 20
+
+// maxTimestampBytes bounds a time as text.
+const maxTimestampBytes = 64
+
+// Document is a JSON document of our own shape. Its readers collect everything that is wrong with it.
+type Document struct {
+	Data     []byte
+	Problems []session.Problem
+}
+
+// Open checks a body as JSON, by the limits of documents that are all our own.
+func Open(body []byte) (*Document, error) {
+	d := &Document{Data: body}
+	return d, d.Check(session.JSONLimits)
+}
+
+// Wrong adds a problem.
+func (d *Document) Wrong(pointer, code, format string, args ...any) {
+	if len(d.Problems) < MaxProblems {
+		d.Problems = append(d.Problems, session.Problem{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
+	}
+}
+
+// Add adds the problems of a part that stands at pointer.
+func (d *Document) Add(pointer string, err error) {
+	var invalid *session.InvalidError
+	if !errors.As(err, &invalid) {
+		d.Wrong(pointer, InvalidMessage, "%s", err)
+		return
+	}
+	for _, p := range invalid.Problems {
+		d.Wrong(pointer+p.Pointer, p.Code, "%s", p.Detail)
+	}
+}
+
+// Has reports whether there is a problem with the member at pointer itself.
+func (d *Document) Has(pointer string) bool {
+	return slices.ContainsFunc(d.Problems, func(p session.Problem) bool { return p.Pointer == pointer })
+}
+
+// Err returns all problems as one error, nil if there are none. Its code is the one that all problems have, or
+// invalid_request if they differ or lie in a policy.
+func (d *Document) Err() error {
+	if len(d.Problems) == 0 {
+		return nil
+	}
+	code := d.Problems[0].Code
+	for _, p := range d.Problems {
+		if p.Code != code || strings.HasPrefix(p.Pointer, "/policy/") {
+			code = InvalidRequest
+			break
+		}
+	}
+	return &session.InvalidError{Code: code, Problems: d.Problems}
+}
+
+// Check reports whether the document is one JSON value within limits.
+func (d *Document) Check(limits rawjson.Limits) error {
+	if len(d.Data) == 0 {
+		return session.Invalid("", InvalidJSON, "the body is empty: send a JSON object")
+	}
+	return session.CheckJSON("", d.Data, limits)
+}
+
+// Fields yields the members of the whole document: see Members.
+func (d *Document) Fields(known []string) iter.Seq2[string, rawjson.Span] {
+	return d.Members("", rawjson.Value(d.Data), known)
+}
+
+// Members yields the members of the object at value by their names. Members that are not known or that come twice are
+// problems: a body must not mean different things to different readers.
+func (d *Document) Members(pointer string, value rawjson.Span, known []string) iter.Seq2[string, rawjson.Span] {
+	return func(yield func(string, rawjson.Span) bool) {
+		if d.Data[value.Start] != '{' {
+			d.Wrong(pointer, InvalidRequest, "must be an object, not %s", d.Kind(value))
+			return
+		}
+		seen := 0
+		for key, member := range rawjson.Members(d.Data, value.Start) {
+			i := slices.IndexFunc(known, func(name string) bool { return rawjson.KeyIs(d.Data, key, name) })
+			switch {
+			case i < 0:
+				d.unknown(pointer, key, known)
+			case seen&(1<<i) != 0:
+				d.Wrong(pointer+"/"+known[i], InvalidJSON, "%s is there twice", known[i])
+			default:
+				seen |= 1 << i
+				if !yield(known[i], member) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (d *Document) unknown(pointer string, key rawjson.Span, known []string) {
+	text, _ := rawjson.Unquote(nil, key.Of(d.Data))
+	name := Shorten(string(text))
+	d.Wrong(pointer+"/"+EscapePointer(name), UnknownField, "%q is not known here%s", name, suggestion(name, known))
+}
+
+// Shorten bounds what is repeated to a caller of what the caller sent.
+func Shorten(text string) string {
+	const limit = 100
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
+// EscapePointer writes a name as one step of a JSON pointer.
+func EscapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// suggestion names what was probably meant, or else all that is possible.
+func suggestion(name string, known []string) string {
+	best, nearest := "", 4
+	for _, candidate := range known {
+		if n := spelling.Distance(name, candidate); n < nearest && 2*n <= max(len(name), len(candidate)) {
+			best, nearest = candidate, n
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf(": did you mean %q?", best)
+	}
+	if len(known) == 0 {
+		return ": there are none"
+	}
+	return ": there are " + strings.Join(known, ", ")
+}
+
+// Kind names the kind of a value.
+func (d *Document) Kind(value rawjson.Span) string {
+	switch d.Data[value.Start] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// IsNull reports whether a value is null.
+func (d *Document) IsNull(value rawjson.Span) bool { return d.Data[value.Start] == 'n' }
+
+// Text reads a string of at most maxBytes that PostgreSQL can store: no NUL, no lone surrogates.
+func (d *Document) Text(pointer string, value rawjson.Span, maxBytes int) (text string, ok bool) {
+	if d.Data[value.Start] != '"' {
+		d.Wrong(pointer, InvalidRequest, "must be a string, not %s", d.Kind(value))
+		return "", false
+	}
+	b, whole := rawjson.Unquote(nil, value.Of(d.Data))
+	switch {
+	case !whole:
+		d.Wrong(pointer, InvalidRequest, "the string must not contain half of a surrogate pair")
+	case bytes.IndexByte(b, 0) >= 0:
+		d.Wrong(pointer, InvalidRequest, "the string must not contain a NUL character")
+	case len(b) > maxBytes:
+		d.Wrong(pointer, InvalidRequest, "the string has %d bytes: the limit is %d", len(b), maxBytes)
+	default:
+		return string(b), true
+	}
+	return "", false
+}
+
+// Integer reads a whole number from min to max.
+func (d *Document) Integer(pointer string, value rawjson.Span, min, max int64) int64 {
+	literal := string(value.Of(d.Data))
+	n, err := strconv.ParseInt(literal, 10, 64)
+	if err != nil || n < min || n > max {
+		d.Wrong(pointer, InvalidRequest, "must be a whole number from %d to %d, not %s", min, max, Shorten(literal))
+	}
+	return n
+}
+
+// Boolean reads true or false.
+func (d *Document) Boolean(pointer string, value rawjson.Span) bool {
+	literal := string(value.Of(d.Data))
+	if literal != "true" && literal != "false" {
+		d.Wrong(pointer, InvalidRequest, "must be true or false, not %s", d.Kind(value))
+	}
+	return literal == "true"
+}
+
+// Time reads a time in the form of RFC 3339, nil if it is none.
+func (d *Document) Time(pointer string, value rawjson.Span) *time.Time {
+	text, ok := d.Text(pointer, value, maxTimestampBytes)
+	if !ok {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		d.Wrong(pointer, InvalidRequest, "must be a time such as 2026-01-31T12:00:00Z, not %q", text)
+		return nil
+	}
+	return &at
+}
+
+// Array returns the elements of an array.
+func (d *Document) Array(pointer string, value rawjson.Span) (spans []rawjson.Span, ok bool) {
+	if d.Data[value.Start] != '[' {
+		d.Wrong(pointer, InvalidRequest, "must be an array, not %s", d.Kind(value))
+		return nil, false
+	}
+	for element := range rawjson.Elements(d.Data, value.Start) {
+		spans = append(spans, element)
+	}
+	return spans, true
+}
+
+// Format reads the name of a message format.
+func (d *Document) Format(value rawjson.Span) session.Format {
+	text, ok := d.Text("/format", value, session.MaxIDBytes)
+	format := session.Format(text)
+	if ok && !format.Valid() {
+		d.Wrong("/format", InvalidRequest, "format must be %s, not %q", Formats(), Shorten(text))
+	}
+	return format
+}
+
+// Formats names all formats in a sentence.
+func Formats() string {
+	names := make([]string, len(session.Formats()))
+	for i, f := range session.Formats() {
+		names[i] = string(f)
+	}
+	return strings.Join(names, " or ")
+}
+
+// PointerTo is the pointer to an element of the array at pointer.
+func PointerTo(array string, i int) string { return array + "/" + strconv.Itoa(i) }
+
+// Rename moves the problems at one member to another.
+func (d *Document) Rename(from, to string) {
+	for i, p := range d.Problems {
+		if rest, ok := strings.CutPrefix(p.Pointer, from); ok && (rest == "" || rest[0] == '/') {
+			d.Problems[i].Pointer = to + rest
+		}
+	}
+}

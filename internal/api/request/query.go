@@ -1,0 +1,91 @@
+package request
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Query is the query of a request. A parameter that the route does not know is an error, as a member of a body is: a
+// misspelt max_tokens must not be ignored.
+type Query struct {
+	Document // its problems
+	Values   url.Values
+}
+
+// Query reads the query, whose parameters must be among known. Its problems are kept for Err.
+func (req *Request) Query(known ...string) *Query { return req.ParseQuery().Check(known) }
+
+// ParseQuery reads the query without a look at the names of its parameters.
+func (req *Request) ParseQuery() *Query {
+	req.query = &Query{}
+	if req.R.URL.RawQuery == "" {
+		return req.query
+	}
+	values, err := url.ParseQuery(req.R.URL.RawQuery)
+	if err != nil {
+		req.query.Wrong("", InvalidRequest, "the query cannot be read: %s", err)
+		return req.query
+	}
+	req.query.Values = values
+	return req.query
+}
+
+// Check reports parameters that are not known or that come more than once.
+func (q *Query) Check(known []string) *Query {
+	for name, given := range q.Values {
+		if !slices.Contains(known, name) {
+			q.Wrong(Shorten(name), UnknownField, "the parameter is not known here%s", suggestion(name, known))
+		}
+		if len(given) > 1 {
+			q.Wrong(Shorten(name), InvalidRequest, "the parameter must come once, not %d times", len(given))
+		}
+	}
+	slices.SortFunc(q.Problems, func(a, b session.Problem) int { return strings.Compare(a.Pointer, b.Pointer) })
+	return q
+}
+
+// Text returns a parameter, or the fallback if it is not there.
+func (q *Query) Text(name, fallback string) string {
+	if given := q.Values[name]; len(given) > 0 {
+		return given[0]
+	}
+	return fallback
+}
+
+// Integer returns a parameter that must be a whole number from min to max, or the fallback if it is not there.
+func (q *Query) Integer(name string, min, max, fallback int64) int64 {
+	text := q.Text(name, "")
+	if !q.Values.Has(name) {
+		return fallback
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < min || n > max {
+		q.Wrong(name, InvalidRequest, "must be a whole number from %d to %d, not %q", min, max, Shorten(text))
+	}
+	return n
+}
+
+// Seconds returns a parameter that counts seconds, from 0 to max; 0 if it is not there.
+func (q *Query) Seconds(name string, max int64) time.Duration {
+	return time.Duration(q.Integer(name, 0, max, 0)) * time.Second
+}
+
+// Choice returns a parameter that must be one of some words, or the first word if it is not there.
+func (q *Query) Choice(name string, words ...string) string {
+	text := q.Text(name, words[0])
+	if !slices.Contains(words, text) {
+		if words[0] == "" { // the parameter is left out
+			words = words[1:]
+		}
+		q.Wrong(name, InvalidRequest, "must be %s, not %q", strings.Join(words, " or "), Shorten(text))
+	}
+	return text
+}
+
+// Flag returns a parameter that must be true or false; false if it is not there.
+func (q *Query) Flag(name string) bool { return q.Choice(name, "false", "true") == "true" }

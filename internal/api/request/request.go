@@ -1,0 +1,173 @@
+// Package request is the kit under the handlers of the HTTP API: one request and its answer, with readers that report
+// every problem of a query or a body at once.
+//
+// Start at Request. A handler reads what it needs (Query, Address, Body, Idempotency, EmptyBody, List), checks Err once,
+// makes its call and answers (JSON, Bytes, Answer). Document reads JSON bodies of our own shape, Failure is an error
+// with its code. The package owns no tables and knows no route.
+package request
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Request is one request and its answer, as handlers see it. It is used by one goroutine.
+type Request struct {
+	Ctx       context.Context
+	W         http.ResponseWriter
+	Raw       http.ResponseWriter // the server's own writer below W
+	R         *http.Request
+	Param     func(name string) string // returns a parameter of the path, escaped
+	Route     string                   // the path with names for its parameters
+	ID        string                   // of the request
+	Tenant    uuid.UUID                // the owner of the key that authorized the request
+	KeyDigest [32]byte                 // the digest of that key
+
+	OpenAI bool // errors are answered as OpenAI's API does
+
+	// For the log.
+	SessionID   string // the session that the request is about
+	ProblemCode string // the code of the error that was answered
+	Cause       error  // what the client must not see
+	Truncated   bool   // an error came when a part of the answer was sent already
+
+	err     error     // the first error of a reader; those after it do nothing
+	query   *Query    // what was read of the query
+	body    *Buffer   // what was read of the body
+	buffers []*Buffer // freed with the request
+}
+
+// New returns a request with an id, which the answer's headers carry.
+func New(w http.ResponseWriter, r *http.Request) Request {
+	req := Request{Ctx: r.Context(), W: w, R: r, ID: newID()}
+	h := w.Header()
+	id := []string{req.ID}
+	h["X-Request-Id"], h["Request-Id"] = id, id
+	h["X-Content-Type-Options"] = noSniff
+	return req
+}
+
+var noSniff = []string{"nosniff"}
+
+// newID needs no secrecy, it must only be unique.
+func newID() string {
+	var b [16]byte
+	for i, n := 0, [2]uint64{rand.Uint64(), rand.Uint64()}; i < 16; i++ {
+		b[i] = byte(n[i/8] >> (8 * (i % 8)))
+	}
+	var text [4 + 2*len(b)]byte
+	hex.Encode(text[copy(text[:], "req_"):], b[:])
+	return string(text[:])
+}
+
+// Err returns what is wrong with the request as far as it was read: all problems of its query, or else the first error.
+func (req *Request) Err() error {
+	if req.query != nil {
+		if err := req.query.Err(); err != nil {
+			return err
+		}
+	}
+	return req.err
+}
+
+// Fail records an error of a reader, unless there is one already.
+func (req *Request) Fail(err error) {
+	if req.err == nil {
+		req.err = err
+	}
+}
+
+// Free gives the request's buffers to other requests. Nothing may point into them any more.
+func (req *Request) Free() {
+	for _, b := range req.buffers {
+		b.Free()
+	}
+	req.buffers = nil
+}
+
+// Address returns the session that the path names. Its error is kept for Err.
+func (req *Request) Address() session.Address {
+	if req.Err() != nil {
+		return session.Address{}
+	}
+	id, err := url.PathUnescape(req.Param("id"))
+	if err != nil || id == "" {
+		req.Fail(session.ErrNotFound)
+		return session.Address{}
+	}
+	req.SessionID = id
+	if problem := session.CheckID(id); problem != "" {
+		req.Fail(session.Invalid("id", InvalidRequest, "the session's id %s", problem))
+	}
+	return session.Address{Tenant: req.Tenant, ID: id}
+}
+
+// PathID returns the parameter of the path that is a UUID; notFound is the error if it is none.
+func (req *Request) PathID(name string, notFound error) uuid.UUID {
+	id, err := uuid.Parse(req.Param(name))
+	if err != nil {
+		req.Fail(notFound)
+	}
+	return id
+}
+
+// JSON answers with a value.
+func (req *Request) JSON(status int, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return req.Bytes(status, JSONType, body)
+}
+
+// JSONType is the content type of JSON.
+var JSONType = []string{"application/json"}
+
+// Bytes answers with a body. Contents must not get into shared caches.
+func (req *Request) Bytes(status int, contentType []string, body []byte) error {
+	h := req.W.Header()
+	h["Content-Type"] = contentType
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if h["Cache-Control"] == nil {
+		h["Cache-Control"] = NoStore
+	}
+	req.W.WriteHeader(status)
+	_, err := req.W.Write(body)
+	return req.Sent(err)
+}
+
+// NoStore is the Cache-Control of answers that hold contents.
+var NoStore = []string{"private, no-store"}
+
+// RetryAfter is the Retry-After of answers to be asked for again soon.
+var RetryAfter = []string{"1"}
+
+// WriteBy gives an answer that takes long a later deadline than the server's.
+func (req *Request) WriteBy(deadline time.Time) {
+	// Writers without a deadline do not need a later one.
+	_ = http.NewResponseController(req.Raw).SetWriteDeadline(deadline)
+}
+
+// ErrClientGone is the error of an answer that could not be sent whole.
+var ErrClientGone = errors.New("the client is gone")
+
+// Sent records that an answer could not be sent whole, if err is not nil.
+func (req *Request) Sent(err error) error {
+	if err == nil {
+		return nil
+	}
+	req.Truncated = true
+	return fmt.Errorf("%w: %w", ErrClientGone, err)
+}
