@@ -161,11 +161,11 @@ func TestEveryLineOfAnImportHasAnAnswer(t *testing.T) {
 		{`{"message":`, "rejected: the line is no JSON: byte 11: the text ends, expected a value"},
 		{`{"role":"user","content":"x"}`, "rejected: a line is an object with one member, which is an object: export, tenant, session, message, end or manifest"},
 		{`{"message":{"session":"new"}}`, "rejected: /format: format is missing: say openai-chat or anthropic or openai-responses or gemini or ai-sdk (and 1 more)"},
-		{message(`,"session":"new","seq":0`, user("x")), "rejected: /seq: 0 is out of range: 1 to 1000000 are possible"},
+		{message(`,"session":"new","seq":0`, user("x")), "rejected: /seq: must be a whole number from 1 to 1000000, not 0"},
 		{message(`,"session":"new"`, `{"role":7}`), "rejected: /body/role: "},
-		{`{"session":{"id":"bad","window_tokens":1}}`, "rejected: /window_tokens: 1 is out of range: 1000 to 10000000 are possible"},
+		{`{"session":{"id":"bad","window_tokens":1}}`, "rejected: /window_tokens: must be a whole number from 1000 to 10000000, not 1"},
 		{`{"end":{"session":"new","last_seq":3,"messages":3,"sha256":"00"}}`, "rejected: the session has 3 messages by its end, but there are "},
-		{`{"export":{"version":2}}`, "rejected: /export/version: 2 is out of range: 1 to 1 are possible"},
+		{`{"export":{"version":2}}`, "rejected: /export/version: must be a whole number from 1 to 1, not 2"},
 		{`{"manifest":{"sessions":9}}`, "rejected: the manifest counts 9 sessions, there are 0"},
 	}
 	var body strings.Builder

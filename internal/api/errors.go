@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -103,7 +104,7 @@ func failureOf(err error) *request.Failure {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &invalid):
-		return &request.Failure{Code: invalid.Code, Detail: invalid.Error(), Problems: invalid.Problems}
+		return &request.Failure{Code: codeOf(invalid), Detail: invalid.Error(), Problems: invalid.Problems}
 	case errors.As(err, &stale):
 		return staleFailure(stale)
 	case errors.As(err, &staleVersion):
@@ -121,6 +122,14 @@ func failureOf(err error) *request.Failure {
 			"repeat it with its Idempotency-Key or client_ids"}
 	}
 	return &request.Failure{Code: request.InternalError, Detail: "something went wrong on our side; the log knows it by the request id"}
+}
+
+// codeOf returns the code of an input as a whole: the codes of policies are those of single problems only.
+func codeOf(e *session.InvalidError) string {
+	if slices.Contains(problemCodes, e.Code) {
+		return request.InvalidRequest
+	}
+	return e.Code
 }
 
 // specific prefers the text of an error that knows more than its sentinel.

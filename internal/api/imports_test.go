@@ -318,7 +318,7 @@ func TestFilesOfOtherSourcesAreImportedWhole(t *testing.T) {
 		}
 	}
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?more=true&session=x", chat)
-	if got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?from=nonsense", chat).Body.String(); !strings.Contains(got, "from: varve or claude-code") {
+	if got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?from=nonsense", chat).Body.String(); !strings.Contains(got, "from: must be varve or claude-code") {
 		t.Errorf("%s", got)
 	}
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?session=x", string(archiveOf(t, 1)))
