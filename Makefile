@@ -13,7 +13,7 @@ up: build ## Run everything in one process on a private database in .varve/
 	@bin/varve up
 
 test: postgres ## Run all tests, with the race detector, on a private database
-	$(GO) test -race -shuffle=on ./...
+	$(GO) test -race -shuffle=on -timeout 30m ./...
 
 check: lint test ## What CI runs
 
@@ -23,10 +23,13 @@ bench: build ## Measure append, view and compaction beside their floors; ONLY=en
 soak: postgres ## Long fuzzing and many random histories; takes about half an hour
 	scripts/soak.sh
 
-lint: ## gofmt, vet, staticcheck, go.mod
+lint: ## gofmt, vet, staticcheck, unparam, misspell, dead code, go.mod
 	@test -z "$$(gofmt -l .)" || { echo "gofmt these:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(GO) tool unparam ./...
+	@$(GO) tool misspell -error -i preceeding,modificato $$(git ls-files '*.go' '*.md' '*.sql' '*.sh' '*.yaml')
+	scripts/deadcode.sh
 	$(GO) mod verify >/dev/null
 	$(GO) mod tidy -diff
 

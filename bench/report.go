@@ -29,9 +29,6 @@ func (g *goal) String() string {
 	return fmt.Sprintf(">= %g", g.bound)
 }
 
-// MarshalText is for the file.
-func (g *goal) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
-
 // row is one line of the table.
 type row struct {
 	Name  string  `json:"name"`
@@ -39,7 +36,8 @@ type row struct {
 	Unit  string  `json:"unit"`
 	Floor float64 `json:"floor,omitempty"` // in the same unit; 0 for none
 	Ratio float64 `json:"ratio,omitempty"` // value to floor
-	Goal  *goal   `json:"goal,omitempty"`
+	Goal  *goal   `json:"-"`
+	Wants string  `json:"goal,omitempty"` // the goal as a text
 	Met   *bool   `json:"met,omitempty"`
 }
 
@@ -61,7 +59,7 @@ func (r row) judged() row {
 	if r.Goal.isLimit {
 		met = number <= r.Goal.bound
 	}
-	r.Met = &met
+	r.Wants, r.Met = r.Goal.String(), &met
 	return r
 }
 

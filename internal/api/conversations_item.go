@@ -81,22 +81,22 @@ func itemID(at session.Address, seq int64, part int, kind string) string {
 
 // itemPlace is the place that one of our ids names; ok is false if it is none of this session.
 func itemPlace(at session.Address, id string) (seq int64, part int, ok bool) {
-	prefix, digits, _ := cutLast(id, "_")
+	prefix, digits := cutLast(id, "_")
 	b, err := hex.DecodeString(digits)
 	if err != nil || len(b) != itemBytes {
 		return 0, 0, false
 	}
 	seq, part = int64(binary.BigEndian.Uint32(b)), int(binary.BigEndian.Uint16(b[itemPart:]))
-	_, mine, _ := cutLast(itemID(at, seq, part, ""), "_")
+	_, mine := cutLast(itemID(at, seq, part, ""), "_")
 	return seq, part, seq > 0 && prefix != "" && digits == mine
 }
 
-func cutLast(text, separator string) (before, after string, found bool) {
+func cutLast(text, separator string) (before, after string) {
 	i := strings.LastIndex(text, separator)
 	if i < 0 {
-		return "", text, false
+		return "", text
 	}
-	return text[:i], text[i+len(separator):], true
+	return text[:i], text[i+len(separator):]
 }
 
 // itemsOf are the items of a message: one, unless another format made it.

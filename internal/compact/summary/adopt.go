@@ -33,7 +33,7 @@ func wrapping(line string) bool { return strings.HasPrefix(line, "[") && strings
 
 // keyOf is the key that the entry of a section had when it was written.
 func keyOf(s section, entry string) string {
-	_, text := seqOf(entry)
+	text := withoutSeq(entry)
 	switch s {
 	case goal, state:
 		return ""

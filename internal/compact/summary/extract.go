@@ -180,17 +180,16 @@ func (d *draft) within(limit int, retain bool) Answer {
 // at puts the seq of a message before what it says.
 func at(seq int64, text string) string { return "[" + strconv.FormatInt(seq, 10) + "] " + text }
 
-// seqOf is the inverse of at.
-func seqOf(entry string) (seq int64, text string) {
+// withoutSeq removes what at puts before a text.
+func withoutSeq(entry string) string {
 	number, text, ok := strings.Cut(strings.TrimPrefix(entry, "["), "] ")
 	if !ok || !strings.HasPrefix(entry, "[") {
-		return 0, entry
+		return entry
 	}
-	seq, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		return 0, entry
+	if _, err := strconv.ParseInt(number, 10, 64); err != nil {
+		return entry
 	}
-	return seq, text
+	return text
 }
 
 // withoutReminders drops what a harness, not the user, has put into a message.

@@ -90,7 +90,7 @@ func (n *notes) dropAll(beginning string) {
 	before := n.entries
 	*n = notes{}
 	for _, e := range before {
-		if _, text := seqOf(e.text); e.text != "" && !strings.HasPrefix(text, beginning) {
+		if text := withoutSeq(e.text); e.text != "" && !strings.HasPrefix(text, beginning) {
 			n.put(e.key, e.text)
 		}
 	}
