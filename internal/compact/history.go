@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -14,13 +15,11 @@ type history struct {
 	in       Input
 	messages []message
 	parts    []part
-	open     map[string][]call // calls without an answer by id, the newest last
-	entered  []int64           // by stage: the message at which the base's history first needed it, 0 for none
-	tail     []wire.Facts      // of the tail, where a summary may need them
-	based    int               // how many of the messages are in the base
-	units    int               // how many units have begun
-	asked    int               // the newest assistant message, -1 for none
-	waiting  int               // calls of asked without an answer
+	open     units.Pairer[call] // the calls without a result
+	units    units.Tracker
+	entered  []int64      // by stage: the message at which the base's history first needed it, 0 for none
+	tail     []wire.Facts // of the tail, where a summary may need them
+	based    int          // how many of the messages are in the base
 }
 
 type message struct {
@@ -65,6 +64,7 @@ type call struct {
 	subject
 	id      string
 	message int
+	unit    int
 	index   int // of the part in its message
 	part    int // among the history's parts, -1 for a call that is too small to be one
 }
@@ -114,7 +114,8 @@ type replacement struct {
 
 // readHistory reads a base and a tail.
 func readHistory(in Input) (*history, error) {
-	h := &history{in: in, open: map[string][]call{}, asked: -1, entered: make([]int64, len(stages))}
+	h := &history{in: in, entered: make([]int64, len(stages))}
+	h.units.Items = in.Format == session.OpenAIResponses
 	if in.Base != nil {
 		if err := h.restore(in.Base); err != nil {
 			return nil, err
@@ -167,8 +168,11 @@ func (h *history) ref(p *part, content *replacement) session.ResultRef {
 
 // add appends a message of the tail.
 func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
-	m := message{seq: e.Seq, size: len(e.Body), tokens: e.Tokens, now: e.Tokens, role: roleOf(found), first: len(h.parts)}
-	m.begins = h.begins(m.role, found.StartsUnit, e.Part > 0)
+	m := message{
+		seq: e.Seq, size: len(e.Body), tokens: e.Tokens, now: e.Tokens, role: roleOf(found), first: len(h.parts),
+	}
+	m.begins = h.units.Add(units.Message{Assistant: m.role == assistant, StartsUnit: found.StartsUnit, Continues: e.Part > 0})
+	m.unit = h.units.Unit()
 	for i := range found.Parts {
 		switch at := &found.Parts[i]; at.Kind {
 		case wire.Result:
@@ -180,12 +184,15 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 		}
 	}
 	m.last = len(h.parts)
-	h.push(m)
+	h.messages = append(h.messages, m)
 }
 
-// ask notes a call of message m, and makes it a part if its arguments are large.
+// ask records a call of message m, and makes it a part if its arguments are large.
 func (h *history) ask(m *message, e *Entry, at *wire.Part, reader *partReader) {
-	c := call{subject: reader.subject(e.Body, at), id: at.CallID, message: len(h.messages), index: at.Index + e.Part, part: -1}
+	c := call{
+		subject: reader.subject(e.Body, at), id: at.CallID, message: len(h.messages), unit: m.unit,
+		index: at.Index + e.Part, part: -1,
+	}
 	if at.Value.End-at.Value.Start > reader.maxArgument && !at.Fixed {
 		c.part = len(h.parts)
 		h.parts = append(h.parts, part{
@@ -193,23 +200,18 @@ func (h *history) ask(m *message, e *Entry, at *wire.Part, reader *partReader) {
 			asked: -1, call: -1, tokens: at.Tokens, now: at.Tokens,
 		})
 	}
-	h.open[c.id] = append(h.open[c.id], c)
+	h.open.Call(c.id, c.tool, c)
+	h.units.Called(c.unit)
 	m.calls++
 }
 
-// answer pairs a result of message m with the nearest call before it that has its id and no answer yet.
+// answer pairs a result of message m with its call.
 func (h *history) answer(m *message, r part) {
 	r.message, r.asked, r.call = len(h.messages), -1, -1
-	if calls := h.open[r.callID]; len(calls) > 0 {
-		c := calls[len(calls)-1]
-		h.open[r.callID] = calls[:len(calls)-1]
-		switch c.message {
-		case r.message:
+	if c, ok := h.open.Answer(r.callID, r.tool); ok {
+		h.units.Answered(c.unit)
+		if c.message == r.message {
 			m.calls--
-		default:
-			if h.asked >= 0 && h.messages[c.message].unit == h.messages[h.asked].unit {
-				h.waiting--
-			}
 		}
 		r.subject, r.asked, r.askedAt = c.subject, c.message, c.index
 		r.paired = m.role != assistant || h.in.Format == session.AISDK // whose messages hold the results of their calls

@@ -74,7 +74,7 @@ func (s *runState) protector(m int) (rule, reason string) {
 	switch {
 	case m < s.pinned:
 		return "", "it leads the session"
-	case s.units-s.messages[m].unit < limits.LastUnits:
+	case s.units.Unit()-s.messages[m].unit < limits.LastUnits:
 		return "protect.last_units", fmt.Sprintf("it is in one of the newest %d units", limits.LastUnits)
 	case len(s.messages)-m <= limits.LastMessages:
 		return "protect.last_messages", fmt.Sprintf("it is in one of the newest %d messages", limits.LastMessages)

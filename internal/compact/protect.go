@@ -42,7 +42,7 @@ func nth(list []int, n, fallback int) int {
 
 // unitStarts returns the messages with which the units began.
 func (s *runState) unitStarts() []int {
-	starts := make([]int, 0, s.units)
+	starts := make([]int, 0, s.units.Unit())
 	for m := range s.messages {
 		if s.messages[m].begins {
 			starts = append(starts, m)

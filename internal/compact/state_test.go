@@ -65,7 +65,7 @@ func FuzzState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, state []byte) {
 		in := in
 		in.Base = made
-		h := &history{in: in, open: map[string][]call{}, asked: -1, entered: make([]int64, len(stages))}
+		h := &history{in: in, entered: make([]int64, len(stages))}
 		if !h.decode(made, state) {
 			return
 		}

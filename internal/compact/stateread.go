@@ -2,6 +2,7 @@ package compact
 
 import (
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -24,14 +25,18 @@ func (h *history) decode(base *Checkpoint, state []byte) bool {
 		}
 		m.last = len(h.parts)
 		offset += m.size + 1
-		h.push(m)
+		h.units.Add(units.Message{Assistant: m.role == assistant, StartsUnit: m.begins, Continues: !m.begins})
+		m.unit = h.units.Unit()
+		h.messages = append(h.messages, m)
 	}
 	for range r.count() {
 		c := r.call(len(h.messages), len(h.parts))
-		h.open[c.id] = append(h.open[c.id], c)
-		if c.message == h.asked {
-			h.waiting++
+		if r.err != nil {
+			break
 		}
+		c.unit = h.messages[c.message].unit
+		h.open.Call(c.id, c.tool, c)
+		h.units.Called(c.unit)
 	}
 	h.based = len(h.messages)
 	return r.err == nil && r.rest == "" && h.describes(base)

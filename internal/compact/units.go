@@ -4,50 +4,22 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 )
 
-// begins reports whether a message that comes now begins a unit: an assistant's does; any other does unless it only
-// answers calls, or comes while calls of the newest assistant message wait for their results. What one message of another
-// format became stays together, and so do the items of one answer of OpenAI's Responses.
-func (h *history) begins(r role, startsUnit, goesOn bool) bool {
-	switch n := len(h.messages); {
-	case n == 0:
-		return true
-	case goesOn:
-		return false
-	case r == assistant:
-		return h.in.Format != session.OpenAIResponses || h.messages[n-1].role != assistant
-	}
-	return startsUnit && h.waiting == 0
-}
-
-// push appends a message whose parts and calls are known already.
-func (h *history) push(m message) {
-	if m.begins {
-		h.units++
-	}
-	m.unit = h.units
-	switch {
-	case m.role == assistant && (m.begins || h.asked < 0):
-		h.asked, h.waiting = len(h.messages), m.calls
-	case m.role == assistant:
-		h.waiting += m.calls
-	}
-	h.messages = append(h.messages, m)
-}
-
-// through returns how many messages a checkpoint covers: all, or those before the unit whose calls are in flight. A
-// call is in flight while no assistant message has come after it; afterwards it is abandoned. An answer of OpenAI's
-// Responses may go on with another item as long as nobody else has said anything.
+// through returns how many messages a checkpoint covers: all, or those before the open unit. An answer of OpenAI's
+// Responses may continue with another item as long as nobody else has said anything, so its unit is open, too.
 func (h *history) through() int {
 	n := len(h.messages)
-	goesOn := h.in.Format == session.OpenAIResponses && n > h.based && h.messages[n-1].role == assistant
-	if h.waiting == 0 && !goesOn {
+	mayContinue := h.units.Items && n > h.based && h.messages[n-1].role == assistant
+	if !h.units.Open() && !mayContinue {
 		return n
 	}
-	m := h.asked
-	for m > 0 && h.messages[m-1].unit == h.messages[h.asked].unit {
+	m := n - 1
+	for m > 0 && h.messages[m].role != assistant {
+		m--
+	}
+	for m > 0 && h.messages[m-1].unit == h.messages[m].unit {
 		m--
 	}
 	return max(m, h.based)
@@ -55,7 +27,7 @@ func (h *history) through() int {
 
 // starts returns where the units of the first n messages begin. A late answer joins the units from its call to itself.
 func (h *history) starts(n int) []int {
-	starts := make([]int, 0, h.units)
+	starts := make([]int, 0, h.units.Unit())
 	for m := range h.messages[:n] {
 		at := &h.messages[m]
 		if m < h.based && at.whole || m >= h.based && at.begins {
@@ -66,17 +38,9 @@ func (h *history) starts(n int) []int {
 		}
 		for i := at.first; i < at.last; i++ {
 			if asked := h.parts[i].asked; asked >= 0 {
-				starts = upTo(starts, asked)
+				starts = units.Join(starts, asked)
 			}
 		}
-	}
-	return starts
-}
-
-// upTo leaves out the starts after message m.
-func upTo(starts []int, m int) []int {
-	for starts[len(starts)-1] > m {
-		starts = starts[:len(starts)-1]
 	}
 	return starts
 }
@@ -84,11 +48,9 @@ func upTo(starts []int, m int) []int {
 // unanswered returns the calls of the first n messages that none of them answers, in their order.
 func (h *history) unanswered(n int) []call {
 	var calls []call
-	for _, waiting := range h.open {
-		for _, c := range waiting {
-			if c.message < n {
-				calls = append(calls, c)
-			}
+	for c := range h.open.All() {
+		if c.message < n {
+			calls = append(calls, c)
 		}
 	}
 	for i := len(h.parts) - 1; i >= 0 && h.parts[i].message >= n; i-- {
