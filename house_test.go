@@ -41,9 +41,10 @@ var mayImport = map[string][]string{
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/embedded":         {},
-	"internal/postgres":         {"internal/session", "internal/wire/provider", "migrations", "internal/queue"},
+	"internal/postgres":         {"internal/session", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/persist"},
+	"internal/due":              {},
 	"internal/queue":            {},
-	"internal/persist":          {"internal/session", "internal/postgres"},
+	"internal/persist":          {"internal/session"},
 	"internal/config":           {"internal/models"},
 	"internal/protocol":         {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/compactor": {
@@ -65,7 +66,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything.
-var pure = []string{"internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/zframe"
@@ -131,7 +132,7 @@ func TestAReplayKeepsItsViewNearTheTrigger(t *testing.T) {
 				if err := r.append(e); err != nil {
 					t.Fatal(err)
 				}
-				if limit := r.trigger() + regrowth*64_000; float64(r.context) > limit {
+				if limit := r.trigger() + due.Regrowth*64_000; float64(r.context) > limit {
 					t.Fatalf("message %d: a view of %d tokens, over %.0f", e.Seq, r.context, limit)
 				}
 			}

@@ -2,9 +2,10 @@ package main
 
 import (
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/wire"
 )
 
 // replay lets a session live: messages are appended one by one, and it is compacted as soon as that is due.
@@ -16,19 +17,16 @@ type replay struct {
 	tail    []compact.Entry
 	context int64 // tokens of the view
 	floor   int64
-	crossed bool              // it has reached its trigger
-	tools   map[string]string // by the id of a call
+	crossed bool // it has reached its trigger
+	calls   compactor.OpenCalls
 	done    []compaction
 }
 
 // compaction is one that changed its view: tokens before and after, and of the beginning that kept its bytes.
 type compaction struct{ before, after, kept int64 }
 
-// regrowth is the store's, a share of the window.
-const regrowth = 0.05
-
 func newReplay(f session.Format, p policy.Policy, window int) *replay {
-	return &replay{format: f, policy: p, window: window, tools: map[string]string{}}
+	return &replay{format: f, policy: p, window: window}
 }
 
 func (r *replay) append(e compact.Entry) error {
@@ -38,7 +36,7 @@ func (r *replay) append(e compact.Entry) error {
 	}
 	r.tail = append(r.tail, e)
 	r.context += int64(added)
-	if float64(r.context) < max(r.trigger(), float64(r.floor)+regrowth*float64(r.window)) {
+	if _, isDue := r.rule().Due(r.context); !isDue {
 		return nil
 	}
 	r.crossed = true
@@ -50,24 +48,19 @@ func (r *replay) insert(e *compact.Entry) (tokens int, err error) {
 	if !r.policy.Cap.Enabled || !r.policy.Cap.AtInsertion {
 		return e.Tokens, nil
 	}
-	found, err := wire.Inspect(r.format, e.Body)
-	if err != nil {
-		return 0, err
-	}
-	for _, p := range found.Parts {
-		if p.Kind == wire.Call {
-			r.tools[p.CallID] = p.Name
-		}
-	}
-	capped, err := compact.CapAtIngest(&r.policy, r.format, e.Seq, e.Body, func(id string) (string, bool) {
-		tool, called := r.tools[id]
-		return tool, called
-	})
+	capped, err := compact.CapAtIngest(&r.policy, r.format, e.Seq, e.Body, r.calls.Tool)
 	if capped == nil || err != nil {
 		return e.Tokens, err
 	}
 	e.ViewTokens = capped.Tokens
 	return capped.Tokens, nil
+}
+
+// rule returns what decides whether the session is due: it is compacted each time, so that its trigger is always armed.
+func (r *replay) rule() due.Session {
+	return due.Session{
+		Window: int64(r.window), Calibration: 1, Trigger: r.policy.Trigger, Hard: r.policy.Hard, Floor: r.floor, Armed: due.Trigger,
+	}
 }
 
 func (r *replay) trigger() float64 { return r.policy.Trigger * float64(r.window) }
@@ -91,9 +84,6 @@ func (r *replay) compact() error {
 			r.tail = r.tail[1:]
 		}
 	}
-	r.floor = 0
-	if float64(r.context) >= r.trigger() {
-		r.floor = r.context
-	}
+	r.floor = r.rule().FloorAfter(r.context)
 	return nil
 }

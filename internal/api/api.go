@@ -18,16 +18,14 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/models"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 )
 
 // Config is what the API works on.
 type Config struct {
-	Store   *postgres.Store
-	Results *persist.Store
-	Models  *models.Registry // nil knows those that are built in
-	Log     *slog.Logger     // nil logs nothing
+	Store  *postgres.Store
+	Models *models.Registry // nil knows those that are built in
+	Log    *slog.Logger     // nil logs nothing
 }
 
 // Server is the HTTP API. Make it with New.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/compactor"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -28,12 +27,11 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 // world is the API on an empty database, with a tenant and its key.
 type world struct {
 	testing.TB
-	dsn     string
-	store   *postgres.Store
-	results *persist.Store
-	server  *api.Server
-	tenant  uuid.UUID
-	key     string
+	dsn    string
+	store  *postgres.Store
+	server *api.Server
+	tenant uuid.UUID
+	key    string
 }
 
 func newWorld(t testing.TB) *world {
@@ -53,10 +51,9 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.store, w.results = postgres.New(pool, inserts), persist.NewStore(pool)
-	w.store.CapWith(compactor.CapAtInsertion)
+	w.store = postgres.New(pool, inserts, compactor.CapAtIngest)
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.server = api.New(api.Config{Store: w.store, Results: w.results, Log: logger})
+	w.server = api.New(api.Config{Store: w.store, Log: logger})
 	w.tenant, w.key = w.newTenant("acme")
 	return w
 }

@@ -82,7 +82,7 @@ func (s *sink) reset() {
 
 func newBenchWorld(b *testing.B) *world {
 	w := newWorld(b)
-	w.server = api.New(api.Config{Store: w.store, Results: w.results, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	w.server = api.New(api.Config{Store: w.store, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	return w
 }
 

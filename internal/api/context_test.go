@@ -44,7 +44,7 @@ func (v view) bodies() (list [][]byte) {
 // work starts a worker on the world's database.
 func (w *world) work() {
 	w.Helper()
-	client, err := jobs.NewClient(w.store.Pool(), jobs.Config{Store: w.store, Results: w.results})
+	client, err := jobs.NewClient(w.store.Pool(), jobs.Config{Store: w.store})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -251,7 +251,7 @@ func (w *world) putResults(id string, seq int64, bodies ...[]byte) (refs []strin
 			Lines: int64(bytes.Count(body, []byte("\n"))), Tokens: 1, SHA256: sum,
 		}})
 	}
-	if _, err := w.results.Put(w.Context(), session.Key{Tenant: w.tenant, Key: found.Key}, results); err != nil {
+	if _, err := w.store.PutResults(w.Context(), session.Key{Tenant: w.tenant, Key: found.Key}, results); err != nil {
 		w.Fatal(err)
 	}
 	return refs

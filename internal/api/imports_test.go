@@ -418,7 +418,7 @@ func TestAProcessThatStopsLeavesItsImportsToTheNext(t *testing.T) {
 	if waiting.State != "queued" || waiting.Progress.Done != 0 {
 		t.Errorf("%+v", waiting)
 	}
-	next := api.New(api.Config{Store: w.store, Results: w.results})
+	next := api.New(api.Config{Store: w.store})
 	w.server = next
 	if got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", text, "Idempotency-Key", "k")); got.Messages != 3 || got.ID != waiting.ID {
 		t.Errorf("%+v", got)

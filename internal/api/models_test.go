@@ -127,7 +127,7 @@ func TestAnOperatorsModelsComeFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.server = api.New(api.Config{Store: w.store, Results: w.results, Models: known})
+	w.server = api.New(api.Config{Store: w.store, Models: known})
 	if got := decoded[window](w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"model":"gpt-4o"}`)); got != (window{6_000, "model"}) {
 		t.Errorf("%+v", got)
 	}

@@ -31,7 +31,7 @@ func (s *Server) listResults(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Results.List(req.Ctx, at, persist.Place{Seq: list.After.Order, Part: partOf(list.After)}, list.Limit+1)
+	found, err := s.Store.Results(req.Ctx, at, persist.Place{Seq: list.After.Order, Part: partOf(list.After)}, list.Limit+1)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *Server) readResult(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	found, body, err := s.Results.Read(req.Ctx, at, ref)
+	found, body, err := s.Store.Result(req.Ctx, at, ref)
 	if err != nil {
 		return err
 	}

@@ -20,10 +20,12 @@ type Capped struct {
 	Results []Result
 }
 
-// CapAtInsertion cuts the oversized results of a message that is being appended as number seq, just as the cap stage will
-// cut them. tool says which tool the call of an id was for; a result of an unknown call stays. It returns nil if nothing
-// is to be cut.
-func CapAtIngest(p *policy.Policy, f session.Format, seq int64, body []byte, tool func(callID string) (string, bool)) (*Capped, error) {
+// CapAtIngest cuts the oversized results of a message that is being appended as number seq, just as the cap stage will cut
+// them. tool is called with every part of the message, in order, and returns for a result the tool of the call that it
+// answers; a result that answers none stays. CapAtIngest returns nil if nothing is to be cut.
+func CapAtIngest(
+	p *policy.Policy, f session.Format, seq int64, body []byte, tool func(part *wire.Part) (string, bool),
+) (*Capped, error) {
 	words, err := wordsOf(&p.Wording)
 	if err != nil {
 		return nil, fmt.Errorf("compact: wording: %w", err)
@@ -36,7 +38,7 @@ func CapAtIngest(p *policy.Policy, f session.Format, seq int64, body []byte, too
 	var edits []wire.Edit
 	for i := range found.Parts {
 		at := &found.Parts[i]
-		name, known := tool(at.CallID)
+		name, known := tool(at)
 		if at.Kind != wire.Result || !known || slices.Contains(p.Protect.Tools, name) {
 			continue
 		}

@@ -22,9 +22,8 @@ import (
 
 // Compactor compacts sessions of a store. All fields but Writer must be set.
 type Compactor struct {
-	Store   *postgres.Store
-	Results *persist.Store
-	Log     *slog.Logger
+	Store *postgres.Store
+	Log   *slog.Logger
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
@@ -70,7 +69,7 @@ func (r *Run) Execute(ctx context.Context, snap postgres.Snapshot, o Request, jo
 	}
 	r.Step("planned")
 	if p.Decision.Verdict == Now {
-		if r.stored, err = r.Results.Put(ctx, r.key, results(p.Plan)); err != nil {
+		if r.stored, err = r.Store.PutResults(ctx, r.key, newResults(p.Plan.Results)); err != nil {
 			return session.Run{}, err
 		}
 		r.Step("persisted")
@@ -91,15 +90,14 @@ func (r *Run) Execute(ctx context.Context, snap postgres.Snapshot, o Request, jo
 	return outcome.Run, nil
 }
 
-// results are the full results that a plan takes out of the view.
-func results(p *compact.Plan) []persist.NewResult { return newResults(p.Results) }
-
-func newResults(leaving []compact.Result) []persist.NewResult {
-	results := make([]persist.NewResult, len(leaving))
-	for i, r := range leaving {
+// newResults returns results that leave a view, as they are stored in full.
+func newResults(evicted []compact.Result) []persist.NewResult {
+	results := make([]persist.NewResult, len(evicted))
+	for i, r := range evicted {
 		results[i] = persist.NewResult{
 			Result: persist.Result{
-				Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category, MediaType: r.MediaType,
+				Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part, Tool: postgres.Text(r.Tool), CallID: postgres.Text(r.CallID),
+				Category: r.Category, MediaType: r.MediaType,
 				Lines: int64(r.Lines), Tokens: int64(r.Tokens), SHA256: r.SHA256,
 			},
 			Body: r.Stored,

@@ -22,7 +22,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -30,9 +29,8 @@ import (
 
 // Config is what the worker process can be told. Zero values are the defaults.
 type Config struct {
-	Store   *postgres.Store
-	Results *persist.Store
-	Log     *slog.Logger
+	Store *postgres.Store
+	Log   *slog.Logger
 
 	Compactions int           // at once in this process; 4
 	JobTimeout  time.Duration // of one attempt; 2 minutes. A dead worker's job is taken over after twice that.
@@ -70,7 +68,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) start(key session.Key, run uuid.UUID, of *postgres.RecompactionJob) *compactor.Run {
-	return compactor.Compactor{Store: c.Store, Results: c.Results, Log: c.Log, Writer: c.Writer, Trace: c.Trace}.Start(key, run, of)
+	return compactor.Compactor{Store: c.Store, Log: c.Log, Writer: c.Writer, Trace: c.Trace}.Start(key, run, of)
 }
 
 const (

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 )
@@ -33,7 +32,7 @@ func victim(dsn, step string) int {
 		return 1
 	}
 	client, err := jobs.NewClient(pool, jobs.Config{
-		Store: postgres.New(pool, inserts), Results: persist.NewStore(pool), JobTimeout: time.Second,
+		Store: postgres.New(pool, inserts, nil), JobTimeout: time.Second,
 		Trace: func(reached string) {
 			if reached == step {
 				fmt.Println("reached")

@@ -18,7 +18,6 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -70,7 +69,7 @@ func openStore(t *testing.T, dsn string) *postgres.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return postgres.New(pool, inserts)
+	return postgres.New(pool, inserts, nil)
 }
 
 func (w *world) session(id string) session.Address { return w.sessionOf(id, 10_000) }
@@ -124,7 +123,7 @@ func (w *world) fill(at session.Address) {
 func (w *world) work(config jobs.Config) (*river.Client[pgx.Tx], func()) {
 	w.Helper()
 	store := openStore(w.T, w.dsn)
-	config.Store, config.Results = store, persist.NewStore(store.Pool())
+	config.Store = store
 	config.Log = slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	client, err := jobs.NewClient(store.Pool(), config)
 	if err != nil {
@@ -260,7 +259,6 @@ func slicesConcat(open string, a, b []byte, end string) []byte {
 func (w *world) checkResults(at session.Address, found session.Session) {
 	w.Helper()
 	ctx := context.WithoutCancel(w.Context())
-	results := persist.NewStore(w.store.Pool())
 	refs := map[string]bool{}
 	err := postgres.Query(ctx, w.store.Pool(), w.tenant, `
 		SELECT DISTINCT coalesce(a ->> 'ref', '')
@@ -284,7 +282,7 @@ func (w *world) checkResults(at session.Address, found session.Session) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		r, body, err := results.Read(ctx, at, ref)
+		r, body, err := w.store.Result(ctx, at, ref)
 		if err != nil {
 			w.Errorf("result %s: %v", text, err)
 		} else if sha256.Sum256(body) != r.SHA256 || int64(len(body)) != r.Bytes {

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 // newResults is a result store with a session in it.
-func newResults(t *testing.T) (*persist.Store, session.Address, session.Key) {
+func newResults(t *testing.T) (*postgres.Store, session.Address, session.Key) {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), pgtest.New(t), 8)
 	if err != nil {
@@ -35,7 +35,7 @@ func newResults(t *testing.T) (*persist.Store, session.Address, session.Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := postgres.New(pool, inserts)
+	store := postgres.New(pool, inserts, nil)
 	tenant, err := store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func newResults(t *testing.T) (*persist.Store, session.Address, session.Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return persist.NewStore(pool), at, session.Key{Tenant: tenant.ID, Key: made.Session.Key}
+	return store, at, session.Key{Tenant: tenant.ID, Key: made.Session.Key}
 }
 
 func result(seq int64, part int, body []byte) persist.NewResult {
@@ -56,9 +56,9 @@ func result(seq int64, part int, body []byte) persist.NewResult {
 	}}
 }
 
-func put(t *testing.T, store *persist.Store, key session.Key, results ...persist.NewResult) {
+func put(t *testing.T, store *postgres.Store, key session.Key, results ...persist.NewResult) {
 	t.Helper()
-	if _, err := store.Put(t.Context(), key, results); err != nil {
+	if _, err := store.PutResults(t.Context(), key, results); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -79,7 +79,7 @@ func TestAResultComesBackByteForByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, gotBody, err := store.Read(t.Context(), at, ref)
+		got, gotBody, err := store.Result(t.Context(), at, ref)
 		if err != nil || !bytes.Equal(gotBody, body) {
 			t.Errorf("result %d of %d bytes: %d bytes came back, %v", i, len(body), len(gotBody), err)
 		}
@@ -99,13 +99,13 @@ func TestPuttingAgainAndAtOnceChangesNothing(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			if _, err := store.Put(t.Context(), key, results); err != nil {
+			if _, err := store.PutResults(t.Context(), key, results); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	group.Wait()
-	found, err := store.List(t.Context(), at, persist.Place{}, 100)
+	found, err := store.Results(t.Context(), at, persist.Place{}, 100)
 	if err != nil || len(found) != len(results) {
 		t.Errorf("%d results, want %d; %v", len(found), len(results), err)
 	}
@@ -124,7 +124,7 @@ func TestAListIsReadInPages(t *testing.T) {
 	}
 	got, after := []string{}, persist.Place{}
 	for {
-		page, err := store.List(t.Context(), at, after, 4)
+		page, err := store.Results(t.Context(), at, after, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestAMiscopiedRefMissesAndSaysWhatIsThere(t *testing.T) {
 			if wrong == r.Ref || err != nil {
 				continue
 			}
-			if _, _, err := store.Read(t.Context(), session.Address{Tenant: key.Tenant, ID: "s"}, ref); !errors.Is(err, session.ErrNotFound) {
+			if _, _, err := store.Result(t.Context(), session.Address{Tenant: key.Tenant, ID: "s"}, ref); !errors.Is(err, session.ErrNotFound) {
 				t.Errorf("%s: %v", wrong, err)
 			}
 		}
@@ -162,7 +162,7 @@ func TestAMiscopiedRefMissesAndSaysWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := store.Read(t.Context(), at, ref); err == nil || !strings.Contains(err.Error(), r.Ref) {
+	if _, _, err := store.Result(t.Context(), at, ref); err == nil || !strings.Contains(err.Error(), r.Ref) {
 		t.Errorf("the error does not name %s: %v", r.Ref, err)
 	}
 }
@@ -171,11 +171,11 @@ func TestResultsOfNoSession(t *testing.T) {
 	t.Parallel()
 	store, at, key := newResults(t)
 	at.ID = "none"
-	if _, err := store.List(t.Context(), at, persist.Place{}, 10); !errors.Is(err, session.ErrNotFound) {
+	if _, err := store.Results(t.Context(), at, persist.Place{}, 10); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("list: %v", err)
 	}
 	key.Key[0] ^= 1
-	if _, err := store.Put(t.Context(), key, []persist.NewResult{result(1, 0, []byte("x"))}); !errors.Is(err, session.ErrNotFound) {
+	if _, err := store.PutResults(t.Context(), key, []persist.NewResult{result(1, 0, []byte("x"))}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("put: %v", err)
 	}
 }

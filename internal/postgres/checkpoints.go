@@ -155,7 +155,7 @@ func restore(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made ses
 	if err := insertRestoration(ctx, tx, row, made, tokens, fmt.Sprintf("checkpoint %d was restored", made.Base)); err != nil {
 		return made, err
 	}
-	return made, settle(ctx, tx, row, row.floorAfter(tokens))
+	return made, rearm(ctx, tx, row.Key, row.rule.FloorAfter(tokens+row.overhead))
 }
 
 // copyCheckpoint makes the checkpoint after the newest one from checkpoint n. It builds on that one: it took nothing more

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -80,11 +81,12 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err != nil {
 			return err
 		}
-		floor := row.floorAfter(row.contextTokens - o.Saved - later)
+		tokens := row.contextTokens + row.overhead - o.Saved - later
+		floor := row.rule.FloorAfter(tokens)
 		if o.Run.State == session.RunPostponed {
-			floor = row.floorOfPostponed(floor)
+			floor = row.rule.FloorAfterPostponed(tokens)
 		}
-		if err := settle(ctx, tx, row, floor); err != nil {
+		if err := rearm(ctx, tx, row.Key, floor); err != nil {
 			return err
 		}
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
@@ -98,7 +100,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err := finishRun(ctx, tx, key, o.Run); err != nil { // behind the recompaction, whose lock is that of its runs
 			return err
 		}
-		return s.wakeIfDue(ctx, tx, key, "follow_up")
+		return s.compactIfDue(ctx, tx, key, "follow_up")
 	})
 }
 
@@ -162,28 +164,12 @@ func texts(ids []string) []string {
 	return clean
 }
 
-// floorAfter is what the session has to grow from before it is due again, when its view was brought down to so many
-// tokens. If that is over the trigger still, another compaction would find nothing to do; 0 if it is not.
-func (l lockedSession) floorAfter(tokens int64) int64 {
-	floor := tokens + l.overhead
-	if float64(floor) < l.trigger*l.estimatedWindow() {
-		return 0
-	}
-	return floor
-}
-
-// floorOfPostponed is floor, but no more than lets the session be due when it comes to its hard limit: a compaction that
-// was put off because it did not pay is not put off there.
-func (l lockedSession) floorOfPostponed(floor int64) int64 {
-	return min(floor, int64((l.hard-regrowth)*l.estimatedWindow()))
-}
-
-// settle sets the level at which the session's next growth asks for a compaction.
-func settle(ctx context.Context, tx pgx.Tx, row lockedSession, floor int64) error {
+// rearm arms the trigger of a session that was compacted, and sets the floor from which it must grow.
+func rearm(ctx context.Context, tx pgx.Tx, key session.Key, floor int64) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE sessions
 		   SET wake = $3, floor_tokens = greatest($4, 0)
-		 WHERE tenant_id = $1 AND key = $2`, [16]byte(row.Tenant), [16]byte(row.Key.Key), wakeTrigger, floor)
+		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), due.Trigger, floor)
 	return err
 }
 
@@ -199,38 +185,35 @@ func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `
-			UPDATE sessions
-			   SET wake = $3
-			 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), wakeTrigger)
-		if err != nil {
+		if err := arm(ctx, tx, key, due.Trigger); err != nil {
 			return err
 		}
-		return s.wakeIfDue(ctx, tx, key, "follow_up")
+		return s.compactIfDue(ctx, tx, key, "follow_up")
 	})
 }
 
-// sweepSQL finds a tenant's sessions that are over their trigger without a live job. It trusts no wake level.
+// sweepSQL finds a tenant's sessions that are over their trigger without a live job. It does not trust
+// the armed threshold.
 var sweepSQL = `
 	SELECT s.key
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1
-	   AND s.context_tokens + s.overhead_tokens >= greatest(p.trigger_ratio * ` + estimatedWindow(`s.calibration`) + `, s.floor_tokens + 0.05::float8 * ` + estimatedWindow(`s.calibration`) + `)
+	   AND s.context_tokens + s.overhead_tokens >= ` + due.TriggerSQL(`s.calibration`) + `
 	   AND NOT ` + queue.HasCompaction(`s.key`)
 
 // Sweep inserts a job for each of a tenant's sessions that is over its trigger and has none; it says how many. This is
 // what heals a job that was lost.
 func (s *Store) Sweep(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
-	var due [][16]byte
+	var over [][16]byte
 	err = Query(ctx, s.pool, tenant, sweepSQL, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
-		due, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+		over, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	for _, key := range due {
+	for _, key := range over {
 		healed, err := s.sweepOne(ctx, session.Key{Tenant: tenant, Key: key})
 		if err != nil {
 			return inserted, err
@@ -251,12 +234,11 @@ func (s *Store) sweepOne(ctx context.Context, key session.Key) (inserted bool, e
 		if err != nil {
 			return err
 		}
-		row.wake = wakeTrigger
-		level, due := row.level(row.contextTokens)
-		if !due {
+		reached, isDue := row.overTrigger()
+		if !isDue {
 			return nil
 		}
-		compaction, err := s.wake(ctx, tx, row, level, "sweep")
+		compaction, err := s.askForCompaction(ctx, tx, row, reached, "sweep")
 		inserted = compaction == session.CompactionQueued
 		return err
 	})

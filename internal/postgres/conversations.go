@@ -41,8 +41,7 @@ func (s *Store) appendFirst(ctx context.Context, tx pgx.Tx, a session.Append) er
 	if err := refuse(row, a); err != nil {
 		return err
 	}
-	sql, args := AppendStatement(a)
-	_, err = s.appendDue(ctx, tx, row, a, sql, args)
+	_, err = s.appendDue(ctx, tx, row, a, newAppendParams(a))
 	return err
 }
 

@@ -50,7 +50,7 @@ func (b *importing) messages(ctx context.Context, lines []importLine) error {
 		}
 		fresh = fresh[n:]
 	}
-	return log.wake(ctx)
+	return log.compactIfDue(ctx)
 }
 
 // importedLog is the log of a session whose lock is held.
@@ -159,11 +159,11 @@ func (l *importedLog) append(ctx context.Context, fresh []*importLine) error {
 		a.Messages[i] = line.Message.NewMessage
 	}
 	l.row.lastSeq = fresh[0].seq - 1
-	shown, err := l.s.capped(ctx, l.tx, l.row, a)
+	capped, err := l.s.capped(ctx, l.tx, l.row, a)
 	if err != nil {
 		return err
 	}
-	if err := l.tx.QueryRow(ctx, importSQL, importArgs(l.row.Key, a, fresh, shown)...).Scan(&l.context); err != nil {
+	if err := l.tx.QueryRow(ctx, importSQL, importArgs(l.row.Key, a, fresh, capped)...).Scan(&l.context); err != nil {
 		return err
 	}
 	l.row.lastSeq = fresh[len(fresh)-1].seq
@@ -207,11 +207,11 @@ var importSQL = `
 	 WHERE s.tenant_id = $1 AND s.key = $2
 	RETURNING s.context_tokens`
 
-func importArgs(key session.Key, a session.Append, fresh []*importLine, shown *shown) []any {
+func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *cappedViews) []any {
 	n := len(fresh)
 	views, viewTokens := make([][]byte, n), make([]*int32, n)
-	if shown != nil {
-		views, viewTokens = shown.bodies, shown.tokens
+	if capped != nil {
+		views, viewTokens = capped.bodies, capped.tokens
 	}
 	created, removed, removedSeqs := make([]*time.Time, n), make([]*time.Time, n), make([]*int64, n)
 	for i, line := range fresh {
@@ -220,25 +220,20 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, shown *s
 			removed[i], removedSeqs[i] = line.Message.RemovedAt, &line.Message.RemovedSeq
 		}
 	}
-	of := appendArgs(a)
-	args := []any{[16]byte(key.Tenant), [16]byte(key.Key), fresh[0].seq, a.Format.Number(), of[argPinned]}
-	args = append(args, of[argArrays:argRoute]...)
+	p := newAppendParams(a)
+	args := []any{[16]byte(key.Tenant), [16]byte(key.Key), fresh[0].seq, p.format, p.pinned}
+	args = append(args, p.messages.args()...)
 	return append(args, views, viewTokens, created, removed, removedSeqs)
 }
 
-// The arguments of an append that an import takes over, counted from 0.
-const (
-	argPinned = 7
-	argArrays = 8
-)
-
-// wake asks for a compaction if the session is due. No provider has what was imported in its cache, so it waits for none.
-func (l *importedLog) wake(ctx context.Context) error {
-	level, due := l.row.level(l.context)
-	if !due {
+// compactIfDue asks for a compaction if the session is due. No provider has what was imported in its cache, so it waits for
+// none.
+func (l *importedLog) compactIfDue(ctx context.Context) error {
+	reached, isDue := l.row.due(l.context)
+	if !isDue {
 		return nil
 	}
 	l.row.cacheTTL = 0
-	_, err := l.s.wake(ctx, l.tx, l.row, level, causes[level])
+	_, err := l.s.askForCompaction(ctx, l.tx, l.row, reached, causes[reached])
 	return err
 }

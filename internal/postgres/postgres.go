@@ -77,12 +77,12 @@ type Store struct {
 	pool   *pgxpool.Pool
 	queue  *queue.Queue
 	bodies *bodyCache
-	cap    Cap
+	cap    IngestCap
 }
 
-// New returns a Store on pool that inserts jobs into a queue.
-func New(pool *pgxpool.Pool, jobs *queue.Queue) *Store {
-	return &Store{pool: pool, queue: jobs, bodies: newBodyCache(cachedBodies)}
+// New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps nothing.
+func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
+	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies)}
 }
 
 // Pool is the pool that the store uses.

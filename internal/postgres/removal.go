@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -75,10 +76,10 @@ func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq i
 	if err := insertRestoration(ctx, tx, row, made, tokens, fmt.Sprintf("message %d was removed", seq)); err != nil {
 		return err
 	}
-	if err := settle(ctx, tx, row, 0); err != nil {
+	if err := rearm(ctx, tx, row.Key, 0); err != nil {
 		return err
 	}
-	return s.wakeIfDue(ctx, tx, row.Key, causes[wakeTrigger])
+	return s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger])
 }
 
 // goBack takes their bodies from the checkpoints that cover seq, so that none of them is restored, and makes a new one of

@@ -138,9 +138,8 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 func (l lockedSession) asksFor(cause string) bool {
 	switch cause {
 	case "threshold", "hard", "sweep", "follow_up":
-		l.wake = wakeTrigger
-		_, due := l.level(l.contextTokens)
-		return due
+		_, isDue := l.overTrigger()
+		return isDue
 	}
 	return true
 }
@@ -198,7 +197,7 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 		if err != nil || !last || tag.RowsAffected() == 0 {
 			return err
 		}
-		return settle(ctx, tx, row, row.floorAfter(row.contextTokens))
+		return rearm(ctx, tx, row.Key, row.rule.FloorAfter(row.contextTokens+row.overhead))
 	})
 }
 

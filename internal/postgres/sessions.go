@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -178,7 +179,7 @@ func (s *Store) update(ctx context.Context, tx pgx.Tx, at session.Address, chang
 	if err := changePolicy(ctx, tx, row.Key, row.policy, change); err != nil {
 		return session.Session{}, err
 	}
-	if err := s.wakeIfDue(ctx, tx, row.Key, causes[wakeTrigger]); err != nil {
+	if err := s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger]); err != nil {
 		return session.Session{}, err
 	}
 	if change.ChangesPolicy() {
@@ -207,7 +208,7 @@ func (s *Store) runQueuedNow(ctx context.Context, tx pgx.Tx, key session.Key) er
 
 // roomy refuses a window that the overhead would fill alone.
 func roomy(row lockedSession, change session.Change) error {
-	window, overhead := int(row.window), int(row.overhead)
+	window, overhead := int(row.rule.Window), int(row.overhead)
 	if change.WindowTokens != nil {
 		window = *change.WindowTokens
 	}
@@ -236,20 +237,6 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 		 WHERE tenant_id = $1 AND key = $2`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens, change.OverheadTokens,
 		change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil, windowSource(change, ""))
-	return err
-}
-
-// wakeIfDue inserts a compaction job if what this transaction changed makes the session due.
-func (s *Store) wakeIfDue(ctx context.Context, tx pgx.Tx, key session.Key, cause string) error {
-	row, err := lockSessionKey(ctx, tx, key)
-	if err != nil {
-		return err
-	}
-	level, due := row.level(row.contextTokens)
-	if !due {
-		return nil
-	}
-	_, err = s.wake(ctx, tx, row, level, cause)
 	return err
 }
 

@@ -16,17 +16,7 @@ func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 
 // AppendStatement is the one statement of Append.
 func AppendStatement(a session.Append) (sql string, args []any) {
-	return appendSQLOf(a).plain, appendArgs(a)
-}
-
-func appendSQLOf(a session.Append) appendSQL {
-	switch {
-	case a.Usage != nil:
-		return usageAppend
-	case a.ExactTokens != nil:
-		return countedAppend
-	}
-	return plainAppend
+	return appendSQLOf(a).plain, newAppendParams(a).args()
 }
 
 // ViewStatement is the one statement of View.

@@ -36,7 +36,7 @@ func newStoreAt(t testing.TB) (*postgres.Store, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return postgres.New(pool, inserts), dsn
+	return postgres.New(pool, inserts, nil), dsn
 }
 
 func newTenant(t testing.TB, store *postgres.Store, name string) uuid.UUID {

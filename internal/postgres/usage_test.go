@@ -161,17 +161,6 @@ func TestAnAppendThatIsRepeatedCalibratesOnce(t *testing.T) {
 	}
 }
 
-func TestTheStatementHasTheConstantsOfPackageSession(t *testing.T) {
-	t.Parallel()
-	for sql, want := range map[string]float64{
-		postgres.MinCalibration: session.MinCalibration, postgres.MaxCalibration: session.MaxCalibration, postgres.CalibrationStep: session.CalibrationStep,
-	} {
-		if sql != fmt.Sprint(want) {
-			t.Errorf("%s in SQL, %v in package session", sql, want)
-		}
-	}
-}
-
 func TestMessagesThatWereCountedExactlyCalibrateTheSession(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)

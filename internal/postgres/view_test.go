@@ -119,12 +119,6 @@ func TestTheNumbersInSQLAreThoseOfThePackages(t *testing.T) {
 	if want := "(" + strings.Join(apart, ", ") + ")"; postgres.ApartFormats != want {
 		t.Errorf("the formats in view.go whose system prompt stands apart are %s, not %s", postgres.ApartFormats, want)
 	}
-	if postgres.MaxSessionMessages != fmt.Sprint(session.MaxSessionMessages) {
-		t.Error("the limit of messages in append.go is not session's")
-	}
-	if postgres.MaxTailBytes != fmt.Sprint(session.MaxTailBytes) {
-		t.Error("the limit of bytes in append.go is not session's")
-	}
 }
 
 func TestACheckpointCannotNameAResultThatIsNotThere(t *testing.T) {

@@ -20,7 +20,6 @@ import (
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 )
@@ -35,8 +34,7 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 		return nil, err
 	}
 	inserts, err := queue.New(pool)
-	store := postgres.New(pool, inserts)
-	store.CapWith(compactor.CapAtInsertion)
+	store := postgres.New(pool, inserts, compactor.CapAtIngest)
 	if err = errors.Join(err, store.CheckSchema(ctx)); err != nil {
 		pool.Close()
 		return nil, err
@@ -63,7 +61,7 @@ func API(ctx context.Context, settings config.API, db config.Database, log *slog
 		return err
 	}
 	handler := api.New(api.Config{
-		Store: store, Results: persist.NewStore(store.Pool()), Models: known, Log: log,
+		Store: store, Models: known, Log: log,
 	})
 	listener, err := Listen(ctx, settings.Addr)
 	if err != nil {
@@ -117,7 +115,7 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 	}
 	defer stop()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
-		Store: store, Results: persist.NewStore(store.Pool()), Log: log,
+		Store: store, Log: log,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval, SoftStop: settings.StopTimeout,
 	})
 	if err != nil {

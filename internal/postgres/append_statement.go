@@ -1,0 +1,291 @@
+package postgres
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/due"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// appendParams are the parameters of the statement of an append. args lays them out; appendNames, usageNames, exactNames
+// and cappedNames are the names by which the statements call them, in the same order.
+type appendParams struct {
+	tenant      [16]byte
+	session     string
+	format      int16
+	count       int64
+	tokens      int64
+	locked      bool // the caller holds the session's lock and decides what the statement alone cannot
+	expectedSeq *int64
+	pinned      int64 // leading system messages
+	messages    messageArrays
+	idempotency *session.Idempotency
+	bytes       int64
+	spared      int64 // tokens that views do not show of capped messages
+	largest     int32 // bytes of the largest message with results
+	measured    []any // what the usage or the exact count adds
+	capped      *cappedViews
+}
+
+var (
+	appendNames = []string{
+		"tenant", "session", "format", "count", "tokens", "locked", "expected_seq", "pinned",
+		"roles", "message_tokens", "client_ids", "calls", "answers", "starts_unit", "flags", "bodies",
+		"route", "key", "digest", "bytes", "spared", "largest",
+	}
+	usageNames  = []string{"input_tokens", "before_answer", "usage"}
+	exactNames  = []string{"exact_tokens"}
+	cappedNames = []string{"view_bodies", "view_tokens"}
+)
+
+func (p *appendParams) args() []any {
+	var route, key *string
+	var digest []byte
+	if p.idempotency != nil {
+		route, key, digest = &p.idempotency.Route, &p.idempotency.Key, p.idempotency.Digest[:]
+	}
+	args := make([]any, 0, len(appendNames)+len(usageNames)+len(cappedNames))
+	args = append(args, p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned)
+	args = append(args, p.messages.args()...)
+	args = append(args, route, key, digest, p.bytes, p.spared, p.largest)
+	args = append(args, p.measured...)
+	if p.capped != nil {
+		args = append(args, p.capped.bodies, p.capped.tokens)
+	}
+	return args
+}
+
+// messageArrays are messages by column, as unnest takes them.
+type messageArrays struct {
+	roles      []string
+	tokens     []int32
+	clientIDs  []*string
+	calls      []string
+	answers    []string
+	startsUnit []bool
+	flags      []int32
+	bodies     [][]byte
+}
+
+func columnsOf(messages []session.NewMessage) messageArrays {
+	n := len(messages)
+	c := messageArrays{
+		roles: make([]string, n), tokens: make([]int32, n), clientIDs: make([]*string, n), calls: make([]string, n),
+		answers: make([]string, n), startsUnit: make([]bool, n), flags: make([]int32, n), bodies: make([][]byte, n),
+	}
+	for i := range messages {
+		m := &messages[i]
+		c.roles[i] = Text(m.Role)
+		c.tokens[i] = int32(m.Tokens)
+		c.calls[i] = joinIDs(m.Calls)
+		c.answers[i] = joinIDs(m.Answers)
+		c.startsUnit[i] = m.StartsUnit
+		c.flags[i] = m.Flags
+		c.bodies[i] = m.Body
+		if m.ClientID != "" {
+			c.clientIDs[i] = &m.ClientID
+		}
+	}
+	return c
+}
+
+func (c *messageArrays) args() []any {
+	return []any{c.roles, c.tokens, c.clientIDs, c.calls, c.answers, c.startsUnit, c.flags, c.bodies}
+}
+
+func newAppendParams(a session.Append) *appendParams {
+	p := &appendParams{
+		tenant: [16]byte(a.Session.Tenant), session: a.Session.ID, format: a.Format.Number(), count: int64(len(a.Messages)),
+		expectedSeq: a.ExpectedSeq, messages: columnsOf(a.Messages), idempotency: a.Idempotency, bytes: bytesOf(a.Messages),
+		largest: largestAnswer(a.Messages),
+	}
+	for i := range a.Messages {
+		m := &a.Messages[i]
+		if m.Pinned && int64(i) == p.pinned {
+			p.pinned++
+		}
+		p.tokens += int64(m.Tokens)
+	}
+	switch {
+	case a.Usage != nil:
+		p.measured = []any{inputOf(*a.Usage), tokensBeforeAnswer(a.Messages), a.Usage}
+	case a.ExactTokens != nil:
+		p.measured = []any{*a.ExactTokens}
+	}
+	return p
+}
+
+// appendSQL is the statement of an append, and the one that also writes what views show of capped messages: few appends
+// are capped, and all would pay.
+type appendSQL struct{ plain, capped string }
+
+// The statement of an append, and those of one with usage and of one that is counted exactly, which do not slow it down.
+var (
+	plainAppend = newAppendSQL(nil, `s.calibration`, ``)
+	usageAppend = newAppendSQL(usageNames, usageCalibration, `
+		       calibration = `+usageCalibration+`,
+		       last_usage = @usage::jsonb,`)
+	exactAppend = newAppendSQL(exactNames, exactCalibration, `
+		       calibration = `+exactCalibration+`,
+		       counted_tokens = s.counted_tokens + @tokens,
+		       exact_tokens = s.exact_tokens + @exact_tokens::bigint,`)
+)
+
+func appendSQLOf(a session.Append) appendSQL {
+	switch {
+	case a.Usage != nil:
+		return usageAppend
+	case a.ExactTokens != nil:
+		return exactAppend
+	}
+	return plainAppend
+}
+
+func newAppendSQL(measured []string, calibration, set string) appendSQL {
+	plain := slices.Concat(appendNames, measured)
+	return appendSQL{
+		plain: number(plain, appendStatement(calibration, set, ``, ``)),
+		capped: number(slices.Concat(plain, cappedNames),
+			appendStatement(calibration, set, `, view_body, view_tokens`, `, @view_bodies::bytea[], @view_tokens::int[]`)),
+	}
+}
+
+var parameter = regexp.MustCompile(`@[a-z_]+`)
+
+// number replaces the named parameters of a statement by the positions of their names.
+func number(names []string, sql string) string {
+	return parameter.ReplaceAllStringFunc(sql, func(name string) string {
+		at := slices.Index(names, name[1:])
+		if at < 0 {
+			panic("a statement has a parameter " + name + " that is not in its list")
+		}
+		return fmt.Sprintf("$%d", at+1)
+	})
+}
+
+// usageCalibration is the session's calibration after an append with usage: a step from the old one towards what the
+// usage shows. The provider's count of the request, NULL for none, is compared with the session's estimate of it: the
+// view, the overhead, and the tokens of this batch before the answer.
+var usageCalibration = `
+	(s.calibration + ` + fmt.Sprint(session.CalibrationStep) + ` * (` + clamped(`
+	     coalesce(@input_tokens::float8 / nullif(s.context_tokens + s.overhead_tokens + @before_answer::bigint, 0), s.calibration)`) + `
+	     - s.calibration))::real`
+
+// exactCalibration is the session's calibration after an append whose messages were counted by an exact tokenizer. What a
+// provider reported is better: once there is any, it counts alone.
+var exactCalibration = `
+	(CASE WHEN s.last_usage IS NULL
+	      THEN ` + clamped(`
+	           coalesce((s.exact_tokens + @exact_tokens::bigint)::float8 / nullif(s.counted_tokens + @tokens, 0), s.calibration)`) + `
+	      ELSE s.calibration END)::real`
+
+func clamped(calibration string) string {
+	return fmt.Sprintf(`least(%v, greatest(%v, %s))`, session.MaxCalibration, session.MinCalibration, calibration)
+}
+
+// appendStatement grows a session and writes its messages and the idempotency record, or does nothing at all: both
+// inserts select from the row that the UPDATE returns. The first append gives the session its format; later ones may have
+// another. It returns no row if there is no such session, expected_seq does not fit or the session is full. Unless the
+// caller holds the lock, it returns none either if the append would make the session due or has a result to cap. It takes
+// the calibration that the session has afterwards, and what sets it.
+func appendStatement(calibration, set, columns, arrays string) string {
+	return `
+	WITH grown AS (
+		UPDATE sessions s
+		   SET last_seq = s.last_seq + @count,
+		       tail_bytes = s.tail_bytes + @bytes,
+		       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + @pinned ELSE s.pinned END,
+		       context_tokens = s.context_tokens + @tokens - @spared,
+		       total_tokens = s.total_tokens + @tokens,
+		       format = CASE WHEN s.format = 0 THEN @format ELSE s.format END,` + set + `
+		       last_append_at = now()
+		  FROM policies p
+		 WHERE s.tenant_id = @tenant
+		   AND s.id = @session
+		   AND p.tenant_id = @tenant
+		   AND p.id = s.policy_id
+		   AND (@expected_seq::bigint IS NULL OR s.last_seq = @expected_seq)
+		   AND s.last_seq + @count <= ` + fmt.Sprint(session.MaxSessionMessages) + `
+		   AND s.tail_bytes + @bytes <= ` + fmt.Sprint(session.MaxTailBytes) + `
+		   AND (@locked OR s.context_tokens + @tokens + s.overhead_tokens < ` + due.ArmedSQL(calibration) + `
+		              AND (@largest::int <= p.caps_over) IS NOT FALSE)
+		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration
+	), logged AS (
+		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
+		                      flags, body, fact` + columns + `)
+		SELECT @tenant, g.key, g.last_seq - @count + m.n, m.role, @format, m.tokens, m.client_id,
+		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
+		       m.flags, m.body, ` + factSQL(`@format`) + columns + `
+		  FROM grown g,
+		       unnest(@roles::text[], @message_tokens::int[], @client_ids::text[], @calls::text[], @answers::text[],
+		              @starts_unit::bool[], @flags::int[], @bodies::bytea[]` + arrays + `)
+		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body` + columns + `, n)
+	), remembered AS (
+		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
+		SELECT @tenant, @route, @key, g.key, @digest,
+		       json_build_object('first_seq', g.last_seq - @count + 1, 'last_seq', g.last_seq, 'tokens', @tokens::bigint,
+		                         'context_tokens', g.context_tokens, 'total_tokens', g.total_tokens,
+		                         'compaction', 'none')::text
+		  FROM grown g
+		 WHERE @route::text IS NOT NULL AND NOT @locked
+	)
+	SELECT last_seq, context_tokens, total_tokens, calibration
+	  FROM grown`
+}
+
+// inputOf is nil for a usage that counts no input: it says nothing about the estimate.
+func inputOf(u session.Usage) *float64 {
+	input := float64(u.Input())
+	if input == 0 {
+		return nil
+	}
+	return &input
+}
+
+// tokensBeforeAnswer are the tokens of a batch that were part of the request whose answer is the batch's last message of
+// the assistant.
+func tokensBeforeAnswer(messages []session.NewMessage) (tokens int64) {
+	last := len(messages) - 1
+	for last >= 0 && messages[last].Role != "assistant" {
+		last--
+	}
+	for i := range last {
+		tokens += int64(messages[i].Tokens)
+	}
+	return tokens
+}
+
+func bytesOf(messages []session.NewMessage) (n int64) {
+	for i := range messages {
+		n += int64(len(messages[i].Body))
+	}
+	return n
+}
+
+// joinIDs writes call ids as one text for string_to_array. There is a separator before each of them, so that one empty id
+// is not the same as none; the statement leaves out what stands before the first.
+func joinIDs(ids []string) string {
+	var joined strings.Builder
+	for _, id := range ids {
+		joined.WriteByte('\x1f')
+		joined.WriteString(Text(id))
+	}
+	return joined.String()
+}
+
+// Text is s as PostgreSQL's text can hold it. It is only used for what was extracted from a message, never for its bytes.
+func Text(s string) string {
+	clean := strings.IndexFunc(s, func(r rune) bool { return r < ' ' }) < 0
+	if clean {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return '\uFFFD'
+		}
+		return r
+	}, s), "\uFFFD")
+}

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// resend recognises a batch that was appended before: some of its messages have a client id that is known, and the batch
+// stands there, in this order, with these ids and bytes. ErrClientIDReused if only some of that is so; a zero answer if
+// none of its client ids is known.
+func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append) (session.Appended, error) {
+	first, err := firstSeqOf(ctx, tx, row, a.Messages)
+	if err != nil || first == 0 {
+		return session.Appended{}, err
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT seq, coalesce(client_id, ''), body
+		  FROM messages
+		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
+		 ORDER BY seq`,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), first, first+int64(len(a.Messages)))
+	if err != nil {
+		return session.Appended{}, err
+	}
+	stored, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+		Seq      int64
+		ClientID string
+		Body     []byte
+	}])
+	if err != nil {
+		return session.Appended{}, err
+	}
+	done := session.Appended{
+		FirstSeq: first, LastSeq: first + int64(len(a.Messages)) - 1, ContextTokens: row.contextTokens, TotalTokens: row.totalTokens,
+		Compaction: session.CompactionNone, Replayed: true,
+	}
+	for i, m := range a.Messages {
+		if i >= len(stored) || stored[i].Seq != first+int64(i) || stored[i].ClientID != m.ClientID || string(stored[i].Body) != string(m.Body) {
+			return session.Appended{}, fmt.Errorf("message %d with client_id %q is not what stands at seq %d, where the known client ids put it: %w",
+				i, m.ClientID, first+int64(i), session.ErrClientIDReused)
+		}
+		done.Tokens += int64(m.Tokens)
+	}
+	return done, nil
+}
+
+// firstSeqOf returns where a batch begins if it was appended before, going by the first of its client ids that is known;
+// 0 if none is.
+func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []session.NewMessage) (first int64, err error) {
+	var ids []string
+	at := map[string]int{}
+	for i, m := range messages {
+		if m.ClientID != "" {
+			ids = append(ids, m.ClientID)
+			at[m.ClientID] = i
+		}
+	}
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	var known string
+	err = tx.QueryRow(ctx, `
+		SELECT client_id, seq
+		  FROM messages
+		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3)
+		 ORDER BY seq
+		 LIMIT 1`, [16]byte(row.Tenant), [16]byte(row.Key.Key), ids).Scan(&known, &first)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return max(1, first-int64(at[known])), err
+}
