@@ -49,12 +49,13 @@ type previewed struct {
 // manifest is that of a session's newest checkpoint.
 func (w *world) manifest(id string) (actions []map[string]any) {
 	w.Helper()
-	err := postgres.Query(w.Context(), w.store.Pool(), w.tenant, `
-		SELECT c.manifest
-		  FROM sessions s
-		  JOIN checkpoints c ON c.tenant_id = s.tenant_id AND c.session_key = s.key AND c.n = s.checkpoint_n
-		 WHERE s.tenant_id = $1 AND s.id = $2`, []any{[16]byte(w.tenant), id}, func(rows pgx.Rows) error {
-		manifest, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]byte])
+	err := postgres.InTenant(w.Context(), w.store.Pool(), w.tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		var manifest []byte
+		err := tx.QueryRow(w.Context(), `
+			SELECT c.manifest
+			  FROM sessions s
+			  JOIN checkpoints c ON c.tenant_id = s.tenant_id AND c.session_key = s.key AND c.n = s.checkpoint_n
+			 WHERE s.tenant_id = $1 AND s.id = $2`, [16]byte(w.tenant), id).Scan(&manifest)
 		if err != nil {
 			return err
 		}

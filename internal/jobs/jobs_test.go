@@ -260,10 +260,14 @@ func (w *world) checkResults(at session.Address, found session.Session) {
 	w.Helper()
 	ctx := context.WithoutCancel(w.Context())
 	refs := map[string]bool{}
-	err := postgres.Query(ctx, w.store.Pool(), w.tenant, `
-		SELECT DISTINCT coalesce(a ->> 'ref', '')
-		  FROM checkpoints c, jsonb_array_elements(c.manifest) a
-		 WHERE c.tenant_id = $1 AND c.session_key = $2`, []any{[16]byte(w.tenant), [16]byte(found.Key)}, func(rows pgx.Rows) error {
+	err := postgres.InTenant(ctx, w.store.Pool(), w.tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			SELECT DISTINCT coalesce(a ->> 'ref', '')
+			  FROM checkpoints c, jsonb_array_elements(c.manifest) a
+			 WHERE c.tenant_id = $1 AND c.session_key = $2`, [16]byte(w.tenant), [16]byte(found.Key))
+		if err != nil {
+			return err
+		}
 		all, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		for _, ref := range all {
 			refs[ref] = true

@@ -23,7 +23,7 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 	p := newAppendParams(a)
 	done = session.Appended{Tokens: p.tokens, Compaction: session.CompactionNone}
 	var calibration float64
-	err = Query(ctx, s.pool, a.Session.Tenant, appendSQLOf(a).plain, p.args(),
+	err = query(ctx, s.pool, a.Session.Tenant, appendSQLOf(a).plain, p.args(),
 		one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &calibration))
 	switch {
 	case err == nil:

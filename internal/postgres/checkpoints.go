@@ -16,6 +16,10 @@ const recordColumns = `
 	c.n, c.base_n, c.restored_from, c.through_seq, c.tokens, c.body_size, c.body IS NOT NULL, c.engine_version,
 	encode(sha256(convert_to(c.policy::text, 'UTF8')), 'hex'), c.run_id, c.created_at`
 
+func scanRecord(row pgx.CollectableRow) (r session.CheckpointRecord, err error) {
+	return r, row.Scan(recordTargets(&r)...)
+}
+
 func recordTargets(r *session.CheckpointRecord) []any {
 	return []any{&r.N, &r.Base, &r.RestoredFrom, &r.Through, &r.Tokens, &r.BodyBytes, &r.HasBody, &r.EngineVersion,
 		&r.PolicyDigest, (*[16]byte)(&r.Run), &r.CreatedAt}
@@ -32,18 +36,12 @@ func (s *Store) Checkpoints(ctx context.Context, at session.Address, before, lim
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
+		found, err = rowsIn(ctx, tx, scanRecord, `
 			SELECT `+recordColumns+`
 			  FROM checkpoints c
 			 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n < $3
 			 ORDER BY c.n DESC
 			 LIMIT $4`, [16]byte(at.Tenant), key, before, limit)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r session.CheckpointRecord, err error) {
-			return r, row.Scan(recordTargets(&r)...)
-		})
 		return err
 	})
 	return found, err
@@ -76,7 +74,7 @@ func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l s
 		return l, notFound(err)
 	}
 	// A base always has the lower number, so the order of the numbers is that of the lineage.
-	rows, err := tx.Query(ctx, `
+	l.Manifests, err = rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], `
 		WITH RECURSIVE lineage AS (
 		    SELECT n, base_n, manifest
 		      FROM checkpoints
@@ -89,10 +87,6 @@ func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l s
 		SELECT manifest
 		  FROM lineage
 		 ORDER BY n DESC`, [16]byte(at.Tenant), key, l.N)
-	if err != nil {
-		return l, err
-	}
-	l.Manifests, err = pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
 	return l, err
 }
 
@@ -101,7 +95,7 @@ func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l s
 func (s *Store) CheckpointView(ctx context.Context, at session.Address, n int) (v View, err error) {
 	var format int16
 	var apart int64
-	err = Query(ctx, s.pool, at.Tenant, `
+	err = query(ctx, s.pool, at.Tenant, `
 		SELECT s.key, s.format, s.model, c.n, c.through_seq, c.tokens, c.body_size, c.body, c.walk,
 		       (SELECT coalesce(sum(m.tokens), 0)
 		          FROM messages m

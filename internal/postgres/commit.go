@@ -206,7 +206,7 @@ var sweepSQL = `
 // what heals a job that was lost.
 func (s *Store) Sweep(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
 	var over [][16]byte
-	err = Query(ctx, s.pool, tenant, sweepSQL, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
+	err = query(ctx, s.pool, tenant, sweepSQL, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
 		over, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
 		return err
 	})

@@ -30,21 +30,17 @@ func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Export
 }
 
 // ExportSession reads what an export says of a session; ErrNotFound.
-func (s *Store) ExportSession(ctx context.Context, at session.Address) (found session.Exported, err error) {
+func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.Exported, error) {
 	sql := `
 		SELECT ` + exportColumns + `
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.id = $2`
-	err = Query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), at.ID}, func(rows pgx.Rows) error {
-		found, err = pgx.CollectExactlyOneRow(rows, scanExported(at.Tenant))
-		return notFound(err)
-	})
-	return found, err
+	return queryRow(ctx, s, at.Tenant, scanExported(at.Tenant), sql, [16]byte(at.Tenant), at.ID)
 }
 
-// ExportSQL is the statement of ExportSessions.
-const ExportSQL = `
+// exportSQL is the statement of ExportSessions.
+const exportSQL = `
 	SELECT ` + exportColumns + `
 	  FROM (SELECT *
 	          FROM sessions
@@ -57,12 +53,8 @@ const ExportSQL = `
 
 // ExportSessions reads the sessions of a tenant that come after a place, oldest first: in an order that an import of them
 // makes again. A Page without an ID is the beginning: a session may be as old as its importer says.
-func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page session.Page) (found []session.Exported, err error) {
-	err = Query(ctx, s.pool, tenant, ExportSQL, []any{[16]byte(tenant), page.Time, [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
-		found, err = pgx.CollectRows(rows, scanExported(tenant))
-		return err
-	})
-	return found, err
+func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Exported, error) {
+	return queryRows(ctx, s, tenant, scanExported(tenant), exportSQL, [16]byte(tenant), page.Time, [16]byte(page.ID), page.Limit)
 }
 
 // How much of a log ExportMessages reads at a time.
@@ -82,7 +74,8 @@ func (s *Store) ExportMessages(ctx context.Context, e session.Exported, from int
 			 WHERE tenant_id = $1 AND key = $2`, [16]byte(e.Key.Tenant), [16]byte(e.Key.Key)).Scan(); err != nil {
 			return notFound(err)
 		}
-		rows, err := tx.Query(ctx, `
+		scan := func(row pgx.CollectableRow) (session.Message, error) { return scanExportedMessage(row, e.LastSeq) }
+		found, err = rowsIn(ctx, tx, scan, `
 			SELECT seq, format, coalesce(client_id, ''), created_at, body, removed_at, removed_seq
 			  FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS bytes_before
 			          FROM messages
@@ -94,10 +87,6 @@ func (s *Store) ExportMessages(ctx context.Context, e session.Exported, from int
 			         LIMIT $5) m
 			 WHERE bytes_before <= $6
 			 ORDER BY seq`, [16]byte(e.Key.Tenant), [16]byte(e.Key.Key), from, e.LastSeq, exportMessages, int64(exportBytes))
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (session.Message, error) { return scanExportedMessage(row, e.LastSeq) })
 		return err
 	})
 	return found, err

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// ImportRetention is how long an import is remembered after its last line.
-	ImportRetention = 30 * 24 * time.Hour
+	// importRetention is how long an import is remembered after its last line.
+	importRetention = 30 * 24 * time.Hour
 
 	// toldRejections is how many of an import's first rejected lines come with it.
 	toldRejections = 10
@@ -22,6 +22,12 @@ const (
 const importColumns = `
 	i.id, i.state, i.wanted, i.source, i.session, i.attempt, i.done, i.total, i.bytes, i.digest, i.sessions, i.messages, i.duplicates, i.rejected,
 	i.report, i.error, i.created_at, i.updated_at, i.finished_at`
+
+// importsSQL reads a tenant's imports.
+const importsSQL = `
+	SELECT ` + importColumns + `
+	  FROM imports i
+	 WHERE i.tenant_id = $1`
 
 func scanImport(row pgx.CollectableRow) (i session.Import, err error) {
 	err = row.Scan((*[16]byte)(&i.ID), &i.State, &i.Wanted, &i.Source, &i.Session, &i.Attempt, &i.Done, &i.Total, &i.Bytes, &i.Digest, &i.Sessions,
@@ -61,7 +67,7 @@ func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (found s
 
 // attemptImport begins the next attempt of the import that has this id or this key. One that has ended stays as it is.
 func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key string) (session.Import, error) {
-	rows, err := tx.Query(ctx, `
+	return rowIn(ctx, tx, scanImport, `
 		UPDATE imports i
 		   SET attempt = CASE WHEN finished_at IS NULL THEN attempt + 1 ELSE attempt END,
 		       state = CASE WHEN finished_at IS NULL THEN 'running' ELSE state END,
@@ -70,11 +76,6 @@ func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key str
 		 WHERE i.tenant_id = $1
 		   AND i.id = coalesce((SELECT k.id FROM imports k WHERE k.tenant_id = $1 AND k.key = nullif($3, '')), $2)
 		RETURNING `+importColumns, [16]byte(tenant), [16]byte(id), key)
-	if err != nil {
-		return session.Import{}, err
-	}
-	found, err := pgx.CollectExactlyOneRow(rows, scanImport)
-	return found, notFound(err)
 }
 
 // PauseImport ends an attempt before the import's last line. reason says why, "" if its caller means to send more.
@@ -124,35 +125,18 @@ func (s *Store) Import(ctx context.Context, tenant, id uuid.UUID) (found session
 }
 
 func readImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Import, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT `+importColumns+`
-		  FROM imports i
-		 WHERE i.tenant_id = $1 AND i.id = $2`, [16]byte(tenant), [16]byte(id))
-	if err != nil {
-		return session.Import{}, err
-	}
-	found, err := pgx.CollectExactlyOneRow(rows, scanImport)
+	found, err := rowIn(ctx, tx, scanImport, importsSQL+` AND i.id = $2`, [16]byte(tenant), [16]byte(id))
 	if err != nil || found.Rejected == 0 {
-		return found, notFound(err)
+		return found, err
 	}
 	found.Rejections, err = readImportLines(ctx, tx, tenant, id, session.ImportedRange{From: 1, Outcome: session.LineRejected, Limit: toldRejections})
 	return found, err
 }
 
 // Imports lists a tenant's imports, newest first, without their lines.
-func (s *Store) Imports(ctx context.Context, tenant uuid.UUID, page session.Page) (found []session.Import, err error) {
-	sql := `
-		SELECT ` + importColumns + `
-		  FROM imports i
-		 WHERE i.tenant_id = $1
-		   AND ($2::timestamptz IS NULL OR (i.created_at, i.id) < ($2, $3))
-		 ORDER BY i.created_at DESC, i.id DESC
-		 LIMIT $4`
-	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant), after(page), [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
-		found, err = pgx.CollectRows(rows, scanImport)
-		return err
-	})
-	return found, err
+func (s *Store) Imports(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Import, error) {
+	sql := importsSQL + newestFirst(`i.created_at`, `i.id`)
+	return queryRows(ctx, s, tenant, scanImport, sql, pageArgs(tenant, page)...)
 }
 
 // ImportLines reads what became of an import's lines; ErrNotFound.
@@ -169,7 +153,7 @@ func (s *Store) ImportLines(ctx context.Context, tenant, id uuid.UUID, r session
 
 // readImportLines takes the runs of lines apart again. No run is longer than MaxImportLines.
 func readImportLines(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r session.ImportedRange) ([]session.ImportedLine, error) {
-	rows, err := tx.Query(ctx, `
+	return rowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], `
 		SELECT l.n + k, l.line + k, l.outcome, (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), l.seq + k, l.detail
 		  FROM import_lines l,
 		       generate_series(0, l.lines - 1) k
@@ -180,13 +164,9 @@ func readImportLines(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r ses
 		   AND ($5::text = '' OR l.outcome = $5)
 		 ORDER BY l.n, k
 		 LIMIT $6`, [16]byte(tenant), [16]byte(id), r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[session.ImportedLine])
 }
 
-// PruneImports removes a tenant's imports whose last line came before ImportRetention. What they brought stays.
+// PruneImports removes a tenant's imports whose last line came before importRetention. What they brought stays.
 func (s *Store) PruneImports(ctx context.Context, tenant uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		old := `SELECT i.id FROM imports i WHERE i.tenant_id = $1 AND i.updated_at < now() - $2::interval`
@@ -194,7 +174,7 @@ func (s *Store) PruneImports(ctx context.Context, tenant uuid.UUID) error {
 			`DELETE FROM import_lines WHERE tenant_id = $1 AND import_id IN (` + old + `)`,
 			`DELETE FROM imports WHERE tenant_id = $1 AND id IN (` + old + `)`,
 		} {
-			if _, err := tx.Exec(ctx, sql, [16]byte(tenant), ImportRetention); err != nil {
+			if _, err := tx.Exec(ctx, sql, [16]byte(tenant), importRetention); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,36 +42,25 @@ func (s *Store) KeyByDigest(ctx context.Context, tenant uuid.UUID, digest [32]by
 		   AND digest = $2
 		   AND revoked_at IS NULL
 		   AND (expires_at IS NULL OR expires_at > now())`
-	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant), digest[:]}, func(rows pgx.Rows) error {
-		if rows.Next() {
-			return rows.Scan((*[16]byte)(&id))
-		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		return session.ErrUnauthorized
-	})
+	id, err = queryRow(ctx, s, tenant, pgx.RowTo[[16]byte], sql, [16]byte(tenant), digest[:])
+	if errors.Is(err, session.ErrNotFound) {
+		err = session.ErrUnauthorized
+	}
 	return id, err
 }
 
 // Keys lists a tenant's keys, oldest first.
-func (s *Store) Keys(ctx context.Context, tenant uuid.UUID) (found []session.APIKey, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			SELECT id, name, last4, created_at, expires_at, revoked_at
-			  FROM api_keys
-			 WHERE tenant_id = $1
-			 ORDER BY created_at, id`, [16]byte(tenant))
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (k session.APIKey, err error) {
-			err = row.Scan((*[16]byte)(&k.ID), &k.Name, &k.Last4, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt)
-			return k, err
-		})
-		return err
-	})
-	return found, err
+func (s *Store) Keys(ctx context.Context, tenant uuid.UUID) ([]session.APIKey, error) {
+	return queryRows(ctx, s, tenant, scanKey, `
+		SELECT id, name, last4, created_at, expires_at, revoked_at
+		  FROM api_keys
+		 WHERE tenant_id = $1
+		 ORDER BY created_at, id`, [16]byte(tenant))
+}
+
+func scanKey(row pgx.CollectableRow) (k session.APIKey, err error) {
+	err = row.Scan((*[16]byte)(&k.ID), &k.Name, &k.Last4, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt)
+	return k, err
 }
 
 // RevokeKey ends a key; ErrNotFound if the tenant has no such key. Revoking twice changes nothing.

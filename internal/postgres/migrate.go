@@ -50,8 +50,8 @@ func Migrate(ctx context.Context, dsn string) error {
 	})
 }
 
-// MigrateDown takes the whole schema back, with all data. It is there to test the migrations.
-func MigrateDown(ctx context.Context, dsn string) error {
+// migrateDown takes the whole schema back, with all data. Only tests need it.
+func migrateDown(ctx context.Context, dsn string) error {
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
 		err := withMigrations(dsn, func(m *migrator) error { return m.Down() })
 		if err != nil && !errors.Is(err, migrate.ErrNoChange) {
@@ -62,9 +62,9 @@ func MigrateDown(ctx context.Context, dsn string) error {
 	})
 }
 
-// SchemaVersion returns the version that the database has, 0 if none, and the one that this program was built for. While
+// schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for. While
 // a migration is under way, the database has what was there before it.
-func SchemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err error) {
+func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err error) {
 	src, err := iofs.New(migrations.FS, ".")
 	if err != nil {
 		return 0, 0, err
@@ -85,7 +85,7 @@ func SchemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err
 // CheckSchema is an error if the database's schema is older than this program, or the database does not answer. A newer
 // one is served: every migration leaves the programs of the version before it working.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	have, want, err := SchemaVersion(ctx, s.pool)
+	have, want, err := schemaVersion(ctx, s.pool)
 	if err == nil && have < want {
 		err = fmt.Errorf("the database's schema is version %d, this program needs %d: run varve migrate", have, want)
 	}

@@ -19,7 +19,7 @@ func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found se
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		  JOIN policies d ON d.tenant_id = s.tenant_id AND d.id = $3
 		 WHERE s.tenant_id = $1 AND s.id = $2`
-	err = Query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), at.ID, [16]byte(uuid.Nil)},
+	err = query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), at.ID, [16]byte(uuid.Nil)},
 		one(&found.Trigger, &found.Hard, &found.CacheTTL, &found.Document, &found.Patch, &found.Version.Tenant, &found.Version.Session, &found.Tenant))
 	if found.Version.Session > 0 {
 		found.Own = found.Patch

@@ -125,19 +125,17 @@ type ownPolicy struct {
 // next reads the policies after one of them. None of them changes meanwhile: who changes one holds a share of the
 // default's lock.
 func (r *rebasing) next(ctx context.Context, last uuid.UUID) ([]ownPolicy, error) {
-	rows, err := r.tx.Query(ctx, `
+	return rowsIn(ctx, r.tx, scanOwnPolicy, `
 		SELECT id, patch
 		  FROM policies
 		 WHERE tenant_id = $1 AND id > $2
 		 ORDER BY id
 		 LIMIT $3`, [16]byte(r.tenant), [16]byte(last), rebaseBatch)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (own ownPolicy, err error) {
-		err = row.Scan((*[16]byte)(&own.id), &own.patch)
-		return own, err
-	})
+}
+
+func scanOwnPolicy(row pgx.CollectableRow) (own ownPolicy, err error) {
+	err = row.Scan((*[16]byte)(&own.id), &own.patch)
+	return own, err
 }
 
 func (r *rebasing) each(ctx context.Context, own []ownPolicy) error {
@@ -199,7 +197,7 @@ func (s *Store) SessionPolicyVersions(ctx context.Context, at session.Address, b
 }
 
 func readVersions(ctx context.Context, tx pgx.Tx, key session.Key, before int64, limit int) ([]session.PolicyRecord, error) {
-	rows, err := tx.Query(ctx, `
+	return rowsIn(ctx, tx, scanVersion, `
 		SELECT version, tenant_version, patch, document, changed_by, created_at
 		  FROM policy_versions
 		 WHERE tenant_id = $1
@@ -207,13 +205,11 @@ func readVersions(ctx context.Context, tx pgx.Tx, key session.Key, before int64,
 		   AND ($3 = 0 OR version < $3)
 		 ORDER BY version DESC
 		 LIMIT $4`, [16]byte(key.Tenant), [16]byte(key.Key), before, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r session.PolicyRecord, err error) {
-		var by *[16]byte
-		err = row.Scan(&r.Version, &r.TenantVersion, &r.Patch, &r.Document, &by, &r.CreatedAt)
-		r.ChangedBy = (*uuid.UUID)(by)
-		return r, err
-	})
+}
+
+func scanVersion(row pgx.CollectableRow) (r session.PolicyRecord, err error) {
+	var by *[16]byte
+	err = row.Scan(&r.Version, &r.TenantVersion, &r.Patch, &r.Document, &by, &r.CreatedAt)
+	r.ChangedBy = (*uuid.UUID)(by)
+	return r, err
 }

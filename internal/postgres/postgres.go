@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -100,8 +101,8 @@ func InTenant(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options
 	})
 }
 
-// Query runs one statement that sees this tenant only, in one round trip, and hands its rows to read.
-func Query(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error) error {
+// query runs one statement that sees this tenant only, in one round trip, and hands its rows to read.
+func query(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error) error {
 	batch := &pgx.Batch{}
 	batch.Queue(setTenant, tenant.String())
 	batch.Queue(sql, args...)
@@ -123,6 +124,69 @@ func Query(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string
 		return err
 	}
 	return results.Close()
+}
+
+// queryRows runs one statement like query and returns its rows.
+func queryRows[T any](
+	ctx context.Context, s *Store, tenant uuid.UUID, scan pgx.RowToFunc[T], sql string, args ...any,
+) (found []T, err error) {
+	err = query(ctx, s.pool, tenant, sql, args, func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	return found, err
+}
+
+// queryRow runs one statement like query and returns its only row; no row is ErrNotFound.
+func queryRow[T any](
+	ctx context.Context, s *Store, tenant uuid.UUID, scan pgx.RowToFunc[T], sql string, args ...any,
+) (found T, err error) {
+	err = query(ctx, s.pool, tenant, sql, args, func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectExactlyOneRow(rows, scan)
+		return notFound(err)
+	})
+	return found, err
+}
+
+// rowsIn runs one statement in a transaction and returns its rows.
+func rowsIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
+
+// rowIn runs one statement in a transaction and returns its only row; no row is ErrNotFound.
+func rowIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) (found T, err error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return found, err
+	}
+	found, err = pgx.CollectExactlyOneRow(rows, scan)
+	return found, notFound(err)
+}
+
+// newestFirst is the end of a statement that reads a page of a tenant's rows, newest first: $1 is the tenant, and pageArgs
+// are all its arguments.
+func newestFirst(created, id string) string {
+	place := `(` + created + `, ` + id + `)`
+	return `
+		   AND ($2::timestamptz IS NULL OR ` + place + ` < ($2, $3))
+		 ORDER BY ` + created + ` DESC, ` + id + ` DESC
+		 LIMIT $4`
+}
+
+func pageArgs(tenant uuid.UUID, page session.Page) []any {
+	return []any{[16]byte(tenant), after(page), [16]byte(page.ID), page.Limit}
+}
+
+// after returns the time of a page's place, nil for the beginning.
+func after(page session.Page) *time.Time {
+	if page.Time.IsZero() {
+		return nil
+	}
+	return &page.Time
 }
 
 func (s *Store) inTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {

@@ -19,8 +19,8 @@ const (
 	// toldErrors is how many of a recompaction's newest errors come with it.
 	toldErrors = 10
 
-	// RecompactionRetention is how long a recompaction that ended is remembered.
-	RecompactionRetention = 30 * 24 * time.Hour
+	// recompactionRetention is how long a recompaction that ended is remembered.
+	recompactionRetention = 30 * 24 * time.Hour
 )
 
 // matching are the conditions of a filter on sessions s, with $1 the tenant; matchingArgs are the parameters from $2 on.
@@ -60,7 +60,7 @@ func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f sessi
 		       coalesce(array_agg(id ORDER BY key) FILTER (WHERE place = 0 OR place * $9 / many > (place - 1) * $9 / many), '{}')
 		  FROM found`
 	args := append(matchingArgs(tenant, f), sample)
-	err = Query(ctx, s.pool, tenant, sql, args, one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
+	err = query(ctx, s.pool, tenant, sql, args, one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
 	for i := range keys {
 		found.Sample = append(found.Sample, session.SampledSession{Key: session.Key{Tenant: tenant, Key: keys[i]}, ID: ids[i]})
 	}
@@ -138,19 +138,12 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (ses
 }
 
 // Recompactions lists a tenant's recompactions, newest first, without the errors of their sessions.
-func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page session.Page) (found []session.Recompaction, err error) {
+func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Recompaction, error) {
 	sql := `
 		SELECT ` + recompactionColumns + `
 		  FROM recompactions r
-		 WHERE r.tenant_id = $1
-		   AND ($2::timestamptz IS NULL OR (r.created_at, r.id) < ($2, $3))
-		 ORDER BY r.created_at DESC, r.id DESC
-		 LIMIT $4`
-	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant), after(page), [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
-		found, err = pgx.CollectRows(rows, scanRecompaction)
-		return err
-	})
-	return found, err
+		 WHERE r.tenant_id = $1` + newestFirst(`r.created_at`, `r.id`)
+	return queryRows(ctx, s, tenant, scanRecompaction, sql, pageArgs(tenant, page)...)
 }
 
 // CancelRecompaction lets what runs of a recompaction come to its end and nothing else begin. One that has ended, or is
@@ -249,7 +242,7 @@ func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reas
 	})
 }
 
-// PruneRecompactions removes a tenant's recompactions that ended more than RecompactionRetention ago.
+// PruneRecompactions removes a tenant's recompactions that ended more than recompactionRetention ago.
 func (s *Store) PruneRecompactions(ctx context.Context, tenant uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
@@ -257,10 +250,10 @@ func (s *Store) PruneRecompactions(ctx context.Context, tenant uuid.UUID) error 
 			DELETE FROM recompaction_sessions l
 			 USING recompactions r
 			 WHERE r.tenant_id = $1 AND r.finished_at < now() - $2::interval AND l.tenant_id = $1 AND l.recompaction_id = r.id`,
-			[16]byte(tenant), RecompactionRetention)
+			[16]byte(tenant), recompactionRetention)
 		batch.Queue(`
 			DELETE FROM recompactions
-			 WHERE tenant_id = $1 AND finished_at < now() - $2::interval`, [16]byte(tenant), RecompactionRetention)
+			 WHERE tenant_id = $1 AND finished_at < now() - $2::interval`, [16]byte(tenant), recompactionRetention)
 		return tx.SendBatch(ctx, batch).Close()
 	})
 }

@@ -347,7 +347,7 @@ func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (los
 		SELECT id
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND finished_at IS NULL`
-	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
+	err = query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
 		live, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
 		return err
 	})

@@ -63,17 +63,13 @@ func liveRun(ctx context.Context, tx pgx.Tx, key session.Key) (session.Run, erro
 }
 
 // Run reads a run of a session; ErrNotFound.
-func (s *Store) Run(ctx context.Context, at session.Address, id uuid.UUID) (run session.Run, err error) {
+func (s *Store) Run(ctx context.Context, at session.Address, id uuid.UUID) (session.Run, error) {
 	sql := `
 		SELECT ` + runColumns + `
 		  FROM runs r
 		  JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
 		 WHERE r.tenant_id = $1 AND r.id = $2 AND s.id = $3`
-	err = Query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), [16]byte(id), at.ID}, func(rows pgx.Rows) error {
-		run, err = pgx.CollectExactlyOneRow(rows, scanRun)
-		return notFound(err)
-	})
-	return run, err
+	return queryRow(ctx, s, at.Tenant, scanRun, sql, [16]byte(at.Tenant), [16]byte(id), at.ID)
 }
 
 // Runs lists a session's runs, newest first; ErrNotFound if there is no such session.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -14,28 +13,22 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Created is the answer to a create-or-get.
-type Created struct {
-	Session session.Session `json:"session"`
-	Created bool            `json:"created"`
-}
-
 // Create makes a session, or gets the one that has this id: then nothing of change is used. Safe against any number of
 // callers at once: one of them creates.
 //
 // Errors: ErrIdempotencyReused.
-func (s *Store) Create(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (Created, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (Created, uuid.UUID, error) {
+func (s *Store) Create(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (session.Created, bool, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Created, uuid.UUID, error) {
 		found, err := readSession(ctx, tx, at)
 		if err == nil || !errors.Is(err, session.ErrNotFound) {
-			return Created{Session: found}, found.Key, err
+			return session.Created{Session: found}, found.Key, err
 		}
 		created, err := insertSession(ctx, tx, at, change)
 		if err != nil {
-			return Created{}, uuid.Nil, err
+			return session.Created{}, uuid.Nil, err
 		}
 		found, err = readSession(ctx, tx, at)
-		return Created{Session: found, Created: created}, found.Key, err
+		return session.Created{Session: found, Created: created}, found.Key, err
 	})
 }
 
@@ -107,52 +100,29 @@ func formatName(number int16) session.Format {
 	return session.Formats()[number-1]
 }
 
-const sessionSQL = `
-	SELECT ` + sessionColumns + `
-	  FROM sessions s
-	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
-	 WHERE s.tenant_id = $1 AND s.id = $2`
-
-func readSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Session, error) {
-	rows, err := tx.Query(ctx, sessionSQL, [16]byte(at.Tenant), at.ID)
-	if err != nil {
-		return session.Session{}, err
-	}
-	found, err := pgx.CollectExactlyOneRow(rows, scanSession)
-	return found, notFound(err)
-}
-
-// Session reads a session; ErrNotFound.
-func (s *Store) Session(ctx context.Context, at session.Address) (found session.Session, err error) {
-	err = Query(ctx, s.pool, at.Tenant, sessionSQL, []any{[16]byte(at.Tenant), at.ID}, func(rows pgx.Rows) error {
-		found, err = pgx.CollectExactlyOneRow(rows, scanSession)
-		return notFound(err)
-	})
-	return found, err
-}
-
-// Sessions lists a tenant's sessions, newest first.
-func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page session.Page) (found []session.Session, err error) {
-	sql := `
+// sessionsSQL reads a tenant's sessions, sessionSQL the one with the id $2.
+const (
+	sessionsSQL = `
 		SELECT ` + sessionColumns + `
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
-		 WHERE s.tenant_id = $1
-		   AND ($2::timestamptz IS NULL OR (s.created_at, s.key) < ($2, $3))
-		 ORDER BY s.created_at DESC, s.key DESC
-		 LIMIT $4`
-	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant), after(page), [16]byte(page.ID), page.Limit}, func(rows pgx.Rows) error {
-		found, err = pgx.CollectRows(rows, scanSession)
-		return err
-	})
-	return found, err
+		 WHERE s.tenant_id = $1`
+	sessionSQL = sessionsSQL + ` AND s.id = $2`
+)
+
+func readSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Session, error) {
+	return rowIn(ctx, tx, scanSession, sessionSQL, [16]byte(at.Tenant), at.ID)
 }
 
-func after(page session.Page) *time.Time {
-	if page.Time.IsZero() {
-		return nil
-	}
-	return &page.Time
+// Session reads a session; ErrNotFound.
+func (s *Store) Session(ctx context.Context, at session.Address) (session.Session, error) {
+	return queryRow(ctx, s, at.Tenant, scanSession, sessionSQL, [16]byte(at.Tenant), at.ID)
+}
+
+// Sessions lists a tenant's sessions, newest first.
+func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Session, error) {
+	sql := sessionsSQL + newestFirst(`s.created_at`, `s.key`)
+	return queryRows(ctx, s, tenant, scanSession, sql, pageArgs(tenant, page)...)
 }
 
 // Update changes a session; a smaller window or a lower trigger may make it due, which the answer does not wait for.

@@ -4,28 +4,25 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // CountsExactly reports whether any policy of a tenant names an exact tokenizer.
-func (s *Store) CountsExactly(ctx context.Context, tenant uuid.UUID) (exact bool, err error) {
-	sql := `
+func (s *Store) CountsExactly(ctx context.Context, tenant uuid.UUID) (bool, error) {
+	return queryRow(ctx, s, tenant, pgx.RowTo[bool], `
 		SELECT EXISTS (
 		       SELECT
 		         FROM policies
-		        WHERE tenant_id = $1 AND tokenizer <> 'estimate')`
-	err = Query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant)}, one(&exact))
-	return exact, err
+		        WHERE tenant_id = $1 AND tokenizer <> 'estimate')`, [16]byte(tenant))
 }
 
-// Tokenizer is the one that the policy of a session names; ErrNotFound.
-func (s *Store) Tokenizer(ctx context.Context, at session.Address) (name string, err error) {
-	sql := `
+// Tokenizer returns the name of the tokenizer of a session's policy; ErrNotFound.
+func (s *Store) Tokenizer(ctx context.Context, at session.Address) (string, error) {
+	return queryRow(ctx, s, at.Tenant, pgx.RowTo[string], `
 		SELECT p.tokenizer
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
-		 WHERE s.tenant_id = $1 AND s.id = $2`
-	err = Query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), at.ID}, one(&name))
-	return name, err
+		 WHERE s.tenant_id = $1 AND s.id = $2`, [16]byte(at.Tenant), at.ID)
 }

@@ -108,7 +108,7 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, v *View) error {
 	held := s.bodies.get(at)
 	var format int16
-	if err := Query(ctx, s.pool, at.Tenant, ViewSQL, viewArgs(at, known, held), one(v.columns(&format)...)); err != nil {
+	if err := query(ctx, s.pool, at.Tenant, ViewSQL, viewArgs(at, known, held), one(v.columns(&format)...)); err != nil {
 		return err
 	}
 	v.Format = formatName(format)

@@ -58,6 +58,12 @@ type Session struct {
 	LastAppendAt   *time.Time      `json:"last_append_at"`
 }
 
+// Created is the answer to a request that creates a session or gets the one that exists.
+type Created struct {
+	Session Session `json:"session"`
+	Created bool    `json:"created"`
+}
+
 // Change is what a caller sets on a session; nil leaves a member as it is (or, for a new session, at its default).
 type Change struct {
 	Format         *Format

@@ -1,0 +1,9 @@
+package postgres
+
+// What only the tests of this package need of its inside.
+var (
+	ExportSQL     = exportSQL
+	MigrateDown   = migrateDown
+	SchemaVersion = schemaVersion
+	Query         = query
+)
