@@ -3,91 +3,75 @@ package wire
 import (
 	"bytes"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// binary reports whether a block type of either format holds an image or a file.
-func (s *scanner) binary(at Span) bool {
+// isMedia reports whether a block of that type holds an image or a file, in the format of Anthropic or OpenAI Chat.
+func (s *scanner) isMedia(kind Span) bool {
 	for _, name := range [...]string{"image", "document", "image_url", "input_audio", "file"} {
-		if s.isText(at, name) {
+		if s.equals(kind, name) {
 			return true
 		}
 	}
 	return false
 }
 
-// mediaTokens is the cost of a block that is binary.
+// mediaTokens returns the cost of a block for which isMedia is true.
 func (s *scanner) mediaTokens(v *[blockMembers]Span) int {
-	switch kind := v[blockType]; {
-	case s.isText(kind, "image"):
+	kind := v[blockType]
+	switch {
+	case s.equals(kind, "image"):
 		return s.imageTokens(v[blockSource])
-	case s.isText(kind, "document"):
+	case s.equals(kind, "document"):
 		return s.documentTokens(v[blockSource])
-	case s.isText(kind, "image_url"):
+	case s.equals(kind, "image_url"):
 		return s.imageURLTokens(v[blockImageURL])
 	}
 	return tokens.Unknown
 }
 
-var (
-	sourceNames   = []string{"type", "data", "content"}
-	imageURLNames = []string{"url", "detail"}
+// The members of image_url.
+const (
+	imageURL = iota
+	imageDetail
+	imageURLMembers
 )
 
-// imageTokens is the cost of an Anthropic image: by its size if it is in the message, not elsewhere.
-func (s *scanner) imageTokens(source Span) int {
-	if !s.is(source, '{') {
-		return tokens.Unknown
+var imageURLNames = []string{"url", "detail"}
+
+func (s *scanner) imageURL(at Span) (v [imageURLMembers]Span) {
+	if s.is(at, '{') {
+		s.pick(at.Start, imageURLNames, v[:])
 	}
-	var v [3]Span
-	s.pick(source.Start, sourceNames, v[:])
-	if !s.isText(v[0], "base64") || !s.is(v[1], '"') {
-		return tokens.Unknown
-	}
-	return tokens.AreaImage(tokens.Measure(s.plain(v[1])))
+	return v
 }
 
-// imageURLTokens is the cost of an OpenAI image, whose URL may hold the image itself.
+// imageURLTokens returns the cost of an OpenAI image.
 func (s *scanner) imageURLTokens(at Span) int {
 	if !s.is(at, '{') {
 		return tokens.Unknown
 	}
-	var v [2]Span
-	s.pick(at.Start, imageURLNames, v[:])
-	var size tokens.Pixels
-	if s.is(v[0], '"') {
-		if _, data, ok := dataURL(s.plain(v[0])); ok {
-			size = tokens.Measure(data)
-		}
-	}
-	return tokens.TiledImage(s.name(v[1]), size)
+	v := s.imageURL(at)
+	return tokens.TiledImage(s.name(v[imageDetail]), s.measureURL(v[imageURL]))
 }
 
-// documentTokens counts an Anthropic document that is text by its text, any other one as a file.
-func (s *scanner) documentTokens(source Span) int {
-	if !s.is(source, '{') {
-		return tokens.Unknown
+// measure returns the size of the image that is in a string as base64. Nobody needs it of an intermediate representation.
+func (s *scanner) measure(literal Span) tokens.Pixels {
+	if s.ir != nil {
+		return tokens.Pixels{}
 	}
-	var v [3]Span
-	s.pick(source.Start, sourceNames, v[:])
-	switch {
-	case s.isText(v[0], "text"):
-		return s.tokens(v[1])
-	case s.isText(v[0], "content"):
-		return s.tokens(v[2])
-	}
-	return tokens.Unknown
+	return tokens.Measure(s.plain(literal))
 }
 
-// plain is the text of a string literal; only one with escapes is copied.
-func (s *scanner) plain(at Span) []byte {
-	inner := s.body[at.Start+1 : at.End-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
-		return inner
+// measureURL returns the size of the image that a URL holds, zero if it is elsewhere.
+func (s *scanner) measureURL(url Span) (size tokens.Pixels) {
+	if s.ir != nil || !s.is(url, '"') {
+		return size
 	}
-	text, _ := rawjson.Unquote(nil, at.Of(s.body))
-	return text
+	if _, data, ok := dataURL(s.plain(url)); ok {
+		size = tokens.Measure(data)
+	}
+	return size
 }
 
 // dataURL reads a URL that holds the data itself, in base64. The media type is without parameters, and empty if there

@@ -91,11 +91,3 @@ func (n *Message) count(kind Kind) (found int) {
 	}
 	return found
 }
-
-// unquotedName is the text of a name, nothing for none.
-func unquotedName(literal []byte) []byte {
-	if literal == nil {
-		return nil
-	}
-	return unquoted(literal)
-}

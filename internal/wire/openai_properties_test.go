@@ -225,7 +225,7 @@ func benchmarkEncode[T any](b *testing.B, f session.Format, bodies [][]byte) {
 		decoded := Decode(f, body)
 		for j := range decoded {
 			decoded[j].Raw, decoded[j].Format = nil, ""
-			setFormat("", decoded[j].Blocks)
+			clearFormat(decoded[j].Blocks)
 		}
 		list = append(list, decoded...)
 		if err := json.Unmarshal(body, &messages[i]); err != nil {
@@ -256,10 +256,18 @@ func TestBenchmarksOfOpenAIWriteWhatTheyRead(t *testing.T) {
 		for _, body := range bodies {
 			list := Decode(f, body)
 			list[0].Raw = nil
-			setFormat("", list[0].Blocks)
+			clearFormat(list[0].Blocks)
 			if diff := cmp.Diff(string(body), encoded(t, f, list)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		}
+	}
+}
+
+// clearFormat makes blocks those of no format, so that every one of them has to be written anew.
+func clearFormat(blocks []Block) {
+	for i := range blocks {
+		blocks[i].Format = ""
+		clearFormat(blocks[i].Content)
 	}
 }

@@ -24,16 +24,18 @@ var responsesNames = []string{
 	"type", "text", "refusal", "image_url", "file_id", "detail", "file_data", "file_url", "filename", "input_audio",
 }
 
-// responsesValues reads a block. One that is no object has no members.
-func (s *scanner) responsesValues(block Span) (v [responsesMembers]Span) {
+type responsesValues = [responsesMembers]Span
+
+// responsesValues reads the members of a block. A value that is no object has none.
+func (s *scanner) responsesValues(block Span) (v responsesValues) {
 	if s.is(block, '{') {
 		s.pick(block.Start, responsesNames, v[:])
 	}
 	return v
 }
 
-// responsesKind is what a block is.
-func (s *scanner) responsesKind(v *[responsesMembers]Span) Kind {
+// responsesKind returns the kind of a block.
+func (s *scanner) responsesKind(v *responsesValues) Kind {
 	switch s.name(v[responsesType]) {
 	case "input_text", "output_text", "text", "summary_text", "reasoning_text":
 		if s.is(v[responsesText], '"') {
@@ -51,9 +53,9 @@ func (s *scanner) responsesKind(v *[responsesMembers]Span) Kind {
 	return Opaque
 }
 
-// words is the text of a block, a refusal's too.
-func (s *scanner) words(v *[responsesMembers]Span) Span {
-	if s.isText(v[responsesType], "refusal") {
+// textOf returns the text of a block, or that of a refusal.
+func (s *scanner) textOf(v *responsesValues) Span {
+	if s.equals(v[responsesType], "refusal") {
 		return v[responsesRefusal]
 	}
 	return v[responsesText]
@@ -61,20 +63,40 @@ func (s *scanner) words(v *[responsesMembers]Span) Span {
 
 func (s *scanner) responsesBlock(raw Span) {
 	v := s.responsesValues(raw)
-	switch kind := s.responsesKind(&v); kind {
+	switch s.responsesKind(&v) {
 	case Text:
-		s.text(raw, s.words(&v))
+		if b := s.text(raw, s.textOf(&v)); b != nil {
+			b.Refusal = s.equals(v[responsesType], "refusal")
+		}
 	case Image:
-		s.add(Part{Kind: Image, Raw: raw, Tokens: s.pictureTokens(&v)})
+		if b := s.add(Part{Kind: Image, Raw: raw, Tokens: s.pictureTokens(&v)}); b != nil {
+			b.Media = Media{ID: s.literal(v[responsesFileID]), Detail: s.literal(v[responsesDetail])}
+			s.openAIURL(&b.Media, v[responsesImageURL])
+		}
 	case File:
-		s.add(Part{Kind: File, Raw: raw, Tokens: tokens.Unknown})
+		if b := s.add(Part{Kind: File, Raw: raw, Tokens: tokens.Unknown}); b != nil {
+			b.Media = s.responsesFile(&v)
+		}
 	default:
 		s.opaque(raw)
 	}
 }
 
-// responsesMedia is the cost of a block that is an image or a file.
-func (s *scanner) responsesMedia(block Span) int {
+func (s *scanner) responsesFile(v *responsesValues) Media {
+	if s.equals(v[responsesType], "input_audio") {
+		return s.audio(v[responsesAudio])
+	}
+	m := Media{
+		ID: s.literal(v[responsesFileID]), Name: s.literal(v[responsesFilename]), URL: s.literal(v[responsesFileURL]),
+	}
+	if !s.openAIData(&m, v[responsesFileData]) {
+		m.Data = s.literal(v[responsesFileData])
+	}
+	return m
+}
+
+// responsesMediaTokens returns the cost of a block that is an image or a file.
+func (s *scanner) responsesMediaTokens(block Span) int {
 	v := s.responsesValues(block)
 	if s.responsesKind(&v) == Image {
 		return s.pictureTokens(&v)
@@ -82,33 +104,28 @@ func (s *scanner) responsesMedia(block Span) int {
 	return tokens.Unknown
 }
 
-// pictureTokens is the cost of an image, whose URL may hold the image itself.
-func (s *scanner) pictureTokens(v *[responsesMembers]Span) int {
-	var size tokens.Pixels
-	if url := v[responsesImageURL]; s.is(url, '"') {
-		if _, data, ok := dataURL(s.plain(url)); ok {
-			size = tokens.Measure(data)
-		}
-	}
-	return tokens.TiledImage(s.name(v[responsesDetail]), size)
+// pictureTokens returns the cost of an image.
+func (s *scanner) pictureTokens(v *responsesValues) int {
+	return tokens.TiledImage(s.name(v[responsesDetail]), s.measureURL(v[responsesImageURL]))
 }
 
-// outputTokens is the cost of the output of a function or a custom tool, and notes what of it is no text.
+// outputTokens returns the cost of the output of a function or a custom tool, and flags what of it is no text.
 func (s *scanner) outputTokens(output Span) int {
 	if !s.is(output, '[') {
 		s.facts.Flags |= FlagResultNotText
 		return s.tokens(output)
 	}
-	total, empty := 0, true
+	total := 0
+	empty := true
 	for element := range rawjson.Elements(s.body, output.Start) {
 		empty = false
 		v := s.responsesValues(element)
 		switch s.responsesKind(&v) {
 		case Text:
-			total += s.tokens(s.words(&v))
+			total += s.tokens(s.textOf(&v))
 			continue
 		case Image, File:
-			total += s.responsesMedia(element)
+			total += s.responsesMediaTokens(element)
 			s.facts.Flags |= FlagImage
 		default:
 			total += s.tokens(element)

@@ -23,7 +23,7 @@ func (r *Reader) Read(f session.Format, body []byte, tokens int) (Facts, error) 
 	}
 	s := scanner{body: body, reader: r}
 	s.facts.Parts = r.parts[len(r.parts):]
-	m, err := inspectWith(f, &s)
+	m, err := s.read(f)
 	if err != nil {
 		return m, err
 	}

@@ -75,13 +75,12 @@ func (r *repairer) prepare() []Message {
 // decode reads message i. One that cannot be read, which no append lets in, is shown as what it is.
 func (r *repairer) decode(i int) []Message {
 	m := r.view[i]
-	flags, err := survey(m.Format, m.Body)
+	list, flags, err := decode(m.Format, m.Body)
 	if err != nil {
 		broken := Block{Kind: Opaque, Raw: m.Body}
 		r.repairs = append(r.repairs, Repair{Rule: "inspect", Kind: "unreadable", Seq: m.Seq, Detail: err.Error()})
 		return []Message{{Role: User, Origin: i, Blocks: []Block{{Kind: Text, Text: substitute(&broken)}}, Edited: true}}
 	}
-	list := Decode(m.Format, m.Body)
 	for j := range list {
 		n := &list[j]
 		n.Origin, n.flags = i, flags

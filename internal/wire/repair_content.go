@@ -3,7 +3,6 @@ package wire
 import (
 	"slices"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -215,36 +214,4 @@ func (r *repairer) unmarkNewest(pieces *[]Block, marks *int) (dropped bool) {
 		}
 	}
 	return dropped
-}
-
-// member is the span of a member's value in an object, the zero Span if it is not there or null.
-func member(object []byte, name string) (at Span) {
-	start := rawjson.Start(object)
-	if start == len(object) || object[start] != '{' {
-		return at
-	}
-	for key, value := range rawjson.Members(object, start) {
-		if rawjson.KeyIs(object, key, name) {
-			at = value
-		}
-	}
-	if at != (Span{}) && object[at.Start] == 'n' {
-		return Span{}
-	}
-	return at
-}
-
-// without is the object without the members of a name.
-func without(object []byte, name string) []byte {
-	out := []byte{'{'}
-	for key, value := range rawjson.Members(object, 0) {
-		if rawjson.KeyIs(object, key, name) {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, key.Of(object)...), ':'), value.Of(object)...)
-	}
-	return append(out, '}')
 }

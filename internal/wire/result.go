@@ -58,11 +58,11 @@ func blockTexts(f session.Format, body []byte, array Span) (text []byte, only bo
 func (s *scanner) blockText(f session.Format, block Span) Span {
 	if f == session.OpenAIResponses {
 		if v := s.responsesValues(block); s.responsesKind(&v) == Text {
-			return s.words(&v)
+			return s.textOf(&v)
 		}
 		return Span{}
 	}
-	if v := s.block(block); s.isText(v[blockType], "text") && s.is(v[blockText], '"') {
+	if v := s.block(block); s.equals(v[blockType], "text") && s.is(v[blockText], '"') {
 		return v[blockText]
 	}
 	return Span{}

@@ -71,8 +71,3 @@ func joined(before string, literal []byte) []byte {
 	out := rawjson.Quote(nil, []byte(before))
 	return append(out[:len(out)-1], literal[1:]...)
 }
-
-func unquoted(literal []byte) []byte {
-	text, _ := rawjson.Unquote(nil, literal)
-	return text
-}

@@ -50,12 +50,9 @@ func appendParts(dst []byte, first int, body []byte) []byte {
 // systemContent returns the content of a message, nil if it is missing or null.
 func systemContent(body []byte) []byte {
 	s := scanner{body: body}
-	var v [2]Span
-	s.pick(rawjson.Start(body), anthropicNames, v[:])
-	if s.absent(v[1]) {
-		return nil
-	}
-	return v[1].Of(body)
+	var v [anthropicMembers]Span
+	s.lookUp(rawjson.Start(body), anthropicNames, v[:])
+	return s.value(v[anthropicContent])
 }
 
 // appendBlocks appends the blocks of content to the array whose elements begin at first. Empty text makes no block,

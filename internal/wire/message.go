@@ -73,17 +73,6 @@ type Media struct {
 	Detail []byte // OpenAI's detail
 }
 
-// codec is how a format is read and written. One for each, in codecs.
-type codec struct {
-	// decode reads one message, which Inspect accepts, into Messages: their Format, Raw and Origin are set by the caller.
-	// What it has no words for becomes an Opaque block with its Raw, or goes into Extra.
-	decode func(body []byte) []Message
-	// encode writes Messages of any format, none of them a message of this format that is untouched, in the format. Their
-	// order, pairing and roles are as the format wants them (see arrange); what it cannot say it writes as substitute says.
-	// A block of its own format whose Edited is false is written as its Raw.
-	encode func(e *encoder, run []Message)
-}
-
 // encoder collects messages.
 type encoder struct {
 	target session.Format
@@ -95,29 +84,15 @@ func (e *encoder) add(body []byte) { e.bodies = append(e.bodies, body) }
 // own reports whether the block's Raw says it in the target.
 func (e *encoder) own(p *Block) bool { return p.Format == e.target && p.Raw != nil && !p.Edited }
 
-var codecs = map[session.Format]codec{
-	session.OpenAIChat:      {decodeChat, encodeChat},
-	session.Anthropic:       {decodeAnthropic, encodeAnthropic},
-	session.OpenAIResponses: {decodeResponses, encodeResponses},
-	session.Gemini:          {decodeGemini, encodeGemini},
-	session.AISDK:           {decodeAISDK, encodeAISDK},
-}
-
-// Decode reads one message into the neutral model. Inspect must accept it.
-func Decode(f session.Format, body []byte) []Message {
-	list := codecs[f].decode(body)
-	for i := range list {
-		list[i].Format, list[i].Raw, list[i].Of, list[i].Part = f, body, len(list), i
-		setFormat(f, list[i].Blocks)
-	}
-	return list
-}
-
-func setFormat(f session.Format, pieces []Block) {
-	for i := range pieces {
-		pieces[i].Format = f
-		setFormat(f, pieces[i].Content)
-	}
+// encoders write Messages of any format, none of them an untouched message of this format, in the format. Their order,
+// pairing and roles are as the format wants them (see arrange); what it cannot express is written as substitute writes it.
+// A block of the format itself whose Edited is false is written as its Raw.
+var encoders = map[session.Format]func(e *encoder, run []Message){
+	session.OpenAIChat:      encodeChat,
+	session.Anthropic:       encodeAnthropic,
+	session.OpenAIResponses: encodeResponses,
+	session.Gemini:          encodeGemini,
+	session.AISDK:           encodeAISDK,
 }
 
 // Encode writes what the Messages say in a format. A run of them that is one whole, untouched message of that format
@@ -138,7 +113,7 @@ func Encode(target session.Format, list []Message) [][]byte {
 		for n = 1; n < len(list) && (untouched(target, list[n:]) == 0 || target == session.OpenAIChat && list[n].Role == Tool); n++ {
 			// All results of a turn are one run: what some of them show comes behind the last.
 		}
-		codecs[target].encode(e, list[:n])
+		encoders[target](e, list[:n])
 		list = list[n:]
 	}
 	return e.bodies

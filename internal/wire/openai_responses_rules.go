@@ -21,9 +21,6 @@ func (c *checker) reasoningGoesOn() {
 	}
 }
 
-// isType reports whether an item or block is of a type.
-func isType(object []byte, name string) bool { return stringMember(object, "type") == name }
-
 // byID reports whether the provider finds a reasoning by its id alone: it is not in the item itself.
 func byID(item []byte) bool {
 	return member(item, "id") != (Span{}) && member(item, "encrypted_content") == (Span{})

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 func encodeChat(e *encoder, run []Message) {
@@ -92,10 +91,9 @@ func (e *encoder) roleOf(n *Message) []byte {
 	return []byte(`"user"`)
 }
 
-// fromOpenAI reports whether a format is one of OpenAI's, which share ids of files, roles and what calls look like.
-func fromOpenAI(f session.Format) bool {
-	return f == session.OpenAIChat || f == session.OpenAIResponses
-}
+// callWords are the members of a tool call that the intermediate representation has fields for, those of function_call
+// among them.
+var callWords = []string{"id", "type", "function", "custom", "name", "arguments"}
 
 // roleIn is the literal of the role in a message, nil for none.
 func roleIn(message []byte) []byte {

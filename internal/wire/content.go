@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+// The members of content blocks that Anthropic or OpenAI Chat gives a meaning to.
+const (
+	blockType = iota
+	blockText
+	blockThinking
+	blockData
+	blockID
+	blockName
+	blockInput
+	blockToolUseID
+	blockContent
+	blockIsError
+	blockRefusal
+	blockSource
+	blockImageURL
+	blockMembers
+)
+
+var blockNames = []string{
+	"type", "text", "thinking", "data", "id", "name", "input", "tool_use_id", "content", "is_error", "refusal", "source",
+	"image_url",
+}
+
+// block reads the members of the content block at. A value that is no object has none.
+func (s *scanner) block(at Span) (values [blockMembers]Span) {
+	if s.is(at, '{') {
+		s.pick(at.Start, blockNames, values[:])
+	}
+	return values
+}
+
+// text adds the text whose literal is at, inside the block raw.
+func (s *scanner) text(raw, at Span) *Block {
+	if s.empty(at) {
+		s.facts.Flags |= FlagEmptyText
+	}
+	return s.add(Part{Kind: Text, Raw: raw, Value: at, Tokens: s.later(at)})
+}
+
+func (s *scanner) opaque(raw Span) *Block {
+	return s.add(Part{Kind: Opaque, Raw: raw, Tokens: s.tokens(raw)})
+}
+
+// content adds a part for a content string, or calls add for each element of a content array. Any other content but null
+// becomes one Opaque part, which no provider takes where it stands.
+func (s *scanner) content(at Span, add func(element Span)) {
+	switch {
+	case s.absent(at):
+	case s.is(at, '"'):
+		if at.End-at.Start > len(`""`) {
+			s.text(at, at)
+		}
+	case s.is(at, '['):
+		empty := true
+		for element := range rawjson.Elements(s.body, at.Start) {
+			add(element)
+			empty = false
+		}
+		if empty {
+			s.facts.Flags |= FlagEmptyArray
+		}
+	default:
+		if b := s.opaque(at); b != nil {
+			b.Edited = true
+		}
+		s.loose = true
+	}
+}
+
+// result adds a tool result. Its Value is the zero Span if there is nothing to replace.
+func (s *scanner) result(p Part) *Block {
+	p.Kind = Result
+	switch {
+	case s.absent(p.Value):
+		p.Value = Span{}
+	case s.ir == nil:
+		p.Tokens = s.resultTokens(p.Value)
+	}
+	return s.add(p)
+}
+
+// resultContent reads the content of the result b of the intermediate representation, where add reads an element of an
+// array as it would in a message. Nothing inside a result is refused.
+func (s *scanner) resultContent(b *Block, at Span, add func(element Span)) {
+	outer := s.ir.content
+	flags := s.facts.Flags
+	err := s.err
+	s.ir.content = &b.Content
+	s.content(at, add)
+	s.ir.content = outer
+	s.err = err
+	s.facts.Flags = flags | s.facts.Flags&FlagEmptyArray
+	if !s.is(at, '"') && slices.ContainsFunc(b.Content, func(c Block) bool { return c.Kind != Text || c.Refusal }) {
+		s.facts.Flags |= FlagResultNotText
+	}
+}
+
+// resultTokens returns the cost of a result's content, and flags what of it is no text.
+func (s *scanner) resultTokens(at Span) int {
+	switch {
+	case s.is(at, '"'):
+		return s.later(at)
+	case !s.is(at, '['):
+		s.facts.Flags |= FlagResultNotText
+		return s.tokens(at)
+	}
+	total := 0
+	empty := true
+	for element := range rawjson.Elements(s.body, at.Start) {
+		empty = false
+		v := s.block(element)
+		switch {
+		case s.equals(v[blockType], "text") && s.is(v[blockText], '"'):
+			total += s.tokens(v[blockText])
+			continue
+		case s.isMedia(v[blockType]):
+			total += s.mediaTokens(&v)
+			s.facts.Flags |= FlagImage
+		default:
+			total += s.tokens(element)
+		}
+		s.facts.Flags |= FlagResultNotText
+	}
+	if empty {
+		s.facts.Flags |= FlagEmptyArray
+	}
+	return total
+}

@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"bytes"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// What the two formats of OpenAI have in common.
+
+// fromOpenAI reports whether a format is one of OpenAI's, which share ids of files, roles and what calls look like.
+func fromOpenAI(f session.Format) bool {
+	return f == session.OpenAIChat || f == session.OpenAIResponses
+}
+
+// setSpeaker sets the name of the speaker, unless the message names its unknown role there.
+func (s *scanner) setSpeaker(name Span) {
+	if s.ir == nil {
+		return
+	}
+	if n := s.ir.message(); n.Role != Other {
+		n.Name = s.literal(name)
+	}
+}
+
+// openAIURL reads where an image is, or the image itself if the URL holds it.
+func (s *scanner) openAIURL(m *Media, at Span) {
+	if !s.openAIData(m, at) {
+		m.URL = s.literal(at)
+	}
+}
+
+// openAIData reads a URL that holds the data itself, and reports whether it is one.
+func (s *scanner) openAIData(m *Media, at Span) bool {
+	if !s.is(at, '"') {
+		return false
+	}
+	mediaType, data, ok := dataURL(s.plain(at))
+	if !ok {
+		return false
+	}
+	if len(mediaType) > 0 {
+		m.Type = rawjson.Quote(nil, mediaType)
+	}
+	m.Data = rawjson.Quote(make([]byte, 0, len(data)+len(`""`)), data)
+	return true
+}
+
+// The members of input_audio.
+const (
+	audioData = iota
+	audioFormat
+	audioMembers
+)
+
+var audioNames = []string{"data", "format"}
+
+// audio reads a sound. The name of its format tells its media type.
+func (s *scanner) audio(at Span) (m Media) {
+	if !s.is(at, '{') {
+		return m
+	}
+	var v [audioMembers]Span
+	s.pick(at.Start, audioNames, v[:])
+	m.Data = s.literal(v[audioData])
+	switch format := s.name(v[audioFormat]); format {
+	case "":
+	case "mp3":
+		m.Type = []byte(`"audio/mpeg"`)
+	default:
+		m.Type = rawjson.Quote(nil, []byte("audio/"+format))
+	}
+	return m
+}
+
+// argumentsDepth leaves room for the message around the arguments.
+const argumentsDepth = session.MaxJSONDepth - 8
+
+// arguments returns the object in a string that holds one, any other value as it is: models write what is no JSON, and
+// some servers the object itself.
+func (s *scanner) arguments(at Span) []byte {
+	value := at.Of(s.body)
+	if value[0] != '"' || bytes.IndexByte(value, '{') < 0 {
+		return value
+	}
+	text, ok := rawjson.Unquote(make([]byte, 0, len(value)), value)
+	if !ok || rawjson.Check(text, rawjson.Limits{Depth: argumentsDepth}) != nil {
+		return value
+	}
+	if object := rawjson.Value(text).Of(text); object[0] == '{' {
+		return object
+	}
+	return value
+}
+
+// freeText returns the input of a custom tool as a string literal.
+func (s *scanner) freeText(at Span) []byte {
+	if s.is(at, '"') {
+		return at.Of(s.body)
+	}
+	return rawjson.Quote(nil, at.Of(s.body))
+}
