@@ -6,143 +6,124 @@ import (
 	"fmt"
 )
 
-type chatMessage struct {
-	Role    string     `json:"role"`
-	CallID  string     `json:"tool_call_id,omitempty"`
-	Content string     `json:"content"`
-	Calls   []chatCall `json:"tool_calls,omitempty"`
+// encoders write a conversation in a provider's format, one message a line, so that two recordings can be compared.
+var encoders = map[string]func(system string, turns []turn) ([]byte, error){
+	"openai-chat": encodeOpenAIChat, "anthropic": encodeAnthropic,
 }
 
-type chatCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function chatFunction `json:"function"`
-}
+// object is a JSON object whose members keep their order.
+type object []argument
 
-type chatFunction struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+func (o object) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, member := range o {
+		value, err := encode(member.value)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, "%q:%s", member.name, value)
+	}
+	return append(out, '}'), nil
 }
 
 // encodeOpenAIChat writes an array of Chat Completions messages.
-func encodeOpenAIChat(c conversation) ([]byte, error) {
-	list := []any{chatMessage{Role: "system", Content: c.system}}
+func encodeOpenAIChat(system string, turns []turn) ([]byte, error) {
+	list := []any{object{{"role", "system"}, {"content", system}}}
 	n := 0
-	for _, t := range c.turns {
+	for _, t := range turns {
 		if t.user != "" {
-			list = append(list, chatMessage{Role: "user", Content: t.user})
+			list = append(list, object{{"role", "user"}, {"content", t.user}})
 			continue
 		}
-		said := chatMessage{Role: "assistant", Content: t.text}
-		var answers []any
-		for i, called := range t.calls {
+		var calls, answers []any
+		for i, c := range t.calls {
 			n++
 			id := fmt.Sprintf("call_%06d", n)
-			arguments, err := called.arguments()
+			name, arguments, err := encodeCall(c)
 			if err != nil {
 				return nil, err
 			}
-			said.Calls = append(said.Calls, chatCall{id, "function", chatFunction{called.tool, string(arguments)}})
-			answers = append(answers, chatMessage{Role: "tool", CallID: id, Content: t.results[i].text})
+			function := object{{"name", name}, {"arguments", string(arguments)}}
+			calls = append(calls, object{{"id", id}, {"type", "function"}, {"function", function}})
+			answers = append(answers, object{{"role", "tool"}, {"tool_call_id", id}, {"content", t.results[i].text}})
 		}
-		list = append(append(list, said), answers...)
+		message := object{{"role", "assistant"}, {"content", t.says}}
+		if calls != nil {
+			message = append(message, argument{"tool_calls", calls})
+		}
+		list = append(append(list, message), answers...)
 	}
 	return document("[\n", list, "\n]\n")
 }
 
-type anthropicMessage struct {
-	Role    string `json:"role"`
-	Content []any  `json:"content"`
-}
-
-type textBlock struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-type toolUse struct {
-	Type  string          `json:"type"`
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
-}
-
-type toolResult struct {
-	Type    string `json:"type"`
-	ID      string `json:"tool_use_id"`
-	IsError bool   `json:"is_error,omitempty"`
-	Content string `json:"content"`
-}
-
 // encodeAnthropic writes a Messages request's system prompt and messages. The results of an assistant's message are all
 // in the user message that follows it, and so is what the user says right after them.
-func encodeAnthropic(c conversation) ([]byte, error) {
+func encodeAnthropic(system string, turns []turn) ([]byte, error) {
 	var list, answer []any // answer: blocks of the next user message
 	n := 0
-	for _, t := range c.turns {
+	for _, t := range turns {
 		if t.user != "" {
-			answer = append(answer, textBlock{"text", t.user})
+			answer = append(answer, object{{"type", "text"}, {"text", t.user}})
 			continue
 		}
-		list = append(list, anthropicMessage{"user", answer})
-		said := anthropicMessage{"assistant", []any{textBlock{"text", t.text}}}
+		list = append(list, object{{"role", "user"}, {"content", answer}})
 		answer = nil
-		for i, called := range t.calls {
+		blocks := []any{object{{"type", "text"}, {"text", t.says}}}
+		for i, c := range t.calls {
 			n++
 			id := fmt.Sprintf("toolu_%06d", n)
-			input, err := called.arguments()
+			name, input, err := encodeCall(c)
 			if err != nil {
 				return nil, err
 			}
-			said.Content = append(said.Content, toolUse{"tool_use", id, called.tool, input})
-			answer = append(answer, toolResult{"tool_result", id, t.results[i].failed, t.results[i].text})
+			blocks = append(blocks, object{{"type", "tool_use"}, {"id", id}, {"name", name}, {"input", json.RawMessage(input)}})
+			found := object{{"type", "tool_result"}, {"tool_use_id", id}}
+			if t.results[i].failed {
+				found = append(found, argument{"is_error", true})
+			}
+			answer = append(answer, append(found, argument{"content", t.results[i].text}))
 		}
-		list = append(list, said)
+		list = append(list, object{{"role", "assistant"}, {"content", blocks}})
 	}
 	if len(answer) > 0 {
-		list = append(list, anthropicMessage{"user", answer})
+		list = append(list, object{{"role", "user"}, {"content", answer}})
 	}
-	system, err := encode(c.system)
+	prompt, err := encode(system)
 	if err != nil {
 		return nil, err
 	}
-	return document("{\"system\": "+string(system)+",\n\"messages\": [\n", list, "\n]}\n")
+	return document("{\"system\": "+string(prompt)+",\n\"messages\": [\n", list, "\n]}\n")
 }
 
-// arguments is a JSON object with the arguments in their order.
-func (c call) arguments() ([]byte, error) {
-	var b bytes.Buffer
-	for i, a := range c.args {
+// encodeCall returns the tool's name and its arguments, an object as a model writes it.
+func encodeCall(c call) (name string, arguments []byte, err error) {
+	name, args := c.tool()
+	for i, a := range args {
 		value, err := encode(a.value)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		separator := ", "
 		if i == 0 {
 			separator = "{"
 		}
-		fmt.Fprintf(&b, "%s%q: %s", separator, a.name, value)
+		arguments = fmt.Appendf(arguments, "%s%q: %s", separator, a.name, value)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return name, append(arguments, '}'), nil
 }
 
-// document writes one message a line, so that two recordings can be compared.
 func document(begin string, list []any, end string) ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString(begin)
-	for i, m := range list {
-		line, err := encode(m)
-		if err != nil {
+	lines := make([][]byte, len(list))
+	for i, message := range list {
+		var err error
+		if lines[i], err = encode(message); err != nil {
 			return nil, err
 		}
-		if i > 0 {
-			b.WriteString(",\n")
-		}
-		b.Write(line)
 	}
-	b.WriteString(end)
-	return b.Bytes(), nil
+	return fmt.Appendf(nil, "%s%s%s", begin, bytes.Join(lines, []byte(",\n")), end), nil
 }
 
 // encode leaves <, > and & as they are.

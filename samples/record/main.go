@@ -1,10 +1,9 @@
-// Command record makes the sample conversations in samples/*.json: three scripted coding sessions on a copy of this
-// repository. What the assistant says and does is written down here; what its tools answer is what the commands really
+// Command record makes the sample conversations in samples/*.json: scripted coding sessions on a copy of this repository.
+// What the assistant says and does is written down in stories/*.yaml; what its tools answer is what the commands really
 // printed, with the copy's directory shown as /repo.
 //
-// Start at run. workspace.go copies the repository, tools.go runs the tools, story.go records one conversation,
-// study.go reads the repository as far as a session's size needs it, encode.go writes the two provider formats, and
-// each plot_*.go is one session.
+// Start at record. story.go has the form of a story and plays it, tools.go runs the tools, workspace.go copies the
+// repository, encode.go writes the two provider formats.
 package main
 
 import (
@@ -14,23 +13,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 )
 
-// minimumTokens is what a sample must have to be called long.
-const minimumTokens = 120_000
-
-// sample is one conversation to record.
-type sample struct {
-	file   string
-	encode func(conversation) ([]byte, error)
-	plot   func(*story) error
-}
-
-var samples = []sample{
-	{"add-a-limit.openai-chat.json", encodeOpenAIChat, addALimit},
-	{"follow-a-rename.anthropic.json", encodeAnthropic, followARename},
-	{"find-a-failing-test.openai-chat.json", encodeOpenAIChat, findAFailingTest},
-}
+// minTokens is what a sample must have to be called long.
+const minTokens = 120_000
 
 func main() {
 	repository := flag.String("repository", ".", "directory of the repository to work on a copy of")
@@ -44,37 +31,47 @@ func main() {
 	}
 }
 
-// run records every sample on a fresh copy, always in the same directory so that compiled packages are found again.
+// run records every story on a fresh copy, always in the same directory so that compiled packages are found again.
 func run(ctx context.Context, repository, out string) error {
+	files, err := stories.ReadDir("stories")
+	if err != nil {
+		return err
+	}
 	temp, err := os.MkdirTemp("", "varve-samples-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	for _, s := range samples {
-		if err := record(ctx, s, repository, filepath.Join(temp, "repo"), out); err != nil {
-			return fmt.Errorf("%s: %w", s.file, err)
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".yaml")
+		if err := record(ctx, name, repository, filepath.Join(temp, "repo"), out); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func record(ctx context.Context, s sample, repository, dir, out string) error {
+func record(ctx context.Context, name, repository, dir, out string) error {
+	story, err := readStory(name)
+	if err != nil {
+		return err
+	}
 	work, err := newWorkspace(ctx, repository, dir)
 	if err != nil {
 		return err
 	}
-	told := &story{ctx: ctx, work: work}
-	if err := s.plot(told); err != nil {
+	p := &player{ctx: ctx, work: work, seen: map[string]int{}}
+	if err := p.play(story); err != nil {
 		return err
 	}
-	if told.tokens() < minimumTokens {
-		return fmt.Errorf("the conversation has only %d tokens of the %d that a long one needs", told.tokens(), minimumTokens)
+	if p.tokens() < minTokens {
+		return fmt.Errorf("the conversation has %d tokens, a long one needs %d", p.tokens(), minTokens)
 	}
-	data, err := s.encode(told.said)
+	data, err := encoders[story.Format](story.System, p.turns)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "%s: %d turns, %d tool calls, about %d tokens, %d bytes\n", s.file, len(told.said.turns), told.calls, told.tokens(), len(data))
-	return os.WriteFile(filepath.Join(out, s.file), data, 0o644)
+	file := name + "." + story.Format + ".json"
+	fmt.Fprintf(os.Stderr, "%s: %d turns, about %d tokens, %d bytes\n", file, len(p.turns), p.tokens(), len(data))
+	return os.WriteFile(filepath.Join(out, file), data, 0o644)
 }

@@ -55,27 +55,27 @@ func TestToolsAnswerAsTheirCommandsDo(t *testing.T) {
 		want   string
 		failed bool
 	}{
-		{"a read numbers its lines", read("a/one.go"), "     1\tpackage a\n     2\t\n     3\tfunc One() {}\n", false},
-		{"a part of a file keeps its numbers", readPart("a/one.go", 3, 1), "     3\tfunc One() {}\n", false},
-		{"a search names files and lines", search(`One\(`, ".go"), "a/one.go:3:func One() {}\na/two.go:3:func Two() { One(); One() }\n", false},
-		{"a search without a hit says so", search("Three", ".go"), "No matches found", false},
-		{"an edit shows what is around it", edit("a/one.go", "{}", "{ }"), "File edited. The changed lines:\n     1\tpackage a\n     2\t\n     3\tfunc One() { }\n", false},
-		{"an edit of what occurs twice fails", edit("a/two.go", "One()", "1"), "Error: old_string occurs 2 times in /repo/a/two.go, not once", true},
-		{"a command that fails tells its exit code", shell("echo no; exit 3", ""), "Exit code 3\nno\n", true},
-		{"a command without output says so", shell("true", ""), "(no output)", false},
-		{"the copy's directory is shown as /repo", shell("pwd", ""), "/repo\n", false},
-		{"what is outside cannot be read", read("../secret"), "Error: ../secret is not in /repo", true},
-		{"bytes that are no text are replaced", shell(`printf 'a\377b'`, ""), "a\uFFFDb", false},
+		{"a read numbers its lines", call{Read: "a/one.go"}, "     1\tpackage a\n     2\t\n     3\tfunc One() {}\n", false},
+		{"a part of a file keeps its numbers", call{Read: "a/one.go", offset: 3, limit: 1}, "     3\tfunc One() {}\n", false},
+		{"a search names files and lines", call{Search: `One\(`, In: ".go"}, "a/one.go:3:func One() {}\na/two.go:3:func Two() { One(); One() }\n", false},
+		{"a search without a hit says so", call{Search: "Three", In: ".go"}, "No matches found", false},
+		{"an edit shows what is around it", call{Edit: "a/one.go", Before: "{}", After: "{ }"}, "File edited. The changed lines:\n     1\tpackage a\n     2\t\n     3\tfunc One() { }\n", false},
+		{"an edit of what occurs twice fails", call{Edit: "a/two.go", Before: "One()", After: "1"}, "Error: old_string occurs 2 times in /repo/a/two.go, not once", true},
+		{"a command that fails tells its exit code", call{Shell: "echo no; exit 3", Description: ""}, "Exit code 3\nno\n", true},
+		{"a command without output says so", call{Shell: "true", Description: ""}, "(no output)", false},
+		{"the copy's directory is shown as /repo", call{Shell: "pwd", Description: ""}, "/repo\n", false},
+		{"what is outside cannot be read", call{Read: "../secret"}, "Error: ../secret is not in /repo", true},
+		{"bytes that are no text are replaced", call{Shell: `printf 'a\377b'`, Description: ""}, "a\uFFFDb", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, failed, err := tt.call.answer(t.Context(), newCopy(t))
+			got, err := newCopy(t).answer(t.Context(), tt.call)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" || failed != tt.failed {
-				t.Errorf("failed is %v, want %v\n%s", failed, tt.failed, diff)
+			if diff := cmp.Diff(tt.want, got.text); diff != "" || got.failed != tt.failed {
+				t.Errorf("failed is %v, want %v\n%s", got.failed, tt.failed, diff)
 			}
 		})
 	}
@@ -83,20 +83,21 @@ func TestToolsAnswerAsTheirCommandsDo(t *testing.T) {
 
 func TestBothFormatsSayTheSame(t *testing.T) {
 	t.Parallel()
-	s := &story{ctx: t.Context(), work: newCopy(t)}
-	s.said.system = "be brief"
-	s.user("What is in a?")
-	s.mustFail("I look.", read("a/one.go"), shell("exit 1", "Fail"))
-	s.user("And?")
-	s.assistant("A function.")
-	if s.failure != nil {
-		t.Fatal(s.failure)
+	p := &player{ctx: t.Context(), work: newCopy(t)}
+	err := p.play(story{Steps: []step{
+		{User: "What is in a?"},
+		{Says: "I look.", LastCall: "fails", Calls: []call{{Read: "a/one.go"}, {Shell: "exit 1", Description: "Fail"}}},
+		{User: "And?"},
+		{Says: "A function."},
+	}})
+	if err != nil {
+		t.Fatal(err)
 	}
 	tests := []struct {
-		encode func(conversation) ([]byte, error)
+		format string
 		want   string
 	}{
-		{encodeOpenAIChat, `[
+		{"openai-chat", `[
 {"role":"system","content":"be brief"},
 {"role":"user","content":"What is in a?"},
 {"role":"assistant","content":"I look.","tool_calls":[{"id":"call_000001","type":"function","function":{"name":"Read","arguments":"{\"file_path\": \"/repo/a/one.go\"}"}},{"id":"call_000002","type":"function","function":{"name":"Bash","arguments":"{\"command\": \"exit 1\", \"description\": \"Fail\"}"}}]},
@@ -106,7 +107,7 @@ func TestBothFormatsSayTheSame(t *testing.T) {
 {"role":"assistant","content":"A function."}
 ]
 `},
-		{encodeAnthropic, `{"system": "be brief",
+		{"anthropic", `{"system": "be brief",
 "messages": [
 {"role":"user","content":[{"type":"text","text":"What is in a?"}]},
 {"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"toolu_000001","name":"Read","input":{"file_path":"/repo/a/one.go"}},{"type":"tool_use","id":"toolu_000002","name":"Bash","input":{"command":"exit 1","description":"Fail"}}]},
@@ -116,7 +117,7 @@ func TestBothFormatsSayTheSame(t *testing.T) {
 `},
 	}
 	for _, tt := range tests {
-		got, err := tt.encode(s.said)
+		got, err := encoders[tt.format]("be brief", p.turns)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,13 +127,15 @@ func TestBothFormatsSayTheSame(t *testing.T) {
 	}
 }
 
-func TestAPlotStopsWhereACommandDoesNotEndAsItShould(t *testing.T) {
+func TestAStoryStopsWhereACommandDoesNotEndAsItShould(t *testing.T) {
 	t.Parallel()
-	s := &story{ctx: t.Context(), work: newCopy(t)}
-	s.mustFail("This should fail.", shell("echo well", "Succeed"))
-	s.assistant("This is not recorded.")
-	if s.failure == nil || !strings.Contains(s.failure.Error(), "well") || len(s.said.turns) != 1 {
-		t.Errorf("failure %v after %d turns", s.failure, len(s.said.turns))
+	p := &player{ctx: t.Context(), work: newCopy(t)}
+	err := p.play(story{Steps: []step{
+		{Says: "This should fail.", LastCall: "fails", Calls: []call{{Shell: "echo well", Description: "Succeed"}}},
+		{Says: "This is not recorded."},
+	}})
+	if err == nil || !strings.Contains(err.Error(), "well") || len(p.turns) != 1 {
+		t.Errorf("error %v after %d turns", err, len(p.turns))
 	}
 }
 
@@ -140,9 +143,20 @@ func TestACancelledRecordingIsNoResult(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := &story{ctx: ctx, work: newCopy(t)}
-	s.assistant("I wait.", shell("sleep 60", "Wait"))
-	if s.failure == nil || len(s.said.turns) != 0 {
-		t.Errorf("failure %v after %d turns", s.failure, len(s.said.turns))
+	p := &player{ctx: ctx, work: newCopy(t)}
+	err := p.play(story{Steps: []step{{Says: "I wait.", Calls: []call{{Shell: "sleep 60", Description: "Wait"}}}}})
+	if err == nil || len(p.turns) != 0 {
+		t.Errorf("error %v after %d turns", err, len(p.turns))
+	}
+}
+
+// TestEveryStoryCanBeRead holds the files of stories/ to their form.
+func TestEveryStoryCanBeRead(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"add-a-limit", "find-a-failing-test", "follow-a-rename"} {
+		s, err := readStory(name)
+		if err != nil || s.System == "" || len(s.Steps) < 10 {
+			t.Errorf("%s: %d steps, %v", name, len(s.Steps), err)
+		}
 	}
 }

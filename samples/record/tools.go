@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,13 +12,18 @@ import (
 )
 
 // commandTime is how long one shell command may take.
-const commandTime = 90 * time.Second
+const commandTime = 5 * time.Minute
 
-// call is one tool call, with the arguments in the order in which they are written.
+// call is one tool call; one of Read, Search, Shell, Write and Edit is set. Files are named by their path in the
+// repository.
 type call struct {
-	tool string
-	args []argument
-	run  func(context.Context, *workspace) (output string, err error)
+	Read               string
+	offset, limit      int // lines to read; limit 0 is all of them
+	Search, In         string
+	Shell, Description string
+	Write, Text        string
+	Edit               string
+	Before, After      string // the text that occurs once in the file, and what replaces it
 }
 
 type argument struct {
@@ -25,22 +31,68 @@ type argument struct {
 	value any
 }
 
-// read shows a file with line numbers.
-func read(name string) call { return readPart(name, 1, 0) }
-
-// readPart shows lines from offset on; limit 0 is all of them.
-func readPart(name string, offset, limit int) call {
-	args := []argument{{"file_path", shown + "/" + name}}
-	if limit > 0 {
-		args = append(args, argument{"offset", offset}, argument{"limit", limit})
+// tool returns the tool's name and the arguments in the order in which they are written.
+func (c call) tool() (name string, args []argument) {
+	path := argument{"file_path", shown + "/" + cmp.Or(c.Read, c.Write, c.Edit)}
+	switch {
+	case c.Read != "" && c.limit > 0:
+		return "Read", []argument{path, {"offset", c.offset}, {"limit", c.limit}}
+	case c.Read != "":
+		return "Read", []argument{path}
+	case c.Search != "":
+		return "Grep", []argument{
+			{"pattern", c.Search}, {"path", shown}, {"glob", "**/*" + c.In}, {"output_mode", "content"},
+		}
+	case c.Shell != "":
+		return "Bash", []argument{{"command", c.Shell}, {"description", c.Description}}
+	case c.Write != "":
+		return "Write", []argument{path, {"content", c.Text}}
 	}
-	return call{"Read", args, func(_ context.Context, w *workspace) (string, error) {
-		text, err := w.text(name)
+	return "Edit", []argument{path, {"old_string", c.Before}, {"new_string", c.After}}
+}
+
+func (c call) size() (bytes int) {
+	_, args := c.tool()
+	for _, a := range args {
+		bytes += len(a.name) + len(fmt.Sprint(a.value))
+	}
+	return bytes
+}
+
+// answer returns what the agent's program tells the model about a call: its output, and what went wrong.
+func (w *workspace) answer(ctx context.Context, c call) (result, error) {
+	output, err := w.run(ctx, c)
+	if ctx.Err() != nil {
+		return result{}, ctx.Err()
+	}
+	var exit *exec.ExitError
+	switch {
+	case err == nil && output == "":
+		output = "(no output)"
+	case errors.As(err, &exit):
+		output = fmt.Sprintf("Exit code %d\n%s", exit.ExitCode(), output)
+	case err != nil:
+		output = "Error: " + err.Error()
+	}
+	return result{text: strings.ToValidUTF8(w.hide.Replace(output), "\uFFFD"), failed: err != nil}, nil
+}
+
+func (w *workspace) run(ctx context.Context, c call) (output string, err error) {
+	switch {
+	case c.Read != "":
+		text, err := w.text(c.Read)
 		if err != nil {
 			return "", err
 		}
-		return numbered(text, offset, limit), nil
-	}}
+		return numbered(text, max(1, c.offset), c.limit), nil
+	case c.Search != "":
+		return w.search(ctx, c)
+	case c.Shell != "":
+		return w.command(ctx, "sh", "-c", c.Shell)
+	case c.Write != "":
+		return "File written: " + shown + "/" + c.Write, w.write(c.Write, c.Text)
+	}
+	return w.edit(c)
 }
 
 func numbered(text string, offset, limit int) string {
@@ -54,64 +106,31 @@ func numbered(text string, offset, limit int) string {
 	return b.String()
 }
 
-func (w *workspace) text(name string) (string, error) {
-	path, err := w.path(name)
+func (w *workspace) search(ctx context.Context, c call) (string, error) {
+	names, err := w.files(".", c.In)
 	if err != nil {
 		return "", err
 	}
-	data, err := os.ReadFile(path)
-	return string(data), err
+	output, err := w.command(ctx, "grep", append([]string{"-nHE", "--", c.Search}, names...)...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return "No matches found", nil
+	}
+	return output, err
 }
 
-// search runs grep over the repository's files of the given kind.
-func search(pattern, extension string) call {
-	args := []argument{{"pattern", pattern}, {"path", shown}, {"glob", "**/*" + extension}, {"output_mode", "content"}}
-	return call{"Grep", args, func(ctx context.Context, w *workspace) (string, error) {
-		names, err := w.files(".", extension)
-		if err != nil {
-			return "", err
-		}
-		output, err := w.command(ctx, "grep", append([]string{"-nHE", "--", pattern}, names...)...)
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && exit.ExitCode() == 1 {
-			return "No matches found", nil
-		}
-		return output, err
-	}}
-}
-
-// shell runs a command line.
-func shell(command, description string) call {
-	args := []argument{{"command", command}, {"description", description}}
-	return call{"Bash", args, func(ctx context.Context, w *workspace) (string, error) {
-		return w.command(ctx, "sh", "-c", command)
-	}}
-}
-
-// write makes or replaces a file.
-func write(name, text string) call {
-	args := []argument{{"file_path", shown + "/" + name}, {"content", text}}
-	return call{"Write", args, func(_ context.Context, w *workspace) (string, error) {
-		return "File written: " + shown + "/" + name, w.write(name, text)
-	}}
-}
-
-// edit replaces a text that occurs once in a file.
-func edit(name, before, after string) call {
-	args := []argument{{"file_path", shown + "/" + name}, {"old_string", before}, {"new_string", after}}
-	return call{"Edit", args, func(_ context.Context, w *workspace) (string, error) {
-		text, err := w.text(name)
-		if err != nil {
-			return "", err
-		}
-		if n := strings.Count(text, before); n != 1 {
-			return "", fmt.Errorf("old_string occurs %d times in %s/%s, not once", n, shown, name)
-		}
-		changed := strings.Replace(text, before, after, 1)
-		first := strings.Count(text[:strings.Index(text, before)], "\n") + 1
-		snippet := numbered(changed, max(first-2, 1), strings.Count(after, "\n")+5)
-		return "File edited. The changed lines:\n" + snippet, w.write(name, changed)
-	}}
+func (w *workspace) edit(c call) (string, error) {
+	text, err := w.text(c.Edit)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(text, c.Before); n != 1 {
+		return "", fmt.Errorf("old_string occurs %d times in %s/%s, not once", n, shown, c.Edit)
+	}
+	changed := strings.Replace(text, c.Before, c.After, 1)
+	first := strings.Count(text[:strings.Index(text, c.Before)], "\n") + 1
+	snippet := numbered(changed, max(first-2, 1), strings.Count(c.After, "\n")+5)
+	return "File edited. The changed lines:\n" + snippet, w.write(c.Edit, changed)
 }
 
 // command runs a program in the copy and returns what it printed, both streams together.
@@ -124,22 +143,4 @@ func (w *workspace) command(ctx context.Context, name string, args ...string) (s
 	c.Env = append(os.Environ(), "LC_ALL=C", "GOWORK=off", "PWD="+w.dir)
 	output, err := c.CombinedOutput()
 	return string(output), err
-}
-
-// answer is what the agent's program tells the model about a call: its output, and what went wrong.
-func (c call) answer(ctx context.Context, w *workspace) (text string, failed bool, err error) {
-	output, err := c.run(ctx, w)
-	if ctx.Err() != nil {
-		return "", false, ctx.Err()
-	}
-	var exit *exec.ExitError
-	switch {
-	case err == nil && output == "":
-		output = "(no output)"
-	case errors.As(err, &exit):
-		output = fmt.Sprintf("Exit code %d\n%s", exit.ExitCode(), output)
-	case err != nil:
-		output = "Error: " + err.Error()
-	}
-	return strings.ToValidUTF8(w.hide.Replace(output), "\uFFFD"), err != nil, nil
 }

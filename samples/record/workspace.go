@@ -45,7 +45,7 @@ func newWorkspace(ctx context.Context, repository, dir string) (*workspace, erro
 	)}, nil
 }
 
-// copySources leaves out what is built or downloaded.
+// copySources copies all but what is built or downloaded.
 func copySources(from, to string) error {
 	skip := []string{".git", ".varve", "bin", "node_modules"}
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
@@ -80,7 +80,7 @@ func copySources(from, to string) error {
 	})
 }
 
-// path is where a path that a tool was given really is; tools stay inside the copy.
+// path returns where a path that a tool was given really is; tools stay inside the copy.
 func (w *workspace) path(name string) (string, error) {
 	local := strings.TrimPrefix(strings.TrimPrefix(name, shown), "/")
 	if !filepath.IsLocal(local) {
@@ -89,8 +89,8 @@ func (w *workspace) path(name string) (string, error) {
 	return filepath.Join(w.dir, local), nil
 }
 
-// files lists the text files below a directory by their name in the repository, sorted. The recorder's own source is
-// left out: a conversation that quotes its own script would be odd to read.
+// files returns the text files below a directory by their name in the repository, sorted. The recorder's own source is
+// left out: no conversation quotes its own script.
 func (w *workspace) files(under string, extensions ...string) (names []string, err error) {
 	root, err := w.path(under)
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *workspace) files(under string, extensions ...string) (names []string, e
 	return names, err
 }
 
-// write makes a file that is there before the conversation begins.
+// write makes or replaces a file.
 func (w *workspace) write(name, text string) error {
 	path, err := w.path(name)
 	if err != nil {
@@ -119,4 +119,13 @@ func (w *workspace) write(name, text string) error {
 		return err
 	}
 	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+func (w *workspace) text(name string) (string, error) {
+	path, err := w.path(name)
+	if err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(path)
+	return string(data), err
 }
