@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -264,9 +262,8 @@ func (b *bench) compareEngines(ctx context.Context, checkout string, add func(..
 	}
 	for _, side := range sides {
 		b.progress("build the benchmarks of %s", side.checkout)
-		build := exec.CommandContext(ctx, "go", "test", "-C", side.checkout, "-c", "-o", side.binary, "./"+enginePackage)
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("%w\n%s", err, out)
+		if err := buildBenchmarks(ctx, side.checkout, enginePackage, side.binary); err != nil {
+			return err
 		}
 	}
 	values := [2]map[string][]float64{{}, {}}
@@ -274,15 +271,16 @@ func (b *bench) compareEngines(ctx context.Context, checkout string, add func(..
 	for turn := range b.rounds {
 		b.progress("engine, pair %d of %d", turn+1, b.rounds)
 		for _, i := range [][]int{{0, 1}, {1, 0}}[turn%2] {
-			found, err := b.runBenchmarks(ctx, sides[i].binary, filepath.Join(sides[i].checkout, enginePackage))
+			found, err := b.runBenchmarks(ctx, sides[i].binary, filepath.Join(sides[i].checkout, enginePackage),
+				"-test.bench=.", "-test.skip=//json.Valid|///json.Valid", "-test.benchtime="+(b.round/5).String())
 			if err != nil {
 				return err
 			}
 			for _, f := range found {
-				if turn == 0 && i == 0 {
+				if turn == 0 && i == 0 && b.wants("engine, "+f.name) {
 					order = append(order, f.name)
 				}
-				values[i][f.name] = append(values[i][f.name], f.rate)
+				values[i][f.name] = append(values[i][f.name], 1e9/f.nanoseconds)
 			}
 		}
 	}
@@ -295,39 +293,4 @@ func (b *bench) compareEngines(ctx context.Context, checkout string, add func(..
 		add(p)
 	}
 	return nil
-}
-
-// benchmarkRate is how often a second a benchmark did its work.
-type benchmarkRate struct {
-	name string
-	rate float64
-}
-
-var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(\S+)\s+\d+\s+([0-9.]+) ns/op`)
-
-// runBenchmarks runs a test binary's benchmarks, without the floors among them, on one core.
-func (b *bench) runBenchmarks(ctx context.Context, binary, dir string) ([]benchmarkRate, error) {
-	data, err := filepath.Abs(b.data)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, binary, "-test.run=^$", "-test.bench=.", "-test.skip=//json.Valid|///json.Valid", "-test.cpu=1",
-		"-test.benchtime="+(b.round/5).String())
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "VARVE_DATA="+data)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", filepath.Base(binary), err, out)
-	}
-	var found []benchmarkRate
-	for _, match := range benchmarkLine.FindAllStringSubmatch(string(out), -1) {
-		perRun, err := strconv.ParseFloat(match[2], 64)
-		if err != nil {
-			return nil, err
-		}
-		if b.wants("engine, " + match[1]) {
-			found = append(found, benchmarkRate{match[1], 1e9 / perRun})
-		}
-	}
-	return found, nil
 }

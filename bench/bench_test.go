@@ -123,10 +123,7 @@ func TestAReplayKeepsItsViewNearTheTrigger(t *testing.T) {
 	for _, f := range session.Formats() {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
-			c, err := generated(f, 1000, 5)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := generated(t, f, 1000, 5)
 			r := newReplay(f, policy.Default(), 64_000)
 			for _, e := range entries(c) {
 				if err := r.append(e); err != nil {
@@ -170,22 +167,45 @@ func TestALifeAddsUpItsSessions(t *testing.T) {
 
 func TestTheShortSessionIsAsLargeAsTheLongOne(t *testing.T) {
 	t.Parallel()
-	long, err := generated(session.OpenAIChat, 5_000, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := grown(long)
-	if err != nil {
-		t.Fatal(err)
-	}
-	young, err := similar(old, long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	long := generated(t, session.OpenAIChat, 5_000, 0)
+	old := grown(t, long)
+	young := similar(t, old, long)
 	if quotient := float64(bytesOf(young)) / float64(bytesOf(old)); quotient < 0.9 || quotient > 1.1 {
 		t.Errorf("views of %d and %d bytes", bytesOf(young), bytesOf(old))
 	}
 	if len(old.Tail) < newMessages || len(young.Tail) < newMessages {
 		t.Errorf("%d and %d messages after the checkpoint", len(old.Tail), len(young.Tail))
+	}
+}
+
+func TestOfRepeatedBenchmarksTheBestCounts(t *testing.T) {
+	t.Parallel()
+	got, err := parseBenchmarks(`goos: linux
+BenchmarkMake/a/ours  	      10	   2000 ns/op	 500.5 MB/s	    96 B/op	       7 allocs/op
+BenchmarkMake/a/ours  	      10	   1000 ns/op	1001.0 MB/s	    96 B/op	       8 allocs/op
+BenchmarkMake/a/floor 	      10	   3000 ns/op
+PASS
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []measured{
+		{name: "Make/a/ours", nanoseconds: 1000, megabytes: 1001, allocated: 96, allocation: 8},
+		{name: "Make/a/floor", nanoseconds: 3000},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(measured{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAPairIsComparedRoundByRoundOrByItsBestRounds(t *testing.T) {
+	t.Parallel()
+	p := pair{old: []float64{100, 200}, new: []float64{110, 180}}
+	if got := p.cells()[4:]; got[0] != "1.000" || got[1] != "0.900 to 1.100" {
+		t.Errorf("round by round: %v", got)
+	}
+	p.best = true
+	if got := p.cells()[4]; got != "0.900" {
+		t.Errorf("best rounds: %v", got)
 	}
 }

@@ -4,8 +4,8 @@
 // With -against it measures this checkout beside another one instead, in pairs.
 //
 // Start at scenarios. What needs a database runs on a durable cluster made for the run, with cmd/api and cmd/worker as
-// processes (lab.go, site.go); the engine is measured in this process, on one core. measure.go lets the sides of a
-// comparison take turns, against.go compares two checkouts, report.go prints and writes the tables.
+// processes (lab.go, site.go); measure.go lets the sides of a comparison take turns. What needs no server is a Go benchmark
+// in this package's tests, which benchmarks.go runs. against.go compares two checkouts, report.go writes the tables.
 package main
 
 import (
@@ -31,9 +31,10 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
-	{"engine", false, measureEngine},
-	{"linear", false, measureLinearity},
-	{"incremental", false, measureIncremental},
+	{"engine", false, goBenchmarks("Engine", addEngine)},
+	{"linear", false, goBenchmarks("Linear", addLinear)},
+	{"incremental", false, goBenchmarks("Incremental", addIncremental)},
+	{"formats", false, goBenchmarks("Formats", addFormats)},
 	{"profiles", false, measureProfiles},
 	{"memory", true, measureMemory},
 	{"append", true, measureAppends},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/policy"
@@ -86,4 +87,12 @@ func (r *replay) compact() error {
 	}
 	r.floor = r.rule().FloorAfter(r.context)
 	return nil
+}
+
+func entries(c *compacttest.Conversation) []compact.Entry {
+	list := make([]compact.Entry, len(c.Messages))
+	for i, body := range c.Messages {
+		list[i] = compact.Entry{Seq: int64(i + 1), Tokens: c.Tokens[i], Body: body}
+	}
+	return list
 }

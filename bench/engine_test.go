@@ -2,10 +2,15 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/compacttest"
@@ -17,66 +22,58 @@ import (
 // longTokens is how many tokens a recorded conversation must have to be one of the long ones.
 const longTokens = 25_000
 
-// measureEngine compares the engine alone, message bytes in to view bytes out, with json.Valid over the same bytes: the
-// policy is the default, and the last message of each conversation crosses its trigger.
-func measureEngine(ctx context.Context, b *bench) error {
-	defer oneCore()()
+// BenchmarkEngine compares the engine alone, message bytes in to view bytes out, with json.Valid over the same bytes: the
+// policy is the default, and the last message of each conversation crosses its trigger. The tokens were counted by the
+// appends before, or are counted, too.
+func BenchmarkEngine(b *testing.B) {
 	for _, f := range session.Formats() {
-		inputs, what, err := b.longSessions(f)
-		if err != nil {
-			return err
-		}
-		if err := b.measureFormat(ctx, fmt.Sprintf("engine, %s, %s", f, what), inputs); err != nil {
-			return err
-		}
+		inputs, what := longSessions(b, f)
+		name := fmt.Sprintf("%s/%s/", f, what)
+		counting := func(in compact.Input) error { return errors.Join(countOnce(in), compactOnce(in)) }
+		beside(b, name+"tokens counted before", func() work {
+			return work{bytesOf(inputs...), inTurn(inputs, compactOnce), inTurn(inputs, validateOnce)}
+		})
+		beside(b, name+"counting included", func() work {
+			return work{bytesOf(inputs...), inTurn(inputs, counting), inTurn(inputs, validateOnce)}
+		})
 	}
-	return nil
 }
 
-// measureFormat measures sessions of one format, one after another: with the tokens that appends have counted, and
-// together with counting them.
-func (b *bench) measureFormat(ctx context.Context, name string, inputs []compact.Input) error {
+// wanted chooses benchmarks by their names in the table of make bench.
+var wanted = flag.String("wanted", "", "measure only what this regular expression matches")
+
+// work is what is measured, over that many bytes, and its floor.
+type work struct {
+	size        int
+	ours, floor func() error
+}
+
+// beside prepares a piece of work and runs it and its floor, if that is wanted.
+func beside(b *testing.B, name string, prepare func() work) {
+	b.Helper()
+	full := tableName(strings.TrimPrefix(b.Name(), "Benchmark") + "/" + name)
+	if !regexp.MustCompile(*wanted).MatchString(full) {
+		return
+	}
+	w := prepare()
 	for _, side := range []struct {
-		what string
-		do   func(compact.Input) error
-	}{
-		{", tokens counted before", compactOnce},
-		{", counting included", func(in compact.Input) error { return errors.Join(countOnce(in), compactOnce(in)) }},
-	} {
-		name := name + side.what
-		if !b.wants(name) {
-			continue
-		}
-		b.progress("%s", name)
-		ours, floor, err := b.alternateHere(ctx, inTurn(inputs, side.do), inTurn(inputs, validateOnce))
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		size := bytesOf(inputs...)
-		measured := row{Name: name, Value: perSecond(size, ours), Unit: "MB/s", Goal: atLeast(0.8)}
-		b.add(measured.beside(perSecond(size, floor)))
+		name string
+		do   func() error
+	}{{"ours", w.ours}, {"floor", w.floor}} {
+		b.Run(name+"/"+side.name, func(b *testing.B) {
+			b.SetBytes(int64(w.size))
+			for b.Loop() {
+				if err := side.do(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
-	if !b.wants(name + ", allocations") {
-		return nil
-	}
-	return b.measureAllocations(name, inputs)
 }
 
-func (b *bench) measureAllocations(name string, inputs []compact.Input) error {
-	used, err := memoryOf(inTurn(inputs, compactOnce))
-	if err != nil {
-		return err
-	}
-	messages := 0
-	for _, in := range inputs {
-		messages += len(in.Tail)
-	}
-	objects, bytes := float64(used.objects), float64(used.bytes)
-	b.add(row{Name: name + ", allocations a compaction", Value: objects / float64(len(inputs)), Unit: "objects"})
-	b.add(row{Name: name + ", allocations a message", Value: objects / float64(messages), Unit: "objects"})
-	size := float64(bytesOf(inputs...))
-	b.add(row{Name: name + ", allocated for a byte of messages", Value: bytes / size, Unit: "bytes"})
-	return nil
+// dataDir is the folder of recorded conversations.
+func dataDir() string {
+	return cmp.Or(os.Getenv("VARVE_DATA"), filepath.Join("..", "..", "shared", "data"))
 }
 
 // inTurn returns a function that does the same with one session after another.
@@ -93,10 +90,10 @@ func inTurn(inputs []compact.Input, do func(compact.Input) error) func() error {
 
 // longSessions returns the recorded conversations of a format that are long and that the engine can shorten, or a made-up
 // one if there are none.
-func (b *bench) longSessions(f session.Format) (inputs []compact.Input, what string, err error) {
-	read, _, err := compacttest.Recorded(b.data)
+func longSessions(b *testing.B, f session.Format) (inputs []compact.Input, what string) {
+	read, _, err := compacttest.Recorded(dataDir())
 	if err != nil {
-		return nil, "", err
+		b.Fatal(err)
 	}
 	for i := range read {
 		c := &read[i]
@@ -108,17 +105,13 @@ func (b *bench) longSessions(f session.Format) (inputs []compact.Input, what str
 		if err == nil {
 			inputs = append(inputs, in)
 		} else if !errors.Is(err, errNothingToDo) {
-			return nil, "", fmt.Errorf("%s: %w", c.ID, err)
+			b.Fatalf("%s: %v", c.ID, err)
 		}
 	}
 	if len(inputs) > 0 {
-		return inputs, fmt.Sprintf("%d recorded sessions", len(inputs)), nil
+		return inputs, fmt.Sprintf("%d recorded sessions", len(inputs))
 	}
-	made, err := generated(f, 1_000, 1)
-	if err != nil {
-		return nil, "", err
-	}
-	return []compact.Input{inputOf(made, ownWindow)}, "a made-up session", nil
+	return []compact.Input{inputOf(generated(b, f, 1_000, 1), ownWindow)}, "a made-up session"
 }
 
 // inputOf returns a conversation as the worker hands it to the engine: in a window of that many tokens, or for ownWindow
@@ -128,14 +121,6 @@ func inputOf(c *compacttest.Conversation, window int) compact.Input {
 	in.WindowTokens = cmp.Or(window, int(float64(c.Total())/in.Policy.Trigger))
 	in.Tail = entries(c)
 	return in
-}
-
-func entries(c *compacttest.Conversation) []compact.Entry {
-	list := make([]compact.Entry, len(c.Messages))
-	for i, body := range c.Messages {
-		list[i] = compact.Entry{Seq: int64(i + 1), Tokens: c.Tokens[i], Body: body}
-	}
-	return list
 }
 
 func bytesOf(inputs ...compact.Input) (size int) {
