@@ -6,21 +6,22 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/compact/rule"
+	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 )
 
-// Verdict says whether a compaction is done.
+// Verdict is what a decision comes to.
 type Verdict string
 
-// The decisions.
+// The verdicts.
 const (
 	Now       Verdict = "now"
 	Postponed Verdict = "postponed" // it is not due, or waiting is cheaper
 	Unchanged Verdict = "unchanged" // it would change nothing
 )
 
-// Decision says why a session is compacted now, or why not yet: the figures that decided.
+// Decision is why a session is compacted now, or why not yet: the figures that decided.
 type Decision struct {
 	Verdict       Verdict  `json:"decision"`
 	Cause         string   `json:"cause"`
@@ -31,7 +32,8 @@ type Decision struct {
 	Cache         *Cache   `json:"cache,omitempty"`
 	Economy       *Economy `json:"economy,omitempty"`
 
-	reason string
+	reached due.Threshold // 0 for none
+	reason  string
 }
 
 // Cache is what is known of the provider's cache of the session's prefix.
@@ -50,21 +52,19 @@ type Economy struct {
 	Horizon   int     `json:"horizon"` // requests
 }
 
-// Due reports whether the view has come to its trigger.
-func (d *Decision) Due() bool { return d.calibrated() >= d.TriggerTokens }
+// Due reports whether the view has reached its trigger.
+func (d *Decision) Due() bool { return d.reached >= due.Trigger }
 
-func (d *Decision) calibrated() int64 { return int64(float64(d.ContextTokens) * d.Calibration) }
-
-// Reason is Decision in a sentence.
+// Reason returns the decision in a sentence.
 func (d *Decision) Reason() string { return d.reason }
 
-// automatic reports whether nobody asked for the compaction and the view is not at its hard limit: only then does it
-// wait for anything.
+// automatic reports whether nobody asked for the compaction and the view is below its hard limit: only then does it wait
+// for anything.
 func (d *Decision) automatic() bool {
-	return d.Cause != causeManual && d.Cause != causeRecompaction && d.Cause != causeHard && d.calibrated() < d.HardTokens
+	return d.Cause != causeManual && d.Cause != causeRecompaction && d.Cause != causeHard && d.reached != due.Hard
 }
 
-// CausePreview is the cause of a proposal that nobody carries out: it is weighed like one that a trigger asks for.
+// CausePreview is the cause of a proposal that is not carried out. It is weighed like one that a trigger asks for.
 const CausePreview = "preview"
 
 // The causes that do not wait.
@@ -74,32 +74,32 @@ const (
 	causeHard         = "hard"
 )
 
-// situation is what is known before anything is planned.
-func situation(s postgres.Snapshot, policy policy.Policy, cause string) Decision {
-	window, calibration := float64(s.WindowTokens), 1.0
-	if policy.Tokens.Calibrate {
-		calibration = s.Calibration
+// ruleOf returns the rule by which the snapshot's session is due under a policy, whatever it grew from.
+func ruleOf(s postgres.Snapshot, p *policy.Policy) due.Session {
+	rule := due.Session{
+		Window: int64(s.WindowTokens), Calibration: 1, Trigger: p.Trigger, Hard: p.Hard, Armed: due.Trigger,
 	}
-	return Decision{
-		Verdict: Now, Cause: cause, ContextTokens: s.ContextTokens + int64(s.OverheadTokens), Calibration: calibration,
-		TriggerTokens: int64(math.Ceil(policy.Trigger * window)), HardTokens: int64(math.Ceil(policy.Hard * window)),
+	if p.Tokens.Calibrate {
+		rule.Calibration = s.Calibration
 	}
+	return rule
 }
 
-// WaitForCold returns how long a run with this cause must wait for the provider's cache, with the reasons; 0 if it need
-// not wait.
-func WaitForCold(s postgres.Snapshot, cause string) (Decision, time.Duration, error) {
-	policy, err := Request{}.policy(s)
-	if err != nil {
-		return Decision{}, 0, err
+// newDecision returns what is known before anything is planned.
+func newDecision(s postgres.Snapshot, p *policy.Policy, cause string) Decision {
+	rule := ruleOf(s, p)
+	d := Decision{
+		Verdict: Now, Cause: cause, ContextTokens: s.ContextTokens + int64(s.OverheadTokens), Calibration: rule.Calibration,
+		TriggerTokens: int64(math.Ceil(p.Trigger * float64(s.WindowTokens))),
+		HardTokens:    int64(math.Ceil(p.Hard * float64(s.WindowTokens))),
 	}
-	d := situation(s, policy, cause)
-	return d, d.waitForCold(s, policy), nil
+	d.reached, _ = rule.Due(d.ContextTokens)
+	return d
 }
 
-// waitForCold postpones what has to wait until the provider's cache is cold, and says how long that takes: 0 if it need
+// waitForCold postpones what must wait until the provider's cache is cold, and returns how long that takes; 0 if it need
 // not wait.
-func (d *Decision) waitForCold(s postgres.Snapshot, policy policy.Policy) time.Duration {
+func (d *Decision) waitForCold(s postgres.Snapshot, policy *policy.Policy) time.Duration {
 	ttl := policy.Cache.TTLSeconds
 	if ttl == 0 || !d.automatic() {
 		return 0
@@ -109,7 +109,8 @@ func (d *Decision) waitForCold(s postgres.Snapshot, policy policy.Policy) time.D
 		return 0
 	}
 	wait := time.Duration(ttl)*time.Second - age(s)
-	d.postpone("the provider's cache of the prefix was used %d s ago and is kept for %d s: the compaction waits until it is cold", d.Cache.AgeSeconds, ttl)
+	d.postpone("the provider's cache of the prefix was used %d s ago and is kept for %d s: the compaction waits until it is cold",
+		d.Cache.AgeSeconds, ttl)
 	return wait
 }
 
@@ -123,7 +124,8 @@ func cacheOf(s postgres.Snapshot, ttl int) *Cache {
 }
 
 func (d *Decision) postpone(format string, args ...any) {
-	d.Verdict, d.reason = Postponed, fmt.Sprintf(format, args...)
+	d.Verdict = Postponed
+	d.reason = fmt.Sprintf(format, args...)
 }
 
 func (d *Decision) postponeNotDue() {
@@ -132,16 +134,17 @@ func (d *Decision) postponeNotDue() {
 
 // weigh decides whether what was planned is done now.
 func (d *Decision) weigh(p *Proposal) {
-	policy := p.Input.Policy
+	policy := &p.Input.Policy
 	switch {
 	case !p.Changed:
-		d.Verdict, d.reason = Unchanged, fmt.Sprintf("nothing in the view of %d tokens can be shortened under this policy", d.ContextTokens)
+		d.Verdict = Unchanged
+		d.reason = fmt.Sprintf("nothing in the view of %d tokens can be shortened under this policy", d.ContextTokens)
 	case d.Cause == CausePreview && !d.Due():
 		d.postponeNotDue()
 	case d.Cause == CausePreview && d.waitForCold(p.Snapshot, policy) > 0:
 	case d.automatic() && policy.Economy.Enabled && !d.pays(p):
-		d.postpone("sending %d tokens fewer in %d requests gains %.0f, writing %d tokens behind the kept prefix anew costs %.0f: waiting is cheaper",
-			d.Economy.Saved, d.Economy.Horizon, d.Economy.Gain, d.Economy.Rewritten, d.Economy.Cost)
+		d.postpone("sending %d tokens fewer in %d requests gains %.0f, writing %d tokens behind the kept prefix anew costs %.0f: "+
+			"waiting is cheaper", d.Economy.Saved, d.Economy.Horizon, d.Economy.Gain, d.Economy.Rewritten, d.Economy.Cost)
 	default:
 		d.reason = fmt.Sprintf("%s; the compaction takes %d tokens away", d.occasion(), p.Saved())
 	}
@@ -152,20 +155,21 @@ func (d *Decision) pays(p *Proposal) bool {
 	policy := p.Input.Policy.Economy
 	e := &Economy{Saved: p.Saved(), Rewritten: p.Plan.After - p.Kept, Horizon: policy.Horizon}
 	d.Cache = cacheOf(p.Snapshot, policy.TTLSeconds)
-	worth, gain, cost := rule.Worth(e.Saved, e.Rewritten, d.Cache.Warm, e.Horizon, rule.Cache{Read: policy.CacheRead, Write: policy.CacheWrite})
+	price := rule.Cache{Read: policy.CacheRead, Write: policy.CacheWrite}
+	worth, gain, cost := rule.Worth(e.Saved, e.Rewritten, d.Cache.Warm, e.Horizon, price)
 	e.Gain, e.Cost = gain, cost
 	d.Economy = e
 	return worth
 }
 
-// occasion says what made the compaction due.
+// occasion returns what made the compaction due.
 func (d *Decision) occasion() string {
 	switch {
 	case d.Cause == causeManual:
 		return "asked for: " + d.size()
 	case d.Cause == causeRecompaction:
 		return "part of a recompaction: " + d.size()
-	case d.calibrated() >= d.HardTokens:
+	case d.reached == due.Hard:
 		return fmt.Sprintf("%s, the hard limit is %d", d.size(), d.HardTokens)
 	}
 	return fmt.Sprintf("%s, the trigger is %d", d.size(), d.TriggerTokens)
@@ -175,5 +179,5 @@ func (d *Decision) size() string {
 	if d.Calibration == 1 {
 		return fmt.Sprintf("%d tokens are sent", d.ContextTokens)
 	}
-	return fmt.Sprintf("%d tokens are sent, %d by the caller's own count", d.ContextTokens, d.calibrated())
+	return fmt.Sprintf("%d tokens are sent, %d by the caller's own count", d.ContextTokens, int64(float64(d.ContextTokens)*d.Calibration))
 }

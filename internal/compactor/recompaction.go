@@ -10,20 +10,24 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// ProposeRecompaction is what a recompaction with these changes to the policy would do to a session; nothing is written.
+// ProposeRecompaction proposes what a recompaction with these changes to the policy would do to a session.
 //
 // Errors: ErrNotFound, ErrLogTooLarge.
-func ProposeRecompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (*Proposal, error) {
-	snap, order, err := RecompactionRequest(ctx, store, key, patch)
+func ProposeRecompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (
+	*Proposal, error,
+) {
+	snap, request, err := recompaction(ctx, store, key, patch)
 	if err != nil {
 		return nil, err
 	}
-	return Propose(ctx, store, snap, order, nil)
+	return Propose(ctx, store, snap, request, nil)
 }
 
-// RecompactionRequest starts from the log, under the session's own policy with the changes merged into it, as a preview of the
-// session does; null is the tenant's policy.
-func RecompactionRequest(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (snap postgres.Snapshot, o Request, err error) {
+// recompaction returns a request that starts from the log, under the session's own policy with the changes of patch merged
+// into it, and the snapshot for it. A patch of null is the tenant's policy.
+func recompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (
+	snap postgres.Snapshot, o Request, err error,
+) {
 	o = Request{Cause: causeRecompaction, From: FromLog}
 	if snap, err = store.Snapshot(ctx, key); err != nil || patch == nil {
 		return snap, o, err

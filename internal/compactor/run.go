@@ -1,21 +1,20 @@
-// Package compactor compacts sessions: snapshot → plan → persist → check → commit. Workers, previews, stateless compactions
-// and recompactions all take this path, or its beginning.
+// Package compactor compacts sessions: snapshot → plan → check → persist → commit. Workers and recompactions take the whole
+// path, previews and stateless compactions its beginning.
 //
-// Start at Propose (propose.go), which decides and renders, and Run.Execute (run.go), which carries a proposal out. When a
-// compaction is done and when it waits is in decision.go.
+// Start at Compactor.Compact (run.go), then Propose (propose.go), which plans and decides. When a compaction is done and
+// when it waits is in decision.go and package due.
 package compactor
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/llm"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -28,152 +27,122 @@ type Compactor struct {
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
 
-	// Trace is called with each step of a compaction that is done: snoozed, or snapshot, planned, persisted, rendered,
-	// committed. Tests stop a worker there.
+	// Trace is called after each step of a compaction: snoozed, or snapshot, planned, persisted, rendered, committed.
+	// Tests stop a worker there.
 	Trace func(step string)
 }
 
-// Run is a compaction under way: how long each step took, and what was stored.
-type Run struct {
-	Compactor
-	key     session.Key
-	id      uuid.UUID
-	of      *postgres.RecompactionJob // nil unless it is a run of a recompaction
-	timings map[string]float64        // milliseconds by step
-	stored  int64                     // bytes of persisted results, compressed
-	last    time.Time
+// run is a compaction under way.
+type run struct {
+	*Compactor
+	key          session.Key
+	id           uuid.UUID
+	job          int64                     // completed when the run ends
+	recompaction *postgres.RecompactionJob // nil unless the run is part of one
+	timings      map[string]float64        // milliseconds by step
+	last         time.Time
 }
 
-// Start returns the run with this id of a session; of is nil unless the run is one of a recompaction.
-func (c Compactor) Start(key session.Key, id uuid.UUID, of *postgres.RecompactionJob) *Run {
-	return &Run{Compactor: c, key: key, id: id, of: of, timings: map[string]float64{}, last: time.Now()}
-}
-
-// Step notes that a step is done.
-func (r *Run) Step(step string) {
-	now := time.Now()
-	r.timings[step] = float64(now.Sub(r.last).Microseconds()) / 1000
-	r.last = now
-	r.Trace(step)
-}
-
-// Execute plans a compaction, persists what leaves the view, and commits. No transaction is open between the steps; the
-// last one commits only if the checkpoint that was the newest still is, and completes the job. It returns
-// the run as it ended.
+// Compact does the run of a session that a job is for, and completes the job. If the session has to wait for a cold cache
+// of its provider, it snoozes the job and returns how long; the caller must hand that to its queue. A run that is requested
+// to start now while it is being postponed is decided again.
 //
-// Errors: ErrNotFound, ErrStale, ErrLogTooLarge.
-func (r *Run) Execute(ctx context.Context, snap postgres.Snapshot, o Request, job int64) (session.Run, error) {
-	p, err := Propose(ctx, r.Store, snap, o, r.Writer)
-	if err != nil {
-		return session.Run{}, err
+// Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge.
+func (c *Compactor) Compact(ctx context.Context, key session.Key, id uuid.UUID, job int64) (wait time.Duration, err error) {
+	for {
+		r := &run{Compactor: c, key: key, id: id, job: job, timings: map[string]float64{}, last: time.Now()}
+		wait, err := r.compact(ctx)
+		if !errors.Is(err, postgres.ErrRunRequested) {
+			return wait, err
+		}
 	}
-	r.Step("planned")
+}
+
+func (r *run) compact(ctx context.Context) (wait time.Duration, err error) {
+	cause, err := r.Store.StartRun(ctx, r.key, r.id)
+	if err != nil {
+		return 0, err
+	}
+	snap, err := r.Store.Snapshot(ctx, r.key)
+	if err != nil {
+		return 0, err
+	}
+	policy, err := policyOf(snap)
+	if err != nil {
+		return 0, err
+	}
+	decision := newDecision(snap, &policy, cause)
+	if wait := decision.waitForCold(snap, &policy); wait > 0 {
+		return wait, r.snooze(ctx, decision, wait)
+	}
+	r.step("snapshot")
+	return 0, r.execute(ctx, snap, Request{Cause: cause, Policy: &policy})
+}
+
+// Recompact does the run of a session that a job of a recompaction is for, and completes the job.
+//
+// Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge.
+func (c *Compactor) Recompact(ctx context.Context, of postgres.RecompactionJob, work postgres.RecompactionWork, job int64) error {
+	r := &run{
+		Compactor: c, key: of.Key, id: work.Run, job: job, recompaction: &of, timings: map[string]float64{}, last: time.Now(),
+	}
+	snap, request, err := recompaction(ctx, c.Store, of.Key, work.Policy)
+	if err != nil {
+		return err
+	}
+	r.step("snapshot")
+	return r.execute(ctx, snap, request)
+}
+
+// execute plans a compaction, persists what leaves the view, and commits. No transaction is open between the steps; the
+// last one commits only if the checkpoint that was the newest still is.
+func (r *run) execute(ctx context.Context, snap postgres.Snapshot, request Request) error {
+	p, err := Propose(ctx, r.Store, snap, request, r.Writer)
+	if err != nil {
+		return err
+	}
+	r.step("planned")
+	var stored int64
 	if p.Decision.Verdict == Now {
-		if r.stored, err = r.Store.PutResults(ctx, r.key, newResults(p.Plan.Results)); err != nil {
-			return session.Run{}, err
+		if stored, err = r.Store.PutResults(ctx, r.key, newResults(p.Plan.Results)); err != nil {
+			return err
 		}
-		r.Step("persisted")
+		r.step("persisted")
 	}
-	outcome, err := r.outcome(p)
+	outcome, err := r.outcome(p, stored)
 	if err != nil {
-		return session.Run{}, err
+		return err
 	}
-	r.Step("rendered")
+	r.step("rendered")
 	if outcome.Run.Timings, err = json.Marshal(r.timings); err != nil {
-		return session.Run{}, err
+		return err
 	}
-	if err := r.Store.CommitCheckpoint(ctx, r.key, outcome, job); err != nil {
-		return session.Run{}, err
+	if err := r.Store.CommitCheckpoint(ctx, r.key, outcome, r.job); err != nil {
+		return err
 	}
-	r.Step("committed")
+	r.step("committed")
 	r.report(ctx, p, outcome.Run.State)
-	return outcome.Run, nil
+	return nil
 }
 
-// newResults returns results that leave a view, as they are stored in full.
-func newResults(evicted []compact.Result) []persist.NewResult {
-	results := make([]persist.NewResult, len(evicted))
-	for i, r := range evicted {
-		results[i] = persist.NewResult{
-			Result: persist.Result{
-				Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part, Tool: postgres.Text(r.Tool), CallID: postgres.Text(r.CallID),
-				Category: r.Category, MediaType: r.MediaType,
-				Lines: int64(r.Lines), Tokens: int64(r.Tokens), SHA256: r.SHA256,
-			},
-			Body: r.Stored,
-		}
-	}
-	return results
+// step records that a step is done.
+func (r *run) step(name string) {
+	now := time.Now()
+	r.timings[name] = float64(now.Sub(r.last).Microseconds()) / 1000
+	r.last = now
+	r.Trace(name)
 }
 
-// outcome is what the last transaction writes.
-func (r *Run) outcome(p *Proposal) (o postgres.Outcome, err error) {
-	o = postgres.Outcome{LastSeq: p.Snapshot.LastSeq, Recompaction: r.of}
-	if p.Snapshot.Base != nil {
-		o.Base = p.Snapshot.Base.N
+// snooze makes the job wait and records the reasons.
+func (r *run) snooze(ctx context.Context, d Decision, wait time.Duration) error {
+	why, err := json.Marshal(d)
+	if err != nil {
+		return err
 	}
-	if o.Run, err = r.record(p); err != nil {
-		return o, err
+	waiting := session.Run{ID: r.id, Reason: d.Reason(), Why: why}
+	if err := r.Store.SnoozeRun(ctx, r.key, waiting, r.job, wait); err != nil {
+		return err
 	}
-	o.Run.Base = &o.Base
-	switch p.Decision.Verdict {
-	case Unchanged:
-		o.Run.State = session.RunUnchanged
-	case Postponed:
-		o.Run.State = session.RunPostponed
-	default:
-		n := o.Base + 1
-		o.Run.State, o.Run.Checkpoint, o.Run.Through, o.Saved = session.RunDone, &n, &p.Made.Through, p.Saved()
-		o.Checkpoint, err = stored(p.Input, p.Plan, p.Made)
-	}
-	return o, err
-}
-
-// record is what the run says of itself, its end aside. One that changes nothing has nothing saved.
-func (r *Run) record(p *Proposal) (run session.Run, err error) {
-	before, after := p.Tokens()
-	persisted := len(p.Plan.Results)
-	if p.Decision.Verdict != Now {
-		before, after, persisted = p.View(), p.View(), 0
-	}
-	run = session.Run{
-		ID: r.id, TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &r.stored, Reason: p.Decision.Reason(),
-	}
-	if run.Stages, err = json.Marshal(p.Plan.Stages); err != nil {
-		return run, err
-	}
-	if run.Why, err = json.Marshal(p.Decision); err != nil {
-		return run, err
-	}
-	run.Report, err = json.Marshal(p.Report())
-	return run, err
-}
-
-// report counts the run and logs it in one line. A view that does not fit into its window, although there is nothing more to shorten, is
-// a warning: somebody has to change its policy or start a new session. So is what failed and was done without.
-func (r *Run) report(ctx context.Context, p *Proposal, state session.RunState) {
-	level, message, report := slog.LevelInfo, "compaction", p.Report()
-	count(report, p.Decision.Cause, state, r.timings)
-	attrs := []any{
-		"tenant", r.key.Tenant, "session", p.Snapshot.ID, "run", r.id, "cause", p.Decision.Cause, "state", state, "reason", p.Decision.Reason(), "from", p.From,
-		"tokens_before", report.ViewTokensBefore, "tokens_saved", report.TokensSaved, "messages", report.MessagesTotal,
-		"messages_compacted", report.MessagesCompacted, "results", report.ResultsPersisted, "bytes_before", report.BytesBefore, "bytes_after", report.BytesAfter,
-		"stale", report.Stale.Count, "kept_prefix_tokens", report.KeptPrefix.Tokens, slog.Group("ms", r.steps()...),
-	}
-	if failed := report.FailedOpen; len(failed) > 0 {
-		level, message, attrs = slog.LevelWarn, "compaction: something failed and was done without", append(attrs, "failed_open", failed)
-	}
-	if risk := report.OverflowRisk; risk != nil {
-		level, message = slog.LevelWarn, "compaction: the view is still larger than its window"
-		attrs = append(attrs, "over_by", risk.OverBy, "recommendation", risk.Recommendation)
-	}
-	r.Log.Log(ctx, level, message, attrs...)
-}
-
-func (r *Run) steps() []any {
-	steps := make([]any, 0, len(r.timings))
-	for step, ms := range r.timings {
-		steps = append(steps, slog.Float64(step, ms))
-	}
-	return steps
+	r.Trace("snoozed")
+	return nil
 }

@@ -32,7 +32,7 @@ func victim(dsn, step string) int {
 		return 1
 	}
 	client, err := jobs.NewClient(pool, jobs.Config{
-		Store: postgres.New(pool, inserts, nil), JobTimeout: time.Second,
+		Store: postgres.New(pool, inserts, nil),
 		Trace: func(reached string) {
 			if reached == step {
 				fmt.Println("reached")
@@ -112,13 +112,13 @@ func (w *world) rescue() {
 func TestADeadWorkersJobIsTakenOver(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("waits for River to find out that the worker is dead: about 25 seconds")
+		t.Skip("waits for River to find out that the worker is dead: about 45 seconds")
 	}
 	w := newWorld(t)
 	at := w.session("s")
 	w.fill(at)
 	w.kill("persisted")
-	w.work(jobs.Config{JobTimeout: time.Second})
+	w.work(jobs.Config{JobTimeout: 10 * time.Second})
 	w.settle()
 	if found := w.check(at, filled()); found.Checkpoint != 1 {
 		t.Errorf("checkpoint %d", found.Checkpoint)

@@ -6,13 +6,14 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 type fillWorker struct {
 	river.WorkerDefaults[queue.FillArgs]
-	Config
+	Store *postgres.Store
 }
 
 // Work looks for the next sessions of a recompaction, so many that it takes no time to speak of.

@@ -3,8 +3,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 
 	"github.com/riverqueue/river"
 
@@ -19,21 +17,22 @@ const stalePlans = 5
 
 type recompactWorker struct {
 	river.WorkerDefaults[queue.RecompactArgs]
-	Config
+	*compactor.Compactor
 }
 
-// Work compacts one session of a recompaction from its log. Whatever comes of it, the recompaction goes on: a session
-// that fails is recorded, in the transaction that lets the next one begin.
+// Work compacts one session of a recompaction from its log. Whatever the outcome, the recompaction continues: a session
+// that fails is recorded in the transaction that lets the next one begin.
 func (w *recompactWorker) Work(ctx context.Context, job *river.Job[queue.RecompactArgs]) error {
 	of := postgres.RecompactionJob{
 		Key: session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}, Recompaction: job.Args.Recompaction,
 	}
-	err := w.attempt(ctx, of, job)
+	err := recovered(func() error { return w.attempt(ctx, of, job.ID) })
 	if err == nil || ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return err // done, or the process stops: then River hands the job to another
+		return err // done, or the process is stopping: then River hands the job to another
 	}
 	if !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrEnded) {
-		w.Log.ErrorContext(ctx, "recompaction of a session", "tenant", of.Tenant, "recompaction", of.Recompaction, "session_key", of.Key.Key, "error", err)
+		w.Log.ErrorContext(ctx, "recompaction of a session", "tenant", of.Tenant, "recompaction", of.Recompaction,
+			"session_key", of.Key.Key, "error", err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -41,31 +40,15 @@ func (w *recompactWorker) Work(ctx context.Context, job *river.Job[queue.Recompa
 }
 
 // attempt tries until no other compaction of the session is first.
-func (w *recompactWorker) attempt(ctx context.Context, of postgres.RecompactionJob, job *river.Job[queue.RecompactArgs]) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
+func (w *recompactWorker) attempt(ctx context.Context, of postgres.RecompactionJob, job int64) error {
 	work, err := w.Store.StartRecompaction(ctx, of)
 	if err != nil {
 		return err
 	}
 	for range stalePlans {
-		if err = w.recompact(ctx, of, work, job.ID); !errors.Is(err, session.ErrStale) {
+		if err = w.Recompact(ctx, of, work, job); !errors.Is(err, session.ErrStale) {
 			return err
 		}
 	}
-	return err
-}
-
-func (w *recompactWorker) recompact(ctx context.Context, of postgres.RecompactionJob, work postgres.RecompactionWork, job int64) error {
-	r := w.start(of.Key, work.Run, &of)
-	snap, order, err := compactor.RecompactionRequest(ctx, w.Store, of.Key, work.Policy)
-	if err != nil {
-		return err
-	}
-	r.Step("snapshot")
-	_, err = r.Execute(ctx, snap, order, job)
 	return err
 }

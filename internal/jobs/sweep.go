@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 )
 
 type sweepWorker struct {
 	river.WorkerDefaults[queue.SweepArgs]
-	Config
+	Store *postgres.Store
+	Log   *slog.Logger
 }
 
 // Work goes tenant by tenant, because row-level security shows no more than one at a time, in any order, so that none is

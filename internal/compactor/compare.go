@@ -1,0 +1,81 @@
+package compactor
+
+import (
+	"bytes"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/postgres"
+)
+
+// compare finds out whether what was made has to replace what is served, and how much of the view's beginning is the
+// same. From the log that shows only when the two are compared. A checkpoint of another policy is replaced even by the
+// same bytes: the next compaction can start from the new one.
+func (p *Proposal) compare() {
+	p.Changed, p.Kept = p.Plan.Changed(), p.Plan.Kept
+	base := p.Snapshot.Base
+	if p.From == FromCheckpoint || base == nil {
+		return
+	}
+	served, known := p.served(base)
+	p.Kept = keptOf(served, p.Made)
+	same := known && sameEngine(base) && bytes.Equal(base.Policy, p.Input.Policy.Document())
+	p.Changed = !same || !bytes.Equal(served, p.Made.Body)
+}
+
+// served is what the view shows of the messages that were made anew, as far as it is known: not behind a checkpoint that
+// cannot be read, and not from the first message on that was capped when it was appended.
+func (p *Proposal) served(base *postgres.Checkpoint) (body []byte, known bool) {
+	newest, err := loaded(base)
+	if err != nil || p.Made.Through < newest.Through {
+		return nil, false
+	}
+	body = newest.Body
+	for i := range p.Snapshot.Tail {
+		m := &p.Snapshot.Tail[i]
+		if m.Seq <= newest.Through || m.Seq > p.Made.Through {
+			continue
+		}
+		if m.ViewTokens > 0 {
+			return body, false
+		}
+		body = append(append(body, ','), m.Body...)
+	}
+	return body, true
+}
+
+// keptOf counts the tokens of the units that begin a rendition just as they begin the one that is served.
+func keptOf(served []byte, made *compact.Checkpoint) (tokens int64) {
+	common := 0
+	for common < min(len(served), len(made.Body)) && served[common] == made.Body[common] {
+		common++
+	}
+	for i, u := range made.Units {
+		end := len(made.Body)
+		if i+1 < len(made.Units) {
+			end = made.Units[i+1].Offset - 1
+		}
+		if end > common {
+			break
+		}
+		tokens += u.Tokens
+	}
+	return tokens
+}
+
+// View is how many tokens the view has before it, the system messages that stand apart from it included.
+func (p *Proposal) View() int64 { return p.Snapshot.ContextTokens }
+
+// Saved is how many tokens the view has fewer after it; negative if a compaction from the log brings back more.
+func (p *Proposal) Saved() int64 {
+	return p.Snapshot.ContextTokens - p.Snapshot.ApartTokens - p.Plan.After
+}
+
+// Tokens are those of what the plan was made of and of the view that it makes, the system messages that stand apart
+// included. From the log, before is more than the view has.
+func (p *Proposal) Tokens() (before, after int64) {
+	return p.Plan.Before + p.Snapshot.ApartTokens, p.Plan.After + p.Snapshot.ApartTokens
+}
+
+// Parts are all parts of the view that a policy could change: those that are changed, and those that stay with the
+// reason why.
+func (p *Proposal) Parts() []compact.Action { return p.Plan.Parts() }

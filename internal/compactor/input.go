@@ -1,0 +1,71 @@
+package compactor
+
+import (
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// inputOf returns a snapshot as the engine takes it.
+func inputOf(s postgres.Snapshot, p *policy.Policy, from From) (in compact.Input, err error) {
+	in = compact.Input{
+		Format: s.Format, Policy: *p, WindowTokens: max(int(ruleOf(s, p).EstimatedWindow()), 1),
+		OverheadTokens: s.OverheadTokens + int(s.ApartTokens), Tail: make([]compact.Entry, 0, len(s.Tail)),
+	}
+	through := int64(0)
+	if from == FromCheckpoint {
+		if in.Base, err = loaded(s.Base); err != nil {
+			return in, err
+		}
+		through = in.Base.Through
+	}
+	for i := 0; i < len(s.Tail); {
+		e := &s.Tail[i]
+		switch {
+		case e.Seq <= through:
+			i++
+		case e.Format != s.Format:
+			n := foreign(s.Format, s.Tail[i:])
+			in.Tail = append(in.Tail, translated(s.Format, s.Tail[i:i+n])...)
+			i += n
+		default:
+			in.Tail = append(in.Tail, compact.Entry{
+				Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body, ViewTokens: int(e.ViewTokens),
+			})
+			i++
+		}
+	}
+	return in, nil
+}
+
+// foreign returns how many messages of other formats a tail begins with.
+func foreign(f session.Format, tail []postgres.LogMessage) int {
+	n := 0
+	for n < len(tail) && tail[n].Format != f {
+		n++
+	}
+	return n
+}
+
+// translated returns messages of other formats in that of their session, as a view shows them.
+func translated(f session.Format, run []postgres.LogMessage) (entries []compact.Entry) {
+	view := make([]wire.Stored, len(run))
+	for i := range run {
+		view[i] = wire.Stored{Format: run[i].Format, Body: run[i].Body, Seq: run[i].Seq}
+	}
+	parts := 0
+	for _, m := range wire.Translate(f, view) {
+		found, err := wire.Inspect(f, m.Body)
+		if err != nil {
+			continue // Translate writes nothing that Inspect refuses; its fuzz tests hold it to that
+		}
+		if n := len(entries); n == 0 || entries[n-1].Seq != m.Seq {
+			parts = 0
+		}
+		entries = append(entries, compact.Entry{Seq: m.Seq, Tokens: found.Tokens, Body: m.Body, Part: parts})
+		parts += max(len(found.Parts), 1)
+	}
+	return entries
+}

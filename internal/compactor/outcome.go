@@ -1,0 +1,112 @@
+package compactor
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// newResults returns results that leave a view, as they are stored in full.
+func newResults(evicted []compact.Result) []persist.NewResult {
+	results := make([]persist.NewResult, len(evicted))
+	for i, r := range evicted {
+		results[i] = persist.NewResult{
+			Result: persist.Result{
+				Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part, Tool: postgres.Text(r.Tool), CallID: postgres.Text(r.CallID),
+				Category: r.Category, MediaType: r.MediaType,
+				Lines: int64(r.Lines), Tokens: int64(r.Tokens), SHA256: r.SHA256,
+			},
+			Body: r.Stored,
+		}
+	}
+	return results
+}
+
+// outcome returns what the last transaction writes. stored is how many bytes the persisted results take.
+func (r *run) outcome(p *Proposal, stored int64) (o postgres.Outcome, err error) {
+	o = postgres.Outcome{LastSeq: p.Snapshot.LastSeq, Recompaction: r.recompaction}
+	if p.Snapshot.Base != nil {
+		o.Base = p.Snapshot.Base.N
+	}
+	if o.Run, err = r.record(p, stored); err != nil {
+		return o, err
+	}
+	o.Run.Base = &o.Base
+	switch p.Decision.Verdict {
+	case Unchanged:
+		o.Run.State = session.RunUnchanged
+	case Postponed:
+		o.Run.State = session.RunPostponed
+	default:
+		n := o.Base + 1
+		o.Run.State = session.RunDone
+		o.Run.Checkpoint = &n
+		o.Run.Through = &p.Made.Through
+		o.Saved = p.Saved()
+		o.Checkpoint, err = storedCheckpoint(p)
+	}
+	return o, err
+}
+
+// record returns the run without the way it ended. A run that changes nothing has saved nothing.
+func (r *run) record(p *Proposal, stored int64) (session.Run, error) {
+	before, after := p.Tokens()
+	persisted := len(p.Plan.Results)
+	if p.Decision.Verdict != Now {
+		before, after = p.View(), p.View()
+		persisted = 0
+	}
+	run := session.Run{
+		ID: r.id, TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &stored,
+		Reason: p.Decision.Reason(),
+	}
+	for _, part := range []struct {
+		to    *json.RawMessage
+		value any
+	}{{&run.Stages, p.Plan.Stages}, {&run.Why, p.Decision}, {&run.Report, p.Report()}} {
+		document, err := json.Marshal(part.value)
+		if err != nil {
+			return run, err
+		}
+		*part.to = document
+	}
+	return run, nil
+}
+
+// report counts the run and logs it in one line. It is a warning if something failed and was done without, or if the view
+// does not fit into its window although there is nothing more to shorten: somebody must change the policy or begin a new
+// session.
+func (r *run) report(ctx context.Context, p *Proposal, state session.RunState) {
+	report := p.Report()
+	level, message := slog.LevelInfo, "compaction"
+	count(report, p.Decision.Cause, state, r.timings)
+	attrs := []any{
+		"tenant", r.key.Tenant, "session", p.Snapshot.ID, "run", r.id, "cause", p.Decision.Cause, "state", state,
+		"reason", p.Decision.Reason(), "from", p.From, "tokens_before", report.ViewTokensBefore,
+		"tokens_saved", report.TokensSaved, "messages", report.MessagesTotal, "messages_compacted", report.MessagesCompacted,
+		"results", report.ResultsPersisted, "bytes_before", report.BytesBefore, "bytes_after", report.BytesAfter,
+		"stale", report.Stale.Count, "kept_prefix_tokens", report.KeptPrefix.Tokens, slog.Group("ms", r.steps()...),
+	}
+	if failed := report.FailedOpen; len(failed) > 0 {
+		level, message = slog.LevelWarn, "compaction: something failed and was done without"
+		attrs = append(attrs, "failed_open", failed)
+	}
+	if risk := report.OverflowRisk; risk != nil {
+		level, message = slog.LevelWarn, "compaction: the view is still larger than its window"
+		attrs = append(attrs, "over_by", risk.OverBy, "recommendation", risk.Recommendation)
+	}
+	r.Log.Log(ctx, level, message, attrs...)
+}
+
+func (r *run) steps() []any {
+	steps := make([]any, 0, len(r.timings))
+	for step, ms := range r.timings {
+		steps = append(steps, slog.Float64(step, ms))
+	}
+	return steps
+}
