@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	"internal/config":           {"internal/models"},
 	"internal/protocol":         {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/compactor": {
+		"internal/due",
 		"internal/protocol",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
