@@ -44,13 +44,7 @@ func readAISDKStream(f *File, id string, data []byte) error {
 	if list := array(data); list != nil {
 		chunks = f.elements(list)
 	}
-	for e := range chunks {
-		if err := u.chunk(e); err != nil {
-			f.refuse(e, err)
-			continue
-		}
-		f.Report.Imported++
-	}
+	f.each(chunks, u.chunk)
 	u.end()
 	f.add(id, session.AISDK, u.messages)
 	return nil

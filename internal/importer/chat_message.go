@@ -46,6 +46,14 @@ func (m *chatMessage) bodies() ([][]byte, error) {
 	return [][]byte{body}, nil
 }
 
+// addCalls adds the calls of a list, whose members have these names.
+func (m *chatMessage) addCalls(list []byte, id, name, arguments string) {
+	for _, raw := range parseArray(list) {
+		o := parseObject(raw)
+		m.calls = append(m.calls, chatCall(o[id], o[name], o[arguments]))
+	}
+}
+
 // chatCall writes a call. The format wants the arguments in a string.
 func chatCall(id, name, arguments []byte) []byte {
 	if !has(arguments) {
@@ -136,4 +144,9 @@ func member(name string, value []byte) []byte {
 	return fill(`,%:%`, quote(name), value)
 }
 
-var errNoRole = errors.New("no role")
+// What is wrong with a record, in the words of every source.
+var (
+	errNoRole    = errors.New("no role")
+	errNoType    = errors.New("no record type")
+	errNoContent = errors.New("the message's content is neither a string nor a list of blocks")
+)

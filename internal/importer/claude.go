@@ -22,7 +22,7 @@ import (
 //   - toolUseResult and the other copies of what a message holds are not read.
 type claude struct {
 	file    *File
-	chains  []*chain
+	order   []string // of agents, "" for the main conversation
 	byAgent map[string]*chain
 	seen    map[[32]byte]bool // digests of uuid, message, parent and time
 	agents  map[string]string // uuid of a subagent's record to the agent
@@ -56,12 +56,12 @@ func readClaude(f *File, id string, data []byte) error {
 	for e := range f.entries(data) {
 		c.record(e)
 	}
-	for _, ch := range c.chains {
+	for _, agent := range c.order {
 		name := id
-		if ch.agent != "" && len(c.chains) > 1 {
-			name = suffixed(id, "-agent-"+strings.TrimPrefix(ch.agent, unnamed))
+		if agent != "" && len(c.order) > 1 {
+			name = suffixed(id, "-agent-"+strings.TrimPrefix(agent, unnamed))
 		}
-		f.add(name, session.Anthropic, ch.messages())
+		f.add(name, session.Anthropic, c.byAgent[agent].messages())
 	}
 	return nil
 }
@@ -161,9 +161,9 @@ const unnamed = "\x00"
 func (c *claude) chain(agent string) *chain {
 	ch := c.byAgent[agent]
 	if ch == nil {
-		ch = newChain(agent)
+		ch = &chain{}
 		c.byAgent[agent] = ch
-		c.chains = append(c.chains, ch)
+		c.order = append(c.order, agent)
 	}
 	return ch
 }

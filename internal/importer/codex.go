@@ -70,7 +70,7 @@ func codexMessage(e entry, begun bool) ([]byte, error) {
 	case codexHeader(e.object):
 		return nil, skipped("header or state")
 	}
-	return nil, errors.New("no record type")
+	return nil, errNoType
 }
 
 // codexPrompt makes a system message of the base instructions. What resumes or forks a session repeats them, so they

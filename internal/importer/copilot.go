@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -23,28 +22,15 @@ var copilot = source{
 }
 
 func readCopilot(f *File, id string, data []byte) error {
-	var agents []string
-	byAgent := map[string][]Message{}
-	for e := range f.entries(data) {
+	var agents branches
+	f.each(f.entries(data), func(e entry) error {
 		body, err := copilotMessage(e)
-		if err != nil {
-			f.refuse(e, err)
-			continue
+		if err == nil {
+			agents.add(parseObject(e.object["data"]).text("parentToolCallId"), Message{Body: body, Line: e.line})
 		}
-		f.Report.Imported++
-		agent := parseObject(e.object["data"]).text("parentToolCallId")
-		if byAgent[agent] == nil {
-			agents = append(agents, agent)
-		}
-		byAgent[agent] = append(byAgent[agent], Message{Body: body, Line: e.line})
-	}
-	for _, agent := range agents {
-		name := id
-		if agent != "" {
-			name = suffixed(id, "-agent-"+agent)
-		}
-		f.add(name, session.OpenAIChat, byAgent[agent])
-	}
+		return err
+	})
+	f.addBranches(id, session.OpenAIChat, agents, "", "-agent-")
 	return nil
 }
 
@@ -53,7 +39,7 @@ func copilotMessage(e entry) ([]byte, error) {
 	m := chatMessage{content: said(data["content"])}
 	switch kind := e.text("type"); kind {
 	case "":
-		return nil, errors.New("no record type")
+		return nil, errNoType
 	case "user.message", "system.message":
 		m.role, _, _ = strings.Cut(kind, ".")
 		if sent := said(data["transformedContent"]); sent != nil {
@@ -61,10 +47,7 @@ func copilotMessage(e entry) ([]byte, error) {
 		}
 	case "assistant.message":
 		m.role, m.reasoning = "assistant", said(data["reasoningText"])
-		for _, raw := range parseArray(data["toolRequests"]) {
-			o := parseObject(raw)
-			m.calls = append(m.calls, chatCall(o["toolCallId"], o["name"], o["arguments"]))
-		}
+		m.addCalls(data["toolRequests"], "toolCallId", "name", "arguments")
 	case "tool.execution_complete":
 		return chatResult(data["toolCallId"], copilotResult(data)), nil
 	default:

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -29,7 +28,7 @@ func readCursor(f *File, id string, data []byte) error {
 		case e.text("role") == "":
 			return nil, errNoRole
 		case !isString(content) && parseArray(content) == nil:
-			return nil, errors.New("the message's content is neither a string nor a list of blocks")
+			return nil, errNoContent
 		}
 		return [][]byte{message(e.text("role"), content)}, nil
 	})

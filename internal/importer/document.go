@@ -38,7 +38,7 @@ func readDocument(f *File, id string, data []byte) error {
 	if !json.Valid(data) {
 		return &UnsupportedError{Found: "not JSON"}
 	}
-	e, ok := parseExchange(session.Format(f.Source), data)
+	e, ok := parseTranscript(session.Format(f.Source), data)
 	if !ok {
 		return fmt.Errorf("the file is no list of messages: a JSON array, or an object with an array %q, is needed", shapes[session.Format(f.Source)].messages)
 	}

@@ -1,8 +1,6 @@
 package importer
 
 import (
-	"errors"
-
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -32,14 +30,8 @@ func droidPrints(o object) bool {
 }
 
 func readDroid(f *File, id string, data []byte) error {
-	d := &droidLog{chain: newChain("")}
-	for e := range f.entries(data) {
-		if err := d.record(e); err != nil {
-			f.refuse(e, err)
-			continue
-		}
-		f.Report.Imported++
-	}
+	d := &droidLog{chain: &chain{}}
+	f.each(f.entries(data), d.record)
 	f.add(id, session.Anthropic, d.chain.messages())
 	return nil
 }
@@ -53,7 +45,7 @@ type droidLog struct {
 func (d *droidLog) record(e entry) error {
 	switch kind := e.text("type"); kind {
 	case "":
-		return errors.New("no record type")
+		return errNoType
 	case "message":
 		return d.message(e)
 	case "tool_call":
@@ -89,7 +81,7 @@ func (d *droidLog) message(e entry) error {
 	case role == "":
 		return errNoRole
 	case !ok:
-		return errors.New("the message's content is neither a string nor a list of blocks")
+		return errNoContent
 	case role == "assistant":
 		d.last = string(raw)
 		d.chain.assistant(e.line, id, c)

@@ -70,7 +70,7 @@ func geminiMessages(e entry) ([][]byte, error) {
 	role, kind := "user", e.text("type")
 	switch kind {
 	case "":
-		return nil, errors.New("no record type")
+		return nil, errNoType
 	case "user":
 	case "gemini", "model":
 		role, parts = "model", thoughts(e.object["thoughts"])

@@ -1,8 +1,6 @@
 package importer
 
 import (
-	"errors"
-
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -26,19 +24,14 @@ var grok = source{
 		return false
 	},
 	likely: func(s sample) bool { return s.line && s.object.text("type") == "user" && s.object.has("content") },
-	read:   readGrok,
-}
-
-func readGrok(f *File, id string, data []byte) error {
-	f.add(id, session.OpenAIResponses, f.convert(f.entries(data), grokItems))
-	return nil
+	read:   convertLines(session.OpenAIResponses, grokItems),
 }
 
 func grokItems(e entry) ([][]byte, error) {
 	content := e.object["content"]
 	switch kind := e.text("type"); kind {
 	case "":
-		return nil, errors.New("no record type")
+		return nil, errNoType
 	case "system", "user":
 		if !has(content) {
 			return nil, skipped(kind + " without content")

@@ -3,7 +3,7 @@
 //
 // Start at Read, and at the table in sources.go: each source is a file of its own, with how it is recognised and read.
 // detect.go asks the sources what a file is; signal.go tells the providers' formats apart by what their messages have,
-// and exchange.go finds them in requests and responses. lines.go and runs.go walk through records; turn.go puts Anthropic
+// and transcript.go finds them in requests and responses. lines.go and runs.go walk through records; turn.go puts Anthropic
 // messages together, chat_message.go those of OpenAI Chat.
 //
 // Every message, block and string keeps its original bytes: messages that a file spreads over several lines, or has in a

@@ -51,10 +51,7 @@ func (s *inspected) message(e entry) ([][]byte, error) {
 	}
 	m := chatMessage{role: role}
 	m.content, m.reasoning = s.content(e)
-	for _, raw := range parseArray(e.object["tool_calls"]) {
-		call := parseObject(raw)
-		m.calls = append(m.calls, chatCall(call["id"], call["function"], call["arguments"]))
-	}
+	m.addCalls(e.object["tool_calls"], "id", "function", "arguments")
 	return m.bodies()
 }
 

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -25,13 +24,7 @@ var kimi = source{
 
 func readKimi(f *File, id string, data []byte) error {
 	k := &kimiLog{chatSlots: newChatSlots()}
-	for e := range f.entries(data) {
-		if err := k.record(e); err != nil {
-			f.refuse(e, err)
-			continue
-		}
-		f.Report.Imported++
-	}
+	f.each(f.entries(data), k.record)
 	f.add(id, session.OpenAIChat, k.messages())
 	return nil
 }
@@ -45,7 +38,7 @@ type kimiLog struct {
 func (k *kimiLog) record(e entry) error {
 	switch kind := e.text("type"); kind {
 	case "":
-		return errors.New("no record type")
+		return errNoType
 	case "config.update", "profile.bind":
 		prompt := said(e.object["systemPrompt"])
 		if k.prompted || prompt == nil {
@@ -71,10 +64,7 @@ func (k *kimiLog) message(e entry, o object) error {
 	if blocks := parseArray(o["content"]); blocks != nil {
 		m.content = blocksOrText(blocks)
 	}
-	for _, raw := range parseArray(o["toolCalls"]) {
-		call := parseObject(raw)
-		m.calls = append(m.calls, chatCall(call["id"], call["name"], call["args"]))
-	}
+	m.addCalls(o["toolCalls"], "id", "name", "args")
 	body, ok := m.body()
 	if !ok {
 		return skipped(m.role + " without content")

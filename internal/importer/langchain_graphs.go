@@ -8,10 +8,9 @@ import (
 
 // graphs puts together the messages of a graph and the graphs in it.
 type graphs struct {
-	file  *File
-	byID  map[string]*graphMessage
-	names []string
-	list  []*graphMessage
+	file *File
+	byID map[string]*graphMessage
+	list []*graphMessage
 }
 
 // graphMessage is a message, of which a stream has chunks.
@@ -109,10 +108,8 @@ func (m *graphMessage) call(fields object) {
 			m.part(parseObject(raw))
 		}
 	case len(calls) > 0:
-		for _, raw := range append(calls, parseArray(fields["invalid_tool_calls"])...) {
-			o := parseObject(raw)
-			m.calls = append(m.calls, chatCall(o["id"], o["name"], o["args"]))
-		}
+		m.addCalls(fields["tool_calls"], "id", "name", "args")
+		m.addCalls(fields["invalid_tool_calls"], "id", "name", "args")
 	default:
 		m.calls = append(m.calls, parseArray(more["tool_calls"])...)
 	}
@@ -135,25 +132,16 @@ func (m *graphMessage) part(o object) {
 
 // finish writes the messages, those of each graph in the order in which they began.
 func (g *graphs) finish(id string) {
-	byGraph := map[string][]Message{}
+	var byGraph branches
 	for _, m := range g.list {
 		body, ok := m.finished()
 		if !ok {
 			g.file.note(m.line, "a message of role %s says nothing and was left out", m.role)
 			continue
 		}
-		if byGraph[m.graph] == nil {
-			g.names = append(g.names, m.graph)
-		}
-		byGraph[m.graph] = append(byGraph[m.graph], Message{Body: body, Line: m.line})
+		byGraph.add(m.graph, Message{Body: body, Line: m.line})
 	}
-	for i, graph := range g.names {
-		name := id
-		if i > 0 {
-			name = suffixed(id, "-"+graph)
-		}
-		g.file.add(name, session.OpenAIChat, byGraph[graph])
-	}
+	g.file.addBranches(id, session.OpenAIChat, byGraph, byGraph.first(), "-")
 }
 
 func (m *graphMessage) finished() (body []byte, ok bool) {

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -18,13 +19,7 @@ func sdkEvent(o object) bool { return sdkKinds[o.text("kind")] }
 
 func (f *File) sdkStream(id string, events []entry) {
 	s := &sdkEvents{newChatSlots()}
-	for _, e := range events {
-		if err := s.event(e); err != nil {
-			f.refuse(e, err)
-			continue
-		}
-		f.Report.Imported++
-	}
+	f.each(slices.Values(events), s.event)
 	f.add(id, session.OpenAIChat, s.messages())
 }
 

@@ -38,14 +38,8 @@ func piRecord(o object) bool {
 //     from the model.
 //   - details of a result, usage and the like repeat the content or are not for the model.
 func readPi(f *File, id string, data []byte) error {
-	ch := newChain("")
-	for e := range f.entries(data) {
-		if err := addPi(ch, e); err != nil {
-			f.refuse(e, err)
-			continue
-		}
-		f.Report.Imported++
-	}
+	ch := &chain{}
+	f.each(f.entries(data), func(e entry) error { return addPi(ch, e) })
 	f.add(id, session.Anthropic, ch.messages())
 	return nil
 }
@@ -53,7 +47,7 @@ func readPi(f *File, id string, data []byte) error {
 func addPi(ch *chain, e entry) error {
 	switch kind := e.text("type"); kind {
 	case "":
-		return errors.New("no record type")
+		return errNoType
 	case "message":
 		return addPiMessage(ch, e.line, parseObject(e.object["message"]))
 	case "custom_message":
@@ -124,7 +118,7 @@ func piBlocks(raw []byte) (c content, err error) {
 	}
 	list := parseArray(raw)
 	if list == nil {
-		return c, errors.New("the message's content is neither a string nor a list of blocks")
+		return c, errNoContent
 	}
 	for _, raw := range list {
 		b, ok := piBlock(parseObject(raw))

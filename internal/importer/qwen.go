@@ -16,22 +16,19 @@ var qwen = source{
 	detect: func(s sample) bool {
 		return s.object.has("uuid") && parseArray(parseObject(s.object["message"])["parts"]) != nil
 	},
-	read: readQwen,
+	read: convertLines(session.Gemini, qwenContent),
 }
 
-func readQwen(f *File, id string, data []byte) error {
-	f.add(id, session.Gemini, f.convert(f.entries(data), func(e entry) ([][]byte, error) {
-		switch kind := e.text("type"); kind {
-		case "":
-			return nil, errors.New("no record type")
-		case "user", "assistant", "tool_result":
-		default:
-			return nil, skipped(kind)
-		}
-		if parseArray(parseObject(e.object["message"])["parts"]) == nil {
-			return nil, errors.New("a record without a message that has parts")
-		}
-		return [][]byte{e.object["message"]}, nil
-	}))
-	return nil
+func qwenContent(e entry) ([][]byte, error) {
+	switch kind := e.text("type"); kind {
+	case "":
+		return nil, errNoType
+	case "user", "assistant", "tool_result":
+	default:
+		return nil, skipped(kind)
+	}
+	if parseArray(parseObject(e.object["message"])["parts"]) == nil {
+		return nil, errors.New("a record without a message that has parts")
+	}
+	return [][]byte{e.object["message"]}, nil
 }

@@ -83,7 +83,7 @@ func (r *requests) line(e entry) {
 		format = r.sure
 	}
 	r.file.Report.Imported++
-	x, _ := parseExchange(format, e.raw)
+	x, _ := parseTranscript(format, e.raw)
 	if x.messages != nil {
 		r.request(e.line, x)
 	}
@@ -93,7 +93,7 @@ func (r *requests) line(e entry) {
 }
 
 // request adds to its conversation what the request has more than the one that it goes on from.
-func (r *requests) request(line int, x exchange) {
+func (r *requests) request(line int, x transcript) {
 	all := x.messages
 	if x.system != nil {
 		all = append([][]byte{x.system}, all...)
@@ -137,7 +137,7 @@ func (r *requests) begin(format session.Format) *thread {
 }
 
 // response adds what the model answered.
-func (r *requests) response(line int, x exchange) {
+func (r *requests) response(line int, x transcript) {
 	t := r.asked
 	if t == nil || t.format != x.format {
 		t = r.begin(x.format)

@@ -8,7 +8,8 @@ import (
 )
 
 // runs yields the objects of a file that records runs, each a conversation: the file's only value, the elements of its
-// array, or the values on its lines. They are no records, what they hold is; what is no object is one, and rejected.
+// array, or the values on its lines. Not they are counted as records but what they hold; a value that is no object is
+// counted and rejected.
 func (f *File) runs(data []byte) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		if !json.Valid(data) {
@@ -36,7 +37,7 @@ func (f *File) runs(data []byte) iter.Seq[entry] {
 	}
 }
 
-// list is a run's member that should be a list. A run without it is a record of its own, and rejected.
+// list returns a run's member that should be a list. A run without it is counted as a record and rejected.
 func (f *File) list(run entry, member string) [][]byte {
 	list := parseArray(run.object[member])
 	if list == nil {
@@ -46,7 +47,7 @@ func (f *File) list(run entry, member string) [][]byte {
 	return list
 }
 
-// within is the runs that a file's head has in a list, or the run itself if it has no such list.
+// within returns the runs that a file's head has in a list, or the run itself if it has no such list.
 func within(run entry, member string) []entry {
 	list := parseArray(run.object[member])
 	if list == nil {
@@ -59,7 +60,7 @@ func within(run entry, member string) []entry {
 	return runs
 }
 
-// array is the elements of a file that is one JSON array, nil if it is anything else.
+// array returns the elements of a file that is one JSON array, nil if it is anything else.
 func array(data []byte) [][]byte {
 	if !json.Valid(data) {
 		return nil
@@ -82,29 +83,79 @@ func (f *File) elements(list [][]byte) iter.Seq[entry] {
 	}
 }
 
-// skipped is the error of a record that is no part of the conversation: as what it is counted.
+// skipped is the error of a record that is no part of the conversation: the kind under which it is counted.
 type skipped string
 
 func (s skipped) Error() string { return string(s) }
 
-// convert reads records one by one. read makes the messages that a record says; its error says why there is none.
-func (f *File) convert(records iter.Seq[entry], read func(e entry) ([][]byte, error)) []Message {
-	var messages []Message
-	for e := range records {
+// convert returns the messages that read makes of records; read's error is the reason why there is none.
+func (f *File) convert(records iter.Seq[entry], read func(e entry) ([][]byte, error)) (messages []Message) {
+	f.each(records, func(e entry) error {
 		bodies, err := read(e)
-		if err != nil {
+		for _, body := range bodies {
+			messages = append(messages, Message{Body: body, Line: e.line})
+		}
+		return err
+	})
+	return messages
+}
+
+// convertLines returns a source's reader for JSON lines that are one conversation, whose records stand for themselves.
+func convertLines(format session.Format, read func(e entry) ([][]byte, error)) func(*File, string, []byte) error {
+	return func(f *File, id string, data []byte) error {
+		f.add(id, format, f.convert(f.entries(data), read))
+		return nil
+	}
+}
+
+// branches are the conversations of one file, in the order in which they begin: the main one and those of its agents.
+type branches struct {
+	names  []string
+	byName map[string][]Message
+}
+
+func (b *branches) add(name string, messages ...Message) {
+	if b.byName == nil {
+		b.byName = map[string][]Message{}
+	}
+	if b.byName[name] == nil {
+		b.names = append(b.names, name)
+	}
+	b.byName[name] = append(b.byName[name], messages...)
+}
+
+// first returns the name of the branch that begins first, "" if there is none.
+func (b *branches) first() string {
+	if len(b.names) == 0 {
+		return ""
+	}
+	return b.names[0]
+}
+
+// addBranches appends every branch as a conversation. The branch named main has the file's id, the others have their
+// names behind it.
+func (f *File) addBranches(id string, format session.Format, b branches, main, infix string) {
+	for _, name := range b.names {
+		full := id
+		if name != main {
+			full = suffixed(id, infix+name)
+		}
+		f.add(full, format, b.byName[name])
+	}
+}
+
+// each hands over records one by one; read's error is the reason why one is no part of a conversation.
+func (f *File) each(records iter.Seq[entry], read func(e entry) error) {
+	for e := range records {
+		if err := read(e); err != nil {
 			f.refuse(e, err)
 			continue
 		}
 		f.Report.Imported++
-		for _, body := range bodies {
-			messages = append(messages, Message{Body: body, Line: e.line})
-		}
 	}
-	return messages
 }
 
-// refuse counts a record that says no message, or rejects it.
+// refuse counts a record that has no message, or rejects it.
 func (f *File) refuse(e entry, err error) {
 	if kind, ok := err.(skipped); ok {
 		f.skip(string(kind))
@@ -113,7 +164,7 @@ func (f *File) refuse(e entry, err error) {
 	f.reject(e.line, e.raw, "%s", err)
 }
 
-// add appends a conversation unless it is empty. Another of the same id gets a number behind it.
+// add appends a conversation unless it is empty. A second one of the same id gets a number behind it.
 func (f *File) add(id string, format session.Format, messages []Message) {
 	if len(messages) == 0 {
 		return

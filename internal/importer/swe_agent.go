@@ -50,30 +50,15 @@ func readSWEAgent(f *File, id string, data []byte) error {
 
 // sweHistory reads a history, whose messages say which agent they are of.
 func (f *File) sweHistory(id string, history [][]byte) {
-	var agents []string
-	byAgent := map[string][]Message{}
-	for e := range f.elements(history) {
+	var agents branches
+	f.each(f.elements(history), func(e entry) error {
 		bodies, err := f.sweMessage(e)
-		if err != nil {
-			f.refuse(e, err)
-			continue
-		}
-		f.Report.Imported++
-		agent := e.text("agent")
-		if byAgent[agent] == nil {
-			agents = append(agents, agent)
-		}
 		for _, body := range bodies {
-			byAgent[agent] = append(byAgent[agent], Message{Body: body, Line: e.line})
+			agents.add(e.text("agent"), Message{Body: body, Line: e.line})
 		}
-	}
-	for i, agent := range agents {
-		name := id
-		if i > 0 {
-			name = suffixed(id, "-agent-"+agent)
-		}
-		f.add(name, session.OpenAIChat, byAgent[agent])
-	}
+		return err
+	})
+	f.addBranches(id, session.OpenAIChat, agents, agents.first(), "-agent-")
 }
 
 // sweMessage leaves out what SWE-agent has made of a message: thought and action are in its content or its calls.

@@ -1,6 +1,8 @@
 package importer
 
-// content is a message's content: a string, or blocks.
+import "github.com/varve-dev/varve/internal/units"
+
+// content is a message's content: a string or blocks.
 type content struct {
 	text   []byte // the string as it is written, quotes included; nil for blocks
 	blocks []block
@@ -39,7 +41,7 @@ func parseContent(raw []byte) (content, bool) {
 	return c, true
 }
 
-// asBlocks is the content as blocks: a string becomes a text block, around its original bytes.
+// asBlocks returns the content as blocks: a string becomes a text block around its original bytes.
 func (c content) asBlocks() []block {
 	if c.text == nil {
 		return c.blocks
@@ -47,7 +49,7 @@ func (c content) asBlocks() []block {
 	return []block{{raw: textBlock(c.text)}}
 }
 
-// raw is the content as a message has it.
+// raw returns the content as a message has it.
 func (c content) raw() []byte {
 	if c.text != nil {
 		return c.text
@@ -61,13 +63,10 @@ func (c content) raw() []byte {
 
 // chain is a conversation being put together.
 type chain struct {
-	agent   string // "" for the main conversation
-	turns   []*turn
-	newest  *turn              // the newest assistant turn
-	waiting map[string][]*turn // turns with an unanswered call, by its id, oldest first: ids are not unique
+	turns  []*turn
+	newest *turn // the newest assistant turn
+	calls  units.Pairer[*turn]
 }
-
-func newChain(agent string) *chain { return &chain{agent: agent, waiting: map[string][]*turn{}} }
 
 // turn is a user message, or an assistant message with the user message that answers its calls. The answers of one
 // message's calls must be in the one message after it, results first, wherever the file has them.
@@ -78,7 +77,7 @@ type turn struct {
 	content    content
 	answerLine int
 	results    []block
-	beside     []block // what came in the same lines as the results
+	beside     []block // that came in the same lines as the results
 }
 
 func (ch *chain) add(line int, r record) {
@@ -89,8 +88,8 @@ func (ch *chain) add(line int, r record) {
 	}
 }
 
-// assistant begins an assistant message, or goes on with the newest one if the API's id is the same: each line has one
-// block of it, and results may come in between.
+// assistant begins an assistant message, or continues the newest one if the API's id is the same: each line has one block
+// of it, and results may come in between.
 func (ch *chain) assistant(line int, id string, c content) {
 	if t := ch.newest; t != nil && id != "" && t.id == id {
 		t.content = content{blocks: append(t.content.asBlocks(), c.asBlocks()...)}
@@ -100,17 +99,18 @@ func (ch *chain) assistant(line int, id string, c content) {
 	}
 	for _, b := range c.blocks {
 		if b.calls != "" {
-			ch.waiting[b.calls] = append(ch.waiting[b.calls], ch.newest)
+			ch.calls.Call(b.calls, "", ch.newest)
 		}
 	}
 }
 
-// user hands results to the turns that wait for them; all else, and results that nobody waits for, is a message of its own.
+// user adds results to the turns that made their calls; everything else, and a result without a call, becomes another
+// message.
 func (ch *chain) user(line int, c content) {
 	var asked *turn
 	var own []block
 	for _, b := range c.blocks {
-		if t := ch.answer(b); t != nil {
+		if t, ok := ch.answer(b); ok {
 			if asked == nil {
 				asked = t
 			}
@@ -130,14 +130,12 @@ func (ch *chain) user(line int, c content) {
 	}
 }
 
-// answer takes the nearest turn before that waits for the block, if it is a result.
-func (ch *chain) answer(b block) *turn {
-	waiting := ch.waiting[b.answer]
-	if b.answer == "" || len(waiting) == 0 {
-		return nil
+// answer returns the turn whose call the block answers, if it is a result.
+func (ch *chain) answer(b block) (*turn, bool) {
+	if b.answer == "" {
+		return nil, false
 	}
-	ch.waiting[b.answer] = waiting[:len(waiting)-1]
-	return waiting[len(waiting)-1]
+	return ch.calls.Answer(b.answer, "")
 }
 
 func (ch *chain) messages() []Message {
@@ -152,10 +150,10 @@ func (ch *chain) messages() []Message {
 	return list
 }
 
-// message writes one of OpenAI Chat or Anthropic around its content.
+// message returns a message of OpenAI Chat or Anthropic around its content.
 func message(role string, content []byte) []byte {
 	return fill(`{"role":"%","content":%}`, []byte(role), content)
 }
 
-// textBlock is a block that both Chat Completions and Anthropic have.
+// textBlock returns a block that both Chat Completions and Anthropic have.
 func textBlock(text []byte) []byte { return fill(`{"type":"text","text":%}`, text) }

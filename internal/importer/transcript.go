@@ -6,15 +6,15 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// exchange is what one JSON value holds of a conversation with a provider: a list of messages, a request, a request with
+// transcript is what one JSON value holds of a conversation with a provider: a list of messages, a request, a request with
 // its response, or a response alone.
-type exchange struct {
+type transcript struct {
 	format   session.Format
-	system   []byte // what the request says ahead of its messages, as a message; nil for none
+	system   []byte // the request's system prompt as a message; nil for none
 	messages [][]byte
 	reply    [][]byte // what the response added
 	id       string   // of the response, "" if it is not known
-	follows  string   // id of the response that the request goes on from without repeating it
+	follows  string   // id of the response that the request continues without repeating it
 }
 
 // shape is where the requests and responses of a format hold the conversation.
@@ -33,31 +33,31 @@ var shapes = map[session.Format]shape{
 	session.AISDK:           {messages: "messages", reply: func(object) [][]byte { return nil }},
 }
 
-// parseExchange reads a value as one of a format. It is false if the value has nothing of a conversation.
-func parseExchange(format session.Format, raw []byte) (exchange, bool) {
+// parseTranscript reads a value as a transcript in a format; it reports false if the value has nothing of a conversation.
+func parseTranscript(format session.Format, raw []byte) (transcript, bool) {
 	if list := parseArray(raw); list != nil {
-		return exchange{format: format, messages: list}, true
+		return transcript{format: format, messages: list}, true
 	}
 	request, response := sides(parseObject(raw))
 	s := shapes[format]
-	e := exchange{
+	t := transcript{
 		format: format, messages: parseArray(request[s.messages]), reply: s.reply(response),
 		id: response.text("id"), follows: request.text("previous_response_id"),
 	}
 	if said := request[s.messages]; format == session.OpenAIResponses && isString(said) {
-		e.messages = [][]byte{message("user", said)}
+		t.messages = [][]byte{message("user", said)}
 	}
 	if system := request[s.system]; has(system) && string(system) != `""` {
-		e.system = s.prompt(system)
+		t.system = s.prompt(system)
 	}
-	return e, e.messages != nil || e.reply != nil
+	return t, t.messages != nil || t.reply != nil
 }
 
-// all is every message that the exchange has besides the system prompt.
-func (e *exchange) all() [][]byte { return append(slices.Clip(e.messages), e.reply...) }
+// all returns every message but the system prompt.
+func (t *transcript) all() [][]byte { return append(slices.Clip(t.messages), t.reply...) }
 
-// sides are the request and the response in a value: members of it, or both the value itself, where only one of them
-// will find what it looks for.
+// sides returns the request and the response in a value: members of it, or the value itself for both, in which only one
+// of them finds what it looks for.
 func sides(top object) (request, response object) {
 	request, response = payload(top["request"]), payload(top["response"])
 	for _, name := range []string{"request_params", "body"} {
@@ -74,7 +74,7 @@ func sides(top object) (request, response object) {
 	return request, response
 }
 
-// payload is a logged request or response, or the body of one that was logged with what HTTP has about it.
+// payload returns a logged request or response, or the body of one that was logged with what HTTP has around it.
 func payload(raw []byte) object {
 	o := parseObject(raw)
 	if body := parseObject(o["body"]); body != nil {
@@ -83,7 +83,7 @@ func payload(raw []byte) object {
 	return o
 }
 
-// chatReply is the first choice: a conversation goes on with one.
+// chatReply returns the first choice: a conversation continues with one.
 func chatReply(response object) [][]byte {
 	if choices := parseArray(response["choices"]); len(choices) > 0 {
 		return one(parseObject(choices[0])["message"])
