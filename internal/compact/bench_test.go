@@ -80,11 +80,7 @@ func BenchmarkIncremental(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	base, err := Render(in, plan)
-	if err != nil {
-		b.Fatal(err)
-	}
-	in.Base, in.Tail = base, full[len(full)-20:]
+	in.Base, in.Tail = render(plan), full[len(full)-20:]
 	b.Run("view", func(b *testing.B) { benchCompaction(b, in) })
 }
 

@@ -23,11 +23,11 @@ func capOversized(s *runState) {
 
 // oversized is about how many tokens the cap leaves of part i, which is a result; 0 if it is within all limits.
 func (s *runState) oversized(i int) int {
-	p, limits := &s.parts[i], (*resultCap)(&s.policy.Cap)
+	p, limits := &s.parts[i], s.resultCap()
 	if p.action != Keep {
 		return p.capped
 	}
-	if limits.surely(p.tokens, p.value.End-p.value.Start) {
+	if limits.surely(p.tokens, p.valueBytes()) {
 		return 0
 	}
 	content := s.content(i)
@@ -43,6 +43,8 @@ func (s *runState) oversized(i int) int {
 
 // resultCap is the policy's cap with what the engine does by it.
 type resultCap policy.Cap
+
+func (s *runState) resultCap() *resultCap { return (*resultCap)(&s.policy.Cap) }
 
 // surely reports whether a result is within all limits, as far as its figures tell: bytes is the size of its JSON.
 func (c *resultCap) surely(tokens, bytes int) bool {

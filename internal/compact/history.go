@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -26,7 +27,8 @@ type message struct {
 	seq         int64
 	offset      int // in the base's body
 	size        int
-	tokens, now int // originally, and of what stands in the view
+	tokens      int // originally
+	now         int // of what the view has of it
 	role        role
 	begins      bool // a unit began with it when it came
 	whole       bool // base only: a unit begins with it although late answers have joined others
@@ -36,18 +38,34 @@ type message struct {
 	coverage
 }
 
-// standsFor says which messages a summary or a notice has taken the place of; zero for a message of the log.
+// coverage tells which messages a summary or a notice replaces; zero for a message of the log.
 type coverage struct {
 	from     int64 // the first of them
-	last     int64
-	messages int  // how many
-	inner    span // where the summary stands in the decoded text, empty for a notice
+	to       int64 // the last of them
+	messages int   // how many
+	inner    span  // where the summary is in the decoded text, empty for a notice
 }
 
-// through is the last seq that a message of the view accounts for.
-func (m *message) through() int64 { return max(m.seq, m.coverage.last) }
+// span is a half-open range.
+type span struct{ start, end int }
 
-func (f coverage) coversOthers() bool { return f.messages > 0 }
+func (c *coverage) coversOthers() bool { return c.messages > 0 }
+
+// cover adds a message, or those that it covers.
+func (c *coverage) cover(m *message) {
+	first, messages := m.seq, 1
+	if m.coversOthers() {
+		first, messages = m.from, m.messages
+	}
+	if c.from == 0 || first < c.from {
+		c.from = first
+	}
+	c.to = max(c.to, m.through())
+	c.messages += messages
+}
+
+// through returns the last seq that a message of the view accounts for.
+func (m *message) through() int64 { return max(m.seq, m.to) }
 
 // role is as much of a message's role as decisions need.
 type role uint8
@@ -85,18 +103,21 @@ type part struct {
 	index       int       // of the part in its message
 	value       wire.Span // of its content or its arguments, in the message
 	callID      string
-	paired      bool // a result that answers a call, a call that has an answer; others no stage touches
-	usable      bool // a result that succeeded and has content, so that it can take the place of an older one
-	asked       int  // tail only, a result: the message and the part of its call, -1 for an orphan
-	askedAt     int
-	call        int // a result: its call among the parts, -1 if that is none
-	tokens      int // of the whole
-	now         int // of what stands in the view
+	paired      bool // a result that answers a call, a call that has an answer; no stage touches others
+	usable      bool // a result that succeeded and has content, so that it can supersede an older one
+	asked       int  // tail only, a result: the message of its call, -1 for an orphan
+	askedAt     int  // the part of that message
+	call        int  // a result: its call among the parts, -1 if that is none
+	tokens      int  // of the whole
+	now         int  // of what the view has of it
 	action      ActionKind
-	replacement // zero while do is Keep
+	replacement // zero while action is Keep
 }
 
-// left is what is kept in mind of a part that is not whole in the view any more.
+// valueBytes returns how many bytes the part's value has in its message.
+func (p *part) valueBytes() int { return p.value.End - p.value.Start }
+
+// replacement is what the state remembers of a part that is not whole in the view any more.
 type replacement struct {
 	stage     string
 	sum       [32]byte
@@ -107,14 +128,16 @@ type replacement struct {
 	onlyText  bool // the whole was nothing but text
 	head      int  // characters of head and tail that were asked for
 	tail      int
-	headBytes int // what stands before and behind the line between them, decoded
+	headBytes int // before and behind the line between them, decoded
 	tailBytes int
 	preview   string
 }
 
-// readHistory reads a base and a tail.
-func readHistory(in Input) (*history, error) {
-	h := &history{in: in, entered: make([]int64, len(stages))}
+var errOrder = errors.New("compact: the messages are not in the order of their seqs")
+
+// readHistory reads a base and a tail. stages is how many stages a run has.
+func readHistory(in Input, stages int) (*history, error) {
+	h := &history{in: in, entered: make([]int64, stages)}
 	h.units.Items = in.Format == session.OpenAIResponses
 	if in.Base != nil {
 		if err := h.restore(in.Base); err != nil {
@@ -140,7 +163,7 @@ func readHistory(in Input) (*history, error) {
 	return h, nil
 }
 
-// follows reports whether a message may come next.
+// follows reports whether e may be the next message.
 func (h *history) follows(e *Entry) bool {
 	n := len(h.messages)
 	switch {
@@ -152,7 +175,7 @@ func (h *history) follows(e *Entry) bool {
 	return e.Seq == h.messages[n-1].seq && e.Part > 0
 }
 
-// body returns the bytes of a message as they stand in the view.
+// body returns the bytes of a message as the view has them.
 func (h *history) body(m int) []byte {
 	if m >= h.based {
 		return h.in.Tail[m-h.based].Body
@@ -161,7 +184,7 @@ func (h *history) body(m int) []byte {
 	return h.in.Base.Body[from : from+h.messages[m].size]
 }
 
-// ref names a part whose content is known.
+// ref returns the ref of a part whose content is known.
 func (h *history) ref(p *part, content *replacement) session.ResultRef {
 	return session.NewResultRef(h.messages[p.message].seq, p.index, content.sum)
 }
@@ -176,7 +199,7 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 	for i := range found.Parts {
 		switch at := &found.Parts[i]; at.Kind {
 		case wire.Result:
-			r := reader.result(e.Body, at)
+			r := resultPart(e.Body, at)
 			r.index += e.Part
 			h.answer(&m, r)
 		case wire.Call:
@@ -207,7 +230,7 @@ func (h *history) ask(m *message, e *Entry, at *wire.Part, reader *partReader) {
 
 // answer pairs a result of message m with its call.
 func (h *history) answer(m *message, r part) {
-	r.message, r.asked, r.call = len(h.messages), -1, -1
+	r.message = len(h.messages)
 	if c, ok := h.open.Answer(r.callID, r.tool); ok {
 		h.units.Answered(c.unit)
 		if c.message == r.message {

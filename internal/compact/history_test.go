@@ -11,10 +11,10 @@ func TestAResultThatNamesItsToolAnswersACallOfThatTool(t *testing.T) {
 	t.Parallel()
 	in := Input{Format: session.Gemini, Policy: policy.Default(), WindowTokens: 1000, Tail: []Entry{
 		{Seq: 1, Tokens: 5, Body: []byte(`{"role":"user","parts":[{"text":"go"}]}`)},
-		{Seq: 2, Tokens: 20, Body: []byte(`{"role":"model","parts":[{"functionCall":{"name":"Read","args":{"path":"a"}}},{"functionCall":{"name":"Grep","args":{"path":"b"}}}]}`)},
-		{Seq: 3, Tokens: 20, Body: []byte(`{"role":"user","parts":[{"functionResponse":{"name":"Read","response":{"output":"one"}}},{"functionResponse":{"name":"Grep","response":{"output":"two"}}}]}`)},
+		{Seq: 2, Tokens: 20, Body: []byte(`{"role":"model","parts":[{"functionCall":{"id":"1","name":"Read","args":{"path":"a"}}},{"functionCall":{"id":"1","name":"Grep","args":{"path":"b"}}}]}`)},
+		{Seq: 3, Tokens: 20, Body: []byte(`{"role":"user","parts":[{"functionResponse":{"id":"1","name":"Read","response":{"output":"one"}}},{"functionResponse":{"id":"1","name":"Grep","response":{"output":"two"}}}]}`)},
 	}}
-	h, err := readHistory(in)
+	h, err := readHistory(in, len(stages))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,28 +1,24 @@
 package compact
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"slices"
 
-	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
 // Capped is a message whose oversized results were cut before it entered a view.
 type Capped struct {
-	Body    []byte // as it stands in the view
+	Body    []byte // as the view has it
 	Tokens  int    // of Body
 	Results []Result
 }
 
-// CapAtIngest cuts the oversized results of a message that is being appended as number seq, just as the cap stage will cut
-// them. tool is called with every part of the message, in order, and returns for a result the tool of the call that it
-// answers; a result that answers none stays. CapAtIngest returns nil if nothing is to be cut.
+// CapAtIngest cuts the oversized results of a message that is being appended as number seq: it runs the cap stage on a
+// session that has this message alone. tool is called with every part of the message, in order, and returns for a result
+// the tool of the call that it answers; a result that answers none is kept whole. CapAtIngest returns nil if nothing is
+// to be cut.
 func CapAtIngest(
 	p *policy.Policy, f session.Format, seq int64, body []byte, tool func(part *wire.Part) (string, bool),
 ) (*Capped, error) {
@@ -34,51 +30,36 @@ func CapAtIngest(
 	if err != nil {
 		return nil, fmt.Errorf("compact: message %d: %w", seq, err)
 	}
-	c := &Capped{Tokens: found.Tokens}
-	var edits []wire.Edit
+	h := &history{in: Input{Format: f, Tail: []Entry{{Seq: seq, Tokens: found.Tokens, Body: body}}}}
 	for i := range found.Parts {
 		at := &found.Parts[i]
 		name, known := tool(at)
-		if at.Kind != wire.Result || !known || slices.Contains(p.Protect.Tools, name) {
-			continue
-		}
-		if edit, cut := c.cut(p, words, f, seq, body, at, name); cut {
-			edits = append(edits, edit)
+		if at.Kind == wire.Result {
+			r := resultPart(body, at)
+			r.tool, r.paired = name, known
+			h.parts = append(h.parts, r)
 		}
 	}
-	if len(edits) == 0 {
-		return nil, nil
-	}
-	c.Body = wire.Replace(nil, body, edits)
-	return c, nil
+	h.messages = []message{{seq: seq, size: len(body), tokens: found.Tokens, now: found.Tokens, last: len(h.parts)}}
+	h.in.Policy, h.in.WindowTokens = *p, 1
+	s := newRunState(h)
+	s.words = words
+	capOversized(s)
+	return s.capped(), nil
 }
 
-// cut cuts one result, if that makes it smaller.
-func (c *Capped) cut(p *policy.Policy, w *words, f session.Format, seq int64, body []byte, at *wire.Part, tool string) (wire.Edit, bool) {
-	size := at.Value.End - at.Value.Start
-	if (*resultCap)(&p.Cap).surely(at.Tokens, size) {
-		return wire.Edit{}, false
+// capped applies what the cap stage proposed for the only message of the history; it returns nil if nothing changes.
+func (s *runState) capped() *Capped {
+	p := &Plan{}
+	for i := range s.parts {
+		p.apply(s, i)
 	}
-	content := wire.ResultText(f, body, *at)
-	if !content.OnlyText || (*resultCap)(&p.Cap).exceeds(at.Tokens, content.Text) == "" {
-		return wire.Edit{}, false
+	if len(p.edits) == 0 {
+		return nil
 	}
-	head, tail := (*resultCap)(&p.Cap).cut(content.Text)
-	sum := sha256.Sum256(content.Stored)
-	v := values{
-		action: Cap, ref: session.NewResultRef(seq, at.Index, sum), tool: tool, chars: text.Len(content.Text), bytes: len(content.Stored), tokens: at.Tokens,
+	edits := make([]wire.Edit, len(p.edits))
+	for k, e := range p.edits {
+		edits[k] = wire.Edit{Span: s.parts[e.part].value, With: p.text[e.start:e.end]}
 	}
-	literal := rawjson.Quote(nil, w.appendCut(nil, Cap, head, tail, v))
-	now := tokens.EstimateLiteral(literal)
-	before, after := wrapping(f, at.Value.Of(body))
-	with := slices.Concat([]byte(before), literal, []byte(after))
-	if len(with) >= size || now >= at.Tokens {
-		return wire.Edit{}, false
-	}
-	c.Tokens += now - at.Tokens
-	c.Results = append(c.Results, Result{
-		Ref: v.ref, Seq: seq, Part: at.Index, Tool: tool, CallID: at.CallID, Category: string(p.Trim.Categories[tool]),
-		MediaType: content.MediaType, Stored: content.Stored, SHA256: sum, Lines: linesOf(content.Stored), Tokens: at.Tokens,
-	})
-	return wire.Edit{Span: at.Value, With: with}, true
+	return &Capped{Body: wire.Replace(nil, s.body(0), edits), Tokens: s.messages[0].now, Results: p.Results}
 }

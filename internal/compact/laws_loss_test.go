@@ -137,7 +137,7 @@ func (l *trial) neverGrows() {
 func (l *trial) stoodFor(m shownMessage) (bytes, tokens int) {
 	first, last := m.seq, m.seq
 	if m.coversOthers() {
-		first, last = m.from, m.coverage.last
+		first, last = m.from, m.to
 	}
 	for _, e := range l.in.Tail[first-1 : last] {
 		bytes, tokens = bytes+len(e.Body), tokens+e.Tokens
@@ -190,7 +190,7 @@ func (l *trial) hasRanges(o outcome) {
 		}
 		within := false
 		for _, m := range o.view {
-			within = within || m.coversOthers() && m.from <= seq && seq <= m.coverage.last
+			within = within || m.coversOthers() && m.from <= seq && seq <= m.to
 		}
 		if !within {
 			l.Errorf("message %d has left without a trace", seq)
@@ -250,7 +250,7 @@ func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
 	case Bookend:
 		most = 2*limits.Trim.BookendMaxChars + marker
 	case Stub, Stale, Placeholder, Blank:
-		chars, most = p.value.End-p.value.Start, 2*policy.MinCutChars
+		chars, most = p.valueBytes(), 2*policy.MinCutChars
 	default:
 		return
 	}

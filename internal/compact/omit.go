@@ -12,9 +12,10 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
-// omittedMember is the member that is added to a call's arguments and says what was omitted of them.
+// omittedMember is the member that lists what was omitted of a call's arguments.
 const omittedMember = "_omitted"
 
 // omission is a call's arguments without the large ones.
@@ -23,26 +24,16 @@ type omission struct {
 	tokens int    // of the call then
 }
 
-// omission makes the arguments of call i without the large ones: "[omitted]" stands in their place, and a member of its
-// own says how large each was, with its SHA-256, and the ref of the whole. Where the arguments are one large text, as
-// those of custom tools, a line stands for it. Other arguments that are no object stay.
+// omissionOf returns the arguments of call i without the large ones: "[omitted]" replaces each, and an added member has
+// their sizes, their SHA-256 and the ref of the whole. One line replaces arguments that are one large text, as those of
+// custom tools are. Other arguments that are not an object are kept.
 func (s *runState) omissionOf(i int) omission {
-	if made, ok := s.omissions[i]; ok {
+	made, ok := s.omissions[i]
+	if ok {
 		return made
 	}
 	p, content := &s.parts[i], s.content(i)
-	made := omission{tokens: p.tokens}
-	ref := s.ref(p, &replacement{sum: sha256.Sum256(content.Stored)}).String()
-	switch object := content.Text; {
-	case rawjson.Check(object, rawjson.Limits{Depth: session.MaxJSONDepth}) != nil:
-		if len(object) > maxArgumentBytes(&s.policy) {
-			made.text = fmt.Appendf(nil, "[omitted -- read_result %s returns it: %d bytes, sha256 %x]", ref, len(object), sha256.Sum256(object))
-		}
-	case object[rawjson.Start(object)] == '{' && !hasMember(object, rawjson.Start(object), omittedMember):
-		if rest, omitted := resource.OmitLarge(nil, object, s.isIdentifying(p.tool), maxArgumentBytes(&s.policy)); len(omitted) > 0 {
-			made.text = appendOmitted(rest, ref, omitted)
-		}
-	}
+	made = omission{text: s.withoutLarge(p, content), tokens: p.tokens}
 	if made.text != nil {
 		made.tokens += tokens.Estimate(made.text) - tokens.Estimate(content.Text)
 	}
@@ -50,16 +41,38 @@ func (s *runState) omissionOf(i int) omission {
 	return made
 }
 
-// omit is what the omission of call i's large arguments leaves.
+func (s *runState) withoutLarge(p *part, content *wire.Content) []byte {
+	object, limit := content.Text, maxArgumentBytes(&s.policy)
+	sum := sha256.Sum256(content.Stored)
+	ref := s.ref(p, &replacement{sum: sum}).String()
+	if rawjson.Check(object, rawjson.Limits{Depth: session.MaxJSONDepth}) != nil {
+		if len(object) <= limit {
+			return nil
+		}
+		const line = "[omitted -- read_result %s returns it: %d bytes, sha256 %x]"
+		return fmt.Appendf(nil, line, ref, len(object), sha256.Sum256(object))
+	}
+	start := rawjson.Start(object)
+	if object[start] != '{' || hasMember(object, start, omittedMember) {
+		return nil
+	}
+	rest, omitted := resource.OmitLarge(nil, object, s.isIdentifying(p.tool), limit)
+	if len(omitted) == 0 {
+		return nil
+	}
+	return appendOmitted(rest, ref, omitted)
+}
+
+// draftOmission drafts call i without its large arguments, unless they were omitted before.
 func (s *runState) draftOmission(i int, made *draft) {
 	if s.parts[i].action == Keep {
 		made.action = Omit
-		left := s.omissionOf(i)
-		made.text, made.tokens = left.text, left.tokens
+		short := s.omissionOf(i)
+		made.text, made.tokens = short.text, short.tokens
 	}
 }
 
-// identifies says which arguments of a tool tell what its calls ask for: they stay.
+// isIdentifying returns a function that reports whether an argument of a tool tells what its calls ask for: it is kept.
 func (s *runState) isIdentifying(tool string) func(field string) bool {
 	limits := &s.policy.Dedupe
 	return func(field string) bool {
@@ -96,9 +109,9 @@ func appendOmitted(object []byte, ref string, omitted []resource.Omitted) []byte
 	return append(b, "}}"...)
 }
 
-// appendArguments writes arguments the way the call has them: as JSON inside a string, or as they are.
-func (s *runState) appendArguments(dst []byte, p *part, object []byte) []byte {
-	if p.value.Of(s.body(p.message))[0] == '"' {
+// appendArguments appends arguments as the call has them, given its old value: as JSON inside a string, or as they are.
+func appendArguments(dst, old, object []byte) []byte {
+	if old[0] == '"' {
 		return rawjson.Quote(dst, object)
 	}
 	return append(dst, object...)

@@ -9,7 +9,7 @@ import (
 // Parts are the plan's actions and, between them, every tool result and large call that stays, with the reason why. A
 // part that an earlier compaction has shortened is there with what it did.
 func (p *Plan) Parts() []Action {
-	s := p.scene
+	s := p.state
 	all := slices.Clone(p.Actions)
 	acted := make([]bool, len(s.parts))
 	for _, e := range p.edits {
@@ -37,7 +37,7 @@ func (p *Plan) Parts() []Action {
 
 // stays says why nothing more is done to part i: by the field of the policy that decides, and in words.
 func (plan *Plan) whyKept(i int) (rule, reason string) {
-	s := plan.scene
+	s := plan.state
 	p := &s.parts[i]
 	switch {
 	case p.action != Keep:
@@ -46,7 +46,7 @@ func (plan *Plan) whyKept(i int) (rule, reason string) {
 		return "", "it answers no call of the session"
 	case !p.paired:
 		return "", "the call has no result yet"
-	case p.value.End == p.value.Start:
+	case p.valueBytes() == 0:
 		return "", "it is empty"
 	case !s.free[i]:
 		return "protect.tools", "the tool is protected"

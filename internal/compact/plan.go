@@ -1,30 +1,32 @@
 package compact
 
-// Plan is what one compaction does. Its exported fields are for its reader; Render needs the plan that Make returned.
+// Plan is what one compaction does.
 type Plan struct {
 	Through    int64         `json:"through"`       // the last seq that the checkpoint will cover
-	Before     int64         `json:"tokens_before"` // of the view, results that were capped at insertion counted whole
+	Before     int64         `json:"tokens_before"` // of the view, results that were capped at ingest counted whole
 	After      int64         `json:"tokens_after"`  // of the view, the untouched rest of the tail included, overhead aside
-	ViewBefore int64         `json:"-"`             // what the view had: Before, less what insertion had capped
+	ViewBefore int64         `json:"-"`             // what the view had: Before, less what was capped at ingest
 	Kept       int64         `json:"kept_tokens"`   // of the beginning of the view that keeps its bytes
 	Actions    []Action      `json:"actions"`       // the sum of their savings is Before - After
 	Results    []Result      `json:"-"`             // what leaves the view for the first time
 	Stages     []StageReport `json:"stages"`
 	Entered    []int64       `json:"-"` // by stage: the message that first needed it, 0 for none
 
-	scene    *runState
+	state    *runState
 	history  *history
 	covered  int       // how many messages the checkpoint will cover
-	eviction *eviction // the messages that leave as a whole, nil for none
+	eviction *eviction // the messages that one message replaces, nil for none
 	edits    []edit    // by position
 	text     []byte    // the replacements, one after another
 }
 
 // edit replaces the value of a part by a range of Plan.text.
 type edit struct {
-	part        int
-	start, end  int
-	lead, trail int // bytes at its ends that are around the new value: a provider may take objects only
+	part  int
+	start int
+	end   int
+	lead  int // bytes at its beginning that are not the text: some providers take objects only
+	trail int // the same at its end
 }
 
 // Changed reports whether the plan changes a byte of the view.
@@ -43,7 +45,7 @@ func (p *Plan) enter(a Action) {
 	}
 }
 
-// kept counts the tokens before the first message that changes.
+// keptTokens returns the tokens before the first message that changes.
 func (p *Plan) keptTokens() (sum int64) {
 	end := p.covered
 	if len(p.edits) > 0 {

@@ -20,7 +20,7 @@ func (p *Plan) record(s *runState, i, before int) {
 func (w *proposal) rule(s *runState, i int) string {
 	switch w.action {
 	case Cap:
-		return (*resultCap)(&s.policy.Cap).exceeds(s.parts[i].tokens, s.content(i).Text)
+		return s.resultCap().exceeds(s.parts[i].tokens, s.content(i).Text)
 	case Bookend:
 		return "trim.hot_zone_min_tokens"
 	case Stub:

@@ -1,19 +1,12 @@
 package compact
 
 import (
-	"errors"
-
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-var errForeignPlan = errors.New("compact: the plan was not made from this input")
-
-// Render makes the checkpoint that a plan of the same input describes. It splices: what no action touches is copied.
-func Render(in Input, p *Plan) (*Checkpoint, error) {
+// render makes the checkpoint that a plan describes. It splices: what no action touches is copied.
+func render(p *Plan) *Checkpoint {
 	h := p.history
-	if h == nil || in.Base != h.in.Base || len(in.Tail) != len(h.in.Tail) {
-		return nil, errForeignPlan
-	}
 	r := newRenderer(h, p)
 	for m := range p.covered {
 		if d := p.eviction; d != nil && m == d.begin {
@@ -24,14 +17,16 @@ func Render(in Input, p *Plan) (*Checkpoint, error) {
 		}
 	}
 	open := r.openCalls(h.unanswered(p.covered))
-	c := &Checkpoint{Through: p.Through, Body: r.body, State: r.state.calls(open), Units: r.units, OpenCalls: make([]string, len(open))}
+	c := &Checkpoint{
+		Through: p.Through, Body: r.body, State: r.state.calls(open), Units: r.units, OpenCalls: make([]string, len(open)),
+	}
 	for i := range open {
 		c.OpenCalls[i] = open[i].id
 	}
 	for i := range c.Units {
 		c.Tokens += c.Units[i].Tokens
 	}
-	return c, nil
+	return c
 }
 
 // size is how many bytes the rendition has at most.
@@ -70,7 +65,7 @@ type renderer struct {
 
 func newRenderer(h *history, p *Plan) *renderer {
 	r := &renderer{
-		history: h, plan: p, edits: p.edits, starts: h.startsOf(p.covered), body: make([]byte, 0, p.size()), pinned: h.pinned(),
+		history: h, plan: p, edits: p.edits, starts: h.startsOf(p.covered), body: make([]byte, 0, p.size()), pinned: h.systemMessages(),
 		written: make([]int, 0, p.covered), moved: make([]int, len(h.parts)),
 	}
 	left := 0
@@ -135,7 +130,7 @@ func (r *renderer) writeParts(at *message, edits []edit) {
 	moved := 0
 	for i := at.first; i < at.last; i++ {
 		p := r.history.parts[i]
-		size := p.value.End - p.value.Start
+		size := p.valueBytes()
 		if size > 0 { // one without a value lies nowhere
 			p.value.Start += moved
 		}

@@ -8,67 +8,76 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// stage decides one thing about parts. It reads a scene, proposes actions, and knows of no other stage.
-type stage struct {
-	name    string
-	enabled func(*policy.Policy) bool
-	over    func(*runState) float64 // entered while the view has more tokens than this; nil: than the target
-	plan    func(*runState)
-}
-
-// scene is what a stage sees: the whole history in its original figures, what stages before it proposed, and what a
-// policy protects.
+// runState is what a stage sees: the whole history in its original figures, what the stages before it proposed, and
+// what the policy protects.
 type runState struct {
 	*history
-	policy         policy.Policy
-	window         float64
-	target         float64 // tokens
-	pinned         int     // how many system messages lead the session
-	newestUserKept int     // the newest message of the user, -1 if it is not protected
-	sum            []int64 // by message: original tokens up to and including it
-	free           []bool  // by part: stages may touch it at all
-	release        []int   // by message: the message with which it ceased to be protected, len(messages) for not yet
+	policy policy.Policy
+	window float64
+	target float64 // tokens
+	sum    []int64 // by message: original tokens up to and including it
 
-	stage     string // the one that runs
-	since     int    // the message at which it was first needed
-	proposed  []proposal
-	steps     [][]step // by part: what the proposals leave of it, and since when
-	relief    []int64  // by message: the tokens that the proposals save from there on
-	contents  []*wire.Content
+	protection
+	proposals
+	texts
+
+	contents  []*wire.Content  // by part: of the results that were looked at
 	omissions map[int]omission // by part: of the calls that were looked at
 
 	write    Write
 	eviction *eviction        // what summarise or truncate has decided
 	failed   map[string]error // by stage
+}
 
-	words                         *words
-	text, unquoted, quoted, spare []byte // buffers of settle
+// protection is what stages keep off.
+type protection struct {
+	pinned         int    // how many system messages lead the session
+	newestUserKept int    // the newest message of the user, -1 if it is not protected
+	free           []bool // by part: stages may touch it at all
+	release        []int  // by message: the message with which it ceased to be protected, len(messages) for not yet
+}
+
+// proposals are what the stages have proposed so far.
+type proposals struct {
+	stage    string // the one that runs
+	since    int    // the message at which it was first needed
+	proposed []proposal
+	steps    [][]step // by part: what the proposals leave of it, and since when
+	relief   []int64  // by message: the tokens that the proposals save from there on
 }
 
 // proposal is what a stage wants for a part.
 type proposal struct {
-	action     ActionKind
-	stage      string
-	since      int   // the message with which it became right
-	head, tail int   // Cap, Bookend: characters
-	newer      int64 // Stub: the message that made the part superfluous
-	distance   int64 // tokens of the messages after it
-	capped     int   // about the tokens that the cap left, 0 if there was none: bookends are cut from what it left
-	collapsed  int   // those that collapsing its white space left before it was cut, 0 if it was not
+	action    ActionKind
+	stage     string
+	since     int   // the message with which it became right
+	head      int   // Cap, Bookend: characters of the beginning
+	tail      int   // Cap, Bookend: characters of the end
+	newer     int64 // Stub: the message that made the part superfluous
+	distance  int64 // tokens of the messages after it
+	capped    int   // about the tokens that the cap left, 0 if there was none: bookends are cut from what it left
+	collapsed int   // those that collapsing its white space left before it was cut, 0 if it was not
 }
 
-// step says that a part has so many tokens from a message on.
+// step notes that a part has no more than so many tokens from a message on.
 type step struct{ at, tokens int }
 
-func newRunState(in Input, h *history) *runState {
-	window := float64(in.WindowTokens)
+func newRunState(h *history) *runState {
+	window := float64(h.in.WindowTokens)
 	s := &runState{
-		history: h, policy: in.Policy, window: window, target: in.Policy.Target * window, pinned: h.pinned(), newestUserKept: -1,
-		sum: make([]int64, len(h.messages)), free: make([]bool, len(h.parts)),
-		proposed: make([]proposal, len(h.parts)), steps: make([][]step, len(h.parts)), relief: make([]int64, len(h.messages)),
-		contents: make([]*wire.Content, len(h.parts)), omissions: map[int]omission{},
+		history: h, policy: h.in.Policy, window: window, target: h.in.Policy.Target * window,
+		sum:        make([]int64, len(h.messages)),
+		protection: protection{pinned: h.systemMessages(), newestUserKept: -1, free: make([]bool, len(h.parts))},
+		proposals: proposals{
+			proposed: make([]proposal, len(h.parts)),
+			steps:    make([][]step, len(h.parts)),
+			relief:   make([]int64, len(h.messages)),
+		},
+		contents:  make([]*wire.Content, len(h.parts)),
+		omissions: map[int]omission{},
+		failed:    map[string]error{},
 	}
-	if in.Policy.Protect.NewestUser {
+	if s.policy.Protect.NewestUser {
 		s.newestUserKept = h.newestUser()
 	}
 	total := int64(0)
@@ -78,50 +87,13 @@ func newRunState(in Input, h *history) *runState {
 	}
 	for i := range h.parts {
 		p := &h.parts[i]
-		s.free[i] = p.paired && p.value.End > p.value.Start && !slices.Contains(in.Policy.Protect.Tools, p.tool)
+		s.free[i] = p.paired && p.valueBytes() > 0 && !slices.Contains(s.policy.Protect.Tools, p.tool)
 	}
 	s.release = s.releases()
 	return s
 }
 
-// run lets a stage plan if the view was over its limit at any message of the history, not only at the last: so what was
-// entered once stays entered. It returns the message that needed it first, 0 for none.
-func (s *runState) runStage(number int) (entered int64) {
-	stage := &stages[number]
-	if !stage.enabled(&s.policy) {
-		return 0
-	}
-	if s.since = s.needed(number); s.since == len(s.messages) {
-		return 0
-	}
-	entered = s.entered[number]
-	if entered == 0 {
-		entered = s.messages[s.since].seq
-	}
-	s.stage = stage.name
-	stage.plan(s)
-	return entered
-}
-
-// needed finds the first message with which the view, compacted by the stages before, was over a stage's limit.
-func (s *runState) needed(number int) int {
-	if at := s.entered[number]; at > 0 {
-		return sort.Search(len(s.messages)-1, func(m int) bool { return s.messages[m].seq >= at })
-	}
-	limit := s.target
-	if over := stages[number].over; over != nil {
-		limit = over(s)
-	}
-	size := int64(s.in.OverheadTokens)
-	for m := range s.messages {
-		if size += int64(s.messages[m].tokens) - s.relief[m]; float64(size) > limit {
-			return m
-		}
-	}
-	return len(s.messages)
-}
-
-// size is what the view has once all proposals so far are carried out.
+// size returns the tokens of the view once all proposals so far are applied.
 func (s *runState) size() int64 {
 	size := int64(s.in.OverheadTokens)
 	for m := range s.messages {
@@ -136,7 +108,7 @@ func (s *runState) propose(i, since int, p proposal, tokens int) {
 	s.foresee(i, since, tokens)
 }
 
-// want asks for an action. What is lower on the ladder stays; on one rung what came first.
+// proposeAction asks for an action. Of two proposals the lower on the ladder counts, on one rung the earlier.
 func (s *runState) proposeAction(i, since int, p proposal) {
 	since = max(since, s.since)
 	want := &s.proposed[i]
@@ -147,7 +119,7 @@ func (s *runState) proposeAction(i, since int, p proposal) {
 	}
 }
 
-// leaves notes that part i has no more than so many tokens from message at on.
+// foresee notes that part i has no more than so many tokens from message at on.
 func (s *runState) foresee(i, at, tokens int) {
 	if at = max(at, s.since); at >= len(s.messages) {
 		return
@@ -165,21 +137,32 @@ func (s *runState) foresee(i, at, tokens int) {
 	s.addRelief(i, +1)
 }
 
-// relieve adds what the steps of part i save to the relief, or takes it away.
+// addRelief adds what the steps of part i save to the relief; with sign -1 it takes that away.
 func (s *runState) addRelief(i int, sign int64) {
-	current := s.parts[i].tokens
-	for _, step := range s.steps[i] {
-		if saved := current - step.tokens; saved > 0 {
-			s.relief[step.at] += sign * int64(saved)
-			current = step.tokens
+	for at, saved := range s.savings(i) {
+		s.relief[at] += sign * int64(saved)
+	}
+}
+
+// savings yields, for each step of part i that saves something, its message and the tokens that it saves.
+func (s *runState) savings(i int) func(yield func(at, saved int) bool) {
+	return func(yield func(at, saved int) bool) {
+		current := s.parts[i].tokens
+		for _, step := range s.steps[i] {
+			if saved := current - step.tokens; saved > 0 {
+				if !yield(step.at, saved) {
+					return
+				}
+				current = step.tokens
+			}
 		}
 	}
 }
 
-// distance is how many tokens came after message m.
+// distance returns how many tokens came after message m.
 func (s *runState) distance(m int) int64 { return s.sum[len(s.sum)-1] - s.sum[m] }
 
-// reached finds the message with which message m was so many tokens from the end, len(messages) if it is not yet.
+// reached returns the message with which message m was so many tokens from the end, len(messages) if it is not yet.
 func (s *runState) reached(m int, tokens float64) int {
 	return sort.Search(len(s.messages), func(at int) bool { return at >= m && float64(s.sum[at]-s.sum[m]) >= tokens })
 }
@@ -187,7 +170,7 @@ func (s *runState) reached(m int, tokens float64) int {
 // protected reports whether the policy keeps stages off message m.
 func (s *runState) protected(m int) bool { return s.release[m] >= len(s.messages) }
 
-// content returns what part i says. It must be whole in the view.
+// content returns the text of part i, which must be whole in the view.
 func (s *runState) content(i int) *wire.Content {
 	if s.contents[i] == nil {
 		p := &s.parts[i]

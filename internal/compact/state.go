@@ -97,7 +97,7 @@ func (w *stateWriter) message(m *message) {
 	w.bytes = append(w.bytes, flags)
 	w.ints(m.tokens, m.now)
 	if m.coversOthers() {
-		w.ints(int(m.from), int(m.coverage.last), m.messages, m.inner.start, m.inner.end)
+		w.ints(int(m.from), int(m.to), m.messages, m.inner.start, m.inner.end)
 	}
 	w.ints(m.last - m.first)
 	w.seq = m.seq
@@ -105,7 +105,7 @@ func (w *stateWriter) message(m *message) {
 
 // part writes a part whose own number, and that of its call, are counted anew.
 func (w *stateWriter) part(p *part, number int) {
-	w.ints(p.index, p.value.Start, p.value.End-p.value.Start)
+	w.ints(p.index, p.value.Start, p.valueBytes())
 	w.bytes = append(w.bytes, p.flags(), byte(p.action))
 	w.text(p.callID)
 	w.name(p.tool)

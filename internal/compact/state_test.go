@@ -85,11 +85,11 @@ func TestStateOfAnUntouchedHistoryIsReadBack(t *testing.T) {
 		if len(made.Body) == 0 {
 			continue // all of it is in flight: there is nothing to restore
 		}
-		h, err := readHistory(Input{Format: l.in.Format, Policy: l.in.Policy, Base: made})
+		h, err := readHistory(Input{Format: l.in.Format, Policy: l.in.Policy, Base: made}, len(stages))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		again, err := Render(h.in, &Plan{history: h, covered: len(h.messages), Through: made.Through, Entered: h.entered})
+		again := render(&Plan{history: h, covered: len(h.messages), Through: made.Through, Entered: h.entered})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -134,7 +134,7 @@ func (r *stateReader) message() message {
 	m.role, m.begins, m.whole = role(flags&roleMask), flags&flagBegins != 0, flags&flagWhole != 0
 	m.tokens, m.now = r.int(), r.int()
 	if flags&flagStandsIn != 0 {
-		m.from, m.coverage.last, m.messages = int64(r.int()), int64(r.int()), r.int()
+		m.from, m.to, m.messages = int64(r.int()), int64(r.int()), r.int()
 		m.inner = span{r.int(), r.int()}
 	}
 	return m

@@ -59,7 +59,8 @@ func maxArgumentBytes(p *policy.Policy) int {
 	return over
 }
 
-func (r *partReader) result(body []byte, at *wire.Part) part {
+// resultPart returns a result as a part of a message that is still unknown.
+func resultPart(body []byte, at *wire.Part) part {
 	empty := false
 	switch string(body[at.Value.Start:at.Value.End]) {
 	case "", `""`, "[]", "null":
@@ -67,7 +68,7 @@ func (r *partReader) result(body []byte, at *wire.Part) part {
 	}
 	return part{
 		subject: subject{tool: at.Name}, kind: result, index: at.Index, value: at.Value, callID: at.CallID,
-		usable: !empty && !at.IsError, tokens: at.Tokens, now: at.Tokens,
+		usable: !empty && !at.IsError, asked: -1, call: -1, tokens: at.Tokens, now: at.Tokens,
 	}
 }
 

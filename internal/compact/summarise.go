@@ -48,7 +48,7 @@ func (s *runState) summarise(d *eviction, r summary.Request) error {
 	if err := summary.Check(answer, r); err != nil {
 		return err
 	}
-	if err := d.compose(s, &s.words.summary, strings.TrimSpace(answer.Retain+"\n\n"+answer.Summary)); err != nil {
+	if err := d.compose(s.in.Format, &s.words.summary, strings.TrimSpace(answer.Retain+"\n\n"+answer.Summary)); err != nil {
 		return err
 	}
 	if current := d.currentTokens(s.history); 4*d.now > 3*current {
@@ -152,7 +152,7 @@ func (h *history) startsOf(n int) []bool {
 // worth is how many tokens a summary would stand for.
 func (s *runState) worth(d *eviction) (tokens int) {
 	for m := d.begin; m < d.end; m++ {
-		if d.evicts(m) && !s.messages[m].coverage.coversOthers() {
+		if d.evicts(m) && !s.messages[m].coversOthers() {
 			tokens += s.messages[m].now
 		}
 	}
@@ -163,7 +163,7 @@ func (s *runState) worth(d *eviction) (tokens int) {
 func (s *runState) request(d *eviction) (r summary.Request, err error) {
 	limits := &s.policy.Summarise
 	r = summary.Request{
-		First: d.from, Last: d.coverage.last, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
+		First: d.from, Last: d.to, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
 		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: s.summaryTokens(),
 	}
 	shown := s.shownFrom(d)
@@ -175,7 +175,7 @@ func (s *runState) request(d *eviction) (r summary.Request, err error) {
 		if err != nil {
 			return r, err
 		}
-		if at := &s.messages[m]; at.coverage.coversOthers() && at.inner.end > at.inner.start {
+		if at := &s.messages[m]; at.coversOthers() && at.inner.end > at.inner.start {
 			whole := message.Parts[0].Text
 			r.Previous = whole[min(at.inner.start, len(whole)):min(at.inner.end, len(whole))]
 			continue

@@ -22,7 +22,7 @@ func dropOldest(s *runState) {
 	if d == nil {
 		return
 	}
-	if err := d.compose(s, &s.words.truncated, ""); err != nil {
+	if err := d.compose(s.in.Format, &s.words.truncated, ""); err != nil {
 		s.failed[s.stage] = err
 		return
 	}
@@ -62,12 +62,8 @@ func (s *runState) truncation() *truncation {
 	}
 	t.resume()
 	for i := range s.parts {
-		current := s.parts[i].tokens
-		for _, step := range s.steps[i] {
-			if saved := current - step.tokens; saved > 0 {
-				t.events = append(t.events, event{step.at, s.parts[i].message, saved})
-				current = step.tokens
-			}
+		for at, saved := range s.savings(i) {
+			t.events = append(t.events, event{at, s.parts[i].message, saved})
 		}
 	}
 	slices.SortStableFunc(t.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
@@ -81,7 +77,7 @@ func (t *truncation) resume() {
 		case at.inner.end > 0:
 			t.first, t.to = m+1, m+1
 		case at.coversOthers():
-			for t.to = m + 1; t.to < t.based && t.remains(t.to, at.coverage.last); t.to++ {
+			for t.to = m + 1; t.to < t.based && t.remains(t.to, at.to); t.to++ {
 			}
 		}
 	}

@@ -62,8 +62,8 @@ func (h *history) unanswered(n int) []call {
 	return calls
 }
 
-// pinned returns how many messages lead the session with the system's or the developer's words.
-func (h *history) pinned() int {
+// systemMessages returns how many messages lead the session with the words of the system or the developer.
+func (h *history) systemMessages() int {
 	n := 0
 	for n < len(h.messages) && h.messages[n].role == system {
 		n++

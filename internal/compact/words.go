@@ -57,19 +57,6 @@ type values struct {
 	seq                       int64
 }
 
-// valuesOf are those of part i.
-func (s *runState) valuesOf(i int, content *replacement) values {
-	p, want := &s.parts[i], &s.proposed[i]
-	v := values{
-		action: want.action, ref: s.ref(p, content), tool: p.tool, resource: p.resource, preview: content.preview, chars: content.chars, bytes: content.bytes,
-		tokens: p.tokens, seq: want.newer,
-	}
-	if v.resource == "" {
-		v.resource = label(p.tool)
-	}
-	return v
-}
-
 // appendCut writes a part's head and tail around a line that says what is missing.
 func (w *words) appendCut(dst []byte, do ActionKind, head, tail []byte, v values) []byte {
 	v.cut = v.tokens - tokens.Estimate(head) - tokens.Estimate(tail)

@@ -1,0 +1,110 @@
+package compact
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/varve-dev/varve/internal/policy"
+)
+
+// stage decides one thing about parts. It reads a run's state, proposes actions, and knows of no other stage.
+type stage struct {
+	name    string
+	enabled func(*policy.Policy) bool
+	over    func(*runState) float64 // entered while the view has more tokens than this; nil: than the target
+	plan    func(*runState)
+}
+
+// stages are all stages in the order in which they run. Each is entered only if the view was over its limit, the target
+// unless it has one of its own.
+var stages = []stage{
+	{"cap", func(p *policy.Policy) bool { return p.Cap.Enabled }, capOver, capOversized},
+	{"dedupe", func(p *policy.Policy) bool { return p.Dedupe.Enabled }, nil, stubSuperseded},
+	{"stale", func(p *policy.Policy) bool { return p.Stale.Enabled }, nil, stubStale},
+	{"arguments", func(p *policy.Policy) bool { return p.Arguments.Enabled }, nil, omitArguments},
+	{"trim", func(p *policy.Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
+	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled }, nil, keepBudget},
+	{"whitespace", func(p *policy.Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
+	{"summarise", func(p *policy.Policy) bool { return p.Summarise.Enabled }, nil, summariseOldest},
+	{"truncate", func(p *policy.Policy) bool { return p.Truncate.Enabled }, truncateOver, dropOldest},
+}
+
+// Run plans a compaction, calls write for the summary if one is planned (nil: Extract), and renders the checkpoint. The
+// plan keeps the input's bytes.
+func Run(in Input, write Write) (*Plan, *Checkpoint, error) {
+	plan, err := newPlan(in, write)
+	if err != nil {
+		return nil, nil, err
+	}
+	return plan, render(plan), nil
+}
+
+// newPlan decides what to do with every part of the session.
+func newPlan(in Input, write Write) (*Plan, error) {
+	if in.WindowTokens < 1 {
+		return nil, fmt.Errorf("compact: window of %d tokens", in.WindowTokens)
+	}
+	words, err := wordsOf(&in.Policy.Wording)
+	if err != nil {
+		return nil, fmt.Errorf("compact: wording: %w", err)
+	}
+	h, err := readHistory(in, len(stages))
+	if err != nil {
+		return nil, err
+	}
+	s := newRunState(h)
+	s.words, s.write = words, write
+	if write == nil {
+		s.write = extract
+	}
+	p := &Plan{
+		Actions: []Action{}, Stages: make([]StageReport, len(stages)), Entered: make([]int64, len(stages)), state: s,
+	}
+	for i, stage := range stages {
+		p.Entered[i] = s.runStage(i)
+		p.Stages[i] = StageReport{Stage: stage.name, Entered: p.Entered[i] > 0}
+		if err := s.failed[stage.name]; err != nil {
+			p.Stages[i].Error = err.Error()
+		}
+	}
+	p.settle(s)
+	return p, nil
+}
+
+// runStage runs a stage if the view was over its limit at any message of the history, not only at the last: a stage
+// that was entered once stays entered. It returns the seq of the message that needed it first, 0 for none.
+func (s *runState) runStage(number int) (entered int64) {
+	stage := &stages[number]
+	if !stage.enabled(&s.policy) {
+		return 0
+	}
+	if s.since = s.needed(number); s.since == len(s.messages) {
+		return 0
+	}
+	entered = s.entered[number]
+	if entered == 0 {
+		entered = s.messages[s.since].seq
+	}
+	s.stage = stage.name
+	stage.plan(s)
+	return entered
+}
+
+// needed returns the first message with which the view, compacted by the stages before, was over a stage's limit, or
+// len(messages) if it never was.
+func (s *runState) needed(number int) int {
+	if at := s.entered[number]; at > 0 {
+		return sort.Search(len(s.messages)-1, func(m int) bool { return s.messages[m].seq >= at })
+	}
+	limit := s.target
+	if over := stages[number].over; over != nil {
+		limit = over(s)
+	}
+	size := int64(s.in.OverheadTokens)
+	for m := range s.messages {
+		if size += int64(s.messages[m].tokens) - s.relief[m]; float64(size) > limit {
+			return m
+		}
+	}
+	return len(s.messages)
+}
