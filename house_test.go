@@ -23,6 +23,7 @@ const module = "github.com/varve-dev/varve/"
 var mayImport = map[string][]string{
 	"internal/session":          {"internal/rawjson"},
 	"internal/rawjson":          {},
+	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/postgres", "internal/protocol"},
 	"internal/zframe":           {},
 	"internal/spelling":         {},
 	"internal/units":            {},
@@ -48,7 +49,7 @@ var mayImport = map[string][]string{
 	"internal/config":           {"internal/models"},
 	"internal/protocol":         {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/compactor": {
-		"internal/due",
+		"internal/view", "internal/due",
 		"internal/protocol",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
@@ -57,7 +58,7 @@ var mayImport = map[string][]string{
 	"internal/compact/manifest": {},
 	"internal/models":           {"internal/spelling"},
 	"internal/api": {
-		"internal/protocol",
+		"internal/wire/provider", "internal/view", "internal/protocol",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/importer",
 		"internal/api/openapi", "internal/api/request",

@@ -9,8 +9,10 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compact/manifest"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -107,25 +109,24 @@ func (s *Server) readCheckpointContext(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	view, err := s.Store.CheckpointView(req.Ctx, at, n)
+	want := viewRequest{Request: view.Request{Pending: wire.KeepPending}, zstd: acceptsZstd(req.R.Header["Accept-Encoding"])}
+	want.tags, want.any = parseTags(req.R.Header["If-None-Match"])
+	stored, err := s.Store.OlderView(req.Ctx, at, n, true, postgres.Version{})
 	if err != nil {
 		return noCheckpoint(err)
 	}
-	request := viewRequest{at: at, pending: wire.KeepPending, bare: true, zstd: acceptsZstd(req.R.Header["Accept-Encoding"])}
-	request.tags, request.any = parseTags(req.R.Header["If-None-Match"])
-	tag := request.tagOf(view.Version, view.Format, view.Model)
-	if request.has(tag) {
+	tag := want.tagOf(stored.Version, stored.Format, stored.Model)
+	switch {
+	case want.has(tag):
 		return notModified(req, tag)
+	case want.AsStored(&stored):
+		return answerView(req, want, tag, &stored, view.Notes{})
 	}
-	if wire.ResumeFastValidator(view.Format, view.Walk, nil).Valid(view.Model) {
-		return answerView(req, request, tag, &view, viewNotes{})
-	}
-	rendered, notes, err := s.render(req.Ctx, request, n)
+	made, notes, err := want.Make(&stored)
 	if err != nil {
 		return err
 	}
-	view.System, view.Body, view.Size, view.Tail = rendered.System, nil, 0, rendered.Tail
-	return answerView(req, request, tag, &view, notes)
+	return answerView(req, want, tag, made, notes)
 }
 
 // diffCheckpoints is GET /v1/sessions/{id}/checkpoints/{n}/diff.

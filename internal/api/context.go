@@ -1,100 +1,93 @@
 package api
 
 import (
-	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
-	"strconv"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
+var degradedViews = promauto.NewCounter(prometheus.CounterOpts{
+	Name: "varve_degraded_views_total",
+	Help: "Reads that were answered with an older view, because no valid one could be made of the newest checkpoint.",
+})
+
 // viewRequest is what a reader of a view asks for.
 type viewRequest struct {
-	at      session.Address
-	most    int64          // tokens; 0 for no bound
-	format  session.Format // "" for the session's own
-	model   string         // that the view is for; "" for the session's
-	pending wire.Pending
-	full    bool        // the raw log
-	bare    bool        // a checkpoint without the messages after it
-	zstd    bool        // the reader takes zstd
-	tags    []entityTag // versions that the reader has
-	any     bool        // If-None-Match: *
+	view.Request
+	at   session.Address
+	full bool        // the raw log
+	zstd bool        // the reader takes zstd
+	tags []entityTag // versions that the reader has
+	any  bool        // If-None-Match: *
 }
 
-// readContext is GET /v1/sessions/{id}/context. A view in the session's own format that is known to be valid goes out as
-// the bytes that are stored; render.go makes all others.
+// readContext is GET /v1/sessions/{id}/context. A view that is stored as the reader wants it goes out as those bytes; any
+// other is made of what the same read has brought.
 func (s *Server) readContext(req *request.Request) error {
-	request, err := viewRequestOf(req)
+	want, err := viewRequestOf(req)
 	if err != nil {
 		return err
 	}
-	if request.full && request.format == "" {
-		return s.readLog(req, request)
+	if want.full && want.Format == "" {
+		return s.readLog(req, want)
 	}
-	view := views.Get().(*postgres.View)
-	defer freeView(view)
-	if err := s.Store.ViewInto(req.Ctx, request.at, request.known(), view); err != nil {
+	stored := views.Get().(*postgres.View)
+	defer freeView(stored)
+	known := want.known()
+	if err := s.openView(req, want, known, stored); err != nil {
 		return err
 	}
-	tag := request.tagOf(request.versionOf(view), view.Format, view.Model)
-	if request.has(tag) {
+	tag := want.tagOf(stored.Version, stored.Format, stored.Model)
+	if want.has(tag) {
 		return notModified(req, tag)
 	}
-	if view.Version == request.known() {
-		// The reader named this version, but not by the tag of what he asks for: read it again, with its bodies.
-		if err := s.Store.ViewInto(req.Ctx, request.at, postgres.Version{}, view); err != nil {
+	if stored.Version == known {
+		// The reader named this version, but not by the tag of what it asks for: read it again, with its bodies.
+		if err := s.openView(req, want, postgres.Version{}, stored); err != nil {
 			return err
 		}
+		tag = want.tagOf(stored.Version, stored.Format, stored.Model)
 	}
-	if request.full || request.most > 0 && view.Tokens > request.most || !request.asStored(view) {
-		return s.readRendered(req, request)
+	if want.AsStored(stored) {
+		return answerView(req, want, tag, stored, view.Notes{})
 	}
-	tag = request.tagOf(view.Version, view.Format, view.Model)
-	if request.format != "" {
-		view.Format = request.format // of one without messages
-	}
-	return answerView(req, request, tag, view, viewNotes{})
+	return s.answerMade(req, want, tag, stored)
 }
 
-// versionOf is what the answer depends on: the whole log is the same whatever checkpoints there are.
-func (r *viewRequest) versionOf(v *postgres.View) postgres.Version {
-	version := v.Version
-	if r.full {
-		version.Checkpoint = 0
+// openView reads the stored view that the reader asks for, without its bodies if it is at the version known.
+func (s *Server) openView(req *request.Request, want viewRequest, known postgres.Version, into *postgres.View) (err error) {
+	if !want.full {
+		return s.Store.ViewInto(req.Ctx, want.at, known, into)
 	}
-	return version
+	*into, err = s.Store.OlderView(req.Ctx, want.at, 0, false, known)
+	return err
 }
 
-// asStored reports whether the view, as it is stored, is what the reader asks for.
-func (r *viewRequest) asStored(v *postgres.View) bool {
-	own := (r.format == "" || r.format == v.Format) && r.pending == wire.KeepPending && (r.model == "" || r.model == v.Model)
-	if v.LastSeq == 0 {
-		return true
+// answerMade answers with a view that is made of the stored one. If the newest checkpoint gives none that is valid, the
+// next older one does, and in the end the log itself.
+func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
+	made, notes, err := want.Make(stored)
+	if broken := new(view.BrokenError); !want.full && errors.As(err, &broken) {
+		degradedViews.Inc()
+		s.Log.Error("view is broken, an older one is served", "session", want.at.ID, "tenant", want.at.Tenant, "err", err)
+		made, notes, err = want.LastGood(req.Ctx, s.Store, want.at, stored, err)
+		tag = `W/"degraded"` // what is wrong may be mended at any time
 	}
-	return own && sound(v)
-}
-
-// sound reports whether the view is known to be valid for its provider.
-func sound(v *postgres.View) bool {
-	walk := wire.NewFastValidator(v.Format)
-	walk.AddShapes(v.SystemFacts)
-	if v.Checkpoint > 0 {
-		if !walk.Valid("") {
-			return false
-		}
-		walk = wire.ResumeFastValidator(v.Format, v.Walk, v.OpenCalls)
+	if err != nil {
+		return err
 	}
-	walk.AddShapes(v.TailFacts)
-	return walk.Valid(v.Model)
+	return answerView(req, want, tag, made, notes)
 }
 
 // views go from request to request for their memory: a view is as large as a context.
@@ -108,24 +101,29 @@ func freeView(v *postgres.View) {
 
 func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	q := req.Query("max_tokens", "format", "view", "model", "pending")
-	r.most = q.Integer("max_tokens", 1, math.MaxInt32, 0)
-	r.format = session.Format(q.Text("format", ""))
-	if r.format == "" && q.Values.Has("format") {
-		q.Wrong("format", request.InvalidRequest, "the format is empty: say %s, or leave it out for the session's own", request.Formats())
+	r.MaxTokens = q.Integer("max_tokens", 1, math.MaxInt32, 0)
+	r.Format = session.Format(q.Text("format", ""))
+	if r.Format == "" && q.Values.Has("format") {
+		q.Wrong("format", request.InvalidRequest,
+			"the format is empty: use %s, or leave it out for the session's own", request.Formats())
 	}
-	if r.model = q.Text("model", ""); len(r.model) > session.MaxIDBytes {
-		q.Wrong("model", request.InvalidRequest, "model has %d bytes, at most %d are possible", len(r.model), session.MaxIDBytes)
+	r.Model = q.Text("model", "")
+	if len(r.Model) > session.MaxIDBytes {
+		q.Wrong("model", request.InvalidRequest, "model has %d bytes, the limit is %d", len(r.Model), session.MaxIDBytes)
 	}
-	r.pending = wire.Pending(q.Choice("pending", string(wire.KeepPending), string(wire.SynthesizePending), string(wire.DropPending)))
+	pending := q.Choice("pending", string(wire.KeepPending), string(wire.SynthesizePending), string(wire.DropPending))
+	r.Pending = wire.Pending(pending)
 	r.full = q.Choice("view", "compacted", "full") == "full"
-	if r.full && r.most > 0 {
+	if r.full && r.MaxTokens > 0 {
 		q.Wrong("max_tokens", request.InvalidRequest, "view=full is the whole log: leave max_tokens or view=full out")
 	}
 	if err := q.Err(); err != nil {
 		return r, err
 	}
-	if r.format != "" && !r.format.Valid() {
-		return r, request.Fail("format_not_available", "there is no format %s: ask for %s, or leave format out for the session's own", request.Shorten(string(r.format)), request.Formats())
+	if r.Format != "" && !r.Format.Valid() {
+		return r, request.Fail("format_not_available",
+			"there is no format %s: ask for %s, or leave format out for the session's own",
+			request.Shorten(string(r.Format)), request.Formats())
 	}
 	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
 	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])
@@ -133,82 +131,28 @@ func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	return r, req.Err()
 }
 
-// viewNotes are what an answer says about a view besides its messages.
-type viewNotes struct {
-	left     protocol.Omitted
-	degraded bool // it is not what it should be, but the last good one
-	repairs  []wire.Repair
-}
-
-// view answers with a view, in one write.
-func answerView(req *request.Request, want viewRequest, tag string, view *postgres.View, notes viewNotes) error {
+// answerView answers with a view, in one write.
+func answerView(req *request.Request, want viewRequest, tag string, v *postgres.View, notes view.Notes) error {
+	v.Format = want.Target(v.Format)
 	head, tail, body := req.Buffer(), req.Buffer(), req.Buffer()
-	head.B = appendViewHead(head.B, req.SessionID, view, notes)
-	if view.Size > 0 && len(view.Tail) > 0 {
+	head.B = view.AppendHead(head.B, req.SessionID, v, notes)
+	if v.Size > 0 && len(v.Tail) > 0 {
 		tail.B = append(tail.B, ',')
 	}
-	tail.B = append(append(tail.B, view.Tail...), "]}"...)
+	tail.B = append(tail.B, v.Tail...)
+	tail.B = append(tail.B, "]}"...)
 	h := viewHeader(req, tag)
 	if want.zstd {
 		h["Content-Encoding"] = zstdCoding
-		body.B = zframe.AppendFrame(body.B, head.B, view.Body, tail.B)
+		body.B = zframe.AppendFrame(body.B, head.B, v.Body, tail.B)
 		return req.Bytes(http.StatusOK, request.JSONType, body.B)
 	}
 	var err error
-	if body.B, err = zframe.Decompress(append(body.B, head.B...), view.Body, view.Size); err != nil {
+	if body.B, err = zframe.Decompress(append(body.B, head.B...), v.Body, v.Size); err != nil {
 		return err
 	}
 	body.B = append(body.B, tail.B...)
 	return req.Bytes(http.StatusOK, request.JSONType, body.B)
-}
-
-// appendViewHead writes a view's JSON up to its first message.
-func appendViewHead(dst []byte, id string, view *postgres.View, notes viewNotes) []byte {
-	dst = append(dst, `{"session":`...)
-	dst = rawjson.Quote(dst, []byte(id))
-	dst = append(dst, `,"format":`...)
-	if view.Format == "" {
-		dst = append(dst, "null"...)
-	} else {
-		dst = rawjson.Quote(dst, []byte(view.Format))
-	}
-	dst = append(dst, `,"checkpoint":`...)
-	dst = strconv.AppendInt(dst, int64(view.Checkpoint), 10)
-	dst = append(dst, `,"through_seq":`...)
-	dst = strconv.AppendInt(dst, view.Through, 10)
-	dst = append(dst, `,"last_seq":`...)
-	dst = strconv.AppendInt(dst, view.LastSeq, 10)
-	dst = append(dst, `,"tokens":`...)
-	dst = strconv.AppendInt(dst, view.Tokens, 10)
-	if notes.left.Units > 0 {
-		dst = appendMember(dst, "omitted", notes.left)
-	}
-	if notes.degraded {
-		dst = append(dst, `,"degraded":true`...)
-	}
-	if len(notes.repairs) > 0 {
-		dst = appendMember(dst, "repairs", notes.repairs)
-	}
-	if len(view.System) > 0 {
-		if system := wire.AppendSystem(view.Format, nil, split(view.System)); string(system) != "[]" {
-			dst = append(append(dst, `,"system":`...), system...)
-		}
-	}
-	return append(dst, `,"messages":[`...)
-}
-
-func appendMember(dst []byte, name string, value any) []byte {
-	text, _ := json.Marshal(value)
-	return append(append(append(append(dst, `,"`...), name...), `":`...), text...)
-}
-
-// split takes messages that are joined by commas apart.
-func split(joined []byte) (bodies [][]byte) {
-	array := append(append([]byte{'['}, joined...), ']')
-	for element := range rawjson.Elements(array, 0) {
-		bodies = append(bodies, element.Of(array))
-	}
-	return bodies
 }
 
 var (

@@ -87,7 +87,7 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 	slice, err := r.slice()
 	for more = err == nil; more && len(items) == 0; {
 		var messages []session.Message
-		if found, messages, err = s.Store.Slice(req.Ctx, r.at, slice); err != nil {
+		if found, messages, err = s.Store.Messages(req.Ctx, r.at, slice); err != nil {
 			return found, nil, false, err
 		}
 		more = mayGoOn(slice, messages)
@@ -104,8 +104,8 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 
 // slice is the piece of the log that a page is read from: one message more than the page has, which tells whether there
 // are more, and in front of it the message that after names, of which more items may follow.
-func (r *itemsRequest) slice() (postgres.Slice, error) {
-	slice := postgres.Slice{Descending: r.descending, Limit: r.limit + 1, Bytes: maxMessagePageBytes}
+func (r *itemsRequest) slice() (postgres.Range, error) {
+	slice := postgres.Range{Descending: r.descending, Limit: r.limit + 1, Bytes: maxMessagePageBytes}
 	if r.after == "" {
 		return slice, nil
 	}
@@ -121,7 +121,7 @@ func (r *itemsRequest) slice() (postgres.Slice, error) {
 }
 
 // mayGoOn reports whether the log may go on behind a slice: it is full, or ends early because its messages are large.
-func mayGoOn(slice postgres.Slice, messages []session.Message) bool {
+func mayGoOn(slice postgres.Range, messages []session.Message) bool {
 	size := int64(0)
 	for i := range messages {
 		size += int64(len(messages[i].Body))
@@ -253,7 +253,7 @@ func (s *Server) findItem(req *request.Request, at session.Address) (m session.M
 	var candidates []session.Message
 	seq, _, ours := itemPlace(at, name)
 	if ours {
-		_, candidates, err = s.Store.Slice(req.Ctx, at, postgres.Slice{After: seq - 1, Limit: 1})
+		_, candidates, err = s.Store.Messages(req.Ctx, at, postgres.Range{After: seq - 1, Limit: 1})
 	} else {
 		candidates, err = s.Store.Containing(req.Ctx, at, rawjson.Quote(nil, []byte(name)))
 	}

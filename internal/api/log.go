@@ -8,28 +8,29 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // logPage is how much of a log is read at once on its way out.
-var logPage = postgres.Slice{Limit: session.MaxMessagePage, Bytes: 4 << 20}
+var logPage = postgres.Range{Limit: session.MaxMessagePage, Bytes: 4 << 20}
 
 // readLog answers with the raw log as one view. It is sent while it is read: however long it is, a few megabytes of it
 // are in memory.
-func (s *Server) readLog(req *request.Request, request viewRequest) error {
-	found, err := s.Store.Session(req.Ctx, request.at)
+func (s *Server) readLog(req *request.Request, want viewRequest) error {
+	found, err := s.Store.Session(req.Ctx, want.at)
 	if err != nil {
 		return err
 	}
-	view := postgres.View{
+	head := postgres.View{
 		Version: postgres.Version{Key: found.Key, LastSeq: found.LastSeq}, Format: found.Format, Tokens: found.TotalTokens,
 	}
-	tag := request.tagOf(view.Version, view.Format, "")
-	if request.has(tag) {
+	tag := want.tagOf(head.Version, head.Format, "")
+	if want.has(tag) {
 		return notModified(req, tag)
 	}
 	viewHeader(req, tag)
-	w := logWriter{Request: req, store: s.Store, at: request.at, view: view}
+	w := logWriter{Request: req, store: s.Store, at: want.at, head: head}
 	return w.write()
 }
 
@@ -38,8 +39,8 @@ type logWriter struct {
 	*request.Request
 	store   *postgres.Store
 	at      session.Address
-	view    postgres.View
-	started bool // the head is written
+	head    postgres.View // without the messages
+	started bool          // the head is written
 }
 
 func (w *logWriter) write() error {
@@ -74,25 +75,25 @@ func (w *logWriter) read(after int64) ([]session.Message, error) {
 	defer cancel()
 	r := logPage
 	r.After = after
-	found, page, err := w.store.Slice(ctx, w.at, r)
-	if err == nil && found.Key != w.view.Key {
+	found, page, err := w.store.Messages(ctx, w.at, r)
+	if err == nil && found.Key != w.head.Key {
 		err = session.ErrNotFound // erased while it was read, and made anew
 	}
-	for len(page) > 0 && page[len(page)-1].Seq > w.view.LastSeq {
+	for len(page) > 0 && page[len(page)-1].Seq > w.head.LastSeq {
 		page = page[:len(page)-1]
 	}
 	return page, err
 }
 
-// appendPage writes messages. Leading system messages that stand apart go into the head instead.
+// appendPage writes messages. A separate system prompt goes into the head instead.
 func (w *logWriter) appendPage(dst []byte, page []session.Message) []byte {
 	for i := range page {
 		body := page[i].Body
-		if !w.started && wire.Apart(w.view.Format) && pinned(page[i].Role) {
-			if len(w.view.System) > 0 {
-				w.view.System = append(w.view.System, ',')
+		if !w.started && provider.SeparatesSystem(w.head.Format) && pinned(page[i].Role) {
+			if len(w.head.System) > 0 {
+				w.head.System = append(w.head.System, ',')
 			}
-			w.view.System = append(w.view.System, body...)
+			w.head.System = append(w.head.System, body...)
 			continue
 		}
 		if w.started {
@@ -109,7 +110,7 @@ func (w *logWriter) appendHead(dst []byte) []byte {
 		return dst
 	}
 	w.started = true
-	return appendViewHead(dst, w.SessionID, &w.view, viewNotes{})
+	return view.AppendHead(dst, w.SessionID, &w.head, view.Notes{})
 }
 
 func (w *logWriter) send(b []byte) error {

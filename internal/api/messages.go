@@ -19,14 +19,15 @@ func (s *Server) listMessages(req *request.Request) error {
 	q := req.Query("from_seq", "to_seq", "limit")
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	r := postgres.Range{
-		From: q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1), To: q.Integer("to_seq", 1, session.MaxSessionMessages+1, 0),
-		Limit: limit + 1, Bytes: maxMessagePageBytes,
+		After: q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1) - 1,
+		To:    q.Integer("to_seq", 1, session.MaxSessionMessages+1, 0),
+		Limit: limit + 1, Bytes: maxMessagePageBytes, Removed: true,
 	}
 	at := req.Address()
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Messages(req.Ctx, at, r)
+	_, found, err := s.Store.Messages(req.Ctx, at, r)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // rendererVersion changes whenever the same view would get other bytes than before.
-const rendererVersion = "2"
+const rendererVersion = "3"
 
 // entityTag is a version of a view and how it was rendered, as an ETag says it:
 // "<session key>.<checkpoint>.<last seq>.<rendering>".
@@ -35,7 +35,7 @@ func (r *viewRequest) tagOf(v postgres.Version, format session.Format, model str
 	b = append(b, r.rendering()...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(format.Number()), 10)
-	if rules := wire.RulesOfModel(r.target(format), model); rules != "" {
+	if rules := wire.RulesOfModel(r.Target(format), model); rules != "" {
 		b = append(append(b, '-'), rules...)
 	}
 	return string(append(b, '"'))
@@ -55,9 +55,9 @@ func (r *viewRequest) rendering() string {
 	} else if r.zstd {
 		coding = "z"
 	}
-	rendering := rendererVersion + kind + coding + strconv.FormatInt(r.most, 10)
-	if r.format != "" || r.model != "" || r.pending != wire.KeepPending {
-		rendering += "-" + strconv.Itoa(int(r.format.Number())) + string(r.pending[:1]) + strconv.FormatUint(uint64(digestOf(r.model)), 36)
+	rendering := rendererVersion + kind + coding + strconv.FormatInt(r.MaxTokens, 10)
+	if r.Format != "" || r.Model != "" || r.Pending != wire.KeepPending {
+		rendering += "-" + strconv.Itoa(int(r.Format.Number())) + string(r.Pending[:1]) + strconv.FormatUint(uint64(digestOf(r.Model)), 36)
 	}
 	return rendering
 }

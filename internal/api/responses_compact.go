@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
+	"github.com/varve-dev/varve/internal/view"
 )
 
 // compactResponses is POST /v1/responses/compact: items in, a shorter list of items out. Items that come with the request
@@ -160,7 +161,7 @@ func (d *responsesBody) compact(req *request.Request, a *compactionAnswer) ([][]
 	}
 	what := compactedOf(p, d.includeResults)
 	a.Compaction = &what
-	return split(appendCompacted(nil, p)), nil
+	return view.Split(appendCompacted(nil, p))
 }
 
 // conversationWait is how long a conversation's compaction may take before the caller has to ask again.
@@ -185,15 +186,15 @@ func (s *Server) compactConversation(req *request.Request, id string, key *sessi
 		return nil, request.Fail(request.Unavailable, "the compaction has not ended yet: ask again, run %s goes on", run.ID)
 	}
 	req.Replayed(key, replayed)
-	traced, err := s.Store.Traced(req.Ctx, at)
+	stored, err := s.Store.ViewWithSources(req.Ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	return viewBodies(at, &traced)
+	return viewBodies(at, &stored)
 }
 
-func viewBodies(at session.Address, t *postgres.Traced) (bodies [][]byte, err error) {
-	items, err := viewItems(at, t)
+func viewBodies(at session.Address, v *postgres.ViewWithSources) (bodies [][]byte, err error) {
+	items, err := viewItems(at, v)
 	for i := range items {
 		bodies = append(bodies, items[i].body)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -252,9 +253,13 @@ func answerStateless(req *request.Request, d *statelessBody, p *compactor.Propos
 	out := req.Buffer()
 	out.B = append(append(out.B, figures[:len(figures)-1]...), `,"format":`...)
 	out.B = rawjson.Quote(out.B, []byte(d.format))
-	made := d.rendered(system, split(appendCompacted(nil, p)))
+	messages, err := view.Split(appendCompacted(nil, p))
+	if err != nil {
+		return err
+	}
+	made := d.rendered(system, messages)
 	if len(made.Repairs) > 0 {
-		out.B = appendMember(out.B, "repairs", made.Repairs)
+		out.B = view.AppendMember(out.B, "repairs", made.Repairs)
 	}
 	apart := 0
 	if wire.Apart(d.format) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/view"
 )
 
 // compare finds out whether what was made has to replace what is served, and how much of the view's beginning is the
@@ -49,12 +50,9 @@ func keptOf(served []byte, made *compact.Checkpoint) (tokens int64) {
 	for common < min(len(served), len(made.Body)) && served[common] == made.Body[common] {
 		common++
 	}
-	for i, u := range made.Units {
-		end := len(made.Body)
-		if i+1 < len(made.Units) {
-			end = made.Units[i+1].Offset - 1
-		}
-		if end > common {
+	units, _ := view.Units(made.Body, made.Units) // the engine puts them into the body one after another
+	for _, u := range units {
+		if u.Offset+len(u.Joined) > common {
 			break
 		}
 		tokens += u.Tokens

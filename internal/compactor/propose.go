@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
 )
 
 // From is where a compaction starts.
@@ -43,7 +44,7 @@ type Proposal struct {
 	Decision   Decision // whether it is done now
 	FailedOpen error    // nil, or what failed and was done without
 
-	rendition *rendition // Made, message by message, if it is another view
+	rendition *view.Rendition // Made, message by message, if it is another view
 }
 
 // Propose decides how a session is compacted, for a run, its preview and a recompaction alike. snap is what Store.Snapshot

@@ -180,7 +180,7 @@ func (w *world) check(at session.Address, appended [][]byte) session.Session {
 	if err != nil {
 		w.Fatal(err)
 	}
-	log, err := w.store.Messages(ctx, at, postgres.Range{From: 1, Limit: 1_000_000})
+	_, log, err := w.store.Messages(ctx, at, postgres.Range{Removed: true, Limit: 1_000_000})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -218,7 +218,7 @@ func appendStatement(calibration, set, columns, arrays string) string {
 		                      flags, body, fact` + columns + `)
 		SELECT @tenant, g.key, g.last_seq - @count + m.n, m.role, @format, m.tokens, m.client_id,
 		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
-		       m.flags, m.body, ` + factSQL(`@format`) + columns + `
+		       m.flags, m.body, ` + shapeSQL(`@format`) + columns + `
 		  FROM grown g,
 		       unnest(@roles::text[], @message_tokens::int[], @client_ids::text[], @calls::text[], @answers::text[],
 		              @starts_unit::bool[], @flags::int[], @bodies::bytea[]` + arrays + `)

@@ -13,18 +13,28 @@ import (
 // cachedBodies bounds the memory for checkpoint bodies, in bytes.
 const cachedBodies = 32 << 20
 
-// heldBody is the body of a checkpoint. A checkpoint never changes, and neither its session's key nor its number is ever
-// used again, so a body that is held is right as long as the database still names it as the newest.
+// heldBody is the body of a checkpoint, and what else a View has of it. A checkpoint never changes, and neither its
+// session's key nor its number is ever used again, so a body that is held is right as long as the database still names it
+// as the newest.
 type heldBody struct {
-	key              uuid.UUID
-	n                int
-	body, walk, open []byte // as in View
+	key                    uuid.UUID
+	n                      int
+	body, validator, calls []byte // as in View
+	units                  []byte
 }
 
-func (b *heldBody) size() int { return len(b.body) + len(b.walk) + len(b.open) }
+func (b *heldBody) size() int { return len(b.body) + len(b.validator) + len(b.calls) + len(b.units) }
+
+// copyTo copies what is held into a view's own memory.
+func (b *heldBody) copyTo(v *View) {
+	v.Body = append(v.Body[:0], b.body...)
+	v.Validator = append(v.Validator[:0], b.validator...)
+	v.OpenCalls = append(v.OpenCalls[:0], b.calls...)
+	v.Units = append(v.Units[:0], b.units...)
+}
 
 // bodyCache holds the bodies of the checkpoints that were read last, by the session's address: an agent reads the same
-// checkpoint at every turn, and most of what a read costs PostgreSQL is that body.
+// checkpoint at every turn, and that body is most of what a read costs PostgreSQL.
 type bodyCache struct {
 	mu    sync.Mutex
 	lru   *simplelru.LRU[session.Address, heldBody]
@@ -34,7 +44,8 @@ type bodyCache struct {
 
 func newBodyCache(limit int) *bodyCache {
 	c := &bodyCache{limit: limit}
-	c.lru, _ = simplelru.NewLRU(limit, func(_ session.Address, b heldBody) { c.size -= b.size() }) // its only error is a limit of 0
+	// Its only error is a limit of 0.
+	c.lru, _ = simplelru.NewLRU(limit, func(_ session.Address, b heldBody) { c.size -= b.size() })
 	return c
 }
 
@@ -46,12 +57,15 @@ func (c *bodyCache) get(at session.Address) heldBody {
 	return held
 }
 
-// put holds a copy of a view's body, unless it would take most of the room.
+// put holds a copy of a view's body, unless it takes more than an eighth of the room.
 func (c *bodyCache) put(at session.Address, v *View) {
 	if len(v.Body) > c.limit/8 {
 		return
 	}
-	held := heldBody{key: v.Key, n: v.Checkpoint, body: bytes.Clone(v.Body), walk: bytes.Clone(v.Walk), open: bytes.Clone(v.OpenCalls)}
+	held := heldBody{
+		key: v.Key, n: v.Checkpoint, body: bytes.Clone(v.Body), validator: bytes.Clone(v.Validator),
+		calls: bytes.Clone(v.OpenCalls), units: bytes.Clone(v.Units),
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lru.Remove(at)

@@ -90,33 +90,6 @@ func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l s
 	return l, err
 }
 
-// CheckpointView reads the view as it was when a checkpoint was made, without the messages that came after it. Errors:
-// ErrNotFound, ErrPruned.
-func (s *Store) CheckpointView(ctx context.Context, at session.Address, n int) (v View, err error) {
-	var format int16
-	var apart int64
-	err = query(ctx, s.pool, at.Tenant, `
-		SELECT s.key, s.format, s.model, c.n, c.through_seq, c.tokens, c.body_size, c.body, c.walk,
-		       (SELECT coalesce(sum(m.tokens), 0)
-		          FROM messages m
-		         WHERE m.tenant_id = $1 AND m.session_key = s.key AND m.seq > 0 AND m.seq <= `+pinnedElsewhere+`
-		           AND m.removed_at IS NULL),
-		       (SELECT string_agg(m.body, ','::bytea)
-		          FROM (SELECT body
-		                  FROM messages
-		                 WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= `+pinnedElsewhere+` AND removed_at IS NULL
-		                 ORDER BY seq) m)
-		  FROM sessions s
-		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = $3
-		 WHERE s.tenant_id = $1 AND s.id = $2`, []any{[16]byte(at.Tenant), at.ID, n},
-		one((*[16]byte)(&v.Key), &format, &v.Model, &v.Checkpoint, &v.Through, &v.Tokens, &v.Size, &v.Body, &v.Walk, &apart, &v.System))
-	if err == nil && v.Body == nil {
-		err = pruned(n)
-	}
-	v.Format, v.LastSeq, v.Tokens = formatName(format), v.Through, v.Tokens+apart
-	return v, err
-}
-
 func pruned(n int) error { return fmt.Errorf("checkpoint %d: %w", n, session.ErrPruned) }
 
 // Restore rolls a session back: it makes a new checkpoint with the rendition of checkpoint n, so that all messages after
@@ -194,7 +167,7 @@ func pruneRestored(ctx context.Context, tx pgx.Tx, row lockedSession, newest int
 // something else once the checkpoint says it in the session's own.
 //
 //	$1 tenant  $2 session key  $3 number of the checkpoint  $4 the last seq that it covers  $5 size of its body  $6 its tokens
-const newestSQL = `
+var newestSQL = `
 	UPDATE sessions s
 	   SET checkpoint_n = $3, through_seq = $4, checkpoint_size = $5,
 	       context_tokens = $6

@@ -40,7 +40,7 @@ func made(t testing.TB, store *postgres.Store, at session.Address, base int, thr
 // sum is the tokens of a session's messages from seq on.
 func sum(t testing.TB, store *postgres.Store, at session.Address, from int64) (tokens int64) {
 	t.Helper()
-	log, err := store.Messages(t.Context(), at, postgres.Range{From: from, Limit: 1000})
+	_, log, err := store.Messages(t.Context(), at, postgres.Range{After: from - 1, Removed: true, Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestARestoredCheckpointKeepsItsBodyUntilAnotherIsRestored(t *testing.T) {
 	if _, _, err := store.Restore(t.Context(), at, 2, nil); !errors.Is(err, session.ErrPruned) {
 		t.Errorf("restoring a pruned checkpoint: %v", err)
 	}
-	if _, err := store.CheckpointView(t.Context(), at, 2); !errors.Is(err, session.ErrPruned) {
+	if _, err := store.OlderView(t.Context(), at, 2, true, postgres.Version{}); !errors.Is(err, session.ErrPruned) {
 		t.Errorf("the view of a pruned checkpoint: %v", err)
 	}
 	for _, n := range []int{13, 99} {
@@ -224,7 +224,7 @@ func TestARestoredCheckpointKeepsItsBodyUntilAnotherIsRestored(t *testing.T) {
 	if diff := cmp.Diff([]int{22, 23, 24, 25, 26, 27, 28, 29, 30, 31}, bodies()); diff != "" {
 		t.Error(diff)
 	}
-	if view, err := store.CheckpointView(t.Context(), at, 31); err != nil || string(view.Body) != "body of 3" {
+	if view, err := store.OlderView(t.Context(), at, 31, true, postgres.Version{}); err != nil || string(view.Body) != "body of 3" {
 		t.Errorf("%s, %v", view.Body, err)
 	}
 }

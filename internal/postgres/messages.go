@@ -8,43 +8,62 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Range is a piece of a log: seqs From..To, Limit messages at most. To 0 is the end. If Bytes is not 0, the message that
-// takes the bodies' size over Bytes is the last, but two messages come in any case: who wants to know whether there are
-// more asks for one more than needed.
+// Range is a piece of a log: at most Limit messages behind After or, if it descends, before it. It ends early with the
+// message that takes the bodies' size over Bytes, but has two messages in any case: a caller that asks for one more than it
+// needs knows whether there are more.
 type Range struct {
-	From, To int64
-	Limit    int
-	Bytes    int64
+	After      int64 // a seq; 0 for the beginning, or the end if it descends
+	To         int64 // the last seq; 0 for no bound
+	Descending bool
+	Removed    bool // with removed messages
+	Limit      int
+	Bytes      int64 // 0 for no bound
 }
 
-// Messages reads a piece of a session's log as it was appended, removed messages included; ErrNotFound if there is no
-// such session.
-func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (found []session.Message, err error) {
+// SQL returns the statement that reads the range.
+//
+//	$1 tenant  $2 session key  $3 after  $4 to  $5 limit  $6 bytes
+func (r Range) SQL() string {
+	beyond, direction, present := `>`, `ASC`, `AND removed_at IS NULL`
+	if r.Descending {
+		beyond, direction = `<`, `DESC`
+	}
+	if r.Removed {
+		present = ``
+	}
+	return `
+	SELECT ` + messageColumns + `
+	  FROM (SELECT *, row_number() OVER before AS place, sum(octet_length(body)) OVER before - octet_length(body) AS bytes_before
+	          FROM messages
+	         WHERE tenant_id = $1
+	           AND session_key = $2
+	           AND seq ` + beyond + ` $3
+	           AND ($4::bigint = 0 OR seq <= $4)
+	           ` + present + `
+	        WINDOW before AS (ORDER BY seq ` + direction + `)
+	         ORDER BY seq ` + direction + `
+	         LIMIT $5) m
+	 WHERE $6::bigint = 0 OR bytes_before <= $6 OR place <= 2
+	 ORDER BY seq ` + direction
+}
+
+// Messages reads a session and a piece of its log as it was appended; ErrNotFound.
+func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (session.Session, []session.Message, error) {
+	if r.Descending && r.After == 0 {
+		r.After = session.MaxSessionMessages + 1
+	}
+	var found session.Session
+	var messages []session.Message
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
-		key, err := SessionKey(ctx, tx, at)
-		if err != nil {
+	err := InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) (err error) {
+		if found, err = readSession(ctx, tx, at); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
-			SELECT `+messageColumns+`
-			  FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS bytes_before
-			          FROM messages
-			         WHERE tenant_id = $1
-			           AND session_key = $2
-			           AND seq >= $3
-			           AND ($4::bigint = 0 OR seq <= $4)
-			         ORDER BY seq
-			         LIMIT $5) m
-			 WHERE $6::bigint = 0 OR bytes_before <= $6 OR seq <= $3 + 1
-			 ORDER BY seq`, [16]byte(at.Tenant), key, r.From, r.To, r.Limit, r.Bytes)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, scanMessage)
+		args := []any{[16]byte(at.Tenant), [16]byte(found.Key), r.After, r.To, r.Limit, r.Bytes}
+		messages, err = rowsIn(ctx, tx, scanMessage, r.SQL(), args...)
 		return err
 	})
-	return found, err
+	return found, messages, err
 }
 
 const messageColumns = `seq, role, format, tokens, coalesce(client_id, ''), created_at, removed_at, body`
@@ -56,7 +75,7 @@ func scanMessage(row pgx.CollectableRow) (m session.Message, err error) {
 	return m, err
 }
 
-// SessionKey finds a session's key; ErrNotFound.
+// SessionKey returns the key of a session's rows; ErrNotFound.
 func SessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key [16]byte, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT key

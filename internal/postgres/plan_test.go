@@ -66,9 +66,11 @@ func TestAViewReadsAsManyPagesOfALongHistoryAsOfAShortOne(t *testing.T) {
 		if analyzed {
 			analyze(t, store)
 		}
-		args := []any{[16]byte{}, 0, int64(0), [16]byte{}, 0}
-		few := pages(t, store, tenant, postgres.ViewSQL, append([]any{[16]byte(tenant), "short"}, args...)...)
-		many := pages(t, store, tenant, postgres.ViewSQL, append([]any{[16]byte(tenant), "long"}, args...)...)
+		viewed := func(id string) int {
+			sql, args := postgres.ViewStatement(session.Address{Tenant: tenant, ID: id}, postgres.Version{})
+			return pages(t, store, tenant, sql, args...)
+		}
+		few, many := viewed("short"), viewed("long")
 		if many > few+10 || few > 40 {
 			t.Errorf("analyzed %v: %d pages of 20 messages, %d of 10,000", analyzed, few, many)
 		}

@@ -57,7 +57,7 @@ func TestARemovedMessageIsInTheLogAndInNoView(t *testing.T) {
 	if names != "a,c" || after.Version == before.Version {
 		t.Errorf("the view has %s, version %v after %v", names, after.Version, before.Version)
 	}
-	log, err := store.Messages(t.Context(), at, postgres.Range{From: 1, Limit: 10})
+	_, log, err := store.Messages(t.Context(), at, postgres.Range{Removed: true, Limit: 10})
 	if err != nil || len(log) != 3 || log[0].RemovedAt != nil || log[1].RemovedAt == nil || string(log[1].Body) != string(message("b", 10).Body) {
 		t.Errorf("the log is %+v, %v", log, err)
 	}
@@ -181,17 +181,17 @@ func TestASliceGoesBothWaysPastWhatWasRemoved(t *testing.T) {
 	mustRemove(t, store, at, 3)
 	mustAppend(t, store, batch(at, texts("e")...))
 	for _, test := range []struct {
-		slice postgres.Slice
+		slice postgres.Range
 		want  []int64
 	}{
-		{postgres.Slice{Limit: 9, Bytes: 1 << 20}, []int64{1, 2, 4, 6}},
-		{postgres.Slice{Limit: 2, After: 2, Bytes: 1 << 20}, []int64{4, 6}},
-		{postgres.Slice{Limit: 2, Descending: true, Bytes: 1 << 20}, []int64{6, 4}},
-		{postgres.Slice{Limit: 9, After: 4, Descending: true, Bytes: 1 << 20}, []int64{2, 1}},
-		{postgres.Slice{Limit: 9, After: 6, Bytes: 1 << 20}, nil},
-		{postgres.Slice{Limit: 9}, []int64{1, 2}},
+		{postgres.Range{Limit: 9, Bytes: 1 << 20}, []int64{1, 2, 4, 6}},
+		{postgres.Range{Limit: 2, After: 2, Bytes: 1 << 20}, []int64{4, 6}},
+		{postgres.Range{Limit: 2, Descending: true, Bytes: 1 << 20}, []int64{6, 4}},
+		{postgres.Range{Limit: 9, After: 4, Descending: true, Bytes: 1 << 20}, []int64{2, 1}},
+		{postgres.Range{Limit: 9, After: 6, Bytes: 1 << 20}, nil},
+		{postgres.Range{Limit: 9, Bytes: 1}, []int64{1, 2}},
 	} {
-		_, found, err := store.Slice(t.Context(), at, test.slice)
+		_, found, err := store.Messages(t.Context(), at, test.slice)
 		var seqs []int64
 		for _, m := range found {
 			seqs = append(seqs, m.Seq)
@@ -250,7 +250,8 @@ func TestASliceReadsAsManyPagesOfALongLogAsOfAShortOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		read[name] = func(descending bool) int {
-			return pages(t, store, tenant, postgres.SliceSQL[descending], [16]byte(tenant), [16]byte(found.Key), int64(n/2), 10, int64(1<<20))
+			return pages(t, store, tenant, postgres.Range{Descending: descending}.SQL(),
+				[16]byte(tenant), [16]byte(found.Key), int64(n/2), int64(0), 10, int64(1<<20))
 		}
 	}
 	for _, analyzed := range []bool{false, true} {
@@ -291,7 +292,7 @@ func TestRemovalsUnderLoadKeepTheCountersRight(t *testing.T) {
 		}
 	})
 	group.Wait()
-	found, live, err := store.Slice(t.Context(), at, postgres.Slice{Limit: 1000, Bytes: 1 << 20})
+	found, live, err := store.Messages(t.Context(), at, postgres.Range{Limit: 1000, Bytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +322,7 @@ func TestRemovalsUnderLoadKeepTheCountersRight(t *testing.T) {
 }
 
 func removeNewest(t *testing.T, store *postgres.Store, at session.Address) {
-	_, newest, err := store.Slice(t.Context(), at, postgres.Slice{Limit: 1, Descending: true, Bytes: 1})
+	_, newest, err := store.Messages(t.Context(), at, postgres.Range{Limit: 1, Descending: true, Bytes: 1})
 	if err != nil {
 		t.Error(err)
 		return

@@ -21,5 +21,5 @@ func AppendStatement(a session.Append) (sql string, args []any) {
 
 // ViewStatement is the one statement of View.
 func ViewStatement(at session.Address, known Version) (sql string, args []any) {
-	return ViewSQL, viewArgs(at, known, heldBody{})
+	return newestView, viewArgs(at, known, heldBody{})
 }

@@ -2,10 +2,15 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Version is what a view depends on, bounds and encoding aside: two views of one version have the same messages.
@@ -15,40 +20,61 @@ type Version struct {
 	LastSeq    int64
 }
 
-// View is what a read returns: the newest checkpoint and the messages after it, as bytes that only need to be joined, and
-// what tells whether they are valid for their provider as they are.
+// View is a session's view as it is stored: a checkpoint and the messages after it. Bodies are bytes that only need to be
+// joined; the rest tells whether they are valid for their provider as they are, and what each message is if they are not.
 type View struct {
 	Version
 	Format  session.Format
 	Model   string
 	Through int64 // the last seq that the checkpoint covers
 	Tokens  int64
-	System  []byte // the leading system messages of a format that takes them apart, joined by commas
+	Pinned  int64  // how many system messages lead the log
+	System  []byte // those of a format with a separate system prompt, joined by commas
 	Body    []byte // the checkpoint's messages, joined by commas, as zframe blocks
 	Size    int    // of Body, decompressed
 	Tail    []byte // the messages after the checkpoint, joined by commas
 
-	SystemFacts, TailFacts []byte // of those messages, as factSQL writes them
-	Walk                   []byte // of the checkpoint; empty for not known
-	OpenCalls              []byte // ids of calls that the checkpoint leaves open, each ended by ASCII 29
+	SystemShapes, TailShapes []byte // of those messages, as shapeSQL writes them
+	SystemIndex, TailIndex   []byte // of those messages: see Index
+	Validator                []byte // state of the fast validator behind the checkpoint; empty for not known
+	OpenCalls                []byte // ids of calls that the checkpoint leaves open, separated by ASCII 29
+	Units                    []byte // of the checkpoint, as package compact wrote them
 }
 
-// ApartFormats are the numbers of the formats whose providers take the system prompt apart, held to wire.Apart by a test.
-const ApartFormats = `(2, 4)`
-
-// pinnedElsewhere is how many leading messages are not among the view's messages, because the system prompt stands apart.
-const pinnedElsewhere = `CASE WHEN s.format IN ` + ApartFormats + ` THEN s.pinned ELSE 0 END`
-
-// factSQL is what was found in message m when it was appended, as wire.Walk reads it: fields ended by ASCII 31, of which the
-// last two are lists of texts that ASCII 29 separates. It is written when the message is, because making it at every read
-// would cost more than all else that a read does with a message.
-func factSQL(format string) string {
-	return `concat_ws(E'\x1f', ` + format + `::smallint, m.flags, m.role, translate(substr(m.calls, 2), E'\x1f', E'\x1d'),
-		                 translate(substr(m.answers, 2), E'\x1f', E'\x1d'), '')`
+// Indexed is what the index of a view has of a message.
+type Indexed struct {
+	Seq, Tokens int64
+	Format      session.Format
 }
 
-// knownFact is a message's fact, or for one of before there were facts one that Walk does not know.
-const knownFact = `coalesce(fact, '?')`
+// indexSQL packs seq, tokens and format of a message into eight bytes. See Index.
+const indexSQL = `int8send((seq << 36) | (tokens::bigint << 4) | format)`
+
+// Index reads what indexSQL wrote of a run of messages.
+func Index(packed []byte) []Indexed {
+	index := make([]Indexed, 0, len(packed)/8)
+	for ; len(packed) >= 8; packed = packed[8:] {
+		n := int64(binary.BigEndian.Uint64(packed))
+		index = append(index, Indexed{Seq: n >> 36, Tokens: n >> 4 & (1<<32 - 1), Format: formatName(int16(n & 15))})
+	}
+	return index
+}
+
+// pinnedElsewhere is how many leading messages are not among the view's messages, because their format has a separate
+// system prompt.
+var pinnedElsewhere = `CASE WHEN s.format IN (` + separatingSystem() + `) THEN s.pinned ELSE 0 END`
+
+func separatingSystem() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(provider.SeparatingSystem()), " ", ", "), "[]")
+}
+
+// shapeSQL is what was found in message m when it was appended, as wire.FastValidator reads it: fields ended by ASCII 31,
+// of which the last two are lists of texts that ASCII 29 separates. It is written with the message, because making it at
+// every read would cost more than all else that a read does with a message.
+func shapeSQL(format string) string {
+	return `concat_ws(E'\x1f', ` + format + `::smallint, m.flags, m.role,
+		                 translate(substr(m.calls, 2), E'\x1f', E'\x1d'), translate(substr(m.answers, 2), E'\x1f', E'\x1d'), '')`
+}
 
 // newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join and
 // its table, through which the planner does not see the keys: a plain LEFT JOIN would read all checkpoints of the tenant.
@@ -58,41 +84,66 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 	       WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	      OFFSET 0) c ON true`
 
-// ViewSQL reads everything that a view consists of. Bodies are NULL if the caller has this very version already, and the
-// checkpoint's if he holds that. The tail is a range with two bounds, so that the planner takes it for the short piece of
-// the log that it is; and the lower one must not be a coalesce, behind which row-level security hides the index. Where
-// no message stands apart, the log is not searched for one.
+// The statements of views. Both read everything that a view consists of and that may be needed to repair it. Bodies are
+// NULL if the caller has this very version, and the checkpoint's also if the caller holds it.
 //
 //	$1 tenant  $2 session id  $3, $4, $5 the version that the caller has: key, checkpoint, last seq
-//	$6, $7 the checkpoint whose body he holds: key, number
-const ViewSQL = `
-	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size,
-	       c.body, c.walk, array_to_string(c.open_calls, E'\x1d'), pinned.bodies, pinned.facts, tail.bodies, tail.facts
-	  FROM sessions s
+//	$6, $7 the checkpoint that the caller holds: key, number
+//	$8 the number of an older checkpoint or 0 for the log  $9 without the messages after it
+var (
+	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`)
+	olderView  = viewStatement(olderSession,
+		`CASE WHEN $8 = 0 THEN body ELSE coalesce(view_body, body) END`,
+		`CASE WHEN $8 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`)
+)
+
+// olderSession is a session as it would be if an older checkpoint were its newest. Its tokens are the checkpoint's.
+const olderSession = `(
+	       SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.pinned, coalesce(c.n, 0) AS checkpoint_n,
+	              coalesce(c.tokens, 0) AS context_tokens, coalesce(c.through_seq, 0) AS through_seq,
+	              coalesce(c.body_size, 0) AS checkpoint_size,
+	              CASE WHEN $9::boolean THEN coalesce(c.through_seq, 0) ELSE o.last_seq END AS last_seq
+	         FROM sessions o
+	         LEFT JOIN LATERAL (
+	              SELECT n, tokens, through_seq, body_size
+	                FROM checkpoints
+	               WHERE tenant_id = $1 AND session_key = o.key AND n = $8::integer
+	              OFFSET 0) c ON true
+	        WHERE o.tenant_id = $1 AND o.id = $2)`
+
+// viewStatement takes what the session is read from, and what a view has of a message. The tail is a range with two
+// bounds, so that the planner takes it for the short piece of the log that it is; and for the newest view the lower one
+// must not be a coalesce, behind which row-level security hides the index. Where no message stands elsewhere, the log is
+// not searched for one. A message from before there were shapes has one that the validator does not know.
+func viewStatement(sessions, body, tokens string) string {
+	messages := `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.fact, E'\x1e') AS shapes,
+	              string_agg(` + indexSQL + `, ''::bytea) AS index
+	         FROM (SELECT seq, format, ` + tokens + ` AS tokens, ` + body + ` AS body, coalesce(fact, '?') AS fact
+	                 FROM messages
+	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + known
+	return `
+	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size, s.pinned,
+	       c.body, c.walk, array_to_string(c.open_calls, E'\x1d'), c.units::text,
+	       pinned.bodies, pinned.shapes, pinned.index, tail.bodies, tail.shapes, tail.index
+	  FROM ` + sessions + ` s
 	  LEFT JOIN LATERAL (
-	       SELECT body, walk, open_calls
+	       SELECT body, walk, open_calls, units
 	         FROM checkpoints
 	        WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	          AND NOT ` + known + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7)
 	       OFFSET 0) c ON true
 	  LEFT JOIN LATERAL (
-	       SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.fact, E'\x1e') AS facts
-	         FROM (SELECT body, ` + knownFact + ` AS fact
-	                 FROM messages
-	                WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND seq <= ` + pinnedElsewhere + `
-	                  AND ` + pinnedElsewhere + ` > 0 AND removed_at IS NULL AND NOT ` + known + `
+	       ` + messages + `
+	                  AND seq > 0 AND seq <= ` + pinnedElsewhere + ` AND ` + pinnedElsewhere + ` > 0
 	                ORDER BY seq) m
 	       OFFSET 0) pinned ON true
 	  LEFT JOIN LATERAL (
-	       SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.fact, E'\x1e') AS facts
-	         FROM (SELECT coalesce(view_body, body) AS body, ` + knownFact + ` AS fact
-	                 FROM messages
-	                WHERE tenant_id = $1 AND session_key = s.key
+	       ` + messages + `
 	                  AND seq > greatest(s.through_seq, ` + pinnedElsewhere + `) AND seq <= s.last_seq
-	                  AND removed_at IS NULL AND NOT ` + known + `
 	                ORDER BY seq) m
 	       OFFSET 0) tail ON true
 	 WHERE s.tenant_id = $1 AND s.id = $2`
+}
 
 const known = `(s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5)`
 
@@ -103,32 +154,43 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 	return v, err
 }
 
-// ViewInto is View for a caller who reads many: it reuses the memory of the view that v was before. ErrNotFound; then v
-// is not to be read.
+// ViewInto is View for a caller that reads many: it reuses the memory of the view that v was before. ErrNotFound; then v
+// must not be read.
 func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, v *View) error {
 	held := s.bodies.get(at)
-	var format int16
-	if err := query(ctx, s.pool, at.Tenant, ViewSQL, viewArgs(at, known, held), one(v.columns(&format)...)); err != nil {
+	if err := s.readView(ctx, at, newestView, viewArgs(at, known, held), v); err != nil {
 		return err
 	}
-	v.Format = formatName(format)
 	switch {
 	case v.Version == known || v.Checkpoint == 0:
 	case v.Key == held.key && v.Checkpoint == held.n:
-		v.Body = append(v.Body[:0], held.body...)
-		v.Walk = append(v.Walk[:0], held.walk...)
-		v.OpenCalls = append(v.OpenCalls[:0], held.open...)
+		held.copyTo(v)
 	default:
 		s.bodies.put(at, v)
 	}
 	return nil
 }
 
-// columns are those of ViewSQL.
+func viewArgs(at session.Address, known Version, held heldBody) []any {
+	return []any{[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq, [16]byte(held.key), held.n}
+}
+
+func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
+	var format int16
+	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns(&format)...)); err != nil {
+		return err
+	}
+	v.Format = formatName(format)
+	return nil
+}
+
+// columns are those of viewStatement.
 func (v *View) columns(format *int16) []any {
 	return []any{
-		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, format, &v.Model, &v.Tokens, &v.Through, &v.Size,
-		(*reused)(&v.Body), (*reused)(&v.Walk), (*reused)(&v.OpenCalls), (*reused)(&v.System), (*reused)(&v.SystemFacts), (*reused)(&v.Tail), (*reused)(&v.TailFacts),
+		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, format, &v.Model, &v.Tokens, &v.Through, &v.Size, &v.Pinned,
+		(*reused)(&v.Body), (*reused)(&v.Validator), (*reused)(&v.OpenCalls), (*reused)(&v.Units),
+		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.SystemIndex),
+		(*reused)(&v.Tail), (*reused)(&v.TailShapes), (*reused)(&v.TailIndex),
 	}
 }
 
@@ -141,6 +203,40 @@ func (r *reused) ScanBytes(src []byte) error {
 	return nil
 }
 
-func viewArgs(at session.Address, known Version, held heldBody) []any {
-	return []any{[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq, [16]byte(held.key), held.n}
+// OlderView reads the view that begins with checkpoint n, or (0) the log itself, in which nothing was capped. A view that
+// is bare ends with the checkpoint. If the session still is at the version known, only the version comes back.
+//
+// Errors: ErrNotFound if there is no such session or checkpoint; ErrPruned if the checkpoint has no body any more;
+// ErrLogTooLarge if the log does not fit into memory.
+func (s *Store) OlderView(ctx context.Context, at session.Address, n int, bare bool, known Version) (v View, err error) {
+	if n == 0 {
+		if err := s.logFits(ctx, at); err != nil {
+			return v, err
+		}
+	}
+	if err := s.readView(ctx, at, olderView, append(viewArgs(at, known, heldBody{}), n, bare), &v); err != nil {
+		return v, err
+	}
+	switch {
+	case v.Checkpoint != n:
+		return v, session.ErrNotFound
+	case v.Version != known && v.Size > 0 && len(v.Body) == 0:
+		return v, pruned(n)
+	}
+	for _, packed := range [][]byte{v.SystemIndex, v.TailIndex} {
+		for _, m := range Index(packed) {
+			v.Tokens += m.Tokens
+		}
+	}
+	return v, nil
+}
+
+func (s *Store) logFits(ctx context.Context, at session.Address) error {
+	return s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+		key, err := SessionKey(ctx, tx, at)
+		if err != nil {
+			return err
+		}
+		return fits(ctx, tx, session.Key{Tenant: at.Tenant, Key: key})
+	})
 }

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/wire"
 )
 
 // commit makes a checkpoint of the session's first through messages with this body, of 5 tokens.
@@ -56,9 +54,13 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 	}
 	want := postgres.View{
 		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 15,
-		Body: []byte("compacted"), Size: 9, Tail: c.Body, TailFacts: []byte("1\x1f0\x1fuser\x1f\x1f\x1f"),
+		Body: []byte("compacted"), Size: 9, Tail: c.Body, TailIndex: got.TailIndex, Units: []byte(`[]`), TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	index := []postgres.Indexed{{Seq: 3, Tokens: 10, Format: session.OpenAIChat}}
+	if diff := cmp.Diff(index, postgres.Index(got.TailIndex)); diff != "" {
 		t.Error(diff)
 	}
 	known, err := store.View(t.Context(), at, got.Version)
@@ -84,9 +86,12 @@ func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
 	if err != nil || snap.ApartTokens != 7 || len(snap.Tail) != 2 || snap.Tail[0].Seq != 2 {
 		t.Errorf("snapshot %+v, %v", snap, err)
 	}
-	opened, err := store.OpenView(t.Context(), at, postgres.Newest)
-	if err != nil || opened.Pinned != 1 || len(opened.Head) != 1 || len(opened.Entries) != 2 {
-		t.Errorf("opened view %+v, %v", opened, err)
+	head, tail := postgres.Index(view.SystemIndex), postgres.Index(view.TailIndex)
+	if view.Pinned != 1 || len(head) != 1 || len(tail) != 2 {
+		t.Errorf("%d messages lead the log, %v stand apart from %v", view.Pinned, head, tail)
+	}
+	if want := (postgres.Indexed{Seq: 1, Tokens: 7, Format: session.Anthropic}); len(head) == 1 && head[0] != want {
+		t.Errorf("the index has %v of the system message, want %v", head[0], want)
 	}
 }
 
@@ -101,23 +106,13 @@ func TestAnOlderViewAndTheLogHaveTokensOfTheirOwn(t *testing.T) {
 		}
 	}
 	mustAppend(t, store, batch(at, message("c", 10)))
-	for checkpoint, want := range map[int]int64{postgres.Newest: 15, 2: 15, 1: 35, 0: 50} {
-		if opened, err := store.OpenView(t.Context(), at, checkpoint); err != nil || opened.Tokens != want {
-			t.Errorf("from checkpoint %d: %d tokens, want %d, %v", checkpoint, opened.Tokens, want, err)
-		}
+	if newest, err := store.View(t.Context(), at, postgres.Version{}); err != nil || newest.Tokens != 15 {
+		t.Errorf("the newest view: %d tokens, want 15, %v", newest.Tokens, err)
 	}
-}
-
-func TestTheNumbersInSQLAreThoseOfThePackages(t *testing.T) {
-	t.Parallel()
-	var apart []string
-	for _, f := range session.Formats() {
-		if wire.Apart(f) {
-			apart = append(apart, fmt.Sprint(f.Number()))
+	for checkpoint, want := range map[int]int64{2: 15, 1: 35, 0: 50} {
+		if older, err := store.OlderView(t.Context(), at, checkpoint, false, postgres.Version{}); err != nil || older.Tokens != want {
+			t.Errorf("from checkpoint %d: %d tokens, want %d, %v", checkpoint, older.Tokens, want, err)
 		}
-	}
-	if want := "(" + strings.Join(apart, ", ") + ")"; postgres.ApartFormats != want {
-		t.Errorf("the formats in view.go whose system prompt stands apart are %s, not %s", postgres.ApartFormats, want)
 	}
 }
 

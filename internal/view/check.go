@@ -1,0 +1,114 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// Rendition is what a compaction made of a view's messages, message by message.
+type Rendition struct {
+	format session.Format
+	bodies [][]byte
+	facts  []wire.Facts
+}
+
+// NewRendition splits the messages that are joined by commas, and inspects them.
+func NewRendition(f session.Format, joined []byte) (*Rendition, error) {
+	bodies, err := Split(joined)
+	if err != nil {
+		return nil, fmt.Errorf("rendition: %w", err)
+	}
+	facts, err := inspect(f, "rendition", bodies)
+	return &Rendition{format: f, bodies: bodies, facts: facts}, err
+}
+
+func inspect(f session.Format, of string, bodies [][]byte) (facts []wire.Facts, err error) {
+	facts = make([]wire.Facts, len(bodies))
+	for i := range bodies {
+		if facts[i], err = wire.Inspect(f, bodies[i]); err != nil {
+			return nil, fmt.Errorf("%s: message %d: %w", of, i, err)
+		}
+	}
+	return facts, nil
+}
+
+// Check refuses a rendition that does not cover the messages that it was made of, one for one, with the same roles and
+// parts, or that breaks a rule of its provider more often than they do. If the plan evicts whole messages, one message of
+// the user may cover one run of them. A log that breaks a rule by itself, with an orphan result for example, is compacted as
+// it is; but the view that is read of it must break none.
+func (r *Rendition) Check(originals [][]byte, evicts bool) error {
+	facts, err := inspect(r.format, "original", originals)
+	if err != nil {
+		return err
+	}
+	if err := r.covers(facts, evicts); err != nil {
+		return err
+	}
+	known := map[string]int{}
+	for _, v := range wire.ValidateMessages(r.format, facts) {
+		known[v.Rule]++
+	}
+	for _, v := range wire.ValidateMessages(r.format, r.facts) {
+		if known[v.Rule]--; known[v.Rule] < 0 {
+			return fmt.Errorf("rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
+		}
+	}
+	return r.checkView()
+}
+
+// covers compares from both ends. The originals between them are evicted: one message may replace them, and behind it may
+// be the user's newest one, which is never evicted.
+func (r *Rendition) covers(originals []wire.Facts, evicts bool) error {
+	now, was := r.facts, originals
+	first := 0
+	for first < min(len(now), len(was)) && alike(&now[first], &was[first]) {
+		first++
+	}
+	n, w := len(now), len(was)
+	for n > first && w > first && alike(&now[n-1], &was[w-1]) {
+		n--
+		w--
+	}
+	isOther := func(m wire.Facts) bool { return m.Role != "user" }
+	switch {
+	case n == first && w == first:
+		return nil
+	case !evicts && len(now) != len(was):
+		return fmt.Errorf("rendition has %d messages instead of %d", len(now), len(was))
+	case !evicts || n-first > 2 || slices.ContainsFunc(now[first:n], isOther):
+		return fmt.Errorf("rendition: message %d has another role or other parts than its original", first)
+	}
+	return nil
+}
+
+func alike(a, b *wire.Facts) bool {
+	return a.Role == b.Role && slices.EqualFunc(a.Parts, b.Parts, func(a, b wire.Part) bool {
+		return a.Kind == b.Kind && a.CallID == b.CallID && a.Name == b.Name
+	})
+}
+
+// checkView refuses a rendition of which no valid view can be read.
+func (r *Rendition) checkView() error {
+	stored := make([]wire.Stored, len(r.bodies))
+	for i := range r.bodies {
+		stored[i] = wire.Stored{Format: r.format, Body: r.bodies[i]}
+	}
+	made := wire.Render(r.format, stored, wire.Options{})
+	for _, v := range wire.Validate(r.format, made.Bodies, wire.Options{}) {
+		return fmt.Errorf("the view of the rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
+	}
+	return nil
+}
+
+// ValidatorState returns what a reader must know of the rendition to tell whether it is valid as it is.
+func (r *Rendition) ValidatorState() []byte {
+	validator := wire.NewFastValidator(r.format)
+	for i := range r.facts {
+		shape := wire.ShapeOf(r.format, &r.facts[i])
+		validator.Add(&shape)
+	}
+	return validator.State()
+}

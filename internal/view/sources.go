@@ -1,0 +1,53 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Rendered is a message of a checkpoint with the seq of the message of the log that it renders.
+type Rendered struct {
+	session.Message
+	Replaces bool // it replaces several messages, of which Seq is the first
+}
+
+// CheckpointMessages returns the messages of a view's checkpoint. A unit that has as many messages as the log has there
+// renders them one by one; any other replaces them.
+func CheckpointMessages(v *postgres.ViewWithSources) ([]Rendered, error) {
+	list, err := StoredUnits(v.Body, v.Size, v.Units)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %d: %w", v.Checkpoint, err)
+	}
+	var messages []Rendered
+	for i, u := range list {
+		bodies, err := Split(u.Joined)
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint %d: %w", v.Checkpoint, err)
+		}
+		last := v.Through
+		if i+1 < len(list) {
+			last = list[i+1].FirstSeq - 1
+		}
+		seqs := seqsOf(v.Messages, u.FirstSeq, last)
+		for b, body := range bodies {
+			m := Rendered{Message: session.Message{Seq: u.FirstSeq, Format: v.Format, Body: body}, Replaces: len(seqs) != len(bodies)}
+			if !m.Replaces {
+				m.Seq = seqs[b]
+			}
+			messages = append(messages, m)
+		}
+	}
+	return messages, nil
+}
+
+// seqsOf returns the seqs of the messages from first to last.
+func seqsOf(messages []session.Message, first, last int64) (seqs []int64) {
+	for i := range messages {
+		if seq := messages[i].Seq; first <= seq && seq <= last {
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs
+}

@@ -1,0 +1,171 @@
+package view
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/zframe"
+)
+
+// Split returns the messages that are joined by commas. It checks that they are JSON.
+func Split(joined []byte) ([][]byte, error) {
+	array := inArray(joined)
+	if err := rawjson.Check(array, rawjson.Limits{}); err != nil {
+		return nil, err
+	}
+	return elements(array), nil
+}
+
+func inArray(joined []byte) []byte {
+	array := make([]byte, 0, len(joined)+2)
+	array = append(array, '[')
+	array = append(array, joined...)
+	return append(array, ']')
+}
+
+func elements(array []byte) (bodies [][]byte) {
+	for span := range rawjson.Elements(array, 0) {
+		bodies = append(bodies, span.Of(array))
+	}
+	return bodies
+}
+
+// Unit is a unit of a checkpoint.
+type Unit struct {
+	compact.Unit
+	Joined []byte // its messages, joined by commas
+}
+
+// Units splits a checkpoint's body into its units. A body without units is one, whose tokens are not known.
+func Units(body []byte, stored []compact.Unit) ([]Unit, error) {
+	switch {
+	case len(body) == 0:
+		return nil, nil
+	case len(stored) == 0:
+		return []Unit{{Unit: compact.Unit{Messages: 1}, Joined: body}}, nil
+	case stored[0].Offset != 0:
+		return nil, errors.New("its units do not begin where its body does")
+	}
+	list := make([]Unit, len(stored))
+	for i, u := range stored {
+		end := len(body)
+		if i+1 < len(stored) {
+			end = stored[i+1].Offset - 1 // without the comma
+		}
+		if u.Offset < 0 || u.Offset > end || end > len(body) {
+			return nil, fmt.Errorf("its unit %d lies outside of its body", i)
+		}
+		list[i] = Unit{Unit: u, Joined: body[u.Offset:end]}
+	}
+	return list, nil
+}
+
+// StoredUnits splits the body of a checkpoint as the store has it: compressed, size bytes long, its units as JSON.
+func StoredUnits(compressed []byte, size int, units []byte) ([]Unit, error) {
+	if size == 0 {
+		return nil, nil
+	}
+	var stored []compact.Unit
+	if err := json.Unmarshal(units, &stored); err != nil {
+		return nil, err
+	}
+	body, err := zframe.Decompress(nil, compressed, size)
+	if err != nil {
+		return nil, err
+	}
+	return Units(body, stored)
+}
+
+// opened is a view message by message.
+type opened struct {
+	stored *postgres.View
+	head   []wire.Stored // the separate system prompt
+	units  []unit        // of the checkpoint
+	tail   []wire.Stored
+	index  []postgres.Indexed // of the tail
+}
+
+func open(v *postgres.View) (o opened, err error) {
+	o = opened{stored: v}
+	if o.head, _, err = indexed(v.System, v.SystemIndex); err != nil {
+		return o, fmt.Errorf("the system prompt: %w", err)
+	}
+	if o.tail, o.index, err = indexed(v.Tail, v.TailIndex); err != nil {
+		return o, fmt.Errorf("the messages after checkpoint %d: %w", v.Checkpoint, err)
+	}
+	list, err := StoredUnits(v.Body, v.Size, v.Units)
+	if err != nil {
+		return o, fmt.Errorf("checkpoint %d: %w", v.Checkpoint, err)
+	}
+	for _, u := range list {
+		if u.Tokens == 0 {
+			u.Tokens = v.Tokens // of a body without units
+		}
+		o.units = append(o.units, unit{
+			joined: u.Joined, seq: u.FirstSeq, count: u.Messages, tokens: u.Tokens, pinned: u.Pinned,
+		})
+	}
+	return o, nil
+}
+
+// indexed splits messages of the log, which were checked when they were appended.
+func indexed(joined, packed []byte) ([]wire.Stored, []postgres.Indexed, error) {
+	if len(packed) == 0 {
+		return nil, nil, nil
+	}
+	bodies, index := elements(inArray(joined)), postgres.Index(packed)
+	if len(bodies) != len(index) {
+		return nil, nil, fmt.Errorf("%d messages, but %d in their index", len(bodies), len(index))
+	}
+	list := make([]wire.Stored, len(index))
+	for i, m := range index {
+		list[i] = wire.Stored{Format: m.Format, Body: bodies[i], Seq: m.Seq}
+	}
+	return list, index, nil
+}
+
+// messages returns the messages of the head, of the units and of the tail.
+func (o *opened) messages() ([]wire.Stored, error) {
+	all := o.head
+	for i := range o.units {
+		messages, err := o.units[i].messages(o.stored.Format)
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint %d: %w", o.stored.Checkpoint, err)
+		}
+		all = append(all, messages...)
+	}
+	return append(all, o.tail...), nil
+}
+
+// unit is a part of a view that is kept or left out as a whole.
+type unit struct {
+	joined []byte        // of a checkpoint: its messages, joined by commas
+	seq    int64         // of a checkpoint: that of its first message
+	tail   []wire.Stored // of a tail
+	count  int           // messages of the log
+	tokens int64
+	pinned bool // always kept
+	tied   bool // it answers a call of the checkpoint
+}
+
+// messages returns the messages of a unit. Those of a checkpoint are of the session's format.
+func (u *unit) messages(own session.Format) ([]wire.Stored, error) {
+	if u.joined == nil {
+		return u.tail, nil
+	}
+	bodies, err := Split(u.joined)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]wire.Stored, len(bodies))
+	for i, body := range bodies {
+		list[i] = wire.Stored{Format: own, Body: body, Seq: u.seq}
+	}
+	return list, nil
+}

@@ -1,0 +1,155 @@
+// Package view decides what a read of a session returns. The store's one read (postgres.View) has the newest checkpoint and
+// the messages after it. If that is what the reader asks for (Request.AsStored), its bytes go out as they are. Otherwise
+// Request.Make splits it into messages, leaves units out until it fits (bound.go), and renders it in the reader's format,
+// repaired where its provider would refuse it. Request.LastGood stands in for a view that cannot be made valid.
+//
+// The package also owns how joined messages are split (split.go), the head of an answer (head.go), and the check of a new
+// rendition before it is committed (check.go). It reads the sessions, checkpoints and messages tables through the store.
+package view
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+// Request is how a reader wants a view.
+type Request struct {
+	MaxTokens int64          // 0 for no bound
+	Format    session.Format // "" for the session's own
+	Model     string         // that the view is for; "" for the session's
+	Pending   wire.Pending   // what becomes of calls that have no result yet
+}
+
+// Notes are what an answer says about a view besides its messages.
+type Notes struct {
+	Omitted  protocol.Omitted
+	Degraded bool // an older view stands in for one that cannot be made valid
+	Repairs  []wire.Repair
+}
+
+// BrokenError reports that no valid view could be made of what is stored.
+type BrokenError struct{ cause error }
+
+func (e *BrokenError) Error() string { return e.cause.Error() }
+
+// Unwrap returns what is wrong with the view.
+func (e *BrokenError) Unwrap() error { return e.cause }
+
+// Target returns the format that the reader gets.
+func (r *Request) Target(own session.Format) session.Format {
+	if r.Format != "" {
+		return r.Format
+	}
+	return own
+}
+
+// AsStored reports whether the stored view is what the reader asks for. Then it is known to be valid for its provider,
+// without a look at its JSON.
+func (r *Request) AsStored(v *postgres.View) bool {
+	switch {
+	case v.LastSeq == 0:
+		return true
+	case r.MaxTokens > 0 && v.Tokens > r.MaxTokens:
+		return false
+	case r.Target(v.Format) != v.Format || r.Pending != wire.KeepPending || r.Model != "" && r.Model != v.Model:
+		return false
+	}
+	validator := wire.NewFastValidator(v.Format)
+	validator.AddShapes(v.SystemShapes)
+	if v.Checkpoint > 0 {
+		if !validator.Valid("") {
+			return false
+		}
+		validator = wire.ResumeFastValidator(v.Format, v.Validator, v.OpenCalls)
+	}
+	validator.AddShapes(v.TailShapes)
+	return validator.Valid(v.Model)
+}
+
+// Make makes the view that the reader asks for out of a stored one, which it leaves as it is. Its System and Tail have all
+// messages, and it has no Body.
+//
+// Errors: *BrokenError, *session.CannotFitError.
+func (r *Request) Make(stored *postgres.View) (*postgres.View, Notes, error) {
+	var notes Notes
+	opened, err := open(stored)
+	if err != nil {
+		return nil, notes, &BrokenError{err}
+	}
+	made := *stored
+	if r.MaxTokens > 0 && stored.Tokens > r.MaxTokens {
+		if notes.Omitted, err = opened.bound(r.MaxTokens); err != nil {
+			return nil, notes, err
+		}
+		made.Tokens -= notes.Omitted.Tokens
+	}
+	messages, err := opened.messages()
+	if err != nil {
+		return nil, notes, &BrokenError{err}
+	}
+	rendition, err := r.render(stored, messages)
+	if err != nil {
+		return nil, notes, err
+	}
+	notes.Repairs = rendition.Repairs
+	separate := 0
+	if provider.SeparatesSystem(r.Target(stored.Format)) {
+		separate = rendition.System
+	}
+	made.System = bytes.Join(rendition.Bodies[:separate], []byte{','})
+	made.Tail = bytes.Join(rendition.Bodies[separate:], []byte{','})
+	made.Body, made.Size = nil, 0
+	return &made, notes, nil
+}
+
+// render renders messages for the reader, and refuses a rendition that its provider would refuse.
+func (r *Request) render(stored *postgres.View, messages []wire.Stored) (*wire.Rendition, error) {
+	options := wire.Options{Model: stored.Model, Pending: r.Pending}
+	if r.Model != "" {
+		options.Model, options.Author = r.Model, stored.Model
+	}
+	target := r.Target(stored.Format)
+	rendition := wire.Render(target, messages, options)
+	for _, v := range wire.Validate(target, rendition.Bodies, options) {
+		return nil, &BrokenError{fmt.Errorf("the rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)}
+	}
+	return rendition, nil
+}
+
+// LastGood makes the newest view that is valid of those before the newest one, which is broken. The last of them is the
+// log itself. If there is none, it returns broken.
+func (r *Request) LastGood(
+	ctx context.Context, store *postgres.Store, at session.Address, newest *postgres.View, broken error,
+) (*postgres.View, Notes, error) {
+	older := []int{0}
+	for n := max(1, newest.Checkpoint-postgres.KeptCheckpoints); n < newest.Checkpoint; n++ {
+		older = append(older, n)
+	}
+	for _, n := range slices.Backward(older) {
+		stored, err := store.OlderView(ctx, at, n, false, postgres.Version{})
+		if errors.Is(err, session.ErrPruned) || errors.Is(err, session.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, Notes{}, err
+		}
+		made, notes, err := r.Make(&stored)
+		if err == nil {
+			notes.Degraded = true
+			return made, notes, nil
+		}
+		if isBroken := errors.As(err, new(*BrokenError)); !isBroken {
+			return nil, Notes{}, err
+		}
+	}
+	return nil, Notes{}, broken
+}
