@@ -80,6 +80,7 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 	made, notes, err := want.Make(stored)
 	if broken := new(view.BrokenError); !want.full && errors.As(err, &broken) {
 		degradedViews.Inc()
+		s.Store.ForgetBody(want.at)
 		s.Log.Error("view is broken, an older one is served", "session", want.at.ID, "tenant", want.at.Tenant, "err", err)
 		made, notes, err = want.LastGood(req.Ctx, s.Store, want.at, stored, err)
 		tag = `W/"degraded"` // what is wrong may be mended at any time

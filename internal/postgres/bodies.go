@@ -57,6 +57,14 @@ func (c *bodyCache) get(at session.Address) heldBody {
 	return held
 }
 
+// ForgetBody makes the next read of a session's view read its checkpoint again, because what is held makes no valid view:
+// it may have been mended since.
+func (s *Store) ForgetBody(at session.Address) {
+	s.bodies.mu.Lock()
+	defer s.bodies.mu.Unlock()
+	s.bodies.lru.Remove(at)
+}
+
 // put holds a copy of a view's body, unless it takes more than an eighth of the room.
 func (c *bodyCache) put(at session.Address, v *View) {
 	if len(v.Body) > c.limit/8 {
