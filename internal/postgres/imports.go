@@ -12,16 +12,13 @@ import (
 )
 
 const (
-	// importRetention is how long an import is remembered after its last line.
-	importRetention = 30 * 24 * time.Hour
-
-	// toldRejections is how many of an import's first rejected lines come with it.
-	toldRejections = 10
+	importRetention = 30 * 24 * time.Hour // after its last line
+	firstRejections = 10                  // of an import's rejected lines are read with it
 )
 
 const importColumns = `
-	i.id, i.state, i.wanted, i.source, i.session, i.attempt, i.done, i.total, i.bytes, i.digest, i.sessions, i.messages, i.duplicates, i.rejected,
-	i.report, i.error, i.created_at, i.updated_at, i.finished_at`
+	i.id, i.state, i.wanted, i.source, i.session, i.attempt, i.done, i.total, i.bytes, i.digest,
+	i.sessions, i.messages, i.duplicates, i.rejected, i.report, i.error, i.created_at, i.updated_at, i.finished_at`
 
 // importsSQL reads a tenant's imports.
 const importsSQL = `
@@ -30,33 +27,40 @@ const importsSQL = `
 	 WHERE i.tenant_id = $1`
 
 func scanImport(row pgx.CollectableRow) (i session.Import, err error) {
-	err = row.Scan((*[16]byte)(&i.ID), &i.State, &i.Wanted, &i.Source, &i.Session, &i.Attempt, &i.Done, &i.Total, &i.Bytes, &i.Digest, &i.Sessions,
-		&i.Messages, &i.Duplicates, &i.Rejected, &i.Report, &i.Error, &i.CreatedAt, &i.UpdatedAt, &i.FinishedAt)
+	err = row.Scan((*[16]byte)(&i.ID), &i.State, &i.Wanted, &i.Source, &i.Session, &i.Attempt, &i.Done, &i.Total,
+		&i.Bytes, &i.Digest, &i.Sessions, &i.Messages, &i.Duplicates, &i.Rejected, &i.Report, &i.Error,
+		&i.CreatedAt, &i.UpdatedAt, &i.FinishedAt)
 	return i, err
 }
 
-// BeginImport makes an import of a source into the session id, either of which may be "", or takes up the one that was
-// begun with this key; "" is none. ErrIdempotencyReused if that was of another source or session.
-func (s *Store) BeginImport(ctx context.Context, tenant uuid.UUID, key, wanted, id string) (begun session.Import, err error) {
+// BeginImport creates an import of a source into the session id, either of which may be "", or resumes the import that
+// has this Idempotency-Key; "" is no key.
+//
+// Errors: ErrIdempotencyReused if the import of this key has another source or session.
+func (s *Store) BeginImport(
+	ctx context.Context, tenant uuid.UUID, key, wanted, id string,
+) (found session.Import, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		made := uuid.Must(uuid.NewV7())
-		if _, err := tx.Exec(ctx, `
+		created := uuid.Must(uuid.NewV7())
+		_, err := tx.Exec(ctx, `
 			INSERT INTO imports (tenant_id, id, key, wanted, session)
 			VALUES ($1, $2, nullif($3, ''), $4, $5)
 			ON CONFLICT (tenant_id, key) WHERE key IS NOT NULL DO NOTHING`,
-			[16]byte(tenant), [16]byte(made), key, wanted, id); err != nil {
+			[16]byte(tenant), [16]byte(created), key, wanted, id)
+		if err != nil {
 			return err
 		}
-		begun, err = attemptImport(ctx, tx, tenant, made, key)
+		found, err = attemptImport(ctx, tx, tenant, created, key)
 		return err
 	})
-	if err == nil && (begun.Wanted != wanted || begun.Session != id) {
+	if err == nil && (found.Wanted != wanted || found.Session != id) {
 		err = fmt.Errorf("Idempotency-Key %q: %w", key, session.ErrIdempotencyReused)
 	}
-	return begun, err
+	return found, err
 }
 
-// ResumeImport takes an import up: who sent lines to it before sends them in vain from now on. ErrNotFound.
+// ResumeImport starts the next attempt of an import. The request of an earlier attempt gets ErrImportTaken from then on.
+// ErrNotFound.
 func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (found session.Import, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = attemptImport(ctx, tx, tenant, id, "")
@@ -65,7 +69,8 @@ func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (found s
 	return found, err
 }
 
-// attemptImport begins the next attempt of the import that has this id or this key. One that has ended stays as it is.
+// attemptImport starts the next attempt of the import that has this id or this key. It does not change one that has
+// ended.
 func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key string) (session.Import, error) {
 	return rowIn(ctx, tx, scanImport, `
 		UPDATE imports i
@@ -78,21 +83,28 @@ func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key str
 		RETURNING `+importColumns, [16]byte(tenant), [16]byte(id), key)
 }
 
-// PauseImport ends an attempt before the import's last line. reason says why, "" if its caller means to send more.
+// PauseImport ends an attempt before the import's last line. reason is the error that ended it, "" if the client will
+// send more. ErrImportTaken.
+func (s *Store) PauseImport(
+	ctx context.Context, tenant uuid.UUID, i session.Import, reason string,
+) (session.Import, error) {
+	return s.endAttempt(ctx, tenant, i, session.ImportQueued, reason)
+}
+
+// EndImport ends an import, which takes no more lines then. reason is the error that made it fail, "" if it succeeded.
 // ErrImportTaken.
-func (s *Store) PauseImport(ctx context.Context, tenant uuid.UUID, i session.Import, reason string) (session.Import, error) {
-	return s.leaveImport(ctx, tenant, i, session.ImportQueued, reason)
-}
-
-// EndImport ends an import: it takes no more lines. reason says why it failed, "" that it did not. ErrImportTaken.
-func (s *Store) EndImport(ctx context.Context, tenant uuid.UUID, i session.Import, reason string) (session.Import, error) {
+func (s *Store) EndImport(
+	ctx context.Context, tenant uuid.UUID, i session.Import, reason string,
+) (session.Import, error) {
 	if reason != "" {
-		return s.leaveImport(ctx, tenant, i, session.ImportFailed, reason)
+		return s.endAttempt(ctx, tenant, i, session.ImportFailed, reason)
 	}
-	return s.leaveImport(ctx, tenant, i, session.ImportSucceeded, "")
+	return s.endAttempt(ctx, tenant, i, session.ImportSucceeded, "")
 }
 
-func (s *Store) leaveImport(ctx context.Context, tenant uuid.UUID, i session.Import, state session.ImportState, reason string) (left session.Import, err error) {
+func (s *Store) endAttempt(
+	ctx context.Context, tenant uuid.UUID, i session.Import, state session.ImportState, reason string,
+) (ended session.Import, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			UPDATE imports
@@ -109,10 +121,10 @@ func (s *Store) leaveImport(ctx context.Context, tenant uuid.UUID, i session.Imp
 		if err != nil {
 			return err
 		}
-		left, err = readImport(ctx, tx, tenant, i.ID)
+		ended, err = readImport(ctx, tx, tenant, i.ID)
 		return err
 	})
-	return left, err
+	return ended, err
 }
 
 // Import reads an import with its first rejected lines; ErrNotFound.
@@ -129,7 +141,8 @@ func readImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.I
 	if err != nil || found.Rejected == 0 {
 		return found, err
 	}
-	found.Rejections, err = readImportLines(ctx, tx, tenant, id, session.ImportedRange{From: 1, Outcome: session.LineRejected, Limit: toldRejections})
+	first := session.ImportedRange{From: 1, Outcome: session.LineRejected, Limit: firstRejections}
+	found.Rejections, err = readImportLines(ctx, tx, tenant, id, first)
 	return found, err
 }
 
@@ -139,8 +152,10 @@ func (s *Store) Imports(ctx context.Context, tenant uuid.UUID, page session.Page
 	return queryRows(ctx, s, tenant, scanImport, sql, pageArgs(tenant, page)...)
 }
 
-// ImportLines reads what became of an import's lines; ErrNotFound.
-func (s *Store) ImportLines(ctx context.Context, tenant, id uuid.UUID, r session.ImportedRange) (found []session.ImportedLine, err error) {
+// ImportLines reads the outcomes of an import's lines; ErrNotFound.
+func (s *Store) ImportLines(
+	ctx context.Context, tenant, id uuid.UUID, r session.ImportedRange,
+) (found []session.ImportedLine, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = readImportLines(ctx, tx, tenant, id, r)
 		if err == nil && len(found) == 0 {
@@ -151,10 +166,17 @@ func (s *Store) ImportLines(ctx context.Context, tenant, id uuid.UUID, r session
 	return found, err
 }
 
-// readImportLines takes the runs of lines apart again. No run is longer than MaxImportLines.
-func readImportLines(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r session.ImportedRange) ([]session.ImportedLine, error) {
+// readImportLines expands the rows of import_lines, each of which stands for up to MaxImportLines lines with the same
+// outcome.
+func readImportLines(
+	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r session.ImportedRange,
+) ([]session.ImportedLine, error) {
 	return rowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], `
-		SELECT l.n + k, l.line + k, l.outcome, (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), l.seq + k, l.detail
+		SELECT l.n + k, l.line + k, l.outcome,
+		       (SELECT s.id
+		          FROM sessions s
+		         WHERE s.tenant_id = $1 AND s.key = l.session_key),
+		       l.seq + k, l.detail
 		  FROM import_lines l,
 		       generate_series(0, l.lines - 1) k
 		 WHERE l.tenant_id = $1
@@ -163,21 +185,22 @@ func readImportLines(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r ses
 		   AND l.n + k >= $3
 		   AND ($5::text = '' OR l.outcome = $5)
 		 ORDER BY l.n, k
-		 LIMIT $6`, [16]byte(tenant), [16]byte(id), r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
+		 LIMIT $6`,
+		[16]byte(tenant), [16]byte(id), r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
 }
 
-// PruneImports removes a tenant's imports whose last line came before importRetention. What they brought stays.
+// PruneImports removes a tenant's imports whose last line came before importRetention. The sessions that they wrote stay.
 func (s *Store) PruneImports(ctx context.Context, tenant uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		old := `SELECT i.id FROM imports i WHERE i.tenant_id = $1 AND i.updated_at < now() - $2::interval`
-		for _, sql := range []string{
-			`DELETE FROM import_lines WHERE tenant_id = $1 AND import_id IN (` + old + `)`,
-			`DELETE FROM imports WHERE tenant_id = $1 AND id IN (` + old + `)`,
-		} {
-			if _, err := tx.Exec(ctx, sql, [16]byte(tenant), importRetention); err != nil {
-				return err
-			}
-		}
-		return nil
+		batch := &pgx.Batch{}
+		batch.Queue(`
+			DELETE FROM import_lines l
+			 USING imports i
+			 WHERE i.tenant_id = $1 AND i.updated_at < now() - $2::interval AND l.tenant_id = $1 AND l.import_id = i.id`,
+			[16]byte(tenant), importRetention)
+		batch.Queue(`
+			DELETE FROM imports
+			 WHERE tenant_id = $1 AND updated_at < now() - $2::interval`, [16]byte(tenant), importRetention)
+		return tx.SendBatch(ctx, batch).Close()
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// importing stores one batch of lines.
+// importing is the state of a transaction that stores one batch of lines.
 type importing struct {
 	s      *Store
 	tx     pgx.Tx
@@ -19,16 +19,18 @@ type importing struct {
 	lines []importLine
 }
 
-// importLine is a line with the place in the log that it was stored at.
+// importLine is a line with the place where it was stored.
 type importLine struct {
 	*session.ImportLine
-	key uuid.UUID // of the session that it is about
+	key uuid.UUID // of its session
 	seq int64
 }
 
-// StoreImportLines stores lines and acknowledges them, all or none, and tells each what became of it. The import is to
-// say what is acknowledged with them: Source, Total, Bytes, Digest, Report; the counts are added here. ErrImportTaken.
-func (s *Store) StoreImportLines(ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine) error {
+// StoreImportLines stores lines and acknowledges them, all or none, and sets the outcome of each. The caller sets what is
+// acknowledged with them in the import (Source, Total, Bytes, Digest, Report); the counts are added here. ErrImportTaken.
+func (s *Store) StoreImportLines(
+	ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine,
+) error {
 	after := *i
 	err := s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		if err := lockImport(ctx, tx, tenant, i); err != nil {
@@ -62,21 +64,10 @@ func lockImport(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, i *session.Imp
 	return err
 }
 
-// store goes through the lines: messages of one session and format that follow each other are stored together.
+// store stores the lines in their order. Consecutive messages of one session and format are stored together.
 func (b *importing) store(ctx context.Context) error {
 	for rest := b.lines; len(rest) > 0; {
-		n, err := 1, error(nil)
-		switch first := &rest[0]; {
-		case first.Session != nil:
-			err = b.session(ctx, first)
-		case first.End != nil:
-			err = b.end(ctx, first)
-		case first.Message != nil:
-			for n < len(rest) && sameLog(rest[n], rest[0]) {
-				n++
-			}
-			err = b.messages(ctx, rest[:n])
-		}
+		n, err := b.storeNext(ctx, rest)
 		if err != nil {
 			return err
 		}
@@ -85,14 +76,32 @@ func (b *importing) store(ctx context.Context) error {
 	return nil
 }
 
+// storeNext stores the first of the lines, with those that can be stored together with it, and returns their number.
+func (b *importing) storeNext(ctx context.Context, lines []importLine) (n int, err error) {
+	first := &lines[0]
+	switch {
+	case first.Session != nil:
+		return 1, b.createSession(ctx, first)
+	case first.End != nil:
+		return 1, b.endSession(ctx, first)
+	case first.Message == nil: // its outcome is known already
+		return 1, nil
+	}
+	n = 1
+	for n < len(lines) && sameLog(lines[n], *first) {
+		n++
+	}
+	return n, b.storeMessages(ctx, lines[:n])
+}
+
 func sameLog(a, b importLine) bool {
 	return a.Message != nil && a.Message.Session == b.Message.Session && a.Message.Format == b.Message.Format
 }
 
 func (b *importing) at(id string) session.Address { return session.Address{Tenant: b.tenant, ID: id} }
 
-// session makes a session, unless it is there.
-func (b *importing) session(ctx context.Context, l *importLine) error {
+// createSession creates a session, unless one with its id exists.
+func (b *importing) createSession(ctx context.Context, l *importLine) error {
 	key, err := SessionKey(ctx, b.tx, b.at(l.Session.ID))
 	if err == nil {
 		l.key = key
@@ -119,25 +128,27 @@ func (b *importing) session(ctx context.Context, l *importLine) error {
 	return b.restoreSession(ctx, l)
 }
 
-// restoreSession gives a new session what insertSession does not know of.
+// restoreSession sets what insertSession does not set: the time of creation and the history of token counts.
 func (b *importing) restoreSession(ctx context.Context, l *importLine) error {
-	usage := l.Session.Tokens
-	if usage == nil {
-		usage = &session.TokenHistory{Calibration: 1}
+	tokens := l.Session.Tokens
+	if tokens == nil {
+		tokens = &session.TokenHistory{Calibration: 1}
 	}
 	_, err := b.tx.Exec(ctx, `
 		UPDATE sessions
-		   SET created_at = coalesce($3, created_at), calibration = $4, last_usage = $5, counted_tokens = $6, exact_tokens = $7
+		   SET created_at = coalesce($3, created_at), calibration = $4, last_usage = $5,
+		       counted_tokens = $6, exact_tokens = $7
 		 WHERE tenant_id = $1 AND key = $2`,
-		[16]byte(b.tenant), [16]byte(l.key), l.Session.CreatedAt, usage.Calibration, usage.Last, usage.Counted, usage.Exact)
+		[16]byte(b.tenant), [16]byte(l.key), l.Session.CreatedAt,
+		tokens.Calibration, tokens.Last, tokens.Counted, tokens.Exact)
 	return err
 }
 
-// end moves a session's last seq behind the removal that took it.
-func (b *importing) end(ctx context.Context, l *importLine) error {
+// endSession sets a session's last seq to that of its newest removal, which is larger than the seq of its last message.
+func (b *importing) endSession(ctx context.Context, l *importLine) error {
 	row, err := lockSession(ctx, b.tx, b.at(l.End.Session))
 	if errors.Is(err, session.ErrNotFound) {
-		return nil // its line was rejected, and it has no message
+		return nil // the session's line was rejected, and it has no message
 	}
 	if err != nil {
 		return err
@@ -151,7 +162,7 @@ func (b *importing) end(ctx context.Context, l *importLine) error {
 	return err
 }
 
-// acknowledge writes what became of the lines, and that they are done.
+// acknowledge records the outcomes of the lines and adds them to the import's counts.
 func (b *importing) acknowledge(ctx context.Context) error {
 	for i := range b.lines {
 		switch b.lines[i].Outcome {
@@ -169,34 +180,39 @@ func (b *importing) acknowledge(ctx context.Context) error {
 	b.Done += int64(len(b.lines))
 	_, err := b.tx.Exec(ctx, `
 		UPDATE imports
-		   SET source = $3, done = $4, total = $5, bytes = $6, digest = $7, sessions = $8, messages = $9, duplicates = $10, rejected = $11,
-		       report = $12, updated_at = now()
+		   SET source = $3, done = $4, total = $5, bytes = $6, digest = $7, sessions = $8, messages = $9,
+		       duplicates = $10, rejected = $11, report = $12, updated_at = now()
 		 WHERE tenant_id = $1 AND id = $2`,
-		[16]byte(b.tenant), [16]byte(b.ID), b.Source, b.Done, b.Total, b.Bytes, b.Digest, b.Sessions, b.Messages, b.Duplicates, b.Rejected, b.Report)
+		[16]byte(b.tenant), [16]byte(b.ID), b.Source, b.Done, b.Total, b.Bytes, b.Digest, b.Sessions, b.Messages,
+		b.Duplicates, b.Rejected, b.Report)
 	return err
 }
 
-// writeLines writes the runs of lines that went the same way.
+// writeLines writes one row for each run of consecutive lines with the same outcome.
 func (b *importing) writeLines(ctx context.Context) error {
 	batch := &pgx.Batch{}
-	for i, n := 0, 0; i < len(b.lines); i += n {
+	for i := 0; i < len(b.lines); {
 		first := b.lines[i]
-		for n = 1; i+n < len(b.lines) && follows(b.lines[i+n], first, int64(n)); n++ {
+		n := 1
+		for i+n < len(b.lines) && follows(b.lines[i+n], first, int64(n)) {
+			n++
 		}
 		batch.Queue(`
 			INSERT INTO import_lines (tenant_id, import_id, n, lines, line, outcome, session_key, seq, detail)
 			VALUES ($1, $2, $3, $4, $5, $6, nullif($7, $8::uuid), nullif($9::bigint, 0), $10)`,
-			[16]byte(b.tenant), [16]byte(b.ID), b.Done+int64(i)+1, n, first.Line, string(first.Outcome), [16]byte(first.key), [16]byte(uuid.Nil),
-			first.seq, Text(first.Detail))
+			[16]byte(b.tenant), [16]byte(b.ID), b.Done+int64(i)+1, n, first.Line, string(first.Outcome),
+			[16]byte(first.key), [16]byte(uuid.Nil), first.seq, Text(first.Detail))
+		i += n
 	}
 	return b.tx.SendBatch(ctx, batch).Close()
 }
 
-// follows reports whether a line went the way of the one n lines before it.
+// follows reports whether a line has the same outcome, at the next place of the log, as the line n lines before it.
 func follows(l, first importLine, n int64) bool {
 	seq := first.seq
 	if seq > 0 {
 		seq += n
 	}
-	return l.Outcome == first.Outcome && l.key == first.key && l.Detail == first.Detail && l.Line == first.Line+n && l.seq == seq
+	return l.Outcome == first.Outcome && l.Detail == first.Detail && l.Line == first.Line+n &&
+		l.key == first.key && l.seq == seq
 }

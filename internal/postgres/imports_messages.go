@@ -11,9 +11,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// messages stores lines that are messages of one session and format. A session that is not there is made: what a line
-// says of it may have been rejected, and the conversation is not to be lost with it.
-func (b *importing) messages(ctx context.Context, lines []importLine) error {
+// storeMessages stores lines that are messages of one session and format. It creates a session that does not exist: the
+// session's own line may have been rejected, and the conversation must not be lost with it.
+func (b *importing) storeMessages(ctx context.Context, lines []importLine) error {
 	first := lines[0].Message
 	row, err := lockSession(ctx, b.tx, b.at(first.Session))
 	if errors.Is(err, session.ErrNotFound) {
@@ -30,7 +30,7 @@ func (b *importing) messages(ctx context.Context, lines []importLine) error {
 		return err
 	}
 	log := importedLog{importing: b, row: row}
-	if err := log.look(ctx, lines); err != nil {
+	if err := log.readHeld(ctx, lines); err != nil {
 		return err
 	}
 	var fresh []*importLine
@@ -57,23 +57,24 @@ func (b *importing) messages(ctx context.Context, lines []importLine) error {
 type importedLog struct {
 	*importing
 	row      lockedSession
-	last     int64 // the seq of the last message, those of this batch included
-	tail     int64 // bytes
+	last     int64 // the seq of the last message, with those of this batch
+	tail     int64 // bytes, with those of this batch
 	bySeq    map[int64]heldMessage
-	byClient map[string]heldMessage
-	context  int64 // tokens of the view
+	byClient map[string]heldMessage // by client id
+	context  int64                  // tokens of the view
 }
 
-// heldMessage is a message that is in the log.
+// heldMessage is a message that the log has.
 type heldMessage struct {
 	seq      int64
 	clientID string
 	body     []byte
 }
 
-// look reads what the log holds of the lines.
-func (l *importedLog) look(ctx context.Context, lines []importLine) error {
-	l.last, l.tail, l.context = l.row.lastSeq, l.row.tailBytes, l.row.contextTokens
+// readHeld reads the messages of the log that have the seq or the client id of a line.
+func (l *importedLog) readHeld(ctx context.Context, lines []importLine) error {
+	l.last, l.tail = l.row.lastSeq, l.row.tailBytes
+	l.context = l.row.contextTokens
 	l.bySeq, l.byClient = map[int64]heldMessage{}, map[string]heldMessage{}
 	var seqs []int64
 	var clients []string
@@ -116,30 +117,20 @@ func (l *importedLog) hold(m heldMessage) {
 	}
 }
 
-// isNew reports whether a line's message is to be appended, and gives it its seq; else it says what became of the line.
+// isNew reports whether a line's message must be appended, and gives it its seq. Otherwise it sets the line's outcome.
 func (l *importedLog) isNew(line *importLine) bool {
 	m := line.Message
-	held, there := l.bySeq[m.Seq]
-	if !there && m.ClientID != "" {
-		held, there = l.byClient[m.ClientID]
+	if held, ok := l.find(m); ok {
+		compare(line, held)
+		return false
 	}
-	switch {
-	case there && (m.Seq == 0 || m.Seq == held.seq) && held.clientID == m.ClientID && bytes.Equal(held.body, m.Body):
-		line.seq = held.seq
-		line.Set(session.LineDuplicate, "")
-		return false
-	case there && m.Seq == held.seq:
-		line.Set(session.LineRejected, "the session has another message %d", m.Seq)
-		return false
-	case there:
-		line.Set(session.LineRejected, "the client_id names message %d of the session, which is another", held.seq)
-		return false
-	case m.Seq > 0 && m.Seq <= l.last:
-		line.Set(session.LineRejected, "the session's last seq is %d, and it has no message %d: leave seq out to append it", l.last, m.Seq)
+	if m.Seq > 0 && m.Seq <= l.last {
+		line.Set(session.LineRejected,
+			"the session's last seq is %d, and it has no message %d: leave seq out to append it", l.last, m.Seq)
 		return false
 	}
 	seq := max(m.Seq, l.last+1)
-	if seq > session.MaxSessionMessages || m.RemovedSeq > session.MaxSessionMessages || l.tail+int64(len(m.Body)) > session.MaxTailBytes {
+	if max(seq, m.RemovedSeq) > session.MaxSessionMessages || l.tail+int64(len(m.Body)) > session.MaxTailBytes {
 		line.Set(session.LineRejected, "%s", session.ErrTooManyMessages)
 		return false
 	}
@@ -152,13 +143,38 @@ func (l *importedLog) isNew(line *importLine) bool {
 	return true
 }
 
-// append adds messages whose seqs follow each other.
+// find returns the message of the log that has the seq of m, else the one that has its client id.
+func (l *importedLog) find(m *session.ImportedMessage) (held heldMessage, ok bool) {
+	held, ok = l.bySeq[m.Seq]
+	if !ok && m.ClientID != "" {
+		held, ok = l.byClient[m.ClientID]
+	}
+	return held, ok
+}
+
+// compare sets the outcome of a line whose seq or client id a message of the log has.
+func compare(line *importLine, held heldMessage) {
+	m := line.Message
+	switch {
+	case (m.Seq == 0 || m.Seq == held.seq) && held.clientID == m.ClientID && bytes.Equal(held.body, m.Body):
+		line.seq = held.seq
+		line.Set(session.LineDuplicate, "")
+	case m.Seq == held.seq:
+		line.Set(session.LineRejected, "the session has another message %d", m.Seq)
+	default:
+		line.Set(session.LineRejected, "the client_id names message %d of the session, which is another", held.seq)
+	}
+}
+
+// append adds messages whose seqs are consecutive.
 func (l *importedLog) append(ctx context.Context, fresh []*importLine) error {
-	a := session.Append{Session: l.at(fresh[0].Message.Session), Format: fresh[0].Message.Format, Messages: make([]session.NewMessage, len(fresh))}
+	first := fresh[0]
+	a := session.Append{Session: l.at(first.Message.Session), Format: first.Message.Format}
+	a.Messages = make([]session.NewMessage, len(fresh))
 	for i, line := range fresh {
 		a.Messages[i] = line.Message.NewMessage
 	}
-	l.row.lastSeq = fresh[0].seq - 1
+	l.row.lastSeq = first.seq - 1
 	capped, err := l.s.capped(ctx, l.tx, l.row, a)
 	if err != nil {
 		return err
@@ -170,18 +186,18 @@ func (l *importedLog) append(ctx context.Context, fresh []*importLine) error {
 	return nil
 }
 
-// importSQL grows a session by messages that another log had: with their times, and those that were removed there.
+// importSQL appends messages of another log, with their times and removals.
 //
-//	$1 tenant  $2 session key  $3 first seq  $4 format  $5 how many are system messages from the first on
-//	$6… arrays, one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies, what views show,
-//	its tokens, created_at, removed_at, removed_seq
+//	$1 tenant  $2 session key  $3 first seq  $4 format  $5 number of system messages at the beginning
+//	$6… arrays with one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies,
+//	bodies in views, their tokens, created_at, removed_at, removed_seq
 var importSQL = `
 	WITH logged AS (
-		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit, flags, body,
-		                      view_body, view_tokens, created_at, removed_at, removed_seq, fact)
+		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
+		                      flags, body, view_body, view_tokens, created_at, removed_at, removed_seq, fact)
 		SELECT $1, $2, $3 + m.n - 1, m.role, $4, m.tokens, m.client_id,
-		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit, m.flags, m.body,
-		       m.view_body, m.view_tokens, coalesce(m.created_at, now()), m.removed_at, m.removed_seq,
+		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
+		       m.flags, m.body, m.view_body, m.view_tokens, coalesce(m.created_at, now()), m.removed_at, m.removed_seq,
 		       ` + shapeSQL(`$4`) + `
 		  FROM unnest($6::text[], $7::int[], $8::text[], $9::text[], $10::text[], $11::bool[], $12::int[], $13::bytea[],
 		              $14::bytea[], $15::int[], $16::timestamptz[], $17::timestamptz[], $18::bigint[])
@@ -213,7 +229,8 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *
 	if capped != nil {
 		views, viewTokens = capped.bodies, capped.tokens
 	}
-	created, removed, removedSeqs := make([]*time.Time, n), make([]*time.Time, n), make([]*int64, n)
+	created, removed := make([]*time.Time, n), make([]*time.Time, n)
+	removedSeqs := make([]*int64, n)
 	for i, line := range fresh {
 		created[i] = line.Message.CreatedAt
 		if line.Message.RemovedAt != nil {
@@ -226,8 +243,8 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *
 	return append(args, views, viewTokens, created, removed, removedSeqs)
 }
 
-// compactIfDue asks for a compaction if the session is due. No provider has what was imported in its cache, so it waits for
-// none.
+// compactIfDue asks for a compaction if the session is due. It does not wait for a cold cache: no provider has the
+// imported messages in its cache.
 func (l *importedLog) compactIfDue(ctx context.Context) error {
 	reached, isDue := l.row.due(l.context)
 	if !isDue {
