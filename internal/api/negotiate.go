@@ -9,6 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // rendererVersion changes whenever the same view would get other bytes than before.
@@ -35,7 +36,7 @@ func (r *viewRequest) tagOf(v postgres.Version, format session.Format, model str
 	b = append(b, r.rendering()...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(format.Number()), 10)
-	if rules := wire.RulesOfModel(r.Target(format), model); rules != "" {
+	if rules := provider.ModelRules(r.Target(format), model); rules != "" {
 		b = append(append(b, '-'), rules...)
 	}
 	return string(append(b, '"'))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
@@ -35,8 +36,8 @@ func encodeAISDK(e *encoder, list []Message) {
 type uiWriter struct {
 	*encoder
 	list    []uiMessage
-	open    []uiCall // calls without a result
-	results bool     // the last Message was results
+	open    units.Pairer[uiCall]
+	results bool // the last Message was results
 }
 
 type uiMessage struct {
@@ -53,9 +54,15 @@ type uiPart struct {
 	result *Block
 }
 
-type uiCall struct {
-	message, part int
-	piece         *Block
+// uiCall is where a call is among the messages.
+type uiCall struct{ message, part int }
+
+// pairID returns by what a call and its result are paired: the number that arrange gave both, or else the id.
+func pairID(p *Block) string {
+	if p.pair > 0 {
+		return "#" + strconv.Itoa(p.pair)
+	}
+	return p.CallID
 }
 
 func (w *uiWriter) write(n *Message) {
@@ -127,21 +134,17 @@ func (w *uiWriter) roleOf(n *Message) string {
 func (w *uiWriter) said(p *Block) {
 	m := &w.list[len(w.list)-1]
 	if p.Kind == Call {
-		w.open = append(w.open, uiCall{message: len(w.list) - 1, part: len(m.parts), piece: p})
+		w.open.Call(pairID(p), p.toolName(), uiCall{message: len(w.list) - 1, part: len(m.parts)})
 	}
 	m.parts = append(m.parts, uiPart{piece: p})
 }
 
 // answer puts a result into the part of its call, the nearest that is open. One without a call gets one of its own.
 func (w *uiWriter) answer(n *Message, p *Block) {
-	for i := len(w.open) - 1; i >= 0; i-- {
-		c := w.open[i]
-		if c.piece.pair != p.pair || c.piece.CallID != p.CallID {
-			continue
-		}
+	if c, ok := w.open.Answer(pairID(p), p.toolName()); ok {
 		m := &w.list[c.message]
-		m.parts[c.part].result, m.stands = p, false
-		w.open = append(w.open[:i], w.open[i+1:]...)
+		m.parts[c.part].result = p
+		m.stands = false
 		return
 	}
 	if last := len(w.list) - 1; last < 0 || w.list[last].role != "assistant" || w.list[last].stands {
@@ -160,7 +163,7 @@ func (w *uiWriter) emit(m *uiMessage) {
 	if len(m.extra) > 0 {
 		body = append(body, m.extra...)
 	} else {
-		body = append(append(append(body, `"id":"`...), w.id(m)...), '"')
+		body = wrap(body, `"id":"`, w.id(m), "\"")
 	}
 	body = rawjson.Quote(append(body, `,"role":`...), []byte(m.role))
 	body = append(body, `,"parts":[`...)
@@ -192,7 +195,7 @@ func (w *uiWriter) part(dst []byte, at *uiPart) []byte {
 	case (p.Kind == Image || p.Kind == File) && (p.Media.Data != nil || p.Media.URL != nil):
 		return appendUIFile(dst, p)
 	}
-	dst = append(append(dst, `{"type":"text","text":`...), substitute(p)...)
+	dst = with(dst, `{"type":"text","text":`, substitute(p))
 	if p.Kind == Text {
 		dst = appendGoogleSignature(dst, "providerMetadata", p)
 	}
@@ -212,7 +215,7 @@ func (w *uiWriter) reasoning(dst []byte, p *Block) []byte {
 		dst = append(dst, substitute(p)...)
 	}
 	if metadata != nil {
-		dst = append(append(dst, `,"providerMetadata":`...), metadata...)
+		dst = with(dst, `,"providerMetadata":`, metadata)
 	}
 	return append(dst, '}')
 }
@@ -235,25 +238,25 @@ func reasoningMetadata(p *Block) []byte {
 	default:
 		return nil
 	}
-	return append(append([]byte(`{"`+provider+`":{"`+name+`":`), p.Signature...), "}}"...)
+	return wrap(nil, `{"`+provider+`":{"`+name+`":`, p.Signature, "}}")
 }
 
 func appendGoogleSignature(dst []byte, name string, p *Block) []byte {
 	if p.Signature == nil || p.Signature[0] != '"' {
 		return dst
 	}
-	dst = append(append(append(dst, `,"`...), name...), `":{"google":{"thoughtSignature":`...)
-	return append(append(dst, p.Signature...), "}}"...)
+	dst = wrap(dst, `,"`, name, `":{"google":{"thoughtSignature":`)
+	return wrap(dst, "", p.Signature, "}}")
 }
 
 func appendUIFile(dst []byte, p *Block) []byte {
-	dst = append(append(append(dst, `{"type":"file","mediaType":`...), uiMediaTypeOf(p)...), `,"url":`...)
+	dst = wrap(dst, `{"type":"file","mediaType":`, uiMediaTypeOf(p), `,"url":`)
 	dst = appendURL(dst, p)
 	if p.Media.Name != nil {
-		dst = append(append(dst, `,"filename":`...), p.Media.Name...)
+		dst = with(dst, `,"filename":`, p.Media.Name)
 	}
 	if p.Media.Detail != nil {
-		dst = append(append(append(dst, `,"providerMetadata":{"openai":{"imageDetail":`...), p.Media.Detail...), "}}"...)
+		dst = wrap(dst, `,"providerMetadata":{"openai":{"imageDetail":`, p.Media.Detail, "}}")
 	}
 	return append(dst, '}')
 }
@@ -273,8 +276,8 @@ func appendURL(dst []byte, p *Block) []byte {
 		return append(dst, m.URL...)
 	}
 	kind := mediaType(p)
-	dst = append(append(dst, `"data:`...), kind[1:len(kind)-1]...)
-	return append(append(dst, `;base64,`...), m.Data[1:]...)
+	dst = with(dst, `"data:`, kind[1:len(kind)-1])
+	return with(dst, `;base64,`, m.Data[1:])
 }
 
 // tool writes a call with its result, nil for none, as one part.
@@ -288,12 +291,14 @@ func (w *uiWriter) tool(dst []byte, call, result *Block) []byte {
 	if value == nil {
 		value = []byte("{}")
 	}
-	dst = append(append(dst, `,"input":`...), value...)
+	dst = with(dst, `,"input":`, value)
 	dst = w.state(dst, call, result)
 	if call.Format != w.target {
-		return append(appendGoogleSignature(dst, "callProviderMetadata", call), '}')
+		dst = appendGoogleSignature(dst, "callProviderMetadata", call)
+		return append(dst, '}')
 	}
-	return append(appendMembers(dst, call.Raw, func(name string) bool { return !slices.Contains(writtenOfTool, name) }), '}')
+	dst = appendMembers(dst, call.Raw, func(name string) bool { return !slices.Contains(writtenOfTool, name) })
+	return append(dst, '}')
 }
 
 // says reports whether a tool part of this format says that its call has the result.
@@ -327,7 +332,7 @@ func (w *uiWriter) state(dst []byte, call, result *Block) []byte {
 	case w.own(result):
 		return appendMembers(dst, result.Raw, ofResult)
 	case result.IsError:
-		return append(append(dst, `,"state":"output-error","errorText":`...), errorText(result)...)
+		return with(dst, `,"state":"output-error","errorText":`, errorText(result))
 	}
 	return appendOutput(append(dst, `,"state":"output-available","output":`...), result.Content)
 }
@@ -339,7 +344,8 @@ func appendMembers(dst, object []byte, wanted func(name string) bool) []byte {
 	}
 	for key, value := range rawjson.Members(object, 0) {
 		if wanted(string(unquoted(key.Of(object)))) {
-			dst = append(append(append(append(dst, ','), key.Of(object)...), ':'), value.Of(object)...)
+			dst = wrap(dst, ",", key.Of(object), ":")
+			dst = append(dst, value.Of(object)...)
 		}
 	}
 	return dst
@@ -351,9 +357,9 @@ func appendToolName(dst, name []byte) []byte {
 		name = []byte(`"unknown"`)
 	}
 	if inner := name[1 : len(name)-1]; provider.PlainID(string(inner)) {
-		return append(append(append(dst, `"type":"tool-`...), inner...), '"')
+		return wrap(dst, `"type":"tool-`, inner, "\"")
 	}
-	return append(append(dst, `"type":"dynamic-tool","toolName":`...), name...)
+	return with(dst, `"type":"dynamic-tool","toolName":`, name)
 }
 
 // appendOutput appends what a tool returned: a text, or a list if it is anything else.
@@ -377,18 +383,18 @@ func appendOutputPiece(dst []byte, p *Block) []byte {
 	isMedia := p.Kind == Image || p.Kind == File
 	switch {
 	case isMedia && m.Data != nil:
-		dst = append(append(dst, `{"type":"media","mediaType":`...), mediaType(p)...)
-		dst = append(append(dst, `,"data":`...), m.Data...)
+		dst = with(dst, `{"type":"media","mediaType":`, mediaType(p))
+		dst = with(dst, `,"data":`, m.Data)
 	case isMedia && m.URL != nil:
-		dst = append(append(append(append(dst, `{"type":"`...), p.Kind.String()...), `-url","url":`...), m.URL...)
+		dst = append(wrap(dst, `{"type":"`, p.Kind.String(), `-url","url":`), m.URL...)
 		if m.Type != nil {
-			dst = append(append(dst, `,"mediaType":`...), m.Type...)
+			dst = with(dst, `,"mediaType":`, m.Type)
 		}
 	default:
-		dst = append(append(dst, `{"type":"text","text":`...), substitute(p)...)
+		dst = with(dst, `{"type":"text","text":`, substitute(p))
 	}
 	if isMedia && m.Name != nil && (m.Data != nil || m.URL != nil) {
-		dst = append(append(dst, `,"filename":`...), m.Name...)
+		dst = with(dst, `,"filename":`, m.Name)
 	}
 	return append(dst, '}')
 }

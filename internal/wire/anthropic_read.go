@@ -92,7 +92,7 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 }
 
 func (s *scanner) toolUse(i int, raw Span, v *[blockMembers]Span) {
-	call := Part{Kind: Call, Raw: raw, Value: v[blockInput], Name: s.name(v[blockName])}
+	call := Part{Kind: Call, Raw: raw, Value: v[blockInput], Name: s.toolName(v[blockName])}
 	call.CallID = s.callID(v[blockID], func() string { return fmt.Sprintf("/content/%d/id", i) })
 	call.Tokens = s.tokens(v[blockName]) + s.tokens(v[blockInput])
 	b := s.add(call)

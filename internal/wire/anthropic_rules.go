@@ -78,7 +78,7 @@ func (c *checker) lastMessage() {
 	if len(parts) > 0 {
 		end = parts[len(parts)-1]
 	}
-	if RefusesPrefill(c.Model) && end.Kind != Opaque {
+	if provider.RefusesPrefill(c.Model) && end.Kind != Opaque {
 		c.report(last, "the last message is the assistant's, which %s does not go on with", c.Model)
 	}
 	if end.Kind == Text && endsInSpace(end.Value.Of(c.bodies[last])) {
@@ -174,7 +174,7 @@ func (c *checker) thinkingFirst(t run) {
 
 // thinkingOwn is V-A8.
 func (c *checker) thinkingOwn() {
-	if c.Model == "" || c.Author == "" || baseModel(c.Model) == baseModel(c.Author) {
+	if c.Model == "" || c.Author == "" || provider.BaseModel(c.Model) == provider.BaseModel(c.Author) {
 		return
 	}
 	c.parts(func(i int, _ *Part) { c.report(i, "thinking of %s is sent to %s", c.Author, c.Model) }, Reasoning)

@@ -16,14 +16,14 @@ func encodeAnthropic(e *encoder, run []Message) {
 func (e *encoder) anthropicMessage(n *Message) []byte {
 	own := n.Format == e.target
 	body := append(make([]byte, 0, anthropicSize(n)), `{"role":`...)
-	body = append(append(body, anthropicRoleOf(n, own)...), `,"content":`...)
+	body = wrap(body, "", anthropicRoleOf(n, own), `,"content":`)
 	var speaker []byte
 	if n.Name != nil && n.Role != Tool && !own {
 		speaker = note("From %s", unquoted(n.Name))
 	}
 	body = e.anthropicContent(body, n.Role, speaker, n.Blocks)
 	if own && len(n.Extra) > 0 {
-		body = append(append(body, ','), n.Extra...)
+		body = with(body, ",", n.Extra)
 	}
 	return append(body, '}')
 }
@@ -72,8 +72,7 @@ func appendTextBlock(dst []byte, first int, literal []byte) []byte {
 	if blank(literal) {
 		return dst
 	}
-	dst = append(separate(dst, first), `{"type":"text","text":`...)
-	return append(append(dst, literal...), '}')
+	return wrap(separate(dst, first), `{"type":"text","text":`, literal, "}")
 }
 
 func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Block) []byte {
@@ -101,14 +100,14 @@ func appendToolUse(dst []byte, p *Block) []byte {
 	if name == nil || string(name) == `""` {
 		name = []byte(`"unknown"`)
 	}
-	dst = append(append(append(dst, `,"name":`...), name...), `,"input":`...)
+	dst = wrap(dst, `,"name":`, name, `,"input":`)
 	switch {
 	case len(p.Value) == 0:
 		return append(dst, `{}}`...)
 	case p.Value[0] == '{':
-		return append(append(dst, p.Value...), '}')
+		return wrap(dst, "", p.Value, "}")
 	}
-	dst = append(append(dst, `{"input":`...), p.Value...)
+	dst = with(dst, `{"input":`, p.Value)
 	return append(dst, `}}`...)
 }
 
@@ -134,11 +133,11 @@ func anthropicMedia(p *Block, own bool) []byte {
 	switch {
 	case source == nil:
 	case p.Kind == Image && (m.Data == nil || slices.Contains(anthropicImages, media)):
-		block = append(append([]byte(`{"type":"image","source":`), source...), '}')
+		block = wrap(nil, `{"type":"image","source":`, source, "}")
 	case p.Kind == File && (own || m.Text != nil || media == "application/pdf"):
 		block = append([]byte(`{"type":"document","source":`), source...)
 		if m.Name != nil {
-			block = append(append(block, `,"title":`...), m.Name...)
+			block = with(block, `,"title":`, m.Name)
 		}
 		block = append(block, '}')
 	}
@@ -161,6 +160,6 @@ func anthropicSource(m *Media, own bool) []byte {
 
 func mediaSource(kind, members string, value []byte) []byte {
 	out := make([]byte, 0, len(members)+len(value)+32)
-	out = append(append(append(out, `{"type":"`...), kind...), `",`...)
-	return append(append(append(out, members...), value...), '}')
+	out = wrap(out, `{"type":"`, kind, `",`)
+	return wrap(out, members, value, "}")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 )
 
 // exchange is what one side says: a message of the user or the system, or consecutive ones of the assistant together with
@@ -27,14 +28,14 @@ type call struct {
 type arrangement struct {
 	*repairer
 	turns []*turn
-	open  map[string][]*call // without a result, by id; the newest last: ids repeat
+	open  units.Pairer[*call]
 	calls int
 }
 
 // arrange pairs every result with the nearest call before it that has none, and moves what does not stand where the
 // target wants it. A result of no call becomes a note of the user.
 func (r *repairer) arrange(list []Message) []Message {
-	a := &arrangement{repairer: r, open: map[string][]*call{}}
+	a := &arrangement{repairer: r}
 	for i := range list {
 		if n := &list[i]; n.Role == Assistant && !n.has(Result) {
 			a.assistant(n)
@@ -69,7 +70,7 @@ func (a *arrangement) assistant(n *Message) {
 			p.pair = a.calls
 			c := &call{turn: len(a.turns) - 1, at: p}
 			x.calls = append(x.calls, c)
-			a.open[p.CallID] = append(a.open[p.CallID], c)
+			a.open.Call(p.CallID, p.toolName(), c)
 		}
 	}
 }
@@ -161,22 +162,14 @@ func (a *arrangement) sort(n *Message) sorted {
 	return s
 }
 
-// answer finds the call that a result is of: where the result has a name, rather one of that tool.
+// answer returns the call that a result answers, nil if there is none.
 func (a *arrangement) answer(p *Block) *call {
-	open := a.open[p.CallID]
-	if len(open) == 0 {
+	c, ok := a.open.Answer(p.CallID, p.toolName())
+	if !ok {
 		return nil
 	}
-	i := len(open) - 1
-	for j := i; j >= 0 && p.Name != nil; j-- {
-		if bytes.Equal(open[j].at.Name, p.Name) {
-			i = j
-			break
-		}
-	}
-	c := open[i]
-	a.open[p.CallID] = slices.Delete(open, i, i+1)
-	c.answered, p.pair = true, c.at.pair
+	c.answered = true
+	p.pair = c.at.pair
 	if p.Name == nil && a.target != session.OpenAIChat {
 		p.Name = c.at.Name // some providers want it, some do not send it
 	}

@@ -10,27 +10,28 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// FastValidator goes through the facts of a view, and knows at its end whether the view can be read in its own format as the bytes
-// that are stored. It takes no JSON. It may say no to a view that needs no repair, never yes to one that does: Render
-// then finds out.
+// FastValidator goes over the shapes of a view's messages, without any JSON, and then knows whether the view can be read
+// in its own format as the bytes that are stored. It may say no to a view that needs no repair, which Render then finds
+// out, but never yes to one that does.
 type FastValidator struct {
 	format   session.Format
 	provider *provider.Facts // of format
 	state    validatorState
-	used     []byte          // sorted hashes of the ids of calls in the checkpoint, eight bytes each
-	newer    map[string]bool // ids of calls after it
-	open     []string        // calls without a result
-	custom   map[string]bool // ids of calls of custom tools after the checkpoint
+	used     []byte               // sorted hashes of the ids of calls in the checkpoint, eight bytes each
+	newer    map[string]bool      // ids of calls after the checkpoint
+	open     units.Pairer[string] // ids of calls without a result
+	custom   map[string]bool      // ids of calls of custom tools after the checkpoint
 }
 
-// walkState is what a FastValidator is at, besides the calls.
+// validatorState is what a FastValidator knows of the messages so far, besides their calls.
 type validatorState struct {
 	invalid  bool
-	begun    bool // something but the pinned head was said
-	idle     bool // the last item is reasoning that its provider takes back with another one only
+	begun    bool // the pinned head is over
+	idle     bool // the last item is reasoning, which its provider only takes back together with the next one
 	unsigned bool // the first call of a step since the last message of the user has no signature
 	last     side
 }
@@ -42,144 +43,181 @@ const (
 	userSide side = iota
 	assistantSide
 	answerSide
-	mixedSide // results, and something behind them
+	mixedSide // results, and something after them
 )
 
-// NewWalk begins at the first message of a view.
+// NewFastValidator returns a FastValidator at the first message of a view.
 func NewFastValidator(f session.Format) *FastValidator {
 	return &FastValidator{format: f, provider: provider.Of(f)}
 }
 
-// Add goes on to the next message.
-func (w *FastValidator) Add(f *MessageShape) {
+// Add adds the next message.
+func (v *FastValidator) Add(m *MessageShape) {
+	s := &v.state
+	pinned := m.Flags&FlagPinned != 0
 	switch {
-	case w.state.invalid:
-	case w.state.idle && f.Role != "assistant":
-		w.state.invalid = true
-	case f.Format != w.format || f.Flags&(FlagAssessed|FlagMayNeedRepair) != FlagAssessed:
-		w.state.invalid = true
-	case f.Flags&FlagPinned != 0 && !w.state.begun:
-	case f.Flags&FlagPinned != 0:
-		w.state.invalid = w.provider.SeparateSystem || len(w.open) > 0
-		w.state.last = userSide
-	case f.Role == "assistant" || f.Role == "model":
-		w.assistant(f)
-	case len(f.Answers) > 0 || f.Role == "tool" || f.Role == "function":
-		w.answers(f)
+	case s.invalid:
+	case s.idle && m.Role != "assistant":
+		s.invalid = true
+	case m.Format != v.format || m.Flags&(FlagAssessed|FlagMayNeedRepair) != FlagAssessed:
+		s.invalid = true
+	case pinned && !s.begun:
+	case pinned:
+		s.invalid = v.provider.SeparateSystem || v.open.Waiting() > 0
+		s.last = userSide
+	case m.Role == "assistant" || m.Role == "model":
+		v.assistant(m)
+	case len(m.Answers) > 0 || m.Role == "tool" || m.Role == "function":
+		v.answers(m)
 	default:
-		w.state.invalid = len(w.open) > 0
-		w.state.last, w.state.unsigned = userSide, false
+		s.invalid = v.open.Waiting() > 0
+		s.last = userSide
+		s.unsigned = false
 	}
-	w.state.begun = w.state.begun || f.Flags&FlagPinned == 0
+	s.begun = s.begun || !pinned
 }
 
-func (w *FastValidator) assistant(f *MessageShape) {
-	s := &w.state
-	running := s.begun && s.last == assistantSide
-	switch {
-	case !s.begun && w.provider.SeparateSystem,
-		running && w.format == session.Gemini,
-		running && f.Flags&FlagReasoning != 0 && len(w.open) > 0 && w.format == session.Anthropic,
-		len(w.open) > 0 && !(running && (w.format == session.Anthropic || w.format == session.OpenAIResponses)):
+func (v *FastValidator) assistant(m *MessageShape) {
+	s := &v.state
+	if !v.mayContinue(m) {
 		s.invalid = true
 		return
 	}
 	s.last = assistantSide
-	s.idle = w.format == session.OpenAIResponses && f.Flags&FlagReasoning != 0
-	s.unsigned = s.unsigned || f.Flags&FlagUnsigned != 0
-	for _, id := range f.Calls {
-		s.invalid = s.invalid || w.takes(id)
-		w.open = append(w.open, id)
-		if f.Flags&FlagCustom != 0 {
-			if w.custom == nil {
-				w.custom = map[string]bool{}
-			}
-			w.custom[id] = true
-		}
+	s.idle = v.format == session.OpenAIResponses && m.Flags&FlagReasoning != 0
+	s.unsigned = s.unsigned || m.Flags&FlagUnsigned != 0
+	for _, id := range m.Calls {
+		v.call(id, m.Flags&FlagCustom != 0)
 	}
-	for _, id := range f.Answers { // of an AI SDK message
-		s.invalid = s.invalid || !w.answer(id)
+	for _, id := range m.Answers { // of an AI SDK message
+		s.invalid = s.invalid || !v.answer(id)
 	}
 }
 
-// takes notes an id, and reports whether it was taken where ids have to be unique.
-func (w *FastValidator) takes(id string) bool {
-	if !w.provider.IDUnique {
-		return false
+// mayContinue reports whether a message of the assistant may stand after the messages so far.
+func (v *FastValidator) mayContinue(m *MessageShape) bool {
+	if !v.state.begun {
+		return !v.provider.FirstUser && v.open.Waiting() == 0
 	}
-	if w.newer[id] || w.has(hashOf(id)) {
+	waiting := v.open.Waiting() > 0
+	if v.state.last != assistantSide {
+		return !waiting
+	}
+	switch v.format {
+	case session.Gemini:
+		return false // its contents would be joined
+	case session.Anthropic:
+		return !waiting || m.Flags&FlagReasoning == 0
+	case session.OpenAIResponses:
 		return true
 	}
-	if w.newer == nil {
-		w.newer = map[string]bool{}
+	return !waiting
+}
+
+func (v *FastValidator) call(id string, custom bool) {
+	v.state.invalid = v.state.invalid || v.isTaken(id)
+	v.open.Call(id, "", id)
+	if custom {
+		if v.custom == nil {
+			v.custom = map[string]bool{}
+		}
+		v.custom[id] = true
 	}
-	w.newer[id] = true
+}
+
+// isTaken reports whether an id was used before where ids have to be unique, and notes it for the next call.
+func (v *FastValidator) isTaken(id string) bool {
+	if !v.provider.IDUnique {
+		return false
+	}
+	if v.newer[id] || v.wasUsed(hashOf(id)) {
+		return true
+	}
+	if v.newer == nil {
+		v.newer = map[string]bool{}
+	}
+	v.newer[id] = true
 	return false
 }
 
-func (w *FastValidator) answers(f *MessageShape) {
-	s := &w.state
-	if s.last == userSide || s.last == mixedSide || !s.begun || s.last == answerSide && w.format == session.Gemini || len(f.Answers) == 0 {
+func (v *FastValidator) answers(m *MessageShape) {
+	s := &v.state
+	misplaced := !s.begun || s.last == userSide || s.last == mixedSide
+	if misplaced || len(m.Answers) == 0 || v.format == session.Gemini && s.last == answerSide {
 		s.invalid = true
 		return
 	}
 	s.last = answerSide
-	for _, id := range f.Answers {
-		s.invalid = s.invalid || !w.answer(id) || w.custom[id] != (f.Flags&FlagCustom != 0)
+	for _, id := range m.Answers {
+		custom := m.Flags&FlagCustom != 0
+		s.invalid = s.invalid || !v.answer(id) || v.custom[id] != custom
 	}
-	if f.Flags&FlagMixed != 0 {
+	mixed := m.Flags&FlagMixed != 0
+	if mixed {
 		s.last = mixedSide
-		s.invalid = s.invalid || len(w.open) > 0 || w.format == session.Gemini
 	}
-	if w.format == session.Gemini && len(w.open) > 0 {
-		s.invalid = true // as many results as calls, in one message
+	switch {
+	case v.format == session.Gemini: // as many results as calls, in one message of nothing else
+		s.invalid = s.invalid || mixed || v.open.Waiting() > 0
+	case mixed:
+		s.invalid = s.invalid || v.open.Waiting() > 0
 	}
 }
 
-func (w *FastValidator) answer(id string) bool {
-	for i := len(w.open) - 1; i >= 0; i-- {
-		if w.open[i] == id {
-			w.open = slices.Delete(w.open, i, i+1)
-			return true
-		}
-	}
-	return false
+// answer reports whether a result answers a call. It does not matter here which one of several with its id.
+func (v *FastValidator) answer(id string) bool {
+	_, ok := v.open.Answer(id, "")
+	return ok
 }
 
-// Sound reports whether the view that was walked is valid for a model ("" for not known) as it is stored.
-func (w *FastValidator) Valid(model string) bool {
-	s := &w.state
-	atRest := s.begun && s.last == assistantSide && len(w.open) == 0
+// Valid reports whether a model ("" for not known) takes the view as it is stored.
+func (v *FastValidator) Valid(model string) bool {
+	s := &v.state
+	atRest := s.begun && s.last == assistantSide && v.open.Waiting() == 0
 	switch {
 	case s.invalid:
 		return false
-	case w.format == session.Gemini:
-		return !atRest && (!s.unsigned || olderGemini(model))
-	case w.format == session.Anthropic:
-		return !atRest || !RefusesPrefill(model)
-	case w.format == session.OpenAIChat:
-		return !mistral(model)
+	case v.format == session.Gemini:
+		return !atRest && (!s.unsigned || provider.IsOlderGemini(model))
+	case v.format == session.Anthropic:
+		return !atRest || !provider.RefusesPrefill(model)
+	case v.format == session.OpenAIChat:
+		return !provider.IsMistral(model)
 	}
 	return !s.idle
 }
 
-// State is what ResumeWalk needs to go on from here.
-func (w *FastValidator) State() []byte {
-	s := w.state
-	if s.invalid || slices.ContainsFunc(w.open, func(id string) bool { return w.custom[id] }) {
-		return []byte{1} // of a call that is open, only its id is kept
+// The bits of the first byte of a State. The side is in the upper four.
+const (
+	stateInvalid = 1 << iota
+	stateBegun
+	stateUnsigned
+	stateIdle
+	stateSide = 4 // how far the side is shifted
+)
+
+// State returns what ResumeFastValidator needs to continue from here: a byte of flags, then the sorted hashes of the ids
+// of calls. It is stored with checkpoints, so what was written once must stay readable.
+func (v *FastValidator) State() []byte {
+	s := v.state
+	if s.invalid || v.waitsForCustomTool() {
+		return []byte{stateInvalid} // of a call that is open, only its id is kept
 	}
-	flags := byte(s.last) << 4
-	for i, set := range []bool{s.invalid, s.begun, s.unsigned, s.idle} {
-		if set {
-			flags |= 1 << i
-		}
+	flags := byte(s.last) << stateSide
+	if s.begun {
+		flags |= stateBegun
 	}
-	hashes := make([]uint64, 0, len(w.newer))
-	for id := range w.newer {
+	if s.unsigned {
+		flags |= stateUnsigned
+	}
+	if s.idle {
+		flags |= stateIdle
+	}
+	hashes := make([]uint64, 0, len(v.newer)+len(v.used)/8)
+	for id := range v.newer {
 		hashes = append(hashes, hashOf(id))
 	}
-	for used := w.used; len(used) > 0; used = used[8:] {
+	for used := v.used; len(used) > 0; used = used[8:] {
 		hashes = append(hashes, binary.BigEndian.Uint64(used))
 	}
 	slices.Sort(hashes)
@@ -190,34 +228,84 @@ func (w *FastValidator) State() []byte {
 	return out
 }
 
-// AddShapes goes on with messages whose facts are as the database joins them: one after another with ASCII 30 between
-// them, each of fields that ASCII 31 ends (the format's number, the flags, the role, the ids of the calls and of the
-// answers, which ASCII 29 separates).
-func (w *FastValidator) AddShapes(facts []byte) {
-	for len(facts) > 0 && !w.state.invalid {
+func (v *FastValidator) waitsForCustomTool() bool {
+	for id := range v.open.All() {
+		if v.custom[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// ResumeFastValidator continues after a checkpoint. state is what State returned there, and open holds the ids of the
+// calls that the checkpoint leaves open, separated by ASCII 29. Without a state nothing is known, and the view is invalid.
+func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
+	v := NewFastValidator(f)
+	for _, id := range idList(string(open)) {
+		v.open.Call(id, "", id)
+	}
+	if len(state)%8 != 1 {
+		v.state.invalid = true
+		return v
+	}
+	flags := state[0]
+	v.state = validatorState{
+		invalid:  flags&stateInvalid != 0,
+		begun:    flags&stateBegun != 0,
+		unsigned: flags&stateUnsigned != 0,
+		idle:     flags&stateIdle != 0,
+		last:     side(flags >> stateSide),
+	}
+	v.used = state[1:]
+	return v
+}
+
+// wasUsed reports whether a hash is among those of the checkpoint.
+func (v *FastValidator) wasUsed(hash uint64) bool {
+	n := len(v.used) / 8
+	i := sort.Search(n, func(i int) bool { return binary.BigEndian.Uint64(v.used[8*i:]) >= hash })
+	return i < n && binary.BigEndian.Uint64(v.used[8*i:]) == hash
+}
+
+func hashOf(id string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return h.Sum64()
+}
+
+// AddShapes adds messages whose shapes are written as the database joins them: one after another with ASCII 30 between
+// them, each of fields that end with ASCII 31 (the format's number, the flags, the role, the ids of the calls and those of
+// the answers, which ASCII 29 separates).
+func (v *FastValidator) AddShapes(shapes []byte) {
+	for len(shapes) > 0 && !v.state.invalid {
 		var one []byte
-		one, facts, _ = bytes.Cut(facts, []byte{30})
-		fact, ok := parseShape(string(one))
-		w.state.invalid = !ok
-		w.Add(&fact)
+		one, shapes, _ = bytes.Cut(shapes, []byte{30})
+		shape, ok := parseShape(string(one))
+		v.state.invalid = !ok
+		v.Add(&shape)
 	}
 }
 
-func parseShape(text string) (f MessageShape, ok bool) {
+func parseShape(text string) (m MessageShape, ok bool) {
 	var fields [5]string
 	for i := range fields {
 		if fields[i], text, ok = strings.Cut(text, "\x1f"); !ok {
-			return f, false
+			return m, false
 		}
 	}
 	number, err := strconv.Atoi(fields[0])
 	if err != nil || number < 1 || number > len(session.Formats()) {
-		return f, false
+		return m, false
 	}
 	flags, err := strconv.Atoi(fields[1])
-	f = MessageShape{Format: session.Formats()[number-1], Flags: Flags(flags), Role: fields[2]}
-	f.Calls, f.Answers = idList(fields[3]), idList(fields[4])
-	return f, err == nil && text == ""
+	m = MessageShape{
+		Format:  session.Formats()[number-1],
+		Flags:   Flags(flags),
+		Role:    fields[2],
+		Calls:   idList(fields[3]),
+		Answers: idList(fields[4]),
+	}
+	return m, err == nil && text == ""
 }
 
 func idList(text string) []string {
@@ -225,31 +313,4 @@ func idList(text string) []string {
 		return nil
 	}
 	return strings.Split(text, "\x1d")
-}
-
-// ResumeWalk goes on behind a checkpoint: state is what State said there, and open the ids of the calls that it leaves
-// open, separated by ASCII 29. Without a state nothing is known.
-func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
-	w := &FastValidator{format: f, provider: provider.Of(f), open: idList(string(open))}
-	if len(state)%8 != 1 {
-		w.state.invalid = true
-		return w
-	}
-	flags := state[0]
-	w.state = validatorState{invalid: flags&1 != 0, begun: flags&2 != 0, unsigned: flags&4 != 0, idle: flags&8 != 0, last: side(flags >> 4)}
-	w.used = state[1:]
-	return w
-}
-
-// has reports whether a hash is among those of the checkpoint.
-func (w *FastValidator) has(hash uint64) bool {
-	n := len(w.used) / 8
-	i := sort.Search(n, func(i int) bool { return binary.BigEndian.Uint64(w.used[8*i:]) >= hash })
-	return i < n && binary.BigEndian.Uint64(w.used[8*i:]) == hash
-}
-
-func hashOf(id string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(id))
-	return h.Sum64()
 }

@@ -116,7 +116,9 @@ func (r *geminiReader) part(raw Span) {
 	kind, v := r.geminiBlock(raw)
 	beside := r.ir != nil && kind != Text && kind != Reasoning && r.is(v[geminiText], '"')
 	if beside {
-		r.ir.add(Block{Kind: Text, Text: r.value(v[geminiText]), Edited: true})
+		text := r.ir.add(Text)
+		text.Text = r.value(v[geminiText])
+		text.Edited = true
 	}
 	var b *Block
 	switch kind {
@@ -220,7 +222,7 @@ func (s *scanner) geminiFunction(at Span) (v [functionMembers]Span) {
 
 func (r *geminiReader) call(raw, at Span) *Block {
 	f := r.geminiFunction(at)
-	part := Part{Kind: Call, Raw: raw, Value: f[functionArgs], Name: r.name(f[functionName])}
+	part := Part{Kind: Call, Raw: raw, Value: f[functionArgs], Name: r.toolName(f[functionName])}
 	part.CallID = r.functionID("functionCall", &f)
 	part.Tokens = r.tokens(f[functionName]) + r.tokens(part.Value)
 	b := r.add(part)
@@ -260,7 +262,7 @@ func (r *geminiReader) functionID(member string, f *[functionMembers]Span) strin
 
 func (r *geminiReader) response(raw, at Span) *Block {
 	f := r.geminiFunction(at)
-	part := Part{Kind: Result, Raw: raw, Name: r.name(f[functionName])}
+	part := Part{Kind: Result, Raw: raw, Name: r.toolName(f[functionName])}
 	part.Value, part.IsError = r.responseValue(f[functionResult])
 	part.CallID = r.functionID("functionResponse", &f)
 	r.facts.StartsUnit = r.facts.StartsUnit && r.facts.Role != "user" && r.facts.Role != "function"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // callTurns is V-G1.
@@ -70,7 +71,7 @@ func (c *checker) responsesTo(i int) {
 
 // callsSigned is V-G3.
 func (c *checker) callsSigned() {
-	if olderGemini(c.Model) {
+	if provider.IsOlderGemini(c.Model) {
 		return
 	}
 	for i := c.currentTurn(); i < len(c.messages); i++ {
@@ -92,7 +93,7 @@ func (c *checker) callsSigned() {
 	}
 }
 
-// standIn is what the provider takes for the signature of a call that it did not make.
+// standIn is what the provider takes for the signature of a call that another model made.
 const standIn = "skip_thought_signature_validator"
 
 func signatureOf(part []byte) string {

@@ -93,9 +93,9 @@ func (w *geminiWriter) flush() {
 func (w *geminiWriter) content(role string, parts, extra []byte) {
 	body := make([]byte, 0, len(parts)+len(extra)+64)
 	body = rawjson.Quote(append(body, `{"role":`...), []byte(role))
-	body = append(append(append(body, `,"parts":[`...), parts...), ']')
+	body = wrap(body, `,"parts":[`, parts, "]")
 	if len(extra) > 0 {
-		body = append(append(body, ','), extra...)
+		body = with(body, ",", extra)
 	}
 	w.add(append(body, '}'))
 }
@@ -126,8 +126,8 @@ func (w *geminiWriter) text(literal []byte) { w.parts = appendText(w.parts, lite
 
 // appendText appends a part that is a text with further members.
 func appendText(dst, literal, more []byte) []byte {
-	dst = append(append(separate(dst, 0), `{"text":`...), literal...)
-	return append(append(dst, more...), '}')
+	dst = with(separate(dst, 0), `{"text":`, literal)
+	return wrap(dst, "", more, "}")
 }
 
 // sealOf is the member for the signature of a block: Google's, or that which a repair put on a call. That of a thought is
@@ -145,7 +145,7 @@ func (w *geminiWriter) call(p *Block) {
 	w.parts = append(w.parts, `,"args":`...)
 	w.parts = appendObject(w.parts, "input", p.Value)
 	w.parts = append(w.parts, '}')
-	w.parts = append(append(w.parts, w.signatureMember(p)...), '}')
+	w.parts = wrap(w.parts, "", w.signatureMember(p), "}")
 }
 
 // appendFunction appends the id, unless it was made of the name, and the name, which Gemini always wants.
@@ -157,7 +157,7 @@ func appendFunction(dst []byte, p *Block) []byte {
 	if name == nil || string(name) == `""` {
 		name = []byte(`"unknown"`)
 	}
-	return append(append(dst, `"name":`...), name...)
+	return with(dst, `"name":`, name)
 }
 
 // appendObject appends a value that has to be an object: any other one as its only member.
@@ -168,8 +168,8 @@ func appendObject(dst []byte, name string, value []byte) []byte {
 	case value[0] == '{':
 		return append(dst, value...)
 	}
-	dst = append(append(append(dst, `{"`...), name...), `":`...)
-	return append(append(dst, value...), '}')
+	dst = wrap(dst, `{"`, name, `":`)
+	return wrap(dst, "", value, "}")
 }
 
 func (w *geminiWriter) result(p *Block) {
@@ -232,11 +232,11 @@ func appendGeminiMedia(dst []byte, p *Block) []byte {
 	}
 	dst = separate(dst, 0)
 	if m.Data == nil {
-		dst = append(append(dst, `{"fileData":{"mimeType":`...), mediaType(p)...)
-		return append(append(append(dst, `,"fileUri":`...), m.URL...), "}}"...)
+		dst = with(dst, `{"fileData":{"mimeType":`, mediaType(p))
+		return wrap(dst, `,"fileUri":`, m.URL, "}}")
 	}
-	dst = append(append(dst, `{"inlineData":{"mimeType":`...), mediaType(p)...)
-	return append(append(append(dst, `,"data":`...), m.Data...), "}}"...)
+	dst = with(dst, `{"inlineData":{"mimeType":`, mediaType(p))
+	return wrap(dst, `,"data":`, m.Data, "}}")
 }
 
 // mediaType is the type of an image or a file, as a string literal, also where it is not known: providers look at the

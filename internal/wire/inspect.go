@@ -35,9 +35,14 @@ func Decode(f session.Format, body []byte) []Message {
 // decode is Decode that also returns the message's flags, those aside that only Inspect finds (FlagDuplicateKeys, and
 // FlagAssessed and those after it), and the error that Inspect returns.
 func decode(f session.Format, body []byte) (list []Message, flags Flags, err error) {
-	s := scanner{body: body, ir: &collector{format: f, list: make([]Message, 1)}}
-	facts, err := s.read(f)
-	list = s.ir.list
+	var reading struct { // one allocation for both
+		scanner
+		collector
+	}
+	reading.collector = collector{format: f, list: make([]Message, 1)}
+	reading.scanner = scanner{body: body, ir: &reading.collector}
+	facts, err := reading.read(f)
+	list = reading.list
 	for i := range list {
 		n := &list[i]
 		n.Format = f

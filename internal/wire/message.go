@@ -62,6 +62,9 @@ type Block struct {
 	pair      int  // the number of the call that this is, or is the result of; 0 before arrange gave it one
 }
 
+// toolName returns the name of the tool of a call or a result, "" if it is not known.
+func (b *Block) toolName() string { return string(unquotedName(b.Name)) }
+
 // Media is an image or a file. Members that are not known are nil; all are string literals.
 type Media struct {
 	Type   []byte // its media type: "image/png"
@@ -71,66 +74,4 @@ type Media struct {
 	Name   []byte // a file's name
 	Text   []byte // the text of a document that is one
 	Detail []byte // OpenAI's detail
-}
-
-// encoder collects messages.
-type encoder struct {
-	target session.Format
-	bodies [][]byte
-}
-
-func (e *encoder) add(body []byte) { e.bodies = append(e.bodies, body) }
-
-// own reports whether the block's Raw says it in the target.
-func (e *encoder) own(p *Block) bool { return p.Format == e.target && p.Raw != nil && !p.Edited }
-
-// encoders write Messages of any format, none of them an untouched message of this format, in the format. Their order,
-// pairing and roles are as the format wants them (see arrange); what it cannot express is written as substitute writes it.
-// A block of the format itself whose Edited is false is written as its Raw.
-var encoders = map[session.Format]func(e *encoder, run []Message){
-	session.OpenAIChat:      encodeChat,
-	session.Anthropic:       encodeAnthropic,
-	session.OpenAIResponses: encodeResponses,
-	session.Gemini:          encodeGemini,
-	session.AISDK:           encodeAISDK,
-}
-
-// Encode writes what the Messages say in a format. A run of them that is one whole, untouched message of that format
-// comes out as the bytes that came in.
-func Encode(target session.Format, list []Message) [][]byte {
-	e := &encoder{target: target}
-	if target == session.AISDK {
-		encodeAISDK(e, list) // a message holds the results of its calls: only there it is known which stay as they are
-		return e.bodies
-	}
-	for len(list) > 0 {
-		n := untouched(target, list)
-		if n > 0 {
-			e.bodies = append(e.bodies, list[0].Raw)
-			list = list[n:]
-			continue
-		}
-		for n = 1; n < len(list) && (untouched(target, list[n:]) == 0 || target == session.OpenAIChat && list[n].Role == Tool); n++ {
-			// All results of a turn are one run: what some of them show comes behind the last.
-		}
-		encoders[target](e, list[:n])
-		list = list[n:]
-	}
-	return e.bodies
-}
-
-// untouched counts the Messages that a message of the target begins with, all of them as they were decoded; 0 if there
-// is none.
-func untouched(target session.Format, list []Message) int {
-	if list[0].Format != target || list[0].Raw == nil {
-		return 0
-	}
-	n := 0
-	for n < len(list) && list[n].Raw != nil && list[n].Origin == list[0].Origin && list[n].Part == n && !list[n].Edited {
-		n++
-	}
-	if n != list[0].Of {
-		return 0
-	}
-	return n
 }

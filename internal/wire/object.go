@@ -72,8 +72,7 @@ func appendExtra(dst, key, value []byte) []byte {
 	if len(dst) > 0 {
 		dst = append(dst, ',')
 	}
-	dst = append(dst, key...)
-	dst = append(dst, ':')
+	dst = wrap(dst, "", key, ":")
 	return append(dst, value...)
 }
 
@@ -143,8 +142,7 @@ func isType(object []byte, name string) bool { return stringMember(object, "type
 // without returns the object without the members of a name.
 func without(object []byte, name string) []byte {
 	s := scanner{body: object}
-	out := append([]byte{'{'}, s.others(0, []string{name})...)
-	return append(out, '}')
+	return wrap(nil, "{", s.others(0, []string{name}), "}")
 }
 
 func unquoted(literal []byte) []byte {

@@ -78,7 +78,7 @@ func (s *scanner) openAIChat(top int) {
 // chatResult reads a message that is one result.
 func (s *scanner) chatResult(id string, v *[chatMembers]Span) {
 	content := v[chatContent]
-	b := s.result(Part{Raw: content, Value: content, CallID: id, Name: s.name(v[chatName])})
+	b := s.result(Part{Raw: content, Value: content, CallID: id, Name: s.toolName(v[chatName])})
 	if b == nil {
 		return
 	}
@@ -199,7 +199,7 @@ func (s *scanner) chatTool(at Span) (v chatToolValues) {
 // addChatCall adds a call with the tool's name and its arguments, or the input if it is a custom tool.
 func (s *scanner) addChatCall(part Part, tool *chatToolValues) {
 	part.Kind = Call
-	part.Name = s.name(tool[chatToolName])
+	part.Name = s.toolName(tool[chatToolName])
 	part.Value = tool[chatToolArguments]
 	custom := s.absent(part.Value)
 	if custom {

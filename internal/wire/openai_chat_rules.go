@@ -59,7 +59,7 @@ func (c *checker) hasRole(message int) bool {
 
 // mistral is V-M1. An assistant's message at the end may be one that the model is to go on with.
 func (c *checker) mistral() {
-	if !mistral(c.Model) {
+	if !provider.IsMistral(c.Model) {
 		return
 	}
 	length := c.rule.limits["id"]

@@ -58,7 +58,7 @@ func (w *chatWriter) message(n *Message, said []*Block) {
 	dst := append(make([]byte, 0, len(n.Raw)+64), `{"role":`...)
 	dst = append(dst, w.roleOf(n)...)
 	if n.Name != nil && n.Role != Other && n.Role != Tool {
-		dst = append(append(dst, `,"name":`...), n.Name...)
+		dst = with(dst, `,"name":`, n.Name)
 	}
 	if n.Role == Assistant {
 		dst = w.assistant(dst, n, said)
@@ -73,7 +73,7 @@ func (e *encoder) extra(dst []byte, n *Message) []byte {
 	if n.Format != e.target || len(n.Extra) == 0 {
 		return dst
 	}
-	return append(append(dst, ','), n.Extra...)
+	return with(dst, ",", n.Extra)
 }
 
 // roleOf is the role that a message of OpenAI's formats is sent with, as a string literal.
@@ -127,10 +127,10 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 		dst = w.content(dst, content, Assistant)
 	}
 	if refusal != nil {
-		dst = append(append(dst, `,"refusal":`...), refusal.Text...)
+		dst = with(dst, `,"refusal":`, refusal.Text)
 	}
 	if len(thoughts) > 0 {
-		dst = append(append(dst, `,"reasoning_content":`...), joinLines(thoughts)...)
+		dst = with(dst, `,"reasoning_content":`, joinLines(thoughts))
 	}
 	return w.calls(dst, n, calls)
 }
@@ -166,11 +166,11 @@ func (w *chatWriter) block(dst []byte, p *Block, role Role) []byte {
 	case w.own(p) && p.Raw[0] == '{' && p.Kind != Call:
 		return append(dst, p.Raw...)
 	case p.Kind == Text && p.Refusal && role == Assistant:
-		return append(append(append(dst, `{"type":"refusal","refusal":`...), p.Text...), '}')
+		return wrap(dst, `{"type":"refusal","refusal":`, p.Text, "}")
 	case role == User && chatShows(p):
 		return appendChatMedia(dst, p)
 	}
-	return append(append(append(dst, `{"type":"text","text":`...), substitute(p)...), '}')
+	return wrap(dst, `{"type":"text","text":`, substitute(p), "}")
 }
 
 func (w *chatWriter) calls(dst []byte, n *Message, calls []*Block) []byte {
@@ -178,7 +178,7 @@ func (w *chatWriter) calls(dst []byte, n *Message, calls []*Block) []byte {
 	case len(calls) == 0:
 		return dst
 	case len(calls) == 1 && w.own(calls[0]) && n.isLegacy(calls[0]):
-		return append(append(dst, `,"function_call":`...), calls[0].Raw...)
+		return with(dst, `,"function_call":`, calls[0].Raw)
 	}
 	dst = append(dst, `,"tool_calls":[`...)
 	first := len(dst)
@@ -196,17 +196,17 @@ func (w *chatWriter) calls(dst []byte, n *Message, calls []*Block) []byte {
 func (w *chatWriter) call(dst []byte, p *Block) []byte {
 	dst = rawjson.Quote(append(dst, `{"id":`...), []byte(p.CallID))
 	if p.Custom {
-		dst = append(append(dst, `,"type":"custom","custom":{"name":`...), toolName(p)...)
-		dst = append(append(dst, `,"input":`...), p.Value...)
+		dst = with(dst, `,"type":"custom","custom":{"name":`, toolName(p))
+		dst = with(dst, `,"input":`, p.Value)
 	} else {
-		dst = append(append(dst, `,"type":"function","function":{"name":`...), toolName(p)...)
+		dst = with(dst, `,"type":"function","function":{"name":`, toolName(p))
 		dst = appendArguments(append(dst, `,"arguments":`...), p.Value)
 	}
 	dst = append(dst, '}')
 	if p.Format == w.target && p.Raw != nil {
 		s := scanner{body: p.Raw}
 		if others := s.others(0, callWords); len(others) > 0 {
-			dst = append(append(dst, ','), others...)
+			dst = with(dst, ",", others)
 		}
 	}
 	return append(dst, '}')
@@ -239,11 +239,11 @@ func (w *chatWriter) result(n *Message, p *Block) {
 		if name == nil {
 			name = []byte(`""`)
 		}
-		dst = append(append(dst, `{"role":"function","name":`...), name...)
+		dst = with(dst, `{"role":"function","name":`, name)
 	} else {
 		dst = rawjson.Quote(append(dst, `{"role":"tool","tool_call_id":`...), []byte(p.CallID))
 		if own && p.Name != nil {
-			dst = append(append(dst, `,"name":`...), p.Name...)
+			dst = with(dst, `,"name":`, p.Name)
 		}
 	}
 	dst = w.content(dst, w.resultContent(p), Tool)

@@ -25,27 +25,27 @@ func appendImageName(dst []byte, blockType string, p *Block) []byte {
 	if p.Kind != Image || p.Media.Name == nil {
 		return dst
 	}
-	dst = append(append(append(dst, `{"type":"`...), blockType...), `","text":`...)
-	return append(append(dst, note("image %s", unquoted(p.Media.Name))...), "},"...)
+	dst = wrap(dst, `{"type":"`, blockType, `","text":`)
+	return wrap(dst, "", note("image %s", unquoted(p.Media.Name)), "},")
 }
 
 func appendChatMedia(dst []byte, p *Block) []byte {
 	m := &p.Media
 	dst = appendImageName(dst, "text", p)
 	if format := soundFormats[string(m.Type)]; p.Kind == File && m.Data != nil && format != "" {
-		dst = append(append(dst, `{"type":"input_audio","input_audio":{"data":`...), m.Data...)
-		return append(append(append(dst, `,"format":"`...), format...), `"}}`...)
+		dst = with(dst, `{"type":"input_audio","input_audio":{"data":`, m.Data)
+		return wrap(dst, `,"format":"`, format, `"}}`)
 	}
 	if p.Kind == Image {
 		dst = appendURL(append(dst, `{"type":"image_url","image_url":{"url":`...), p)
 		if m.Detail != nil && string(m.Detail) != `"original"` { // which only Responses knows
-			dst = append(append(dst, `,"detail":`...), m.Detail...)
+			dst = with(dst, `,"detail":`, m.Detail)
 		}
 		return append(dst, "}}"...)
 	}
-	dst = append(append(dst, `{"type":"file","file":{"filename":`...), fileName(m)...)
+	dst = with(dst, `{"type":"file","file":{"filename":`, fileName(m))
 	if m.Data == nil {
-		return append(append(append(dst, `,"file_id":`...), m.ID...), "}}"...)
+		return wrap(dst, `,"file_id":`, m.ID, "}}")
 	}
 	return append(appendURL(append(dst, `,"file_data":`...), p), "}}"...)
 }
@@ -77,21 +77,21 @@ func appendResponsesMedia(dst []byte, p *Block) []byte {
 	dst = appendImageName(dst, "input_text", p)
 	switch {
 	case p.Kind == Image && byID:
-		dst = append(append(dst, `{"type":"input_image","file_id":`...), m.ID...)
+		dst = with(dst, `{"type":"input_image","file_id":`, m.ID)
 	case p.Kind == Image:
 		dst = appendURL(append(dst, `{"type":"input_image","image_url":`...), p)
 	case byID:
-		dst = append(append(dst, `{"type":"input_file","file_id":`...), m.ID...)
+		dst = with(dst, `{"type":"input_file","file_id":`, m.ID)
 	case m.Data == nil:
-		dst = append(append(dst, `{"type":"input_file","file_url":`...), m.URL...)
+		dst = with(dst, `{"type":"input_file","file_url":`, m.URL)
 	default:
 		dst = appendURL(append(dst, `{"type":"input_file","file_data":`...), p)
 	}
 	switch {
 	case p.Kind == Image && m.Detail != nil:
-		dst = append(append(dst, `,"detail":`...), m.Detail...)
+		dst = with(dst, `,"detail":`, m.Detail)
 	case p.Kind == File && (m.Name != nil || m.Data != nil):
-		dst = append(append(dst, `,"filename":`...), fileName(m)...)
+		dst = with(dst, `,"filename":`, fileName(m))
 	}
 	return append(dst, '}')
 }

@@ -182,7 +182,7 @@ func (s *scanner) itemCall(raw Span, form itemForm, v *itemValues) {
 	part := Part{Kind: Call, Raw: raw, Value: s.itemArguments(form, v), Name: form.tool, Fixed: form.tool != ""}
 	part.CallID = s.callID(v[itemCallID], func() string { return "/call_id" })
 	if form.tool == "" {
-		part.Name = s.name(v[itemName])
+		part.Name = s.toolName(v[itemName])
 		part.Tokens = s.tokens(v[itemName])
 	}
 	part.Tokens += s.tokens(part.Value)

@@ -70,7 +70,7 @@ func (w itemWriter) message(n *Message, said []*Block) {
 		said = append([]*Block{{Kind: Text, Text: note("From %s", unquoted(n.Name))}}, said...)
 	}
 	dst := append(make([]byte, 0, len(n.Raw)+64), `{"type":"message","role":`...)
-	dst = append(append(dst, w.roleOf(n)...), `,"content":`...)
+	dst = wrap(dst, "", w.roleOf(n), `,"content":`)
 	dst = w.content(dst, said, n.Role)
 	w.add(append(w.extra(dst, n), '}'))
 }
@@ -97,24 +97,24 @@ func (w itemWriter) block(dst []byte, p *Block, role Role) []byte {
 	case w.own(p) && p.Raw[0] == '{' && (p.Kind == Text || p.Kind == Image || p.Kind == File || p.Kind == Opaque):
 		return append(dst, p.Raw...)
 	case role == Assistant && p.Kind == Text && p.Refusal:
-		return append(append(append(dst, `{"type":"refusal","refusal":`...), p.Text...), '}')
+		return wrap(dst, `{"type":"refusal","refusal":`, p.Text, "}")
 	case role == Assistant:
-		return append(append(append(dst, `{"type":"output_text","text":`...), substitute(p)...), '}')
+		return wrap(dst, `{"type":"output_text","text":`, substitute(p), "}")
 	case responsesShow(p):
 		return appendResponsesMedia(dst, p)
 	}
-	return append(append(append(dst, `{"type":"input_text","text":`...), substitute(p)...), '}')
+	return wrap(dst, `{"type":"input_text","text":`, substitute(p), "}")
 }
 
 func (w itemWriter) call(n *Message, p *Block) {
 	dst := make([]byte, 0, len(p.Value)+len(n.Extra)+128)
 	if p.Custom {
 		dst = rawjson.Quote(append(dst, `{"type":"custom_tool_call","call_id":`...), []byte(p.CallID))
-		dst = append(append(dst, `,"name":`...), toolName(p)...)
-		dst = append(append(dst, `,"input":`...), p.Value...)
+		dst = with(dst, `,"name":`, toolName(p))
+		dst = with(dst, `,"input":`, p.Value)
 	} else {
 		dst = rawjson.Quote(append(dst, `{"type":"function_call","call_id":`...), []byte(p.CallID))
-		dst = append(append(dst, `,"name":`...), toolName(p)...)
+		dst = with(dst, `,"name":`, toolName(p))
 		dst = appendArguments(append(dst, `,"arguments":`...), p.Value)
 	}
 	w.add(append(w.extra(dst, n), '}'))

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // clean takes out of a message what its provider would refuse, and reports whether anything is left of it. last says that
@@ -80,7 +81,7 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 	case session.OpenAIChat:
 		return n.flags&(FlagEmptyArray|FlagEmpty) != 0
 	case session.Anthropic:
-		return n.Role != System && !(last && n.Role == Assistant && !RefusesPrefill(r.Model))
+		return n.Role != System && !(last && n.Role == Assistant && !provider.RefusesPrefill(r.Model))
 	case session.Gemini:
 		return n.Role != System
 	}
@@ -125,7 +126,7 @@ func (r *repairer) dropUnsigned(n *Message) {
 	if n.Format != session.Anthropic {
 		return // the encoder does it
 	}
-	stale := r.Author != "" && r.Model != "" && baseModel(r.Author) != baseModel(r.Model)
+	stale := r.Author != "" && r.Model != "" && provider.BaseModel(r.Author) != provider.BaseModel(r.Model)
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
 		if p.Kind != Reasoning || isSigned(p.Signature) && !stale {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // merge makes one message of consecutive ones of the assistant that came in another format, where several would be odd or
@@ -70,14 +71,11 @@ func (r *repairer) merges(a, b *Message) bool {
 	return r.target == session.Gemini && (a.Role == Assistant || a.Role == Tool)
 }
 
-// unchecked is what Gemini takes for the signature of a call that another model made.
-const unchecked = `"skip_thought_signature_validator"`
-
 // seal gives the first call of each step of the current turn a signature, if it has none. Steps of earlier turns, where
 // Gemini does not look, have the one that they had when theirs was the current turn, so that the view's beginning stays
 // what the provider has cached; but for contents that came as they are.
 func (r *repairer) sign(list []Message) {
-	if r.target != session.Gemini || olderGemini(r.Model) {
+	if r.target != session.Gemini || provider.IsOlderGemini(r.Model) {
 		return
 	}
 	current := true
@@ -97,9 +95,11 @@ func (n *Message) signFirst() bool {
 	}
 	n.Blocks = slices.Clone(n.Blocks)
 	p := &n.Blocks[i]
-	p.Signature = []byte(unchecked)
+	p.Signature = []byte(`"` + standIn + `"`)
 	if p.Raw != nil && p.Format == session.Gemini {
-		p.Raw = append(append(bytes.TrimSuffix(slices.Clip(without(without(p.Raw, "thoughtSignature"), "thought_signature")), []byte{'}'}), `,"thoughtSignature":`+unchecked...), '}')
+		unsigned := withoutSignature(p.Raw)
+		unsigned = unsigned[:len(unsigned)-1]
+		p.Raw = wrap(unsigned, `,"thoughtSignature":`, p.Signature, "}")
 	}
 	n.Edited = true
 	return true
@@ -145,9 +145,9 @@ func (r *repairer) refusesLastAssistant() string {
 	switch {
 	case r.target == session.Gemini:
 		return "V-G4"
-	case r.target == session.Anthropic && RefusesPrefill(r.Model):
+	case r.target == session.Anthropic && provider.RefusesPrefill(r.Model):
 		return "V-A6"
-	case r.target == session.OpenAIChat && mistral(r.Model):
+	case r.target == session.OpenAIChat && provider.IsMistral(r.Model):
 		return "V-M1"
 	}
 	return ""
@@ -187,7 +187,7 @@ func trimRight(literal []byte) []byte {
 		case escaped(inner, 6) && slices.Contains(escapedSpaces, strings.ToLower(string(inner[n-5:]))):
 			n -= 6
 		default:
-			return append(append([]byte{'"'}, inner...), '"')
+			return wrap(nil, `"`, inner, `"`)
 		}
 		inner = inner[:n]
 	}

@@ -31,7 +31,7 @@ func (r *repairer) rename(list []Message) {
 }
 
 func (r *repairer) idRuleName() string {
-	if r.target == session.OpenAIChat && mistral(r.Model) {
+	if r.target == session.OpenAIChat && provider.IsMistral(r.Model) {
 		return "V-M1"
 	}
 	return r.provider.Codes.CallID
@@ -53,7 +53,7 @@ func each(list []Message, kind Kind, f func(*Message, *Block)) {
 func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[string]int) string {
 	own := n.Format == r.target
 	fits := r.provider.FitsID
-	if r.target == session.OpenAIChat && mistral(r.Model) {
+	if r.target == session.OpenAIChat && provider.IsMistral(r.Model) {
 		fits, own = nineAlphanumerics, false
 	}
 	if (fits(p.CallID) || own && r.provider.IDAny) && (!taken[p.CallID] || own && !r.provider.IDUnique) {
@@ -61,7 +61,7 @@ func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[s
 	}
 	for n := tried[p.CallID]; ; n++ {
 		id := replacementID(p.CallID, n, r.provider.IDMax)
-		if mistral(r.Model) && r.target == session.OpenAIChat {
+		if provider.IsMistral(r.Model) && r.target == session.OpenAIChat {
 			id = nine(p.CallID, n)
 		}
 		if !taken[id] {

@@ -31,15 +31,15 @@ func (r *repairer) mend(n *Message) {
 	}
 }
 
-// strange reports whether mend may have something to do.
-func (s *scanner) isMendable(f session.Format) bool {
+// isMendable reports whether mend may have something to do.
+func (s *scanner) isMendable(f session.Format, rules *provider.Facts) bool {
 	for i := range s.facts.Parts {
 		p := &s.facts.Parts[i]
 		raw := p.Raw.Of(s.body)
 		switch {
 		case f == session.Gemini && (faultOf(raw) != sound || p.Kind == Call && signatureOf(raw) == standIn),
 			f == session.Anthropic && p.Kind == Opaque && emptyCompaction(raw),
-			f == session.OpenAIResponses && (p.Kind == Call && utf8.RuneCountInString(p.Name) > provider.Of(f).NameMax || p.Kind == Reasoning && byID(raw)):
+			f == session.OpenAIResponses && (p.Kind == Call && utf8.RuneCountInString(p.Name) > rules.NameMax || p.Kind == Reasoning && byID(raw)):
 			return true
 		}
 	}
@@ -96,8 +96,9 @@ func (r *repairer) mendContent(n *Message) {
 			p.Edited = true
 		case wrong == notOne:
 			p = Block{Kind: Text, Text: substitute(&Block{Kind: Opaque, Raw: p.Raw}), Edited: true}
-		case p.Kind == Call && called && string(p.Signature) == unchecked:
-			p.Signature, p.Raw = nil, without(without(p.Raw, "thoughtSignature"), "thought_signature")
+		case p.Kind == Call && called && string(unquotedName(p.Signature)) == standIn:
+			p.Signature = nil
+			p.Raw = withoutSignature(p.Raw)
 			n.Edited = true
 			r.repaired("V-G3", "signature_dropped", n, "only the first call of a content may say that it has no signature")
 		}
@@ -110,6 +111,13 @@ func (r *repairer) mendContent(n *Message) {
 		}
 	}
 	n.Blocks = pieces
+}
+
+// withoutSignature returns a part of a Gemini content without its signature.
+func withoutSignature(part []byte) []byte {
+	s := scanner{body: part}
+	others := s.others(0, []string{"thoughtSignature", "thought_signature"})
+	return wrap(nil, "{", others, "}")
 }
 
 // mendCompaction makes null of the content "" of a compaction: both say that there is no summary.

@@ -33,7 +33,8 @@ type collector struct {
 
 func (c *collector) message() *Message { return &c.list[len(c.list)-1] }
 
-func (c *collector) add(b Block) *Block {
+// add adds an empty block, and returns it.
+func (c *collector) add(kind Kind) *Block {
 	if c.stepEnd {
 		c.list = append(c.list, Message{Role: Assistant})
 		c.stepEnd = false
@@ -42,8 +43,7 @@ func (c *collector) add(b Block) *Block {
 	if blocks == nil {
 		blocks = &c.message().Blocks
 	}
-	b.Format = c.format
-	*blocks = append(*blocks, b)
+	*blocks = append(*blocks, Block{Kind: kind, Format: c.format})
 	return &(*blocks)[len(*blocks)-1]
 }
 
@@ -51,7 +51,7 @@ func (c *collector) add(b Block) *Block {
 // a Part does not have; else nil. The block is valid until the next one is added.
 func (s *scanner) add(p Part) *Block {
 	if s.ir != nil && s.ir.content != nil {
-		return s.ir.add(s.blockOf(&p))
+		return s.addBlock(&p)
 	}
 	m := &s.facts
 	m.Tokens += p.Tokens
@@ -68,17 +68,19 @@ func (s *scanner) add(p Part) *Block {
 		s.filled = true
 	}
 	if s.ir != nil {
-		return s.ir.add(s.blockOf(&p))
+		return s.addBlock(&p)
 	}
 	p.Index = len(m.Parts)
 	m.Parts = append(m.Parts, p)
 	return nil
 }
 
-// blockOf returns the block of a part, as far as the part knows it. What the part replaces as a whole has no block of its
-// own: a content string, or the arguments and the output inside a tool part of a UIMessage.
-func (s *scanner) blockOf(p *Part) Block {
-	b := Block{Kind: p.Kind, CallID: p.CallID, IsError: p.IsError}
+// addBlock adds the block of a part, as far as the part knows it. A part that can be replaced as a whole has no Raw there:
+// a content string, or the arguments and the output inside a tool part of a UIMessage.
+func (s *scanner) addBlock(p *Part) *Block {
+	b := s.ir.add(p.Kind)
+	b.CallID = p.CallID
+	b.IsError = p.IsError
 	if p.Raw != p.Value {
 		b.Raw = p.Raw.Of(s.body)
 	}
@@ -208,6 +210,14 @@ func intern(text []byte) string {
 		return "system"
 	}
 	return string(text)
+}
+
+// toolName returns the name of a tool for a Part. A block has the literal instead.
+func (s *scanner) toolName(at Span) string {
+	if s.ir != nil {
+		return ""
+	}
+	return s.name(at)
 }
 
 // functionPrefix begins the ids that are made of a function's name.

@@ -9,29 +9,64 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// judge sets the flags that tell a FastValidator what it must know of a message besides its role and calls.
+// MessageShape is what a FastValidator must know of a message. All of it is known since the message was appended.
+type MessageShape struct {
+	Format  session.Format
+	Role    string
+	Flags   Flags
+	Calls   []string
+	Answers []string
+}
+
+// ShapeOf returns the shape of a message that was inspected.
+func ShapeOf(f session.Format, m *Facts) MessageShape {
+	shape := MessageShape{Format: f, Role: m.Role, Flags: m.Flags}
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		switch p.Kind {
+		case Call:
+			shape.Calls = append(shape.Calls, p.CallID)
+		case Result:
+			shape.Answers = append(shape.Answers, p.CallID)
+		}
+	}
+	return shape
+}
+
+// ShapeOfBody returns the shape of a message. That of one that Inspect refuses has no format.
+func ShapeOfBody(f session.Format, body []byte) MessageShape {
+	m, err := Inspect(f, body)
+	if err != nil {
+		return MessageShape{}
+	}
+	return ShapeOf(f, &m)
+}
+
+// assess sets the flags of a message that a FastValidator needs besides its role and its calls.
 func (s *scanner) assess(f session.Format) {
 	m := &s.facts
 	m.Flags |= FlagAssessed
 	if s.mayNeedRepair(f) {
 		m.Flags |= FlagMayNeedRepair
 	}
-	if f == session.Gemini && s.unsigned() {
+	if f == session.Gemini && s.firstCallUnsigned() {
 		m.Flags |= FlagUnsigned
 	}
-	if mixed(m.Parts) {
+	if isMixed(m.Parts) {
 		m.Flags |= FlagMixed
 	}
 }
 
-// odd reports whether a message, alone, may need a repair in its own format. It may err on that side.
+// mayNeedRepair reports whether a message, whatever stands around it, may need a repair in its own format. It may report
+// true for one that needs none.
 func (s *scanner) mayNeedRepair(f session.Format) bool {
 	m := &s.facts
-	if !s.knownRole(provider.Of(f)) || s.loose || s.isMendable(f) || m.Flags&(FlagEmpty|FlagEmptyText|FlagEmptyArray) != 0 && s.emptiness(f) {
+	p := provider.Of(f)
+	if !s.knownRole(p) || s.loose || s.isEmptyFor(f) || s.isMendable(f, p) {
 		return true
 	}
 	for i := range m.Parts {
-		if p := &m.Parts[i]; s.partMayNeedRepair(f, p, i == len(m.Parts)-1) {
+		if s.partMayNeedRepair(f, p, i) {
 			return true
 		}
 	}
@@ -39,22 +74,41 @@ func (s *scanner) mayNeedRepair(f session.Format) bool {
 	case session.OpenAIChat:
 		return m.Flags&FlagResultNotText != 0
 	case session.Gemini:
-		return !s.listed()
+		return !s.isList()
 	case session.Anthropic:
-		return s.marked() || !resultsFirst(m.Parts) || thoughtsLate(m.Parts)
+		return s.hasCacheMark() || !resultsFirst(m.Parts) || reasonsAfterCall(m.Parts)
 	}
 	return false
 }
 
-// listed reports whether the parts stand in an array. There is one: a message without any is empty.
-func (s *scanner) listed() bool {
+// knownRole reports whether the provider takes the message's role, be it in the system prompt that is separate from the
+// messages. The FastValidator looks where a system message stands.
+func (s *scanner) knownRole(p *provider.Facts) bool {
+	m := &s.facts
+	return p.KnowsRole(m.Role) || p.ImpliedRole == m.Role || p.SeparateSystem && m.Flags&FlagPinned != 0
+}
+
+// isEmptyFor reports whether a message is empty, or holds something empty, in a way that its format does not take.
+func (s *scanner) isEmptyFor(f session.Format) bool {
+	flags := s.facts.Flags
+	switch f {
+	case session.OpenAIChat:
+		return flags&(FlagEmptyArray|FlagEmpty) != 0
+	case session.Anthropic, session.Gemini:
+		return flags&(FlagEmptyArray|FlagEmpty|FlagEmptyText) != 0
+	}
+	return false
+}
+
+// isList reports whether the parts stand in an array. There is one: a message without any is empty.
+func (s *scanner) isList() bool {
 	before := bytes.TrimRight(s.body[:s.facts.Parts[0].Raw.Start], " \t\r\n")
 	return before[len(before)-1] == '['
 }
 
-// marked reports whether a block has a mark for the provider's cache, or one inside it. Texts and arguments, nearly all of
-// the message, are not searched.
-func (s *scanner) marked() bool {
+// hasCacheMark reports whether a block has a mark for the provider's cache, or one inside it. It does not search texts and
+// arguments, which are nearly all of the message.
+func (s *scanner) hasCacheMark() bool {
 	mark := []byte("cache_control")
 	for i := range s.facts.Parts {
 		p := &s.facts.Parts[i]
@@ -69,76 +123,75 @@ func (s *scanner) marked() bool {
 	return false
 }
 
-// knownRole reports whether the provider takes the message's role, be it in the system prompt that is separate from the
-// messages. Where a system message stands is looked at by the FastValidator.
-func (s *scanner) knownRole(p *provider.Facts) bool {
-	m := &s.facts
-	return p.KnowsRole(m.Role) || p.ImpliedRole == m.Role || p.SeparateSystem && m.Flags&FlagPinned != 0
-}
-
-// emptiness reports whether a format minds that a message is empty or holds what is.
-func (s *scanner) emptiness(f session.Format) bool {
-	switch f {
-	case session.OpenAIChat:
-		return s.facts.Flags&(FlagEmptyArray|FlagEmpty) != 0
-	case session.Anthropic, session.Gemini:
-		return true
-	}
-	return false
-}
-
-// lossy reports whether an id with this character may be taken for another one by a FastValidator: some characters separate ids
-// there, and the database has U+FFFD for those that its texts cannot hold.
+// isAmbiguous reports whether a FastValidator may take an id with this character for another one: it separates ids by
+// control characters, and the database has U+FFFD for what its texts cannot hold.
 func isAmbiguous(c rune) bool { return c < ' ' || c == utf8.RuneError }
 
-func (s *scanner) partMayNeedRepair(f session.Format, p *Part, last bool) bool {
+func (s *scanner) partMayNeedRepair(f session.Format, rules *provider.Facts, i int) bool {
 	m := &s.facts
+	p := &m.Parts[i]
 	if strings.IndexFunc(p.CallID, isAmbiguous) >= 0 {
 		return true
 	}
 	switch p.Kind {
 	case Call:
-		return m.Role != "assistant" && m.Role != "model" || !provider.Of(f).IDAny && !provider.Of(f).FitsID(p.CallID)
+		byAssistant := m.Role == "assistant" || m.Role == "model"
+		return !byAssistant || !rules.IDAny && !rules.FitsID(p.CallID)
 	case Result:
-		return p.CallID == "" || f == session.Gemini && p.Name == "unknown" || f == session.Anthropic && s.hasLooseContent(p) || f == session.OpenAIChat && p.Value == (Span{}) || f == session.OpenAIResponses && p.Name == "" && s.lacksOutput(p) || f != session.AISDK && m.Role == "assistant"
+		return p.CallID == "" || f != session.AISDK && m.Role == "assistant" || s.resultMayNeedRepair(f, p)
 	case Text:
-		return f == session.Anthropic && s.textMayNeedRepair(p, last && m.Role == "assistant")
+		atEnd := i == len(m.Parts)-1 && m.Role == "assistant"
+		return f == session.Anthropic && s.isBlankText(p, atEnd)
 	case Reasoning:
-		return f == session.Anthropic && s.lacksSignature(p)
+		return f == session.Anthropic && !s.isSigned(p)
 	}
 	return false
 }
 
-// oddContent reports whether a result's content is neither a text nor an array.
-func (s *scanner) hasLooseContent(p *Part) bool {
+func (s *scanner) resultMayNeedRepair(f session.Format, p *Part) bool {
+	switch f {
+	case session.OpenAIChat:
+		return p.Value == Span{}
+	case session.OpenAIResponses:
+		return p.Name == "" && (p.Value == Span{} || s.isLooseContent(p))
+	case session.Anthropic:
+		return s.isLooseContent(p)
+	case session.Gemini:
+		return p.Name == "unknown"
+	}
+	return false
+}
+
+// isLooseContent reports whether a result has a content that is neither a text nor an array.
+func (s *scanner) isLooseContent(p *Part) bool {
 	return p.Value != (Span{}) && s.body[p.Value.Start] != '"' && s.body[p.Value.Start] != '['
 }
 
-// oddOutput reports whether a function's result is neither a text nor an array; it has to be there.
-func (s *scanner) lacksOutput(p *Part) bool { return p.Value == (Span{}) || s.hasLooseContent(p) }
-
-// oddText reports whether a text has nothing but white space, or ends with it where that may matter.
-func (s *scanner) textMayNeedRepair(p *Part, end bool) bool {
+// isBlankText reports whether a text is nothing but white space, or ends with it at the end of the message.
+func (s *scanner) isBlankText(p *Part, atEnd bool) bool {
 	literal := p.Value.Of(s.body)
-	if len(literal) < 3 {
+	return len(literal) <= len(`""`) || mayEndInSpace(literal) && (atEnd || blank(literal))
+}
+
+// mayEndInSpace reports whether the text of a literal may end in white space: in a space, or in an escape sequence that
+// may be one.
+func mayEndInSpace(literal []byte) bool {
+	inner := literal[1 : len(literal)-1]
+	last := inner[len(inner)-1]
+	if last == ' ' || escaped(inner, len(`\u0020`)) {
 		return true
 	}
-	before := literal[len(literal)-2]
-	space := before == ' ' || len(literal) > 3 && literal[len(literal)-3] == '\\' && (before == 'n' || before == 't' || before == 'r') || escaped(literal[1:len(literal)-1], 6)
-	return space && (end || blank(literal))
+	return len(inner) > 1 && inner[len(inner)-2] == '\\' && (last == 'n' || last == 't' || last == 'r')
 }
 
-func (s *scanner) lacksSignature(p *Part) bool {
+// isSigned reports whether Anthropic's reasoning has its signature or its encrypted data.
+func (s *scanner) isSigned(p *Part) bool {
 	raw := p.Raw.Of(s.body)
-	for _, name := range [...]string{"signature", "data"} {
-		if at := member(raw, name); at != (Span{}) && isSigned(at.Of(raw)) {
-			return false
-		}
-	}
-	return true
+	return isSigned(valueOf(raw, "signature")) || isSigned(valueOf(raw, "data"))
 }
 
-func thoughtsLate(parts []Part) bool {
+// reasonsAfterCall reports whether reasoning stands after a call.
+func reasonsAfterCall(parts []Part) bool {
 	called := false
 	for i := range parts {
 		called = called || parts[i].Kind == Call
@@ -149,7 +202,7 @@ func thoughtsLate(parts []Part) bool {
 	return false
 }
 
-func mixed(parts []Part) bool {
+func isMixed(parts []Part) bool {
 	results := 0
 	for i := range parts {
 		if parts[i].Kind == Result {
@@ -159,6 +212,7 @@ func mixed(parts []Part) bool {
 	return results > 0 && results < len(parts)
 }
 
+// resultsFirst reports whether no result stands after anything else.
 func resultsFirst(parts []Part) bool {
 	others := false
 	for i := range parts {
@@ -171,44 +225,12 @@ func resultsFirst(parts []Part) bool {
 	return true
 }
 
-// unsigned reports whether a Gemini content has calls of which the first has no signature.
-func (s *scanner) unsigned() bool {
+// firstCallUnsigned reports whether a Gemini content has calls, the first of them without a signature.
+func (s *scanner) firstCallUnsigned() bool {
 	for i := range s.facts.Parts {
 		if p := &s.facts.Parts[i]; p.Kind == Call {
 			return signatureOf(p.Raw.Of(s.body)) == ""
 		}
 	}
 	return false
-}
-
-// Fact is what a FastValidator must know of a message; all of it is known since the message was appended.
-type MessageShape struct {
-	Format  session.Format
-	Role    string
-	Flags   Flags
-	Calls   []string
-	Answers []string
-}
-
-// FactOf is the fact of a message that was inspected.
-func ShapeOf(f session.Format, m *Facts) MessageShape {
-	fact := MessageShape{Format: f, Role: m.Role, Flags: m.Flags}
-	for i := range m.Parts {
-		switch p := &m.Parts[i]; p.Kind {
-		case Call:
-			fact.Calls = append(fact.Calls, p.CallID)
-		case Result:
-			fact.Answers = append(fact.Answers, p.CallID)
-		}
-	}
-	return fact
-}
-
-// FactOfBody is the fact of a message; one that cannot be inspected is of no format.
-func ShapeOfBody(f session.Format, body []byte) MessageShape {
-	m, err := Inspect(f, body)
-	if err != nil {
-		return MessageShape{}
-	}
-	return ShapeOf(f, &m)
 }

@@ -62,8 +62,7 @@ func appendBlocks(dst []byte, first int, content []byte) []byte {
 		return dst
 	}
 	if content[0] == '"' {
-		dst = append(separate(dst, first), `{"type":"text","text":`...)
-		return append(append(dst, content...), '}')
+		return wrap(separate(dst, first), `{"type":"text","text":`, content, "}")
 	}
 	if content[0] != '[' {
 		return append(separate(dst, first), content...)
@@ -87,11 +86,4 @@ func emptyText(content []byte, start int) (empty bool) {
 		}
 	}
 	return empty
-}
-
-func separate(dst []byte, first int) []byte {
-	if len(dst) > first {
-		return append(dst, ',')
-	}
-	return dst
 }

@@ -1,6 +1,9 @@
 package wire
 
-import "github.com/varve-dev/varve/internal/session"
+import (
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
+)
 
 // Translate says what consecutive messages say in another format, for who goes on to work on them: nothing is repaired
 // that Render would repair. Each message has the seq of the last one that it says. Where the target has results in one
@@ -23,16 +26,19 @@ func Translate(target session.Format, run []Stored) []Stored {
 	return out
 }
 
-// nameResults tells results the names of their tools.
+// nameResults gives results without a name the names of their tools.
 func nameResults(list []Message) {
-	names := map[string][]byte{}
+	var open units.Pairer[[]byte]
 	for i := range list {
 		for j := range list[i].Blocks {
-			switch p := &list[i].Blocks[j]; {
-			case p.Kind == Call:
-				names[p.CallID] = p.Name
-			case p.Kind == Result && p.Name == nil:
-				p.Name = names[p.CallID]
+			p := &list[i].Blocks[j]
+			switch p.Kind {
+			case Call:
+				open.Call(p.CallID, p.toolName(), p.Name)
+			case Result:
+				if name, ok := open.Answer(p.CallID, p.toolName()); ok && p.Name == nil {
+					p.Name = name
+				}
 			}
 		}
 	}

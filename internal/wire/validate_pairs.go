@@ -1,6 +1,9 @@
 package wire
 
-import "github.com/varve-dev/varve/internal/session"
+import (
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
+)
 
 // heldCall is a call and what became of it.
 type heldCall struct {
@@ -18,18 +21,18 @@ type heldResult struct {
 	again   bool // it does not, because another result of its turn did
 }
 
-// holder pairs a conversation's calls and results, each result with the nearest call before it that has none: ids repeat.
+// holder pairs a conversation's calls and results.
 type holder struct {
 	*conversation
-	open     map[string][]int // calls without a result, by id, as indexes of calls, the newest last
-	standing int              // how many calls the conversation has gone on from
-	turn     map[string]bool  // ids that this turn has answered
+	open   units.Pairer[int] // calls without a result, as indexes of calls
+	passed int               // how many calls the conversation has gone on from
+	turn   map[string]bool   // ids that this turn has answered
 }
 
 // hold finds out which calls have results. Those of a turn are answered in the next one; only an output of the Responses
 // API may come later. A last turn of nothing but results may still lack some.
 func (c *conversation) hold() {
-	h := holder{conversation: c, open: map[string][]int{}, turn: map[string]bool{}}
+	h := holder{conversation: c, turn: map[string]bool{}}
 	for i, t := range c.runs {
 		clear(h.turn)
 		c.each(t, Result, h.answer)
@@ -40,40 +43,42 @@ func (c *conversation) hold() {
 	}
 }
 
-// each calls f with the ids of the parts of a kind in a turn.
-func (c *conversation) each(t run, kind Kind, f func(message int, id string)) {
+// each calls f with the parts of a kind in a turn.
+func (c *conversation) each(t run, kind Kind, f func(message int, p *Part)) {
 	for i := t.start; i < t.end; i++ {
 		for j := range c.messages[i].Parts {
 			if p := &c.messages[i].Parts[j]; p.Kind == kind {
-				f(i, p.CallID)
+				f(i, p)
 			}
 		}
 	}
 }
 
-func (h *holder) call(message int, id string) {
-	h.open[id] = append(h.open[id], len(h.calls))
-	h.calls = append(h.calls, heldCall{message: message, id: id})
+func (h *holder) call(message int, p *Part) {
+	h.open.Call(p.CallID, p.Name, len(h.calls))
+	h.calls = append(h.calls, heldCall{message: message, id: p.CallID})
 }
 
-func (h *holder) answer(message int, id string) {
-	r := heldResult{message: message, id: id, again: h.turn[id]}
-	if open := h.open[id]; len(open) > 0 {
-		h.calls[open[len(open)-1]].answered = true
-		h.open[id] = open[:len(open)-1]
-		h.turn[id] = true
-		r.answers, r.again = true, false
+func (h *holder) answer(message int, p *Part) {
+	r := heldResult{message: message, id: p.CallID}
+	call, ok := h.open.Answer(p.CallID, p.Name)
+	if ok {
+		h.calls[call].answered = true
+		r.answers = true
+	} else {
+		r.again = h.turn[p.CallID]
 	}
+	h.turn[p.CallID] = h.turn[p.CallID] || ok
 	h.results = append(h.results, r)
 }
 
 // pass goes on from the calls so far.
 func (h *holder) pass() {
-	for ; h.standing < len(h.calls); h.standing++ {
-		h.calls[h.standing].passed = true
+	for ; h.passed < len(h.calls); h.passed++ {
+		h.calls[h.passed].passed = true
 	}
 	if h.format != session.OpenAIResponses {
-		clear(h.open)
+		h.open.Clear()
 	}
 }
 
