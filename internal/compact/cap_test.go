@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // The picture of a result, in each format's own way.
@@ -108,5 +110,36 @@ func TestWhatACapLeaves(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestIngestCapsAsTheStageDoes compares the cap at ingest with the cap stage, in every format.
+func TestIngestCapsAsTheStageDoes(t *testing.T) {
+	t.Parallel()
+	for _, f := range written {
+		p := only("cap", func(p *policy.Policy) { p.Cap.AtInsertion = true })
+		in := input(t, f, p, 100_000, gives("Read", "a", 8000))
+		plan, made, err := Run(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := in.Tail[len(in.Tail)-1]
+		for last.Seq > plan.Actions[0].Seq {
+			last = in.Tail[last.Seq-2]
+		}
+		tool := func(*wire.Part) (string, bool) { return "Read", true }
+		capped, err := CapAtIngest(&p, f, last.Seq, last.Body, tool)
+		if err != nil || capped == nil {
+			t.Fatalf("%s: %v, %v", f, capped, err)
+		}
+		if !bytes.Contains(made.Body, capped.Body) || capped.Tokens != plan.Actions[0].TokensAfter+last.Tokens-plan.Actions[0].TokensBefore {
+			t.Errorf("%s: ingest makes %d tokens\n%s\nthe stage makes %+v\n%s", f, capped.Tokens, capped.Body, plan.Actions, made.Body)
+		}
+		if diff := cmp.Diff(plan.Results, capped.Results); diff != "" {
+			t.Errorf("%s: results (-stage +ingest):\n%s", f, diff)
+		}
+		if again, err := CapAtIngest(&p, f, last.Seq, capped.Body, tool); again != nil || err != nil {
+			t.Errorf("%s: capped twice: %v, %v", f, again, err)
+		}
 	}
 }

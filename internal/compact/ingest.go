@@ -40,7 +40,9 @@ func CapAtIngest(
 			h.parts = append(h.parts, r)
 		}
 	}
-	h.messages = []message{{seq: seq, size: len(body), tokens: found.Tokens, now: found.Tokens, last: len(h.parts)}}
+	m := message{seq: seq, size: len(body), tokens: found.Tokens, now: found.Tokens, begins: true, unit: 1}
+	m.last = len(h.parts)
+	h.messages = []message{m}
 	h.in.Policy, h.in.WindowTokens = *p, 1
 	s := newRunState(h)
 	s.words = words
