@@ -8,8 +8,8 @@ import (
 	"github.com/varve-dev/varve/internal/view"
 )
 
-// check inspects a rendition, once, and refuses it if it does not cover the messages that it was made of, or if no valid view
-// can be read of it: see view.Rendition.Check.
+// check inspects a rendition, once, and refuses it if it does not cover the messages that it was made of, or if no
+// valid view can be read of it: see view.Rendition.Check.
 func check(in *compact.Input, plan *compact.Plan, made *compact.Checkpoint) (*view.Rendition, error) {
 	r, err := view.NewRendition(in.Format, made.Body)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/varve-dev/varve/internal/view"
 )
 
-// compare finds out whether what was made has to replace what is served, and how much of the view's beginning is the
-// same. From the log that shows only when the two are compared. A checkpoint of another policy is replaced even by the
-// same bytes: the next compaction can start from the new one.
+// compare sets Changed, whether what was made must replace what is served, and Kept, how much of the view's beginning
+// keeps its bytes. From the log that shows only when the two are compared. A checkpoint of another policy is replaced
+// even by the same bytes: the next compaction can start from the new one.
 func (p *Proposal) compare() {
 	p.Changed, p.Kept = p.Plan.Changed(), p.Plan.Kept
 	base := p.Snapshot.Base
@@ -23,8 +23,8 @@ func (p *Proposal) compare() {
 	p.Changed = !same || !bytes.Equal(served, p.Made.Body)
 }
 
-// served is what the view shows of the messages that were made anew, as far as it is known: not behind a checkpoint that
-// cannot be read, and not from the first message on that was capped when it was appended.
+// served returns what the view shows of the messages that were made anew, as far as that is known: not after a
+// checkpoint that cannot be read, and not from the first message on that was capped at ingestion.
 func (p *Proposal) served(base *postgres.Checkpoint) (body []byte, known bool) {
 	newest, err := loaded(base)
 	if err != nil || p.Made.Through < newest.Through {
@@ -44,7 +44,7 @@ func (p *Proposal) served(base *postgres.Checkpoint) (body []byte, known bool) {
 	return body, true
 }
 
-// keptOf counts the tokens of the units that begin a rendition just as they begin the one that is served.
+// keptOf returns the tokens of the units with which a rendition and the served view both begin.
 func keptOf(served []byte, made *compact.Checkpoint) (tokens int64) {
 	common := 0
 	for common < min(len(served), len(made.Body)) && served[common] == made.Body[common] {
@@ -60,20 +60,20 @@ func keptOf(served []byte, made *compact.Checkpoint) (tokens int64) {
 	return tokens
 }
 
-// View is how many tokens the view has before it, the system messages that stand apart from it included.
+// View returns the tokens of the view before the compaction, the separate system prompt included.
 func (p *Proposal) View() int64 { return p.Snapshot.ContextTokens }
 
-// Saved is how many tokens the view has fewer after it; negative if a compaction from the log brings back more.
+// Saved returns by how many tokens the view shrinks; negative if a compaction from the log brings some back.
 func (p *Proposal) Saved() int64 {
 	return p.Snapshot.ContextTokens - p.Snapshot.ApartTokens - p.Plan.After
 }
 
-// Tokens are those of what the plan was made of and of the view that it makes, the system messages that stand apart
+// Tokens returns the tokens of what the plan was made of and of the view that it makes, the separate system prompt
 // included. From the log, before is more than the view has.
 func (p *Proposal) Tokens() (before, after int64) {
 	return p.Plan.Before + p.Snapshot.ApartTokens, p.Plan.After + p.Snapshot.ApartTokens
 }
 
-// Parts are all parts of the view that a policy could change: those that are changed, and those that stay with the
-// reason why.
+// Parts returns all parts of the view that a policy could change: those that change, and those that stay, with the
+// reason.
 func (p *Proposal) Parts() []compact.Action { return p.Plan.Parts() }

@@ -58,8 +58,8 @@ func (d *Decision) Due() bool { return d.reached >= due.Trigger }
 // Reason returns the decision in a sentence.
 func (d *Decision) Reason() string { return d.reason }
 
-// automatic reports whether nobody asked for the compaction and the view is below its hard limit: only then does it wait
-// for anything.
+// automatic reports whether nobody asked for the compaction and the view is below its hard limit: only then does it
+// wait for anything.
 func (d *Decision) automatic() bool {
 	return d.Cause != causeManual && d.Cause != causeRecompaction && d.Cause != causeHard && d.reached != due.Hard
 }
@@ -97,8 +97,8 @@ func newDecision(s postgres.Snapshot, p *policy.Policy, cause string) Decision {
 	return d
 }
 
-// waitForCold postpones what must wait until the provider's cache is cold, and returns how long that takes; 0 if it need
-// not wait.
+// waitForCold postpones what must wait until the provider's cache is cold, and returns how long that takes; 0 if it
+// need not wait.
 func (d *Decision) waitForCold(s postgres.Snapshot, policy *policy.Policy) time.Duration {
 	ttl := policy.Cache.TTLSeconds
 	if ttl == 0 || !d.automatic() {

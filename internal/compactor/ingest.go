@@ -12,8 +12,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// CapAtIngest cuts the oversized results of a batch that is being appended: a result that is too large never enters a view
-// whole. It is a postgres.IngestCap.
+// CapAtIngest cuts the oversized results of a batch that is being appended: a result that is too large never enters a
+// view whole. It is a postgres.IngestCap.
 func CapAtIngest(batch postgres.IngestBatch) ([]postgres.ViewMessage, []persist.NewResult, error) {
 	policy, err := policy.Parse(batch.Policy)
 	if err != nil {

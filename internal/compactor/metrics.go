@@ -8,8 +8,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// The counters of this process's compactions. None has a tenant or a session for a label: there may be any number of
-// them, and the runs have the figures of each.
+// The counters of this process's compactions. None is labelled with a tenant or a session, of which there may be any
+// number; the runs have the figures of each.
 var (
 	runsTotal = promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "varve_compaction_runs_total", Help: "Compactions by what asked for them and how they ended.",
@@ -53,7 +53,7 @@ var (
 // CountFailure counts an attempt at a compaction that failed.
 func CountFailure() { failuresTotal.Inc() }
 
-// count adds a run that has ended to the counters. What was only weighed saved nothing.
+// count adds a run that has ended to the counters. A run that changed nothing saved nothing.
 func count(r protocol.Report, cause string, state session.RunState, timings map[string]float64) {
 	runsTotal.WithLabelValues(cause, string(state)).Inc()
 	for step, ms := range timings {

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// newResults returns results that leave a view, as they are stored in full.
+// newResults returns results that leave a view as they are persisted.
 func newResults(evicted []compact.Result) []persist.NewResult {
 	results := make([]persist.NewResult, len(evicted))
 	for i, r := range evicted {
@@ -78,9 +78,9 @@ func (r *run) record(p *Proposal, stored int64) (session.Run, error) {
 	return run, nil
 }
 
-// report counts the run and logs it in one line. It is a warning if something failed and was done without, or if the view
-// does not fit into its window although there is nothing more to shorten: somebody must change the policy or begin a new
-// session.
+// report counts the run and logs it in one line. It is a warning if something failed and was done without, or if the
+// view does not fit into its window although there is nothing more to shorten: somebody must change the policy or
+// begin a new session.
 func (r *run) report(ctx context.Context, p *Proposal, state session.RunState) {
 	report := p.Report()
 	level, message := slog.LevelInfo, "compaction"

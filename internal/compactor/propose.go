@@ -47,9 +47,10 @@ type Proposal struct {
 	rendition *view.Rendition // Made, message by message, if it is another view
 }
 
-// Propose decides how a session is compacted, for a run, its preview and a recompaction alike. snap is what Store.Snapshot
-// read just now; the log is read if the compaction has to start from there. Without an explicit From it never makes a view
-// larger: a more lenient policy holds for what comes, and only a recompaction brings back what was evicted.
+// Propose decides how a session is compacted, for a run, its preview and a recompaction alike. snap is what
+// Store.Snapshot read just now; the log is read if the compaction has to start from there. Without an explicit From it
+// never makes a view larger: a more lenient policy holds for what comes, and only a recompaction brings back what was
+// evicted.
 //
 // Errors: ErrNotFound, ErrLogTooLarge.
 func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, request Request, writer llm.Writer) (
@@ -112,8 +113,8 @@ func policyOf(snap postgres.Snapshot) (policy.Policy, error) {
 	return own, nil
 }
 
-// start returns where a compaction starts, and the snapshot with the log if it starts there. An explicit From is obeyed; a
-// log that does not fit into memory is an error only if there is no other way.
+// start returns where a compaction starts, and the snapshot with the log if it starts there. An explicit From is
+// obeyed; a log that does not fit into memory is an error only if there is no other way.
 func start(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, request Request) (
 	postgres.Snapshot, From, error,
 ) {
@@ -135,8 +136,8 @@ func sameEngine(base *postgres.Checkpoint) bool {
 	return base != nil && base.EngineVersion == compact.EngineVersion
 }
 
-// plan is the pure part: what to do with every part of the view, and the view that it makes, checked. A panic is an error,
-// so that the caller can do without the stage that has it.
+// plan is the pure part: what to do with every part of the view, and the view that it makes, checked. A panic is an
+// error, so that the caller can do without the stage that has it.
 func plan(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, from From, writer llm.Writer) (
 	p *Proposal, err error,
 ) {
@@ -158,9 +159,9 @@ func plan(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, fr
 	return p, err
 }
 
-// planWithout fails open: what the checkpoint made impossible is done from the log, and what a stage made impossible without
-// the stages that are not needed to hold the budget. A checkpoint that was made without them has another policy than the
-// session, so the next compaction starts from the log and tries everything again.
+// planWithout fails open: what the checkpoint made impossible is done from the log, and what a stage made impossible
+// without the stages that are not needed to hold the budget. A checkpoint that was made without them has another
+// policy than the session, so the next compaction starts from the log and tries everything again.
 func planWithout(
 	ctx context.Context, store *postgres.Store, key session.Key, policy *policy.Policy, writer llm.Writer, failed error,
 ) (*Proposal, error) {

@@ -23,8 +23,8 @@ func ProposeRecompaction(ctx context.Context, store *postgres.Store, key session
 	return Propose(ctx, store, snap, request, nil)
 }
 
-// recompaction returns a request that starts from the log, under the session's own policy with the changes of patch merged
-// into it, and the snapshot for it. A patch of null is the tenant's policy.
+// recompaction returns a request that starts from the log, under the session's own policy with the changes of patch
+// merged into it, and the snapshot for it. A patch of null is the tenant's policy.
 func recompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (
 	snap postgres.Snapshot, o Request, err error,
 ) {

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
-// addStale counts one, and names its resource if that is known, not named yet, and there is room for it.
+// addStale counts a stale result, and names its resource if that is known, not named yet, and there is room for it.
 func addStale(s *protocol.Stale, name string) {
 	s.Count++
 	name = resource.Mask(resource.Redact(name))
@@ -23,7 +23,7 @@ func addStale(s *protocol.Stale, name string) {
 // staleResources is how many resources a report names.
 const staleResources = 10
 
-// Report reports on what is proposed.
+// Report returns what a run of the proposal records of it.
 func (p *Proposal) Report() protocol.Report {
 	r := protocol.Report{
 		From: string(p.From), MessagesTotal: p.Snapshot.LastSeq, Actions: map[string]int{}, Reasons: map[string]int{},
@@ -48,7 +48,7 @@ func (p *Proposal) Report() protocol.Report {
 	return r
 }
 
-// failures are what failed and was done without.
+// failures returns what failed and was done without.
 func (p *Proposal) failures() (list []string) {
 	if p.FailedOpen != nil {
 		first, _, _ := strings.Cut(p.FailedOpen.Error(), "\n")
@@ -62,7 +62,8 @@ func (p *Proposal) failures() (list []string) {
 	return list
 }
 
-// bytes are those of what the plan was made of and of the view that it makes, the commas between messages included.
+// bytes returns the bytes of what the plan was made of and of the view that it makes, the commas between messages
+// included.
 func (p *Proposal) bytes() (before, after int64) {
 	before, after = -1, -1
 	if p.Input.Base != nil && len(p.Input.Base.Body) > 0 {
@@ -97,7 +98,7 @@ func (p *Proposal) overflow() *protocol.OverflowRisk {
 	return &protocol.OverflowRisk{OverBy: over, Recommendation: recommendation(p.Input.Policy, int64(p.Input.OverheadTokens), int64(p.Input.WindowTokens))}
 }
 
-// recommendation names the first thing that would help.
+// recommendation returns the first thing that would help.
 func recommendation(policy policy.Policy, overhead, window int64) string {
 	switch {
 	case overhead > window/2:

@@ -1,8 +1,8 @@
-// Package compactor compacts sessions: snapshot → plan → check → persist → commit. Workers and recompactions take the whole
-// path, previews and stateless compactions its beginning.
+// Package compactor compacts sessions: snapshot → plan → check → persist → commit. Workers and recompactions take the
+// whole path, previews and stateless compactions its beginning.
 //
-// Start at Compactor.Compact (run.go), then Propose (propose.go), which plans and decides. When a compaction is done and
-// when it waits is in decision.go and package due.
+// Start at Compactor.Compact (run.go), then Propose (propose.go), which plans and decides. When a compaction is done
+// and when it waits is in decision.go and package due.
 package compactor
 
 import (
@@ -43,9 +43,9 @@ type run struct {
 	last         time.Time
 }
 
-// Compact does the run of a session that a job is for, and completes the job. If the session has to wait for a cold cache
-// of its provider, it snoozes the job and returns how long; the caller must hand that to its queue. A run that is requested
-// to start now while it is being postponed is decided again.
+// Compact does the run of a session that a job is for, and completes the job. If the session has to wait for a cold
+// cache of its provider, it snoozes the job and returns how long; the caller must hand that to its queue. A run that
+// is requested to start now while it is being postponed is decided again.
 //
 // Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge.
 func (c *Compactor) Compact(ctx context.Context, key session.Key, id uuid.UUID, job int64) (wait time.Duration, err error) {

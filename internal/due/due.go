@@ -1,9 +1,9 @@
-// Package due decides when a session is compacted. It owns the whole rule, as a Go function and as the SQL expression of
-// it, which a test on a database holds to each other.
+// Package due decides when a session is compacted. It owns the whole rule, as a Go function and as the SQL expression
+// of it, which a test on a database holds to each other.
 //
-// A session is due when its view, with the overhead, reaches the trigger: a share of its window. It is due at once, with
-// nothing to wait for, when the view reaches the hard limit. A session that its newest compaction left above the trigger
-// must first grow by Regrowth of its window.
+// A session is due when its view, with the overhead, reaches the trigger: a share of its window. It is due at once,
+// with nothing to wait for, when the view reaches the hard limit. A session that its newest compaction left above the
+// trigger must first grow by Regrowth of its window.
 //
 // Start at Session.Due.
 package due
@@ -74,14 +74,14 @@ func (s Session) FloorAfter(tokens int64) int64 {
 	return tokens
 }
 
-// FloorAfterPostponed is FloorAfter for a compaction that was postponed because it did not pay. The floor stays low enough
-// for the session to be due when it reaches its hard limit.
+// FloorAfterPostponed is FloorAfter for a compaction that was postponed because it did not pay. The floor stays low
+// enough for the session to be due when it reaches its hard limit.
 func (s Session) FloorAfterPostponed(tokens int64) int64 {
 	return min(s.FloorAfter(tokens), int64((s.Hard-Regrowth)*s.EstimatedWindow()))
 }
 
-// ArmedSQL returns the number of estimated tokens, overhead included, at which the next append takes the slow path. It is
-// an SQL expression over a row s of sessions and a row p of policies; calibration is the session's.
+// ArmedSQL returns the number of estimated tokens, overhead included, at which the next append takes the slow path. It
+// is an SQL expression over a row s of sessions and a row p of policies; calibration is the session's.
 func ArmedSQL(calibration string) string {
 	return `
 	CASE s.wake

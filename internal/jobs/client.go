@@ -1,8 +1,8 @@
-// Package jobs is what runs behind the API, on River: one file a job, with its arguments and its worker.
+// Package jobs has what runs behind the API, on River: one file a job.
 //
-//   - compact.go: one session's compaction, inserted by the append that crosses the session's trigger
+//   - compact.go: one session's compaction, inserted by the append that reaches the session's trigger
 //   - recompact.go: one session of a recompaction; fill.go: looks for the sessions of one
-//   - sweep.go: finds sessions and campaigns whose job was lost, and forgets what has been kept long enough
+//   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
 //
 // Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the
 // tables of their tenant.
@@ -70,7 +70,7 @@ const (
 	pollInterval = 250 * time.Millisecond
 )
 
-// NewClient is a River client that works all jobs. Start and Stop are the caller's.
+// NewClient returns a River client that works all jobs. The caller must start and stop it.
 func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error) {
 	config = config.withDefaults()
 	workers := river.NewWorkers()

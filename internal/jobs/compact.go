@@ -22,8 +22,8 @@ type compactWorker struct {
 // recordTimeout bounds how long a failed attempt may take to record its failure.
 const recordTimeout = 10 * time.Second
 
-// Work compacts one session and decides what the outcome means for the job: nothing is retried that cannot succeed, and a
-// failure is recorded where the session's owner sees it.
+// Work compacts one session and decides what the outcome means for the job: nothing is retried that cannot succeed,
+// and a failure is recorded where the session's owner sees it.
 func (w *compactWorker) Work(ctx context.Context, job *river.Job[queue.CompactArgs]) error {
 	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
 	var wait time.Duration

@@ -16,7 +16,7 @@ type fillWorker struct {
 	Store *postgres.Store
 }
 
-// Work looks for the next sessions of a recompaction, so many that it takes no time to speak of.
+// Work looks for the next sessions of a recompaction, few enough that it takes next to no time.
 func (w *fillWorker) Work(ctx context.Context, job *river.Job[queue.FillArgs]) error {
 	err := w.Store.FillRecompaction(ctx, job.Args.Tenant, job.Args.Recompaction, job.ID)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// riverLog returns the logger for River's own messages: warnings and worse, because it reports every few seconds that all
-// is well.
+// riverLog returns the logger for River's own messages: warnings and worse, because it reports every few seconds that
+// all is well.
 func riverLog(log *slog.Logger) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
 
 type atLeastWarn struct{ slog.Handler }

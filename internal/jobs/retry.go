@@ -6,9 +6,9 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// retryWaits are the times from a failed attempt to the next. The first ones are short: most failures come from a database
-// or a machine that is busy for a moment, and a session is over its trigger meanwhile. A compaction's eight attempts take
-// 2.3 hours. (River's own policy waits for the fourth power of the attempt, in seconds.)
+// retryWaits are the times from a failed attempt to the next. The first ones are short: most failures come from a
+// database or a machine that is busy for a moment, and a session is over its trigger meanwhile. A compaction's eight
+// attempts take 2.3 hours. (River's own policy waits for the fourth power of the attempt, in seconds.)
 var retryWaits = []time.Duration{
 	time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second, 2 * time.Minute, 15 * time.Minute, 2 * time.Hour,
 }

@@ -19,8 +19,8 @@ type sweepWorker struct {
 	Log   *slog.Logger
 }
 
-// Work goes tenant by tenant, because row-level security shows no more than one at a time, in any order, so that none is
-// last every time; what fails for one does not keep the others from being looked at.
+// Work sweeps one tenant after another, because row-level security shows only one at a time, in random order, so that
+// none is last every time. A failure for one tenant does not keep it from the others.
 func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) error {
 	tenants, err := w.Store.Tenants(ctx)
 	if err != nil {
@@ -40,9 +40,9 @@ func (w *sweepWorker) sweep(ctx context.Context, tenant uuid.UUID) error {
 	if inserted > 0 {
 		w.Log.WarnContext(ctx, "sessions over their trigger had no job", "tenant", tenant, "sessions", inserted)
 	}
-	lost, healErr := w.Store.RequeueRecompactions(ctx, tenant)
+	lost, requeueErr := w.Store.RequeueRecompactions(ctx, tenant)
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "sessions of a recompaction had lost their job", "tenant", tenant, "sessions", lost)
 	}
-	return errors.Join(err, healErr, w.Store.PruneIdempotency(ctx, tenant), w.Store.PruneRecompactions(ctx, tenant), w.Store.PruneImports(ctx, tenant))
+	return errors.Join(err, requeueErr, w.Store.PruneIdempotency(ctx, tenant), w.Store.PruneRecompactions(ctx, tenant), w.Store.PruneImports(ctx, tenant))
 }

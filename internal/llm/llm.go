@@ -1,7 +1,7 @@
 // Package llm writes the summaries of the summarise stage.
 //
 // Start at New, which returns the Writer that a policy names. Extract needs no model; llmtest has one for tests that
-// answers what it was told to. What a summary may be and how a model is asked for one is in internal/compact/summary.
+// answers from a script. What a summary may be and how a model is asked for one is in internal/compact/summary.
 package llm
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
 
-// Writer writes summaries. An error means that there is none, and that the view has to do without.
+// Writer writes summaries. If it returns an error, the view does without one.
 type Writer interface {
 	Write(ctx context.Context, r summary.Request) (summary.Answer, error)
 }
 
-// Extract is the writer that needs no model: see summary.Extract.
+// Extract is the writer that needs no model, see summary.Extract.
 type Extract struct{}
 
-// Write fails with summary.ErrEmpty where there is nothing to say in fewer words, or because ctx is over.
+// Write returns summary.ErrEmpty if the messages cannot be said in fewer words, or the error of ctx.
 func (Extract) Write(ctx context.Context, r summary.Request) (summary.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return summary.Answer{}, err
@@ -35,11 +35,11 @@ func (Extract) Write(ctx context.Context, r summary.Request) (summary.Answer, er
 
 var writers = map[string]Writer{"extract": Extract{}}
 
-// New returns the writer of that name; the error lists the names there are.
+// New returns the writer of that name. Its error lists the known names.
 func New(name string) (Writer, error) {
 	w, ok := writers[name]
 	if !ok {
-		return nil, fmt.Errorf("there is no writer %q; there are %s", name, strings.Join(names(), ", "))
+		return nil, fmt.Errorf("no writer is named %q: the writers are %s", name, strings.Join(names(), ", "))
 	}
 	return w, nil
 }

@@ -17,7 +17,7 @@ var (
 	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(1<<30))
 )
 
-// compress chooses the smaller of a body and its compressed form.
+// compress returns the smaller of a body and its compressed form.
 func compress(body []byte) (codec int16, stored []byte) {
 	packed := encoder.EncodeAll(body, nil)
 	if len(packed) < len(body) {

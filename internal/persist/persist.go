@@ -1,8 +1,8 @@
 // Package persist keeps full tool results, so that a view can name them instead of holding them. It owns the tables
 // results and result_bodies; every function runs in a transaction of its caller's.
 //
-// Start at Put, which must be called before a checkpoint that names the results is committed, and Read, which brings one
-// back.
+// Start at Put, which must be called before a checkpoint that names the results is committed, and Read, which brings
+// one back.
 package persist
 
 import (
@@ -60,8 +60,8 @@ func Batches(results []NewResult) iter.Seq[[]NewResult] {
 // batchBytes bounds what one transaction carries.
 const batchBytes = 8 << 20
 
-// Put persists results of a session. A result that is there already stays as it is, so a compaction that was interrupted
-// simply puts again. stored is the number of bytes that the compressed bodies have.
+// Put persists results of a session. A result that is there already stays as it is, so a compaction that was
+// interrupted simply puts again. stored is the number of bytes that the compressed bodies have.
 func Put(ctx context.Context, tx pgx.Tx, key session.Key, results []NewResult) (stored int64, err error) {
 	c := columnsOf(results)
 	for _, body := range c.bodies {
@@ -70,7 +70,7 @@ func Put(ctx context.Context, tx pgx.Tx, key session.Key, results []NewResult) (
 	return stored, c.insert(ctx, tx, key)
 }
 
-// columns are results turned by columns, as unnest takes them.
+// columns are results by column, as unnest takes them.
 type columns struct {
 	refs, tools, calls, categories, mediaTypes []string
 	seqs, bytes, lines, tokens                 []int64
@@ -159,8 +159,8 @@ func List(ctx context.Context, tx pgx.Tx, key session.Key, after Place, limit in
 	})
 }
 
-// Read returns a result and its whole body. A ref that does not exist is ErrNotFound, with the refs of the same message in
-// its text: models miscopy, and the check digits make that a miss instead of another result.
+// Read returns a result and its whole body. A ref that does not exist is ErrNotFound, with the refs of the same
+// message in its text: models miscopy, and the check digits make that a miss instead of another result.
 func Read(ctx context.Context, tx pgx.Tx, key session.Key, ref session.ResultRef) (r Result, body []byte, err error) {
 	var sum, stored []byte
 	var codec int16

@@ -14,9 +14,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Append adds messages to the end of a session, all or none, in one round trip. An append that reaches the session's armed
-// threshold inserts the compaction job in its own transaction, as do all others that one statement cannot decide.
-// replayed reports that the answer is that of an earlier request with the same Idempotency-Key.
+// Append adds messages to the end of a session, all or none, in one round trip. An append that reaches the session's
+// armed threshold inserts the compaction job in its own transaction, as do all others that one statement cannot
+// decide. replayed reports that the answer is that of an earlier request with the same Idempotency-Key.
 //
 // Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused.
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
@@ -77,8 +77,8 @@ func refuse(row lockedSession, a session.Append) error {
 	return nil
 }
 
-// appendDue appends under the session's lock. It caps what is too large for a view, and inserts the compaction job if the
-// session is due afterwards.
+// appendDue appends under the session's lock. It caps what is too large for a view, and inserts the compaction job if
+// the session is due afterwards.
 func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append, p *appendParams) (
 	session.Appended, error,
 ) {
@@ -112,9 +112,9 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 // causes maps a threshold to the cause of the run that it asks for.
 var causes = map[due.Threshold]string{due.Trigger: "threshold", due.Hard: "hard"}
 
-// askForCompaction inserts a job because the session reached a threshold, and arms the next one. At the trigger, a session
-// whose cache is warm waits until it is cold; at the hard limit it waits no longer. The lock order is session row, then
-// job row.
+// askForCompaction inserts a job because the session reached a threshold, and arms the next one. At the trigger, a
+// session whose cache is warm waits until it is cold; at the hard limit it waits no longer. The lock order is session
+// row, then job row.
 func (s *Store) askForCompaction(
 	ctx context.Context, tx pgx.Tx, row lockedSession, reached due.Threshold, cause string,
 ) (session.Compaction, error) {
@@ -158,8 +158,8 @@ func (s *Store) compactIfDue(ctx context.Context, tx pgx.Tx, key session.Key, ca
 	return err
 }
 
-// enqueue inserts a run and its job. If the session has a live job, nothing is inserted, and runNow makes that job start
-// now. If it has none, a run that has not ended has lost its job, and is ended here: nothing else would.
+// enqueue inserts a run and its job. If the session has a live job, nothing is inserted, and runNow makes that job
+// start now. If it has none, a run that has not ended has lost its job, and is ended here: nothing else would.
 func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause string, at time.Time, runNow bool) (
 	inserted bool, err error,
 ) {

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// appendParams are the parameters of the statement of an append. args lays them out; appendNames, usageNames, exactNames
-// and cappedNames are the names by which the statements call them, in the same order.
+// appendParams are the parameters of the statement of an append. args lays them out; appendNames, usageNames,
+// exactNames and cappedNames are the names by which the statements call them, in the same order.
 type appendParams struct {
 	tenant      [16]byte
 	session     string
@@ -118,11 +118,12 @@ func newAppendParams(a session.Append) *appendParams {
 	return p
 }
 
-// appendSQL is the statement of an append, and the one that also writes what views show of capped messages: few appends
-// are capped, and all would pay.
+// appendSQL is the statement of an append, and the one that also writes what views show of capped messages. Few
+// appends are capped, and all would pay for the columns.
 type appendSQL struct{ plain, capped string }
 
-// The statement of an append, and those of one with usage and of one that is counted exactly, which do not slow it down.
+// The statement of an append, and those of one with usage and of one that is counted exactly, which do not slow it
+// down.
 var (
 	plainAppend = newAppendSQL(nil, `s.calibration`, ``)
 	usageAppend = newAppendSQL(usageNames, usageCalibration, `
@@ -174,8 +175,8 @@ var usageCalibration = `
 	     coalesce(@input_tokens::float8 / nullif(s.context_tokens + s.overhead_tokens + @before_answer::bigint, 0), s.calibration)`) + `
 	     - s.calibration))::real`
 
-// exactCalibration is the session's calibration after an append whose messages were counted by an exact tokenizer. What a
-// provider reported is better: once there is any, it counts alone.
+// exactCalibration is the session's calibration after an append whose messages were counted by an exact tokenizer.
+// What a provider reported is better: once there is any, it counts alone.
 var exactCalibration = `
 	(CASE WHEN s.last_usage IS NULL
 	      THEN ` + clamped(`
@@ -187,10 +188,10 @@ func clamped(calibration string) string {
 }
 
 // appendStatement grows a session and writes its messages and the idempotency record, or does nothing at all: both
-// inserts select from the row that the UPDATE returns. The first append gives the session its format; later ones may have
-// another. It returns no row if there is no such session, expected_seq does not fit or the session is full. Unless the
-// caller holds the lock, it returns none either if the append would make the session due or has a result to cap. It takes
-// the calibration that the session has afterwards, and what sets it.
+// inserts select from the row that the UPDATE returns. The first append gives the session its format; later ones may
+// have another. It returns no row if there is no such session, expected_seq does not fit or the session is full.
+// Unless the caller holds the lock, it returns none either if the append would make the session due or has a result to
+// cap. It takes the calibration that the session has afterwards, and what sets it.
 func appendStatement(calibration, set, columns, arrays string) string {
 	return `
 	WITH grown AS (
@@ -236,7 +237,7 @@ func appendStatement(calibration, set, columns, arrays string) string {
 	  FROM grown`
 }
 
-// inputOf is nil for a usage that counts no input: it says nothing about the estimate.
+// inputOf returns nil for a usage that counts no input, which tells nothing about the estimate.
 func inputOf(u session.Usage) *float64 {
 	input := float64(u.Input())
 	if input == 0 {
@@ -245,8 +246,8 @@ func inputOf(u session.Usage) *float64 {
 	return &input
 }
 
-// tokensBeforeAnswer are the tokens of a batch that were part of the request whose answer is the batch's last message of
-// the assistant.
+// tokensBeforeAnswer returns the tokens of a batch that were part of the request whose answer is the batch's last
+// message of the assistant.
 func tokensBeforeAnswer(messages []session.NewMessage) (tokens int64) {
 	last := len(messages) - 1
 	for last >= 0 && messages[last].Role != "assistant" {
@@ -265,8 +266,8 @@ func bytesOf(messages []session.NewMessage) (n int64) {
 	return n
 }
 
-// joinIDs writes call ids as one text for string_to_array. There is a separator before each of them, so that one empty id
-// is not the same as none; the statement leaves out what stands before the first.
+// joinIDs writes call ids as one text for string_to_array, with a separator before each of them, so that one empty id
+// is not the same as none. The statement drops what is before the first separator.
 func joinIDs(ids []string) string {
 	var joined strings.Builder
 	for _, id := range ids {
@@ -276,7 +277,8 @@ func joinIDs(ids []string) string {
 	return joined.String()
 }
 
-// Text is s as PostgreSQL's text can hold it. It is only used for what was extracted from a message, never for its bytes.
+// Text returns s as PostgreSQL's text can hold it. It must only be used for what was extracted from a message, never
+// for a message's bytes.
 func Text(s string) string {
 	clean := strings.IndexFunc(s, func(r rune) bool { return r < ' ' }) < 0
 	if clean {

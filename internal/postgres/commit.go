@@ -13,8 +13,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// KeptCheckpoints is how many of a session's newest checkpoints keep their bodies, beside the one that was restored last;
-// older ones keep statistics and manifest.
+// KeptCheckpoints is how many of a session's newest checkpoints keep their bodies, besides the one that was restored
+// last; older ones keep statistics and manifest.
 const KeptCheckpoints = 10
 
 // Checkpoint is a stored rendition.
@@ -31,26 +31,26 @@ type Checkpoint struct {
 	Walk          []byte // what tells a reader whether the rendition is valid as it is, see wire.Walk
 	Policy        json.RawMessage
 	EngineVersion int
-	Refs          []string // that it names and its base does not
-	FromLog       bool     // it has no base: its manifest is about everything that is not whole in it
+	Refs          []string // of results that it names and its base does not
+	FromLog       bool     // it has no base: its manifest lists everything that it does not show whole
 }
 
-// Outcome is what a compaction has to commit.
+// Outcome is what a compaction commits.
 type Outcome struct {
 	Run        session.Run
 	Base       int         // number of the checkpoint that was the newest when it was planned, 0 for none
 	LastSeq    int64       // the last message of the view that it was planned on
 	Checkpoint *Checkpoint // nil if there was nothing to do
-	Saved      int64       // tokens that the view has fewer
+	Saved      int64       // tokens by which the view shrinks
 
-	Recompaction *RecompactionJob // the job if it is one of a recompaction
+	Recompaction *RecompactionJob // nil unless the run is part of a recompaction
 }
 
-// ErrRunRequested says that a run which is to be postponed was asked for meanwhile by somebody whom it must not keep waiting.
+// ErrRunRequested reports that a run was requested to start now while it was about to be postponed.
 var ErrRunRequested = errors.New("the run was hurried while it was planned")
 
 // CommitCheckpoint ends a compaction in one transaction, in the order that keeps locks and promises: lock the session;
-// see that its newest checkpoint still is the base and that nothing it covers was removed, else ErrStale; write the
+// return ErrStale unless its newest checkpoint is still the base and nothing that it covers was removed; write the
 // checkpoint and the links to its results; complete the job; end the run; and insert the next job if appends made the
 // session due meanwhile. The next job must come after the completion, or it would be dropped as a duplicate.
 //
@@ -97,7 +97,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 				return err
 			}
 		}
-		if err := finishRun(ctx, tx, key, o.Run); err != nil { // behind the recompaction, whose lock is that of its runs
+		if err := finishRun(ctx, tx, key, o.Run); err != nil { // after the recompaction, whose lock covers its runs
 			return err
 		}
 		return s.compactIfDue(ctx, tx, key, "follow_up")
@@ -118,8 +118,8 @@ func refuseRequested(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.U
 	return err
 }
 
-// insertCheckpoint writes the checkpoint and makes it the session's newest. Its results' rows must be there already:
-// the foreign key of checkpoint_results refuses the commit otherwise.
+// insertCheckpoint writes the checkpoint and makes it the session's newest. The rows of its results must exist
+// already: otherwise the foreign key of checkpoint_results refuses the commit.
 func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
 	c, tenant, key := o.Checkpoint, [16]byte(row.Tenant), [16]byte(row.Key.Key)
 	base := o.Base
@@ -145,7 +145,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// tokensAfter are the tokens that the view has of the messages that came after seq.
+// tokensAfter returns the tokens that the view has of the messages after seq.
 func tokensAfter(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (tokens int64, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT coalesce(sum(coalesce(view_tokens, tokens)), 0)
@@ -155,7 +155,7 @@ func tokensAfter(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (
 	return tokens, err
 }
 
-// texts is for derived texts that a client chose: an array without NULs.
+// texts returns ids that a client chose as an array that PostgreSQL can hold.
 func texts(ids []string) []string {
 	clean := make([]string, len(ids))
 	for i, id := range ids {
@@ -173,7 +173,8 @@ func rearm(ctx context.Context, tx pgx.Tx, key session.Key, floor int64) error {
 	return err
 }
 
-// MarkSuperseded ends the job of a run for which another was first, and asks for the next one if the session is due.
+// MarkSuperseded ends a run that another one overtook, completes its job, and asks for the next compaction if the
+// session is due.
 func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session.Run, job int64) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, key); err != nil {
@@ -192,8 +193,8 @@ func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session
 	})
 }
 
-// sweepSQL finds a tenant's sessions that are over their trigger without a live job. It does not trust
-// the armed threshold.
+// sweepSQL finds a tenant's sessions that are over their trigger without a live job. It does not trust the armed
+// threshold.
 var sweepSQL = `
 	SELECT s.key
 	  FROM sessions s
@@ -202,8 +203,8 @@ var sweepSQL = `
 	   AND s.context_tokens + s.overhead_tokens >= ` + due.TriggerSQL(`s.calibration`) + `
 	   AND NOT ` + queue.HasCompaction(`s.key`)
 
-// Sweep inserts a job for each of a tenant's sessions that is over its trigger and has none; it says how many. This is
-// what heals a job that was lost.
+// Sweep inserts a job for each of a tenant's sessions that is over its trigger and has none, because the job was lost.
+// It returns how many it inserted.
 func (s *Store) Sweep(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
 	var over [][16]byte
 	err = query(ctx, s.pool, tenant, sweepSQL, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
@@ -214,11 +215,11 @@ func (s *Store) Sweep(ctx context.Context, tenant uuid.UUID) (inserted int, err 
 		return 0, err
 	}
 	for _, key := range over {
-		healed, err := s.sweepOne(ctx, session.Key{Tenant: tenant, Key: key})
+		again, err := s.sweepOne(ctx, session.Key{Tenant: tenant, Key: key})
 		if err != nil {
 			return inserted, err
 		}
-		if healed {
+		if again {
 			inserted++
 		}
 	}

@@ -25,8 +25,8 @@ type ViewMessage struct {
 	Tokens int
 }
 
-// IngestCap cuts the oversized results of a batch. It returns one ViewMessage for each message and the results in full, or
-// nothing if no result is oversized. It must be pure: it is called under the session's lock.
+// IngestCap cuts the oversized results of a batch. It returns one ViewMessage for each message and the results in
+// full, or nothing if no result is oversized. It must be pure: it is called under the session's lock.
 type IngestCap func(batch IngestBatch) ([]ViewMessage, []persist.NewResult, error)
 
 // cappedViews is what views show of a batch, by column; what is shown as it is has NULLs.

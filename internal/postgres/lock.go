@@ -55,8 +55,9 @@ const lockSQL = `
 	  FROM sessions
 	 WHERE tenant_id = $1 AND `
 
-// lockSession takes the lock that orders everything that happens to a session; ErrNotFound if there is none. It is not
-// FOR UPDATE, for which the foreign keys of a result that is being persisted would have to wait, and appends with them.
+// lockSession takes the lock that orders everything that happens to a session; ErrNotFound if there is no such
+// session. It is not FOR UPDATE: the foreign keys of a result that is being persisted would wait for that, and appends
+// with them.
 func lockSession(ctx context.Context, tx pgx.Tx, at session.Address) (lockedSession, error) {
 	return readLocked(ctx, tx, at.Tenant, tx.QueryRow(ctx, lockSQL+`id = $2 FOR NO KEY UPDATE`, [16]byte(at.Tenant), at.ID))
 }
@@ -65,8 +66,8 @@ func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSess
 	return readLocked(ctx, tx, key.Tenant, tx.QueryRow(ctx, lockSQL+`key = $2 FOR NO KEY UPDATE`, [16]byte(key.Tenant), [16]byte(key.Key)))
 }
 
-// readLocked reads the session's policy only when it has the lock: a statement that joined it would look for the policy
-// that it saw before it waited, and find none if that was replaced meanwhile.
+// readLocked reads the session's policy only when it holds the lock. A statement that joined the two would look for
+// the policy that it saw before it waited, and find none if that was replaced meanwhile.
 func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (lockedSession, error) {
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
 	var calibration float64

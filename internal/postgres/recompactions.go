@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// recompactionBatch is how many of a tenant's sessions are looked at in one transaction.
+	// recompactionBatch is how many of a tenant's sessions one transaction examines.
 	recompactionBatch = 1000
 
-	// toldErrors is how many of a recompaction's newest errors come with it.
-	toldErrors = 10
+	// shownErrors is how many of a recompaction's newest errors are read with it.
+	shownErrors = 10
 
-	// recompactionRetention is how long a recompaction that ended is remembered.
+	// recompactionRetention is how long an ended recompaction is kept.
 	recompactionRetention = 30 * 24 * time.Hour
 )
 
-// matching are the conditions of a filter on sessions s, with $1 the tenant; matchingArgs are the parameters from $2 on.
+// matching is the condition that a filter sets on sessions s, with $1 the tenant; matchingArgs returns the parameters.
 const matching = `
 	    ($2::text[] IS NULL OR s.id = ANY ($2))
 	AND ($3::jsonb IS NULL OR s.metadata @> $3)
@@ -44,7 +44,7 @@ func matchingArgs(tenant uuid.UUID, f session.RecompactionFilter) []any {
 	return []any{[16]byte(tenant), f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow, f.PolicyVersionBelow}
 }
 
-// CountRecompaction counts what a filter finds, and picks a sample of up to so many sessions, evenly by their age.
+// CountRecompaction counts the sessions that a filter finds, and samples at most this many of them, evenly by age.
 func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.RecompactionFilter, sample int) (found session.RecompactionCount, err error) {
 	var keys [][16]byte
 	var ids []string
@@ -67,7 +67,7 @@ func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f sessi
 	return found, err
 }
 
-// CreateRecompaction begins a recompaction of the sessions that a filter finds and that are there now;
+// CreateRecompaction begins a recompaction of the sessions that a filter finds and that exist now;
 // ErrIdempotencyReused.
 func (s *Store) CreateRecompaction(ctx context.Context, tenant uuid.UUID, r session.Recompaction, id *session.Idempotency) (session.Recompaction, bool, error) {
 	return once(ctx, s, tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
@@ -125,7 +125,7 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (ses
 		  FROM recompaction_sessions l
 		 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.state = 'failed'
 		 ORDER BY l.finished_at DESC
-		 LIMIT $3`, [16]byte(tenant), [16]byte(id), toldErrors)
+		 LIMIT $3`, [16]byte(tenant), [16]byte(id), shownErrors)
 	if err != nil {
 		return found, err
 	}
@@ -146,8 +146,8 @@ func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page sessio
 	return queryRows(ctx, s, tenant, scanRecompaction, sql, pageArgs(tenant, page)...)
 }
 
-// CancelRecompaction lets what runs of a recompaction come to its end and nothing else begin. One that has ended, or is
-// being cancelled, stays as it is.
+// CancelRecompaction lets the sessions of a recompaction that are running finish, and starts no others. One that has
+// ended, or is being cancelled, stays as it is.
 //
 // Errors: ErrNotFound, ErrIdempotencyReused.
 func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, key *session.Idempotency) (session.Recompaction, bool, error) {
@@ -167,8 +167,8 @@ func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, ke
 	})
 }
 
-// FillRecompaction looks for the next sessions of a recompaction, as its job, which complete completes in the same
-// transaction: there is another one if there may be more of them, and the first sessions' jobs if there are none.
+// FillRecompaction looks for the next sessions of a recompaction and completes the job that does so. It inserts
+// another such job if there may be more sessions, otherwise the jobs of the first sessions.
 //
 // Errors: ErrNotFound.
 func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job int64) error {
@@ -193,8 +193,8 @@ func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job 
 	})
 }
 
-// fill inserts those of the next sessions that the filter finds, and makes the recompaction running after the last ones.
-// Sessions that are younger than the recompaction are none of it: it would never end.
+// fill adds the next sessions that the filter finds, and sets the recompaction running after the last ones. Sessions
+// that are younger than the recompaction do not belong to it: it would never end.
 func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	args := append(matchingArgs(c.tenant, c.filter), c.cursor, recompactionBatch, [16]byte(c.id), c.created)
 	var looked, found int64
@@ -242,7 +242,7 @@ func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reas
 	})
 }
 
-// PruneRecompactions removes a tenant's recompactions that ended more than recompactionRetention ago.
+// PruneRecompactions deletes a tenant's recompactions that ended more than recompactionRetention ago.
 func (s *Store) PruneRecompactions(ctx context.Context, tenant uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}

@@ -24,8 +24,7 @@ type RecompactionJob struct {
 	Recompaction uuid.UUID
 }
 
-// RecompactionSessions lists the sessions of a recompaction, in the order of their age; the page's Time means nothing.
-// ErrNotFound.
+// RecompactionSessions lists the sessions of a recompaction by age; it ignores the page's Time. ErrNotFound.
 func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (found []session.RecompactionSession, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		var cancelled bool
@@ -60,8 +59,8 @@ func scanRecompactionSession(row pgx.CollectableRow) (r session.RecompactionSess
 	return r, err
 }
 
-// lockedRecompaction is a recompaction's row while this transaction holds its lock. Whoever needs a session's lock too
-// takes that first.
+// lockedRecompaction is a recompaction's row while this transaction holds its lock. A session's lock must be taken
+// before it.
 type lockedRecompaction struct {
 	tenant, id uuid.UUID
 	state      session.RecompactionState
@@ -83,8 +82,8 @@ func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (loc
 	return c, notFound(err)
 }
 
-// advance hands sessions to the workers, as many as may run besides those that do, and ends the recompaction when none
-// is left. Under the recompaction's lock it may be called at any time, and does nothing twice.
+// advance inserts jobs for the next sessions, up to the number that may run at once, and ends the recompaction when no
+// session is left. Under the recompaction's lock it may be called at any time, and does nothing twice.
 func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
 	if c.state == session.RecompactionRunning {
 		if err := s.begin(ctx, tx, c); err != nil {
@@ -108,9 +107,8 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 	return err
 }
 
-// begin takes the next sessions and inserts their jobs. A session that is just being erased is passed over. Each is
-// updated by its key: joined with those that were selected, the plan would read the whole recompaction for every session
-// that ends.
+// begin inserts the jobs of the next sessions. It skips a session that is being erased. Each session is updated by its
+// key: joined with those that were selected, the plan would read the whole recompaction for every session that ends.
 func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
 	rows, err := tx.Query(ctx, `
 		SELECT session_key
@@ -150,14 +148,14 @@ type RecompactionWork struct {
 	Policy json.RawMessage // changes to the session's policy, nil for none
 }
 
-// errJobLost is recorded of a session where nobody was left to say what failed.
+// errJobLost is recorded of a session whose job disappeared.
 var errJobLost = errors.New("its job was lost")
 
 // StartRecompaction begins an attempt at a session of a recompaction, with its run. A worker that takes over from one
-// that died goes on with that one's run.
+// that died continues that one's run.
 //
-// Errors: ErrNotFound if the session is gone; ErrEnded if a twin of the job has done the work, or the recompaction does
-// not go on.
+// Errors: ErrNotFound if the session is gone; ErrEnded if another worker of the job has done the work, or the
+// recompaction is not running.
 func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (work RecompactionWork, err error) {
 	err = s.inTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, job.Key); err != nil {
@@ -213,8 +211,8 @@ func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid
 	return run, tx.SendBatch(ctx, batch).Close()
 }
 
-// recompacted records in the transaction of a session's checkpoint what became of it, and lets the next one begin;
-// ErrEnded if a twin of the job was first.
+// recompacted records in the transaction of a session's checkpoint how the session ended, and starts the next one;
+// ErrEnded if another worker of the job did so before.
 func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 	job := o.Recompaction
 	c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
@@ -245,9 +243,9 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 	return s.advance(ctx, tx, c)
 }
 
-// EndRecompaction ends an attempt at a session that made no checkpoint, and lets the next one begin. What ended it
-// decides what becomes of the session: ErrNotFound takes it out, ErrEnded leaves it as it is, and anything else is a
-// failure, after which it is tried again when all others were, until it has had its attempts.
+// EndRecompaction ends an attempt at a session that made no checkpoint, and starts the next session. The cause
+// decides: after ErrNotFound the session is removed from the recompaction, after ErrEnded it stays as it is, and after
+// any other error it is tried again when all others were, up to recompactionAttempts times.
 func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause error, id int64) error {
 	return s.inTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
 		if err := s.queue.Complete(ctx, tx, id); err != nil {
@@ -255,7 +253,7 @@ func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause 
 		}
 		c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
 		if errors.Is(err, session.ErrNotFound) {
-			return nil // it was forgotten
+			return nil // it was pruned
 		}
 		if err != nil {
 			return err
@@ -272,7 +270,7 @@ func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause 
 	})
 }
 
-// dropErased takes a session out that was erased just when it was found.
+// dropErased removes a session from its recompaction that was erased after it was found.
 func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
 	_, err := tx.Exec(ctx, `
 		WITH gone AS (
@@ -286,9 +284,9 @@ func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
 	return err
 }
 
-// leaveRecompactions takes a session that is being erased out of the recompactions that have it. It locks them first, as
-// whoever changes a session of theirs does.
-func leaveRecompactions(batch *pgx.Batch, key session.Key) {
+// removeFromRecompactions removes a session that is being erased from its recompactions. It locks them first, as every
+// change of their sessions does.
+func removeFromRecompactions(batch *pgx.Batch, key session.Key) {
 	tenant, session := [16]byte(key.Tenant), [16]byte(key.Key)
 	batch.Queue(`
 		SELECT
@@ -309,14 +307,15 @@ func leaveRecompactions(batch *pgx.Batch, key session.Key) {
 		 WHERE r.tenant_id = $1 AND r.id = g.recompaction_id AND s.tenant_id = $1 AND s.key = $2`, tenant, session)
 }
 
-// endAttempts takes running sessions back from the workers, and ends their runs. Those that failed and have had their
-// attempts are over; the others are queued again.
+// endAttempts ends the runs of sessions whose attempt failed or was lost. Sessions that have used up their attempts
+// have failed; the others are queued again.
 func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][16]byte, cause error) error {
-	reason, _, _ := strings.Cut(cause.Error(), "\n") // what follows is a stack, which is for the log
-	failed, most := !errors.Is(cause, session.ErrEnded), recompactionAttempts
+	reason, _, _ := strings.Cut(cause.Error(), "\n") // the lines after it are a stack, which belongs in the log
+	failed := !errors.Is(cause, session.ErrEnded)
+	attempts := recompactionAttempts
 	var invalid *session.InvalidError
 	if errors.As(cause, &invalid) || errors.Is(cause, session.ErrLogTooLarge) {
-		most = 1 // it would be no better the next time
+		attempts = 1 // it would fail again
 	}
 	_, err := tx.Exec(ctx, `
 		WITH back AS (
@@ -335,12 +334,12 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][1
 		UPDATE recompactions
 		   SET failed = failed + (SELECT count(*) FROM back WHERE state = 'failed')
 		 WHERE tenant_id = $1 AND id = $2`,
-		[16]byte(c.tenant), [16]byte(c.id), keys, failed, Text(reason), most)
+		[16]byte(c.tenant), [16]byte(c.id), keys, failed, Text(reason), attempts)
 	return err
 }
 
-// RequeueRecompactions sees to a tenant's recompactions that have not ended: a session whose job was lost is tried again,
-// and so is the search for sessions. It says how many jobs were lost.
+// RequeueRecompactions repairs a tenant's recompactions that have not ended: a session whose job was lost is tried
+// again, and so is the search for sessions. It returns how many jobs were lost.
 func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
 	var live [][16]byte
 	sql := `

@@ -12,11 +12,11 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Remove takes a message out of every view. Its row stays in the log as it is, with the time and with the seq that the
-// removal takes, which no message ever has. A checkpoint that covers the message loses its body, and the session goes back
-// to the newest one that does not cover it, or to its log, until it is compacted again.
+// Remove removes a message from every view. Its row stays in the log as it is, with the time and with the seq that the
+// removal takes, which no message ever has. A checkpoint that covers the message loses its body, and the session goes
+// back to the newest one that does not cover it, or to its log, until it is compacted again.
 //
-// Errors: ErrNotFound, which also is the error of a message that was removed already; ErrTooManyMessages, ErrLogTooLarge,
+// Errors: ErrNotFound, also for a message that was removed already; ErrTooManyMessages, ErrLogTooLarge,
 // ErrIdempotencyReused.
 func (s *Store) Remove(ctx context.Context, at session.Address, seq int64, id *session.Idempotency) (session.Session, bool, error) {
 	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
@@ -63,7 +63,7 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 	return s.uncover(ctx, tx, row, seq)
 }
 
-// uncover takes the session back to before a compaction that covers seq. It may be due then.
+// uncover takes the session back to the time before a compaction that covers seq, after which it may be due.
 func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) error {
 	made, err := goBack(ctx, tx, row, seq)
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq i
 	return s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger])
 }
 
-// goBack takes their bodies from the checkpoints that cover seq, so that none of them is restored, and makes a new one of
-// the newest that does not cover it. If none is kept, the new one covers nothing.
+// goBack deletes the bodies of the checkpoints that cover seq, so that none of them can be restored, and copies the
+// newest one that does not cover it to a new checkpoint. If none is kept, the new one covers nothing.
 func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made session.CheckpointRecord, err error) {
 	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
 	_, err = tx.Exec(ctx, `
@@ -115,11 +115,11 @@ func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made 
 	return made, pruneRestored(ctx, tx, row, made.N)
 }
 
-// noEngine is the engine version of a checkpoint that no engine made: the next compaction starts from the log.
+// noEngine is the engine version of a checkpoint that no engine made. The next compaction starts from the log.
 const noEngine = 0
 
-// blankCheckpoint makes the checkpoint after the newest one, of no messages at all. The number of a checkpoint is never
-// used again, so the session cannot go back to having none.
+// blankCheckpoint inserts a checkpoint of no messages after the newest one. The number of a checkpoint is never used
+// again, so the session cannot go back to having none.
 func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (made session.CheckpointRecord, err error) {
 	err = tx.QueryRow(ctx, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units,
@@ -134,8 +134,8 @@ func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (made se
 	return made, err
 }
 
-// refuseRemoved is ErrStale if a message that the checkpoint covers was removed after the compaction was planned. What
-// was covered before has made another checkpoint the newest then: the tail is all that has to be looked at.
+// refuseRemoved returns ErrStale if a message that the checkpoint covers was removed after the compaction was planned.
+// It looks at the tail only: a removal from what was covered before has made another checkpoint the newest.
 func refuseRemoved(ctx context.Context, tx pgx.Tx, key session.Key, through, planned int64) error {
 	var removed bool
 	err := tx.QueryRow(ctx, `

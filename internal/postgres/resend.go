@@ -10,9 +10,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// resend recognises a batch that was appended before: some of its messages have a client id that is known, and the batch
-// stands there, in this order, with these ids and bytes. ErrClientIDReused if only some of that is so; a zero answer if
-// none of its client ids is known.
+// resend recognises a batch that was appended before: some of its client ids are known, and the log has the batch
+// there, in this order, with these ids and bytes. It returns ErrClientIDReused if only part of that is true, and a
+// zero answer if no client id is known.
 func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append) (session.Appended, error) {
 	first, err := firstSeqOf(ctx, tx, row, a.Messages)
 	if err != nil || first == 0 {
@@ -41,7 +41,7 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 	}
 	for i, m := range a.Messages {
 		if i >= len(stored) || stored[i].Seq != first+int64(i) || stored[i].ClientID != m.ClientID || string(stored[i].Body) != string(m.Body) {
-			return session.Appended{}, fmt.Errorf("message %d with client_id %q is not what stands at seq %d, where the known client ids put it: %w",
+			return session.Appended{}, fmt.Errorf("message %d with client_id %q is not the message at seq %d, where the known client ids put it: %w",
 				i, m.ClientID, first+int64(i), session.ErrClientIDReused)
 		}
 		done.Tokens += int64(m.Tokens)
@@ -49,8 +49,8 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 	return done, nil
 }
 
-// firstSeqOf returns where a batch begins if it was appended before, going by the first of its client ids that is known;
-// 0 if none is.
+// firstSeqOf returns where a batch begins if it was appended before, judged by the first of its client ids that is
+// known; 0 if none is.
 func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []session.NewMessage) (first int64, err error) {
 	var ids []string
 	at := map[string]int{}

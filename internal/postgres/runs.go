@@ -31,8 +31,8 @@ func scanRun(row pgx.CollectableRow) (r session.Run, err error) {
 	return r, err
 }
 
-// Compact asks for a compaction now, due or not, and answers its run. If a job of the session is live already, that
-// one is hurried and its run is the answer.
+// Compact asks for a compaction now, due or not, and returns its run. If the session has a live job already, that job
+// starts now and its run is returned.
 //
 // Errors: ErrNotFound, ErrIdempotencyReused.
 func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
@@ -96,9 +96,11 @@ func (s *Store) Runs(ctx context.Context, at session.Address, page session.Page)
 	return found, err
 }
 
-// StartRun marks a run as running and says what asked for it; ErrNotFound if its session is gone, ErrEnded if it has
-// ended before: then a twin of its job did the work. A run that a trigger asked for ends here if its session is not due
-// any more, because it was restored or has a larger window now.
+// StartRun marks a run as running and returns its cause. A run that a threshold asked for ends here if its session is
+// not due any more, because it was restored or has a larger window now.
+//
+// Errors: ErrNotFound if the session is gone; ErrEnded if the run has ended, because another worker of its job did the
+// work or because it ends here.
 func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (cause string, err error) {
 	due := true
 	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
@@ -130,7 +132,8 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 	return cause, err
 }
 
-// asksFor reports whether a run has to be: the session is due, or somebody wants it whether or not it is.
+// asksFor reports whether a run with this cause must be done: the session is due, or the cause does not depend on
+// that.
 func (l lockedSession) asksFor(cause string) bool {
 	switch cause {
 	case "threshold", "hard", "sweep", "follow_up":
@@ -140,9 +143,10 @@ func (l lockedSession) asksFor(cause string) bool {
 	return true
 }
 
-// SnoozeRun marks a run as queued again because its job waits for a cold cache, and notes why; snooze makes the job wait
-// in the same transaction, so that whoever hurries it afterwards finds it waiting. ErrRunRequested if somebody did before;
-// ErrNotFound; ErrEnded.
+// SnoozeRun marks a run as queued again, records why, and makes its job wait, all in one transaction: a request that
+// comes later finds the job waiting and starts it.
+//
+// Errors: ErrNotFound; ErrEnded; ErrRunRequested if the run was requested to start now before.
 func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run, job int64, wait time.Duration) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockSessionKey(ctx, tx, key); err != nil {
@@ -166,8 +170,8 @@ func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run,
 	})
 }
 
-// requestRun notes on the run of a live job what hurried it, so that the job does not wait for a cold cache. What a person
-// asked for stays asked for.
+// requestRun records on the run of a live job what requested it to start now, so that it does not wait for a cold
+// cache. The cause of a manual run is kept.
 func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE runs
@@ -177,8 +181,8 @@ func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, caus
 	return err
 }
 
-// FailRun records why a run failed, unless it has ended: a commit whose answer was lost did happen, and a twin may have
-// done the work. After the last attempt the session asks for a compaction again once it has grown.
+// FailRun records why a run failed, unless it has ended: a commit whose answer was lost did happen, and another worker
+// of its job may have done the work. After the last attempt the session asks for a compaction again once it has grown.
 func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, reason string, last bool) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		row, err := lockSessionKey(ctx, tx, key)
@@ -197,7 +201,8 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 	})
 }
 
-// endLostRuns ends the runs of a session that has no live job; those of a recompaction have jobs of their own.
+// endLostRuns ends the runs of a session that has no live job, except those of recompactions, which have their own
+// jobs.
 func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE runs
@@ -207,7 +212,7 @@ func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return err
 }
 
-// finishRun records how a run ended, unless a twin of its job did so before.
+// finishRun records how a run ended, unless another worker of its job did so before.
 func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE runs

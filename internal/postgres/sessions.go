@@ -227,7 +227,7 @@ func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
 	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, tenant, key)
-	leaveRecompactions(batch, row.Key)
+	removeFromRecompactions(batch, row.Key)
 	for _, table := range []string{"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency", "policy_versions"} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}

@@ -19,7 +19,7 @@ type Snapshot struct {
 	ContextTokens  int64
 	LastSeq        int64
 	LastAppendAge  float64 // seconds
-	Calibration    float64 // what its callers' usage makes of an estimated token
+	Calibration    float64 // tokens by the caller's usage for each estimated token
 	Policy         session.Policy
 	ApartTokens    int64        // tokens of leading system messages that stand apart from the view's messages
 	Base           *Checkpoint  // the newest one, nil before the first
@@ -31,7 +31,7 @@ type LogMessage struct {
 	Seq        int64
 	Format     session.Format
 	Tokens     int64
-	ViewTokens int64 // of what the view shows of it, if that was capped when it was appended; else 0
+	ViewTokens int64 // of what views show of it if it was capped at ingestion, else 0
 	Body       []byte
 }
 
@@ -40,13 +40,14 @@ func (s *Store) Snapshot(ctx context.Context, key session.Key) (snap Snapshot, e
 	return s.snapshot(ctx, key, func(_ pgx.Tx, through, apart int64) (int64, error) { return max(through, apart), nil })
 }
 
-// SnapshotFromLog is Snapshot for a compaction that starts from the log. ErrNotFound; ErrLogTooLarge if the log does not
-// fit into memory.
+// SnapshotFromLog is Snapshot for a compaction that starts from the log. ErrNotFound; ErrLogTooLarge if the log does
+// not fit into memory.
 func (s *Store) SnapshotFromLog(ctx context.Context, key session.Key) (snap Snapshot, err error) {
 	return s.snapshot(ctx, key, func(tx pgx.Tx, _, apart int64) (int64, error) { return apart, fits(ctx, tx, key) })
 }
 
-// snapshot reads a session from behind the message that from names, given where its checkpoint and the messages apart end.
+// snapshot reads a session with the messages after the one that from returns, which is called with the last message
+// that the checkpoint covers and the last one of the separate system prompt.
 func (s *Store) snapshot(ctx context.Context, key session.Key, from func(tx pgx.Tx, through, apart int64) (int64, error)) (snap Snapshot, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = InTenant(ctx, s.pool, key.Tenant, options, func(tx pgx.Tx) error {
@@ -79,7 +80,7 @@ func scanLogMessage(row pgx.CollectableRow) (l LogMessage, err error) {
 	return l, err
 }
 
-// fits refuses a log that does not fit into memory.
+// fits returns ErrLogTooLarge for a log that does not fit into memory.
 func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	var size int64
 	err := tx.QueryRow(ctx, `

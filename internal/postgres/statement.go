@@ -6,20 +6,20 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// The hot statements with their arguments, as Query sends them. bench runs them bare: a floor that were written down
-// elsewhere would drift from what the store does.
+// The hot statements with their arguments, as Query sends them. The bench runs them bare: a copy there would drift
+// from what the store does.
 
-// TenantStatement precedes every other statement.
+// TenantStatement returns the statement that precedes every other.
 func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 	return setTenant, []any{tenant.String()}
 }
 
-// AppendStatement is the one statement of Append.
+// AppendStatement returns the one statement of Append.
 func AppendStatement(a session.Append) (sql string, args []any) {
 	return appendSQLOf(a).plain, newAppendParams(a).args()
 }
 
-// ViewStatement is the one statement of View.
+// ViewStatement returns the one statement of View.
 func ViewStatement(at session.Address, known Version) (sql string, args []any) {
 	return newestView, viewArgs(at, known, heldBody{})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/api"
 )
 
-// serveMetrics serves GET /metrics of a process that has no API, until stop is called. Without an address it serves
-// nothing.
+// serveMetrics serves GET /metrics of a process that has no API, until stop is called. It serves nothing without an
+// address.
 func serveMetrics(ctx context.Context, addr string) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
@@ -22,6 +22,6 @@ func serveMetrics(ctx context.Context, addr string) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())
 	server := api.NewServer(mux)
-	go func() { _ = server.Serve(listener) }() // it ends when it is closed
+	go func() { _ = server.Serve(listener) }() // it returns when the server is closed
 	return func() { _ = server.Close() }, nil
 }

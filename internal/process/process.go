@@ -24,7 +24,7 @@ import (
 	"github.com/varve-dev/varve/internal/queue"
 )
 
-// stopRequests is how long requests that are under way may go on when the process stops.
+// stopRequests is how long running requests may continue when the process stops.
 const stopRequests = 20 * time.Second
 
 // OpenStore connects to a database whose schema fits this program. The caller closes the store's pool.
@@ -42,8 +42,8 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 	return store, nil
 }
 
-// gcPercent trades memory, of which a process that serves has little in use, for less collecting: up to an eighth of its
-// CPU time. GOGC overrules it.
+// gcPercent trades memory, of which a serving process uses little, for less garbage collection: up to an eighth of its
+// CPU time. GOGC overrides it.
 const gcPercent = 300
 
 // API serves the HTTP API until ctx ends. started, if not nil, is called with the address once it listens.
@@ -135,7 +135,8 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 	return nil
 }
 
-// TakeOver lets a worker begin at once with the jobs of processes that died. Only for a database that nobody else works on.
+// TakeOver lets a worker begin at once with the jobs of processes that died. No other process may work on the
+// database.
 func TakeOver(ctx context.Context, db config.Database) error {
 	store, err := OpenStore(ctx, db)
 	if err != nil {

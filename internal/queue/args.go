@@ -8,7 +8,8 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// The queues. Recompactions have their own, so that a compaction that an append waits for never waits behind a campaign.
+// The queues. Recompactions have their own, so that a compaction that an append waits for never waits behind a
+// campaign.
 const (
 	Compaction   = "compaction"
 	Recompaction = "recompaction"
@@ -16,8 +17,8 @@ const (
 )
 
 const (
-	// compactAttempts bounds how often a job is tried whose worker or database fails. See package jobs for the time that
-	// the attempts take.
+	// compactAttempts bounds how often a job is tried whose worker or database fails. See package jobs for the time
+	// that the attempts take.
 	compactAttempts = 8
 
 	// fillAttempts bounds how often the search for a recompaction's sessions is tried.

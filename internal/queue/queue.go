@@ -1,8 +1,8 @@
-// Package queue is the insert side of River: it inserts, delays and completes jobs inside a caller's transaction. All SQL
-// on river_job is here.
+// Package queue is the insert side of River: it inserts, delays and completes jobs inside a caller's transaction. All
+// SQL on river_job is here.
 //
-// Start at Queue. The jobs' arguments are in args.go; the workers are in package jobs. Job rows carry ids only; contents
-// stay in the tables of their tenant.
+// Start at Queue. The jobs' arguments are in args.go; the workers are in package jobs. Job rows carry ids only;
+// contents stay in the tables of their tenant.
 package queue
 
 import (
