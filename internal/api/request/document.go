@@ -114,57 +114,12 @@ func (d *Document) Members(pointer string, value rawjson.Span, known []string) i
 
 func (d *Document) unknown(pointer string, key rawjson.Span, known []string) {
 	text, _ := rawjson.Unquote(nil, key.Of(d.Data))
-	name := Shorten(string(text))
-	d.Wrong(pointer+"/"+EscapePointer(name), UnknownField, "%q is not known here%s", name, suggestion(name, known))
-}
-
-// Shorten bounds what is repeated to a caller of what the caller sent.
-func Shorten(text string) string {
-	const limit = 100
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
-}
-
-// EscapePointer writes a name as one step of a JSON pointer.
-func EscapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
-
-// suggestion names what was probably meant, or else all that is possible.
-func suggestion(name string, known []string) string {
-	best, nearest := "", 4
-	for _, candidate := range known {
-		if n := spelling.Distance(name, candidate); n < nearest && 2*n <= max(len(name), len(candidate)) {
-			best, nearest = candidate, n
-		}
-	}
-	if best != "" {
-		return fmt.Sprintf(": did you mean %q?", best)
-	}
-	if len(known) == 0 {
-		return ": there are none"
-	}
-	return ": there are " + strings.Join(known, ", ")
+	name := spelling.Shorten(string(text))
+	d.Wrong(pointer+"/"+spelling.EscapePointer(name), UnknownField, "%q is not known here%s", name, spelling.Hint(name, known))
 }
 
 // Kind names the kind of a value.
-func (d *Document) Kind(value rawjson.Span) string {
-	switch d.Data[value.Start] {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	}
-	return "a number"
-}
+func (d *Document) Kind(value rawjson.Span) string { return spelling.KindOf(d.Data[value.Start]) }
 
 // IsNull reports whether a value is null.
 func (d *Document) IsNull(value rawjson.Span) bool { return d.Data[value.Start] == 'n' }
@@ -194,7 +149,7 @@ func (d *Document) Integer(pointer string, value rawjson.Span, min, max int64) i
 	literal := string(value.Of(d.Data))
 	n, err := strconv.ParseInt(literal, 10, 64)
 	if err != nil || n < min || n > max {
-		d.Wrong(pointer, InvalidRequest, "must be a whole number from %d to %d, not %s", min, max, Shorten(literal))
+		d.Wrong(pointer, InvalidRequest, "must be a whole number from %d to %d, not %s", min, max, spelling.Shorten(literal))
 	}
 	return n
 }
@@ -234,12 +189,12 @@ func (d *Document) Array(pointer string, value rawjson.Span) (spans []rawjson.Sp
 	return spans, true
 }
 
-// Format reads the name of a message format.
-func (d *Document) Format(value rawjson.Span) session.Format {
+// ReadFormat reads the name of a message format.
+func (d *Document) ReadFormat(value rawjson.Span) session.Format {
 	text, ok := d.Text("/format", value, session.MaxIDBytes)
 	format := session.Format(text)
 	if ok && !format.Valid() {
-		d.Wrong("/format", InvalidRequest, "format must be %s, not %q", Formats(), Shorten(text))
+		d.Wrong("/format", InvalidRequest, "format must be %s, not %q", Formats(), spelling.Shorten(text))
 	}
 	return format
 }

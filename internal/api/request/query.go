@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // Query is the query of a request. A parameter that the route does not know is an error, as a member of a body is: a
@@ -39,10 +40,10 @@ func (req *Request) ParseQuery() *Query {
 func (q *Query) Check(known []string) *Query {
 	for name, given := range q.Values {
 		if !slices.Contains(known, name) {
-			q.Wrong(Shorten(name), UnknownField, "the parameter is not known here%s", suggestion(name, known))
+			q.Wrong(spelling.Shorten(name), UnknownField, "the parameter is not known here%s", spelling.Hint(name, known))
 		}
 		if len(given) > 1 {
-			q.Wrong(Shorten(name), InvalidRequest, "the parameter must come once, not %d times", len(given))
+			q.Wrong(spelling.Shorten(name), InvalidRequest, "the parameter must come once, not %d times", len(given))
 		}
 	}
 	slices.SortFunc(q.Problems, func(a, b session.Problem) int { return strings.Compare(a.Pointer, b.Pointer) })
@@ -65,7 +66,7 @@ func (q *Query) Integer(name string, min, max, fallback int64) int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < min || n > max {
-		q.Wrong(name, InvalidRequest, "must be a whole number from %d to %d, not %q", min, max, Shorten(text))
+		q.Wrong(name, InvalidRequest, "must be a whole number from %d to %d, not %q", min, max, spelling.Shorten(text))
 	}
 	return n
 }
@@ -82,7 +83,7 @@ func (q *Query) Choice(name string, words ...string) string {
 		if words[0] == "" { // the parameter is left out
 			words = words[1:]
 		}
-		q.Wrong(name, InvalidRequest, "must be %s, not %q", strings.Join(words, " or "), Shorten(text))
+		q.Wrong(name, InvalidRequest, "must be %s, not %q", strings.Join(words, " or "), spelling.Shorten(text))
 	}
 	return text
 }

@@ -25,18 +25,30 @@ func (req *Request) Stream() (io.ReadCloser, error) {
 	case "gzip":
 		unpacked, err := gzip.NewReader(body)
 		if err != nil {
-			return nil, StreamError(err)
+			return nil, streamError(err)
 		}
-		return unpacked, nil
+		return &stream{unpacked}, nil
 	case "zstd":
 		unpacked, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, err
 		}
-		return unpacked.IOReadCloser(), nil
+		return &stream{unpacked.IOReadCloser()}, nil
 	}
-	return io.NopCloser(body), nil
+	return &stream{io.NopCloser(body)}, nil
+}
+
+// stream reports errors as the caller should see them. What was read before an error is valid.
+type stream struct{ io.ReadCloser }
+
+// Read reads the next bytes of the body.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = streamError(err)
+	}
+	return n, err
 }
 
 // patientBody is a body of unknown length: it may take any time as a whole, but not StepTimeout for one step.
@@ -53,8 +65,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// StreamError is the error of a stream that cannot be read on. What was read of it is valid.
-func StreamError(err error) error {
+func streamError(err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		return Fail(InvalidJSON, "the body cannot be unpacked: its zstd window is larger than the limit of %d MiB", maxWindow>>20)
 	}

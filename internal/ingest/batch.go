@@ -1,0 +1,96 @@
+package ingest
+
+import (
+	"errors"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// envelope is the depth of the object and the array around a batch's messages.
+const envelope = 2
+
+// batchLimits hold for a whole batch. Most bodies have fewer values than one message may have; see Batch.large.
+var batchLimits = rawjson.Limits{
+	Depth: session.MaxJSONDepth + envelope, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes,
+}
+
+// Batch is a body that holds an array of messages. A route reads its own members: Open, then Fields with List for the
+// array, then Err, and Inspect or Message for each message.
+type Batch struct {
+	request.Document
+	Format  session.Format
+	Spans   []rawjson.Span // the messages
+	pointer string         // of the array
+	large   bool           // the body has more values than one message may have: each message's must be counted
+}
+
+// Open checks the body as JSON.
+func (b *Batch) Open(body []byte) error {
+	b.Data = body
+	b.pointer = "/messages"
+	err := rawjson.Check(body, batchLimits)
+	if err == nil {
+		return nil
+	}
+	limits := batchLimits
+	var syntax *rawjson.SyntaxError
+	if errors.As(err, &syntax) && syntax.Limit == "nodes" {
+		b.large = true
+		limits.Nodes = 0
+	}
+	return b.Check(limits)
+}
+
+// List reads the array of messages, of which there must be 1 to limit.
+func (b *Batch) List(pointer string, array rawjson.Span, limit int) {
+	b.pointer = pointer
+	spans, ok := b.Array(pointer, array)
+	b.Spans = spans
+	switch {
+	case ok && len(spans) == 0:
+		b.Wrong(pointer, request.InvalidRequest, "must contain 1 to %d entries, not none", limit)
+	case len(spans) > limit:
+		b.Wrong(pointer, request.TooMany, "must contain 1 to %d entries, not %d: send several requests", limit, len(spans))
+	}
+}
+
+// RequireFormat requires that the body names its format.
+func (b *Batch) RequireFormat() {
+	if b.Format == "" && !b.Has("/format") {
+		b.Wrong("/format", request.InvalidRequest, "format is missing: it must be %s", request.Formats())
+	}
+}
+
+// Inspect reads message i. Its problems are added to the body's.
+func (b *Batch) Inspect(i int) (found wire.Facts, ok bool) {
+	body := b.Body(i)
+	var err error
+	if b.large {
+		err = session.CheckJSON("", body, rawjson.Limits{Nodes: session.MaxJSONNodes})
+	}
+	if err == nil {
+		found, err = wire.Inspect(b.Format, body)
+	}
+	if err != nil {
+		b.Add(request.PointerTo(b.pointer, i), err)
+	}
+	return found, err == nil
+}
+
+// Body returns message i.
+func (b *Batch) Body(i int) []byte { return b.Spans[i].Of(b.Data) }
+
+// Messages reads all messages, which point into the body.
+func (b *Batch) Messages() ([]session.NewMessage, error) {
+	messages := make([]session.NewMessage, len(b.Spans))
+	for i := range messages {
+		messages[i].Body = b.Body(i)
+		if found, ok := b.Inspect(i); ok {
+			extractColumns(&messages[i], &found)
+		}
+	}
+	return messages, b.Err()
+}

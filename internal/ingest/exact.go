@@ -1,0 +1,96 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// Estimated is the tokenizer of callers that name none.
+const Estimated = string(policy.Estimate)
+
+// Counter counts appended messages with the tokenizers that policies name. It remembers for a few seconds which tenants
+// have a policy that names an exact one.
+type Counter struct {
+	Store *postgres.Store
+
+	mu      sync.RWMutex
+	tenants map[uuid.UUID]exactEntry
+}
+
+type exactEntry struct {
+	exact bool
+	until time.Time
+}
+
+const (
+	// exactLifetime is how late the first policy of a tenant that names an exact tokenizer may be noticed.
+	exactLifetime = 5 * time.Second
+
+	// maxCachedTenants bounds the memory of the cache to about a megabyte.
+	maxCachedTenants = 10_000
+)
+
+// Count sets the append's ExactTokens if the session's policy names an exact tokenizer. A reported usage is better than
+// a count. For tenants without such a policy, which is nearly all, it reads nothing.
+func (c *Counter) Count(ctx context.Context, a *session.Append) error {
+	if a.Usage != nil {
+		return nil
+	}
+	if exact, err := c.countsExactly(ctx, a.Session.Tenant); err != nil || !exact {
+		return err
+	}
+	tokenizer, err := c.Store.Tokenizer(ctx, a.Session)
+	if errors.Is(err, session.ErrNotFound) || err == nil && tokenizer == Estimated {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var total int64
+	for i := range a.Messages {
+		found, err := CountMessage(tokenizer, a.Format, a.Messages[i].Body)
+		if err != nil {
+			return err
+		}
+		total += int64(found.Tokens)
+	}
+	a.ExactTokens = &total
+	return nil
+}
+
+// CountMessage inspects a message with an exact tokenizer.
+func CountMessage(tokenizer string, format session.Format, body []byte) (wire.Facts, error) {
+	return wire.Count(format, body, func(text string) (int, error) { return tokens.Count(tokenizer, text) })
+}
+
+// countsExactly reports whether a policy of the tenant names an exact tokenizer.
+func (c *Counter) countsExactly(ctx context.Context, tenant uuid.UUID) (bool, error) {
+	now := time.Now()
+	c.mu.RLock()
+	known := c.tenants[tenant]
+	c.mu.RUnlock()
+	if now.Before(known.until) {
+		return known.exact, nil
+	}
+	exact, err := c.Store.CountsExactly(ctx, tenant)
+	if err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tenants == nil || len(c.tenants) >= maxCachedTenants {
+		c.tenants = map[uuid.UUID]exactEntry{}
+	}
+	c.tenants[tenant] = exactEntry{exact: exact, until: now.Add(exactLifetime)}
+	return exact, nil
+}

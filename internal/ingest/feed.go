@@ -1,0 +1,220 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+const (
+	// maxForeignBytes bounds a file of another source, which is read whole.
+	maxForeignBytes = 64 << 20
+
+	// maxHeldBytes ends a batch of lines: it is what an import holds in memory, except for one line.
+	maxHeldBytes = 4 << 20
+
+	// batchTimeout bounds the storing of one batch.
+	batchTimeout = 30 * time.Second
+)
+
+// Feed writes a body into an import. The lines up to Done are stored already.
+type Feed struct {
+	session.Import
+	Store     *postgres.Store
+	Models    *models.Registry
+	Tenant    uuid.UUID
+	ChangedBy [32]byte    // the digest of the caller's key
+	First     int64       // the number of the body's first line
+	More      bool        // another body has the lines after this one
+	Stopping  func() bool // reports whether the process stops: then the rest of the lines is refused
+
+	checker *archive.Checker
+	lines   []session.ImportLine
+	held    int // bytes of the lines
+	below   *session.PolicyLayers
+}
+
+// Run reads the body to its end and stores its lines, and leaves the import as it is afterwards in f.Import. After an
+// error the lines up to Done are stored.
+func (f *Feed) Run(ctx context.Context, body io.Reader) (err error) {
+	ended := f.State.Ended()
+	f.checker = archive.NewChecker()
+	if err := f.read(ctx, body); err != nil {
+		return err
+	}
+	switch {
+	case ended:
+		f.Import, err = f.Store.Import(ctx, f.Tenant, f.ID)
+	case f.More:
+		f.Import, err = f.Store.PauseImport(ctx, f.Tenant, f.Import, "")
+	case f.checker.Cut():
+		return session.Invalid("", request.InvalidRequest, "the export is cut off after line %d: its last line, the manifest, "+
+			"is missing. The lines before are stored; send the rest from line %d on", f.Done, f.Done+1)
+	default:
+		f.Import, err = f.Store.EndImport(ctx, f.Tenant, f.Import, "")
+	}
+	return err
+}
+
+func (f *Feed) read(ctx context.Context, body io.Reader) error {
+	if f.First > f.Done+1 {
+		return session.Invalid("from_line", request.InvalidRequest,
+			"the import has %d lines: line %d would be missing, send the lines from there on", f.Done, f.Done+1)
+	}
+	lines := archive.NewScanner(body, archive.MaxLineBytes)
+	if f.Source == "" {
+		if err := f.recognise(lines); err != nil {
+			return err
+		}
+	}
+	if f.Source != "" && f.Source != archive.Source {
+		return f.foreign(ctx, lines.Rest())
+	}
+	if len(f.Digest) > 0 && f.First > 1 {
+		if err := f.checker.UnmarshalBinary(f.Digest); err != nil {
+			return err
+		}
+	}
+	return f.each(ctx, lines)
+}
+
+// foreignSource is the name of any source but our own, until the file has been read.
+const foreignSource = "foreign"
+
+// recognise finds the source by the first line.
+func (f *Feed) recognise(lines *archive.Scanner) error {
+	head, err := lines.Peek(archive.HeadBytes)
+	switch {
+	case err != nil:
+		return err
+	case len(bytes.TrimSpace(head)) == 0 && f.More:
+		return nil
+	case f.Wanted != "":
+		f.Source = f.Wanted
+	case archive.Begins(head):
+		f.Source = archive.Source
+	default:
+		f.Source = foreignSource
+	}
+	if f.Source == archive.Source && f.Session != "" {
+		return session.Invalid("session", request.InvalidRequest, "an export names its own sessions: leave session out")
+	}
+	return nil
+}
+
+// each reads the body's lines and stores them batch by batch.
+func (f *Feed) each(ctx context.Context, lines *archive.Scanner) error {
+	known := bytes.Clone(f.Digest)
+	n := f.First - 1
+	for {
+		line, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return errors.Join(f.flush(ctx), err)
+		}
+		n++
+		switch {
+		case n <= f.Done:
+			err = f.compare(n, line, known)
+		case f.State.Ended():
+			err = fmt.Errorf("line %d: %w", n, session.ErrImportEnded)
+		case f.isCutOff(line):
+			err = errors.Join(f.flush(ctx), session.Invalid("", request.InvalidRequest,
+				"the body is cut off inside line %d: the lines before it are stored, send the lines from there on", n))
+		default:
+			err = f.add(ctx, n, line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if n < f.Done && !f.More {
+		return otherLines(n)
+	}
+	return f.flush(ctx)
+}
+
+// isCutOff reports whether a line is the beginning of a line that its sender has whole.
+func (f *Feed) isCutOff(line archive.Line) bool {
+	kind, _ := archive.KindOf(line.Text)
+	unfinished := line.Text != nil && line.Bytes == int64(len(line.Text))
+	return kind == archive.Unknown && unfinished && (f.More || f.checker.Cut())
+}
+
+// compare compares a line that is stored already, if the caller sends all lines again.
+func (f *Feed) compare(n int64, line archive.Line, known []byte) error {
+	if f.First > 1 {
+		return nil
+	}
+	kind, _ := archive.KindOf(line.Text)
+	_ = f.checker.Line(kind, line.Text) // its damage was reported when it was stored
+	if n < f.Done {
+		return nil
+	}
+	var stored archive.Checker
+	if err := stored.UnmarshalBinary(known); err != nil {
+		return err
+	}
+	if !bytes.Equal(stored.Sum(), f.checker.Sum()) {
+		return otherLines(n)
+	}
+	return nil
+}
+
+func otherLines(n int64) error {
+	return request.Fail("idempotency_key_reused",
+		"the %d lines of this body are not those that the import has: send those again, or begin another import", n)
+}
+
+// add adds a line to the batch, and stores the batch if it is full.
+func (f *Feed) add(ctx context.Context, n int64, line archive.Line) error {
+	read, err := f.readLine(ctx, n, line)
+	if err != nil {
+		return err
+	}
+	f.lines = append(f.lines, read)
+	f.held += len(line.Text)
+	f.Bytes += line.Bytes
+	if len(f.lines) < session.MaxImportLines && f.held < maxHeldBytes {
+		return nil
+	}
+	return f.flush(ctx)
+}
+
+// flush stores the batch.
+func (f *Feed) flush(ctx context.Context) error {
+	if len(f.lines) == 0 {
+		return nil
+	}
+	if f.Stopping() {
+		return request.Fail(request.Unavailable, "the process is stopping: send the lines from line %d on again", f.Done+1)
+	}
+	if f.Source == archive.Source {
+		digest, err := f.checker.MarshalBinary()
+		if err != nil {
+			return err
+		}
+		f.Digest = digest
+	}
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	if err := f.Store.StoreImportLines(ctx, f.Tenant, &f.Import, f.lines); err != nil {
+		return err
+	}
+	f.lines = f.lines[:0]
+	f.held = 0
+	return nil
+}

@@ -1,0 +1,152 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/importer"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Sources returns the names of all sources of a file. The first, "", stands for recognition by the content.
+func Sources() []string {
+	names := []string{string(importer.Auto), archive.Source}
+	for _, source := range importer.Sources() {
+		names = append(names, string(source))
+	}
+	return names
+}
+
+// foreign imports a file of another source, which is read whole: its conversations may be scattered over its lines.
+func (f *Feed) foreign(ctx context.Context, rest io.Reader) error {
+	if f.First > 1 || f.More {
+		return session.Invalid("from_line", request.InvalidRequest,
+			"a file of another source must come whole in one body: leave from_line and more out")
+	}
+	data, err := io.ReadAll(io.LimitReader(rest, maxForeignBytes+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > maxForeignBytes {
+		return request.Fail("body_too_large", "the limit of a file of another source is %d MiB: split it", maxForeignBytes>>20)
+	}
+	sum := sha256.Sum256(data)
+	if len(f.Digest) > 0 && !bytes.Equal(f.Digest, sum[:]) {
+		return otherLines(f.Done)
+	}
+	if f.State.Ended() {
+		return nil
+	}
+	file, err := f.parse(ctx, data)
+	if err != nil {
+		return err
+	}
+	f.Digest = sum[:]
+	f.Source = string(file.Source)
+	return f.storeFile(ctx, file, int64(len(data)))
+}
+
+// parse reads the file. A file that cannot be read ends the import.
+func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
+	id := f.Session
+	if id == "" {
+		id = f.ID.String()
+	}
+	file, err := importer.Read(id, data, importer.Source(f.Wanted))
+	if err == nil && isEmpty(file) {
+		err = &emptyFileError{file}
+	}
+	if err == nil {
+		return file, nil
+	}
+	ended, endErr := f.Store.EndImport(ctx, f.Tenant, f.Import, err.Error())
+	if endErr != nil {
+		return nil, endErr
+	}
+	f.Import = ended
+	var unsupported *importer.UnsupportedError
+	var empty *emptyFileError
+	if errors.As(err, &unsupported) || errors.As(err, &empty) {
+		return nil, request.Fail("unsupported_source", "%s", err)
+	}
+	return nil, request.Fail("unsupported_source", "the file cannot be read as %s: %s", f.Wanted, err)
+}
+
+func isEmpty(file *importer.File) bool {
+	return len(file.Report.Rejected) == 0 && !slices.ContainsFunc(file.Conversations,
+		func(c importer.Conversation) bool { return len(c.Messages) > 0 })
+}
+
+// emptyFileError is the error of a file that could be read and contains nothing to import: often from= names the wrong
+// source.
+type emptyFileError struct{ file *importer.File }
+
+func (e *emptyFileError) Error() string {
+	skipped := 0
+	for _, n := range e.file.Report.Skipped {
+		skipped += n
+	}
+	return fmt.Sprintf("read as %s, the file contains no conversation: %d things of %d kinds were skipped",
+		e.file.Source, skipped, len(e.file.Report.Skipped))
+}
+
+// storeFile stores what a file contains, from the first line that is not stored yet.
+func (f *Feed) storeFile(ctx context.Context, file *importer.File, size int64) error {
+	report, err := json.Marshal(map[string]any{
+		"lines": file.Report.Lines, "skipped": file.Report.Skipped, "notes": append([]importer.Note{}, file.Report.Notes...),
+	})
+	if err != nil {
+		return err
+	}
+	all := fileLines(file)
+	total := int64(len(all))
+	f.Total = &total
+	f.Report = report
+	f.Bytes = size
+	for _, line := range all[min(f.Done, total):] {
+		f.lines = append(f.lines, line)
+		if line.Message != nil {
+			f.held += len(line.Message.Body)
+		}
+		if len(f.lines) == session.MaxImportLines || f.held >= maxHeldBytes {
+			if err := f.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return f.flush(ctx)
+}
+
+// fileLines returns the lines of a file as an archive would have them: each conversation begins with its session.
+func fileLines(file *importer.File) (all []session.ImportLine) {
+	for i := range file.Conversations {
+		c := &file.Conversations[i]
+		if len(c.Messages) == 0 {
+			continue
+		}
+		made := &session.ImportedSession{ID: c.ID, Change: session.Change{Format: &c.Format}}
+		all = append(all, session.ImportLine{Line: int64(c.Messages[0].Line), Session: made})
+		for _, m := range c.Messages {
+			read, err := Message(c.Format, m.Body)
+			if err != nil {
+				all = append(all, rejected(int64(m.Line), err.Error()))
+				continue
+			}
+			read.ClientID = m.ClientID
+			message := &session.ImportedMessage{Session: c.ID, Format: c.Format, NewMessage: read}
+			all = append(all, session.ImportLine{Line: int64(m.Line), Message: message})
+		}
+	}
+	for _, r := range file.Report.Rejected {
+		all = append(all, rejected(int64(r.Line), r.Reason))
+	}
+	return all
+}

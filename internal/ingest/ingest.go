@@ -1,0 +1,52 @@
+// Package ingest reads what enters sessions: settings, batches of messages, and files of conversations, and imports the
+// latter. It reports every problem of a body at once, and decides in one place whether a message can be stored.
+//
+// Start at Message, then Batch (messages of a request), Settings (a session's) and Feed (an import). It knows HTTP only as
+// a stream to read from. It owns no tables: internal/postgres stores what it returns.
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// Message reads a message of a format, and the columns that are stored beside it. Its error is an *InvalidError whose
+// pointers are relative to the message.
+func Message(format session.Format, body []byte) (m session.NewMessage, err error) {
+	found, err := wire.Accept(format, body)
+	if err != nil {
+		return m, err
+	}
+	m.Body = body
+	extractColumns(&m, &found)
+	return m, nil
+}
+
+// extractColumns fills the columns that are read without a message's body.
+func extractColumns(m *session.NewMessage, found *wire.Facts) {
+	m.Role = found.Role
+	m.Tokens = found.Tokens
+	m.StartsUnit = found.StartsUnit
+	m.Flags = int32(found.Flags)
+	m.Pinned = found.Flags&wire.FlagPinned != 0
+	for _, part := range found.Parts {
+		switch part.Kind {
+		case wire.Call:
+			m.Calls = append(m.Calls, part.CallID)
+		case wire.Result:
+			m.Answers = append(m.Answers, part.CallID)
+		}
+	}
+}
+
+func isNone(span rawjson.Span) bool { return span == rawjson.Span{} }
+
+// sameJSON reports whether two documents differ in white space only.
+func sameJSON(a, b []byte) bool {
+	var left, right bytes.Buffer
+	return json.Compact(&left, a) == nil && json.Compact(&right, b) == nil && bytes.Equal(left.Bytes(), right.Bytes())
+}

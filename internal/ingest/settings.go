@@ -1,0 +1,196 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
+)
+
+// The ranges of a session's numbers.
+const (
+	MinWindowTokens   = 1_000
+	MaxWindowTokens   = 10_000_000
+	MaxOverheadTokens = 10_000_000
+)
+
+// Settings are what a caller sets on a session. Read them in three steps: DecodeSettings, ResolvePolicy if HasPolicy, and
+// Finish.
+type Settings struct {
+	request.Document
+	session.Change
+	ID     string // of a new session, if its body names it
+	policy rawjson.Span
+	known  []string
+}
+
+// The members that the routes of a session know.
+var (
+	OldSession = []string{"model", "window_tokens", "overhead_tokens", "metadata", "policy"}
+	NewSession = append([]string{"id", "format"}, OldSession...)
+)
+
+// DecodeSettings reads the settings of a session, whose members are known; no body sets nothing.
+func DecodeSettings(body []byte, known []string) (*Settings, error) {
+	s := &Settings{known: known}
+	if len(body) == 0 {
+		return s, nil
+	}
+	d, err := request.Open(body)
+	if err != nil {
+		return nil, err
+	}
+	s.Document = *d
+	for name, value := range s.Fields(known) {
+		s.set(name, value)
+	}
+	return s, nil
+}
+
+func (s *Settings) set(name string, value rawjson.Span) {
+	switch name {
+	case "id":
+		id, ok := s.Text("/id", value, session.MaxIDBytes)
+		s.ID = id
+		if problem := session.CheckID(id); ok && problem != "" {
+			s.Wrong("/id", request.InvalidRequest, "the session's id %s: leave it out to have one made", problem)
+		}
+	case "format":
+		format := s.ReadFormat(value)
+		s.Format = &format
+	case "model":
+		model, _ := s.Text("/model", value, session.MaxIDBytes)
+		s.Model = &model
+	case "window_tokens":
+		n := int(s.Integer("/window_tokens", value, MinWindowTokens, MaxWindowTokens))
+		s.WindowTokens = &n
+	case "overhead_tokens":
+		n := int(s.Integer("/overhead_tokens", value, 0, MaxOverheadTokens))
+		s.OverheadTokens = &n
+	case "metadata":
+		s.Metadata = ReadMetadata(&s.Document, value)
+	case "policy":
+		s.policy = value
+	}
+}
+
+// HasPolicy reports whether the settings change the session's policy, so that ResolvePolicy must be called.
+func (s *Settings) HasPolicy() bool { return !isNone(s.policy) }
+
+// ResolvePolicy reads the member policy: null restores the tenant's default, an object is merged into the session's own
+// layer. It is tried on below, so that its problems are reported with those of other members; the store does it again on
+// the layers that it finds then.
+func (s *Settings) ResolvePolicy(below session.PolicyLayers) {
+	switch s.Data[s.policy.Start] {
+	case 'n':
+		s.DefaultPolicy = true
+		return
+	case '{':
+	default:
+		s.Wrong("/policy", request.InvalidRequest, "must be an object or null, not %s", s.Kind(s.policy))
+		return
+	}
+	document := bytes.Clone(s.policy.Of(s.Data))
+	edit := func(tenant, own json.RawMessage) (session.Policy, error) {
+		p, _, err := policy.ResolveStored(tenant, policy.Merge(own, document), "/policy")
+		return p, err
+	}
+	if _, err := edit(below.Tenant, below.Own); err != nil {
+		s.Add("", err)
+		return
+	}
+	s.EditPolicy = edit
+}
+
+// Finish chooses the window by the model, and returns the problems of the settings. windows knows the models' windows.
+func (s *Settings) Finish(windows *models.Registry) error {
+	switch {
+	case s.WindowTokens != nil:
+		s.WindowSource = session.WindowOfRequest
+	case s.Model != nil && *s.Model != "" && !s.Has("/model"):
+		if window, ok := WindowOf(&s.Document, windows, *s.Model); ok {
+			s.WindowTokens, s.WindowSource = &window, session.WindowOfModel
+		}
+	}
+	if s.OverheadTokens != nil && len(s.Problems) == 0 {
+		s.checkOverhead()
+	}
+	return s.Err()
+}
+
+// checkOverhead requires that the overhead is less than the window, if this request sets both. A new session has the
+// default window unless it sets one.
+func (s *Settings) checkOverhead() {
+	switch {
+	case s.WindowTokens != nil:
+		CheckOverhead(&s.Document, *s.OverheadTokens, *s.WindowTokens)
+	case slices.Contains(s.known, "format"):
+		CheckOverhead(&s.Document, *s.OverheadTokens, session.DefaultWindowTokens)
+	}
+}
+
+// CheckOverhead requires that the overhead is less than the window.
+func CheckOverhead(d *request.Document, overhead, window int) {
+	if overhead >= window {
+		d.Wrong("/overhead_tokens", request.InvalidRequest, "must be less than window_tokens, which is %d, not %d", window, overhead)
+	}
+}
+
+// WindowOf returns the window of a model; an unknown model is a problem.
+func WindowOf(d *request.Document, known *models.Registry, model string) (tokens int, ok bool) {
+	m, ok := known.Find(model)
+	if !ok {
+		UnknownModel(d, known, "/model", model,
+			"send window_tokens with it, or add the model to the file that VARVE_MODELS names; GET /v1/models lists all that are known")
+	}
+	return m.Window(), ok
+}
+
+// UnknownModel adds the problem of a model that is not known.
+func UnknownModel(d *request.Document, known *models.Registry, pointer, model, advice string) {
+	suggestion := ""
+	if near := known.Near(model, 3); len(near) > 0 {
+		suggestion = " (did you mean " + strings.Join(near, " or ") + "?)"
+	}
+	d.Wrong(pointer, request.UnknownModel, "the window of model %q is not known%s: %s", spelling.Shorten(model), suggestion, advice)
+}
+
+// ReadMetadata reads an object of a few short strings. It returns a copy, which outlives the request.
+func ReadMetadata(d *request.Document, value rawjson.Span) []byte {
+	if d.Data[value.Start] != '{' {
+		d.Wrong("/metadata", request.InvalidRequest, "must be an object of strings, not %s", d.Kind(value))
+		return nil
+	}
+	seen := map[string]bool{}
+	for key, member := range rawjson.Members(d.Data, value.Start) {
+		text, ok := rawjson.Unquote(nil, key.Of(d.Data))
+		name := string(text)
+		pointer := "/metadata/" + spelling.EscapePointer(spelling.Shorten(name))
+		switch {
+		case !ok || strings.IndexByte(name, 0) >= 0:
+			d.Wrong(pointer, request.InvalidRequest, "the key must not contain a NUL character or half of a surrogate pair")
+		case name == "" || utf8.RuneCountInString(name) > session.MaxMetadataKey:
+			d.Wrong(pointer, request.InvalidRequest, "the key must have 1 to %d characters, not %d",
+				session.MaxMetadataKey, utf8.RuneCountInString(name))
+		case seen[name]:
+			d.Wrong(pointer, request.InvalidJSON, "%s is there twice", spelling.Shorten(name))
+		}
+		seen[name] = true
+		content, _ := d.Text(pointer, member, 4*session.MaxMetadataValue)
+		if n := utf8.RuneCountInString(content); n > session.MaxMetadataValue {
+			d.Wrong(pointer, request.InvalidRequest, "the value has %d characters: the limit is %d", n, session.MaxMetadataValue)
+		}
+	}
+	if len(seen) > session.MaxMetadataKeys {
+		d.Wrong("/metadata", request.InvalidRequest, "metadata has %d keys: the limit is %d", len(seen), session.MaxMetadataKeys)
+	}
+	return bytes.Clone(value.Of(d.Data))
+}
