@@ -60,12 +60,24 @@ var mayImport = map[string][]string{
 	"internal/api": {
 		"internal/wire/provider", "internal/view", "internal/protocol",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
-		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/importer",
-		"internal/api/openapi", "internal/api/request",
+		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
+		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/api/waiting",
 	},
 	"internal/api/openapi": {"internal/rawjson"},
 	"internal/api/request": {"internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},
-}
+	"internal/api/waiting": {"internal/api/request", "internal/postgres", "internal/session"},
+	"internal/api/stateless": {
+		"internal/api/request", "internal/compact", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
+		"internal/protocol", "internal/rawjson", "internal/session", "internal/wire",
+	},
+	"internal/api/openai": {
+		"internal/api/request", "internal/api/stateless", "internal/api/waiting", "internal/compact", "internal/ingest", "internal/models",
+		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/tokens", "internal/wire", "internal/zframe",
+	},
+	"internal/ingest": {
+		"internal/api/request", "internal/archive", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
+		"internal/session", "internal/spelling", "internal/tokens", "internal/wire",
+	},
 
 // pure packages decide and render; they must not be able to ask the world anything.
 var pure = []string{"internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}

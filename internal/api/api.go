@@ -16,7 +16,10 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/api/waiting"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
 )
@@ -33,7 +36,8 @@ type Server struct {
 	Config
 	echo     *echo.Echo
 	keys     keyCache
-	exact    exactCache
+	counter  ingest.Counter
+	waiter   waiting.Waiter
 	ready    readiness
 	draining atomic.Bool
 }
@@ -46,7 +50,8 @@ func New(config Config) *Server {
 	if config.Models == nil {
 		config.Models = models.Embedded()
 	}
-	s := &Server{Config: config, echo: echo.New()}
+	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store}}
+	s.waiter = waiting.Waiter{Store: s.Store, Draining: &s.draining}
 	s.echo.Use(s.observe)
 	s.routes()
 	return s
@@ -120,15 +125,9 @@ func (s *Server) routes() {
 	s.get("/v1/sessions/:id/checkpoints/:n/context", s.readCheckpointContext)
 	s.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints)
 	s.post("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
-	s.openAI("POST", "/v1/conversations", s.createConversation)
-	s.openAI("GET", "/v1/conversations/:id", s.readConversation)
-	s.openAI("POST", "/v1/conversations/:id", s.updateConversation)
-	s.openAI("DELETE", "/v1/conversations/:id", s.deleteConversation)
-	s.openAI("POST", "/v1/conversations/:id/items", s.createItems)
-	s.openAI("GET", "/v1/conversations/:id/items", s.listItems)
-	s.openAI("GET", "/v1/conversations/:id/items/:item", s.readItem)
-	s.openAI("DELETE", "/v1/conversations/:id/items/:item", s.deleteItem)
-	s.openAI("POST", "/v1/responses/compact", s.compactResponses)
+
+	dialect := openai.Server{Store: s.Store, Models: s.Models, Counter: &s.counter, Waiter: &s.waiter}
+	dialect.Register(s.openAI)
 
 	s.get("/v1/sessions/:id/results", s.listResults)
 	s.get("/v1/sessions/:id/results/:ref", s.readResult)
@@ -168,7 +167,7 @@ func (s *Server) both(path string, h echo.HandlerFunc) {
 }
 
 // openAI registers a route of OpenAI's API: its errors are answered as OpenAI does.
-func (s *Server) openAI(method, path string, h handler) {
+func (s *Server) openAI(method, path string, h func(*request.Request) error) {
 	dialect := s.authorized(h)
 	add := func(c echo.Context) error {
 		c.(*routed).req.OpenAI = true

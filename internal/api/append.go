@@ -1,29 +1,18 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/wire"
 )
 
 // appendMessages is POST /v1/sessions/{id}/messages.
 func (s *Server) appendMessages(req *request.Request) error {
-	req.Query()
-	at := req.Address()
-	body := req.Body()
-	a := session.Append{Session: at}
-	a.Idempotency = req.Idempotency()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	if err := s.decodeAppend(req, &a, body); err != nil {
-		return err
-	}
-	if err := s.countExactly(req, &a); err != nil {
+	a, err := s.readAppend(req)
+	if err != nil {
 		return err
 	}
 	done, replayed, err := s.Store.Append(req.Ctx, a)
@@ -37,174 +26,111 @@ func (s *Server) appendMessages(req *request.Request) error {
 	return req.JSON(http.StatusCreated, done)
 }
 
-// envelope is the depth of the object and the array that a batch's messages stand in.
-const envelope = 2
+// readAppend decodes the request, then resolves what it leaves to the session: its format, and how its tokens are
+// counted. It reports everything that is wrong with the body, and with each message, at once.
+func (s *Server) readAppend(req *request.Request) (a session.Append, err error) {
+	req.Query()
+	a.Session = req.Address()
+	body := req.Body()
+	a.Idempotency = req.Idempotency()
+	if err := req.Err(); err != nil {
+		return a, err
+	}
+	b, err := decodeAppend(body)
+	if err != nil {
+		return a, err
+	}
+	if b.Format == "" {
+		if b.Format, err = s.formatOf(req, a.Session); err != nil {
+			return a, err
+		}
+	}
+	a.Format, a.ExpectedSeq = b.Format, b.expected
+	a.Usage = b.usage
+	if a.Messages, err = b.named(); err != nil {
+		return a, err
+	}
+	return a, s.counter.Count(req.Ctx, &a)
+}
 
-// batchLimits hold for a whole batch. A body of one message's values is well in most cases; see tooComplex for the others.
-var batchLimits = rawjson.Limits{Depth: session.MaxJSONDepth + envelope, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
+// formatOf returns the format of a session for an append that names none.
+func (s *Server) formatOf(req *request.Request, at session.Address) (session.Format, error) {
+	found, err := s.Store.Session(req.Ctx, at)
+	if err == nil && found.Format == "" {
+		err = session.Invalid("/format", request.InvalidRequest, "the session has no format yet: it must be %s", request.Formats())
+	}
+	return found.Format, err
+}
 
-// appendBody is the body of an append, its members as spans.
+// appendBody is the body of an append.
 type appendBody struct {
-	request.Document
-	format              session.Format
-	messages, clientIDs rawjson.Span
-	expected            *int64
-	usage               *session.Usage
-	large               bool // it has more values than one message may have: each must be counted
+	ingest.Batch
+	clientIDs rawjson.Span
+	expected  *int64
+	usage     *session.Usage
 }
 
 var appendFields = []string{"format", "messages", "client_ids", "expected_seq", "usage"}
 
-// decodeAppend reads the body of an append into a, whose messages then point into it. It reports everything that is
-// wrong with the body, and with each message, at once.
-func (s *Server) decodeAppend(req *request.Request, a *session.Append, body []byte) error {
-	d := appendBody{Document: request.Document{Data: body}}
-	if err := d.read(); err != nil {
-		return err
+// decodeAppend reads the body's members. Their problems come before those of the messages, whose format may not be known
+// yet.
+func decodeAppend(body []byte) (*appendBody, error) {
+	b := &appendBody{}
+	if err := b.Open(body); err != nil {
+		return nil, err
 	}
-	a.Format, a.ExpectedSeq, a.Usage = d.format, d.expected, d.usage
-	if a.Format == "" {
-		found, err := s.Store.Session(req.Ctx, a.Session)
-		if err != nil {
-			return err
-		}
-		if a.Format = found.Format; a.Format == "" {
-			return session.Invalid("/format", request.InvalidRequest, "the session has no format yet: say %s", request.Formats())
-		}
-	}
-	spans, err := d.batch()
-	if err != nil {
-		return err
-	}
-	a.Messages = make([]session.NewMessage, len(spans))
-	for i, span := range spans {
-		d.message(i, a.Format, span, &a.Messages[i])
-	}
-	d.assignClientIDs(a.Messages)
-	return d.Err()
-}
-
-// read checks the body and finds its members.
-func (d *appendBody) read() error {
-	if err := d.checkBatch(); err != nil {
-		return err
-	}
-	d.readMembers()
-	return d.Err()
-}
-
-// checkBatch checks the body as JSON, by the limits of a batch.
-func (d *appendBody) checkBatch() error {
-	err := rawjson.Check(d.Data, batchLimits)
-	var syntax *rawjson.SyntaxError
-	if errors.As(err, &syntax) && syntax.Limit == "nodes" {
-		d.large = true
-	}
-	limits := batchLimits
-	if d.large {
-		limits.Nodes = 0
-	}
-	if d.large || err != nil {
-		return d.Check(limits)
-	}
-	return nil
-}
-
-func (d *appendBody) readMembers() {
-	for name, value := range d.Members("", rawjson.Value(d.Data), appendFields) {
+	var messages rawjson.Span
+	for name, value := range b.Fields(appendFields) {
 		switch name {
 		case "format":
-			d.format = d.Format(value)
+			b.Format = b.ReadFormat(value)
 		case "messages":
-			d.messages = value
+			messages = value
+			b.List("/messages", value, session.MaxBatchMessages)
 		case "client_ids":
-			d.clientIDs = value
+			b.clientIDs = value
 		case "expected_seq":
-			n := d.Integer("/expected_seq", value, 0, session.MaxSessionMessages)
-			d.expected = &n
+			n := b.Integer("/expected_seq", value, 0, session.MaxSessionMessages)
+			b.expected = &n
 		case "usage":
-			d.usage = readUsage(&d.Document, value)
+			b.usage = readUsage(&b.Document, value)
 		}
 	}
-	if d.messages == (rawjson.Span{}) && len(d.Problems) == 0 {
-		d.Wrong("/messages", request.InvalidRequest, "messages is missing: an array of 1 to %d messages", session.MaxBatchMessages)
+	if messages == (rawjson.Span{}) && len(b.Problems) == 0 {
+		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages",
+			session.MaxBatchMessages)
 	}
+	return b, b.Err()
 }
 
-// batch finds the messages.
-func (d *appendBody) batch() ([]rawjson.Span, error) {
-	spans, ok := d.Array("/messages", d.messages)
-	switch {
-	case ok && len(spans) == 0:
-		d.Wrong("/messages", request.InvalidRequest, "messages is empty: 1 to %d messages are possible", session.MaxBatchMessages)
-	case len(spans) > session.MaxBatchMessages:
-		d.Wrong("/messages", "too_many_messages", "there are %d messages in one batch, %d are the most: send several batches", len(spans), session.MaxBatchMessages)
+// named reads the messages and gives them their client ids.
+func (b *appendBody) named() ([]session.NewMessage, error) {
+	messages, _ := b.Messages()
+	if b.clientIDs == (rawjson.Span{}) {
+		return messages, b.Err()
 	}
-	return spans, d.Err()
-}
-
-// message reads one message into m.
-func (d *appendBody) message(i int, format session.Format, span rawjson.Span, m *session.NewMessage) {
-	m.Body = span.Of(d.Data)
-	if err := d.checkMessage(i, m.Body); err != nil {
-		d.Add("", err)
-		return
-	}
-	found, err := wire.Inspect(format, m.Body)
-	if err != nil {
-		d.Add(request.PointerTo("/messages", i), err)
-		return
-	}
-	takeDown(m, &found)
-}
-
-// takeDown notes what was found in a message and is needed without its body.
-func takeDown(m *session.NewMessage, found *wire.Facts) {
-	m.Role, m.Tokens, m.StartsUnit, m.Flags = found.Role, found.Tokens, found.StartsUnit, int32(found.Flags)
-	m.Pinned = found.Flags&wire.FlagPinned != 0
-	for _, part := range found.Parts {
-		switch part.Kind {
-		case wire.Call:
-			m.Calls = append(m.Calls, part.CallID)
-		case wire.Result:
-			m.Answers = append(m.Answers, part.CallID)
-		}
-	}
-}
-
-// checkMessage counts the values of one message, if the whole body has so many that one message may have too many.
-func (d *appendBody) checkMessage(i int, body []byte) error {
-	if !d.large {
-		return nil
-	}
-	return session.CheckJSON(request.PointerTo("/messages", i), body, rawjson.Limits{Nodes: session.MaxJSONNodes})
-}
-
-// assignClientIDs reads client_ids, which name the messages one by one.
-func (d *appendBody) assignClientIDs(messages []session.NewMessage) {
-	if d.clientIDs == (rawjson.Span{}) {
-		return
-	}
-	spans, ok := d.Array("/client_ids", d.clientIDs)
+	spans, ok := b.Array("/client_ids", b.clientIDs)
 	if ok && len(spans) != len(messages) {
-		d.Wrong("/client_ids", request.InvalidRequest, "client_ids has %d entries for %d messages: one each, a string or null", len(spans), len(messages))
-		return
+		b.Wrong("/client_ids", request.InvalidRequest, "must contain a string or null for each of the %d messages, not %d entries",
+			len(messages), len(spans))
+		return nil, b.Err()
 	}
-	seen := make(map[string]int, len(spans))
+	first := make(map[string]int, len(spans))
 	for i, span := range spans {
-		if d.Data[span.Start] == 'n' {
+		if b.IsNull(span) {
 			continue
 		}
 		pointer := request.PointerTo("/client_ids", i)
-		id, ok := d.Text(pointer, span, session.MaxClientIDBytes)
-		first, twice := seen[id]
+		id, ok := b.Text(pointer, span, session.MaxClientIDBytes)
+		other, twice := first[id]
 		switch {
 		case ok && id == "":
-			d.Wrong(pointer, request.InvalidRequest, "a client_id is not empty: null for none")
+			b.Wrong(pointer, request.InvalidRequest, "must not be empty: null is no client_id")
 		case ok && twice:
-			d.Wrong(pointer, request.InvalidRequest, "message %d has the client_id of message %d: each names one message", i, first)
+			b.Wrong(pointer, request.InvalidRequest, "message %d has the client_id of message %d: each must name one message", i, other)
 		}
-		seen[id] = i
+		first[id] = i
 		messages[i].ClientID = id
 	}
+	return messages, b.Err()
 }

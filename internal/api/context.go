@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/zframe"
@@ -124,7 +125,7 @@ func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	if r.Format != "" && !r.Format.Valid() {
 		return r, request.Fail("format_not_available",
 			"there is no format %s: ask for %s, or leave format out for the session's own",
-			request.Shorten(string(r.Format)), request.Formats())
+			spelling.Shorten(string(r.Format)), request.Formats())
 	}
 	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
 	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])

@@ -68,7 +68,6 @@ var sentinels = []struct {
 	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
 	{errNoRecompaction, "not_found", "there is no such recompaction: GET /v1/admin/recompactions lists them"},
 	{errNoRun, "not_found", "there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them"},
-	{errNoItem, "not_found", "there is no such item in this conversation: GET /v1/conversations/{id}/items lists them"},
 	{errNoCheckpoint, "not_found", "there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them"},
 	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d have theirs, and the one that was restored last; its statistics and its manifest are there, and GET /v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},
 	{session.ErrNotFound, "not_found", "there is no such session: PUT /v1/sessions/{id} makes one"},

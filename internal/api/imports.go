@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -8,8 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/importer"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -17,9 +17,9 @@ import (
 // createImport is POST /v1/imports: the body is imported while it comes in.
 func (s *Server) createImport(req *request.Request) error {
 	q := req.Query("from", "session", "more")
-	from := q.Choice("from", importSources()...)
+	from := q.Choice("from", ingest.Sources()...)
 	id := q.Text("session", "")
-	more := q.Choice("more", "false", "true") == "true"
+	more := q.Flag("more")
 	if problem := session.CheckID(id); id != "" && problem != "" {
 		q.Wrong("session", request.InvalidRequest, "the session's id %s", problem)
 	}
@@ -44,7 +44,7 @@ func (s *Server) createImport(req *request.Request) error {
 func (s *Server) resumeImport(req *request.Request) error {
 	q := req.Query("from_line", "more")
 	from := q.Integer("from_line", 1, maxImportLine, 1)
-	more := q.Choice("more", "false", "true") == "true"
+	more := q.Flag("more")
 	if err := q.Err(); err != nil {
 		return err
 	}
@@ -62,13 +62,35 @@ func (s *Server) resumeImport(req *request.Request) error {
 // maxImportLine bounds the numbers of lines.
 const maxImportLine = 1 << 40
 
-// importSources is what from can be: "" looks at the content.
-func importSources() []string {
-	names := []string{string(importer.Auto), archive.Source}
-	for _, source := range importer.Sources() {
-		names = append(names, string(source))
+// feedImport writes the request's body into an import, and answers with the import as it is then.
+func (s *Server) feedImport(req *request.Request, i session.Import, first int64, more bool) error {
+	req.Ctx = req.R.Context()
+	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
+	f := &ingest.Feed{
+		Import: i, Store: s.Store, Models: s.Models, Tenant: req.Tenant, ChangedBy: req.KeyDigest,
+		First: first, More: more, Stopping: s.draining.Load,
 	}
-	return names
+	body, err := req.Stream()
+	if err == nil {
+		defer body.Close()
+		err = f.Run(req.Ctx, body)
+	}
+	if err != nil {
+		s.pauseImport(req, f.Import, err)
+		req.Drain()
+		return err
+	}
+	return answerImport(req, f.Import, i.State.Ended())
+}
+
+// pauseImport records why an import waits for its lines. The request may be gone; a request that took the import over
+// decides its state.
+func (s *Server) pauseImport(req *request.Request, i session.Import, cause error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Ctx), requestTimeout)
+	defer cancel()
+	if !i.State.Ended() {
+		_, _ = s.Store.PauseImport(ctx, req.Tenant, i, failureOf(cause).Detail)
+	}
 }
 
 func importOf(i session.Import) protocol.Import {
@@ -115,7 +137,7 @@ func importMissing(err error) error {
 // readImport is GET /v1/imports/{import}.
 func (s *Server) readImport(req *request.Request) error {
 	q := req.Query("wait")
-	wait := time.Duration(q.Integer("wait", 0, maxWait, 0)) * time.Second
+	wait := q.Seconds("wait", maxWait)
 	if err := q.Err(); err != nil {
 		return err
 	}

@@ -10,10 +10,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // policyOf answers with layer, and with the effective policy that it makes together with those below it.
@@ -122,10 +124,7 @@ func (s *Server) storeTenantPolicy(req *request.Request, id *session.Idempotency
 	}
 	changed, replayed, err := s.Store.ChangeTenantPolicy(req.Ctx, req.Tenant, session.TenantPolicy{
 		Edit: edit, Expected: expected, ChangedBy: req.KeyDigest, Idempotency: id,
-		Rebase: func(tenant, own json.RawMessage) (session.Policy, error) {
-			p, _, err := policy.ResolveStored(tenant, own, "")
-			return p, err
-		},
+		Rebase: ingest.Rebase,
 	})
 	if err != nil {
 		return err
@@ -160,7 +159,7 @@ func ifMatch(req *request.Request) (*int, error) {
 	}
 	version, err := strconv.Atoi(strings.Trim(header, `"`))
 	if err != nil {
-		return nil, session.Invalid("If-Match", request.InvalidRequest, "If-Match is %q: send the ETag of GET /v1/policy", request.Shorten(header))
+		return nil, session.Invalid("If-Match", request.InvalidRequest, "If-Match is %q: send the ETag of GET /v1/policy", spelling.Shorten(header))
 	}
 	return &version, nil
 }

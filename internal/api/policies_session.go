@@ -7,7 +7,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -106,41 +105,4 @@ func (s *Server) sessionLayers(req *request.Request, at session.Address) (sessio
 		return s.tenantLayers(req, at)
 	}
 	return found, err
-}
-
-// editPolicy reads member policy: null goes back to the tenant's default, an object is merged into the session's own
-// layer. It is tried here, so that its problems are told together with those of other members, and done in the store on
-// the layers that are there then.
-func (s *settings) editPolicy(d *request.Document, below func() (session.PolicyLayers, error)) error {
-	if s.policy == (rawjson.Span{}) {
-		return nil
-	}
-	switch d.Data[s.policy.Start] {
-	case 'n':
-		s.DefaultPolicy = true
-		return nil
-	case '{':
-	default:
-		d.Wrong("/policy", request.InvalidRequest, "an object or null is needed, this is %s", d.Kind(s.policy))
-		return nil
-	}
-	layers, err := below()
-	if err != nil {
-		return err
-	}
-	edit := merging(append([]byte(nil), s.policy.Of(d.Data)...))
-	if _, err := edit(layers.Tenant, layers.Own); err != nil {
-		d.Add("", err)
-		return nil
-	}
-	s.EditPolicy = edit
-	return nil
-}
-
-// merging merges a document into a session's own layer.
-func merging(document []byte) session.PolicyEdit {
-	return func(tenant, own json.RawMessage) (session.Policy, error) {
-		p, _, err := policy.ResolveStored(tenant, policy.Merge(own, document), "/policy")
-		return p, err
-	}
 }

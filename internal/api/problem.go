@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -57,11 +58,11 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	kind, answer := problemType, any(protocol.Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail, Instance: req.R.URL.EscapedPath(),
 		Code: f.Code, RequestID: req.ID, Retryable: retryable, Current: f.Current, Minimum: f.Minimum, Errors: f.Problems,
-		Error: protocol.OpenAIError{Message: f.Detail, Type: errorType(status), Code: f.Code, Param: param(f.Problems)},
+		Error: protocol.OpenAIError{Message: f.Detail, Type: openai.ErrorType(status), Code: f.Code, Param: param(f.Problems)},
 	})
 	if req.OpenAI {
-		status = openAIStatus(status)
-		kind, answer = request.JSONType, openAIProblem(f, status)
+		kind = request.JSONType
+		answer, status = openai.Problem(f, status)
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
@@ -85,18 +86,6 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 		h["Accept"], h["Accept-Encoding"] = request.JSONType, supported
 	}
 	return req.Bytes(status, kind, body)
-}
-
-func errorType(status int) string {
-	switch {
-	case status == http.StatusUnauthorized:
-		return "authentication_error"
-	case status == http.StatusNotFound:
-		return "not_found_error"
-	case status >= http.StatusInternalServerError:
-		return "server_error"
-	}
-	return "invalid_request_error"
 }
 
 func param(problems []session.Problem) *string {

@@ -21,7 +21,7 @@ func (s *Server) createRecompaction(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	r, err := decodeRecompaction(body, func() (session.Policy, error) { return s.Store.TenantPolicy(req.Ctx, req.Tenant) })
+	r, err := s.readRecompactionRequest(req, body)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,22 @@ func (s *Server) createRecompaction(req *request.Request) error {
 	return answerRecompaction(req, begun)
 }
 
-// recompaction answers with a recompaction: one that has not ended is accepted only.
+func (s *Server) readRecompactionRequest(req *request.Request, body []byte) (*recompactionRequest, error) {
+	r, err := decodeRecompaction(body)
+	if err != nil {
+		return nil, err
+	}
+	if r.policy != nil {
+		tenant, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		r.resolve(tenant)
+	}
+	return r, r.Err()
+}
+
+// answerRecompaction answers with a recompaction: 202 until it has ended.
 func answerRecompaction(req *request.Request, r session.Recompaction) error {
 	if r.State.Ended() {
 		return req.JSON(http.StatusOK, recompactionOf(r))

@@ -13,19 +13,23 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // The ranges of what a recompaction can be told.
 const (
 	defaultRunning      = 2
-	mostRunning         = 32
+	maxRunning          = 32
 	maxFilteredSessions = 1000
 )
 
 // recompactionRequest is the body of POST /v1/admin/recompactions.
 type recompactionRequest struct {
+	request.Document
+	member     rawjson.Span // the policy
 	filter     session.RecompactionFilter
 	policy     json.RawMessage
 	maxRunning int
@@ -39,55 +43,50 @@ var (
 	filterMembers       = []string{"sessions", "metadata", "created_before", "created_after", "min_tokens", "policy_version_below", "engine_version_below"}
 )
 
-// decodeRecompaction reads the body of a recompaction; none is one of all sessions under their own policies. tenant reads
-// what a policy is checked over.
-func decodeRecompaction(body []byte, tenant func() (session.Policy, error)) (recompactionRequest, error) {
-	r := recompactionRequest{maxRunning: defaultRunning}
+// decodeRecompaction reads the body of a recompaction; no body is a recompaction of all sessions under their own
+// policies. Its problems are in the document; resolve adds those of the policy.
+func decodeRecompaction(body []byte) (*recompactionRequest, error) {
+	r := &recompactionRequest{maxRunning: defaultRunning}
 	if len(body) == 0 {
 		return r, nil
 	}
-	d := &request.Document{Data: body}
-	if err := d.Check(bodyLimits); err != nil {
-		return r, err
+	d, err := request.Open(body)
+	if err != nil {
+		return nil, err
 	}
-	for name, value := range d.Members("", rawjson.Value(body), recompactionMembers) {
-		if err := r.set(d, name, value, tenant); err != nil {
-			return r, err
-		}
+	r.Document = *d
+	for name, value := range r.Fields(recompactionMembers) {
+		r.set(name, value)
 	}
-	return r, d.Err()
+	return r, nil
 }
 
-func (r *recompactionRequest) set(d *request.Document, name string, value rawjson.Span, tenant func() (session.Policy, error)) (err error) {
+func (r *recompactionRequest) set(name string, value rawjson.Span) {
 	switch name {
 	case "tenant":
-		r.tenant, _ = d.Text("/tenant", value, session.MaxIDBytes)
+		r.tenant, _ = r.Text("/tenant", value, session.MaxIDBytes)
 	case "filter":
-		r.filter = recompactionFilter(d, value)
+		r.filter = recompactionFilter(&r.Document, value)
 	case "policy":
-		r.policy, err = policyPatch(d, value, tenant)
+		r.member = value
+		r.policy = bytes.Clone(value.Of(r.Data))
 	case "from":
-		if from, ok := d.Text("/from", value, session.MaxIDBytes); ok && from != string(compactor.FromLog) {
-			d.Wrong("/from", request.InvalidRequest, "%q is not possible: a recompaction starts from the %q", request.Shorten(from), compactor.FromLog)
+		if from, ok := r.Text("/from", value, session.MaxIDBytes); ok && from != string(compactor.FromLog) {
+			r.Wrong("/from", request.InvalidRequest, "must be %q, where a recompaction starts, not %q", compactor.FromLog, spelling.Shorten(from))
 		}
 	case "dry_run":
-		r.dryRun = d.Boolean("/dry_run", value)
+		r.dryRun = r.Boolean("/dry_run", value)
 	case "max_running":
-		r.maxRunning = int(d.Integer("/max_running", value, 1, mostRunning))
+		r.maxRunning = int(r.Integer("/max_running", value, 1, maxRunning))
 	case "confirm_token":
-		r.confirm, _ = d.Text("/confirm_token", value, 2*sha256.Size)
+		r.confirm, _ = r.Text("/confirm_token", value, 2*sha256.Size)
 	}
-	return err
 }
 
-// policyPatch reads changes to the policies of the sessions, and checks them over the tenant's default: whether they fit a
-// session's own shows when that is compacted. null is that default.
-func policyPatch(d *request.Document, value rawjson.Span, tenant func() (session.Policy, error)) (json.RawMessage, error) {
-	_, err := policyOver(d, value, func() (session.PolicyLayers, error) {
-		below, err := tenant()
-		return session.PolicyLayers{Tenant: below.Patch}, err
-	})
-	return bytes.Clone(value.Of(d.Data)), err
+// resolve checks the changes of the policies over the tenant's default: whether they fit a session's own policy shows
+// when that session is compacted.
+func (r *recompactionRequest) resolve(tenant session.Policy) {
+	ingest.PolicyOver(&r.Document, r.member, session.PolicyLayers{Tenant: tenant.Patch})
 }
 
 func recompactionFilter(d *request.Document, value rawjson.Span) (f session.RecompactionFilter) {
@@ -97,7 +96,7 @@ func recompactionFilter(d *request.Document, value rawjson.Span) (f session.Reco
 			f.Sessions = sessionIDs(d, pointer, member)
 		case "metadata":
 			part := &request.Document{Data: d.Data}
-			f.Metadata = readMetadata(part, member)
+			f.Metadata = ingest.ReadMetadata(part, member)
 			if err := part.Err(); err != nil {
 				d.Add("/filter", err)
 			}

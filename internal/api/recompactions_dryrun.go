@@ -19,7 +19,7 @@ const (
 )
 
 // dryRun counts what a recompaction would do, and has the engine do it to a sample, without writing anything.
-func (s *Server) dryRun(req *request.Request, r recompactionRequest, token string) error {
+func (s *Server) dryRun(req *request.Request, r *recompactionRequest, token string) error {
 	found, err := s.Store.CountRecompaction(req.Ctx, req.Tenant, r.filter, sampledSessions)
 	if err != nil {
 		return err

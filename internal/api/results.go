@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 func answerOfResult(r persist.Result) protocol.Result {
@@ -114,7 +115,7 @@ func answerContent(req *request.Request, found persist.Result, body []byte) erro
 	http.ServeContent(w, req.R, "", time.Time{}, bytes.NewReader(body))
 	if w.refused {
 		return &request.Failure{
-			Code: request.OutsideRange, Size: len(body), Detail: fmt.Sprintf("the result has %d bytes: no part of the Range %q is in it", len(body), request.Shorten(given)),
+			Code: request.OutsideRange, Size: len(body), Detail: fmt.Sprintf("the result has %d bytes: no part of the Range %q is in it", len(body), spelling.Shorten(given)),
 		}
 	}
 	return nil

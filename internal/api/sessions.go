@@ -2,11 +2,13 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -47,16 +49,15 @@ func (s *Server) createSession(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	settings, err := decodeSettings(body, newSession, s.Models, func() (session.PolicyLayers, error) { return s.tenantLayers(req, session.Address{}) })
+	set, err := s.readSettings(req, body, ingest.NewSession, session.Address{}, s.tenantLayers)
 	if err != nil {
 		return err
 	}
-	settings.ChangedBy = req.KeyDigest
-	if settings.id == "" {
-		settings.id = uuid.Must(uuid.NewV7()).String()
+	if set.ID == "" {
+		set.ID = uuid.Must(uuid.NewV7()).String()
 	}
-	req.SessionID = settings.id
-	made, replayed, err := s.Store.CreateNew(req.Ctx, session.Address{Tenant: req.Tenant, ID: settings.id}, settings.Change, id)
+	req.SessionID = set.ID
+	made, replayed, err := s.Store.CreateNew(req.Ctx, session.Address{Tenant: req.Tenant, ID: set.ID}, set.Change, id)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (s *Server) createSession(req *request.Request) error {
 
 // putSession is PUT /v1/sessions/{id}.
 func (s *Server) putSession(req *request.Request) error {
-	at, settings, id, err := settingsOf(req, namedSession, s.Models, s.tenantLayers)
+	at, settings, id, err := s.settingsOf(req, ingest.NewSession, s.tenantLayers)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (s *Server) readSession(req *request.Request) error {
 
 // patchSession is PATCH /v1/sessions/{id}.
 func (s *Server) patchSession(req *request.Request) error {
-	at, settings, id, err := settingsOf(req, oldSession, s.Models, s.sessionLayers)
+	at, settings, id, err := s.settingsOf(req, ingest.OldSession, s.sessionLayers)
 	if err != nil {
 		return err
 	}
@@ -145,4 +146,47 @@ func (s *Server) listSessions(req *request.Request) error {
 func answerCreated(req *request.Request, made session.Session) error {
 	req.W.Header().Set("Location", "/v1/sessions/"+escapeID(made.ID))
 	return req.JSON(http.StatusCreated, answerOf(made))
+}
+
+// escapeID writes a session's id as one segment of a path.
+func escapeID(id string) string { return url.PathEscape(id) }
+
+// settingsOf reads a request that changes the session that its path names.
+func (s *Server) settingsOf(req *request.Request, known []string, layers layersBelow) (
+	at session.Address, change session.Change, key *session.Idempotency, err error,
+) {
+	req.Query()
+	at = req.Address()
+	body := req.Body()
+	key = req.Idempotency()
+	if err := req.Err(); err != nil {
+		return at, change, nil, err
+	}
+	set, err := s.readSettings(req, body, known, at, layers)
+	if err != nil {
+		return at, change, nil, err
+	}
+	if set.ID != "" && set.ID != at.ID {
+		err = session.Invalid("/id", request.InvalidRequest, "id is %q, but the path names %q: leave it out", set.ID, at.ID)
+	}
+	return at, set.Change, key, err
+}
+
+// readSettings decodes the settings of a session, and resolves their policy and window.
+func (s *Server) readSettings(
+	req *request.Request, body []byte, known []string, at session.Address, layers layersBelow,
+) (*ingest.Settings, error) {
+	set, err := ingest.DecodeSettings(body, known)
+	if err != nil {
+		return nil, err
+	}
+	if set.HasPolicy() {
+		below, err := layers(req, at)
+		if err != nil {
+			return nil, err
+		}
+		set.ResolvePolicy(below)
+	}
+	set.ChangedBy = req.KeyDigest
+	return set, set.Finish(s.Models)
 }

@@ -1,15 +1,17 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -21,11 +23,11 @@ func (s *Server) countTokens(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	d := tokensBody{appendBody: appendBody{Document: request.Document{Data: body}}}
-	if err := d.read(); err != nil {
+	b, err := decodeTokens(body)
+	if err != nil {
 		return err
 	}
-	answer, err := d.answer(req.Ctx)
+	answer, err := b.answer(req.Ctx)
 	if err != nil {
 		return err
 	}
@@ -49,96 +51,84 @@ type partTokens struct {
 	Tokens int    `json:"tokens"`
 }
 
-// estimated is the tokenizer of whoever names none.
-const estimated = string(policy.Estimate)
-
 // tokensBody is the body of POST /v1/tokens: messages as an append has them, or a text.
 type tokensBody struct {
-	appendBody
-	literal          rawjson.Span // of the text
+	ingest.Batch
+	text             rawjson.Span
 	tokenizer, model string
 }
 
 var tokensFields = []string{"format", "messages", "text", "tokenizer", "model"}
 
-func (d *tokensBody) read() error {
-	if err := d.checkBatch(); err != nil {
-		return err
+func decodeTokens(body []byte) (*tokensBody, error) {
+	b := &tokensBody{}
+	if err := b.Open(body); err != nil {
+		return nil, err
 	}
-	for name, value := range d.Members("", rawjson.Value(d.Data), tokensFields) {
-		d.set(name, value)
-	}
-	if d.tokenizer == "" {
-		d.tokenizer = tokens.ForModel(d.model)
-	}
-	if d.tokenizer == "" {
-		d.tokenizer = estimated
-	}
-	if len(d.Problems) == 0 {
-		d.checkSubject()
-	}
-	return d.Err()
-}
-
-func (d *tokensBody) set(name string, value rawjson.Span) {
-	switch name {
-	case "format":
-		d.format = d.Format(value)
-	case "messages":
-		d.messages = value
-	case "text":
-		d.literal = value
-		if d.Data[value.Start] != '"' {
-			d.Wrong("/text", request.InvalidRequest, "a string is needed, this is %s", d.Kind(value))
+	var messages rawjson.Span
+	for name, value := range b.Fields(tokensFields) {
+		switch name {
+		case "format":
+			b.Format = b.ReadFormat(value)
+		case "messages":
+			messages = value
+			b.List("/messages", value, session.MaxBatchMessages)
+		case "text":
+			b.text = value
+			if b.Data[value.Start] != '"' {
+				b.Wrong("/text", request.InvalidRequest, "must be a string, not %s", b.Kind(value))
+			}
+		case "tokenizer":
+			b.tokenizer = readTokenizer(&b.Document, value)
+		case "model":
+			b.model, _ = b.Text("/model", value, session.MaxIDBytes)
 		}
-	case "tokenizer":
-		d.tokenizer = readTokenizer(&d.Document, value)
-	case "model":
-		d.model, _ = d.Text("/model", value, session.MaxIDBytes)
 	}
+	b.tokenizer = cmp.Or(b.tokenizer, tokens.ForModel(b.model), ingest.Estimated)
+	if len(b.Problems) == 0 {
+		b.checkSubject(messages)
+	}
+	return b, b.Err()
 }
 
 // readTokenizer reads the name of a tokenizer that we have.
 func readTokenizer(d *request.Document, value rawjson.Span) string {
 	name, ok := d.Text("/tokenizer", value, session.MaxIDBytes)
-	known := append([]string{estimated}, tokens.Tokenizers()...)
+	known := append([]string{ingest.Estimated}, tokens.Tokenizers()...)
 	if ok && !slices.Contains(known, name) {
-		d.Wrong("/tokenizer", request.InvalidRequest, "tokenizer %q is unknown: there are %s", request.Shorten(name), strings.Join(known, ", "))
+		d.Wrong("/tokenizer", request.InvalidRequest, "tokenizer %q is unknown: there are %s", spelling.Shorten(name), strings.Join(known, ", "))
 	}
 	return name
 }
 
 // checkSubject requires messages with their format, or a text.
-func (d *tokensBody) checkSubject() {
+func (b *tokensBody) checkSubject(messages rawjson.Span) {
 	var none rawjson.Span
 	switch {
-	case d.messages == none && d.literal == none:
-		d.Wrong("/messages", request.InvalidRequest, "messages is missing: an array of 1 to %d messages, or text, a string, instead", session.MaxBatchMessages)
-	case d.messages != none && d.literal != none:
-		d.Wrong("/text", request.InvalidRequest, "there are messages, too: send one of the two")
-	case d.messages != none && d.format == "":
-		d.Wrong("/format", request.InvalidRequest, "format is missing: say %s", request.Formats())
-	case d.literal != none && d.format != "":
-		d.Wrong("/format", request.InvalidRequest, "a text has no format: leave it out")
+	case messages == none && b.text == none:
+		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages; or send text, a string",
+			session.MaxBatchMessages)
+	case messages != none && b.text != none:
+		b.Wrong("/text", request.InvalidRequest, "text must not come with messages: send one of the two")
+	case messages != none:
+		b.RequireFormat()
+	case b.Format != "":
+		b.Wrong("/format", request.InvalidRequest, "a text has no format: leave it out")
 	}
 }
 
-func (d *tokensBody) answer(ctx context.Context) (tokensAnswer, error) {
-	a := tokensAnswer{Tokenizer: d.tokenizer, Messages: []messageTokens{}}
-	if d.literal != (rawjson.Span{}) {
-		total, err := d.countText()
-		a.Tokens = total
+func (b *tokensBody) answer(ctx context.Context) (a tokensAnswer, err error) {
+	a.Tokenizer = b.tokenizer
+	a.Messages = []messageTokens{}
+	if b.text != (rawjson.Span{}) {
+		a.Tokens, err = b.countText()
 		return a, err
 	}
-	spans, err := d.batch()
-	if err != nil {
-		return a, err
-	}
-	for i, span := range spans {
+	for i := range b.Spans {
 		if err := ctx.Err(); err != nil {
 			return a, err
 		}
-		found := d.countMessage(i, span)
+		found := b.countMessage(i)
 		m := messageTokens{Tokens: found.Tokens, Parts: make([]partTokens, len(found.Parts))}
 		for i, part := range found.Parts {
 			m.Parts[i] = partTokens{Kind: part.Kind.String(), Tokens: part.Tokens}
@@ -146,31 +136,27 @@ func (d *tokensBody) answer(ctx context.Context) (tokensAnswer, error) {
 		a.Messages = append(a.Messages, m)
 		a.Tokens += m.Tokens
 	}
-	return a, d.Err()
+	return a, b.Err()
 }
 
-func (d *tokensBody) countText() (int, error) {
-	literal := d.literal.Of(d.Data)
-	if d.tokenizer == estimated {
+func (b *tokensBody) countText() (int, error) {
+	literal := b.text.Of(b.Data)
+	if b.tokenizer == ingest.Estimated {
 		return tokens.EstimateLiteral(literal), nil
 	}
 	text, _ := rawjson.Unquote(nil, literal)
-	return tokens.Count(d.tokenizer, string(text))
+	return tokens.Count(b.tokenizer, string(text))
 }
 
-// countMessage inspects one message with the tokenizer that was asked for. What is wrong with it is noted.
-func (d *tokensBody) countMessage(i int, span rawjson.Span) wire.Facts {
-	body := span.Of(d.Data)
-	if err := d.checkMessage(i, body); err != nil {
-		d.Add("", err)
-		return wire.Facts{}
+// countMessage inspects message i with the tokenizer of the request.
+func (b *tokensBody) countMessage(i int) wire.Facts {
+	found, ok := b.Inspect(i)
+	if !ok || b.tokenizer == ingest.Estimated {
+		return found
 	}
-	found, err := wire.Inspect(d.format, body)
-	if err == nil && d.tokenizer != estimated {
-		found, err = wire.Count(d.format, body, func(text string) (int, error) { return tokens.Count(d.tokenizer, text) })
-	}
+	found, err := ingest.CountMessage(b.tokenizer, b.Format, b.Body(i))
 	if err != nil {
-		d.Add(request.PointerTo("/messages", i), err)
+		b.Add(request.PointerTo("/messages", i), err)
 	}
 	return found
 }

@@ -1,4 +1,4 @@
-package api
+package openai
 
 import (
 	"encoding/json"
@@ -11,34 +11,31 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // createItems is POST /v1/conversations/{id}/items.
 func (s *Server) createItems(req *request.Request) error {
-	at := conversationAddress(req)
-	if err := req.Err(); err != nil {
-		return err
-	}
+	readQuery(req)
+	at := req.Address()
 	body := req.Body()
-	a := session.Append{Session: at, Format: session.OpenAIResponses}
-	a.Idempotency = req.Idempotency()
+	key := req.Idempotency()
 	if err := req.Err(); err != nil {
 		return err
 	}
-	d := conversationBody{most: session.MaxBatchMessages}
-	d.Data = body
-	if err := d.read("items"); err != nil {
+	b := conversationBody{limit: session.MaxBatchMessages}
+	if err := b.read(body, "items"); err != nil {
 		return err
 	}
-	a.Messages = d.items
-	if err := s.countExactly(req, &a); err != nil {
+	a := session.Append{Session: at, Format: session.OpenAIResponses, Messages: b.items, Idempotency: key}
+	if err := s.Counter.Count(req.Ctx, &a); err != nil {
 		return err
 	}
 	done, replayed, err := s.Store.Append(req.Ctx, a)
 	if err != nil {
 		return err
 	}
-	req.Replayed(a.Idempotency, replayed)
+	req.Replayed(key, replayed)
 	var items []item
 	for i := range a.Messages {
 		m := session.Message{Seq: done.FirstSeq + int64(i), Format: a.Format, Body: a.Messages[i].Body}
@@ -105,7 +102,7 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 // slice is the piece of the log that a page is read from: one message more than the page has, which tells whether there
 // are more, and in front of it the message that after names, of which more items may follow.
 func (r *itemsRequest) slice() (postgres.Range, error) {
-	slice := postgres.Range{Descending: r.descending, Limit: r.limit + 1, Bytes: maxMessagePageBytes}
+	slice := postgres.Range{Descending: r.descending, Limit: r.limit + 1, Bytes: maxPageBytes}
 	if r.after == "" {
 		return slice, nil
 	}
@@ -146,7 +143,7 @@ func (r *itemsRequest) left(m *session.Message) []item {
 }
 
 func noAfter(id string) error {
-	return session.Invalid("/after", request.InvalidRequest, "%q is no item of this conversation: begin without after, and follow last_id", request.Shorten(id))
+	return session.Invalid("/after", request.InvalidRequest, "%q is no item of this conversation: begin without after, and follow last_id", spelling.Shorten(id))
 }
 
 // The views of a conversation, in the query and in its metadata.
@@ -165,7 +162,7 @@ func viewOf(s session.Session) string {
 }
 
 func itemsRequestOf(req *request.Request) (r itemsRequest, err error) {
-	q := openAIQuery(req, "after", "limit", "order")
+	q := readQuery(req, "after", "limit", "order")
 	r.after = q.Text("after", "")
 	r.limit = int(q.Integer("limit", 1, 1<<31, request.DefaultPage))
 	r.limit = min(r.limit, session.MaxPage)
@@ -182,7 +179,8 @@ func itemsRequestOf(req *request.Request) (r itemsRequest, err error) {
 
 // readItem is GET /v1/conversations/{id}/items/{item}.
 func (s *Server) readItem(req *request.Request) error {
-	at := conversationAddress(req)
+	readQuery(req)
+	at := req.Address()
 	if err := req.Err(); err != nil {
 		return err
 	}
@@ -197,7 +195,8 @@ func (s *Server) readItem(req *request.Request) error {
 
 // deleteItem is DELETE /v1/conversations/{id}/items/{item}.
 func (s *Server) deleteItem(req *request.Request) error {
-	at := conversationAddress(req)
+	readQuery(req)
+	at := req.Address()
 	if err := req.Err(); err != nil {
 		return err
 	}

@@ -1,0 +1,240 @@
+package openai
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/api/stateless"
+	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
+	"github.com/varve-dev/varve/internal/tokens"
+)
+
+// compactResponses is POST /v1/responses/compact: items in, a shorter list of items out. Items of the request are not
+// stored, and an Idempotency-Key has no effect on them; a conversation that the request names is compacted in its session.
+func (s *Server) compactResponses(req *request.Request) error {
+	q := readQuery(req, "tools", "window_tokens")
+	asText := q.Choice("tools", "text", "items") == "text"
+	b := compactBody{}
+	b.Window = int(q.Integer("window_tokens", ingest.MinWindowTokens, ingest.MaxWindowTokens, 0))
+	body := req.Body()
+	key := req.Idempotency()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	if err := b.decode(body, s.Models); err != nil {
+		return err
+	}
+	tenant, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+	if err != nil {
+		return err
+	}
+	b.Resolve(session.PolicyLayers{Tenant: tenant.Patch})
+	if err := b.Err(); err != nil {
+		return err
+	}
+	answer := compaction{Object: "response.compaction", CreatedAt: time.Now().Unix()}
+	var bodies [][]byte
+	if b.previous != "" {
+		bodies, err = s.compactConversation(req, b.previous, key)
+	} else {
+		bodies, err = b.compact(req, &answer)
+	}
+	if err != nil {
+		return err
+	}
+	bodies = b.Render(bodies...).Bodies
+	if asText {
+		bodies = withoutTools(bodies)
+	}
+	return answerCompaction(req, answer, bodies)
+}
+
+// compactBody is the body of POST /v1/responses/compact. Beside OpenAI's members it may have those of POST /v1/compact
+// that control the compaction.
+type compactBody struct {
+	stateless.Body
+	previous string // the id of a conversation
+}
+
+// Members that control a model's request change nothing here.
+var (
+	ignored       = []string{"prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier", "image"}
+	compactFields = append([]string{
+		"model", "input", "previous_response_id", "instructions", "policy", "window_tokens", "overhead_tokens", "force", "include_results",
+	}, ignored...)
+)
+
+// decode checks the body and reads its members. A member that is null counts as left out.
+func (b *compactBody) decode(body []byte, windows *models.Registry) error {
+	if err := b.Open(body); err != nil {
+		return err
+	}
+	b.Format = session.OpenAIResponses
+	b.Force = true
+	for name, value := range b.Fields(compactFields) {
+		if !b.IsNull(value) {
+			b.set(name, value, windows)
+		}
+	}
+	switch {
+	case b.Spans == nil && b.previous == "" && len(b.Problems) == 0:
+		b.Wrong("/input", request.InvalidRequest,
+			"input is missing: it must be a string or an array of items; or send previous_response_id with the id of a conversation")
+	case b.Spans != nil && b.previous != "":
+		b.Wrong("/previous_response_id", request.InvalidRequest,
+			"previous_response_id must not come with input: a conversation has its items here")
+	}
+	if b.Window == 0 {
+		b.Window = session.DefaultWindowTokens
+	}
+	return nil
+}
+
+func (b *compactBody) set(name string, value rawjson.Span, windows *models.Registry) {
+	switch name {
+	case "model":
+		b.Model, _ = b.Text("/model", value, session.MaxIDBytes)
+		if known, ok := windows.Find(b.Model); ok && b.Window == 0 {
+			b.Window = known.Window()
+		}
+	case "input":
+		b.readInput(value)
+	case "previous_response_id":
+		b.previous, _ = b.Text("/previous_response_id", value, session.MaxIDBytes)
+	case "instructions":
+		if _, ok := b.Text("/instructions", value, session.MaxMessageBytes); ok {
+			b.Overhead += tokens.EstimateLiteral(value.Of(b.Data))
+		}
+	default:
+		b.Set(name, value)
+	}
+}
+
+// readInput finds the items. A string is a message of the user.
+func (b *compactBody) readInput(value rawjson.Span) {
+	if b.Data[value.Start] != '"' {
+		b.ReadMessages("/input", value)
+		return
+	}
+	start := len(b.Data)
+	b.Data = append(append(append(b.Data[:start:start], `{"role":"user","content":`...), value.Of(b.Data)...), '}')
+	b.Spans = []rawjson.Span{{Start: start, End: len(b.Data)}}
+}
+
+// compact compacts the items of the request.
+func (b *compactBody) compact(req *request.Request, answer *compaction) ([][]byte, error) {
+	snap, _, err := b.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	if snap, err = withTools(snap); err != nil {
+		return nil, err
+	}
+	p, err := b.Propose(req.Ctx, snap)
+	if err != nil {
+		return nil, err
+	}
+	figures := stateless.FiguresOf(p, b.IncludeResults)
+	answer.Compaction = &figures
+	return stateless.Messages(p)
+}
+
+// conversationWait is how long the compaction of a conversation may take before the caller has to ask again.
+const conversationWait = 25 * time.Second
+
+// compactConversation compacts a conversation as POST /v1/sessions/{id}/compact does, and reads its view.
+func (s *Server) compactConversation(req *request.Request, id string, key *session.Idempotency) ([][]byte, error) {
+	at := session.Address{Tenant: req.Tenant, ID: id}
+	req.SessionID = id
+	run, replayed, err := s.Store.Compact(req.Ctx, at, key)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return nil, request.Fail(request.NotFound, "there is no conversation %q: Varve stores conversations and no responses; "+
+			"send their items as input (compactionMode \"input\")", spelling.Shorten(id))
+	case err != nil:
+		return nil, err
+	}
+	if run, err = s.Waiter.Run(req, at, run, replayed, conversationWait); err != nil {
+		return nil, err
+	}
+	if !run.State.Ended() {
+		return nil, request.Fail(request.Unavailable, "the compaction has not ended yet: ask again, run %s is in progress", run.ID)
+	}
+	req.Replayed(key, replayed)
+	stored, err := s.Store.ViewWithSources(req.Ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return viewBodies(at, &stored)
+}
+
+func viewBodies(at session.Address, v *postgres.ViewWithSources) (bodies [][]byte, err error) {
+	items, err := viewItems(at, v)
+	for i := range items {
+		bodies = append(bodies, items[i].body)
+	}
+	return bodies, err
+}
+
+// compaction is a compaction as OpenAI's API answers it, without its output, and with what it did in a member of ours.
+type compaction struct {
+	ID         string             `json:"id"`
+	Object     string             `json:"object"`
+	CreatedAt  int64              `json:"created_at"` // Unix seconds
+	Usage      usage              `json:"usage"`
+	Compaction *stateless.Figures `json:"compaction,omitempty"` // left out for a conversation, whose runs report it
+}
+
+// usage counts the tokens of a model's request. Compaction sends none except for summaries, whose cost is the operator's.
+type usage struct {
+	InputTokens  int64         `json:"input_tokens"`
+	InputDetails inputDetails  `json:"input_tokens_details"`
+	OutputTokens int64         `json:"output_tokens"`
+	Details      outputDetails `json:"output_tokens_details"`
+	TotalTokens  int64         `json:"total_tokens"`
+}
+
+type inputDetails struct {
+	CachedTokens int64 `json:"cached_tokens"`
+}
+
+type outputDetails struct {
+	ReasoningTokens int64 `json:"reasoning_tokens"`
+}
+
+// answerCompaction answers with items. Messages get ids, which clients copy; other items keep their own ids, because
+// the output is the next request's input and a provider looks up the id of a call.
+func answerCompaction(req *request.Request, a compaction, bodies [][]byte) error {
+	id := uuid.Must(uuid.NewV7())
+	a.ID = "resp_" + hex.EncodeToString(id[:])
+	head, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	out := req.Buffer()
+	out.B = append(append(out.B, head[:len(head)-1]...), `,"output":[`...)
+	at := session.Address{Tenant: req.Tenant, ID: a.ID}
+	for i, body := range bodies {
+		if i > 0 {
+			out.B = append(out.B, ',')
+		}
+		if f := readFields(body); f.kind != "message" {
+			out.B = append(out.B, body...)
+			continue
+		}
+		out.B = appendItem(out.B, &item{id: itemID(at, int64(i+1), 0, "message"), body: body})
+	}
+	out.B = append(out.B, "]}"...)
+	return req.Bytes(http.StatusOK, request.JSONType, out.B)
+}

@@ -1,0 +1,170 @@
+package openai
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// conversation is a session as OpenAI's Conversations API shows one.
+type conversation struct {
+	ID        string          `json:"id"`
+	Object    string          `json:"object"`
+	CreatedAt int64           `json:"created_at"` // Unix seconds
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+func conversationOf(s session.Session) conversation {
+	return conversation{ID: s.ID, Object: "conversation", CreatedAt: s.CreatedAt.Unix(), Metadata: s.Metadata}
+}
+
+// maxFirstItems is how many items a conversation can be created with, as at OpenAI.
+const maxFirstItems = 20
+
+// createConversation is POST /v1/conversations.
+func (s *Server) createConversation(req *request.Request) error {
+	readQuery(req)
+	body := req.Body()
+	key := req.Idempotency()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	b := conversationBody{limit: maxFirstItems, optional: true}
+	if err := b.read(body, "items", "metadata"); err != nil {
+		return err
+	}
+	id := uuid.Must(uuid.NewV7())
+	a := session.Append{
+		Session: session.Address{Tenant: req.Tenant, ID: "conv_" + hex.EncodeToString(id[:])},
+		Format:  session.OpenAIResponses, Messages: b.items, Idempotency: key,
+	}
+	made, replayed, err := s.Store.CreateWith(req.Ctx, a, session.Change{Format: &a.Format, Metadata: b.metadata})
+	if err != nil {
+		return err
+	}
+	req.SessionID = made.ID
+	req.Replayed(key, replayed)
+	return req.JSON(http.StatusOK, conversationOf(made))
+}
+
+// readConversation is GET /v1/conversations/{id}.
+func (s *Server) readConversation(req *request.Request) error {
+	readQuery(req)
+	at := req.Address()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := s.Store.Session(req.Ctx, at)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusOK, conversationOf(found))
+}
+
+// updateConversation is POST /v1/conversations/{id}.
+func (s *Server) updateConversation(req *request.Request) error {
+	readQuery(req)
+	at := req.Address()
+	body := req.Body()
+	key := req.Idempotency()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	b := conversationBody{}
+	if err := b.read(body, "metadata"); err != nil {
+		return err
+	}
+	changed, replayed, err := s.Store.Update(req.Ctx, at, session.Change{Metadata: b.metadata}, key)
+	if err != nil {
+		return err
+	}
+	req.Replayed(key, replayed)
+	return req.JSON(http.StatusOK, conversationOf(changed))
+}
+
+// deleted is the answer to a deletion.
+type deleted struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Deleted bool   `json:"deleted"`
+}
+
+// deleteConversation is DELETE /v1/conversations/{id}.
+func (s *Server) deleteConversation(req *request.Request) error {
+	readQuery(req)
+	at := req.Address()
+	key := req.EmptyBody()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	replayed, err := s.Store.Delete(req.Ctx, at, key)
+	if err != nil {
+		return err
+	}
+	req.Replayed(key, replayed)
+	return req.JSON(http.StatusOK, deleted{ID: at.ID, Object: "conversation.deleted", Deleted: true})
+}
+
+// conversationBody is the body of a request that creates or changes a conversation. Members that it leaves out are nil.
+type conversationBody struct {
+	ingest.Batch
+	limit    int  // of items
+	optional bool // items and the body itself may be left out
+	items    []session.NewMessage
+	metadata []byte
+}
+
+// read checks the body and reads the members that it may have.
+func (b *conversationBody) read(body []byte, members ...string) error {
+	if len(body) == 0 && b.optional {
+		return nil
+	}
+	if err := b.Open(body); err != nil {
+		return err
+	}
+	b.Format = session.OpenAIResponses
+	empty := true
+	for name, value := range b.Fields(members) {
+		empty = false
+		switch {
+		case name == "metadata" && b.IsNull(value):
+			b.metadata = []byte(`{}`)
+		case name == "metadata":
+			b.metadata = ingest.ReadMetadata(&b.Document, value)
+		case !b.IsNull(value) || !b.optional:
+			b.readItems(value)
+		}
+	}
+	if empty && !b.optional && len(b.Problems) == 0 {
+		b.Wrong("/"+members[0], request.InvalidRequest, "%s is missing", members[0])
+	}
+	return b.Err()
+}
+
+// readItems reads the items, which point into the body.
+func (b *conversationBody) readItems(value rawjson.Span) {
+	if b.optional && isEmptyArray(b.Data, value) {
+		return
+	}
+	b.List("/items", value, b.limit)
+	if len(b.Spans) <= b.limit {
+		b.items, _ = b.Messages()
+	}
+}
+
+func isEmptyArray(data []byte, value rawjson.Span) bool {
+	if data[value.Start] != '[' {
+		return false
+	}
+	for range rawjson.Elements(data, value.Start) {
+		return false
+	}
+	return true
+}

@@ -1,0 +1,99 @@
+// Package openai answers the part of OpenAI's API that Varve has: Conversations, whose items are the messages of a
+// session, and the compaction of Responses. docs/openai.md is its contract.
+//
+// Start at Register, the list of its routes; then conversations.go. item.go converts between messages and items,
+// compact.go compacts. It owns no tables.
+package openai
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/api/waiting"
+	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
+)
+
+// Server answers requests in OpenAI's dialect.
+type Server struct {
+	Store   *postgres.Store
+	Models  *models.Registry
+	Counter *ingest.Counter
+	Waiter  *waiting.Waiter
+}
+
+// Register registers every route of the dialect.
+func (s *Server) Register(add func(method, path string, h func(*request.Request) error)) {
+	add("POST", "/v1/conversations", s.createConversation)
+	add("GET", "/v1/conversations/:id", s.readConversation)
+	add("POST", "/v1/conversations/:id", s.updateConversation)
+	add("DELETE", "/v1/conversations/:id", s.deleteConversation)
+	add("POST", "/v1/conversations/:id/items", s.createItems)
+	add("GET", "/v1/conversations/:id/items", s.listItems)
+	add("GET", "/v1/conversations/:id/items/:item", s.readItem)
+	add("DELETE", "/v1/conversations/:id/items/:item", s.deleteItem)
+	add("POST", "/v1/responses/compact", s.compactResponses)
+}
+
+// readQuery reads the query of a route of OpenAI's API. What a client sends with every request is allowed at each of
+// them: include requests what is stored anyway, view is for lists.
+func readQuery(req *request.Request, known ...string) *request.Query {
+	q := req.ParseQuery()
+	for _, name := range []string{"include", "include[]"} {
+		delete(q.Values, name)
+	}
+	return q.Check(append(known, "view"))
+}
+
+// ErrorType returns the type of an error as OpenAI's API names it.
+func ErrorType(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusNotFound:
+		return "not_found_error"
+	case status >= http.StatusInternalServerError:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+// Problem returns an error in the shape of OpenAI's API, and its status there.
+func Problem(f *request.Failure, status int) (any, int) {
+	if status == http.StatusUnprocessableEntity {
+		status = http.StatusBadRequest
+	}
+	e := protocol.OpenAIError{Message: f.Detail, Type: ErrorType(status), Code: f.Code}
+	if len(f.Problems) > 0 {
+		param := paramOf(f.Problems[0].Pointer)
+		e.Param = &param
+	}
+	return map[string]protocol.OpenAIError{"error": e}, status
+}
+
+// paramOf writes a JSON pointer as OpenAI does: "/items/0/content" is "items[0].content".
+func paramOf(pointer string) string {
+	var param strings.Builder
+	for _, step := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		_, err := strconv.Atoi(step)
+		switch {
+		case err == nil && param.Len() > 0:
+			param.WriteString("[" + step + "]")
+		case param.Len() > 0:
+			param.WriteString("." + step)
+		default:
+			param.WriteString(step)
+		}
+	}
+	return param.String()
+}
+
+// errNoItem is the error of an item that does not exist, or not any more.
+var errNoItem = request.Fail(request.NotFound, "there is no such item in this conversation: GET /v1/conversations/{id}/items lists them")
+
+// maxPageBytes ends a page of large messages before its limit.
+const maxPageBytes = 16 << 20

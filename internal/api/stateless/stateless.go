@@ -1,0 +1,149 @@
+// Package stateless compacts messages that come with a request and are not stored.
+//
+// Start at Body: Open it, Set its members, Resolve its policy, and Compact it. POST /v1/compact and OpenAI's
+// POST /v1/responses/compact share it. It owns no tables.
+package stateless
+
+import (
+	"context"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// maxMessages is how many messages one request can have compacted.
+const maxMessages = 100_000
+
+// Body is the body of POST /v1/compact.
+type Body struct {
+	ingest.Batch
+	Model          string
+	Window         int // 0: that of the model
+	Overhead       int
+	Force          bool // compact what is below its trigger, too
+	IncludeResults bool
+	member         rawjson.Span   // the policy as it was sent
+	policy         *policy.Policy // nil until Resolve
+}
+
+// Fields are the members of POST /v1/compact.
+var Fields = []string{
+	"format", "messages", "policy", "model", "window_tokens", "overhead_tokens", "force", "include_results",
+}
+
+// Set reads a member.
+func (b *Body) Set(name string, value rawjson.Span) {
+	switch name {
+	case "format":
+		b.Format = b.ReadFormat(value)
+	case "messages":
+		b.ReadMessages("/messages", value)
+	case "policy":
+		b.member = value
+	case "model":
+		b.Model, _ = b.Text("/model", value, session.MaxIDBytes)
+	case "window_tokens":
+		b.Window = int(b.Integer("/window_tokens", value, ingest.MinWindowTokens, ingest.MaxWindowTokens))
+	case "overhead_tokens":
+		b.Overhead = int(b.Integer("/overhead_tokens", value, 0, ingest.MaxOverheadTokens))
+	case "force":
+		b.Force = b.Boolean("/force", value)
+	case "include_results":
+		b.IncludeResults = b.Boolean("/include_results", value)
+	}
+}
+
+// ReadMessages reads the array of messages.
+func (b *Body) ReadMessages(pointer string, value rawjson.Span) { b.List(pointer, value, maxMessages) }
+
+// Resolve puts the policy on top of the layers below.
+func (b *Body) Resolve(below session.PolicyLayers) {
+	if b.member != (rawjson.Span{}) {
+		b.policy = ingest.PolicyOver(&b.Document, b.member, below)
+	} else {
+		b.policy = ingest.TenantPolicy(&b.Document, below)
+	}
+}
+
+// Check requires the members that must be there, and that they fit together. Messages whose model is named have the
+// window of that model unless the request sets another.
+func (b *Body) Check(windows *models.Registry) {
+	switch {
+	case b.Window > 0:
+	case b.Model != "":
+		b.Window, _ = ingest.WindowOf(&b.Document, windows, b.Model)
+	default:
+		b.Window = session.DefaultWindowTokens
+	}
+	if b.Spans == nil && !b.Has("/messages") {
+		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages", maxMessages)
+	}
+	b.RequireFormat()
+	if b.Window > 0 && !b.Has("/window_tokens") && !b.Has("/overhead_tokens") {
+		ingest.CheckOverhead(&b.Document, b.Overhead, b.Window)
+	}
+}
+
+// Snapshot returns the messages as if they were the log of a session, and apart from them the leading system messages
+// of formats that have them apart. Its error is everything that is wrong with the body.
+func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
+	snap = postgres.Snapshot{
+		Format: b.Format, WindowTokens: b.Window, OverheadTokens: b.Overhead, Calibration: 1, LastSeq: int64(len(b.Spans)),
+	}
+	if !b.Format.Valid() || len(b.Spans) > maxMessages {
+		return snap, nil, b.Err()
+	}
+	snap.Tail = make([]postgres.LogMessage, 0, len(b.Spans))
+	for i := range b.Spans {
+		found, ok := b.Inspect(i)
+		if !ok {
+			continue
+		}
+		tokens := int64(found.Tokens)
+		snap.ContextTokens += tokens
+		if found.Flags&wire.FlagPinned != 0 && wire.Apart(b.Format) && len(snap.Tail) == 0 {
+			snap.ApartTokens += tokens
+			system = append(system, b.Body(i))
+			continue
+		}
+		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: int64(i + 1), Format: b.Format, Tokens: tokens, Body: b.Body(i)})
+	}
+	return snap, system, b.Err()
+}
+
+// Propose compacts a snapshot of the body.
+func (b *Body) Propose(ctx context.Context, snap postgres.Snapshot) (*compactor.Proposal, error) {
+	return compactor.ProposeAlone(ctx, snap, *b.policy, b.Force)
+}
+
+// Render returns messages in a form that their provider accepts.
+func (b *Body) Render(messages ...[]byte) *wire.Rendition {
+	view := make([]wire.Stored, len(messages))
+	for i, body := range messages {
+		view[i] = wire.Stored{Format: b.Format, Body: body}
+	}
+	return wire.Render(b.Format, view, wire.Options{Model: b.Model})
+}
+
+// Messages returns the rendition and the messages after it, or the messages as they came if nothing is changed.
+func Messages(p *compactor.Proposal) (bodies [][]byte, err error) {
+	through := int64(0)
+	if p.Decision.Verdict == compactor.Now {
+		through = p.Made.Through
+		bodies, err = view.Split(p.Made.Body)
+	}
+	for i := range p.Snapshot.Tail {
+		if m := &p.Snapshot.Tail[i]; m.Seq > through {
+			bodies = append(bodies, m.Body)
+		}
+	}
+	return bodies, err
+}
