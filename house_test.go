@@ -78,6 +78,7 @@ var mayImport = map[string][]string{
 		"internal/api/request", "internal/archive", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
 		"internal/session", "internal/spelling", "internal/tokens", "internal/wire",
 	},
+}
 
 // pure packages decide and render; they must not be able to ask the world anything.
 var pure = []string{"internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
