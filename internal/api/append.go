@@ -86,7 +86,6 @@ func decodeAppend(body []byte) (*appendBody, error) {
 			b.Format = b.ReadFormat(value)
 		case "messages":
 			messages = value
-			b.List("/messages", value, session.MaxBatchMessages)
 		case "client_ids":
 			b.clientIDs = value
 		case "expected_seq":
@@ -96,9 +95,13 @@ func decodeAppend(body []byte) (*appendBody, error) {
 			b.usage = readUsage(&b.Document, value)
 		}
 	}
-	if messages == (rawjson.Span{}) && len(b.Problems) == 0 {
+	switch {
+	case len(b.Problems) > 0:
+	case messages == (rawjson.Span{}):
 		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages",
 			session.MaxBatchMessages)
+	default:
+		b.List("/messages", messages, session.MaxBatchMessages)
 	}
 	return b, b.Err()
 }

@@ -72,7 +72,6 @@ func decodeTokens(body []byte) (*tokensBody, error) {
 			b.Format = b.ReadFormat(value)
 		case "messages":
 			messages = value
-			b.List("/messages", value, session.MaxBatchMessages)
 		case "text":
 			b.text = value
 			if b.Data[value.Start] != '"' {
@@ -87,6 +86,9 @@ func decodeTokens(body []byte) (*tokensBody, error) {
 	b.tokenizer = cmp.Or(b.tokenizer, tokens.ForModel(b.model), ingest.Estimated)
 	if len(b.Problems) == 0 {
 		b.checkSubject(messages)
+	}
+	if len(b.Problems) == 0 && messages != (rawjson.Span{}) {
+		b.List("/messages", messages, session.MaxBatchMessages)
 	}
 	return b, b.Err()
 }
