@@ -68,11 +68,11 @@ var mayImport = map[string][]string{
 	"internal/api/waiting": {"internal/api/request", "internal/postgres", "internal/session"},
 	"internal/api/stateless": {
 		"internal/api/request", "internal/compact", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
-		"internal/protocol", "internal/rawjson", "internal/session", "internal/wire",
+		"internal/protocol", "internal/rawjson", "internal/session", "internal/view", "internal/wire",
 	},
 	"internal/api/openai": {
-		"internal/api/request", "internal/api/stateless", "internal/api/waiting", "internal/compact", "internal/ingest", "internal/models",
-		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/tokens", "internal/wire", "internal/zframe",
+		"internal/api/request", "internal/api/stateless", "internal/api/waiting", "internal/ingest", "internal/models",
+		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {
 		"internal/api/request", "internal/archive", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
