@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-const againstHelp = `measure this checkout beside the checkout of Varve in this directory, in pairs of rounds that take turns
-in one run, and print old, new, new/old and the spread of the pairs (more is faster). The programs of both are built, each
-serves a database that it migrated itself, in one PostgreSQL. Groups: append and view over HTTP, as calls a second and as
-calls a second of the API's processor time, which a busy machine disturbs less; engine: the benchmarks of internal/compact
-that both have, built by "go test -c" in each checkout and run on one core, best rounds compared. It writes no file but
-that of -o`
+const againstHelp = `measure this checkout beside the checkout of Varve in this directory, in pairs of rounds that take
+turns in one run, and print old, new, new/old and the spread of the pairs; more is faster. The programs of both
+are built, and each serves a database that it migrated itself, in one PostgreSQL. The groups append and view go
+over HTTP: calls a second, and calls a second of the API's processor time, which a busy machine disturbs less.
+The group engine runs the benchmarks of internal/compact that both have: "go test -c" builds them in each
+checkout, they run on one core, and the best rounds are compared. No file is written but that of -o`
 
 // pair is a measurement of both checkouts: more is faster.
 type pair struct {
@@ -76,7 +76,9 @@ func (b *bench) compareCheckouts(ctx context.Context) error {
 		}
 	}
 	if len(measured) == 1 {
-		return errors.New("-against measures the groups append, view and engine; none of them was chosen, or -run matches nothing")
+		return errors.New(
+			"-against measures the groups append, view and engine; none of them was chosen, or -run matches nothing",
+		)
 	}
 	table := markdown(measured)
 	for _, line := range b.notes {

@@ -81,7 +81,9 @@ func measureAppends(ctx context.Context, b *bench) error {
 		return err
 	}
 	for _, a := range cases {
-		c := comparison{name: a.name(), unit: "appends/s", goal: a.goal, ours: b.here.appends(a), floor: b.appendFloor(a)}
+		c := comparison{
+			name: a.name(), unit: "appends/s", goal: a.goal, ours: b.here.appends(a), floor: b.appendFloor(a),
+		}
 		if err := b.compare(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", a.name(), err)
 		}
@@ -122,11 +124,15 @@ func (s *site) appends(a appendCase) sample {
 func (b *bench) appendFloor(a appendCase) sample {
 	var messages []session.NewMessage
 	for _, body := range a.bodies() {
-		messages = append(messages, session.NewMessage{Body: body, Role: "user", Tokens: len(body) / 4, StartsUnit: true})
+		messages = append(
+			messages, session.NewMessage{Body: body, Role: "user", Tokens: len(body) / 4, StartsUnit: true},
+		)
 	}
 	return b.pgxFloor(a.writers, func(writer, turn int) statement {
 		at := session.Address{Tenant: b.here.tenant, ID: strconv.Itoa(a.session(writer, turn))}
-		sql, args := postgres.AppendStatement(session.Append{Session: at, Format: session.OpenAIChat, Messages: messages})
+		sql, args := postgres.AppendStatement(
+			session.Append{Session: at, Format: session.OpenAIChat, Messages: messages},
+		)
 		return statement{sql, args}
 	})
 }

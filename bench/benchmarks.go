@@ -42,7 +42,8 @@ func (b *bench) runBenchmarks(ctx context.Context, binary, dir string, flags ...
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, binary, append([]string{"-test.run=^$", "-test.cpu=1", "-test.benchmem"}, flags...)...)
+	args := append([]string{"-test.run=^$", "-test.cpu=1", "-test.benchmem"}, flags...)
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "VARVE_DATA="+data)
 	out, err := cmd.CombinedOutput()
@@ -73,7 +74,9 @@ func parseBenchmarks(out string) (found []measured, err error) {
 
 // goBenchmarks returns a scenario that runs the benchmarks of one name. Each has a name that ends with "/ours" and
 // another that ends with "/floor"; add makes rows of the two.
-func goBenchmarks(benchmark string, add func(b *bench, name string, ours, floor measured)) func(context.Context, *bench) error {
+func goBenchmarks(
+	benchmark string, add func(b *bench, name string, ours, floor measured),
+) func(context.Context, *bench) error {
 	return func(ctx context.Context, b *bench) error {
 		dir, err := os.MkdirTemp("", "varve-bench-")
 		if err != nil {
@@ -85,8 +88,11 @@ func goBenchmarks(benchmark string, add func(b *bench, name string, ours, floor 
 		if err := buildBenchmarks(ctx, ".", "bench", binary); err != nil {
 			return err
 		}
-		found, err := b.runBenchmarks(ctx, binary, "bench", "-test.bench=^Benchmark"+benchmark+"$", "-wanted="+b.match.String(),
-			"-test.benchtime="+b.round.String(), fmt.Sprintf("-test.count=%d", b.rounds), "-test.timeout="+time.Hour.String())
+		found, err := b.runBenchmarks(
+			ctx, binary, "bench", "-test.bench=^Benchmark"+benchmark+"$", "-wanted="+b.match.String(),
+			"-test.benchtime="+b.round.String(), fmt.Sprintf("-test.count=%d", b.rounds),
+			"-test.timeout="+time.Hour.String(),
+		)
 		if err != nil {
 			return err
 		}

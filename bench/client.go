@@ -39,7 +39,9 @@ func sessionPath(id string) string { return "/v1/sessions/" + url.PathEscape(id)
 
 // request returns a whole request; headers have the form "Name: value".
 func (c *client) request(method, path string, body []byte, headers ...string) []byte {
-	out := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n", method, path, c.addr, c.site.key)
+	out := fmt.Appendf(
+		nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n", method, path, c.addr, c.site.key,
+	)
 	for _, header := range headers {
 		out = fmt.Appendf(out, "%s\r\n", header)
 	}
@@ -114,7 +116,8 @@ func (c *client) appendAll(id string, messages [][]byte) error {
 			size += len(messages[n])
 			n++
 		}
-		if err := c.send("POST", sessionPath(id)+"/messages", appendBody(messages[:n]), http.StatusCreated); err != nil {
+		body := appendBody(messages[:n])
+		if err := c.send("POST", sessionPath(id)+"/messages", body, http.StatusCreated); err != nil {
 			return err
 		}
 		messages = messages[n:]

@@ -26,7 +26,8 @@ var (
 	// code is lines of a source file; each # becomes a word, each @ an identifier, each $ a constant.
 	code = []string{
 		"func (s *@) @(@ context.Context, @ []byte) error {", "\tif err := s.@(ctx, @); err != nil {",
-		"\t\treturn fmt.Errorf(\"# # # # %d: %w\", @, err)", "\t@ := @[$:@.@]", "\t// # # # # # # # #", "\tconst @ = $", "\t}",
+		"\t\treturn fmt.Errorf(\"# # # # %d: %w\", @, err)", "\t@ := @[$:@.@]", "\t// # # # # # # # #",
+		"\tconst @ = $", "\t}",
 	}
 )
 

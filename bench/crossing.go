@@ -18,8 +18,8 @@ const (
 	pollEvery        = 5 * time.Millisecond
 )
 
-// measureCrossings times sessions of 1,000 messages from the append that crosses their trigger to the checkpoint, one at
-// a time, with workers that have nothing else to do: by the database's clock, and as a caller who polls sees it.
+// measureCrossings times sessions of 1,000 messages from the append that crosses their trigger to the checkpoint, one
+// at a time, with workers that have nothing else to do: by the database's clock, and as a caller who polls sees it.
 func measureCrossings(ctx context.Context, b *bench) error {
 	if !b.wants(crossingRow) {
 		return nil

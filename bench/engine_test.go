@@ -22,9 +22,9 @@ import (
 // longTokens is how many tokens a recorded conversation must have to be one of the long ones.
 const longTokens = 25_000
 
-// BenchmarkEngine compares the engine alone, message bytes in to view bytes out, with json.Valid over the same bytes: the
-// policy is the default, and the last message of each conversation crosses its trigger. The tokens were counted by the
-// appends before, or are counted, too.
+// BenchmarkEngine compares the engine alone, message bytes in to view bytes out, with json.Valid over the same bytes:
+// the policy is the default, and the last message of each conversation crosses its trigger. The tokens were counted
+// by the appends before, or are counted, too.
 func BenchmarkEngine(b *testing.B) {
 	for _, f := range session.Formats() {
 		inputs, what := longSessions(b, f)
@@ -88,8 +88,8 @@ func inTurn(inputs []compact.Input, do func(compact.Input) error) func() error {
 	}
 }
 
-// longSessions returns the recorded conversations of a format that are long and that the engine can shorten, or a made-up
-// one if there are none.
+// longSessions returns the recorded conversations of a format that are long and that the engine can shorten, or a
+// made-up one if there are none.
 func longSessions(b *testing.B, f session.Format) (inputs []compact.Input, what string) {
 	read, _, err := compacttest.Recorded(dataDir())
 	if err != nil {
@@ -114,8 +114,8 @@ func longSessions(b *testing.B, f session.Format) (inputs []compact.Input, what 
 	return []compact.Input{inputOf(generated(b, f, 1_000, 1), ownWindow)}, "a made-up session"
 }
 
-// inputOf returns a conversation as the worker hands it to the engine: in a window of that many tokens, or for ownWindow
-// in one whose trigger its last message crosses.
+// inputOf returns a conversation as the worker hands it to the engine: in a window of that many tokens, or for
+// ownWindow in one whose trigger its last message crosses.
 func inputOf(c *compacttest.Conversation, window int) compact.Input {
 	in := compact.Input{Format: c.Format, Policy: policy.Default()}
 	in.WindowTokens = cmp.Or(window, int(float64(c.Total())/in.Policy.Trigger))

@@ -37,7 +37,10 @@ func BenchmarkFormats(b *testing.B) {
 		beside(b, name+"decode", func() work { return work{s.size, s.decode, s.structs.read} })
 		beside(b, name+"encode", func() work { return work{s.size, s.encode, s.structs.write} })
 		for _, target := range session.Formats() {
-			beside(b, name+"rendered in "+string(target), func() work { return work{s.size, s.render(target), s.structs.pass} })
+			beside(
+				b, name+"rendered in "+string(target),
+				func() work { return work{s.size, s.render(target), s.structs.pass} },
+			)
 		}
 	}
 }
@@ -108,8 +111,8 @@ func newSpoken(f session.Format, views [][]wire.Stored) (*spoken, error) {
 	return s, err
 }
 
-// anew makes a message one that has to be written again: its texts, calls and results. Thoughts, images and what Varve has
-// no words for stand as they are in every view of their own format.
+// anew makes a message one that has to be written again: its texts, calls and results. Thoughts, images and what
+// Varve has no words for stand as they are in every view of their own format.
 func anew(n wire.Message) wire.Message {
 	n.Edited = true
 	editPieces(n.Blocks)

@@ -19,8 +19,8 @@ const (
 	candidates   = 40 // sessions with a short history, of which the one with the most similar view is taken
 )
 
-// BenchmarkIncremental compacts two sessions that have a checkpoint and the same newest messages: one has seen a hundred
-// times as many. Their views are similar, so the two compactions should cost the same.
+// BenchmarkIncremental compacts two sessions that have a checkpoint and the same newest messages: one has seen a
+// hundred times as many. Their views are similar, so the two compactions should cost the same.
 func BenchmarkIncremental(b *testing.B) {
 	for _, f := range session.Formats() {
 		name := fmt.Sprintf("%s, next compaction after %d messages, time beside after %d", f, longHistory, shortHistory)
@@ -35,8 +35,8 @@ func BenchmarkIncremental(b *testing.B) {
 	}
 }
 
-// similar returns, of sessions that began about shortHistory messages before the end, the one whose next compaction has a
-// view and a state of nearly the same sizes: these depend on where a session began.
+// similar returns, of sessions that began about shortHistory messages before the end, the one whose next compaction
+// has a view and a state of nearly the same sizes: these depend on where a session began.
 func similar(tb testing.TB, old compact.Input, long *compacttest.Conversation) (best compact.Input) {
 	tb.Helper()
 	bestDistance := math.Inf(1)
@@ -72,8 +72,8 @@ func isQuestion(f session.Format, body []byte) bool {
 	return err == nil && found.Role == "user" && found.StartsUnit && found.Flags&wire.FlagMixed == 0
 }
 
-// grown returns a session as its next compaction finds it: it was compacted whenever it was due, and once more newMessages
-// before its end, where the checkpoint is.
+// grown returns a session as its next compaction finds it: it was compacted whenever it was due, and once more
+// newMessages before its end, where the checkpoint is.
 func grown(tb testing.TB, c *compacttest.Conversation) compact.Input {
 	tb.Helper()
 	r := newReplay(c.Format, policy.Default(), fixedWindow)

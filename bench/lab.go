@@ -71,7 +71,8 @@ func (s *site) seed(ctx context.Context) error {
 		 SELECT t.id, '` + uuid.Nil.String() + `', 0.8, 0.95, '` + document + `'
 		   FROM tenants t
 		  WHERE t.name LIKE 'tenant %'`,
-		`INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id, last_seq, context_tokens, total_tokens)
+		`INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id, last_seq, context_tokens,
+		        total_tokens)
 		 SELECT t.id, gen_random_uuid(), n::text, 1, 128000, '` + uuid.Nil.String() + `', 4, 1000, 1000
 		   FROM tenants t, generate_series(1, 100) n
 		  WHERE t.name LIKE 'tenant %'`,

@@ -21,8 +21,8 @@ const (
 // resultTokens makes 100,000 messages about 100 MB.
 const resultTokens = 75
 
-// BenchmarkLinear compares a session with ten that have a tenth of its messages each: both sides have the same work, drawn
-// from the same mix.
+// BenchmarkLinear compares a session with ten that have a tenth of its messages each: both sides have the same work,
+// drawn from the same mix.
 func BenchmarkLinear(b *testing.B) {
 	for _, f := range session.Formats() {
 		for _, messages := range []int{10_000, 100_000} {

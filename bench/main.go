@@ -1,11 +1,12 @@
-// Command bench measures Varve's hot paths, each beside its floor in the same run: the same statements with nothing of
-// Varve around them, or encoding/json over the same bytes. Only ratios can be compared between machines.
+// Command bench measures Varve's hot paths, each beside its floor in the same run: the same statements with nothing
+// of Varve around them, or encoding/json over the same bytes. Only ratios can be compared between machines.
 //
 // With -against it measures this checkout beside another one instead, in pairs.
 //
-// Start at scenarios. What needs a database runs on a durable cluster made for the run, with cmd/api and cmd/worker as
-// processes (lab.go, site.go); measure.go lets the sides of a comparison take turns. What needs no server is a Go benchmark
-// in this package's tests, which benchmarks.go runs. against.go compares two checkouts, report.go writes the tables.
+// Start at scenarios. What needs a database runs on a durable cluster made for the run, with cmd/api and cmd/worker
+// as processes (lab.go, site.go); measure.go lets the sides of a comparison take turns. What needs no server is a Go
+// benchmark in this package's tests, which benchmarks.go runs. against.go compares two checkouts, report.go writes
+// the tables.
 package main
 
 import (
@@ -67,7 +68,10 @@ func parseOptions() (o options, err error) {
 	run := flag.String("run", "", "measure only what this regular expression matches; names are those of the table")
 	quick := flag.Bool("quick", false, "one short round of everything: to see that it runs, not to measure")
 	flag.DurationVar(&o.round, "round", 1500*time.Millisecond, "length of one round")
-	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each measurement, each followed by one of its floor; at least 5 with -against")
+	flag.IntVar(
+		&o.rounds, "rounds", 3,
+		"rounds of each measurement, each followed by one of its floor; at least 5 with -against",
+	)
 	flag.IntVar(&o.crossings, "crossings", 50, "number of sessions that are timed while they cross the trigger")
 	flag.StringVar(&o.data, "data", filepath.Join("..", "shared", "data"),
 		"folder of recorded conversations; VARVE_DATA names another")
@@ -78,7 +82,9 @@ func parseOptions() (o options, err error) {
 		o.data = dir
 	}
 	if *quick {
-		o.round, o.rounds, o.crossings = 300*time.Millisecond, 1, 5
+		o.round = 300 * time.Millisecond
+		o.rounds = 1
+		o.crossings = 5
 	} else if o.against != "" {
 		o.rounds = max(o.rounds, 5)
 	}
@@ -109,7 +115,9 @@ func chosen(list string) (found []scenario, err error) {
 	wanted := strings.Split(list, ",")
 	for _, name := range wanted {
 		if !slices.Contains(names(scenarios), name) {
-			return nil, fmt.Errorf("-only: there is no group %q; there are %s", name, strings.Join(names(scenarios), ", "))
+			return nil, fmt.Errorf(
+				"-only: there is no group %q; there are %s", name, strings.Join(names(scenarios), ", "),
+			)
 		}
 	}
 	for _, s := range scenarios {

@@ -31,9 +31,9 @@ func (b *bench) compare(ctx context.Context, c comparison) error {
 	return nil
 }
 
-// alternate lets the sides take turns, so that whatever else the machine does meets all of them, and returns the rates
-// of each. Every second turn has the sides in the opposite order. A short turn that does not count comes first: it warms
-// connections, plans and caches.
+// alternate lets the sides take turns, so that whatever else the machine does meets all of them, and returns the
+// rates of each. Every second turn has the sides in the opposite order. A short turn that does not count comes first:
+// it warms connections, plans and caches.
 func alternate(ctx context.Context, turns int, d time.Duration, sides ...sample) ([][]float64, error) {
 	rates := make([][]float64, len(sides))
 	for turn := -1; turn < turns; turn++ {

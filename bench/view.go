@@ -114,8 +114,8 @@ func (b *bench) measureView(ctx context.Context, v viewCase) error {
 
 const tailResult = 150 // bytes of a tool result in a tail: a hundred messages must fit into the smaller views
 
-// createViewed appends the history over HTTP and puts a checkpoint of the wanted size over all but its tail. No compaction
-// makes the checkpoint, because its size must not depend on what the engine saves.
+// createViewed appends the history over HTTP and puts a checkpoint of the wanted size over all but its tail. No
+// compaction makes the checkpoint, because its size must not depend on what the engine saves.
 func (b *bench) createViewed(ctx context.Context, v viewed) error {
 	c := b.here.newClient()
 	if err := c.createSession(v.id); err != nil {
@@ -189,7 +189,8 @@ func (s *site) views(v viewCase) (round sample, size int, err error) {
 	}, plain, nil
 }
 
-// checkView reads the view once plain and once in the case's encoding, and returns an error unless both are the same JSON.
+// checkView reads the view once plain and once in the case's encoding, and returns an error unless both are the same
+// JSON.
 func (s *site) checkView(v viewCase) (plain, packed int, etag string, err error) {
 	c := s.newClient()
 	path := sessionPath(v.id) + "/context"

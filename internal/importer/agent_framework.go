@@ -16,7 +16,7 @@ var agentFramework = source{
 	read: readAgentFramework,
 }
 
-// frameworkThread is the messages of a serialised thread.
+// frameworkThread returns the messages of a serialised thread.
 func frameworkThread(o object) [][]byte {
 	return parseArray(parseObject(o["chat_message_store_state"])["messages"])
 }
@@ -71,10 +71,10 @@ type frameworkContents struct {
 	results [][]byte
 }
 
-// contentType is the type of a content: Python's and .NET's messages name it differently.
+// contentType returns the type of a content: Python's and .NET's messages name it differently.
 func contentType(o object) string { return o.text("type") + o.text("$type") }
 
-// add is false for a content that the conversation has no words for.
+// add reports false for a content that the conversation has no words for.
 func (c *frameworkContents) add(o object) bool {
 	id := o["call_id"]
 	if !has(id) {

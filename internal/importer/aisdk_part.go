@@ -11,7 +11,7 @@ type uiPart struct {
 	kind     string // text, reasoning, tool, raw
 	id       string // of a text, a reasoning or a call
 	raw      []byte
-	text     []byte // what the deltas say
+	text     []byte // of the deltas
 	state    string
 	metadata []byte // the provider's
 	tool     uiTool
@@ -23,9 +23,12 @@ type uiTool struct {
 	dynamic                                                         bool
 }
 
-// learn takes over what a chunk says of the call.
+// learn takes the call's members from a chunk.
 func (t *uiTool) learn(o object) {
-	for name, to := range map[string]*[]byte{"toolName": &t.name, "title": &t.title, "input": &t.input, "output": &t.output, "errorText": &t.failure, "providerExecuted": &t.executed} {
+	for name, to := range map[string]*[]byte{
+		"toolName": &t.name, "title": &t.title, "input": &t.input, "output": &t.output, "errorText": &t.failure,
+		"providerExecuted": &t.executed,
+	} {
 		if value, ok := o[name]; ok {
 			*to = value
 		}
@@ -40,7 +43,10 @@ func (p *uiPart) body() []byte {
 	case "tool":
 		return p.call()
 	}
-	return fill(`{"type":%,"text":%,"state":%%}`, quote(p.kind), p.text, quote(p.state), member("providerMetadata", p.metadata))
+	return fill(
+		`{"type":%,"text":%,"state":%%}`, quote(p.kind), p.text, quote(p.state),
+		member("providerMetadata", p.metadata),
+	)
 }
 
 func (p *uiPart) call() []byte {
@@ -67,7 +73,7 @@ func (p *uiPart) call() []byte {
 	return append(out, '}')
 }
 
-// input is what the call was given: a value, or what its deltas say. Deltas that were cut are kept as a text.
+// input returns the arguments of the call: a value, or the text of its deltas. Deltas that were cut are kept as a text.
 func (p *uiPart) input() []byte {
 	if p.tool.input != nil || p.text == nil {
 		return p.tool.input
@@ -78,7 +84,7 @@ func (p *uiPart) input() []byte {
 	return p.text
 }
 
-// output is there in the state that has one, whatever its value.
+// output returns the result: null if the state requires one and none was written.
 func (p *uiPart) output() []byte {
 	if p.state == "output-available" && !has(p.tool.output) {
 		return []byte("null")

@@ -12,9 +12,9 @@ import (
 const AISDKStream Source = "ai-sdk-stream"
 
 // The chunks of a stream become the UIMessage that the SDK's client would make of them: texts and reasoning of their
-// deltas, a part for each tool call, which its result completes wherever it comes, and steps. A stream that says start
-// several times is several messages. Data that is transient, and what a client shows or counts (finish, abort, error),
-// is skipped.
+// deltas, a part for each tool call, which its result completes wherever it comes, and steps. A stream with several
+// chunks "start" has several messages. Data that is transient, and what a client shows or counts (finish, abort,
+// error), is skipped.
 var aiSDKStream = source{
 	name:   AISDKStream,
 	title:  "AI SDK's UI message streams",
@@ -23,12 +23,15 @@ var aiSDKStream = source{
 }
 
 // uiChunkTypes are the chunks that only such a stream has.
-var uiChunkTypes = set("start-step", "finish-step", "text-start", "text-delta", "text-end", "reasoning-start", "reasoning-delta", "reasoning-end",
-	"tool-input-start", "tool-input-delta", "tool-input-available", "tool-input-error", "tool-output-available", "tool-output-error")
+var uiChunkTypes = set(
+	"start-step", "finish-step", "text-start", "text-delta", "text-end", "reasoning-start", "reasoning-delta",
+	"reasoning-end", "tool-input-start", "tool-input-delta", "tool-input-available", "tool-input-error",
+	"tool-output-available", "tool-output-error",
+)
 
 func uiChunk(o object) bool { return uiChunkTypes[o.text("type")] && !o.has("role") }
 
-// anyUIChunk looks at the first chunks: the very first, start, says little.
+// anyUIChunk looks at the first five chunks: others also write "start".
 func anyUIChunk(list [][]byte) bool {
 	for _, raw := range list[:min(len(list), 5)] {
 		if uiChunk(parseObject(raw)) {
@@ -68,7 +71,8 @@ func (u *uiStream) chunk(e entry) error {
 	switch {
 	case kind == "start":
 		u.end()
-		u.line, u.id, u.metadata = e.line, said(e.object["messageId"]), e.object["messageMetadata"]
+		u.line = e.line
+		u.id, u.metadata = said(e.object["messageId"]), e.object["messageMetadata"]
 		return nil
 	case kind == "start-step":
 		u.parts = append(u.parts, &uiPart{kind: "raw", raw: []byte(`{"type":"step-start"}`)})
@@ -119,7 +123,7 @@ func (u *uiStream) data(e entry, kind string) {
 	u.parts = append(u.parts, &uiPart{kind: "raw", id: id, raw: e.raw})
 }
 
-// find is the newest part of that kind and id that has not ended.
+// find returns the newest part of that kind and id that has not ended, nil if there is none.
 func (u *uiStream) find(kind, id string) *uiPart {
 	for i := len(u.parts) - 1; i >= 0; i-- {
 		if p := u.parts[i]; p.kind == kind && p.id == id && p.state != "done" {
@@ -177,5 +181,5 @@ func (u *uiStream) end() {
 		body := fill(`{"id":%,"role":"assistant"%,"parts":%}`, id, member("metadata", u.metadata), list(parts))
 		u.messages = append(u.messages, Message{Body: body, Line: u.line})
 	}
-	u.parts, u.id, u.metadata, u.line = nil, nil, nil, 0
+	*u = uiStream{file: u.file, messages: u.messages}
 }

@@ -12,7 +12,7 @@ import (
 const Antigravity Source = "antigravity"
 
 // Calls have no ids: they get one made of the step and their place in it, and each further step of the model is the
-// result of the oldest call that is still open, or of one that the file does not have. What the system says in the
+// result of the oldest call that is still open, or of one that the file does not have. What the system writes in the
 // user's name, and the summary that a compaction leaves, are user messages.
 var antigravity = source{
 	name:  Antigravity,
@@ -34,7 +34,8 @@ type antigravitySteps struct{ open [][]byte }
 
 func (a *antigravitySteps) step(e entry) ([][]byte, error) {
 	content := said(e.object["content"])
-	switch kind := e.text("type"); {
+	kind := e.text("type")
+	switch {
 	case kind == "":
 		return nil, errors.New("a step without a type")
 	case kind == "PLANNER_RESPONSE":

@@ -9,13 +9,13 @@ import (
 // chatMessage is a Chat Completions message that is put together from JSON values as a file has them.
 type chatMessage struct {
 	role      string
-	content   []byte // nil if nothing is said
+	content   []byte // nil if there is none
 	reasoning []byte // a string literal; nil for none
 	calls     [][]byte
 	more      []byte // further members, each after a comma
 }
 
-// body is false if the message says nothing at all.
+// body reports false if the message has no content, no reasoning and no call.
 func (m *chatMessage) body() (body []byte, ok bool) {
 	content := m.content
 	switch {
@@ -37,7 +37,7 @@ func (m *chatMessage) body() (body []byte, ok bool) {
 	return fill("{%%}", bytes.Join(out, []byte{','}), m.more), true
 }
 
-// bodies is the message as the only one of a record.
+// bodies returns the message as the only one of a record, or the error that it is empty.
 func (m *chatMessage) bodies() ([][]byte, error) {
 	body, ok := m.body()
 	if !ok {
@@ -59,7 +59,10 @@ func chatCall(id, name, arguments []byte) []byte {
 	if !has(arguments) {
 		arguments = []byte("{}")
 	}
-	return fill(`{"id":%,"type":"function","function":{"name":%,"arguments":%}}`, inString(id), inString(name), inString(arguments))
+	return fill(
+		`{"id":%,"type":"function","function":{"name":%,"arguments":%}}`, inString(id), inString(name),
+		inString(arguments),
+	)
 }
 
 // chatResult writes a result. Of its content only texts stay blocks: the format has no others there.
@@ -81,8 +84,8 @@ func chatResult(id, content []byte) []byte {
 	return fill(`{"role":"tool","tool_call_id":%,"content":%}`, inString(id), content)
 }
 
-// inString is a value as a string literal: a string as it stands, any other as its JSON, without the file's layout, and
-// nothing as "".
+// inString returns a value as a string literal: a string as it stands, any other as its JSON, without the file's
+// layout, and nothing as "".
 func inString(raw []byte) []byte {
 	switch {
 	case !has(raw):
@@ -98,7 +101,7 @@ func inString(raw []byte) []byte {
 // has reports whether a value is there and not null.
 func has(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// concat is string literals as one. A character whose surrogates two of them share is whole again.
+// concat joins string literals to one. A character whose surrogates two of them share becomes whole again.
 func concat(literals ...[]byte) []byte {
 	out := []byte{'"'}
 	for _, l := range literals {
@@ -109,10 +112,10 @@ func concat(literals ...[]byte) []byte {
 	return append(out, '"')
 }
 
-// filled reports whether a value is a string that says something.
+// filled reports whether a value is a string that is not empty.
 func filled(raw []byte) bool { return isString(raw) && len(raw) > len(`""`) }
 
-// said is the value if it is a string that says something, else nil.
+// said returns the value if it is a string that is not empty, else nil.
 func said(raw []byte) []byte {
 	if filled(raw) {
 		return raw
@@ -120,10 +123,10 @@ func said(raw []byte) []byte {
 	return nil
 }
 
-// imageBlock is Chat Completions' block of an image, of which the URL may hold the bytes.
+// imageBlock returns Chat Completions' block of an image, of which the URL may hold the bytes.
 func imageBlock(url []byte) []byte { return fill(`{"type":"image_url","image_url":{"url":%}}`, url) }
 
-// blocksOrText is content of these blocks, of which a single text is its string alone; nil if there are none.
+// blocksOrText returns a content of these blocks: the string alone if a text is the only block, nil if there is none.
 func blocksOrText(blocks [][]byte) []byte {
 	switch {
 	case len(blocks) == 0:

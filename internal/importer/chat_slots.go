@@ -21,7 +21,7 @@ func (c *chatSlots) add(line int, body []byte) {
 	c.slots = append(c.slots, &chatSlot{line: line, body: body})
 }
 
-// open is the assistant's message of that id, which begins on the line if there is none yet.
+// open returns the assistant's message of that id; it makes one that begins on the line if there is none yet.
 func (c *chatSlots) open(id string, line int) *chatMessage {
 	slot := c.byID[id]
 	if slot == nil {
@@ -32,7 +32,7 @@ func (c *chatSlots) open(id string, line int) *chatMessage {
 	return &slot.message
 }
 
-// messages leaves out the ones in pieces that say nothing.
+// messages returns all but the messages in pieces that are empty.
 func (c *chatSlots) messages() []Message {
 	var messages []Message
 	for _, slot := range c.slots {

@@ -14,10 +14,10 @@ import (
 // claude reads Claude Code's JSON lines. One line is one record; only records of type user and assistant are
 // conversation, in the order of the file (time stamps go backwards, and parentUuid is a tree).
 //
-//   - A file is one conversation even when its sessionId changes: a resume goes on with the same conversation.
-//   - Records of a subagent (isSidechain) are a conversation of their own for each agent.
+//   - A file is one conversation even when its sessionId changes: a resume continues the same conversation.
+//   - Records of a subagent (isSidechain) are another conversation for each agent.
 //   - A compaction does not cut the log: its summary is a user message like any other (isCompactSummary), and so are
-//     commands and their output and what Claude Code says in the user's name (isMeta): the model saw them.
+//     commands and their output and what Claude Code writes in the user's name (isMeta): the model saw them.
 //   - Assistant records that no model wrote (model "<synthetic>", isApiErrorMessage) are skipped.
 //   - toolUseResult and the other copies of what a message holds are not read.
 type claude struct {
@@ -41,7 +41,10 @@ var claudeCode = source{
 }
 
 // claudeTypes are the records of Claude Code besides messages.
-var claudeTypes = map[string]bool{"file-history-snapshot": true, "progress": true, "queue-operation": true, "summary": true, "pr-link": true}
+var claudeTypes = map[string]bool{
+	"file-history-snapshot": true, "progress": true, "queue-operation": true,
+	"summary": true, "pr-link": true,
+}
 
 // claudeRecord recognises a message of Claude Code: others use the same types, but not all of the members.
 func claudeRecord(o object) bool {
@@ -89,7 +92,7 @@ type record struct {
 	content content
 }
 
-// parseRecord reads a line's value, and says what is wrong with it.
+// parseRecord reads a line's value and returns the reason if it cannot be read.
 func parseRecord(o object) (r record, reason string) {
 	r.object = o
 	r.kind = r.text("type")
@@ -116,7 +119,7 @@ func parseRecord(o object) (r record, reason string) {
 	return r, ""
 }
 
-// skip says as what a record is counted that is no part of the conversation, or "".
+// skip returns the kind under which a record is counted that is no part of the conversation, "" for one that is.
 func (c *claude) skip(r record) string {
 	switch {
 	case r.message == nil:
@@ -126,7 +129,12 @@ func (c *claude) skip(r record) string {
 	}
 	// A resume may copy records. The uuid alone does not tell: files whose ids were redacted repeat it.
 	if id := r.text("uuid"); id != "" {
-		sum := sha256.Sum256(bytes.Join([][]byte{[]byte(id), r.object["message"], r.object["parentUuid"], r.object["timestamp"]}, []byte{'\n'}))
+		sum := sha256.Sum256(
+			bytes.Join(
+				[][]byte{[]byte(id), r.object["message"], r.object["parentUuid"], r.object["timestamp"]},
+				[]byte{'\n'},
+			),
+		)
 		if c.seen[sum] {
 			return r.kind + " (copy)"
 		}

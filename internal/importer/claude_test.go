@@ -10,7 +10,9 @@ import (
 
 // rec writes one line of Claude Code's log: a type, the message, and further members.
 func rec(kind, message, more string) string {
-	return fmt.Sprintf(`{"type":%q,"uuid":"u-%x","sessionId":"s1","message":%s%s}`, kind, len(message)*7919+len(more), message, more)
+	return fmt.Sprintf(
+		`{"type":%q,"uuid":"u-%x","sessionId":"s1","message":%s%s}`, kind, len(message)*7919+len(more), message, more,
+	)
 }
 
 func user(content string) string { return rec("user", `{"role":"user","content":`+content+`}`, "") }
@@ -27,7 +29,7 @@ func result(id, text string) string {
 	return `{"type":"tool_result","tool_use_id":"` + id + `","content":"` + text + `"}`
 }
 
-// show is one line a message: its line in the file, its session if there are several, and its body.
+// show returns one line a message: its line in the file, its session if there are several, and its body.
 func show(f *File) []string {
 	var got []string
 	for _, c := range f.Conversations {
@@ -62,7 +64,12 @@ func TestClaudeCodeMessages(t *testing.T) {
 	}{
 		{
 			"lines of one API message become one message with their blocks in order, byte for byte",
-			[]string{user(`"hi"`), assistant("m1", think), assistant("m1", note), assistant("m1", `{ "type" : "text", "text":"2" }`)},
+			[]string{
+				user(`"hi"`),
+				assistant("m1", think),
+				assistant("m1", note),
+				assistant("m1", `{ "type" : "text", "text":"2" }`),
+			},
 			[]string{said(1, `"hi"`), wrote(2, think, note, `{ "type" : "text", "text":"2" }`)},
 		},
 		{
@@ -72,27 +79,52 @@ func TestClaudeCodeMessages(t *testing.T) {
 		},
 		{
 			"results between the lines of one message follow the whole message",
-			[]string{assistant("m1", call("a")), user("[" + result("a", "1") + "]"), assistant("m1", call("b")), user("[" + result("b", "2") + "]")},
+			[]string{
+				assistant("m1", call("a")),
+				user("[" + result("a", "1") + "]"),
+				assistant("m1", call("b")),
+				user("[" + result("b", "2") + "]"),
+			},
 			[]string{wrote(1, call("a"), call("b")), heard(2, result("a", "1"), result("b", "2"))},
 		},
 		{
 			"results of parallel calls become one message, in the order in which they came",
-			[]string{assistant("m1", call("a")), assistant("m1", call("b")), user("[" + result("b", "2") + "]"), user("[" + result("a", "1") + "]"), user(`"next"`)},
+			[]string{
+				assistant("m1", call("a")),
+				assistant("m1", call("b")),
+				user("[" + result("b", "2") + "]"),
+				user("[" + result("a", "1") + "]"),
+				user(`"next"`),
+			},
 			[]string{wrote(1, call("a"), call("b")), heard(3, result("b", "2"), result("a", "1")), said(5, `"next"`)},
 		},
 		{
 			"what stands beside a result comes behind all results of the message",
-			[]string{assistant("m1", call("a")+","+call("b")), user("[" + note + "," + result("a", "1") + "]"), user("[" + result("b", "2") + "]")},
+			[]string{
+				assistant("m1", call("a")+","+call("b")),
+				user("[" + note + "," + result("a", "1") + "]"),
+				user("[" + result("b", "2") + "]"),
+			},
 			[]string{wrote(1, call("a"), call("b")), heard(2, result("a", "1"), result("b", "2"), note)},
 		},
 		{
 			"a prompt typed while a tool runs comes behind the tool's result",
-			[]string{assistant("m1", call("a")), user(`"wait"`), user("[" + result("a", "1") + "]"), assistant("m2", note)},
+			[]string{
+				assistant("m1", call("a")),
+				user(`"wait"`),
+				user("[" + result("a", "1") + "]"),
+				assistant("m2", note),
+			},
 			[]string{wrote(1, call("a")), heard(3, result("a", "1")), said(2, `"wait"`), wrote(4, note)},
 		},
 		{
 			"a late result goes to the message that asked for it",
-			[]string{assistant("m1", call("a")+","+call("b")), user("[" + result("a", "1") + "]"), assistant("m2", note), user("[" + result("b", "2") + "]")},
+			[]string{
+				assistant("m1", call("a")+","+call("b")),
+				user("[" + result("a", "1") + "]"),
+				assistant("m2", note),
+				user("[" + result("b", "2") + "]"),
+			},
 			[]string{wrote(1, call("a"), call("b")), heard(2, result("a", "1"), result("b", "2")), wrote(3, note)},
 		},
 		{
@@ -125,19 +157,37 @@ func TestClaudeCodeMessages(t *testing.T) {
 				rec("user", `{"role":"user","content":"This session is being continued"}`, `,"isCompactSummary":true`),
 				rec("user", `{"role":"user","content":"<command-name>/x</command-name>"}`, `,"isMeta":true`),
 			},
-			[]string{said(1, `"old"`), said(3, `"This session is being continued"`), said(4, `"<command-name>/x</command-name>"`)},
+			[]string{
+				said(1, `"old"`),
+				said(3, `"This session is being continued"`),
+				said(4, `"<command-name>/x</command-name>"`),
+			},
 		},
 		{
 			"the structured copy of a result is not read",
-			[]string{assistant("m1", call("a")), rec("user", `{"role":"user","content":[`+result("a", "1")+`]}`, `,"toolUseResult":{"stdout":"1","message":"x"}`)},
+			[]string{
+				assistant("m1", call("a")),
+				rec(
+					"user", `{"role":"user","content":[`+result("a", "1")+`]}`,
+					`,"toolUseResult":{"stdout":"1","message":"x"}`,
+				),
+			},
 			[]string{wrote(1, call("a")), heard(2, result("a", "1"))},
 		},
 		{
 			"lines of an API error never came from a model",
 			[]string{
 				user(`"hi"`),
-				rec("assistant", `{"model":"<synthetic>","id":"x","role":"assistant","content":[{"type":"text","text":"No response"}]}`, ""),
-				rec("assistant", `{"model":"m","id":"y","role":"assistant","content":[{"type":"text","text":"API Error"}]}`, `,"isApiErrorMessage":true`),
+				rec(
+					"assistant",
+					`{"model":"<synthetic>","id":"x","role":"assistant","content":[{"type":"text","text":"No response"}]}`,
+					"",
+				),
+				rec(
+					"assistant",
+					`{"model":"m","id":"y","role":"assistant","content":[{"type":"text","text":"API Error"}]}`,
+					`,"isApiErrorMessage":true`,
+				),
 			},
 			[]string{said(1, `"hi"`)},
 		},
@@ -145,7 +195,9 @@ func TestClaudeCodeMessages(t *testing.T) {
 			"a resume with another sessionId goes on with the conversation, and records that it copied are not doubled",
 			[]string{
 				user(`"hi"`), assistant("m1", note),
-				strings.ReplaceAll(user(`"hi"`), `"s1"`, `"s2"`), strings.ReplaceAll(assistant("m1", note), `"s1"`, `"s2"`),
+				strings.ReplaceAll(
+					user(`"hi"`), `"s1"`, `"s2"`,
+				), strings.ReplaceAll(assistant("m1", note), `"s1"`, `"s2"`),
 				strings.ReplaceAll(user(`"go on"`), `"s1"`, `"s2"`),
 			},
 			[]string{said(1, `"hi"`), wrote(2, note), said(5, `"go on"`)},
@@ -160,7 +212,10 @@ func TestClaudeCodeMessages(t *testing.T) {
 		},
 		{
 			"an assistant's string content becomes a text block when it is merged",
-			[]string{rec("assistant", `{"id":"m1","role":"assistant","content":"a\/b"}`, ""), assistant("m1", call("a"))},
+			[]string{
+				rec("assistant", `{"id":"m1","role":"assistant","content":"a\/b"}`, ""),
+				assistant("m1", call("a")),
+			},
 			[]string{wrote(1, `{"type":"text","text":"a\/b"}`, call("a"))},
 		},
 		{
@@ -169,9 +224,17 @@ func TestClaudeCodeMessages(t *testing.T) {
 				user(`"main"`),
 				rec("user", `{"role":"user","content":"A1"}`, `,"isSidechain":true,"agentId":"a1"`),
 				rec("user", `{"role":"user","content":"old agent"}`, `,"isSidechain":true,"parentUuid":null`),
-				`{"type":"progress","uuid":"p","parentUuid":"` + uuidOf(rec("user", `{"role":"user","content":"old agent"}`, `,"isSidechain":true,"parentUuid":null`)) + `","isSidechain":true}`,
-				rec("assistant", `{"id":"x","role":"assistant","content":[`+note+`]}`, `,"isSidechain":true,"agentId":"a1"`),
-				rec("assistant", `{"id":"y","role":"assistant","content":[`+note+`]}`, `,"isSidechain":true,"parentUuid":"p"`),
+				`{"type":"progress","uuid":"p","parentUuid":"` + uuidOf(
+					rec("user", `{"role":"user","content":"old agent"}`, `,"isSidechain":true,"parentUuid":null`),
+				) + `","isSidechain":true}`,
+				rec(
+					"assistant", `{"id":"x","role":"assistant","content":[`+note+`]}`,
+					`,"isSidechain":true,"agentId":"a1"`,
+				),
+				rec(
+					"assistant", `{"id":"y","role":"assistant","content":[`+note+`]}`,
+					`,"isSidechain":true,"parentUuid":"p"`,
+				),
 			},
 			[]string{
 				"s " + said(1, `"main"`),
@@ -209,32 +272,62 @@ func TestClaudeCodeReport(t *testing.T) {
 	}{
 		{
 			"what is no conversation is counted by kind",
-			[]string{`{"type":"progress"}`, hi, `{"type":"progress"}`, `{"type":"summary","leafUuid":"u"}`, "", "  ", `{"type":"mode"}`},
+			[]string{
+				`{"type":"progress"}`,
+				hi,
+				`{"type":"progress"}`,
+				`{"type":"summary","leafUuid":"u"}`,
+				"",
+				"  ",
+				`{"type":"mode"}`,
+			},
 			Report{Lines: 5, Imported: 1, Skipped: map[string]int{"progress": 2, "summary": 1, "mode": 1}},
 		},
 		{
 			"two objects run together on a line are both read",
 			[]string{hi, ok + `{"type":"summary"}` + " " + user(`"more"`)},
-			Report{Lines: 4, Imported: 3, Skipped: map[string]int{"summary": 1}, Notes: []Note{{2, "3 JSON values run together on one line were read one by one"}}},
+			Report{
+				Lines: 4, Imported: 3, Skipped: map[string]int{"summary": 1},
+				Notes: []Note{{2, "3 JSON values run together on one line were read one by one"}},
+			},
 		},
 		{
 			"lines that cannot be read are kept with the reason",
-			[]string{hi, `{"type":"user","mess`, "\x00\x00", `[1]`, `{"a":1}`, rec("user", `"x"`, ""), rec("user", `{"role":"assistant","content":"x"}`, ""), rec("user", `{"role":"user","content":7}`, ""), user(`[1]`)},
+			[]string{
+				hi,
+				`{"type":"user","mess`,
+				"\x00\x00",
+				`[1]`,
+				`{"a":1}`,
+				rec("user", `"x"`, ""),
+				rec("user", `{"role":"assistant","content":"x"}`, ""),
+				rec("user", `{"role":"user","content":7}`, ""),
+				user(`[1]`),
+			},
 			Report{Lines: 9, Imported: 1, Skipped: map[string]int{}, Rejected: []Rejected{
 				{2, "not JSON: the line ends inside a JSON value", []byte(`{"type":"user","mess`)},
 				{3, `not JSON: invalid character '\x00' looking for beginning of value`, []byte("\x00\x00")},
 				{4, "not a JSON object", []byte(`[1]`)},
 				{5, "no record type", []byte(`{"a":1}`)},
 				{6, "a record of type user without a message", []byte(rec("user", `"x"`, ""))},
-				{7, `a record of type user holds a message of role "assistant"`, []byte(rec("user", `{"role":"assistant","content":"x"}`, ""))},
-				{8, "the message's content is neither a string nor a list of blocks", []byte(rec("user", `{"role":"user","content":7}`, ""))},
+				{
+					7, `a record of type user holds a message of role "assistant"`,
+					[]byte(rec("user", `{"role":"assistant","content":"x"}`, "")),
+				},
+				{
+					8, "the message's content is neither a string nor a list of blocks",
+					[]byte(rec("user", `{"role":"user","content":7}`, "")),
+				},
 				{9, "the message's content is neither a string nor a list of blocks", []byte(user(`[1]`))},
 			}},
 		},
 		{
 			"a message that is no UTF-8 cannot be stored",
 			[]string{hi, user("\"\xff\"")},
-			Report{Lines: 2, Imported: 1, Skipped: map[string]int{}, Rejected: []Rejected{{2, "byte 26: the text is not valid UTF-8", []byte(user("\"\xff\""))}}},
+			Report{
+				Lines: 2, Imported: 1, Skipped: map[string]int{},
+				Rejected: []Rejected{{2, "byte 26: the text is not valid UTF-8", []byte(user("\"\xff\""))}},
+			},
 		},
 		{
 			"a line break inside a string that is none for JSON does not end the line",
@@ -274,7 +367,9 @@ func TestSubagentsKeepConversationsOfTheirOwn(t *testing.T) {
 	side := func(agent, uuid string) string {
 		return `{"type":"user","isSidechain":true,` + agent + `"uuid":"` + uuid + `","message":{"role":"user","content":"` + uuid + `"}}`
 	}
-	lines := []string{side(`"agentId":"é",`, "a"), side(`"agentId":"ü",`, "b"), side(`"agentId":"1",`, "c"), side(``, "d")}
+	lines := []string{
+		side(`"agentId":"é",`, "a"), side(`"agentId":"ü",`, "b"), side(`"agentId":"1",`, "c"), side(``, "d"),
+	}
 	file, err := Read("s", []byte(strings.Join(lines, "\n")), ClaudeCode)
 	if err != nil {
 		t.Fatal(err)

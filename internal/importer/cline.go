@@ -5,13 +5,14 @@ import "github.com/varve-dev/varve/internal/session"
 // Cline is Cline's sessions.
 const Cline Source = "cline"
 
-// A session's messages are Anthropic's, but for two blocks: a file that the user attached, which becomes a document, and
-// the content of a result where it is JSON of the tool's own, which becomes the text that it is.
+// A session's messages are Anthropic's, but for two blocks: a file that the user attached, which becomes a document,
+// and the content of a result where it is JSON of the tool's own, which becomes the text that it is.
 var cline = source{
 	name:  Cline,
 	title: "Cline's sessions",
 	detect: func(s sample) bool {
-		return s.object.has("sessionId") && s.object.has("messages") && (s.object.has("agent") || s.object.has("system_prompt"))
+		return s.object.has("sessionId") && s.object.has("messages") &&
+			(s.object.has("agent") || s.object.has("system_prompt"))
 	},
 	read: readCline,
 }
@@ -30,7 +31,8 @@ func readCline(f *File, id string, data []byte) error {
 
 func clineMessage(e entry) ([][]byte, error) {
 	role, content := e.text("role"), e.object["content"]
-	switch blocks := parseArray(content); {
+	blocks := parseArray(content)
+	switch {
 	case role == "":
 		return nil, errNoRole
 	case blocks != nil:
@@ -48,16 +50,22 @@ func clineBlock(raw []byte) []byte {
 	o := parseObject(raw)
 	switch o.text("type") {
 	case "file":
-		return fill(`{"type":"document","source":{"type":"text","media_type":"text/plain","data":%},"title":%}`, inString(o["content"]), inString(o["path"]))
+		return fill(
+			`{"type":"document","source":{"type":"text","media_type":"text/plain","data":%},"title":%}`,
+			inString(o["content"]), inString(o["path"]),
+		)
 	case "tool_use":
-		return fill(`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(o["id"]), inString(o["name"]), orEmpty(o["input"]))
+		return fill(
+			`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(o["id"]), inString(o["name"]),
+			orEmpty(o["input"]),
+		)
 	case "tool_result":
 		return clineResult(o)
 	}
 	return raw
 }
 
-// orEmpty is a value, or an empty object for none.
+// orEmpty returns a value, or an empty object for none.
 func orEmpty(raw []byte) []byte {
 	if !has(raw) {
 		return []byte("{}")

@@ -23,16 +23,17 @@ func codexRecord(o object) bool { return o.has("payload") && codexTypes[o.text("
 
 // codexHeader recognises the first line of rollouts from before records had a type, and the states between their items.
 func codexHeader(o object) bool {
-	return o.text("record_type") == "state" || !o.has("type") && o.has("id") && o.has("timestamp") && (o.has("instructions") || o.has("git"))
+	return o.text("record_type") == "state" ||
+		!o.has("type") && o.has("id") && o.has("timestamp") && (o.has("instructions") || o.has("git"))
 }
 
-// codexItem recognises a Responses item that is a line of its own.
+// codexItem recognises a Responses item that is a whole line.
 func codexItem(o object) bool {
 	return !o.has("payload") && (o.text("type") == "message" && o.has("role") || signal(o) == session.OpenAIResponses)
 }
 
-// readCodex reads a rollout as Responses items, byte for byte: the payloads of its response_item records, behind the base
-// instructions of its first session_meta.
+// readCodex reads a rollout as Responses items, byte for byte: the payloads of its response_item records, behind the
+// base instructions of its first session_meta.
 //
 //   - event_msg records show the interface what response_item records hold as well.
 //   - A compaction does not cut the log: its replacement_history is not read.
@@ -52,7 +53,8 @@ func readCodex(f *File, id string, data []byte) error {
 
 func codexMessage(e entry, begun bool) ([]byte, error) {
 	payload := parseObject(e.object["payload"])
-	switch kind := e.text("type"); {
+	kind := e.text("type")
+	switch {
 	case kind == "session_meta" && !begun:
 		return codexPrompt(payload)
 	case kind == "response_item" && payload == nil:

@@ -9,17 +9,18 @@ import (
 // Copilot is Copilot CLI's sessions: JSON lines.
 const Copilot Source = "copilot"
 
-// Only messages and the ends of executions are conversation; they become Chat Completions' messages. A user's message is
-// read as the model got it. What a subagent says is a conversation of its own for each call that began one.
+// Only messages and the ends of executions are conversation; they become Chat Completions' messages. A user's message
+// is read as the model got it. What a subagent says is another conversation for each call that began one.
 var copilot = source{
 	name:  Copilot,
 	title: "Copilot CLI's sessions",
 	detect: func(s sample) bool {
-		kind := s.object.text("type")
-		return s.object.has("data") && (kind == "session.start" || kind == "user.message" || kind == "assistant.message" || kind == "tool.execution_complete")
+		return s.object.has("data") && copilotTypes[s.object.text("type")]
 	},
 	read: readCopilot,
 }
+
+var copilotTypes = set("session.start", "user.message", "assistant.message", "tool.execution_complete")
 
 func readCopilot(f *File, id string, data []byte) error {
 	var agents branches
@@ -60,7 +61,7 @@ func copilotMessage(e entry) ([]byte, error) {
 	return body, nil
 }
 
-// copilotResult is what a tool returned, or why it failed.
+// copilotResult returns what a tool returned, or why it failed.
 func copilotResult(data object) []byte {
 	if result := parseObject(data["result"]); result.has("content") {
 		return result["content"]

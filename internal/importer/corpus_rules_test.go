@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// recorded is a file of the corpus: what the index says of it, what is in it, and what was read.
+// recorded is a file of the corpus: its entry in the index, its content, and what was read.
 type recorded struct {
 	t    *testing.T
 	want indexed
@@ -16,7 +16,8 @@ type recorded struct {
 	got  measured
 }
 
-// rule explains why files of a format are counted otherwise than the index counts them. docs/import.md has them in words.
+// rule explains why files of a format are counted otherwise than the index counts them. docs/import.md has them in
+// words.
 type rule struct {
 	formats string // of the index, separated by spaces
 	why     string
@@ -55,7 +56,10 @@ var rules = []rule{
 		"codex_rollout_jsonl openai_responses_exchange openai_responses_response", "calls that the provider makes and answers itself are no calls",
 		func(r recorded) counts {
 			answered := r.items("mcp_call", "tool_search_output")
-			calls := r.items("mcp_call", "tool_search_call", "code_interpreter_call", "web_search_call", "file_search_call", "image_generation_call")
+			calls := r.items(
+				"mcp_call", "tool_search_call", "code_interpreter_call", "web_search_call", "file_search_call",
+				"image_generation_call",
+			)
 			return counts{Messages: r.items("mcp_call"), Calls: calls, Results: answered, Open: calls - answered}
 		},
 	},
@@ -110,7 +114,11 @@ var rules = []rule{
 	{
 		"openhands_events", "an error about an answer that could not be understood is what the user says, not the result of a call",
 		func(r recorded) counts {
-			return counts{Results: r.count(func(o map[string]any) bool { return o["observation"] == "error" && o["tool_call_metadata"] == nil })}
+			return counts{
+				Results: r.count(
+					func(o map[string]any) bool { return o["observation"] == "error" && o["tool_call_metadata"] == nil },
+				),
+			}
 		},
 	},
 	{
@@ -171,7 +179,7 @@ func (r recorded) count(match func(o map[string]any) bool) int {
 	return n
 }
 
-// values are the JSON values of the file up to the first that is none, read in the test's own way.
+// values returns the JSON values of the file up to the first that is invalid, read without the package's readers.
 func (r recorded) values() []any {
 	var list []any
 	decoder := json.NewDecoder(bytes.NewReader(r.data))
@@ -184,7 +192,7 @@ func (r recorded) values() []any {
 	}
 }
 
-// matching is the objects that match in values and in all that they hold.
+// matching returns the objects that match in values and in all that they hold.
 func matching(values []any, match func(o map[string]any) bool) []map[string]any {
 	var found []map[string]any
 	for _, value := range values {
@@ -218,7 +226,7 @@ func (r recorded) lastRequest() counts {
 	return measure(r.t, f).counts
 }
 
-// steps counts the steps of the file's UIMessages that say or call something.
+// steps counts the steps of the file's UIMessages that have a text or a call.
 func (r recorded) steps() int {
 	n := 0
 	for _, c := range r.file.Conversations {

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// corpus is the folder of recorded conversations, "" if it is not there.
+// corpus returns the folder of recorded conversations, "" if it is not there.
 func corpus(t *testing.T) string {
 	dir := os.Getenv("VARVE_DATA")
 	if dir == "" {
@@ -41,7 +41,9 @@ type counts struct {
 }
 
 func (c counts) minus(o counts) counts {
-	return counts{c.Messages - o.Messages, c.Calls - o.Calls, c.Results - o.Results, c.Orphans - o.Orphans, c.Open - o.Open}
+	return counts{
+		c.Messages - o.Messages, c.Calls - o.Calls, c.Results - o.Results, c.Orphans - o.Orphans, c.Open - o.Open,
+	}
 }
 
 // indexed is a file of the index. Files that are no real conversations have no counts.
@@ -52,7 +54,7 @@ type indexed struct {
 	counts
 }
 
-// index is what a folder says of its files; one that has no index.json says nothing, and each of its files is read.
+// index returns the index of a folder; one without index.json has an empty one, and each of its files is read.
 func index(t *testing.T, dir string) []indexed {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(dir, "index.json"))
@@ -85,8 +87,8 @@ func filesOf(t *testing.T, dir string) (files []indexed) {
 	return files
 }
 
-// TestCorpus reads every recorded conversation, holds the counts to the index, and renders each into every format. A file
-// that the index knows no message of may be refused, with the reason in the table.
+// TestCorpus reads every recorded conversation, holds the counts to the index, and renders each into every format. A
+// file that the index knows no message of may be refused, with the reason in the table.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dir := corpus(t)
@@ -96,7 +98,10 @@ func TestCorpus(t *testing.T) {
 	files := index(t, dir)
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "file\tsource\tsessions\trecords\tmessages\tparts\tcalls\tresults\torphans\topen\ttokens\trejected\tskipped")
+	fmt.Fprintln(
+		table,
+		"file\tsource\tsessions\trecords\tmessages\tparts\tcalls\tresults\torphans\topen\ttokens\trejected\tskipped",
+	)
 	var sum measured
 	for _, want := range files {
 		data, err := os.ReadFile(filepath.Join(dir, want.File))
@@ -113,15 +118,21 @@ func TestCorpus(t *testing.T) {
 		}
 		got := measure(t, f)
 		sum.add(got)
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%v\n", want.File, f.Source, len(f.Conversations), f.Report.Lines, got.Messages, got.parts,
-			got.Calls, got.Results, got.Orphans, got.Open, got.tokens, len(f.Report.Rejected), f.Report.Skipped)
+		fmt.Fprintf(
+			table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%v\n", want.File, f.Source, len(f.Conversations),
+			f.Report.Lines, got.Messages, got.parts, got.Calls, got.Results, got.Orphans, got.Open, got.tokens,
+			len(f.Report.Rejected), f.Report.Skipped,
+		)
 		checkLaws(t, f)
 		checkCounts(recorded{t, want, data, f, got})
 		checkTexts(t, want.File, data, f)
 		checkViews(t, want.File, f)
 	}
 	_ = table.Flush()
-	t.Logf("corpus: %d files, %d messages, %d parts, %d calls, %d results\n%s", len(files), sum.Messages, sum.parts, sum.Calls, sum.Results, text.String())
+	t.Logf(
+		"corpus: %d files, %d messages, %d parts, %d calls, %d results\n%s", len(files), sum.Messages, sum.parts,
+		sum.Calls, sum.Results, text.String(),
+	)
 }
 
 // measured is what the messages of a file hold.
@@ -138,7 +149,8 @@ func (m *measured) add(o measured) {
 	m.parts += o.parts
 }
 
-// measure counts a file's messages and pairs calls and results: a result answers the nearest open call of its id before.
+// measure counts a file's messages and pairs calls and results: a result answers the nearest open call of its id
+// before.
 func measure(t *testing.T, f *File) measured {
 	t.Helper()
 	var got measured
@@ -198,7 +210,10 @@ func checkCounts(r recorded) {
 		}
 	}
 	if r.got.counts != known {
-		r.t.Errorf("%s: counts are %+v, the index' %+v; expected is %+v (%s)", r.want.File, r.got.counts, r.want.counts, known, strings.Join(why, "; "))
+		r.t.Errorf(
+			"%s: counts are %+v, the index' %+v; expected is %+v (%s)", r.want.File, r.got.counts, r.want.counts,
+			known, strings.Join(why, "; "),
+		)
 	}
 }
 
@@ -238,7 +253,10 @@ func checkViews(t *testing.T, name string, f *File) {
 		for _, target := range session.Formats() {
 			view := wire.Render(target, stored, wire.Options{})
 			if found := wire.Validate(target, view.Bodies, wire.Options{}); len(found) > 0 {
-				t.Errorf("%s: %s as %s: %d violations, the first: message %d: %s: %s", name, c.ID, target, len(found), found[0].Message, found[0].Rule, found[0].Detail)
+				t.Errorf(
+					"%s: %s as %s: %d violations, the first: message %d: %s: %s", name, c.ID, target, len(found),
+					found[0].Message, found[0].Rule, found[0].Detail,
+				)
 			}
 			if target == c.Format && len(view.Repairs) == 0 {
 				checkSame(t, name, c.Messages, view.Bodies)
@@ -260,8 +278,8 @@ func checkSame(t *testing.T, name string, want []Message, got [][]byte) {
 	}
 }
 
-// TestCorpusBytes finds the content of every imported line of Claude Code unchanged in the messages, and nothing else in
-// them. It reads the lines in its own way.
+// TestCorpusBytes finds the content of every imported line of Claude Code unchanged in the messages, and nothing else
+// in them. It reads the lines in its own way.
 func TestCorpusBytes(t *testing.T) {
 	t.Parallel()
 	dir := corpus(t)

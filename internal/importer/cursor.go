@@ -43,7 +43,7 @@ func readCursor(f *File, id string, data []byte) error {
 	return nil
 }
 
-// resultIDs are the ids of the calls that a message's results answer, as literals.
+// resultIDs returns the ids of the calls that a message's results answer, as literals.
 func resultIDs(body []byte) [][]byte {
 	var ids [][]byte
 	for _, raw := range parseArray(parseObject(body)["content"]) {
@@ -68,7 +68,9 @@ func withCallIDs(m Message, ids [][]byte) []byte {
 		if len(ids) > 0 {
 			id, ids = ids[0], ids[1:]
 		}
-		blocks[i] = fill(`{"type":"tool_use","id":%,"name":%,"input":%}`, id, inString(call["name"]), orEmpty(call["input"]))
+		blocks[i] = fill(
+			`{"type":"tool_use","id":%,"name":%,"input":%}`, id, inString(call["name"]), orEmpty(call["input"]),
+		)
 		made = true
 	}
 	if !made {

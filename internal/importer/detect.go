@@ -10,7 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// UnsupportedError says that a file is nothing that can be imported, and what it seems to be.
+// UnsupportedError is the error for a file that cannot be imported, with what it seems to be.
 type UnsupportedError struct{ Found string }
 
 func (e *UnsupportedError) Error() string {
@@ -19,11 +19,13 @@ func (e *UnsupportedError) Error() string {
 		titles[i] = s.title
 	}
 	last := len(titles) - 1
-	return fmt.Sprintf("this is %s; what can be imported is %s, and %s (a provider's as a JSON array, a request, a response, or both)",
-		e.Found, strings.Join(titles[:last], ", "), titles[last])
+	return fmt.Sprintf(
+		"this is %s; what can be imported is %s, and %s (a provider's as a JSON array, a request, a response, or both)",
+		e.Found, strings.Join(titles[:last], ", "), titles[last],
+	)
 }
 
-// Detect looks at a file's content. An *UnsupportedError says what else it is.
+// Detect returns the kind of a file by its content, or an *UnsupportedError.
 func Detect(data []byte) (Source, error) {
 	if !json.Valid(data) {
 		return detectLines(data)
@@ -34,7 +36,7 @@ func Detect(data []byte) (Source, error) {
 	return "", &UnsupportedError{Found: describe(data)}
 }
 
-// detectLines decides by the first line that a source is sure of, and if there is none by the first that is likely one's.
+// detectLines decides by the first line of which a source is sure, without such a line by the first that is likely.
 func detectLines(data []byte) (Source, error) {
 	var first object
 	likely, broken := Auto, 0
@@ -61,7 +63,9 @@ func detectLines(data []byte) (Source, error) {
 	case first != nil:
 		return "", &UnsupportedError{Found: "a file of JSON lines with " + memberList(first)}
 	case broken > 0:
-		return "", &UnsupportedError{Found: fmt.Sprintf("not JSON (%v), nor lines of JSON", rawjson.Check(data, rawjson.Limits{}))}
+		return "", &UnsupportedError{
+			Found: fmt.Sprintf("not JSON (%v), nor lines of JSON", rawjson.Check(data, rawjson.Limits{})),
+		}
 	}
 	return "", &UnsupportedError{Found: "an empty file"}
 }
@@ -79,10 +83,10 @@ func newSample(value []byte, line bool) sample {
 	return s
 }
 
-// sampleOf is what tell needs of an object.
+// sampleOf returns the part of a sample that tell needs.
 func sampleOf(o object) sample { return sample{object: o, messages: parseArray(o["messages"])} }
 
-// recognise names the first source that is sure of a sample.
+// recognise returns the first source that is sure of a sample, Auto if none is.
 func recognise(s sample) Source {
 	for _, source := range sources {
 		if source.detect(s) {
@@ -92,7 +96,7 @@ func recognise(s sample) Source {
 	return Auto
 }
 
-// guess names the first source that takes a line for likely its own.
+// guess returns the first source for which a line is likely its own, Auto for none.
 func guess(s sample) Source {
 	for _, source := range sources {
 		if source.likely != nil && source.likely(s) {
@@ -102,7 +106,7 @@ func guess(s sample) Source {
 	return Auto
 }
 
-// describe says what a document is that nothing is known of.
+// describe returns a description of an unknown document.
 func describe(data []byte) string {
 	if o := parseObject(data); o != nil {
 		return "a JSON object with " + memberList(o)

@@ -40,7 +40,10 @@ func readDocument(f *File, id string, data []byte) error {
 	}
 	e, ok := parseTranscript(session.Format(f.Source), data)
 	if !ok {
-		return fmt.Errorf("the file is no list of messages: a JSON array, or an object with an array %q, is needed", shapes[session.Format(f.Source)].messages)
+		return fmt.Errorf(
+			"the file is no list of messages: a JSON array, or an object with an array %q, is needed",
+			shapes[session.Format(f.Source)].messages,
+		)
 	}
 	c := Conversation{ID: id, Format: e.format}
 	if e.system != nil {

@@ -7,7 +7,7 @@ import (
 // Droid is Factory's Droid: its sessions, and what it prints as a stream of JSON. Both are JSON lines.
 const Droid Source = "droid"
 
-// A session's messages are Anthropic's. A printed stream has texts, calls and results on lines of their own, which become
+// A session's messages are Anthropic's. A printed stream has texts, calls and results on separate lines, which become
 // Anthropic's blocks; its end repeats the last text, and is read where no message has it.
 var droid = source{
 	name:  Droid,
@@ -39,7 +39,7 @@ func readDroid(f *File, id string, data []byte) error {
 // droidLog is a file being read.
 type droidLog struct {
 	chain *chain
-	last  string // what the model said last, as a literal
+	last  string // the model's last text, as a literal
 }
 
 func (d *droidLog) record(e entry) error {
@@ -49,14 +49,20 @@ func (d *droidLog) record(e entry) error {
 	case "message":
 		return d.message(e)
 	case "tool_call":
-		raw := fill(`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(e.object["id"]), inString(e.object["toolName"]), orEmpty(e.object["parameters"]))
+		raw := fill(
+			`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(e.object["id"]), inString(e.object["toolName"]),
+			orEmpty(e.object["parameters"]),
+		)
 		d.chain.assistant(e.line, e.text("messageId"), content{blocks: []block{{raw: raw, calls: e.text("id")}}})
 	case "tool_result":
 		failed := []byte("false")
 		if e.is("isError") {
 			failed = []byte("true")
 		}
-		raw := fill(`{"type":"tool_result","tool_use_id":%,"content":%,"is_error":%}`, inString(e.object["id"]), inString(e.object["value"]), failed)
+		raw := fill(
+			`{"type":"tool_result","tool_use_id":%,"content":%,"is_error":%}`, inString(e.object["id"]),
+			inString(e.object["value"]), failed,
+		)
 		d.chain.user(e.line, content{blocks: []block{{raw: raw, answer: e.text("id")}}})
 	case "completion":
 		text := said(e.object["finalText"])
@@ -72,9 +78,9 @@ func (d *droidLog) record(e entry) error {
 
 func (d *droidLog) message(e entry) error {
 	m := parseObject(e.object["message"])
-	role, raw, id := m.text("role"), m["content"], ""
-	if m == nil {
-		role, raw, id = e.text("role"), e.object["text"], e.text("id")
+	role, raw := m.text("role"), m["content"]
+	if m == nil { // printed
+		role, raw = e.text("role"), e.object["text"]
 	}
 	c, ok := parseContent(raw)
 	switch {
@@ -84,6 +90,10 @@ func (d *droidLog) message(e entry) error {
 		return errNoContent
 	case role == "assistant":
 		d.last = string(raw)
+		id := ""
+		if m == nil {
+			id = e.text("id")
+		}
 		d.chain.assistant(e.line, id, c)
 	default:
 		d.chain.user(e.line, c)

@@ -19,18 +19,22 @@ var geminiCLI = source{
 	read:   readGeminiCLI,
 }
 
-// readGeminiCLI writes a session as Gemini contents, around its strings, arguments and results as they stand. One record
-// of the model becomes its content, and if it called tools another with their results.
+// readGeminiCLI writes a session as Gemini contents, around its strings, arguments and results as they stand. One
+// record of the model becomes its content, and if it called tools another with their results.
 //
-//   - A session in JSON lines writes a record again when it has changed: the last one counts, where the first one was.
+//   - A session in JSON lines writes a record again when it has changed: the last one counts, where the first one
+//     was.
 //   - Going back in a session does not cut the log.
-//   - Thoughts become parts that are marked as such; what the interface shows besides (info, warning, error) is skipped.
+//   - Thoughts become parts that are marked as such; what the interface shows besides (info, warning, error) is
+//     skipped.
 func readGeminiCLI(f *File, id string, data []byte) error {
 	var records iter.Seq[entry]
 	if json.Valid(data) {
 		messages := parseArray(parseObject(data)["messages"])
 		if messages == nil {
-			return errors.New("the file is no Gemini CLI session: an object with an array \"messages\", or JSON lines, are needed")
+			return errors.New(
+				"the file is no Gemini CLI session: an object with an array \"messages\", or JSON lines, are needed",
+			)
 		}
 		records = f.elements(messages)
 	} else {
@@ -118,7 +122,7 @@ func geminiParts(raw []byte) [][]byte {
 	return parts
 }
 
-// thoughts are the summaries that the model gave of what it thinks: a subject and a description each.
+// thoughts returns the summaries that the model gave of what it thinks: a subject and a description each.
 func thoughts(raw []byte) [][]byte {
 	var parts [][]byte
 	for _, raw := range parseArray(raw) {

@@ -42,7 +42,12 @@ func grokItems(e entry) ([][]byte, error) {
 	case "assistant":
 		return grokAnswer(e, content)
 	case "tool_result":
-		return [][]byte{fill(`{"type":"function_call_output","call_id":%,"output":%}`, inString(e.object["tool_call_id"]), inString(content))}, nil
+		return [][]byte{
+			fill(
+				`{"type":"function_call_output","call_id":%,"output":%}`, inString(e.object["tool_call_id"]),
+				inString(content),
+			),
+		}, nil
 	case "backend_tool_call":
 		return grokBackend(parseObject(e.object["kind"]))
 	default:
@@ -53,11 +58,23 @@ func grokItems(e entry) ([][]byte, error) {
 func grokAnswer(e entry, content []byte) ([][]byte, error) {
 	var items [][]byte
 	if text := said(content); text != nil {
-		items = append(items, fill(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":%,"annotations":[]}]}`, text))
+		items = append(
+			items,
+			fill(
+				`{"type":"message","role":"assistant","content":[{"type":"output_text","text":%,"annotations":[]}]}`,
+				text,
+			),
+		)
 	}
 	for _, raw := range parseArray(e.object["tool_calls"]) {
 		o := parseObject(raw)
-		items = append(items, fill(`{"type":"function_call","call_id":%,"name":%,"arguments":%}`, inString(o["id"]), inString(o["name"]), inString(o["arguments"])))
+		items = append(
+			items,
+			fill(
+				`{"type":"function_call","call_id":%,"name":%,"arguments":%}`, inString(o["id"]), inString(o["name"]),
+				inString(o["arguments"]),
+			),
+		)
 	}
 	if items == nil {
 		return nil, skipped("assistant without content")
@@ -65,14 +82,15 @@ func grokAnswer(e entry, content []byte) ([][]byte, error) {
 	return items, nil
 }
 
-// grokContent is a user's content in the API's blocks.
+// grokContent returns a user's content in the API's blocks.
 func grokContent(raw []byte) []byte {
 	blocks := parseArray(raw)
 	if blocks == nil {
 		return inString(raw)
 	}
 	for i, b := range blocks {
-		switch o := parseObject(b); {
+		o := parseObject(b)
+		switch {
 		case o.text("type") == "text":
 			blocks[i] = fill(`{"type":"input_text","text":%}`, inString(o["text"]))
 		case o.text("type") == "image" && isString(o["url"]):
@@ -82,7 +100,7 @@ func grokContent(raw []byte) []byte {
 	return list(blocks)
 }
 
-// grokBackend is a search that the provider made by itself.
+// grokBackend returns a search that the provider made by itself.
 func grokBackend(call object) ([][]byte, error) {
 	if call.text("tool_type") != "web_search" || !call.has("id") {
 		return nil, skipped("backend_tool_call of " + call.text("tool_type"))
@@ -91,5 +109,10 @@ func grokBackend(call object) ([][]byte, error) {
 	if !isString(status) {
 		status = []byte(`"completed"`)
 	}
-	return [][]byte{fill(`{"type":"web_search_call","id":%,"status":%%}`, inString(call["id"]), status, member("action", call["action"]))}, nil
+	return [][]byte{
+		fill(
+			`{"type":"web_search_call","id":%,"status":%%}`, inString(call["id"]), status,
+			member("action", call["action"]),
+		),
+	}, nil
 }

@@ -11,7 +11,8 @@ var hermes = source{
 	name:  Hermes,
 	title: "Hermes' sessions",
 	detect: func(s sample) bool {
-		return s.object.has("session_id") && s.messages != nil && (s.object.has("platform") || s.object.has("session_start"))
+		return s.object.has("session_id") && s.messages != nil &&
+			(s.object.has("platform") || s.object.has("session_start"))
 	},
 	read: readHermes,
 }

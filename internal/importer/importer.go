@@ -1,16 +1,16 @@
 // Package importer reads the conversation files of other programs into messages of a format that Varve stores. It is
 // pure over bytes: no network, no files, no clock.
 //
-// Start at Read, and at the table in sources.go: each source is a file of its own, with how it is recognised and read.
-// detect.go asks the sources what a file is; signal.go tells the providers' formats apart by what their messages have,
-// and transcript.go finds them in requests and responses. lines.go and runs.go walk through records; turn.go puts Anthropic
-// messages together, chat_message.go those of OpenAI Chat.
+// Start at Read and at the table in sources.go: each source is one file, which recognises and reads it. detect.go
+// asks the sources what a file is; signal.go tells the providers' formats apart by the members of their messages, and
+// transcript.go finds the messages in requests and responses. lines.go and runs.go iterate over records; turn.go puts
+// messages of Anthropic together, chat_message.go those of OpenAI Chat.
 //
-// Every message, block and string keeps its original bytes: messages that a file spreads over several lines, or has in a
-// shape of its own, are put together from those bytes, never encoded anew.
+// Every message, block and string keeps its original bytes: a message that a file spreads over several lines, or
+// writes in another shape, is put together from those bytes and never encoded again.
 //
-// Nothing is dropped in silence: what is no conversation is counted by kind in Report.Skipped, and what should have been
-// but cannot be read is kept with its place and the reason in Report.Rejected.
+// Nothing is dropped in silence: a record that is no conversation is counted by kind in Report.Skipped, and one that
+// should be but cannot be read is kept with its place and the reason in Report.Rejected.
 package importer
 
 import (
@@ -43,11 +43,11 @@ type Conversation struct {
 // Message is one message with its place in the file.
 type Message struct {
 	Body     []byte
-	Line     int    // in JSON lines the line where the message begins, in a document the message's position; both from 1
-	ClientID string // the same each time the file is read: it makes an import repeatable
+	Line     int    // where the message begins: the line, in a document the message's position; both from 1
+	ClientID string // the same each time the file is read, so that an import can be repeated
 }
 
-// Report says what became of everything in a file.
+// Report counts what became of everything in a file.
 type Report struct {
 	Lines    int            // records: the values on the lines, lines that hold none, or the messages of a document
 	Imported int            // how many of them are conversation
@@ -70,7 +70,7 @@ type Note struct {
 }
 
 // Read reads a file's content. id names its first conversation (SessionID makes one from a file's name), others have it
-// with a suffix; from says what the content is, or Auto. An *UnsupportedError says that it is something else.
+// with a suffix. from is the kind of the content, or Auto. The error is an *UnsupportedError if it is of no kind.
 func Read(id string, data []byte, from Source) (*File, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if from == Auto {
@@ -90,12 +90,12 @@ func Read(id string, data []byte, from Source) (*File, error) {
 	}
 	for i := range f.Conversations {
 		f.Conversations[i].Messages = f.storable(f.Conversations[i])
-		f.mended(f.Conversations[i])
+		f.noteRepairs(f.Conversations[i])
 	}
 	return f, nil
 }
 
-// storable leaves out the messages that no session could hold, and gives the others their client ids.
+// storable returns the messages that a session can hold, with their client ids, and rejects the others.
 func (f *File) storable(c Conversation) []Message {
 	kept := c.Messages[:0]
 	for _, m := range c.Messages {
@@ -110,9 +110,9 @@ func (f *File) storable(c Conversation) []Message {
 	return kept
 }
 
-// mended notes what views of a conversation will say otherwise, because its provider would refuse what it says: a line for
-// each kind of repair. That a view may end with the user's word says nothing about the file.
-func (f *File) mended(c Conversation) {
+// noteRepairs notes what views of a conversation will repair because its provider would refuse it: one line for each
+// kind of repair. A view that gets a last message of the user is not noted: that is no fault of the file.
+func (f *File) noteRepairs(c Conversation) {
 	view := make([]wire.Stored, len(c.Messages))
 	for i := range c.Messages {
 		view[i] = wire.Stored{Format: c.Format, Body: c.Messages[i].Body, Seq: int64(i + 1)}
@@ -133,13 +133,9 @@ func (f *File) mended(c Conversation) {
 	}
 }
 
-// unstorable says why the server would refuse a message, or "".
+// unstorable returns why the server would refuse a message, "" if it would not.
 func unstorable(format session.Format, body []byte) string {
-	if len(body) > session.MaxMessageBytes {
-		return fmt.Sprintf("the message has %d bytes, a session's have %d at most", len(body), session.MaxMessageBytes)
-	}
-	limits := rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
-	if err := rawjson.Check(body, limits); err != nil {
+	if err := rawjson.Check(body, session.JSONLimits); err != nil {
 		return "the message cannot be stored: " + err.Error()
 	}
 	if _, err := wire.Inspect(format, body); err != nil {
@@ -160,7 +156,9 @@ func (f *File) free(id string) string {
 }
 
 func (f *File) reject(line int, raw []byte, reason string, args ...any) {
-	f.Report.Rejected = append(f.Report.Rejected, Rejected{Line: line, Reason: fmt.Sprintf(reason, args...), Bytes: raw})
+	f.Report.Rejected = append(
+		f.Report.Rejected, Rejected{Line: line, Reason: fmt.Sprintf(reason, args...), Bytes: raw},
+	)
 }
 
 func (f *File) note(line int, text string, args ...any) {

@@ -37,7 +37,10 @@ func TestDocuments(t *testing.T) {
 			`{"request":{"method":"POST","body":{"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":"a"}]}},` +
 				`"response":{"status":200,"body":{"type":"message","role":"assistant","content":[{"type":"text","text":"b"}],"usage":{"output_tokens":1}}}}`,
 			Anthropic,
-			[]string{`1 {"role":"system","content":[{"type":"text","text":"s"}]}`, `1 {"role":"user","content":"a"}`, `2 {"role":"assistant","content":[{"type":"text","text":"b"}]}`},
+			[]string{
+				`1 {"role":"system","content":[{"type":"text","text":"s"}]}`, `1 {"role":"user","content":"a"}`,
+				`2 {"role":"assistant","content":[{"type":"text","text":"b"}]}`,
+			},
 		},
 		{
 			"Anthropic's system prompt becomes a message before the others",
@@ -49,7 +52,10 @@ func TestDocuments(t *testing.T) {
 			"Anthropic's blocks tell its arrays from OpenAI's",
 			`[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}]`,
 			Anthropic,
-			[]string{`1 {"role":"user","content":"a"}`, `2 {"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}`},
+			[]string{
+				`1 {"role":"user","content":"a"}`,
+				`2 {"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}`,
+			},
 		},
 		{
 			"a response alone is the message that it holds",
@@ -61,7 +67,10 @@ func TestDocuments(t *testing.T) {
 			"a system message in front does not hide whose blocks follow",
 			`[{"role":"system","content":"s"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"x"}]}]`,
 			Anthropic,
-			[]string{`1 {"role":"system","content":"s"}`, `2 {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"x"}]}`},
+			[]string{
+				`1 {"role":"system","content":"s"}`,
+				`2 {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"x"}]}`,
+			},
 		},
 		{
 			"a Responses request with a string has one message, behind its instructions",
@@ -79,7 +88,10 @@ func TestDocuments(t *testing.T) {
 			"Responses items in an array are told by their types or their blocks",
 			`[{"role":"user","content":"a"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}]`,
 			OpenAIResponses,
-			[]string{`1 {"role":"user","content":"a"}`, `2 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}`},
+			[]string{
+				`1 {"role":"user","content":"a"}`,
+				`2 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}`,
+			},
 		},
 		{
 			"parts without a type are Gemini's; a system instruction may be a string",
@@ -125,7 +137,18 @@ func TestDocuments(t *testing.T) {
 
 func TestDocumentElementsThatAreNoMessagesAreKept(t *testing.T) {
 	t.Parallel()
-	f, err := Read("s", []byte(`[{"role":"user","content":"a"}, 7, {"content":"x"}, {"role":"user","content":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+`}]`), OpenAIChat)
+	f, err := Read(
+		"s",
+		[]byte(
+			`[{"role":"user","content":"a"}, 7, {"content":"x"}, {"role":"user","content":`+strings.Repeat(
+				"[", 70,
+			)+strings.Repeat(
+				"]",
+				70,
+			)+`}]`,
+		),
+		OpenAIChat,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +170,33 @@ func TestUnsupportedFilesAreNamed(t *testing.T) {
 		{"nothing", "", "an empty file"},
 		{"text", "hello\nworld", "not JSON (byte 0"},
 		{"a truncated document", `[{"role":"user","content":"a"},`, "not JSON (byte"},
-		{"calls of no known format", `{"messages":[{"role":"assistant","tool_calls":[{"tool":"n"}]}]}`, "the members messages"},
-		{"blocks without a type", `{"system":[{"text":"s"}],"messages":[{"role":"user","content":[{"text":"a"}]}]}`, "the members messages, system"},
-		{"roles that are no strings", `[{"role":{"value":"user"},"words":[]}]`, "a JSON array of objects with the members role, words"},
-		{"lines of something else", `{"verse":1}` + "\n" + `{"verse":2}`, "a file of JSON lines with the members verse"},
+		{
+			"calls of no known format",
+			`{"messages":[{"role":"assistant","tool_calls":[{"tool":"n"}]}]}`,
+			"the members messages",
+		},
+		{
+			"blocks without a type",
+			`{"system":[{"text":"s"}],"messages":[{"role":"user","content":[{"text":"a"}]}]}`,
+			"the members messages, system",
+		},
+		{
+			"roles that are no strings",
+			`[{"role":{"value":"user"},"words":[]}]`,
+			"a JSON array of objects with the members role, words",
+		},
+		{
+			"lines of something else",
+			`{"verse":1}` + "\n" + `{"verse":2}`,
+			"a file of JSON lines with the members verse",
+		},
 		{"an array of something else", `[{"type":"start"}]`, "a JSON array of objects with the members type"},
 		{"an object without members", `{}`, "a JSON object with no members"},
-		{"an object with many members", `{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}`, "the members a, b, c, d, e, f and 1 more"},
+		{
+			"an object with many members",
+			`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}`,
+			"the members a, b, c, d, e, f and 1 more",
+		},
 		{"an array of numbers", `[1]`, "whose elements are no messages"},
 		{"a number", `7`, "a JSON value without messages"},
 		{"only lines that are broken", "{\n{", "not JSON (byte 2"},
@@ -164,7 +207,8 @@ func TestUnsupportedFilesAreNamed(t *testing.T) {
 			t.Parallel()
 			_, err := Read("s", []byte(tt.file), Auto)
 			var unsupported *UnsupportedError
-			if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "what can be imported is") {
+			if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), tt.want) ||
+				!strings.Contains(err.Error(), "what can be imported is") {
 				t.Errorf("error %v, want an UnsupportedError with %q", err, tt.want)
 			}
 		})
@@ -271,14 +315,18 @@ func checkLaws(t *testing.T, f *File) {
 		}
 	}
 	if f.Report.Lines != f.Report.Imported+skipped+unread {
-		t.Errorf("%d lines, but %d imported, %d skipped and %d rejected", f.Report.Lines, f.Report.Imported, skipped, unread)
+		t.Errorf(
+			"%d lines, but %d imported, %d skipped and %d rejected", f.Report.Lines, f.Report.Imported, skipped,
+			unread,
+		)
 	}
 	for _, c := range f.Conversations {
 		for _, m := range c.Messages {
 			if reason := unstorable(c.Format, m.Body); reason != "" {
 				t.Errorf("line %d: %s", m.Line, reason)
 			}
-			if c.Format != session.OpenAIResponses && c.Format != session.Gemini && parseObject(m.Body).text("role") == "" {
+			if c.Format != session.OpenAIResponses && c.Format != session.Gemini &&
+				parseObject(m.Body).text("role") == "" {
 				t.Errorf("line %d: no role in %.80s", m.Line, m.Body)
 			}
 		}

@@ -10,13 +10,15 @@ import (
 // InspectLog is Inspect's evaluation logs.
 const InspectLog Source = "inspect"
 
-// Each sample of a log is a conversation. Its messages become Chat Completions': of a call the function is a name and the
-// arguments are an object, reasoning is a content among others, and what is long may stand among the sample's attachments.
+// Each sample of a log is a conversation. Its messages become Chat Completions': of a call the function is a name and
+// the arguments are an object, reasoning is a content among others, and what is long may stand among the sample's
+// attachments.
 var inspectLog = source{
 	name:  InspectLog,
 	title: "Inspect's logs",
 	detect: func(s sample) bool {
-		return s.object.has("eval") && s.object.has("samples") || inspectSample(s.object) || s.object == nil && inspectSample(s.first)
+		return s.object.has("eval") && s.object.has("samples") || inspectSample(s.object) ||
+			s.object == nil && inspectSample(s.first)
 	},
 	read: readInspect,
 }
@@ -55,19 +57,22 @@ func (s *inspected) message(e entry) ([][]byte, error) {
 	return m.bodies()
 }
 
-// result is what a tool returned, or why it could not.
+// result returns what a tool returned, or why it could not.
 func (s *inspected) result(e entry) ([][]byte, error) {
 	content, _ := s.content(e)
-	if failure := parseObject(e.object["error"]); (content == nil || string(content) == `""`) && failure.has("message") {
+	if failure := parseObject(e.object["error"]); (content == nil || string(content) == `""`) &&
+		failure.has("message") {
 		content = failure["message"]
 	}
 	if content == nil {
 		content = []byte(`""`)
 	}
-	return [][]byte{fill(`{"role":"tool","tool_call_id":%,"content":%}`, inString(e.object["tool_call_id"]), content)}, nil
+	return [][]byte{
+		fill(`{"role":"tool","tool_call_id":%,"content":%}`, inString(e.object["tool_call_id"]), content),
+	}, nil
 }
 
-// content is a message's content without its reasoning, and the reasoning.
+// content returns a message's content without its reasoning, and the reasoning.
 func (s *inspected) content(e entry) (content, reasoning []byte) {
 	raw := e.object["content"]
 	if isString(raw) {
@@ -91,7 +96,7 @@ func (s *inspected) content(e entry) (content, reasoning []byte) {
 
 const attachment = "attachment://"
 
-// resolve is the attachment that a text names, or the text itself.
+// resolve returns the attachment that a text names, or the text itself.
 func (s *inspected) resolve(text []byte) []byte {
 	if !strings.HasPrefix(string(text), `"`+attachment) {
 		return text

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// values splits a line into its JSON values: one, or several that were run together by a writer that did not end its
-// lines. What it returns is JSON; nothing else in this package checks that again.
+// values splits a line into its JSON values: one, or several if the writer did not end its lines. They are valid JSON;
+// nothing else in this package checks that again.
 func values(line []byte) ([][]byte, error) {
 	if json.Valid(line) {
 		return [][]byte{bytes.TrimSpace(line)}, nil
@@ -20,7 +20,8 @@ func values(line []byte) ([][]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	for {
 		var value json.RawMessage
-		switch err := decoder.Decode(&value); {
+		err := decoder.Decode(&value)
+		switch {
 		case errors.Is(err, io.EOF):
 			return found, nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
@@ -36,7 +37,7 @@ func values(line []byte) ([][]byte, error) {
 // common decoder.
 type object map[string][]byte
 
-// parseObject is nil if raw is no object.
+// parseObject returns the members of an object, nil for any other value.
 func parseObject(raw []byte) object {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
 		return nil
@@ -49,7 +50,7 @@ func parseObject(raw []byte) object {
 	return o
 }
 
-// parseArray is nil if raw is no array.
+// parseArray returns the elements of an array, nil for any other value.
 func parseArray(raw []byte) [][]byte {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '[' {
 		return nil
@@ -61,7 +62,7 @@ func parseArray(raw []byte) [][]byte {
 	return list
 }
 
-// text is the member's string, or "" if it is none.
+// text returns the member if it is a string, else "".
 func (o object) text(name string) string {
 	if !isString(o[name]) {
 		return ""

@@ -9,7 +9,7 @@ import (
 // Kimi is Kimi Code's context logs: JSON lines.
 const Kimi Source = "kimi"
 
-// The log has messages of the user, and what the model says and calls in pieces that belong to a step. They become Chat
+// The log has messages of the user, and the model's texts and calls in pieces that belong to a step. They become Chat
 // Completions' messages: one for each step, then the results of its calls.
 //
 //   - turn.prompt repeats the user's message; requests, usage, permissions and snapshots are not for the model.

@@ -6,9 +6,9 @@ import "strings"
 const LangChain Source = "langchain"
 
 // Messages are written in three ways: as constructors ("lc": 1), as {"type": …, "data": …}, and flat, alone or in a
-// state. A stream is an array of them, each beside where it came from; the chunks of one message have one id. They become
-// Chat Completions'. In a stream of nested graphs each graph is a conversation of its own: it has its own messages, and
-// sees the others' only where they are handed to it.
+// state. A stream is an array of them, each beside where it came from; the chunks of one message have one id. They
+// become Chat Completions'. In a stream of nested graphs each graph is another conversation: it has its own messages,
+// and sees the others' only where they are handed to it.
 var langChain = source{
 	name:   LangChain,
 	title:  "LangChain's messages and streams",
@@ -38,7 +38,7 @@ func langChainOnly(o object) bool {
 	return role != "" && (o.has("lc") || o.has("data") || role == "user" || role == "assistant")
 }
 
-// langChainState is the messages of a graph's state.
+// langChainState returns the messages of a graph's state.
 func langChainState(o object) [][]byte {
 	if list := parseArray(o["messages"]); list != nil {
 		return list
@@ -68,11 +68,12 @@ func langChainElement(raw []byte, depth int) object {
 	return nil
 }
 
-// langChainFields is what a message says, and its role in Chat Completions' words, "" if it is none.
+// langChainFields returns the members of a message and its role as Chat Completions names it, "" if it is no message.
 func langChainFields(o object) (fields object, role string) {
 	fields = o
 	kind := o.text("type")
-	switch data := parseObject(o["data"]); {
+	data := parseObject(o["data"])
+	switch {
 	case o.has("lc") && o.has("kwargs"):
 		fields = parseObject(o["kwargs"])
 		if path := parseArray(o["id"]); len(path) > 0 {

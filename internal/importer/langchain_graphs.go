@@ -19,7 +19,7 @@ type graphMessage struct {
 	graph  string
 	line   int
 	callID []byte // of a result
-	texts  bool   // whether the last of blocks is a text that chunks go on with
+	texts  bool   // whether the last of blocks is a text that chunks continue
 	blocks [][]byte
 	parts  []*callParts
 }
@@ -76,7 +76,7 @@ func (g *graphs) content(m *graphMessage, line int, fields object) {
 			m.reasoning = said(concat(m.reasoning, o["reasoning"], o["thinking"]))
 		case "image_url":
 			m.blocks, m.texts = append(m.blocks, raw), false
-		case "tool_use", "input_json_delta", "tool_call", "tool_call_chunk": // the message's calls say it, too
+		case "tool_use", "input_json_delta", "tool_call", "tool_call_chunk": // repeated in the message's calls
 		default:
 			if isString(raw) {
 				m.say(raw)
@@ -87,7 +87,7 @@ func (g *graphs) content(m *graphMessage, line int, fields object) {
 	}
 }
 
-// say adds a text to that of the chunks before.
+// say adds a text to the text of the chunks before.
 func (m *graphMessage) say(text []byte) {
 	if !filled(text) {
 		return
@@ -102,12 +102,13 @@ func (m *graphMessage) say(text []byte) {
 // call adds calls or, in a stream, parts of them.
 func (m *graphMessage) call(fields object) {
 	more := parseObject(fields["additional_kwargs"])
-	switch chunks, calls := parseArray(fields["tool_call_chunks"]), parseArray(fields["tool_calls"]); {
+	chunks := parseArray(fields["tool_call_chunks"])
+	switch {
 	case len(chunks) > 0:
 		for _, raw := range chunks {
 			m.part(parseObject(raw))
 		}
-	case len(calls) > 0:
+	case len(parseArray(fields["tool_calls"])) > 0:
 		m.addCalls(fields["tool_calls"], "id", "name", "args")
 		m.addCalls(fields["invalid_tool_calls"], "id", "name", "args")
 	default:

@@ -5,7 +5,8 @@ import (
 	"iter"
 )
 
-// lines yields the lines that are not blank with their numbers. Only \n ends a line: other separators occur inside JSON strings.
+// lines yields the lines that are not blank with their numbers. Only \n ends a line: other separators occur inside
+// JSON strings.
 func lines(data []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		n := 0

@@ -15,13 +15,13 @@ const OpenHands Source = "openhands"
 
 // An event is an action or an observation; a run has them in its history, one by one or in pairs.
 //
-//   - An action that came of a call has the model's response: its message, which several actions may share, is read as
-//     it stands.
-//   - Actions of older streams, and of models without tools, have only what was made of the answer: they become a call
-//     named after the action, with the action's own members as arguments, and the thought as its text. Its id is made of
-//     its place, as the stream has none.
-//   - An observation is the result of the call that caused it, in older streams of the last one. One that no call caused
-//     (an answer that could not be understood) is a user message, as it was for the model.
+//   - An action that came of a call has the model's response: its message, which several actions may share, is read
+//     as it stands.
+//   - Actions of older streams, and of models without tools, have only what was made of the answer: they become a
+//     call named after the action, with the action's own members as arguments, and the thought as its text. Its id is
+//     made of its place, as the stream has none.
+//   - An observation is the result of the call that caused it, in older streams of the last one. One that no call
+//     caused (an answer that could not be understood) is a user message, as it was for the model.
 //   - Recalls, changes of state and condensations are no part of the conversation.
 //
 // The events of OpenHands' agent SDK are of other kinds: see openhands_sdk.go.
@@ -29,7 +29,8 @@ var openHands = source{
 	name:  OpenHands,
 	title: "OpenHands' event streams",
 	detect: func(s sample) bool {
-		return openHandsRun(s.object) || openHandsEvent(s.object) || s.object == nil && (openHandsRun(s.first) || openHandsEvents(s.messages))
+		return openHandsRun(s.object) || openHandsEvent(s.object) ||
+			s.object == nil && (openHandsRun(s.first) || openHandsEvents(s.messages))
 	},
 	read: readOpenHands,
 }
@@ -76,7 +77,7 @@ func readOpenHands(f *File, id string, data []byte) error {
 	return nil
 }
 
-// openHandsList is the events of a list, which may have them in pairs.
+// openHandsList returns the events of a list, which may have them in pairs.
 func (f *File) openHandsList(list [][]byte) []entry {
 	var events [][]byte
 	for _, raw := range list {
@@ -116,7 +117,16 @@ func (s *stream) event(e entry) ([][]byte, error) {
 		return nil, errors.New("an event without action and observation")
 	case "system", "message":
 		return s.message(e, action)
-	case "recall", "change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "start", "pause", "resume", "stop":
+	case "recall",
+		"change_agent_state",
+		"condensation",
+		"condensation_request",
+		"loop_recovery",
+		"null",
+		"start",
+		"pause",
+		"resume",
+		"stop":
 		return nil, skipped("action " + action)
 	}
 	if e.text("source") == "environment" {
@@ -125,14 +135,16 @@ func (s *stream) event(e entry) ([][]byte, error) {
 	return s.action(e)
 }
 
-// message is what was said without a tool. Older streams do not say by whom: only the agent waits for an answer.
+// message reads what was said without a tool. In older streams the speaker is known by one member: only the agent waits
+// for an answer.
 func (s *stream) message(e entry, action string) ([][]byte, error) {
 	args := parseObject(e.object["args"])
 	if args == nil {
 		args = e.object
 	}
 	m := chatMessage{role: "user", content: said(args["content"])}
-	switch source := e.text("source"); {
+	source := e.text("source")
+	switch {
 	case action == "system":
 		m.role = "system"
 	case source == "agent", source == "" && args.is("wait_for_response"):
@@ -203,11 +215,13 @@ func (s *stream) made(e entry, metadata object) ([][]byte, error) {
 	return m.bodies()
 }
 
-// notArguments are the members of an action that say something about it.
-var notArguments = set("action", "thought", "id", "timestamp", "source", "message", "cause", "is_confirmed", "confirmation_state",
-	"action_risk", "security_risk", "kernel_init_code", "keep_prompt", "hidden", "blocking", "llm_metrics", "timeout")
+// notArguments are the members of an action that are about the action.
+var notArguments = set(
+	"action", "thought", "id", "timestamp", "source", "message", "cause", "is_confirmed", "confirmation_state",
+	"action_risk", "security_risk", "kernel_init_code", "keep_prompt", "hidden", "blocking", "llm_metrics", "timeout",
+)
 
-// without is an object without members, the others as they stand.
+// without returns an object without the named members; the others keep their bytes.
 func without(raw []byte, names map[string]bool) []byte {
 	var members [][]byte
 	for key, value := range rawjson.Members(raw, rawjson.Start(raw)) {
@@ -239,7 +253,7 @@ func (s *stream) observation(e entry) ([][]byte, error) {
 	return [][]byte{message("user", content)}, nil
 }
 
-// answered is the id of the call that an observation answers, nil for none.
+// answered returns the id of the call that an observation answers, nil for none.
 func (s *stream) answered(e entry) []byte {
 	if id := said(parseObject(e.object["tool_call_metadata"])["tool_call_id"]); id != nil {
 		return id

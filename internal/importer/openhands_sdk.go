@@ -8,12 +8,15 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// sdkEvents is a stream of the events of OpenHands' agent SDK, each of which says what kind it is. The actions of one
+// sdkEvents is a stream of the events of OpenHands' agent SDK, each of which names its kind. The actions of one
 // response of the model are one message with a call each.
 type sdkEvents struct{ chatSlots }
 
 // sdkKinds are the kinds of events that are conversation.
-var sdkKinds = set("SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "UserRejectObservation", "AgentErrorEvent")
+var sdkKinds = set(
+	"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "UserRejectObservation",
+	"AgentErrorEvent",
+)
 
 func sdkEvent(o object) bool { return sdkKinds[o.text("kind")] }
 
@@ -69,7 +72,7 @@ func (s *sdkEvents) message(e entry) error {
 	return nil
 }
 
-// sdkBlocks are the texts and images of a content.
+// sdkBlocks returns the texts and images of a content.
 func sdkBlocks(raw []byte) [][]byte {
 	if isString(raw) {
 		return [][]byte{textBlock(raw)}
@@ -87,7 +90,7 @@ func sdkBlocks(raw []byte) [][]byte {
 	return blocks
 }
 
-// action adds a call, and the first time what the response said beside it.
+// action adds a call; the first call of a response also adds its texts.
 func (s *sdkEvents) action(e entry) {
 	response := e.text("llm_response_id")
 	if response == "" {

@@ -33,7 +33,7 @@ func piRecord(o object) bool {
 // readPi writes pi's messages as Anthropic's, around their strings, arguments and images as they stand.
 //
 //   - A compaction does not cut the log: its summary and what it kept are not read.
-//   - A turn that was aborted before the model said anything is skipped.
+//   - A turn that was aborted before the model wrote anything is skipped.
 //   - A command that a person ran in the shell is a user message with the command and its output, unless it was kept
 //     from the model.
 //   - details of a result, usage and the like repeat the content or are not for the model.
@@ -106,7 +106,9 @@ func addPiResult(ch *chain, line int, m object) error {
 	if m.is("isError") {
 		failed = "true"
 	}
-	raw := fill(`{"type":"tool_result","tool_use_id":%,"content":%,"is_error":%}`, m["toolCallId"], c.raw(), []byte(failed))
+	raw := fill(
+		`{"type":"tool_result","tool_use_id":%,"content":%,"is_error":%}`, m["toolCallId"], c.raw(), []byte(failed),
+	)
 	ch.user(line, content{blocks: []block{{raw: raw, answer: m.text("toolCallId")}}})
 	return nil
 }
@@ -130,9 +132,10 @@ func piBlocks(raw []byte) (c content, err error) {
 	return c, nil
 }
 
-// piBlock is false for a block of a type that is not pi's: it is kept as it stands.
+// piBlock reports false for a block of a type that is not pi's: it is kept as it stands.
 func piBlock(o object) (b block, ok bool) {
-	switch kind := o.text("type"); {
+	kind := o.text("type")
+	switch {
 	case kind == "text" && isString(o["text"]):
 		b.raw = textBlock(o["text"])
 	case kind == "thinking" && o.is("redacted") && isString(o["thinkingSignature"]):
@@ -152,10 +155,11 @@ func piBlock(o object) (b block, ok bool) {
 	return b, true
 }
 
-// shellText is a command and what it printed, as a person sees them in a terminal.
+// shellText returns a command and what it printed, as a person sees them in a terminal.
 func shellText(m object) []byte {
 	text := concat(quote("$ "), m["command"], quote("\n"), m["output"])
-	switch code := string(m["exitCode"]); {
+	code := string(m["exitCode"])
+	switch {
 	case m.is("cancelled"):
 		text = concat(text, quote("\n(cancelled)"))
 	case m.has("exitCode") && code != "0":

@@ -7,7 +7,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// digests are those of the messages from the first to each.
+// digests returns, for each message, the digest of the messages from the first to it.
 func digests(format session.Format, messages [][]byte) [][32]byte {
 	list := make([][32]byte, len(messages))
 	sum := sha256.Sum256([]byte(format))
@@ -44,7 +44,7 @@ func appendPlain(dst, raw []byte) []byte {
 	return append(dst, raw...)
 }
 
-// onlyText is the text of a content that is one text block, nil for any other.
+// onlyText returns the text of a content that is one text block, nil for any other.
 func onlyText(blocks [][]byte) []byte {
 	if len(blocks) != 1 {
 		return nil

@@ -23,13 +23,13 @@ var requestLog = source{
 }
 
 // requests puts conversations together from a log. Every request holds the whole history so far: one whose messages
-// begin with all those of an earlier request goes on with that request's conversation, and adds what it has more. One
+// begin with all those of an earlier request continues that request's conversation and adds the rest. One
 // that names the response before it (previous_response_id) adds all that it has. Any other begins a conversation.
 //
 //   - A line is a request, a response, or both. A response answers the last request before it that has none.
-//   - What the model said counts as the next request repeats it, because that is what the model saw. A response is only
-//     kept where no request does.
-//   - What one request has and a later one of the same conversation has no more (a retry) stays where it is.
+//   - The model's messages are taken from the next request, because that is what the model saw. A response is kept only
+//     where no request repeats it.
+//   - A message that a later request of the same conversation no longer has (a retry) is kept.
 //   - cache_control marks move from request to request and make no difference.
 type requests struct {
 	file     *File
@@ -63,7 +63,7 @@ func readRequestLog(f *File, id string, data []byte) error {
 	return nil
 }
 
-// sureFormat is the format of the first line that can be of no other: requests alone may leave it open.
+// sureFormat returns the format of the first line that fits one format only: a request alone may fit several.
 func sureFormat(all []entry) session.Format {
 	for _, e := range all {
 		if format, sure := tell(sampleOf(e.object)); sure {
@@ -92,14 +92,14 @@ func (r *requests) line(e entry) {
 	}
 }
 
-// request adds to its conversation what the request has more than the one that it goes on from.
+// request adds to its conversation what the request has beyond the one that it continues.
 func (r *requests) request(line int, x transcript) {
 	all := x.messages
 	if x.system != nil {
 		all = append([][]byte{x.system}, all...)
 	}
 	ends := digests(x.format, all)
-	t, known := r.goesOn(ends)
+	t, known := r.continued(ends)
 	if before := r.answered[x.follows]; t == nil && before != nil {
 		t, known = before, len(all)-len(x.messages)
 	}
@@ -120,8 +120,8 @@ func (r *requests) request(line int, x transcript) {
 	r.asked = t
 }
 
-// goesOn finds the conversation with the longest request that a request begins with, and how long that is.
-func (r *requests) goesOn(ends [][32]byte) (*thread, int) {
+// continued finds the conversation with the longest request that is a beginning of this one, and how long that is.
+func (r *requests) continued(ends [][32]byte) (*thread, int) {
 	for i, end := range slices.Backward(ends) {
 		if t := r.ends[end]; t != nil {
 			return t, i + 1
@@ -149,7 +149,7 @@ func (r *requests) response(line int, x transcript) {
 	r.asked = nil
 }
 
-// add appends messages. So many of them are known from a response only.
+// add appends messages, of which the last reply ones are known from a response only.
 func (t *thread) add(line int, bodies [][]byte, reply int) {
 	t.reply = reply
 	for _, body := range bodies {
@@ -157,12 +157,12 @@ func (t *thread) add(line int, bodies [][]byte, reply int) {
 	}
 }
 
-// repeated reports whether the messages begin with something that the conversation's last response said: a client may
-// leave out a part of it.
+// repeated reports whether the messages begin with a part of the conversation's last response: a client may leave out
+// the rest.
 func (t *thread) repeated(rest [][]byte) bool {
 	reply := map[string]bool{}
 	for _, m := range t.messages[len(t.messages)-t.reply:] {
-		for _, s := range says(t.format, m.Body) {
+		for _, s := range statements(t.format, m.Body) {
 			reply[s] = true
 		}
 	}
@@ -170,15 +170,15 @@ func (t *thread) repeated(rest [][]byte) bool {
 		if !modelSaid(body) {
 			break
 		}
-		if slices.ContainsFunc(says(t.format, body), func(s string) bool { return reply[s] }) {
+		if slices.ContainsFunc(statements(t.format, body), func(s string) bool { return reply[s] }) {
 			return true
 		}
 	}
 	return false
 }
 
-// says is the texts and calls of a message, apart from how a client writes them.
-func says(format session.Format, body []byte) []string {
+// statements returns the texts and calls of a message, without regard to how a client writes them.
+func statements(format session.Format, body []byte) []string {
 	var all []string
 	m, _ := wire.Inspect(format, body)
 	for _, p := range m.Parts {

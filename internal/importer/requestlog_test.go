@@ -20,7 +20,11 @@ func TestRequestLogs(t *testing.T) {
 				`{"messages":[{"role":"user","content":"a"}]}`,
 				`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`,
 			},
-			[]string{`1 {"role":"user","content":"a"}`, `2 {"role":"assistant","content":"b"}`, `2 {"role":"user","content":"c"}`},
+			[]string{
+				`1 {"role":"user","content":"a"}`,
+				`2 {"role":"assistant","content":"b"}`,
+				`2 {"role":"user","content":"c"}`,
+			},
 		},
 		{
 			"a response that no request repeats stays",
@@ -28,7 +32,11 @@ func TestRequestLogs(t *testing.T) {
 				`{"messages":[{"role":"user","content":"a"}],"response":{"choices":[{"message":{"role":"assistant","content":"b"}}]}}`,
 				`{"messages":[{"role":"user","content":"a"},{"role":"user","content":"c"}]}`,
 			},
-			[]string{`1 {"role":"user","content":"a"}`, `1 {"role":"assistant","content":"b"}`, `2 {"role":"user","content":"c"}`},
+			[]string{
+				`1 {"role":"user","content":"a"}`,
+				`1 {"role":"assistant","content":"b"}`,
+				`2 {"role":"user","content":"c"}`,
+			},
 		},
 		{
 			"a response that the next request has otherwise stays beside it",
@@ -83,7 +91,11 @@ func TestRequestLogs(t *testing.T) {
 				`{"messages":[{"role":"user","content":"a"}]}`,
 				`{"contents":[{"parts":[{"text":"b"}]}],"response":{"candidates":[{"content":{"role":"model","parts":[]}}]}}`,
 			},
-			[]string{`s 1 {"role":"user","content":"a"}`, `s-2 2 {"parts":[{"text":"b"}]}`, `s-2 2 {"role":"model","parts":[]}`},
+			[]string{
+				`s 1 {"role":"user","content":"a"}`,
+				`s-2 2 {"parts":[{"text":"b"}]}`,
+				`s-2 2 {"role":"model","parts":[]}`,
+			},
 		},
 		{
 			"a request that names the response before it adds all that it has",

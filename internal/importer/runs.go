@@ -8,7 +8,7 @@ import (
 )
 
 // runs yields the objects of a file that records runs, each a conversation: the file's only value, the elements of its
-// array, or the values on its lines. Not they are counted as records but what they hold; a value that is no object is
+// array, or the values on its lines. The records that they hold are counted, not the runs; a value that is no object is
 // counted and rejected.
 func (f *File) runs(data []byte) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
@@ -100,7 +100,7 @@ func (f *File) convert(records iter.Seq[entry], read func(e entry) ([][]byte, er
 	return messages
 }
 
-// convertLines returns a source's reader for JSON lines that are one conversation, whose records stand for themselves.
+// convertLines returns a source's reader for JSON lines that are one conversation, whose records are read one by one.
 func convertLines(format session.Format, read func(e entry) ([][]byte, error)) func(*File, string, []byte) error {
 	return func(f *File, id string, data []byte) error {
 		f.add(id, format, f.convert(f.entries(data), read))

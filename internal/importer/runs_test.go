@@ -38,7 +38,9 @@ func TestRunsAreReadInEveryShape(t *testing.T) {
 			"tau2 messages without a simulation around them",
 			`[{"role":"assistant","turn_idx":0,"content":"","tool_calls":[{"id":"c","name":"n","arguments":{"a":"\ud800"},"requestor":"assistant"}]}]`,
 			Tau2,
-			[]string{`1 {"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{\"a\":\"\\ud800\"}"}}]}`},
+			[]string{
+				`1 {"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{\"a\":\"\\ud800\"}"}}]}`,
+			},
 		},
 		{
 			"Agent Framework's messages in an array",
@@ -91,7 +93,10 @@ func TestRunsAreReadInEveryShape(t *testing.T) {
 			"LangChain messages as messages_to_dict writes them",
 			`[{"type":"human","data":{"content":"a"}},{"type":"ai","data":{"content":"b","tool_calls":[{"name":"n","args":{},"id":"c"}]}}]`,
 			LangChain,
-			[]string{`1 {"role":"user","content":"a"}`, `2 {"role":"assistant","content":"b","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]}`},
+			[]string{
+				`1 {"role":"user","content":"a"}`,
+				`2 {"role":"assistant","content":"b","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]}`,
+			},
 		},
 		{
 			"LangChain messages on lines",
@@ -103,7 +108,9 @@ func TestRunsAreReadInEveryShape(t *testing.T) {
 			"UI message chunks on lines",
 			`{"type":"start"}` + "\n" + `{"type":"text-delta","id":"t","delta":"a"}`,
 			AISDKStream,
-			[]string{`1 {"id":"message-1","role":"assistant","parts":[{"type":"text","text":"a","state":"streaming"}]}`},
+			[]string{
+				`1 {"id":"message-1","role":"assistant","parts":[{"type":"text","text":"a","state":"streaming"}]}`,
+			},
 		},
 		{
 			"a Cline session without a system prompt",

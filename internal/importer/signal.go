@@ -6,14 +6,14 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// formatOf says of which format the messages in a value are, "" if it holds none.
+// formatOf returns the format of the messages in a value, "" if it holds none.
 func formatOf(s sample) session.Format {
 	format, _ := tell(s)
 	return format
 }
 
-// tell is formatOf, and whether the value can be of no other format. Messages that several could have sent are OpenAI
-// Chat's.
+// tell returns the format of the messages in a value, and whether it fits no other format. Messages that fit several
+// are taken for OpenAI Chat.
 func tell(s sample) (format session.Format, sure bool) {
 	if s.object == nil {
 		return tellList(s.messages)
@@ -42,7 +42,7 @@ func tell(s sample) (format session.Format, sure bool) {
 	return format, false
 }
 
-// formatOfReply tells a response's format, "" if it is none.
+// formatOfReply returns a response's format, "" if the value is no response.
 func formatOfReply(response object) session.Format {
 	switch {
 	case anthropicReply(response) != nil && signal(response) != session.OpenAIResponses:
@@ -57,8 +57,8 @@ func formatOfReply(response object) session.Format {
 	return ""
 }
 
-// tellList tells the formats apart by the first thing that only one of them has. A system message is nobody's alone, but
-// OpenAI's if nothing else tells.
+// tellList tells the formats apart by the first thing that only one of them has. A system message fits several, but is
+// OpenAI's if nothing else decides.
 func tellList(messages [][]byte) (format session.Format, sure bool) {
 	for _, raw := range messages {
 		o := parseObject(raw)
@@ -86,7 +86,8 @@ func foreign(o object) bool {
 		return true
 	}
 	for _, raw := range parseArray(o["content"]) {
-		if block := parseObject(raw); block != nil && (!block.has("type") || strings.HasPrefix(block.text("type"), "tool-")) {
+		if block := parseObject(raw); block != nil &&
+			(!block.has("type") || strings.HasPrefix(block.text("type"), "tool-")) {
 			return true
 		}
 	}
@@ -98,12 +99,13 @@ func foreign(o object) bool {
 	return false
 }
 
-// signal says of which format a message must be, or "" if it fits several.
+// signal returns the format that a message must have, "" if it fits several.
 func signal(o object) session.Format {
 	if o.has("parts") {
 		return formatOfParts(o)
 	}
-	switch role := o.text("role"); {
+	role := o.text("role")
+	switch {
 	case role == "" && responsesItems[o.text("type")]:
 		return session.OpenAIResponses
 	case role == "tool", role == "function":
@@ -137,11 +139,13 @@ func formatOfParts(o object) session.Format {
 }
 
 // responsesItems are the types of Responses items that have no role.
-var responsesItems = set("function_call", "function_call_output", "reasoning", "item_reference", "compaction",
-	"custom_tool_call", "custom_tool_call_output", "web_search_call", "file_search_call", "computer_call", "computer_call_output",
-	"code_interpreter_call", "image_generation_call", "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output",
-	"apply_patch_call", "apply_patch_call_output", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response",
-	"tool_search_call", "tool_search_output")
+var responsesItems = set(
+	"function_call", "function_call_output", "reasoning", "item_reference", "compaction", "custom_tool_call",
+	"custom_tool_call_output", "web_search_call", "file_search_call", "computer_call", "computer_call_output",
+	"code_interpreter_call", "image_generation_call", "local_shell_call", "local_shell_call_output", "shell_call",
+	"shell_call_output", "apply_patch_call", "apply_patch_call_output", "mcp_list_tools", "mcp_call",
+	"mcp_approval_request", "mcp_approval_response", "tool_search_call", "tool_search_output",
+)
 
 // blockFormats are the types of content blocks that only one format has.
 var blockFormats = map[string]session.Format{

@@ -5,7 +5,7 @@ import "github.com/varve-dev/varve/internal/session"
 // Source is a kind of file that can be imported.
 type Source string
 
-// Auto is no kind of its own: it asks Read to look at the content.
+// Auto asks Read to find out the kind from the content.
 const Auto Source = ""
 
 // source is how a kind of file is recognised and read. Each stands in the file that reads it.
@@ -14,10 +14,10 @@ type source struct {
 	title string // what a person calls such files
 	// detect recognises a file by its only value, or by one of its lines.
 	detect func(s sample) bool
-	// likely recognises a line that others might also write: it counts if no source is sure of any line. nil: there is none.
+	// likely recognises a line that others might also write: it counts if no source is sure of any line. It may be nil.
 	likely func(s sample) bool
-	// read appends the file's conversations, the first of them named id, and reports everything else. An error says that
-	// data is nothing of the kind.
+	// read appends the file's conversations, the first of them named id, and reports everything else. It returns an
+	// error if data is not of this kind.
 	read func(f *File, id string, data []byte) error
 }
 

@@ -9,13 +9,13 @@ import (
 // SWEAgent is SWE-agent's trajectories.
 const SWEAgent Source = "swe-agent"
 
-// A trajectory file says everything twice. Its history is what the model was sent, so that is read; the steps of its
+// A trajectory file has everything twice. Its history is what the model was sent, so that is read; the steps of its
 // trajectory are read where there is no history.
 //
 //   - Runs that call no tools (older ones, and models without tools) have the command in the assistant's text and what
 //     it printed in the next user message. That is what the model saw and wrote, and stays text.
 //   - A demonstration is part of the history like any other message.
-//   - Messages of another agent than the first are a conversation of their own.
+//   - Messages of another agent than the first are another conversation.
 var sweAgent = source{
 	name:   SWEAgent,
 	title:  "SWE-agent's trajectories",
@@ -48,7 +48,7 @@ func readSWEAgent(f *File, id string, data []byte) error {
 	return nil
 }
 
-// sweHistory reads a history, whose messages say which agent they are of.
+// sweHistory reads a history, whose messages name their agents.
 func (f *File) sweHistory(id string, history [][]byte) {
 	var agents branches
 	f.each(f.elements(history), func(e entry) error {
@@ -61,7 +61,7 @@ func (f *File) sweHistory(id string, history [][]byte) {
 	f.addBranches(id, session.OpenAIChat, agents, agents.first(), "-agent-")
 }
 
-// sweMessage leaves out what SWE-agent has made of a message: thought and action are in its content or its calls.
+// sweMessage reads a message without what SWE-agent made of it: thought and action are in its content or its calls.
 func (f *File) sweMessage(e entry) ([][]byte, error) {
 	role, content := e.text("role"), e.object["content"]
 	if role == "" {
@@ -84,7 +84,7 @@ func (f *File) sweMessage(e entry) ([][]byte, error) {
 	return m.bodies()
 }
 
-// sweResults is a message for each call that the observation answers: Chat Completions has one id in a result.
+// sweResults returns a message for each call that the observation answers: Chat Completions has one id in a result.
 func (f *File) sweResults(e entry, content []byte) ([][]byte, error) {
 	ids := parseArray(e.object["tool_call_ids"])
 	if ids == nil {
@@ -106,7 +106,8 @@ func (f *File) sweResults(e entry, content []byte) ([][]byte, error) {
 	return bodies, nil
 }
 
-// sweSteps reads the steps of a trajectory: what the model was sent for the first, then its answers and what came of them.
+// sweSteps reads the steps of a trajectory: what the model was sent for the first, then its answers and what came of
+// them.
 func (f *File) sweSteps(steps [][]byte) []Message {
 	var messages []Message
 	for e := range f.elements(steps) {
@@ -133,7 +134,7 @@ func (f *File) sweSteps(steps [][]byte) []Message {
 	return messages
 }
 
-// swePrompt is the messages that the model was sent for a step: versions name them differently.
+// swePrompt returns the messages that the model was sent for a step: versions name them differently.
 func swePrompt(step object) [][]byte {
 	if query := parseArray(step["query"]); query != nil {
 		return query

@@ -6,8 +6,8 @@ import "github.com/varve-dev/varve/internal/session"
 const Tau2 Source = "tau2"
 
 // A simulation's messages become Chat Completions': arguments, which are objects, go into strings, and the id of a
-// result is its tool_call_id. The simulated user has tools of his own, which the agent neither sees nor may call: his
-// calls and their results are no part of the agent's conversation; what he says beside a call is.
+// result is its tool_call_id. The simulated user has other tools, which the agent neither sees nor may call: the
+// user's calls and their results are no part of the agent's conversation; the text beside a call is.
 var tau2 = source{
 	name:  Tau2,
 	title: "tau2-bench's simulations",

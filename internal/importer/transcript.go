@@ -6,8 +6,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// transcript is what one JSON value holds of a conversation with a provider: a list of messages, a request, a request with
-// its response, or a response alone.
+// transcript is what one JSON value holds of a conversation with a provider: a list of messages, a request, a request
+// with its response, or a response alone.
 type transcript struct {
 	format   session.Format
 	system   []byte // the request's system prompt as a message; nil for none
@@ -26,14 +26,19 @@ type shape struct {
 }
 
 var shapes = map[session.Format]shape{
-	session.OpenAIChat:      {messages: "messages", reply: chatReply},
-	session.Anthropic:       {messages: "messages", system: "system", prompt: anthropicPrompt, reply: anthropicReply},
-	session.OpenAIResponses: {messages: "input", system: "instructions", prompt: responsesPrompt, reply: responsesReply},
-	session.Gemini:          {messages: "contents", system: "systemInstruction", prompt: geminiPrompt, reply: geminiReply},
-	session.AISDK:           {messages: "messages", reply: func(object) [][]byte { return nil }},
+	session.OpenAIChat: {messages: "messages", reply: chatReply},
+	session.Anthropic:  {messages: "messages", system: "system", prompt: anthropicPrompt, reply: anthropicReply},
+	session.OpenAIResponses: {
+		messages: "input", system: "instructions", prompt: responsesPrompt, reply: responsesReply,
+	},
+	session.Gemini: {
+		messages: "contents", system: "systemInstruction", prompt: geminiPrompt, reply: geminiReply,
+	},
+	session.AISDK: {messages: "messages", reply: func(object) [][]byte { return nil }},
 }
 
-// parseTranscript reads a value as a transcript in a format; it reports false if the value has nothing of a conversation.
+// parseTranscript reads a value as a transcript in a format; it reports false if the value has nothing of a
+// conversation.
 func parseTranscript(format session.Format, raw []byte) (transcript, bool) {
 	if list := parseArray(raw); list != nil {
 		return transcript{format: format, messages: list}, true
@@ -93,7 +98,8 @@ func chatReply(response object) [][]byte {
 
 // anthropicReply leaves out what is about the response rather than the conversation.
 func anthropicReply(response object) [][]byte {
-	if response.text("type") != "message" || response.text("role") != "assistant" || parseArray(response["content"]) == nil {
+	if response.text("type") != "message" || response.text("role") != "assistant" ||
+		parseArray(response["content"]) == nil {
 		return nil
 	}
 	return one(message("assistant", response["content"]))
@@ -101,7 +107,7 @@ func anthropicReply(response object) [][]byte {
 
 func responsesReply(response object) [][]byte { return parseArray(response["output"]) }
 
-// geminiReply is the first candidate, for the reason of chatReply.
+// geminiReply returns the first candidate, for the reason of chatReply.
 func geminiReply(response object) [][]byte {
 	if candidates := parseArray(response["candidates"]); len(candidates) > 0 {
 		return one(parseObject(candidates[0])["content"])
@@ -118,7 +124,8 @@ func one(message []byte) [][]byte {
 
 func anthropicPrompt(system []byte) []byte { return message("system", system) }
 
-// responsesPrompt is nil for the items that a response may have in place of the instructions: they are among its input.
+// responsesPrompt returns nil for the items that a response may have in place of the instructions: they are among its
+// input.
 func responsesPrompt(instructions []byte) []byte {
 	if !isString(instructions) {
 		return nil
@@ -126,7 +133,7 @@ func responsesPrompt(instructions []byte) []byte {
 	return item("system", instructions)
 }
 
-// item is a message of the Responses API with that content.
+// item returns a message of the Responses API with that content.
 func item(role string, content []byte) []byte {
 	return fill(`{"type":"message","role":"%","content":%}`, []byte(role), content)
 }

@@ -88,8 +88,8 @@ func (ch *chain) add(line int, r record) {
 	}
 }
 
-// assistant begins an assistant message, or continues the newest one if the API's id is the same: each line has one block
-// of it, and results may come in between.
+// assistant begins an assistant message, or continues the newest one if the API's id is the same: each line has one
+// block of it, and results may come in between.
 func (ch *chain) assistant(line int, id string, c content) {
 	if t := ch.newest; t != nil && id != "" && t.id == id {
 		t.content = content{blocks: append(t.content.asBlocks(), c.asBlocks()...)}

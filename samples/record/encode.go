@@ -79,7 +79,9 @@ func encodeAnthropic(system string, turns []turn) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			blocks = append(blocks, object{{"type", "tool_use"}, {"id", id}, {"name", name}, {"input", json.RawMessage(input)}})
+			blocks = append(
+				blocks, object{{"type", "tool_use"}, {"id", id}, {"name", name}, {"input", json.RawMessage(input)}},
+			)
 			found := object{{"type", "tool_result"}, {"tool_use_id", id}}
 			if t.results[i].failed {
 				found = append(found, argument{"is_error", true})

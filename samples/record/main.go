@@ -1,6 +1,6 @@
-// Command record makes the sample conversations in samples/*.json: scripted coding sessions on a copy of this repository.
-// What the assistant says and does is written down in stories/*.yaml; what its tools answer is what the commands really
-// printed, with the copy's directory shown as /repo.
+// Command record makes the sample conversations in samples/*.json: scripted coding sessions on a copy of this
+// repository. What the assistant says and does is written down in stories/*.yaml; what its tools answer is what the
+// commands really printed, with the copy's directory shown as /repo.
 //
 // Start at record. story.go has the form of a story and plays it, tools.go runs the tools, workspace.go copies the
 // repository, encode.go writes the two provider formats.

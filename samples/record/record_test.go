@@ -55,13 +55,31 @@ func TestToolsAnswerAsTheirCommandsDo(t *testing.T) {
 		want   string
 		failed bool
 	}{
-		{"a read numbers its lines", call{Read: "a/one.go"}, "     1\tpackage a\n     2\t\n     3\tfunc One() {}\n", false},
-		{"a part of a file keeps its numbers", call{Read: "a/one.go", offset: 3, limit: 1}, "     3\tfunc One() {}\n", false},
-		{"a search names files and lines", call{Search: `One\(`, In: ".go"}, "a/one.go:3:func One() {}\na/two.go:3:func Two() { One(); One() }\n", false},
+		{
+			"a read numbers its lines", call{Read: "a/one.go"},
+			"     1\tpackage a\n     2\t\n     3\tfunc One() {}\n", false,
+		},
+		{
+			"a part of a file keeps its numbers", call{Read: "a/one.go", offset: 3, limit: 1},
+			"     3\tfunc One() {}\n", false,
+		},
+		{
+			"a search names files and lines", call{Search: `One\(`, In: ".go"},
+			"a/one.go:3:func One() {}\na/two.go:3:func Two() { One(); One() }\n", false,
+		},
 		{"a search without a hit says so", call{Search: "Three", In: ".go"}, "No matches found", false},
-		{"an edit shows what is around it", call{Edit: "a/one.go", Before: "{}", After: "{ }"}, "File edited. The changed lines:\n     1\tpackage a\n     2\t\n     3\tfunc One() { }\n", false},
-		{"an edit of what occurs twice fails", call{Edit: "a/two.go", Before: "One()", After: "1"}, "Error: old_string occurs 2 times in /repo/a/two.go, not once", true},
-		{"a command that fails tells its exit code", call{Shell: "echo no; exit 3", Description: ""}, "Exit code 3\nno\n", true},
+		{
+			"an edit shows what is around it", call{Edit: "a/one.go", Before: "{}", After: "{ }"},
+			"File edited. The changed lines:\n     1\tpackage a\n     2\t\n     3\tfunc One() { }\n", false,
+		},
+		{
+			"an edit of what occurs twice fails", call{Edit: "a/two.go", Before: "One()", After: "1"},
+			"Error: old_string occurs 2 times in /repo/a/two.go, not once", true,
+		},
+		{
+			"a command that fails tells its exit code", call{Shell: "echo no; exit 3", Description: ""},
+			"Exit code 3\nno\n", true,
+		},
 		{"a command without output says so", call{Shell: "true", Description: ""}, "(no output)", false},
 		{"the copy's directory is shown as /repo", call{Shell: "pwd", Description: ""}, "/repo\n", false},
 		{"what is outside cannot be read", call{Read: "../secret"}, "Error: ../secret is not in /repo", true},

@@ -103,7 +103,9 @@ func (p *player) step(s step) error {
 	}
 	last, err := p.assistant(s.Says, s.Calls...)
 	if err == nil && s.LastCall != "" && last.failed != (s.LastCall == "fails") {
-		err = fmt.Errorf("after %q the last call should end with %q, but answered: %.300s", s.Says, s.LastCall, last.text)
+		err = fmt.Errorf(
+			"after %q the last call should end with %q, but answered: %.300s", s.Says, s.LastCall, last.text,
+		)
 	}
 	return err
 }

@@ -41,7 +41,18 @@ func newWorkspace(ctx context.Context, repository, dir string) (*workspace, erro
 		return nil, err
 	}
 	return &workspace{dir: dir, hide: strings.NewReplacer(
-		dir, shown, filepath.Dir(dir), "/tmp", at[1], "/usr/local/go", at[0], "/go/pkg/mod", at[2], "/go/cache", home+"/", "~/",
+		dir,
+		shown,
+		filepath.Dir(dir),
+		"/tmp",
+		at[1],
+		"/usr/local/go",
+		at[0],
+		"/go/pkg/mod",
+		at[2],
+		"/go/cache",
+		home+"/",
+		"~/",
 	)}, nil
 }
 
