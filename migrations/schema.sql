@@ -68,7 +68,7 @@ CREATE TABLE public.checkpoints (
     run_id uuid NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     restored_from integer,
-    walk bytea,
+    validator_state bytea,
     CONSTRAINT checkpoints_check CHECK ((restored_from < n)),
     CONSTRAINT checkpoints_n_check CHECK ((n > 0))
 );
@@ -151,7 +151,7 @@ CREATE TABLE public.messages (
     view_tokens integer,
     removed_at timestamp with time zone,
     removed_seq bigint,
-    fact text,
+    shape text,
     CONSTRAINT messages_check CHECK (((view_body IS NULL) = (view_tokens IS NULL))),
     CONSTRAINT messages_check1 CHECK ((removed_seq > seq)),
     CONSTRAINT messages_check2 CHECK (((removed_at IS NULL) = (removed_seq IS NULL))),
@@ -402,7 +402,7 @@ CREATE TABLE public.sessions (
     context_tokens bigint DEFAULT 0 NOT NULL,
     total_tokens bigint DEFAULT 0 NOT NULL,
     floor_tokens bigint DEFAULT 0 NOT NULL,
-    wake smallint DEFAULT 1 NOT NULL,
+    armed_threshold smallint DEFAULT 1 NOT NULL,
     checkpoint_n integer DEFAULT 0 NOT NULL,
     through_seq bigint DEFAULT 0 NOT NULL,
     checkpoint_size integer DEFAULT 0 NOT NULL,
@@ -413,10 +413,10 @@ CREATE TABLE public.sessions (
     exact_tokens bigint DEFAULT 0 NOT NULL,
     last_usage jsonb,
     window_source text DEFAULT 'request'::text NOT NULL,
+    CONSTRAINT sessions_armed_threshold_check CHECK (((armed_threshold >= 1) AND (armed_threshold <= 3))),
     CONSTRAINT sessions_calibration_check CHECK (((calibration >= (0.5)::double precision) AND (calibration <= (3)::double precision))),
     CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),
     CONSTRAINT sessions_overhead_tokens_check CHECK ((overhead_tokens >= 0)),
-    CONSTRAINT sessions_wake_check CHECK (((wake >= 1) AND (wake <= 3))),
     CONSTRAINT sessions_window_source_check CHECK ((window_source = ANY (ARRAY['request'::text, 'model'::text, 'default'::text]))),
     CONSTRAINT sessions_window_tokens_check CHECK ((window_tokens > 0))
 )

@@ -84,7 +84,7 @@ func (s Session) FloorAfterPostponed(tokens int64) int64 {
 // is an SQL expression over a row s of sessions and a row p of policies; calibration is the session's.
 func ArmedSQL(calibration string) string {
 	return `
-	CASE s.wake
+	CASE s.armed_threshold
 	WHEN ` + number(Trigger) + ` THEN ` + reachSQL(`p.trigger_ratio`, calibration) + `
 	WHEN ` + number(Hard) + ` THEN ` + reachSQL(`p.hard_ratio`, calibration) + `
 	ELSE 'infinity'::float8

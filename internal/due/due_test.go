@@ -43,7 +43,7 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	sql := `
 		SELECT $8::bigint >= ` + due.ArmedSQL(`s.calibration`) + `, $8::bigint >= ` + due.TriggerSQL(`s.calibration`) + `
-		  FROM (SELECT $1::int AS window_tokens, $2::real AS calibration, $3::bigint AS floor_tokens, $4::smallint AS wake) s,
+		  FROM (SELECT $1::int AS window_tokens, $2::real AS calibration, $3::bigint AS floor_tokens, $4::smallint AS armed_threshold) s,
 		       (SELECT $5::float8 AS trigger_ratio, $6::float8 AS hard_ratio, $7::bool AS calibrate) p`
 	r := rand.New(rand.NewPCG(1, 2))
 	reached := 0

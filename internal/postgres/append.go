@@ -139,7 +139,7 @@ func (s *Store) askForCompaction(
 func arm(ctx context.Context, tx pgx.Tx, key session.Key, t due.Threshold) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE sessions
-		   SET wake = $3
+		   SET armed_threshold = $3
 		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), t)
 	return err
 }

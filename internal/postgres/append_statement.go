@@ -216,7 +216,7 @@ func appendStatement(calibration, set, columns, arrays string) string {
 		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration
 	), logged AS (
 		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
-		                      flags, body, fact` + columns + `)
+		                      flags, body, shape` + columns + `)
 		SELECT @tenant, g.key, g.last_seq - @count + m.n, m.role, @format, m.tokens, m.client_id,
 		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
 		       m.flags, m.body, ` + shapeSQL(`@format`) + columns + `

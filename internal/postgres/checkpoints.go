@@ -142,9 +142,9 @@ func copyCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (m
 	}
 	err = tx.QueryRow(ctx, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body, body_size, state, units,
-		                              manifest, open_calls, policy, engine_version, run_id, walk)
+		                              manifest, open_calls, policy, engine_version, run_id, validator_state)
 		SELECT tenant_id, session_key, $4, n, n, through_seq, tokens, body, body_size, state, units,
-		       '[]', open_calls, policy, engine_version, $5, walk
+		       '[]', open_calls, policy, engine_version, $5, validator_state
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
 		RETURNING `+recordColumns, tenant, key, n, row.checkpoint+1, [16]byte(uuid.Must(uuid.NewV7()))).Scan(recordTargets(&made)...)

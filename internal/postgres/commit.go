@@ -129,7 +129,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units, manifest,
-		                         open_calls, policy, engine_version, run_id, walk)
+		                         open_calls, policy, engine_version, run_id, validator_state)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
 		texts(c.OpenCalls), c.Policy, c.EngineVersion, [16]byte(o.Run.ID), c.Walk)
@@ -168,7 +168,7 @@ func texts(ids []string) []string {
 func rearm(ctx context.Context, tx pgx.Tx, key session.Key, floor int64) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE sessions
-		   SET wake = $3, floor_tokens = greatest($4, 0)
+		   SET armed_threshold = $3, floor_tokens = greatest($4, 0)
 		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), due.Trigger, floor)
 	return err
 }

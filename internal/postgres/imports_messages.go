@@ -194,7 +194,7 @@ func (l *importedLog) append(ctx context.Context, fresh []*importLine) error {
 var importSQL = `
 	WITH logged AS (
 		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
-		                      flags, body, view_body, view_tokens, created_at, removed_at, removed_seq, fact)
+		                      flags, body, view_body, view_tokens, created_at, removed_at, removed_seq, shape)
 		SELECT $1, $2, $3 + m.n - 1, m.role, $4, m.tokens, m.client_id,
 		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
 		       m.flags, m.body, m.view_body, m.view_tokens, coalesce(m.created_at, now()), m.removed_at, m.removed_seq,

@@ -51,7 +51,7 @@ func (l *lockedSession) calibrateTo(calibration float64) {
 
 const lockSQL = `
 	SELECT key, format, last_seq, tail_bytes, context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
-	       floor_tokens, wake, checkpoint_n, policy_id, coalesce(last_append_at, now())
+	       floor_tokens, armed_threshold, checkpoint_n, policy_id, coalesce(last_append_at, now())
 	  FROM sessions
 	 WHERE tenant_id = $1 AND `
 

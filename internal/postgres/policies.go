@@ -66,7 +66,7 @@ func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.
 	}
 	_, err = tx.Exec(ctx, `
 		UPDATE sessions
-		   SET policy_id = $3, floor_tokens = 0, wake = 1
+		   SET policy_id = $3, floor_tokens = 0, armed_threshold = 1
 		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), [16]byte(id))
 	if err != nil {
 		return err

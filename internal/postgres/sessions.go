@@ -203,7 +203,7 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 		       overhead_tokens = coalesce($6::int, overhead_tokens),
 		       metadata = coalesce($7::jsonb, metadata),
 		       floor_tokens = CASE WHEN $8 THEN 0 ELSE floor_tokens END,
-		       wake = CASE WHEN $8 THEN 1 ELSE wake END
+		       armed_threshold = CASE WHEN $8 THEN 1 ELSE armed_threshold END
 		 WHERE tenant_id = $1 AND key = $2`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens, change.OverheadTokens,
 		change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil, windowSource(change, ""))

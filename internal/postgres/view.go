@@ -116,18 +116,18 @@ const olderSession = `(
 // must not be a coalesce, behind which row-level security hides the index. Where no message stands elsewhere, the log is
 // not searched for one. A message from before there were shapes has one that the validator does not know.
 func viewStatement(sessions, body, tokens string) string {
-	messages := `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.fact, E'\x1e') AS shapes,
+	messages := `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.shape, E'\x1e') AS shapes,
 	              string_agg(` + indexSQL + `, ''::bytea) AS index
-	         FROM (SELECT seq, format, ` + tokens + ` AS tokens, ` + body + ` AS body, coalesce(fact, '?') AS fact
+	         FROM (SELECT seq, format, ` + tokens + ` AS tokens, ` + body + ` AS body, coalesce(shape, '?') AS shape
 	                 FROM messages
 	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + known
 	return `
 	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size, s.pinned,
-	       c.body, c.walk, array_to_string(c.open_calls, E'\x1d'), c.units::text,
+	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d'), c.units::text,
 	       pinned.bodies, pinned.shapes, pinned.index, tail.bodies, tail.shapes, tail.index
 	  FROM ` + sessions + ` s
 	  LEFT JOIN LATERAL (
-	       SELECT body, walk, open_calls, units
+	       SELECT body, validator_state, open_calls, units
 	         FROM checkpoints
 	        WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	          AND NOT ` + known + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7)

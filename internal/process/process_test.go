@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/policy"
@@ -36,10 +38,21 @@ type service struct {
 
 func start(t *testing.T) *service {
 	t.Helper()
-	s := &service{T: t, cluster: pgtest.NewDurable(t), link: filepath.Join(t.TempDir(), "socket")}
-	s.relink()
-	db := config.Database{URL: fmt.Sprintf("host=%s port=%s user=%s dbname=%s", s.link, embedded.Port, embedded.User, embedded.Database), Connections: 8}
-	s.key = makeKey(t, db)
+	cluster, link := pgtest.NewDurable(t), filepath.Join(t.TempDir(), "socket")
+	relink(t, cluster, link)
+	db := config.Database{
+		URL:         fmt.Sprintf("host=%s port=%s user=%s dbname=%s", link, embedded.Port, embedded.User, embedded.Database),
+		Connections: 8,
+	}
+	s := startOn(t, db, newTenant)
+	s.cluster, s.link = cluster, link
+	return s
+}
+
+// startOn starts the processes on a database, with a key of the tenant that tenant names.
+func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres.Store) uuid.UUID) *service {
+	t.Helper()
+	s := &service{T: t, key: makeKey(t, db, tenant)}
 	ctx, cancel := context.WithCancel(context.Background())
 	addr, working, ended := make(chan net.Addr, 1), make(chan struct{}), make(chan error, 2)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
@@ -63,31 +76,46 @@ func start(t *testing.T) *service {
 	return s
 }
 
-func (s *service) relink() {
-	s.Helper()
-	_ = os.Remove(s.link) // the first time it is not there
-	if err := os.Symlink(s.cluster.SocketDir(), s.link); err != nil {
-		s.Fatal(err)
+func relink(t *testing.T, cluster *embedded.Server, link string) {
+	t.Helper()
+	_ = os.Remove(link) // the first time it does not exist
+	if err := os.Symlink(cluster.SocketDir(), link); err != nil {
+		t.Fatal(err)
 	}
 }
 
-func makeKey(t *testing.T, db config.Database) string {
+func newTenant(t *testing.T, store *postgres.Store) uuid.UUID {
+	t.Helper()
+	tenant, err := store.CreateTenant(t.Context(), "acme", policy.StoredDefault())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tenant.ID
+}
+
+func firstTenant(t *testing.T, store *postgres.Store) uuid.UUID {
+	t.Helper()
+	tenants, err := store.Tenants(t.Context())
+	if err != nil || len(tenants) == 0 {
+		t.Fatalf("tenants %v, %v", tenants, err)
+	}
+	return tenants[0].ID
+}
+
+func makeKey(t *testing.T, db config.Database, tenantOf func(*testing.T, *postgres.Store) uuid.UUID) string {
 	t.Helper()
 	store, err := process.OpenStore(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Pool().Close()
-	tenant, err := store.CreateTenant(t.Context(), "acme", policy.StoredDefault())
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := session.NewAPIKey(tenant.ID)
+	tenant := tenantOf(t, store)
+	text := session.NewAPIKey(tenant)
 	_, digest, err := session.ParseKey(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.CreateKey(t.Context(), tenant.ID, postgres.KeyParams{Digest: digest}); err != nil {
+	if _, err := store.CreateKey(t.Context(), tenant, postgres.KeyParams{Digest: digest}); err != nil {
 		t.Fatal(err)
 	}
 	return text
@@ -151,7 +179,7 @@ func TestTheProcessesOutliveTheirDatabase(t *testing.T) {
 		t.Errorf("/livez: %d", status)
 	}
 	s.cluster = pgtest.Restart(t, s.cluster)
-	s.relink()
+	relink(s.T, s.cluster, s.link)
 	s.eventually(200, "GET", "/readyz", "")
 	if answer := s.eventually(201, "POST", "/v1/sessions/s/messages", message); !strings.Contains(answer, `"last_seq":2`) {
 		t.Errorf("the append after the crash: %s", answer)
