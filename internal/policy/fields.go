@@ -95,7 +95,7 @@ var fields = map[string]field{
 	"/cap/at_insertion":   described("as soon as it is appended: it never enters a view whole"),
 	"/cap/max_tokens":     rangedOrOff(100, 10_000_000, "a result with more tokens is oversized"),
 	"/cap/max_bytes":      rangedOrOff(400, 100_000_000, "so is one with more UTF-8 bytes; `head_chars` + `tail_chars` at least"),
-	"/cap/max_chars":      rangedOrOff(400, 100_000_000, "so is one with more UTF-8 bytes; `head_chars` + `tail_chars` at least"),
+	"/cap/max_chars":      rangedOrOff(400, 100_000_000, "so is one with more characters (UTF-16 units)"),
 	"/cap/max_lines":      rangedOrOff(2, 10_000_000, "so is one with more lines"),
 	"/cap/max_line_chars": rangedOrOff(MinCutChars, 1_000_000, "longer lines are clipped"),
 	"/cap/head_chars":     ranged(MinCutChars, 1_000_000, "kept of its beginning; `trim.bookend_max_chars` at least"),
