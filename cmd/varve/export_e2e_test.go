@@ -104,13 +104,13 @@ func TestAnImportSurvivesKillsOfTheProgramAndOfTheServer(t *testing.T) {
 // awaitLines waits until the newest import has so many lines.
 func (u *up) awaitLines(lines int64) {
 	u.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(patience); ; {
 		list := u.want(200, "GET", "/v1/imports?limit=1", ``)["data"].([]any)
 		if len(list) > 0 && list[0].(map[string]any)["progress"].(map[string]any)["done"].(float64) >= float64(lines) {
 			return
 		}
 		if time.Now().After(deadline) {
-			u.Fatalf("after a minute: %v", list)
+			u.Fatalf("after %s: %v", patience, list)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -124,7 +124,7 @@ func TestHostileBodiesAreRefusedAndNothingIsAppended(t *testing.T) {
 		if p.Code != wrong.code || got.Code >= 500 {
 			t.Errorf("%s: %d %s, want %s", name, got.Code, got.Body, wrong.code)
 		}
-		if spent := time.Since(began); spent > 2*time.Second {
+		if spent := time.Since(began); spent > 30*time.Second {
 			t.Errorf("%s: refused after %s", name, spent)
 		}
 	}

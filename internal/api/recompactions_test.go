@@ -54,7 +54,7 @@ func (w *world) fill(ids ...string) {
 // ended waits until the recompaction at a place has ended.
 func (w *world) ended(location string) (r recompaction) {
 	w.Helper()
-	up := time.After(time.Minute)
+	up := time.After(15 * time.Minute) // for a machine that has much else to do
 	for r.Finished == nil {
 		w.must(http.StatusOK, "GET", location, "").into(&r)
 		select {

@@ -61,7 +61,7 @@ func (w *world) converse(address, head string, body io.Reader) answer {
 func TestABodyThatDoesNotComeIsATimeoutNotBadJSON(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	address := w.listen(300*time.Millisecond, time.Minute)
+	address := w.listen(time.Second, time.Minute)
 	for _, coding := range []string{"identity", "gzip", "zstd"} {
 		head := "POST /v1/sessions HTTP/1.1\nContent-Length: 1000\r\nContent-Encoding: " + coding + "\r\n"
 		got := w.converse(address, head, strings.NewReader(""))
@@ -118,8 +118,8 @@ func TestWaitingOutlastsTheServersTimeouts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
-	address := w.listen(200*time.Millisecond, 300*time.Millisecond)
-	got := w.converse(address, "POST /v1/sessions/s/compact?wait=1 HTTP/1.1\nContent-Length: 0\r\n", strings.NewReader(""))
+	address := w.listen(2*time.Second, 3*time.Second)
+	got := w.converse(address, "POST /v1/sessions/s/compact?wait=5 HTTP/1.1\nContent-Length: 0\r\n", strings.NewReader(""))
 	if run := decoded[session.Run](got); got.Code != http.StatusAccepted || run.State != session.RunQueued {
 		t.Errorf("%d %s", got.Code, got.Body)
 	}

@@ -93,7 +93,7 @@ func (p program) kill(t *testing.T) {
 
 func start(t *testing.T, dir string) *embedded.Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	begin := time.Now()
 	s, err := embedded.Start(ctx, embedded.Config{Dir: dir, Ephemeral: true})

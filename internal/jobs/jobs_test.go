@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for a worker before it fails: long enough for a machine that has much else to do.
-const patience = 2 * time.Minute
+const patience = 15 * time.Minute
 
 // world is a store on a database of the test's own, with one tenant.
 type world struct {

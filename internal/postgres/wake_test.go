@@ -298,7 +298,7 @@ func TestAnAppendDoesNotWaitForAResultThatIsPersisted(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		done, _, err := store.Append(ctx, batch(at, message("x", 850)))
 		if err == nil && done.Compaction != session.CompactionQueued {

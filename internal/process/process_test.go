@@ -142,7 +142,7 @@ func (s *service) call(method, path, body string) (int, string) {
 }
 
 // patience is how long a test waits for a process: long enough for a machine that has much else to do.
-const patience = 5 * time.Minute
+const patience = 15 * time.Minute
 
 // eventually asks until the status is the one wanted.
 func (s *service) eventually(want int, method, path, body string) string {
