@@ -65,13 +65,13 @@ func (p *Proposal) View() int64 { return p.Snapshot.ContextTokens }
 
 // Saved returns by how many tokens the view shrinks; negative if a compaction from the log brings some back.
 func (p *Proposal) Saved() int64 {
-	return p.Snapshot.ContextTokens - p.Snapshot.ApartTokens - p.Plan.After
+	return p.Snapshot.ContextTokens - p.Snapshot.SeparateTokens - p.Plan.After
 }
 
 // Tokens returns the tokens of what the plan was made of and of the view that it makes, the separate system prompt
 // included. From the log, before is more than the view has.
 func (p *Proposal) Tokens() (before, after int64) {
-	return p.Plan.Before + p.Snapshot.ApartTokens, p.Plan.After + p.Snapshot.ApartTokens
+	return p.Plan.Before + p.Snapshot.SeparateTokens, p.Plan.After + p.Snapshot.SeparateTokens
 }
 
 // Parts returns all parts of the view that a policy could change: those that change, and those that stay, with the

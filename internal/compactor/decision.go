@@ -89,7 +89,8 @@ func ruleOf(s postgres.Snapshot, p *policy.Policy) due.Session {
 func newDecision(s postgres.Snapshot, p *policy.Policy, cause string) Decision {
 	rule := ruleOf(s, p)
 	d := Decision{
-		Verdict: Now, Cause: cause, ContextTokens: s.ContextTokens + int64(s.OverheadTokens), Calibration: rule.Calibration,
+		Verdict: Now, Cause: cause, Calibration: rule.Calibration,
+		ContextTokens: s.ContextTokens + int64(s.OverheadTokens),
 		TriggerTokens: int64(math.Ceil(p.Trigger * float64(s.WindowTokens))),
 		HardTokens:    int64(math.Ceil(p.Hard * float64(s.WindowTokens))),
 	}
@@ -109,8 +110,8 @@ func (d *Decision) waitForCold(s postgres.Snapshot, policy *policy.Policy) time.
 		return 0
 	}
 	wait := time.Duration(ttl)*time.Second - age(s)
-	d.postpone("the provider's cache of the prefix was used %d s ago and is kept for %d s: the compaction waits until it is cold",
-		d.Cache.AgeSeconds, ttl)
+	d.postpone("the provider's cache of the prefix was used %d s ago and is kept for %d s: "+
+		"the compaction waits until it is cold", d.Cache.AgeSeconds, ttl)
 	return wait
 }
 
@@ -120,7 +121,8 @@ func age(s postgres.Snapshot) time.Duration {
 
 func cacheOf(s postgres.Snapshot, ttl int) *Cache {
 	since := age(s)
-	return &Cache{Warm: since < time.Duration(ttl)*time.Second, AgeSeconds: int64(since.Seconds()), TTLSeconds: int64(ttl)}
+	warm := since < time.Duration(ttl)*time.Second
+	return &Cache{Warm: warm, AgeSeconds: int64(since.Seconds()), TTLSeconds: int64(ttl)}
 }
 
 func (d *Decision) postpone(format string, args ...any) {
@@ -143,8 +145,9 @@ func (d *Decision) weigh(p *Proposal) {
 		d.postponeNotDue()
 	case d.Cause == CausePreview && d.waitForCold(p.Snapshot, policy) > 0:
 	case d.automatic() && policy.Economy.Enabled && !d.pays(p):
-		d.postpone("sending %d tokens fewer in %d requests gains %.0f, writing %d tokens behind the kept prefix anew costs %.0f: "+
-			"waiting is cheaper", d.Economy.Saved, d.Economy.Horizon, d.Economy.Gain, d.Economy.Rewritten, d.Economy.Cost)
+		e := d.Economy
+		d.postpone("sending %d tokens fewer in %d requests gains %.0f, writing %d tokens behind the kept prefix anew "+
+			"costs %.0f: waiting is cheaper", e.Saved, e.Horizon, e.Gain, e.Rewritten, e.Cost)
 	default:
 		d.reason = fmt.Sprintf("%s; the compaction takes %d tokens away", d.occasion(), p.Saved())
 	}
@@ -179,5 +182,6 @@ func (d *Decision) size() string {
 	if d.Calibration == 1 {
 		return fmt.Sprintf("%d tokens are sent", d.ContextTokens)
 	}
-	return fmt.Sprintf("%d tokens are sent, %d by the caller's own count", d.ContextTokens, int64(float64(d.ContextTokens)*d.Calibration))
+	counted := int64(float64(d.ContextTokens) * d.Calibration)
+	return fmt.Sprintf("%d tokens are sent, %d by the caller's own count", d.ContextTokens, counted)
 }

@@ -12,7 +12,7 @@ import (
 func inputOf(s postgres.Snapshot, p *policy.Policy, from From) (in compact.Input, err error) {
 	in = compact.Input{
 		Format: s.Format, Policy: *p, WindowTokens: max(int(ruleOf(s, p).EstimatedWindow()), 1),
-		OverheadTokens: s.OverheadTokens + int(s.ApartTokens), Tail: make([]compact.Entry, 0, len(s.Tail)),
+		OverheadTokens: s.OverheadTokens + int(s.SeparateTokens), Tail: make([]compact.Entry, 0, len(s.Tail)),
 	}
 	through := int64(0)
 	if from == FromCheckpoint {

@@ -25,7 +25,8 @@ var (
 		Name: "varve_compaction_parts_total", Help: "Parts that compactions changed, by what was done to them.",
 	}, []string{"action"})
 	decisionsTotal = promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "varve_compaction_decisions_total", Help: "Parts that compactions changed, by the field of the policy that decided.",
+		Name: "varve_compaction_decisions_total",
+		Help: "Parts that compactions changed, by the field of the policy that decided.",
 	}, []string{"rule"})
 	tokensTotal = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "varve_compaction_tokens_saved_total", Help: "Estimated tokens that views have fewer.",
@@ -37,13 +38,15 @@ var (
 		Name: "varve_compaction_results_persisted_total", Help: "Tool results that left a view and were persisted.",
 	})
 	staleTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_stale_results_total", Help: "Results that were out of date because their file was written later.",
+		Name: "varve_compaction_stale_results_total",
+		Help: "Results that were out of date because their file was written later.",
 	})
 	failuresTotal = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "varve_compaction_failures_total", Help: "Attempts at a compaction that failed; most are tried again.",
 	})
 	failedOpenTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_failed_open_total", Help: "Stages, summaries and checkpoints that failed and were done without.",
+		Name: "varve_compaction_failed_open_total",
+		Help: "Stages, summaries and checkpoints that failed and were done without.",
 	})
 	overflowTotal = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "varve_compaction_overflow_risk_total", Help: "Compactions that left a view larger than its window.",

@@ -17,7 +17,8 @@ func newResults(evicted []compact.Result) []persist.NewResult {
 	for i, r := range evicted {
 		results[i] = persist.NewResult{
 			Result: persist.Result{
-				Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part, Tool: postgres.Text(r.Tool), CallID: postgres.Text(r.CallID),
+				Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part,
+				Tool: postgres.Text(r.Tool), CallID: postgres.Text(r.CallID),
 				Category: r.Category, MediaType: r.MediaType,
 				Lines: int64(r.Lines), Tokens: int64(r.Tokens), SHA256: r.SHA256,
 			},
@@ -88,8 +89,8 @@ func (r *run) report(ctx context.Context, p *Proposal, state session.RunState) {
 	attrs := []any{
 		"tenant", r.key.Tenant, "session", p.Snapshot.ID, "run", r.id, "cause", p.Decision.Cause, "state", state,
 		"reason", p.Decision.Reason(), "from", p.From, "tokens_before", report.ViewTokensBefore,
-		"tokens_saved", report.TokensSaved, "messages", report.MessagesTotal, "messages_compacted", report.MessagesCompacted,
-		"results", report.ResultsPersisted, "bytes_before", report.BytesBefore, "bytes_after", report.BytesAfter,
+		"tokens_saved", report.TokensSaved, "messages", report.MessagesTotal,
+		"messages_compacted", report.MessagesCompacted, "results", report.ResultsPersisted, "bytes_before", report.BytesBefore, "bytes_after", report.BytesAfter,
 		"stale", report.Stale.Count, "kept_prefix_tokens", report.KeptPrefix.Tokens, slog.Group("ms", r.steps()...),
 	}
 	if failed := report.FailedOpen; len(failed) > 0 {

@@ -27,8 +27,9 @@ const staleResources = 10
 func (p *Proposal) Report() protocol.Report {
 	r := protocol.Report{
 		From: string(p.From), MessagesTotal: p.Snapshot.LastSeq, Actions: map[string]int{}, Reasons: map[string]int{},
-		ResultsPersisted: len(p.Plan.Results), ViewTokensBefore: p.View(), TokensSaved: p.Saved(), OverflowRisk: p.overflow(),
-		Stale: protocol.Stale{Resources: []string{}}, FailedOpen: []string{},
+		ResultsPersisted: len(p.Plan.Results), ViewTokensBefore: p.View(), TokensSaved: p.Saved(),
+		OverflowRisk: p.overflow(),
+		Stale:        protocol.Stale{Resources: []string{}}, FailedOpen: []string{},
 	}
 	touched := map[int64]bool{}
 	for i := range p.Plan.Actions {
@@ -91,15 +92,17 @@ func (p *Proposal) kept() protocol.KeptPrefix {
 }
 
 func (p *Proposal) overflow() *protocol.OverflowRisk {
-	over := p.Plan.After + int64(p.Input.OverheadTokens) - int64(p.Input.WindowTokens)
+	overhead, window := int64(p.Input.OverheadTokens), int64(p.Input.WindowTokens)
+	over := p.Plan.After + overhead - window
 	if over <= 0 {
 		return nil
 	}
-	return &protocol.OverflowRisk{OverBy: over, Recommendation: recommendation(p.Input.Policy, int64(p.Input.OverheadTokens), int64(p.Input.WindowTokens))}
+	return &protocol.OverflowRisk{OverBy: over, Recommendation: recommendation(p.Input.Policy, overhead, window)}
 }
 
 // recommendation returns the first thing that would help.
 func recommendation(policy policy.Policy, overhead, window int64) string {
+	protect := policy.Protect
 	switch {
 	case overhead > window/2:
 		return fmt.Sprintf("%d of %d tokens are overhead: send fewer tools or a shorter system prompt", overhead, window)
@@ -107,7 +110,7 @@ func recommendation(policy policy.Policy, overhead, window int64) string {
 		return "switch trim on: nothing shortens old results under this policy"
 	case !policy.Summarise.Enabled && !policy.Truncate.Enabled:
 		return "switch summarise or truncate on: texts and calls are never shortened under this policy"
-	case len(policy.Protect.Tools) > 0 || policy.Protect.LastUnits+policy.Protect.LastMessages+policy.Protect.LastTurns > 0:
+	case len(protect.Tools) > 0 || protect.LastUnits+protect.LastMessages+protect.LastTurns > 0:
 		return "protect less, or let the session have a larger window: what is protected alone does not fit"
 	}
 	return "let the session have a larger window, or begin a new one"

@@ -43,15 +43,20 @@ type run struct {
 	last         time.Time
 }
 
+func (c *Compactor) start(key session.Key, id uuid.UUID, job int64) *run {
+	return &run{Compactor: c, key: key, id: id, job: job, timings: map[string]float64{}, last: time.Now()}
+}
+
 // Compact does the run of a session that a job is for, and completes the job. If the session has to wait for a cold
 // cache of its provider, it snoozes the job and returns how long; the caller must hand that to its queue. A run that
 // is requested to start now while it is being postponed is decided again.
 //
 // Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge.
-func (c *Compactor) Compact(ctx context.Context, key session.Key, id uuid.UUID, job int64) (wait time.Duration, err error) {
+func (c *Compactor) Compact(ctx context.Context, key session.Key, id uuid.UUID, job int64) (
+	wait time.Duration, err error,
+) {
 	for {
-		r := &run{Compactor: c, key: key, id: id, job: job, timings: map[string]float64{}, last: time.Now()}
-		wait, err := r.compact(ctx)
+		wait, err = c.start(key, id, job).compact(ctx)
 		if !errors.Is(err, postgres.ErrRunRequested) {
 			return wait, err
 		}
@@ -82,10 +87,11 @@ func (r *run) compact(ctx context.Context) (wait time.Duration, err error) {
 // Recompact does the run of a session that a job of a recompaction is for, and completes the job.
 //
 // Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge.
-func (c *Compactor) Recompact(ctx context.Context, of postgres.RecompactionJob, work postgres.RecompactionWork, job int64) error {
-	r := &run{
-		Compactor: c, key: of.Key, id: work.Run, job: job, recompaction: &of, timings: map[string]float64{}, last: time.Now(),
-	}
+func (c *Compactor) Recompact(
+	ctx context.Context, of postgres.RecompactionJob, work postgres.RecompactionWork, job int64,
+) error {
+	r := c.start(of.Key, work.Run, job)
+	r.recompaction = &of
 	snap, request, err := recompaction(ctx, c.Store, of.Key, work.Policy)
 	if err != nil {
 		return err

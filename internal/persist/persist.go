@@ -90,11 +90,11 @@ func (c *columns) insert(ctx context.Context, tx pgx.Tx, key session.Key) error 
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes, lines,
-		                     tokens, sha256)
+		INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes,
+		                     lines, tokens, sha256)
 		SELECT $1, $2, r.*
-		  FROM unnest($3::text[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[],
-		              $11::bigint[], $12::bigint[], $13::bytea[]) r
+		  FROM unnest($3::text[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[],
+		              $10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[]) r
 		ON CONFLICT DO NOTHING`,
 		[16]byte(key.Tenant), [16]byte(key.Key), c.refs, c.seqs, c.parts, c.tools, c.calls, c.categories, c.mediaTypes,
 		c.bytes, c.lines, c.tokens, c.sums)
@@ -123,12 +123,14 @@ func columnsOf(results []NewResult) (c columns) {
 }
 
 const resultColumns = `
-	r.ref, r.seq, r.part, r.tool_name, r.call_id, r.category, r.media_type, r.bytes, r.lines, r.tokens, r.sha256, r.created_at`
+	r.ref, r.seq, r.part, r.tool_name, r.call_id, r.category, r.media_type, r.bytes, r.lines, r.tokens, r.sha256,
+	r.created_at`
 
 // scan returns where a row's resultColumns go.
 func (r *Result) scan(sum *[]byte) []any {
 	return []any{
-		&r.Ref, &r.Seq, &r.Part, &r.Tool, &r.CallID, &r.Category, &r.MediaType, &r.Bytes, &r.Lines, &r.Tokens, sum, &r.CreatedAt,
+		&r.Ref, &r.Seq, &r.Part, &r.Tool, &r.CallID, &r.Category, &r.MediaType, &r.Bytes, &r.Lines, &r.Tokens, sum,
+		&r.CreatedAt,
 	}
 }
 

@@ -87,14 +87,18 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 	if err != nil {
 		return done, err
 	}
-	locked, sql := *p, appendSQLOf(a).plain
+	sql := appendSQLOf(a).plain
+	locked := *p
 	locked.locked = true
 	locked.idempotency = nil // remember writes the record, with the compaction
 	if capped != nil {
-		locked.capped, locked.spared, sql = capped, capped.spared, appendSQLOf(a).capped
+		sql = appendSQLOf(a).capped
+		locked.capped = capped
+		locked.spared = capped.spared
 	}
 	var calibration float64
-	err = tx.QueryRow(ctx, sql, locked.args()...).Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &calibration)
+	err = tx.QueryRow(ctx, sql, locked.args()...).
+		Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &calibration)
 	if err != nil {
 		return done, err
 	}
@@ -164,7 +168,8 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 	inserted bool, err error,
 ) {
 	run := uuid.Must(uuid.NewV7())
-	job, inserted, err := s.queue.Compact(ctx, tx, queue.CompactArgs{Tenant: key.Tenant, Session: key.Key, Run: run}, at)
+	args := queue.CompactArgs{Tenant: key.Tenant, Session: key.Key, Run: run}
+	job, inserted, err := s.queue.Compact(ctx, tx, args, at)
 	if err != nil {
 		return false, err
 	}

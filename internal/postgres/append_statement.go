@@ -45,7 +45,9 @@ func (p *appendParams) args() []any {
 	var route, key *string
 	var digest []byte
 	if p.idempotency != nil {
-		route, key, digest = &p.idempotency.Route, &p.idempotency.Key, p.idempotency.Digest[:]
+		route = &p.idempotency.Route
+		key = &p.idempotency.Key
+		digest = p.idempotency.Digest[:]
 	}
 	args := make([]any, 0, len(appendNames)+len(usageNames)+len(cappedNames))
 	args = append(args, p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned)
@@ -98,9 +100,9 @@ func (c *messageArrays) args() []any {
 
 func newAppendParams(a session.Append) *appendParams {
 	p := &appendParams{
-		tenant: [16]byte(a.Session.Tenant), session: a.Session.ID, format: a.Format.Number(), count: int64(len(a.Messages)),
-		expectedSeq: a.ExpectedSeq, messages: columnsOf(a.Messages), idempotency: a.Idempotency, bytes: bytesOf(a.Messages),
-		largest: largestAnswer(a.Messages),
+		tenant: [16]byte(a.Session.Tenant), session: a.Session.ID, format: a.Format.Number(),
+		count: int64(len(a.Messages)), expectedSeq: a.ExpectedSeq, messages: columnsOf(a.Messages),
+		idempotency: a.Idempotency, bytes: bytesOf(a.Messages), largest: largestAnswer(a.Messages),
 	}
 	for i := range a.Messages {
 		m := &a.Messages[i]
@@ -146,11 +148,11 @@ func appendSQLOf(a session.Append) appendSQL {
 }
 
 func newAppendSQL(measured []string, calibration, set string) appendSQL {
-	plain := slices.Concat(appendNames, measured)
+	const columns, arrays = `, view_body, view_tokens`, `, @view_bodies::bytea[], @view_tokens::int[]`
+	names := slices.Concat(appendNames, measured)
 	return appendSQL{
-		plain: number(plain, appendStatement(calibration, set, ``, ``)),
-		capped: number(slices.Concat(plain, cappedNames),
-			appendStatement(calibration, set, `, view_body, view_tokens`, `, @view_bodies::bytea[], @view_tokens::int[]`)),
+		plain:  number(names, appendStatement(calibration, set, ``, ``)),
+		capped: number(slices.Concat(names, cappedNames), appendStatement(calibration, set, columns, arrays)),
 	}
 }
 
@@ -172,7 +174,8 @@ func number(names []string, sql string) string {
 // view, the overhead, and the tokens of this batch before the answer.
 var usageCalibration = `
 	(s.calibration + ` + fmt.Sprint(session.CalibrationStep) + ` * (` + clamped(`
-	     coalesce(@input_tokens::float8 / nullif(s.context_tokens + s.overhead_tokens + @before_answer::bigint, 0), s.calibration)`) + `
+	     coalesce(@input_tokens::float8 / nullif(s.context_tokens + s.overhead_tokens + @before_answer::bigint, 0),
+	              s.calibration)`) + `
 	     - s.calibration))::real`
 
 // exactCalibration is the session's calibration after an append whose messages were counted by an exact tokenizer.
@@ -180,7 +183,8 @@ var usageCalibration = `
 var exactCalibration = `
 	(CASE WHEN s.last_usage IS NULL
 	      THEN ` + clamped(`
-	           coalesce((s.exact_tokens + @exact_tokens::bigint)::float8 / nullif(s.counted_tokens + @tokens, 0), s.calibration)`) + `
+	           coalesce((s.exact_tokens + @exact_tokens::bigint)::float8 / nullif(s.counted_tokens + @tokens, 0),
+	                    s.calibration)`) + `
 	      ELSE s.calibration END)::real`
 
 func clamped(calibration string) string {
@@ -223,13 +227,14 @@ func appendStatement(calibration, set, columns, arrays string) string {
 		  FROM grown g,
 		       unnest(@roles::text[], @message_tokens::int[], @client_ids::text[], @calls::text[], @answers::text[],
 		              @starts_unit::bool[], @flags::int[], @bodies::bytea[]` + arrays + `)
-		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body` + columns + `, n)
+		       WITH ORDINALITY
+		           AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body` + columns + `, n)
 	), remembered AS (
 		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
 		SELECT @tenant, @route, @key, g.key, @digest,
-		       json_build_object('first_seq', g.last_seq - @count + 1, 'last_seq', g.last_seq, 'tokens', @tokens::bigint,
-		                         'context_tokens', g.context_tokens, 'total_tokens', g.total_tokens,
-		                         'compaction', 'none')::text
+		       json_build_object('first_seq', g.last_seq - @count + 1, 'last_seq', g.last_seq,
+		                         'tokens', @tokens::bigint, 'context_tokens', g.context_tokens,
+		                         'total_tokens', g.total_tokens, 'compaction', 'none')::text
 		  FROM grown g
 		 WHERE @route::text IS NOT NULL AND NOT @locked
 	)

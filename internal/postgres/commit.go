@@ -70,23 +70,11 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 			}
 		}
 		if o.Checkpoint != nil {
-			if err := refuseRemoved(ctx, tx, key, o.Checkpoint.Through, o.LastSeq); err != nil {
-				return err
-			}
 			if err := insertCheckpoint(ctx, tx, row, o); err != nil {
 				return err
 			}
 		}
-		later, err := tokensAfter(ctx, tx, row, o.LastSeq)
-		if err != nil {
-			return err
-		}
-		tokens := row.contextTokens + row.overhead - o.Saved - later
-		floor := row.rule.FloorAfter(tokens)
-		if o.Run.State == session.RunPostponed {
-			floor = row.rule.FloorAfterPostponed(tokens)
-		}
-		if err := rearm(ctx, tx, row.Key, floor); err != nil {
+		if err := rearmAfter(ctx, tx, row, o); err != nil {
 			return err
 		}
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
@@ -121,15 +109,19 @@ func refuseRequested(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.U
 // insertCheckpoint writes the checkpoint and makes it the session's newest. The rows of its results must exist
 // already: otherwise the foreign key of checkpoint_results refuses the commit.
 func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
-	c, tenant, key := o.Checkpoint, [16]byte(row.Tenant), [16]byte(row.Key.Key)
+	c := o.Checkpoint
+	if err := refuseRemoved(ctx, tx, row.Key, c.Through, o.LastSeq); err != nil {
+		return err
+	}
+	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
 	base := o.Base
 	if c.FromLog {
 		base = 0
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units, manifest,
-		                         open_calls, policy, engine_version, run_id, validator_state)
+		INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units,
+		                         manifest, open_calls, policy, engine_version, run_id, validator_state)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
 		texts(c.OpenCalls), c.Policy, c.EngineVersion, [16]byte(o.Run.ID), c.Walk)
@@ -140,7 +132,8 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	batch.Queue(`
 		UPDATE checkpoints
 		   SET body = NULL, state = NULL
-		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND restored_from IS NULL`, tenant, key, o.Base+1-KeptCheckpoints)
+		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND restored_from IS NULL`,
+		tenant, key, o.Base+1-KeptCheckpoints)
 	batch.Queue(newestSQL, tenant, key, o.Base+1, c.Through, c.Size, c.Tokens)
 	return tx.SendBatch(ctx, batch).Close()
 }
@@ -162,6 +155,21 @@ func texts(ids []string) []string {
 		clean[i] = Text(id)
 	}
 	return clean
+}
+
+// rearmAfter arms the trigger of a session by the tokens that its compaction left. What was appended meanwhile does not
+// count.
+func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
+	later, err := tokensAfter(ctx, tx, row, o.LastSeq)
+	if err != nil {
+		return err
+	}
+	tokens := row.contextTokens + row.overhead - o.Saved - later
+	floor := row.rule.FloorAfter(tokens)
+	if o.Run.State == session.RunPostponed {
+		floor = row.rule.FloorAfterPostponed(tokens)
+	}
+	return rearm(ctx, tx, row.Key, floor)
 }
 
 // rearm arms the trigger of a session that was compacted, and sets the floor from which it must grow.

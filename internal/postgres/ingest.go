@@ -88,8 +88,8 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 		   AND (calls && $5::text[] OR answers && $5::text[])
 		   AND format = $6
 		 ORDER BY seq`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), max(batch.FirstSeq-earlierMessages, 1), batch.FirstSeq, texts(calls),
-		a.Format.Number())
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), max(batch.FirstSeq-earlierMessages, 1), batch.FirstSeq,
+		texts(calls), a.Format.Number())
 	if err != nil {
 		return batch, err
 	}

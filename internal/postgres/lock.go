@@ -59,11 +59,13 @@ const lockSQL = `
 // session. It is not FOR UPDATE: the foreign keys of a result that is being persisted would wait for that, and appends
 // with them.
 func lockSession(ctx context.Context, tx pgx.Tx, at session.Address) (lockedSession, error) {
-	return readLocked(ctx, tx, at.Tenant, tx.QueryRow(ctx, lockSQL+`id = $2 FOR NO KEY UPDATE`, [16]byte(at.Tenant), at.ID))
+	row := tx.QueryRow(ctx, lockSQL+`id = $2 FOR NO KEY UPDATE`, [16]byte(at.Tenant), at.ID)
+	return readLocked(ctx, tx, at.Tenant, row)
 }
 
 func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSession, error) {
-	return readLocked(ctx, tx, key.Tenant, tx.QueryRow(ctx, lockSQL+`key = $2 FOR NO KEY UPDATE`, [16]byte(key.Tenant), [16]byte(key.Key)))
+	row := tx.QueryRow(ctx, lockSQL+`key = $2 FOR NO KEY UPDATE`, [16]byte(key.Tenant), [16]byte(key.Key))
+	return readLocked(ctx, tx, key.Tenant, row)
 }
 
 // readLocked reads the session's policy only when it holds the lock. A statement that joined the two would look for
@@ -71,8 +73,8 @@ func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSess
 func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (lockedSession, error) {
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
 	var calibration float64
-	err := row.Scan((*[16]byte)(&l.Key.Key), &l.format, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens, &l.overhead,
-		&l.rule.Window, &calibration, &l.rule.Floor, &l.rule.Armed, &l.checkpoint, (*[16]byte)(&l.policy), &l.coldAt)
+	err := row.Scan((*[16]byte)(&l.Key.Key), &l.format, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens,
+		&l.overhead, &l.rule.Window, &calibration, &l.rule.Floor, &l.rule.Armed, &l.checkpoint, (*[16]byte)(&l.policy), &l.coldAt)
 	if err != nil {
 		return l, notFound(err)
 	}

@@ -38,41 +38,54 @@ const matching = `
 	                             WHERE c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n)
 	                         < (SELECT coalesce(min(v.created_at), 'infinity')
 	                              FROM policy_versions v
-	                             WHERE v.tenant_id = $1 AND v.session_key = '00000000-0000-0000-0000-000000000000' AND v.version >= $8))`
+	                             WHERE v.tenant_id = $1 AND v.session_key = '00000000-0000-0000-0000-000000000000'
+	                               AND v.version >= $8))`
 
 func matchingArgs(tenant uuid.UUID, f session.RecompactionFilter) []any {
-	return []any{[16]byte(tenant), f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow, f.PolicyVersionBelow}
+	return []any{
+		[16]byte(tenant), f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow,
+		f.PolicyVersionBelow,
+	}
 }
 
 // CountRecompaction counts the sessions that a filter finds, and samples at most this many of them, evenly by age.
-func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.RecompactionFilter, sample int) (found session.RecompactionCount, err error) {
+func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.RecompactionFilter, sample int) (
+	found session.RecompactionCount, err error,
+) {
 	var keys [][16]byte
 	var ids []string
+	const sampled = `place = 0 OR place * $9 / many > (place - 1) * $9 / many`
 	sql := `
 		WITH found AS (
-			SELECT s.key, s.id, s.last_seq, s.total_tokens, s.context_tokens, row_number() OVER (ORDER BY s.key) - 1 AS place, count(*) OVER () AS many
+			SELECT s.key, s.id, s.last_seq, s.total_tokens, s.context_tokens,
+			       row_number() OVER (ORDER BY s.key) - 1 AS place, count(*) OVER () AS many
 			  FROM sessions s
 			 WHERE s.tenant_id = $1
 			   AND ` + matching + `
 		)
 		SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(total_tokens), 0), coalesce(sum(context_tokens), 0),
-		       coalesce(array_agg(key ORDER BY key) FILTER (WHERE place = 0 OR place * $9 / many > (place - 1) * $9 / many), '{}'),
-		       coalesce(array_agg(id ORDER BY key) FILTER (WHERE place = 0 OR place * $9 / many > (place - 1) * $9 / many), '{}')
+		       coalesce(array_agg(key ORDER BY key) FILTER (WHERE ` + sampled + `), '{}'),
+		       coalesce(array_agg(id ORDER BY key) FILTER (WHERE ` + sampled + `), '{}')
 		  FROM found`
 	args := append(matchingArgs(tenant, f), sample)
-	err = query(ctx, s.pool, tenant, sql, args, one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
+	err = query(ctx, s.pool, tenant, sql, args,
+		one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
 	for i := range keys {
-		found.Sample = append(found.Sample, session.SampledSession{Key: session.Key{Tenant: tenant, Key: keys[i]}, ID: ids[i]})
+		key := session.Key{Tenant: tenant, Key: keys[i]}
+		found.Sample = append(found.Sample, session.SampledSession{Key: key, ID: ids[i]})
 	}
 	return found, err
 }
 
 // CreateRecompaction begins a recompaction of the sessions that a filter finds and that exist now;
 // ErrIdempotencyReused.
-func (s *Store) CreateRecompaction(ctx context.Context, tenant uuid.UUID, r session.Recompaction, id *session.Idempotency) (session.Recompaction, bool, error) {
+func (s *Store) CreateRecompaction(
+	ctx context.Context, tenant uuid.UUID, r session.Recompaction, id *session.Idempotency,
+) (session.Recompaction, bool, error) {
 	return once(ctx, s, tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
 		made := session.Recompaction{
-			ID: uuid.Must(uuid.NewV7()), State: session.RecompactionQueued, Filter: r.Filter, Policy: r.Policy, MaxRunning: r.MaxRunning,
+			ID: uuid.Must(uuid.NewV7()), State: session.RecompactionQueued, Filter: r.Filter, Policy: r.Policy,
+			MaxRunning: r.MaxRunning,
 		}
 		err := tx.QueryRow(ctx, `
 			INSERT INTO recompactions (tenant_id, id, filter, policy, max_running)
@@ -87,15 +100,15 @@ func (s *Store) CreateRecompaction(ctx context.Context, tenant uuid.UUID, r sess
 }
 
 const recompactionColumns = `
-	r.id, r.state, r.filter, r.policy, r.max_running, r.total, r.changed, r.unchanged, r.failed, r.skipped, r.tokens_before, r.tokens_after, r.error,
-	r.created_at, r.started_at, r.finished_at,
+	r.id, r.state, r.filter, r.policy, r.max_running, r.total, r.changed, r.unchanged, r.failed, r.skipped,
+	r.tokens_before, r.tokens_after, r.error, r.created_at, r.started_at, r.finished_at,
 	(SELECT count(*)
 	   FROM recompaction_sessions l
 	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'running' AND l.finished_at IS NULL)`
 
 func scanRecompaction(row pgx.CollectableRow) (r session.Recompaction, err error) {
-	err = row.Scan((*[16]byte)(&r.ID), &r.State, &r.Filter, &r.Policy, &r.MaxRunning, &r.Total, &r.Changed, &r.Unchanged, &r.Failed,
-		&r.Skipped, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.CreatedAt, &r.StartedAt, &r.FinishedAt, &r.Running)
+	err = row.Scan((*[16]byte)(&r.ID), &r.State, &r.Filter, &r.Policy, &r.MaxRunning, &r.Total, &r.Changed, &r.Unchanged,
+		&r.Failed, &r.Skipped, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.CreatedAt, &r.StartedAt, &r.FinishedAt, &r.Running)
 	return r, err
 }
 
@@ -121,7 +134,8 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (ses
 		return found, notFound(err)
 	}
 	rows, err = tx.Query(ctx, `
-		SELECT coalesce((SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), ''), l.error, l.finished_at
+		SELECT coalesce((SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), ''),
+		       l.error, l.finished_at
 		  FROM recompaction_sessions l
 		 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.state = 'failed'
 		 ORDER BY l.finished_at DESC
@@ -138,7 +152,9 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (ses
 }
 
 // Recompactions lists a tenant's recompactions, newest first, without the errors of their sessions.
-func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Recompaction, error) {
+func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page session.Page) (
+	[]session.Recompaction, error,
+) {
 	sql := `
 		SELECT ` + recompactionColumns + `
 		  FROM recompactions r
@@ -150,7 +166,9 @@ func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page sessio
 // ended, or is being cancelled, stays as it is.
 //
 // Errors: ErrNotFound, ErrIdempotencyReused.
-func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, key *session.Idempotency) (session.Recompaction, bool, error) {
+func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, key *session.Idempotency) (
+	session.Recompaction, bool, error,
+) {
 	return once(ctx, s, tenant, key, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
 		c, err := lockRecompaction(ctx, tx, tenant, id)
 		if err != nil {
@@ -249,7 +267,10 @@ func (s *Store) PruneRecompactions(ctx context.Context, tenant uuid.UUID) error 
 		batch.Queue(`
 			DELETE FROM recompaction_sessions l
 			 USING recompactions r
-			 WHERE r.tenant_id = $1 AND r.finished_at < now() - $2::interval AND l.tenant_id = $1 AND l.recompaction_id = r.id`,
+			 WHERE r.tenant_id = $1
+			   AND r.finished_at < now() - $2::interval
+			   AND l.tenant_id = $1
+			   AND l.recompaction_id = r.id`,
 			[16]byte(tenant), recompactionRetention)
 		batch.Queue(`
 			DELETE FROM recompactions

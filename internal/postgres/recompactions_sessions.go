@@ -25,7 +25,9 @@ type RecompactionJob struct {
 }
 
 // RecompactionSessions lists the sessions of a recompaction by age; it ignores the page's Time. ErrNotFound.
-func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (found []session.RecompactionSession, err error) {
+func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (
+	found []session.RecompactionSession, err error,
+) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		var cancelled bool
 		err := tx.QueryRow(ctx, `
@@ -54,7 +56,8 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 
 func scanRecompactionSession(row pgx.CollectableRow) (r session.RecompactionSession, err error) {
 	var run *[16]byte
-	err = row.Scan((*[16]byte)(&r.Key), &r.Session, &r.State, &r.Failures, &run, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.FinishedAt)
+	err = row.Scan((*[16]byte)(&r.Key), &r.Session, &r.State, &r.Failures, &run, &r.TokensBefore, &r.TokensAfter,
+		&r.Error, &r.FinishedAt)
 	r.Run = (*uuid.UUID)(run)
 	return r, err
 }
@@ -134,7 +137,8 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 		_, err = tx.Exec(ctx, `
 			UPDATE recompaction_sessions
 			   SET state = 'running', job_id = $4
-			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, [16]byte(c.tenant), [16]byte(c.id), key, job)
+			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`,
+			[16]byte(c.tenant), [16]byte(c.id), key, job)
 		if err != nil {
 			return err
 		}
@@ -207,7 +211,8 @@ func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid
 	batch.Queue(`
 		UPDATE recompaction_sessions
 		   SET run_id = $4
-		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, tenant, [16]byte(job.Recompaction), key, [16]byte(run))
+		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`,
+		tenant, [16]byte(job.Recompaction), key, [16]byte(run))
 	return run, tx.SendBatch(ctx, batch).Close()
 }
 
@@ -233,7 +238,8 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 		       tokens_before = r.tokens_before + $5, tokens_after = r.tokens_after + $6
 		  FROM ended
 		 WHERE r.tenant_id = $1 AND r.id = $2`,
-		[16]byte(job.Tenant), [16]byte(job.Recompaction), [16]byte(job.Key.Key), o.Checkpoint != nil, after+o.Saved, after)
+		[16]byte(job.Tenant), [16]byte(job.Recompaction), [16]byte(job.Key.Key), o.Checkpoint != nil,
+		after+o.Saved, after)
 	if err != nil {
 		return err
 	}
@@ -291,7 +297,10 @@ func removeFromRecompactions(batch *pgx.Batch, key session.Key) {
 	batch.Queue(`
 		SELECT
 		  FROM recompactions
-		 WHERE tenant_id = $1 AND id IN (SELECT recompaction_id FROM recompaction_sessions WHERE tenant_id = $1 AND session_key = $2)
+		 WHERE tenant_id = $1
+		   AND id IN (SELECT recompaction_id
+		                FROM recompaction_sessions
+		               WHERE tenant_id = $1 AND session_key = $2)
 		 ORDER BY id
 		   FOR NO KEY UPDATE`, tenant, session)
 	batch.Queue(`
@@ -302,7 +311,9 @@ func removeFromRecompactions(batch *pgx.Batch, key session.Key) {
 		)
 		UPDATE recompactions r
 		   SET skipped = r.skipped + (g.finished_at IS NULL)::int,
-		       filter = CASE WHEN r.filter ? 'sessions' THEN jsonb_set(r.filter, '{sessions}', (r.filter -> 'sessions') - s.id) ELSE r.filter END
+		       filter = CASE WHEN r.filter ? 'sessions'
+		                     THEN jsonb_set(r.filter, '{sessions}', (r.filter -> 'sessions') - s.id)
+		                     ELSE r.filter END
 		  FROM gone g, sessions s
 		 WHERE r.tenant_id = $1 AND r.id = g.recompaction_id AND s.tenant_id = $1 AND s.key = $2`, tenant, session)
 }
@@ -328,7 +339,9 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][1
 			RETURNING state, run_id
 		), ended AS (
 			UPDATE runs
-			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'superseded' END, error = CASE WHEN $4 THEN $5 END, finished_at = clock_timestamp()
+			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'superseded' END,
+			       error = CASE WHEN $4 THEN $5 END,
+			       finished_at = clock_timestamp()
 			 WHERE tenant_id = $1 AND id IN (SELECT run_id FROM back) AND state = 'running'
 		)
 		UPDATE recompactions

@@ -18,7 +18,9 @@ import (
 //
 // Errors: ErrNotFound, also for a message that was removed already; ErrTooManyMessages, ErrLogTooLarge,
 // ErrIdempotencyReused.
-func (s *Store) Remove(ctx context.Context, at session.Address, seq int64, id *session.Idempotency) (session.Session, bool, error) {
+func (s *Store) Remove(ctx context.Context, at session.Address, seq int64, id *session.Idempotency) (
+	session.Session, bool, error,
+) {
 	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
@@ -122,14 +124,15 @@ const noEngine = 0
 // again, so the session cannot go back to having none.
 func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (made session.CheckpointRecord, err error) {
 	err = tx.QueryRow(ctx, `
-		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units,
-		                              manifest, policy, engine_version, run_id)
+		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state,
+		                              units, manifest, policy, engine_version, run_id)
 		SELECT $1, $2, $3, 0, 0, 0, '', 0, '', '[]',
 		       '[]', document, $4, $5
 		  FROM policies
 		 WHERE tenant_id = $1 AND id = $6
 		RETURNING `+recordColumns,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), row.checkpoint+1, noEngine, [16]byte(uuid.Must(uuid.NewV7())), [16]byte(row.policy)).
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), row.checkpoint+1, noEngine,
+		[16]byte(uuid.Must(uuid.NewV7())), [16]byte(row.policy)).
 		Scan(recordTargets(&made)...)
 	return made, err
 }

@@ -36,13 +36,16 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 		return session.Appended{}, err
 	}
 	done := session.Appended{
-		FirstSeq: first, LastSeq: first + int64(len(a.Messages)) - 1, ContextTokens: row.contextTokens, TotalTokens: row.totalTokens,
-		Compaction: session.CompactionNone, Replayed: true,
+		FirstSeq: first, LastSeq: first + int64(len(a.Messages)) - 1,
+		ContextTokens: row.contextTokens, TotalTokens: row.totalTokens, Compaction: session.CompactionNone, Replayed: true,
 	}
 	for i, m := range a.Messages {
-		if i >= len(stored) || stored[i].Seq != first+int64(i) || stored[i].ClientID != m.ClientID || string(stored[i].Body) != string(m.Body) {
-			return session.Appended{}, fmt.Errorf("message %d with client_id %q is not the message at seq %d, where the known client ids put it: %w",
-				i, m.ClientID, first+int64(i), session.ErrClientIDReused)
+		seq := first + int64(i)
+		same := i < len(stored) && stored[i].Seq == seq && stored[i].ClientID == m.ClientID &&
+			string(stored[i].Body) == string(m.Body)
+		if !same {
+			return session.Appended{}, fmt.Errorf("message %d with client_id %q is not the message at seq %d, "+
+				"where the known client ids put it: %w", i, m.ClientID, seq, session.ErrClientIDReused)
 		}
 		done.Tokens += int64(m.Tokens)
 	}
@@ -51,7 +54,9 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 
 // firstSeqOf returns where a batch begins if it was appended before, judged by the first of its client ids that is
 // known; 0 if none is.
-func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []session.NewMessage) (first int64, err error) {
+func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []session.NewMessage) (
+	first int64, err error,
+) {
 	var ids []string
 	at := map[string]int{}
 	for i, m := range messages {

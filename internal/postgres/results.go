@@ -16,7 +16,9 @@ const foreignKeyViolation = "23503"
 
 // PutResults persists results of a session, in as many transactions as their size needs, and returns how many bytes
 // their compressed bodies have. ErrNotFound if the session is gone.
-func (s *Store) PutResults(ctx context.Context, key session.Key, results []persist.NewResult) (stored int64, err error) {
+func (s *Store) PutResults(ctx context.Context, key session.Key, results []persist.NewResult) (
+	stored int64, err error,
+) {
 	for batch := range persist.Batches(results) {
 		err := s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 			bytes, err := persist.Put(ctx, tx, key, batch)
@@ -58,7 +60,9 @@ func (s *Store) Result(ctx context.Context, at session.Address, ref session.Resu
 
 // readInSession calls read in a transaction that writes nothing, with the key of a session; ErrNotFound if there is
 // none.
-func (s *Store) readInSession(ctx context.Context, at session.Address, read func(tx pgx.Tx, key session.Key) error) error {
+func (s *Store) readInSession(
+	ctx context.Context, at session.Address, read func(tx pgx.Tx, key session.Key) error,
+) error {
 	options := pgx.TxOptions{AccessMode: pgx.ReadOnly}
 	return InTenant(ctx, s.pool, at.Tenant, options, func(tx pgx.Tx) error {
 		key, err := SessionKey(ctx, tx, at)

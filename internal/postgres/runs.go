@@ -22,12 +22,14 @@ func insertRun(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, j
 }
 
 const runColumns = `
-	r.id, r.cause, r.state, r.base_n, r.checkpoint_n, r.through_seq, r.tokens_before, r.tokens_after, r.results_persisted,
-	r.bytes_persisted, r.stages, r.timings, r.reason, r.why, r.report, r.error, r.triggered_at, r.started_at, r.finished_at`
+	r.id, r.cause, r.state, r.base_n, r.checkpoint_n, r.through_seq, r.tokens_before, r.tokens_after,
+	r.results_persisted, r.bytes_persisted, r.stages, r.timings, r.reason, r.why, r.report, r.error,
+	r.triggered_at, r.started_at, r.finished_at`
 
 func scanRun(row pgx.CollectableRow) (r session.Run, err error) {
-	err = row.Scan((*[16]byte)(&r.ID), &r.Cause, &r.State, &r.Base, &r.Checkpoint, &r.Through, &r.TokensBefore, &r.TokensAfter,
-		&r.ResultsPersisted, &r.BytesPersisted, &r.Stages, &r.Timings, &r.Reason, &r.Why, &r.Report, &r.Error, &r.TriggeredAt, &r.StartedAt, &r.FinishedAt)
+	err = row.Scan((*[16]byte)(&r.ID), &r.Cause, &r.State, &r.Base, &r.Checkpoint, &r.Through, &r.TokensBefore,
+		&r.TokensAfter, &r.ResultsPersisted, &r.BytesPersisted, &r.Stages, &r.Timings, &r.Reason, &r.Why, &r.Report,
+		&r.Error, &r.TriggeredAt, &r.StartedAt, &r.FinishedAt)
 	return r, err
 }
 
@@ -191,7 +193,9 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 		}
 		tag, err := tx.Exec(ctx, `
 			UPDATE runs
-			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'queued' END, error = $3, finished_at = CASE WHEN $4 THEN now() END
+			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'queued' END,
+			       error = $3,
+			       finished_at = CASE WHEN $4 THEN now() END
 			 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
 			[16]byte(key.Tenant), [16]byte(run), Text(reason), last)
 		if err != nil || !last || tag.RowsAffected() == 0 {
@@ -217,11 +221,12 @@ func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) e
 	_, err := tx.Exec(ctx, `
 		UPDATE runs
 		   SET state = $3, base_n = $4, checkpoint_n = $5, through_seq = $6, tokens_before = $7, tokens_after = $8,
-		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, reason = $13, why = $14, report = $15,
-		       error = NULL, finished_at = clock_timestamp()
+		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, reason = $13, why = $14,
+		       report = $15, error = NULL, finished_at = clock_timestamp()
 		 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
 		[16]byte(key.Tenant), [16]byte(r.ID), r.State, r.Base, r.Checkpoint, r.Through, r.TokensBefore, r.TokensAfter,
-		r.ResultsPersisted, r.BytesPersisted, orEmpty(r.Stages, `[]`), orEmpty(r.Timings, `{}`), Text(r.Reason), orEmpty(r.Why, `{}`), orEmpty(r.Report, `{}`))
+		r.ResultsPersisted, r.BytesPersisted, orEmpty(r.Stages, `[]`), orEmpty(r.Timings, `{}`), Text(r.Reason),
+		orEmpty(r.Why, `{}`), orEmpty(r.Report, `{}`))
 	return err
 }
 

@@ -21,9 +21,9 @@ type Snapshot struct {
 	LastAppendAge  float64 // seconds
 	Calibration    float64 // tokens by the caller's usage for each estimated token
 	Policy         session.Policy
-	ApartTokens    int64        // tokens of leading system messages that stand apart from the view's messages
+	SeparateTokens int64        // of a system prompt that is separate from the view's messages
 	Base           *Checkpoint  // the newest one, nil before the first
-	Tail           []LogMessage // the messages after Base or, from the log, all but those that stand apart
+	Tail           []LogMessage // the messages after Base or, from the log, all but the separate system prompt
 }
 
 // LogMessage is a message of the log.
@@ -36,28 +36,29 @@ type LogMessage struct {
 }
 
 // Snapshot reads what a compaction of a session needs, at one moment; ErrNotFound.
-func (s *Store) Snapshot(ctx context.Context, key session.Key) (snap Snapshot, err error) {
-	return s.snapshot(ctx, key, func(_ pgx.Tx, through, apart int64) (int64, error) { return max(through, apart), nil })
+func (s *Store) Snapshot(ctx context.Context, key session.Key) (Snapshot, error) {
+	return s.snapshot(ctx, key, false)
 }
 
 // SnapshotFromLog is Snapshot for a compaction that starts from the log. ErrNotFound; ErrLogTooLarge if the log does
 // not fit into memory.
-func (s *Store) SnapshotFromLog(ctx context.Context, key session.Key) (snap Snapshot, err error) {
-	return s.snapshot(ctx, key, func(tx pgx.Tx, _, apart int64) (int64, error) { return apart, fits(ctx, tx, key) })
+func (s *Store) SnapshotFromLog(ctx context.Context, key session.Key) (Snapshot, error) {
+	return s.snapshot(ctx, key, true)
 }
 
-// snapshot reads a session with the messages after the one that from returns, which is called with the last message
-// that the checkpoint covers and the last one of the separate system prompt.
-func (s *Store) snapshot(ctx context.Context, key session.Key, from func(tx pgx.Tx, through, apart int64) (int64, error)) (snap Snapshot, err error) {
+func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (snap Snapshot, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = InTenant(ctx, s.pool, key.Tenant, options, func(tx pgx.Tx) error {
-		var through, apart int64
-		if snap, through, apart, err = readSnapshot(ctx, tx, key); err != nil {
+		var through, separate int64
+		if snap, through, separate, err = readSnapshot(ctx, tx, key); err != nil {
 			return err
 		}
-		after, err := from(tx, through, apart)
-		if err != nil {
-			return err
+		after := max(through, separate)
+		if fromLog {
+			if err := fits(ctx, tx, key); err != nil {
+				return err
+			}
+			after = separate
 		}
 		rows, err := tx.Query(ctx, `
 			SELECT seq, format, tokens, coalesce(view_tokens, 0), body
@@ -86,14 +87,17 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	err := tx.QueryRow(ctx, `
 		SELECT coalesce(sum(octet_length(body)), 0)
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND removed_at IS NULL`, [16]byte(key.Tenant), [16]byte(key.Key)).Scan(&size)
+		 WHERE tenant_id = $1 AND session_key = $2 AND removed_at IS NULL`,
+		[16]byte(key.Tenant), [16]byte(key.Key)).Scan(&size)
 	if err == nil && size > session.MaxTailBytes {
 		err = fmt.Errorf("%d bytes: %w", size, session.ErrLogTooLarge)
 	}
 	return err
 }
 
-func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, through, apart int64, err error) {
+// readSnapshot reads a session without its messages. through is the last message that its checkpoint covers, separate the
+// last one of its separate system prompt.
+func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, through, separate int64, err error) {
 	snap = Snapshot{Key: key}
 	var base Checkpoint
 	var format int16
@@ -108,9 +112,12 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		  `+newestCheckpoint+`
 		 WHERE s.tenant_id = $1 AND s.key = $2`, [16]byte(key.Tenant), [16]byte(key.Key)).
-		Scan(&snap.ID, &format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq, &snap.LastAppendAge, &snap.Calibration,
-			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document, &apart,
-			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units, &base.Policy, &base.EngineVersion)
+		Scan(&snap.ID, &format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq,
+			&snap.LastAppendAge, &snap.Calibration,
+			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
+			&separate,
+			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units,
+			&base.Policy, &base.EngineVersion)
 	if err != nil {
 		return snap, 0, 0, notFound(err)
 	}
@@ -118,12 +125,12 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 	if base.N > 0 {
 		snap.Base = &base
 	}
-	if apart > 0 {
+	if separate > 0 {
 		err = tx.QueryRow(ctx, `
 			SELECT coalesce(sum(tokens), 0)
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $3 AND removed_at IS NULL`,
-			[16]byte(key.Tenant), [16]byte(key.Key), apart).Scan(&snap.ApartTokens)
+			[16]byte(key.Tenant), [16]byte(key.Key), separate).Scan(&snap.SeparateTokens)
 	}
-	return snap, base.Through, apart, err
+	return snap, base.Through, separate, err
 }

@@ -83,7 +83,7 @@ func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
 		t.Errorf("system %s, tail %s, %v", view.System, view.Tail, err)
 	}
 	snap, err := store.Snapshot(t.Context(), session.Key{Tenant: tenant, Key: view.Key})
-	if err != nil || snap.ApartTokens != 7 || len(snap.Tail) != 2 || snap.Tail[0].Seq != 2 {
+	if err != nil || snap.SeparateTokens != 7 || len(snap.Tail) != 2 || snap.Tail[0].Seq != 2 {
 		t.Errorf("snapshot %+v, %v", snap, err)
 	}
 	head, tail := postgres.Index(view.SystemIndex), postgres.Index(view.TailIndex)

@@ -47,7 +47,9 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 const gcPercent = 300
 
 // API serves the HTTP API until ctx ends. started, if not nil, is called with the address once it listens.
-func API(ctx context.Context, settings config.API, db config.Database, log *slog.Logger, started func(addr net.Addr)) error {
+func API(
+	ctx context.Context, settings config.API, db config.Database, log *slog.Logger, started func(addr net.Addr),
+) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -87,7 +89,8 @@ func API(ctx context.Context, settings config.API, db config.Database, log *slog
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w (another process listens there, perhaps another varve up: choose another address with --addr or VARVE_ADDR)", err)
+		return nil, fmt.Errorf("%w (another process listens there, perhaps another varve up: "+
+			"choose another address with --addr or VARVE_ADDR)", err)
 	}
 	return listener, err
 }
@@ -116,7 +119,8 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 	defer stop()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
 		Store: store, Log: log,
-		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval, SoftStop: settings.StopTimeout,
+		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
+		SoftStop: settings.StopTimeout,
 	})
 	if err != nil {
 		return err

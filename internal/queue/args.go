@@ -66,7 +66,9 @@ func (RecompactArgs) Kind() string { return "recompact" }
 
 // InsertOpts allows River only those attempts that a dead worker or database costs: failures are counted by session.
 func (RecompactArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Recompaction, Priority: lowestPriority, MaxAttempts: compactAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{
+		Queue: Recompaction, Priority: lowestPriority, MaxAttempts: compactAttempts, UniqueOpts: oneLive,
+	}
 }
 
 // FillArgs name a recompaction whose sessions are looked for.

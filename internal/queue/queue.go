@@ -32,7 +32,9 @@ func New(pool *pgxpool.Pool) (*Queue, error) {
 
 // Compact inserts a compaction that starts at a time, the zero time being now. If the session has a live job already,
 // Compact returns that job, and inserted is false.
-func (q *Queue) Compact(ctx context.Context, tx pgx.Tx, args CompactArgs, at time.Time) (job int64, inserted bool, err error) {
+func (q *Queue) Compact(ctx context.Context, tx pgx.Tx, args CompactArgs, at time.Time) (
+	job int64, inserted bool, err error,
+) {
 	done, err := q.client.InsertTx(ctx, tx, args, &river.InsertOpts{ScheduledAt: at})
 	if err != nil {
 		return 0, false, err

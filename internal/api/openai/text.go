@@ -124,7 +124,7 @@ const calledBefore, calledWith, calledBehind = "[Called ", " with ", "]"
 // and outputs, so that what was whole then can be trimmed now.
 func withTools(snap postgres.Snapshot) (postgres.Snapshot, error) {
 	tail := make([]postgres.LogMessage, 0, len(snap.Tail))
-	snap.ContextTokens = snap.ApartTokens
+	snap.ContextTokens = snap.SeparateTokens
 	for _, m := range snap.Tail {
 		for _, body := range untold(m.Body, m.Seq) {
 			found, err := wire.Inspect(session.OpenAIResponses, body)

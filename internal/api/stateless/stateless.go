@@ -110,7 +110,7 @@ func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 		tokens := int64(found.Tokens)
 		snap.ContextTokens += tokens
 		if found.Flags&wire.FlagPinned != 0 && wire.Apart(b.Format) && len(snap.Tail) == 0 {
-			snap.ApartTokens += tokens
+			snap.SeparateTokens += tokens
 			system = append(system, b.Body(i))
 			continue
 		}
