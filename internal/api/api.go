@@ -1,8 +1,9 @@
-// Package api is how Varve is asked over HTTP: routes, bodies, keys and errors. docs/api.md is its contract.
+// Package api is the HTTP API: routes, keys, handlers and errors. docs/api.md is its contract.
 //
 // Start at routes in this file, the table of contents; then append.go and context.go, the two routes that matter most.
-// Every handler decodes, makes one call of a store, and answers; errors.go turns what went wrong into a status and a
-// code. Echo routes and is known to this file alone: handlers take an exchange, which is one request and its answer.
+// A handler decodes its request, resolves what the request leaves to the session or the tenant, makes one call that
+// does the work, and answers; errors.go maps errors to codes and statuses. Package request is the kit under the handlers,
+// package openai has OpenAI's routes. Only this file imports Echo.
 package api
 
 import (
@@ -24,10 +25,10 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 )
 
-// Config is what the API works on.
+// Config is what the API needs.
 type Config struct {
 	Store  *postgres.Store
-	Models *models.Registry // nil knows those that are built in
+	Models *models.Registry // nil: those that are built in
 	Log    *slog.Logger     // nil logs nothing
 }
 
@@ -42,7 +43,7 @@ type Server struct {
 	draining atomic.Bool
 }
 
-// New is the HTTP API on a store.
+// New returns the HTTP API on a store.
 func New(config Config) *Server {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -57,7 +58,7 @@ func New(config Config) *Server {
 	return s
 }
 
-// NewServer is an HTTP server with the timeouts that keep slow clients from holding it up. Its Addr is the caller's.
+// NewServer returns an HTTP server whose timeouts keep slow clients from holding it up. The caller sets its Addr.
 func NewServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -76,7 +77,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.echo.ServeHTTP(w, r)
 }
 
-// Drain makes /readyz say that no more requests should come. Requests are still answered.
+// Drain makes /readyz answer that the process takes no more requests. Requests are still answered.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // routes lists every route.
@@ -185,9 +186,6 @@ type routed struct {
 	req request.Request
 }
 
-// param returns a parameter of the path, still escaped.
-func (c *routed) param(name string) string { return c.Param(name) }
-
 // requestTimeout bounds how long one request may wait for the database.
 const requestTimeout = 30 * time.Second
 
@@ -211,7 +209,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		began := time.Now()
 		response := c.Response()
 		rc := &routed{Context: c, req: request.New(response, c.Request())}
-		rc.req.Raw, rc.req.Route, rc.req.Param = response.Writer, c.Path(), rc.param
+		rc.req.Raw = response.Writer
+		rc.req.Route = c.Path()
+		rc.req.Param = c.Param
 		err := ownError(recovered(s.Log, &rc.req, func() error { return next(rc) }))
 		rc.req.Free()
 		if err != nil {

@@ -57,7 +57,8 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 func (s *Server) formatOf(req *request.Request, at session.Address) (session.Format, error) {
 	found, err := s.Store.Session(req.Ctx, at)
 	if err == nil && found.Format == "" {
-		err = session.Invalid("/format", request.InvalidRequest, "the session has no format yet: it must be %s", request.Formats())
+		err = session.Invalid("/format", request.InvalidRequest, "the session has no format yet: it must be %s",
+			request.Formats())
 	}
 	return found.Format, err
 }
@@ -72,8 +73,8 @@ type appendBody struct {
 
 var appendFields = []string{"format", "messages", "client_ids", "expected_seq", "usage"}
 
-// decodeAppend reads the body's members. Their problems come before those of the messages, whose format may not be known
-// yet.
+// decodeAppend reads the body's members. Their problems come before those of the messages, whose format may not be
+// known yet.
 func decodeAppend(body []byte) (*appendBody, error) {
 	b := &appendBody{}
 	if err := b.Open(body); err != nil {
@@ -114,7 +115,8 @@ func (b *appendBody) named() ([]session.NewMessage, error) {
 	}
 	spans, ok := b.Array("/client_ids", b.clientIDs)
 	if ok && len(spans) != len(messages) {
-		b.Wrong("/client_ids", request.InvalidRequest, "must contain a string or null for each of the %d messages, not %d entries",
+		b.Wrong("/client_ids", request.InvalidRequest, "must contain a string or null for each of the %d messages, "+
+			"not %d entries",
 			len(messages), len(spans))
 		return nil, b.Err()
 	}
@@ -130,7 +132,8 @@ func (b *appendBody) named() ([]session.NewMessage, error) {
 		case ok && id == "":
 			b.Wrong(pointer, request.InvalidRequest, "must not be empty: null is no client_id")
 		case ok && twice:
-			b.Wrong(pointer, request.InvalidRequest, "message %d has the client_id of message %d: each must name one message", i, other)
+			b.Wrong(pointer, request.InvalidRequest, "message %d has the client_id of message %d: each must name "+
+				"one message", i, other)
 		}
 		first[id] = i
 		messages[i].ClientID = id

@@ -52,7 +52,8 @@ func (s *Server) listCheckpoints(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	return request.AnswerList(list, found, recordAnswer, func(last session.CheckpointRecord) request.Place { return request.Place{Order: int64(last.N)} })
+	return request.AnswerList(list, found, recordAnswer,
+		func(last session.CheckpointRecord) request.Place { return request.Place{Order: int64(last.N)} })
 }
 
 // readCheckpoint is GET /v1/sessions/{id}/checkpoints/{n}.
@@ -79,10 +80,12 @@ func (s *Server) readCheckpoint(req *request.Request) error {
 		lost = manifest.Merge(lineage)
 	}
 	return req.JSON(http.StatusOK, protocol.CheckpointDetail{
-		Checkpoint: recordAnswer(found[0].CheckpointRecord), Policy: found[0].Policy, Units: found[0].Units, OpenCalls: found[0].OpenCalls,
+		Checkpoint: recordAnswer(found[0].CheckpointRecord), Policy: found[0].Policy, Units: found[0].Units,
+		OpenCalls: found[0].OpenCalls,
 		Manifest: protocol.Manifest{
-			Of: of, TokensBefore: found[0].Tokens + lost.Saved(), TokensAfter: found[0].Tokens, TokensSaved: lost.Saved(),
-			Stages: lost.Stages(), Entries: lossAnswers(at, lost),
+			Of: of, TokensBefore: found[0].Tokens + lost.Saved(), TokensAfter: found[0].Tokens,
+			TokensSaved: lost.Saved(),
+			Stages:      lost.Stages(), Entries: lossAnswers(at, lost),
 		},
 	})
 }
@@ -99,7 +102,8 @@ func lossAnswers(at session.Address, lost manifest.Manifest) []protocol.Manifest
 	return answers
 }
 
-// readCheckpointContext is GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint was made.
+// readCheckpointContext is GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint was
+// made.
 func (s *Server) readCheckpointContext(req *request.Request) error {
 	q := req.Query()
 	if err := q.Err(); err != nil {
@@ -109,7 +113,8 @@ func (s *Server) readCheckpointContext(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	want := viewRequest{Request: view.Request{Pending: wire.KeepPending}, zstd: acceptsZstd(req.R.Header["Accept-Encoding"])}
+	want := viewRequest{Request: view.Request{Pending: wire.KeepPending},
+		zstd: acceptsZstd(req.R.Header["Accept-Encoding"])}
 	want.tags, want.any = parseTags(req.R.Header["If-None-Match"])
 	stored, err := s.Store.OlderView(req.Ctx, at, n, true, postgres.Version{})
 	if err != nil {

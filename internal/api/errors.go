@@ -56,7 +56,8 @@ var statuses = map[string]int{
 }
 
 // problemCodes are the codes that a member of errors may have beside those above: what a policy does wrong.
-var problemCodes = []string{policy.WrongType, policy.OutOfRange, policy.InvalidText, policy.UnknownValue, policy.InvalidTemplate, policy.Contradiction}
+var problemCodes = []string{policy.WrongType, policy.OutOfRange, policy.InvalidText, policy.UnknownValue,
+	policy.InvalidTemplate, policy.Contradiction}
 
 // sentinels says which code a domain error has and what the caller can do. A detail of "" is the error's own text.
 var sentinels = []struct {
@@ -64,21 +65,31 @@ var sentinels = []struct {
 	code   string
 	detail string
 }{
-	{session.ErrUnauthorized, "unauthorized", "send a live key as \"Authorization: Bearer vk_…\"; varve keys create makes one"},
+	{session.ErrUnauthorized, "unauthorized", "send a live key as \"Authorization: Bearer vk_…\"; varve keys create " +
+		"makes one"},
 	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
 	{errNoRecompaction, "not_found", "there is no such recompaction: GET /v1/admin/recompactions lists them"},
 	{errNoRun, "not_found", "there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them"},
-	{errNoCheckpoint, "not_found", "there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them"},
-	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d have theirs, and the one that was restored last; its statistics and its manifest are there, and GET /v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},
+	{errNoCheckpoint, "not_found", "there is no such session, or no such checkpoint of it: GET " +
+		"/v1/sessions/{id}/checkpoints lists them"},
+	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d "+
+		"have theirs, and the one that was restored last; its statistics and its manifest are there, and GET "+
+		"/v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},
 	{session.ErrNotFound, "not_found", "there is no such session: PUT /v1/sessions/{id} makes one"},
 	{session.ErrClientIDReused, "client_id_reused", ""},
-	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: take a new one for this request, or send the first one again as it was"},
-	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages: it takes %d messages, and %d MiB of messages that no compaction covers yet; begin a new session, or compact this one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
-	{session.ErrLogTooLarge, request.InvalidRequest, "the session's log is too large to be taken as a whole: leave from, policy, or format beside view=full out, or begin a new session"},
+	{session.ErrIdempotencyReused, "idempotency_key_reused", "the Idempotency-Key was used for another request: " +
+		"take a new one for this request, or send the first one again as it was"},
+	{session.ErrTooManyMessages, "session_full", fmt.Sprintf("the session has no room for these messages: it takes "+
+		"%d messages, and %d MiB of messages that no compaction covers yet; begin a new session, or compact this "+
+		"one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
+	{session.ErrLogTooLarge, request.InvalidRequest, "the session's log is too large to be taken as a whole: leave " +
+		"from, policy, or format beside view=full out, or begin a new session"},
 	{errNoImport, "not_found", "there is no such import: GET /v1/imports lists them"},
 	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
-	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a new one"},
-	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or choose another id"},
+	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a " +
+		"new one"},
+	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or " +
+		"choose another id"},
 	{errNoRoute, "not_found", "there is no such route; docs/api.md lists all"},
 	{errNoMethod, "method_not_allowed", "this route has other methods, see Allow"},
 }
@@ -109,7 +120,8 @@ func failureOf(err error) *request.Failure {
 	case errors.As(err, &staleVersion):
 		return &request.Failure{Code: "stale_policy_version", Detail: staleVersion.Error()}
 	case errors.As(err, &cannotFit):
-		return &request.Failure{Code: "view_cannot_fit", Detail: cannotFit.Error() + ": ask for at least as many", Minimum: &cannotFit.Minimum}
+		return &request.Failure{Code: "view_cannot_fit", Detail: cannotFit.Error() + ": ask for at least as many",
+			Minimum: &cannotFit.Minimum}
 	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
@@ -117,10 +129,12 @@ func failureOf(err error) *request.Failure {
 		}
 	}
 	if databaseIsDown(err) {
-		return &request.Failure{Code: request.Unavailable, Detail: "the database does not answer: try again after Retry-After. Whether a write happened is not known: " +
+		return &request.Failure{Code: request.Unavailable, Detail: "the database does not answer: try again after " +
+			"Retry-After. Whether a write happened is not known: " +
 			"repeat it with its Idempotency-Key or client_ids"}
 	}
-	return &request.Failure{Code: request.InternalError, Detail: "something went wrong on our side; the log knows it by the request id"}
+	return &request.Failure{Code: request.InternalError, Detail: "something went wrong on our side; the log knows " +
+		"it by the request id"}
 }
 
 // codeOf returns the code of an input as a whole: the codes of policies are those of single problems only.
@@ -142,9 +156,11 @@ func specific(err, sentinel error, general string) string {
 func staleFailure(e *session.StaleError) *request.Failure {
 	f := &request.Failure{Code: "stale_expected_seq", Current: &e.Current}
 	if e.Current > e.Expected {
-		f.Detail = fmt.Sprintf("the session's last seq is %d, not %d: read from seq %d, then append with expected_seq %d", e.Current, e.Expected, e.Expected+1, e.Current)
+		f.Detail = fmt.Sprintf("the session's last seq is %d, not %d: read from seq %d, then append with "+
+			"expected_seq %d", e.Current, e.Expected, e.Expected+1, e.Current)
 	} else {
-		f.Detail = fmt.Sprintf("the session's last seq is %d, it has no %d yet: append with expected_seq %d", e.Current, e.Expected, e.Current)
+		f.Detail = fmt.Sprintf("the session's last seq is %d, it has no %d yet: append with expected_seq %d",
+			e.Current, e.Expected, e.Current)
 	}
 	return f
 }
@@ -169,7 +185,8 @@ func databaseIsDown(err error) bool {
 	return false
 }
 
-// transient are SQLSTATEs of: connection lost, out of resources, stopping or starting, cancelled, deadlock, serialization.
+// transient are SQLSTATEs of: connection lost, out of resources, stopping or starting, cancelled, deadlock,
+// serialization.
 func transient(state string) bool {
 	for _, class := range []string{"08", "53", "57", "40", "25006"} {
 		if strings.HasPrefix(state, class) {

@@ -59,7 +59,9 @@ var archiveType = []string{archive.MediaType}
 func (s *Server) export(req *request.Request, write func(*exporter) error) error {
 	req.Ctx = req.R.Context()
 	h := req.W.Header()
-	h["Content-Type"], h["Cache-Control"], h["Vary"] = archiveType, request.NoStore, []string{"Accept-Encoding"}
+	h["Content-Type"] = archiveType
+	h["Cache-Control"] = request.NoStore
+	h["Vary"] = []string{"Accept-Encoding"}
 	if req.R.Method == http.MethodHead {
 		return nil
 	}

@@ -96,7 +96,8 @@ func (s *Server) pauseImport(req *request.Request, i session.Import, cause error
 func importOf(i session.Import) protocol.Import {
 	a := protocol.Import{
 		ID: i.ID, State: string(i.State), Bytes: i.Bytes,
-		Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total, Unit: "lines"}, Sessions: i.Sessions, Messages: i.Messages,
+		Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total,
+			Unit: "lines"}, Sessions: i.Sessions, Messages: i.Messages,
 		Duplicates: i.Duplicates, Rejected: i.Rejected, Report: i.Report, Error: i.Error,
 		CreatedAt: i.CreatedAt.UTC(), UpdatedAt: i.UpdatedAt.UTC(), FinishedAt: utc(i.FinishedAt),
 	}
@@ -159,7 +160,8 @@ func (s *Server) readImport(req *request.Request) error {
 const importLook = 100 * time.Millisecond
 
 // awaitImport looks at an import until no request feeds it any more, or the time is up.
-func (s *Server) awaitImport(req *request.Request, found session.Import, until time.Time) (_ session.Import, err error) {
+func (s *Server) awaitImport(req *request.Request, found session.Import, until time.Time) (_ session.Import,
+	err error) {
 	req.Ctx = req.R.Context()
 	req.WriteBy(until.Add(requestTimeout))
 	up := time.After(time.Until(until))
@@ -195,7 +197,8 @@ func (s *Server) listImports(req *request.Request) error {
 
 // lineOutcomes are what lines can be asked for; "" is every one.
 var lineOutcomes = []string{
-	"", string(session.LineCreated), string(session.LineExists), string(session.LineStored), string(session.LineDuplicate),
+	"", string(session.LineCreated), string(session.LineExists), string(session.LineStored),
+	string(session.LineDuplicate),
 	string(session.LineChecked), string(session.LineSkipped), string(session.LineRejected),
 }
 
@@ -204,7 +207,8 @@ func (s *Server) listImportLines(req *request.Request) error {
 	q := req.Query("from", "limit", "outcome")
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	r := session.ImportedRange{
-		From: q.Integer("from", 1, maxImportLine, 1), Limit: limit + 1, Outcome: session.LineOutcome(q.Choice("outcome", lineOutcomes...)),
+		From: q.Integer("from", 1, maxImportLine,
+			1), Limit: limit + 1, Outcome: session.LineOutcome(q.Choice("outcome", lineOutcomes...)),
 	}
 	if err := q.Err(); err != nil {
 		return err

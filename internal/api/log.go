@@ -23,7 +23,8 @@ func (s *Server) readLog(req *request.Request, want viewRequest) error {
 		return err
 	}
 	head := postgres.View{
-		Version: postgres.Version{Key: found.Key, LastSeq: found.LastSeq}, Format: found.Format, Tokens: found.TotalTokens,
+		Version: postgres.Version{Key: found.Key,
+			LastSeq: found.LastSeq}, Format: found.Format, Tokens: found.TotalTokens,
 	}
 	tag := want.tagOf(head.Version, head.Format, "")
 	if want.has(tag) {

@@ -25,7 +25,8 @@ func (s *Server) listModels(req *request.Request) error {
 	if q.Values.Has("model") {
 		m, ok := s.Models.Find(q.Text("model", ""))
 		if !ok {
-			ingest.UnknownModel(&q.Document, s.Models, "model", q.Text("model", ""), "GET /v1/models without it lists all that are")
+			ingest.UnknownModel(&q.Document, s.Models, "model", q.Text("model", ""),
+				"GET /v1/models without it lists all that are")
 			return q.Err()
 		}
 		found = []models.Model{m}

@@ -26,8 +26,10 @@ func (s *Server) log(req *request.Request, began time.Time, status int, size int
 		return
 	}
 	attrs := make([]slog.Attr, 0, 12)
-	attrs = append(attrs, slog.String("request_id", req.ID), slog.String("method", req.R.Method), slog.String("route", req.Route),
-		slog.Int("status", status), slog.Int64("bytes", size), slog.Float64("ms", float64(time.Since(began).Microseconds())/1000))
+	attrs = append(attrs, slog.String("request_id", req.ID), slog.String("method", req.R.Method), slog.String("route",
+		req.Route),
+		slog.Int("status", status), slog.Int64("bytes", size), slog.Float64("ms",
+			float64(time.Since(began).Microseconds())/1000))
 	if req.Tenant != uuid.Nil {
 		attrs = append(attrs, slog.String("tenant", req.Tenant.String()))
 	}
@@ -57,7 +59,8 @@ func recovered(log *slog.Logger, req *request.Request, do func() error) (err err
 		case http.ErrAbortHandler:
 			panic(cause)
 		default:
-			log.LogAttrs(req.Ctx, slog.LevelError, "panic", slog.String("request_id", req.ID), slog.String("type", fmt.Sprintf("%T", cause)),
+			log.LogAttrs(req.Ctx, slog.LevelError, "panic", slog.String("request_id", req.ID), slog.String("type",
+				fmt.Sprintf("%T", cause)),
 				slog.String("stack", string(debug.Stack())))
 			err = errPanic
 			if runtimeError, ok := cause.(runtime.Error); ok {

@@ -40,7 +40,8 @@ func (s *Server) readOpenAPIJSON(req *request.Request) error {
 	return req.Bytes(http.StatusOK, request.JSONType, d.JSON)
 }
 
-// readDocs is GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by its hash.
+// readDocs is GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by its
+// hash.
 func (s *Server) readDocs(req *request.Request) error {
 	d, err := description()
 	if err != nil {
@@ -48,7 +49,8 @@ func (s *Server) readDocs(req *request.Request) error {
 	}
 	h := req.W.Header()
 	h["Cache-Control"] = publicCaching
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+d.Style+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+d.Style+"; base-uri 'none'; form-action "+
+		"'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
 	return req.Bytes(http.StatusOK, htmlType, d.Page)
 }

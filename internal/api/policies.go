@@ -19,7 +19,8 @@ import (
 )
 
 // policyOf answers with layer, and with the effective policy that it makes together with those below it.
-func policyOf(version session.PolicyVersion, layer, effective json.RawMessage, sources map[string]string) protocol.Policy {
+func policyOf(version session.PolicyVersion, layer, effective json.RawMessage,
+	sources map[string]string) protocol.Policy {
 	return protocol.Policy{Version: version, Patch: layer, Effective: effective, Sources: sources}
 }
 
@@ -146,7 +147,8 @@ func policyDocument(req *request.Request) (json.RawMessage, *session.Idempotency
 	}
 	value := rawjson.Value(body)
 	if body[value.Start] != '{' {
-		return nil, nil, session.Invalid("", request.InvalidRequest, "a policy must be an object, not %s", d.Kind(value))
+		return nil, nil, session.Invalid("", request.InvalidRequest, "a policy must be an object, not %s",
+			d.Kind(value))
 	}
 	return bytes.Clone(value.Of(body)), id, nil
 }
@@ -159,7 +161,8 @@ func ifMatch(req *request.Request) (*int, error) {
 	}
 	version, err := strconv.Atoi(strings.Trim(header, `"`))
 	if err != nil {
-		return nil, session.Invalid("If-Match", request.InvalidRequest, "If-Match is %q: send the ETag of GET /v1/policy", spelling.Shorten(header))
+		return nil, session.Invalid("If-Match", request.InvalidRequest,
+			"If-Match is %q: send the ETag of GET /v1/policy", spelling.Shorten(header))
 	}
 	return &version, nil
 }

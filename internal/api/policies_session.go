@@ -49,7 +49,8 @@ func (s *Server) changeSessionPolicy(req *request.Request, layer func(old, docum
 	if err != nil {
 		return err
 	}
-	return s.storeSessionPolicy(req, at, id, session.Change{ChangedBy: req.KeyDigest, EditPolicy: func(tenant, own json.RawMessage) (session.Policy, error) {
+	return s.storeSessionPolicy(req, at, id, session.Change{ChangedBy: req.KeyDigest, EditPolicy: func(tenant,
+		own json.RawMessage) (session.Policy, error) {
 		p, _, err := policy.ResolveStored(tenant, layer(own, document), "")
 		return p, err
 	}})
@@ -66,7 +67,8 @@ func (s *Server) deleteSessionPolicy(req *request.Request) error {
 	return s.storeSessionPolicy(req, at, id, session.Change{ChangedBy: req.KeyDigest, DefaultPolicy: true})
 }
 
-func (s *Server) storeSessionPolicy(req *request.Request, at session.Address, id *session.Idempotency, change session.Change) error {
+func (s *Server) storeSessionPolicy(req *request.Request, at session.Address, id *session.Idempotency,
+	change session.Change) error {
 	changed, replayed, err := s.Store.Update(req.Ctx, at, change, id)
 	if err != nil {
 		return err

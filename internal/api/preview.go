@@ -15,8 +15,10 @@ import (
 func previewOf(p *compactor.Proposal, all bool) protocol.Preview {
 	before, after := p.Tokens()
 	answer := protocol.Preview{
-		From: string(p.From), Through: p.Plan.Through, TokensBefore: before, TokensAfter: after, WouldChange: p.Changed, Due: p.Decision.Due(),
-		Reason: p.Decision.Reason(), Why: p.Decision, Stages: p.Plan.Stages, Actions: p.Plan.Actions, Report: p.Report(),
+		From: string(p.From), Through: p.Plan.Through, TokensBefore: before, TokensAfter: after,
+		WouldChange: p.Changed, Due: p.Decision.Due(),
+		Reason: p.Decision.Reason(), Why: p.Decision, Stages: p.Plan.Stages, Actions: p.Plan.Actions,
+		Report: p.Report(),
 	}
 	if all {
 		answer.Actions = p.Parts()
@@ -88,7 +90,8 @@ func readFrom(d *request.Document, value rawjson.Span) compactor.From {
 	text, ok := d.Text("/from", value, session.MaxIDBytes)
 	from := compactor.From(text)
 	if ok && from != compactor.FromCheckpoint && from != compactor.FromLog {
-		d.Wrong("/from", request.InvalidRequest, "from must be checkpoint or log, or left out for what a run would do, not %q",
+		d.Wrong("/from", request.InvalidRequest, "from must be checkpoint or log, or left out for what a run would "+
+			"do, not %q",
 			spelling.Shorten(text))
 	}
 	return from

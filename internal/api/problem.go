@@ -54,11 +54,15 @@ func (s *Server) answer(req *request.Request, err error, committed bool) {
 const statusClientGone = 499
 
 func writeProblem(req *request.Request, f *request.Failure, status int) error {
-	retryable := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout
+	retryable := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable ||
+		status == http.StatusRequestTimeout
 	kind, answer := problemType, any(protocol.Problem{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail, Instance: req.R.URL.EscapedPath(),
-		Code: f.Code, RequestID: req.ID, Retryable: retryable, Current: f.Current, Minimum: f.Minimum, Errors: f.Problems,
-		Error: protocol.OpenAIError{Message: f.Detail, Type: openai.ErrorType(status), Code: f.Code, Param: param(f.Problems)},
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail,
+		Instance: req.R.URL.EscapedPath(),
+		Code:     f.Code, RequestID: req.ID, Retryable: retryable, Current: f.Current, Minimum: f.Minimum,
+		Errors: f.Problems,
+		Error: protocol.OpenAIError{Message: f.Detail, Type: openai.ErrorType(status), Code: f.Code,
+			Param: param(f.Problems)},
 	})
 	if req.OpenAI {
 		kind = request.JSONType
@@ -69,7 +73,8 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 		return err
 	}
 	h := req.W.Header()
-	for _, name := range []string{"Etag", "Content-Encoding", "Content-Range", "Last-Modified", "Accept-Ranges", "Cache-Control"} {
+	for _, name := range []string{"Etag", "Content-Encoding", "Content-Range", "Last-Modified", "Accept-Ranges",
+		"Cache-Control"} {
 		delete(h, name)
 	}
 	h["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}

@@ -33,9 +33,12 @@ func (s *Server) createRecompaction(req *request.Request) error {
 	case r.dryRun:
 		return s.dryRun(req, r, token)
 	case r.confirm != "" && r.confirm != token:
-		return session.Invalid("/confirm_token", request.InvalidRequest, "the token is of a dry run with another filter, policy or engine: make a dry run of this body, then send its confirm_token")
+		return session.Invalid("/confirm_token", request.InvalidRequest,
+			"the token is of a dry run with another filter, policy or engine: make a dry run of this body, then "+
+				"send its confirm_token")
 	}
-	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, session.Recompaction{Filter: r.filter, Policy: r.policy, MaxRunning: r.maxRunning}, id)
+	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, session.Recompaction{Filter: r.filter,
+		Policy: r.policy, MaxRunning: r.maxRunning}, id)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,8 @@ type recompactionRequest struct {
 
 var (
 	recompactionMembers = []string{"tenant", "filter", "policy", "from", "dry_run", "max_running", "confirm_token"}
-	filterMembers       = []string{"sessions", "metadata", "created_before", "created_after", "min_tokens", "policy_version_below", "engine_version_below"}
+	filterMembers       = []string{"sessions", "metadata", "created_before", "created_after", "min_tokens",
+		"policy_version_below", "engine_version_below"}
 )
 
 // decodeRecompaction reads the body of a recompaction; no body is a recompaction of all sessions under their own
@@ -72,7 +73,8 @@ func (r *recompactionRequest) set(name string, value rawjson.Span) {
 		r.policy = bytes.Clone(value.Of(r.Data))
 	case "from":
 		if from, ok := r.Text("/from", value, session.MaxIDBytes); ok && from != string(compactor.FromLog) {
-			r.Wrong("/from", request.InvalidRequest, "must be %q, where a recompaction starts, not %q", compactor.FromLog, spelling.Shorten(from))
+			r.Wrong("/from", request.InvalidRequest, "must be %q, where a recompaction starts, not %q",
+				compactor.FromLog, spelling.Shorten(from))
 		}
 	case "dry_run":
 		r.dryRun = r.Boolean("/dry_run", value)
@@ -116,7 +118,8 @@ func recompactionFilter(d *request.Document, value rawjson.Span) (f session.Reco
 		}
 	}
 	if f.CreatedBefore != nil && f.CreatedAfter != nil && !f.CreatedAfter.Before(*f.CreatedBefore) {
-		d.Wrong("/filter/created_after", request.InvalidRequest, "it is not before created_before: no session is between them")
+		d.Wrong("/filter/created_after", request.InvalidRequest,
+			"it is not before created_before: no session is between them")
 	}
 	return f
 }
@@ -125,7 +128,8 @@ func recompactionFilter(d *request.Document, value rawjson.Span) (f session.Reco
 func sessionIDs(d *request.Document, pointer string, value rawjson.Span) (ids []string) {
 	spans, ok := d.Array(pointer, value)
 	if ok && (len(spans) == 0 || len(spans) > maxFilteredSessions) {
-		d.Wrong(pointer, request.InvalidRequest, "%d ids are not possible: send 1 to %d, or leave it out for all sessions", len(spans), maxFilteredSessions)
+		d.Wrong(pointer, request.InvalidRequest, "%d ids are not possible: send 1 to %d, or leave it out for all "+
+			"sessions", len(spans), maxFilteredSessions)
 		return nil
 	}
 	for i, span := range spans {

@@ -29,13 +29,15 @@ func (s *Server) dryRun(req *request.Request, r *recompactionRequest, token stri
 		return err
 	}
 	a := protocol.RecompactionPlan{
-		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens, ContextTokens: found.ContextTokens,
-		Sample: sample, Estimate: estimateOf(&sample, found), ConfirmToken: token,
+		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens,
+		ContextTokens: found.ContextTokens,
+		Sample:        sample, Estimate: estimateOf(&sample, found), ConfirmToken: token,
 	}
 	return req.JSON(http.StatusOK, a)
 }
 
-func (s *Server) sample(ctx context.Context, sessions []session.SampledSession, policy json.RawMessage) (a protocol.RecompactionSample, err error) {
+func (s *Server) sample(ctx context.Context, sessions []session.SampledSession,
+	policy json.RawMessage) (a protocol.RecompactionSample, err error) {
 	a.Errors = []protocol.SessionError{}
 	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
 		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy)
@@ -46,7 +48,8 @@ func (s *Server) sample(ctx context.Context, sessions []session.SampledSession, 
 			return a, err
 		case err != nil:
 			a.Failed++
-			a.Errors = append(a.Errors, protocol.SessionError{Session: sessions[0].ID, Error: err.Error(), At: time.Now().UTC()})
+			a.Errors = append(a.Errors, protocol.SessionError{Session: sessions[0].ID, Error: err.Error(),
+				At: time.Now().UTC()})
 		default:
 			addProposal(&a, p)
 		}

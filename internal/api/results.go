@@ -20,8 +20,10 @@ import (
 
 func answerOfResult(r persist.Result) protocol.Result {
 	return protocol.Result{
-		Ref: r.Ref, Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category, MediaType: r.MediaType,
-		Bytes: r.Bytes, Lines: r.Lines, Tokens: r.Tokens, SHA256: hex.EncodeToString(r.SHA256[:]), CreatedAt: r.CreatedAt.UTC(),
+		Ref: r.Ref, Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category,
+		MediaType: r.MediaType,
+		Bytes:     r.Bytes, Lines: r.Lines, Tokens: r.Tokens, SHA256: hex.EncodeToString(r.SHA256[:]),
+		CreatedAt: r.CreatedAt.UTC(),
 	}
 }
 
@@ -32,11 +34,13 @@ func (s *Server) listResults(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Results(req.Ctx, at, persist.Place{Seq: list.After.Order, Part: partOf(list.After)}, list.Limit+1)
+	found, err := s.Store.Results(req.Ctx, at, persist.Place{Seq: list.After.Order, Part: partOf(list.After)},
+		list.Limit+1)
 	if err != nil {
 		return err
 	}
-	return request.AnswerList(list, found, answerOfResult, func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) })
+	return request.AnswerList(list, found, answerOfResult,
+		func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) })
 }
 
 // placeOfPart is the place of a part of a message: a list of results has its part numbers where others have ids.
@@ -75,7 +79,8 @@ func (s *Server) readResult(req *request.Request) error {
 		return err
 	}
 	if given := req.R.URL.Query(); raw && (given.Has("offset") || given.Has("limit")) {
-		return session.Invalid("raw", "invalid_request", "raw=true is the whole result: offset and limit are for its lines; ask for a Range of bytes instead")
+		return session.Invalid("raw", "invalid_request", "raw=true is the whole result: offset and limit are for "+
+			"its lines; ask for a Range of bytes instead")
 	}
 	at := req.Address()
 	if err := req.Err(); err != nil {
@@ -115,14 +120,15 @@ func answerContent(req *request.Request, found persist.Result, body []byte) erro
 	http.ServeContent(w, req.R, "", time.Time{}, bytes.NewReader(body))
 	if w.refused {
 		return &request.Failure{
-			Code: request.OutsideRange, Size: len(body), Detail: fmt.Sprintf("the result has %d bytes: no part of the Range %q is in it", len(body), spelling.Shorten(given)),
+			Code: request.OutsideRange, Size: len(body), Detail: fmt.Sprintf("the result has %d bytes: no part of "+
+				"the Range %q is in it", len(body), spelling.Shorten(given)),
 		}
 	}
 	return nil
 }
 
-// byteRange is a Range header as http.ServeContent is right about it, "" for one to be ignored: of another unit, or of an
-// empty body. It takes the last 0 bytes for a range that can be had.
+// byteRange is a Range header as http.ServeContent is right about it, "" for one to be ignored: of another unit, or of
+// an empty body. It takes the last 0 bytes for a range that can be had.
 func byteRange(header string, size int) string {
 	unit, set, _ := strings.Cut(header, "=")
 	if !strings.EqualFold(strings.TrimSpace(unit), "bytes") || size == 0 {

@@ -15,8 +15,10 @@ import (
 
 func answerOf(s session.Session) protocol.Session {
 	a := protocol.Session{
-		ID: s.ID, Model: s.Model, WindowTokens: s.WindowTokens, WindowSource: s.WindowSource, OverheadTokens: s.OverheadTokens, Metadata: s.Metadata, Policy: s.Policy.Document, PolicyVersion: s.Policy.Version,
-		LastSeq: s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
+		ID: s.ID, Model: s.Model, WindowTokens: s.WindowTokens, WindowSource: s.WindowSource,
+		OverheadTokens: s.OverheadTokens, Metadata: s.Metadata, Policy: s.Policy.Document,
+		PolicyVersion: s.Policy.Version,
+		LastSeq:       s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
 		Calibration: s.Calibration, CalibratedTokens: s.CalibratedTokens(), LastUsage: s.LastUsage,
 		CreatedAt: s.CreatedAt.UTC(), LastAppendAt: utc(s.LastAppendAt),
 	}
@@ -167,7 +169,8 @@ func (s *Server) settingsOf(req *request.Request, known []string, layers layersB
 		return at, change, nil, err
 	}
 	if set.ID != "" && set.ID != at.ID {
-		err = session.Invalid("/id", request.InvalidRequest, "id is %q, but the path names %q: leave it out", set.ID, at.ID)
+		err = session.Invalid("/id", request.InvalidRequest, "id is %q, but the path names %q: leave it out", set.ID,
+			at.ID)
 	}
 	return at, set.Change, key, err
 }

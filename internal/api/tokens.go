@@ -98,7 +98,8 @@ func readTokenizer(d *request.Document, value rawjson.Span) string {
 	name, ok := d.Text("/tokenizer", value, session.MaxIDBytes)
 	known := append([]string{ingest.Estimated}, tokens.Tokenizers()...)
 	if ok && !slices.Contains(known, name) {
-		d.Wrong("/tokenizer", request.InvalidRequest, "tokenizer %q is unknown: there are %s", spelling.Shorten(name), strings.Join(known, ", "))
+		d.Wrong("/tokenizer", request.InvalidRequest, "tokenizer %q is unknown: there are %s", spelling.Shorten(name),
+			strings.Join(known, ", "))
 	}
 	return name
 }
@@ -108,7 +109,8 @@ func (b *tokensBody) checkSubject(messages rawjson.Span) {
 	var none rawjson.Span
 	switch {
 	case messages == none && b.text == none:
-		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages; or send text, a string",
+		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages; "+
+			"or send text, a string",
 			session.MaxBatchMessages)
 	case messages != none && b.text != none:
 		b.Wrong("/text", request.InvalidRequest, "text must not come with messages: send one of the two")

@@ -31,7 +31,8 @@ func readUsage(d *request.Document, value rawjson.Span) *session.Usage {
 		}
 	}
 	if !counted && d.Data[value.Start] == '{' {
-		d.Wrong("/usage/input_tokens", request.InvalidRequest, "input_tokens is missing: what the provider counted beside the cached tokens")
+		d.Wrong("/usage/input_tokens", request.InvalidRequest,
+			"input_tokens is missing: what the provider counted beside the cached tokens")
 	}
 	return &u
 }

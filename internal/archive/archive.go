@@ -1,20 +1,21 @@
-// Package archive is the form in which sessions leave one database and enter another: NDJSON, one thing a line.
+// Package archive is the file format in which sessions move between databases: NDJSON, one object a line.
 //
 //	{"export":{"version":1}}
-//	{"tenant":{"policy":{…}}}                            the tenant's own layer of its policy; only in the export of a tenant
+//	{"tenant":{"policy":{…}}}                            the tenant's layer of its policy; only in a tenant's export
 //	{"session":{"id":"a","format":"anthropic",…}}        a session's settings, then its messages, oldest first
 //	{"message":{"session":"a","seq":1,"format":"anthropic","client_id":"m1","created_at":"…","body":{…}}}
 //	{"end":{"session":"a","last_seq":1,"messages":1,"bytes":31,"sha256":"…"}}
 //	{"manifest":{"sessions":1,"messages":1,"bytes":31,"sha256":"…"}}
 //
-// The body of a message stands there as it was appended, byte for byte; if it has line breaks, body is a string that
-// holds it. A message that was taken out of the views also has removed_at and removed_seq. bytes counts bodies. The sha256 of an end is that of the lines of its session, from {"session" to the line
-// before the end; that of the manifest is of all lines before it from {"export" on; each line with its line feed. Nothing
-// in an archive depends on when or from which database it was made, so equal manifests mean equal sessions. Archives may
-// stand one behind the other in a file.
+// The body of a message is written as it was appended, byte for byte; if it has line breaks, body is a string that
+// contains it. A message that was removed from the views also has removed_at and removed_seq. bytes counts bodies. The
+// sha256 of an end covers the lines of its session, from {"session" to the line before the end; that of the manifest
+// covers all lines before it from {"export" on; each line with its line feed. An archive does not depend on when or from
+// which database it was made, so equal manifests mean equal sessions. A file may contain several archives one after the
+// other.
 //
-// Start at Begin, which writes one, and at Scanner and Checker, which read one. It does no I/O but through its reader or
-// writer.
+// Start at Begin, which writes an archive, and at Scanner and Checker, which read one. It does no I/O except through its
+// reader or writer.
 package archive
 
 import (
@@ -25,13 +26,13 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Version is the version of the form, in the first line.
+// Version is the version of the format, in the first line.
 const Version = 1
 
-// Source is what an archive is called among the files that can be imported.
+// Source is the name of archives among the sources of imports.
 const Source = "varve"
 
-// MediaType is what an archive is over HTTP.
+// MediaType is the media type of an archive.
 const MediaType = "application/x-ndjson"
 
 // MaxLineBytes bounds a line: a message of session.MaxMessageBytes as a string, in which every byte may need another to
@@ -41,10 +42,10 @@ const MaxLineBytes = 2*session.MaxMessageBytes + 1<<20
 // HeadBytes is how much of a file Begins needs to see.
 const HeadBytes = 64 << 10
 
-// Kind is what a line holds: the name of its only member.
+// Kind is the kind of a line: the name of its only member.
 type Kind string
 
-// The kinds of lines, and one for what is none of them.
+// The kinds of lines, and one for any other line.
 const (
 	Unknown      Kind = ""
 	ExportLine   Kind = "export"
@@ -75,7 +76,7 @@ type End struct {
 	Total
 }
 
-// KindOf says what a line holds, and where in it the value is; Unknown if it is no line of an archive.
+// KindOf returns the kind of a line and the place of its value; Unknown if it is not a line of an archive.
 func KindOf(line []byte) (Kind, rawjson.Span) {
 	if rawjson.Check(line, rawjson.Limits{}) != nil {
 		return Unknown, rawjson.Span{}
@@ -99,7 +100,7 @@ func KindOf(line []byte) (Kind, rawjson.Span) {
 	return Unknown, rawjson.Span{}
 }
 
-// longMessage is the beginning of a line of which not all is seen.
+// longMessage matches the beginning of a message that is longer than HeadBytes.
 var longMessage = regexp.MustCompile(`^\s*\{\s*"message"\s*:\s*\{\s*"session"\s*:\s*"`)
 
 // Begins reports whether a file that begins like head is an archive.

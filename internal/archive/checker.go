@@ -12,8 +12,8 @@ import (
 	"io"
 )
 
-// Checker holds an archive's lines against what its ends and manifests say of them. It can be put aside between two
-// lines, in another process too: see MarshalBinary.
+// Checker compares the lines of an archive with its ends and manifests. It can be stored between two lines, and
+// continued in another process: see MarshalBinary.
 type Checker struct {
 	all        hash.Hash // of all lines
 	whole, one hash.Hash // of the archive's and of its newest session's
@@ -24,26 +24,28 @@ type counts struct {
 	Open                      bool // an archive has begun, and its manifest has not come
 	Sessions, Messages        int64
 	MessagesOfOne             int64
-	AllState, Whole, OneState []byte // the hashes, while the Checker is put aside
+	AllState, Whole, OneState []byte // the hashes, while the Checker is stored
 }
 
-// NewChecker is a Checker before the first line.
+// NewChecker returns a Checker before the first line.
 func NewChecker() *Checker {
 	return &Checker{all: sha256.New(), whole: sha256.New(), one: sha256.New()}
 }
 
-// Damage says that an archive is not what was written.
+// Damage is the error of an archive that was changed or cut off.
 type Damage struct{ text string }
 
 func (e *Damage) Error() string { return e.text }
 
-// Line takes the next line, without its line feed, and the kind that it has. *Damage if it says something else of the
-// lines before it than they are.
+// Line reads the next line, without its line feed, and its kind. It returns a *Damage if the line contradicts the lines
+// before it.
 func (c *Checker) Line(kind Kind, line []byte) (err error) {
 	switch kind {
 	case ExportLine:
 		c.whole.Reset()
-		c.Open, c.Sessions, c.Messages = true, 0, 0
+		c.Open = true
+		c.Sessions = 0
+		c.Messages = 0
 	case SessionLine:
 		c.one.Reset()
 		c.MessagesOfOne = 0
@@ -85,10 +87,12 @@ func (c *Checker) manifest(line []byte) error {
 
 func differs(what string, said Total, messages int64, h hash.Hash) error {
 	if said.Messages != messages {
-		return &Damage{fmt.Sprintf("the %s has %d messages by its end, but there are %d", what, said.Messages, messages)}
+		return &Damage{fmt.Sprintf("the %s has %d messages by its end, but there are %d", what, said.Messages,
+			messages)}
 	}
 	if sum := hex.EncodeToString(h.Sum(nil)); said.SHA256 != sum {
-		return &Damage{fmt.Sprintf("the lines of the %s have the sha256 %s, its end says %.64s: they were changed", what, sum, said.SHA256)}
+		return &Damage{fmt.Sprintf("the lines of the %s have the sha256 %s, its end says %.64s: they were changed",
+			what, sum, said.SHA256)}
 	}
 	return nil
 }
@@ -96,10 +100,10 @@ func differs(what string, said Total, messages int64, h hash.Hash) error {
 // Cut reports whether an archive has begun whose manifest has not come.
 func (c *Checker) Cut() bool { return c.Open }
 
-// Sum is the SHA-256 of all lines so far.
+// Sum returns the SHA-256 of all lines so far.
 func (c *Checker) Sum() []byte { return c.all.Sum(nil) }
 
-// MarshalBinary puts the Checker aside.
+// MarshalBinary returns the state of the Checker.
 func (c *Checker) MarshalBinary() ([]byte, error) {
 	aside := c.counts
 	for h, state := range map[hash.Hash]*[]byte{c.all: &aside.AllState, c.whole: &aside.Whole, c.one: &aside.OneState} {
@@ -111,7 +115,7 @@ func (c *Checker) MarshalBinary() ([]byte, error) {
 	return json.Marshal(aside)
 }
 
-// UnmarshalBinary takes up what MarshalBinary put aside.
+// UnmarshalBinary restores a state that MarshalBinary returned.
 func (c *Checker) UnmarshalBinary(data []byte) error {
 	*c = *NewChecker()
 	if err := json.Unmarshal(data, &c.counts); err != nil {
@@ -124,7 +128,7 @@ func restore(h hash.Hash, state []byte) error {
 	return h.(encoding.BinaryUnmarshaler).UnmarshalBinary(state)
 }
 
-// Verify reads a file of archives to its end: how many sessions and messages they have, or a *Damage.
+// Verify reads a file of archives to its end. It returns how many sessions and messages they have, or a *Damage.
 func Verify(in io.Reader) (found Manifest, err error) {
 	c, lines := NewChecker(), NewScanner(in, MaxLineBytes)
 	for n := int64(1); ; n++ {
@@ -137,7 +141,7 @@ func Verify(in io.Reader) (found Manifest, err error) {
 		}
 		kind, at := KindOf(line.Text)
 		if n == 1 && kind != ExportLine || kind == Unknown {
-			return found, &Damage{fmt.Sprintf("line %d is no line of an export: %.80q", n, bytes.TrimSpace(line.Text))}
+			return found, &Damage{fmt.Sprintf("line %d is not a line of an export: %.80q", n, bytes.TrimSpace(line.Text))}
 		}
 		if err := c.Line(kind, line.Text); err != nil {
 			return found, fmt.Errorf("line %d: %w", n, err)

@@ -7,30 +7,30 @@ import (
 	"io"
 )
 
-// Scanner reads lines without ever holding more than one, and passes over those that are too long to be any.
+// Scanner reads lines, holds one at a time, and skips the text of lines that are too long.
 type Scanner struct {
-	in   *bufio.Reader
-	most int
+	in       *bufio.Reader
+	maxBytes int
 }
 
-// NewScanner reads lines of at most so many bytes.
-func NewScanner(in io.Reader, most int) *Scanner {
-	return &Scanner{in: bufio.NewReaderSize(in, HeadBytes), most: most}
+// NewScanner returns a Scanner of lines of at most maxBytes.
+func NewScanner(in io.Reader, maxBytes int) *Scanner {
+	return &Scanner{in: bufio.NewReaderSize(in, HeadBytes), maxBytes: maxBytes}
 }
 
 // Line is one line of a file, without its line feed.
 type Line struct {
-	Text  []byte // the caller's own; nil if the line is too long
+	Text  []byte // owned by the caller; nil if the line is too long
 	Bytes int64  // with the line feed, if there is one
 }
 
-// Next reads a line. io.EOF says that there is none left; a last line without a line feed is one, too.
+// Next reads a line. It returns io.EOF after the last one, which may lack a line feed.
 func (s *Scanner) Next() (line Line, err error) {
 	tooLong := false
 	for {
 		part, err := s.in.ReadSlice('\n')
 		line.Bytes += int64(len(part))
-		if tooLong = tooLong || line.Bytes > int64(s.most); tooLong {
+		if tooLong = tooLong || line.Bytes > int64(s.maxBytes); tooLong {
 			line.Text = nil
 		} else {
 			line.Text = append(line.Text, part...)
@@ -47,10 +47,10 @@ func (s *Scanner) Next() (line Line, err error) {
 	}
 }
 
-// Rest is everything that Next has not read yet.
+// Rest returns everything that Next has not read yet.
 func (s *Scanner) Rest() io.Reader { return s.in }
 
-// Peek is the beginning of what Next has not read yet, up to n bytes; fewer only where it ends, and at most HeadBytes.
+// Peek returns the next n bytes without reading them, at most HeadBytes; fewer only at the end.
 func (s *Scanner) Peek(n int) ([]byte, error) {
 	head, err := s.in.Peek(n)
 	if err == io.EOF {

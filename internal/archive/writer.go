@@ -15,7 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Writer writes an archive. Each call writes one line at once: what writes to a network puts a buffer behind it.
+// Writer writes an archive. Each call writes one line at once: put a buffer between it and a network.
 type Writer struct {
 	out        io.Writer
 	line       bytes.Buffer

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -133,12 +132,9 @@ func (f *File) noteRepairs(c Conversation) {
 	}
 }
 
-// unstorable returns why the server would refuse a message, "" if it would not.
+// unstorable returns why the server would refuse a message, or "".
 func unstorable(format session.Format, body []byte) string {
-	if err := rawjson.Check(body, session.JSONLimits); err != nil {
-		return "the message cannot be stored: " + err.Error()
-	}
-	if _, err := wire.Inspect(format, body); err != nil {
+	if _, err := wire.Accept(format, body); err != nil {
 		return "the message cannot be stored: " + err.Error()
 	}
 	return ""

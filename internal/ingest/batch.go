@@ -53,7 +53,8 @@ func (b *Batch) List(pointer string, array rawjson.Span, limit int) {
 	case ok && len(spans) == 0:
 		b.Wrong(pointer, request.InvalidRequest, "must contain 1 to %d messages, not none", limit)
 	case len(spans) > limit:
-		b.Wrong(pointer, request.TooMany, "must contain 1 to %d messages, not %d: send several batches", limit, len(spans))
+		b.Wrong(pointer, request.TooMany, "must contain 1 to %d messages, not %d: send several batches", limit,
+			len(spans))
 	}
 }
 

@@ -59,7 +59,8 @@ func (f *Feed) Run(ctx context.Context, body io.Reader) (err error) {
 	case f.More:
 		f.Import, err = f.Store.PauseImport(ctx, f.Tenant, f.Import, "")
 	case f.checker.Cut():
-		return session.Invalid("", request.InvalidRequest, "the export is cut off after line %d: its last line, the manifest, "+
+		return session.Invalid("", request.InvalidRequest, "the export is cut off after line %d: its last line, the "+
+			"manifest, "+
 			"is missing. The lines before are stored; send the rest from line %d on", f.Done, f.Done+1)
 	default:
 		f.Import, err = f.Store.EndImport(ctx, f.Tenant, f.Import, "")
@@ -200,7 +201,8 @@ func (f *Feed) flush(ctx context.Context) error {
 		return nil
 	}
 	if f.Stopping() {
-		return request.Fail(request.Unavailable, "the process is stopping: send the lines from line %d on again", f.Done+1)
+		return request.Fail(request.Unavailable, "the process is stopping: send the lines from line %d on again",
+			f.Done+1)
 	}
 	if f.Source == archive.Source {
 		digest, err := f.checker.MarshalBinary()

@@ -36,7 +36,8 @@ func (f *Feed) foreign(ctx context.Context, rest io.Reader) error {
 		return err
 	}
 	if len(data) > maxForeignBytes {
-		return request.Fail("body_too_large", "the limit of a file of another source is %d MiB: split it", maxForeignBytes>>20)
+		return request.Fail("body_too_large", "the limit of a file of another source is %d MiB: split it",
+			maxForeignBytes>>20)
 	}
 	sum := sha256.Sum256(data)
 	if len(f.Digest) > 0 && !bytes.Equal(f.Digest, sum[:]) {
@@ -101,7 +102,8 @@ func (e *emptyFileError) Error() string {
 // storeFile stores what a file contains, from the first line that is not stored yet.
 func (f *Feed) storeFile(ctx context.Context, file *importer.File, size int64) error {
 	report, err := json.Marshal(map[string]any{
-		"lines": file.Report.Lines, "skipped": file.Report.Skipped, "notes": append([]importer.Note{}, file.Report.Notes...),
+		"lines": file.Report.Lines, "skipped": file.Report.Skipped, "notes": append([]importer.Note{},
+			file.Report.Notes...),
 	})
 	if err != nil {
 		return err

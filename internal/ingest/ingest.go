@@ -1,8 +1,8 @@
 // Package ingest reads what enters sessions: settings, batches of messages, and files of conversations, and imports the
 // latter. It reports every problem of a body at once, and decides in one place whether a message can be stored.
 //
-// Start at Message, then Batch (messages of a request), Settings (a session's) and Feed (an import). It knows HTTP only as
-// a stream to read from. It owns no tables: internal/postgres stores what it returns.
+// Start at Message, then Batch (messages of a request), Settings (a session's) and Feed (an import). It knows HTTP only
+// as a stream to read from. It owns no tables: internal/postgres stores what it returns.
 package ingest
 
 import (

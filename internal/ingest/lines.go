@@ -78,7 +78,8 @@ func unknownLine(n int64, line archive.Line) session.ImportLine {
 	case err != nil:
 		return rejected(n, "the line is not JSON: "+err.Error())
 	}
-	return rejected(n, "a line must be an object with one member, which is an object: export, tenant, session, message, end or manifest")
+	return rejected(n, "a line must be an object with one member, which is an object: export, tenant, session, "+
+		"message, end or manifest")
 }
 
 // restorePolicy gives the tenant the policy of the archive if the tenant has never set one: a file does not change how
@@ -234,7 +235,8 @@ func checkMessage(d *request.Document, m *session.ImportedMessage, body rawjson.
 		d.Wrong("/format", request.InvalidRequest, "format is missing: it must be %s", request.Formats())
 	}
 	if isNone(body) {
-		d.Wrong("/body", request.InvalidRequest, "body is missing: it must be the message, or a string that contains it")
+		d.Wrong("/body", request.InvalidRequest, "body is missing: it must be the message, or a string that "+
+			"contains it")
 	}
 	if (m.RemovedAt == nil) != (m.RemovedSeq == 0) || m.RemovedSeq > 0 && m.RemovedSeq <= m.Seq {
 		d.Wrong("/removed_seq", request.InvalidRequest,
@@ -282,7 +284,8 @@ func readEnd(d *request.Document) *session.ImportedEnd {
 		d.Wrong("", request.InvalidRequest, "the end of the session cannot be read: %s", err)
 	}
 	if end.LastSeq < 0 || end.LastSeq > session.MaxSessionMessages || session.CheckID(end.Session) != "" {
-		d.Wrong("/last_seq", request.InvalidRequest, "must be from 0 to %d, not %d", session.MaxSessionMessages, end.LastSeq)
+		d.Wrong("/last_seq", request.InvalidRequest, "must be from 0 to %d, not %d", session.MaxSessionMessages,
+			end.LastSeq)
 	}
 	return end
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// PolicyOver reads the member policy as the whole policy that a session would have with it: an object is merged into the
-// session's own layer, null is the tenant's default. It returns nil if the policy has problems, which it adds to the
-// document's.
+// PolicyOver reads the member policy as the whole policy that a session would have with it: an object is merged into
+// the session's own layer, null is the tenant's default. It returns nil if the policy has problems, which it adds to
+// the document's.
 func PolicyOver(d *request.Document, value rawjson.Span, below session.PolicyLayers) *policy.Policy {
 	switch d.Data[value.Start] {
 	case '{':

@@ -22,8 +22,8 @@ const (
 	MaxOverheadTokens = 10_000_000
 )
 
-// Settings are what a caller sets on a session. Read them in three steps: DecodeSettings, ResolvePolicy if HasPolicy, and
-// Finish.
+// Settings are what a caller sets on a session. Read them in three steps: DecodeSettings, ResolvePolicy if HasPolicy,
+// and Finish.
 type Settings struct {
 	request.Document
 	session.Change
@@ -86,8 +86,8 @@ func (s *Settings) set(name string, value rawjson.Span) {
 func (s *Settings) HasPolicy() bool { return !isNone(s.policy) }
 
 // ResolvePolicy reads the member policy: null restores the tenant's default, an object is merged into the session's own
-// layer. It is tried on below, so that its problems are reported with those of other members; the store does it again on
-// the layers that it finds then.
+// layer. It is tried on below, so that its problems are reported with those of other members; the store does it again
+// on the layers that it finds then.
 func (s *Settings) ResolvePolicy(below session.PolicyLayers) {
 	switch s.Data[s.policy.Start] {
 	case 'n':
@@ -140,7 +140,8 @@ func (s *Settings) checkOverhead() {
 // CheckOverhead requires that the overhead is less than the window.
 func CheckOverhead(d *request.Document, overhead, window int) {
 	if overhead >= window {
-		d.Wrong("/overhead_tokens", request.InvalidRequest, "must be less than window_tokens, which is %d, not %d", window, overhead)
+		d.Wrong("/overhead_tokens", request.InvalidRequest, "must be less than window_tokens, which is %d, not %d",
+			window, overhead)
 	}
 }
 
@@ -149,7 +150,8 @@ func WindowOf(d *request.Document, known *models.Registry, model string) (tokens
 	m, ok := known.Find(model)
 	if !ok {
 		UnknownModel(d, known, "/model", model,
-			"send window_tokens with it, or add the model to the file that VARVE_MODELS names; GET /v1/models lists all that are known")
+			"send window_tokens with it, or add the model to the file that VARVE_MODELS names; GET /v1/models lists "+
+				"all that are known")
 	}
 	return m.Window(), ok
 }
@@ -160,7 +162,8 @@ func UnknownModel(d *request.Document, known *models.Registry, pointer, model, a
 	if near := known.Near(model, 3); len(near) > 0 {
 		suggestion = " (did you mean " + strings.Join(near, " or ") + "?)"
 	}
-	d.Wrong(pointer, request.UnknownModel, "the window of model %q is not known%s: %s", spelling.Shorten(model), suggestion, advice)
+	d.Wrong(pointer, request.UnknownModel, "the window of model %q is not known%s: %s", spelling.Shorten(model),
+		suggestion, advice)
 }
 
 // ReadMetadata reads an object of a few short strings. It returns a copy, which outlives the request.
@@ -176,7 +179,8 @@ func ReadMetadata(d *request.Document, value rawjson.Span) []byte {
 		pointer := "/metadata/" + spelling.EscapePointer(spelling.Shorten(name))
 		switch {
 		case !ok || strings.IndexByte(name, 0) >= 0:
-			d.Wrong(pointer, request.InvalidRequest, "the key must not contain a NUL character or half of a surrogate pair")
+			d.Wrong(pointer, request.InvalidRequest, "the key must not contain a NUL character or half of a "+
+				"surrogate pair")
 		case name == "" || utf8.RuneCountInString(name) > session.MaxMetadataKey:
 			d.Wrong(pointer, request.InvalidRequest, "the key must have 1 to %d characters, not %d",
 				session.MaxMetadataKey, utf8.RuneCountInString(name))
@@ -186,11 +190,13 @@ func ReadMetadata(d *request.Document, value rawjson.Span) []byte {
 		seen[name] = true
 		content, _ := d.Text(pointer, member, 4*session.MaxMetadataValue)
 		if n := utf8.RuneCountInString(content); n > session.MaxMetadataValue {
-			d.Wrong(pointer, request.InvalidRequest, "the value has %d characters: the limit is %d", n, session.MaxMetadataValue)
+			d.Wrong(pointer, request.InvalidRequest, "the value has %d characters: the limit is %d", n,
+				session.MaxMetadataValue)
 		}
 	}
 	if len(seen) > session.MaxMetadataKeys {
-		d.Wrong("/metadata", request.InvalidRequest, "metadata has %d keys: the limit is %d", len(seen), session.MaxMetadataKeys)
+		d.Wrong("/metadata", request.InvalidRequest, "metadata has %d keys: the limit is %d", len(seen),
+			session.MaxMetadataKeys)
 	}
 	return bytes.Clone(value.Of(d.Data))
 }

@@ -59,8 +59,7 @@ func (p *parser) readable(layer Layer) error {
 	if len(bytes.TrimSpace(layer.Document)) == 0 {
 		return nil
 	}
-	limits := rawjson.Limits{Depth: session.MaxJSONDepth, Nodes: session.MaxJSONNodes, NumberBytes: session.MaxNumberBytes}
-	if err := rawjson.Check(layer.Document, limits); err != nil {
+	if err := rawjson.Check(layer.Document, session.JSONLimits); err != nil {
 		p.problem("", "invalid_json", "the policy is not JSON: %s", err)
 		return p.err()
 	}

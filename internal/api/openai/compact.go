@@ -21,7 +21,8 @@ import (
 )
 
 // compactResponses is POST /v1/responses/compact: items in, a shorter list of items out. Items of the request are not
-// stored, and an Idempotency-Key has no effect on them; a conversation that the request names is compacted in its session.
+// stored, and an Idempotency-Key has no effect on them; a conversation that the request names is compacted in its
+// session.
 func (s *Server) compactResponses(req *request.Request) error {
 	q := readQuery(req, "tools", "window_tokens")
 	asText := q.Choice("tools", "text", "items") == "text"
@@ -69,9 +70,11 @@ type compactBody struct {
 
 // Members that control a model's request change nothing here.
 var (
-	ignored       = []string{"prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier", "image"}
+	ignored = []string{"prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier",
+		"image"}
 	compactFields = append([]string{
-		"model", "input", "previous_response_id", "instructions", "policy", "window_tokens", "overhead_tokens", "force", "include_results",
+		"model", "input", "previous_response_id", "instructions", "policy", "window_tokens", "overhead_tokens",
+		"force", "include_results",
 	}, ignored...)
 )
 
@@ -90,7 +93,8 @@ func (b *compactBody) decode(body []byte, windows *models.Registry) error {
 	switch {
 	case b.Spans == nil && b.previous == "" && len(b.Problems) == 0:
 		b.Wrong("/input", request.InvalidRequest,
-			"input is missing: it must be a string or an array of items; or send previous_response_id with the id of a conversation")
+			"input is missing: it must be a string or an array of items; or send previous_response_id with the id "+
+				"of a conversation")
 	case b.Spans != nil && b.previous != "":
 		b.Wrong("/previous_response_id", request.InvalidRequest,
 			"previous_response_id must not come with input: a conversation has its items here")
@@ -160,7 +164,8 @@ func (s *Server) compactConversation(req *request.Request, id string, key *sessi
 	run, replayed, err := s.Store.Compact(req.Ctx, at, key)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		return nil, request.Fail(request.NotFound, "there is no conversation %q: Varve stores conversations and no responses; "+
+		return nil, request.Fail(request.NotFound, "there is no conversation %q: Varve stores conversations and no "+
+			"responses; "+
 			"send their items as input (compactionMode \"input\")", spelling.Shorten(id))
 	case err != nil:
 		return nil, err
@@ -169,7 +174,8 @@ func (s *Server) compactConversation(req *request.Request, id string, key *sessi
 		return nil, err
 	}
 	if !run.State.Ended() {
-		return nil, request.Fail(request.Unavailable, "the compaction has not ended yet: ask again, run %s is in progress", run.ID)
+		return nil, request.Fail(request.Unavailable, "the compaction has not ended yet: ask again, run %s is in "+
+			"progress", run.ID)
 	}
 	req.Replayed(key, replayed)
 	stored, err := s.Store.ViewWithSources(req.Ctx, at)
@@ -196,7 +202,8 @@ type compaction struct {
 	Compaction *stateless.Figures `json:"compaction,omitempty"` // left out for a conversation, whose runs report it
 }
 
-// usage counts the tokens of a model's request. Compaction sends none except for summaries, whose cost is the operator's.
+// usage counts the tokens of a model's request. Compaction sends none except for summaries, whose cost is the
+// operator's.
 type usage struct {
 	InputTokens  int64         `json:"input_tokens"`
 	InputDetails inputDetails  `json:"input_tokens_details"`

@@ -33,8 +33,8 @@ func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
 	return answerItems(req, items[:min(len(items), r.limit)], more)
 }
 
-// behind returns where a list continues behind the item that after names. That item may have left the view since the last
-// page: then the list continues with what stood behind it.
+// behind returns where a list continues behind the item that after names. That item may have left the view since the
+// last page: then the list continues with what stood behind it.
 func (r *itemsRequest) behind(items []item) (int, error) {
 	if i := slices.IndexFunc(items, func(it item) bool { return it.id == r.after }); i >= 0 {
 		return i + 1, nil
@@ -76,8 +76,8 @@ func viewItems(at session.Address, v *postgres.ViewWithSources) (items []item, e
 	return items, nil
 }
 
-// firstReplacement is the part in the id of an item that replaces messages, from which such parts count down: no message
-// has as many items.
+// firstReplacement is the part in the id of an item that replaces messages, from which such parts count down: no
+// message has as many items.
 const firstReplacement = 1<<16 - 1
 
 // renumber gives items ids that no message has.

@@ -157,11 +157,12 @@ func (i *item) shownID() string {
 
 // hasStatus are the types that OpenAI's API always answers with a status.
 var hasStatus = map[string]bool{
-	"message": true, "function_call": true, "function_call_output": true, "custom_tool_call": true, "custom_tool_call_output": true,
+	"message": true, "function_call": true, "function_call_output": true, "custom_tool_call": true,
+	"custom_tool_call_output": true,
 }
 
-// appendItem writes an item as OpenAI's API answers it: with an id, a type and a status, and the content of a message as
-// an array. What is stored says all of that, or leaves it out as requests may.
+// appendItem writes an item as OpenAI's API answers it: with an id, a type and a status, and the content of a message
+// as an array. What is stored says all of that, or leaves it out as requests may.
 func appendItem(dst []byte, i *item) []byte {
 	f := readFields(i.body)
 	dst = append(dst, `{"id":`...)

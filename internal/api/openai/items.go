@@ -79,8 +79,10 @@ func (s *Server) listItems(req *request.Request) error {
 	return answerItems(req, items, more)
 }
 
-// readItems reads a page of the log. A message of another format may be no item at all, so it reads on until it has one.
-func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.Session, items []item, more bool, err error) {
+// readItems reads a page of the log. A message of another format may be no item at all, so it reads on until it has
+// one.
+func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.Session, items []item, more bool,
+	err error) {
 	slice, err := r.slice()
 	for more = err == nil; more && len(items) == 0; {
 		var messages []session.Message
@@ -89,7 +91,7 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 		}
 		more = mayGoOn(slice, messages)
 		for i := range messages {
-			items = append(items, r.left(&messages[i])...)
+			items = append(items, r.following(&messages[i])...)
 			slice.After = messages[i].Seq
 		}
 	}
@@ -126,15 +128,15 @@ func mayGoOn(slice postgres.Range, messages []session.Message) bool {
 	return len(messages) == slice.Limit || size > slice.Bytes
 }
 
-// left are the items of a message that stand behind the one that after names, in the order of the list.
-func (r *itemsRequest) left(m *session.Message) []item {
+// following returns the items of a message that come after the one that after names, in the order of the list.
+func (r *itemsRequest) following(m *session.Message) []item {
 	items := itemsOf(r.at, m)
-	seq, part, ok := itemPlace(r.at, r.after)
-	switch of := ok && seq == m.Seq; {
-	case of && r.descending:
-		items = items[:min(part, len(items))]
-	case of:
-		items = items[min(part+1, len(items)):]
+	if seq, part, ok := itemPlace(r.at, r.after); ok && seq == m.Seq {
+		if r.descending {
+			items = items[:min(part, len(items))]
+		} else {
+			items = items[min(part+1, len(items)):]
+		}
 	}
 	if r.descending {
 		slices.Reverse(items)
@@ -143,7 +145,8 @@ func (r *itemsRequest) left(m *session.Message) []item {
 }
 
 func noAfter(id string) error {
-	return session.Invalid("/after", request.InvalidRequest, "%q is no item of this conversation: begin without after, and follow last_id", spelling.Shorten(id))
+	return session.Invalid("/after", request.InvalidRequest, "%q is no item of this conversation: begin without "+
+		"after, and follow last_id", spelling.Shorten(id))
 }
 
 // The views of a conversation, in the query and in its metadata.
@@ -219,8 +222,8 @@ func (s *Server) deleteItem(req *request.Request) error {
 	return req.JSON(http.StatusOK, conversationOf(left))
 }
 
-// seqOfItem is the message that the item is of. One of our ids says it; a request that is repeated names an item that is
-// not there any more.
+// seqOfItem is the message that the item is of. One of our ids says it; a request that is repeated names an item that
+// is not there any more.
 func (s *Server) seqOfItem(req *request.Request, at session.Address, id *session.Idempotency) (int64, error) {
 	name, err := url.PathUnescape(req.Param("item"))
 	if err != nil {
@@ -237,7 +240,8 @@ func (s *Server) seqOfItem(req *request.Request, at session.Address, id *session
 		return 0, err
 	}
 	if of := itemsOf(at, &m); len(of) > 1 {
-		return 0, session.Invalid("/item_id", request.InvalidRequest, "%q is one of %d items of one message, whose format is %s: they go together, delete %q",
+		return 0, session.Invalid("/item_id", request.InvalidRequest,
+			"%q is one of %d items of one message, whose format is %s: they go together, delete %q",
 			found.id, len(of), m.Format, of[0].id)
 	}
 	return m.Seq, nil

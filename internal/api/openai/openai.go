@@ -93,7 +93,8 @@ func paramOf(pointer string) string {
 }
 
 // errNoItem is the error of an item that does not exist, or not any more.
-var errNoItem = request.Fail(request.NotFound, "there is no such item in this conversation: GET /v1/conversations/{id}/items lists them")
+var errNoItem = request.Fail(request.NotFound, "there is no such item in this conversation: GET "+
+	"/v1/conversations/{id}/items lists them")
 
 // maxPageBytes ends a page of large messages before its limit.
 const maxPageBytes = 16 << 20

@@ -11,10 +11,10 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// withoutTools writes items as messages alone, as OpenAI's own compaction leaves no calls behind: a call and what came of
-// it become one message of the assistant, and reasoning, which counts for the calls that it led to, goes. Sessions of the
-// Agents SDK for JavaScript keep the output as it comes, and understand messages and compaction items only. A call that
-// nothing answers is still under way and stays what it is, with the reasoning before it.
+// withoutTools writes items as messages alone, as OpenAI's own compaction leaves no calls behind: a call and what came
+// of it become one message of the assistant, and reasoning, which counts for the calls that it led to, goes. Sessions
+// of the Agents SDK for JavaScript keep the output as it comes, and understand messages and compaction items only. A
+// call that nothing answers is still under way and stays what it is, with the reasoning before it.
 func withoutTools(bodies [][]byte) [][]byte {
 	t := teller{calls: map[string]wire.Block{}, answered: answeredCalls(bodies)}
 	for _, body := range bodies {
@@ -107,7 +107,8 @@ func (t *teller) say(literals ...[]byte) {
 	for i, literal := range literals {
 		blocks[i] = fmt.Appendf(nil, `{"type":"output_text","text":%s,"annotations":[]}`, literal)
 	}
-	t.out = append(t.out, fmt.Appendf(nil, `{"type":"message","role":"assistant","status":"completed","content":[%s]}`, bytes.Join(blocks, []byte{','})))
+	t.out = append(t.out, fmt.Appendf(nil, `{"type":"message","role":"assistant","status":"completed","content":[%s]}`,
+		bytes.Join(blocks, []byte{','})))
 }
 
 func quotedf(format string, args ...any) []byte {
@@ -117,8 +118,12 @@ func quotedf(format string, args ...any) []byte {
 // joinLiterals joins two string literals without decoding them.
 func joinLiterals(a, b []byte) []byte { return append(a[:len(a)-1:len(a)-1], b[1:]...) }
 
-// The first of the two texts that say what was called: [Called read_file with {"path":"a"}].
-const calledBefore, calledWith, calledBehind = "[Called ", " with ", "]"
+// The parts of the first of the two texts of a call: [Called read_file with {"path":"a"}].
+const (
+	calledBefore = "[Called "
+	calledWith   = " with "
+	calledBehind = "]"
+)
 
 // withTools is withoutTools backwards: messages that an earlier compaction made of calls and their outputs become calls
 // and outputs, so that what was whole then can be trimmed now.
@@ -131,7 +136,9 @@ func withTools(snap postgres.Snapshot) (postgres.Snapshot, error) {
 			if err != nil {
 				return snap, err
 			}
-			m.Seq, m.Body, m.Tokens = int64(len(tail)+1), body, int64(found.Tokens)
+			m.Seq = int64(len(tail) + 1)
+			m.Body = body
+			m.Tokens = int64(found.Tokens)
 			snap.ContextTokens += m.Tokens
 			tail = append(tail, m)
 		}
@@ -166,7 +173,8 @@ func untold(body []byte, seq int64) [][]byte {
 		return as
 	}
 	return [][]byte{
-		fmt.Appendf(nil, `{"type":"function_call","call_id":"told_%d","name":%s,"arguments":%s}`, seq, quotedf("%s", name), quotedf("%s", value)),
+		fmt.Appendf(nil, `{"type":"function_call","call_id":"told_%d","name":%s,"arguments":%s}`, seq, quotedf("%s",
+			name), quotedf("%s", value)),
 		fmt.Appendf(nil, `{"type":"function_call_output","call_id":"told_%d","output":%s}`, seq, texts[1]),
 	}
 }

@@ -53,7 +53,8 @@ func Load(policy []byte) (*Document, error) {
 	return d, err
 }
 
-// policySource is how openapi.yaml refers to the schema of a policy: editors find it there, those who ask the API do not.
+// policySource is how openapi.yaml refers to the schema of a policy: editors find it there, those who ask the API do
+// not.
 const policySource = "../../../docs/policy.schema.json"
 
 // part is a schema as a part of a document: JSON is YAML, and only what stands alone names its dialect.

@@ -76,7 +76,9 @@ func (p *path) of(tag, at string) (found []shown) {
 			continue
 		}
 		found = append(found, shown{
-			operation: *op, Method: methods[i], Path: at, Parameters: append(p.Parameters[:len(p.Parameters):len(p.Parameters)], op.Parameters...), Open: op.Security != nil,
+			operation: *op, Method: methods[i], Path: at,
+			Parameters: append(p.Parameters[:len(p.Parameters):len(p.Parameters)], op.Parameters...),
+			Open:       op.Security != nil,
 		})
 	}
 	return found

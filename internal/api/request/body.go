@@ -149,7 +149,8 @@ func (b *Buffer) fill(source io.Reader) (*Buffer, error) {
 }
 
 func bodyTooLarge() error {
-	return Fail("body_too_large", "the limit of a body is %d MiB, decompressed: send fewer messages at once", session.MaxBodyBytes>>20)
+	return Fail("body_too_large", "the limit of a body is %d MiB, decompressed: send fewer messages at once",
+		session.MaxBodyBytes>>20)
 }
 
 // readError tells a body that is too large or damaged from a connection that broke.
@@ -159,7 +160,8 @@ func readError(err error) error {
 	switch {
 	case errors.As(err, &known):
 		return err
-	case errors.As(err, &tooLarge), errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
+	case errors.As(err, &tooLarge), errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err,
+		zstd.ErrWindowSizeExceeded):
 		return bodyTooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return Fail(RequestTimedOut, "the body did not come in time: send the request again, faster")
@@ -175,7 +177,8 @@ func mustBeJSON(contentType []string) error {
 	if kind, _, err := mime.ParseMediaType(contentType[0]); err == nil && kind == "application/json" {
 		return nil
 	}
-	return Fail("unsupported_media_type", "the Content-Type is %q: send JSON with Content-Type: application/json", contentType[0])
+	return Fail("unsupported_media_type", "the Content-Type is %q: send JSON with Content-Type: application/json",
+		contentType[0])
 }
 
 // contentCoding returns the body's one coding, "" for none.
@@ -189,7 +192,8 @@ func contentCoding(header []string) (string, error) {
 	case "zstd":
 		return coding, nil
 	}
-	return "", Fail("unsupported_media_type", "the Content-Encoding is %q: send the body in gzip, in zstd or in neither", coding)
+	return "", Fail("unsupported_media_type", "the Content-Encoding is %q: send the body in gzip, in zstd or in "+
+		"neither", coding)
 }
 
 var (

@@ -36,7 +36,8 @@ func Open(body []byte) (*Document, error) {
 // Wrong adds a problem.
 func (d *Document) Wrong(pointer, code, format string, args ...any) {
 	if len(d.Problems) < MaxProblems {
-		d.Problems = append(d.Problems, session.Problem{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
+		d.Problems = append(d.Problems, session.Problem{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format,
+			args...)})
 	}
 }
 
@@ -115,7 +116,8 @@ func (d *Document) Members(pointer string, value rawjson.Span, known []string) i
 func (d *Document) unknown(pointer string, key rawjson.Span, known []string) {
 	text, _ := rawjson.Unquote(nil, key.Of(d.Data))
 	name := spelling.Shorten(string(text))
-	d.Wrong(pointer+"/"+spelling.EscapePointer(name), UnknownField, "%q is not known here%s", name, spelling.Hint(name, known))
+	d.Wrong(pointer+"/"+spelling.EscapePointer(name), UnknownField, "%q is not known here%s", name, spelling.Hint(name,
+		known))
 }
 
 // Kind names the kind of a value.
@@ -149,7 +151,8 @@ func (d *Document) Integer(pointer string, value rawjson.Span, min, max int64) i
 	literal := string(value.Of(d.Data))
 	n, err := strconv.ParseInt(literal, 10, 64)
 	if err != nil || n < min || n > max {
-		d.Wrong(pointer, InvalidRequest, "must be a whole number from %d to %d, not %s", min, max, spelling.Shorten(literal))
+		d.Wrong(pointer, InvalidRequest, "must be a whole number from %d to %d, not %s", min, max,
+			spelling.Shorten(literal))
 	}
 	return n
 }

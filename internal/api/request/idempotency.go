@@ -12,9 +12,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Idempotency returns the request's Idempotency-Key, bare or in quotes, with the fingerprint of the request: method, path,
-// sorted query, and the body after decompression if it was read. It returns nil without the header. Its error is kept
-// for Err.
+// Idempotency returns the request's Idempotency-Key, bare or in quotes, with the fingerprint of the request: method,
+// path, sorted query, and the body after decompression if it was read. It returns nil without the header. Its error is
+// kept for Err.
 func (req *Request) Idempotency() *session.Idempotency {
 	header := req.R.Header["Idempotency-Key"]
 	if len(header) == 0 || req.Err() != nil {

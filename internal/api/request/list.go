@@ -85,6 +85,7 @@ func (l *List) readCursor(text string) {
 		l.After = Place{int64(binary.BigEndian.Uint64(b)), uuid.UUID(b[cursorOrder:cursorPlace])}
 	}
 	if text != l.cursor(l.After) {
-		l.req.Fail(Fail("invalid_cursor", "the cursor is not one of this list: begin without a cursor, and follow next_cursor"))
+		l.req.Fail(Fail("invalid_cursor", "the cursor is not one of this list: begin without a cursor, and follow "+
+			"next_cursor"))
 	}
 }

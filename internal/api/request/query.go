@@ -40,7 +40,8 @@ func (req *Request) ParseQuery() *Query {
 func (q *Query) Check(known []string) *Query {
 	for name, given := range q.Values {
 		if !slices.Contains(known, name) {
-			q.Wrong(spelling.Shorten(name), UnknownField, "the parameter is not known here%s", spelling.Hint(name, known))
+			q.Wrong(spelling.Shorten(name), UnknownField, "the parameter is not known here%s", spelling.Hint(name,
+				known))
 		}
 		if len(given) > 1 {
 			q.Wrong(spelling.Shorten(name), InvalidRequest, "the parameter must come once, not %d times", len(given))

@@ -1,9 +1,9 @@
 // Package request is the kit under the handlers of the HTTP API: one request and its answer, with readers that report
 // every problem of a query or a body at once.
 //
-// Start at Request. A handler reads what it needs (Query, Address, Body, Idempotency, EmptyBody, List), checks Err once,
-// makes its call and answers (JSON, Bytes, Answer). Document reads JSON bodies of our own shape, Failure is an error
-// with its code. The package owns no tables and knows no route.
+// Start at Request. A handler reads what it needs (Query, Address, Body, Idempotency, EmptyBody, List), checks Err
+// once, makes its call and answers (JSON, Bytes, Answer). Document reads JSON bodies of our own shape, Failure is an
+// error with its code. The package owns no tables and knows no route.
 package request
 
 import (

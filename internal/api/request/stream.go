@@ -67,7 +67,8 @@ func (b *patientBody) Read(p []byte) (int, error) {
 
 func streamError(err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		return Fail(InvalidJSON, "the body cannot be unpacked: its zstd window is larger than the limit of %d MiB", maxWindow>>20)
+		return Fail(InvalidJSON, "the body cannot be unpacked: its zstd window is larger than the limit of %d MiB",
+			maxWindow>>20)
 	}
 	return readError(err)
 }

@@ -84,7 +84,8 @@ func (b *Body) Check(windows *models.Registry) {
 		b.Window = session.DefaultWindowTokens
 	}
 	if b.Spans == nil && !b.Has("/messages") {
-		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages", maxMessages)
+		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages",
+			maxMessages)
 	}
 	b.RequireFormat()
 	if b.Window > 0 && !b.Has("/window_tokens") && !b.Has("/overhead_tokens") {
@@ -96,7 +97,8 @@ func (b *Body) Check(windows *models.Registry) {
 // of formats that have them apart. Its error is everything that is wrong with the body.
 func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 	snap = postgres.Snapshot{
-		Format: b.Format, WindowTokens: b.Window, OverheadTokens: b.Overhead, Calibration: 1, LastSeq: int64(len(b.Spans)),
+		Format: b.Format, WindowTokens: b.Window, OverheadTokens: b.Overhead, Calibration: 1,
+		LastSeq: int64(len(b.Spans)),
 	}
 	if !b.Format.Valid() || len(b.Spans) > maxMessages {
 		return snap, nil, b.Err()
@@ -114,7 +116,8 @@ func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 			system = append(system, b.Body(i))
 			continue
 		}
-		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: int64(i + 1), Format: b.Format, Tokens: tokens, Body: b.Body(i)})
+		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: int64(i + 1), Format: b.Format, Tokens: tokens,
+			Body: b.Body(i)})
 	}
 	return snap, system, b.Err()
 }

@@ -37,7 +37,8 @@ func (w *Waiter) Run(
 		return run, err
 	}
 	run, err = w.await(ctx, at, run, up)
-	if err != nil || !run.State.Ended() || run.Through != nil && *run.Through >= found.LastSeq || !time.Now().Before(up) {
+	if err != nil || !run.State.Ended() || run.Through != nil && *run.Through >= found.LastSeq ||
+		!time.Now().Before(up) {
 		return run, err
 	}
 	if run, _, err = w.Store.Compact(ctx, at, nil); err != nil {
