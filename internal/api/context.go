@@ -33,8 +33,8 @@ type viewRequest struct {
 	any  bool        // If-None-Match: *
 }
 
-// readContext is GET /v1/sessions/{id}/context. A view that is stored as the reader wants it goes out as those bytes; any
-// other is made of what the same read has brought.
+// readContext is GET /v1/sessions/{id}/context. A view that is stored as the reader wants it goes out as those bytes;
+// any other is made of what the same read has brought.
 func (s *Server) readContext(req *request.Request) error {
 	want, err := viewRequestOf(req)
 	if err != nil {
@@ -67,10 +67,11 @@ func (s *Server) readContext(req *request.Request) error {
 }
 
 // openView reads the stored view that the reader asks for, without its bodies if it is at the version known.
-func (s *Server) openView(req *request.Request, want viewRequest, known postgres.Version, into *postgres.View) (err error) {
+func (s *Server) openView(req *request.Request, want viewRequest, known postgres.Version, into *postgres.View) error {
 	if !want.full {
 		return s.Store.ViewInto(req.Ctx, want.at, known, into)
 	}
+	var err error
 	*into, err = s.Store.OlderView(req.Ctx, want.at, 0, false, known)
 	return err
 }
@@ -82,7 +83,8 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 	if broken := new(view.BrokenError); !want.full && errors.As(err, &broken) {
 		degradedViews.Inc()
 		s.Store.ForgetBody(want.at)
-		s.Log.Error("view is broken, an older one is served", "session", want.at.ID, "tenant", want.at.Tenant, "err", err)
+		s.Log.Error("view is broken, an older one is served",
+			"session", want.at.ID, "tenant", want.at.Tenant, "err", err)
 		made, notes, err = want.LastGood(req.Ctx, s.Store, want.at, stored, err)
 		tag = `W/"degraded"` // what is wrong may be mended at any time
 	}
@@ -111,7 +113,8 @@ func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	}
 	r.Model = q.Text("model", "")
 	if len(r.Model) > session.MaxIDBytes {
-		q.Wrong("model", request.InvalidRequest, "model has %d bytes, the limit is %d", len(r.Model), session.MaxIDBytes)
+		q.Wrong("model", request.InvalidRequest,
+			"model has %d bytes, the limit is %d", len(r.Model), session.MaxIDBytes)
 	}
 	pending := q.Choice("pending", string(wire.KeepPending), string(wire.SynthesizePending), string(wire.DropPending))
 	r.Pending = wire.Pending(pending)

@@ -45,7 +45,8 @@ func (r *bodyReads) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.Tra
 
 func (*bodyReads) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// traced serves the world's database by a server of its own, which holds no checkpoint in memory yet and counts its reads.
+// traced serves the world's database by a server of its own, which holds no checkpoint in memory yet and counts its
+// reads.
 func (w *world) traced() (*world, *bodyReads) {
 	w.Helper()
 	reads := &bodyReads{}

@@ -15,15 +15,15 @@ import (
 // rendererVersion changes whenever the same view would get other bytes than before.
 const rendererVersion = "3"
 
-// entityTag is a version of a view and how it was rendered, as an ETag says it:
+// entityTag is a version of a view and how it was rendered, as an ETag has it:
 // "<session key>.<checkpoint>.<last seq>.<rendering>".
 type entityTag struct {
 	version   postgres.Version
 	rendering string
 }
 
-// tagOf is the ETag of the answer to r at a version of a session of a format. The session's model may have rules of its own,
-// and may change without the version.
+// tagOf returns the ETag of the answer to r at a version of a session of a format. The session's model may have rules
+// of its own, and may change without the version.
 func (r *viewRequest) tagOf(v postgres.Version, format session.Format, model string) string {
 	b := make([]byte, 0, 64)
 	b = append(b, '"')
@@ -48,7 +48,7 @@ func digestOf(model string) uint32 {
 	return h.Sum32()
 }
 
-// rendering is all of an answer's ETag that depends on the request.
+// rendering returns all of an answer's ETag that depends on the request.
 func (r *viewRequest) rendering() string {
 	kind, coding := "c", "i"
 	if r.full {
@@ -58,13 +58,14 @@ func (r *viewRequest) rendering() string {
 	}
 	rendering := rendererVersion + kind + coding + strconv.FormatInt(r.MaxTokens, 10)
 	if r.Format != "" || r.Model != "" || r.Pending != wire.KeepPending {
-		rendering += "-" + strconv.Itoa(int(r.Format.Number())) + string(r.Pending[:1]) + strconv.FormatUint(uint64(digestOf(r.Model)), 36)
+		rendering += "-" + strconv.Itoa(int(r.Format.Number())) + string(r.Pending[:1])
+		rendering += strconv.FormatUint(uint64(digestOf(r.Model)), 36)
 	}
 	return rendering
 }
 
-// parseTags reads If-None-Match: a list of entity tags, or * for any. Which comparison it asks for does not matter: ours
-// are strong, so a weak one is equal if its text is. What is not ours is passed over.
+// parseTags reads If-None-Match: a list of entity tags, or * for any. Which comparison it asks for does not matter:
+// ours are strong, so a weak one is equal if its text is. Tags that are not ours are ignored.
 func parseTags(header []string) (tags []entityTag, any bool) {
 	for _, line := range header {
 		for _, text := range strings.Split(line, ",") {
@@ -106,7 +107,7 @@ func parseTag(text string) (tag entityTag, ok bool) {
 	return tag, true
 }
 
-// known is the version that the reader most likely has in the rendering that it asks for: the newest one.
+// known returns the version that the reader most likely has in the rendering that it asks for: the newest one.
 func (r *viewRequest) known() (newest postgres.Version) {
 	if len(r.tags) == 0 {
 		return newest

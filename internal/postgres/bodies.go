@@ -14,8 +14,8 @@ import (
 const cachedBodies = 32 << 20
 
 // heldBody is the body of a checkpoint, and what else a View has of it. A checkpoint never changes, and neither its
-// session's key nor its number is ever used again, so a body that is held is right as long as the database still names it
-// as the newest.
+// session's key nor its number is ever used again, so a body that is held is right as long as the database still
+// names it as the newest.
 type heldBody struct {
 	key                    uuid.UUID
 	n                      int
@@ -57,8 +57,8 @@ func (c *bodyCache) get(at session.Address) heldBody {
 	return held
 }
 
-// ForgetBody makes the next read of a session's view read its checkpoint again, because what is held makes no valid view:
-// it may have been mended since.
+// ForgetBody makes the next read of a session's view read its checkpoint again, because what is held makes no valid
+// view: it may have been mended since.
 func (s *Store) ForgetBody(at session.Address) {
 	s.bodies.mu.Lock()
 	defer s.bodies.mu.Unlock()

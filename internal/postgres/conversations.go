@@ -45,8 +45,8 @@ func (s *Store) appendFirst(ctx context.Context, tx pgx.Tx, a session.Append) er
 	return err
 }
 
-// Containing reads the newest of a session's messages, removed ones aside, whose bytes contain text: a few, newest first.
-// ErrNotFound if there is no such session.
+// Containing reads the newest of a session's messages, removed ones aside, whose bytes contain text: a few, newest
+// first. ErrNotFound if there is no such session.
 func (s *Store) Containing(ctx context.Context, at session.Address, text []byte) (found []session.Message, err error) {
 	const limit = 16
 	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {

@@ -8,9 +8,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Range is a piece of a log: at most Limit messages behind After or, if it descends, before it. It ends early with the
-// message that takes the bodies' size over Bytes, but has two messages in any case: a caller that asks for one more than it
-// needs knows whether there are more.
+// Range is a piece of a log: at most Limit messages behind After or, if it descends, before it. It ends early with
+// the message that takes the bodies' size over Bytes, but has two messages in any case: a caller that asks for one
+// more than it needs knows whether there are more.
 type Range struct {
 	After      int64 // a seq; 0 for the beginning, or the end if it descends
 	To         int64 // the last seq; 0 for no bound

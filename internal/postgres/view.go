@@ -20,8 +20,9 @@ type Version struct {
 	LastSeq    int64
 }
 
-// View is a session's view as it is stored: a checkpoint and the messages after it. Bodies are bytes that only need to be
-// joined; the rest tells whether they are valid for their provider as they are, and what each message is if they are not.
+// View is a session's view as it is stored: a checkpoint and the messages after it. Bodies are bytes that only need
+// to be joined; the rest tells whether they are valid for their provider as they are, and what each message is if
+// they are not.
 type View struct {
 	Version
 	Format  session.Format
@@ -68,16 +69,17 @@ func separatingSystem() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(provider.SeparatingSystem()), " ", ", "), "[]")
 }
 
-// shapeSQL is what was found in message m when it was appended, as wire.FastValidator reads it: fields ended by ASCII 31,
-// of which the last two are lists of texts that ASCII 29 separates. It is written with the message, because making it at
-// every read would cost more than all else that a read does with a message.
+// shapeSQL is what was found in message m when it was appended, as wire.FastValidator reads it: fields ended by ASCII
+// 31, of which the last two are lists of texts that ASCII 29 separates. It is written with the message, because
+// making it at every read would cost more than all else that a read does with a message.
 func shapeSQL(format string) string {
 	return `concat_ws(E'\x1f', ` + format + `::smallint, m.flags, m.role,
 		                 translate(substr(m.calls, 2), E'\x1f', E'\x1d'), translate(substr(m.answers, 2), E'\x1f', E'\x1d'), '')`
 }
 
-// newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join and
-// its table, through which the planner does not see the keys: a plain LEFT JOIN would read all checkpoints of the tenant.
+// newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join
+// and its table, through which the planner does not see the keys: a plain LEFT JOIN would read all checkpoints of the
+// tenant.
 const newestCheckpoint = `LEFT JOIN LATERAL (
 	      SELECT tokens, body, body_size, state, units, open_calls, policy, engine_version
 	        FROM checkpoints
@@ -112,9 +114,9 @@ const olderSession = `(
 	        WHERE o.tenant_id = $1 AND o.id = $2)`
 
 // viewStatement takes what the session is read from, and what a view has of a message. The tail is a range with two
-// bounds, so that the planner takes it for the short piece of the log that it is; and for the newest view the lower one
-// must not be a coalesce, behind which row-level security hides the index. Where no message stands elsewhere, the log is
-// not searched for one. A message from before there were shapes has one that the validator does not know.
+// bounds, so that the planner takes it for the short piece of the log that it is; and for the newest view the lower
+// one must not be a coalesce, behind which row-level security hides the index. Where no message stands elsewhere, the
+// log is not searched for one. A message from before there were shapes has one that the validator does not know.
 func viewStatement(sessions, body, tokens string) string {
 	messages := `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.shape, E'\x1e') AS shapes,
 	              string_agg(` + indexSQL + `, ''::bytea) AS index
@@ -154,8 +156,8 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 	return v, err
 }
 
-// ViewInto is View for a caller that reads many: it reuses the memory of the view that v was before. ErrNotFound; then v
-// must not be read.
+// ViewInto is View for a caller that reads many: it reuses the memory of the view that v was before. ErrNotFound;
+// then v must not be read.
 func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, v *View) error {
 	held := s.bodies.get(at)
 	if err := s.readView(ctx, at, newestView, viewArgs(at, known, held), v); err != nil {
@@ -203,8 +205,8 @@ func (r *reused) ScanBytes(src []byte) error {
 	return nil
 }
 
-// OlderView reads the view that begins with checkpoint n, or (0) the log itself, in which nothing was capped. A view that
-// is bare ends with the checkpoint. If the session still is at the version known, only the version comes back.
+// OlderView reads the view that begins with checkpoint n, or (0) the log itself, in which nothing was capped. A view
+// that is bare ends with the checkpoint. If the session still is at the version known, only the version comes back.
 //
 // Errors: ErrNotFound if there is no such session or checkpoint; ErrPruned if the checkpoint has no body any more;
 // ErrLogTooLarge if the log does not fit into memory.

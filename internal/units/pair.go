@@ -1,6 +1,6 @@
-// Package units has the two rules by which a conversation holds together: which call a tool result answers (Pairer), and
-// where a unit begins (Tracker). Start with Pairer. Both follow a conversation one message after another, know nothing of
-// formats or JSON, and import nothing of ours.
+// Package units has the two rules by which a conversation holds together: which call a tool result answers (Pairer),
+// and where a unit begins (Tracker). Start with Pairer. Both follow a conversation one message after another, know
+// nothing of formats or JSON, and import nothing of ours.
 package units
 
 import "iter"
@@ -8,9 +8,9 @@ import "iter"
 // nameReach bounds how many waiting calls of one id are searched for a name, so that no log makes pairing quadratic.
 const nameReach = 64
 
-// Pairer pairs the tool results of a conversation with its calls. Ids of calls repeat within a conversation, so a result
-// answers the nearest call before it that has its id and no result yet. If the result names its tool and several calls
-// wait under the id, the nearest one of that tool goes first.
+// Pairer pairs the tool results of a conversation with its calls. Ids of calls repeat within a conversation, so a
+// result answers the nearest call before it that has its id and no result yet. If the result names its tool and
+// several calls wait under the id, the nearest one of that tool goes first.
 //
 // Within a message the order of its parts counts. Where only its lists of ids are known, its calls come before its
 // results: an AI SDK message holds both.
@@ -48,8 +48,8 @@ func (p *Pairer[C]) Call(id, name string, call C) {
 	p.waiting++
 }
 
-// Answer returns the call that a result answers, which waits no longer; ok is false if there is none. The name is that of
-// the result's tool, "" for not known.
+// Answer returns the call that a result answers, which waits no longer; ok is false if there is none. The name is
+// that of the result's tool, "" for not known.
 func (p *Pairer[C]) Answer(id, name string) (call C, ok bool) {
 	newest := p.newest[id]
 	if newest == 0 {

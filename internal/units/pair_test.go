@@ -27,7 +27,7 @@ func TestWhichCallAResultAnswers(t *testing.T) {
 		"an abandoned call waits behind a newer one":          {"+a +b +a -a", []int{2}, []int{0, 1}},
 		"a late result answers an abandoned call":             {"+a +b -b -a", []int{1, 0}, nil},
 		"a name goes before nearness":                         {"+a:read +a:write -a:read -a:write", []int{0, 1}, nil},
-		"of several calls of a name the nearest goes first":   {"+a:read +a:read +a:write -a:read -a:read", []int{1, 0}, []int{2}},
+		"of several calls of a name the nearest goes first":   {"+a:f +a:f +a:g -a:f -a:f", []int{1, 0}, []int{2}},
 		"a name that no call has does not count":              {"+a:read +a:write -a:list", []int{1}, []int{0}},
 		"a result without a name takes the nearest":           {"+a:read +a:write -a", []int{1}, []int{0}},
 		"a call without a name is of no tool":                 {"+a:read +a -a:read -a", []int{0, 1}, nil},

@@ -8,9 +8,9 @@ import (
 	"github.com/varve-dev/varve/internal/units"
 )
 
-// TestWhereAUnitBegins has a conversation a row, a word a message: U the user, A the assistant (followed by the ids of its
-// calls), r a message of nothing but results (followed by their ids), m one of results and a text, c a message that the
-// one before it became, too. want are the positions where units begin, late results joined.
+// TestWhereAUnitBegins has a conversation a row, a word a message: U the user, A the assistant (followed by the ids
+// of its calls), r a message of nothing but results (followed by their ids), m one of results and a text, c a message
+// that the one before it became, too. want are the positions where units begin, late results joined.
 func TestWhereAUnitBegins(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -42,7 +42,8 @@ func TestWhereAUnitBegins(t *testing.T) {
 			t.Parallel()
 			got, open := starts(strings.Fields(test.conversation), test.items)
 			if !slices.Equal(got, test.want) || open != test.open {
-				t.Errorf("%s: units begin at %v, open %t; want %v, %t", test.conversation, got, open, test.want, test.open)
+				t.Errorf("%s: units begin at %v, open %t; want %v, %t",
+					test.conversation, got, open, test.want, test.open)
 			}
 		})
 	}
@@ -53,7 +54,9 @@ func starts(conversation []string, items bool) (starts []int, open bool) {
 	var p units.Pairer[place]
 	u := units.Tracker{Items: items}
 	for i, word := range conversation {
-		m := units.Message{Assistant: word[0] == 'A' || strings.HasPrefix(word, "cA"), StartsUnit: word[0] != 'r', Continues: word[0] == 'c'}
+		m := units.Message{
+			Assistant: strings.HasPrefix(strings.TrimPrefix(word, "c"), "A"), StartsUnit: word[0] != 'r', Continues: word[0] == 'c',
+		}
 		if u.Add(m) {
 			starts = append(starts, i)
 		}

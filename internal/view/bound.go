@@ -10,9 +10,9 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// bound leaves the oldest units of a view out until it has at most limit tokens. The pinned head and the newest unit are
-// kept. A view of a provider that wants the user's message first has to begin with one: if the units that are kept do not,
-// the newest user message before them is kept, too, because they answer it.
+// bound leaves the oldest units of a view out until it has at most limit tokens. The pinned head and the newest unit
+// are kept. A view of a provider that wants the user's message first has to begin with one: if the units that are
+// kept do not, the newest user message before them is kept, too, because they answer it.
 //
 // Errors: *session.CannotFitError.
 func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
@@ -23,13 +23,13 @@ func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
 	}
 	o.units, o.tail = nil, nil
 	for i, u := range all {
-		if i >= c.first || i == c.anchor || u.pinned {
+		if i >= c.first || i == c.anchor || u.Pinned {
 			o.units = append(o.units, u)
 			continue
 		}
 		omitted.Units++
-		omitted.Messages += u.count
-		omitted.Tokens += u.tokens
+		omitted.Messages += u.Messages
+		omitted.Tokens += u.Tokens
 	}
 	return omitted, nil
 }
@@ -43,14 +43,14 @@ type cut struct {
 	anchor  int   // the unit before it that has to be kept, -1 for none
 }
 
-// find finds the largest view of the units, which have so many tokens in all, within the limit. It reports whether there
-// is one.
+// find finds the largest view of the units, which have so many tokens in all, within the limit. It reports whether
+// there is one.
 func (c *cut) find(all []unit, tokens int64) bool {
 	user := -1 // the newest unit before i that a view may begin with
 	tied := lastTied(all)
 	for i := range all {
 		u := &all[i]
-		if u.pinned {
+		if u.Pinned {
 			continue
 		}
 		size := tokens
@@ -59,10 +59,10 @@ func (c *cut) find(all []unit, tokens int64) bool {
 			if !u.tied && u.isFromUser(c.format) {
 				user = i
 			} else if c.anchor = user; user >= 0 {
-				size += all[user].tokens
+				size += all[user].Tokens
 			}
 		}
-		tokens -= u.tokens
+		tokens -= u.Tokens
 		if i <= tied {
 			continue
 		}
@@ -119,9 +119,11 @@ func (o *opened) tailUnits() []unit {
 			end = t.starts[i+1]
 		}
 		u := &list[i]
-		u.tail, u.count, u.pinned = o.tail[start:end], end-start, o.index[start].Seq <= o.stored.Pinned
+		u.tail = o.tail[start:end]
+		u.Messages = end - start
+		u.Pinned = o.index[start].Seq <= o.stored.Pinned
 		for m := start; m < end; m++ {
-			u.tokens += o.index[m].Tokens
+			u.Tokens += o.index[m].Tokens
 			u.tied = u.tied || t.tied[m]
 		}
 	}

@@ -35,10 +35,10 @@ func inspect(f session.Format, of string, bodies [][]byte) (facts []wire.Facts, 
 	return facts, nil
 }
 
-// Check refuses a rendition that does not cover the messages that it was made of, one for one, with the same roles and
-// parts, or that breaks a rule of its provider more often than they do. If the plan evicts whole messages, one message of
-// the user may cover one run of them. A log that breaks a rule by itself, with an orphan result for example, is compacted as
-// it is; but the view that is read of it must break none.
+// Check refuses a rendition that does not cover the messages that it was made of, one for one, with the same roles
+// and parts, or that breaks a rule of its provider more often than they do. If the plan evicts whole messages, one
+// message of the user may cover one run of them. A log that breaks a rule by itself, with an orphan result for
+// example, is compacted as it is; but the view that is read of it must break none.
 func (r *Rendition) Check(originals [][]byte, evicts bool) error {
 	facts, err := inspect(r.format, "original", originals)
 	if err != nil {
@@ -59,8 +59,8 @@ func (r *Rendition) Check(originals [][]byte, evicts bool) error {
 	return r.checkView()
 }
 
-// covers compares from both ends. The originals between them are evicted: one message may replace them, and behind it may
-// be the user's newest one, which is never evicted.
+// covers compares from both ends. The originals between them are evicted: one message may replace them, and behind it
+// may be the user's newest one, which is never evicted.
 func (r *Rendition) covers(originals []wire.Facts, evicts bool) error {
 	now, was := r.facts, originals
 	first := 0

@@ -32,11 +32,12 @@ func CheckpointMessages(v *postgres.ViewWithSources) ([]Rendered, error) {
 		}
 		seqs := seqsOf(v.Messages, u.FirstSeq, last)
 		for b, body := range bodies {
-			m := Rendered{Message: session.Message{Seq: u.FirstSeq, Format: v.Format, Body: body}, Replaces: len(seqs) != len(bodies)}
-			if !m.Replaces {
+			m := session.Message{Seq: u.FirstSeq, Format: v.Format, Body: body}
+			replaces := len(seqs) != len(bodies)
+			if !replaces {
 				m.Seq = seqs[b]
 			}
-			messages = append(messages, m)
+			messages = append(messages, Rendered{Message: m, Replaces: replaces})
 		}
 	}
 	return messages, nil

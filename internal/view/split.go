@@ -107,9 +107,7 @@ func open(v *postgres.View) (o opened, err error) {
 		if u.Tokens == 0 {
 			u.Tokens = v.Tokens // of a body without units
 		}
-		o.units = append(o.units, unit{
-			joined: u.Joined, seq: u.FirstSeq, count: u.Messages, tokens: u.Tokens, pinned: u.Pinned,
-		})
+		o.units = append(o.units, unit{Unit: u})
 	}
 	return o, nil
 }
@@ -143,29 +141,25 @@ func (o *opened) messages() ([]wire.Stored, error) {
 	return append(all, o.tail...), nil
 }
 
-// unit is a part of a view that is kept or left out as a whole.
+// unit is a part of a view that is kept or left out as a whole: a unit of the checkpoint or of the tail.
 type unit struct {
-	joined []byte        // of a checkpoint: its messages, joined by commas
-	seq    int64         // of a checkpoint: that of its first message
-	tail   []wire.Stored // of a tail
-	count  int           // messages of the log
-	tokens int64
-	pinned bool // always kept
-	tied   bool // it answers a call of the checkpoint
+	Unit
+	tail []wire.Stored // the messages, if it is of the tail
+	tied bool          // it answers a call of the checkpoint
 }
 
 // messages returns the messages of a unit. Those of a checkpoint are of the session's format.
 func (u *unit) messages(own session.Format) ([]wire.Stored, error) {
-	if u.joined == nil {
+	if u.Joined == nil {
 		return u.tail, nil
 	}
-	bodies, err := Split(u.joined)
+	bodies, err := Split(u.Joined)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]wire.Stored, len(bodies))
 	for i, body := range bodies {
-		list[i] = wire.Stored{Format: own, Body: body, Seq: u.seq}
+		list[i] = wire.Stored{Format: own, Body: body, Seq: u.FirstSeq}
 	}
 	return list, nil
 }

@@ -88,12 +88,12 @@ func TestWhatABoundedViewKeeps(t *testing.T) {
 		"a call with its result":                             {log: "u1 a2+x -x u4", limit: 3, want: "a2 r u4"},
 		"neither a call nor its result if they do not fit":   {log: "u1 a2+x -x u4", limit: 2, want: "u4"},
 		"a user's word with the call that waited then":       {log: "u1 a2+x u3 u4 a5", limit: 3, want: "a5"},
-		"a late result with all since its call":              {log: "u1 a2+x a3 u4 -x u6", limit: 5, want: "a2 r a3 u4 u6"},
+		"a late result and all since its call":               {log: "u1 a2+x a3 u4 -x u6", limit: 5, want: "a2 r a3 u4 u6"},
 		"nothing between a call and a late result by itself": {log: "u1 a2+x a3 u4 -x u6", limit: 4, want: "u6"},
 		"an id that repeats is answered by the nearest":      {log: "u1 a2+x a3+x -x u5", limit: 3, want: "a3 r u5"},
 		"the newest unit, or it cannot fit":                  {log: "u1 a2+x -x", limit: 1, want: ""},
 		"a checkpoint's newest units":                        {checkpoint: "u1 a2", log: "u3", limit: 2, want: "a2 u3"},
-		"no result without the checkpoint that has its call": {checkpoint: "u1 a2+x", open: "x", log: "-x u4", limit: 3, want: "u4"},
+		"no result without the checkpoint of its call":       {checkpoint: "u1 a2+x", open: "x", log: "-x u4", limit: 3, want: "u4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,8 +120,11 @@ func TestWhatABoundedViewKeeps(t *testing.T) {
 			for _, m := range contents.FindAllStringSubmatch(string(made.Tail), -1) {
 				got = append(got, m[1])
 			}
-			if strings.Join(got, " ") != test.want || made.Tokens != v.Tokens-notes.Omitted.Tokens || made.Tokens > request.MaxTokens {
-				t.Errorf("kept %v with %d tokens, want %s; omitted %+v", got, made.Tokens, test.want, notes.Omitted)
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("kept %v, want %s", got, test.want)
+			}
+			if made.Tokens != v.Tokens-notes.Omitted.Tokens || made.Tokens > request.MaxTokens {
+				t.Errorf("%d of %d tokens, omitted %+v", made.Tokens, v.Tokens, notes.Omitted)
 			}
 		})
 	}
@@ -129,8 +132,10 @@ func TestWhatABoundedViewKeeps(t *testing.T) {
 
 func TestAnAISDKMessageAnswersItsOwnCalls(t *testing.T) {
 	t.Parallel()
-	const tool = `{"id":"m","role":"assistant","parts":[{"type":"tool-f","toolCallId":"x","state":"output-available","input":{},"output":"%d"}]}`
-	v := stored(0, fmt.Sprintf(tool, 1), `{"id":"u","role":"user","parts":[{"type":"text","text":"more"}]}`, fmt.Sprintf(tool, 2))
+	const user = `{"id":"u","role":"user","parts":[{"type":"text","text":"more"}]}`
+	const tool = `{"id":"m","role":"assistant","parts":[` +
+		`{"type":"tool-f","toolCallId":"x","state":"output-available","input":{},"output":"%d"}]}`
+	v := stored(0, fmt.Sprintf(tool, 1), user, fmt.Sprintf(tool, 2))
 	v.Format = session.AISDK
 	for i := range v.TailIndex {
 		if i%8 == 7 {
@@ -149,7 +154,9 @@ func TestAViewWhoseIndexDoesNotFitIsBroken(t *testing.T) {
 	missing, damaged := stored(0, said("u1"), said("u2")), with(stored(0, said("u3")), "", "u1", "u2")
 	missing.TailIndex = missing.TailIndex[:8]
 	damaged.Units = []byte(`[{"offset":0},{"offset":100000}]`)
-	for name, v := range map[string]*postgres.View{"a message without an entry": missing, "a unit outside of the body": damaged} {
+	for name, v := range map[string]*postgres.View{
+		"a message without an entry": missing, "a unit outside of the body": damaged,
+	} {
 		request := view.Request{Format: session.Gemini, Pending: wire.KeepPending}
 		if _, _, err := request.Make(v); !errors.As(err, new(*view.BrokenError)) {
 			t.Errorf("%s: %v, want a BrokenError", name, err)
@@ -159,7 +166,9 @@ func TestAViewWhoseIndexDoesNotFitIsBroken(t *testing.T) {
 
 func TestSplitRefusesWhatIsNoJSON(t *testing.T) {
 	t.Parallel()
-	for joined, want := range map[string]int{``: 0, `{"a":1}`: 1, `{"a":1},{"b":","}`: 2, `{"a":1},`: -1, `{"a"`: -1, `]`: -1} {
+	for joined, want := range map[string]int{
+		``: 0, `{"a":1}`: 1, `{"a":1},{"b":","}`: 2, `{"a":1},`: -1, `{"a"`: -1, `]`: -1,
+	} {
 		got, err := view.Split([]byte(joined))
 		if (err != nil) != (want < 0) || err == nil && len(got) != want {
 			t.Errorf("%s: %d messages, %v; want %d", joined, len(got), err, want)
