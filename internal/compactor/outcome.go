@@ -90,7 +90,8 @@ func (r *run) report(ctx context.Context, p *Proposal, state session.RunState) {
 		"tenant", r.key.Tenant, "session", p.Snapshot.ID, "run", r.id, "cause", p.Decision.Cause, "state", state,
 		"reason", p.Decision.Reason(), "from", p.From, "tokens_before", report.ViewTokensBefore,
 		"tokens_saved", report.TokensSaved, "messages", report.MessagesTotal,
-		"messages_compacted", report.MessagesCompacted, "results", report.ResultsPersisted, "bytes_before", report.BytesBefore, "bytes_after", report.BytesAfter,
+		"messages_compacted", report.MessagesCompacted, "results", report.ResultsPersisted,
+		"bytes_before", report.BytesBefore, "bytes_after", report.BytesAfter,
 		"stale", report.Stale.Count, "kept_prefix_tokens", report.KeptPrefix.Tokens, slog.Group("ms", r.steps()...),
 	}
 	if failed := report.FailedOpen; len(failed) > 0 {

@@ -105,7 +105,8 @@ func recommendation(policy policy.Policy, overhead, window int64) string {
 	protect := policy.Protect
 	switch {
 	case overhead > window/2:
-		return fmt.Sprintf("%d of %d tokens are overhead: send fewer tools or a shorter system prompt", overhead, window)
+		return fmt.Sprintf("%d of %d tokens are overhead: send fewer tools or a shorter system prompt",
+			overhead, window)
 	case !policy.Trim.Enabled:
 		return "switch trim on: nothing shortens old results under this policy"
 	case !policy.Summarise.Enabled && !policy.Truncate.Enabled:

@@ -108,7 +108,7 @@ func TestWhatAPersonAsksForWhileItIsPlannedIsNotPostponedEither(t *testing.T) {
 	}
 }
 
-func TestTheHardLimitHurriesAJobThatIsJustBeingPutOff(t *testing.T) {
+func TestTheHardLimitStartsAJobThatIsJustBeingSnoozed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")

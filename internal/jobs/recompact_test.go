@@ -25,7 +25,7 @@ import (
 // lean compacts a session of windows of 10,000 tokens to 1,000.
 const lean = `{"trigger":0.3,"target":0.1}`
 
-// many makes sessions below their trigger, of a user's message and so many turns of 100 tokens each.
+// many makes sessions below their trigger, of a user's message and this many turns of 100 tokens each.
 func (w *world) many(sessions, turns int) (appended [][]byte) {
 	w.Helper()
 	appended = [][]byte{[]byte(`{"role":"user","content":"read all files"}`)}

@@ -47,7 +47,7 @@ type Outcome struct {
 }
 
 // ErrRunRequested reports that a run was requested to start now while it was about to be postponed.
-var ErrRunRequested = errors.New("the run was hurried while it was planned")
+var ErrRunRequested = errors.New("the run was requested to start now while it was planned")
 
 // CommitCheckpoint ends a compaction in one transaction, in the order that keeps locks and promises: lock the session;
 // return ErrStale unless its newest checkpoint is still the base and nothing that it covers was removed; write the
@@ -93,14 +93,14 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 }
 
 func refuseRequested(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID) error {
-	var hurried bool
+	var requested bool
 	err := tx.QueryRow(ctx, `
 		SELECT EXISTS (
 		       SELECT
 		         FROM runs
 		        WHERE tenant_id = $1 AND id = $2 AND cause IN ('manual', 'hard') AND state IN ('queued', 'running'))`,
-		[16]byte(key.Tenant), [16]byte(run)).Scan(&hurried)
-	if err == nil && hurried {
+		[16]byte(key.Tenant), [16]byte(run)).Scan(&requested)
+	if err == nil && requested {
 		err = ErrRunRequested
 	}
 	return err

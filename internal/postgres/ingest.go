@@ -19,7 +19,7 @@ type IngestBatch struct {
 	Earlier  [][]byte // messages of this format before it that make or answer one of the calls it answers, oldest first
 }
 
-// ViewMessage is what views show of a message. The zero ViewMessage stands for the message itself.
+// ViewMessage is what views show of a message. The zero ViewMessage is shown as the message itself.
 type ViewMessage struct {
 	Body   []byte
 	Tokens int

@@ -74,7 +74,8 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
 	var calibration float64
 	err := row.Scan((*[16]byte)(&l.Key.Key), &l.format, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens,
-		&l.overhead, &l.rule.Window, &calibration, &l.rule.Floor, &l.rule.Armed, &l.checkpoint, (*[16]byte)(&l.policy), &l.coldAt)
+		&l.overhead, &l.rule.Window, &calibration, &l.rule.Floor, &l.rule.Armed, &l.checkpoint,
+		(*[16]byte)(&l.policy), &l.coldAt)
 	if err != nil {
 		return l, notFound(err)
 	}

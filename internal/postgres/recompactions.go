@@ -107,8 +107,9 @@ const recompactionColumns = `
 	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'running' AND l.finished_at IS NULL)`
 
 func scanRecompaction(row pgx.CollectableRow) (r session.Recompaction, err error) {
-	err = row.Scan((*[16]byte)(&r.ID), &r.State, &r.Filter, &r.Policy, &r.MaxRunning, &r.Total, &r.Changed, &r.Unchanged,
-		&r.Failed, &r.Skipped, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.CreatedAt, &r.StartedAt, &r.FinishedAt, &r.Running)
+	err = row.Scan((*[16]byte)(&r.ID), &r.State, &r.Filter, &r.Policy, &r.MaxRunning, &r.Total, &r.Changed,
+		&r.Unchanged, &r.Failed, &r.Skipped, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.CreatedAt, &r.StartedAt,
+		&r.FinishedAt, &r.Running)
 	return r, err
 }
 

@@ -105,7 +105,8 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 		            OR $3 = 'running' AND EXISTS (
 		               SELECT
 		                 FROM recompaction_sessions
-		                WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL) AS live) l
+		                WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL)
+		            AS live) l
 		 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, [16]byte(c.tenant), [16]byte(c.id), string(c.state))
 	return err
 }
@@ -120,7 +121,8 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 		 ORDER BY failures, session_key
 		 LIMIT greatest(0, $3 - (SELECT count(*)
 		                           FROM recompaction_sessions
-		                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running' AND finished_at IS NULL))
+		                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running'
+		                            AND finished_at IS NULL))
 		   FOR UPDATE SKIP LOCKED`, [16]byte(c.tenant), [16]byte(c.id), c.maxRunning)
 	if err != nil {
 		return err

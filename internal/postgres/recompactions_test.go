@@ -175,6 +175,6 @@ func TestASearchThatCannotSucceedEndsItsRecompaction(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if err := fill(t, store, tenant, id); err != nil || countJobs(t, store, "recompact") != 0 {
-		t.Errorf("it goes on: %v", err)
+		t.Errorf("it continues: %v", err)
 	}
 }

@@ -37,7 +37,8 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 	}
 	done := session.Appended{
 		FirstSeq: first, LastSeq: first + int64(len(a.Messages)) - 1,
-		ContextTokens: row.contextTokens, TotalTokens: row.totalTokens, Compaction: session.CompactionNone, Replayed: true,
+		ContextTokens: row.contextTokens, TotalTokens: row.totalTokens,
+		Compaction: session.CompactionNone, Replayed: true,
 	}
 	for i, m := range a.Messages {
 		seq := first + int64(i)

@@ -95,8 +95,8 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return err
 }
 
-// readSnapshot reads a session without its messages. through is the last message that its checkpoint covers, separate the
-// last one of its separate system prompt.
+// readSnapshot reads a session without its messages. through is the last message that its checkpoint covers, separate
+// the last one of its separate system prompt.
 func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, through, separate int64, err error) {
 	snap = Snapshot{Key: key}
 	var base Checkpoint
