@@ -28,7 +28,7 @@ func stubStale(s *runState) {
 }
 
 // writes are the successful writes after the message at hand: the oldest one of each path, and of each end of an absolute
-// path, for one file may be called by an absolute and by a relative name (resource.SamePath).
+// path, for one file may be called by an absolute and by a relative name.
 type writes struct{ paths, ends map[string]int }
 
 // mostElements of a path are looked at: nobody's files lie deeper.

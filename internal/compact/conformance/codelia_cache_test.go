@@ -40,8 +40,8 @@ func (c *codelia) process(m codeliaMessage) codeliaMessage {
 	}
 	content := string(whole)
 	if tool := m.text("tool_name"); tool != "tool_output_cache" && tool != "tool_output_cache_grep" {
-		kept := text.FirstLines(whole, c.policy.Cap.MaxBytes)
-		content = string(text.UnixLines(nil, kept))
+		kept := firstLines(whole, c.policy.Cap.MaxBytes)
+		content = string(unixLines(kept))
 		if len(kept) < len(whole) {
 			content += worded(c.policy.Wording.Cap, ref)
 			m.set("trimmed", true)

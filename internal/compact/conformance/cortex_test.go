@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/compact/rule"
-	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/policy"
 )
 
@@ -260,7 +259,7 @@ func (c *cortex) action(message cortexMessage, distance, zone, span float64) tri
 		Step:  step,
 		Clear: category == policy.Ephemeral,
 		Head:  chars, Tail: chars, Tokens: utf16Quarters(content),
-		Tool: tool, Preview: text.Preview(content, 80),
+		Tool: tool, Preview: preview(content, 80),
 	}
 }
 

@@ -105,7 +105,7 @@ func (c *cortex) persistedText(content string, action trimAction, tool, path str
 
 // bookends keeps head and tail of content around the wording, or all of it if they would cover it.
 func bookends(content, wording, path string, a trimAction) string {
-	head, tail, ok := text.Bookends([]byte(content), a.Head, a.Tail)
+	head, tail, ok := ends([]byte(content), a.Head, a.Tail)
 	if !ok {
 		return content
 	}

@@ -226,7 +226,7 @@ func (p *proxy) stub(results []proxyToolResult) *proxyResult {
 	first := firstOfEach(occurrences)
 	for _, i := range byResource(first) {
 		if superseded[i] >= 0 {
-			r.decide(p, results[i], results[first[i]].key.String(), replaced)
+			r.decide(p, results[i], keyName(results[first[i]].key), replaced)
 		}
 	}
 	if len(r.Events) == 0 {
@@ -317,7 +317,7 @@ func proxyIdentities(v vector) (any, error) {
 			continue
 		}
 		identities = append(identities, map[string]any{
-			"tool_name": key.Tool, "primary_key": key.Primary, "secondary_keys": append([]string{}, key.Secondary...), "str": key.String(),
+			"tool_name": key.Tool, "primary_key": key.Primary, "secondary_keys": append([]string{}, key.Secondary...), "str": keyName(key),
 		})
 	}
 	return map[string]any{"identities": identities}, nil
@@ -349,4 +349,9 @@ func proxyRedaction(v vector) (any, error) {
 		texts = append(texts, resource.Redact(text))
 	}
 	return map[string]any{"texts": texts}, nil
+}
+
+// keyName returns a key as llm-interactive-proxy prints it.
+func keyName(k resource.Key) string {
+	return strings.Join(append([]string{k.Tool, k.Primary}, k.Secondary...), ":")
 }

@@ -31,7 +31,7 @@ func TestIdentifyReadsWellKnownArguments(t *testing.T) {
 		"not {json":                                                "not {json",
 	} {
 		key, ok := Identify("file_read", "T", []byte(arguments))
-		if got := key.String(); got != "T:"+want || !ok {
+		if got := strings.Join(append([]string{key.Tool, key.Primary}, key.Secondary...), ":"); got != "T:"+want || !ok {
 			t.Errorf("Identify(%s) = %q, %v, want %q", arguments, got, ok, "T:"+want)
 		}
 	}

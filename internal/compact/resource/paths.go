@@ -144,16 +144,6 @@ func Clean(name string) string {
 	return name
 }
 
-// SamePath reports whether two clean paths may name one file: they are equal, or one is relative and the other, which is
-// absolute, ends with it. Where a call's working directory is not known, no more can be said. Paths that are the same
-// have the same path.Base.
-func SamePath(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	return a == b || Absolute(b) && !Absolute(a) && strings.HasSuffix(b, "/"+a)
-}
-
 // Absolute reports whether a clean path begins at a root: "/", or a drive.
 func Absolute(name string) bool {
 	return strings.HasPrefix(name, "/") || len(name) > 2 && name[1] == ':' && name[2] == '/'

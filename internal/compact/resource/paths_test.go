@@ -49,23 +49,3 @@ func TestACallForVeryManyFilesIsForNoneOfThem(t *testing.T) {
 		}
 	}
 }
-
-func TestSamePathAllowsForAnUnknownWorkingDirectory(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{
-		{"a/b.go", "a/b.go", true},
-		{"/r/a/b.go", "a/b.go", true},
-		{"b.go", "c:/r/b.go", true},
-		{"b.go", "/r/ab.go", false},
-		{"b.go", "a/b.go", false},
-		{"/b.go", "/r/b.go", false},
-		{"../b.go", "/r/b.go", false},
-	} {
-		if SamePath(c.a, c.b) != c.want || SamePath(c.b, c.a) != c.want {
-			t.Errorf("SamePath(%q, %q) is not %v", c.a, c.b, c.want)
-		}
-	}
-}

@@ -18,11 +18,6 @@ type Key struct {
 	Secondary []string // what else tells two calls apart: offset, limit, pattern
 }
 
-// String is the key as people read it.
-func (k Key) String() string {
-	return strings.Join(append([]string{k.Tool, k.Primary}, k.Secondary...), ":")
-}
-
 // Comparable is a text that two keys share if they are equal: tools whatever their case, the rest exactly.
 func (k Key) Comparable() string {
 	var id strings.Builder

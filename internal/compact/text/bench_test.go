@@ -24,14 +24,14 @@ func BenchmarkLen(b *testing.B) {
 	}
 }
 
-func BenchmarkBookends(b *testing.B) {
+func BenchmarkFirst(b *testing.B) {
 	for name, whole := range listing {
 		n := text.Len(whole) / 3
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(whole)))
 			b.ReportAllocs()
 			for b.Loop() {
-				text.Bookends(whole, n, n)
+				text.First(whole, n)
 			}
 		})
 	}

@@ -70,14 +70,6 @@ func Last(t []byte, n int) []byte {
 	return t[i:]
 }
 
-// Bookends are the first and the last characters of t, or not ok if they would cover it.
-func Bookends(t []byte, first, last int) (head, tail []byte, ok bool) {
-	if len(t) <= first+last || Len(t) <= first+last {
-		return nil, nil, false
-	}
-	return First(t, first), Last(t, last), true
-}
-
 func units(r rune) int {
 	if r >= 0x10000 {
 		return 2

@@ -39,29 +39,6 @@ func TestCharactersAreUTF16UnitsAndCutsSplitNone(t *testing.T) {
 	}
 }
 
-func TestBookendsThatWouldCoverATextAreNone(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		text        string
-		first, last int
-		head, tail  string
-		ok          bool
-	}{
-		"one character is between": {"abcde", 2, 2, "ab", "de", true},
-		"none is":                  {"abcde", 2, 3, "", "", false},
-		"bytes do not count":       {"éééé", 2, 2, "", "", false},
-		"no tail":                  {"abcde", 2, 0, "ab", "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			head, tail, ok := text.Bookends([]byte(c.text), c.first, c.last)
-			if diff := cmp.Diff([]any{c.head, c.tail, c.ok}, []any{string(head), string(tail), ok}); diff != "" {
-				t.Errorf("head, tail, ok (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // FuzzCuts: a length is that of UTF-16; a cut is the longest that fits, and splits no character.
 func FuzzCuts(f *testing.F) {
 	f.Add("a😀漢é", 3)

@@ -49,36 +49,6 @@ func WholeLinesTail(t []byte, n int) []byte {
 	return tail
 }
 
-// FirstLines is the beginning of t that has as many whole lines as fit into maxBytes, without the line end behind the
-// last of them. A line end is one byte, also where it is "\r\n". If the first line does not fit, nothing is left.
-func FirstLines(t []byte, maxBytes int) []byte {
-	kept, used := 0, 0
-	for at := 0; ; used++ {
-		line, end := firstLine(t[at:])
-		if used += len(line); used > maxBytes {
-			return t[:kept]
-		}
-		kept = at + len(line)
-		if at+end == len(t) && end == len(line) {
-			return t
-		}
-		at += end
-	}
-}
-
-// UnixLines appends t to dst with "\r\n" as "\n".
-func UnixLines(dst, t []byte) []byte {
-	for {
-		line, end := firstLine(t)
-		dst = append(dst, line...)
-		if end == len(line) {
-			return dst
-		}
-		dst = append(dst, '\n')
-		t = t[end:]
-	}
-}
-
 // CountLines is the number of lines of t; a line feed at its end opens one more, as in any split.
 func CountLines(t []byte) int { return bytes.Count(t, []byte{'\n'}) + 1 }
 

@@ -20,16 +20,10 @@ func Collapse(dst, t []byte) []byte {
 	return dst
 }
 
-// Trim is t without the white space at its ends, JavaScript's as in Collapse.
+// Trim returns t without the white space at its ends, JavaScript's as in Collapse.
 func Trim(t []byte) []byte {
 	t = t[leadingSpace(t):]
 	return bytes.TrimRightFunc(t, isSpace)
-}
-
-// Preview is the beginning of t on one line, as cortex writes it into a placeholder: at most n characters, line feeds as
-// spaces, trimmed. Other control characters stay.
-func Preview(t []byte, n int) string {
-	return string(Trim(bytes.ReplaceAll(First(t, n), []byte{'\n'}, []byte{' '})))
 }
 
 // PlainPreview is a preview in which every control character is a space: it can stand in any line.
