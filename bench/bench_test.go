@@ -129,7 +129,7 @@ func TestAReplayKeepsItsViewNearTheTrigger(t *testing.T) {
 				if err := r.append(e); err != nil {
 					t.Fatal(err)
 				}
-				if limit := r.trigger() + due.Regrowth*64_000; float64(r.context) > limit {
+				if limit := (r.policy.Trigger + due.Regrowth) * 64_000; float64(r.context) > limit {
 					t.Fatalf("message %d: a view of %d tokens, over %.0f", e.Seq, r.context, limit)
 				}
 			}

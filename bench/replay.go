@@ -65,8 +65,6 @@ func (r *replay) rule() due.Session {
 	}
 }
 
-func (r *replay) trigger() float64 { return r.policy.Trigger * float64(r.window) }
-
 func (r *replay) target() float64 { return r.policy.Target * float64(r.window) }
 
 func (r *replay) input() compact.Input {
