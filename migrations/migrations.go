@@ -1,9 +1,9 @@
 // Package migrations holds the schema as golang-migrate files; postgres.Migrate applies them. schema.sql is what they
 // make, dumped by make schema: read that to see the tables.
 //
-// 0001 to 0008 are River's own schema versions, so that one tool owns the whole schema. Each is a file because River needs
-// the values that one version adds to an enum to be committed before the next uses them, and each writes the row by which
-// River knows the version. Varve's own tables begin at 0020; a new River version takes the next free number.
+// 0001 to 0008 are River's own schema versions, so that one tool owns the whole schema. Each is a file because River
+// needs the values that one version adds to an enum to be committed before the next uses them, and each writes the row
+// by which River knows the version. Varve's own tables begin at 0020; a new River version takes the next free number.
 //
 // A file is one transaction: postgres.Migrate relies on it to recover from an interrupted migration. Roles are not
 // made here but by postgres.Migrate, since they belong to the server and not to the database.

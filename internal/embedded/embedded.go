@@ -1,18 +1,18 @@
 //go:build unix
 
-// Package embedded runs a private PostgreSQL cluster in a directory, from PostgreSQL binaries found on the machine. It
-// listens on a Unix socket in a directory of its own and nowhere else.
+// Package embedded runs a private PostgreSQL cluster in a directory, from PostgreSQL binaries found on the machine. The
+// cluster listens on a Unix socket in its own directory and nowhere else.
 //
-// Start at Start. A data directory of Varve holds pgdata (the cluster), postgres.log (what PostgreSQL says) and lock (who
-// runs it: process id and socket directory, under flock). Nothing here ever deletes a cluster but Remove.
+// Start at Start. A data directory holds pgdata (the cluster), postgres.log (PostgreSQL's log) and lock (the process id
+// of the program that runs it and the socket directory, under flock). Only Remove ever deletes a cluster.
 //
-// PostgreSQL refuses to run as root, so for root it runs as the owner of pgdata, at first as "postgres" or "nobody". That
-// user often cannot reach the data directory (a clone below /root). On Linux PostgreSQL then gets the directory as an
-// open file and is told -D /proc/self/fd/3: following such a link needs no permission on the parents, and every child
-// process inherits it. -D /proc/self/cwd would not do: initdb leaves its working directory and returns by name.
+// PostgreSQL refuses to run as root, so for root it runs as the owner of pgdata, at first as "postgres" or "nobody".
+// That user often cannot reach the data directory (a clone below /root). On Linux PostgreSQL then gets the directory as
+// an open file and the argument -D /proc/self/fd/3: following such a link needs no permission on the parents, and every
+// child process inherits it. -D /proc/self/cwd does not work: initdb changes its working directory and returns by name.
 //
-// PostgreSQL stops with the program that started it. Where the program is killed, Linux has PostgreSQL shut down
-// (Pdeathsig); elsewhere it runs on until the next Start on the directory, which stops it first.
+// PostgreSQL stops with the program that started it. If the program is killed, Linux shuts PostgreSQL down (Pdeathsig);
+// on other systems it runs until the next Start on the directory, which stops it first.
 package embedded
 
 import (
@@ -35,10 +35,10 @@ const (
 	Port     = "5432"  // names the socket's file; the directory is the cluster's own, so every cluster has the same
 )
 
-// Config says where a cluster lives.
+// Config describes a cluster.
 type Config struct {
 	Dir       string       // the data directory; made if missing
-	Log       *slog.Logger // nil is silent
+	Log       *slog.Logger // nil logs nothing
 	Ephemeral bool         // for tests: fast, and lost if the machine fails
 }
 
@@ -56,7 +56,7 @@ type Server struct {
 	release  func() error
 }
 
-// Start runs the cluster in cfg.Dir, making it first if there is none, and returns when it accepts connections. ctx
+// Start runs the cluster in cfg.Dir, which it creates if there is none, and returns when it accepts connections. ctx
 // bounds the start only.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	dir, err := filepath.Abs(cfg.Dir)
@@ -75,7 +75,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 }
 
 func start(ctx context.Context, cfg Config) (_ *Server, err error) {
-	// Root's cluster runs as another user, who must be able to pass; what is secret has a mode of its own.
+	// Root's cluster runs as another user, which must be able to pass; secret files have their own modes.
 	if err := os.MkdirAll(cfg.Dir, 0o711); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	return s, nil
 }
 
-// prepare does all that precedes the postgres process: leftovers, binaries, account, cluster, socket directory.
+// prepare does everything before the postgres process: leftovers, binaries, account, cluster, socket directory.
 func (s *Server) prepare(ctx context.Context) (err error) {
 	if err := s.lock.stopLeftovers(ctx, s.config); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *Server) pgdata() string { return filepath.Join(s.config.Dir, "pgdata") 
 
 func (s *Server) logFile() string { return filepath.Join(s.config.Dir, "postgres.log") }
 
-// DSN is the URL of a database of the cluster, for the superuser.
+// DSN returns the URL of a database of the cluster, for the superuser.
 func (s *Server) DSN(database string) string { return dsn(s.socket, database) }
 
 func dsn(socket, database string) string {
@@ -140,7 +140,7 @@ func (s *Server) Dir() string { return s.config.Dir }
 // Done is closed when PostgreSQL has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err says why PostgreSQL ended by itself; it is nil while PostgreSQL runs and after Stop or Crash.
+// Err returns the reason why PostgreSQL ended by itself; nil while it runs and after Stop or Crash.
 func (s *Server) Err() error {
 	select {
 	case <-s.done:
@@ -150,11 +150,11 @@ func (s *Server) Err() error {
 	if s.stopping.Load() {
 		return nil
 	}
-	return fmt.Errorf("PostgreSQL ended by itself (%v); its last words are in %s", s.exit, s.logFile())
+	return fmt.Errorf("PostgreSQL ended by itself (%v); its log is %s", s.exit, s.logFile())
 }
 
-// Stop ends all connections, writes everything down and waits for PostgreSQL to end; if ctx ends first, PostgreSQL stops
-// at once and recovers at its next start. Stopping twice is harmless.
+// Stop shuts PostgreSQL down cleanly: it ends all connections and waits until everything is on disk. If ctx ends first,
+// PostgreSQL stops at once and recovers at its next start. Stopping twice is harmless.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.signal(syscall.SIGINT)
@@ -166,8 +166,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 }
 
-// Crash stops PostgreSQL at once, without writing anything down, as pg_ctl stop -m immediate does. Start on the same
-// directory then recovers.
+// Crash stops PostgreSQL at once, without a checkpoint, as pg_ctl stop -m immediate does. Start on the same directory
+// recovers then.
 func (s *Server) Crash() error {
 	s.stopping.Store(true)
 	s.signal(syscall.SIGQUIT)
@@ -175,7 +175,7 @@ func (s *Server) Crash() error {
 	return s.release()
 }
 
-// signal does nothing after the end, when the process id may be another's.
+// signal does nothing after PostgreSQL has ended: its process id may belong to another process then.
 func (s *Server) signal(sig syscall.Signal) {
 	select {
 	case <-s.done:

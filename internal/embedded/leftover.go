@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// patience is how long what is left of a killed program may take to end in its own way.
+// patience is how long the processes of a killed program may take to shut down.
 const patience = 20 * time.Second
 
-// stopLeftovers ends the processes of a cluster whose program was killed, and removes its socket directory. It is called
-// with the lock held, so nothing of the cluster is in use.
+// stopLeftovers ends the processes of a cluster whose program was killed, and removes its socket directory. The caller
+// holds the lock, so the cluster is not in use.
 func (l *dirLock) stopLeftovers(ctx context.Context, cfg Config) error {
 	name := filepath.Base(l.socket)
 	if l.socket == "" || !strings.HasPrefix(name, socketPrefix) {
@@ -33,11 +33,11 @@ func (l *dirLock) stopLeftovers(ctx context.Context, cfg Config) error {
 	return os.RemoveAll(l.socket)
 }
 
-// endProcesses asks the postmaster for a fast shutdown. Without one, its children end by themselves when they notice;
-// those that are busy are told.
+// endProcesses asks the postmaster for a fast shutdown. Without a postmaster, it asks the children: idle ones end by
+// themselves, busy ones do not. After patience it kills them.
 func endProcesses(ctx context.Context, cfg Config, cluster string) error {
-	hurry := time.Now().Add(patience)
-	told := map[process]bool{}
+	deadline := time.Now().Add(patience)
+	asked := map[process]bool{}
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -46,14 +46,14 @@ func endProcesses(ctx context.Context, cfg Config, cluster string) error {
 			return err
 		}
 		for _, p := range left {
-			if time.Now().After(hurry) {
+			if time.Now().After(deadline) {
 				_ = syscall.Kill(p.pid, syscall.SIGQUIT)
-			} else if !told[p] {
+			} else if !asked[p] {
 				if cfg.Log != nil {
-					cfg.Log.WarnContext(ctx, "stopping PostgreSQL that a killed process left", "pid", p.pid)
+					cfg.Log.WarnContext(ctx, "stopping the PostgreSQL of a killed process", "pid", p.pid)
 				}
 				_ = syscall.Kill(p.pid, p.stopSignal())
-				told[p] = true
+				asked[p] = true
 			}
 		}
 		select {
@@ -64,13 +64,13 @@ func endProcesses(ctx context.Context, cfg Config, cluster string) error {
 	}
 }
 
-// process is one of a cluster's. Only the postmaster has its arguments as title.
+// process is a process of a cluster. Only the postmaster has its arguments as title.
 type process struct {
 	pid        int
 	postmaster bool
 }
 
-// stopSignal is a fast shutdown for a postmaster, the end of its session for a backend.
+// stopSignal returns the signal for a fast shutdown of a postmaster, or for the end of a backend's session.
 func (p process) stopSignal() syscall.Signal {
 	if p.postmaster {
 		return syscall.SIGINT
@@ -97,8 +97,8 @@ func clusterProcesses(cluster string) ([]process, error) {
 	return children, nil
 }
 
-// dropStalePID removes postmaster.pid if it is that of the run that used socket, all of whose processes have ended:
-// its process id may be another program's by now, and PostgreSQL would then refuse to start.
+// dropStalePID removes postmaster.pid if the run that used socket wrote it. All processes of that run have ended: the
+// process id may belong to another program by now, and PostgreSQL would refuse to start.
 func dropStalePID(path, socket string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -115,7 +115,7 @@ func dropStalePID(path, socket string) error {
 	return os.Remove(path)
 }
 
-// parsePID reads a process id; what is not one gives false.
+// parsePID reads a process id and reports whether text is one.
 func parsePID(text string) (int, bool) {
 	pid, err := strconv.Atoi(text)
 	return pid, err == nil && pid > 0

@@ -20,8 +20,8 @@ var ErrRunning = errors.New("already running")
 // ErrNotRunning is returned where no process runs the cluster of a directory.
 var ErrNotRunning = errors.New("not running")
 
-// dirLock holds a data directory for one process. Its file names the process and the socket directory on two lines; they
-// stay there after the process died, so that the next one can find what was left.
+// dirLock is the lock of a data directory. Its file holds the process id and the socket directory on two lines, also
+// after the process has ended, so that the next process can find its leftovers.
 type dirLock struct {
 	file   *os.File
 	socket string // of the process before this one; "" if none was recorded
@@ -59,7 +59,7 @@ func readLock(file *os.File) (pid int, socket string, err error) {
 		return 0, "", err
 	}
 	first, rest, _ := strings.Cut(string(text), "\n")
-	pid, _ = strconv.Atoi(first) // half a line is no line: nothing was started yet
+	pid, _ = strconv.Atoi(first) // 0 for a partial line: nothing was started yet
 	socket, _, whole := strings.Cut(rest, "\n")
 	if !whole {
 		return pid, "", nil
@@ -67,8 +67,8 @@ func readLock(file *os.File) (pid int, socket string, err error) {
 	return pid, socket, nil
 }
 
-// lockSoon takes the lock. A process that is just being forked holds a copy of every open file, and so the lock of one
-// that was closed, until it executes its program: that is over in a moment.
+// lockSoon takes the lock, trying again for 250 ms. A process that is being forked holds copies of all open files, and
+// with them the lock of a file that was closed, until it executes its program.
 func lockSoon(file *os.File) (err error) {
 	for range 25 {
 		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -80,7 +80,7 @@ func lockSoon(file *os.File) (err error) {
 	return err
 }
 
-// record names this process and a socket directory: that of the run before, until PostgreSQL is about to start.
+// record writes this process id and a socket directory: that of the run before, until PostgreSQL is about to start.
 func (l *dirLock) record(socket string) error {
 	text := fmt.Sprintf("%d\n%s\n", os.Getpid(), socket)
 	if err := l.file.Truncate(0); err != nil {
@@ -116,7 +116,7 @@ func Running(dir, database string) (string, error) {
 	return dsn(socket, database), nil
 }
 
-// lastHolder is the process that holds or last held a directory, 0 if none has yet.
+// lastHolder returns the id of the process that holds or last held a directory, 0 for none.
 func lastHolder(dir string) (int, error) {
 	file, err := os.Open(filepath.Join(dir, "lock"))
 	if err != nil {

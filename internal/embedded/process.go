@@ -22,7 +22,8 @@ const (
 	tailBytes = 2 << 10 // how much of postgres.log an error quotes
 )
 
-// settings that every cluster runs with. cluster_name is in the title of every process, by which stopLeftovers knows them.
+// settings returns the settings of the cluster. stopLeftovers recognises its processes by cluster_name, which is in
+// their titles.
 func (s *Server) settings() []string {
 	settings := []string{
 		"listen_addresses=",
@@ -62,13 +63,13 @@ func (s *Server) launch() error {
 	return s.supervise(cmd)
 }
 
-// supervise starts cmd and waits for its end on one thread that does nothing else: the signal at the parent's death is
-// tied to the life of the thread that started the process, not to that of the program.
+// supervise starts cmd and waits for its end on one thread that does nothing else: the kernel sends the signal at the
+// parent's death when the thread ends that started the process, not when the program ends.
 func (s *Server) supervise(cmd *exec.Cmd) error {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
-		// A thread that ends takes with it whatever other commands it had started before it was locked.
+		// Without this the thread would end with the goroutine, and with it other commands that it had started before.
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
@@ -84,7 +85,8 @@ func (s *Server) supervise(cmd *exec.Cmd) error {
 	return nil
 }
 
-// awaitReady returns when the database exists and can be connected to. A recovery may take long, so only ctx ends the wait.
+// awaitReady returns when the database exists and accepts connections. Only ctx bounds the wait: a recovery may take
+// long.
 func (s *Server) awaitReady(ctx context.Context) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -95,7 +97,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-s.done:
-			return fmt.Errorf("it did not start (%v): %s", s.exit, s.lastWords())
+			return fmt.Errorf("it did not start (%v): %s", s.exit, s.logTail())
 		case <-ctx.Done():
 			return fmt.Errorf("%w; last answer: %w", ctx.Err(), err)
 		case <-ticker.C:
@@ -127,8 +129,8 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// lastWords is the end of postgres.log.
-func (s *Server) lastWords() string {
+// logTail returns the end of postgres.log.
+func (s *Server) logTail() string {
 	file, err := os.Open(s.logFile())
 	if err != nil {
 		return err.Error()

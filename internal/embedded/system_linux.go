@@ -10,7 +10,7 @@ import (
 // endWithParent has the kernel ask PostgreSQL for a fast shutdown when the thread that started it ends.
 func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGINT }
 
-// commandLines is the title of every process that has one; a dead process that nobody waited for has none.
+// commandLines returns the title of every process that has one; a dead process that nobody waited for has none.
 func commandLines() (map[int]string, error) {
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

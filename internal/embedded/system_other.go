@@ -11,7 +11,7 @@ import (
 // endWithParent does nothing: this system has no signal at a parent's death. The next Start stops what was left.
 func endWithParent(*syscall.SysProcAttr) {}
 
-// commandLines is the title of every process.
+// commandLines returns the title of every process.
 func commandLines() (map[int]string, error) {
 	out, err := exec.Command("ps", "-axww", "-o", "pid=,command=").Output()
 	if err != nil {

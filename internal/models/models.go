@@ -1,9 +1,9 @@
 // Package models knows the context windows of well-known models, and what their providers say of prompt caches.
 //
 // Start at Embedded, the registry that is built in (models.json, each figure with its source and date), and at Find.
-// Extend merges an operator's own file over it; parse.go says what such a file may hold. Nothing here is guessed: a model
-// that is not in the registry is not found, and a figure that its provider does not document is 0. It is pure and owns
-// no table.
+// Extend merges an operator's own file over it; parse.go says what such a file may hold. Nothing here is guessed: a
+// model that is not in the registry is not found, and a figure that its provider does not document is 0. It is pure and
+// owns no table.
 package models
 
 import (
@@ -76,15 +76,16 @@ func Embedded() *Registry {
 // Models are all models, by provider and id.
 func (r *Registry) Models() []Model { return slices.Clone(r.models) }
 
-// Find looks a model up by its id or an alias, in any case. A version behind @, a date (-2024-08-06 or -20240806) and the
-// model's own provider before a slash, with or without a gateway before that, may be there too. Another provider's name
-// is not passed over: who serves a model decides how much of its window there is.
+// Find looks a model up by its id or an alias, in any case. A version behind @, a date (-2024-08-06 or -20240806) and
+// the model's own provider before a slash, with or without a gateway before that, may be there too. Another provider's
+// name is not passed over: who serves a model decides how much of its window there is.
 func (r *Registry) Find(name string) (m Model, ok bool) {
 	name = strings.ToLower(name)
 	slash := strings.LastIndexByte(name, '/')
 	id := name[slash+1:]
 	for _, candidate := range []string{name, id, undated(id)} {
-		if i, known := r.names[candidate]; known && (slash < 0 || candidate == name || r.provides(name[:slash], r.models[i].Provider)) {
+		i, known := r.names[candidate]
+		if known && (slash < 0 || candidate == name || r.provides(name[:slash], r.models[i].Provider)) {
 			return r.models[i], true
 		}
 	}
@@ -118,7 +119,9 @@ func (r *Registry) Near(name string, n int) (ids []string) {
 			found = append(found, near{r.models[i].ID, d})
 		}
 	}
-	slices.SortFunc(found, func(a, b near) int { return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(found, func(a, b near) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.id, b.id))
+	})
 	for _, f := range found {
 		if len(ids) < n && !slices.Contains(ids, f.id) {
 			ids = append(ids, f.id)

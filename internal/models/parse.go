@@ -27,7 +27,8 @@ const (
 //	 "models": [{"id": "my-model", "provider": "me", "context_tokens": 64000,
 //	             "sources": [{"of": "window", "name": "our own server", "date": "2026-01-31"}]}]}
 //
-// A model of the same id takes the place of the one that is there, as a whole. The error names everything that is wrong.
+// A model of the same id takes the place of the one that is there, as a whole. The error names everything that is
+// wrong.
 func (r *Registry) Extend(document []byte) (*Registry, error) {
 	p := &parser{}
 	var providers map[string][]string
@@ -117,7 +118,8 @@ func (p *parser) model(at string, document []byte) (m Model) {
 	before := len(p.problems)
 	p.object(at, document, map[string]any{
 		"id": &m.ID, "provider": &m.Provider, "aliases": &m.Aliases, "context_tokens": &m.ContextTokens,
-		"max_input_tokens": &m.MaxInputTokens, "max_output_tokens": &m.MaxOutputTokens, "cache": &cache, "sources": &sources,
+		"max_input_tokens": &m.MaxInputTokens, "max_output_tokens": &m.MaxOutputTokens,
+		"cache": &cache, "sources": &sources,
 	})
 	if len(cache) > 0 && string(cache) != "null" {
 		m.Cache = p.cache(at+"/cache", cache)

@@ -25,14 +25,16 @@ func recordTargets(r *session.CheckpointRecord) []any {
 		&r.PolicyDigest, (*[16]byte)(&r.Run), &r.CreatedAt}
 }
 
-// Checkpoints lists those of a session's checkpoints that are older than before, newest first; all of them if before is
-// 0. ErrNotFound if there is no such session.
-func (s *Store) Checkpoints(ctx context.Context, at session.Address, before, limit int) (found []session.CheckpointRecord, err error) {
+// Checkpoints returns the checkpoints of a session whose number is below before, newest first; 0 does not bound them.
+// ErrNotFound if there is no such session.
+func (s *Store) Checkpoints(
+	ctx context.Context, at session.Address, before, limit int,
+) (found []session.CheckpointRecord, err error) {
 	if before == 0 {
 		before = math.MaxInt32
 	}
 	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := SessionKey(ctx, tx, at)
+		key, err := sessionKey(ctx, tx, at)
 		if err != nil {
 			return err
 		}
@@ -67,7 +69,8 @@ func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l s
 	err = tx.QueryRow(ctx, `
 		SELECT s.key, c.policy, jsonb_array_length(c.units), cardinality(c.open_calls), `+recordColumns+`
 		  FROM sessions s
-		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key AND c.n = CASE WHEN $3 = 0 THEN s.checkpoint_n ELSE $3 END
+		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key
+		                    AND c.n = CASE WHEN $3 = 0 THEN s.checkpoint_n ELSE $3 END
 		 WHERE s.tenant_id = $1 AND s.id = $2`, [16]byte(at.Tenant), at.ID, n).
 		Scan(append([]any{&key, &l.Policy, &l.Units, &l.OpenCalls}, recordTargets(&l.CheckpointRecord)...)...)
 	if err != nil {
@@ -92,12 +95,14 @@ func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l s
 
 func pruned(n int) error { return fmt.Errorf("checkpoint %d: %w", n, session.ErrPruned) }
 
-// Restore rolls a session back: it makes a new checkpoint with the rendition of checkpoint n, so that all messages after
-// that one are the tail again. The number of the new one makes a compaction that is under way stale. The session is due
-// again only once it has grown, whatever its trigger says.
+// Restore rolls a session back: it makes a new checkpoint with the rendition of checkpoint n, so that all messages
+// after n are the tail again. The number of the new one makes a running compaction stale. The session is not due again
+// until it has grown, even if it is over its trigger.
 //
 // Errors: ErrNotFound, ErrPruned, ErrIdempotencyReused.
-func (s *Store) Restore(ctx context.Context, at session.Address, n int, id *session.Idempotency) (session.CheckpointRecord, bool, error) {
+func (s *Store) Restore(
+	ctx context.Context, at session.Address, n int, id *session.Idempotency,
+) (session.CheckpointRecord, bool, error) {
 	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.CheckpointRecord, uuid.UUID, error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
@@ -119,15 +124,18 @@ func restore(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made ses
 	if err != nil {
 		return made, err
 	}
-	if err := insertRestoration(ctx, tx, row, made, tokens, fmt.Sprintf("checkpoint %d was restored", made.Base)); err != nil {
+	reason := fmt.Sprintf("checkpoint %d was restored", made.Base)
+	if err := insertRestoration(ctx, tx, row, made, tokens, reason); err != nil {
 		return made, err
 	}
 	return made, rearm(ctx, tx, row.Key, row.rule.FloorAfter(tokens+row.overhead))
 }
 
-// copyCheckpoint makes the checkpoint after the newest one from checkpoint n. It builds on that one: it took nothing more
-// out of the view, and names no result that n does not.
-func copyCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made session.CheckpointRecord, err error) {
+// copyCheckpoint inserts a copy of checkpoint n as the one after the newest. The copy builds on n: it takes nothing
+// more out of the view and names no other results.
+func copyCheckpoint(
+	ctx context.Context, tx pgx.Tx, row lockedSession, n int,
+) (made session.CheckpointRecord, err error) {
 	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
 	var kept bool
 	err = tx.QueryRow(ctx, `
@@ -141,18 +149,20 @@ func copyCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (m
 		return made, pruned(n)
 	}
 	err = tx.QueryRow(ctx, `
-		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body, body_size, state, units,
-		                              manifest, open_calls, policy, engine_version, run_id, validator_state)
+		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body,
+		                              body_size, state, units, manifest, open_calls, policy, engine_version, run_id,
+		                              validator_state)
 		SELECT tenant_id, session_key, $4, n, n, through_seq, tokens, body, body_size, state, units,
 		       '[]', open_calls, policy, engine_version, $5, validator_state
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
-		RETURNING `+recordColumns, tenant, key, n, row.checkpoint+1, [16]byte(uuid.Must(uuid.NewV7()))).Scan(recordTargets(&made)...)
+		RETURNING `+recordColumns, tenant, key, n, row.checkpoint+1, [16]byte(uuid.Must(uuid.NewV7()))).
+		Scan(recordTargets(&made)...)
 	return made, err
 }
 
-// pruneRestored takes their bodies from the checkpoints before the newest ones, earlier restored ones among them: one
-// that is kept for longer is enough.
+// pruneRestored removes the bodies of the checkpoints before the KeptCheckpoints newest ones, earlier restored ones
+// included.
 func pruneRestored(ctx context.Context, tx pgx.Tx, row lockedSession, newest int) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE checkpoints
@@ -162,11 +172,12 @@ func pruneRestored(ctx context.Context, tx pgx.Tx, row lockedSession, newest int
 	return err
 }
 
-// newestSQL makes a checkpoint the session's newest and counts the view that it has then. The sum is taken anew each time:
-// what a compaction took out of the view is not always the difference, because a message of another format weighs
-// something else once the checkpoint says it in the session's own.
+// newestSQL makes a checkpoint the session's newest and counts the tokens of its view. It always adds them up from the
+// messages: the difference that a compaction reports is not exact, because a message of another format has another
+// number of tokens once the checkpoint renders it in the session's format.
 //
-//	$1 tenant  $2 session key  $3 number of the checkpoint  $4 the last seq that it covers  $5 size of its body  $6 its tokens
+//	$1 tenant  $2 session key  $3 number of the checkpoint  $4 the last seq that it covers
+//	$5 size of its body  $6 its tokens
 var newestSQL = `
 	UPDATE sessions s
 	   SET checkpoint_n = $3, through_seq = $4, checkpoint_size = $5,
@@ -187,18 +198,24 @@ var newestSQL = `
 	 WHERE s.tenant_id = $1 AND s.key = $2
 	RETURNING s.context_tokens`
 
-// rollBack makes a checkpoint that was there before the session's newest again.
-func rollBack(ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord) (tokens int64, err error) {
-	err = tx.QueryRow(ctx, newestSQL, [16]byte(row.Tenant), [16]byte(row.Key.Key), made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
+// rollBack makes a copied checkpoint the session's newest and returns the tokens of the view.
+func rollBack(
+	ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord,
+) (tokens int64, err error) {
+	err = tx.QueryRow(ctx, newestSQL,
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
 	return tokens, err
 }
 
 // insertRestoration records a restoration as a run, which has no job.
-func insertRestoration(ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord, tokens int64, reason string) error {
+func insertRestoration(
+	ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord, tokens int64, reason string,
+) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, base_n, checkpoint_n, through_seq, tokens_before,
 		                  tokens_after, results_persisted, bytes_persisted, reason, started_at, finished_at)
 		VALUES ($1, $2, $3, 'restore', 'done', 0, $4, $5, $6, $7, $8, 0, 0, $9, now(), clock_timestamp())`,
-		[16]byte(row.Tenant), [16]byte(made.Run), [16]byte(row.Key.Key), made.Base, made.N, made.Through, row.contextTokens, tokens, reason)
+		[16]byte(row.Tenant), [16]byte(made.Run), [16]byte(row.Key.Key), made.Base, made.N, made.Through,
+		row.contextTokens, tokens, reason)
 	return err
 }

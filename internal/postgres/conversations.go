@@ -14,7 +14,9 @@ import (
 // CreateWith makes a session and appends its first messages, both or neither. There may be no messages.
 //
 // Errors: ErrExists, ErrTooManyMessages, ErrIdempotencyReused.
-func (s *Store) CreateWith(ctx context.Context, a session.Append, change session.Change) (session.Session, bool, error) {
+func (s *Store) CreateWith(
+	ctx context.Context, a session.Append, change session.Change,
+) (session.Session, bool, error) {
 	return once(ctx, s, a.Session.Tenant, a.Idempotency, func(tx pgx.Tx) (made session.Session, _ uuid.UUID, err error) {
 		created, err := insertSession(ctx, tx, a.Session, change)
 		switch {
@@ -50,7 +52,7 @@ func (s *Store) appendFirst(ctx context.Context, tx pgx.Tx, a session.Append) er
 func (s *Store) Containing(ctx context.Context, at session.Address, text []byte) (found []session.Message, err error) {
 	const limit = 16
 	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := SessionKey(ctx, tx, at)
+		key, err := sessionKey(ctx, tx, at)
 		if err != nil {
 			return err
 		}

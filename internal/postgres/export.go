@@ -11,7 +11,8 @@ import (
 )
 
 const exportColumns = `
-	s.key, s.id, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata, s.created_at, s.last_seq,
+	s.key, s.id, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata,
+	s.created_at, s.last_seq,
 	CASE WHEN p.session_version > 0 THEN p.patch END, s.calibration, s.last_usage, s.counted_tokens, s.exact_tokens`
 
 func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Exported, error) {
@@ -19,8 +20,8 @@ func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Export
 		e := session.Exported{Key: session.Key{Tenant: tenant}}
 		var format int16
 		var usage session.TokenHistory
-		err := row.Scan((*[16]byte)(&e.Key.Key), &e.ID, &format, &e.Model, &e.WindowTokens, &e.WindowSource, &e.OverheadTokens, &e.Metadata,
-			&e.CreatedAt, &e.LastSeq, &e.Policy, &usage.Calibration, &usage.Last, &usage.Counted, &usage.Exact)
+		err := row.Scan((*[16]byte)(&e.Key.Key), &e.ID, &format, &e.Model, &e.WindowTokens, &e.WindowSource,
+			&e.OverheadTokens, &e.Metadata, &e.CreatedAt, &e.LastSeq, &e.Policy, &usage.Calibration, &usage.Last, &usage.Counted, &usage.Exact)
 		e.Format = formatName(format)
 		if usage != (session.TokenHistory{Calibration: 1}) {
 			e.Tokens = &usage
@@ -29,7 +30,7 @@ func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Export
 	}
 }
 
-// ExportSession reads what an export says of a session; ErrNotFound.
+// ExportSession reads a session as an export has it; ErrNotFound.
 func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.Exported, error) {
 	sql := `
 		SELECT ` + exportColumns + `
@@ -45,27 +46,32 @@ const exportSQL = `
 	  FROM (SELECT *
 	          FROM sessions
 	         WHERE tenant_id = $1
-	           AND (created_at, key) > (CASE WHEN $3 = '00000000-0000-0000-0000-000000000000'::uuid THEN '-infinity' ELSE $2::timestamptz END, $3)
+	           AND (created_at, key) > (CASE WHEN $3 = '00000000-0000-0000-0000-000000000000'::uuid
+	                                         THEN '-infinity' ELSE $2::timestamptz END, $3)
 	         ORDER BY created_at, key
-	         LIMIT $4) s -- before the join: a plan that begins with a policy goes through all of its sessions
+	         LIMIT $4) s -- before the join: a plan that begins with a policy reads all of its sessions
 	  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 	 ORDER BY s.created_at, s.key`
 
-// ExportSessions reads the sessions of a tenant that come after a place, oldest first: in an order that an import of them
-// makes again. A Page without an ID is the beginning: a session may be as old as its importer says.
+// ExportSessions reads the sessions of a tenant after a place, oldest first, which is the order that an import
+// recreates. A Page without an ID is the beginning; its Time is not used, because an imported session may have any time
+// of creation.
 func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Exported, error) {
-	return queryRows(ctx, s, tenant, scanExported(tenant), exportSQL, [16]byte(tenant), page.Time, [16]byte(page.ID), page.Limit)
+	return queryRows(ctx, s, tenant, scanExported(tenant), exportSQL,
+		[16]byte(tenant), page.Time, [16]byte(page.ID), page.Limit)
 }
 
-// How much of a log ExportMessages reads at a time.
+// The bounds of one read of ExportMessages.
 const (
 	exportMessages = 1000
 	exportBytes    = 4 << 20
 )
 
-// ExportMessages reads the next messages of a log from a seq on, none at its end. ErrNotFound if the session has been
-// erased.
-func (s *Store) ExportMessages(ctx context.Context, e session.Exported, from int64) (found []session.Message, err error) {
+// ExportMessages reads the next messages of a log, beginning with seq from; none at the end of the log. ErrNotFound if
+// the session has been erased.
+func (s *Store) ExportMessages(
+	ctx context.Context, e session.Exported, from int64,
+) (found []session.Message, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = InTenant(ctx, s.pool, e.Key.Tenant, snapshot, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, `
@@ -86,13 +92,14 @@ func (s *Store) ExportMessages(ctx context.Context, e session.Exported, from int
 			         ORDER BY seq
 			         LIMIT $5) m
 			 WHERE bytes_before <= $6
-			 ORDER BY seq`, [16]byte(e.Key.Tenant), [16]byte(e.Key.Key), from, e.LastSeq, exportMessages, int64(exportBytes))
+			 ORDER BY seq`,
+			[16]byte(e.Key.Tenant), [16]byte(e.Key.Key), from, e.LastSeq, exportMessages, int64(exportBytes))
 		return err
 	})
 	return found, err
 }
 
-// scanExportedMessage leaves a removal out that came after lastSeq.
+// scanExportedMessage omits a removal whose seq is above lastSeq.
 func scanExportedMessage(row pgx.CollectableRow, lastSeq int64) (m session.Message, err error) {
 	var format int16
 	var removedAt *time.Time

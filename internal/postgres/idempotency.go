@@ -16,9 +16,12 @@ import (
 // IdempotencyRetention is how long an Idempotency-Key is remembered.
 const IdempotencyRetention = 7 * 24 * time.Hour
 
-// replay looks a key up and decodes the answer that was given under it. The caller holds the lock that orders the two
-// requests, or lets remember's unique key do it. ErrIdempotencyReused if the key was used for another request.
-func replay(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, id *session.Idempotency, answer any) (found bool, err error) {
+// replay decodes the answer that was given to an earlier request with this key into answer, and reports whether there
+// was one. The caller holds the lock that orders the two requests, or relies on the unique key in remember.
+// ErrIdempotencyReused if the key was used for another request.
+func replay(
+	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, id *session.Idempotency, answer any,
+) (found bool, err error) {
 	if id == nil {
 		return false, nil
 	}
@@ -41,8 +44,8 @@ func replay(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, id *session.Idempo
 	return true, json.Unmarshal([]byte(stored), answer)
 }
 
-// remember stores the answer in the transaction of the effect, so that neither is there without the other. A second
-// request with the same key waits here for the first one's commit and then fails on the primary key.
+// remember stores the answer in the transaction of the request's effect, so that neither is committed without the
+// other. A second request with the same key waits here for the first one's commit and then fails on the primary key.
 func remember(ctx context.Context, tx pgx.Tx, key session.Key, id *session.Idempotency, answer any) error {
 	if id == nil {
 		return nil
@@ -58,9 +61,11 @@ func remember(ctx context.Context, tx pgx.Tx, key session.Key, id *session.Idemp
 	return err
 }
 
-// once runs do in a transaction of the tenant, at most once for each Idempotency-Key; replayed says that the answer is
-// that of an earlier request. Two at the same time: the second waits, then gets the first one's answer.
-func once[T any](ctx context.Context, s *Store, tenant uuid.UUID, id *session.Idempotency, do func(tx pgx.Tx) (T, uuid.UUID, error)) (answer T, replayed bool, err error) {
+// once runs do in a transaction of the tenant, at most once for each Idempotency-Key, and reports whether the answer is
+// that of an earlier request. Of two requests at the same time the second waits, then gets the first one's answer.
+func once[T any](
+	ctx context.Context, s *Store, tenant uuid.UUID, id *session.Idempotency, do func(tx pgx.Tx) (T, uuid.UUID, error),
+) (answer T, replayed bool, err error) {
 	attempt := func() error {
 		return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 			if replayed, err = replay(ctx, tx, tenant, id, &answer); err != nil || replayed {
@@ -74,9 +79,10 @@ func once[T any](ctx context.Context, s *Store, tenant uuid.UUID, id *session.Id
 		})
 	}
 	err = attempt()
-	firstWon := violates(err, "idempotency_pkey") || errors.Is(err, session.ErrExists) || errors.Is(err, session.ErrNotFound)
+	firstWon := violates(err, "idempotency_pkey") ||
+		errors.Is(err, session.ErrExists) || errors.Is(err, session.ErrNotFound)
 	if id != nil && firstWon {
-		err = attempt() // what the first one did may be why this one failed: then its answer is there now
+		err = attempt() // the effect of the first request may be why this one failed: then its answer is stored now
 	}
 	return answer, replayed, err
 }

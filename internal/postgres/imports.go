@@ -59,8 +59,8 @@ func (s *Store) BeginImport(
 	return found, err
 }
 
-// ResumeImport starts the next attempt of an import. The request of an earlier attempt gets ErrImportTaken from then on.
-// ErrNotFound.
+// ResumeImport starts the next attempt of an import. The request of an earlier attempt gets ErrImportTaken from then
+// on. ErrNotFound.
 func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (found session.Import, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = attemptImport(ctx, tx, tenant, id, "")
@@ -189,14 +189,16 @@ func readImportLines(
 		[16]byte(tenant), [16]byte(id), r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
 }
 
-// PruneImports removes a tenant's imports whose last line came before importRetention. The sessions that they wrote stay.
+// PruneImports removes a tenant's imports whose last line came before importRetention. The sessions that they wrote
+// stay.
 func (s *Store) PruneImports(ctx context.Context, tenant uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`
 			DELETE FROM import_lines l
 			 USING imports i
-			 WHERE i.tenant_id = $1 AND i.updated_at < now() - $2::interval AND l.tenant_id = $1 AND l.import_id = i.id`,
+			 WHERE i.tenant_id = $1 AND i.updated_at < now() - $2::interval
+			   AND l.tenant_id = $1 AND l.import_id = i.id`,
 			[16]byte(tenant), importRetention)
 		batch.Queue(`
 			DELETE FROM imports

@@ -26,8 +26,9 @@ type importLine struct {
 	seq int64
 }
 
-// StoreImportLines stores lines and acknowledges them, all or none, and sets the outcome of each. The caller sets what is
-// acknowledged with them in the import (Source, Total, Bytes, Digest, Report); the counts are added here. ErrImportTaken.
+// StoreImportLines stores lines and acknowledges them, all or none, and sets the outcome of each. The caller sets what
+// is acknowledged with them in the import (Source, Total, Bytes, Digest, Report); the counts are added here.
+// ErrImportTaken.
 func (s *Store) StoreImportLines(
 	ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine,
 ) error {
@@ -102,7 +103,7 @@ func (b *importing) at(id string) session.Address { return session.Address{Tenan
 
 // createSession creates a session, unless one with its id exists.
 func (b *importing) createSession(ctx context.Context, l *importLine) error {
-	key, err := SessionKey(ctx, b.tx, b.at(l.Session.ID))
+	key, err := sessionKey(ctx, b.tx, b.at(l.Session.ID))
 	if err == nil {
 		l.key = key
 		l.Set(session.LineExists, "")
@@ -115,7 +116,7 @@ func (b *importing) createSession(ctx context.Context, l *importLine) error {
 	if err != nil {
 		return err
 	}
-	if key, err = SessionKey(ctx, b.tx, b.at(l.Session.ID)); err != nil {
+	if key, err = sessionKey(ctx, b.tx, b.at(l.Session.ID)); err != nil {
 		return err
 	}
 	l.key = key

@@ -33,7 +33,7 @@ func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, k KeyParams) (s
 	return made, err
 }
 
-// KeyByDigest finds a tenant's live key; ErrUnauthorized if there is none, or it expired or was revoked.
+// KeyByDigest returns the id of a tenant's live key; ErrUnauthorized if it does not exist, has expired or was revoked.
 func (s *Store) KeyByDigest(ctx context.Context, tenant uuid.UUID, digest [32]byte) (id uuid.UUID, err error) {
 	sql := `
 		SELECT id
@@ -49,7 +49,7 @@ func (s *Store) KeyByDigest(ctx context.Context, tenant uuid.UUID, digest [32]by
 	return id, err
 }
 
-// Keys lists a tenant's keys, oldest first.
+// Keys returns a tenant's keys, oldest first.
 func (s *Store) Keys(ctx context.Context, tenant uuid.UUID) ([]session.APIKey, error) {
 	return queryRows(ctx, s, tenant, scanKey, `
 		SELECT id, name, last4, created_at, expires_at, revoked_at
@@ -63,7 +63,7 @@ func scanKey(row pgx.CollectableRow) (k session.APIKey, err error) {
 	return k, err
 }
 
-// RevokeKey ends a key; ErrNotFound if the tenant has no such key. Revoking twice changes nothing.
+// RevokeKey revokes a key; ErrNotFound if the tenant has no such key. Revoking twice changes nothing.
 func (s *Store) RevokeKey(ctx context.Context, tenant, id uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `

@@ -75,8 +75,8 @@ func scanMessage(row pgx.CollectableRow) (m session.Message, err error) {
 	return m, err
 }
 
-// SessionKey returns the key of a session's rows; ErrNotFound.
-func SessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key [16]byte, err error) {
+// sessionKey returns the key of a session's rows; ErrNotFound.
+func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key [16]byte, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT key
 		  FROM sessions

@@ -35,16 +35,16 @@ const (
 	lockAttempts = 10
 )
 
-// Migrate brings the schema to the newest version and gives Role its rights. Several processes may do it at once: one
+// Migrate brings the schema to the newest version and gives role its rights. Several processes may do it at once: one
 // works, the others wait. dsn needs a direct connection, not a transaction pooler, of a user who may create tables and,
-// unless Role exists, roles.
+// unless role exists, roles.
 func Migrate(ctx context.Context, dsn string) error {
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
 		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx) }); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
 		if err := bootstrapRole(ctx, conn); err != nil {
-			return fmt.Errorf("role %s: %w", Role, err)
+			return fmt.Errorf("role %s: %w", role, err)
 		}
 		return nil
 	})
@@ -62,8 +62,8 @@ func migrateDown(ctx context.Context, dsn string) error {
 	})
 }
 
-// schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for. While
-// a migration is under way, the database has what was there before it.
+// schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for.
+// While a migration is under way, the database has what was there before it.
 func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err error) {
 	src, err := iofs.New(migrations.FS, ".")
 	if err != nil {
@@ -165,8 +165,8 @@ func (m *migrator) up(ctx context.Context) error {
 	}
 }
 
-// takeBackDirty sets the version back to the file before the one that was interrupted. A version that is marked dirty was
-// not applied, not even in part: atomicSource sees to that.
+// takeBackDirty sets the version back to the file before the one that was interrupted. A version that is marked dirty
+// was not applied, not even in part: atomicSource sees to that.
 func (m *migrator) takeBackDirty() error {
 	version, dirty, err := m.Version()
 	if errors.Is(err, migrate.ErrNilVersion) {
@@ -185,8 +185,8 @@ func (m *migrator) takeBackDirty() error {
 	return m.Force(int(before))
 }
 
-// atomicSource has every file end by clearing the mark that golang-migrate sets before it. A file of several statements is
-// one transaction, so the mark says for certain whether the file was applied, even after a kill -9.
+// atomicSource has every file end by clearing the mark that golang-migrate sets before it. A file of several statements
+// is one transaction, so the mark says for certain whether the file was applied, even after a kill -9.
 type atomicSource struct{ source.Driver }
 
 const clearMark = "\n;\nUPDATE schema_migrations SET dirty = false;\n"
@@ -212,19 +212,19 @@ func withClearMark(file io.ReadCloser, name string, err error) (io.ReadCloser, s
 	return readCloser{io.MultiReader(file, strings.NewReader(clearMark)), file}, name, nil
 }
 
-// grants are all that Role may do. There is no TRUNCATE, which row-level security does not bind, and messages and
+// grants are all that role may do. There is no TRUNCATE, which row-level security does not bind, and messages and
 // versions of policies are written once: of a message, only that it was removed is noted later.
 const grants = `
-	GRANT USAGE ON SCHEMA public TO ` + Role + `;
-	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + Role + `;
-	GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO ` + Role + `;
-	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO ` + Role + `;
-	REVOKE INSERT, UPDATE, DELETE ON schema_migrations FROM ` + Role + `;
-	REVOKE UPDATE ON messages, policy_versions FROM ` + Role + `;
-	GRANT UPDATE (removed_at, removed_seq) ON messages TO ` + Role + `;`
+	GRANT USAGE ON SCHEMA public TO ` + role + `;
+	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + role + `;
+	GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO ` + role + `;
+	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO ` + role + `;
+	REVOKE INSERT, UPDATE, DELETE ON schema_migrations FROM ` + role + `;
+	REVOKE UPDATE ON messages, policy_versions FROM ` + role + `;
+	GRANT UPDATE (removed_at, removed_seq) ON messages TO ` + role + `;`
 
-// bootstrapRole makes Role, lets the user of conn become it, and grants it its rights. Roles belong to the server, and the
-// migration lock to a database, so another database's bootstrap may get in between: then it is tried again.
+// bootstrapRole makes role, lets the user of conn become it, and grants it its rights. Roles belong to the server, and
+// the migration lock to a database, so another database's bootstrap may get in between: then it is tried again.
 func bootstrapRole(ctx context.Context, conn *pgx.Conn) error {
 	var err error
 	for range lockAttempts {
@@ -245,22 +245,22 @@ func bootstrapRole(ctx context.Context, conn *pgx.Conn) error {
 
 func createRole(ctx context.Context, tx pgx.Tx) error {
 	var exists bool
-	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, Role).Scan(&exists)
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role).Scan(&exists)
 	if err != nil {
 		return err
 	}
 	if !exists {
-		if _, err := tx.Exec(ctx, `CREATE ROLE `+Role+` NOLOGIN NOSUPERUSER NOBYPASSRLS`); err != nil {
+		if _, err := tx.Exec(ctx, `CREATE ROLE `+role+` NOLOGIN NOSUPERUSER NOBYPASSRLS`); err != nil {
 			return err
 		}
 	}
 	// Whether it may be assumed is asked by trying: being a member is not enough since PostgreSQL 16.
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `SET LOCAL ROLE `+Role+`; SET LOCAL ROLE NONE`)
+		_, err := tx.Exec(ctx, `SET LOCAL ROLE `+role+`; SET LOCAL ROLE NONE`)
 		return err
 	})
 	if hasCode(err, "42501") { // insufficient_privilege
-		_, err = tx.Exec(ctx, `GRANT `+Role+` TO CURRENT_USER`)
+		_, err = tx.Exec(ctx, `GRANT `+role+` TO CURRENT_USER`)
 	}
 	return err
 }

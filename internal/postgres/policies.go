@@ -14,20 +14,22 @@ import (
 // SessionPolicy reads the policy of a session; ErrNotFound.
 func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found session.PolicyLayers, err error) {
 	sql := `
-		SELECT p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.patch, p.tenant_version, p.session_version, d.patch
+		SELECT p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.patch, p.tenant_version, p.session_version,
+		       d.patch
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		  JOIN policies d ON d.tenant_id = s.tenant_id AND d.id = $3
 		 WHERE s.tenant_id = $1 AND s.id = $2`
 	err = query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), at.ID, [16]byte(uuid.Nil)},
-		one(&found.Trigger, &found.Hard, &found.CacheTTL, &found.Document, &found.Patch, &found.Version.Tenant, &found.Version.Session, &found.Tenant))
+		one(&found.Trigger, &found.Hard, &found.CacheTTL, &found.Document, &found.Patch,
+			&found.Version.Tenant, &found.Version.Session, &found.Tenant))
 	if found.Version.Session > 0 {
 		found.Own = found.Patch
 	}
 	return found, err
 }
 
-// readPolicy reads a stored policy, and locks it if lock says so.
+// readPolicy reads a stored policy. lock is the locking clause of the statement, "" for none.
 func readPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, lock string) (p session.Policy, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT trigger_ratio, hard_ratio, cache_ttl, document, patch, tenant_version, session_version
@@ -37,9 +39,8 @@ func readPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, lock strin
 	return p, notFound(err)
 }
 
-// changePolicy gives a session the policy that change says, as a new version, in a transaction that holds the session's
-// lock. What the last compaction could not remove, and which levels were crossed, says nothing about another policy:
-// both begin anew.
+// changePolicy gives a session the policy of a change, as a new version, in a transaction that holds the session's
+// lock. It resets the floor and arms the trigger: both were set for another policy.
 func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.UUID, change session.Change) error {
 	if !change.ChangesPolicy() {
 		return nil
@@ -74,8 +75,8 @@ func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.
 	return deletePolicy(ctx, tx, key.Tenant, current)
 }
 
-// readLayers reads a tenant's default, and a session's own policy if it has one. The default stays as it is until the
-// transaction ends, so that none of its changes misses the session.
+// readLayers reads a tenant's default, and a session's own policy if it has one. It locks the default until the
+// transaction ends, so that a change of it does not miss the session.
 func readLayers(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (below, own session.Policy, err error) {
 	below, err = readPolicy(ctx, tx, tenant, uuid.Nil, "FOR SHARE")
 	if err == nil && id != uuid.Nil {
@@ -88,7 +89,7 @@ func equal(a, b session.Policy) bool {
 	return bytes.Equal(a.Patch, b.Patch) && bytes.Equal(a.Document, b.Document)
 }
 
-// edited is the policy that a change gives a session with these layers; nil is the tenant's default.
+// edited returns the policy that a change gives a session with these layers, nil for the tenant's default.
 func edited(change session.Change, tenant, own json.RawMessage) (*session.Policy, error) {
 	switch {
 	case change.EditPolicy != nil:
@@ -104,16 +105,21 @@ func edited(change session.Change, tenant, own json.RawMessage) (*session.Policy
 	return nil, nil
 }
 
-// recordPolicy writes the next version of a layer; that of the key without a session is the tenant's default. A nil
-// policy is none.
-func recordPolicy(ctx context.Context, tx pgx.Tx, key session.Key, p *session.Policy, below, last int, by [32]byte) (version int, err error) {
+// recordPolicy writes the next version of a layer: of the session's own, or of the tenant's default if the key has no
+// session. A nil policy means that the session has none of its own any more.
+func recordPolicy(
+	ctx context.Context, tx pgx.Tx, key session.Key, p *session.Policy, below, last int, by [32]byte,
+) (version int, err error) {
 	var patch, document json.RawMessage
 	if p != nil {
 		patch, document = p.Patch, p.Document
 	}
 	err = tx.QueryRow(ctx, `
 		INSERT INTO policy_versions (tenant_id, session_key, version, tenant_version, patch, document, changed_by)
-		SELECT $1, $2, greatest(max(version), $3) + 1, $4, $5, $6, (SELECT id FROM api_keys WHERE tenant_id = $1 AND digest = $7)
+		SELECT $1, $2, greatest(max(version), $3) + 1, $4, $5, $6,
+		       (SELECT id
+		          FROM api_keys
+		         WHERE tenant_id = $1 AND digest = $7)
 		  FROM policy_versions
 		 WHERE tenant_id = $1 AND session_key = $2
 		RETURNING version`,
@@ -121,13 +127,14 @@ func recordPolicy(ctx context.Context, tx pgx.Tx, key session.Key, p *session.Po
 	return version, err
 }
 
-// insertPolicy stores a policy. Whether its triggers are calibrated stands beside the document, as the ratios do,
-// because every append compares with them.
+// insertPolicy stores a policy. What every append compares with is stored in columns beside the document.
 func insertPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, p session.Policy) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, cache_ttl, calibrate, document, patch, tenant_version, session_version)
+		INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, cache_ttl, calibrate, document, patch,
+		                      tenant_version, session_version)
 		VALUES ($1, $2, $3, $4, $5, coalesce(($6::json #>> '{tokens,calibrate}')::boolean, true), $6, $7, $8, $9)`,
-		[16]byte(tenant), [16]byte(id), p.Trigger, p.Hard, p.CacheTTL, p.Document, p.Patch, p.Version.Tenant, p.Version.Session)
+		[16]byte(tenant), [16]byte(id), p.Trigger, p.Hard, p.CacheTTL, p.Document, p.Patch,
+		p.Version.Tenant, p.Version.Session)
 	return err
 }
 

@@ -34,20 +34,24 @@ func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p ses
 	return err
 }
 
-// ChangeTenantPolicy makes a new version of a tenant's default policy and brings it, in the same transaction, to the
-// sessions that have a policy of their own on top of it. The others point at the tenant's. No session is locked: one that
-// becomes due by it is found by its next append, or by the sweep.
+// ChangeTenantPolicy makes a new version of a tenant's default policy and merges it, in the same transaction, into the
+// policies of the sessions that have their own layer. All other sessions refer to the default. No session is locked:
+// its next append, or the sweep, finds out that it is due.
 //
-// Errors: *session.StaleVersionError, ErrIdempotencyReused, those of change.Edit, and an InvalidError that names sessions
-// whose own policies the new default would make contradictory.
-func (s *Store) ChangeTenantPolicy(ctx context.Context, tenant uuid.UUID, change session.TenantPolicy) (session.Policy, bool, error) {
+// Errors: *session.StaleVersionError, ErrIdempotencyReused, those of change.Edit, and an InvalidError that names
+// sessions whose own layer contradicts the new default.
+func (s *Store) ChangeTenantPolicy(
+	ctx context.Context, tenant uuid.UUID, change session.TenantPolicy,
+) (session.Policy, bool, error) {
 	return once(ctx, s, tenant, change.Idempotency, func(tx pgx.Tx) (session.Policy, uuid.UUID, error) {
 		p, err := changeTenantPolicy(ctx, tx, tenant, change)
 		return p, uuid.Nil, err
 	})
 }
 
-func changeTenantPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, change session.TenantPolicy) (session.Policy, error) {
+func changeTenantPolicy(
+	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, change session.TenantPolicy,
+) (session.Policy, error) {
 	old, err := readPolicy(ctx, tx, tenant, uuid.Nil, "FOR NO KEY UPDATE")
 	if err != nil {
 		return old, err
@@ -60,7 +64,8 @@ func changeTenantPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, change
 		return old, err
 	}
 	next.Version.Tenant = old.Version.Tenant + 1
-	_, err = recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &next, next.Version.Tenant, old.Version.Tenant, change.ChangedBy)
+	_, err = recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &next,
+		next.Version.Tenant, old.Version.Tenant, change.ChangedBy)
 	if err != nil {
 		return old, err
 	}
@@ -76,29 +81,29 @@ func changeTenantPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, change
 func updatePolicy(batch *pgx.Batch, tenant, id uuid.UUID, p session.Policy) {
 	batch.Queue(`
 		UPDATE policies
-		   SET trigger_ratio = $3, hard_ratio = $4, cache_ttl = $5, calibrate = coalesce(($6::json #>> '{tokens,calibrate}')::boolean, true),
+		   SET trigger_ratio = $3, hard_ratio = $4, cache_ttl = $5,
+		       calibrate = coalesce(($6::json #>> '{tokens,calibrate}')::boolean, true),
 		       document = $6, patch = $7, tenant_version = $8
 		 WHERE tenant_id = $1 AND id = $2`,
 		[16]byte(tenant), [16]byte(id), p.Trigger, p.Hard, p.CacheTTL, p.Document, p.Patch, p.Version.Tenant)
 }
 
-// How many policies are made anew at a time, and how many sessions that are in the way are named.
 const (
-	rebaseBatch = 500
-	namedAtMost = 5
+	rebaseBatch    = 500 // policies that are read at a time
+	maxConflicting = 5   // sessions that an error names
 )
 
-// rebasing makes the policies of a tenant's sessions anew on a new default.
+// rebasing merges a new default into the policies of a tenant's sessions.
 type rebasing struct {
 	tx     pgx.Tx
 	tenant uuid.UUID
 	below  session.Policy
 	edit   session.PolicyEdit
-	wrong  []session.Problem // of sessions whose own policies do not fit
+	wrong  []session.Problem // of sessions whose own layer contradicts the default
 }
 
 func (r *rebasing) all(ctx context.Context) error {
-	for last, more := uuid.Nil, true; more && len(r.wrong) < namedAtMost; {
+	for last, more := uuid.Nil, true; more && len(r.wrong) < maxConflicting; {
 		own, err := r.next(ctx, last)
 		if err == nil {
 			err = r.each(ctx, own)
@@ -116,14 +121,14 @@ func (r *rebasing) all(ctx context.Context) error {
 	return nil
 }
 
-// ownPolicy is the policy of one session that has one.
+// ownPolicy is the own layer of a session.
 type ownPolicy struct {
 	id    uuid.UUID
 	patch json.RawMessage
 }
 
-// next reads the policies after one of them. None of them changes meanwhile: who changes one holds a share of the
-// default's lock.
+// next reads the policies after the one with the id last. They cannot change meanwhile: changing one takes a share of
+// the default's lock.
 func (r *rebasing) next(ctx context.Context, last uuid.UUID) ([]ownPolicy, error) {
 	return rowsIn(ctx, r.tx, scanOwnPolicy, `
 		SELECT id, patch
@@ -145,7 +150,7 @@ func (r *rebasing) each(ctx context.Context, own []ownPolicy) error {
 		var invalid *session.InvalidError
 		switch {
 		case errors.As(err, &invalid):
-			if err := r.inTheWay(ctx, layer.id, invalid); err != nil {
+			if err := r.addConflict(ctx, layer.id, invalid); err != nil {
 				return err
 			}
 		case err != nil:
@@ -158,9 +163,9 @@ func (r *rebasing) each(ctx context.Context, own []ownPolicy) error {
 	return r.tx.SendBatch(ctx, batch).Close()
 }
 
-// inTheWay notes a session whose own policy would contradict itself.
-func (r *rebasing) inTheWay(ctx context.Context, policy uuid.UUID, invalid *session.InvalidError) error {
-	if len(r.wrong) == namedAtMost {
+// addConflict adds a session whose own layer contradicts the default.
+func (r *rebasing) addConflict(ctx context.Context, policy uuid.UUID, invalid *session.InvalidError) error {
+	if len(r.wrong) == maxConflicting {
 		return nil
 	}
 	var id string
@@ -169,13 +174,16 @@ func (r *rebasing) inTheWay(ctx context.Context, policy uuid.UUID, invalid *sess
 		  FROM sessions
 		 WHERE tenant_id = $1 AND policy_id = $2`, [16]byte(r.tenant), [16]byte(policy)).Scan(&id)
 	r.wrong = append(r.wrong, session.Problem{
-		Code: invalid.Problems[0].Code, Detail: fmt.Sprintf("the own policy of session %q does not fit on top of it: %s", id, invalid),
+		Code:   invalid.Problems[0].Code,
+		Detail: fmt.Sprintf("the own policy of session %q does not fit on top of it: %s", id, invalid),
 	})
 	return err
 }
 
-// PolicyVersions lists the versions of a tenant's default before one of them, newest first; 0 is the beginning.
-func (s *Store) PolicyVersions(ctx context.Context, tenant uuid.UUID, before int64, limit int) (found []session.PolicyRecord, err error) {
+// PolicyVersions returns the versions of a tenant's default below before, newest first; 0 does not bound them.
+func (s *Store) PolicyVersions(
+	ctx context.Context, tenant uuid.UUID, before int64, limit int,
+) (found []session.PolicyRecord, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = readVersions(ctx, tx, session.Key{Tenant: tenant}, before, limit)
 		return err
@@ -183,10 +191,12 @@ func (s *Store) PolicyVersions(ctx context.Context, tenant uuid.UUID, before int
 	return found, err
 }
 
-// SessionPolicyVersions lists the versions of a session's own policy like PolicyVersions; ErrNotFound.
-func (s *Store) SessionPolicyVersions(ctx context.Context, at session.Address, before int64, limit int) (found []session.PolicyRecord, err error) {
+// SessionPolicyVersions returns the versions of a session's own layer like PolicyVersions; ErrNotFound.
+func (s *Store) SessionPolicyVersions(
+	ctx context.Context, at session.Address, before int64, limit int,
+) (found []session.PolicyRecord, err error) {
 	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := SessionKey(ctx, tx, at)
+		key, err := sessionKey(ctx, tx, at)
 		if err != nil {
 			return err
 		}
@@ -196,7 +206,9 @@ func (s *Store) SessionPolicyVersions(ctx context.Context, at session.Address, b
 	return found, err
 }
 
-func readVersions(ctx context.Context, tx pgx.Tx, key session.Key, before int64, limit int) ([]session.PolicyRecord, error) {
+func readVersions(
+	ctx context.Context, tx pgx.Tx, key session.Key, before int64, limit int,
+) ([]session.PolicyRecord, error) {
 	return rowsIn(ctx, tx, scanVersion, `
 		SELECT version, tenant_version, patch, document, changed_by, created_at
 		  FROM policy_versions

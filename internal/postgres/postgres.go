@@ -21,10 +21,10 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Role is the role that serves: it owns nothing, and row-level security binds it.
-const Role = "varve_app"
+// role is the database role of the serving processes: it owns nothing, and row-level security binds it.
+const role = "varve_app"
 
-// Open connects to the database as Role and checks that row-level security will bind every connection.
+// Open connects to the database as the role varve_app and checks that row-level security binds every connection.
 func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -44,17 +44,17 @@ func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, erro
 	return pool, nil
 }
 
-// assumeRole makes a new connection one that row-level security binds, and refuses it if that is not so. A connection
-// whose other end is gone does not keep a session's lock for ever. Plans are generic: every statement goes by a key, and a
-// plan made for the values of one call can be made from statistics that a young tenant does not have yet.
+// assumeRole puts a new connection under row-level security, and returns an error if that does not bind it. The
+// timeouts release a session's lock whose client is gone. Plans are generic: every statement uses a key, and a plan for
+// the values of one call may rely on statistics that a new tenant does not have yet.
 func assumeRole(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
-		SET ROLE `+Role+`;
+		SET ROLE `+role+`;
 		SET plan_cache_mode = 'force_generic_plan';
 		SET idle_in_transaction_session_timeout = '1min';
 		SET statement_timeout = '5min'`)
 	if err != nil {
-		return fmt.Errorf("role %s (does the database have its schema? run varve migrate): %w", Role, err)
+		return fmt.Errorf("role %s (does the database have its schema? run varve migrate): %w", role, err)
 	}
 	var exempt, owner bool
 	err = conn.QueryRow(ctx, `
@@ -66,9 +66,10 @@ func assumeRole(ctx context.Context, conn *pgx.Conn) error {
 	case err != nil:
 		return err
 	case exempt:
-		return fmt.Errorf("role %s is a superuser or has BYPASSRLS: row-level security would not hold", Role)
+		return fmt.Errorf("role %s is a superuser or has BYPASSRLS: row-level security would not hold", role)
 	case owner:
-		return fmt.Errorf("role %s owns tables: it could take row-level security off; let the role that migrates own them", Role)
+		return fmt.Errorf("role %s owns tables and could switch row-level security off: "+
+			"the role that migrates must own them", role)
 	}
 	return nil
 }
@@ -81,18 +82,21 @@ type Store struct {
 	cap    IngestCap
 }
 
-// New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps nothing.
+// New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps
+// nothing.
 func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies)}
 }
 
-// Pool is the pool that the store uses.
+// Pool returns the pool that the store uses.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
 
 // InTenant runs do in one transaction that sees this tenant only.
-func InTenant(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error) error {
+func InTenant(
+	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
+) error {
 	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, setTenant, tenant.String()); err != nil {
 			return err
@@ -102,7 +106,9 @@ func InTenant(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options
 }
 
 // query runs one statement that sees this tenant only, in one round trip, and hands its rows to read.
-func query(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error) error {
+func query(
+	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error,
+) error {
 	batch := &pgx.Batch{}
 	batch.Queue(setTenant, tenant.String())
 	batch.Queue(sql, args...)
@@ -167,8 +173,8 @@ func rowIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql str
 	return found, notFound(err)
 }
 
-// newestFirst is the end of a statement that reads a page of a tenant's rows, newest first: $1 is the tenant, and pageArgs
-// are all its arguments.
+// newestFirst is the end of a statement that reads a page of a tenant's rows, newest first: $1 is the tenant, and
+// pageArgs are all its arguments.
 func newestFirst(created, id string) string {
 	place := `(` + created + `, ` + id + `)`
 	return `

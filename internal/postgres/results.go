@@ -65,7 +65,7 @@ func (s *Store) readInSession(
 ) error {
 	options := pgx.TxOptions{AccessMode: pgx.ReadOnly}
 	return InTenant(ctx, s.pool, at.Tenant, options, func(tx pgx.Tx) error {
-		key, err := SessionKey(ctx, tx, at)
+		key, err := sessionKey(ctx, tx, at)
 		if err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func (s *Store) Run(ctx context.Context, at session.Address, id uuid.UUID) (sess
 // Runs lists a session's runs, newest first; ErrNotFound if there is no such session.
 func (s *Store) Runs(ctx context.Context, at session.Address, page session.Page) (found []session.Run, err error) {
 	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := SessionKey(ctx, tx, at)
+		key, err := sessionKey(ctx, tx, at)
 		if err != nil {
 			return err
 		}

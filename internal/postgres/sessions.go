@@ -13,11 +13,13 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Create makes a session, or gets the one that has this id: then nothing of change is used. Safe against any number of
-// callers at once: one of them creates.
+// Create creates a session, or reads the one that has this id, which change does not change. Any number of callers may
+// do so at once: one of them creates it.
 //
 // Errors: ErrIdempotencyReused.
-func (s *Store) Create(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (session.Created, bool, error) {
+func (s *Store) Create(
+	ctx context.Context, at session.Address, change session.Change, id *session.Idempotency,
+) (session.Created, bool, error) {
 	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Created, uuid.UUID, error) {
 		found, err := readSession(ctx, tx, at)
 		if err == nil || !errors.Is(err, session.ErrNotFound) {
@@ -32,8 +34,10 @@ func (s *Store) Create(ctx context.Context, at session.Address, change session.C
 	})
 }
 
-// CreateNew makes a session; ErrExists if its id is taken, ErrIdempotencyReused.
-func (s *Store) CreateNew(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (session.Session, bool, error) {
+// CreateNew creates a session; ErrExists if its id is taken, ErrIdempotencyReused.
+func (s *Store) CreateNew(
+	ctx context.Context, at session.Address, change session.Change, id *session.Idempotency,
+) (session.Session, bool, error) {
 	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (made session.Session, _ uuid.UUID, err error) {
 		created, err := insertSession(ctx, tx, at, change)
 		if err == nil && !created {
@@ -46,25 +50,30 @@ func (s *Store) CreateNew(ctx context.Context, at session.Address, change sessio
 	})
 }
 
-func insertSession(ctx context.Context, tx pgx.Tx, at session.Address, change session.Change) (created bool, err error) {
+func insertSession(
+	ctx context.Context, tx pgx.Tx, at session.Address, change session.Change,
+) (created bool, err error) {
 	key := session.Key{Tenant: at.Tenant, Key: uuid.Must(uuid.NewV7())}
 	tag, err := tx.Exec(ctx, `
-		INSERT INTO sessions (tenant_id, key, id, format, model, window_tokens, overhead_tokens, metadata, policy_id, window_source)
-		VALUES ($1, $2, $3, $4, coalesce($5::text, ''), coalesce($6::int, $7::int), coalesce($8::int, 0), coalesce($9::jsonb, '{}'), $10, $11)
+		INSERT INTO sessions (tenant_id, key, id, format, model, window_tokens, overhead_tokens, metadata, policy_id,
+		                      window_source)
+		VALUES ($1, $2, $3, $4, coalesce($5::text, ''), coalesce($6::int, $7::int), coalesce($8::int, 0),
+		        coalesce($9::jsonb, '{}'), $10, $11)
 		ON CONFLICT (tenant_id, id) DO NOTHING`,
 		[16]byte(at.Tenant), [16]byte(key.Key), at.ID, formatNumber(change.Format), change.Model, change.WindowTokens,
-		session.DefaultWindowTokens, change.OverheadTokens, change.Metadata, [16]byte(uuid.Nil), windowSource(change, session.WindowOfDefault))
+		session.DefaultWindowTokens, change.OverheadTokens, change.Metadata, [16]byte(uuid.Nil),
+		windowSource(change, session.WindowOfDefault))
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
 	}
 	return true, changePolicy(ctx, tx, key, uuid.Nil, change)
 }
 
-// windowSource says where the window of a session comes from after a change; otherwise is where it came from before.
-func windowSource(change session.Change, otherwise session.WindowSource) session.WindowSource {
+// windowSource returns the source of a session's window after a change; fallback is the source before it.
+func windowSource(change session.Change, fallback session.WindowSource) session.WindowSource {
 	switch {
 	case change.WindowTokens == nil:
-		return otherwise
+		return fallback
 	case change.WindowSource == "":
 		return session.WindowOfRequest
 	}
@@ -79,16 +88,17 @@ func formatNumber(f *session.Format) int16 {
 }
 
 const sessionColumns = `
-	s.id, s.key, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata, s.last_seq, s.context_tokens, s.total_tokens,
-	s.checkpoint_n, s.created_at, s.last_append_at, p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
-	p.tenant_version, p.session_version, s.calibration, s.last_usage`
+	s.id, s.key, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata, s.last_seq,
+	s.context_tokens, s.total_tokens, s.checkpoint_n, s.created_at, s.last_append_at, p.trigger_ratio, p.hard_ratio,
+	p.cache_ttl, p.document, p.tenant_version, p.session_version, s.calibration, s.last_usage`
 
 func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	var s session.Session
 	var format int16
-	err := row.Scan(&s.ID, (*[16]byte)(&s.Key), &format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens, &s.Metadata, &s.LastSeq, &s.ContextTokens,
-		&s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt, &s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document,
-		&s.Policy.Version.Tenant, &s.Policy.Version.Session, &s.Calibration, &s.LastUsage)
+	err := row.Scan(&s.ID, (*[16]byte)(&s.Key), &format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens,
+		&s.Metadata, &s.LastSeq, &s.ContextTokens, &s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt,
+		&s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document, &s.Policy.Version.Tenant,
+		&s.Policy.Version.Session, &s.Calibration, &s.LastUsage)
 	s.Format = formatName(format)
 	return s, err
 }
@@ -125,17 +135,21 @@ func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page session.Pag
 	return queryRows(ctx, s, tenant, scanSession, sql, pageArgs(tenant, page)...)
 }
 
-// Update changes a session; a smaller window or a lower trigger may make it due, which the answer does not wait for.
+// Update changes a session. If a smaller window or a lower trigger makes it due, a compaction is queued.
 //
 // Errors: ErrNotFound, ErrIdempotencyReused.
-func (s *Store) Update(ctx context.Context, at session.Address, change session.Change, id *session.Idempotency) (session.Session, bool, error) {
+func (s *Store) Update(
+	ctx context.Context, at session.Address, change session.Change, id *session.Idempotency,
+) (session.Session, bool, error) {
 	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
 		changed, err := s.update(ctx, tx, at, change)
 		return changed, changed.Key, err
 	})
 }
 
-func (s *Store) update(ctx context.Context, tx pgx.Tx, at session.Address, change session.Change) (session.Session, error) {
+func (s *Store) update(
+	ctx context.Context, tx pgx.Tx, at session.Address, change session.Change,
+) (session.Session, error) {
 	row, err := lockSession(ctx, tx, at)
 	if err != nil {
 		return session.Session{}, err
@@ -160,13 +174,14 @@ func (s *Store) update(ctx context.Context, tx pgx.Tx, at session.Address, chang
 	return readSession(ctx, tx, at)
 }
 
-// runQueuedNow starts the job that waits for the session's cache to be cold: by its new policy it may not have to.
+// runQueuedNow starts the job that waits until the session's cache is cold: the new policy may not want it to wait.
 func (s *Store) runQueuedNow(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	var job int64
 	err := tx.QueryRow(ctx, `
 		SELECT job_id
 		  FROM runs
-		 WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'`, [16]byte(key.Tenant), [16]byte(key.Key)).Scan(&job)
+		 WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'`,
+		[16]byte(key.Tenant), [16]byte(key.Key)).Scan(&job)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -176,7 +191,7 @@ func (s *Store) runQueuedNow(ctx context.Context, tx pgx.Tx, key session.Key) er
 	return s.queue.RunNow(ctx, tx, job)
 }
 
-// roomy refuses a window that the overhead would fill alone.
+// roomy returns an error if a change would leave no room in the window beside the overhead.
 func roomy(row lockedSession, change session.Change) error {
 	window, overhead := int(row.rule.Window), int(row.overhead)
 	if change.WindowTokens != nil {
@@ -188,11 +203,11 @@ func roomy(row lockedSession, change session.Change) error {
 	if overhead < window {
 		return nil
 	}
-	return session.Invalid("/overhead_tokens", "invalid_request", "the session would have %d overhead_tokens in %d window_tokens: they must be fewer", overhead, window)
+	return session.Invalid("/overhead_tokens", "invalid_request",
+		"the session would have %d overhead_tokens in %d window_tokens: they must be fewer", overhead, window)
 }
 
-// updateSession changes the row. What the last compaction could not remove, and which levels were crossed, says nothing
-// about another window: both begin anew.
+// updateSession changes the row. Another window resets the floor and arms the trigger: both were set for the old one.
 func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE sessions
@@ -205,12 +220,12 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 		       floor_tokens = CASE WHEN $8 THEN 0 ELSE floor_tokens END,
 		       armed_threshold = CASE WHEN $8 THEN 1 ELSE armed_threshold END
 		 WHERE tenant_id = $1 AND key = $2`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens, change.OverheadTokens,
-		change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil, windowSource(change, ""))
+		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens,
+		change.OverheadTokens, change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil, windowSource(change, ""))
 	return err
 }
 
-// Delete erases a session and all that belongs to it; ErrNotFound. A job that is running for it finds nothing to do.
+// Delete erases a session and all its rows; ErrNotFound. A job that runs for it finds nothing to do.
 func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idempotency) (bool, error) {
 	_, replayed, err := once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (json.RawMessage, uuid.UUID, error) {
 		row, err := lockSession(ctx, tx, at)
@@ -228,7 +243,9 @@ func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, tenant, key)
 	removeFromRecompactions(batch, row.Key)
-	for _, table := range []string{"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency", "policy_versions"} {
+	for _, table := range []string{
+		"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency", "policy_versions",
+	} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}
 	batch.Queue(`DELETE FROM sessions WHERE tenant_id = $1 AND key = $2`, tenant, key)

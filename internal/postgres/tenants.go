@@ -10,7 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// CreateTenant makes a tenant with its default policy; ErrExists if the name is taken.
+// CreateTenant creates a tenant with its default policy; ErrExists if the name is taken.
 func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Policy) (session.Tenant, error) {
 	t := session.Tenant{ID: uuid.Must(uuid.NewV7()), Name: name}
 	err := s.inTenant(ctx, t.ID, func(tx pgx.Tx) error {
@@ -29,7 +29,7 @@ func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Po
 	return t, err
 }
 
-// Tenants lists all tenants by name. Tenants have no row-level security: they belong to the operator.
+// Tenants returns all tenants by name. The table has no row-level security: it belongs to the operator.
 func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT id, name, created_at
@@ -41,7 +41,7 @@ func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
 	return pgx.CollectRows(rows, scanTenant)
 }
 
-// TenantByName finds a tenant; ErrNotFound.
+// TenantByName returns a tenant; ErrNotFound.
 func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT id, name, created_at

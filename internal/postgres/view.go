@@ -210,7 +210,9 @@ func (r *reused) ScanBytes(src []byte) error {
 //
 // Errors: ErrNotFound if there is no such session or checkpoint; ErrPruned if the checkpoint has no body any more;
 // ErrLogTooLarge if the log does not fit into memory.
-func (s *Store) OlderView(ctx context.Context, at session.Address, n int, bare bool, known Version) (v View, err error) {
+func (s *Store) OlderView(
+	ctx context.Context, at session.Address, n int, bare bool, known Version,
+) (v View, err error) {
 	if n == 0 {
 		if err := s.logFits(ctx, at); err != nil {
 			return v, err
@@ -235,7 +237,7 @@ func (s *Store) OlderView(ctx context.Context, at session.Address, n int, bare b
 
 func (s *Store) logFits(ctx context.Context, at session.Address) error {
 	return s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := SessionKey(ctx, tx, at)
+		key, err := sessionKey(ctx, tx, at)
 		if err != nil {
 			return err
 		}

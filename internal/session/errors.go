@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// What can go wrong, as the domain sees it. internal/api maps each to a status and a code in one table.
+// The errors of the domain. internal/api maps each to a status and a code in one table.
 var (
 	ErrNotFound          = errors.New("not found")
 	ErrUnauthorized      = errors.New("the key is missing, malformed, unknown, expired or revoked")
@@ -22,28 +22,29 @@ var (
 	ErrImportEnded       = errors.New("the import has ended")
 )
 
-// StaleError says that an append's expected_seq is not the session's last seq.
+// StaleError is returned if an append's expected_seq is not the session's last seq.
 type StaleError struct{ Expected, Current int64 }
 
 func (e *StaleError) Error() string {
 	return fmt.Sprintf("expected_seq is %d, but the session's last seq is %d", e.Expected, e.Current)
 }
 
-// CannotFitError says that a view's pinned head and newest unit alone are larger than the bound asked for.
+// CannotFitError is returned if a view's system messages and newest unit alone are larger than the requested bound.
 type CannotFitError struct{ MaxTokens, Minimum int64 }
 
 func (e *CannotFitError) Error() string {
-	return fmt.Sprintf("max_tokens is %d, but the system messages and the newest unit alone have %d tokens", e.MaxTokens, e.Minimum)
+	return fmt.Sprintf("max_tokens is %d, but the system messages and the newest unit alone have %d tokens",
+		e.MaxTokens, e.Minimum)
 }
 
-// Problem is one thing that is wrong with an input: where, which rule, and what would be right.
+// Problem is one mistake in an input: where it is, which rule it breaks, and what would be right.
 type Problem struct {
 	Pointer string `json:"pointer"` // RFC 6901 JSON pointer into the body, or the name of a query parameter or header
 	Code    string `json:"code"`
 	Detail  string `json:"detail"`
 }
 
-// InvalidError lists everything that is wrong with an input.
+// InvalidError lists all mistakes in an input.
 type InvalidError struct {
 	Code     string // the problem's code as a whole: invalid_request, unknown_field, invalid_json, …
 	Problems []Problem
@@ -63,7 +64,8 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("%s (and %d more)", first, len(e.Problems)-1)
 }
 
-// Invalid is an InvalidError with one problem.
+// Invalid returns an InvalidError with one problem.
 func Invalid(pointer, code, format string, args ...any) error {
-	return &InvalidError{Code: code, Problems: []Problem{{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)}}}
+	problem := Problem{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)}
+	return &InvalidError{Code: code, Problems: []Problem{problem}}
 }

@@ -23,7 +23,8 @@ func CheckJSON(pointer string, data []byte, limits rawjson.Limits) error {
 	case !errors.As(err, &syntax):
 		return err
 	case syntax.Limit == "depth":
-		return Invalid(pointer, "json_too_complex", "nested deeper than %d levels (at byte %d)", MaxJSONDepth, syntax.Offset)
+		return Invalid(pointer, "json_too_complex",
+			"nested deeper than %d levels (at byte %d)", MaxJSONDepth, syntax.Offset)
 	case syntax.Limit != "":
 		return Invalid(pointer, "json_too_complex", "%s (at byte %d)", syntax.Detail, syntax.Offset)
 	}

@@ -38,7 +38,8 @@ type APIKey struct {
 	RevokedAt *time.Time
 }
 
-// NewAPIKey returns the text of a new API key of a tenant. Only its holder may keep the text; ParseKey returns what is stored.
+// NewAPIKey returns the text of a new API key of a tenant. Only its holder may keep the text; ParseKey returns what is
+// stored.
 func NewAPIKey(tenant uuid.UUID) string {
 	b := make([]byte, 0, keyLength)
 	b = append(b, keyPrefix...)

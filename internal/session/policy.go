@@ -15,7 +15,7 @@ type Policy struct {
 	Hard     float64         `json:"hard"`    // share of the window at which it no longer waits for a cold cache
 	CacheTTL time.Duration   `json:"cache_ttl"`
 	Document json.RawMessage `json:"document"`        // the whole policy
-	Patch    json.RawMessage `json:"patch,omitempty"` // the layer that makes it of those below; nil stores the document as the layer
+	Patch    json.RawMessage `json:"patch,omitempty"` // its top layer; nil stores the document as the layer
 	Version  PolicyVersion   `json:"version"`
 }
 
@@ -32,8 +32,8 @@ type PolicyVersion struct {
 	Session int `json:"session"` // 0 if the session has no policy of its own
 }
 
-// PolicyEdit makes a policy of the two layers that are stored: the tenant's default, and the session's own, which is nil
-// if it has none. It runs while a transaction is open, so all that it does is compute.
+// PolicyEdit makes a policy from the two stored layers: the tenant's default, and the session's own, which is nil if it
+// has none. It runs in an open transaction, so it must only compute.
 type PolicyEdit func(tenant, own json.RawMessage) (Policy, error)
 
 // TenantPolicy is a change of a tenant's default policy.
@@ -55,7 +55,7 @@ type PolicyRecord struct {
 	CreatedAt     time.Time       `json:"created_at"`
 }
 
-// StaleVersionError says that a policy was changed meanwhile.
+// StaleVersionError is returned if a policy was changed meanwhile.
 type StaleVersionError struct{ Expected, Current int }
 
 func (e *StaleVersionError) Error() string {

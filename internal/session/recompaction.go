@@ -32,8 +32,8 @@ type RecompactionFilter struct {
 	CreatedBefore      *time.Time      `json:"created_before,omitempty"`
 	CreatedAfter       *time.Time      `json:"created_after,omitempty"`
 	MinTokens          *int64          `json:"min_tokens,omitempty"`           // of the view
-	PolicyVersionBelow *int64          `json:"policy_version_below,omitempty"` // of the tenant's policy when the newest checkpoint was made
-	EngineVersionBelow *int64          `json:"engine_version_below,omitempty"` // that made the newest checkpoint
+	PolicyVersionBelow *int64          `json:"policy_version_below,omitempty"` // of the tenant's, at the newest checkpoint
+	EngineVersionBelow *int64          `json:"engine_version_below,omitempty"` // at the newest checkpoint
 }
 
 // Recompaction is a campaign that compacts many sessions of a tenant anew, from their logs.
@@ -41,7 +41,7 @@ type Recompaction struct {
 	ID           uuid.UUID
 	State        RecompactionState
 	Filter       RecompactionFilter
-	Policy       json.RawMessage `json:",omitempty"` // changes to each session's policy, for this campaign only; nil for none
+	Policy       json.RawMessage `json:",omitempty"` // changes to each session's policy for this campaign; nil for none
 	MaxRunning   int
 	Total        int64 // sessions
 	Running      int64

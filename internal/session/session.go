@@ -1,7 +1,8 @@
-// Package session says what a session is: its messages, formats, limits, references and the errors that every
-// other package reports. It does no I/O and imports nothing of ours.
+// Package session holds the types of the domain: a session with its messages, formats, checkpoints and runs; imports,
+// exports and recompactions; the limits of all of them, and the errors that every other package reports. It does no I/O
+// and imports no other package of Varve.
 //
-// Start at Session and Append; errors.go lists what can go wrong, limits.go how large things may be.
+// Start at Session and Append; errors.go lists the errors, limits.go the limits.
 package session
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Address names a session the way its caller does: a tenant and the id that the tenant chose.
+// Address names a session as clients do: a tenant and the id that the tenant chose.
 type Address struct {
 	Tenant uuid.UUID
 	ID     string
@@ -31,13 +32,13 @@ type Page struct {
 	Limit int
 }
 
-// Key names a session the way the database does. Key is made by Varve, is never reused, and is never shown to callers.
+// Key names a session as the database does. Varve makes it and never uses it again.
 type Key struct {
 	Tenant uuid.UUID
 	Key    uuid.UUID
 }
 
-// Session is one conversation: an append-only log of messages and what is known of its size.
+// Session is one conversation: an append-only log of messages, and its sizes.
 type Session struct {
 	ID             string          `json:"id"`
 	Key            uuid.UUID       `json:"key"`
@@ -45,7 +46,7 @@ type Session struct {
 	Model          string          `json:"model"`
 	WindowTokens   int             `json:"window_tokens"` // the model's context window
 	WindowSource   WindowSource    `json:"window_source"`
-	OverheadTokens int             `json:"overhead_tokens"` // tokens that the caller sends besides the messages: tool definitions and the like
+	OverheadTokens int             `json:"overhead_tokens"` // of what the caller sends beside the messages, such as tools
 	Metadata       json.RawMessage `json:"metadata"`
 	Policy         Policy          `json:"policy"`
 	LastSeq        int64           `json:"last_seq"`
@@ -64,7 +65,7 @@ type Created struct {
 	Created bool    `json:"created"`
 }
 
-// Change is what a caller sets on a session; nil leaves a member as it is (or, for a new session, at its default).
+// Change sets members of a session; nil keeps a member (or, for a new session, its default).
 type Change struct {
 	Format         *Format
 	Model          *string
@@ -73,12 +74,12 @@ type Change struct {
 	OverheadTokens *int
 	Metadata       json.RawMessage
 	Policy         *Policy    // of this session alone
-	EditPolicy     PolicyEdit // makes that of the layers that are stored
+	EditPolicy     PolicyEdit // makes that policy from the stored layers
 	DefaultPolicy  bool       // go back to the tenant's policy
 	ChangedBy      [32]byte   // the digest of the key that changes the policy
 }
 
-// ChangesPolicy reports whether the change says anything about the session's policy.
+// ChangesPolicy reports whether the change sets the session's policy.
 func (c Change) ChangesPolicy() bool {
 	return c.Policy != nil || c.EditPolicy != nil || c.DefaultPolicy
 }
@@ -120,7 +121,7 @@ type Append struct {
 	Idempotency *Idempotency // nil for none
 }
 
-// Appended is what an append did.
+// Appended is the answer to an append.
 type Appended struct {
 	FirstSeq      int64      `json:"first_seq"`
 	LastSeq       int64      `json:"last_seq"`
@@ -131,7 +132,7 @@ type Appended struct {
 	Replayed      bool       `json:"replayed"`
 }
 
-// Compaction says what an append did about compaction.
+// Compaction is what an append did about compaction.
 type Compaction string
 
 // The three answers: the session is not due, a job was inserted, or one was live already.
@@ -171,7 +172,7 @@ type Run struct {
 	FinishedAt       *time.Time      `json:"finished_at"`
 }
 
-// RunState is where a run stands.
+// RunState is the state of a run.
 type RunState string
 
 // The states of a run.
@@ -180,7 +181,7 @@ const (
 	RunRunning    RunState = "running"
 	RunDone       RunState = "done"
 	RunUnchanged  RunState = "unchanged"  // there was nothing to do
-	RunPostponed  RunState = "postponed"  // it would have cost more than it saves; the session asks again when it has grown
+	RunPostponed  RunState = "postponed"  // it costs more than it saves; the session asks again when it has grown
 	RunSuperseded RunState = "superseded" // another run was first
 	RunFailed     RunState = "failed"
 )

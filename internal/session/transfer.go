@@ -80,7 +80,8 @@ const (
 	LineRejected  LineOutcome = "rejected"
 )
 
-// ImportLine is a line of an import: a session, a message, the end of a session, or a line whose outcome is known already.
+// ImportLine is a line of an import: a session, a message, the end of a session, or a line whose outcome is known
+// already.
 type ImportLine struct {
 	Line    int64 // in the file
 	Session *ImportedSession

@@ -67,7 +67,8 @@ func NewEmpty(t testing.TB) string {
 	return c.dsn(name)
 }
 
-// Server returns the cluster that the tests of this process share. It fails the test if TEST_DATABASE_URL names another.
+// Server returns the cluster that the tests of this process share. It fails the test if TEST_DATABASE_URL names
+// another.
 func Server(t testing.TB) *embedded.Server {
 	t.Helper()
 	c := get(t)
