@@ -2,8 +2,8 @@
 //
 // Start at routes in this file, the table of contents; then append.go and context.go, the two routes that matter most.
 // A handler decodes its request, resolves what the request leaves to the session or the tenant, makes one call that
-// does the work, and answers; errors.go maps errors to codes and statuses. Package request is the kit under the handlers,
-// package openai has OpenAI's routes. Only this file imports Echo.
+// does the work, and answers; errors.go maps errors to codes and statuses. Package request is the kit under the
+// handlers, package openai has OpenAI's routes. Only this file imports Echo.
 package api
 
 import (

@@ -9,11 +9,11 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// keyLifetime is how long a key that the database knew is believed, and so how late a revocation can be.
+// keyLifetime is how long a key is accepted after the database confirmed it, and so how late a revocation can be.
 const keyLifetime = 5 * time.Second
 
-// authenticate finds out whose key the request came with. Text that no key can be is refused without a look at the
-// database, and every refusal looks the same.
+// authenticate finds the tenant whose key the request came with. Text that cannot be a key is refused without a
+// database read, and every refusal looks the same.
 func (s *Server) authenticate(req *request.Request) error {
 	tenant, digest, err := session.ParseKey(bearer(req.R.Header["Authorization"]))
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) authenticate(req *request.Request) error {
 	return nil
 }
 
-// bearer is the token of an Authorization header, "" if there is not exactly one.
+// bearer returns the token of an Authorization header, "" if there is not exactly one.
 func bearer(header []string) string {
 	const scheme = "bearer "
 	if len(header) != 1 || len(header[0]) < len(scheme) || !strings.EqualFold(header[0][:len(scheme)], scheme) {
@@ -39,7 +39,7 @@ func bearer(header []string) string {
 	return strings.TrimSpace(header[0][len(scheme):])
 }
 
-// keyCache remembers the digests of keys that the database knew a moment ago; what it did not know is not remembered.
+// keyCache remembers the digests of keys that the database confirmed a moment ago; unknown keys are not remembered.
 // A digest covers the whole key, its tenant included, and cannot be aimed at an entry byte by byte.
 type keyCache struct {
 	mu    sync.RWMutex
@@ -55,7 +55,7 @@ func (c *keyCache) has(digest [32]byte, now time.Time) bool {
 	return now.Before(c.until[digest])
 }
 
-// add remembers a key from the time at which the database was asked.
+// add remembers a key from the time of the database read.
 func (c *keyCache) add(digest [32]byte, asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 
 var errNoCheckpoint = errors.New("no such checkpoint")
 
-// noCheckpoint says of what was not found that it is the checkpoint.
+// noCheckpoint returns errNoCheckpoint for ErrNotFound, and any other error as it is.
 func noCheckpoint(err error) error {
 	if errors.Is(err, session.ErrNotFound) {
 		return errNoCheckpoint

@@ -59,7 +59,7 @@ var statuses = map[string]int{
 var problemCodes = []string{policy.WrongType, policy.OutOfRange, policy.InvalidText, policy.UnknownValue,
 	policy.InvalidTemplate, policy.Contradiction}
 
-// sentinels says which code a domain error has and what the caller can do. A detail of "" is the error's own text.
+// sentinels map domain errors to codes and to what the caller can do. A detail of "" is the error's own text.
 var sentinels = []struct {
 	err    error
 	code   string
@@ -103,7 +103,7 @@ var (
 	errPanic          = errors.New("panic") // a bug of ours; the log has its stack
 )
 
-// failureOf is the table from errors to codes. What it does not know is ours: internal, and no word of it goes out.
+// failureOf maps an error to its code. Any error that it does not know is internal, and its text is not sent.
 func failureOf(err error) *request.Failure {
 	var known *request.Failure
 	var invalid *session.InvalidError
@@ -145,7 +145,7 @@ func codeOf(e *session.InvalidError) string {
 	return e.Code
 }
 
-// specific prefers the text of an error that knows more than its sentinel.
+// specific returns the error's own text if it has more details than its sentinel, else the general text.
 func specific(err, sentinel error, general string) string {
 	if text := err.Error(); general == "" || sentinel == session.ErrNotFound && text != sentinel.Error() {
 		return text
@@ -185,8 +185,8 @@ func databaseIsDown(err error) bool {
 	return false
 }
 
-// transient are SQLSTATEs of: connection lost, out of resources, stopping or starting, cancelled, deadlock,
-// serialization.
+// transient reports whether a SQLSTATE is of the kind: connection lost, out of resources, stopping or starting,
+// cancelled, deadlock, serialization.
 func transient(state string) bool {
 	for _, class := range []string{"08", "53", "57", "40", "25006"} {
 		if strings.HasPrefix(state, class) {

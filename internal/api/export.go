@@ -45,8 +45,7 @@ func (s *Server) exportTenant(req *request.Request) error {
 	})
 }
 
-// exporter writes an archive as an answer. What goes wrong behind the first bytes cuts the answer off: it then has no
-// manifest.
+// exporter writes an archive as an answer. An error after the first bytes cuts the answer off: it then has no manifest.
 type exporter struct {
 	*archive.Writer
 	s   *Server
@@ -88,7 +87,7 @@ func (s *Server) export(req *request.Request, write func(*exporter) error) error
 	return err
 }
 
-// exportPage is how many sessions are read at a time: each is as it was when its page was read.
+// exportPage is how many sessions are read at a time: each is exported as it was when its page was read.
 const exportPage = 100
 
 func (e *exporter) sessions() error {

@@ -14,10 +14,10 @@ func (s *Server) livez(req *request.Request) error {
 	return req.Bytes(http.StatusOK, request.JSONType, []byte(`{"status":"ok"}`))
 }
 
-// readyz is GET /readyz: requests that come now will be served. Anybody may ask, so the answer names no details.
+// readyz is GET /readyz: the process serves requests. It needs no key, so the answer has no details.
 func (s *Server) readyz(req *request.Request) error {
 	if s.draining.Load() {
-		return request.Fail(request.Unavailable, "the process stops: ask another one")
+		return request.Fail(request.Unavailable, "the process is stopping: ask another one")
 	}
 	detail, cause := s.ready.look(req.Ctx, s)
 	if cause != nil {
@@ -27,7 +27,7 @@ func (s *Server) readyz(req *request.Request) error {
 	return req.Bytes(http.StatusOK, request.JSONType, []byte(`{"status":"ready"}`))
 }
 
-// readiness is what the last look at the database found. It is kept for a second, so that those who ask, who need no
+// readiness is the result of the last check of the database. It is kept for a second, so that callers, which need no
 // key, cannot keep the database busy.
 type readiness struct {
 	mu     sync.Mutex
@@ -36,7 +36,7 @@ type readiness struct {
 	detail string
 }
 
-// readyTimeout is how long the database may take to be found ready, and how long that is believed.
+// readyTimeout bounds the check of the database, and is how long its result is kept.
 const readyTimeout = time.Second
 
 func (r *readiness) look(ctx context.Context, s *Server) (detail string, cause error) {

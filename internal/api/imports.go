@@ -14,7 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// createImport is POST /v1/imports: the body is imported while it comes in.
+// createImport is POST /v1/imports: the body is imported while it arrives.
 func (s *Server) createImport(req *request.Request) error {
 	q := req.Query("from", "session", "more")
 	from := q.Choice("from", ingest.Sources()...)
@@ -40,7 +40,7 @@ func (s *Server) createImport(req *request.Request) error {
 	return s.feedImport(req, begun, 1, more)
 }
 
-// resumeImport is POST /v1/imports/{import}: the rest of the lines, or the next of them.
+// resumeImport is POST /v1/imports/{import}: the rest of the lines, or the next lines.
 func (s *Server) resumeImport(req *request.Request) error {
 	q := req.Query("from_line", "more")
 	from := q.Integer("from_line", 1, maxImportLine, 1)
@@ -119,7 +119,7 @@ func importLineOf(l session.ImportedLine) protocol.ImportLine {
 	}
 }
 
-// importID is the import that the path names.
+// importID returns the import that the path names.
 func importID(req *request.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(req.Param("import"))
 	if err != nil {
@@ -156,10 +156,10 @@ func (s *Server) readImport(req *request.Request) error {
 	return req.JSON(http.StatusOK, importOf(found))
 }
 
-// importLook is how often a caller who waits for an import has it looked at.
+// importLook is the time between two reads of an import that a caller waits for.
 const importLook = 100 * time.Millisecond
 
-// awaitImport looks at an import until no request feeds it any more, or the time is up.
+// awaitImport reads an import until no request feeds it any more, or the time is up.
 func (s *Server) awaitImport(req *request.Request, found session.Import, until time.Time) (_ session.Import,
 	err error) {
 	req.Ctx = req.R.Context()
@@ -195,7 +195,7 @@ func (s *Server) listImports(req *request.Request) error {
 	})
 }
 
-// lineOutcomes are what lines can be asked for; "" is every one.
+// lineOutcomes are the values of outcome; "" is every line.
 var lineOutcomes = []string{
 	"", string(session.LineCreated), string(session.LineExists), string(session.LineStored),
 	string(session.LineDuplicate),

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// logPage is how much of a log is read at once on its way out.
+// logPage is how much of a log is read at once.
 var logPage = postgres.Range{Limit: session.MaxMessagePage, Bytes: 4 << 20}
 
 // readLog answers with the raw log as one view. It is sent while it is read: however long it is, a few megabytes of it
@@ -105,7 +105,7 @@ func (w *logWriter) appendPage(dst []byte, page []session.Message) []byte {
 	return dst
 }
 
-// appendHead writes the head unless it is written.
+// appendHead writes the head unless it is written already.
 func (w *logWriter) appendHead(dst []byte) []byte {
 	if w.started {
 		return dst

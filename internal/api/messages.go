@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// defaultMessages is how many messages a page of the log has if the caller does not say.
+// defaultMessages is how many messages a page of the log has unless the caller sets a limit.
 const defaultMessages = 100
 
 // listMessages is GET /v1/sessions/{id}/messages.
@@ -37,8 +37,8 @@ func (s *Server) listMessages(req *request.Request) error {
 	return req.Bytes(http.StatusOK, request.JSONType, body.B)
 }
 
-// pageOf is the beginning of what was found that makes a page: at least one message, then as many as limit and
-// maxMessagePageBytes allow. What is left over tells that there are more.
+// pageOf returns the beginning of found that makes a page: at least one message, then as many as limit and
+// maxMessagePageBytes allow. A remainder shows that there are more.
 func pageOf(found []session.Message, limit int) []session.Message {
 	size := 0
 	for i := range found {

@@ -48,10 +48,10 @@ func (s *Server) log(req *request.Request, began time.Time, status int, size int
 	s.Log.LogAttrs(req.Ctx, level, "request", attrs...)
 }
 
-// clientRequestID is what an X-Request-Id of the caller's own must look like to be logged beside ours.
+// clientRequestID matches an X-Request-Id of the caller that is logged beside ours.
 var clientRequestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
-// recovered runs do and turns its panic into an error. The stack goes to the log; values that may hold contents do not.
+// recovered runs do and turns its panic into an error. The log has the stack, but no values that may be contents.
 func recovered(log *slog.Logger, req *request.Request, do func() error) (err error) {
 	defer func() {
 		switch cause := recover(); cause {

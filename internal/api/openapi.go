@@ -9,14 +9,14 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 )
 
-// description is the description of the API, made when it is first asked for.
+// description returns the description of the API, made at the first request for it.
 var description = sync.OnceValues(func() (*openapi.Document, error) { return openapi.Load(policy.Schema()) })
 
 var (
 	yamlType = []string{"application/yaml"}
 	htmlType = []string{"text/html; charset=utf-8"}
 
-	// The description is nobody's secret, and changes with the process only.
+	// The description is public, and changes with the process only.
 	publicCaching = []string{"public, max-age=300"}
 )
 

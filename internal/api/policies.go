@@ -65,8 +65,8 @@ func (s *Server) readTenantPolicy(req *request.Request) error {
 	return answerTenantPolicy(req, found)
 }
 
-// tenantPolicy answers with a tenant's default. The whole policy is the one that is in force: it was made when the
-// layer was, perhaps by an older engine.
+// answerTenantPolicy answers with a tenant's default. The whole policy is the one that is in force: it was made when
+// the layer was, perhaps by an older engine.
 func answerTenantPolicy(req *request.Request, p session.Policy) error {
 	_, sources, err := policy.ResolveStored(p.Patch, nil, "")
 	if err != nil {
@@ -76,7 +76,7 @@ func answerTenantPolicy(req *request.Request, p session.Policy) error {
 	return req.JSON(http.StatusOK, policyOf(p.Version, p.Patch, p.Document, sources))
 }
 
-// replaced is the layer that PUT makes, as policy.Merge is that of PATCH.
+// replaced returns the layer that PUT makes, as policy.Merge returns that of PATCH.
 func replaced(_, document []byte) []byte { return document }
 
 // putTenantPolicy is PUT /v1/policy.
@@ -102,7 +102,7 @@ func (s *Server) deleteTenantPolicy(req *request.Request) error {
 	})
 }
 
-// changeTenantPolicy makes the tenant's layer of the stored one and the body.
+// changeTenantPolicy makes the tenant's new layer from the stored one and the body.
 func (s *Server) changeTenantPolicy(req *request.Request, layer func(old, document []byte) []byte) error {
 	req.Query()
 	if err := req.Err(); err != nil {
@@ -153,7 +153,7 @@ func policyDocument(req *request.Request) (json.RawMessage, *session.Idempotency
 	return bytes.Clone(value.Of(body)), id, nil
 }
 
-// ifMatch is the version of the policy that the caller has seen; nil if it does not say, or does not mind which.
+// ifMatch returns the version of the policy that the caller has seen, nil if it names none or accepts any.
 func ifMatch(req *request.Request) (*int, error) {
 	header := req.R.Header.Get("If-Match")
 	if header == "" || header == "*" {

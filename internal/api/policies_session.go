@@ -38,7 +38,7 @@ func (s *Server) patchSessionPolicy(req *request.Request) error {
 	return s.changeSessionPolicy(req, policy.Merge)
 }
 
-// changeSessionPolicy makes the session's own layer of the stored one and the body.
+// changeSessionPolicy makes the session's new layer from the stored one and the body.
 func (s *Server) changeSessionPolicy(req *request.Request, layer func(old, document []byte) []byte) error {
 	req.Query()
 	at := req.Address()
@@ -94,13 +94,13 @@ func (s *Server) listSessionPolicyVersions(req *request.Request) error {
 // layersBelow reads the layers that a session's policy is put on top of, and its own that a change is merged into.
 type layersBelow func(req *request.Request, at session.Address) (session.PolicyLayers, error)
 
-// tenantLayers are those of a session that is new.
+// tenantLayers returns the layers of a new session.
 func (s *Server) tenantLayers(req *request.Request, _ session.Address) (session.PolicyLayers, error) {
 	p, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
 	return session.PolicyLayers{Tenant: p.Patch}, err
 }
 
-// sessionLayers are those of a session that may be there; if it is not, that will be told.
+// sessionLayers returns the layers of a session. If it does not exist, the store reports that later.
 func (s *Server) sessionLayers(req *request.Request, at session.Address) (session.PolicyLayers, error) {
 	found, err := s.Store.SessionPolicy(req.Ctx, at)
 	if errors.Is(err, session.ErrNotFound) {

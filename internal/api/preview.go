@@ -26,7 +26,8 @@ func previewOf(p *compactor.Proposal, all bool) protocol.Preview {
 	return answer
 }
 
-// previewSession is POST /v1/sessions/{id}/preview. It has no effect, so an Idempotency-Key says nothing to it.
+// previewSession is POST /v1/sessions/{id}/preview. It has no effect, so it ignores an
+// Idempotency-Key.
 func (s *Server) previewSession(req *request.Request) error {
 	q := req.Query("actions")
 	all := q.Choice("actions", "changed", "all") == "all"

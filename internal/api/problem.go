@@ -22,7 +22,7 @@ var (
 	challenge    = []string{`Bearer realm="varve"`}
 )
 
-// answer tells the caller what went wrong, unless the caller is gone or has a part of the answer already.
+// answer sends the error to the caller, unless the caller is gone or has a part of the answer already.
 func (s *Server) answer(req *request.Request, err error, committed bool) {
 	f := failureOf(err)
 	status := statuses[f.Code]
@@ -50,7 +50,7 @@ func (s *Server) answer(req *request.Request, err error, committed bool) {
 	}
 }
 
-// statusClientGone is nobody's status but nginx's: it is for the log, since there is nobody left to read it.
+// statusClientGone is a status that only nginx has. It is for the log: no client is left to read it.
 const statusClientGone = 499
 
 func writeProblem(req *request.Request, f *request.Failure, status int) error {

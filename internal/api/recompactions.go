@@ -95,7 +95,7 @@ func sessionErrors(found []session.RecompactionError) (list []protocol.SessionEr
 	return list
 }
 
-// recompactionID is the recompaction that the path names.
+// recompactionID returns the recompaction that the path names.
 func recompactionID(req *request.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(req.Param("recompaction"))
 	if err != nil {

@@ -119,7 +119,7 @@ func recompactionFilter(d *request.Document, value rawjson.Span) (f session.Reco
 	}
 	if f.CreatedBefore != nil && f.CreatedAfter != nil && !f.CreatedAfter.Before(*f.CreatedBefore) {
 		d.Wrong("/filter/created_after", request.InvalidRequest,
-			"it is not before created_before: no session is between them")
+			"must be before created_before: no session is between them")
 	}
 	return f
 }
@@ -140,7 +140,7 @@ func sessionIDs(d *request.Document, pointer string, value rawjson.Span) (ids []
 	return ids
 }
 
-// confirmToken stands for what a recompaction would do to whose sessions.
+// confirmToken returns a digest of what a recompaction would do, and to which tenant's sessions.
 func (r *recompactionRequest) confirmToken(tenant uuid.UUID) string {
 	var policy bytes.Buffer
 	if r.policy != nil {

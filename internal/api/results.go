@@ -43,7 +43,7 @@ func (s *Server) listResults(req *request.Request) error {
 		func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) })
 }
 
-// placeOfPart is the place of a part of a message: a list of results has its part numbers where others have ids.
+// placeOfPart returns the place of a part of a message: lists of results have part numbers where other lists have ids.
 func placeOfPart(seq int64, part int) request.Place {
 	at := request.Place{Order: seq}
 	for i := range 8 {
@@ -163,8 +163,8 @@ func (w *rangeWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// numbered is limit lines of a text from line offset on, each with its number before it as cat -n writes it, and the
-// number of the line after them, nil if there is none.
+// numbered returns limit lines of a text from line offset on, each with its number before it as cat -n writes it, and
+// the number of the line after them, nil if there is none.
 func numbered(body []byte, offset, limit int64) (content string, next *int64) {
 	var page bytes.Buffer
 	line := int64(0)

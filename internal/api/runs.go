@@ -35,7 +35,7 @@ func (s *Server) compactSession(req *request.Request) error {
 	return answerRun(req, run)
 }
 
-// run answers with a run: one that has not ended is accepted only.
+// answerRun answers with a run: 202 until it has ended.
 func answerRun(req *request.Request, run session.Run) error {
 	if run.State.Ended() {
 		return req.JSON(http.StatusOK, runAnswer(run))
@@ -82,7 +82,7 @@ func (s *Server) listRuns(req *request.Request) error {
 	})
 }
 
-// runAnswer is a run as callers see it.
+// runAnswer returns a run with its times in UTC.
 func runAnswer(run session.Run) session.Run {
 	run.TriggeredAt = run.TriggeredAt.UTC()
 	run.StartedAt, run.FinishedAt = utc(run.StartedAt), utc(run.FinishedAt)

@@ -36,7 +36,7 @@ func utc(t *time.Time) *time.Time {
 	return &in
 }
 
-// listedAnswer is a session in a list.
+// listedAnswer returns a session as lists have it, without its policy.
 func listedAnswer(s session.Session) protocol.Session {
 	a := answerOf(s)
 	a.Policy = nil
@@ -144,7 +144,7 @@ func (s *Server) listSessions(req *request.Request) error {
 	})
 }
 
-// created answers with a session that is new.
+// answerCreated answers with a new session.
 func answerCreated(req *request.Request, made session.Session) error {
 	req.W.Header().Set("Location", "/v1/sessions/"+escapeID(made.ID))
 	return req.JSON(http.StatusCreated, answerOf(made))

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// countTokens is POST /v1/tokens. It has no effect, so an Idempotency-Key says nothing to it.
+// countTokens is POST /v1/tokens. It has no effect, so it ignores an Idempotency-Key.
 func (s *Server) countTokens(req *request.Request) error {
 	req.Query()
 	body := req.Body()
@@ -34,7 +34,7 @@ func (s *Server) countTokens(req *request.Request) error {
 	return req.JSON(http.StatusOK, answer)
 }
 
-// tokensAnswer is what messages or a text cost.
+// tokensAnswer counts the tokens of messages or of a text.
 type tokensAnswer struct {
 	Tokenizer string          `json:"tokenizer"`
 	Tokens    int             `json:"tokens"`
@@ -93,7 +93,7 @@ func decodeTokens(body []byte) (*tokensBody, error) {
 	return b, b.Err()
 }
 
-// readTokenizer reads the name of a tokenizer that we have.
+// readTokenizer reads the name of a tokenizer.
 func readTokenizer(d *request.Document, value rawjson.Span) string {
 	name, ok := d.Text("/tokenizer", value, session.MaxIDBytes)
 	known := append([]string{ingest.Estimated}, tokens.Tokenizers()...)

@@ -10,12 +10,12 @@
 // The body of a message is written as it was appended, byte for byte; if it has line breaks, body is a string that
 // contains it. A message that was removed from the views also has removed_at and removed_seq. bytes counts bodies. The
 // sha256 of an end covers the lines of its session, from {"session" to the line before the end; that of the manifest
-// covers all lines before it from {"export" on; each line with its line feed. An archive does not depend on when or from
-// which database it was made, so equal manifests mean equal sessions. A file may contain several archives one after the
-// other.
+// covers all lines before it from {"export" on; each line with its line feed. An archive does not depend on when or
+// from which database it was made, so equal manifests mean equal sessions. A file may contain several archives one
+// after the other.
 //
-// Start at Begin, which writes an archive, and at Scanner and Checker, which read one. It does no I/O except through its
-// reader or writer.
+// Start at Begin, which writes an archive, and at Scanner and Checker, which read one. It does no I/O except through
+// its reader or writer.
 package archive
 
 import (
@@ -69,7 +69,7 @@ type Manifest struct {
 	Total
 }
 
-// End is the line behind a session's messages.
+// End is the line after a session's messages.
 type End struct {
 	Session string `json:"session"`
 	LastSeq int64  `json:"last_seq"` // of the session: a removal takes a seq without a message

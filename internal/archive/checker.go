@@ -66,33 +66,34 @@ func (c *Checker) Line(kind Kind, line []byte) (err error) {
 }
 
 func (c *Checker) end(line []byte) error {
-	var said struct{ End End }
-	if err := json.Unmarshal(line, &said); err != nil {
+	var stated struct{ End End }
+	if err := json.Unmarshal(line, &stated); err != nil {
 		return &Damage{"the end of the session cannot be read: " + err.Error()}
 	}
-	return differs("session", said.End.Total, c.MessagesOfOne, c.one)
+	return differs("session", stated.End.Total, c.MessagesOfOne, c.one)
 }
 
 func (c *Checker) manifest(line []byte) error {
 	c.Open = false
-	var said struct{ Manifest Manifest }
-	if err := json.Unmarshal(line, &said); err != nil {
+	var stated struct{ Manifest Manifest }
+	if err := json.Unmarshal(line, &stated); err != nil {
 		return &Damage{"the manifest cannot be read: " + err.Error()}
 	}
-	if said.Manifest.Sessions != c.Sessions {
-		return &Damage{fmt.Sprintf("the manifest counts %d sessions, there are %d", said.Manifest.Sessions, c.Sessions)}
+	if stated.Manifest.Sessions != c.Sessions {
+		return &Damage{fmt.Sprintf("the manifest counts %d sessions, there are %d", stated.Manifest.Sessions,
+			c.Sessions)}
 	}
-	return differs("archive", said.Manifest.Total, c.Messages, c.whole)
+	return differs("archive", stated.Manifest.Total, c.Messages, c.whole)
 }
 
-func differs(what string, said Total, messages int64, h hash.Hash) error {
-	if said.Messages != messages {
-		return &Damage{fmt.Sprintf("the %s has %d messages by its end, but there are %d", what, said.Messages,
+func differs(what string, stated Total, messages int64, h hash.Hash) error {
+	if stated.Messages != messages {
+		return &Damage{fmt.Sprintf("the %s has %d messages by its end, but there are %d", what, stated.Messages,
 			messages)}
 	}
-	if sum := hex.EncodeToString(h.Sum(nil)); said.SHA256 != sum {
+	if sum := hex.EncodeToString(h.Sum(nil)); stated.SHA256 != sum {
 		return &Damage{fmt.Sprintf("the lines of the %s have the sha256 %s, its end says %.64s: they were changed",
-			what, sum, said.SHA256)}
+			what, sum, stated.SHA256)}
 	}
 	return nil
 }
@@ -141,7 +142,8 @@ func Verify(in io.Reader) (found Manifest, err error) {
 		}
 		kind, at := KindOf(line.Text)
 		if n == 1 && kind != ExportLine || kind == Unknown {
-			return found, &Damage{fmt.Sprintf("line %d is not a line of an export: %.80q", n, bytes.TrimSpace(line.Text))}
+			return found, &Damage{fmt.Sprintf("line %d is not a line of an export: %.80q", n,
+				bytes.TrimSpace(line.Text))}
 		}
 		if err := c.Line(kind, line.Text); err != nil {
 			return found, fmt.Errorf("line %d: %w", n, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Sources returns the names of all sources of a file. The first, "", stands for recognition by the content.
+// Sources returns the names of all sources of a file. The first, "", means recognition by the content.
 func Sources() []string {
 	names := []string{string(importer.Auto), archive.Source}
 	for _, source := range importer.Sources() {

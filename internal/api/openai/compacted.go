@@ -80,7 +80,7 @@ func viewItems(at session.Address, v *postgres.ViewWithSources) (items []item, e
 // message has as many items.
 const firstReplacement = 1<<16 - 1
 
-// renumber gives items ids that no message has.
+// renumber gives the items ids that no message has.
 func renumber(at session.Address, of []item) {
 	for i := range of {
 		of[i].id = itemID(at, of[i].seq, firstReplacement-i, readFields(of[i].body).kind)

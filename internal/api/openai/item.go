@@ -15,7 +15,7 @@ import (
 // item is an item of a conversation: a message of its log, or a part of one that another format made.
 type item struct {
 	seq  int64  // of its message
-	id   string // ours; by it a list goes on
+	id   string // ours; a list continues after it
 	body []byte // as it is stored
 }
 
@@ -54,7 +54,7 @@ var itemKinds = map[string]struct {
 	"item_reference":          {prefix: "ref", keeps: true},
 }
 
-// providersID is what an id looks like that a provider made: not a constant such as FAKE_ID.
+// providersID matches an id that a provider made, not a constant such as FAKE_ID.
 var providersID = regexp.MustCompile(`^[a-z]+_[A-Za-z0-9_-]+$`)
 
 // An item's id is a prefix, and in hexadecimal the seq of its message, its number among the items of that message, and
@@ -79,7 +79,7 @@ func itemID(at session.Address, seq int64, part int, kind string) string {
 	return prefix + "_" + hex.EncodeToString(append(b, h.Sum(nil)[:itemBytes-itemCheck]...))
 }
 
-// itemPlace is the place that one of our ids names; ok is false if it is none of this session.
+// itemPlace returns the place that one of our ids names; ok is false for any other id.
 func itemPlace(at session.Address, id string) (seq int64, part int, ok bool) {
 	prefix, digits := cutLast(id, "_")
 	b, err := hex.DecodeString(digits)
@@ -99,7 +99,7 @@ func cutLast(text, separator string) (before, after string) {
 	return text[:i], text[i+len(separator):]
 }
 
-// itemsOf are the items of a message: one, unless another format made it.
+// itemsOf returns the items of a message: one, unless the message has another format.
 func itemsOf(at session.Address, m *session.Message) []item {
 	run := []wire.Stored{{Format: m.Format, Body: m.Body, Seq: m.Seq}}
 	if m.Format != session.OpenAIResponses {
@@ -138,7 +138,7 @@ func readFields(body []byte) (f itemFields) {
 	return f
 }
 
-// textOf is the text of a string, "" for anything else.
+// textOf returns the text of a string, "" for any other value.
 func textOf(body []byte, value rawjson.Span) string {
 	if body[value.Start] != '"' {
 		return ""
@@ -147,7 +147,7 @@ func textOf(body []byte, value rawjson.Span) string {
 	return string(text)
 }
 
-// shownID is the id that an answer gives an item.
+// shownID returns the id of an item in an answer.
 func (i *item) shownID() string {
 	if f := readFields(i.body); itemKinds[f.kind].keeps && providersID.MatchString(f.id) {
 		return f.id
@@ -195,7 +195,8 @@ func appendContent(dst []byte, role string, literal []byte) []byte {
 	return append(append(append(dst, `[{"type":"input_text","text":`...), literal...), `}]`...)
 }
 
-// appendItemList writes a page of items. first_id and last_id are ours: a list goes on behind the one named after.
+// appendItemList writes a page of items. first_id and last_id are our ids: a list continues after the one in the
+// parameter after.
 func appendItemList(dst []byte, items []item, more bool) []byte {
 	dst = append(dst, `{"object":"list","data":[`...)
 	for i := range items {

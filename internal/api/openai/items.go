@@ -44,14 +44,14 @@ func (s *Server) createItems(req *request.Request) error {
 	return answerItems(req, items, false)
 }
 
-// items answers with a page of items.
+// answerItems answers with a page of items.
 func answerItems(req *request.Request, items []item, more bool) error {
 	out := req.Buffer()
 	out.B = appendItemList(out.B, items, more)
 	return req.Bytes(http.StatusOK, request.JSONType, out.B)
 }
 
-// itemsRequest is what a reader of a list of items asks for.
+// itemsRequest is a request for a list of items.
 type itemsRequest struct {
 	at         session.Address
 	after      string
@@ -89,7 +89,7 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 		if found, messages, err = s.Store.Messages(req.Ctx, r.at, slice); err != nil {
 			return found, nil, false, err
 		}
-		more = mayGoOn(slice, messages)
+		more = mayContinue(slice, messages)
 		for i := range messages {
 			items = append(items, r.following(&messages[i])...)
 			slice.After = messages[i].Seq
@@ -119,8 +119,8 @@ func (r *itemsRequest) slice() (postgres.Range, error) {
 	return slice, nil
 }
 
-// mayGoOn reports whether the log may go on behind a slice: it is full, or ends early because its messages are large.
-func mayGoOn(slice postgres.Range, messages []session.Message) bool {
+// mayContinue reports whether the log may continue after a slice: it is full, or ended early by large messages.
+func mayContinue(slice postgres.Range, messages []session.Message) bool {
 	size := int64(0)
 	for i := range messages {
 		size += int64(len(messages[i].Body))
@@ -145,7 +145,7 @@ func (r *itemsRequest) following(m *session.Message) []item {
 }
 
 func noAfter(id string) error {
-	return session.Invalid("/after", request.InvalidRequest, "%q is no item of this conversation: begin without "+
+	return session.Invalid("/after", request.InvalidRequest, "%q is not an item of this conversation: begin without "+
 		"after, and follow last_id", spelling.Shorten(id))
 }
 
@@ -155,7 +155,7 @@ const (
 	fullView      = "full"
 )
 
-// viewOf is the view that a conversation's metadata asks for.
+// viewOf returns the view that a conversation's metadata requests.
 func viewOf(s session.Session) string {
 	var metadata struct{ View string }
 	if json.Unmarshal(s.Metadata, &metadata) == nil && metadata.View == compactedView {

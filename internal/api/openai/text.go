@@ -31,7 +31,7 @@ type teller struct {
 	out      [][]byte
 }
 
-// answeredCalls are the ids of the calls that something answers.
+// answeredCalls returns the ids of the calls that have a result.
 func answeredCalls(bodies [][]byte) map[string]bool {
 	ids := map[string]bool{}
 	for _, body := range bodies {
@@ -125,7 +125,7 @@ const (
 	calledBehind = "]"
 )
 
-// withTools is withoutTools backwards: messages that an earlier compaction made of calls and their outputs become calls
+// withTools reverses withoutTools: messages that an earlier compaction made of calls and their outputs become calls
 // and outputs, so that what was whole then can be trimmed now.
 func withTools(snap postgres.Snapshot) (postgres.Snapshot, error) {
 	tail := make([]postgres.LogMessage, 0, len(snap.Tail))
@@ -147,7 +147,7 @@ func withTools(snap postgres.Snapshot) (postgres.Snapshot, error) {
 	return snap, nil
 }
 
-// untold is the call and the output that a message tells of, or the message if it tells of none.
+// untold returns the call and the output that a message reports, or the message if it reports none.
 func untold(body []byte, seq int64) [][]byte {
 	as := [][]byte{body}
 	f := readFields(body)
@@ -179,7 +179,7 @@ func untold(body []byte, seq int64) [][]byte {
 	}
 }
 
-// textBlock is the string literal of an output_text, nil for any other block.
+// textBlock returns the string literal of an output_text, nil for any other block.
 func textBlock(body []byte, block rawjson.Span) (literal []byte) {
 	if body[block.Start] != '{' {
 		return nil

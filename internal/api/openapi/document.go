@@ -20,7 +20,7 @@ import (
 //go:embed openapi.yaml
 var source []byte
 
-// Document is the description in every form that is served.
+// Document is the description in every served form.
 type Document struct {
 	YAML, JSON []byte
 	Page       []byte // HTML
@@ -57,7 +57,7 @@ func Load(policy []byte) (*Document, error) {
 // not.
 const policySource = "../../../docs/policy.schema.json"
 
-// part is a schema as a part of a document: JSON is YAML, and only what stands alone names its dialect.
+// part returns a schema as a part of a document: JSON is YAML, and only a whole document names its dialect.
 func part(schema []byte) (*yaml.Node, error) {
 	var n yaml.Node
 	if err := yaml.Unmarshal(schema, &n); err != nil {
@@ -70,7 +70,7 @@ func part(schema []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// embed puts a schema where the document refers to it.
+// embed replaces the references to a schema by the schema.
 func embed(n *yaml.Node, reference string, schema *yaml.Node) {
 	if i := keyOf(n, "$ref"); i >= 0 && n.Content[i+1].Value == reference {
 		*n = *schema
@@ -81,7 +81,7 @@ func embed(n *yaml.Node, reference string, schema *yaml.Node) {
 	}
 }
 
-// keyOf is where a mapping has a key, -1 if it does not. The value is behind it.
+// keyOf returns the index of a key of a mapping, -1 without it. The value comes after it.
 func keyOf(n *yaml.Node, key string) int {
 	if n.Kind != yaml.MappingNode {
 		return -1

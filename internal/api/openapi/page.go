@@ -17,7 +17,7 @@ var pageTemplate string
 //go:embed page.css
 var pageStyle string
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	spec
 	Style template.CSS
@@ -30,15 +30,15 @@ type room struct {
 	Operations        []shown
 }
 
-// shown is an operation with what its path says of it.
+// shown is an operation with the members of its path.
 type shown struct {
 	operation
 	Method, Path string
 	Parameters   []parameter
-	Open         bool // nobody needs a key
+	Open         bool // without a key
 }
 
-// render makes the page, and says how a policy of contents names its style.
+// render returns the page, and the source of its style for a Content-Security-Policy.
 func render(root *yaml.Node) (html []byte, style string, err error) {
 	p := page{Style: template.CSS(pageStyle)}
 	if err := root.Decode(&p.spec); err != nil {
@@ -68,7 +68,7 @@ func (s *spec) rooms() (rooms []room) {
 	return rooms
 }
 
-// of are the operations of a path that have a tag.
+// of returns the operations of a path that have a tag.
 func (p *path) of(tag, at string) (found []shown) {
 	methods := []string{"GET", "PUT", "POST", "PATCH", "DELETE"}
 	for i, op := range []*operation{p.Get, p.Put, p.Post, p.Patch, p.Delete} {
@@ -84,7 +84,7 @@ func (p *path) of(tag, at string) (found []shown) {
 	return found
 }
 
-// functions are what the template asks for: what a reference stands for, and how things are written.
+// functions returns the functions of the template, which resolve references and format values.
 func (s *spec) functions() template.FuncMap {
 	return template.FuncMap{
 		"parameter": func(p parameter) parameter { return resolved(p, p.Ref, s.Components.Parameters) },
@@ -98,7 +98,7 @@ func (s *spec) functions() template.FuncMap {
 	}
 }
 
-// resolved is what a reference to a component stands for; without one, the value itself.
+// resolved returns the component that a reference names, the value itself without a reference.
 func resolved[T any](value T, reference string, components map[string]T) T {
 	if reference == "" {
 		return value

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// spec is the document as far as the page shows it.
+// spec is the part of the document that the page shows.
 type spec struct {
 	Info       struct{ Title, Summary, Description string }
 	Tags       []struct{ Name, Description string }
@@ -125,7 +125,7 @@ func (t *types) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(t))
 }
 
-// additional is what other members may be: nil if there are none, or if nothing is said of them.
+// additional is the schema of other members: nil if there are none, or if they are not described.
 type additional struct{ *schema }
 
 // UnmarshalYAML reads false or a schema.
@@ -136,13 +136,13 @@ func (a *additional) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode(&a.schema)
 }
 
-// name is the last step of a reference.
+// name returns the last step of a reference.
 func name(reference string) string { return reference[strings.LastIndexByte(reference, '/')+1:] }
 
 // Requires reports whether a member has to be there.
 func (s schema) Requires(member string) bool { return slices.Contains(s.Required, member) }
 
-// Inner are the schemas whose members are shown as a part of this one.
+// Inner returns the schemas whose members are shown as a part of this one.
 func (s schema) Inner() (inner []schema) {
 	if s.Items != nil {
 		inner = append(inner, *s.Items)
@@ -153,24 +153,24 @@ func (s schema) Inner() (inner []schema) {
 	return slices.Concat(inner, s.AllOf, s.AnyOf, s.OneOf)
 }
 
-// Limits says in words which values are possible.
+// Limits describes which values are possible.
 func (s schema) Limits() string {
-	var said []string
-	span := func(what string, least, most *string) {
+	var words []string
+	span := func(what string, minimum, maximum *string) {
 		switch {
-		case least != nil && most != nil:
-			said = append(said, fmt.Sprintf("%s to %s%s", *least, *most, what))
-		case most != nil:
-			said = append(said, fmt.Sprintf("at most %s%s", *most, what))
-		case least != nil:
-			said = append(said, fmt.Sprintf("at least %s%s", *least, what))
+		case minimum != nil && maximum != nil:
+			words = append(words, fmt.Sprintf("%s to %s%s", *minimum, *maximum, what))
+		case maximum != nil:
+			words = append(words, fmt.Sprintf("at most %s%s", *maximum, what))
+		case minimum != nil:
+			words = append(words, fmt.Sprintf("at least %s%s", *minimum, what))
 		}
 	}
 	span("", s.Minimum, s.Maximum)
 	span(" entries", s.MinItems, s.MaxItems)
 	span(" characters", nil, s.MaxLength)
 	if !s.Default.IsZero() {
-		said = append(said, "default "+string(appendJSON(nil, &s.Default)))
+		words = append(words, "default "+string(appendJSON(nil, &s.Default)))
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(words, ", ")
 }

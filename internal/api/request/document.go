@@ -211,7 +211,7 @@ func Formats() string {
 	return strings.Join(names, " or ")
 }
 
-// PointerTo is the pointer to an element of the array at pointer.
+// PointerTo returns the pointer to an element of the array at pointer.
 func PointerTo(array string, i int) string { return array + "/" + strconv.Itoa(i) }
 
 // Rename moves the problems at one member to another.
