@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"internal/api/waiting": {"internal/api/request", "internal/postgres", "internal/session"},
 	"internal/api/stateless": {
 		"internal/api/request", "internal/compact", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
-		"internal/protocol", "internal/rawjson", "internal/session", "internal/view", "internal/wire",
+		"internal/protocol", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/wire/provider",
 	},
 	"internal/api/openai": {
 		"internal/api/request", "internal/api/stateless", "internal/api/waiting", "internal/ingest", "internal/models",

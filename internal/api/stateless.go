@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // compactMessages is POST /v1/compact: messages in, compacted messages out, and nothing stored. It has no effect, so it
@@ -72,7 +73,7 @@ func answerCompacted(req *request.Request, b *stateless.Body, p *compactor.Propo
 		out.B = view.AppendMember(out.B, "repairs", made.Repairs)
 	}
 	apart := 0
-	if wire.Apart(b.Format) {
+	if provider.SeparatesSystem(b.Format) {
 		apart = made.System
 	}
 	if prompt := wire.AppendSystem(b.Format, nil, made.Bodies[:apart]); len(prompt) > 0 && string(prompt) != "[]" {

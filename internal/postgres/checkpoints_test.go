@@ -13,7 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // made commits a checkpoint whose messages have so many tokens, on base, through message through.
@@ -24,7 +24,7 @@ func made(t testing.TB, store *postgres.Store, at session.Address, base int, thr
 		t.Fatal(err)
 	}
 	apart := int64(0) // the system message, if it is not among the view's messages
-	if wire.Apart(found.Format) {
+	if provider.SeparatesSystem(found.Format) {
 		apart = sum(t, store, at, 1) - sum(t, store, at, 2)
 	}
 	return store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{
@@ -91,7 +91,7 @@ func TestARestoredSessionIsTheOldCheckpointAndAllMessagesAfterIt(t *testing.T) {
 			}
 			mustAppend(t, store, session.Append{Session: at, Format: format, Messages: messages})
 			apart := 0
-			if wire.Apart(format) {
+			if provider.SeparatesSystem(format) {
 				apart = system.Tokens
 			}
 			if err := errors.Join(made(t, store, at, 0, 3, int64(8-apart)), made(t, store, at, 1, 6, int64(10-apart))); err != nil {

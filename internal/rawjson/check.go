@@ -253,7 +253,8 @@ func (c *checker) str(i int) int {
 		case c.data[i] == '"':
 			return i + 1
 		case c.data[i] != '\\':
-			c.err = &SyntaxError{Offset: i, Detail: fmt.Sprintf("control character %q in a string, write \\u%04x", c.data[i], c.data[i])}
+			detail := fmt.Sprintf("control character %q in a string, write \\u%04x", c.data[i], c.data[i])
+			c.err = &SyntaxError{Offset: i, Detail: detail}
 			return -1
 		}
 		if i = c.escape(i + 1); i < 0 {

@@ -105,9 +105,6 @@ func TestUnquote(t *testing.T) {
 		if string(text) != "before "+c.text || ok != c.ok {
 			t.Errorf("Unquote(%s) = %q, %v", c.literal, text, ok)
 		}
-		if n := UnquotedLen([]byte(c.literal)); n != len(c.text) {
-			t.Errorf("UnquotedLen(%s) = %d, want %d", c.literal, n, len(c.text))
-		}
 	}
 }
 
@@ -169,8 +166,8 @@ func FuzzStringsAgreeWithStandardLibrary(f *testing.F) {
 			t.Fatal(err)
 		}
 		text, ok := Unquote(nil, literal)
-		if string(text) != want || UnquotedLen(literal) != len(want) {
-			t.Errorf("Unquote(%s) = %q, UnquotedLen %d, want %q", literal, text, UnquotedLen(literal), want)
+		if string(text) != want {
+			t.Errorf("Unquote(%s) = %q, want %q", literal, text, want)
 		}
 		again, okAgain := Unquote(nil, Quote(nil, text))
 		if !bytes.Equal(again, text) || !okAgain {

@@ -25,29 +25,6 @@ func Unquote(dst, literal []byte) (text []byte, ok bool) {
 	}
 }
 
-// UnquotedLen returns the length of the text that Unquote would append.
-func UnquotedLen(literal []byte) int {
-	rest := literal[1 : len(literal)-1]
-	n := len(rest)
-	for {
-		i := bytes.IndexByte(rest, '\\')
-		if i < 0 {
-			return n
-		}
-		if rest[i+1] != 'u' {
-			n--
-			rest = rest[i+2:]
-			continue
-		}
-		r, size := unescapeUnicode(rest[i:])
-		if r < 0 {
-			r = utf8.RuneError
-		}
-		n += utf8.RuneLen(r) - size
-		rest = rest[i+size:]
-	}
-}
-
 // Unescape reads the escape sequence at the start of s; r is -1 for a lone surrogate.
 func Unescape(s []byte) (r rune, size int) {
 	switch s[1] {

@@ -9,7 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// BenchmarkEstimate shows the speed over text, over the literal that a message holds of it, and beside that of json.Valid.
+// BenchmarkEstimate shows the speed over text, over the literal that a message holds of it, and beside that of
+// json.Valid.
 func BenchmarkEstimate(b *testing.B) {
 	for name, page := range map[string]string{"English": english, "code": code, "Chinese": chinese, "JSON": jsonText} {
 		text := []byte(strings.Repeat(page, 50))

@@ -72,8 +72,9 @@ func Count(name, text string) (total int, err error) {
 // longest bounds what is given to a vocabulary at once: it takes more than linear time over a run without a break.
 const longest = 1024
 
-// stretch is the length of the next piece of a text that is counted by itself. It ends in front of a blank between words,
-// which no token reaches across; only a run that has none is cut where that changes the count, by a token or two.
+// stretch is the length of the next piece of a text that is counted by itself. It ends in front of a blank between
+// words, which no token reaches across; only a run that has none is cut where that changes the count, by a token or
+// two.
 func stretch(text string) int {
 	if len(text) <= longest {
 		return len(text)

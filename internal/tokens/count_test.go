@@ -81,7 +81,8 @@ func TestALongTextCountsAsIfItWereNotCut(t *testing.T) {
 	}
 }
 
-// Runs without a break are cut, so that the work and the count are linear in them: ten times the run, ten times the tokens.
+// Runs without a break are cut, so that the work and the count are linear in them: ten times the run, ten times the
+// tokens.
 func TestALongRunWithoutABreakIsCounted(t *testing.T) {
 	t.Parallel()
 	for _, run := range []string{"a", " ", "\n", "界", "=", "\xff"} {

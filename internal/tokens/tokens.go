@@ -13,14 +13,16 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// Estimate estimates the tokens of a text. The estimate of a piece of the text, wherever it is cut, is never more than
-// that of the whole, and pieces add up to the whole but for what a word loses where it is cut, and for rounding: up.
+// Estimate estimates the tokens of a text. The estimate of a part of the text is never more than that of the whole. The
+// estimates of all parts add up to that of the whole, except for rounding (up) and for words that are cut.
 func Estimate(text []byte) int { return round(len(text), weigh(start, text)) }
 
 // EstimateLiteral is Estimate of the text of a JSON string literal, without decoding it.
 func EstimateLiteral(literal []byte) int {
 	rest := literal[1 : len(literal)-1]
-	size, sum, before := len(rest), 0, byte(start)
+	size := len(rest)
+	sum := 0
+	before := byte(start)
 	for {
 		i := bytes.IndexByte(rest, '\\')
 		if i < 0 {
@@ -47,7 +49,7 @@ func EstimateLiteral(literal []byte) int {
 	}
 }
 
-// round makes tokens of thousandths; a text that has any bytes has a token.
+// round turns thousandths into tokens. A text that has any bytes has at least one.
 func round(size, thousandths int) int {
 	if thousandths == 0 && size > 0 {
 		return 1
@@ -61,7 +63,8 @@ func weigh(before byte, text []byte) int {
 	if len(text) == 0 {
 		return 0
 	}
-	a, b, c, d := int(weights[pair(before, text[0])]), 0, 0, 0
+	var b, c, d int
+	a := int(weights[pair(before, text[0])])
 	for len(text) > 8 {
 		a += int(weights[binary.LittleEndian.Uint16(text)])
 		b += int(weights[binary.LittleEndian.Uint16(text[1:])])

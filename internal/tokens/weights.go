@@ -2,10 +2,10 @@ package tokens
 
 import "unicode/utf8"
 
-// A weight is what a byte adds to the estimate when it comes after another, in thousandths of a token. What a tokenizer
-// makes of a text hangs on where words, numbers and runs begin, and two neighbours show that: a small letter after a small
-// letter is nearly free, a digit after a capital (base64, hashes) is not. In UTF-8 the first two bytes of a character also
-// tell its script. One look-up a byte is as fast as counting bytes would be.
+// A weight is what a byte adds to the estimate when it comes after another, in thousandths of a token. What a
+// tokenizer makes of a text hangs on where words, numbers and runs begin, and two neighbours show that: a small
+// letter after a small letter is nearly free, a digit after a capital (base64, hashes) is not. In UTF-8 the first two
+// bytes of a character also tell its script. One look-up a byte is as fast as counting bytes would be.
 //
 // The numbers were fitted to the o200k vocabulary; see docs/tokens.md.
 var weights = buildWeights()
@@ -75,8 +75,8 @@ func classOf(b byte) class {
 	return operator
 }
 
-// ascii holds the weights of ASCII bytes: a row for the class before, a column for the class itself, in the order of the
-// constants.
+// ascii holds the weights of ASCII bytes: a row for the class before, a column for the class itself, in the order of
+// the constants.
 var ascii = [classes + 1][classes]uint16{
 	control:    {373, 300, 325, 305, 300, 300, 300, 300, 302, 300, 297, 300, 300, 300},
 	blank:      {305, 300, 0, 610, 273, 0, 1525, 1045, 485, 561, 0, 425, 371, 805},
@@ -95,10 +95,11 @@ var ascii = [classes + 1][classes]uint16{
 	beyond:     {300, 547, 267, 147, 0, 226, 1367, 303, 24, 1619, 400, 679, 541, 0},
 }
 
-// again are the weights of the same byte once more: runs of blanks, dashes and brackets are few tokens. Letters and digits
-// are no runs.
+// again are the weights of the same byte once more: runs of blanks, dashes and brackets are few tokens. Letters and
+// digits are no runs.
 var again = map[class]uint16{
-	control: 370, blank: 33, newline: 0, tab: 358, underscore: 195, mark: 7, quote: 286, opening: 0, closing: 0, slash: 71, operator: 42,
+	control: 370, blank: 33, newline: 0, tab: 358, underscore: 195, mark: 7,
+	quote: 286, opening: 0, closing: 0, slash: 71, operator: 42,
 }
 
 // What the first byte of a character beyond ASCII weighs beside the character itself, by what is before it.
@@ -107,8 +108,8 @@ const (
 	afterOther  = 1312 // after a digit, a mark, a line's end
 )
 
-// scripts are the weights of characters beyond ASCII, each from its first code point to the next one's. Of a character of
-// three or four bytes the first two tell only its block, of 64 or 4096: a script begins with one.
+// scripts are the weights of characters beyond ASCII, each from its first code point to the next one's. Of a
+// character of three or four bytes the first two tell only its block, of 64 or 4096: a script begins with one.
 var scripts = []struct {
 	from   rune
 	weight uint16
@@ -178,7 +179,8 @@ func buildWeights() [1 << 16]uint16 {
 }
 
 func weightOf(before, b byte) uint16 {
-	switch c := classOf(b); {
+	c := classOf(b)
+	switch {
 	case c != beyond:
 		if weight, run := again[c]; run && before == b {
 			return weight

@@ -10,20 +10,25 @@ import (
 )
 
 // AI SDK UIMessages, as ui-messages.ts of the package ai (vercel/ai) has them, and read as its
-// convert-to-model-messages.ts reads them: what a message of the assistant says between two step-start is one message of
-// a model, and the results of its tools come behind it.
+// convert-to-model-messages.ts reads them: what a message of the assistant says between two step-start is one message
+// of a model, and the results of its tools come behind it.
 //
-//	role user, system            User, System
-//	role assistant               for every step an Assistant, then a Tool if its tools are done
-//	text, reasoning              Text, Reasoning; its providerMetadata is the Signature
-//	file                         Image if its mediaType begins with image/, else File
-//	tool-NAME, dynamic-tool      Call; in the states output-available, output-error and output-denied a Result, too.
-//	                             An input that is a string is that of a custom tool. The signature of Google that is
-//	                             in callProviderMetadata is the Signature
-//	output                       a text, or what {"type":"content","value":[…]} holds (LanguageModelV2ToolResultOutput);
-//	                             of any other value its JSON as a text
-//	step-start                   nothing: a step begins
-//	a tool that the provider ran, source-url, source-document, data-*, version 4, anything else    Opaque
+//	role user, system        User, System
+//	role assistant           for every step an Assistant, then a Tool if its tools are done
+//	text, reasoning          Text, Reasoning; its providerMetadata is the Signature
+//	file                     Image if its mediaType begins with image/, else File
+//	tool-NAME, dynamic-tool  Call; in the states output-available, output-error and output-denied a Result, too. An
+//	                         input that is a string is that of a custom tool. The signature of Google that is in
+//	                         callProviderMetadata is the Signature
+//	output                   a text, or what {"type":"content","value":[…]} holds (LanguageModelV2ToolResultOutput);
+//	                         of any other value its JSON as a text
+//	step-start               nothing: a step begins
+//	a tool that the
+//	provider ran,
+//	source-url,
+//	source-document,
+//	data-*, version 4,
+//	anything else            Opaque
 //
 // What other formats say and a UIMessage cannot:
 //
@@ -114,8 +119,8 @@ const (
 )
 
 var uiPartNames = []string{
-	"type", "text", "mediaType", "url", "filename", "providerMetadata", "toolCallId", "toolName", "state", "input", "rawInput",
-	"output", "errorText", "approval", "providerExecuted", "callProviderMetadata",
+	"type", "text", "mediaType", "url", "filename", "providerMetadata", "toolCallId", "toolName", "state", "input",
+	"rawInput", "output", "errorText", "approval", "providerExecuted", "callProviderMetadata",
 }
 
 type uiBlock [uiMembers]Span
@@ -243,7 +248,8 @@ func (s *scanner) uiResultBlock(call *Block, value Span, failed bool, v *uiBlock
 		content[i].Format = call.Format
 	}
 	return Block{
-		Kind: Result, Format: call.Format, Raw: call.Raw, CallID: call.CallID, Name: call.Name, Content: content, IsError: failed,
+		Kind: Result, Format: call.Format, Raw: call.Raw, CallID: call.CallID, Name: call.Name,
+		Content: content, IsError: failed,
 	}
 }
 
@@ -386,8 +392,8 @@ const (
 	outputDenied    = "output-denied"
 )
 
-// uiOutput returns what a tool returned according to its part. A tool that returned nothing has no output, and the reason
-// of a user to refuse a call is not the tool's to replace.
+// uiOutput returns what a tool returned according to its part. A tool that returned nothing has no output, and the
+// reason of a user to refuse a call is not the tool's to replace.
 func (s *scanner) uiOutput(v *uiBlock) (value Span, failed, done bool) {
 	state := v[uiState]
 	switch {

@@ -261,23 +261,13 @@ func appendUIFile(dst []byte, p *Block) []byte {
 	return append(dst, '}')
 }
 
-// uiMediaTypeOf is the media type, as a pattern for an image whose type is not known: the AI SDK then looks at its bytes.
+// uiMediaTypeOf is the media type, as a pattern for an image whose type is not known: the AI SDK then looks at its
+// bytes.
 func uiMediaTypeOf(p *Block) []byte {
 	if p.Media.Type == nil && p.Kind == Image {
 		return []byte(`"image/*"`)
 	}
 	return mediaType(p)
-}
-
-// appendURL appends where an image or a file is, or a URL that holds it.
-func appendURL(dst []byte, p *Block) []byte {
-	m := &p.Media
-	if m.Data == nil {
-		return append(dst, m.URL...)
-	}
-	kind := mediaType(p)
-	dst = with(dst, `"data:`, kind[1:len(kind)-1])
-	return with(dst, `;base64,`, m.Data[1:])
 }
 
 // tool writes a call with its result, nil for none, as one part.

@@ -10,17 +10,21 @@ import (
 // Anthropic messages, as MessageParam and the ContentBlockParams of Anthropic's SDKs have them
 // (anthropics/anthropic-sdk-python, types), the beta ones included.
 //
-//	role user                      User; Tool if there is nothing but tool_result
-//	role assistant                 Assistant
-//	role system, developer         System: the API has system apart; in a log it is {"role":"system","content":…}
-//	content: a string, text        Text
-//	thinking                       Reasoning: thinking is the Text, signature the Signature; a text that is kept back is none
-//	redacted_thinking              Reasoning without a Text: data is the Signature
-//	tool_use                       Call
-//	tool_result                    Result: content, a string or blocks, is the Content
-//	image, document                Image, File: a source of type base64, url, file or text; title is the name
-//	cache_control, citations, …    in Raw: they come back with their own block
-//	server_tool_use and its results, mcp_tool_use, compaction, search_result, container_upload, anything else    Opaque
+//	role user                    User; Tool if there is nothing but tool_result
+//	role assistant               Assistant
+//	role system, developer       System: the API has a separate system; in a log it is {"role":"system","content":…}
+//	content: a string, text      Text
+//	thinking                     Reasoning: thinking is the Text, which may be missing, signature the Signature
+//	redacted_thinking            Reasoning without a Text: data is the Signature
+//	tool_use                     Call
+//	tool_result                  Result: content, a string or blocks, is the Content
+//	image, document              Image, File: a source of type base64, url, file or text; title is the name
+//	cache_control, citations, …  in Raw: they come back with their own block
+//	server_tool_use and its
+//	results, mcp_tool_use,
+//	compaction, search_result,
+//	container_upload, anything
+//	else                         Opaque
 //
 // What other formats say and a message cannot:
 //

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
@@ -89,15 +88,6 @@ func (c *checker) lastMessage() {
 func endsInSpace(literal []byte) bool {
 	text := unquoted(literal)
 	return len(bytes.TrimRight(text, " \t\r\n")) < len(text)
-}
-
-// inFlight reports whether calls of the last turn have no result, and need none yet.
-func (c *conversation) inFlight() bool {
-	if len(c.calls) == 0 || len(c.runs) == 0 || c.settled() {
-		return false
-	}
-	newest := &c.calls[len(c.calls)-1]
-	return newest.message >= c.runs[len(c.runs)-1].start
 }
 
 // bounds is V-A10.
@@ -203,18 +193,4 @@ func (c *checker) marked(message int) func(yield func([]byte) bool) {
 			markedBlocks(body, yield)
 		}
 	}
-}
-
-func markedBlocks(object []byte, yield func([]byte) bool) bool {
-	content := member(object, "content")
-	if content == (Span{}) || object[content.Start] != '[' {
-		return true
-	}
-	for at := range rawjson.Elements(object, content.Start) {
-		block := at.Of(object)
-		if member(block, "cache_control") != (Span{}) && !yield(block) || !markedBlocks(block, yield) {
-			return false
-		}
-	}
-	return true
 }

@@ -66,8 +66,8 @@ func (e *encoder) anthropicContent(dst []byte, role Role, speaker []byte, pieces
 	return append(dst, ']')
 }
 
-// appendTextBlock appends a text to the array whose elements begin at first, unless it is nothing but white space, which
-// the API refuses in a message, and of which nobody knows in a result.
+// appendTextBlock appends a text to the array whose elements begin at first, unless it is nothing but white space,
+// which the API refuses in a message, and of which nobody knows in a result.
 func appendTextBlock(dst []byte, first int, literal []byte) []byte {
 	if blank(literal) {
 		return dst
@@ -125,7 +125,8 @@ func (e *encoder) toolResult(dst []byte, p *Block) []byte {
 // anthropicImages are the types of images that the API takes.
 var anthropicImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// anthropicMedia is the block of an image or a file, nil if the API has none for it. own says that an id is Anthropic's.
+// anthropicMedia is the block of an image or a file, nil if the API has none for it. own says that an id is
+// Anthropic's.
 func anthropicMedia(p *Block, own bool) []byte {
 	m, block := &p.Media, []byte(nil)
 	media := string(unquotedName(m.Type))

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-dev/varve/internal/units"
 )
 
-// exchange is what one side says: a message of the user or the system, or consecutive ones of the assistant together with
-// the results of their calls. Every provider wants those directly behind them.
+// exchange is what one side says: a message of the user or the system, or consecutive ones of the assistant together
+// with the results of their calls. Every provider wants those directly behind them.
 type turn struct {
 	said    []Message
 	calls   []*call
@@ -148,7 +148,9 @@ func (a *arrangement) sort(n *Message) sorted {
 		s.first = s.first && len(s.rest) == 0
 		c := a.answer(p) // and from here on p names its call
 		if c != nil && a.target == session.Gemini && !bytes.Equal(c.at.Name, p.Name) {
-			p.Name, p.Edited, n.Edited = c.at.Name, true, true
+			p.Name = c.at.Name
+			p.Edited = true
+			n.Edited = true
 		}
 		switch {
 		case c == nil:
@@ -187,12 +189,14 @@ func (a *arrangement) split(n *Message, s *sorted) {
 	for _, m := range s.moved {
 		x := a.turns[m.turn]
 		x.answers = append(x.answers, resultsOf(n, []Block{m.piece}))
-		a.repaired(a.provider.Codes.Unanswered, "result_moved", n, "the result of call %q stands behind its call", m.piece.CallID)
+		a.repaired(a.provider.Codes.Unanswered, "result_moved", n,
+			"the result of call %q stands behind its call", m.piece.CallID)
 	}
 	rest := s.rest
 	for i := range s.orphans {
 		rest = append(rest, orphanNote(&s.orphans[i])...)
-		a.repaired(a.provider.Codes.Orphan, "orphan_result", n, "the result of call %q, which is not in this conversation, is a note", s.orphans[i].CallID)
+		a.repaired(a.provider.Codes.Orphan, "orphan_result", n,
+			"the result of call %q, which is not in this conversation, is a note", s.orphans[i].CallID)
 	}
 	if len(rest) == 0 {
 		return
@@ -200,14 +204,21 @@ func (a *arrangement) split(n *Message, s *sorted) {
 	said := *n
 	said.Blocks, said.Edited = rest, true
 	if said.Role == Tool {
-		said.Role, said.Name, said.Extra = User, nil, nil
+		said.Role = User
+		said.Name = nil
+		said.Extra = nil
 	}
 	a.say(&said)
 }
 
 // resultsOf is a message of some results of n.
 func resultsOf(n *Message, results []Block) Message {
-	return Message{Format: n.Format, Raw: n.Raw, Origin: n.Origin, Of: n.Of, Part: n.Part, Role: Tool, Name: n.Name, Blocks: results, flags: n.flags, Edited: n.Edited || len(results) != len(n.Blocks) || n.Role != Tool}
+	out := *n
+	out.Role = Tool
+	out.Blocks = results
+	out.Extra = nil
+	out.Edited = n.Edited || len(results) != len(n.Blocks) || n.Role != Tool
+	return out
 }
 
 // orphanNote says what a result says whose call is nowhere: a text, and its images and files.
@@ -224,7 +235,9 @@ func orphanNote(p *Block) []Block {
 		if inner.Kind == Opaque {
 			inner = Block{Kind: Text, Text: substitute(&inner)}
 		}
-		inner.Raw, inner.Format, inner.Edited = nil, "", true
+		inner.Raw = nil
+		inner.Format = ""
+		inner.Edited = true
 		pieces = append(pieces, inner)
 	}
 	return pieces
@@ -254,8 +267,10 @@ func (a *arrangement) synthesize(x *turn, why string) {
 			continue
 		}
 		text := Block{Kind: Text, Text: note("The result of this tool call is %s.", why)}
-		made := Message{Role: Tool, Blocks: []Block{{Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Block{text}, IsError: true, pair: c.at.pair}}, Edited: true}
-		x.answers = append(x.answers, made)
+		result := Block{
+			Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Block{text}, IsError: true, pair: c.at.pair,
+		}
+		x.answers = append(x.answers, Message{Role: Tool, Blocks: []Block{result}, Edited: true})
 		a.repaired(a.provider.Codes.Unanswered, "result_synthesized", &x.said[0], "call %q has no result", c.at.CallID)
 	}
 }
@@ -266,7 +281,8 @@ func (a *arrangement) dropPending(x *turn) {
 	for _, c := range x.calls {
 		if !c.answered {
 			pending[c.at] = true
-			a.repaired(a.provider.Codes.Unanswered, "call_dropped", &x.said[0], "call %q has no result yet", c.at.CallID)
+			a.repaired(a.provider.Codes.Unanswered, "call_dropped", &x.said[0],
+				"call %q has no result yet", c.at.CallID)
 		}
 	}
 	if len(pending) == 0 {

@@ -25,8 +25,8 @@ const (
 )
 
 var blockNames = []string{
-	"type", "text", "thinking", "data", "id", "name", "input", "tool_use_id", "content", "is_error", "refusal", "source",
-	"image_url",
+	"type", "text", "thinking", "data", "id", "name", "input", "tool_use_id", "content", "is_error", "refusal",
+	"source", "image_url",
 }
 
 // block reads the members of the content block at. A value that is no object has none.
@@ -49,8 +49,8 @@ func (s *scanner) opaque(raw Span) *Block {
 	return s.add(Part{Kind: Opaque, Raw: raw, Tokens: s.tokens(raw)})
 }
 
-// content adds a part for a content string, or calls add for each element of a content array. Any other content but null
-// becomes one Opaque part, which no provider takes where it stands.
+// content adds a part for a content string, or calls add for each element of a content array. Any other content but
+// null becomes one Opaque part, which no provider takes where it stands.
 func (s *scanner) content(at Span, add func(element Span)) {
 	switch {
 	case s.absent(at):

@@ -14,9 +14,9 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// FastValidator goes over the shapes of a view's messages, without any JSON, and then knows whether the view can be read
-// in its own format as the bytes that are stored. It may say no to a view that needs no repair, which Render then finds
-// out, but never yes to one that does.
+// FastValidator goes over the shapes of a view's messages, without any JSON, and then knows whether the view can be
+// read in its own format as the bytes that are stored. It may say no to a view that needs no repair, which Render
+// then finds out, but never yes to one that does.
 type FastValidator struct {
 	format   session.Format
 	provider *provider.Facts // of format
@@ -196,8 +196,8 @@ const (
 	stateSide = 4 // how far the side is shifted
 )
 
-// State returns what ResumeFastValidator needs to continue from here: a byte of flags, then the sorted hashes of the ids
-// of calls. It is stored with checkpoints, so what was written once must stay readable.
+// State returns what ResumeFastValidator needs to continue from here: a byte of flags, then the sorted hashes of the
+// ids of calls. It is stored with checkpoints, so what was written once must stay readable.
 func (v *FastValidator) State() []byte {
 	s := v.state
 	if s.invalid || v.waitsForCustomTool() {
@@ -238,7 +238,8 @@ func (v *FastValidator) waitsForCustomTool() bool {
 }
 
 // ResumeFastValidator continues after a checkpoint. state is what State returned there, and open holds the ids of the
-// calls that the checkpoint leaves open, separated by ASCII 29. Without a state nothing is known, and the view is invalid.
+// calls that the checkpoint leaves open, separated by ASCII 29. Without a state nothing is known, and the view is
+// invalid.
 func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
 	v := NewFastValidator(f)
 	for _, id := range idList(string(open)) {
@@ -273,9 +274,9 @@ func hashOf(id string) uint64 {
 	return h.Sum64()
 }
 
-// AddShapes adds messages whose shapes are written as the database joins them: one after another with ASCII 30 between
-// them, each of fields that end with ASCII 31 (the format's number, the flags, the role, the ids of the calls and those of
-// the answers, which ASCII 29 separates).
+// AddShapes adds messages whose shapes are written as the database joins them: one after another with ASCII 30
+// between them, each of fields that end with ASCII 31 (the format's number, the flags, the role, the ids of the calls
+// and those of the answers, which ASCII 29 separates).
 func (v *FastValidator) AddShapes(shapes []byte) {
 	for len(shapes) > 0 && !v.state.invalid {
 		var one []byte
@@ -313,4 +314,28 @@ func idList(text string) []string {
 		return nil
 	}
 	return strings.Split(text, "\x1d")
+}
+
+// MessageShape is what a FastValidator must know of a message. All of it is known since the message was appended.
+type MessageShape struct {
+	Format  session.Format
+	Role    string
+	Flags   Flags
+	Calls   []string
+	Answers []string
+}
+
+// ShapeOf returns the shape of a message that was inspected.
+func ShapeOf(f session.Format, m *Facts) MessageShape {
+	shape := MessageShape{Format: f, Role: m.Role, Flags: m.Flags}
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		switch p.Kind {
+		case Call:
+			shape.Calls = append(shape.Calls, p.CallID)
+		case Result:
+			shape.Answers = append(shape.Answers, p.CallID)
+		}
+	}
+	return shape
 }

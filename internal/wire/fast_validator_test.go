@@ -84,8 +84,9 @@ func TestAWalkSaysYesOnlyToViewsThatNeedNoRepair(t *testing.T) {
 	}
 }
 
-// TestAWalkTellsIDsApartThatTheDatabaseWouldNot answers one call by the two halves of its id, which a list of ids in a row
-// would show as two answered calls, and another by an id that differs in what a text of the database cannot hold.
+// TestAWalkTellsIDsApartThatTheDatabaseWouldNot answers one call by the two halves of its id, which a list of ids in
+// a row would show as two answered calls, and another by an id that differs in what a text of the database cannot
+// hold.
 func TestAWalkTellsIDsApartThatTheDatabaseWouldNot(t *testing.T) {
 	t.Parallel()
 	for id, answers := range map[string][]string{`a\u001db`: {"a", "b"}, `a\u001eb`: {"a", "b"}, `a\u001fb`: {"a", "b"}, `a\u0000`: {"a\uFFFD"}, `a\ud800`: {"a\uFFFD"}} {

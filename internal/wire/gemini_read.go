@@ -13,16 +13,17 @@ import (
 // Gemini contents, as the types Content, Part, FunctionCall, FunctionResponse and Blob of Google's Gen AI SDKs
 // (googleapis/go-genai, types.go) have them; snake_case is read, too.
 //
-//	role user, function, none    User; Tool if there is nothing but functionResponse
-//	role model, assistant        Assistant
-//	role system, developer       System: the API has systemInstruction apart; in a log it is {"role":"system","parts":[…]}
-//	text                         Text; with thought, Reasoning
-//	inlineData, fileData         Image if its type begins with image/, else File
-//	functionCall                 Call; one without an id gets one of its name, and goes out without
-//	functionResponse             Result: the text of a response of one member output, result, content, return_value or
-//	                             error; of any other response its JSON as a text. Its parts are images and files
-//	thoughtSignature             Signature
-//	anything else                Opaque
+//	role user, function, none  User; Tool if there is nothing but functionResponse
+//	role model, assistant      Assistant
+//	role system, developer     System: the API has a separate systemInstruction; in a log it is
+//	                           {"role":"system","parts":[…]}
+//	text                       Text; with thought, Reasoning
+//	inlineData, fileData       Image if its type begins with image/, else File
+//	functionCall               Call; one without an id gets one of its name, and goes out without
+//	functionResponse           Result: the text of a response of one member output, result, content, return_value or
+//	                           error; of any other response its JSON as a text. Its parts are images and files
+//	thoughtSignature           Signature
+//	anything else              Opaque
 //
 // What other formats say and a content cannot:
 //
@@ -110,8 +111,8 @@ var geminiPartNames = []string{
 
 type geminiValues = [geminiMembers]Span
 
-// part reads a part. A block of one that the API would refuse is Edited from the beginning, so that it is written as the
-// API wants it if its content has to be written anew.
+// part reads a part. A block of one that the API would refuse is Edited from the beginning, so that it is written as
+// the API wants it if its content has to be written anew.
 func (r *geminiReader) part(raw Span) {
 	kind, v := r.geminiBlock(raw)
 	beside := r.ir != nil && kind != Text && kind != Reasoning && r.is(v[geminiText], '"')
@@ -181,7 +182,8 @@ func (s *scanner) pickEither(start int, names []string, values []Span) {
 	}
 }
 
-// bareText reads a part that is a bare text, or that has nothing to say, into an empty text. It leaves all others Opaque.
+// bareText reads a part that is a bare text, or that has nothing to say, into an empty text. It leaves all others
+// Opaque.
 func (s *scanner) bareText(b *Block, raw Span) {
 	switch {
 	case b == nil:
@@ -291,8 +293,8 @@ func (s *scanner) showing(part Part, parts Span) Part {
 	return part
 }
 
-// responseValue returns what can be replaced of a functionResponse's response: the text if it is an object of one member
-// that is one ({"output": …}, {"result": …}), else all of it. An object is replaced by {"output": …}.
+// responseValue returns what can be replaced of a functionResponse's response: the text if it is an object of one
+// member that is one ({"output": …}, {"result": …}), else all of it. An object is replaced by {"output": …}.
 func (s *scanner) responseValue(at Span) (value Span, failed bool) {
 	if s.absent(at) {
 		return Span{}, false
@@ -439,3 +441,22 @@ func geminiImage(size tokens.Pixels) int {
 	tiles := func(side int) int { return min(tilesASide, (side+tile-1)/tile) }
 	return tiles(w) * tiles(h) * tileCost
 }
+
+// standIn is what the provider takes for the signature of a call that another model made.
+const standIn = "skip_thought_signature_validator"
+
+// partData are the members of a part of which it has exactly one; partFacts say something about that.
+var (
+	partData = []string{
+		"text",
+		"inlineData", "fileData", "functionCall", "functionResponse",
+		"executableCode", "codeExecutionResult", "toolCall", "toolResponse",
+		"inline_data", "file_data", "function_call", "function_response",
+		"executable_code", "code_execution_result", "tool_call", "tool_response",
+	}
+	partFacts = map[string]bool{
+		"thought": true, "thoughtSignature": true, "thought_signature": true,
+		"videoMetadata": true, "video_metadata": true,
+		"mediaResolution": true, "media_resolution": true, "partMetadata": true, "part_metadata": true,
+	}
+)

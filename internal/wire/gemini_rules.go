@@ -86,15 +86,13 @@ func (c *checker) callsSigned() {
 			case first && signature == "":
 				c.report(i, "call %q is the first of its content and has no thoughtSignature", p.Name)
 			case !first && signature == standIn:
-				c.report(i, "call %q is not the first of its content and has the stand-in for a thoughtSignature", p.Name)
+				c.report(i, "call %q is not the first of its content and has the stand-in for a thoughtSignature",
+					p.Name)
 			}
 			first = false
 		}
 	}
 }
-
-// standIn is what the provider takes for the signature of a call that another model made.
-const standIn = "skip_thought_signature_validator"
 
 func signatureOf(part []byte) string {
 	if signature := stringMember(part, "thoughtSignature"); signature != "" {
@@ -112,14 +110,6 @@ func (c *checker) currentTurn() int {
 	}
 	return c.head
 }
-
-// partData are the members of a part of which it has exactly one; partFacts say something about that.
-var (
-	partData = []string{"text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult", "toolCall", "toolResponse",
-		"inline_data", "file_data", "function_call", "function_response", "executable_code", "code_execution_result", "tool_call", "tool_response"}
-	partFacts = map[string]bool{"thought": true, "thoughtSignature": true, "thought_signature": true, "videoMetadata": true, "video_metadata": true,
-		"mediaResolution": true, "media_resolution": true, "partMetadata": true, "part_metadata": true}
-)
 
 // contents is V-G4.
 func (c *checker) contents() {
@@ -178,11 +168,12 @@ func (c *checker) part(i int, part []byte) {
 	}
 }
 
-// partCount counts the kinds of data that a part has, and its members that are neither data nor about it: data of a kind
-// that is not known yet.
+// partCount counts the kinds of data that a part has, and its members that are neither data nor about it: data of a
+// kind that is not known yet.
 func partCount(part []byte, known func(name string) bool) (data, unknown int) {
 	for key := range rawjson.Members(part, 0) {
-		switch name := string(unquoted(key.Of(part))); {
+		name := string(unquoted(key.Of(part)))
+		switch {
 		case known(name):
 			data++
 		case !partFacts[name]:

@@ -130,8 +130,8 @@ func appendText(dst, literal, more []byte) []byte {
 	return wrap(dst, "", more, "}")
 }
 
-// sealOf is the member for the signature of a block: Google's, or that which a repair put on a call. That of a thought is
-// its provider's.
+// sealOf is the member for the signature of a block: Google's, or that which a repair put on a call. That of a
+// thought is its provider's.
 func (w *geminiWriter) signatureMember(p *Block) []byte {
 	if p.Signature == nil || p.Signature[0] != '"' || p.Kind == Reasoning && p.Format != w.target {
 		return nil
@@ -205,21 +205,6 @@ func (w *geminiWriter) texts(p *Block) []byte {
 	return joinLines(texts)
 }
 
-// joinLines is one literal of several, a line each.
-func joinLines(literals [][]byte) []byte {
-	if len(literals) == 1 {
-		return literals[0]
-	}
-	out := []byte{'"'}
-	for i, literal := range literals {
-		if i > 0 {
-			out = append(out, '\\', 'n')
-		}
-		out = append(out, literal[1:len(literal)-1]...)
-	}
-	return append(out, '"')
-}
-
 // appendGeminiMedia appends an image or a file as a part. A file's name, which the API has no member for, stands in
 // front; what is neither in the message nor at a URL is a note.
 func appendGeminiMedia(dst []byte, p *Block) []byte {
@@ -237,16 +222,4 @@ func appendGeminiMedia(dst []byte, p *Block) []byte {
 	}
 	dst = with(dst, `{"inlineData":{"mimeType":`, mediaType(p))
 	return wrap(dst, `,"data":`, m.Data, "}}")
-}
-
-// mediaType is the type of an image or a file, as a string literal, also where it is not known: providers look at the
-// bytes of images, but want to be told a type.
-func mediaType(p *Block) []byte {
-	switch {
-	case p.Media.Type != nil:
-		return p.Media.Type
-	case p.Kind == Image:
-		return []byte(`"image/jpeg"`)
-	}
-	return []byte(`"application/octet-stream"`)
 }

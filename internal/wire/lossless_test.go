@@ -88,8 +88,8 @@ func unmatched(want, got []string) (missing, made []string) {
 	return missing, made
 }
 
-// TestNothingVanishesFromAView looks for every text, thought, call, result and picture of what random programs said, right
-// and wrong, in every rendition of it.
+// TestNothingVanishesFromAView looks for every text, thought, call, result and picture of what random programs said,
+// right and wrong, in every rendition of it.
 func TestNothingVanishesFromAView(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(*views) / 4 {
@@ -114,8 +114,8 @@ func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 	}
 }
 
-// contents are the texts of a view, wherever they stand, and what else must not vanish. Of a file that a provider does not
-// take, and of the pictures of a failed result in an AI SDK message, there is a note alone.
+// contents are the texts of a view, wherever they stand, and what else must not vanish. Of a file that a provider
+// does not take, and of the pictures of a failed result in an AI SDK message, there is a note alone.
 func contents(view []wire.Stored) (list []string) {
 	var add func(pieces []wire.Block, failed bool)
 	add = func(pieces []wire.Block, failed bool) {
@@ -142,8 +142,8 @@ func contents(view []wire.Stored) (list []string) {
 	return list
 }
 
-// TestAViewGrowsAtItsEnd renders a well-formed conversation after each of its turns: what was sent stays as it was, to the
-// byte, so that the provider's cache is good.
+// TestAViewGrowsAtItsEnd renders a well-formed conversation after each of its turns: what was sent stays as it was,
+// to the byte, so that the provider's cache is good.
 func TestAViewGrowsAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, from := range session.Formats() {
@@ -163,7 +163,8 @@ func TestAViewGrowsAtItsEnd(t *testing.T) {
 	}
 }
 
-// checkGrowth leaves the last message out, and the user's that a repair puts behind it: what comes next may go on with it.
+// checkGrowth leaves the last message out, and the user's that a repair puts behind it: what comes next may go on
+// with it.
 func checkGrowth(t *testing.T, seed uint64, target session.Format, view []wire.Stored) {
 	t.Helper()
 	o := wire.Options{}

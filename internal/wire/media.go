@@ -55,7 +55,8 @@ func (s *scanner) imageURLTokens(at Span) int {
 	return tokens.TiledImage(s.name(v[imageDetail]), s.measureURL(v[imageURL]))
 }
 
-// measure returns the size of the image that is in a string as base64. Nobody needs it of an intermediate representation.
+// measure returns the size of the image that is in a string as base64. Nobody needs it of an intermediate
+// representation.
 func (s *scanner) measure(literal Span) tokens.Pixels {
 	if s.ir != nil {
 		return tokens.Pixels{}

@@ -4,11 +4,11 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Message is what one message says, whoever's format it is written in. A message that holds what several roles say (an AI
-// SDK message has calls and their results) is several Messages of one Origin.
+// Message is what one message says, whoever's format it is written in. A message that holds what several roles say
+// (an AI SDK message has calls and their results) is several Messages of one Origin.
 //
-// Every text is a JSON string literal as it was written, quotes and escapes included, and goes into another format as it
-// stands: a lone surrogate or a NUL survives, and nothing is decoded to be encoded again.
+// Every text is a JSON string literal as it was written, quotes and escapes included, and goes into another format as
+// it stands: a lone surrogate or a NUL survives, and nothing is decoded to be encoded again.
 type Message struct {
 	Format session.Format // of Raw and Extra; "" for a message that a repair made
 	Raw    []byte         // the whole message as it is stored; nil for one that a repair made
@@ -46,12 +46,12 @@ const (
 type Block struct {
 	Kind      Kind
 	Format    session.Format // of Raw
-	Raw       []byte         // the block as it was written; nil for what had no block of its own (a content string) or was made here
+	Raw       []byte         // as it was written; nil for a content string, and for a block that was made here
 	Text      []byte         // a string literal
-	Signature []byte         // the provider's proof or encryption of it, any JSON value: signature, data, encrypted_content, thoughtSignature
+	Signature []byte         // the provider's proof or encryption of it, any JSON value
 	CallID    string
 	Name      []byte // a string literal
-	Value     []byte // any JSON value: arguments, as an object wherever they are one, also where the format writes it inside a string
+	Value     []byte // arguments, any JSON value: an object wherever they are one, also if it was inside a string
 	Custom    bool   // the call is of a tool that takes free text: Value is a string literal
 	Content   []Block
 	IsError   bool
@@ -61,9 +61,6 @@ type Block struct {
 	Edited    bool // a repair has changed it: Raw is not what it says any more
 	pair      int  // the number of the call that this is, or is the result of; 0 before arrange gave it one
 }
-
-// toolName returns the name of the tool of a call or a result, "" if it is not known.
-func (b *Block) toolName() string { return string(unquotedName(b.Name)) }
 
 // Media is an image or a file. Members that are not known are nil; all are string literals.
 type Media struct {

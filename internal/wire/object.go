@@ -6,9 +6,9 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// pick looks names up in the object that starts at start and puts the spans of their values into values, the zero Span for
-// those that are missing. Of repeated keys the last one counts, as it does for JSON parsers, and the message is flagged
-// unless only its intermediate representation is wanted.
+// pick looks names up in the object that starts at start and puts the spans of their values into values, the zero
+// Span for those that are missing. Of repeated keys the last one counts, as it does for JSON parsers, and the message
+// is flagged unless only its intermediate representation is wanted.
 func (s *scanner) pick(start int, names []string, values []Span) {
 	if s.ir != nil {
 		s.lookUp(start, names, values)
@@ -158,8 +158,8 @@ func unquotedName(literal []byte) []byte {
 	return unquoted(literal)
 }
 
-// keySet holds the keys of one object: the first few in place, which is nearly always all of them, and the rest in a map,
-// so that an object of thousands of keys is not compared pair by pair.
+// keySet holds the keys of one object: the first few in place, which is nearly always all of them, and the rest in a
+// map, so that an object of thousands of keys is not compared pair by pair.
 type keySet struct {
 	n     int
 	first [12][]byte
@@ -189,5 +189,35 @@ func (k *keySet) add(body []byte, key Span) bool {
 		k.rest = map[string]bool{}
 	}
 	k.rest[string(text)] = true
+	return true
+}
+
+// toolName returns the name of the tool of a call or a result, "" if it is not known.
+func (b *Block) toolName() string { return string(unquotedName(b.Name)) }
+
+func markedBlocks(object []byte, yield func([]byte) bool) bool {
+	content := member(object, "content")
+	if content == (Span{}) || object[content.Start] != '[' {
+		return true
+	}
+	for at := range rawjson.Elements(object, content.Start) {
+		block := at.Of(object)
+		if member(block, "cache_control") != (Span{}) && !yield(block) || !markedBlocks(block, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// blank reports whether a text has nothing but white space.
+func blank(literal []byte) bool {
+	if literal[1] > ' ' && literal[1] != '"' && literal[1] != '\\' {
+		return false // spares decoding what nearly every text is
+	}
+	for _, c := range string(unquoted(literal)) {
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
 	return true
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// TestContentThatIsNeitherTextNorArrayIsShownAsText renders what programs that hand a tool's object through leave behind.
+// TestContentThatIsNeitherTextNorArrayIsShownAsText renders what programs that hand a tool's object through leave
+// behind.
 func TestContentThatIsNeitherTextNorArrayIsShownAsText(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -102,7 +103,8 @@ func TestBlankTextsOfAResultAreLeftOutForAnthropic(t *testing.T) {
 	}
 }
 
-// TestAnOutputOfAnotherFormThanItsCallIsNotServedAsItIs has a custom tool's call answered as a function's, and the other way.
+// TestAnOutputOfAnotherFormThanItsCallIsNotServedAsItIs has a custom tool's call answered as a function's, and the
+// other way.
 func TestAnOutputOfAnotherFormThanItsCallIsNotServedAsItIs(t *testing.T) {
 	t.Parallel()
 	const (

@@ -54,7 +54,11 @@ func (c *checker) knownRoles() {
 // hasRole reports whether a message says its role itself: of the items of the Responses API, only messages do.
 func (c *checker) hasRole(message int) bool {
 	body := c.body(message)
-	return c.format != session.OpenAIResponses || member(body, "role") != Span{} && (member(body, "type") == Span{} || isType(body, "message"))
+	if c.format != session.OpenAIResponses {
+		return true
+	}
+	isMessage := member(body, "type") == Span{} || isType(body, "message")
+	return isMessage && member(body, "role") != Span{}
 }
 
 // mistral is V-M1. An assistant's message at the end may be one that the model is to go on with.
@@ -64,7 +68,7 @@ func (c *checker) mistral() {
 	}
 	length := c.rule.limits["id"]
 	c.parts(func(i int, p *Part) {
-		if !madeID(p) && (len(p.CallID) != length || !provider.PlainID(p.CallID) || strings.ContainsAny(p.CallID, "_-")) {
+		if !madeID(p) && !isAlphanumeric(p.CallID, length) {
 			c.report(i, "the id %q is not made of %d letters and digits", p.CallID, length)
 		}
 	}, Call, Result)

@@ -22,7 +22,8 @@ func encodeChat(e *encoder, run []Message) {
 	w.flush()
 }
 
-// chatWriter writes messages. Nothing may stand between the results of a turn: what they have to show waits behind them.
+// chatWriter writes messages. Nothing may stand between the results of a turn: what they have to show waits behind
+// them.
 type chatWriter struct {
 	*encoder
 	shown []Block // images and files of results, each behind a text that says whose they are
@@ -258,7 +259,8 @@ func (w *chatWriter) resultContent(p *Block) []*Block {
 		switch {
 		case c.Kind == Text:
 		case chatShows(c):
-			w.shown = append(w.shown, Block{Kind: Text, Text: note("%s of the result of call %s", c.Kind, p.CallID)}, *c)
+			about := note("%s of the result of call %s", c.Kind, p.CallID)
+			w.shown = append(w.shown, Block{Kind: Text, Text: about}, *c)
 			c = &Block{Kind: Text, Text: note("%s: it stands behind the results", c.Kind)}
 		default:
 			c = &Block{Kind: Text, Text: substitute(c)}

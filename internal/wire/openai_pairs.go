@@ -13,9 +13,9 @@ const (
 	legacyForm   = "legacy function_call"
 )
 
-// match gives every call a result of its form, which OpenAI insists on: the output of a custom tool answers no call of a
-// function, and a message of role tool no legacy one. Where the forms differ, because programs mixed them or a repair made
-// the result, both become those of a function, or of a custom tool.
+// match gives every call a result of its form, which OpenAI insists on: the output of a custom tool answers no call
+// of a function, and a message of role tool no legacy one. Where the forms differ, because programs mixed them or a
+// repair made the result, both become those of a function, or of a custom tool.
 func (r *repairer) match(list []Message) {
 	if !fromOpenAI(r.target) {
 		return
@@ -47,7 +47,11 @@ func (r *repairer) match(list []Message) {
 }
 
 // reform has a call or a result written anew. Other members of its message go with a form that it has no more.
-func (n *Message) reform(p *Block) { n.Edited, n.Extra, p.Edited = true, nil, true }
+func (n *Message) reform(p *Block) {
+	n.Edited = true
+	n.Extra = nil
+	p.Edited = true
+}
 
 // formOf is the form that a call will be written in, or the call that a result is written for.
 func (r *repairer) formOf(n *Message, p *Block) string {
@@ -71,8 +75,8 @@ func itemTypeOf(item []byte) string {
 	return string(unquoted(at.Of(item)))
 }
 
-// isLegacy reports whether a call of a Chat message is its function_call, which has no id and so goes by the name of the
-// function, or a result that of one.
+// isLegacy reports whether a call of a Chat message is its function_call, which has no id and so goes by the name of
+// the function, or a result that of one.
 func (n *Message) isLegacy(p *Block) bool {
 	if p.CallID != functionPrefix+string(unquotedName(p.Name)) {
 		return false

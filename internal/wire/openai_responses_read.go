@@ -8,31 +8,34 @@ import (
 // OpenAI Responses input items, as the type ResponseInputItem of OpenAI's API reference has them (openai-node,
 // resources/responses). An item is one Message.
 //
-//	message, and an item of a role alone   User, Assistant, System; any other role Other
-//	content                                a string one Text, an array a block for each block
+//	message, and an item of a role alone    User, Assistant, System; any other role Other
+//	content                                 a string one Text, an array a block for each block
 //	input_text, output_text, text,
-//	summary_text, reasoning_text           Text
-//	refusal                                Text with Refusal
-//	input_image, computer_screenshot       Image; a data: URL is taken apart
-//	input_file, input_audio                File
-//	reasoning                              Reasoning of an Assistant: its texts, a line each; encrypted_content is the Signature
-//	function_call, custom_tool_call        Call of an Assistant; arguments are the object inside their string, and the string
-//	                                       itself if it holds no object. The input of a custom tool is Custom
+//	summary_text, reasoning_text            Text
+//	refusal                                 Text with Refusal
+//	input_image, computer_screenshot        Image; a data: URL is split
+//	input_file, input_audio                 File
+//	reasoning                               Reasoning of an Assistant: its texts, a line each; encrypted_content is
+//	                                        the Signature
+//	function_call, custom_tool_call         Call of an Assistant; arguments are the object inside their string, and
+//	                                        the string itself if it holds no object. The input of a custom tool is
+//	                                        Custom
 //	shell_call, local_shell_call,
-//	apply_patch_call, computer_call        Call of the tool shell, local_shell, apply_patch, computer: action or operation
-//	                                       are the arguments
-//	…_call_output                          Result of a Tool: a string one Text, an array of blocks their blocks, any other
-//	                                       output its JSON as a text. An apply_patch that failed IsError
-//	mcp_approval_response                  Opaque of a User
+//	apply_patch_call, computer_call         Call of the tool shell, local_shell, apply_patch, computer: action or
+//	                                        operation are the arguments
+//	…_call_output                           Result of a Tool: a string one Text, an array a block for each element,
+//	                                        any other output its JSON as a text. An apply_patch that failed IsError
+//	mcp_approval_response                   Opaque of a User
 //	item_reference, compaction, tools that
-//	the provider ran, any other item       Opaque of an Assistant, or of the role that it names
-//	any other block                        Opaque
-//	any other member                       Extra, the id among them; annotations and other members of a block stay in its
-//	                                       bytes, which other formats do not get
+//	the provider ran, any other item        Opaque of an Assistant, or of the role that it names
+//	any other block                         Opaque
+//	any other member                        Extra, the id among them; annotations and other members of a block stay
+//	                                        in its bytes, which other formats do not get
 //
 // What other formats say and items cannot, and what is made of it:
 //
-//	reasoning                          a text of the assistant: the provider refuses reasoning that it has not encrypted
+//	reasoning                          a text of the assistant: the provider refuses reasoning that it has not
+//	                                   encrypted
 //	a message of the assistant         output_text without an id: ids are never made up
 //	images and files of the assistant  a note
 //	sounds, and files of other
@@ -43,8 +46,9 @@ import (
 //	a speaker's name                   a note in front
 //	anything that is Opaque            its JSON as a text
 //
-// A call of shell, local_shell, apply_patch or computer that a repair has changed is one of a function of that name, and so
-// is its result.
+// A call of shell, local_shell, apply_patch or computer that a repair has changed is one of a function of that name,
+// and so is its result.
+
 // The members of items that Varve gives a meaning to.
 const (
 	itemType = iota
@@ -67,8 +71,8 @@ const (
 )
 
 var itemNames = []string{
-	"type", "role", "content", "call_id", "id", "name", "arguments", "input", "action", "actions", "operation", "output",
-	"status", "summary", "encrypted_content", "result",
+	"type", "role", "content", "call_id", "id", "name", "arguments", "input", "action", "actions", "operation",
+	"output", "status", "summary", "encrypted_content", "result",
 }
 
 type itemValues = [itemMembers]Span
@@ -88,9 +92,9 @@ type itemForm struct {
 	tool  string // the one tool that calls of this type are of; "" if calls name theirs
 }
 
-// itemForms has the types of items that are calls, their results, and reasoning. A result's type is that of its call with
-// "_output" behind it. Items of other types, among them the tools that the provider runs itself, are Opaque: they answer
-// nothing, and nothing answers them.
+// itemForms has the types of items that are calls, their results, and reasoning. A result's type is that of its call
+// with "_output" behind it. Items of other types, among them the tools that the provider runs itself, are Opaque:
+// they answer nothing, and nothing answers them.
 var itemForms = map[string]itemForm{
 	"function_call":           {Call, itemArguments, ""},
 	"custom_tool_call":        {Call, itemInput, ""},
@@ -107,12 +111,12 @@ var itemForms = map[string]itemForm{
 	"reasoning":               {Reasoning, itemSummary, ""},
 }
 
-// openAIResponses reads one input item. Items that are no message have no role: calls, reasoning and what the provider's
-// own tools did are the assistant's, results the tool's.
+// openAIResponses reads one input item. Items that are no message have no role: calls, reasoning and what the
+// provider's own tools did are the assistant's, results the tool's.
 //
-// StartsUnit is true for every item of the assistant, because an item alone does not tell what it follows. But reasoning
-// and the item that it led to, and the calls of one answer, are several items: a unit never begins between two of the
-// assistant that stand together.
+// StartsUnit is true for every item of the assistant, because an item alone does not tell what it follows. But
+// reasoning and the item that it led to, and the calls of one answer, are several items: a unit never begins between
+// two of the assistant that stand together.
 func (s *scanner) openAIResponses(top int) {
 	var v itemValues
 	s.pick(top, itemNames, v[:])
@@ -191,8 +195,8 @@ func (s *scanner) itemCall(raw Span, form itemForm, v *itemValues) {
 	}
 }
 
-// callBlock completes the block of a call. The message keeps its other members unless only its own type of item can have
-// them.
+// callBlock completes the block of a call. The message keeps its other members unless only its own type of item can
+// have them.
 func (s *scanner) callBlock(b *Block, raw Span, form itemForm, value, name Span) {
 	if form.tool != "" {
 		b.Name = rawjson.Quote(nil, []byte(form.tool))
@@ -224,7 +228,8 @@ func (s *scanner) itemArguments(form itemForm, v *itemValues) Span {
 
 // itemResult reads the output of a call.
 func (s *scanner) itemResult(raw Span, form itemForm, v *itemValues) {
-	part := Part{Kind: Result, Raw: raw, CallID: s.itemResultID(v), Name: form.tool, IsError: s.equals(v[itemStatus], "failed")}
+	part := Part{Kind: Result, Raw: raw, CallID: s.itemResultID(v), Name: form.tool}
+	part.IsError = s.equals(v[itemStatus], "failed")
 	if s.ir == nil {
 		s.measureOutput(&part, form, v[itemOutput])
 	}
@@ -234,8 +239,8 @@ func (s *scanner) itemResult(raw Span, form itemForm, v *itemValues) {
 	}
 }
 
-// measureOutput finds the Value and the tokens of a result. Its Value is what a text can replace: all of a string, all of
-// the output of a function or a custom tool, and of a shell's output the text of its only command.
+// measureOutput finds the Value and the tokens of a result. Its Value is what a text can replace: all of a string,
+// all of the output of a function or a custom tool, and of a shell's output the text of its only command.
 func (s *scanner) measureOutput(part *Part, form itemForm, output Span) {
 	switch {
 	case s.absent(output):

@@ -2,10 +2,10 @@ package wire
 
 import "unicode/utf8"
 
-// reasoningGoesOn is V-R3. The other half of the provider's rule, that a call which reasoning led to is not sent without
-// that reasoning ("Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'."),
-// is not to be seen in a list: a call of a model that did not reason looks the same. Who takes items out of a list has to
-// keep or drop them as one group.
+// reasoningGoesOn is V-R3. The other half of the provider's rule, that a call which reasoning led to is not sent
+// without that reasoning ("Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item:
+// 'rs_1'."), is not to be seen in a list: a call of a model that did not reason looks the same. Who takes items out
+// of a list has to keep or drop them as one group.
 func (c *checker) reasoningGoesOn() {
 	for i := c.head; i < len(c.messages); i++ {
 		item := c.body(i)

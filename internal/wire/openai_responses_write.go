@@ -12,8 +12,8 @@ func encodeResponses(e *encoder, run []Message) {
 // itemWriter writes items.
 type itemWriter struct{ *encoder }
 
-// items writes what a Message says: one item for each of its calls, results and thoughts, and one message for what it says
-// in words, pictures and files between them.
+// items writes what a Message says: one item for each of its calls, results and thoughts, and one message for what it
+// says in words, pictures and files between them.
 func (w itemWriter) items(n *Message) {
 	var said []*Block
 	first := len(w.bodies)

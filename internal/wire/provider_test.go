@@ -32,8 +32,8 @@ var idConversations = map[session.Format][]string{
 	},
 }
 
-// TestValidatorRepairsAndFastValidatorAgreeOnTheLengthOfIDs has ids at the limit and one beyond it. Lengths are counted in
-// characters, not in bytes.
+// TestValidatorRepairsAndFastValidatorAgreeOnTheLengthOfIDs has ids at the limit and one beyond it. Lengths are
+// counted in characters, not in bytes.
 func TestValidatorRepairsAndFastValidatorAgreeOnTheLengthOfIDs(t *testing.T) {
 	t.Parallel()
 	for f, bodies := range idConversations {

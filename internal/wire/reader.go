@@ -4,14 +4,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Reader reads messages again whose tokens are known since they were appended. It does not estimate what the sum of a
-// message's parts tells, and shares memory between messages: for a whole session that is twice as fast as Inspect. The
-// zero Reader is ready for use, by one goroutine.
-type Reader struct {
-	parts []Part
-	names map[string]string
-}
-
 // Read is Inspect of a message that has so many tokens.
 func (r *Reader) Read(f session.Format, body []byte, tokens int) (Facts, error) {
 	const most, chunk = 16, 1024
@@ -58,21 +50,3 @@ func (s *scanner) settle(m *Facts, tokens int) {
 }
 
 func (p *Part) size() int { return p.Value.End - p.Value.Start }
-
-// later estimates the tokens of a string, unless the sum of its message may tell them.
-func (s *scanner) later(at Span) int {
-	if s.reader == nil || !s.is(at, '"') {
-		return s.tokens(at)
-	}
-	return 0
-}
-
-// known returns the text as a string that other messages share.
-func (r *Reader) known(text []byte) string {
-	name, ok := r.names[string(text)]
-	if !ok {
-		name = string(text)
-		r.names[name] = name
-	}
-	return name
-}

@@ -1,39 +1,9 @@
 package wire
 
-import "github.com/varve-dev/varve/internal/session"
-
-// Stored is a message of a view, in the format that it was appended in.
-type Stored struct {
-	Format session.Format
-	Body   []byte
-	Seq    int64
-}
-
-// Pending says what a view does about calls of its last unit that have no result yet.
-type Pending string
-
-// The three ways: the calls stay as they are, get a result that says so, or stay out of the view.
-const (
-	KeepPending       Pending = "keep"
-	SynthesizePending Pending = "synthesize"
-	DropPending       Pending = "drop"
+import (
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
-
-// Options say for whom a view is rendered and checked.
-type Options struct {
-	Model   string   // the model that the view will be sent to; "" for not known
-	Tools   []string // names of the tools that the request defines; nil for not known
-	Pending Pending  // "" is KeepPending
-	Author  string   // the model that wrote what is in the view; "" for not known
-}
-
-// Repair is something that a view says otherwise than the log, because its provider would refuse it.
-type Repair struct {
-	Rule   string `json:"rule"` // the rule that would be broken: V-A1
-	Kind   string `json:"kind"` // what was done: result_synthesized
-	Seq    int64  `json:"seq"`  // of the message that it is about, 0 for none
-	Detail string `json:"detail"`
-}
 
 // UserMessage is a message of the user that says a text, which is a string literal.
 func UserMessage(f session.Format, literal []byte) []byte {
@@ -46,4 +16,24 @@ type Rendition struct {
 	Bodies  [][]byte // messages of the target
 	System  int      // how many of them are the pinned head
 	Repairs []Repair
+}
+
+// Render says what a view says in a format, so that its provider takes it. Nothing is repaired that the provider
+// would take: a message of the target's own format in its place comes out as the bytes that came in. What it repairs,
+// it lists.
+//
+// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match
+// (the forms of OpenAI's calls), late and idle (thoughts that stand where they may not), seal (signatures), rename
+// (ids), unmark (cache marks), ends (first and last role).
+func Render(target session.Format, view []Stored, o Options) *Rendition {
+	r := &repairer{target: target, provider: provider.Of(target), Options: o, view: view}
+	list := r.merge(r.arrange(r.prepare()))
+	r.match(list)
+	r.moveLateReasoning(list)
+	r.dropIdleReasoning(list)
+	r.sign(list)
+	r.rename(list)
+	r.limitCacheMarks(list)
+	list = r.ends(list)
+	return &Rendition{Bodies: Encode(target, list), System: pinnedHead(list), Repairs: r.repairs}
 }

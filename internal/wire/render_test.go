@@ -127,7 +127,8 @@ func TestAViewInItsOwnFormatKeepsItsBytes(t *testing.T) {
 	}
 }
 
-// TestASignatureOfGooglesSurvivesTheAISDK wants a call that came by way of the AI SDK to have the signature that it had.
+// TestASignatureOfGooglesSurvivesTheAISDK wants a call that came by way of the AI SDK to have the signature that it
+// had.
 func TestASignatureOfGooglesSurvivesTheAISDK(t *testing.T) {
 	t.Parallel()
 	view := stored(session.AISDK, [][]byte{

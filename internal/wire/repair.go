@@ -10,25 +10,6 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// Render says what a view says in a format, so that its provider takes it. Nothing is repaired that the provider would
-// take: a message of the target's own format in its place comes out as the bytes that came in. What it repairs, it lists.
-//
-// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match (the
-// forms of OpenAI's calls), late and idle (thoughts that stand where they may not), seal (signatures), rename (ids), unmark
-// (cache marks), ends (first and last role).
-func Render(target session.Format, view []Stored, o Options) *Rendition {
-	r := &repairer{target: target, provider: provider.Of(target), Options: o, view: view}
-	list := r.merge(r.arrange(r.prepare()))
-	r.match(list)
-	r.moveLateReasoning(list)
-	r.dropIdleReasoning(list)
-	r.sign(list)
-	r.rename(list)
-	r.limitCacheMarks(list)
-	list = r.ends(list)
-	return &Rendition{Bodies: Encode(target, list), System: pinnedHead(list), Repairs: r.repairs}
-}
-
 // repairer renders one view.
 type repairer struct {
 	Options
@@ -50,8 +31,6 @@ func (r *repairer) repaired(rule, kind string, n *Message, format string, args .
 // keeps reports whether the message will stand in the view as the bytes that came in, if nothing else is done to it.
 func (r *repairer) keeps(n *Message) bool { return n.Format == r.target && n.Raw != nil && !n.Edited }
 
-// Apart reports whether a format's provider takes the system prompt apart from the messages.
-func Apart(f session.Format) bool { return provider.SeparatesSystem(f) }
 
 // prepare decodes the messages and repairs what is wrong with one alone.
 func (r *repairer) prepare() []Message {
@@ -79,12 +58,14 @@ func (r *repairer) decode(i int) []Message {
 	if err != nil {
 		broken := Block{Kind: Opaque, Raw: m.Body}
 		r.repairs = append(r.repairs, Repair{Rule: "inspect", Kind: "unreadable", Seq: m.Seq, Detail: err.Error()})
-		return []Message{{Role: User, Origin: i, Blocks: []Block{{Kind: Text, Text: substitute(&broken)}}, Edited: true}}
+		text := Block{Kind: Text, Text: substitute(&broken)}
+		return []Message{{Role: User, Origin: i, Blocks: []Block{text}, Edited: true}}
 	}
 	for j := range list {
 		n := &list[j]
 		n.Origin, n.flags = i, flags
-		if n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited }); n.Edited && n.Format == r.target {
+		n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited })
+		if n.Edited && n.Format == r.target {
 			r.repaired(r.provider.Codes.Content, "part_mended", n, "a part is none that the API takes as it is")
 		}
 	}
@@ -114,7 +95,9 @@ func (r *repairer) role(n *Message, head bool) []Message {
 
 // say makes the message one of the user that begins with a text.
 func (n *Message) say(before string) {
-	n.Role, n.Edited, n.Extra = User, true, nil
+	n.Role = User
+	n.Edited = true
+	n.Extra = nil
 	n.Blocks = slices.Clone(n.Blocks)
 	if i := slices.IndexFunc(n.Blocks, func(p Block) bool { return p.Kind == Text }); i == 0 {
 		n.Blocks[0].Text, n.Blocks[0].Edited = joined(before, n.Blocks[0].Text), true
@@ -130,8 +113,9 @@ func (r *repairer) callsAsNotes(n *Message) {
 	n.Blocks = slices.Clone(n.Blocks)
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Kind == Call {
-			r.repaired(r.provider.Codes.Unanswered, "call_as_note", n, "call %q is not the assistant's: it is a note", p.CallID)
-			*p = Block{Kind: Text, Text: rawjson.Quote(nil, fmt.Appendf(nil, "[call of %s: %s]", unquotedName(p.Name), p.Value)), Edited: true}
+			r.repaired(r.provider.Codes.Unanswered, "call_as_note", n,
+				"call %q is not the assistant's: it is a note", p.CallID)
+			*p = Block{Kind: Text, Text: note("call of %s: %s", p.toolName(), p.Value), Edited: true}
 		}
 	}
 }
@@ -146,7 +130,9 @@ func (n *Message) splitResults() []Message {
 		}
 		if len(list) == 0 || list[len(list)-1].Role != role {
 			said := *n
-			said.Role, said.Blocks, said.Edited = role, nil, true
+			said.Role = role
+			said.Blocks = nil
+			said.Edited = true
 			list = append(list, said)
 		}
 		last := &list[len(list)-1]

@@ -7,8 +7,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// clean takes out of a message what its provider would refuse, and reports whether anything is left of it. last says that
-// it is the view's last message.
+// clean takes out of a message what its provider would refuse, and reports whether anything is left of it. last says
+// that it is the view's last message.
 func (r *repairer) clean(n *Message, last bool) bool {
 	if r.dropsEmptyTexts(n) {
 		r.dropEmptyTexts(n)
@@ -41,8 +41,8 @@ func (r *repairer) clean(n *Message, last bool) bool {
 	return false
 }
 
-// dropsEmptyTexts reports whether empty texts of the message are left out. Chat Completions takes one alone, as which its
-// own message came, but not several that other messages are joined of.
+// dropsEmptyTexts reports whether empty texts of the message are left out. Chat Completions takes one alone, as which
+// its own message came, but not several that other messages are joined of.
 func (r *repairer) dropsEmptyTexts(n *Message) bool {
 	return r.provider.NoEmptyText || r.target == session.OpenAIChat && n.Format != r.target
 }
@@ -60,19 +60,6 @@ func (r *repairer) dropEmptyTexts(n *Message) {
 	if n.Edited = true; len(n.Blocks) > 0 && n.Format == r.target {
 		r.repaired(r.provider.Codes.Empty, "empty_text", n, "an empty text is left out")
 	}
-}
-
-// blank reports whether a text has nothing but white space.
-func blank(literal []byte) bool {
-	if literal[1] > ' ' && literal[1] != '"' && literal[1] != '\\' {
-		return false // spares decoding what nearly every text is
-	}
-	for _, c := range string(unquoted(literal)) {
-		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
-			return false
-		}
-	}
-	return true
 }
 
 // refusesEmpty reports whether a message without blocks, as it came in, is refused.
@@ -106,12 +93,13 @@ func (r *repairer) mendResults(n *Message) {
 	}
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
-		odd := slices.ContainsFunc(p.Content, func(c Block) bool { return c.Edited }) || len(p.Content) == 0 && withoutOutput(p.Raw)
-		if p.Kind != Result || p.Edited || !odd {
+		loose := slices.ContainsFunc(p.Content, func(c Block) bool { return c.Edited })
+		if p.Kind != Result || p.Edited || !loose && !(len(p.Content) == 0 && withoutOutput(p.Raw)) {
 			continue
 		}
 		p.Edited, n.Edited = true, true
-		r.repaired(r.provider.Codes.Orphan, "result_as_text", n, "a result is neither a text nor an array: it is a text")
+		r.repaired(r.provider.Codes.Orphan, "result_as_text", n,
+			"a result is neither a text nor an array: it is a text")
 	}
 }
 
@@ -162,22 +150,32 @@ func (r *repairer) moveLateReasoning(list []Message) {
 	}
 }
 
-// idle makes texts of OpenAI's reasoning items behind which the model said nothing: it takes one back only with the item
-// that it led to.
+// idle makes texts of OpenAI's reasoning items behind which the model said nothing: it takes one back only with the
+// item that it led to.
 func (r *repairer) dropIdleReasoning(list []Message) {
 	if r.target != session.OpenAIResponses {
 		return
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
-		followed := i+1 < len(list) && list[i+1].Role == Assistant && (!byID(n.Raw) || r.keeps(&list[i+1]) && valueOf(list[i+1].Raw, "id") != nil)
-		if followed || !r.keeps(n) || n.Role != Assistant || len(n.Blocks) == 0 || n.Blocks[0].Kind != Reasoning {
+		isReasoning := r.keeps(n) && n.Role == Assistant && len(n.Blocks) > 0 && n.Blocks[0].Kind == Reasoning
+		if !isReasoning || r.isFollowed(list, i) {
 			continue
 		}
 		n.Blocks, n.Edited = []Block{{Kind: Text, Text: substitute(&n.Blocks[0])}}, true
 		n.Extra = nil
 		r.repaired("V-R3", "reasoning_as_text", n, "a thought that led to nothing is a text")
 	}
+}
+
+// isFollowed reports whether what the model said after the reasoning item i is in the list. Reasoning that is known
+// by its id alone needs an item that has its own id, too.
+func (r *repairer) isFollowed(list []Message, i int) bool {
+	if i+1 == len(list) || list[i+1].Role != Assistant {
+		return false
+	}
+	next := &list[i+1]
+	return !byID(list[i].Raw) || r.keeps(next) && valueOf(next.Raw, "id") != nil
 }
 
 // unmark leaves the newest marks for the provider's cache, of which it takes no more than a few.
@@ -190,7 +188,8 @@ func (r *repairer) limitCacheMarks(list []Message) {
 		n := &list[i]
 		if r.unmarkNewest(&n.Blocks, &marks) {
 			n.Edited = true
-			r.repaired("V-A9", "cache_mark_dropped", n, "more than %d cache_control: an older one is left out", r.provider.CacheMarks)
+			r.repaired("V-A9", "cache_mark_dropped", n,
+				"more than %d cache_control: an older one is left out", r.provider.CacheMarks)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// merge makes one message of consecutive ones of the assistant that came in another format, where several would be odd or
-// refused, and of consecutive results.
+// merge makes one message of consecutive ones of the assistant that came in another format, where several would be
+// odd or refused, and of consecutive results.
 func (r *repairer) merge(list []Message) []Message {
 	switch r.target {
 	case session.OpenAIResponses, session.AISDK:
@@ -40,8 +40,8 @@ func (r *repairer) merge(list []Message) []Message {
 	return out
 }
 
-// hold keeps the images of the last results back while calls of their unit wait for theirs: where an image cannot stand in
-// a result, the user's message that shows it would part them.
+// hold keeps the images of the last results back while calls of their unit wait for theirs: where an image cannot
+// stand in a result, the user's message that shows it would part them.
 func (r *repairer) hold(list []Message) {
 	for i := len(list) - 1; r.inFlight && i >= 0 && list[i].Role == Tool; i-- {
 		n := &list[i]
@@ -83,7 +83,8 @@ func (r *repairer) sign(list []Message) {
 		n := &list[i]
 		current = current && n.Role != User
 		if n.Role == Assistant && (current || n.Format != session.Gemini) && n.signFirst() {
-			r.repaired("V-G3", "signature_skipped", n, "no signature came with the first call: it says that there is none")
+			r.repaired("V-G3", "signature_skipped", n,
+				"no signature came with the first call: it says that there is none")
 		}
 	}
 }
@@ -153,7 +154,8 @@ func (r *repairer) refusesLastAssistant() string {
 	return ""
 }
 
-// trimEnd takes the white space off the end of the last text, also of one that stands for what only another format says.
+// trimEnd takes the white space off the end of the last text, also of one that stands for what only another format
+// says.
 func (r *repairer) trimEnd(n *Message) {
 	if len(n.Blocks) == 0 {
 		return
@@ -169,7 +171,9 @@ func (r *repairer) trimEnd(n *Message) {
 	if len(trimmed) == len(p.Text) {
 		return
 	}
-	p.Text, p.Edited, n.Edited = trimmed, true, true
+	p.Text = trimmed
+	p.Edited = true
+	n.Edited = true
 	n.Blocks = append(slices.Clone(n.Blocks[:len(n.Blocks)-1]), p)
 	r.repaired("V-A6", "trailing_space", n, "white space at the end of the last text is left out")
 }

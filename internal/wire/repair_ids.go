@@ -14,7 +14,9 @@ import (
 // rename gives every call whose id the target would refuse, or has seen before, another one, and its result the same.
 // Ids that are good stay. The same view gets the same ids in every rendering, and a longer view those of its beginning.
 func (r *repairer) rename(list []Message) {
-	taken, tried, renamed := map[string]bool{}, map[string]int{}, map[int]string{}
+	taken := map[string]bool{}
+	tried := map[string]int{}
+	renamed := map[int]string{}
 	each(list, Call, func(n *Message, p *Block) {
 		if id := r.idOf(n, p, taken, tried); id != p.CallID {
 			renamed[p.pair] = id
@@ -54,7 +56,8 @@ func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[s
 	own := n.Format == r.target
 	fits := r.provider.FitsID
 	if r.target == session.OpenAIChat && provider.IsMistral(r.Model) {
-		fits, own = nineAlphanumerics, false
+		fits = func(id string) bool { return isAlphanumeric(id, provider.MistralIDLength) }
+		own = false
 	}
 	if (fits(p.CallID) || own && r.provider.IDAny) && (!taken[p.CallID] || own && !r.provider.IDUnique) {
 		return p.CallID
@@ -71,8 +74,8 @@ func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[s
 	}
 }
 
-// replacementID returns a valid id of at most max characters for one that is not: how that begins, and ten digits of its
-// hash. n distinguishes the replacements of equal ids.
+// replacementID returns a valid id of at most max characters for one that is not: how that begins, and ten digits of
+// its hash. n distinguishes the replacements of equal ids.
 func replacementID(id string, n, max int) string {
 	const digits = 10
 	hash := hex.EncodeToString(digest(id, n))[:digits]
@@ -96,15 +99,16 @@ func digest(id string, n int) []byte {
 // nine is an id for Mistral.
 func nine(id string, n int) string {
 	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	out := make([]byte, 9)
+	out := make([]byte, provider.MistralIDLength)
 	for i, b := range digest(id, n)[:len(out)] {
 		out[i] = alphabet[int(b)%len(alphabet)]
 	}
 	return string(out)
 }
 
-func nineAlphanumerics(id string) bool {
-	return len(id) == 9 && provider.PlainID(id) && !strings.ContainsAny(id, "_-")
+// isAlphanumeric reports whether an id consists of so many letters and digits.
+func isAlphanumeric(id string, length int) bool {
+	return len(id) == length && provider.PlainID(id) && !strings.ContainsAny(id, "_-")
 }
 
 // idMembers are the members that hold a call's id, whatever the format.

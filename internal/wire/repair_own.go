@@ -36,10 +36,17 @@ func (s *scanner) isMendable(f session.Format, rules *provider.Facts) bool {
 	for i := range s.facts.Parts {
 		p := &s.facts.Parts[i]
 		raw := p.Raw.Of(s.body)
-		switch {
-		case f == session.Gemini && (faultOf(raw) != sound || p.Kind == Call && signatureOf(raw) == standIn),
-			f == session.Anthropic && p.Kind == Opaque && emptyCompaction(raw),
-			f == session.OpenAIResponses && (p.Kind == Call && utf8.RuneCountInString(p.Name) > rules.NameMax || p.Kind == Reasoning && byID(raw)):
+		mendable := false
+		switch f {
+		case session.Gemini:
+			mendable = faultOf(raw) != sound || p.Kind == Call && signatureOf(raw) == standIn
+		case session.Anthropic:
+			mendable = p.Kind == Opaque && emptyCompaction(raw)
+		case session.OpenAIResponses:
+			longName := p.Kind == Call && utf8.RuneCountInString(p.Name) > rules.NameMax
+			mendable = longName || p.Kind == Reasoning && byID(raw)
+		}
+		if mendable {
 			return true
 		}
 	}
@@ -100,7 +107,8 @@ func (r *repairer) mendContent(n *Message) {
 			p.Signature = nil
 			p.Raw = withoutSignature(p.Raw)
 			n.Edited = true
-			r.repaired("V-G3", "signature_dropped", n, "only the first call of a content may say that it has no signature")
+			r.repaired("V-G3", "signature_dropped", n,
+				"only the first call of a content may say that it has no signature")
 		}
 		if called = called || p.Kind == Call; wrong != noData {
 			pieces = append(pieces, p)

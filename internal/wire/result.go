@@ -16,7 +16,7 @@ const (
 // Content is what a tool returned.
 type Content struct {
 	Text      []byte // decoded UTF-8: a string's text, an array's texts one after another, any other value as written
-	Stored    []byte // what is persisted: the text if the value is a string that UTF-8 can express, else the raw JSON value
+	Stored    []byte // what is persisted: the text of a string that UTF-8 can express, else the raw JSON value
 	MediaType string // of Stored
 	OnlyText  bool   // the value is a string or an array of nothing but text blocks
 }

@@ -9,39 +9,6 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// MessageShape is what a FastValidator must know of a message. All of it is known since the message was appended.
-type MessageShape struct {
-	Format  session.Format
-	Role    string
-	Flags   Flags
-	Calls   []string
-	Answers []string
-}
-
-// ShapeOf returns the shape of a message that was inspected.
-func ShapeOf(f session.Format, m *Facts) MessageShape {
-	shape := MessageShape{Format: f, Role: m.Role, Flags: m.Flags}
-	for i := range m.Parts {
-		p := &m.Parts[i]
-		switch p.Kind {
-		case Call:
-			shape.Calls = append(shape.Calls, p.CallID)
-		case Result:
-			shape.Answers = append(shape.Answers, p.CallID)
-		}
-	}
-	return shape
-}
-
-// ShapeOfBody returns the shape of a message. That of one that Inspect refuses has no format.
-func ShapeOfBody(f session.Format, body []byte) MessageShape {
-	m, err := Inspect(f, body)
-	if err != nil {
-		return MessageShape{}
-	}
-	return ShapeOf(f, &m)
-}
-
 // assess sets the flags of a message that a FastValidator needs besides its role and its calls.
 func (s *scanner) assess(f session.Format) {
 	m := &s.facts
@@ -57,8 +24,8 @@ func (s *scanner) assess(f session.Format) {
 	}
 }
 
-// mayNeedRepair reports whether a message, whatever stands around it, may need a repair in its own format. It may report
-// true for one that needs none.
+// mayNeedRepair reports whether a message, whatever stands around it, may need a repair in its own format. It may
+// report true for one that needs none.
 func (s *scanner) mayNeedRepair(f session.Format) bool {
 	m := &s.facts
 	p := provider.Of(f)
@@ -106,8 +73,8 @@ func (s *scanner) isList() bool {
 	return before[len(before)-1] == '['
 }
 
-// hasCacheMark reports whether a block has a mark for the provider's cache, or one inside it. It does not search texts and
-// arguments, which are nearly all of the message.
+// hasCacheMark reports whether a block has a mark for the provider's cache, or one inside it. It does not search
+// texts and arguments, which are nearly all of the message.
 func (s *scanner) hasCacheMark() bool {
 	mark := []byte("cache_control")
 	for i := range s.facts.Parts {

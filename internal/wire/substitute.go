@@ -47,9 +47,9 @@ func mediaNote(p *Block) []byte {
 func rawNote(p *Block) []byte {
 	shown := p.Raw
 	if len(shown) > maxShown {
-		return rawjson.Quote(nil, fmt.Appendf(nil, "[%s of %d bytes, it begins: %s]", p.Kind, len(shown), cutText(shown)))
+		return note("%s of %d bytes, it begins: %s", p.Kind, len(shown), cutText(shown))
 	}
-	return rawjson.Quote(nil, fmt.Appendf(nil, "[%s: %s]", p.Kind, shown))
+	return note("%s: %s", p.Kind, shown)
 }
 
 // cutText is the beginning of a text, cut between characters.
@@ -70,4 +70,19 @@ func note(format string, args ...any) []byte {
 func joined(before string, literal []byte) []byte {
 	out := rawjson.Quote(nil, []byte(before))
 	return append(out[:len(out)-1], literal[1:]...)
+}
+
+// joinLines is one literal of several, a line each.
+func joinLines(literals [][]byte) []byte {
+	if len(literals) == 1 {
+		return literals[0]
+	}
+	out := []byte{'"'}
+	for i, literal := range literals {
+		if i > 0 {
+			out = append(out, '\\', 'n')
+		}
+		out = append(out, literal[1:len(literal)-1]...)
+	}
+	return append(out, '"')
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 )
 
 // Violation is one way in which a list of messages breaks its provider's rules.
@@ -14,27 +15,6 @@ type Violation struct {
 	Rule    string // the Code of one of Rules, or "inspect"
 	Message int    // index into the list
 	Detail  string
-}
-
-// Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system
-// messages are allowed in every format. So are calls of the last unit whose results are still to come, unless
-// o.Pending settles them. A message that Inspect refuses is a violation of the rule "inspect", and the only one.
-func Validate(f session.Format, bodies [][]byte, o Options) []Violation {
-	messages := make([]Facts, len(bodies))
-	for i, body := range bodies {
-		var err error
-		if messages[i], err = Inspect(f, body); err != nil {
-			return []Violation{{Rule: "inspect", Message: i, Detail: err.Error()}}
-		}
-	}
-	return judged(rules, converse(f, messages, bodies, o))
-}
-
-// ValidateMessages reports what is to be seen without the bodies: chiefly how calls and results meet. What callers
-// appended is kept even if it breaks a rule; whoever changes a view must not add violations to those of the messages it
-// started from.
-func ValidateMessages(f session.Format, messages []Facts) []Violation {
-	return judged(rules, converse(f, messages, nil, Options{}))
 }
 
 func judged(rules []Rule, c *conversation) []Violation {
@@ -150,4 +130,139 @@ func (c *checker) parts(f func(message int, p *Part), kinds ...Kind) {
 			}
 		}
 	}
+}
+
+// inFlight reports whether calls of the last turn have no result, and need none yet.
+func (c *conversation) inFlight() bool {
+	if len(c.calls) == 0 || len(c.runs) == 0 || c.settled() {
+		return false
+	}
+	newest := &c.calls[len(c.calls)-1]
+	return newest.message >= c.runs[len(c.runs)-1].start
+}
+
+// heldCall is a call and what became of it.
+type heldCall struct {
+	message  int
+	id       string
+	answered bool
+	passed   bool // the conversation went on: a result would come too late
+}
+
+// heldResult is a result and what it answers.
+type heldResult struct {
+	message int
+	id      string
+	answers bool
+	again   bool // it does not, because another result of its turn did
+}
+
+// holder pairs a conversation's calls and results.
+type holder struct {
+	*conversation
+	open   units.Pairer[int] // calls without a result, as indexes of calls
+	passed int               // how many calls the conversation has gone on from
+	turn   map[string]bool   // ids that this turn has answered
+}
+
+// hold finds out which calls have results. Those of a turn are answered in the next one; only an output of the
+// Responses API may come later. A last turn of nothing but results may still lack some.
+func (c *conversation) hold() {
+	h := holder{conversation: c, turn: map[string]bool{}}
+	for i, t := range c.runs {
+		clear(h.turn)
+		c.each(t, Result, h.answer)
+		if inFlight := i == len(c.runs)-1 && t.results && !t.others; !inFlight {
+			h.pass()
+		}
+		c.each(t, Call, h.call)
+	}
+}
+
+// each calls f with the parts of a kind in a turn.
+func (c *conversation) each(t run, kind Kind, f func(message int, p *Part)) {
+	for i := t.start; i < t.end; i++ {
+		for j := range c.messages[i].Parts {
+			if p := &c.messages[i].Parts[j]; p.Kind == kind {
+				f(i, p)
+			}
+		}
+	}
+}
+
+func (h *holder) call(message int, p *Part) {
+	h.open.Call(p.CallID, p.Name, len(h.calls))
+	h.calls = append(h.calls, heldCall{message: message, id: p.CallID})
+}
+
+func (h *holder) answer(message int, p *Part) {
+	r := heldResult{message: message, id: p.CallID}
+	call, ok := h.open.Answer(p.CallID, p.Name)
+	if ok {
+		h.calls[call].answered = true
+		r.answers = true
+	} else {
+		r.again = h.turn[p.CallID]
+	}
+	h.turn[p.CallID] = h.turn[p.CallID] || ok
+	h.results = append(h.results, r)
+}
+
+// pass goes on from the calls so far.
+func (h *holder) pass() {
+	for ; h.passed < len(h.calls); h.passed++ {
+		h.calls[h.passed].passed = true
+	}
+	if h.format != session.OpenAIResponses {
+		h.open.Clear()
+	}
+}
+
+// callsAnswered is V-C1, V-R2 and V-A1.
+func (c *checker) callsAnswered() {
+	for i := range c.calls {
+		if call := &c.calls[i]; !call.answered && (call.passed || c.settled()) {
+			c.report(call.message, "call %q has no result behind it", call.id)
+		}
+	}
+	if c.format == session.Anthropic {
+		c.said("assistant", Call)
+	}
+}
+
+// resultsAnswer is V-C2, V-R1 and V-A2. What Anthropic says of a second result is V-A4.
+func (c *checker) resultsAnswer() {
+	for i := range c.results {
+		if r := &c.results[i]; !r.answers && !(r.again && c.format == session.Anthropic) {
+			c.report(r.message, "result %q answers no open call before it", r.id)
+		}
+	}
+	if c.format == session.Anthropic {
+		c.said("user", Result)
+	}
+}
+
+// said reports parts of a kind that another role than theirs says.
+func (c *checker) said(role string, kind Kind) {
+	c.parts(func(i int, p *Part) {
+		if got := c.messages[i].Role; got != role {
+			c.report(i, "%s %q stands in a message of role %q", kind, p.CallID, got)
+		}
+	}, kind)
+}
+
+// madeID reports whether Inspect made the id of a part out of the tool's name, because its format has none.
+func madeID(p *Part) bool { return p.Name != "" && p.CallID == "function:"+p.Name }
+
+// Rule is something that a provider wants of a list of messages.
+type Rule struct {
+	Code    string           // how violations and repairs name it: V-A1
+	Formats []session.Format // whose lists it is about
+	Wants   string           // what has to be so, for a person
+	Says    string           // what the provider answers otherwise, shortened; of V-U1 the library
+
+	shape  bool                        // what Inspect finds is enough to check it: no body is looked at
+	limits map[string]int              // the numbers in it
+	words  map[session.Format][]string // the words in it, by the format that uses them
+	check  func(*checker)
 }

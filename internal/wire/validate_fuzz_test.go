@@ -9,8 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// FuzzValidate takes lists of messages, one a line, that can be stored, whatever they say. Validate judges each, and finds
-// nothing in what Render makes of it, in any format.
+// FuzzValidate takes lists of messages, one a line, that can be stored, whatever they say. Validate judges each, and
+// finds nothing in what Render makes of it, in any format.
 func FuzzValidate(f *testing.F) {
 	for number, format := range session.Formats() {
 		for _, x := range fixtures[format] {

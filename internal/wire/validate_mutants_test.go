@@ -17,8 +17,9 @@ type mutant struct {
 	misread func(*conversation)
 }
 
-// TestEveryMutantOfARuleIsCaught breaks the rules one by one: one that never reports, a number that is off by one, a word
-// that is not known, a fact misread. Some fixture, named in the log, has to tell each of them from the validator.
+// TestEveryMutantOfARuleIsCaught breaks the rules one by one: one that never reports, a number that is off by one, a
+// word that is not known, a fact misread. Some fixture, named in the log, has to tell each of them from the
+// validator.
 func TestEveryMutantOfARuleIsCaught(t *testing.T) {
 	t.Parallel()
 	for _, m := range slices.Concat(mutants(), misreadings) {

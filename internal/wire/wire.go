@@ -1,16 +1,20 @@
-// Package wire knows providers' message formats: what is in a message, what it says in another format, and which lists of
-// messages a provider takes. It is pure, and owns no bytes: a message that nothing is done to keeps those it came with.
+// Package wire knows providers' message formats: what is in a message, what it says in another format, and which
+// lists of messages a provider takes. It is pure, and owns no bytes: a message that nothing is done to keeps those it
+// came with.
 //
-// Two ways lead in. Inspect finds a message's parts as byte ranges and estimates their tokens without decoding anything: for
-// who stores, counts and shortens (openai_chat.go, anthropic.go, …, one file a format). Render says a whole view in a format
-// so that its provider takes it: for who reads. It decodes messages into the neutral model (neutral.go; codecs in
-// openai_chat_codec.go, anthropic_codec.go, …), pairs calls and results (arrange.go), repairs (repair.go and its
-// neighbours) and encodes. Translate (translate.go) does so without repairs, for who compacts messages of several formats.
-// Validate holds a list to every rule there is (rules.go). FastValidator (walk.go) tells without any JSON whether a stored view needs
-// none of that.
+// Two ways lead in. Inspect finds a message's parts as byte ranges and estimates their tokens without decoding
+// anything: for who stores, counts and shortens (openai_chat.go, anthropic.go, …, one file a format). Render says a
+// whole view in a format so that its provider takes it: for who reads. It decodes messages into the neutral model
+// (neutral.go; codecs in openai_chat_codec.go, anthropic_codec.go, …), pairs calls and results (arrange.go), repairs
+// (repair.go and its neighbours) and encodes. Translate (translate.go) does so without repairs, for who compacts
+// messages of several formats. Validate holds a list to every rule there is (rules.go). FastValidator (walk.go) tells
+// without any JSON whether a stored view needs none of that.
 package wire
 
-import "github.com/varve-dev/varve/internal/rawjson"
+import (
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+)
 
 // Kind says what a part is.
 type Kind uint8
@@ -40,7 +44,7 @@ type Part struct {
 	Kind    Kind
 	Index   int    // position among the message's parts, counted from 0; a ref names a result by it
 	Raw     Span   // the whole part: the content block, the tool_calls element, or the content string itself
-	Value   Span   // the JSON value that carries the weight: a text, a result's content, a call's arguments; zero if absent
+	Value   Span   // the JSON value that carries the weight: a text, a content, arguments; zero if absent
 	CallID  string // Call and Result
 	Name    string // Call: the tool. Result: the tool, where the format repeats it; else ""
 	Tokens  int    // estimated tokens of what the model sees of this part
@@ -53,7 +57,7 @@ type Flags int32
 
 // The flags.
 const (
-	FlagEmpty         Flags = 1 << iota // no parts, or only empty texts: nothing that the provider would take as content
+	FlagEmpty         Flags = 1 << iota // no parts, or only empty texts: nothing that is content to the provider
 	FlagEmptyText                       // holds an empty text block
 	FlagImage                           // holds an image or file
 	FlagReasoning                       // holds reasoning
@@ -85,4 +89,37 @@ func PinnedHead(messages []Facts) int {
 		}
 	}
 	return len(messages)
+}
+
+// Stored is a message of a view, in the format that it was appended in.
+type Stored struct {
+	Format session.Format
+	Body   []byte
+	Seq    int64
+}
+
+// Pending says what a view does about calls of its last unit that have no result yet.
+type Pending string
+
+// The three ways: the calls stay as they are, get a result that says so, or stay out of the view.
+const (
+	KeepPending       Pending = "keep"
+	SynthesizePending Pending = "synthesize"
+	DropPending       Pending = "drop"
+)
+
+// Options say for whom a view is rendered and checked.
+type Options struct {
+	Model   string   // the model that the view will be sent to; "" for not known
+	Tools   []string // names of the tools that the request defines; nil for not known
+	Pending Pending  // "" is KeepPending
+	Author  string   // the model that wrote what is in the view; "" for not known
+}
+
+// Repair is something that a view says otherwise than the log, because its provider would refuse it.
+type Repair struct {
+	Rule   string `json:"rule"` // the rule that would be broken: V-A1
+	Kind   string `json:"kind"` // what was done: result_synthesized
+	Seq    int64  `json:"seq"`  // of the message that it is about, 0 for none
+	Detail string `json:"detail"`
 }

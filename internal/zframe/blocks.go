@@ -15,8 +15,9 @@ import (
 var ErrCorrupt = errors.New("corrupt zstd blocks")
 
 // encoder works at the library's default level: on conversations of coding agents 400 to 700 MB/s at ratios of 3.5 to
-// 12, of which the next level takes 2 to 8 % off the size for 1.5 to 2 times the time. Low memory halves the history that
-// an encoder keeps and is no slower up to maxWindow. Each of the concurrent encoders still keeps about 10 MB, hence few.
+// 12, of which the next level takes 2 to 8 % off the size for 1.5 to 2 times the time. Low memory halves the history
+// that an encoder keeps and is no slower up to maxWindow. Each of the concurrent encoders still keeps about 10 MB,
+// hence few.
 var encoder = must(zstd.NewWriter(nil,
 	zstd.WithEncoderLevel(zstd.SpeedDefault),
 	zstd.WithWindowSize(maxWindow),

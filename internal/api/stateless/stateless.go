@@ -17,6 +17,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // maxMessages is how many messages one request can have compacted.
@@ -111,7 +112,7 @@ func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 		}
 		tokens := int64(found.Tokens)
 		snap.ContextTokens += tokens
-		if found.Flags&wire.FlagPinned != 0 && wire.Apart(b.Format) && len(snap.Tail) == 0 {
+		if found.Flags&wire.FlagPinned != 0 && provider.SeparatesSystem(b.Format) && len(snap.Tail) == 0 {
 			snap.SeparateTokens += tokens
 			system = append(system, b.Body(i))
 			continue

@@ -25,7 +25,8 @@ func phpValue(value []byte) (size int, encoded []byte, ok bool) {
 	}
 	switch value[0] {
 	case '"':
-		size = rawjson.UnquotedLen(value)
+		text, _ := rawjson.Unquote(nil, value)
+		size = len(text)
 	case '{', '[':
 		size = len(e.out)
 	case 't':

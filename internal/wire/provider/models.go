@@ -8,8 +8,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// BaseModel returns a model's name without what providers put in front of it: for "us.anthropic.claude-opus-4-6-v1:0" and
-// "anthropic/claude-opus-4-6" it begins with claude-opus-4-6.
+// BaseModel returns a model's name without what providers put in front of it: for "us.anthropic.claude-opus-4-6-v1:0"
+// and "anthropic/claude-opus-4-6" it begins with claude-opus-4-6.
 func BaseModel(model string) string {
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for _, family := range []string{"claude", "mistral", "gemini"} {
@@ -45,6 +45,9 @@ func RefusesPrefill(model string) bool {
 var mistralFamilies = []string{
 	"mistral", "mixtral", "magistral", "codestral", "ministral", "pixtral", "devstral", "open-mistral", "open-mixtral",
 }
+
+// MistralIDLength is the length of the ids of calls, of letters and digits alone, that Mistral's models take.
+const MistralIDLength = 9
 
 // IsMistral reports whether a model is one of Mistral's.
 func IsMistral(model string) bool {

@@ -1,6 +1,7 @@
-// Package provider has one table with what the provider behind each format accepts. The validator, the repairs and the
-// fast validator of internal/wire and the SQL of internal/postgres read it, so that no fact is written down twice. Start at
-// Of. A fact that only one rule needs, and that no repair depends on, stays with that rule (internal/wire/rules.go).
+// Package provider has one table with what the provider behind each format accepts. The validator, the repairs and
+// the fast validator of internal/wire and the SQL of internal/postgres read it, so that no fact is written down
+// twice. Start at Of. A fact that only one rule needs, and that no repair depends on, stays with that rule
+// (internal/wire/rules.go).
 package provider
 
 import (
@@ -63,7 +64,8 @@ var table = map[session.Format]*Facts{
 		IDUnique:       true,
 		CacheMarks:     4,
 		Codes: Codes{
-			Unanswered: "V-A1", Orphan: "V-A2", Mixed: "V-A3", Empty: "V-A5", Content: "V-A5", CallID: "V-A4", First: "V-A10",
+			Unanswered: "V-A1", Orphan: "V-A2", Mixed: "V-A3", Empty: "V-A5", Content: "V-A5", CallID: "V-A4",
+			First: "V-A10",
 		},
 	},
 	session.Gemini: {
@@ -74,7 +76,8 @@ var table = map[session.Format]*Facts{
 		IDMax:          64,
 		IDAny:          true,
 		Codes: Codes{
-			Unanswered: "V-G2", Orphan: "V-G2", Mixed: "V-G2", Empty: "V-G4", Content: "V-G4", CallID: "V-R4", First: "V-G4",
+			Unanswered: "V-G2", Orphan: "V-G2", Mixed: "V-G2", Empty: "V-G4", Content: "V-G4", CallID: "V-R4",
+			First: "V-G4",
 		},
 	},
 	session.AISDK: {
