@@ -31,7 +31,6 @@ func (r *repairer) repaired(rule, kind string, n *Message, format string, args .
 // keeps reports whether the message will stand in the view as the bytes that came in, if nothing else is done to it.
 func (r *repairer) keeps(n *Message) bool { return n.Format == r.target && n.Raw != nil && !n.Edited }
 
-
 // prepare decodes the messages and repairs what is wrong with one alone.
 func (r *repairer) prepare() []Message {
 	list := make([]Message, 0, len(r.view))
