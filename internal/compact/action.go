@@ -28,7 +28,7 @@ const (
 
 var actionNames = [...]string{"keep", "squeeze", "cap", "bookend", "stub", "stale", "placeholder", "clear", "omit", "summarise", "drop"}
 
-// rung is the action's place on the ladder.
+// rung returns the action's place on the ladder.
 func (d ActionKind) rung() ActionKind {
 	if d == Stale {
 		return Stub

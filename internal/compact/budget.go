@@ -37,7 +37,7 @@ func (s *runState) proposeOverBudget(i, since int) {
 	s.propose(i, max(since, s.release[p.message]), want, stubTokens)
 }
 
-// budget is how many tokens all results may have together.
+// budget returns how many tokens all results may have together.
 func (s *runState) budget() int {
 	limits := &s.policy.Budget
 	if limits.Tokens > 0 {

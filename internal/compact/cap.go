@@ -21,7 +21,7 @@ func capOversized(s *runState) {
 	}
 }
 
-// oversized is about how many tokens the cap leaves of part i, which is a result; 0 if it is within all limits.
+// oversized returns about how many tokens the cap leaves of part i, which is a result; 0 if it is within all limits.
 func (s *runState) oversized(i int) int {
 	p, limits := &s.parts[i], s.resultCap()
 	if p.action != Keep {
@@ -113,7 +113,7 @@ func (c *resultCap) ends(t []byte, headChars, tailChars int) (head, tail []byte)
 	return head, tail
 }
 
-// over is by how much head and tail together exceed the limit that they exceed most, 1 or less if none.
+// over returns by how much head and tail together exceed the limit that they exceed most, 1 or less if none.
 func (c *resultCap) over(head, tail []byte) (worst float64) {
 	for _, at := range []struct{ limit, size int }{
 		{c.MaxTokens, tokens.Estimate(head) + tokens.Estimate(tail)}, {c.MaxBytes, len(head) + len(tail)}, {c.MaxChars, text.Len(head) + text.Len(tail)},
@@ -125,7 +125,7 @@ func (c *resultCap) over(head, tail []byte) (worst float64) {
 	return worst
 }
 
-// headLines is how many of the lines that stay are the head's.
+// headLines returns how many of the lines that stay are the head's.
 func (c *resultCap) headLines() int {
 	return c.MaxLines * c.HeadChars / max(c.HeadChars+c.TailChars, 1)
 }

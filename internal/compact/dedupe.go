@@ -28,7 +28,7 @@ func stubSuperseded(s *runState) {
 	}
 }
 
-// occurrences are the results that answer a call, oldest first, with what each is about.
+// occurrences returns the results that answer a call, oldest first, with what each is about.
 func (s *runState) occurrences() (results []int, of []rule.Occurrence[identity]) {
 	results, of = make([]int, 0, len(s.parts)), make([]rule.Occurrence[identity], 0, len(s.parts))
 	for i := range s.parts {

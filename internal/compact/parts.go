@@ -35,7 +35,7 @@ func (p *Plan) Parts() []Action {
 	return all
 }
 
-// stays says why nothing more is done to part i: by the field of the policy that decides, and in words.
+// whyKept says why nothing more is done to part i: by the field of the policy that decides, and in words.
 func (plan *Plan) whyKept(i int) (rule, reason string) {
 	s := plan.state
 	p := &s.parts[i]
@@ -68,7 +68,7 @@ func (plan *Plan) whyKept(i int) (rule, reason string) {
 	return "", "no stage that was entered applies to it"
 }
 
-// protector is what protects message m.
+// protector returns what protects message m.
 func (s *runState) protector(m int) (rule, reason string) {
 	limits := &s.policy.Protect
 	switch {

@@ -23,7 +23,7 @@ func (s *runState) releases() []int {
 	return release
 }
 
-// outgrown is the message with which the turns after m had become so large that they protect it no more.
+// outgrown returns the message with which the turns after m had become so large that they protect it no more.
 func (s *runState) outgrown(m int) int {
 	rule := &s.policy.Protect
 	if rule.MaxTurnRatio == 0 {
@@ -32,7 +32,7 @@ func (s *runState) outgrown(m int) int {
 	return s.reached(m, rule.MaxTurnRatio*s.target*float64(rule.LastTurns))
 }
 
-// nth is an element of a list, or otherwise if the list is shorter.
+// nth returns an element of a list, or fallback if the list is shorter.
 func nth(list []int, n, fallback int) int {
 	if n >= len(list) {
 		return fallback

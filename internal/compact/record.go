@@ -16,7 +16,7 @@ func (p *Plan) record(s *runState, i, before int) {
 	})
 }
 
-// rule is the field of the policy that decided.
+// rule returns the field of the policy that decided.
 func (w *proposal) rule(s *runState, i int) string {
 	switch w.action {
 	case Cap:

@@ -29,7 +29,7 @@ func render(p *Plan) *Checkpoint {
 	return c
 }
 
-// size is how many bytes the rendition has at most.
+// size returns how many bytes the rendition has at most.
 func (p *Plan) size() int {
 	size := p.covered
 	for m := range p.covered {
@@ -164,7 +164,7 @@ func (r *renderer) unit(m int, at *message, offset int) {
 	u.Tokens += int64(at.now)
 }
 
-// openCalls are the calls of messages that stay, counted anew.
+// openCalls returns the calls of messages that stay, counted anew.
 func (r *renderer) openCalls(open []call) []call {
 	kept := open[:0]
 	for _, c := range open {

@@ -47,7 +47,7 @@ func newPartReader(p *policy.Policy) *partReader {
 	return &partReader{policy: p, maxArgument: maxArgumentBytes(p), known: map[string]does{}}
 }
 
-// omitOver is the size of a single argument over which it may be omitted, very large if none may.
+// maxArgumentBytes returns the size of a single argument over which it may be omitted, very large if none may.
 func maxArgumentBytes(p *policy.Policy) int {
 	over := 1 << 40
 	if p.Dedupe.Enabled && p.Dedupe.Arguments {

@@ -15,7 +15,7 @@ import (
 // Write writes a summary; an error means that there is none.
 type Write func(summary.Request) (summary.Answer, error)
 
-// extract is the writer that needs no model.
+// extract returns the writer that needs no model.
 func extract(r summary.Request) (summary.Answer, error) { return summary.Extract(r), nil }
 
 // summariseOldest replaces the oldest units by a summary of them, and of the summary before. Unlike the stages before it
@@ -59,7 +59,7 @@ func (s *runState) summarise(d *eviction, r summary.Request) error {
 
 var errNoGain = errors.New("compact: the summary saves next to nothing")
 
-// summaryTokens is the bound of a summary: no more than a quarter of what the view is to have.
+// summaryTokens returns the bound of a summary: no more than a quarter of what the view is to have.
 func (s *runState) summaryTokens() int {
 	return min(s.policy.Summarise.MaxTokens, max(int(s.target/4), 1))
 }
@@ -78,7 +78,7 @@ func (s *runState) summariseUpTo() int {
 	return end
 }
 
-// sizeWithout is what the view has once a summary stands for the messages before end.
+// sizeWithout returns what the view has once a summary stands for the messages before end.
 func (s *runState) sizeWithout(end int) int64 {
 	size := s.size() + int64(s.summaryTokens())
 	for m := s.pinned; m < end; m++ {
@@ -128,7 +128,7 @@ func (s *runState) enough(end int) int {
 	return end
 }
 
-// foreseen is about how many tokens message m has once all proposals so far are carried out.
+// foreseen returns about how many tokens message m has once all proposals so far are carried out.
 func (s *runState) foreseen(m int) int {
 	at := &s.messages[m]
 	left := at.tokens
@@ -149,7 +149,7 @@ func (h *history) startsOf(n int) []bool {
 	return starts
 }
 
-// worth is how many tokens a summary would stand for.
+// worth returns how many tokens a summary would stand for.
 func (s *runState) worth(d *eviction) (tokens int) {
 	for m := d.begin; m < d.end; m++ {
 		if d.evicts(m) && !s.messages[m].coversOthers() {
@@ -159,7 +159,7 @@ func (s *runState) worth(d *eviction) (tokens int) {
 	return tokens
 }
 
-// request is what the writer is asked.
+// request returns what the writer is asked.
 func (s *runState) request(d *eviction) (r summary.Request, err error) {
 	limits := &s.policy.Summarise
 	r = summary.Request{
@@ -189,7 +189,7 @@ func (s *runState) request(d *eviction) (r summary.Request, err error) {
 // summary has no room for more of them.
 const shownParts = 512
 
-// shownFrom is the first message of a departure whose calls and results are shown.
+// shownFrom returns the first message of an eviction whose calls and results are shown.
 func (s *runState) shownFrom(d *eviction) int {
 	shown := 0
 	for m := d.end - 1; m >= d.begin; m-- {
@@ -234,7 +234,7 @@ func (s *runState) decode(m int, whole bool) (summary.Message, error) {
 	return message, nil
 }
 
-// found is what was inspected of message m.
+// found returns what was inspected of message m.
 func (h *history) found(m int) (*wire.Facts, error) {
 	if m >= h.based && len(h.tail) > 0 {
 		return &h.tail[m-h.based], nil
@@ -247,7 +247,7 @@ var pieceKinds = map[wire.Kind]summary.PartKind{
 	wire.Text: summary.Text, wire.Call: summary.Call, wire.Result: summary.Result, wire.Reasoning: summary.Reasoning,
 }
 
-// textOf is what the model reads of a part.
+// textOf returns what the model reads of a part.
 func (s *runState) textOf(body []byte, p *wire.Part) string {
 	value := p.Value.Of(body)
 	switch {

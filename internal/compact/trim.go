@@ -30,7 +30,7 @@ func stepped(chars int, a rule.Aging) int {
 	return a.MaxChars - (a.MaxChars-chars)/size*size
 }
 
-// aging is how a result of a category ages in this window.
+// aging returns how a result of a category ages in this window.
 func (s *runState) aging(c policy.Category) rule.Aging {
 	limits := &s.policy.Trim
 	a := rule.Aging{Zone: s.hotZone(), Span: s.window * limits.DegradationSpanRatio, MaxChars: limits.BookendMaxChars, MinChars: limits.BookendMinChars}

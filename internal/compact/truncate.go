@@ -30,7 +30,7 @@ func dropOldest(s *runState) {
 	s.eviction = d
 }
 
-// truncateOver is no less than the limit of any stage before: what is dropped has been through all of them.
+// truncateOver returns no less than the limit of any stage before: what is dropped has been through all of them.
 func truncateOver(s *runState) float64 {
 	if s.policy.Trim.Enabled {
 		return trimOver(s)
@@ -140,7 +140,7 @@ func (t *truncation) drop(m int) bool {
 	return true
 }
 
-// next is where the unit after the oldest one begins, -1 if there is none.
+// next returns where the unit after the oldest one begins, -1 if there is none.
 func (t *truncation) next() int {
 	i, _ := slices.BinarySearch(t.starts, t.to+1)
 	if i == len(t.starts) {

@@ -26,7 +26,7 @@ func collapseWhitespace(s *runState) {
 	}
 }
 
-// collapsed is how many tokens part i has with its white space collapsed, 0 if there is nothing to gain.
+// collapsed returns how many tokens part i has with its white space collapsed, 0 if there is nothing to gain.
 func (s *runState) collapsed(i int) int {
 	p := &s.parts[i]
 	if p.action != Keep {

@@ -82,7 +82,7 @@ func (w *words) appendLine(dst []byte, v values) []byte {
 	}
 }
 
-// shorter is a text with an eighth less of it, at least a character; what is no UTF-8 is left out.
+// shorter returns a text with an eighth less of it, at least a character; what is no UTF-8 is left out.
 func shorter(t string) string {
 	whole := []byte(strings.ToValidUTF8(t, ""))
 	return strings.TrimRight(string(text.First(whole, max(text.Len(whole)*7/8-1, 0))), " ")

@@ -86,7 +86,7 @@ func (p *parser) begin(layers []Layer) {
 	}
 }
 
-// profileOf is the profile that a document names; ok also if there is none of that name, which is a problem of it.
+// profileOf returns the profile that a document names; ok also if there is none of that name, which is a problem of it.
 func profileOf(document []byte) (name string, ok bool) {
 	if len(bytes.TrimSpace(document)) == 0 || document[rawjson.Start(document)] != '{' {
 		return "", false

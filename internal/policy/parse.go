@@ -29,7 +29,7 @@ const (
 // *session.InvalidError with the document's problems, the first 20 at most.
 func Parse(document []byte) (Policy, error) { return ParseAt("", document) }
 
-// ParseAt is Parse for a document that is the value at a JSON pointer of a larger one: problems point into
+// ParseAt does what Parse does for a document that is the value at a JSON pointer of a larger one: problems point into
 // that one.
 func ParseAt(pointer string, document []byte) (Policy, error) {
 	policy, _, err := ParseLayers(Layer{Name: "policy", Pointer: pointer, Document: document})

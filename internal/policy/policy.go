@@ -38,17 +38,17 @@ type Policy struct {
 
 // Cache says how long a compaction waits for the provider's prompt cache to go cold.
 type Cache struct {
-	TTLSeconds int `json:"ttl_seconds"` // seconds since the last append, 0 (do not wait) to 604800
+	TTLSeconds int `json:"ttl_seconds"` // seconds since the last append
 }
 
 // Economy makes a compaction wait that would cost more in a broken prompt cache than it saves. Prices are
 // relative: 1 is an input token that no cache holds. Below hard only.
 type Economy struct {
 	Enabled    bool    `json:"enabled"`
-	CacheRead  float64 `json:"cache_read"`  // price of an input token read from the cache, 0 to 1
-	CacheWrite float64 `json:"cache_write"` // price of one that is written to it, 0 to 10
-	TTLSeconds int     `json:"ttl_seconds"` // how long the provider keeps a prefix after its last use, 0 to 604800
-	Horizon    int     `json:"horizon"`     // how many more requests are expected to be sent with the view, 1 to 10000
+	CacheRead  float64 `json:"cache_read"`  // price of an input token read from the cache
+	CacheWrite float64 `json:"cache_write"` // price of one that is written to it
+	TTLSeconds int     `json:"ttl_seconds"` // how long the provider keeps a prefix after its last use
+	Horizon    int     `json:"horizon"`     // how many more requests are expected to be sent with the view
 }
 
 // Tokens says how tokens are counted.
@@ -106,26 +106,26 @@ var Operations = []Operation{ViewFile, FileRead, FileWrite, CommandExecution, Se
 
 // Protect says what no stage touches, beside the leading system messages. What counts is the union.
 type Protect struct {
-	LastUnits    int      `json:"last_units"`    // the newest units, 0 to 1000; a giant result in them is still capped
-	LastMessages int      `json:"last_messages"` // the newest messages, 0 to 1000
-	LastTurns    int      `json:"last_turns"`    // everything since the n-th newest message of the user, 0 to 1000
+	LastUnits    int      `json:"last_units"`    // the newest units; a giant result in them is still capped
+	LastMessages int      `json:"last_messages"` // the newest messages
+	LastTurns    int      `json:"last_turns"`    // everything since the n-th newest message of the user
 	NewestUser   bool     `json:"newest_user"`   // the newest message of the user that is not an answer to calls
 	Tools        []string `json:"tools"`         // results and calls of these tools, names as the agent sends them
-	// MaxTurnRatio bounds last_turns: of a turn larger than this share of the target only the newest units are kept, 0 to 1.
+	// MaxTurnRatio bounds last_turns: of a turn larger than this share of the target only the newest units are kept.
 	MaxTurnRatio float64 `json:"max_turn_ratio"`
 }
 
 // Cap cuts a single oversized result to its head and tail. A result is oversized by any of the limits; 0 is none.
 type Cap struct {
 	Enabled      bool `json:"enabled"`
-	AtInsertion  bool `json:"at_insertion"`   // as soon as it is appended: it never enters a view whole
-	MaxTokens    int  `json:"max_tokens"`     // 0, or 100 to 10000000
-	MaxBytes     int  `json:"max_bytes"`      // UTF-8 bytes, 0, or 400 to 100000000
-	MaxChars     int  `json:"max_chars"`      // 0, or 400 to 100000000
-	MaxLines     int  `json:"max_lines"`      // 0, or 2 to 10000000
-	MaxLineChars int  `json:"max_line_chars"` // longer lines are clipped, 0, or 128 to 1000000
-	HeadChars    int  `json:"head_chars"`     // kept of its beginning, 128 to 1000000, trim.bookend_max_chars at least
-	TailChars    int  `json:"tail_chars"`     // kept of its end, 0 to 1000000; not 0 unless trim is off
+	AtInsertion  bool `json:"at_insertion"` // as soon as it is appended: it never enters a view whole
+	MaxTokens    int  `json:"max_tokens"`
+	MaxBytes     int  `json:"max_bytes"` // UTF-8 bytes
+	MaxChars     int  `json:"max_chars"`
+	MaxLines     int  `json:"max_lines"`
+	MaxLineChars int  `json:"max_line_chars"` // longer lines are clipped
+	HeadChars    int  `json:"head_chars"`     // kept of its beginning, trim.bookend_max_chars at least
+	TailChars    int  `json:"tail_chars"`     // kept of its end; not 0 unless trim is off
 	WholeLines   bool `json:"whole_lines"`    // head and tail end at a line's end, unless nothing would be left
 }
 
@@ -148,28 +148,28 @@ type Dedupe struct {
 	Identity        Identity            `json:"identity"`
 	Fields          map[string][]string `json:"fields"`           // identity fields: the arguments that identify a call of a tool
 	ToolOnly        bool                `json:"tool_only"`        // identity fields: all calls of a tool without fields are the same one; else by all arguments
-	KeepLast        int                 `json:"keep_last"`        // newest results of one resource that stay, 1 to 1000
-	MinTokens       int                 `json:"min_tokens"`       // smaller results stay, 0 to 1000000
+	KeepLast        int                 `json:"keep_last"`        // newest results of one resource that stay
+	MinTokens       int                 `json:"min_tokens"`       // smaller results stay
 	AllowTools      []string            `json:"allow_tools"`      // only these tools; empty: all
 	DenyTools       []string            `json:"deny_tools"`       // not these tools
 	AllowOperations []Operation         `json:"allow_operations"` // only tools that do these; empty: all
 	DenyOperations  []Operation         `json:"deny_operations"`  // not tools that do these
 	Arguments       bool                `json:"arguments"`        // omit the large arguments of the older calls, too
-	ArgumentBytes   int                 `json:"argument_bytes"`   // larger arguments are large, 32 to 1000000
+	ArgumentBytes   int                 `json:"argument_bytes"`   // larger arguments are large
 	Redact          bool                `json:"redact"`           // secrets in a resource's name are not shown in the stub
 }
 
 // Stale replaces what was read of a file before it was written: the text is out of date.
 type Stale struct {
 	Enabled   bool `json:"enabled"`
-	MinTokens int  `json:"min_tokens"` // smaller results stay, 0 to 1000000
+	MinTokens int  `json:"min_tokens"` // smaller results stay
 }
 
 // Arguments omits large arguments of old calls: what was written to a file stands in the file.
 type Arguments struct {
 	Enabled     bool        `json:"enabled"`
-	MinBytes    int         `json:"min_bytes"`    // smaller arguments stay, 32 to 1000000
-	AfterTokens int         `json:"after_tokens"` // of messages that came after the call, 0 to 10000000; never more than half of the target
+	MinBytes    int         `json:"min_bytes"`    // smaller arguments stay
+	AfterTokens int         `json:"after_tokens"` // of messages that came after the call; never more than half of the target
 	Operations  []Operation `json:"operations"`   // of tools that do these
 	Tools       []string    `json:"tools"`        // and of these tools
 }
@@ -178,15 +178,15 @@ type Arguments struct {
 // whole within the hot zone, then head and tail that shrink along the degradation span, then one line.
 type Trim struct {
 	Enabled              bool    `json:"enabled"`
-	MinTokens            int     `json:"min_tokens"`             // smaller results stay, 0 to 1000000
+	MinTokens            int     `json:"min_tokens"`             // smaller results stay
 	FloorRatio           float64 `json:"floor_ratio"`            // a view below is not trimmed, 0 to trigger
 	HotZoneMinTokens     int     `json:"hot_zone_min_tokens"`    // 0 to 10000000, but never more than half of the target
-	HotZoneRatio         float64 `json:"hot_zone_ratio"`         // of the window, 0 to 1; the larger of the two counts
+	HotZoneRatio         float64 `json:"hot_zone_ratio"`         // of the window; the larger of the two counts
 	BookendMaxChars      int     `json:"bookend_max_chars"`      // head and tail each, next to the hot zone, bookend_min_chars to 1000000
-	BookendMinChars      int     `json:"bookend_min_chars"`      // the same at the end of the span, 128 to 1000000
-	DegradationSpanRatio float64 `json:"degradation_span_ratio"` // of the window, 0 to 10
+	BookendMinChars      int     `json:"bookend_min_chars"`      // the same at the end of the span
+	DegradationSpanRatio float64 `json:"degradation_span_ratio"` // of the window
 
-	// ExtendedRetentionMultiplier widens the hot zone for non-reproducible results, 1 to 100. Varve can bring every
+	// ExtendedRetentionMultiplier widens the hot zone for non-reproducible results. Varve can bring every
 	// result back, so 1 is enough.
 	ExtendedRetentionMultiplier float64 `json:"extended_retention_multiplier"`
 
@@ -211,7 +211,7 @@ var categories = []Category{Rereadable, NonReproducible, Ephemeral, Computationa
 type Budget struct {
 	Enabled bool    `json:"enabled"`
 	Tokens  int     `json:"tokens"` // the budget; 0: ratio of the window within min_tokens and max_tokens
-	Ratio   float64 `json:"ratio"`  // 0 to 1
+	Ratio   float64 `json:"ratio"`
 	Min     int     `json:"min_tokens"`
 	Max     int     `json:"max_tokens"`
 }
@@ -219,19 +219,19 @@ type Budget struct {
 // Whitespace collapses runs of white space in old results.
 type Whitespace struct {
 	Enabled   bool `json:"enabled"`
-	MinTokens int  `json:"min_tokens"` // smaller results stay, 0 to 1000000
+	MinTokens int  `json:"min_tokens"` // smaller results stay
 }
 
 // Summarise replaces the oldest units by retained facts and a summary.
 type Summarise struct {
 	Enabled          bool     `json:"enabled"`
 	Writer           Writer   `json:"writer"`
-	Over             float64  `json:"over"`          // only while the view has more than this share of the window, 0 to 1; 0: more than the target
+	Over             float64  `json:"over"`          // only while the view has more than this share of the window; 0: more than the target
 	All              bool     `json:"all"`           // everything but what is kept; else as many of the oldest units as bring the view to its target
-	KeepTurns        int      `json:"keep_turns"`    // turns of the user that stay, 0 to 1000
-	KeepMessages     int      `json:"keep_messages"` // newest messages that stay, 0 to 1000
-	MinTokens        int      `json:"min_tokens"`    // fewer old tokens are not worth a summary, 0 to 10000000
-	MaxTokens        int      `json:"max_tokens"`    // of the summary, 100 to 100000
+	KeepTurns        int      `json:"keep_turns"`    // turns of the user that stay
+	KeepMessages     int      `json:"keep_messages"` // newest messages that stay
+	MinTokens        int      `json:"min_tokens"`    // fewer old tokens are not worth a summary
+	MaxTokens        int      `json:"max_tokens"`    // of the summary
 	Prompt           string   `json:"prompt"`        // what to write; "" is the built-in one
 	Directives       []string `json:"directives"`    // more of it, one line each
 	Retain           bool     `json:"retain"`        // ask for facts to carry along, word for word
@@ -252,7 +252,7 @@ type Truncate struct {
 	Enabled bool `json:"enabled"`
 }
 
-// Document is the policy as JSON with every field, always in the same bytes, and Parse's inverse: what its
+// Document returns the policy as JSON with every field, always in the same bytes, and Parse's inverse: what its
 // profile's maps have and it has not is null.
 func (p Policy) Document() []byte {
 	p.Trim.Categories = withNulls(p.Trim.Categories, profileOrDefault(p.Profile).Trim.Categories)

@@ -30,7 +30,7 @@ func Profiles() []string {
 	return names
 }
 
-// Profile is the named policy; the error lists the names there are.
+// Profile returns the named policy; the error lists the names there are.
 func Profile(name string) (Policy, error) {
 	i := slices.Index(Profiles(), name)
 	if i < 0 {
@@ -39,7 +39,7 @@ func Profile(name string) (Policy, error) {
 	return profiles[i].build(), nil
 }
 
-// profileOrDefault is the named policy, or the default one if there is none of that name.
+// profileOrDefault returns the named policy, or the default one if there is none of that name.
 func profileOrDefault(name string) Policy {
 	p, err := Profile(name)
 	if err != nil {
@@ -48,7 +48,7 @@ func profileOrDefault(name string) Policy {
 	return p
 }
 
-// Default is the policy of whoever has none.
+// Default returns the policy of a tenant that has none.
 func Default() Policy {
 	return Policy{
 		Profile:   "default",
@@ -93,7 +93,7 @@ func defaultDedupe() Dedupe {
 	}
 }
 
-// alone is the default with all stages switched off.
+// alone returns the default with all stages switched off.
 func alone(name string) Policy {
 	p := Default()
 	p.Profile = name

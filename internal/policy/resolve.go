@@ -22,7 +22,7 @@ func Resolve(tenant, own json.RawMessage, pointer string) (Policy, Sources, erro
 	return ParseLayers(Layer{Name: TenantLayer, Document: tenant}, Layer{Name: SessionLayer, Document: own, Pointer: pointer})
 }
 
-// ResolveStored is Resolve for a policy that is to be stored.
+// ResolveStored does what Resolve does for a policy that is to be stored.
 func ResolveStored(tenant, own json.RawMessage, pointer string) (session.Policy, Sources, error) {
 	p, sources, err := Resolve(tenant, own, pointer)
 	if err != nil {

@@ -179,7 +179,7 @@ func (p *parser) whose(pointer string) string {
 	return ""
 }
 
-// written is a number as a document has it, or that of the profile.
+// written returns a number as a document has it, or that of the profile.
 func (p *parser) written(pointer string, otherwise float64) string {
 	if literal, ok := p.literals[pointer]; ok {
 		return literal

@@ -7,7 +7,7 @@ import (
 	"reflect"
 )
 
-// Schema is the JSON Schema (2020-12) of a policy as callers send it: every field may be left out or null. It
+// Schema returns the JSON Schema (2020-12) of a policy as callers send it: every field may be left out or null. It
 // holds what a schema can say; the contradictions of rules.go come on top.
 func Schema() []byte {
 	root := objectSchema(reflect.ValueOf(Default()), "")

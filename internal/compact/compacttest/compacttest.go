@@ -53,12 +53,12 @@ type call struct {
 	bare                        bool // it was sent without its id
 }
 
-// wild is true once in n times, and only where the conversation may be odd.
+// wild reports true once in n times, and only where the conversation may be odd.
 func (g *generator) wild(n int) bool { return g.options.Wild && g.rng.IntN(n) == 0 }
 
 func (g *generator) pick(words []string) string { return words[g.rng.IntN(len(words))] }
 
-// round is an assistant's turn with its calls and their results.
+// round returns an assistant's turn with its calls and their results.
 func (g *generator) round() {
 	if g.rng.IntN(12) == 0 {
 		g.say("user", "And now the next one, please.")
@@ -94,7 +94,7 @@ func (g *generator) round() {
 	g.answer(calls)
 }
 
-// aside is a message that agents rarely send.
+// aside returns a message that agents rarely send.
 func (g *generator) aside() {
 	switch g.rng.IntN(3) {
 	case 0:
@@ -127,7 +127,7 @@ func (g *generator) newCall() call {
 	return call{id: id, tool: g.pick(known)}
 }
 
-// arguments are a few, so that calls repeat, and in any order; those of writers hold what they write.
+// arguments returns one of a few arguments, so that calls repeat, and in any order; those of writers hold what they write.
 func (g *generator) arguments(tool string) string {
 	path := fmt.Sprintf(`"path":"internal/app/file%d.go"`, g.rng.IntN(3+g.calls/4))
 	if g.wild(12) {
@@ -148,7 +148,7 @@ func (g *generator) arguments(tool string) string {
 	return `{ "limit": 100, ` + path + "}"
 }
 
-// size is log-normal, as measured on real sessions: a quarter of the results has nearly all the tokens.
+// size returns a log-normal size, as measured on real sessions: a quarter of the results has nearly all the tokens.
 func (g *generator) size() int {
 	tokens := float64(g.options.ResultTokens) * math.Exp(1.7*g.rng.NormFloat64())
 	return int(min(tokens, 200*float64(g.options.ResultTokens))) * 4

@@ -75,7 +75,7 @@ func (g *generator) items(calls []string) {
 	}
 }
 
-// callBlock is a call as its format writes it.
+// callBlock returns a call as its format writes it.
 func (g *generator) callBlock(c *call) string {
 	c.arguments = g.arguments(c.tool)
 	written := c.arguments
@@ -100,7 +100,7 @@ func (g *generator) callBlock(c *call) string {
 	return fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%s,"input":%s}`, c.id, quoted(c.tool), c.arguments)
 }
 
-// geminiID is the id of a call, which many contents do not have.
+// geminiID returns the id of a call, which many contents do not have.
 func (g *generator) geminiID(c *call) string {
 	if g.calls%2 == 0 {
 		c.bare = true
@@ -169,7 +169,7 @@ func (g *generator) resultMessages(blocks []string) {
 	g.add(`{"role":"user",%q:[%s]}`, member, strings.Join(blocks, ","))
 }
 
-// tool is a call of an AI SDK message, with its output if it has one.
+// tool returns a call of an AI SDK message, with its output if it has one.
 func (g *generator) tool(c *call) string {
 	arguments := c.arguments
 	if arguments == "" {
@@ -211,7 +211,7 @@ var images = map[session.Format]string{
 	session.AISDK:           `{"type":"file","mediaType":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}`,
 }
 
-// textBlock is a text where a format has blocks.
+// textBlock returns a text where a format has blocks.
 func (g *generator) textBlock(literal string) string {
 	switch g.format {
 	case session.Gemini:
@@ -222,7 +222,7 @@ func (g *generator) textBlock(literal string) string {
 	return `{"type":"text","text":` + literal + `}`
 }
 
-// shows is the user's word with a picture.
+// shows returns the user's word with a picture.
 func (g *generator) shows() {
 	g.flush()
 	blocks := g.textBlock(`"It looks like this."`) + "," + images[g.format]
@@ -234,7 +234,7 @@ func (g *generator) shows() {
 	}
 }
 
-// content is the JSON value of a result's content.
+// content returns the JSON value of a result's content.
 func (g *generator) content() string {
 	if g.wild(20) {
 		return g.pick([]string{`""`, `[]`, `null`, `{"exit":0,"big":1e400}`, `17`, `[{"type":"text","text":""}]`, `"\u0000"`, `"\ud800"`})
@@ -264,7 +264,7 @@ var (
 	}
 )
 
-// text is a string literal of about so many bytes.
+// text returns a string literal of about so many bytes.
 func (g *generator) text(size int) string {
 	var b strings.Builder
 	b.WriteByte('"')

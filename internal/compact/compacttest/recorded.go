@@ -22,7 +22,7 @@ type Conversation struct {
 	Tokens   []int // by message
 }
 
-// Total is how many tokens it has.
+// Total returns how many tokens it has.
 func (c *Conversation) Total() (tokens int) {
 	for _, n := range c.Tokens {
 		tokens += n

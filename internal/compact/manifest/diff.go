@@ -41,7 +41,7 @@ type Change struct {
 	Ref     string `json:"ref,omitempty"`
 }
 
-// Tokens is how many more the second view has.
+// Tokens returns how many more the second view has.
 func (c *Change) Tokens() int64 { return c.To.Tokens - c.From.Tokens }
 
 // Compare says what differs between two views, given the merged manifest of each. The sum of the changes' Tokens is the
@@ -105,7 +105,7 @@ func (g *group) change() Change {
 	return c
 }
 
-// state is how the group stands in the view of one side.
+// state returns how the group stands in the view of one side.
 func (g *group) state(entries []Entry) State {
 	tokens := g.about.TokensBefore - Manifest(entries).Saved()
 	switch {

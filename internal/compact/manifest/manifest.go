@@ -46,7 +46,7 @@ func Parse(stored []json.RawMessage) ([]Manifest, error) {
 	return list, nil
 }
 
-// Saved is how many tokens the view has fewer.
+// Saved returns how many tokens the view has fewer.
 func (m Manifest) Saved() (tokens int64) {
 	for i := range m {
 		tokens += m[i].saved()
@@ -103,7 +103,7 @@ func Merge(newestFirst []Manifest) Manifest {
 	return list
 }
 
-// partsFirst is a manifest with its whole messages behind the parts, which may be parts of theirs.
+// partsFirst returns a manifest with its whole messages behind the parts, which may be parts of theirs.
 func partsFirst(m Manifest) Manifest {
 	m = slices.Clone(m)
 	slices.SortStableFunc(m, func(a, b Entry) int {

@@ -56,7 +56,7 @@ func withoutConstants(arguments []byte) []byte {
 	return out
 }
 
-// stringEnd is the end of the string literal that s begins with, or of s.
+// stringEnd returns the end of the string literal that s begins with, or of s.
 func stringEnd(s []byte) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -84,7 +84,7 @@ func (o object) values(index map[string]int, found []rawjson.Span) {
 	}
 }
 
-// text is the member of that name if it is a string.
+// text returns the member of that name if it is a string.
 func (o object) text(name string) (string, bool) {
 	var last rawjson.Span
 	for key, value := range rawjson.Members(o.data, o.start) {
@@ -95,7 +95,7 @@ func (o object) text(name string) (string, bool) {
 	return o.textAt(last)
 }
 
-// textAt is the value at span if it is a string.
+// textAt returns the value at span if it is a string.
 func (o object) textAt(span rawjson.Span) (string, bool) {
 	if span.End == 0 || o.data[span.Start] != '"' {
 		return "", false

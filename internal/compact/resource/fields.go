@@ -25,7 +25,7 @@ func Fields(tool string, fields []string, toolOnly bool, arguments []byte) (key 
 	return tool + "|" + string(o.pick(fields)), true
 }
 
-// pick is the canonical JSON object of the named members, in the order of names.
+// pick returns the canonical JSON object of the named members, in the order of names.
 func (o object) pick(names []string) []byte {
 	index := make(map[string]int, len(names))
 	for i, name := range names {

@@ -78,7 +78,7 @@ func (a identifying) key(operation, tool string) (Key, bool) {
 	return Key{tool, query, nonEmpty(a.first(searchPlaceFields))}, query != ""
 }
 
-// first is the first of the fields that is a string and not blank, without the blanks around it.
+// first returns the first of the fields that is a string and not blank, without the blanks around it.
 func (a identifying) first(fields []int) string {
 	for _, field := range fields {
 		if text, ok := a.textAt(a.spans[field]); ok {
@@ -102,7 +102,7 @@ func (a identifying) page() []string {
 	return page
 }
 
-// firstInteger is the first of the fields that is an integer.
+// firstInteger returns the first of the fields that is an integer.
 func (a identifying) firstInteger(fields []int) string {
 	for _, field := range fields {
 		if integer, ok := a.integer(a.spans[field]); ok {
@@ -188,7 +188,7 @@ func normalisePath(path string) string {
 
 var extension = regexp.MustCompile(`(?i)\.(exe|sh|bat|cmd|ps1)$`)
 
-// program is the name of the program that a command runs.
+// program returns the name of the program that a command runs.
 func program(command string) string {
 	word := command
 	if end := strings.IndexFunc(command, blank); end >= 0 {

@@ -55,7 +55,7 @@ type rule struct {
 	secret func(text string, i, end int) (from, to int)
 }
 
-// find is what to hide where the prefix stands at i; to is 0 if it does not, or if what follows is no secret.
+// find returns what to hide where the prefix stands at i; to is 0 if it does not, or if what follows is no secret.
 func (r rule) find(text string, i int) (from, to int) {
 	if !strings.HasPrefix(text[i:], r.prefix) || insideWord(text, i) {
 		return 0, 0

@@ -31,7 +31,7 @@ func OperationOf(table, tool string) string {
 	return lookUp(commonTools, lastPart(tool))
 }
 
-// OperationOfCall is OperationOf for one call: some tools do what an argument says.
+// OperationOfCall does what OperationOf does, for one call: some tools do what an argument says.
 func OperationOfCall(table, tool string, arguments []byte) string {
 	operation := OperationOf(table, tool)
 	switch {
@@ -80,7 +80,7 @@ func fold(tool string) string { return folding.Replace(strings.ToLower(tool)) }
 
 var folding = strings.NewReplacer("_", "", "-", "")
 
-// lastPart is the tool's name without the server that has it.
+// lastPart returns the tool's name without the server that has it.
 func lastPart(tool string) string {
 	if i := strings.LastIndex(tool, "__"); i >= 0 {
 		tool = tool[i+len("__"):]

@@ -56,7 +56,7 @@ func Paths(operation string, arguments []byte) []string {
 // maxPaths is more than agents ask for at once; every path of a session is compared with others.
 const maxPaths = 256
 
-// paths are those in the members of o, and in those of the objects in its lists.
+// paths returns those in the members of o, and in those of the objects in its lists.
 func (o object) paths(patches bool) []string {
 	var found []string
 	for key, value := range rawjson.Members(o.data, o.start) {
@@ -77,7 +77,7 @@ func (o object) paths(patches bool) []string {
 	return found
 }
 
-// elements are those of the list at span, if it is one.
+// elements returns those of the list at span, if it is one.
 func (o object) elements(span rawjson.Span) iter.Seq[rawjson.Span] {
 	if o.data[span.Start] != '[' {
 		return func(func(rawjson.Span) bool) {}
@@ -85,7 +85,7 @@ func (o object) elements(span rawjson.Span) iter.Seq[rawjson.Span] {
 	return rawjson.Elements(o.data, span.Start)
 }
 
-// texts are the string at span, or the strings of the list there.
+// texts returns the string at span, or the strings of the list there.
 func (o object) texts(span rawjson.Span) []string {
 	if text, ok := o.textAt(span); ok {
 		return []string{text}

@@ -46,7 +46,7 @@ func replaceWords(text string, pattern *regexp.Regexp) string {
 	return out.String() + text[kept:]
 }
 
-// matchWord is the length of the longest match at i that begins and ends at a word boundary, or 0.
+// matchWord returns the length of the longest match at i that begins and ends at a word boundary, or 0.
 func matchWord(text string, i int, pattern *regexp.Regexp) int {
 	if !boundary(text, i) {
 		return 0

@@ -18,7 +18,7 @@ type Key struct {
 	Secondary []string // what else tells two calls apart: offset, limit, pattern
 }
 
-// Comparable is a text that two keys share if they are equal: tools whatever their case, the rest exactly.
+// Comparable returns a text that two keys share if they are equal: tools whatever their case, the rest exactly.
 func (k Key) Comparable() string {
 	var id strings.Builder
 	for _, part := range append([]string{strings.ToLower(k.Tool), k.Primary}, k.Secondary...) {

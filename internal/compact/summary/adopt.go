@@ -31,7 +31,7 @@ var headings = func() map[string]section {
 // wrapping reports whether a line is what the policy's wording puts before a summary.
 func wrapping(line string) bool { return strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") }
 
-// keyOf is the key that the entry of a section had when it was written.
+// keyOf returns the key that the entry of a section had when it was written.
 func keyOf(s section, entry string) string {
 	text := withoutSeq(entry)
 	switch s {

@@ -33,7 +33,7 @@ func (d *draft) call(m Message, p Part) {
 	d.list(m.Seq, p)
 }
 
-// subject is what a call is for, on one short line: the command, or else all arguments.
+// subject returns what a call is for, on one short line: the command, or else all arguments.
 func subject(arguments string) string {
 	var object struct{ Command, Cmd, Script json.RawMessage }
 	if strings.Contains(arguments, "\"c") || strings.Contains(arguments, "\"script") {
@@ -49,7 +49,7 @@ func subject(arguments string) string {
 	return clip(collapse(clean(head(arguments, windowBytes))), subjectChars)
 }
 
-// words is a JSON string, or a list of them as a command line.
+// words returns a JSON string, or a list of them as a command line.
 func words(value json.RawMessage) string {
 	var one string
 	var many []string
@@ -117,7 +117,7 @@ func (d *draft) files(seq int64, paths []string, done string) {
 
 var refs = regexp.MustCompile(`r[0-9]+\.[0-9]+-[0-9a-f]{4}\b`)
 
-// refOf is the ref of a result, in brackets, and whether its text is only the marker that stands for it.
+// refOf returns the ref of a result, in brackets, and whether its text is only the marker that stands for it.
 func refOf(p Part) (ref string, marker bool) {
 	if ref = p.Ref; ref == "" && len(p.Text) < windowBytes {
 		ref = refs.FindString(p.Text)

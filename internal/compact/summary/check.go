@@ -58,10 +58,10 @@ func Check(a Answer, r Request) error {
 
 func unseen(r rune) bool { return unicode.IsSpace(r) || invisible(r) }
 
-// cost is about how many tokens a text has.
+// cost returns about how many tokens a text has.
 func cost(text string) int { return tokens.Estimate([]byte(text)) }
 
-// weight is what the messages of a request cost, with the summary before them.
+// weight returns what the messages of a request cost, with the summary before them.
 func weight(r Request) int {
 	n := cost(r.Previous) + cost(r.Retained)
 	for _, m := range r.Messages {

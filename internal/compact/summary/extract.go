@@ -66,7 +66,7 @@ func (d *draft) message(m Message) {
 	}
 }
 
-// clean is a text that may be copied into a summary.
+// clean returns a text that may be copied into a summary.
 func clean(text string) string { return resource.Mask(neutral(text)) }
 
 // user takes up what the user says: the first message is the goal, each is kept shortened, and demands and exact values

@@ -23,7 +23,7 @@ func Merge(previous, next Answer, maxTokens int) Answer {
 	return merged
 }
 
-// newest are the newest entries that cost no more than room together, one token more each for its line.
+// newest returns the newest entries that cost no more than room together, one token more each for its line.
 func newest(entries []string, room int) []string {
 	n := len(entries)
 	for n > 0 && room > cost(entries[n-1]) {

@@ -28,7 +28,7 @@ func plain(text string) bool {
 	return true
 }
 
-// escaped is a text without tags that would end its wrapper.
+// escaped returns a text without tags that would end its wrapper.
 func escaped(text string) string {
 	if !strings.Contains(text, "<") {
 		return text

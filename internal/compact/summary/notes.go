@@ -96,7 +96,7 @@ func (n *notes) dropAll(beginning string) {
 	}
 }
 
-// lines are the entries that are there.
+// lines returns the entries that are there.
 func (n *notes) lines() []string {
 	var lines []string
 	for _, e := range n.entries {

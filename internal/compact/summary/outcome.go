@@ -48,7 +48,7 @@ func (c call) runs() bool {
 	return c.operation == "command_execution" || c.operation == "test_execution"
 }
 
-// complaint is the line of a failed result that says what is wrong. Python says it last.
+// complaint returns the line of a failed result that says what is wrong. Python says it last.
 func complaint(text string) string {
 	line := complaining(text)
 	if line == "" || strings.HasPrefix(line, "Traceback") {
@@ -57,7 +57,7 @@ func complaint(text string) string {
 	return short(line)
 }
 
-// complaining is the first line that complains, "" if none does.
+// complaining returns the first line that complains, "" if none does.
 func complaining(text string) string {
 	for line := range strings.Lines(text) {
 		small := strings.ToLower(line)
@@ -68,7 +68,7 @@ func complaining(text string) string {
 	return ""
 }
 
-// told is what a result says in one line: a command's last, any other's first.
+// told returns what a result says in one line: a command's last, any other's first.
 func told(c call, text string) string {
 	if c.runs() {
 		return last(text)
@@ -104,7 +104,7 @@ func says(line string) bool {
 
 func short(line string) string { return clip(collapse(line), outcomeChars) }
 
-// window is the beginning and the end of a text.
+// window returns the beginning and the end of a text.
 func window(text string) string {
 	if len(text) <= 2*windowBytes {
 		return text
@@ -115,7 +115,7 @@ func window(text string) string {
 	return head(text, windowBytes) + "\n" + tail
 }
 
-// head is the longest beginning of at most n bytes that splits no character.
+// head returns the longest beginning of at most n bytes that splits no character.
 func head(text string, n int) string {
 	if len(text) <= n {
 		return text

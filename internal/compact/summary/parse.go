@@ -15,7 +15,7 @@ func Parse(text string, retain bool) (Answer, bool) {
 	return a, a.Retain != "" || a.Summary != ""
 }
 
-// inside is what stands between the first pair of tags of that name.
+// inside returns what stands between the first pair of tags of that name.
 func inside(text, name string) string {
 	start, from, to, _ := pair(lower(text), name)
 	if start < 0 {
@@ -24,7 +24,7 @@ func inside(text, name string) string {
 	return trim(text[from:to])
 }
 
-// outside is the text without retain sections and without lone summary tags.
+// outside returns the text without retain sections and without lone summary tags.
 func outside(text string) string {
 	var b strings.Builder
 	folded := lower(text)

@@ -86,7 +86,7 @@ func directives(lines, directives []string) []string {
 	return lines
 }
 
-// texts is what a message says, with its results but without its calls.
+// texts returns what a message says, with its results but without its calls.
 func texts(m Message) string {
 	var b strings.Builder
 	for _, p := range m.Parts {
@@ -112,5 +112,5 @@ func or(given, otherwise string) string {
 	return given
 }
 
-// trim is a text without white space at its ends, as JavaScript sees it.
+// trim returns a text without white space at its ends, as JavaScript sees it.
 func trim(t string) string { return string(text.Trim([]byte(t))) }

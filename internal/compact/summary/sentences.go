@@ -68,7 +68,7 @@ func stops(rest string) bool {
 	return len(after) < len(rest) && !unicode.IsLower(first)
 }
 
-// bare is a line without the marks of headings, quotes, tables and lists before it. A check box stays.
+// bare returns a line without the marks of headings, quotes, tables and lists before it. A check box stays.
 func bare(line string) string {
 	line = strings.TrimLeft(line, "#>| \t")
 	if marked(line) {

@@ -21,7 +21,7 @@ func (t todo) what() string {
 	return ""
 }
 
-// status is "" for what is done.
+// status returns "" for what is done.
 func (t todo) status() string {
 	status := strings.ToLower(or(t.Status, t.State))
 	switch {

@@ -9,7 +9,7 @@ import (
 // fence begins the lines around a transcript; no summary may hold it.
 const fence = "=== transcript "
 
-// Transcript is the conversation as one text for a model that is to summarise it. What came from the conversation
+// Transcript returns the conversation as one text for a model that is to summarise it. What came from the conversation
 // stands behind a bar on every line, between two lines with the delimiter, which the caller makes up for each request,
 // so that no message can forge the end of the transcript, another message, or the tags of an answer. Reasoning is left
 // out, and of what is no text only the kind is told.

@@ -14,7 +14,7 @@ import (
 
 const wordBytes = 8
 
-// Len is the length of t in characters.
+// Len returns the length of t in characters.
 func Len(t []byte) int {
 	n := 0
 	for len(t) >= wordBytes {
@@ -31,7 +31,7 @@ func Len(t []byte) int {
 	return n
 }
 
-// First is the longest beginning of t of at most n characters.
+// First returns the longest beginning of t of at most n characters.
 func First(t []byte, n int) []byte {
 	i := 0
 	for n >= wordBytes && i+wordBytes <= len(t) {
@@ -50,7 +50,7 @@ func First(t []byte, n int) []byte {
 	return t[:i]
 }
 
-// Last is the longest end of t of at most n characters.
+// Last returns the longest end of t of at most n characters.
 func Last(t []byte, n int) []byte {
 	i := len(t)
 	for n >= wordBytes && i >= wordBytes {

@@ -49,7 +49,7 @@ func WholeLinesTail(t []byte, n int) []byte {
 	return tail
 }
 
-// CountLines is the number of lines of t; a line feed at its end opens one more, as in any split.
+// CountLines returns the number of lines of t; a line feed at its end opens one more, as in any split.
 func CountLines(t []byte) int { return bytes.Count(t, []byte{'\n'}) + 1 }
 
 // firstLine is the first line of t without its end, and the offset behind that end. A carriage return belongs to the

@@ -26,7 +26,7 @@ func Trim(t []byte) []byte {
 	return bytes.TrimRightFunc(t, isSpace)
 }
 
-// PlainPreview is a preview in which every control character is a space: it can stand in any line.
+// PlainPreview returns a preview in which every control character is a space: it can stand in any line.
 func PlainPreview(t []byte, n int) string {
 	line := bytes.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -37,7 +37,7 @@ func PlainPreview(t []byte, n int) string {
 	return string(bytes.TrimSpace(line))
 }
 
-// leadingSpace is the length in bytes of the white space that t begins with.
+// leadingSpace returns the length in bytes of the white space that t begins with.
 func leadingSpace(t []byte) int {
 	i := 0
 	for i < len(t) {
@@ -50,7 +50,7 @@ func leadingSpace(t []byte) int {
 	return i
 }
 
-// firstSpace is the offset of the first white space in t, or its length.
+// firstSpace returns the offset of the first white space in t, or its length.
 func firstSpace(t []byte) int {
 	for i, b := range t {
 		if opensSpace[b] && spaceSize(t[i:]) > 0 {
@@ -65,7 +65,7 @@ var opensSpace = [256]bool{
 	'\t': true, '\n': true, '\v': true, '\f': true, '\r': true, ' ': true, 0xC2: true, 0xE1: true, 0xE2: true, 0xE3: true, 0xEF: true,
 }
 
-// spaceSize is the number of bytes of the white space character that t begins with, 0 if it begins with none.
+// spaceSize returns the number of bytes of the white space character that t begins with, 0 if it begins with none.
 func spaceSize(t []byte) int {
 	switch b := t[0]; {
 	case !opensSpace[b]:

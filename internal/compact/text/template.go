@@ -54,7 +54,7 @@ func (t Template) Append(dst []byte, value func(dst []byte, name string) []byte)
 	return dst
 }
 
-// Constant is how many bytes of the template are no values: its length if every value were empty.
+// Constant returns how many bytes of the template are no values: its length if every value were empty.
 func (t Template) Constant() int {
 	n := 0
 	for _, p := range t.pieces {
@@ -63,7 +63,7 @@ func (t Template) Constant() int {
 	return n
 }
 
-// Places is how often the value of that name stands in the template.
+// Places returns how often the value of that name stands in the template.
 func (t Template) Places(name string) (n int) {
 	for _, p := range t.pieces {
 		if p.name == name {
@@ -78,10 +78,10 @@ func (t Template) Has(name string) bool {
 	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.name == name && name != "" })
 }
 
-// String is what the template was parsed from.
+// String returns what the template was parsed from.
 func (t Template) String() string { return t.source }
 
-// nameAt is the name that s begins with, and whether a closing brace follows.
+// nameAt returns the name that s begins with, and whether a closing brace follows.
 func nameAt(s string) (name string, closed bool) {
 	n := len(s) - len(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyz_"))
 	return s[:n], n < len(s) && s[n] == '}'
