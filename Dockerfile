@@ -4,7 +4,8 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -o /out/ ./cmd/...
+ARG VERSION=
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-X github.com/varve-dev/varve/internal/config.version=$VERSION" -o /out/ ./cmd/...
 
 FROM debian:bookworm-slim
 RUN useradd --system --no-create-home varve

@@ -3,28 +3,28 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
-	"os"
 	"strconv"
-	"text/tabwriter"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type checkpointsCommand struct {
 	Session  string `arg:"" help:"Session id."`
 	Number   *int   `arg:"" optional:"" help:"A checkpoint's number; lists all checkpoints if not given."`
-	Manifest string `enum:"own,all" default:"own" help:"What left the view: by this checkpoint alone (own), or until then (all)."`
+	Manifest string `enum:"own,all" default:"own" help:"What left the view: by this checkpoint alone (own), or up to it (all)."`
 	Diff     *int   `help:"Show what differs in the view of this other checkpoint."`
 	View     bool   `help:"Print the view as it was when the checkpoint was made, as JSON."`
 	Restore  bool   `help:"Roll the session back to the checkpoint; all messages after it are in the view again."`
 	Limit    int    `default:"20" help:"How many checkpoints to list, newest first."`
 }
 
-// Validate refuses what would say nothing.
+// Validate refuses flags that have no meaning together.
 func (c *checkpointsCommand) Validate() error {
 	asked := 0
 	for _, flag := range []bool{c.Diff != nil, c.View, c.Restore} {
@@ -36,198 +36,116 @@ func (c *checkpointsCommand) Validate() error {
 	case c.Number == nil && asked > 0:
 		return errors.New("--diff, --view and --restore need the number of a checkpoint")
 	case asked > 1:
-		return errors.New("one of --diff, --view and --restore is possible at a time")
+		return errors.New("only one of --diff, --view and --restore is possible at a time")
 	}
 	return nil
 }
 
 // Run lists the session's checkpoints, shows one, compares two, or restores one.
-func (c *checkpointsCommand) Run(ctx context.Context, g *Globals) error {
-	client, err := g.Client()
+func (c *checkpointsCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
 	switch {
-	case err != nil:
-		return err
-	case c.Number == nil && g.JSON:
-		return listJSON(ctx, client, os.Stdout, c.Limit, "sessions", c.Session, "checkpoints")
 	case c.Number == nil:
-		return c.list(ctx, client, os.Stdout)
+		return c.list(ctx, api, settings.JSON, out)
+	case c.View:
+		view, err := api.CheckpointContext(ctx, c.Session, *c.Number)
+		if err != nil {
+			return err
+		}
+		return writeRaw(out, view.Raw)
+	case c.Diff != nil:
+		found, err := api.DiffCheckpoints(ctx, c.Session, *c.Number, *c.Diff)
+		if err != nil {
+			return err
+		}
+		return writeAnswer(out, settings.JSON, found, writeDiff)
+	case c.Restore:
+		made, err := api.RestoreCheckpoint(ctx, c.Session, *c.Number)
+		if err != nil {
+			return err
+		}
+		return writeAnswer(out, settings.JSON, made, writeRestored)
 	}
-	return c.one(ctx, client, os.Stdout)
-}
-
-// checkpointRecord is a checkpoint as the API tells of it.
-type checkpointRecord struct {
-	N             int64  `json:"n"`
-	Base          int64  `json:"base"`
-	RestoredFrom  *int64 `json:"restored_from"`
-	ThroughSeq    int64  `json:"through_seq"`
-	Tokens        int64  `json:"tokens"`
-	HasBody       bool   `json:"has_body"`
-	EngineVersion int    `json:"engine_version"`
-	PolicyDigest  string `json:"policy_digest"`
-	CreatedAt     string `json:"created_at"`
-}
-
-func (c *checkpointsCommand) list(ctx context.Context, client *Client, out io.Writer) error {
-	found, err := list[checkpointRecord](ctx, client, c.Limit, "sessions", c.Session, "checkpoints")
+	found, err := api.Checkpoint(ctx, c.Session, *c.Number, c.Manifest)
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CHECKPOINT\tCREATED\tBASE\tRESTORED\tTHROUGH\tTOKENS\tBODY\tENGINE\tPOLICY")
-	for _, r := range found {
+	return writeAnswer(out, settings.JSON, found, writeCheckpoint)
+}
+
+func (c *checkpointsCommand) list(ctx context.Context, api *client.Client, asJSON bool, out io.Writer) error {
+	found, err := api.Checkpoints(ctx, c.Session, c.Limit)
+	if err != nil {
+		return err
+	}
+	const header = "CHECKPOINT\tCREATED\tBASE\tRESTORED\tTHROUGH\tTOKENS\tBODY\tENGINE\tPOLICY"
+	return writeList(out, asJSON, found, header, func(r *protocol.Checkpoint) []any {
 		body := "kept"
 		if !r.HasBody {
 			body = "pruned"
 		}
-		fmt.Fprintf(table, "%d\t%s\t%d\t%s\t%d\t%d\t%s\t%d\t%.8s\n", r.N, toSecond(r.CreatedAt), r.Base, number(r.RestoredFrom), r.ThroughSeq, r.Tokens, body,
-			r.EngineVersion, r.PolicyDigest)
-	}
-	return table.Flush()
+		digest := fmt.Sprintf("%.8s", r.PolicyDigest)
+		return []any{r.N, r.CreatedAt, r.Base, r.RestoredFrom, r.Through, r.Tokens, body, r.EngineVersion, digest}
+	})
 }
 
-// shown is an answer about one checkpoint as a person reads it.
-type shown interface{ write(out io.Writer) error }
-
-// one makes the request that the flags ask for, and prints its answer.
-func (c *checkpointsCommand) one(ctx context.Context, client *Client, out io.Writer) error {
-	k := call{method: http.MethodGet, path: []string{"sessions", c.Session, "checkpoints", strconv.Itoa(*c.Number)}}
-	var answer shown
-	switch {
-	case c.View:
-		k.path = append(k.path, "context")
-	case c.Diff != nil:
-		k.path, k.query, answer = append(k.path, "diff"), url.Values{"to": {strconv.Itoa(*c.Diff)}}, &checkpointDiff{}
-	case c.Restore:
-		k.method, k.path, k.ok, answer = http.MethodPost, append(k.path, "restore"), []int{http.StatusCreated}, &restoredCheckpoint{}
-	default:
-		k.query, answer = url.Values{"manifest": {c.Manifest}}, &shownCheckpoint{}
-	}
-	raw, err := client.decode(ctx, k, nil)
-	if err != nil {
-		return err
-	}
-	if client.json || c.View {
-		_, err = out.Write(append(raw, '\n'))
-		return err
-	}
-	if err := json.Unmarshal(raw, answer); err != nil {
-		return fmt.Errorf("checkpoint %d: the answer is not what this varve understands: %w", *c.Number, err)
-	}
-	return answer.write(out)
-}
-
-// restoredCheckpoint is the answer to --restore.
-type restoredCheckpoint struct{ checkpointRecord }
-
-func (r *restoredCheckpoint) write(out io.Writer) error {
+func writeRestored(out io.Writer, r *protocol.Checkpoint) error {
 	_, err := fmt.Fprintf(out, "checkpoint %s is restored as checkpoint %d: compacted through message %d, all messages after it as they came\n",
-		number(r.RestoredFrom), r.N, r.ThroughSeq)
+		deref(r.RestoredFrom), r.N, r.Through)
 	return err
 }
 
-// shownCheckpoint is one checkpoint and its manifest.
-type shownCheckpoint struct {
-	checkpointRecord
-	Run      string `json:"run"`
-	Manifest struct {
-		Of           string `json:"of"`
-		TokensBefore int64  `json:"tokens_before"`
-		TokensAfter  int64  `json:"tokens_after"`
-		TokensSaved  int64  `json:"tokens_saved"`
-		Stages       []struct {
-			Stage       string `json:"stage"`
-			Entries     int    `json:"entries"`
-			TokensSaved int64  `json:"tokens_saved"`
-		} `json:"stages"`
-		Entries []struct {
-			lostPart
-			Do           string `json:"do"`
-			Stage        string `json:"stage"`
-			Reason       string `json:"reason"`
-			TokensBefore int64  `json:"tokens_before"`
-			TokensAfter  int64  `json:"tokens_after"`
-		} `json:"entries"`
-	} `json:"manifest"`
-}
-
-// lostPart is where in the log something was, and by which ref it is had back.
-type lostPart struct {
-	Seq     int64  `json:"seq"`
-	LastSeq int64  `json:"last_seq"`
-	Part    int    `json:"part"`
-	Tool    string `json:"tool"`
-	Ref     string `json:"ref"`
-}
-
-// place is the part's message and number, or the messages' range.
-func (p lostPart) place() string {
-	switch {
-	case p.LastSeq > p.Seq:
-		return fmt.Sprintf("%d-%d", p.Seq, p.LastSeq)
-	case p.Part < 0:
-		return strconv.FormatInt(p.Seq, 10)
-	}
-	return fmt.Sprintf("%d.%d", p.Seq, p.Part)
-}
-
-func (p lostPart) columns() string {
-	return p.place() + "\t" + cmp.Or(printable(p.Tool), "-") + "\t" + cmp.Or(p.Ref, "-")
-}
-
-func (s *shownCheckpoint) write(out io.Writer) error {
-	m := &s.Manifest
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "checkpoint\t%d through message %d, made %s by run %s\nbase\t%d\nrestored from\t%s\ntokens\t%d → %d (%d saved, %s)\n",
-		s.N, s.ThroughSeq, toSecond(s.CreatedAt), s.Run, s.Base, number(s.RestoredFrom), m.TokensBefore, m.TokensAfter, m.TokensSaved, m.Of)
+// writeCheckpoint writes a checkpoint and its manifest.
+func writeCheckpoint(out io.Writer, c *protocol.CheckpointDetail) error {
+	m := &c.Manifest
+	table := newTable(out)
+	fmt.Fprintf(table, "checkpoint\t%d through message %d, made %s by run %s\nbase\t%d\nrestored from\t%s\n",
+		c.N, c.Through, cellText(c.CreatedAt), c.Run, c.Base, deref(c.RestoredFrom))
+	fmt.Fprintf(table, "tokens\t%d → %d (%d saved, %s)\n", m.TokensBefore, m.TokensAfter, m.TokensSaved, m.Of)
 	for _, stage := range m.Stages {
 		fmt.Fprintf(table, "%s\t%d entries, %d tokens saved\n", stage.Stage, stage.Entries, stage.TokensSaved)
 	}
 	if err := table.Flush(); err != nil || len(m.Entries) == 0 {
 		return err
 	}
-	fmt.Fprintln(out)
-	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PART\tTOOL\tREF\tACTION\tBEFORE\tAFTER\tREASON")
-	for _, e := range m.Entries {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\n", e.columns(), e.Do, e.TokensBefore, e.TokensAfter, printable(e.Reason))
+	rows := make([][]any, len(m.Entries))
+	for i, e := range m.Entries {
+		rows[i] = []any{
+			place(e.Seq, e.LastSeq, e.Part), orDash(e.Tool), orDash(e.Ref), e.Do, e.TokensBefore, e.TokensAfter, e.Reason,
+		}
 	}
-	return table.Flush()
+	fmt.Fprintln(out)
+	return writeTable(out, "PART\tTOOL\tREF\tACTION\tBEFORE\tAFTER\tREASON", rows)
 }
 
-// checkpointDiff is what differs between the views of two checkpoints.
-type checkpointDiff struct {
-	From          checkpointRecord `json:"from"`
-	To            checkpointRecord `json:"to"`
-	TokensCovered int64            `json:"tokens_covered"`
-	TokensChanged int64            `json:"tokens_changed"`
-	Changes       []struct {
-		lostPart
-		Change string     `json:"change"`
-		From   shownState `json:"from"`
-		To     shownState `json:"to"`
-	} `json:"changes"`
+// place names a part by its message and number, or the messages from one to another.
+func place(seq, lastSeq int64, part int) string {
+	switch {
+	case lastSeq > seq:
+		return fmt.Sprintf("%d-%d", seq, lastSeq)
+	case part < 0:
+		return strconv.FormatInt(seq, 10)
+	}
+	return fmt.Sprintf("%d.%d", seq, part)
 }
 
-type shownState struct {
-	Do     string `json:"do"`
-	Tokens int64  `json:"tokens"`
-}
+func orDash(text string) string { return cmp.Or(terminal.Printable(text), "-") }
 
-func (d *checkpointDiff) write(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, side := range []checkpointRecord{d.From, d.To} {
-		fmt.Fprintf(table, "checkpoint %d\tthrough message %d\t%d tokens\n", side.N, side.ThroughSeq, side.Tokens)
+func writeDiff(out io.Writer, d *protocol.CheckpointDiff) error {
+	table := newTable(out)
+	for _, side := range []protocol.CheckpointSide{d.From, d.To} {
+		fmt.Fprintf(table, "checkpoint %d\tthrough message %d\t%d tokens\n", side.N, side.Through, side.Tokens)
 	}
 	fmt.Fprintf(table, "messages between\t\t%+d tokens\n%d changes\t\t%+d tokens\n", d.TokensCovered, len(d.Changes), d.TokensChanged)
 	if err := table.Flush(); err != nil || len(d.Changes) == 0 {
 		return err
 	}
-	fmt.Fprintln(out)
-	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PART\tTOOL\tREF\tCHANGE\tFROM\tTO\tTOKENS")
-	for _, c := range d.Changes {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d → %d\n", c.columns(), c.Change, c.From.Do, c.To.Do, c.From.Tokens, c.To.Tokens)
+	rows := make([][]any, len(d.Changes))
+	for i, c := range d.Changes {
+		rows[i] = []any{
+			place(c.Seq, c.LastSeq, c.Part), orDash(c.Tool), orDash(c.Ref), c.Kind, c.From.Do, c.To.Do,
+			fmt.Sprintf("%d → %d", c.From.Tokens, c.To.Tokens),
+		}
 	}
-	return table.Flush()
+	fmt.Fprintln(out)
+	return writeTable(out, "PART\tTOOL\tREF\tCHANGE\tFROM\tTO\tTOKENS", rows)
 }

@@ -4,34 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/demo"
 	"github.com/varve-dev/varve/internal/embedded"
-	"github.com/varve-dev/varve/samples"
+	"github.com/varve-dev/varve/internal/terminal"
 )
-
-// The demonstration's policy: sessions are compacted at 60,000 tokens, down to 30,000.
-const (
-	demoWindow  = 75_000
-	demoTrigger = 0.8
-	demoTarget  = 0.4
-
-	demoThreshold = demoTrigger * demoWindow // tokens
-)
-
-// demoPatience is how long the workers may take after the last append.
-const demoPatience = 2 * time.Minute
 
 type demoCommand struct {
-	Files []string `arg:"" optional:"" name:"file" help:"Conversations of your own: OpenAI Chat or Anthropic messages as JSON, or Claude Code's JSON lines. Without any, three that Varve brings along."`
+	Files []string `arg:"" optional:"" name:"file" help:"Conversations of your own: OpenAI Chat or Anthropic messages as JSON, or Claude Code's JSON lines. Without any, three samples."`
 }
 
 // Help is shown below the flags.
@@ -42,8 +30,8 @@ happened. It ends with 0 only if every message and every trimmed result came bac
 }
 
 // Run demonstrates; the report goes to standard output, progress to standard error.
-func (c *demoCommand) Run(ctx context.Context, g *Globals) error {
-	dir := filepath.Join(g.Data, "demo")
+func (c *demoCommand) Run(ctx context.Context, settings *config.Client) error {
+	dir := filepath.Join(settings.Data, "demo")
 	if err := emptyDemo(ctx, dir); err != nil {
 		return err
 	}
@@ -75,18 +63,20 @@ func showDemo(ctx context.Context, dir string, files []string) (err error) {
 		if err != nil {
 			return err
 		}
-		client := &Client{base: &url.URL{Scheme: "http", Host: addr.String()}, key: key, http: &http.Client{}, notes: os.Stderr, sleep: sleep, patience: 10 * time.Second}
-		demo := demonstration{dir: dir, client: client, out: os.Stdout, width: terminalWidth(os.Stdout)}
-		return demo.run(ctx, files)
+		api := client.New(&url.URL{Scheme: "http", Host: addr.String()}, key, os.Stderr)
+		d := demo.Demo{
+			Dir: dir, API: api, Out: os.Stdout, Notes: os.Stderr, Width: min(max(terminal.Width(os.Stdout, 120), 60), 160),
+		}
+		return d.Run(ctx, files)
 	})
 }
 
-// emptyDemo removes what an earlier demonstration left, but nothing that is no demonstration's.
+// emptyDemo removes what an earlier demonstration left, and nothing else.
 func emptyDemo(ctx context.Context, dir string) error {
 	if err := embedded.Remove(ctx, dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for _, name := range []string{"varve.log", "samples", "import"} { // all that there is if PostgreSQL never started
+	for _, name := range []string{"varve.log", "samples", "import"} { // all there is if PostgreSQL never started
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err
 		}
@@ -99,19 +89,4 @@ func emptyDemo(ctx context.Context, dir string) error {
 		return fmt.Errorf("%s holds %s, which is not from a demonstration that ran: move it away or choose another --data", dir, left[0].Name())
 	}
 	return os.MkdirAll(dir, 0o755)
-}
-
-// shippedSamples writes the conversations that Varve brings along to a folder and returns their names.
-func shippedSamples(dir string) ([]string, error) {
-	names, err := fs.Glob(samples.Files, "*.json")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.CopyFS(dir, samples.Files); err != nil {
-		return nil, err
-	}
-	for i, name := range names {
-		names[i] = filepath.Join(dir, name)
-	}
-	return names, nil
 }

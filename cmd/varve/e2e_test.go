@@ -100,7 +100,7 @@ func startUp(t *testing.T, data string, args ...string) *up {
 	return u
 }
 
-// kill ends the program as the machine's operator would not: at once.
+// kill ends the program at once, as a crash would.
 func (u *up) kill() {
 	if u.cmd.ProcessState == nil {
 		_ = u.cmd.Process.Kill()
@@ -108,7 +108,7 @@ func (u *up) kill() {
 	}
 }
 
-// stop ends it gracefully and wants it to end well.
+// stop ends the program gracefully, and fails the test unless it ends with 0.
 func (u *up) stop() {
 	u.Helper()
 	if err := u.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -186,10 +186,39 @@ func TestUpServesAndKeepsItsDataOverARestart(t *testing.T) {
 	u.stop()
 }
 
-// writer appends to one session until told to stop, retrying the same batch until it is acknowledged.
+// untilDeadline returns a context that ends shortly before the test would, so that it can report what it waits for. A
+// busy machine makes waits long: no wait has a deadline of its own.
+func untilDeadline(t *testing.T) context.Context {
+	t.Helper()
+	end, ok := t.Deadline()
+	if !ok {
+		return t.Context()
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), end.Add(-30*time.Second))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// poll calls done until it reports true, and returns false if ctx ends before. It is for what the API has no request to
+// wait for.
+func poll(ctx context.Context, every time.Duration, done func() bool) bool {
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for !done() {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// writer appends to one session, and sends each batch again until it is acknowledged.
 type writer struct {
 	session      string
-	acknowledged []string // message texts in the order of their seqs
+	acknowledged []string        // message texts in the order of their seqs
+	turns        chan<- struct{} // receives one for each acknowledged batch
 }
 
 // toolTurn is a call and its result, with texts that say which they are.
@@ -200,29 +229,25 @@ func toolTurn(session string, n int) (body string, texts []string) {
 		{"role":"tool","tool_call_id":"t%d","content":%q}]}`, n, n, texts[0], n, n, texts[1]), texts
 }
 
-func (w *writer) write(u *atomic.Pointer[up], turns int) error {
+func (w *writer) write(ctx context.Context, u *atomic.Pointer[up], turns int) (err error) {
 	for n := range turns {
 		body, texts := toolTurn(w.session, n)
-		for deadline := time.Now().Add(patience); ; {
-			status, answer, err := u.Load().call("POST", "/v1/sessions/"+w.session+"/messages", body)
-			if err == nil && (status == 201 || status == 200) {
-				break
-			}
-			if err == nil && status != 503 {
-				return fmt.Errorf("%s: %d %s", w.session, status, answer)
-			}
-			if time.Now().After(deadline) {
-				return fmt.Errorf("%s: no answer for too long: %d %v", w.session, status, err)
-			}
-			time.Sleep(20 * time.Millisecond) // a client that backs off
+		status := 0
+		var answer []byte
+		acknowledged := poll(ctx, 20*time.Millisecond, func() bool { // a client that backs off
+			status, answer, err = u.Load().call("POST", "/v1/sessions/"+w.session+"/messages", body)
+			return err == nil && status != 503
+		})
+		if !acknowledged || status != 201 && status != 200 {
+			return fmt.Errorf("%s: %d %s %v", w.session, status, answer, err)
 		}
 		w.acknowledged = append(w.acknowledged, texts...)
+		w.turns <- struct{}{}
 	}
 	return nil
 }
 
-// crashPostgres stops PostgreSQL under the program, as pg_ctl stop -m immediate does, and wants the program to end and
-// to say why.
+// crashPostgres stops PostgreSQL under the program, as pg_ctl stop -m immediate does. The program must end and log why.
 func (u *up) crashPostgres() {
 	u.Helper()
 	file, err := os.ReadFile(filepath.Join(u.data, "pgdata", "postmaster.pid"))
@@ -254,24 +279,33 @@ func TestCrashedUnderLoadItLosesAndDoublesNothing(t *testing.T) {
 
 func crashUnderLoad(t *testing.T, crash func(*up)) {
 	const writers, turns, crashes = 6, 120, 3
+	const between = 60 // batches from one crash to the next
+	ctx := untilDeadline(t)
+	acknowledged := make(chan struct{}, writers*turns)
 	data := filepath.Join(t.TempDir(), "data")
 	var current atomic.Pointer[up]
 	current.Store(startUp(t, data, "--sweep-interval", "1s"))
 	all := make([]*writer, writers)
 	for i := range all {
-		all[i] = &writer{session: fmt.Sprint("s", i)}
+		all[i] = &writer{session: fmt.Sprint("s", i), turns: acknowledged}
 		current.Load().want(201, "PUT", "/v1/sessions/"+all[i].session, `{"window_tokens":20000}`)
 	}
 	var group sync.WaitGroup
 	for _, w := range all {
 		group.Go(func() {
-			if err := w.write(&current, turns); err != nil {
+			if err := w.write(ctx, &current, turns); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	for range crashes {
-		time.Sleep(300 * time.Millisecond) // some load between the crashes
+		for range between {
+			select {
+			case <-acknowledged:
+			case <-ctx.Done():
+				t.Fatal("the writers make no progress")
+			}
+		}
 		crash(current.Load())
 		current.Store(startUp(t, data, "--sweep-interval", "1s"))
 	}
@@ -301,21 +335,17 @@ func (u *up) checkLog(w *writer) {
 	}
 }
 
-// patience is how long a test waits for a compaction: long enough for a machine that has much else to do.
-const patience = 15 * time.Minute
-
-// awaitCompaction waits until the session is below its trigger, and reads every result back that left its view.
+// awaitCompaction waits until the session is below its trigger, and reads every result back that left its view. The API
+// can wait for the end of a run, but a request to compact would hide that the worker has lost one.
 func (u *up) awaitCompaction(session string) {
 	u.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		found := u.want(200, "GET", "/v1/sessions/"+session, ``)
-		if found["context_tokens"].(float64) < 16000 {
-			break
-		}
-		if time.Now().After(deadline) {
-			u.Fatalf("%s is left over its trigger: %v\nruns: %v", session, found, u.want(200, "GET", "/v1/sessions/"+session+"/runs", ``))
-		}
-		time.Sleep(100 * time.Millisecond)
+	var found map[string]any
+	below := poll(untilDeadline(u.T), 100*time.Millisecond, func() bool {
+		found = u.want(200, "GET", "/v1/sessions/"+session, ``)
+		return found["context_tokens"].(float64) < 16000
+	})
+	if !below {
+		u.Fatalf("%s is left over its trigger: %v\nruns: %v", session, found, u.want(200, "GET", "/v1/sessions/"+session+"/runs", ``))
 	}
 	results := u.want(200, "GET", "/v1/sessions/"+session+"/results?limit=100", ``)["data"].([]any)
 	if len(results) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// bigExport writes an export of so many sessions of a hundred messages.
+// bigExport writes an export of sessions with a hundred messages each.
 func bigExport(t *testing.T, path string, sessions int) {
 	t.Helper()
 	var out bytes.Buffer
@@ -44,7 +44,7 @@ func bigExport(t *testing.T, path string, sessions int) {
 	}
 }
 
-// freeAddress is one that nobody listens on: a program that is killed comes back there.
+// freeAddress returns an address that nobody listens on, where a program that is killed starts again.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,18 +101,16 @@ func TestAnImportSurvivesKillsOfTheProgramAndOfTheServer(t *testing.T) {
 	u.stop()
 }
 
-// awaitLines waits until the newest import has so many lines.
+// awaitLines waits until the newest import has so many lines. The API can wait for the end of an import only.
 func (u *up) awaitLines(lines int64) {
 	u.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		list := u.want(200, "GET", "/v1/imports?limit=1", ``)["data"].([]any)
-		if len(list) > 0 && list[0].(map[string]any)["progress"].(map[string]any)["done"].(float64) >= float64(lines) {
-			return
-		}
-		if time.Now().After(deadline) {
-			u.Fatalf("after %s: %v", patience, list)
-		}
-		time.Sleep(5 * time.Millisecond)
+	var list []any
+	there := poll(untilDeadline(u.T), 5*time.Millisecond, func() bool {
+		list = u.want(200, "GET", "/v1/imports?limit=1", ``)["data"].([]any)
+		return len(list) > 0 && list[0].(map[string]any)["progress"].(map[string]any)["done"].(float64) >= float64(lines)
+	})
+	if !there {
+		u.Fatalf("the import has not got %d lines: %v", lines, list)
 	}
 }
 
@@ -125,7 +123,7 @@ func mustRead(t *testing.T, path string) []byte {
 	return text
 }
 
-// ends are the lines behind each session.
+// ends returns the lines at the end of each session.
 func ends(text []byte) (list string) {
 	for line := range bytes.Lines(text) {
 		if bytes.HasPrefix(line, []byte(`{"end"`)) {

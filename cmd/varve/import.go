@@ -1,25 +1,30 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/importer"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type importCommand struct {
-	Files        []string        `arg:"" name:"file" help:"Files of conversations: exports of Varve's, a provider's messages, requests and responses, or what coding agents and benchmarks write."`
-	From         importer.Source `help:"What the files are, such as openai-chat or codex. Looks at the content if not given."`
+	Files        []string        `arg:"" name:"file" help:"Files of conversations: exports of Varve, a provider's messages, requests and responses, or what coding agents and benchmarks write."`
+	From         importer.Source `help:"What the files are, such as openai-chat or codex. Without it, their content decides."`
 	Session      string          `help:"Session id, for one file. The file's name without its extension if not given."`
-	Rejected     string          `help:"Folder for what could not be read; DATA/import if not given."`
+	Rejected     string          `help:"Folder for what could not be imported; DATA/import if not given."`
 	Policy       string          `help:"Policy of new sessions, a merge patch over the default one: JSON, or a file of it."`
 	Model        string          `help:"Model of new sessions."`
 	WindowTokens int             `help:"Context window of new sessions, in tokens."`
@@ -27,13 +32,13 @@ type importCommand struct {
 
 // Help is shown below the flags.
 func (c *importCommand) Help() string {
-	return `Each conversation becomes a session named like its file. Running the same import again goes on where it stopped and
-never stores a message twice. Lines that cannot be read are reported and kept in the folder of --rejected.
+	return `Each conversation becomes a session named like its file. The same import run again continues where it stopped and
+never stores a message twice. Lines that cannot be imported are reported and kept in the folder of --rejected.
 
-It ends with 0 if all of every file is stored. A file from which nothing could be used, or a line that could not be read,
-does not stop the rest, but makes it end with 1.
+It ends with 0 if all of every file is stored. A file from which nothing could be used, or a line that could not be
+imported, does not stop the rest, but makes it end with 1.
 
-An export of Varve's brings its sessions with their own names and settings.
+An export of Varve brings its sessions with their own names and settings.
 
   varve import ~/.claude/projects/*/*.jsonl
   varve import tenant.ndjson
@@ -46,10 +51,10 @@ func (c *importCommand) Validate() error {
 		return errors.New("--session names one session, but there are several files")
 	}
 	if known := append(importer.Sources(), archive.Source); c.From != importer.Auto && !slices.Contains(known, c.From) {
-		return fmt.Errorf("--from %s is none of %q", c.From, known)
+		return fmt.Errorf("--from must be one of %q, not %s", known, c.From)
 	}
 	if len(c.Session) > session.MaxIDBytes {
-		return fmt.Errorf("--session has %d bytes: %d at most are possible", len(c.Session), session.MaxIDBytes)
+		return fmt.Errorf("--session has %d bytes: the limit is %d", len(c.Session), session.MaxIDBytes)
 	}
 	seen := map[string]string{}
 	for _, file := range c.Files {
@@ -62,36 +67,13 @@ func (c *importCommand) Validate() error {
 	return nil
 }
 
-// imported is what became of one file.
-type imported struct {
-	File         string          `json:"file"`
-	Source       importer.Source `json:"source"`
-	Sessions     []uploaded      `json:"sessions"`
-	Lines        int             `json:"lines"`
-	Imported     int             `json:"imported"`
-	Skipped      map[string]int  `json:"skipped"`
-	Rejected     []rejection     `json:"rejected"`
-	RejectedFile string          `json:"rejected_file,omitempty"`
-	Notes        []importer.Note `json:"notes"`
-	Import       *archiveImport  `json:"import,omitempty"` // of an export
-	Error        string          `json:"error,omitempty"`
-}
-
-func newImported(name string, from importer.Source) imported {
-	return imported{File: name, Source: from, Sessions: []uploaded{}, Rejected: []rejection{}, Notes: []importer.Note{}}
-}
-
 // Run imports file after file. A file that fails does not stop those after it, unless they would fail alike.
-func (c *importCommand) Run(ctx context.Context, g *Globals) error {
-	client, err := g.Client()
-	if err != nil {
-		return err
-	}
+func (c *importCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
 	if c.Rejected == "" {
-		c.Rejected = filepath.Join(g.Data, "import")
+		c.Rejected = filepath.Join(settings.Data, "import")
 	}
-	run := importRun{importCommand: c, client: client}
-	if run.policy, err = readPolicy(c.Policy); err != nil {
+	policy, err := readPolicy(c.Policy)
+	if err != nil {
 		return err
 	}
 	var total int64
@@ -100,10 +82,10 @@ func (c *importCommand) Run(ctx context.Context, g *Globals) error {
 			total += info.Size()
 		}
 	}
-	run.progress = newProgress(os.Stderr, total)
+	run := importRun{importCommand: c, api: api, policy: policy, progress: newProgress(os.Stderr, total)}
 	problems := run.all(ctx)
 	run.progress.finish()
-	if err := run.print(os.Stdout, os.Stderr, g.JSON); err != nil {
+	if err := run.print(out, os.Stderr, settings.JSON); err != nil {
 		return err
 	}
 	return errors.Join(append(problems, run.incomplete())...)
@@ -112,11 +94,10 @@ func (c *importCommand) Run(ctx context.Context, g *Globals) error {
 // importRun is one run of the command.
 type importRun struct {
 	*importCommand
-	client   *Client
-	policy   json.RawMessage
+	api      *client.Client
+	policy   json.RawMessage // of new sessions
 	progress *progress
 	files    []imported
-	before   int64 // bytes of the files that are done
 }
 
 func (r *importRun) all(ctx context.Context) []error {
@@ -125,7 +106,7 @@ func (r *importRun) all(ctx context.Context) []error {
 		done, err := r.file(ctx, file)
 		if err != nil {
 			done.Error = err.Error()
-			problems = append(problems, fmt.Errorf("%s: %w", printable(file), err))
+			problems = append(problems, fmt.Errorf("%s: %w", terminal.Printable(file), err))
 			r.progress.fail()
 		}
 		r.files = append(r.files, done)
@@ -139,105 +120,108 @@ func (r *importRun) all(ctx context.Context) []error {
 	return problems
 }
 
-// file imports one file.
-func (r *importRun) file(ctx context.Context, name string) (imported, error) {
+// file imports one file, and reads what became of it.
+func (r *importRun) file(ctx context.Context, name string) (done imported, err error) {
+	done = imported{File: name, Source: string(r.From), Sessions: []importedSession{}, Rejected: []rejection{}, Notes: []protocol.ImportNote{}}
 	in, err := os.Open(name)
-	if err != nil {
-		return newImported(name, r.From), errors.Unwrap(err)
-	}
-	defer in.Close()
-	if r.From == archive.Source || r.From == importer.Auto && isArchive(in) {
-		return r.archive(ctx, name, in)
-	}
-	return r.foreign(ctx, name)
-}
-
-// foreign imports a file of another program. What could not be read is on disk before the first message is sent.
-func (r *importRun) foreign(ctx context.Context, name string) (imported, error) {
-	done := newImported(name, r.From)
-	data, err := os.ReadFile(name)
 	if err != nil {
 		return done, errors.Unwrap(err)
 	}
-	defer func() { r.before += int64(len(data)) }()
-	id := r.Session
-	if id == "" {
-		id = importer.SessionID(name)
+	defer in.Close()
+	info, err := in.Stat()
+	switch {
+	case err != nil:
+		return done, err
+	case info.IsDir():
+		return done, errors.New("it is a directory")
 	}
-	f, err := importer.Read(id, data, r.From)
+	upload := client.Upload{
+		File: in, Import: client.NewImport{From: string(r.From), Session: r.Session},
+		Progress: func(i protocol.Import) { r.progress.set(bytesDone(&i, info.Size()), &i) },
+	}
+	hasSettings := r.policy != nil || r.Model != "" || r.WindowTokens != 0
+	switch {
+	case !r.isArchive(in):
+		upload.Import.Session = cmp.Or(r.Session, importer.SessionID(name))
+		if hasSettings {
+			err = r.createSessions(ctx, name, upload.Import.Session)
+		}
+	case r.Session != "" || hasSettings:
+		err = &usageError{"an export names its sessions and their settings itself: leave --session, --policy, --model and --window-tokens out"}
+	}
 	if err != nil {
 		return done, err
 	}
-	done.Source, done.Lines, done.Imported, done.Skipped = f.Source, f.Report.Lines, f.Report.Imported, f.Report.Skipped
-	done.Notes = append(done.Notes, f.Report.Notes...)
-	if len(f.Report.Rejected) > 0 {
-		done.RejectedFile = filepath.Join(r.Rejected, importer.SessionID(name)+".rejected.jsonl")
-		if done.Rejected, err = keep(done.RejectedFile, name, f.Report.Rejected); err != nil {
-			return done, err
-		}
+	defer r.progress.next(info.Size())
+	mark := openBookmark(filepath.Join(r.Rejected, importer.SessionID(name)+".import.json"), r.api.Base.String(), info, upload.Import)
+	upload.Import.Key = mark.Key
+	if err := mark.save(); err != nil {
+		return done, err
 	}
-	done.Sessions, err = r.conversations(ctx, f, int64(len(data)))
-	return done, err
+	i, err := r.api.Upload(ctx, upload)
+	if i.Ended() {
+		err = errors.Join(err, mark.remove())
+	}
+	if err != nil {
+		return done, err
+	}
+	upload.Progress(i)
+	return done, r.collect(ctx, &done, in, &i)
 }
 
-func (r *importRun) conversations(ctx context.Context, f *importer.File, fileBytes int64) ([]uploaded, error) {
-	list, total, sent := []uploaded{}, 1, 0
-	for _, conv := range f.Conversations {
-		total += size(conv.Messages)
+// createSessions creates the sessions of a file with the settings of the flags, before a message with the defaults does.
+// The file is read for their names; sessions that are there stay as they are.
+func (r *importRun) createSessions(ctx context.Context, name, id string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	f, err := importer.Read(id, data, r.From)
+	if err != nil {
+		return err
 	}
 	for _, conv := range f.Conversations {
 		if len(conv.Messages) == 0 {
 			continue
 		}
-		settings, err := r.settings(conv.Format)
+		_, err := r.api.PutSession(ctx, conv.ID, protocol.SessionSettings{
+			Format: conv.Format, Model: r.Model, WindowTokens: r.WindowTokens, Policy: r.policy,
+		})
 		if err != nil {
-			return list, err
-		}
-		up := upload{client: r.client, settings: settings, conv: conv, stored: func(messages, bytes int) {
-			sent += bytes
-			r.progress.set(r.before+fileBytes*int64(sent)/int64(total), messages)
-		}}
-		done, err := up.run(ctx)
-		if done.Session != "" {
-			list = append(list, done)
-		}
-		if err != nil {
-			return list, err
+			return err
 		}
 	}
-	return list, nil
+	return nil
 }
 
-// settings is the body of the PUT that makes a session.
-func (r *importRun) settings(format session.Format) (json.RawMessage, error) {
-	return json.Marshal(struct {
-		Format       session.Format  `json:"format"`
-		Model        string          `json:"model,omitempty"`
-		WindowTokens int             `json:"window_tokens,omitempty"`
-		Policy       json.RawMessage `json:"policy,omitempty"`
-	}{format, r.Model, r.WindowTokens, r.policy})
+// isArchive reports whether a file is an export of Varve. A file that cannot be read twice is not taken for one.
+func (r *importRun) isArchive(file *os.File) bool {
+	if r.From != importer.Auto {
+		return r.From == archive.Source
+	}
+	head := make([]byte, archive.HeadBytes)
+	n, _ := file.ReadAt(head, 0)
+	return archive.Begins(head[:n])
 }
 
-// interruptedError says how to go on with an import that was stopped.
+// bytesDone returns how many bytes of a file are imported.
+func bytesDone(i *protocol.Import, size int64) int64 {
+	total := i.Progress.Total
+	if total == nil || *total == 0 || i.From != nil && *i.From == archive.Source {
+		return i.Bytes
+	}
+	return int64(float64(size) * float64(i.Progress.Done) / float64(*total))
+}
+
+// interruptedError tells how to continue an import that was stopped.
 type interruptedError struct {
 	stopped string
 	args    []string
 }
 
 func (e *interruptedError) Error() string {
-	return fmt.Sprintf("interrupted in %s; nothing is lost, the same command goes on from there:\n  %s", printable(e.stopped), shellLine(e.args))
+	return fmt.Sprintf("interrupted in %s; nothing is lost, the same command continues from there:\n  %s",
+		terminal.Printable(e.stopped), terminal.ShellLine(e.args...))
 }
 
 func (e *interruptedError) Unwrap() error { return context.Canceled }
-
-// shellLine quotes arguments so that a shell reads them back.
-func shellLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?[]{}()<>|&;~#!") {
-			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
-}

@@ -1,8 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"encoding/base64"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,140 +11,189 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"unicode/utf8"
 
+	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/importer"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
-// rejection is a piece of a file that could not be imported, as it is reported; the side file has the piece itself, too.
-type rejection struct {
-	Line   int    `json:"line"`
-	Reason string `json:"reason"`
-	Bytes  int    `json:"bytes"`
+// imported is what became of one file.
+type imported struct {
+	File         string                `json:"file"`
+	Source       string                `json:"source"`
+	Sessions     []importedSession     `json:"sessions"` // not of an export
+	Lines        int                   `json:"lines"`
+	Imported     int                   `json:"imported"`
+	Skipped      map[string]int        `json:"skipped"`
+	Rejected     []rejection           `json:"rejected"`
+	RejectedFile string                `json:"rejected_file,omitempty"`
+	Notes        []protocol.ImportNote `json:"notes"`
+	Import       *protocol.Import      `json:"import,omitempty"` // as the server reports it
+	Error        string                `json:"error,omitempty"`
 }
 
-// keep writes what could not be read to a side file, one JSON object a line: as text where it is text, else in base64.
-// The same import writes the same file again.
-func keep(path, source string, list []importer.Rejected) ([]rejection, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	report := []rejection{}
-	for _, bad := range list {
-		kept := struct {
-			File string `json:"file"`
-			rejection
-			Text   string `json:"text,omitempty"`
-			Base64 string `json:"base64,omitempty"`
-		}{File: source, rejection: rejection{bad.Line, bad.Reason, len(bad.Bytes)}}
-		if utf8.Valid(bad.Bytes) {
-			kept.Text = string(bad.Bytes)
-		} else {
-			kept.Base64 = base64.StdEncoding.EncodeToString(bad.Bytes)
-		}
-		if err := encoder.Encode(kept); err != nil {
-			return nil, err
-		}
-		report = append(report, kept.rejection)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	return report, os.WriteFile(path, out.Bytes(), 0o600)
+// importedSession is a session that a file's messages are in.
+type importedSession struct {
+	Session     string `json:"session"`
+	Messages    int    `json:"messages"`     // of the file
+	Appended    int    `json:"appended"`     // by this run
+	LastSeq     int64  `json:"last_seq"`     // of the session
+	TotalTokens int64  `json:"total_tokens"` // of the session
 }
 
-// print writes the table to out, and what needs a person's eye to notes.
-func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
-	if asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(map[string]any{"files": r.files})
+// collect reads what became of a file's lines from the server.
+func (r *importRun) collect(ctx context.Context, done *imported, in *os.File, i *protocol.Import) error {
+	done.Import = i
+	if i.From != nil {
+		done.Source = *i.From
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "FILE\tSESSION\tMESSAGES\tNEW\tTOKENS\tSKIPPED LINES\tBAD LINES")
-	for _, f := range r.files {
-		f.rows(table)
-	}
-	if err := table.Flush(); err != nil {
+	rejected, err := r.rejectedLines(ctx, done, in, i)
+	if err != nil {
 		return err
 	}
-	for _, f := range r.files {
-		f.remarks(notes)
+	if done.isArchive() {
+		done.Lines = int(i.Progress.Done)
+		done.Imported = done.Lines - rejected
+		return nil
+	}
+	var report protocol.ImportReport
+	if err := json.Unmarshal(i.Report, &report); err != nil {
+		return fmt.Errorf("import %s: its report does not have the expected form: %w", i.ID, err)
+	}
+	done.Lines, done.Skipped = report.Lines, report.Skipped
+	done.Notes = append(done.Notes, report.Notes...)
+	done.Imported = done.Lines - done.skippedLines() - rejected
+	done.Sessions, err = r.sessions(ctx, i)
+	return err
+}
+
+func (f *imported) isArchive() bool { return f.Source == archive.Source }
+
+func (f *imported) skippedLines() (n int) {
+	for _, kind := range f.Skipped {
+		n += kind
+	}
+	return n
+}
+
+// rejectedLines lists the rejected lines, keeps them in a side file, and returns how many there are.
+func (r *importRun) rejectedLines(ctx context.Context, done *imported, in *os.File, i *protocol.Import) (int, error) {
+	if i.Rejected == 0 {
+		return 0, nil
+	}
+	err := r.api.EachImportLine(ctx, i.ID.String(), "rejected", func(l protocol.ImportLine) {
+		done.Rejected = append(done.Rejected, rejection{Line: l.Line, Reason: l.Detail})
+	})
+	if err != nil {
+		return 0, err
+	}
+	done.RejectedFile = filepath.Join(r.Rejected, importer.SessionID(done.File)+".rejected.jsonl")
+	return len(done.Rejected), keepRejected(done.RejectedFile, done.File, in, done.Rejected)
+}
+
+// sessions returns the sessions that a file's messages are in, in the order of the file.
+func (r *importRun) sessions(ctx context.Context, i *protocol.Import) ([]importedSession, error) {
+	list := []importedSession{}
+	at := map[string]int{}
+	err := r.api.EachImportLine(ctx, i.ID.String(), "", func(l protocol.ImportLine) {
+		if l.Session == nil || l.Outcome == "rejected" {
+			return
+		}
+		n, known := at[*l.Session]
+		if !known {
+			n, at[*l.Session] = len(list), len(list)
+			list = append(list, importedSession{Session: *l.Session})
+		}
+		switch l.Outcome {
+		case "stored":
+			list[n].Messages++
+			list[n].Appended++
+		case "duplicate":
+			list[n].Messages++
+		}
+	})
+	for n := range list {
+		if err != nil {
+			return list, err
+		}
+		s, readErr := r.api.Session(ctx, list[n].Session)
+		list[n].LastSeq, list[n].TotalTokens, err = s.Value.LastSeq, s.Value.TotalTokens, readErr
+	}
+	return list, err
+}
+
+// print writes the table to out, and what needs a person's attention to notes.
+func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
+	if asJSON {
+		return writeJSON(out, map[string]any{"files": r.files})
+	}
+	var rows [][]any
+	for i := range r.files {
+		rows = append(rows, r.files[i].rows()...)
+	}
+	if err := writeTable(out, "FILE\tSESSION\tMESSAGES\tNEW\tTOKENS\tSKIPPED LINES\tBAD LINES", rows); err != nil {
+		return err
+	}
+	for i := range r.files {
+		r.files[i].remarks(notes)
 	}
 	return nil
 }
 
-// incomplete is an error unless every file gave a conversation and every line could be read. Files with an error of their
-// own are not its matter.
+// incomplete returns an error unless every file gave a conversation and every line could be imported. Files that have
+// an error already are not counted again.
 func (r *importRun) incomplete() error {
 	var problems []error
-	for _, f := range r.files {
-		if f.Import != nil {
-			problems = append(problems, f.Import.incomplete(f.File))
-			continue
-		}
-		if len(f.Sessions) == 0 && f.Error == "" {
-			problems = append(problems, fmt.Errorf("%s: nothing in it could be imported", printable(f.File)))
+	for i := range r.files {
+		f := &r.files[i]
+		if len(f.Sessions) == 0 && f.Error == "" && !f.isArchive() {
+			problems = append(problems, fmt.Errorf("%s: nothing in it could be imported", terminal.Printable(f.File)))
 		}
 		if n := len(f.Rejected); n > 0 {
-			problems = append(problems, fmt.Errorf("%s: %s could not be read (kept in %s)", printable(f.File), count(n, "line"), printable(f.RejectedFile)))
+			problems = append(problems, fmt.Errorf("%s: %s could not be imported (kept in %s; GET /v1/imports/%s/lines?outcome=rejected lists them)",
+				terminal.Printable(f.File), terminal.Count(n, "line"), terminal.Printable(f.RejectedFile), f.Import.ID))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-func (f *imported) rows(table io.Writer) {
-	skipped := 0
-	for _, n := range f.Skipped {
-		skipped += n
-	}
-	name := printable(filepath.Base(f.File))
-	if i := f.Import; i != nil {
-		fmt.Fprintf(table, "%s\t%d new\t%d\t%d\t-\t0\t%d\n", name, i.Sessions, i.Messages+i.Duplicates, i.Messages, i.Rejected)
-		return
-	}
-	if len(f.Sessions) == 0 {
-		fmt.Fprintf(table, "%s\t-\t0\t0\t0\t%d\t%d\n", name, skipped, len(f.Rejected))
-		return
+// rows returns the file's rows of the table: one for each session, or one for all those of an export.
+func (f *imported) rows() (list [][]any) {
+	name := filepath.Base(f.File)
+	skipped := f.skippedLines()
+	bad := len(f.Rejected)
+	switch {
+	case f.isArchive() && f.Import != nil:
+		i := f.Import
+		return [][]any{{name, fmt.Sprintf("%d new", i.Sessions), i.Messages + i.Duplicates, i.Messages, "-", skipped, bad}}
+	case len(f.Sessions) == 0:
+		return [][]any{{name, "-", 0, 0, 0, skipped, bad}}
 	}
 	for i, s := range f.Sessions {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t", name, printable(s.Session), s.Messages, s.Appended, s.TotalTokens)
-		if i == 0 {
-			fmt.Fprintf(table, "%d\t%d\n", skipped, len(f.Rejected))
-		} else {
-			fmt.Fprint(table, "\t\n")
+		row := []any{name, s.Session, s.Messages, s.Appended, s.TotalTokens, skipped, bad}
+		if i > 0 { // the lines are those of the whole file
+			row[5], row[6] = "", ""
 		}
+		list = append(list, row)
 	}
+	return list
 }
 
-// remarks tells what was skipped, odd and bad.
+// remarks writes what was skipped, odd and bad.
 func (f *imported) remarks(out io.Writer) {
-	name := printable(f.File)
+	name := terminal.Printable(f.File)
 	if len(f.Skipped) > 0 {
 		kinds := make([]string, 0, len(f.Skipped))
 		for _, kind := range slices.Sorted(maps.Keys(f.Skipped)) {
 			kinds = append(kinds, fmt.Sprintf("%d %s", f.Skipped[kind], kind))
 		}
-		fmt.Fprintf(out, "%s: no conversation: %s\n", name, strings.Join(kinds, ", "))
+		fmt.Fprintf(out, "%s: not conversation: %s\n", name, strings.Join(kinds, ", "))
 	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(out, "%s: line %d: %s\n", name, n.Line, n.Text)
 	}
 	for _, bad := range f.Rejected {
-		if f.Import != nil {
-			fmt.Fprintf(out, "%s: line %d: %s\n", name, bad.Line, bad.Reason)
-			continue
-		}
-		fmt.Fprintf(out, "%s: line %d: %s (%d bytes, kept in %s)\n", name, bad.Line, bad.Reason, bad.Bytes, printable(f.RejectedFile))
+		fmt.Fprintf(out, "%s: line %d: %s\n", name, bad.Line, bad.Reason)
 	}
-}
-
-// incomplete is an error if not every line of an export could be imported; nil also for one that was interrupted, which
-// has an error of its own.
-func (i *archiveImport) incomplete(file string) error {
-	if i.Rejected == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s: %s could not be imported (GET /v1/imports/%s/lines?outcome=rejected lists them)", printable(file), count(int(i.Rejected), "line"), i.ID)
 }

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,6 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type keysCommand struct {
@@ -28,7 +27,7 @@ type keysCommand struct {
 
 type keyOptions struct {
 	Name    string         `help:"What the key is for."`
-	Expires *time.Duration `help:"How long it is good for, e.g. 720h; for ever if not given."`
+	Expires *time.Duration `help:"How long it is valid, e.g. 720h; for ever if not given."`
 }
 
 type keysCreateCommand struct {
@@ -37,15 +36,15 @@ type keysCreateCommand struct {
 	Tenant          tenantName `default:"default" help:"The tenant's name."`
 }
 
-// Validate refuses a key that would not be good for the time given.
+// Validate refuses a key that would have expired.
 func (c *keysCreateCommand) Validate() error {
 	if c.Expires != nil && *c.Expires <= 0 {
-		return fmt.Errorf("--expires is %s: more than 0s is needed", *c.Expires)
+		return fmt.Errorf("--expires is %s: it must be more than 0s", *c.Expires)
 	}
 	return c.Database.Validate()
 }
 
-// keyJSON is a key as --json prints it.
+// keyJSON is a key in the form that --json prints.
 type keyJSON struct {
 	ID        uuid.UUID  `json:"id"`
 	Key       string     `json:"key,omitempty"` // only of the key that is made
@@ -61,25 +60,22 @@ func jsonOf(k session.APIKey, text string) keyJSON {
 }
 
 // Run prints the new key on standard output, alone.
-func (c *keysCreateCommand) Run(ctx context.Context, g *Globals) error {
-	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.TenantByName(ctx, string(c.Tenant))
-		if err != nil {
-			return err
-		}
+func (c *keysCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	return withTenant(ctx, settings, c.Database, c.Tenant, func(store *postgres.Store, tenant session.Tenant) error {
 		text, made, err := newKey(ctx, store, tenant, c.keyOptions)
 		if err != nil {
 			return err
 		}
-		if g.JSON {
-			err = writeJSON(os.Stdout, jsonOf(made, text))
+		if settings.JSON {
+			err = writeJSON(out, jsonOf(made, text))
 		} else {
-			_, err = fmt.Println(text)
+			_, err = fmt.Fprintln(out, text)
 		}
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "key %s of tenant %s; it is not stored and will not be shown again\n", made.ID, printable(tenant.Name))
+		fmt.Fprintf(os.Stderr, "key %s of tenant %s; it is not stored and will not be shown again\n",
+			made.ID, terminal.Printable(tenant.Name))
 		return nil
 	})
 }
@@ -105,17 +101,13 @@ type keysListCommand struct {
 }
 
 // Run prints the tenant's keys.
-func (c *keysListCommand) Run(ctx context.Context, g *Globals) error {
-	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.TenantByName(ctx, string(c.Tenant))
-		if err != nil {
-			return err
-		}
+func (c *keysListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	return withTenant(ctx, settings, c.Database, c.Tenant, func(store *postgres.Store, tenant session.Tenant) error {
 		keys, err := store.Keys(ctx, tenant.ID)
 		if err != nil {
 			return err
 		}
-		return writeKeys(os.Stdout, keys, g.JSON)
+		return writeKeys(out, keys, settings.JSON)
 	})
 }
 
@@ -127,19 +119,11 @@ func writeKeys(out io.Writer, keys []session.APIKey, asJSON bool) error {
 		}
 		return writeJSON(out, list)
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tENDS IN\tNAME\tCREATED\tEXPIRES\tREVOKED")
-	for _, k := range keys {
-		fmt.Fprintf(table, "%s\t…%s\t%s\t%s\t%s\t%s\n", k.ID, k.Last4, printable(k.Name), date(&k.CreatedAt), date(k.ExpiresAt), date(k.RevokedAt))
+	rows := make([][]any, len(keys))
+	for i, k := range keys {
+		rows[i] = []any{k.ID, "…" + k.Last4, k.Name, k.CreatedAt, k.ExpiresAt, k.RevokedAt}
 	}
-	return table.Flush()
-}
-
-func date(t *time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return t.Format(time.RFC3339)
+	return writeTable(out, "ID\tENDS IN\tNAME\tCREATED\tEXPIRES\tREVOKED", rows)
 }
 
 type keysRevokeCommand struct {
@@ -149,19 +133,15 @@ type keysRevokeCommand struct {
 }
 
 // Run revokes the key; API processes notice within 5 seconds.
-func (c *keysRevokeCommand) Run(ctx context.Context, g *Globals) error {
-	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.TenantByName(ctx, string(c.Tenant))
-		if err != nil {
-			return err
-		}
+func (c *keysRevokeCommand) Run(ctx context.Context, settings *config.Client) error {
+	return withTenant(ctx, settings, c.Database, c.Tenant, func(store *postgres.Store, tenant session.Tenant) error {
 		keys, err := store.Keys(ctx, tenant.ID)
 		if err != nil {
 			return err
 		}
 		for _, k := range keys {
 			if k.ID == c.ID && k.RevokedAt != nil {
-				fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", date(k.RevokedAt))
+				fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", deref(k.RevokedAt))
 				return nil
 			}
 		}
@@ -173,13 +153,26 @@ func (c *keysRevokeCommand) Run(ctx context.Context, g *Globals) error {
 	})
 }
 
+// withTenant opens the database for a command about one tenant.
+func withTenant(
+	ctx context.Context, settings *config.Client, db config.Database, name tenantName, do func(*postgres.Store, session.Tenant) error,
+) error {
+	return withStore(ctx, settings, db, func(store *postgres.Store) error {
+		tenant, err := store.TenantByName(ctx, string(name))
+		if err != nil {
+			return err
+		}
+		return do(store, tenant)
+	})
+}
+
 // withStore opens the database for a command: the one that DATABASE_URL names, or the private one of a varve up that
 // runs on the data directory.
-func withStore(ctx context.Context, g *Globals, db config.Database, do func(*postgres.Store) error) error {
+func withStore(ctx context.Context, settings *config.Client, db config.Database, do func(*postgres.Store) error) error {
 	if db.URL == "" {
-		url, err := embedded.Running(g.Data, "varve")
+		url, err := embedded.Running(settings.Data, "varve")
 		if err != nil {
-			return errors.Join(db.Required(), fmt.Errorf("and no varve up runs on %s: %w", filepath.Clean(g.Data), err))
+			return errors.Join(db.Required(), fmt.Errorf("and no varve up runs on %s: %w", filepath.Clean(settings.Data), err))
 		}
 		db.URL = url
 	}
@@ -189,10 +182,4 @@ func withStore(ctx context.Context, g *Globals, db config.Database, do func(*pos
 	}
 	defer store.Pool().Close()
 	return do(store)
-}
-
-func writeJSON(out io.Writer, value any) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
 }

@@ -1,19 +1,22 @@
 // Command varve runs Varve and talks to it: varve up is everything in one process on a private database; migrate,
-// tenants and keys work on the database; all others are clients of the HTTP API.
+// tenants and keys work on the database; all others are clients of the HTTP API, through internal/client.
 package main
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/varve-dev/varve/internal/config"
 )
 
 type commands struct {
-	Globals
+	config.Client
 
 	Up          upCommand          `cmd:"" help:"Run API, worker and a private PostgreSQL in one process."`
 	Demo        demoCommand        `cmd:"" help:"Show what Varve does, with sample conversations or your own."`
@@ -25,7 +28,7 @@ type commands struct {
 	Context     contextCommand     `cmd:"" help:"Print a session's view: what to send to the model."`
 	Preview     previewCommand     `cmd:"" help:"Print what a compaction of a session would do."`
 	Compact     compactCommand     `cmd:"" help:"Compact a session now."`
-	Recompact   recompactCommand   `cmd:"" help:"Compact many sessions anew, from their logs."`
+	Recompact   recompactCommand   `cmd:"" help:"Compact many sessions again, from their logs."`
 	Runs        runsCommand        `cmd:"" help:"List a session's compactions."`
 	Checkpoints checkpointsCommand `cmd:"" help:"List a session's checkpoints, show one, compare two, or restore one."`
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
@@ -36,8 +39,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
 	var cli commands
-	parser := kong.Must(&cli, kong.Name("varve"), kong.Description("A session store for LLM agents that keeps every message and a small context."), kong.UsageOnError())
-	parsed, err := parser.Parse(args)
+	parsed, err := parser(&cli).Parse(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "varve:", err)
 		return exitUsage
@@ -46,9 +48,16 @@ func run(args []string) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	if err := parsed.Run(&cli.Globals); err != nil {
-		fmt.Fprintln(os.Stderr, complaint(err))
+	parsed.BindTo(os.Stdout, (*io.Writer)(nil))
+	if err := parsed.Run(&cli.Client); err != nil {
+		fmt.Fprintln(os.Stderr, complaint(err, cli.JSON))
 		return exitCode(err)
 	}
 	return 0
+}
+
+// parser returns the command line's parser. A command whose Run names a *client.Client gets it from connect.
+func parser(cli *commands) *kong.Kong {
+	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(), kong.BindToProvider(connect),
+		kong.Description("A session store for LLM agents that keeps every message and a small context."))
 }

@@ -1,20 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/varve-dev/varve/internal/config"
 )
 
 func parse(args ...string) (*commands, error) {
 	var cli commands
-	_, err := kong.Must(&cli, kong.Name("varve")).Parse(args)
+	_, err := parser(&cli).Parse(args)
 	return &cli, err
 }
 
@@ -32,7 +32,7 @@ func TestACommandLineThatCannotBeIsRefused(t *testing.T) {
 				"--stop-timeout=-1s", "--log-level=foo", "--log-format=xml",
 			},
 			[]string{
-				"VARVE_DATABASE_CONNECTIONS) is 0: 2 to 1000", `VARVE_ADDR) is "foo"`, "VARVE_DRAIN_DELAY) is -1s", "VARVE_COMPACTIONS) is 0: 1 to 1000",
+				"VARVE_DATABASE_CONNECTIONS) is 0: it must be 2 to 1000", `VARVE_ADDR) is "foo"`, "VARVE_DRAIN_DELAY) is -1s", "VARVE_COMPACTIONS) is 0: it must be 1 to 1000",
 				"VARVE_JOB_TIMEOUT) is -1s", "VARVE_SWEEP_INTERVAL) is 0s", "VARVE_STOP_TIMEOUT) is -1s", `VARVE_LOG_LEVEL) is "foo"`, `VARVE_LOG_FORMAT) is "xml"`,
 			},
 		},
@@ -41,10 +41,10 @@ func TestACommandLineThatCannotBeIsRefused(t *testing.T) {
 		{"a key that has expired", []string{"keys", "create", "--expires=-1h"}, []string{"--expires is -1h0m0s"}},
 		{"a tenant without a name", []string{"tenants", "create", ""}, []string{"1 to 255 bytes"}},
 		{"a tenant with a long name", []string{"tenants", "create", strings.Repeat("ä", 128)}, []string{"1 to 255 bytes"}},
-		{"a tenant with a line end in its name", []string{"tenants", "create", "a\nb"}, []string{`no control characters, not "a\nb"`}},
+		{"a tenant with a line end in its name", []string{"tenants", "create", "a\nb"}, []string{`no control characters, "a\nb" does not`}},
 		{"the keys of such a tenant", []string{"keys", "list", "--tenant=\x7f"}, []string{"1 to 255 bytes"}},
-		{"a negative wait", []string{"compact", "s", "--wait=-1s"}, []string{`"-1s" is no time to wait`}},
-		{"a wait of words", []string{"compact", "s", "--wait=long"}, []string{`"long" is no time to wait`}},
+		{"a negative wait", []string{"compact", "s", "--wait=-1s"}, []string{`"-1s" is not a time to wait`}},
+		{"a wait of words", []string{"compact", "s", "--wait=long"}, []string{`"long" is not a time to wait`}},
 		{"--raw without a ref", []string{"results", "s", "--raw"}, []string{"--raw needs the ref"}},
 		{"--offset without a ref", []string{"results", "s", "--offset=2"}, []string{"--offset needs the ref"}},
 		{"lines of a raw result", []string{"results", "s", "r", "--raw", "--limit=2"}, []string{"without --offset and --limit"}},
@@ -91,16 +91,16 @@ func TestABoundOfTheViewIsSentAsItIsGiven(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{"": "", "--max-tokens=0": "max_tokens=0", "--max-tokens=-1": "max_tokens=-1", "--max-tokens=9": "max_tokens=9"} {
 		var got string
-		client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
 			got = r.URL.RawQuery
 			fmt.Fprint(w, `{}`)
-		}))
+		})
 		args := strings.Fields("context s " + flag)
 		cli, err := parse(args...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cli.Context.print(t.Context(), client, &bytes.Buffer{}); err != nil || got != want {
+		if err := cli.Context.Run(t.Context(), api, &cli.Client, io.Discard); err != nil || got != want {
 			t.Errorf("%q asked for %q, want %q: %v", args, got, want, err)
 		}
 	}
@@ -120,5 +120,13 @@ func TestUpSeesThatItsAddressIsTakenBeforePostgreSQLStarts(t *testing.T) {
 	out, err = program(t.Context(), "up", "--data", t.TempDir(), "--addr", "host.invalid:80").CombinedOutput() // which no resolver may know
 	if err == nil || strings.Contains(string(out), "another process") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestAnOptionPrintsTheVersion(t *testing.T) {
+	t.Parallel()
+	out, err := program(t.Context(), "--version").Output()
+	if err != nil || string(out) != config.Version()+"\n" {
+		t.Errorf("varve --version printed %q, %v; want %q", out, err, config.Version())
 	}
 }

@@ -6,28 +6,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"strings"
-	"text/tabwriter"
 
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type policyCommand struct {
 	Show     policyShowCommand     `cmd:"" help:"Print a policy and where its values come from."`
 	Set      policySetCommand      `cmd:"" help:"Set the tenant's default policy, or a session's own."`
-	Check    policyCheckCommand    `cmd:"" help:"Say what is wrong with a policy, or what it would do; nothing is stored."`
+	Check    policyCheckCommand    `cmd:"" help:"Report what is wrong with a policy, or what it would do; nothing is stored."`
 	Profiles policyProfilesCommand `cmd:"" help:"List the profiles, or print one."`
-}
-
-// shownPolicy is a policy as the API tells of it.
-type shownPolicy struct {
-	Version   session.PolicyVersion `json:"policy_version"`
-	Effective json.RawMessage       `json:"effective"`
-	Sources   map[string]string     `json:"sources"`
 }
 
 type policyShowCommand struct {
@@ -36,58 +30,46 @@ type policyShowCommand struct {
 }
 
 // Run prints the policy.
-func (c *policyShowCommand) Run(ctx context.Context, g *Globals) error {
-	client, err := g.Client()
+func (c *policyShowCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+	return showPolicy(ctx, api, settings.JSON, out, c.Session, c.All)
+}
+
+// showPolicy prints the policy of a session or, without an id, the tenant's default.
+func showPolicy(ctx context.Context, api *client.Client, asJSON bool, out io.Writer, id string, all bool) error {
+	p, err := api.Policy(ctx, id)
 	if err != nil {
 		return err
 	}
-	return client.showPolicy(ctx, os.Stdout, call{method: http.MethodGet, path: policyPath(c.Session)}, c.All)
+	return writeAnswer(out, asJSON, p, policyTable(all))
 }
 
-func policyPath(session string) []string {
-	if session == "" {
-		return []string{"policy"}
-	}
-	return []string{"sessions", session, "policy"}
-}
-
-// showPolicy prints the policy that the API answers with.
-func (c *Client) showPolicy(ctx context.Context, out io.Writer, k call, all bool) error {
-	var p shownPolicy
-	raw, err := c.decode(ctx, k, &p)
-	switch {
-	case err != nil:
-		return err
-	case c.json:
-		_, err = out.Write(append(raw, '\n'))
-		return err
-	}
-	return p.write(out, all)
-}
-
-func (p *shownPolicy) write(out io.Writer, all bool) error {
-	var of struct {
-		Profile string `json:"profile"`
-	}
-	if err := json.Unmarshal(p.Effective, &of); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "profile %s, %s\n", of.Profile, versionText(p.Version))
-	table, left := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), 0
-	fmt.Fprintln(table, "FIELD\tVALUE\tFROM")
-	p.each(rawjson.Value(p.Effective), "", func(pointer string, value []byte) {
-		source := p.Sources[pointer]
-		if strings.HasPrefix(source, "profile:") && !all {
-			left++
-			return
+// policyTable writes a policy field by field; without all, those that are the profile's are only counted.
+func policyTable(all bool) func(io.Writer, *protocol.Policy) error {
+	return func(out io.Writer, p *protocol.Policy) error {
+		var of struct {
+			Profile string `json:"profile"`
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", printable(strings.ReplaceAll(pointer[1:], "/", ".")), shortValue(value), source)
-	})
-	if err := table.Flush(); err != nil || left == 0 {
+		if err := json.Unmarshal(p.Effective, &of); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "profile %s, %s\n", of.Profile, versionText(p.Version))
+		var rows [][]any
+		omitted := 0
+		eachField(p, rawjson.Value(p.Effective), "", func(pointer string, value []byte) {
+			source := p.Sources[pointer]
+			if strings.HasPrefix(source, "profile:") && !all {
+				omitted++
+				return
+			}
+			name := strings.ReplaceAll(pointer[1:], "/", ".")
+			rows = append(rows, []any{name, terminal.Cut(terminal.Printable(string(value)), 61), source})
+		})
+		if err := writeTable(out, "FIELD\tVALUE\tFROM", rows); err != nil || omitted == 0 {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "%d more values are the profile's; --all prints them\n", omitted)
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%d more values are the profile's; --all prints them\n", left)
-	return err
 }
 
 func versionText(v session.PolicyVersion) string {
@@ -97,8 +79,8 @@ func versionText(v session.PolicyVersion) string {
 	return fmt.Sprintf("version %d of the session's own, on version %d of the tenant's default", v.Session, v.Tenant)
 }
 
-// each walks through the fields in their order. What has a source of its own is a field, or a tool of a table.
-func (p *shownPolicy) each(at rawjson.Span, pointer string, do func(pointer string, value []byte)) {
+// eachField calls do for the fields in their order. A value with its own source is a field, or a tool of a table.
+func eachField(p *protocol.Policy, at rawjson.Span, pointer string, do func(pointer string, value []byte)) {
 	if _, ok := p.Sources[pointer]; ok {
 		do(pointer, at.Of(p.Effective))
 	}
@@ -107,18 +89,8 @@ func (p *shownPolicy) each(at rawjson.Span, pointer string, do func(pointer stri
 	}
 	for key, value := range rawjson.Members(p.Effective, at.Start) {
 		name, _ := rawjson.Unquote(nil, key.Of(p.Effective))
-		p.each(value, pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(string(name)), do)
+		eachField(p, value, pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(string(name)), do)
 	}
-}
-
-// shortValue is a value that fits into a table.
-func shortValue(value []byte) string {
-	const most = 60
-	text := printable(string(value))
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }
 
 type policySetCommand struct {
@@ -127,28 +99,20 @@ type policySetCommand struct {
 	Merge   bool   `help:"Merge it into what is there instead of replacing that."`
 }
 
-// Run sets the policy and prints what it is now.
-func (c *policySetCommand) Run(ctx context.Context, g *Globals) error {
-	client, err := g.Client()
-	if err != nil {
-		return err
-	}
-	return c.set(ctx, client, os.Stdout)
-}
-
-func (c *policySetCommand) set(ctx context.Context, client *Client, out io.Writer) error {
+// Run sets the policy and prints the new one.
+func (c *policySetCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
 	document, err := policyFile(c.File)
 	if err != nil {
 		return err
 	}
-	k := call{method: http.MethodPut, path: policyPath(c.Session), body: document}
+	set := api.ReplacePolicy
 	if c.Merge {
-		k.method = http.MethodPatch
+		set = api.MergePolicy
 	}
-	if _, err := client.decode(ctx, k, nil); err != nil {
+	if err := set(ctx, c.Session, document); err != nil {
 		return err
 	}
-	return client.showPolicy(ctx, out, call{method: http.MethodGet, path: policyPath(c.Session)}, false)
+	return showPolicy(ctx, api, settings.JSON, out, c.Session, false)
 }
 
 func policyFile(file string) ([]byte, error) {
@@ -164,21 +128,17 @@ type policyCheckCommand struct {
 	All     bool   `help:"Also print the values that are the profile's."`
 }
 
-// Run prints what the policy would be, or ends with all that is wrong with it.
-func (c *policyCheckCommand) Run(ctx context.Context, g *Globals) error {
-	client, err := g.Client()
-	if err != nil {
-		return err
-	}
+// Run prints what the policy would be, or ends with everything that is wrong with it.
+func (c *policyCheckCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
 	document, err := policyFile(c.File)
 	if err != nil {
 		return err
 	}
-	k := call{method: http.MethodPost, path: []string{"policy", "check"}, body: document}
-	if c.Session {
-		k.query = url.Values{"as": {"session"}}
+	p, err := api.CheckPolicy(ctx, document, c.Session)
+	if err != nil {
+		return err
 	}
-	return client.showPolicy(ctx, os.Stdout, k, c.All)
+	return writeAnswer(out, settings.JSON, p, policyTable(c.All))
 }
 
 type policyProfilesCommand struct {
@@ -186,31 +146,16 @@ type policyProfilesCommand struct {
 }
 
 // Run lists the profiles, or prints one.
-func (c *policyProfilesCommand) Run(ctx context.Context, g *Globals) error {
-	client, err := g.Client()
+func (c *policyProfilesCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+	list, err := api.Profiles(ctx)
 	if err != nil {
 		return err
 	}
-	return c.print(ctx, client, os.Stdout)
-}
-
-func (c *policyProfilesCommand) print(ctx context.Context, client *Client, out io.Writer) error {
-	var list struct {
-		Data []struct {
-			Name   string          `json:"name"`
-			Policy json.RawMessage `json:"policy"`
-		} `json:"data"`
-	}
-	raw, err := client.decode(ctx, call{method: http.MethodGet, path: []string{"policies", "profiles"}}, &list)
-	if err != nil {
-		return err
-	}
-	if client.json && c.Name == "" {
-		_, err := out.Write(append(raw, '\n'))
-		return err
+	if settings.JSON && c.Name == "" {
+		return writeRaw(out, list.Raw)
 	}
 	names := []string{}
-	for _, p := range list.Data {
+	for _, p := range list.Value.Data {
 		if p.Name == c.Name {
 			return writeIndented(out, p.Policy)
 		}
@@ -232,7 +177,7 @@ func writeIndented(out io.Writer, document []byte) error {
 	return err
 }
 
-// readPolicy reads the value of --policy: JSON, or the file that it names, - for standard input. It is empty for none.
+// readPolicy reads the value of --policy: JSON, or the file that it names, - for standard input. It returns nil for none.
 func readPolicy(text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil

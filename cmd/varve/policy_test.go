@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/varve-dev/varve/internal/config"
 )
 
 const somePolicy = `{"policy_version":{"tenant":3,"session":2},"patch":{},"effective":{"profile":"cortex","target":0.3,"trim":{"enabled":true,"categories":{"a/b":"ephemeral","Read":"rereadable"}}},
@@ -17,7 +18,7 @@ const somePolicy = `{"policy_version":{"tenant":3,"session":2},"patch":{},"effec
 
 func TestAPolicyIsPrintedWithWhereItsValuesComeFrom(t *testing.T) {
 	t.Parallel()
-	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, somePolicy) }))
+	api := answering(t, answer(somePolicy))
 	for _, test := range []struct {
 		all  bool
 		want string
@@ -25,12 +26,9 @@ func TestAPolicyIsPrintedWithWhereItsValuesComeFrom(t *testing.T) {
 		{false, "profile cortex, version 2 of the session's own, on version 3 of the tenant's default\nFIELD VALUE FROM\nprofile \"cortex\" tenant\ntarget 0.3 session\ntrim.categories.a~1b \"ephemeral\" session\n2 more values are the profile's; --all prints them\n"},
 		{true, "profile cortex, version 2 of the session's own, on version 3 of the tenant's default\nFIELD VALUE FROM\nprofile \"cortex\" tenant\ntarget 0.3 session\ntrim.enabled true profile:cortex\ntrim.categories {\"a/b\":\"ephemeral\",\"Read\":\"rereadable\"} profile:cortex\ntrim.categories.a~1b \"ephemeral\" session\n"},
 	} {
-		var out bytes.Buffer
-		if err := client.showPolicy(t.Context(), &out, call{method: "GET", path: policyPath("s")}, test.all); err != nil {
-			t.Fatal(err)
-		}
+		out := output(t, api, config.Client{}, &policyShowCommand{Session: "s", All: test.all})
 		var lines []string
-		for line := range strings.Lines(out.String()) {
+		for line := range strings.Lines(out) {
 			lines = append(lines, strings.Join(strings.Fields(line), " ")+"\n")
 		}
 		if diff := cmp.Diff(test.want, strings.Join(lines, "")); diff != "" {
@@ -52,15 +50,15 @@ func TestAPolicyIsSetWhereItBelongs(t *testing.T) {
 		"--session=a/b --merge": "PATCH /v1/sessions/a%2Fb/policy",
 	} {
 		var asked []string
-		client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
 			asked = append(asked, r.Method+" "+r.URL.EscapedPath())
 			fmt.Fprint(w, somePolicy)
-		}))
+		})
 		cli, err := parse(append(strings.Fields("policy set "+args), file)...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = cli.Policy.Set.set(t.Context(), client, &bytes.Buffer{})
+		err = cli.Policy.Set.Run(t.Context(), api, &cli.Client, io.Discard)
 		_, path, _ := strings.Cut(want, " ")
 		if diff := cmp.Diff([]string{want, "GET " + path}, asked); err != nil || diff != "" {
 			t.Errorf("%q: %v, asked (-want +got):\n%s", args, err, diff)
@@ -70,17 +68,31 @@ func TestAPolicyIsSetWhereItBelongs(t *testing.T) {
 
 func TestProfilesAreListedOrOneIsPrinted(t *testing.T) {
 	t.Parallel()
-	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"object":"list","data":[{"name":"default","policy":{"target":0.5}},{"name":"cortex","policy":{}}]}`)
-	}))
+	})
 	for name, want := range map[string]string{"": "default\ncortex\n", "default": "{\n  \"target\": 0.5\n}\n"} {
-		var out bytes.Buffer
-		if err := (&policyProfilesCommand{Name: name}).print(t.Context(), client, &out); err != nil || out.String() != want {
-			t.Errorf("%q: %q, %v", name, out.String(), err)
+		if out := output(t, api, config.Client{}, &policyProfilesCommand{Name: name}); out != want {
+			t.Errorf("%q: %q", name, out)
 		}
 	}
-	err := (&policyProfilesCommand{Name: "none"}).print(t.Context(), client, &bytes.Buffer{})
+	err := (&policyProfilesCommand{Name: "none"}).Run(t.Context(), api, &config.Client{}, io.Discard)
 	if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "default, cortex") {
 		t.Errorf("a profile that is not there: %v", err)
+	}
+}
+
+func TestPolicyIsJSONOrAFile(t *testing.T) {
+	t.Parallel()
+	file := write(t, "p.json", []byte(`{"trigger":0.1}`))
+	for text, want := range map[string]string{"": "", `{"a":1}`: `{"a":1}`, file: `{"trigger":0.1}`} {
+		if got, err := readPolicy(text); err != nil || string(got) != want {
+			t.Errorf("readPolicy(%q) = %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"{", "missing.json"} {
+		if _, err := readPolicy(text); exitCode(err) != exitUsage {
+			t.Errorf("readPolicy(%q): %v", text, err)
+		}
 	}
 }

@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
+	"io"
 	"os"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type previewCommand struct {
@@ -17,55 +21,36 @@ type previewCommand struct {
 	All     bool   `help:"Every part, also those that stay, with the reason why."`
 }
 
+// maxParts is how many parts are printed, those that save the most.
+const maxParts = 25
+
 // Run prints what a compaction of the session would do. Nothing is written.
-func (c *previewCommand) Run(ctx context.Context, g *Globals) error {
-	client, err := g.Client()
+func (c *previewCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+	plan, err := c.preview(ctx, api)
 	if err != nil {
 		return err
 	}
-	plan, raw, err := c.preview(ctx, client)
-	if err != nil {
-		return err
-	}
-	if g.JSON {
-		_, err = os.Stdout.Write(append(raw, '\n'))
-		return err
-	}
-	most := mostParts
+	limit := maxParts
 	if c.All {
-		most = len(plan.Actions)
+		limit = len(plan.Value.Actions)
 	}
-	return plan.write(os.Stdout, c.Session, most, width(os.Stdout))
+	return writeAnswer(out, settings.JSON, plan, func(out io.Writer, p *protocol.Preview) error {
+		return writePlan(out, p, c.Session, limit, terminal.Width(os.Stdout, 100))
+	})
 }
 
-func (c *previewCommand) preview(ctx context.Context, client *Client) (plan plan, raw []byte, err error) {
-	body, err := c.body()
-	if err != nil {
-		return plan, nil, err
+func (c *previewCommand) preview(ctx context.Context, api *client.Client) (plan client.Answer[protocol.Preview], err error) {
+	request := protocol.PreviewRequest{From: c.From}
+	if request.Policy, err = policyOrProfile(c.Policy, c.Profile); err != nil {
+		return plan, err
 	}
-	query := url.Values{}
-	if c.All {
-		query.Set("actions", "all")
-	}
-	raw, err = client.decode(ctx, call{method: http.MethodPost, path: []string{"sessions", c.Session, "preview"}, query: query, body: body}, &plan)
-	return plan, raw, err
+	return api.Preview(ctx, c.Session, request, c.All)
 }
 
-func (c *previewCommand) body() ([]byte, error) {
-	var body struct {
-		Policy json.RawMessage `json:"policy,omitempty"`
-		From   string          `json:"from,omitempty"`
+// policyOrProfile reads the values of --policy and --profile, of which one at most is given. It returns nil for none.
+func policyOrProfile(policy, profile string) (json.RawMessage, error) {
+	if profile != "" {
+		return fmt.Appendf(nil, `{"profile":%q}`, profile), nil
 	}
-	body.From = c.From
-	switch {
-	case c.Profile != "":
-		body.Policy = fmt.Appendf(nil, `{"profile":%q}`, c.Profile)
-	case c.Policy != "":
-		document, err := readPolicy(c.Policy)
-		if err != nil {
-			return nil, err
-		}
-		body.Policy = document
-	}
-	return json.Marshal(body)
+	return readPolicy(policy)
 }

@@ -25,13 +25,13 @@ const previewAnswer = `{"from":"log","through_seq":61,"tokens_before":15168,"tok
 
 func TestAPreviewIsAPlanThatFitsATerminal(t *testing.T) {
 	t.Parallel()
-	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, previewAnswer) }))
-	plan, _, err := (&previewCommand{Session: "s"}).preview(t.Context(), client)
+	api := answering(t, answer(previewAnswer))
+	plan, err := (&previewCommand{Session: "s"}).preview(t.Context(), api)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := plan.write(&out, "s", 2, 80); err != nil {
+	if err := writePlan(&out, &plan.Value, "s", 2, 80); err != nil {
 		t.Fatal(err)
 	}
 	want := `session s: 15,168 → 7,000 tokens in the view (8,168 fewer, 54 %), from the log,
@@ -51,7 +51,7 @@ and 1 more: --all shows them
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	out.Reset()
-	if err := plan.write(&out, "s", 10, 60); err != nil {
+	if err := writePlan(&out, &plan.Value, "s", 10, 60); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range strings.Split(out.String(), "\n") {
@@ -77,20 +77,20 @@ func TestAPreviewAsksForThePolicyThatItIsGiven(t *testing.T) {
 		`/v1/sessions/s/preview?actions=all {"policy":{"profile":"codelia"}}`: {Profile: "codelia", All: true},
 	} {
 		asked := ""
-		client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			asked = r.URL.String() + " " + string(body)
 			fmt.Fprint(w, previewAnswer)
-		}))
+		})
 		command.Session = "s"
-		if _, _, err := command.preview(t.Context(), client); err != nil || asked != want {
+		if _, err := command.preview(t.Context(), api); err != nil || asked != want {
 			t.Errorf("asked %s, want %s, %v", asked, want, err)
 		}
 	}
 	if err := os.WriteFile(file, []byte(`{"target":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&previewCommand{Policy: file}).body(); err == nil || !strings.Contains(err.Error(), "is not JSON") {
+	if _, err := policyOrProfile(file, ""); err == nil || !strings.Contains(err.Error(), "is not JSON") {
 		t.Errorf("half a document: %v", err)
 	}
 }

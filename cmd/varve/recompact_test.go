@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ func TestTheFlagsOfARecompactionAreItsBody(t *testing.T) {
 	if err := os.WriteFile(policy, []byte(`{"target": 0.3}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var asked []byte
 	for flags, want := range map[string]string{
 		"":                                   `{"filter":{},"max_running":2}`,
 		"start --max-running=8 --dry-run":    `{"filter":{},"max_running":8,"dry_run":true}`,
@@ -28,16 +30,19 @@ func TestTheFlagsOfARecompactionAreItsBody(t *testing.T) {
 		`--policy={"target":0.2}`: `{"filter":{},"policy":{"target":0.2},"max_running":2}`,
 		"--policy=" + policy:      `{"filter":{},"policy":{"target":0.3},"max_running":2}`,
 	} {
-		cli, err := parse(append([]string{"recompact"}, strings.Fields(flags)...)...)
+		cli, err := parse(append([]string{"recompact"}, strings.Fields(flags+" --detach")...)...)
 		if err != nil {
 			t.Errorf("%s: %v", flags, err)
 			continue
 		}
-		got, err := cli.Recompact.Start.body()
-		if err != nil {
-			t.Fatal(err)
+		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+			asked, _ = io.ReadAll(r.Body)
+			fmt.Fprint(w, `{"state":"done"}`)
+		})
+		if err := cli.Recompact.Start.Run(t.Context(), api, &cli.Client, io.Discard); err != nil {
+			t.Errorf("%s: %v", flags, err)
 		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
+		if diff := cmp.Diff(want, string(asked)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", flags, diff)
 		}
 	}
@@ -48,10 +53,10 @@ func TestTheFlagsOfARecompactionAreItsBody(t *testing.T) {
 
 func TestARecompactionIsFollowedToItsEnd(t *testing.T) {
 	t.Parallel()
-	const progress = `{"id":"7","state":%q,"progress":{"total":3,"done":%d,"changed":1,"failed":1},"tokens_before":900,"tokens_after":300,"created_at":"now",
+	const progress = `{"id":"00000000-0000-7000-8000-000000000007","state":%q,"progress":{"total":3,"done":%d,"changed":1,"failed":1},"tokens_before":900,"tokens_after":300,"created_at":"2026-01-02T03:04:05Z",
 		"errors":[{"session":"s1","error":"its log is poisoned\u001b[2J"}]}`
 	asked := 0
-	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/admin/recompactions/7" {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
@@ -60,24 +65,23 @@ func TestARecompactionIsFollowedToItsEnd(t *testing.T) {
 			state = "done"
 		}
 		fmt.Fprintf(w, progress, state, asked)
-	}))
+	})
 	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	r := recompaction{ID: "7"}
-	raw, err := r.follow(t.Context(), client, file)
-	if err != nil || asked != 3 || r.State != "done" || r.Progress.Done != 3 || len(raw) == 0 {
+	r, err := follow(t.Context(), api, "7", file)
+	if err != nil || asked != 3 || r.Value.State != "done" || r.Value.Progress.Done != 3 || len(r.Raw) == 0 {
 		t.Errorf("asked %d times: %+v, %v", asked, r, err)
 	}
 	var out strings.Builder
-	if err := r.write(&out); err != nil {
+	if err := writeRecompaction(&out, &r.Value); err != nil {
 		t.Fatal(err)
 	}
-	want := `recompaction  7
+	want := `recompaction  00000000-0000-7000-8000-000000000007
 state         done
-created       now
+created       2026-01-02T03:04:05Z
 finished      -
 sessions      3 of 3: 1 changed, 0 unchanged, 1 failed, 0 skipped
 tokens        900 → 300
@@ -90,16 +94,15 @@ failed: s1    "its log is poisoned\x1b[2J"
 
 func TestARecompactionThatCannotBeFollowedGoesOn(t *testing.T) {
 	t.Parallel()
-	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	api := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{}`, http.StatusNotFound)
-	}))
-	r := recompaction{ID: "7"}
+	})
 	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := r.follow(t.Context(), client, file); err == nil || !strings.Contains(err.Error(), "recompaction 7 goes on") {
+	if _, err := follow(t.Context(), api, "7", file); err == nil || !strings.Contains(err.Error(), "recompaction 7 continues") {
 		t.Errorf("%v", err)
 	}
 }

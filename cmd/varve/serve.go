@@ -18,7 +18,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// defaultTenant is the tenant that the first start makes.
+// defaultTenant is the tenant that the first start creates.
 const defaultTenant = "default"
 
 // everything is all of Varve in one process: API, worker and, unless a database is named, a private PostgreSQL in the
@@ -29,15 +29,15 @@ type everything struct {
 	config.Worker   `embed:""`
 }
 
-// Validate tells all that is wrong at once.
+// Validate reports everything that is wrong at once.
 func (e everything) Validate() error {
 	return errors.Join(e.Database.Validate(), e.API.Validate(), e.Worker.Validate())
 }
 
 // serve runs until ctx ends or a part of it fails. started is called once all parts are up, with the address of the API
 // and the file that holds the first tenant's key; its error ends everything. PostgreSQL is stopped last.
-func (e everything) serve(ctx context.Context, data string, log *slog.Logger, started func(ctx context.Context, addr net.Addr, keyFile string) error) (err error) {
-	if err := free(ctx, e.Addr); err != nil {
+func (e everything) serve(ctx context.Context, data string, log *slog.Logger, started startedFunc) (err error) {
+	if err := checkAddrFree(ctx, e.Addr); err != nil {
 		return err
 	}
 	group, running := errgroup.WithContext(ctx)
@@ -48,60 +48,67 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 			return err
 		}
 		defer func() { err = errors.Join(err, cluster.Stop(context.WithoutCancel(ctx))) }()
-		group.Go(func() error {
-			select {
-			case <-cluster.Done():
-				return cluster.Err()
-			case <-running.Done():
-				return nil
-			}
-		})
+		group.Go(func() error { return untilEnd(running, cluster) })
 		e.Database.URL = cluster.DSN(embedded.Database)
 	}
-	if err := postgres.Migrate(ctx, e.Database.URL); err != nil {
-		return err
-	}
-	if private { // whoever worked on it before is dead: the cluster lets one process at a time have it
-		if err := process.TakeOver(ctx, e.Database); err != nil {
-			return err
-		}
-	}
-	keyFile, err := firstKey(ctx, e.Database, data)
+	keyFile, err := prepare(ctx, e.Database, data, private)
 	if err != nil {
 		return err
 	}
-	working, listening := make(chan struct{}), make(chan net.Addr, 1)
-	group.Go(func() error { return process.Worker(running, e.Worker, e.Database, log, func() { close(working) }) })
-	group.Go(func() error {
-		return process.API(running, e.API, e.Database, log, func(addr net.Addr) { listening <- addr })
-	})
-	group.Go(func() error {
-		addr, err := both(running, working, listening)
-		if err != nil {
-			return nil // another part failed and says why
-		}
-		return started(running, addr, keyFile)
-	})
+	e.startParts(running, group, log, func(addr net.Addr) error { return started(running, addr, keyFile) })
 	return group.Wait()
 }
 
-// both waits until the worker works and the API listens.
-func both(ctx context.Context, working <-chan struct{}, listening <-chan net.Addr) (addr net.Addr, err error) {
+type startedFunc func(ctx context.Context, addr net.Addr, keyFile string) error
+
+// untilEnd returns the error of a cluster that ended by itself, nil if ctx ends first.
+func untilEnd(ctx context.Context, cluster *embedded.Server) error {
 	select {
-	case <-working:
+	case <-cluster.Done():
+		return cluster.Err()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil
 	}
-	select {
-	case addr = <-listening:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	return addr, nil
 }
 
-// free is an error unless the API will be able to listen, which is worth knowing before PostgreSQL starts.
-func free(ctx context.Context, addr string) error {
+// prepare migrates the database and returns the file that holds the first tenant's key.
+func prepare(ctx context.Context, db config.Database, data string, private bool) (keyFile string, err error) {
+	if err := postgres.Migrate(ctx, db.URL); err != nil {
+		return "", err
+	}
+	if private { // the process that worked on it before is dead: a cluster serves one process at a time
+		if err := process.TakeOver(ctx, db); err != nil {
+			return "", err
+		}
+	}
+	return firstKey(ctx, db, data)
+}
+
+// startParts starts worker and API in the group, and calls started when both are up.
+func (e everything) startParts(ctx context.Context, group *errgroup.Group, log *slog.Logger, started func(net.Addr) error) {
+	working := make(chan struct{})
+	listening := make(chan net.Addr, 1)
+	group.Go(func() error { return process.Worker(ctx, e.Worker, e.Database, log, func() { close(working) }) })
+	group.Go(func() error {
+		return process.API(ctx, e.API, e.Database, log, func(addr net.Addr) { listening <- addr })
+	})
+	group.Go(func() error {
+		select {
+		case <-working:
+		case <-ctx.Done():
+			return nil // another part failed, and returns why
+		}
+		select {
+		case addr := <-listening:
+			return started(addr)
+		case <-ctx.Done():
+			return nil
+		}
+	})
+}
+
+// checkAddrFree returns an error if the API cannot listen on addr, before PostgreSQL starts in vain.
+func checkAddrFree(ctx context.Context, addr string) error {
 	listener, err := process.Listen(ctx, addr)
 	if err != nil {
 		return err
@@ -109,10 +116,11 @@ func free(ctx context.Context, addr string) error {
 	return listener.Close()
 }
 
-// firstKey makes the tenant "default" with a key in DATA/key, unless that file holds one.
+// firstKey creates the tenant "default" with a key in DATA/key, unless that file holds one.
 func firstKey(ctx context.Context, db config.Database, data string) (file string, err error) {
 	file = filepath.Join(data, "key")
-	switch held, err := readKey(file); {
+	held, err := readKey(file)
+	switch {
 	case err == nil && wellFormed(held):
 		return file, nil
 	case err != nil && !errors.As(err, new(*keyError)):
@@ -142,7 +150,7 @@ func wellFormed(key string) bool {
 	return err == nil
 }
 
-// writeKey writes the whole key or nothing: the database cannot tell a second time what was cut off.
+// writeKey writes the whole key or nothing: the database stores its digest only, and cannot give it a second time.
 func writeKey(file, text string) (err error) {
 	temporary, err := os.CreateTemp(filepath.Dir(file), ".key-*") // with mode 0600
 	if err != nil {

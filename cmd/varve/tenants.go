@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -31,17 +29,17 @@ type tenantsCreateCommand struct {
 // tenantName is the name of a tenant on the command line.
 type tenantName string
 
-// Validate holds the name to what the database takes and a table can show.
+// Validate refuses a name that the database does not take or a table cannot show.
 func (n tenantName) Validate() error {
 	if n == "" || len(n) > maxTenantName || strings.ContainsFunc(string(n), unicode.IsControl) {
-		return fmt.Errorf("a tenant has a name of 1 to %d bytes and no control characters, not %.40q", maxTenantName, string(n))
+		return fmt.Errorf("a tenant's name must have 1 to %d bytes and no control characters, %.40q does not", maxTenantName, string(n))
 	}
 	return nil
 }
 
 const maxTenantName = 255 // bytes
 
-// tenantJSON is a tenant as --json prints it.
+// tenantJSON is a tenant in the form that --json prints.
 type tenantJSON struct {
 	ID        uuid.UUID `json:"id"`
 	Name      string    `json:"name"`
@@ -49,17 +47,17 @@ type tenantJSON struct {
 }
 
 // Run creates the tenant and prints its id.
-func (c *tenantsCreateCommand) Run(ctx context.Context, g *Globals) error {
-	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
+func (c *tenantsCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
 		tenant, err := store.CreateTenant(ctx, string(c.Name), policy.StoredDefault())
 		if err != nil {
 			return err
 		}
-		if g.JSON {
-			return writeJSON(os.Stdout, tenantJSON(tenant))
+		if settings.JSON {
+			return writeJSON(out, tenantJSON(tenant))
 		}
-		fmt.Println(tenant.ID)
-		return nil
+		_, err = fmt.Fprintln(out, tenant.ID)
+		return err
 	})
 }
 
@@ -68,13 +66,13 @@ type tenantsListCommand struct {
 }
 
 // Run prints all tenants.
-func (c *tenantsListCommand) Run(ctx context.Context, g *Globals) error {
-	return withStore(ctx, g, c.Database, func(store *postgres.Store) error {
+func (c *tenantsListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
 		tenants, err := store.Tenants(ctx)
 		if err != nil {
 			return err
 		}
-		return writeTenants(os.Stdout, tenants, g.JSON)
+		return writeTenants(out, tenants, settings.JSON)
 	})
 }
 
@@ -86,10 +84,9 @@ func writeTenants(out io.Writer, tenants []session.Tenant, asJSON bool) error {
 		}
 		return writeJSON(out, list)
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tNAME\tCREATED")
-	for _, t := range tenants {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", t.ID, printable(t.Name), t.CreatedAt.Format(time.RFC3339))
+	rows := make([][]any, len(tenants))
+	for i, t := range tenants {
+		rows[i] = []any{t.ID, t.Name, t.CreatedAt}
 	}
-	return table.Flush()
+	return writeTable(out, "ID\tNAME\tCREATED", rows)
 }

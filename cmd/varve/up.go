@@ -15,15 +15,15 @@ type upCommand struct {
 	config.Log `embed:""`
 }
 
-// Validate tells all that is wrong at once; kong looks into embedded structs only where their names are exported.
+// Validate reports everything that is wrong at once; kong looks into embedded structs only where their names are exported.
 func (u *upCommand) Validate() error { return errors.Join(u.everything.Validate(), u.Log.Validate()) }
 
 // Run serves until the process is told to stop.
-func (u *upCommand) Run(ctx context.Context, g *Globals) error {
-	if err := os.MkdirAll(g.Data, 0o755); err != nil {
+func (u *upCommand) Run(ctx context.Context, settings *config.Client) error {
+	if err := os.MkdirAll(settings.Data, 0o755); err != nil {
 		return err
 	}
-	return u.serve(ctx, g.Data, u.Logger(), func(_ context.Context, addr net.Addr, keyFile string) error {
+	return u.serve(ctx, settings.Data, u.Logger(), func(_ context.Context, addr net.Addr, keyFile string) error {
 		fmt.Fprintf(os.Stderr, `varve is ready on http://%s
 try: curl -H "Authorization: Bearer $(cat %s)" http://%s/v1/sessions
 `, addr, keyFile, addr)

@@ -90,3 +90,10 @@ func TestMainRunsWithValidSettingsOnly(t *testing.T) {
 		})
 	}
 }
+
+func TestAProgramHasAVersion(t *testing.T) {
+	t.Parallel()
+	if got := config.Version(); got == "" {
+		t.Error("the version is empty")
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/varve-dev/varve/internal/config"
 )
 
 // oldest is the first major version of PostgreSQL that Varve's schema and tests work with.
@@ -65,7 +67,7 @@ func binariesFor(pgdata string) (binaries, error) {
 
 // find returns all usable binaries, best first.
 func find() ([]binaries, error) {
-	if dir := os.Getenv("VARVE_PG_BIN"); dir != "" {
+	if dir := config.PostgresBin(); dir != "" {
 		b, err := inspect(dir)
 		if err != nil {
 			return nil, fmt.Errorf("VARVE_PG_BIN=%s: %w", dir, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/importer"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -101,10 +102,11 @@ func (e *emptyFileError) Error() string {
 
 // storeFile stores what a file contains, from the first line that is not stored yet.
 func (f *Feed) storeFile(ctx context.Context, file *importer.File, size int64) error {
-	report, err := json.Marshal(map[string]any{
-		"lines": file.Report.Lines, "skipped": file.Report.Skipped, "notes": append([]importer.Note{},
-			file.Report.Notes...),
-	})
+	found := protocol.ImportReport{Lines: file.Report.Lines, Skipped: file.Report.Skipped, Notes: []protocol.ImportNote{}}
+	for _, n := range file.Report.Notes {
+		found.Notes = append(found.Notes, protocol.ImportNote(n))
+	}
+	report, err := json.Marshal(found)
 	if err != nil {
 		return err
 	}
@@ -136,14 +138,17 @@ func fileLines(file *importer.File) (all []session.ImportLine) {
 		}
 		made := &session.ImportedSession{ID: c.ID, Change: session.Change{Format: &c.Format}}
 		all = append(all, session.ImportLine{Line: int64(c.Messages[0].Line), Session: made})
+		last := ""
 		for _, m := range c.Messages {
 			read, err := Message(c.Format, m.Body)
 			if err != nil {
 				all = append(all, rejected(int64(m.Line), err.Error()))
 				continue
 			}
+			after := last // the client id of the message before this one
+			last = m.ClientID
 			read.ClientID = m.ClientID
-			message := &session.ImportedMessage{Session: c.ID, Format: c.Format, NewMessage: read}
+			message := &session.ImportedMessage{Session: c.ID, Format: c.Format, After: &after, NewMessage: read}
 			all = append(all, session.ImportLine{Line: int64(m.Line), Message: message})
 		}
 	}

@@ -85,6 +85,9 @@ func (l *importedLog) readHeld(ctx context.Context, lines []importLine) error {
 		if id := lines[i].Message.ClientID; id != "" && l.last > 0 {
 			clients = append(clients, id)
 		}
+		if id := lines[i].Message.After; i == 0 && id != nil && l.last > 0 {
+			clients = append(clients, *id) // those of the other lines are among the lines
+		}
 	}
 	if seqs == nil && clients == nil {
 		return nil
@@ -129,6 +132,11 @@ func (l *importedLog) isNew(line *importLine) bool {
 			"the session's last seq is %d, and it has no message %d: leave seq out to append it", l.last, m.Seq)
 		return false
 	}
+	if m.After != nil && !l.isLast(*m.After) {
+		line.Set(session.LineRejected, "message %d is the session's last, and not the one before this one in the file: "+
+			"the session holds something else, import the file into another", l.last)
+		return false
+	}
 	seq := max(m.Seq, l.last+1)
 	if max(seq, m.RemovedSeq) > session.MaxSessionMessages || l.tail+int64(len(m.Body)) > session.MaxTailBytes {
 		line.Set(session.LineRejected, "%s", session.ErrTooManyMessages)
@@ -164,6 +172,15 @@ func compare(line *importLine, held heldMessage) {
 	default:
 		line.Set(session.LineRejected, "the client_id names message %d of the session, which is another", held.seq)
 	}
+}
+
+// isLast reports whether the log's last message has a client id; "" asks whether there is no message.
+func (l *importedLog) isLast(clientID string) bool {
+	if clientID == "" {
+		return l.last == 0
+	}
+	held, there := l.byClient[clientID]
+	return there && held.seq == l.last
 }
 
 // append adds messages whose seqs are consecutive.

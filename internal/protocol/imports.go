@@ -10,7 +10,7 @@ import (
 // Import is a file on its way into sessions, and what has become of its lines so far.
 type Import struct {
 	ID         uuid.UUID       `json:"id"`
-	State      string          `json:"state"`   // queued, running, done or failed
+	State      string          `json:"state"`   // queued, running, succeeded or failed
 	From       *string         `json:"from"`    // what the lines are; null until the first one shows it
 	Session    *string         `json:"session"` // that the caller named
 	Progress   ImportProgress  `json:"progress"`
@@ -25,6 +25,22 @@ type Import struct {
 	CreatedAt  time.Time       `json:"created_at"`
 	UpdatedAt  time.Time       `json:"updated_at"`
 	FinishedAt *time.Time      `json:"finished_at"`
+}
+
+// Ended reports whether the import takes no more lines.
+func (i *Import) Ended() bool { return i.State == "succeeded" || i.State == "failed" }
+
+// ImportReport is what a file of another source holds besides messages.
+type ImportReport struct {
+	Lines   int            `json:"lines"`   // records: the values on the lines, or the messages of a document
+	Skipped map[string]int `json:"skipped"` // those that are not conversation, by kind
+	Notes   []ImportNote   `json:"notes"`
+}
+
+// ImportNote is something odd about a line that was imported all the same.
+type ImportNote struct {
+	Line int    `json:"line"`
+	Text string `json:"text"`
 }
 
 // ImportProgress counts an import's lines. Total is known at the end, or from the start if the file was read whole.

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestClientReadsItsKeyFromTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	settings := config.Client{URL: "http://127.0.0.1:1", Data: dir}
+	if _, err := connect(&settings); exitCode(err) != exitAuth || !strings.Contains(err.Error(), "VARVE_KEY") {
+		t.Errorf("without a key: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("vk_x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if api, err := connect(&settings); err != nil || api.Key != "vk_x" {
+		t.Errorf("with a key file: %+v, %v", api, err)
+	}
+	settings.Key = "vk_y"
+	if api, err := connect(&settings); err != nil || api.Key != "vk_y" {
+		t.Errorf("with VARVE_KEY: %+v, %v", api, err)
+	}
+	for _, bad := range []string{"", "localhost:8080", "ftp://x", "http://", "%"} {
+		if _, err := connect(&config.Client{URL: bad, Data: dir}); exitCode(err) != exitUsage {
+			t.Errorf("URL %q: %v", bad, err)
+		}
+	}
+}
+
+func TestErrorsEndTheProgramWithTheirCode(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		status int
+		body   string
+		code   int
+	}{
+		{"a missing session", 404, `{"code":"not_found","detail":"no such session"}`, exitNotFound},
+		{"a bad key", 401, `{"code":"unauthorized","detail":"the key is unknown"}`, exitAuth},
+		{"a stale seq", 412, `{"code":"stale_expected_seq","detail":"stale"}`, exitConflict},
+		{"a key of another request", 422, `{"code":"idempotency_key_reused","detail":"x"}`, exitConflict},
+		{"a wrong body", 422, `{"code":"invalid_request","detail":"2 members are wrong"}`, exitError},
+		{"our fault", 500, `{"code":"internal","detail":"an internal error","request_id":"req_1"}`, exitError},
+		{"another server's page", 502, `<html>`, exitUnavailable},
+		{"too many requests", 429, `{"code":"limited","detail":"slow down"}`, exitLimited},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			api := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tt.status)
+				fmt.Fprint(w, tt.body)
+			})
+			api.Patience = 0
+			_, err := api.Session(t.Context(), "s")
+			if exitCode(err) != tt.code {
+				t.Errorf("%v ends with %d, want %d", err, exitCode(err), tt.code)
+			}
+			if got := complaint(err, false); got != "varve: "+err.Error() {
+				t.Errorf("it complains %q", got)
+			}
+			if got := complaint(err, true); json.Valid([]byte(tt.body)) && got != tt.body {
+				t.Errorf("with --json: %s", got)
+			}
+		})
+	}
+	for err, want := range map[error]int{session.ErrNotFound: exitNotFound, context.Canceled: exitInterrupted, errors.New("x"): exitError} {
+		if got := exitCode(err); got != want {
+			t.Errorf("exitCode(%v) = %d, want %d", err, got, want)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/protocol"
+)
+
+// clientOf serves a handler, one request at a time, to a client that never really waits.
+func clientOf(t *testing.T, h http.Handler) *client.Client {
+	t.Helper()
+	var one sync.Mutex
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one.Lock()
+		defer one.Unlock()
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	base, err := url.Parse(web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.New(base, "vk_test", t.Output())
+	c.Patience = 5 * time.Second
+	c.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	return c
+}
+
+func TestClientWaitsForAServerThatStarts(t *testing.T) {
+	t.Parallel()
+	var waits []time.Duration
+	var tries atomic.Int32 // each try is a connection of its own
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch tries.Add(1) {
+		case 1:
+			w.Header().Set("Retry-After", "3")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"code":"unavailable","detail":"the database does not answer"}`)
+		case 2:
+			panic(http.ErrAbortHandler)
+		default:
+			fmt.Fprint(w, `{}`)
+		}
+	}))
+	c.Sleep = func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }
+	if _, err := c.Compact(t.Context(), "s", 0); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]time.Duration{3 * time.Second, 2 * time.Second}, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+}
+
+func TestClientGivesUp(t *testing.T) {
+	t.Parallel()
+	down := clientOf(t, http.NotFoundHandler())
+	down.Base = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+	down.Patience = time.Hour
+	var notes bytes.Buffer
+	down.Notes = &notes
+	var waited time.Duration
+	down.Sleep = func(_ context.Context, d time.Duration) error { waited += d; return nil }
+	_, err := down.Session(t.Context(), "s")
+	if !errors.As(err, new(*client.UnreachableError)) || !strings.Contains(err.Error(), "no Varve answers at http://127.0.0.1:1 ") {
+		t.Errorf("the error is %v", err)
+	}
+	if waited < 5*time.Second || waited > 7*time.Second {
+		t.Errorf("it waited %s where nothing listens, want 5s", waited)
+	}
+	if !regexp.MustCompile(`^waiting for http://127\.0\.0\.1:1: .* \(is varve up running\?\)\n$`).MatchString(notes.String()) {
+		t.Errorf("it printed %q, want one line", notes.String())
+	}
+	refused := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+	refused.Sleep = func(context.Context, time.Duration) error { t.Error("waited after a 400"); return nil }
+	var problem *client.Error
+	if _, err := refused.Session(t.Context(), "s"); !errors.As(err, &problem) || problem.Status != http.StatusBadRequest {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestClientSendsKeyAndEscapesIDs(t *testing.T) {
+	t.Parallel()
+	var got []string
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"), r.URL.EscapedPath())
+		fmt.Fprint(w, `{}`)
+	}))
+	if _, err := c.Context(t.Context(), "a/b %?#ü", client.ViewOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Bearer vk_test", "/v1/sessions/a%2Fb%20%25%3F%23%C3%BC/context"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestErrorsReadAsSentences(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		status int
+		body   string
+		want   string
+	}{
+		{"a missing session", 404, `{"code":"not_found","detail":"no such session"}`, "no such session (not_found)"},
+		{
+			"every problem with its pointer", 422,
+			`{"code":"invalid_request","detail":"2 members are wrong","errors":[{"pointer":"/model","code":"x","detail":"too long"},
+				{"pointer":"/policy/trigger","code":"y","detail":"0 to 1"}]}`,
+			"2 members are wrong (invalid_request)\n  /model: too long\n  /policy/trigger: 0 to 1",
+		},
+		{
+			"one problem, said once", 400,
+			`{"code":"unknown_field","detail":"/x: there is no field x","errors":[{"pointer":"/x","code":"unknown_field","detail":"there is no field x"}]}`,
+			"/x: there is no field x (unknown_field)",
+		},
+		{
+			"several problems, each said once", 400,
+			`{"code":"unknown_field","detail":"/x: no field (and 1 more)","errors":[{"pointer":"/x","code":"c","detail":"no field"},
+				{"pointer":"/y","code":"c","detail":"no field, too"}]}`,
+			"2 problems (unknown_field)\n  /x: no field\n  /y: no field, too",
+		},
+		{
+			"our fault, with the request to ask about", 500,
+			`{"code":"internal","detail":"an internal error","request_id":"req_1"}`, "an internal error (internal), request req_1",
+		},
+		{"another server's page", 502, `<html>`, "answered 502 Bad Gateway, which is not an answer of Varve"},
+		{"too many requests", 429, `{"code":"limited","detail":"slow down"}`, "slow down (limited)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tt.status)
+				fmt.Fprint(w, tt.body)
+			}))
+			c.Patience = 0
+			_, err := c.Session(t.Context(), "s")
+			var problem *client.Error
+			if !errors.As(err, &problem) || !strings.HasSuffix(err.Error(), tt.want) || problem.Status != tt.status {
+				t.Errorf("the error is %q, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestListsAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	var queries []string
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		queries = append(queries, r.URL.RawQuery)
+		if r.FormValue("cursor") == "" {
+			fmt.Fprint(w, `{"data":[{"ref":"r1.0-0000","seq":1,"new":"x"}],"has_more":true,"next_cursor":"c+1"}`)
+			return
+		}
+		fmt.Fprint(w, `{"data":[{"ref":"r2.0-0000","seq":2}],"has_more":false,"next_cursor":null}`)
+	}))
+	found, err := c.Results(t.Context(), "s", 1000)
+	if err != nil || len(found) != 2 || found[0].Value.Seq != 1 || found[1].Value.Ref != "r2.0-0000" {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	if diff := cmp.Diff([]string{"limit=100", "cursor=c%2B1&limit=100"}, queries); diff != "" {
+		t.Errorf("queries (-want +got):\n%s", diff)
+	}
+	if raw := string(found[0].Raw); raw != `{"ref":"r1.0-0000","seq":1,"new":"x"}` {
+		t.Errorf("an entry was sent as %s", raw)
+	}
+	if found, err = c.Results(t.Context(), "s", 1); err != nil || len(found) != 1 {
+		t.Errorf("with a limit of 1: %d, %v", len(found), err)
+	}
+}
+
+func TestEveryMethodIsItsRoute(t *testing.T) {
+	t.Parallel()
+	var asked string
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Method + " " + r.URL.RequestURI()
+		fmt.Fprint(w, `{}`)
+	}))
+	ctx := t.Context()
+	for want, do := range map[string]func() error{
+		"GET /v1/sessions/s":                             func() error { _, err := c.Session(ctx, "s"); return err },
+		"GET /v1/sessions/s/messages?from_seq=3&limit=4": func() error { _, err := c.Messages(ctx, "s", 3, 4); return err },
+		"GET /v1/sessions/s/context?max_tokens=-1&view=full": func() error {
+			_, err := c.Context(ctx, "s", client.ViewOptions{MaxTokens: new(-1), Full: true})
+			return err
+		},
+		"POST /v1/sessions/s/compact?wait=60":             func() error { _, err := c.Compact(ctx, "s", 60); return err },
+		"GET /v1/sessions/s/runs/r":                       func() error { _, err := c.Run(ctx, "s", "r"); return err },
+		"GET /v1/sessions/s/runs?limit=-1":                func() error { _, err := c.Runs(ctx, "s", -1); return err },
+		"GET /v1/sessions/s/checkpoints/2?manifest=all":   func() error { _, err := c.Checkpoint(ctx, "s", 2, "all"); return err },
+		"GET /v1/sessions/s/checkpoints/2/context":        func() error { _, err := c.CheckpointContext(ctx, "s", 2); return err },
+		"GET /v1/sessions/s/checkpoints/2/diff?to=3":      func() error { _, err := c.DiffCheckpoints(ctx, "s", 2, 3); return err },
+		"POST /v1/sessions/s/checkpoints/2/restore":       func() error { _, err := c.RestoreCheckpoint(ctx, "s", 2); return err },
+		"GET /v1/sessions/s/results/r?limit=2&offset=3":   func() error { _, err := c.Result(ctx, "s", "r", new(3), new(2)); return err },
+		"PUT /v1/sessions/t":                              func() error { _, err := c.PutSession(ctx, "t", protocol.SessionSettings{}); return err },
+		"GET /v1/policy":                                  func() error { _, err := c.Policy(ctx, ""); return err },
+		"PUT /v1/sessions/s/policy":                       func() error { return c.ReplacePolicy(ctx, "s", []byte(`{}`)) },
+		"PATCH /v1/policy":                                func() error { return c.MergePolicy(ctx, "", []byte(`{}`)) },
+		"POST /v1/policy/check?as=session":                func() error { _, err := c.CheckPolicy(ctx, []byte(`{}`), true); return err },
+		"GET /v1/policies/profiles":                       func() error { _, err := c.Profiles(ctx); return err },
+		"GET /v1/admin/recompactions/7":                   func() error { _, err := c.Recompaction(ctx, "7"); return err },
+		"GET /v1/admin/recompactions/7/sessions?limit=9":  func() error { _, err := c.RecompactionSessions(ctx, "7", 9); return err },
+		"POST /v1/admin/recompactions/7/cancel":           func() error { _, err := c.CancelRecompaction(ctx, "7"); return err },
+		"POST /v1/imports?from=codex&more=true&session=s": func() error { _, err := c.BeginImport(ctx, client.NewImport{From: "codex", Session: "s"}); return err },
+		"POST /v1/imports/i?from_line=5&more=false": func() error {
+			_, err := c.FeedImport(ctx, "i", client.ImportFeed{Lines: strings.NewReader("x"), FromLine: 5})
+			return err
+		},
+		"GET /v1/imports/i": func() error { _, err := c.Import(ctx, "i"); return err },
+		"GET /v1/imports/i/lines?from=1&limit=1000&outcome=rejected": func() error { return c.EachImportLine(ctx, "i", "rejected", nil) },
+	} {
+		if err := do(); err != nil || asked != want {
+			t.Errorf("asked %s, want %s: %v", asked, want, err)
+		}
+	}
+}
