@@ -26,7 +26,7 @@ type Tracker struct {
 	assistant bool // the last message is the assistant's
 }
 
-// Add goes on to the next message and reports whether a unit begins with it.
+// Add takes the next message and reports whether a unit begins with it.
 func (t *Tracker) Add(m Message) bool {
 	begins := t.begins(m)
 	if begins {

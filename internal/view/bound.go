@@ -43,7 +43,7 @@ type cut struct {
 	anchor  int   // the unit before it that has to be kept, -1 for none
 }
 
-// find finds the largest view of the units, which have so many tokens in all, within the limit. It reports whether
+// find finds the largest view of the units, which have tokens in all, within the limit. It reports whether
 // there is one.
 func (c *cut) find(all []unit, tokens int64) bool {
 	user := -1 // the newest unit before i that a view may begin with
@@ -85,7 +85,7 @@ func lastTied(all []unit) int {
 	return -1
 }
 
-// isFromUser reports whether a unit begins with what the user said: a message that only answers calls does not count.
+// isFromUser reports whether a unit begins with a message of the user: one that only answers calls does not count.
 func (u *unit) isFromUser(own session.Format) bool {
 	messages, err := u.messages(own)
 	if err != nil || len(messages) == 0 {
@@ -138,7 +138,7 @@ type tailReader struct {
 	tied    map[int]bool // messages that answer a call of the checkpoint
 }
 
-// read goes on to message i. One that cannot be inspected has no calls and no results.
+// read takes message i. One that cannot be inspected has no calls and no results.
 func (t *tailReader) read(i int, m *wire.Stored) {
 	found, err := wire.Inspect(m.Format, m.Body)
 	assistant := found.Role == "assistant" || found.Role == "model"
