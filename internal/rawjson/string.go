@@ -7,7 +7,7 @@ import (
 )
 
 // Unquote appends the text of a JSON string literal to dst. ok is false when the literal holds a lone surrogate, which
-// UTF-8 cannot express: text then has U+FFFD in its place, and whoever needs the value must keep the literal.
+// UTF-8 cannot express: text then has U+FFFD in its place, and a caller that needs the value must keep the literal.
 func Unquote(dst, literal []byte) (text []byte, ok bool) {
 	rest, ok := literal[1:len(literal)-1], true
 	for {

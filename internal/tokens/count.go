@@ -29,7 +29,7 @@ var families = []struct{ prefix, tokenizer string }{
 	{"text-embedding-3", "cl100k"},
 }
 
-// ForModel is the name of a model's tokenizer, "" if it is none of ours. The model's name is in any case, and its
+// ForModel returns the name of a model's tokenizer, "" if it is unknown. The model's name is in any case, and its
 // provider's may stand before it.
 func ForModel(model string) string {
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
@@ -72,7 +72,7 @@ func Count(name, text string) (total int, err error) {
 // longest bounds what is given to a vocabulary at once: it takes more than linear time over a run without a break.
 const longest = 1024
 
-// stretch is the length of the next piece of a text that is counted by itself. It ends in front of a blank between
+// stretch returns the length of the next piece of a text that is counted by itself. It ends in front of a blank between
 // words, which no token reaches across; only a run that has none is cut where that changes the count, by a token or
 // two.
 func stretch(text string) int {

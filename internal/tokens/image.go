@@ -25,7 +25,8 @@ const (
 	tiledShort = 768
 )
 
-// TiledImage is what a picture costs where tiles are counted, as OpenAI does. detail is "low", "high", "auto" or "".
+// TiledImage returns what a picture costs where tiles are counted, as OpenAI does. detail is "low", "high", "auto" or
+// "".
 func TiledImage(detail string, size Pixels) int {
 	if detail == "low" {
 		return tileBase
@@ -48,7 +49,7 @@ const (
 	areaMost   = 1600
 )
 
-// AreaImage is what a picture costs where its area counts, as with Anthropic.
+// AreaImage returns what a picture costs where its area counts, as with Anthropic.
 func AreaImage(size Pixels) int {
 	if size.Width <= 0 || size.Height <= 0 {
 		return Unknown
@@ -57,7 +58,7 @@ func AreaImage(size Pixels) int {
 	return min(areaMost, (size.Width*size.Height+areaPixels-1)/areaPixels)
 }
 
-// within scales a picture down until its longer side has at most so many pixels.
+// within scales a picture down until its longer side has at most that many pixels.
 func (p Pixels) within(most int) Pixels {
 	long := max(p.Width, p.Height)
 	if long <= most {

@@ -13,7 +13,7 @@ var weights = buildWeights()
 // start stands before the first byte of a text. No UTF-8 has this byte.
 const start = 0xFF
 
-// pair is the index of a byte and the one before it.
+// pair returns the index of a byte and the one before it.
 func pair(before, b byte) uint16 { return uint16(before) | uint16(b)<<8 }
 
 // class sorts the bytes of ASCII by what tokenizers do with them.
@@ -204,7 +204,7 @@ func leadWeight(before byte) uint16 {
 	return afterOther
 }
 
-// blockOf is the first code point of the characters that begin with these two bytes.
+// blockOf returns the first code point of the characters that begin with these two bytes.
 func blockOf(lead, next byte) rune {
 	low := rune(next & 0x3F)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// toolStates is V-U1. The library looks at no tool parts but the assistant's.
+// toolStates checks V-U1. The library looks at no tool parts but the assistant's.
 func (c *checker) toolStates() {
 	for i := c.head; i < len(c.messages); i++ {
 		if i == c.last() && !c.settled() {

@@ -86,7 +86,7 @@ func (w *uiWriter) write(n *Message) {
 }
 
 // begin makes the last message that which a Message belongs to. All that the assistant says until somebody else does is
-// one, but that what came as messages of this format stays apart.
+// one message. What came as several messages of this format stays several.
 func (w *uiWriter) begin(n *Message) {
 	role := w.roleOf(n)
 	goesOn := false
@@ -110,7 +110,7 @@ func (w *uiWriter) begin(n *Message) {
 	w.results = false
 }
 
-// whole is which message of the target a Message is a part of, -1 for none.
+// whole returns which message of the target a Message is a part of, -1 for none.
 func (w *uiWriter) whole(n *Message) int {
 	if n.Format == w.target && n.Raw != nil {
 		return n.Origin
@@ -261,7 +261,7 @@ func appendUIFile(dst []byte, p *Block) []byte {
 	return append(dst, '}')
 }
 
-// uiMediaTypeOf is the media type, as a pattern for an image whose type is not known: the AI SDK then looks at its
+// uiMediaTypeOf returns the media type, as a pattern for an image whose type is not known: the AI SDK then looks at its
 // bytes.
 func uiMediaTypeOf(p *Block) []byte {
 	if p.Media.Type == nil && p.Kind == Image {
@@ -389,7 +389,7 @@ func appendOutputPiece(dst []byte, p *Block) []byte {
 	return append(dst, '}')
 }
 
-// errorText is what a tool that failed said, as one text.
+// errorText returns what a tool that failed said, as one text.
 func errorText(result *Block) []byte {
 	texts := make([][]byte, len(result.Content))
 	for i := range result.Content {

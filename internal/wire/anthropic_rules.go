@@ -7,7 +7,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// resultsFirst is V-A3.
+// resultsFirst checks V-A3.
 func (c *checker) resultsFirst() {
 	for _, t := range c.runs {
 		others := false
@@ -23,7 +23,7 @@ func (c *checker) resultsFirst() {
 	}
 }
 
-// uniqueIDs is V-A4.
+// uniqueIDs checks V-A4.
 func (c *checker) uniqueIDs() {
 	seen := map[string]bool{}
 	for i := range c.calls {
@@ -43,7 +43,7 @@ func (c *checker) uniqueIDs() {
 	}
 }
 
-// notEmpty is V-A5.
+// notEmpty checks V-A5.
 func (c *checker) notEmpty() {
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
@@ -65,8 +65,8 @@ func (c *checker) hasBlank(message int) bool {
 	return false
 }
 
-// lastMessage is V-A6. A turn that waits for results is no prefill, nor is one that the provider itself stopped within
-// tools of its own.
+// lastMessage checks V-A6. A turn that waits for results is no prefill, nor is one that the provider itself stopped
+// within tools of its own.
 func (c *checker) lastMessage() {
 	last := c.last()
 	if last < 0 || c.messages[last].Role != "assistant" || c.inFlight() {
@@ -90,7 +90,7 @@ func endsInSpace(literal []byte) bool {
 	return len(bytes.TrimRight(text, " \t\r\n")) < len(text)
 }
 
-// bounds is V-A10.
+// bounds checks V-A10.
 func (c *checker) bounds() {
 	if n := len(c.messages) - c.head; n > c.rule.limits["messages"] {
 		c.report(c.last(), "there are %d messages, at most %d are possible", n, c.rule.limits["messages"])
@@ -105,7 +105,7 @@ func (c *checker) bounds() {
 	}, Opaque)
 }
 
-// toolsDefined is V-A11. Which tools those are does not matter: a call of one that is gone is taken.
+// toolsDefined checks V-A11. Which tools those are does not matter: a call of one that is gone is taken.
 func (c *checker) toolsDefined() {
 	if c.Tools == nil || len(c.Tools) > 0 {
 		return
@@ -117,7 +117,7 @@ func (c *checker) toolsDefined() {
 	}, Call, Result)
 }
 
-// systemFirst is V-A12.
+// systemFirst checks V-A12.
 func (c *checker) systemFirst() {
 	for i := c.head; i < len(c.messages); i++ {
 		if c.messages[i].Flags&FlagPinned != 0 {
@@ -126,8 +126,8 @@ func (c *checker) systemFirst() {
 	}
 }
 
-// thinkingSealed is V-A7. Whether thinking came back unmodified cannot be seen, but that it is complete, and where it
-// stands.
+// thinkingSealed checks V-A7. Whether thinking came back unmodified cannot be seen, but that it is complete, and
+// where it stands.
 func (c *checker) thinkingSealed() {
 	c.parts(func(i int, p *Part) {
 		block := c.raw(i, p)
@@ -162,7 +162,7 @@ func (c *checker) thinkingFirst(t run) {
 	}
 }
 
-// thinkingOwn is V-A8.
+// thinkingOwn checks V-A8.
 func (c *checker) thinkingOwn() {
 	if c.Model == "" || c.Author == "" || provider.BaseModel(c.Model) == provider.BaseModel(c.Author) {
 		return
@@ -170,7 +170,7 @@ func (c *checker) thinkingOwn() {
 	c.parts(func(i int, _ *Part) { c.report(i, "thinking of %s is sent to %s", c.Author, c.Model) }, Reasoning)
 }
 
-// cacheMarks is V-A9. The head counts, for its blocks become the request's system.
+// cacheMarks checks V-A9. The head counts, for its blocks become the request's system.
 func (c *checker) cacheMarks() {
 	marks, most := 0, c.rule.limits["cache_control"]
 	for i := range c.messages {

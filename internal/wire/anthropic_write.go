@@ -28,7 +28,7 @@ func (e *encoder) anthropicMessage(n *Message) []byte {
 	return append(body, '}')
 }
 
-// anthropicSize is about how many bytes a message will have.
+// anthropicSize returns about how many bytes a message will have.
 func anthropicSize(n *Message) int {
 	size := 64 + len(n.Extra)
 	for i := range n.Blocks {
@@ -125,7 +125,7 @@ func (e *encoder) toolResult(dst []byte, p *Block) []byte {
 // anthropicImages are the types of images that the API takes.
 var anthropicImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// anthropicMedia is the block of an image or a file, nil if the API has none for it. own says that an id is
+// anthropicMedia returns the block of an image or a file, nil if the API has none for it. own says that an id is
 // Anthropic's.
 func anthropicMedia(p *Block, own bool) []byte {
 	m, block := &p.Media, []byte(nil)

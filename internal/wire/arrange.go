@@ -14,7 +14,7 @@ type turn struct {
 	said    []Message
 	calls   []*call
 	answers []Message // hold nothing but results of the calls
-	mixed   *Message  // begins with results of the calls and goes on with what the user says; behind answers
+	mixed   *Message  // results of the calls, then what the user says; after answers
 }
 
 // call is a call of an exchange.
@@ -75,8 +75,8 @@ func (a *arrangement) assistant(n *Message) {
 	}
 }
 
-// goesOn reports whether an assistant's message belongs to the exchange before it. Chat Completions wants the results
-// behind each message, an AI SDK message has its own; messages of other formats become one there.
+// continues reports whether an assistant's message belongs to the exchange before it. Chat Completions wants the
+// results behind each message, an AI SDK message has its own; messages of other formats become one there.
 func (a *arrangement) continues(x *turn, n *Message) bool {
 	last := &x.said[len(x.said)-1]
 	if last.Role != Assistant || len(x.answers) > 0 || x.mixed != nil {
@@ -211,7 +211,7 @@ func (a *arrangement) split(n *Message, s *sorted) {
 	a.say(&said)
 }
 
-// resultsOf is a message of some results of n.
+// resultsOf returns a message of some results of n.
 func resultsOf(n *Message, results []Block) Message {
 	out := *n
 	out.Role = Tool
@@ -221,7 +221,7 @@ func resultsOf(n *Message, results []Block) Message {
 	return out
 }
 
-// orphanNote says what a result says whose call is nowhere: a text, and its images and files.
+// orphanNote returns the content of a result that answers no call: a text about it, its texts, images and files.
 func orphanNote(p *Block) []Block {
 	about := note("The result of a tool call that is no longer in this conversation: %s", p.CallID)
 	if p.IsError {

@@ -13,13 +13,13 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// factText is a fact as the database writes it.
-func factText(f *wire.MessageShape) string {
+// shapeText is a fact as the database writes it.
+func shapeText(f *wire.MessageShape) string {
 	return fmt.Sprintf("%d\x1f%d\x1f%s\x1f%s\x1f%s\x1f", f.Format.Number(), f.Flags, f.Role, strings.Join(f.Calls, "\x1d"), strings.Join(f.Answers, "\x1d"))
 }
 
-// walked goes over a view as a read does: over the first messages for the checkpoint, over the others by their facts.
-func walked(f session.Format, view []wire.Stored, checkpoint int) *wire.FastValidator {
+// validated goes over a view as a read does: over the first messages for the checkpoint, over the others by their facts.
+func validated(f session.Format, view []wire.Stored, checkpoint int) *wire.FastValidator {
 	base, open := wire.NewFastValidator(f), []string(nil)
 	for _, m := range view[:checkpoint] {
 		fact := wire.ShapeOfBody(m.Format, m.Body)
@@ -30,7 +30,7 @@ func walked(f session.Format, view []wire.Stored, checkpoint int) *wire.FastVali
 	var facts []string
 	for _, m := range view[checkpoint:] {
 		fact := wire.ShapeOfBody(m.Format, m.Body)
-		facts = append(facts, factText(&fact))
+		facts = append(facts, shapeText(&fact))
 	}
 	walk.AddShapes([]byte(strings.Join(facts, "\x1e")))
 	return walk
@@ -49,8 +49,8 @@ func openAfter(open []string, f *wire.MessageShape) []string {
 	return open
 }
 
-// TestAWalkSaysYesOnlyToViewsThatNeedNoRepair compares it with Render, over random conversations.
-func TestAWalkSaysYesOnlyToViewsThatNeedNoRepair(t *testing.T) {
+// TestAFastValidatorAcceptsOnlyViewsThatNeedNoRepair compares it with Render, over random conversations.
+func TestAFastValidatorAcceptsOnlyViewsThatNeedNoRepair(t *testing.T) {
 	t.Parallel()
 	yes := map[session.Format]int{}
 	for seed := range *views {
@@ -63,31 +63,31 @@ func TestAWalkSaysYesOnlyToViewsThatNeedNoRepair(t *testing.T) {
 			view = slices.Insert(view, at, wire.Stored{Format: f, Body: []byte(odd[rng.IntN(len(odd))])})
 		}
 		model := models[rng.IntN(len(models))]
-		if !walked(f, view, rng.IntN(len(view)+1)).Valid(model) {
+		if !validated(f, view, rng.IntN(len(view)+1)).Valid(model) {
 			continue
 		}
 		yes[f]++
 		made := wire.Render(f, view, wire.Options{Model: model})
 		if len(made.Repairs) > 0 || len(made.Bodies) != len(view) {
-			t.Fatalf("seed %d: %s: a sound view has %d messages of %d, repairs %v\n%s", seed, f, len(made.Bodies), len(view), made.Repairs, show(view))
+			t.Fatalf("seed %d: %s: a valid view has %d messages of %d, repairs %v\n%s", seed, f, len(made.Bodies), len(view), made.Repairs, show(view))
 		}
 		for i := range view {
 			if !bytes.Equal(made.Bodies[i], view[i].Body) {
-				t.Fatalf("seed %d: %s: message %d of a sound view is rendered as %s", seed, f, i, made.Bodies[i])
+				t.Fatalf("seed %d: %s: message %d of a valid view is rendered as %s", seed, f, i, made.Bodies[i])
 			}
 		}
 	}
 	for _, f := range session.Formats() {
 		if yes[f] < *views/50 {
-			t.Errorf("%s: only %d of %d views are sound", f, yes[f], *views/len(session.Formats()))
+			t.Errorf("%s: only %d of %d views are valid", f, yes[f], *views/len(session.Formats()))
 		}
 	}
 }
 
-// TestAWalkTellsIDsApartThatTheDatabaseWouldNot answers one call by the two halves of its id, which a list of ids in
+// TestAFastValidatorDistinguishesIDsThatTheDatabaseWouldNot answers one call by the two halves of its id, which a list of ids in
 // a row would show as two answered calls, and another by an id that differs in what a text of the database cannot
 // hold.
-func TestAWalkTellsIDsApartThatTheDatabaseWouldNot(t *testing.T) {
+func TestAFastValidatorDistinguishesIDsThatTheDatabaseWouldNot(t *testing.T) {
 	t.Parallel()
 	for id, answers := range map[string][]string{`a\u001db`: {"a", "b"}, `a\u001eb`: {"a", "b"}, `a\u001fb`: {"a", "b"}, `a\u0000`: {"a\uFFFD"}, `a\ud800`: {"a\uFFFD"}} {
 		bodies := [][]byte{
@@ -99,8 +99,8 @@ func TestAWalkTellsIDsApartThatTheDatabaseWouldNot(t *testing.T) {
 		}
 		view := stored(session.OpenAIChat, append(bodies, []byte(`{"role":"user","content":"on"}`)))
 		for checkpoint := range len(view) + 1 {
-			if walked(session.OpenAIChat, view, checkpoint).Valid("") {
-				t.Errorf("%s, checkpoint at %d: the view is called sound", id, checkpoint)
+			if validated(session.OpenAIChat, view, checkpoint).Valid("") {
+				t.Errorf("%s, checkpoint at %d: the view is called valid", id, checkpoint)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// callTurns is V-G1.
+// callTurns checks V-G1.
 func (c *checker) callTurns() {
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
@@ -29,7 +29,7 @@ func (m *Facts) count(kind Kind) (n int) {
 	return n
 }
 
-// responseCount is V-G2. Results of the last calls may be still to come.
+// responseCount checks V-G2. Results of the last calls may be still to come.
 func (c *checker) responseCount() {
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
@@ -69,7 +69,7 @@ func (c *checker) responsesTo(i int) {
 	}
 }
 
-// callsSigned is V-G3.
+// callsSigned checks V-G3.
 func (c *checker) callsSigned() {
 	if provider.IsOlderGemini(c.Model) {
 		return
@@ -101,7 +101,7 @@ func signatureOf(part []byte) string {
 	return stringMember(part, "thought_signature")
 }
 
-// currentTurn is the index of the last content in which the user says something.
+// currentTurn returns the index of the last content in which the user says something.
 func (c *checker) currentTurn() int {
 	for i := c.last(); i > c.head; i-- {
 		if c.messages[i].Role == "user" && c.messages[i].count(Result) == 0 {
@@ -111,7 +111,7 @@ func (c *checker) currentTurn() int {
 	return c.head
 }
 
-// contents is V-G4.
+// contents checks V-G4.
 func (c *checker) contents() {
 	for i := c.head; i < len(c.messages); i++ {
 		if role := c.messages[i].Role; !gemini.KnowsRole(role) {
@@ -183,7 +183,7 @@ func partCount(part []byte, known func(name string) bool) (data, unknown int) {
 	return data, unknown
 }
 
-// badFunction says what is wrong with a member that is a call or a response, "" if nothing is or it is neither.
+// badFunction returns the problem of a member that is a call or a response, "" for none and for other members.
 func badFunction(key, value []byte) string {
 	if !bytes.HasPrefix(key, []byte(`"function`)) {
 		return ""

@@ -63,7 +63,7 @@ func (w *geminiWriter) roleOf(n *Message) string {
 	return "user"
 }
 
-// goesOn reports whether a message belongs to the content that is being written.
+// continues reports whether a message belongs to the content that is being written.
 func (w *geminiWriter) continues(n *Message, role string) bool {
 	if w.answers {
 		return len(n.Blocks) > 0 && n.Blocks[0].Kind == Result
@@ -100,7 +100,7 @@ func (w *geminiWriter) content(role string, parts, extra []byte) {
 	w.add(append(body, '}'))
 }
 
-// block writes what is no result.
+// piece writes what is no result.
 func (w *geminiWriter) piece(p *Block) {
 	switch {
 	case w.own(p):
@@ -130,8 +130,8 @@ func appendText(dst, literal, more []byte) []byte {
 	return wrap(dst, "", more, "}")
 }
 
-// sealOf is the member for the signature of a block: Google's, or that which a repair put on a call. That of a
-// thought is its provider's.
+// signatureMember returns the member for the signature of a block: Google's, or that which a repair put on a call.
+// That of a thought is its provider's.
 func (w *geminiWriter) signatureMember(p *Block) []byte {
 	if p.Signature == nil || p.Signature[0] != '"' || p.Kind == Reasoning && p.Format != w.target {
 		return nil

@@ -85,7 +85,7 @@ func dataURL(url []byte) (mediaType, data []byte, ok bool) {
 	return mediaType, data, ok && isData && isBase64
 }
 
-// mediaKind is what a media type is of.
+// mediaKind returns what a media type is of.
 func (s *scanner) mediaKind(at Span) Kind {
 	if s.is(at, '"') && bytes.HasPrefix(s.plain(at), []byte("image/")) {
 		return Image
@@ -93,8 +93,8 @@ func (s *scanner) mediaKind(at Span) Kind {
 	return File
 }
 
-// standardBase64 is base64 in the alphabet that every provider reads. Google's clients write the one for URLs, too, and
-// may leave the padding out.
+// standardBase64 returns base64 in the alphabet that every provider reads. Google's clients write the one for URLs,
+// too, and may leave the padding out.
 func standardBase64(data []byte) []byte {
 	if bytes.IndexByte(data, '-') < 0 && bytes.IndexByte(data, '_') < 0 && len(data)%4 == 0 {
 		return data

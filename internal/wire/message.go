@@ -4,7 +4,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Message is what one message says, whoever's format it is written in. A message that holds what several roles say
+// Message is the content of one message, in whatever format it is written. A message that holds what several roles say
 // (an AI SDK message has calls and their results) is several Messages of one Origin.
 //
 // Every text is a JSON string literal as it was written, quotes and escapes included, and goes into another format as
@@ -26,7 +26,7 @@ type Message struct {
 // Role is who says a Message.
 type Role uint8
 
-// The roles. A Tool says nothing but results; a User may have results in front of what he says himself.
+// The roles. A Tool message has nothing but results; one of a User may have results before its other content.
 const (
 	User Role = iota
 	Assistant

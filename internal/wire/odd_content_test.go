@@ -119,7 +119,7 @@ func TestAnOutputOfAnotherFormThanItsCallIsNotServedAsItIs(t *testing.T) {
 		{function, functionOutput, 0, true}, {custom, customOutput, 0, true}, {function, customOutput, 0, false}, {custom, functionOutput, 0, false},
 		{function, functionOutput, 1, true}, {custom, functionOutput, 1, false}, {function, customOutput, 1, false}, {custom, customOutput, 2, true},
 	} {
-		if got := walked(session.OpenAIResponses, storedOf(session.OpenAIResponses, []string{c.call, c.output}), c.checkpoint).Valid(""); got != c.sound {
+		if got := validated(session.OpenAIResponses, storedOf(session.OpenAIResponses, []string{c.call, c.output}), c.checkpoint).Valid(""); got != c.sound {
 			t.Errorf("%s, %s behind checkpoint %d: %t", c.call, c.output, c.checkpoint, got)
 		}
 	}

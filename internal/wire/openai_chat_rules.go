@@ -8,7 +8,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// chatContent is V-C3. "" is content, and so is an array of any parts.
+// chatContent checks V-C3. "" is content, and so is an array of any parts.
 func (c *checker) chatContent() {
 	for i := range c.messages {
 		m := &c.messages[i]
@@ -30,7 +30,7 @@ func contentless(m *Facts) bool {
 	return m.Flags&FlagEmpty != 0
 }
 
-// idLength is V-C4.
+// idLength checks V-C4.
 func (c *checker) idLength() {
 	most := c.rule.limits["id"]
 	c.parts(func(i int, p *Part) {
@@ -40,7 +40,7 @@ func (c *checker) idLength() {
 	}, Call, Result)
 }
 
-// knownRoles is V-C5. What Anthropic says of a system message that is not at the beginning is V-A12.
+// knownRoles checks V-C5. What Anthropic says of a system message that is not at the beginning is V-A12.
 func (c *checker) knownRoles() {
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
@@ -61,7 +61,7 @@ func (c *checker) hasRole(message int) bool {
 	return isMessage && member(body, "role") != Span{}
 }
 
-// mistral is V-M1. An assistant's message at the end may be one that the model is to go on with.
+// mistral checks V-M1. An assistant's message at the end may be one that the model is to go on with.
 func (c *checker) mistral() {
 	if !provider.IsMistral(c.Model) {
 		return

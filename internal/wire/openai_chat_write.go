@@ -77,7 +77,7 @@ func (e *encoder) extra(dst []byte, n *Message) []byte {
 	return with(dst, ",", n.Extra)
 }
 
-// roleOf is the role that a message of OpenAI's formats is sent with, as a string literal.
+// roleOf returns the role that a message of OpenAI's formats is sent with, as a string literal.
 func (e *encoder) roleOf(n *Message) []byte {
 	switch {
 	case n.Role == Assistant:
@@ -96,7 +96,7 @@ func (e *encoder) roleOf(n *Message) []byte {
 // among them.
 var callWords = []string{"id", "type", "function", "custom", "name", "arguments"}
 
-// roleIn is the literal of the role in a message, nil for none.
+// roleIn returns the literal of the role in a message, nil for none.
 func roleIn(message []byte) []byte {
 	if message == nil {
 		return nil
@@ -136,7 +136,7 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 	return w.calls(dst, n, calls)
 }
 
-// thought is the text of reasoning.
+// thought returns the text of reasoning.
 func thought(p *Block) []byte {
 	if p.Text == nil {
 		return substitute(p)
@@ -213,7 +213,7 @@ func (w *chatWriter) call(dst []byte, p *Block) []byte {
 	return append(dst, '}')
 }
 
-// toolName is the name of the tool of a call, which the provider always wants.
+// toolName returns the name of the tool of a call, which the provider always wants.
 func toolName(p *Block) []byte {
 	if p.Name == nil {
 		return []byte(`"unknown"`)
@@ -251,7 +251,7 @@ func (w *chatWriter) result(n *Message, p *Block) {
 	w.add(append(w.extra(dst, n), '}'))
 }
 
-// resultContent is what a result says in text. Images and files are shown behind the results, and named here.
+// resultContent returns what a result says in text. Images and files are shown behind the results, and named here.
 func (w *chatWriter) resultContent(p *Block) []*Block {
 	content := make([]*Block, 0, len(p.Content))
 	for i := range p.Content {
@@ -273,7 +273,7 @@ func (w *chatWriter) resultContent(p *Block) []*Block {
 	return content
 }
 
-// failed says of a result, where the format has no words for it, that the tool failed.
+// failed marks the content of a result as that of a tool that failed, where the format has no member for it.
 func failed(content []*Block) []*Block {
 	if len(content) == 0 || content[0].Kind != Text {
 		return append([]*Block{{Kind: Text, Text: []byte(`"[Error]"`)}}, content...)

@@ -50,7 +50,7 @@ func appendChatMedia(dst []byte, p *Block) []byte {
 	return append(appendURL(append(dst, `,"file_data":`...), p), "}}"...)
 }
 
-// fileName is a file's name, which the provider wants with its data.
+// fileName returns a file's name, which the provider wants with its data.
 func fileName(m *Media) []byte {
 	if m.Name == nil {
 		return []byte(`"file"`)
@@ -107,8 +107,8 @@ func appendURL(dst []byte, p *Block) []byte {
 	return with(dst, `;base64,`, m.Data[1:])
 }
 
-// mediaType is the type of an image or a file, as a string literal, also where it is not known: providers look at the
-// bytes of images, but want to be told a type.
+// mediaType returns the type of an image or a file, as a string literal, also where it is not known: providers look
+// at the bytes of images, but want to be told a type.
 func mediaType(p *Block) []byte {
 	switch {
 	case p.Media.Type != nil:

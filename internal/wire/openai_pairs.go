@@ -46,14 +46,14 @@ func (r *repairer) match(list []Message) {
 	})
 }
 
-// reform has a call or a result written anew. Other members of its message go with a form that it has no more.
+// reform marks a call or a result as edited. Its message loses the members that belong to the form it had.
 func (n *Message) reform(p *Block) {
 	n.Edited = true
 	n.Extra = nil
 	p.Edited = true
 }
 
-// formOf is the form that a call will be written in, or the call that a result is written for.
+// formOf returns the form that a call will be written in, or the call that a result is written for.
 func (r *repairer) formOf(n *Message, p *Block) string {
 	own := p.Format == r.target && !p.Edited
 	switch {

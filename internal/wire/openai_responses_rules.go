@@ -2,7 +2,7 @@ package wire
 
 import "unicode/utf8"
 
-// reasoningGoesOn is V-R3. The other half of the provider's rule, that a call which reasoning led to is not sent
+// reasoningGoesOn checks V-R3. The other half of the provider's rule, that a call which reasoning led to is not sent
 // without that reasoning ("Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item:
 // 'rs_1'."), is not to be seen in a list: a call of a model that did not reason looks the same. Who takes items out
 // of a list has to keep or drop them as one group.
@@ -26,7 +26,7 @@ func byID(item []byte) bool {
 	return member(item, "id") != (Span{}) && member(item, "encrypted_content") == (Span{})
 }
 
-// callLengths is V-R4.
+// callLengths checks V-R4.
 func (c *checker) callLengths() {
 	c.parts(func(i int, p *Part) {
 		if n := utf8.RuneCountInString(p.CallID); n == 0 || n > c.rule.limits["id"] {

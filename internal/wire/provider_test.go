@@ -60,7 +60,7 @@ func TestValidatorRepairsAndFastValidatorAgreeOnTheLengthOfIDs(t *testing.T) {
 				if got := len(wire.Render(f, stored(f, view), wire.Options{}).Repairs) == 0; got != fits {
 					t.Errorf("%s: an id of %d %s needs no repair: %t", f, n, letter, got)
 				}
-				if got := walked(f, stored(f, view), 0).Valid(""); got != fits {
+				if got := validated(f, stored(f, view), 0).Valid(""); got != fits {
 					t.Errorf("%s: the fast validator takes an id of %d %s: %t", f, n, letter, got)
 				}
 			}
@@ -81,11 +81,11 @@ func TestADevelopersMessageAtTheHeadIsASystemPrompt(t *testing.T) {
 		if len(made.Repairs) > 0 || made.System != 1 || !bytes.Equal(bytes.Join(made.Bodies, nil), bytes.Join(view, nil)) {
 			t.Errorf("%s: the view is rendered as %s with repairs %v", f, made.Bodies, made.Repairs)
 		}
-		if !walked(f, stored(f, view), 0).Valid("") {
+		if !validated(f, stored(f, view), 0).Valid("") {
 			t.Errorf("%s: the fast validator does not take it", f)
 		}
 		late := [][]byte{view[1], view[0], view[1]}
-		if walked(f, stored(f, late), 0).Valid("") {
+		if validated(f, stored(f, late), 0).Valid("") {
 			t.Errorf("%s: the fast validator takes a system prompt in the middle", f)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Read is Inspect of a message that has so many tokens.
+// Read inspects a message that is known to have this number of tokens.
 func (r *Reader) Read(f session.Format, body []byte, tokens int) (Facts, error) {
 	const most, chunk = 16, 1024
 	if cap(r.parts)-len(r.parts) < most {

@@ -5,7 +5,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// UserMessage is a message of the user that says a text, which is a string literal.
+// UserMessage returns a message of the user that says a text, which is a string literal.
 func UserMessage(f session.Format, literal []byte) []byte {
 	said := Message{Role: User, Blocks: []Block{{Kind: Text, Text: literal}}, Edited: true}
 	return Encode(f, []Message{said})[0]
@@ -18,7 +18,7 @@ type Rendition struct {
 	Repairs []Repair
 }
 
-// Render says what a view says in a format, so that its provider takes it. Nothing is repaired that the provider
+// Render writes a view in a format so that its provider takes it. Nothing is repaired that the provider
 // would take: a message of the target's own format in its place comes out as the bytes that came in. What it repairs,
 // it lists.
 //

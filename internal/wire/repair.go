@@ -119,7 +119,7 @@ func (r *repairer) callsAsNotes(n *Message) {
 	}
 }
 
-// apart takes the results in an assistant's message out of it.
+// splitResults takes the results in an assistant's message out of it.
 func (n *Message) splitResults() []Message {
 	var list []Message
 	for _, p := range n.Blocks {

@@ -75,7 +75,7 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 	return false
 }
 
-// textResult has a result written anew that is not the text that Chat Completions wants.
+// textResult marks a result as edited that is not the text that Chat Completions wants.
 func (r *repairer) textResult(n *Message) {
 	if !r.keeps(n) || n.Role != Tool {
 		return
@@ -86,7 +86,7 @@ func (r *repairer) textResult(n *Message) {
 	}
 }
 
-// oddResults has results written anew whose content is neither a text nor an array.
+// mendResults marks results as edited whose content is neither a text nor an array.
 func (r *repairer) mendResults(n *Message) {
 	if n.Format != r.target {
 		return
@@ -109,7 +109,7 @@ func withoutOutput(item []byte) bool {
 	return function && member(item, "output") == (Span{})
 }
 
-// unsealed makes texts of thoughts that Anthropic did not sign, or that another model than the one that is asked had.
+// dropUnsigned turns reasoning into texts that Anthropic did not sign, or that is another model's than the one asked.
 func (r *repairer) dropUnsigned(n *Message) {
 	if n.Format != session.Anthropic {
 		return // the encoder does it
@@ -133,7 +133,7 @@ func (r *repairer) dropUnsigned(n *Message) {
 	}
 }
 
-// late makes texts of thoughts that stand behind a call of their turn: Anthropic wants them in front.
+// moveLateReasoning turns reasoning after a call of its turn into texts: Anthropic wants it before.
 func (r *repairer) moveLateReasoning(list []Message) {
 	called := false
 	for i := range list {
@@ -150,8 +150,8 @@ func (r *repairer) moveLateReasoning(list []Message) {
 	}
 }
 
-// idle makes texts of OpenAI's reasoning items behind which the model said nothing: it takes one back only with the
-// item that it led to.
+// dropIdleReasoning makes texts of OpenAI's reasoning items behind which the model said nothing: it takes one back
+// only with the item that it led to.
 func (r *repairer) dropIdleReasoning(list []Message) {
 	if r.target != session.OpenAIResponses {
 		return
@@ -178,7 +178,7 @@ func (r *repairer) isFollowed(list []Message, i int) bool {
 	return !byID(list[i].Raw) || r.keeps(next) && valueOf(next.Raw, "id") != nil
 }
 
-// unmark leaves the newest marks for the provider's cache, of which it takes no more than a few.
+// limitCacheMarks leaves the newest marks for the provider's cache, of which it takes no more than a few.
 func (r *repairer) limitCacheMarks(list []Message) {
 	if r.provider.CacheMarks == 0 {
 		return

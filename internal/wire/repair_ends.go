@@ -71,7 +71,7 @@ func (r *repairer) merges(a, b *Message) bool {
 	return r.target == session.Gemini && (a.Role == Assistant || a.Role == Tool)
 }
 
-// seal gives the first call of each step of the current turn a signature, if it has none. Steps of earlier turns, where
+// sign gives the first call of each step of the current turn a signature, if it has none. Steps of earlier turns, where
 // Gemini does not look, have the one that they had when theirs was the current turn, so that the view's beginning stays
 // what the provider has cached; but for contents that came as they are.
 func (r *repairer) sign(list []Message) {
@@ -106,7 +106,7 @@ func (n *Message) signFirst() bool {
 	return true
 }
 
-// The texts of the user that stand where a provider wants one of his and there is none.
+// The texts that are inserted where a provider requires a message of the user.
 const (
 	beginText    = "[The conversation begins here.]"
 	continueText = "Continue."
@@ -154,7 +154,7 @@ func (r *repairer) refusesLastAssistant() string {
 	return ""
 }
 
-// trimEnd takes the white space off the end of the last text, also of one that stands for what only another format
+// trimEnd removes the white space at the end of the last text, also of one that replaces what only another format
 // says.
 func (r *repairer) trimEnd(n *Message) {
 	if len(n.Blocks) == 0 {

@@ -50,7 +50,7 @@ func each(list []Message, kind Kind, f func(*Message, *Block)) {
 	}
 }
 
-// idOf is the id that a call has in the view. tried counts how many ids that were made of an id are taken: a long
+// idOf returns the id that a call has in the view. tried counts how many ids that were made of an id are taken: a long
 // conversation may have one thousands of times.
 func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[string]int) string {
 	own := n.Format == r.target
@@ -96,7 +96,7 @@ func digest(id string, n int) []byte {
 	return sum[:]
 }
 
-// nine is an id for Mistral.
+// nine returns an id for Mistral.
 func nine(id string, n int) string {
 	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	out := make([]byte, provider.MistralIDLength)
@@ -106,7 +106,7 @@ func nine(id string, n int) string {
 	return string(out)
 }
 
-// isAlphanumeric reports whether an id consists of so many letters and digits.
+// isAlphanumeric reports whether an id consists of length letters and digits.
 func isAlphanumeric(id string, length int) bool {
 	return len(id) == length && provider.PlainID(id) && !strings.ContainsAny(id, "_-")
 }

@@ -144,7 +144,7 @@ func emptyCompaction(block []byte) bool {
 	return isType(block, "compaction") && string(valueOf(block, "content")) == `""`
 }
 
-// sealed reports whether the value of a signature, or of what stands for one, is a text.
+// isSigned reports whether the value of a signature, or of its replacement, is a text.
 func isSigned(value []byte) bool { return len(value) > len(`""`) && value[0] == '"' }
 
 // mendName cuts the names of tools that are too long.
@@ -178,7 +178,7 @@ func marksIn(block []byte) (marks int, empty bool) {
 	return marks, empty
 }
 
-// unmarked is a block without marks, and without those in the blocks of its content.
+// unmarked returns a block without marks, and without those in the blocks of its content.
 func unmarked(block []byte) []byte {
 	block = without(block, "cache_control")
 	content := member(block, "content")

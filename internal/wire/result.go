@@ -54,7 +54,7 @@ func blockTexts(f session.Format, body []byte, array Span) (text []byte, only bo
 	return text, only
 }
 
-// blockText is the text of a block that is one, else the zero Span.
+// blockText returns the text of a block that is one, else the zero Span.
 func (s *scanner) blockText(f session.Format, block Span) Span {
 	if f == session.OpenAIResponses {
 		if v := s.responsesValues(block); s.responsesKind(&v) == Text {

@@ -182,7 +182,7 @@ func Validate(f session.Format, bodies [][]byte, o Options) []Violation {
 }
 
 // ValidateMessages reports what is to be seen without the bodies: chiefly how calls and results meet. What callers
-// appended is kept even if it breaks a rule; whoever changes a view must not add violations to those of the messages it
+// appended is kept even if it breaks a rule; a change of a view must not add violations to those of the messages it
 // started from.
 func ValidateMessages(f session.Format, messages []Facts) []Violation {
 	return judged(rules, converse(f, messages, nil, Options{}))

@@ -9,8 +9,8 @@ import (
 // maxShown is how many bytes of what a format cannot say stand in its substitute. The rest is in the log.
 const maxShown = 4096
 
-// substitute is the text, as a string literal, that stands for a block in a format that cannot say it. It says what the
-// block is, and shows it.
+// substitute returns the text, as a string literal, that replaces a block in a format that cannot express it. The
+// text names the kind of the block, and shows it.
 func substitute(p *Block) []byte {
 	switch p.Kind {
 	case Reasoning:
@@ -52,7 +52,7 @@ func rawNote(p *Block) []byte {
 	return note("%s: %s", p.Kind, shown)
 }
 
-// cutText is the beginning of a text, cut between characters.
+// cutText returns the beginning of a text, cut between characters.
 func cutText(text []byte) []byte {
 	end := maxShown
 	for end > 0 && text[end]&0xC0 == 0x80 {
@@ -61,7 +61,7 @@ func cutText(text []byte) []byte {
 	return text[:end]
 }
 
-// note is a text in brackets, as a string literal.
+// note returns a text in brackets, as a string literal.
 func note(format string, args ...any) []byte {
 	return rawjson.Quote(nil, fmt.Appendf(nil, "["+format+"]", args...))
 }
@@ -72,7 +72,7 @@ func joined(before string, literal []byte) []byte {
 	return append(out[:len(out)-1], literal[1:]...)
 }
 
-// joinLines is one literal of several, a line each.
+// joinLines returns one literal of several, a line each.
 func joinLines(literals [][]byte) []byte {
 	if len(literals) == 1 {
 		return literals[0]

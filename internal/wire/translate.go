@@ -5,9 +5,9 @@ import (
 	"github.com/varve-dev/varve/internal/units"
 )
 
-// Translate says what consecutive messages say in another format, for who goes on to work on them: nothing is repaired
-// that Render would repair. Each message has the seq of the last one that it says. Where the target has results in one
-// message with their calls, several become one; otherwise one may become several of its seq.
+// Translate writes consecutive messages in another format, for callers that continue to work on them: nothing is
+// repaired that Render would repair. Each message has the seq of the last one that is in it. Where the target has
+// results in one message with their calls, several become one; otherwise one may become several of its seq.
 func Translate(target session.Format, run []Stored) []Stored {
 	r := &repairer{target: target, view: run}
 	var list []Message

@@ -65,7 +65,7 @@ type run struct {
 	others     bool // it has something else
 }
 
-// goesOn reports whether b belongs to the turn of a. Anthropic joins messages of one role; the items of a Responses
+// continues reports whether b belongs to the turn of a. Anthropic joins messages of one role; the items of a Responses
 // list are parts of what one side says; the tool messages of Chat Completions belong together.
 func (c *conversation) continues(a, b *Facts) bool {
 	switch c.format {
@@ -91,7 +91,7 @@ func (t *run) add(i int, m *Facts) {
 // settled reports whether calls without a result are wrong also at the very end.
 func (c *conversation) settled() bool { return c.Pending != "" && c.Pending != KeepPending }
 
-// last is the index of the last message, or -1 if there is nothing but the head.
+// last returns the index of the last message, or -1 if there is nothing but the head.
 func (c *conversation) last() int {
 	if len(c.messages) == c.head {
 		return -1
@@ -101,7 +101,7 @@ func (c *conversation) last() int {
 
 func (c *conversation) raw(message int, p *Part) []byte { return p.Raw.Of(c.bodies[message]) }
 
-// body is a message without white space around it.
+// body returns a message without white space around it.
 func (c *conversation) body(message int) []byte {
 	body := c.bodies[message]
 	return rawjson.Value(body).Of(body)
@@ -208,7 +208,7 @@ func (h *holder) answer(message int, p *Part) {
 	h.results = append(h.results, r)
 }
 
-// pass goes on from the calls so far.
+// pass marks the calls so far as passed: the conversation has continued.
 func (h *holder) pass() {
 	for ; h.passed < len(h.calls); h.passed++ {
 		h.calls[h.passed].passed = true
@@ -218,7 +218,7 @@ func (h *holder) pass() {
 	}
 }
 
-// callsAnswered is V-C1, V-R2 and V-A1.
+// callsAnswered checks V-C1, V-R2 and V-A1.
 func (c *checker) callsAnswered() {
 	for i := range c.calls {
 		if call := &c.calls[i]; !call.answered && (call.passed || c.settled()) {
@@ -230,7 +230,7 @@ func (c *checker) callsAnswered() {
 	}
 }
 
-// resultsAnswer is V-C2, V-R1 and V-A2. What Anthropic says of a second result is V-A4.
+// resultsAnswer checks V-C2, V-R1 and V-A2. What Anthropic says of a second result is V-A4.
 func (c *checker) resultsAnswer() {
 	for i := range c.results {
 		if r := &c.results[i]; !r.answers && !(r.again && c.format == session.Anthropic) {

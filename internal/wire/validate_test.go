@@ -158,7 +158,7 @@ func TestNoListThatBreaksARuleIsCalledSound(t *testing.T) {
 				w.Add(&fact)
 			}
 			if x.want != nil && w.Valid(x.o.Model) && x.o.Pending == "" && x.o.Author == "" && !callersDuty[x.rule+": "+x.name] {
-				t.Errorf("%s/%s: %s: is called sound", f, x.rule, x.name)
+				t.Errorf("%s/%s: %s: is called valid", f, x.rule, x.name)
 			}
 		}
 	}

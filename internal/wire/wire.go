@@ -1,14 +1,18 @@
-// Package wire knows providers' message formats: what is in a message, what it says in another format, and which
+// Package wire knows providers' message formats: what is in a message, how to write it in another format, and which
 // lists of messages a provider takes. It is pure, and owns no bytes: a message that nothing is done to keeps those it
 // came with.
 //
-// Two ways lead in. Inspect finds a message's parts as byte ranges and estimates their tokens without decoding
-// anything: for who stores, counts and shortens (openai_chat.go, anthropic.go, …, one file a format). Render says a
-// whole view in a format so that its provider takes it: for who reads. It decodes messages into the neutral model
-// (neutral.go; codecs in openai_chat_codec.go, anthropic_codec.go, …), pairs calls and results (arrange.go), repairs
-// (repair.go and its neighbours) and encodes. Translate (translate.go) does so without repairs, for who compacts
-// messages of several formats. Validate holds a list to every rule there is (rules.go). FastValidator (walk.go) tells
-// without any JSON whether a stored view needs none of that.
+// There are two ways in. Inspect finds the facts of a message, which are its parts as byte ranges and their tokens,
+// without decoding anything; the store, the counters and the engine use it. Render writes a whole view in a format so
+// that its provider takes it; readers use it. Both go through the one reader that each format has (<format>_read.go).
+// Render reads messages into the intermediate representation (message.go), pairs calls and results (arrange.go),
+// repairs (repair.go and its neighbours) and writes (<format>_write.go). Translate does so without repairs. Validate
+// holds a list to every rule there is (rules.go, <format>_rules.go). FastValidator reports without any JSON whether a
+// stored view needs none of that. What each provider takes is a table of its own (internal/wire/provider).
+//
+// To add a format: session.Format and its number; a row in provider.table; <format>_read.go, with a case in
+// scanner.read; <format>_write.go, with an entry in encoders; <format>_rules.go, with rules in rules.go, fixtures and
+// a table in docs/formats.md; and what the FastValidator must know of it (shape.go, FastValidator.mayContinue).
 package wire
 
 import (
@@ -32,7 +36,7 @@ const (
 
 var kindNames = [...]string{"opaque", "text", "image", "file", "call", "result", "reasoning"}
 
-// String is the kind's name in answers.
+// String returns the kind's name in answers.
 func (k Kind) String() string { return kindNames[k] }
 
 // Span is a half-open byte range of a message's body. The zero Span means "not there".

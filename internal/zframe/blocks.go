@@ -65,7 +65,7 @@ const (
 	typeRLE         = 1
 )
 
-// blockSize is the length of the first of blocks, its header included. It is longer than blocks if they are cut off.
+// blockSize returns the length of the first of blocks, its header included. It is longer than blocks if they are cut off.
 func blockSize(blocks []byte) int {
 	header := int(blocks[0]) | int(blocks[1])<<8 | int(blocks[2])<<16
 	if header>>1&3 == typeRLE {

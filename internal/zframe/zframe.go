@@ -57,7 +57,7 @@ func appendRaw(dst, data []byte) []byte {
 	return dst
 }
 
-// rawSize is the length of data as raw blocks.
+// rawSize returns the length of data as raw blocks.
 func rawSize(data []byte) int {
 	count := (len(data) + maxBlockSize - 1) / maxBlockSize
 	return len(data) + count*blockHeaderSize
