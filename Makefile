@@ -40,7 +40,7 @@ schema: postgres ## Write migrations/schema.sql from the migrations
 	$(GO) test ./internal/postgres -run TestSchemaDump -update
 
 samples: ## Record the sample conversations anew
-	$(GO) run ./samples/record
+	$(GO) test ./samples -run TestRecord -update -v -timeout 30m
 
 build:
 	@scripts/postgres.sh

@@ -1,4 +1,5 @@
-// Package samples holds the conversations that varve demo shows: long coding sessions, recorded by samples/record.
+// Package samples holds the conversations that varve demo shows: long coding sessions, recorded by
+// TestRecord on a copy of this repository.
 package samples
 
 import "embed"

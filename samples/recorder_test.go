@@ -1,4 +1,4 @@
-package main
+package samples_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newCopy is a workspace of a small repository.
+// newCopy returns a workspace with a small repository.
 func newCopy(t *testing.T) *workspace {
 	t.Helper()
 	from := &workspace{dir: filepath.Join(t.TempDir(), "from")}
@@ -165,16 +165,5 @@ func TestACancelledRecordingIsNoResult(t *testing.T) {
 	err := p.play(story{Steps: []step{{Says: "I wait.", Calls: []call{{Shell: "sleep 60", Description: "Wait"}}}}})
 	if err == nil || len(p.turns) != 0 {
 		t.Errorf("error %v after %d turns", err, len(p.turns))
-	}
-}
-
-// TestEveryStoryCanBeRead holds the files of stories/ to their form.
-func TestEveryStoryCanBeRead(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"add-a-limit", "find-a-failing-test", "follow-a-rename"} {
-		s, err := readStory(name)
-		if err != nil || s.System == "" || len(s.Steps) < 10 {
-			t.Errorf("%s: %d steps, %v", name, len(s.Steps), err)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package samples_test
 
 import (
 	"bytes"

@@ -1,20 +1,17 @@
-package main
+package samples_test
 
 import (
 	"bytes"
 	"cmp"
 	"context"
-	"embed"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
-
-//go:embed stories
-var stories embed.FS
 
 // story is a file of stories/: a conversation without the answers of its tools.
 type story struct {
@@ -42,8 +39,9 @@ type question struct {
 	In     string // extension of the files
 }
 
-func readStory(name string) (s story, err error) {
-	data, err := stories.ReadFile("stories/" + name + ".yaml")
+// readStory reads a file of stories/. It returns an error for a member that stories do not have.
+func readStory(file string) (s story, err error) {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return s, err
 	}
