@@ -397,12 +397,12 @@ func TestAnImportForgetsSessionsThatAreErasedAndIsForgottenItself(t *testing.T) 
 			t.Errorf("line %d names session %s", l.Line, *l.Session)
 		}
 	}
-	if err := w.store.PruneImports(t.Context(), w.tenant); err != nil {
+	if err := w.store.Prune(t.Context(), w.tenant); err != nil {
 		t.Fatal(err)
 	}
 	w.must(http.StatusOK, "GET", path, "")
 	w.exec(`UPDATE imports SET updated_at = updated_at - interval '31 days'`)
-	if err := w.store.PruneImports(t.Context(), w.tenant); err != nil {
+	if err := w.store.Prune(t.Context(), w.tenant); err != nil {
 		t.Fatal(err)
 	}
 	w.must(http.StatusNotFound, "GET", path, "")

@@ -44,7 +44,5 @@ func (w *sweepWorker) sweep(ctx context.Context, tenant uuid.UUID) error {
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "sessions of a recompaction had lost their job", "tenant", tenant, "sessions", lost)
 	}
-	return errors.Join(err, requeueErr,
-		w.Store.PruneIdempotency(ctx, tenant), w.Store.PruneRecompactions(ctx, tenant),
-		w.Store.PruneImports(ctx, tenant))
+	return errors.Join(err, requeueErr, w.Store.Prune(ctx, tenant))
 }

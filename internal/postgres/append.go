@@ -141,11 +141,10 @@ func (s *Store) askForCompaction(
 
 // arm sets the threshold that next asks for a compaction of the session.
 func arm(ctx context.Context, tx pgx.Tx, key session.Key, t due.Threshold) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		UPDATE sessions
 		   SET armed_threshold = $3
 		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), t)
-	return err
 }
 
 // compactIfDue inserts a compaction job if what this transaction changed makes the session due.

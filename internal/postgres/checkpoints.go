@@ -29,24 +29,18 @@ func recordTargets(r *session.CheckpointRecord) []any {
 // ErrNotFound if there is no such session.
 func (s *Store) Checkpoints(
 	ctx context.Context, at session.Address, before, limit int,
-) (found []session.CheckpointRecord, err error) {
+) ([]session.CheckpointRecord, error) {
 	if before == 0 {
 		before = math.MaxInt32
 	}
-	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := sessionKey(ctx, tx, at)
-		if err != nil {
-			return err
-		}
-		found, err = rowsIn(ctx, tx, scanRecord, `
+	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.CheckpointRecord, error) {
+		return rowsIn(ctx, tx, scanRecord, `
 			SELECT `+recordColumns+`
 			  FROM checkpoints c
 			 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n < $3
 			 ORDER BY c.n DESC
-			 LIMIT $4`, [16]byte(at.Tenant), key, before, limit)
-		return err
+			 LIMIT $4`, [16]byte(at.Tenant), [16]byte(key.Key), before, limit)
 	})
-	return found, err
 }
 
 // Lineages reads checkpoints of a session by their numbers, 0 for the newest; ErrNotFound unless all are there.
@@ -164,12 +158,11 @@ func copyCheckpoint(
 // pruneRestored removes the bodies of the checkpoints before the KeptCheckpoints newest ones, earlier restored ones
 // included.
 func pruneRestored(ctx context.Context, tx pgx.Tx, row lockedSession, newest int) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		UPDATE checkpoints
 		   SET body = NULL, state = NULL
 		 WHERE tenant_id = $1 AND session_key = $2 AND n <= $3 AND body IS NOT NULL`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), newest-KeptCheckpoints)
-	return err
 }
 
 // newestSQL makes a checkpoint the session's newest and counts the tokens of its view. It always adds them up from the
@@ -211,11 +204,10 @@ func rollBack(
 func insertRestoration(
 	ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord, tokens int64, reason string,
 ) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, base_n, checkpoint_n, through_seq, tokens_before,
 		                  tokens_after, results_persisted, bytes_persisted, reason, started_at, finished_at)
 		VALUES ($1, $2, $3, 'restore', 'done', 0, $4, $5, $6, $7, $8, 0, 0, $9, now(), clock_timestamp())`,
 		[16]byte(row.Tenant), [16]byte(made.Run), [16]byte(row.Key.Key), made.Base, made.N, made.Through,
 		row.contextTokens, tokens, reason)
-	return err
 }

@@ -174,11 +174,10 @@ func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) er
 
 // rearm arms the trigger of a session that was compacted, and sets the floor from which it must grow.
 func rearm(ctx context.Context, tx pgx.Tx, key session.Key, floor int64) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		UPDATE sessions
 		   SET armed_threshold = $3, floor_tokens = greatest($4, 0)
 		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), due.Trigger, floor)
-	return err
 }
 
 // MarkSuperseded ends a run that another one overtook, completes its job, and asks for the next compaction if the
@@ -215,10 +214,7 @@ var sweepSQL = `
 // It returns how many it inserted.
 func (s *Store) Sweep(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
 	var over [][16]byte
-	err = query(ctx, s.pool, tenant, sweepSQL, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
-		over, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
-		return err
-	})
+	over, err = queryRows(ctx, s, tenant, pgx.RowTo[[16]byte], sweepSQL, [16]byte(tenant))
 	if err != nil {
 		return 0, err
 	}

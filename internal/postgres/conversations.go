@@ -49,14 +49,10 @@ func (s *Store) appendFirst(ctx context.Context, tx pgx.Tx, a session.Append) er
 
 // Containing reads the newest of a session's messages, removed ones aside, whose bytes contain text: a few, newest
 // first. ErrNotFound if there is no such session.
-func (s *Store) Containing(ctx context.Context, at session.Address, text []byte) (found []session.Message, err error) {
+func (s *Store) Containing(ctx context.Context, at session.Address, text []byte) ([]session.Message, error) {
 	const limit = 16
-	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := sessionKey(ctx, tx, at)
-		if err != nil {
-			return err
-		}
-		found, err = rowsIn(ctx, tx, scanMessage, `
+	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.Message, error) {
+		return rowsIn(ctx, tx, scanMessage, `
 			SELECT `+messageColumns+`
 			  FROM messages
 			 WHERE tenant_id = $1
@@ -65,10 +61,8 @@ func (s *Store) Containing(ctx context.Context, at session.Address, text []byte)
 			   AND removed_at IS NULL
 			   AND position($3::bytea IN body) > 0
 			 ORDER BY seq DESC
-			 LIMIT $4`, [16]byte(at.Tenant), key, text, limit)
-		return err
+			 LIMIT $4`, [16]byte(at.Tenant), [16]byte(key.Key), text, limit)
 	})
-	return found, err
 }
 
 // ViewWithSources is a view with what is needed to tell which message of the log each of its messages renders.

@@ -5,16 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
 )
-
-// IdempotencyRetention is how long an Idempotency-Key is remembered.
-const IdempotencyRetention = 7 * 24 * time.Hour
 
 // replay decodes the answer that was given to an earlier request with this key into answer, and reports whether there
 // was one. The caller holds the lock that orders the two requests, or relies on the unique key in remember.
@@ -54,11 +50,10 @@ func remember(ctx context.Context, tx pgx.Tx, key session.Key, id *session.Idemp
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
 		VALUES ($1, $2, $3, $4, $5, $6)`,
 		[16]byte(key.Tenant), id.Route, id.Key, [16]byte(key.Key), id.Digest[:], string(stored))
-	return err
 }
 
 // once runs do in a transaction of the tenant, at most once for each Idempotency-Key, and reports whether the answer is
@@ -85,15 +80,4 @@ func once[T any](
 		err = attempt() // the effect of the first request may be why this one failed: then its answer is stored now
 	}
 	return answer, replayed, err
-}
-
-// PruneIdempotency removes a tenant's records that are older than IdempotencyRetention.
-func (s *Store) PruneIdempotency(ctx context.Context, tenant uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
-			DELETE FROM idempotency
-			 WHERE tenant_id = $1 AND created_at < now() - $2::interval`,
-			[16]byte(tenant), IdempotencyRetention)
-		return err
-	})
 }

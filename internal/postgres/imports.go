@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -11,10 +10,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-const (
-	importRetention = 30 * 24 * time.Hour // after its last line
-	firstRejections = 10                  // of an import's rejected lines are read with it
-)
+// firstRejections is the number of an import's rejected lines that are read with it.
+const firstRejections = 10
 
 const importColumns = `
 	i.id, i.state, i.wanted, i.source, i.session, i.attempt, i.done, i.total, i.bytes, i.digest,
@@ -61,12 +58,10 @@ func (s *Store) BeginImport(
 
 // ResumeImport starts the next attempt of an import. The request of an earlier attempt gets ErrImportTaken from then
 // on. ErrNotFound.
-func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (found session.Import, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		found, err = attemptImport(ctx, tx, tenant, id, "")
-		return err
+func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (session.Import, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
+		return attemptImport(ctx, tx, tenant, id, "")
 	})
-	return found, err
 }
 
 // attemptImport starts the next attempt of the import that has this id or this key. It does not change one that has
@@ -128,12 +123,10 @@ func (s *Store) endAttempt(
 }
 
 // Import reads an import with its first rejected lines; ErrNotFound.
-func (s *Store) Import(ctx context.Context, tenant, id uuid.UUID) (found session.Import, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		found, err = readImport(ctx, tx, tenant, id)
-		return err
+func (s *Store) Import(ctx context.Context, tenant, id uuid.UUID) (session.Import, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
+		return readImport(ctx, tx, tenant, id)
 	})
-	return found, err
 }
 
 func readImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Import, error) {
@@ -155,15 +148,14 @@ func (s *Store) Imports(ctx context.Context, tenant uuid.UUID, page session.Page
 // ImportLines reads the outcomes of an import's lines; ErrNotFound.
 func (s *Store) ImportLines(
 	ctx context.Context, tenant, id uuid.UUID, r session.ImportedRange,
-) (found []session.ImportedLine, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		found, err = readImportLines(ctx, tx, tenant, id, r)
+) ([]session.ImportedLine, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]session.ImportedLine, error) {
+		found, err := readImportLines(ctx, tx, tenant, id, r)
 		if err == nil && len(found) == 0 {
 			_, err = readImport(ctx, tx, tenant, id)
 		}
-		return err
+		return found, err
 	})
-	return found, err
 }
 
 // readImportLines expands the rows of import_lines, each of which stands for up to MaxImportLines lines with the same
@@ -187,22 +179,4 @@ func readImportLines(
 		 ORDER BY l.n, k
 		 LIMIT $6`,
 		[16]byte(tenant), [16]byte(id), r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
-}
-
-// PruneImports removes a tenant's imports whose last line came before importRetention. The sessions that they wrote
-// stay.
-func (s *Store) PruneImports(ctx context.Context, tenant uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		batch := &pgx.Batch{}
-		batch.Queue(`
-			DELETE FROM import_lines l
-			 USING imports i
-			 WHERE i.tenant_id = $1 AND i.updated_at < now() - $2::interval
-			   AND l.tenant_id = $1 AND l.import_id = i.id`,
-			[16]byte(tenant), importRetention)
-		batch.Queue(`
-			DELETE FROM imports
-			 WHERE tenant_id = $1 AND updated_at < now() - $2::interval`, [16]byte(tenant), importRetention)
-		return tx.SendBatch(ctx, batch).Close()
-	})
 }

@@ -59,23 +59,16 @@ type importedLog struct {
 	row      lockedSession
 	last     int64 // the seq of the last message, with those of this batch
 	tail     int64 // bytes, with those of this batch
-	bySeq    map[int64]heldMessage
-	byClient map[string]heldMessage // by client id
-	context  int64                  // tokens of the view
-}
-
-// heldMessage is a message that the log has.
-type heldMessage struct {
-	seq      int64
-	clientID string
-	body     []byte
+	bySeq    map[int64]storedMessage
+	byClient map[string]storedMessage // by client id
+	context  int64                    // tokens of the view
 }
 
 // readHeld reads the messages of the log that have the seq or the client id of a line.
 func (l *importedLog) readHeld(ctx context.Context, lines []importLine) error {
 	l.last, l.tail = l.row.lastSeq, l.row.tailBytes
 	l.context = l.row.contextTokens
-	l.bySeq, l.byClient = map[int64]heldMessage{}, map[string]heldMessage{}
+	l.bySeq, l.byClient = map[int64]storedMessage{}, map[string]storedMessage{}
 	var seqs []int64
 	var clients []string
 	for i := range lines {
@@ -92,7 +85,7 @@ func (l *importedLog) readHeld(ctx context.Context, lines []importLine) error {
 	if seqs == nil && clients == nil {
 		return nil
 	}
-	rows, err := l.tx.Query(ctx, `
+	stored, err := rowsIn(ctx, l.tx, pgx.RowToStructByPos[storedMessage], `
 		SELECT seq, coalesce(client_id, ''), body
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq = ANY ($3)
@@ -101,22 +94,16 @@ func (l *importedLog) readHeld(ctx context.Context, lines []importLine) error {
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($4)`,
 		[16]byte(l.tenant), [16]byte(l.row.Key.Key), seqs, clients)
-	if err != nil {
-		return err
-	}
-	var m heldMessage
-	_, err = pgx.ForEachRow(rows, []any{&m.seq, &m.clientID, &m.body}, func() error {
+	for _, m := range stored {
 		l.hold(m)
-		m.body = nil
-		return nil
-	})
+	}
 	return err
 }
 
-func (l *importedLog) hold(m heldMessage) {
-	l.bySeq[m.seq] = m
-	if m.clientID != "" {
-		l.byClient[m.clientID] = m
+func (l *importedLog) hold(m storedMessage) {
+	l.bySeq[m.Seq] = m
+	if m.ClientID != "" {
+		l.byClient[m.ClientID] = m
 	}
 }
 
@@ -146,13 +133,13 @@ func (l *importedLog) isNew(line *importLine) bool {
 	if m.RemovedAt == nil {
 		l.tail += int64(len(m.Body))
 	}
-	l.hold(heldMessage{seq, m.ClientID, m.Body})
+	l.hold(storedMessage{seq, m.ClientID, m.Body})
 	line.Set(session.LineStored, "")
 	return true
 }
 
 // find returns the message of the log that has the seq of m, else the one that has its client id.
-func (l *importedLog) find(m *session.ImportedMessage) (held heldMessage, ok bool) {
+func (l *importedLog) find(m *session.ImportedMessage) (held storedMessage, ok bool) {
 	held, ok = l.bySeq[m.Seq]
 	if !ok && m.ClientID != "" {
 		held, ok = l.byClient[m.ClientID]
@@ -161,16 +148,16 @@ func (l *importedLog) find(m *session.ImportedMessage) (held heldMessage, ok boo
 }
 
 // compare sets the outcome of a line whose seq or client id a message of the log has.
-func compare(line *importLine, held heldMessage) {
+func compare(line *importLine, held storedMessage) {
 	m := line.Message
 	switch {
-	case (m.Seq == 0 || m.Seq == held.seq) && held.clientID == m.ClientID && bytes.Equal(held.body, m.Body):
-		line.seq = held.seq
+	case (m.Seq == 0 || m.Seq == held.Seq) && held.ClientID == m.ClientID && bytes.Equal(held.Body, m.Body):
+		line.seq = held.Seq
 		line.Set(session.LineDuplicate, "")
-	case m.Seq == held.seq:
+	case m.Seq == held.Seq:
 		line.Set(session.LineRejected, "the session has another message %d", m.Seq)
 	default:
-		line.Set(session.LineRejected, "the client_id names message %d of the session, which is another", held.seq)
+		line.Set(session.LineRejected, "the client_id names message %d of the session, which is another", held.Seq)
 	}
 }
 
@@ -180,7 +167,7 @@ func (l *importedLog) isLast(clientID string) bool {
 		return l.last == 0
 	}
 	held, there := l.byClient[clientID]
-	return there && held.seq == l.last
+	return there && held.Seq == l.last
 }
 
 // append adds messages whose seqs are consecutive.

@@ -81,7 +81,7 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 	for i := range a.Messages {
 		calls = append(calls, a.Messages[i].Answers...)
 	}
-	rows, err := tx.Query(ctx, `
+	batch.Earlier, err = rowsIn(ctx, tx, pgx.RowTo[[]byte], `
 		SELECT body
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
@@ -90,10 +90,6 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 		 ORDER BY seq`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), max(batch.FirstSeq-earlierMessages, 1), batch.FirstSeq,
 		texts(calls), a.Format.Number())
-	if err != nil {
-		return batch, err
-	}
-	batch.Earlier, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	return batch, err
 }
 

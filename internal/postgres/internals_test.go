@@ -1,11 +1,31 @@
 package postgres
 
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/jackc/pgx/v5"
+)
+
 // What only the tests of this package need of its inside.
 const Role = role
 
 var (
 	ExportSQL     = exportSQL
-	MigrateDown   = migrateDown
 	SchemaVersion = schemaVersion
 	Query         = query
 )
+
+// MigrateDown takes the whole schema back, with all data.
+func MigrateDown(ctx context.Context, dsn string) error {
+	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
+		err := withMigrations(dsn, func(m *migrator) error { return m.Down() })
+		if err != nil && !errors.Is(err, migrate.ErrNoChange) {
+			return fmt.Errorf("migrate down: %w", err)
+		}
+		_, err = conn.Exec(ctx, `DROP TABLE schema_migrations`)
+		return err
+	})
+}

@@ -50,18 +50,6 @@ func Migrate(ctx context.Context, dsn string) error {
 	})
 }
 
-// migrateDown takes the whole schema back, with all data. Only tests need it.
-func migrateDown(ctx context.Context, dsn string) error {
-	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
-		err := withMigrations(dsn, func(m *migrator) error { return m.Down() })
-		if err != nil && !errors.Is(err, migrate.ErrNoChange) {
-			return fmt.Errorf("migrate down: %w", err)
-		}
-		_, err = conn.Exec(ctx, `DROP TABLE schema_migrations`)
-		return err
-	})
-}
-
 // schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for.
 // While a migration is under way, the database has what was there before it.
 func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err error) {
@@ -232,8 +220,7 @@ func bootstrapRole(ctx context.Context, conn *pgx.Conn) error {
 			if err := createRole(ctx, tx); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, grants)
-			return err
+			return exec(ctx, tx, grants)
 		})
 		// duplicate_object, unique_violation, and "tuple concurrently updated", which has no code of its own
 		if !hasCode(err, "42710", "23505", "XX000") {
@@ -256,8 +243,7 @@ func createRole(ctx context.Context, tx pgx.Tx) error {
 	}
 	// Whether it may be assumed is asked by trying: being a member is not enough since PostgreSQL 16.
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `SET LOCAL ROLE `+role+`; SET LOCAL ROLE NONE`)
-		return err
+		return exec(ctx, tx, `SET LOCAL ROLE `+role+`; SET LOCAL ROLE NONE`)
 	})
 	if hasCode(err, "42501") { // insufficient_privilege
 		_, err = tx.Exec(ctx, `GRANT `+role+` TO CURRENT_USER`)

@@ -129,20 +129,18 @@ func recordPolicy(
 
 // insertPolicy stores a policy. What every append compares with is stored in columns beside the document.
 func insertPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, p session.Policy) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, cache_ttl, calibrate, document, patch,
 		                      tenant_version, session_version)
 		VALUES ($1, $2, $3, $4, $5, coalesce(($6::json #>> '{tokens,calibrate}')::boolean, true), $6, $7, $8, $9)`,
 		[16]byte(tenant), [16]byte(id), p.Trigger, p.Hard, p.CacheTTL, p.Document, p.Patch,
 		p.Version.Tenant, p.Version.Session)
-	return err
 }
 
 // deletePolicy removes a policy of one session; the tenant's default stays.
 func deletePolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		DELETE FROM policies
 		 WHERE tenant_id = $1 AND id = $2 AND id <> $3`,
 		[16]byte(tenant), [16]byte(id), [16]byte(uuid.Nil))
-	return err
 }

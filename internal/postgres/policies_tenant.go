@@ -13,12 +13,10 @@ import (
 )
 
 // TenantPolicy reads a tenant's default policy.
-func (s *Store) TenantPolicy(ctx context.Context, tenant uuid.UUID) (found session.Policy, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		found, err = readPolicy(ctx, tx, tenant, uuid.Nil, "")
-		return err
+func (s *Store) TenantPolicy(ctx context.Context, tenant uuid.UUID) (session.Policy, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Policy, error) {
+		return readPolicy(ctx, tx, tenant, uuid.Nil, "")
 	})
-	return found, err
 }
 
 // insertDefaultPolicy stores version 1 of a new tenant's default.
@@ -183,27 +181,19 @@ func (r *rebasing) addConflict(ctx context.Context, policy uuid.UUID, invalid *s
 // PolicyVersions returns the versions of a tenant's default below before, newest first; 0 does not bound them.
 func (s *Store) PolicyVersions(
 	ctx context.Context, tenant uuid.UUID, before int64, limit int,
-) (found []session.PolicyRecord, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		found, err = readVersions(ctx, tx, session.Key{Tenant: tenant}, before, limit)
-		return err
+) ([]session.PolicyRecord, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]session.PolicyRecord, error) {
+		return readVersions(ctx, tx, session.Key{Tenant: tenant}, before, limit)
 	})
-	return found, err
 }
 
 // SessionPolicyVersions returns the versions of a session's own layer like PolicyVersions; ErrNotFound.
 func (s *Store) SessionPolicyVersions(
 	ctx context.Context, at session.Address, before int64, limit int,
-) (found []session.PolicyRecord, err error) {
-	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := sessionKey(ctx, tx, at)
-		if err != nil {
-			return err
-		}
-		found, err = readVersions(ctx, tx, session.Key{Tenant: at.Tenant, Key: key}, before, limit)
-		return err
+) ([]session.PolicyRecord, error) {
+	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.PolicyRecord, error) {
+		return readVersions(ctx, tx, key, before, limit)
 	})
-	return found, err
 }
 
 func readVersions(

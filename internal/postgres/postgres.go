@@ -199,6 +199,36 @@ func (s *Store) inTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.T
 	return InTenant(ctx, s.pool, tenant, pgx.TxOptions{}, do)
 }
 
+// inTx runs do in one transaction that sees this tenant only, and returns its value.
+func inTx[T any](
+	ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error),
+) (found T, err error) {
+	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		found, err = do(tx)
+		return err
+	})
+	return found, err
+}
+
+// inSession runs do like inTx, with the key of a session; ErrNotFound.
+func inSession[T any](
+	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
+) (T, error) {
+	return inTx(ctx, s, at.Tenant, func(tx pgx.Tx) (found T, err error) {
+		key, err := sessionKey(ctx, tx, at)
+		if err != nil {
+			return found, err
+		}
+		return do(tx, session.Key{Tenant: at.Tenant, Key: key})
+	})
+}
+
+// exec runs a statement whose result is not needed.
+func exec(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+	_, err := tx.Exec(ctx, sql, args...)
+	return err
+}
+
 // one reads exactly one row; no row is ErrNotFound.
 func one(dest ...any) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {

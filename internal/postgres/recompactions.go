@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -18,9 +17,6 @@ const (
 
 	// shownErrors is how many of a recompaction's newest errors are read with it.
 	shownErrors = 10
-
-	// recompactionRetention is how long an ended recompaction is kept.
-	recompactionRetention = 30 * 24 * time.Hour
 )
 
 // matching is the condition that a filter sets on sessions s, with $1 the tenant; matchingArgs returns the parameters.
@@ -114,42 +110,34 @@ func scanRecompaction(row pgx.CollectableRow) (r session.Recompaction, err error
 }
 
 // Recompaction reads a recompaction with the newest errors of its sessions; ErrNotFound.
-func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (found session.Recompaction, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		found, err = readRecompaction(ctx, tx, tenant, id)
-		return err
+func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (session.Recompaction, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Recompaction, error) {
+		return readRecompaction(ctx, tx, tenant, id)
 	})
-	return found, err
 }
 
 func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Recompaction, error) {
-	rows, err := tx.Query(ctx, `
+	found, err := rowIn(ctx, tx, scanRecompaction, `
 		SELECT `+recompactionColumns+`
 		  FROM recompactions r
 		 WHERE r.tenant_id = $1 AND r.id = $2`, [16]byte(tenant), [16]byte(id))
 	if err != nil {
-		return session.Recompaction{}, err
+		return found, err
 	}
-	found, err := pgx.CollectExactlyOneRow(rows, scanRecompaction)
-	if err != nil {
-		return found, notFound(err)
-	}
-	rows, err = tx.Query(ctx, `
+	found.Errors, err = rowsIn(ctx, tx, scanRecompactionError, `
 		SELECT coalesce((SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), ''),
 		       l.error, l.finished_at
 		  FROM recompaction_sessions l
 		 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.state = 'failed'
 		 ORDER BY l.finished_at DESC
 		 LIMIT $3`, [16]byte(tenant), [16]byte(id), shownErrors)
-	if err != nil {
-		return found, err
-	}
-	found.Errors, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e session.RecompactionError, err error) {
-		err = row.Scan(&e.Session, &e.Error, &e.At)
-		e.At = e.At.UTC()
-		return e, err
-	})
 	return found, err
+}
+
+func scanRecompactionError(row pgx.CollectableRow) (e session.RecompactionError, err error) {
+	err = row.Scan(&e.Session, &e.Error, &e.At)
+	e.At = e.At.UTC()
+	return e, err
 }
 
 // Recompactions lists a tenant's recompactions, newest first, without the errors of their sessions.
@@ -243,39 +231,18 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	if looked < recompactionBatch {
 		c.state = session.RecompactionRunning
 	}
-	_, err = tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		UPDATE recompactions
 		   SET total = total + $3, cursor = $4, state = $5, started_at = coalesce(started_at, now())
 		 WHERE tenant_id = $1 AND id = $2`, [16]byte(c.tenant), [16]byte(c.id), found, c.cursor, c.state)
-	return err
 }
 
 // FailRecompaction ends a recompaction whose sessions could not be found.
 func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reason string) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
+		return exec(ctx, tx, `
 			UPDATE recompactions
 			   SET state = 'failed', error = $3, finished_at = now()
 			 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'`, [16]byte(tenant), [16]byte(id), Text(reason))
-		return err
-	})
-}
-
-// PruneRecompactions deletes a tenant's recompactions that ended more than recompactionRetention ago.
-func (s *Store) PruneRecompactions(ctx context.Context, tenant uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		batch := &pgx.Batch{}
-		batch.Queue(`
-			DELETE FROM recompaction_sessions l
-			 USING recompactions r
-			 WHERE r.tenant_id = $1
-			   AND r.finished_at < now() - $2::interval
-			   AND l.tenant_id = $1
-			   AND l.recompaction_id = r.id`,
-			[16]byte(tenant), recompactionRetention)
-		batch.Queue(`
-			DELETE FROM recompactions
-			 WHERE tenant_id = $1 AND finished_at < now() - $2::interval`, [16]byte(tenant), recompactionRetention)
-		return tx.SendBatch(ctx, batch).Close()
 	})
 }

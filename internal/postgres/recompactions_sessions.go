@@ -37,7 +37,7 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 		if err != nil {
 			return notFound(err)
 		}
-		rows, err := tx.Query(ctx, `
+		found, err = rowsIn(ctx, tx, scanRecompactionSession, `
 			SELECT l.session_key, (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key),
 			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE l.state END,
 			       l.failures, l.run_id, l.tokens_before, l.tokens_after, l.error, l.finished_at
@@ -45,10 +45,6 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 			 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.session_key > $3
 			 ORDER BY l.session_key
 			 LIMIT $4`, [16]byte(tenant), [16]byte(id), [16]byte(page.ID), page.Limit, cancelled)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, scanRecompactionSession)
 		return err
 	})
 	return found, err
@@ -93,7 +89,7 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		UPDATE recompactions
 		   SET state = CASE WHEN l.live THEN $3 WHEN $3 = 'cancelling' THEN 'cancelled' ELSE 'done' END,
 		       finished_at = CASE WHEN NOT l.live THEN now() END
@@ -108,13 +104,12 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 		                WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL)
 		            AS live) l
 		 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, [16]byte(c.tenant), [16]byte(c.id), string(c.state))
-	return err
 }
 
 // begin inserts the jobs of the next sessions. It skips a session that is being erased. Each session is updated by its
 // key: joined with those that were selected, the plan would read the whole recompaction for every session that ends.
 func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
-	rows, err := tx.Query(ctx, `
+	keys, err := rowsIn(ctx, tx, pgx.RowTo[[16]byte], `
 		SELECT session_key
 		  FROM recompaction_sessions
 		 WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL
@@ -124,10 +119,6 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 		                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running'
 		                            AND finished_at IS NULL))
 		   FOR UPDATE SKIP LOCKED`, [16]byte(c.tenant), [16]byte(c.id), c.maxRunning)
-	if err != nil {
-		return err
-	}
-	keys, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
 	if err != nil {
 		return err
 	}
@@ -280,7 +271,7 @@ func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause 
 
 // dropErased removes a session from its recompaction that was erased after it was found.
 func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		WITH gone AS (
 			DELETE FROM recompaction_sessions
 			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3
@@ -289,7 +280,6 @@ func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
 		UPDATE recompactions
 		   SET skipped = skipped + (SELECT count(*) FROM gone)
 		 WHERE tenant_id = $1 AND id = $2`, [16]byte(job.Tenant), [16]byte(job.Recompaction), [16]byte(job.Key.Key))
-	return err
 }
 
 // removeFromRecompactions removes a session that is being erased from its recompactions. It locks them first, as every
@@ -330,7 +320,7 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][1
 	if errors.As(cause, &invalid) || errors.Is(cause, session.ErrLogTooLarge) {
 		attempts = 1 // it would fail again
 	}
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		WITH back AS (
 			UPDATE recompaction_sessions
 			   SET state = CASE WHEN $4 AND failures + 1 >= $6 THEN 'failed' ELSE 'queued' END,
@@ -350,7 +340,6 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][1
 		   SET failed = failed + (SELECT count(*) FROM back WHERE state = 'failed')
 		 WHERE tenant_id = $1 AND id = $2`,
 		[16]byte(c.tenant), [16]byte(c.id), keys, failed, Text(reason), attempts)
-	return err
 }
 
 // RequeueRecompactions repairs a tenant's recompactions that have not ended: a session whose job was lost is tried
@@ -361,10 +350,7 @@ func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (los
 		SELECT id
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND finished_at IS NULL`
-	err = query(ctx, s.pool, tenant, sql, []any{[16]byte(tenant)}, func(rows pgx.Rows) (err error) {
-		live, err = pgx.CollectRows(rows, pgx.RowTo[[16]byte])
-		return err
-	})
+	live, err = queryRows(ctx, s, tenant, pgx.RowTo[[16]byte], sql, [16]byte(tenant))
 	if err != nil {
 		return 0, err
 	}
@@ -387,7 +373,7 @@ func (s *Store) requeueRecompaction(ctx context.Context, tenant, id uuid.UUID) (
 		if c.state == session.RecompactionQueued {
 			return s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id})
 		}
-		rows, err := tx.Query(ctx, `
+		keys, err := rowsIn(ctx, tx, pgx.RowTo[[16]byte], `
 			SELECT l.session_key
 			  FROM recompaction_sessions l
 			 WHERE l.tenant_id = $1
@@ -396,10 +382,6 @@ func (s *Store) requeueRecompaction(ctx context.Context, tenant, id uuid.UUID) (
 			   AND l.finished_at IS NULL
 			   AND NOT `+queue.IsLive(`l.job_id`),
 			[16]byte(tenant), [16]byte(id))
-		if err != nil {
-			return err
-		}
-		keys, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
 		if err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ func TestARecompactionIsForgottenAMonthAfterItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := store.PruneRecompactions(t.Context(), tenant); err != nil {
+	if err := store.Prune(t.Context(), tenant); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Recompaction(t.Context(), tenant, old); !errors.Is(err, session.ErrNotFound) {

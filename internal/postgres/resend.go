@@ -18,20 +18,12 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 	if err != nil || first == 0 {
 		return session.Appended{}, err
 	}
-	rows, err := tx.Query(ctx, `
+	stored, err := rowsIn(ctx, tx, pgx.RowToStructByPos[storedMessage], `
 		SELECT seq, coalesce(client_id, ''), body
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
 		 ORDER BY seq`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), first, first+int64(len(a.Messages)))
-	if err != nil {
-		return session.Appended{}, err
-	}
-	stored, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
-		Seq      int64
-		ClientID string
-		Body     []byte
-	}])
 	if err != nil {
 		return session.Appended{}, err
 	}
@@ -51,6 +43,13 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 		done.Tokens += int64(m.Tokens)
 	}
 	return done, nil
+}
+
+// storedMessage is a message that the log has.
+type storedMessage struct {
+	Seq      int64
+	ClientID string
+	Body     []byte
 }
 
 // firstSeqOf returns where a batch begins if it was appended before, judged by the first of its client ids that is

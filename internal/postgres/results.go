@@ -37,38 +37,21 @@ func (s *Store) PutResults(ctx context.Context, key session.Key, results []persi
 }
 
 // Results lists a session's results by seq and part; ErrNotFound if there is no such session.
-func (s *Store) Results(ctx context.Context, at session.Address, after persist.Place, limit int) (
-	found []persist.Result, err error,
-) {
-	err = s.readInSession(ctx, at, func(tx pgx.Tx, key session.Key) error {
-		found, err = persist.List(ctx, tx, key, after, limit)
-		return err
+func (s *Store) Results(
+	ctx context.Context, at session.Address, after persist.Place, limit int,
+) ([]persist.Result, error) {
+	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]persist.Result, error) {
+		return persist.List(ctx, tx, key, after, limit)
 	})
-	return found, err
 }
 
 // Result reads one result of a session with its body; ErrNotFound, see persist.Read.
 func (s *Store) Result(ctx context.Context, at session.Address, ref session.ResultRef) (
 	found persist.Result, body []byte, err error,
 ) {
-	err = s.readInSession(ctx, at, func(tx pgx.Tx, key session.Key) error {
-		found, body, err = persist.Read(ctx, tx, key, ref)
-		return err
+	found, err = inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (r persist.Result, err error) {
+		r, body, err = persist.Read(ctx, tx, key, ref)
+		return r, err
 	})
 	return found, body, err
-}
-
-// readInSession calls read in a transaction that writes nothing, with the key of a session; ErrNotFound if there is
-// none.
-func (s *Store) readInSession(
-	ctx context.Context, at session.Address, read func(tx pgx.Tx, key session.Key) error,
-) error {
-	options := pgx.TxOptions{AccessMode: pgx.ReadOnly}
-	return InTenant(ctx, s.pool, at.Tenant, options, func(tx pgx.Tx) error {
-		key, err := sessionKey(ctx, tx, at)
-		if err != nil {
-			return err
-		}
-		return read(tx, session.Key{Tenant: at.Tenant, Key: key})
-	})
 }

@@ -14,11 +14,10 @@ import (
 
 // insertRun records a run whose job this transaction inserts.
 func insertRun(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, job int64, cause string) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id)
 		VALUES ($1, $2, $3, $4, 'queued', $5)`,
 		[16]byte(key.Tenant), [16]byte(run), [16]byte(key.Key), cause, job)
-	return err
 }
 
 const runColumns = `
@@ -52,16 +51,12 @@ func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Ide
 }
 
 func liveRun(ctx context.Context, tx pgx.Tx, key session.Key) (session.Run, error) {
-	rows, err := tx.Query(ctx, `
+	return rowIn(ctx, tx, scanRun, `
 		SELECT `+runColumns+`
 		  FROM runs r
 		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.cause <> 'recompaction'
 		 ORDER BY (r.state IN ('queued', 'running')) DESC, r.triggered_at DESC, r.id DESC
 		 LIMIT 1`, [16]byte(key.Tenant), [16]byte(key.Key))
-	if err != nil {
-		return session.Run{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, scanRun)
 }
 
 // Run reads a run of a session; ErrNotFound.
@@ -75,27 +70,17 @@ func (s *Store) Run(ctx context.Context, at session.Address, id uuid.UUID) (sess
 }
 
 // Runs lists a session's runs, newest first; ErrNotFound if there is no such session.
-func (s *Store) Runs(ctx context.Context, at session.Address, page session.Page) (found []session.Run, err error) {
-	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		key, err := sessionKey(ctx, tx, at)
-		if err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, `
+func (s *Store) Runs(ctx context.Context, at session.Address, page session.Page) ([]session.Run, error) {
+	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.Run, error) {
+		return rowsIn(ctx, tx, scanRun, `
 			SELECT `+runColumns+`
 			  FROM runs r
 			 WHERE r.tenant_id = $1
 			   AND r.session_key = $2
 			   AND ($3::timestamptz IS NULL OR (r.triggered_at, r.id) < ($3, $4))
 			 ORDER BY r.triggered_at DESC, r.id DESC
-			 LIMIT $5`, [16]byte(at.Tenant), key, after(page), [16]byte(page.ID), page.Limit)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, scanRun)
-		return err
+			 LIMIT $5`, [16]byte(at.Tenant), [16]byte(key.Key), after(page), [16]byte(page.ID), page.Limit)
 	})
-	return found, err
 }
 
 // StartRun marks a run as running and returns its cause. A run that a threshold asked for ends here if its session is
@@ -122,11 +107,10 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 		if due = err != nil || row.asksFor(cause); due {
 			return err
 		}
-		_, err = tx.Exec(ctx, `
+		return exec(ctx, tx, `
 			UPDATE runs
 			   SET state = 'postponed', reason = 'the session is not due any more', finished_at = now()
 			 WHERE tenant_id = $1 AND id = $2`, [16]byte(key.Tenant), [16]byte(run))
-		return err
 	})
 	if err == nil && !due {
 		err = session.ErrEnded
@@ -175,12 +159,11 @@ func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run,
 // requestRun records on the run of a live job what requested it to start now, so that it does not wait for a cold
 // cache. The cause of a manual run is kept.
 func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		UPDATE runs
 		   SET cause = CASE WHEN cause IN ('manual', 'recompaction') THEN cause ELSE $4 END
 		 WHERE tenant_id = $1 AND session_key = $2 AND job_id = $3 AND state IN ('queued', 'running')`,
 		[16]byte(key.Tenant), [16]byte(key.Key), job, cause)
-	return err
 }
 
 // FailRun records why a run failed, unless it has ended: a commit whose answer was lost did happen, and another worker
@@ -208,17 +191,16 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 // endLostRuns ends the runs of a session that has no live job, except those of recompactions, which have their own
 // jobs.
 func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		UPDATE runs
 		   SET state = 'failed', error = 'its job was lost', finished_at = now()
 		 WHERE tenant_id = $1 AND session_key = $2 AND state IN ('queued', 'running') AND cause <> 'recompaction'`,
 		[16]byte(key.Tenant), [16]byte(key.Key))
-	return err
 }
 
 // finishRun records how a run ended, unless another worker of its job did so before.
 func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		UPDATE runs
 		   SET state = $3, base_n = $4, checkpoint_n = $5, through_seq = $6, tokens_before = $7, tokens_after = $8,
 		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, reason = $13, why = $14,
@@ -227,7 +209,6 @@ func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) e
 		[16]byte(key.Tenant), [16]byte(r.ID), r.State, r.Base, r.Checkpoint, r.Through, r.TokensBefore, r.TokensAfter,
 		r.ResultsPersisted, r.BytesPersisted, orEmpty(r.Stages, `[]`), orEmpty(r.Timings, `{}`), Text(r.Reason),
 		orEmpty(r.Why, `{}`), orEmpty(r.Report, `{}`))
-	return err
 }
 
 func orEmpty(document json.RawMessage, empty string) json.RawMessage {

@@ -209,7 +209,7 @@ func roomy(row lockedSession, change session.Change) error {
 
 // updateSession changes the row. Another window resets the floor and arms the trigger: both were set for the old one.
 func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) error {
-	_, err := tx.Exec(ctx, `
+	return exec(ctx, tx, `
 		UPDATE sessions
 		   SET format = CASE WHEN format = 0 THEN $3::smallint ELSE format END,
 		       model = coalesce($4::text, model),
@@ -222,7 +222,6 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 		 WHERE tenant_id = $1 AND key = $2`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens,
 		change.OverheadTokens, change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil, windowSource(change, ""))
-	return err
 }
 
 // Delete erases a session and all its rows; ErrNotFound. A job that runs for it finds nothing to do.

@@ -60,15 +60,11 @@ func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (sn
 			}
 			after = separate
 		}
-		rows, err := tx.Query(ctx, `
+		snap.Tail, err = rowsIn(ctx, tx, scanLogMessage, `
 			SELECT seq, format, tokens, coalesce(view_tokens, 0), body
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4 AND removed_at IS NULL
 			 ORDER BY seq`, [16]byte(key.Tenant), [16]byte(key.Key), after, snap.LastSeq)
-		if err != nil {
-			return err
-		}
-		snap.Tail, err = pgx.CollectRows(rows, scanLogMessage)
 		return err
 	})
 	return snap, err

@@ -38,26 +38,21 @@ func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, scanTenant)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t session.Tenant, err error) {
+		err = row.Scan((*[16]byte)(&t.ID), &t.Name, &t.CreatedAt)
+		return t, err
+	})
 }
 
 // TenantByName returns a tenant; ErrNotFound.
 func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT id, name, created_at
+	t := session.Tenant{Name: name}
+	err := s.pool.QueryRow(ctx, `
+		SELECT id, created_at
 		  FROM tenants
-		 WHERE name = $1`, name)
+		 WHERE name = $1`, name).Scan((*[16]byte)(&t.ID), &t.CreatedAt)
 	if err != nil {
-		return session.Tenant{}, err
-	}
-	t, err := pgx.CollectExactlyOneRow(rows, scanTenant)
-	if err = notFound(err); err != nil {
-		return t, fmt.Errorf("tenant %q: %w", name, err)
+		return t, fmt.Errorf("tenant %q: %w", name, notFound(err))
 	}
 	return t, nil
-}
-
-func scanTenant(row pgx.CollectableRow) (t session.Tenant, err error) {
-	err = row.Scan((*[16]byte)(&t.ID), &t.Name, &t.CreatedAt)
-	return t, err
 }
