@@ -10,7 +10,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -57,18 +56,13 @@ func unprivileged() (account, error) {
 		if err != nil {
 			continue
 		}
-		uid, err := strconv.ParseUint(u.Uid, 10, 32)
-		if err != nil {
-			continue
+		a := account{name: name, other: true}
+		if _, err := fmt.Sscan(u.Uid+" "+u.Gid, &a.uid, &a.gid); err == nil {
+			return a, nil
 		}
-		gid, err := strconv.ParseUint(u.Gid, 10, 32)
-		if err != nil {
-			continue
-		}
-		return account{name: name, uid: uint32(uid), gid: uint32(gid), other: true}, nil
 	}
-	return account{}, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as: " +
-		"add one, or run as another user")
+	return account{}, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody " +
+		"to run it as: add one, or run as another user")
 }
 
 // credential returns what makes a child process run as the account; nil if this process does already.

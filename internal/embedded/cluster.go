@@ -104,7 +104,7 @@ func syncDir(dir string) error {
 // Remove deletes a cluster with its directory, after stopping what is left of its processes. It returns ErrRunning if a
 // process runs the cluster, and os.ErrNotExist if none ever did.
 func Remove(ctx context.Context, dir string) error {
-	if pid, err := lastHolder(dir); err != nil || pid == 0 {
+	if last, err := readHolder(dir); err != nil || last.pid == 0 {
 		return errors.Join(err, os.ErrNotExist) // locking it might come between a process and its first start
 	}
 	lock, err := acquire(dir)

@@ -137,7 +137,7 @@ func (s *Server) SocketDir() string { return s.socket }
 // Dir returns the data directory as an absolute path.
 func (s *Server) Dir() string { return s.config.Dir }
 
-// Done is closed when PostgreSQL has ended, by Stop or by itself.
+// Done returns a channel that is closed when PostgreSQL has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
 // Err returns the reason why PostgreSQL ended by itself; nil while it runs and after Stop or Crash.

@@ -52,7 +52,7 @@ func endProcesses(ctx context.Context, cfg Config, cluster string) error {
 				if cfg.Log != nil {
 					cfg.Log.WarnContext(ctx, "stopping the PostgreSQL of a killed process", "pid", p.pid)
 				}
-				_ = syscall.Kill(p.pid, p.stopSignal())
+				_ = syscall.Kill(p.pid, p.stop)
 				asked[p] = true
 			}
 		}
@@ -64,21 +64,14 @@ func endProcesses(ctx context.Context, cfg Config, cluster string) error {
 	}
 }
 
-// process is a process of a cluster. Only the postmaster has its arguments as title.
+// process is a process of a cluster, with the signal that asks it to end.
 type process struct {
-	pid        int
-	postmaster bool
+	pid  int
+	stop syscall.Signal
 }
 
-// stopSignal returns the signal for a fast shutdown of a postmaster, or for the end of a backend's session.
-func (p process) stopSignal() syscall.Signal {
-	if p.postmaster {
-		return syscall.SIGINT
-	}
-	return syscall.SIGTERM
-}
-
-// clusterProcesses returns the postmaster alone if it lives, since it ends its children itself.
+// clusterProcesses returns only the postmaster if it lives, since it ends its children itself. Only a postmaster has
+// its arguments as title.
 func clusterProcesses(cluster string) ([]process, error) {
 	lines, err := commandLines()
 	if err != nil {
@@ -89,9 +82,9 @@ func clusterProcesses(cluster string) ([]process, error) {
 		program, _, _ := strings.Cut(line, " ")
 		switch {
 		case strings.HasPrefix(line, "postgres: "+cluster+":"):
-			children = append(children, process{pid: pid})
+			children = append(children, process{pid, syscall.SIGTERM})
 		case filepath.Base(program) == "postgres" && strings.Contains(line+" ", " cluster_name="+cluster+" "):
-			return []process{{pid: pid, postmaster: true}}, nil
+			return []process{{pid, syscall.SIGINT}}, nil
 		}
 	}
 	return children, nil

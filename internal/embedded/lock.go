@@ -95,34 +95,34 @@ func (l *dirLock) release() error { return l.file.Close() }
 // Running returns the URL of a database of the cluster that another process runs in dir. It returns ErrNotRunning if
 // there is none.
 func Running(dir, database string) (string, error) {
-	file, err := os.Open(filepath.Join(dir, "lock"))
-	if errors.Is(err, os.ErrNotExist) {
+	last, err := readHolder(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return "", ErrNotRunning
-	}
-	if err != nil {
+	case err != nil:
 		return "", err
-	}
-	defer file.Close()
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
+	case !last.alive:
 		return "", ErrNotRunning
-	}
-	_, socket, err := readLock(file)
-	if err != nil {
-		return "", err
-	}
-	if socket == "" {
+	case last.socket == "":
 		return "", fmt.Errorf("%w yet: it is starting", ErrNotRunning)
 	}
-	return dsn(socket, database), nil
+	return dsn(last.socket, database), nil
 }
 
-// lastHolder returns the id of the process that holds or last held a directory, 0 for none.
-func lastHolder(dir string) (int, error) {
+// holder is the process that holds or last held the lock of a directory.
+type holder struct {
+	pid    int    // 0 for none
+	socket string // "" until PostgreSQL is about to start
+	alive  bool
+}
+
+func readHolder(dir string) (last holder, err error) {
 	file, err := os.Open(filepath.Join(dir, "lock"))
 	if err != nil {
-		return 0, err
+		return last, err
 	}
 	defer file.Close()
-	pid, _, err := readLock(file)
-	return pid, err
+	last.alive = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+	last.pid, last.socket, err = readLock(file)
+	return last, err
 }

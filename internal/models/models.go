@@ -16,7 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
-// Model is what is known of a model.
+// Model describes a model.
 type Model struct {
 	ID              string   `json:"id"`
 	Provider        string   `json:"provider"`
@@ -28,7 +28,7 @@ type Model struct {
 	Sources         []Source `json:"sources"`
 }
 
-// Window is how many tokens a session of the model may have at most: its input, where that has a bound of its own.
+// Window returns the largest number of tokens of a session of the model: its input, if that has its own bound.
 func (m *Model) Window() int {
 	if m.MaxInputTokens > 0 {
 		return m.MaxInputTokens
@@ -36,8 +36,8 @@ func (m *Model) Window() int {
 	return m.ContextTokens
 }
 
-// Cache is what a provider says of its prompt cache: lifetimes since the last use, and prices, of which 1 is that of an
-// input token that no cache holds. 0 is what it does not say.
+// Cache describes a provider's prompt cache: lifetimes since the last use, and prices relative to an uncached input
+// token. 0 is unknown.
 type Cache struct {
 	ShortSeconds   int     `json:"short_seconds"` // without asking
 	LongSeconds    int     `json:"long_seconds"`  // at most, where the request asks for it
@@ -46,8 +46,8 @@ type Cache struct {
 	LongWritePrice float64 `json:"long_write_price"`
 }
 
-// Source says where a model's figures are from. Date is the one that the source gives or, where it gives none, the day
-// on which it was read.
+// Source is the source of a model's figures. Date is the source's own date or, if it has none, the day on which it was
+// read.
 type Source struct {
 	Of   string `json:"of"` // window, cache
 	Name string `json:"name"`
@@ -64,7 +64,7 @@ type Registry struct {
 //go:embed models.json
 var embedded []byte
 
-// Embedded is the registry that is built in.
+// Embedded returns the built-in registry.
 func Embedded() *Registry {
 	r, err := (&Registry{}).Extend(embedded)
 	if err != nil {
@@ -73,12 +73,12 @@ func Embedded() *Registry {
 	return r
 }
 
-// Models are all models, by provider and id.
+// Models returns all models, by provider and id.
 func (r *Registry) Models() []Model { return slices.Clone(r.models) }
 
 // Find looks a model up by its id or an alias, in any case. A version behind @, a date (-2024-08-06 or -20240806) and
 // the model's own provider before a slash, with or without a gateway before that, may be there too. Another provider's
-// name is not passed over: who serves a model decides how much of its window there is.
+// name is not skipped: the provider that serves a model decides the size of its window.
 func (r *Registry) Find(name string) (m Model, ok bool) {
 	name = strings.ToLower(name)
 	slash := strings.LastIndexByte(name, '/')
@@ -94,7 +94,7 @@ func (r *Registry) Find(name string) (m Model, ok bool) {
 
 var version = regexp.MustCompile(`(@[^@/]+|-\d{4}-\d{2}-\d{2}|-\d{8})$`)
 
-// undated is an id without its version, and without the date before that.
+// undated returns an id without its version, and without the date before that.
 func undated(id string) string {
 	return version.ReplaceAllString(version.ReplaceAllString(id, ""), "")
 }
@@ -106,7 +106,7 @@ func (r *Registry) provides(prefix, provider string) bool {
 	return is(provider) || slices.ContainsFunc(r.providers[provider], is)
 }
 
-// Near are ids of up to n models whose names are like one that was not found, the most alike first.
+// Near returns the ids of up to n models whose names are similar to one that was not found, the most similar first.
 func (r *Registry) Near(name string, n int) (ids []string) {
 	name = undated(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]))
 	type near struct {

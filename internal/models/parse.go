@@ -21,14 +21,13 @@ const (
 	maxPrice   = 100
 )
 
-// Extend is the registry with the models of a document merged over it:
+// Extend returns the registry with the models of a document merged over it:
 //
 //	{"providers": {"openai": ["azure"]},
 //	 "models": [{"id": "my-model", "provider": "me", "context_tokens": 64000,
 //	             "sources": [{"of": "window", "name": "our own server", "date": "2026-01-31"}]}]}
 //
-// A model of the same id takes the place of the one that is there, as a whole. The error names everything that is
-// wrong.
+// A model replaces the one with the same id, as a whole. The error names all mistakes.
 func (r *Registry) Extend(document []byte) (*Registry, error) {
 	p := &parser{}
 	var providers map[string][]string
@@ -49,7 +48,7 @@ func (r *Registry) Extend(document []byte) (*Registry, error) {
 	return build(merged, r.models, own)
 }
 
-// build makes a registry of models, of which own take the place of others.
+// build returns a registry of models, in which own replace others with the same ids.
 func build(providers map[string][]string, others, own []Model) (*Registry, error) {
 	built := &Registry{names: map[string]int{}, providers: providers, models: slices.Clone(own)}
 	for _, m := range others {
@@ -108,7 +107,7 @@ func (p *parser) object(pointer string, document []byte, members map[string]any)
 	}
 }
 
-// plain is an error of encoding/json without that package's name.
+// plain returns an error of encoding/json without that package's name.
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }
 
 func (p *parser) model(at string, document []byte) (m Model) {
@@ -133,7 +132,7 @@ func (p *parser) model(at string, document []byte) (m Model) {
 	return m
 }
 
-// rules are what a model has to keep to once all its members are of their types.
+// rules checks a model whose members all have the right types.
 func (p *parser) rules(at string, m *Model) {
 	for i, name := range append([]string{m.ID}, m.Aliases...) {
 		if name == "" || len(name) > 255 {

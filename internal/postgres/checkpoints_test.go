@@ -16,7 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// made commits a checkpoint whose messages have so many tokens, on base, through message through.
+// made commits a checkpoint with this number of tokens, on base, through message through.
 func made(t testing.TB, store *postgres.Store, at session.Address, base int, through, tokens int64) error {
 	t.Helper()
 	found, err := store.Session(t.Context(), at)
@@ -37,7 +37,7 @@ func made(t testing.TB, store *postgres.Store, at session.Address, base int, thr
 	}, noJob)
 }
 
-// sum is the tokens of a session's messages from seq on.
+// sum returns the tokens of a session's messages from seq on.
 func sum(t testing.TB, store *postgres.Store, at session.Address, from int64) (tokens int64) {
 	t.Helper()
 	_, log, err := store.Messages(t.Context(), at, postgres.Range{After: from - 1, Removed: true, Limit: 1000})

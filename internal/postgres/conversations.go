@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -17,20 +16,16 @@ import (
 func (s *Store) CreateWith(
 	ctx context.Context, a session.Append, change session.Change,
 ) (session.Session, bool, error) {
-	return once(ctx, s, a.Session.Tenant, a.Idempotency, func(tx pgx.Tx) (made session.Session, _ uuid.UUID, err error) {
-		created, err := insertSession(ctx, tx, a.Session, change)
-		switch {
-		case err != nil:
-			return made, uuid.Nil, err
-		case !created:
-			return made, uuid.Nil, fmt.Errorf("session %q: %w", a.Session.ID, session.ErrExists)
+	return once(ctx, s, a.Session.Tenant, a.Idempotency, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
+		if err := insertNewSession(ctx, tx, a.Session, change); err != nil {
+			return session.Session{}, uuid.Nil, err
 		}
 		if len(a.Messages) > 0 {
 			if err := s.appendFirst(ctx, tx, a); err != nil {
-				return made, uuid.Nil, err
+				return session.Session{}, uuid.Nil, err
 			}
 		}
-		made, err = readSession(ctx, tx, a.Session)
+		made, err := readSession(ctx, tx, a.Session)
 		return made, made.Key, err
 	})
 }

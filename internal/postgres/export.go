@@ -21,7 +21,8 @@ func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Export
 		var format int16
 		var usage session.TokenHistory
 		err := row.Scan((*[16]byte)(&e.Key.Key), &e.ID, &format, &e.Model, &e.WindowTokens, &e.WindowSource,
-			&e.OverheadTokens, &e.Metadata, &e.CreatedAt, &e.LastSeq, &e.Policy, &usage.Calibration, &usage.Last, &usage.Counted, &usage.Exact)
+			&e.OverheadTokens, &e.Metadata, &e.CreatedAt, &e.LastSeq, &e.Policy,
+			&usage.Calibration, &usage.Last, &usage.Counted, &usage.Exact)
 		e.Format = formatName(format)
 		if usage != (session.TokenHistory{Calibration: 1}) {
 			e.Tokens = &usage

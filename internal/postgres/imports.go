@@ -158,7 +158,7 @@ func (s *Store) ImportLines(
 	})
 }
 
-// readImportLines expands the rows of import_lines, each of which stands for up to MaxImportLines lines with the same
+// readImportLines expands the rows of import_lines, each of which records up to MaxImportLines lines with the same
 // outcome.
 func readImportLines(
 	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r session.ImportedRange,

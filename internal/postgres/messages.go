@@ -24,7 +24,8 @@ type Range struct {
 //
 //	$1 tenant  $2 session key  $3 after  $4 to  $5 limit  $6 bytes
 func (r Range) SQL() string {
-	beyond, direction, present := `>`, `ASC`, `AND removed_at IS NULL`
+	beyond, direction := `>`, `ASC`
+	present := `AND removed_at IS NULL`
 	if r.Descending {
 		beyond, direction = `<`, `DESC`
 	}
@@ -33,7 +34,8 @@ func (r Range) SQL() string {
 	}
 	return `
 	SELECT ` + messageColumns + `
-	  FROM (SELECT *, row_number() OVER before AS place, sum(octet_length(body)) OVER before - octet_length(body) AS bytes_before
+	  FROM (SELECT *, row_number() OVER before AS place,
+	               sum(octet_length(body)) OVER before - octet_length(body) AS bytes_before
 	          FROM messages
 	         WHERE tenant_id = $1
 	           AND session_key = $2

@@ -70,7 +70,7 @@ func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err
 	return have, want, err
 }
 
-// CheckSchema is an error if the database's schema is older than this program, or the database does not answer. A newer
+// CheckSchema returns an error if the database's schema is older than this program, or the database does not answer. A newer
 // one is served: every migration leaves the programs of the version before it working.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	have, want, err := schemaVersion(ctx, s.pool)
@@ -174,17 +174,17 @@ func (m *migrator) takeBackDirty() error {
 }
 
 // atomicSource has every file end by clearing the mark that golang-migrate sets before it. A file of several statements
-// is one transaction, so the mark says for certain whether the file was applied, even after a kill -9.
+// is one transaction, so the mark shows for certain whether the file was applied, even after a kill -9.
 type atomicSource struct{ source.Driver }
 
 const clearMark = "\n;\nUPDATE schema_migrations SET dirty = false;\n"
 
-// ReadUp is golang-migrate's way to ask for a file.
+// ReadUp implements source.Driver.
 func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
 	return withClearMark(s.Driver.ReadUp(version))
 }
 
-// ReadDown is golang-migrate's way to ask for the reverse of a file.
+// ReadDown implements source.Driver.
 func (s atomicSource) ReadDown(version uint) (io.ReadCloser, string, error) {
 	return withClearMark(s.Driver.ReadDown(version))
 }
@@ -251,7 +251,7 @@ func createRole(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// driverError is the cause of an error of golang-migrate's driver, which does not unwrap.
+// driverError returns the cause of an error of golang-migrate's driver, which does not unwrap.
 func driverError(err error) error {
 	var byValue database.Error
 	if errors.As(err, &byValue) {

@@ -93,7 +93,7 @@ func TestRiverAcceptsTheSchema(t *testing.T) {
 	t.Parallel()
 	result, err := riverMigrator(t, pgtest.New(t)).Validate(t.Context(), nil)
 	if err != nil || !result.OK {
-		t.Errorf("River says %+v, %v", result, err)
+		t.Errorf("River answers %+v, %v", result, err)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestALoginThatIsNoSuperuserMayMigrateAndBecomesTheRole(t *testing.T) {
 	mustExec(t, dsn, `CREATE ROLE `+name+` LOGIN CREATEROLE PASSWORD '`+name+`'; GRANT ALL ON SCHEMA public TO `+name)
 	mustExec(t, dsn, `
 		DO $$ BEGIN
-			IF current_setting('server_version_num')::int >= 160000 THEN -- from here on only who administers a role may grant it
+			IF current_setting('server_version_num')::int >= 160000 THEN -- since 16 only an administrator of a role may grant it
 				GRANT `+postgres.Role+` TO `+name+`;
 			END IF;
 		END $$`)

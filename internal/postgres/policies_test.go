@@ -22,7 +22,7 @@ import (
 	"github.com/varve-dev/varve/migrations"
 )
 
-// layered is a policy that shows what it is made of. These tests are about when policies are made, not about how.
+// layered returns a policy that shows its layers. These tests are about when policies are made, not about how.
 func layered(tenant, own json.RawMessage) session.Policy {
 	document, patch := tenant, tenant
 	if own != nil {

@@ -173,7 +173,7 @@ func rowIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql str
 	return found, notFound(err)
 }
 
-// newestFirst is the end of a statement that reads a page of a tenant's rows, newest first: $1 is the tenant, and
+// newestFirst returns the end of a statement that reads a page of a tenant's rows, newest first: $1 is the tenant, and
 // pageArgs are all its arguments.
 func newestFirst(created, id string) string {
 	place := `(` + created + `, ` + id + `)`

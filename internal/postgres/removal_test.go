@@ -24,7 +24,7 @@ func mustRemove(t testing.TB, store *postgres.Store, at session.Address, seq int
 	return left
 }
 
-// texts are messages named by their texts, of 10 tokens each.
+// texts returns messages with these texts, of 10 tokens each.
 func texts(names ...string) (messages []session.NewMessage) {
 	for _, name := range names {
 		messages = append(messages, message(name, 10))
@@ -32,7 +32,7 @@ func texts(names ...string) (messages []session.NewMessage) {
 	return messages
 }
 
-// shown are the texts of the view's tail.
+// shown returns the texts of the view's tail.
 func shown(t testing.TB, store *postgres.Store, at session.Address) (view postgres.View, names string) {
 	t.Helper()
 	view, err := store.View(t.Context(), at, postgres.Version{})
@@ -335,7 +335,7 @@ func removeNewest(t *testing.T, store *postgres.Store, at session.Address) {
 	}
 }
 
-// compactAll commits a checkpoint of all messages, whose body says how many they are.
+// compactAll commits a checkpoint of all messages, whose body is their number.
 func compactAll(t *testing.T, store *postgres.Store, at session.Address) {
 	found, err := store.Session(t.Context(), at)
 	if err != nil {

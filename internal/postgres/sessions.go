@@ -38,16 +38,22 @@ func (s *Store) Create(
 func (s *Store) CreateNew(
 	ctx context.Context, at session.Address, change session.Change, id *session.Idempotency,
 ) (session.Session, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (made session.Session, _ uuid.UUID, err error) {
-		created, err := insertSession(ctx, tx, at, change)
-		if err == nil && !created {
-			err = fmt.Errorf("session %q: %w", at.ID, session.ErrExists)
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
+		if err := insertNewSession(ctx, tx, at, change); err != nil {
+			return session.Session{}, uuid.Nil, err
 		}
-		if err == nil {
-			made, err = readSession(ctx, tx, at)
-		}
+		made, err := readSession(ctx, tx, at)
 		return made, made.Key, err
 	})
+}
+
+// insertNewSession inserts a session whose id must not exist yet; ErrExists.
+func insertNewSession(ctx context.Context, tx pgx.Tx, at session.Address, change session.Change) error {
+	created, err := insertSession(ctx, tx, at, change)
+	if err == nil && !created {
+		err = fmt.Errorf("session %q: %w", at.ID, session.ErrExists)
+	}
+	return err
 }
 
 func insertSession(
@@ -221,7 +227,8 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 		       armed_threshold = CASE WHEN $8 THEN 1 ELSE armed_threshold END
 		 WHERE tenant_id = $1 AND key = $2`,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens,
-		change.OverheadTokens, change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil, windowSource(change, ""))
+		change.OverheadTokens, change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil,
+		windowSource(change, ""))
 }
 
 // Delete erases a session and all its rows; ErrNotFound. A job that runs for it finds nothing to do.
@@ -243,7 +250,8 @@ func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
 	batch.Queue(`SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, tenant, key)
 	removeFromRecompactions(batch, row.Key)
 	for _, table := range []string{
-		"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency", "policy_versions",
+		"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency",
+		"policy_versions",
 	} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}

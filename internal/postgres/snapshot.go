@@ -40,7 +40,7 @@ func (s *Store) Snapshot(ctx context.Context, key session.Key) (Snapshot, error)
 	return s.snapshot(ctx, key, false)
 }
 
-// SnapshotFromLog is Snapshot for a compaction that starts from the log. ErrNotFound; ErrLogTooLarge if the log does
+// SnapshotFromLog reads the same for a compaction that starts from the log. ErrNotFound; ErrLogTooLarge if the log does
 // not fit into memory.
 func (s *Store) SnapshotFromLog(ctx context.Context, key session.Key) (Snapshot, error) {
 	return s.snapshot(ctx, key, true)

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// newStore is a Store on an empty database, with a tenant whose trigger is at 800 and hard limit at 950 tokens of a
+// newStore returns a Store on an empty database, with a tenant whose trigger is at 800 and hard limit at 950 tokens of a
 // window of 1,000.
 func newStore(t testing.TB) (*postgres.Store, uuid.UUID) {
 	t.Helper()

@@ -74,7 +74,8 @@ func separatingSystem() string {
 // making it at every read would cost more than all else that a read does with a message.
 func shapeSQL(format string) string {
 	return `concat_ws(E'\x1f', ` + format + `::smallint, m.flags, m.role,
-		                 translate(substr(m.calls, 2), E'\x1f', E'\x1d'), translate(substr(m.answers, 2), E'\x1f', E'\x1d'), '')`
+		                 translate(substr(m.calls, 2), E'\x1f', E'\x1d'),
+		                 translate(substr(m.answers, 2), E'\x1f', E'\x1d'), '')`
 }
 
 // newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join
@@ -124,7 +125,8 @@ func viewStatement(sessions, body, tokens string) string {
 	                 FROM messages
 	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + known
 	return `
-	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size, s.pinned,
+	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size,
+	       s.pinned,
 	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d'), c.units::text,
 	       pinned.bodies, pinned.shapes, pinned.index, tail.bodies, tail.shapes, tail.index
 	  FROM ` + sessions + ` s
@@ -174,7 +176,9 @@ func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version,
 }
 
 func viewArgs(at session.Address, known Version, held heldBody) []any {
-	return []any{[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq, [16]byte(held.key), held.n}
+	return []any{
+		[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq, [16]byte(held.key), held.n,
+	}
 }
 
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {

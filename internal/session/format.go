@@ -1,5 +1,7 @@
 package session
 
+import "slices"
+
 // Format is a provider's message format.
 type Format string
 
@@ -16,21 +18,7 @@ const (
 func Formats() []Format { return []Format{OpenAIChat, Anthropic, OpenAIResponses, Gemini, AISDK} }
 
 // Valid reports whether f is a known format.
-func (f Format) Valid() bool {
-	for _, known := range Formats() {
-		if f == known {
-			return true
-		}
-	}
-	return false
-}
+func (f Format) Valid() bool { return f.Number() > 0 }
 
-// Number is the format's number in the database: 1 and up, 0 for none.
-func (f Format) Number() int16 {
-	for i, known := range Formats() {
-		if f == known {
-			return int16(i + 1)
-		}
-	}
-	return 0
-}
+// Number returns the format's number in the database, from 1; 0 if the format is unknown.
+func (f Format) Number() int16 { return int16(slices.Index(Formats(), f) + 1) }

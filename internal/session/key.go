@@ -56,8 +56,8 @@ func NewAPIKey(tenant uuid.UUID) string {
 	return string(append(b, sum[:]...))
 }
 
-// ParseKey reads the text of an API key: whose it is, and the SHA-256 by which the database knows it. ErrUnauthorized
-// if the text is none, which its checksum tells.
+// ParseKey parses the text of an API key. It returns the key's tenant and the SHA-256 under which the database has the
+// key; ErrUnauthorized if the text is not a key, which its checksum shows.
 func ParseKey(text string) (tenant uuid.UUID, digest [sha256.Size]byte, err error) {
 	if len(text) != keyLength || !strings.HasPrefix(text, keyPrefix) || text[keySecret-1] != '_' {
 		return tenant, digest, ErrUnauthorized

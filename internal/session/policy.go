@@ -29,7 +29,7 @@ type PolicyLayers struct {
 // PolicyVersion names the layers that a policy is made of, each by how often it was changed.
 type PolicyVersion struct {
 	Tenant  int `json:"tenant"`
-	Session int `json:"session"` // 0 if the session has no policy of its own
+	Session int `json:"session"` // 0 if the session has no layer
 }
 
 // PolicyEdit makes a policy from the two stored layers: the tenant's default, and the session's own, which is nil if it
@@ -38,8 +38,8 @@ type PolicyEdit func(tenant, own json.RawMessage) (Policy, error)
 
 // TenantPolicy is a change of a tenant's default policy.
 type TenantPolicy struct {
-	Edit        PolicyEdit // makes the new default of the one that is stored
-	Rebase      PolicyEdit // makes the policy of a session with one of its own anew
+	Edit        PolicyEdit // makes the new default from the stored one
+	Rebase      PolicyEdit // merges the new default into the policy of a session with its own layer
 	Expected    *int       // the version that the caller knows; nil does not check
 	ChangedBy   [32]byte   // the digest of the key that makes it
 	Idempotency *Idempotency
@@ -49,7 +49,7 @@ type TenantPolicy struct {
 type PolicyRecord struct {
 	Version       int             `json:"version"`
 	TenantVersion int             `json:"tenant_version"` // of the layer below it, when it was made
-	Patch         json.RawMessage `json:"patch"`          // null: the session has no policy of its own any more
+	Patch         json.RawMessage `json:"patch"`          // null if the session lost its layer
 	Document      json.RawMessage `json:"effective"`      // the whole policy that came of it
 	ChangedBy     *uuid.UUID      `json:"changed_by"`     // the key; null for the operator
 	CreatedAt     time.Time       `json:"created_at"`

@@ -32,7 +32,7 @@ type RecompactionFilter struct {
 	CreatedBefore      *time.Time      `json:"created_before,omitempty"`
 	CreatedAfter       *time.Time      `json:"created_after,omitempty"`
 	MinTokens          *int64          `json:"min_tokens,omitempty"`           // of the view
-	PolicyVersionBelow *int64          `json:"policy_version_below,omitempty"` // of the tenant's, at the newest checkpoint
+	PolicyVersionBelow *int64          `json:"policy_version_below,omitempty"` // tenant's, at the newest checkpoint
 	EngineVersionBelow *int64          `json:"engine_version_below,omitempty"` // at the newest checkpoint
 }
 

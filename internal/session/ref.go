@@ -24,7 +24,7 @@ func (r ResultRef) String() string { return fmt.Sprintf("r%d.%d-%s", r.Seq, r.Pa
 
 var refPattern = regexp.MustCompile(`^r([1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,8})-([0-9a-f]{4})$`)
 
-// ParseResultRef reads a ref; ErrNotFound if s is none, since no result can have it.
+// ParseResultRef parses a ref; ErrNotFound if s is not one, because no result can have it.
 func ParseResultRef(s string) (ResultRef, error) {
 	m := refPattern.FindStringSubmatch(s)
 	if m == nil {

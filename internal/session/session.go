@@ -46,7 +46,7 @@ type Session struct {
 	Model          string          `json:"model"`
 	WindowTokens   int             `json:"window_tokens"` // the model's context window
 	WindowSource   WindowSource    `json:"window_source"`
-	OverheadTokens int             `json:"overhead_tokens"` // of what the caller sends beside the messages, such as tools
+	OverheadTokens int             `json:"overhead_tokens"` // of what is sent beside messages, such as tools
 	Metadata       json.RawMessage `json:"metadata"`
 	Policy         Policy          `json:"policy"`
 	LastSeq        int64           `json:"last_seq"`
@@ -151,8 +151,9 @@ type Idempotency struct {
 
 // Run is one compaction: what asked for it, what it did, and how it ended.
 type Run struct {
-	ID               uuid.UUID       `json:"id"`
-	Cause            string          `json:"trigger"` // threshold, hard, manual, sweep, follow_up, recompaction, restore
+	ID uuid.UUID `json:"id"`
+	// Cause is threshold, hard, manual, sweep, follow_up, recompaction or restore.
+	Cause            string          `json:"trigger"`
 	State            RunState        `json:"state"`
 	Base             *int            `json:"base_checkpoint"`
 	Checkpoint       *int            `json:"checkpoint"`

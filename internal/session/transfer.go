@@ -113,7 +113,9 @@ type ImportedMessage struct {
 	CreatedAt  *time.Time // nil takes the time of the import
 	RemovedAt  *time.Time // with RemovedSeq: the message is in no view
 	RemovedSeq int64
-	After      *string // the client id of the message before it in its file, "" for the first; nil if it may be appended anywhere
+	// After is the client id of the message before it in its file, "" for the first; nil if it may be appended
+	// anywhere.
+	After *string
 	NewMessage
 }
 

@@ -11,7 +11,7 @@ type Usage struct {
 	OutputTokens        int64  `json:"output_tokens"`
 }
 
-// Input is all that the request sent to the model.
+// Input returns the number of tokens that the request sent to the model.
 func (u Usage) Input() int64 { return u.InputTokens + u.CacheCreationTokens + u.CacheReadTokens }
 
 // The correction of the estimate of tokens by what callers report as used. A report moves the factor by a part of its
@@ -22,7 +22,7 @@ const (
 	CalibrationStep = 0.25
 )
 
-// CalibratedTokens are the tokens of the session's view and overhead as its provider would count them.
+// CalibratedTokens returns the tokens of the session's view and overhead as its provider would count them.
 func (s Session) CalibratedTokens() int64 {
 	return int64(math.Round(float64(s.ContextTokens+int64(s.OverheadTokens)) * s.Calibration))
 }

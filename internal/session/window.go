@@ -1,6 +1,6 @@
 package session
 
-// WindowSource says where a session's context window comes from.
+// WindowSource is the source of a session's context window.
 type WindowSource string
 
 // The sources of a window: its caller, the registry of models, or DefaultWindowTokens.
