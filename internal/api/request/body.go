@@ -18,7 +18,10 @@ import (
 )
 
 // Buffer is memory that is reused by later requests. What it held must not be used after Free.
-type Buffer struct{ B []byte }
+type Buffer struct {
+	B    []byte
+	next *Buffer // of the same request
+}
 
 var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 16<<10)} }}
 
@@ -32,6 +35,7 @@ func NewBuffer() *Buffer { return buffers.Get().(*Buffer) }
 func (b *Buffer) Free() {
 	if cap(b.B) <= MaxKeptBuffer {
 		b.B = b.B[:0]
+		b.next = nil
 		buffers.Put(b)
 	}
 }
@@ -39,8 +43,14 @@ func (b *Buffer) Free() {
 // Buffer returns an empty buffer that lives as long as the request.
 func (req *Request) Buffer() *Buffer {
 	b := NewBuffer()
-	req.buffers = append(req.buffers, b)
+	req.keep(b)
 	return b
+}
+
+// keep frees a buffer with the request.
+func (req *Request) keep(b *Buffer) {
+	b.next = req.buffers
+	req.buffers = b
 }
 
 // Body returns the request's body, decompressed. It lives as long as the request. Its error is kept for Err.
@@ -59,7 +69,7 @@ func (req *Request) Body() []byte {
 			return nil
 		}
 		req.body = b
-		req.buffers = append(req.buffers, b)
+		req.keep(b)
 	}
 	return req.body.B
 }

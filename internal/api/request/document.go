@@ -84,30 +84,36 @@ func (d *Document) Check(limits rawjson.Limits) error {
 
 // Fields yields the members of the whole document: see Members.
 func (d *Document) Fields(known []string) iter.Seq2[string, rawjson.Span] {
-	return d.Members("", rawjson.Value(d.Data), known)
+	return func(yield func(string, rawjson.Span) bool) { d.members("", rawjson.Value(d.Data), known, yield) }
 }
 
 // Members yields the members of the object at value by their names. Members that are not known or that come twice are
 // problems: a body must not mean different things to different readers.
 func (d *Document) Members(pointer string, value rawjson.Span, known []string) iter.Seq2[string, rawjson.Span] {
-	return func(yield func(string, rawjson.Span) bool) {
-		if d.Data[value.Start] != '{' {
-			d.Wrong(pointer, InvalidRequest, "must be an object, not %s", d.Kind(value))
-			return
-		}
-		seen := 0
-		for key, member := range rawjson.Members(d.Data, value.Start) {
-			i := slices.IndexFunc(known, func(name string) bool { return rawjson.KeyIs(d.Data, key, name) })
-			switch {
-			case i < 0:
-				d.unknown(pointer, key, known)
-			case seen&(1<<i) != 0:
-				d.Wrong(pointer+"/"+known[i], InvalidJSON, "%s is there twice", known[i])
-			default:
-				seen |= 1 << i
-				if !yield(known[i], member) {
-					return
-				}
+	return func(yield func(string, rawjson.Span) bool) { d.members(pointer, value, known, yield) }
+}
+
+// members yields the members to a loop. It is a function of its own so that Fields and Members are inlined, and their
+// loops allocate nothing.
+func (d *Document) members(
+	pointer string, value rawjson.Span, known []string, yield func(string, rawjson.Span) bool,
+) {
+	if d.Data[value.Start] != '{' {
+		d.Wrong(pointer, InvalidRequest, "must be an object, not %s", d.Kind(value))
+		return
+	}
+	seen := 0
+	for key, member := range rawjson.Members(d.Data, value.Start) {
+		i := slices.IndexFunc(known, func(name string) bool { return rawjson.KeyIs(d.Data, key, name) })
+		switch {
+		case i < 0:
+			d.unknown(pointer, key, known)
+		case seen&(1<<i) != 0:
+			d.Wrong(pointer+"/"+known[i], InvalidJSON, "%s is there twice", known[i])
+		default:
+			seen |= 1 << i
+			if !yield(known[i], member) {
+				return
 			}
 		}
 	}
@@ -146,12 +152,12 @@ func (d *Document) Text(pointer string, value rawjson.Span, maxBytes int) (text 
 	return "", false
 }
 
-// Integer reads a whole number from min to max.
-func (d *Document) Integer(pointer string, value rawjson.Span, min, max int64) int64 {
+// Integer reads a whole number from lowest to highest.
+func (d *Document) Integer(pointer string, value rawjson.Span, lowest, highest int64) int64 {
 	literal := string(value.Of(d.Data))
 	n, err := strconv.ParseInt(literal, 10, 64)
-	if err != nil || n < min || n > max {
-		d.Wrong(pointer, InvalidRequest, "must be a whole number from %d to %d, not %s", min, max,
+	if err != nil || n < lowest || n > highest {
+		d.Wrong(pointer, InvalidRequest, "must be a whole number from %d to %d, not %s", lowest, highest,
 			spelling.Shorten(literal))
 	}
 	return n

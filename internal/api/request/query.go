@@ -23,17 +23,18 @@ func (req *Request) Query(known ...string) *Query { return req.ParseQuery().Chec
 
 // ParseQuery reads the query without a look at the names of its parameters.
 func (req *Request) ParseQuery() *Query {
-	req.query = &Query{}
+	q := &req.query
+	*q = Query{}
 	if req.R.URL.RawQuery == "" {
-		return req.query
+		return q
 	}
 	values, err := url.ParseQuery(req.R.URL.RawQuery)
 	if err != nil {
-		req.query.Wrong("", InvalidRequest, "the query cannot be read: %s", err)
-		return req.query
+		q.Wrong("", InvalidRequest, "the query cannot be read: %s", err)
+		return q
 	}
-	req.query.Values = values
-	return req.query
+	q.Values = values
+	return q
 }
 
 // Check reports parameters that are not known or that come more than once.
@@ -59,22 +60,23 @@ func (q *Query) Text(name, fallback string) string {
 	return fallback
 }
 
-// Integer returns a parameter that must be a whole number from min to max, or the fallback if it is not there.
-func (q *Query) Integer(name string, min, max, fallback int64) int64 {
+// Integer returns a parameter that must be a whole number from lowest to highest, or the fallback if it is not there.
+func (q *Query) Integer(name string, lowest, highest, fallback int64) int64 {
 	text := q.Text(name, "")
 	if !q.Values.Has(name) {
 		return fallback
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < min || n > max {
-		q.Wrong(name, InvalidRequest, "must be a whole number from %d to %d, not %q", min, max, spelling.Shorten(text))
+	if err != nil || n < lowest || n > highest {
+		q.Wrong(name, InvalidRequest, "must be a whole number from %d to %d, not %q", lowest, highest,
+			spelling.Shorten(text))
 	}
 	return n
 }
 
-// Seconds returns a parameter that counts seconds, from 0 to max; 0 if it is not there.
-func (q *Query) Seconds(name string, max int64) time.Duration {
-	return time.Duration(q.Integer(name, 0, max, 0)) * time.Second
+// Seconds returns a parameter that counts seconds, from 0 to limit; 0 if it is not there.
+func (q *Query) Seconds(name string, limit int64) time.Duration {
+	return time.Duration(q.Integer(name, 0, limit, 0)) * time.Second
 }
 
 // Choice returns a parameter that must be one of some words, or the first word if it is not there.

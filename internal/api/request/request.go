@@ -43,10 +43,10 @@ type Request struct {
 	Cause       error  // what the client must not see
 	Truncated   bool   // an error came when a part of the answer was sent already
 
-	err     error     // the first error of a reader; those after it do nothing
-	query   *Query    // what was read of the query
-	body    *Buffer   // what was read of the body
-	buffers []*Buffer // freed with the request
+	err     error   // the first error of a reader; those after it do nothing
+	query   Query   // what was read of the query
+	body    *Buffer // what was read of the body
+	buffers *Buffer // freed with the request
 }
 
 // New returns a request with an id, which the answer's headers carry.
@@ -74,10 +74,8 @@ func newID() string {
 
 // Err returns what is wrong with the request as far as it was read: all problems of its query, or else the first error.
 func (req *Request) Err() error {
-	if req.query != nil {
-		if err := req.query.Err(); err != nil {
-			return err
-		}
+	if err := req.query.Err(); err != nil {
+		return err
 	}
 	return req.err
 }
@@ -91,8 +89,10 @@ func (req *Request) Fail(err error) {
 
 // Free gives the request's buffers to other requests. Nothing may point into them any more.
 func (req *Request) Free() {
-	for _, b := range req.buffers {
+	for b := req.buffers; b != nil; {
+		next := b.next
 		b.Free()
+		b = next
 	}
 	req.buffers = nil
 }
