@@ -1,19 +1,20 @@
 // Package llm writes the summaries of the summarise stage.
 //
-// Start at New, which returns the Writer that a policy names. Extract needs no model; llmtest has one for tests that
-// answers from a script. What a summary may be and how a model is asked for one is in internal/compact/summary.
+// Start at New, which returns the Writer that a policy names. Extract needs no model; the one in llmtest answers from a
+// script, for tests. internal/compact/summary has the rules for summaries and the prompts for models.
 package llm
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
 
-// Writer writes summaries. If it returns an error, the view does without one.
+// Writer writes summaries. If it returns an error, the view has no summary.
 type Writer interface {
 	Write(ctx context.Context, r summary.Request) (summary.Answer, error)
 }
@@ -21,7 +22,7 @@ type Writer interface {
 // Extract is the writer that needs no model, see summary.Extract.
 type Extract struct{}
 
-// Write returns summary.ErrEmpty if the messages cannot be said in fewer words, or the error of ctx.
+// Write returns the summary. Its error is summary.ErrEmpty if a summary would not be shorter, or the error of ctx.
 func (Extract) Write(ctx context.Context, r summary.Request) (summary.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return summary.Answer{}, err
@@ -39,16 +40,7 @@ var writers = map[string]Writer{"extract": Extract{}}
 func New(name string) (Writer, error) {
 	w, ok := writers[name]
 	if !ok {
-		return nil, fmt.Errorf("no writer is named %q: the writers are %s", name, strings.Join(names(), ", "))
+		return nil, fmt.Errorf("no writer is named %q: the writers are %s", name, strings.Join(slices.Sorted(maps.Keys(writers)), ", "))
 	}
 	return w, nil
-}
-
-func names() []string {
-	all := make([]string, 0, len(writers))
-	for name := range writers {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
 }

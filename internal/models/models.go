@@ -1,9 +1,9 @@
-// Package models knows the context windows of well-known models, and what their providers say of prompt caches.
+// Package models has the context windows of well-known models and what their providers document about prompt caches.
 //
 // Start at Embedded, the registry that is built in (models.json, each figure with its source and date), and at Find.
-// Extend merges an operator's own file over it; parse.go says what such a file may hold. Nothing here is guessed: a
-// model that is not in the registry is not found, and a figure that its provider does not document is 0. It is pure and
-// owns no table.
+// Extend merges an operator's own file over it; parse.go has the rules for such a file. Nothing here is guessed: a model
+// that is not in the registry is not found, and a figure that its provider does not document is 0. It is pure and owns
+// no table.
 package models
 
 import (
@@ -54,11 +54,11 @@ type Source struct {
 	Date string `json:"date"`
 }
 
-// Registry is a set of models. It does not change.
+// Registry is an immutable set of models.
 type Registry struct {
 	models    []Model // by provider and id
 	names     map[string]int
-	providers map[string][]string // a provider's other names, as they stand before its models' ids
+	providers map[string][]string // a provider's other names, as prefixes of its models' ids
 }
 
 //go:embed models.json
@@ -102,8 +102,8 @@ func undated(id string) string {
 // provides reports whether a prefix ends in a name of the provider.
 func (r *Registry) provides(prefix, provider string) bool {
 	named := prefix[strings.LastIndexByte(prefix, '/')+1:]
-	is := func(other string) bool { return strings.EqualFold(named, other) }
-	return is(provider) || slices.ContainsFunc(r.providers[provider], is)
+	names := append([]string{provider}, r.providers[provider]...)
+	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(named, name) })
 }
 
 // Near returns the ids of up to n models whose names are similar to one that was not found, the most similar first.

@@ -135,7 +135,7 @@ func TestEverythingThatIsWrongWithAFileIsNamed(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string][]string{
 		``:            {"/: EOF"},
-		`null`:        {"/: an object is needed"},
+		`null`:        {"/: it must be an object"},
 		`[]`:          {"/: cannot unmarshal array"},
 		`{} {}`:       {"/: something follows the object"},
 		`{"model":1}`: {"/model: it is not known here: there are models, providers"},
@@ -144,8 +144,8 @@ func TestEverythingThatIsWrongWithAFileIsNamed(t *testing.T) {
 		            {"id":"c","provider":"p","context_tokens":10000000.5,` + source + `},
 		            {"id":"d","provider":"p","context_tokens":2000,"cache":{"ttl":1,"read_price":-1},"sources":[{"of":"price","date":"2026-13-01"}]}]}`: {
 			"/models/0/contxt: it is not known", "/models/0/aliases: cannot", "/models/0/context_tokens: cannot",
-			"/models/1: name 0 of the model has 0 bytes", "/models/1/provider", "/models/1/context_tokens: 999 is not from 1000 to 10000000",
-			"/models/1/max_input_tokens", "/models/1/max_output_tokens", "/models/1/sources: say where", "/models/2/context_tokens: cannot",
+			"/models/1: name 0 of the model must have 1 to 255 bytes, not 0", "/models/1/provider", "/models/1/context_tokens: it must be from 1000 to 10000000, not 999",
+			"/models/1/max_input_tokens", "/models/1/max_output_tokens", "/models/1/sources: it must have the source", "/models/2/context_tokens: cannot",
 			"/models/3/cache/ttl", "/models/3/cache/read_price", "/models/3/sources/0/of", "/models/3/sources/0/name", "/models/3/sources/0/date",
 		},
 		`{"models":[{"id":"a","provider":"p","aliases":["gpt-4o"],"context_tokens":2000,` + source + `},{"id":"b","provider":"p","aliases":["A"],"context_tokens":2000,` + source + `}]}`: {

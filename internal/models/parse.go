@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// The ranges of a model's figures. The window of a session has the same.
+// The ranges of a model's figures. The window of a session has the same range.
 const (
 	minContext = 1_000
 	maxContext = 10_000_000
@@ -79,13 +79,13 @@ func (p *parser) wrong(pointer, format string, args ...any) {
 	p.problems = append(p.problems, fmt.Errorf("%s: "+format, append([]any{pointer}, args...)...))
 }
 
-// object decodes the members of an object into what they are to be.
+// object decodes the members of an object into the variables that members has for their names.
 func (p *parser) object(pointer string, document []byte, members map[string]any) {
 	var given map[string]json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	err := decoder.Decode(&given)
 	if err == nil && given == nil {
-		err = errors.New("an object is needed, this is null")
+		err = errors.New("it must be an object, not null")
 	}
 	if _, after := decoder.Token(); err == nil && !errors.Is(after, io.EOF) {
 		err = errors.New("something follows the object")
@@ -136,7 +136,7 @@ func (p *parser) model(at string, document []byte) (m Model) {
 func (p *parser) rules(at string, m *Model) {
 	for i, name := range append([]string{m.ID}, m.Aliases...) {
 		if name == "" || len(name) > 255 {
-			p.wrong(at, "name %d of the model has %d bytes: 1 to 255 are possible", i, len(name))
+			p.wrong(at, "name %d of the model must have 1 to 255 bytes, not %d", i, len(name))
 		}
 	}
 	if m.Provider == "" {
@@ -148,7 +148,7 @@ func (p *parser) rules(at string, m *Model) {
 	}
 	p.within(at+"/max_output_tokens", float64(m.MaxOutputTokens), 0, float64(m.ContextTokens))
 	if !slices.ContainsFunc(m.Sources, func(s Source) bool { return s.Of == "window" }) {
-		p.wrong(at+"/sources", "say where the window is from: {\"of\": \"window\", \"name\": …, \"date\": …}")
+		p.wrong(at+"/sources", "it must have the source of the window: {\"of\": \"window\", \"name\": …, \"date\": …}")
 	}
 }
 
@@ -171,19 +171,19 @@ var date = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$`)
 func (p *parser) source(at string, document []byte) (s Source) {
 	p.object(at, document, map[string]any{"of": &s.Of, "name": &s.Name, "date": &s.Date})
 	if s.Of != "window" && s.Of != "cache" {
-		p.wrong(at+"/of", "%q is neither window nor cache", s.Of)
+		p.wrong(at+"/of", "it must be window or cache, not %q", s.Of)
 	}
 	if s.Name == "" {
 		p.wrong(at+"/name", "it is missing")
 	}
 	if !date.MatchString(s.Date) {
-		p.wrong(at+"/date", "%q is no date like 2026-01-31", s.Date)
+		p.wrong(at+"/date", "it must be a date like 2026-01-31, not %q", s.Date)
 	}
 	return s
 }
 
-func (p *parser) within(at string, value, least, most float64) {
-	if value < least || value > most {
-		p.wrong(at, "%v is not from %.0f to %.0f", value, least, most)
+func (p *parser) within(at string, value, low, high float64) {
+	if value < low || value > high {
+		p.wrong(at, "it must be from %.0f to %.0f, not %v", low, high, value)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// AppendCanonical appends the canonical form of one JSON value, so that values that mean the same have the same bytes:
-// no white space, members sorted by key, strings with the fewest escapes. Members of one key keep their order, numbers
-// stay as they were written, and so does a string with a lone surrogate.
+// AppendCanonical appends the canonical form of one JSON value; equal values have equal bytes. It has no white space,
+// members sorted by key, and strings with the fewest escapes. Members of the same key keep their order. Numbers and
+// strings with a lone surrogate keep their bytes.
 func AppendCanonical(dst, value []byte) []byte {
 	return appendCanonical(dst, value, space(value, 0))
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bound what Check accepts. A zero field is no limit, save Depth, where it means maxDepth.
+// Limits bounds what Check accepts. A zero field means no limit, except Depth, where it means maxDepth.
 type Limits struct {
 	Depth       int // arrays and objects inside one another
 	Nodes       int // values: objects, arrays and scalars; keys do not count
@@ -19,17 +19,17 @@ type Limits struct {
 // maxDepth bounds the recursion where the caller does not; encoding/json stops at the same depth.
 const maxDepth = 10_000
 
-// SyntaxError says where a text stops being acceptable JSON and why.
+// SyntaxError is the first place where a text is not acceptable JSON, and the reason.
 type SyntaxError struct {
 	Offset int    // byte offset into the text
-	Detail string // what stands there and what was expected
-	Limit  string // "depth", "nodes" or "number_bytes" if a limit was exceeded, "" if the text is no JSON
+	Detail string // what was found there and what was expected
+	Limit  string // "depth", "nodes" or "number_bytes" if a limit was exceeded, "" if the text is not JSON
 }
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("byte %d: %s", e.Offset, e.Detail) }
 
-// Check reports the first place where data is not exactly one JSON value (RFC 8259) in valid UTF-8 within lim, as a
-// *SyntaxError. White space around the value is allowed; escapes of lone surrogates are, too.
+// Check returns a *SyntaxError with the first place where data is not exactly one JSON value (RFC 8259) in valid UTF-8
+// within lim. It allows white space around the value and escapes of lone surrogates.
 func Check(data []byte, lim Limits) error {
 	if !utf8.Valid(data) {
 		return &SyntaxError{Offset: invalidUTF8(data), Detail: "the text is not valid UTF-8"}
@@ -57,13 +57,13 @@ func invalidUTF8(data []byte) int {
 	return len(data)
 }
 
-// checker is one pass over data. Its methods take the offset at which something starts and return the offset behind
-// it, or -1 after setting err.
+// checker is one pass over data. Its methods take the offset where something starts and return the offset after it, or
+// -1 after setting err.
 type checker struct {
 	data   []byte
 	limits Limits
-	depth  int // how much deeper it may go
-	nodes  int // how many more values there may be
+	depth  int // levels still allowed
+	nodes  int // values still allowed
 	err    *SyntaxError
 }
 
@@ -95,7 +95,7 @@ func (c *checker) exceeds(i int, limit, format string, args ...any) int {
 	return -1
 }
 
-// at returns the byte at i, or NUL, which no JSON structure has, behind the end.
+// at returns the byte at i. After the end it returns NUL, which JSON structure never contains.
 func (c *checker) at(i int) byte {
 	if i < len(c.data) {
 		return c.data[i]
@@ -279,9 +279,9 @@ func (c *checker) escape(i int) int {
 	return c.unexpected(i, `one of "\/bfnrtu after a backslash`)
 }
 
-// plain returns the first index at or after i that holds a quote, a backslash or a control character, or len(data).
-// It looks at eight bytes at a time: subtracting from each byte sets the top bit of those that were smaller, and a
-// borrow can spoil only bytes behind the first that really was, which is the one that is taken.
+// plain returns the first index at or after i that has a quote, a backslash or a control character, or len(data). It
+// tests eight bytes at a time: a subtraction sets the top bit of each byte that was smaller, and a borrow can change only
+// bytes after the first such byte, which is the one that counts.
 func plain(data []byte, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(data); i += 8 {

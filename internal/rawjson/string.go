@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Unquote appends the text of a JSON string literal to dst. ok is false when the literal holds a lone surrogate, which
-// UTF-8 cannot express: text then has U+FFFD in its place, and a caller that needs the value must keep the literal.
+// Unquote appends the text of a JSON string literal to dst. ok is false when the literal has a lone surrogate, which
+// UTF-8 cannot encode: text then has U+FFFD in its place, and a caller that needs the value must keep the literal.
 func Unquote(dst, literal []byte) (text []byte, ok bool) {
 	rest, ok := literal[1:len(literal)-1], true
 	for {
@@ -25,7 +25,7 @@ func Unquote(dst, literal []byte) (text []byte, ok bool) {
 	}
 }
 
-// Unescape reads the escape sequence at the start of s; r is -1 for a lone surrogate.
+// Unescape returns the character and the length of the escape sequence at the start of s; r is -1 for a lone surrogate.
 func Unescape(s []byte) (r rune, size int) {
 	switch s[1] {
 	case 'b':
@@ -73,7 +73,7 @@ func hexValue(b byte) int {
 }
 
 // Quote appends text as the shortest JSON string literal: only quotes, backslashes and control characters are escaped.
-// Bytes that are no UTF-8 become U+FFFD, so that the literal is always valid.
+// Bytes that are not UTF-8 become U+FFFD, so that the literal is always valid.
 func Quote(dst, text []byte) []byte {
 	if !utf8.Valid(text) {
 		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
@@ -88,6 +88,12 @@ func Quote(dst, text []byte) []byte {
 		dst = appendEscape(dst, text[i])
 		text = text[i+1:]
 	}
+}
+
+// QuotedLen returns the length of the literal that Quote would append.
+func QuotedLen(text []byte) int {
+	var buffer [512]byte
+	return len(Quote(buffer[:0], text))
 }
 
 func appendEscape(dst []byte, b byte) []byte {

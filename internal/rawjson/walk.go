@@ -5,10 +5,10 @@ import (
 	"iter"
 )
 
-// Start returns the start of the one value that data holds: the first byte that is no white space.
+// Start returns the start of the one value in data: the first byte that is not white space.
 func Start(data []byte) int { return space(data, 0) }
 
-// Value returns the span of the one value that data holds, without the white space around it.
+// Value returns the span of the one value in data, without the white space around it.
 func Value(data []byte) Span {
 	start := Start(data)
 	return Span{start, Skip(data, start)}
@@ -30,7 +30,7 @@ func Skip(data []byte, i int) int {
 
 func delimiter(b byte) bool { return b == ',' || b == '}' || b == ']' || b <= ' ' }
 
-// skipString jumps from quote to quote; one is the end unless an odd number of backslashes stands before it.
+// skipString returns the end of the literal at i: after the first quote that an even number of backslashes precedes.
 func skipString(data []byte, i int) int {
 	for start := i + 1; ; start = i + 1 {
 		i = start + bytes.IndexByte(data[start:], '"')
@@ -90,7 +90,7 @@ func Elements(data []byte, start int) iter.Seq[Span] {
 	}
 }
 
-// next returns the start of what follows the member or element that ended at i: another, or the closing bracket.
+// next returns the start of what follows the member or element that ended at i: the next one or the closing bracket.
 func next(data []byte, i int) int {
 	if i = space(data, i); data[i] == ',' {
 		i = space(data, i+1)
@@ -98,7 +98,7 @@ func next(data []byte, i int) int {
 	return i
 }
 
-// KeyIs reports whether the string literal at key reads as name.
+// KeyIs reports whether the text of the string literal at key is name.
 func KeyIs(data []byte, key Span, name string) bool {
 	inner := data[key.Start+1 : key.End-1]
 	if string(inner) == name {

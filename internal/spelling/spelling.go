@@ -1,4 +1,4 @@
-// Package spelling has what every error message about a caller's document needs: what a misspelt name probably means,
+// Package spelling has the parts of error messages about a caller's document: which name a misspelt one probably means,
 // what kind of JSON was sent, a shortened quotation and an escaped JSON pointer. It is pure.
 //
 // Start at Hint.
@@ -20,8 +20,8 @@ func Hint(given string, known []string) string {
 	return ": there are " + strings.Join(known, ", ")
 }
 
-// Closest returns the known name that given probably means; ok is false if none is near enough. Near enough are two
-// edits, or a third of the longer name, but never more than half of it. Of names equally near, it returns the first.
+// Closest returns the known name that given probably means; ok is false if all are too far. A name may be up to two
+// edits away, or a third of the longer name, but never more than half of it. Of equally near names it returns the first.
 func Closest(given string, known []string) (name string, ok bool) {
 	nearest := 0
 	for _, candidate := range known {
@@ -38,7 +38,7 @@ func Closest(given string, known []string) (name string, ok bool) {
 // maxShown is how many bytes of a caller's text an error message repeats.
 const maxShown = 100
 
-// Shorten returns text cut to what a message may repeat of it, 100 bytes of whole characters and an ellipsis.
+// Shorten returns text cut to 100 bytes of whole characters and an ellipsis.
 func Shorten(text string) string {
 	if len(text) <= maxShown {
 		return text
@@ -46,7 +46,7 @@ func Shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxShown], "") + "…"
 }
 
-// KindOf names the kind of the JSON value that begins with first, with its article: "an object", "null".
+// KindOf returns the kind of the JSON value that begins with first, with its article: "an object", "null".
 func KindOf(first byte) string {
 	switch first {
 	case '{':
@@ -68,8 +68,8 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 // EscapePointer returns a name as a token of a JSON pointer (RFC 6901).
 func EscapePointer(name string) string { return pointerEscapes.Replace(name) }
 
-// Distance returns how many bytes have to be changed, added or removed to make b of a. A name more than twice as long
-// as b is as far as it is long, so that a hostile one costs nothing.
+// Distance returns how many bytes must be changed, added or removed to turn a into b. For an a more than twice as long
+// as b it returns a's length at once, so that a hostile name costs nothing.
 func Distance(a, b string) int {
 	if len(a) > 2*len(b)+maxShort {
 		return len(a)
@@ -93,5 +93,5 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// maxShort is how long a name may be that is measured against even the shortest one.
+// maxShort is the length up to which a name is compared with even the shortest one.
 const maxShort = 16

@@ -9,7 +9,7 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 )
 
-// Tokenizers are the names that Count knows, in the order in which documentation lists them.
+// Tokenizers returns the names that Count accepts, in the order in which the documentation lists them.
 func Tokenizers() []string { return []string{"o200k", "cl100k"} }
 
 // families are the beginnings of models' names whose tokenizer is published.
@@ -29,8 +29,8 @@ var families = []struct{ prefix, tokenizer string }{
 	{"text-embedding-3", "cl100k"},
 }
 
-// ForModel returns the name of a model's tokenizer, "" if it is unknown. The model's name is in any case, and its
-// provider's may stand before it.
+// ForModel returns the name of a model's tokenizer, "" if it is unknown. The model may be named in any case, with or
+// without its provider before a slash.
 func ForModel(model string) string {
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for _, f := range families {
@@ -41,13 +41,13 @@ func ForModel(model string) string {
 	return ""
 }
 
-// Each vocabulary is a map of 100,000 or 200,000 texts, which is made when it is first asked for.
+// Each vocabulary is a map of 100,000 or 200,000 texts, which is made at its first use.
 var vocabularies = map[string]func() (tokenizer.Codec, error){
 	"o200k":  sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.O200kBase) }),
 	"cl100k": sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.Cl100kBase) }),
 }
 
-// Count counts the tokens of a text in the vocabulary of a tokenizer. What looks like a special token is text.
+// Count returns the exact number of tokens of a text in the vocabulary of a tokenizer. Special tokens count as text.
 func Count(name, text string) (total int, err error) {
 	open, ok := vocabularies[name]
 	if !ok {
@@ -69,12 +69,11 @@ func Count(name, text string) (total int, err error) {
 	return total, nil
 }
 
-// longest bounds what is given to a vocabulary at once: it takes more than linear time over a run without a break.
+// longest bounds a single call of a vocabulary, which takes more than linear time over a run without a break.
 const longest = 1024
 
-// stretch returns the length of the next piece of a text that is counted by itself. It ends in front of a blank between
-// words, which no token reaches across; only a run that has none is cut where that changes the count, by a token or
-// two.
+// stretch returns the length of the next piece of a text that is counted by itself. It ends before a blank between
+// words, which no token crosses; only a run without one is cut where that changes the count, by a token or two.
 func stretch(text string) int {
 	if len(text) <= longest {
 		return len(text)

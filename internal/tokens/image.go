@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"encoding/base64"
 	"image"
-	_ "image/gif" // the formats whose heads Measure reads
+	_ "image/gif" // the formats that Measure reads
 	_ "image/jpeg"
 	_ "image/png"
 	"io"
 )
 
-// Unknown is the cost of a picture or file of which nothing is known: about that of a large picture, or of a page.
+// Unknown is the cost of a picture or file of unknown size: about that of a large picture, or of a page.
 const Unknown = 1500
 
 // Pixels is the size of a picture; zero is unknown.
@@ -25,8 +25,8 @@ const (
 	tiledShort = 768
 )
 
-// TiledImage returns what a picture costs where tiles are counted, as OpenAI does. detail is "low", "high", "auto" or
-// "".
+// TiledImage returns the cost in tokens of a picture whose tiles count, as with OpenAI. detail is "low", "high", "auto"
+// or "".
 func TiledImage(detail string, size Pixels) int {
 	if detail == "low" {
 		return tileBase
@@ -46,31 +46,31 @@ func TiledImage(detail string, size Pixels) int {
 const (
 	areaPixels = 750
 	areaLong   = 1568
-	areaMost   = 1600
+	areaLimit  = 1600
 )
 
-// AreaImage returns what a picture costs where its area counts, as with Anthropic.
+// AreaImage returns the cost in tokens of a picture whose area counts, as with Anthropic.
 func AreaImage(size Pixels) int {
 	if size.Width <= 0 || size.Height <= 0 {
 		return Unknown
 	}
 	size = size.within(areaLong)
-	return min(areaMost, (size.Width*size.Height+areaPixels-1)/areaPixels)
+	return min(areaLimit, (size.Width*size.Height+areaPixels-1)/areaPixels)
 }
 
-// within scales a picture down until its longer side has at most that many pixels.
-func (p Pixels) within(most int) Pixels {
+// within returns the size after scaling down until the longer side has at most limit pixels.
+func (p Pixels) within(limit int) Pixels {
 	long := max(p.Width, p.Height)
-	if long <= most {
+	if long <= limit {
 		return p
 	}
-	return Pixels{Width: max(1, p.Width*most/long), Height: max(1, p.Height*most/long)}
+	return Pixels{Width: max(1, p.Width*limit/long), Height: max(1, p.Height*limit/long)}
 }
 
-// headBytes is how much of a picture is read for its size: JPEG may have a preview of 64 KiB before it.
+// headBytes is how much of a picture is read to find its size: JPEG may have a preview of 64 KiB before it.
 const headBytes = 80 << 10
 
-// Measure reads the size of a picture in base64 from its head. One that is no PNG, JPEG or GIF is of unknown size.
+// Measure returns the size of a picture in base64, read from its head; unknown for other formats than PNG, JPEG and GIF.
 func Measure(encoded []byte) Pixels {
 	encoded = encoded[:min(len(encoded), base64.StdEncoding.EncodedLen(headBytes))]
 	head, err := io.ReadAll(io.LimitReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(encoded)), headBytes))
@@ -84,5 +84,5 @@ func Measure(encoded []byte) Pixels {
 	return Pixels{Width: config.Width, Height: config.Height}
 }
 
-// maxSide is more than any provider takes; a head that says more is damaged, and its area could overflow.
+// maxSide is more than any provider accepts; a head that declares more is damaged, and its area could overflow.
 const maxSide = 1 << 16

@@ -1,8 +1,8 @@
-// Package tokens says how many tokens a text, a picture or a file costs: by a fast estimate, or exactly in one of two
+// Package tokens counts the tokens of a text, a picture or a file: by a fast estimate, or exactly in one of two
 // vocabularies. It is pure.
 //
-// Start at Estimate; weights.go holds what it counts with, docs/tokens.md how it was calibrated and how far it is off.
-// image.go has the costs of pictures, count.go the exact tokenizers.
+// Start at Estimate; its weights are in weights.go, and docs/tokens.md explains how they were calibrated and how far the
+// estimate is off. image.go has the costs of pictures, count.go the exact tokenizers.
 package tokens
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// Estimate estimates the tokens of a text. The estimate of a part of the text is never more than that of the whole. The
-// estimates of all parts add up to that of the whole, except for rounding (up) and for words that are cut.
+// Estimate returns about how many tokens a text has. The estimate of a part of the text is never more than that of the
+// whole. The estimates of all parts add up to that of the whole, except for rounding (up) and for words that are cut.
 func Estimate(text []byte) int { return round(len(text), weigh(start, text)) }
 
-// EstimateLiteral is Estimate of the text of a JSON string literal, without decoding it.
+// EstimateLiteral returns the estimate of the text of a JSON string literal, without decoding it.
 func EstimateLiteral(literal []byte) int {
 	rest := literal[1 : len(literal)-1]
 	size := len(rest)

@@ -1,11 +1,11 @@
-// Package units has the two rules by which a conversation holds together: which call a tool result answers (Pairer),
-// and where a unit begins (Tracker). Start with Pairer. Both follow a conversation one message after another, know
-// nothing of formats or JSON, and import nothing of ours.
+// Package units has the two rules that group the messages of a conversation: which call a tool result answers (Pairer),
+// and where a unit begins (Tracker). Start with Pairer. Both read a conversation one message after another, know
+// nothing about formats or JSON, and import no other package of Varve.
 package units
 
 import "iter"
 
-// nameReach bounds how many waiting calls of one id are searched for a name, so that no log makes pairing quadratic.
+// nameReach bounds how many waiting calls of one id are searched for a name, so that pairing stays linear in any log.
 const nameReach = 64
 
 // Pairer pairs the tool results of a conversation with its calls. Ids of calls repeat within a conversation, so a
@@ -15,8 +15,8 @@ const nameReach = 64
 // Within a message the order of its parts counts. Where only its lists of ids are known, its calls come before its
 // results: an AI SDK message holds both.
 //
-// C is what the caller wants to know of a call when its result comes. The zero Pairer is ready, and allocates nothing
-// before the first call.
+// C is the data that the caller needs about a call when its result comes. The zero Pairer is ready to use and allocates
+// nothing before the first call.
 type Pairer[C any] struct {
 	newest  map[string]int // by id: 1 + the slot of the newest waiting call
 	slots   []slot[C]
@@ -27,11 +27,11 @@ type Pairer[C any] struct {
 type slot[C any] struct {
 	call  C
 	name  string
-	older int // 1 + the slot of the waiting call before it that has its id, or of the next free slot; 0 for none
+	older int // 1 + the slot of the older waiting call of this id, or of the next free slot; 0 for none
 	used  bool
 }
 
-// Call adds a call, which waits for its result from now on. The name may be "" for not known.
+// Call adds a call, which then waits for its result. The name is "" if it is unknown.
 func (p *Pairer[C]) Call(id, name string, call C) {
 	if p.newest == nil {
 		p.newest = map[string]int{}
@@ -48,8 +48,8 @@ func (p *Pairer[C]) Call(id, name string, call C) {
 	p.waiting++
 }
 
-// Answer returns the call that a result answers, which waits no longer; ok is false if there is none. The name is
-// that of the result's tool, "" for not known.
+// Answer returns the call that a result answers, which waits no longer; ok is false if the result answers no call. The
+// name is that of the result's tool, "" if it is unknown.
 func (p *Pairer[C]) Answer(id, name string) (call C, ok bool) {
 	newest := p.newest[id]
 	if newest == 0 {
@@ -110,7 +110,7 @@ func (p *Pairer[C]) All() iter.Seq[C] {
 	}
 }
 
-// Clear forgets the calls that have no result yet: a result that comes later answers none of them.
+// Clear removes the calls that have no result yet: a later result answers none of them.
 func (p *Pairer[C]) Clear() {
 	clear(p.newest)
 	clear(p.slots)

@@ -15,7 +15,7 @@ import (
 var ErrCorrupt = errors.New("corrupt zstd blocks")
 
 // encoder works at the library's default level: on conversations of coding agents 400 to 700 MB/s at ratios of 3.5 to
-// 12, of which the next level takes 2 to 8 % off the size for 1.5 to 2 times the time. Low memory halves the history
+// 12; the next level saves 2 to 8 % of the size in 1.5 to 2 times the time. Low memory halves the history
 // that an encoder keeps and is no slower up to maxWindow. Each of the concurrent encoders still keeps about 10 MB,
 // hence few.
 var encoder = must(zstd.NewWriter(nil,
@@ -33,7 +33,7 @@ var decoder = must(zstd.NewReader(nil,
 	zstd.WithDecodeAllCapLimit(true),
 ))
 
-// must is for options that are fixed at compile time.
+// must returns a coder whose options are fixed at compile time.
 func must[T any](coder T, err error) T {
 	if err != nil {
 		panic(err)
@@ -41,8 +41,8 @@ func must[T any](coder T, err error) T {
 	return coder
 }
 
-// Compress returns body as zstd blocks without a frame around them, none marked last, to be stored and to be spliced
-// by AppendFrame. The same body gives the same blocks in every process of one build; an empty body gives none.
+// Compress returns body as zstd blocks without a frame, none marked last, to be stored and spliced by AppendFrame. The
+// same body has the same blocks in every process of one build; an empty body has none.
 func Compress(body []byte) []byte {
 	if len(body) == 0 {
 		return nil
@@ -65,7 +65,7 @@ const (
 	typeRLE         = 1
 )
 
-// blockSize returns the length of the first of blocks, its header included. It is longer than blocks if they are cut off.
+// blockSize returns the length of the first of blocks with its header. It exceeds len(blocks) if they are cut off.
 func blockSize(blocks []byte) int {
 	header := int(blocks[0]) | int(blocks[1])<<8 | int(blocks[2])<<16
 	if header>>1&3 == typeRLE {

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
-// The encoder is shared and keeps its tables between calls, and clears them after some hundred: neither may show.
+// The encoder is shared, keeps its tables between calls and clears them after some hundred: neither may be visible.
 func TestCompressIsDeterministic(t *testing.T) {
 	t.Parallel()
 	texts := [][]byte{conversation(1, 200<<10), noise(2, 1000), bytes.Repeat([]byte("ab"), 4000)}

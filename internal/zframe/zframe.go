@@ -1,8 +1,8 @@
 // Package zframe puts a view on the wire as one zstd frame without compressing anything at read time. A checkpoint's
-// body is compressed once, when it is written, and kept as bare zstd blocks; a read sets the JSON head before them and
+// body is compressed once, when it is written, and kept as bare zstd blocks; a read puts the JSON head before them and
 // the tail after them as raw blocks. One frame, never several: some decoders return the first and drop the rest.
 //
-// Start at AppendFrame. Compress makes the stored blocks, Decompress gives the body back for a client without zstd.
+// Start at AppendFrame. Compress returns the blocks to store, Decompress returns the body for a client without zstd.
 //
 // The splice is sound because a zstd block depends on what precedes it in two ways only (RFC 8878, section 3.1.1.3):
 // on the entropy tables and repeat offsets of the previous compressed block, which raw blocks leave alone, so that the
@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	maxBlockSize = 128 << 10 // the most content that one block may hold
-	maxWindow    = 8 << 20   // the most that a receiver of the zstd content coding must accept (RFC 9659)
+	maxBlockSize = 128 << 10 // the limit of the content of one block
+	maxWindow    = 8 << 20   // what every receiver of the zstd content coding must accept (RFC 9659)
 
 	frameStart = "\x28\xb5\x2f\xfd" // magic number
 	frameEnd   = "\x01\x00\x00"     // an empty raw block marked last, so that no other block ever needs the mark

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// conversation makes size bytes that compress about as well as the messages of a coding agent.
+// conversation returns size bytes that compress about as well as the messages of a coding agent.
 func conversation(seed uint64, size int) []byte {
 	random := rand.New(rand.NewPCG(seed, 1))
 	words := make([]string, 400)
@@ -35,7 +35,7 @@ func conversation(seed uint64, size int) []byte {
 	return text.Bytes()[:size]
 }
 
-// noise makes size bytes that do not compress.
+// noise returns size bytes that do not compress.
 func noise(seed uint64, size int) []byte {
 	random := rand.New(rand.NewPCG(seed, 2))
 	data := make([]byte, 0, size+8)
@@ -184,7 +184,7 @@ type failer interface {
 	Errorf(string, ...any)
 }
 
-// checkFrame says whether frame is one frame with the content want for three readers: the format's rules for its
+// checkFrame checks that frame is one frame with the content want for three readers: the format's rules for its
 // blocks, the streaming decoder, and the decoder of a whole buffer.
 func checkFrame(t failer, frame, want []byte) {
 	t.Helper()

@@ -1,9 +1,10 @@
-// Package llmtest has the writer of summaries for tests: Scripted gives the answers that a test wants.
+// Package llmtest has the writer of summaries for tests: Scripted returns the answers that a test gives it.
 package llmtest
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
@@ -15,17 +16,17 @@ type Reply struct {
 	Err  error
 }
 
-// Scripted is a writer that gives its replies in order and keeps the requests.
+// Scripted is a writer that returns its replies in order and keeps the requests.
 type Scripted struct {
 	mu       sync.Mutex
 	replies  []Reply
 	requests []summary.Request
 }
 
-// New returns a writer that gives these replies.
+// New returns a writer with these replies.
 func New(replies ...Reply) *Scripted { return &Scripted{replies: replies} }
 
-// Write gives the next reply; when none is left, that is an error, too.
+// Write returns the next reply, or an error when none is left.
 func (s *Scripted) Write(ctx context.Context, r summary.Request) (summary.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,9 +45,9 @@ func (s *Scripted) Write(ctx context.Context, r summary.Request) (summary.Answer
 	return summary.Accept(reply.Text, r)
 }
 
-// Requests are those that were made so far.
+// Requests returns the requests so far.
 func (s *Scripted) Requests() []summary.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]summary.Request(nil), s.requests...)
+	return slices.Clone(s.requests)
 }
