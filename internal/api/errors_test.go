@@ -294,7 +294,7 @@ func TestTheFirstProblemDecides(t *testing.T) {
 		{"PATCH", "/v1/sessions/s", `{"model":1,"zz":1}`, "invalid_request", "/model: must be a string"},
 		{"PATCH", "/v1/sessions/s", `{"zz":1,"model":1}`, "invalid_request", `/zz: "zz" is not known here`},
 		{"POST", "/v1/sessions/s/messages", `{"format":"xx","zz":1}`, "invalid_request", "/format: format must be openai-chat or "},
-		{"PATCH", "/v1/sessions/s", `{"policy":{"cap":{"enabled":1},"zz":1}}`, "invalid_request", "/policy/cap/enabled: 1 is no boolean"},
+		{"PATCH", "/v1/sessions/s", `{"policy":{"cap":{"enabled":1},"zz":1}}`, "invalid_request", "/policy/cap/enabled: must be true or false, not 1"},
 		{"PATCH", "/v1/sessions/s", `{"policy":{"zz":1,"cap":{"enabled":1}}}`, "invalid_request", "/policy/zz: "},
 		{"PATCH", "/v1/sessions/s", `{"policy":{"target":0.1,"target":0.2}}`, "invalid_request", "/policy/target: target is there twice"},
 		{"PATCH", "/v1/sessions/s", `{"policy":{"target":0.9}}`, "invalid_request", "/policy/target: 0.9 must be below /policy/trigger (0.8)"},

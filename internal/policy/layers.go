@@ -2,8 +2,8 @@ package policy
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -13,80 +13,76 @@ import (
 // Layer is one document that changes the policy below it. A field that it lacks, or that is null, is that of the layer
 // below; null takes a tool out of a table; a list replaces the whole list.
 type Layer struct {
-	Name     string // whose it is, for Sources
-	Pointer  string // where the document stands in a larger one: problems point into that one
+	Name     string // the owner of the document, for Sources
+	Pointer  string // of the document in a larger one: problems point into that one
 	Document []byte // JSON; empty changes nothing
 }
 
-// Sources says of each field by its JSON pointer where its value comes from: "profile:cortex", or the name of a layer.
-// A tool of a table has an entry of its own if a layer put it there or took it out.
+// Sources has the origin of each field's value by the field's JSON pointer: "profile:cortex", or the name of a layer.
+// A tool of a table has a separate entry if a layer put it there or took it out.
 type Sources map[string]string
 
 // ParseLayers puts layers on top of one another, the lowest first. The lowest of all is a profile: the one that
 // the topmost layer with a profile names, and that layer begins anew from it, whatever lies below. The error is a
 // *session.InvalidError with the problems of all layers, the first 20 at most.
 func ParseLayers(layers ...Layer) (Policy, Sources, error) {
-	p := parser{literals: map[string]string{}, bad: map[string]bool{}}
 	for _, layer := range layers {
-		if err := p.readable(layer); err != nil {
+		if err := layer.check(); err != nil {
 			return Policy{}, nil, err
 		}
 	}
-	p.begin(layers)
-	for _, p.layer = range p.layers {
-		if at := rawjson.Value(p.layer.Document); string(at.Of(p.layer.Document)) != "null" {
-			p.object(at, reflect.ValueOf(&p.policy).Elem(), "")
-		}
-	}
-	p.rules()
+	p := newParser(begin(layers))
+	p.parse()
 	if len(p.problems) > 0 {
 		return Policy{}, nil, p.err()
 	}
 	// What is stored is the whole policy, and it must be possible to parse that again.
 	if whole := len(p.policy.Document()); whole > maxBytes {
-		p.tooLarge(whole, " with its defaults")
-		return Policy{}, nil, p.err()
+		return Policy{}, nil, p.layer.tooLarge(whole, " with its defaults")
 	}
 	return p.policy, p.sources, nil
 }
 
-// readable refuses a layer that cannot be looked into.
-func (p *parser) readable(layer Layer) error {
-	if p.layer = layer; len(layer.Document) > maxBytes {
-		p.tooLarge(len(layer.Document), "")
-		return p.err()
+func (l Layer) isEmpty() bool { return len(bytes.TrimSpace(l.Document)) == 0 }
+
+// check returns an error if the document is too large, or is not JSON.
+func (l Layer) check() error {
+	if len(l.Document) > maxBytes {
+		return l.tooLarge(len(l.Document), "")
 	}
-	if len(bytes.TrimSpace(layer.Document)) == 0 {
+	if l.isEmpty() {
 		return nil
 	}
-	if err := rawjson.Check(layer.Document, session.JSONLimits); err != nil {
-		p.problem("", "invalid_json", "the policy is not JSON: %s", err)
-		return p.err()
+	if err := rawjson.Check(l.Document, session.JSONLimits); err != nil {
+		return l.invalid("invalid_json", fmt.Sprintf("the policy must be JSON: %s", err))
 	}
 	return nil
 }
 
-// begin finds the profile to begin from and leaves out what lies below the layer that names it.
-func (p *parser) begin(layers []Layer) {
-	p.policy = Default()
+func (l Layer) tooLarge(size int, how string) error {
+	return l.invalid(OutOfRange, fmt.Sprintf("the policy has %d bytes%s: the limit is %d", size, how, maxBytes))
+}
+
+func (l Layer) invalid(code, detail string) error {
+	problem := session.Problem{Pointer: l.Pointer, Code: code, Detail: detail}
+	return &session.InvalidError{Code: "invalid_request", Problems: []session.Problem{problem}}
+}
+
+// begin returns the profile to begin from and the layers that count on top of it: those below the topmost layer that
+// names a profile do not.
+func begin(layers []Layer) (Policy, []Layer) {
+	base := "default"
 	for i, layer := range slices.Backward(layers) {
 		if name, ok := profileOf(layer.Document); ok {
-			p.policy, layers = profileOrDefault(name), layers[i:]
+			base, layers = name, layers[i:]
 			break
 		}
 	}
-	for _, layer := range layers {
-		if len(bytes.TrimSpace(layer.Document)) > 0 {
-			p.layers = append(p.layers, layer)
-		}
-	}
-	p.sources = Sources{}
-	for pointer := range leaves(reflect.ValueOf(p.policy), "") {
-		p.sources[pointer] = "profile:" + p.policy.Profile
-	}
+	return profileOrDefault(base).clone(), slices.DeleteFunc(slices.Clone(layers), Layer.isEmpty)
 }
 
-// profileOf returns the profile that a document names; ok also if there is none of that name, which is a problem of it.
+// profileOf returns the profile that a document names. ok is true also if that profile does not exist, which the parser
+// reports.
 func profileOf(document []byte) (name string, ok bool) {
 	if len(bytes.TrimSpace(document)) == 0 || document[rawjson.Start(document)] != '{' {
 		return "", false
@@ -100,14 +96,15 @@ func profileOf(document []byte) (name string, ok bool) {
 	return "", false
 }
 
-// Merge changes a layer's document by a JSON merge patch (RFC 7396). A null stays in it: that is how a layer says
-// that a field is that of the layer below, and that a tool is not in a table. Both are JSON objects, or empty.
+// Merge changes a layer's document by a JSON merge patch (RFC 7396). A null stays in the document: it makes a field
+// that of the layer below, and takes a tool out of a table. Both arguments are JSON objects, or empty.
 func Merge(old, patch []byte) []byte {
-	switch {
-	case len(bytes.TrimSpace(old)) == 0:
-		return bytes.TrimSpace(patch)
-	case len(bytes.TrimSpace(patch)) == 0:
-		return bytes.TrimSpace(old)
+	old, patch = bytes.TrimSpace(old), bytes.TrimSpace(patch)
+	if len(old) == 0 {
+		return patch
+	}
+	if len(patch) == 0 {
+		return old
 	}
 	merged := merger{old: old, patch: patch}
 	return merged.object(nil, rawjson.Value(old), rawjson.Value(patch))

@@ -48,12 +48,12 @@ func TestLayersLieOnTopOfOneAnother(t *testing.T) {
 		},
 		"the tenant's profile is the base": {
 			`{"profile":"cortex","target":0.2}`, `{"hard":0.95}`,
-			func(p *Policy) { *p = cortexProfile(); p.Target, p.Hard = 0.2, 0.95 },
+			func(p *Policy) { *p = profileOrDefault("cortex"); p.Target, p.Hard = 0.2, 0.95 },
 			map[string]string{"/profile": "tenant", "/target": "tenant", "/trigger": "profile:cortex", "/hard": "session"},
 		},
 		"a session that names a profile begins anew": {
 			`{"profile":"cortex","target":0.2,"hard":0.99}`, `{"profile":"falai","trigger":0.85}`,
-			func(p *Policy) { *p = falaiProfile(); p.Trigger = 0.85 },
+			func(p *Policy) { *p = profileOrDefault("falai"); p.Trigger = 0.85 },
 			map[string]string{"/profile": "session", "/target": "profile:falai", "/hard": "profile:falai", "/trigger": "session"},
 		},
 	} {

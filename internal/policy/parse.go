@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
-// The codes of a policy's problems, beside unknown_field and invalid_json.
+// The codes of a policy's problems, besides unknown_field and invalid_json.
 const (
 	WrongType       = "wrong_type"
 	OutOfRange      = "out_of_range"
@@ -29,25 +30,44 @@ const (
 // *session.InvalidError with the document's problems, the first 20 at most.
 func Parse(document []byte) (Policy, error) { return ParseAt("", document) }
 
-// ParseAt does what Parse does for a document that is the value at a JSON pointer of a larger one: problems point into
-// that one.
+// ParseAt parses a document that is the value at a JSON pointer of a larger one: problems point into the larger one.
 func ParseAt(pointer string, document []byte) (Policy, error) {
 	policy, _, err := ParseLayers(Layer{Name: "policy", Pointer: pointer, Document: document})
 	return policy, err
 }
 
-// maxProblems is how many problems of a policy are told.
+// maxProblems limits how many problems of a policy are reported.
 const maxProblems = 20
 
-// parser collects problems on its way through the layers; what has one keeps the value of the layer below.
+// parser collects problems on its way through the layers; a field with a problem keeps the value of the layer below.
 type parser struct {
-	layers   []Layer // those that count, the lowest first
+	layers   []Layer // that count, the lowest first
 	layer    Layer   // the one that is being read, at last the topmost
 	policy   Policy
 	sources  Sources
 	literals map[string]string // numbers as they were written, by pointer
 	problems []session.Problem
-	bad      map[string]bool // pointers of those that are no contradictions
+	bad      map[string]bool // pointers of the problems that are not contradictions
+}
+
+func newParser(base Policy, layers []Layer) *parser {
+	p := &parser{
+		policy: base, layers: layers, sources: Sources{}, literals: map[string]string{}, bad: map[string]bool{},
+	}
+	for pointer := range leaves(reflect.ValueOf(base), "") {
+		p.sources[pointer] = "profile:" + base.Profile
+	}
+	return p
+}
+
+// parse reads the layers, then checks the policy that they make.
+func (p *parser) parse() {
+	for _, p.layer = range p.layers {
+		if at := rawjson.Value(p.layer.Document); !p.isNull(at) {
+			p.object(at, reflect.ValueOf(&p.policy).Elem(), "")
+		}
+	}
+	p.rules()
 }
 
 func (p *parser) err() error {
@@ -62,12 +82,16 @@ func (p *parser) problem(pointer, code, format string, args ...any) {
 	p.bad[pointer] = p.bad[pointer] || code != Contradiction
 }
 
-func (p *parser) tooLarge(size int, how string) {
-	p.problem("", OutOfRange, "the policy has %d bytes%s: %d are the most", size, how, maxBytes)
+func (p *parser) wrongType(at rawjson.Span, pointer, wanted string) {
+	p.problem(pointer, WrongType, "must be %s, not %s", wanted, spelling.Shorten(string(at.Of(p.layer.Document))))
 }
 
-func (p *parser) wrongType(at rawjson.Span, pointer, wanted string) {
-	p.problem(pointer, WrongType, "%s is no %s", spelling.Shorten(string(at.Of(p.layer.Document))), wanted)
+func (p *parser) isNull(at rawjson.Span) bool { return string(at.Of(p.layer.Document)) == "null" }
+
+// unquoted returns the text of a string literal.
+func (p *parser) unquoted(at rawjson.Span) []byte {
+	text, _ := rawjson.Unquote(nil, at.Of(p.layer.Document))
+	return text
 }
 
 // value reads a value of a field, whose limits are those of f.
@@ -76,9 +100,9 @@ func (p *parser) value(at rawjson.Span, into reflect.Value, pointer string, f fi
 	case reflect.Bool:
 		p.boolean(at, into, pointer)
 	case reflect.Int:
-		p.integer(at, into, pointer)
+		p.integer(at, into, pointer, f)
 	case reflect.Float64:
-		p.number(at, into, pointer)
+		p.number(at, into, pointer, f)
 	case reflect.String:
 		if text, ok := p.text(at, pointer, f, choicesOf(into.Type(), pointer)); ok {
 			into.SetString(text)
@@ -97,30 +121,30 @@ func (p *parser) boolean(at rawjson.Span, into reflect.Value, pointer string) {
 	case "false":
 		into.SetBool(false)
 	default:
-		p.wrongType(at, pointer, "boolean: write true or false")
+		p.wrongType(at, pointer, "true or false")
 	}
 }
 
-// integer reads a whole number. Some writers have no other numbers than 4.0, so a fraction of zeros is accepted. What
-// is too large becomes the largest there is, which no range has.
-func (p *parser) integer(at rawjson.Span, into reflect.Value, pointer string) {
+// integer reads a whole number. Some writers have only numbers like 4.0, so a fraction of zeros is accepted. A number
+// that is too large becomes the largest integer, which is outside every range.
+func (p *parser) integer(at rawjson.Span, into reflect.Value, pointer string, f field) {
 	text := string(at.Of(p.layer.Document))
 	whole, fraction, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if strings.Trim(fraction, "0") != "" || err != nil && !errors.Is(err, strconv.ErrRange) {
-		p.wrongType(at, pointer, "whole number, written in digits"+fields[pointer].span())
+		p.wrongType(at, pointer, "a whole number, written in digits,"+f.span())
 		return
 	}
 	into.SetInt(n)
 	p.literals[pointer] = text
 }
 
-// number reads a number; one that is too large becomes an infinity, which no range has.
-func (p *parser) number(at rawjson.Span, into reflect.Value, pointer string) {
+// number reads a number. One that is too large becomes an infinity, which is outside every range.
+func (p *parser) number(at rawjson.Span, into reflect.Value, pointer string, f field) {
 	text := string(at.Of(p.layer.Document))
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		p.wrongType(at, pointer, "number"+fields[pointer].span())
+		p.wrongType(at, pointer, "a number"+f.span())
 		return
 	}
 	into.SetFloat(n)
@@ -131,34 +155,40 @@ func (p *parser) number(at rawjson.Span, into reflect.Value, pointer string) {
 func (p *parser) text(at rawjson.Span, pointer string, f field, allowed []string) (text string, ok bool) {
 	literal := at.Of(p.layer.Document)
 	if literal[0] != '"' {
-		p.wrongType(at, pointer, "string")
+		p.wrongType(at, pointer, "a string")
 		return "", false
 	}
 	read, whole := rawjson.Unquote(nil, literal)
+	shortest := 1
+	if f.empty {
+		shortest = 0
+	}
 	switch {
 	case allowed != nil && !slices.Contains(allowed, string(read)):
-		p.problem(pointer, UnknownValue, "%q is not known here%s", spelling.Shorten(string(read)), spelling.Hint(string(read), allowed))
+		hint := spelling.Hint(string(read), allowed)
+		p.problem(pointer, UnknownValue, "%q is not known here%s", spelling.Shorten(string(read)), hint)
 	case !whole:
-		p.problem(pointer, InvalidText, "the text holds half of a surrogate pair")
+		p.problem(pointer, InvalidText, "the text must not contain half of a surrogate pair")
 	case bytes.IndexByte(read, 0) >= 0:
-		p.problem(pointer, InvalidText, "the text holds a NUL character")
+		p.problem(pointer, InvalidText, "the text must not contain a NUL character")
 	case f.line && bytes.ContainsAny(read, "\r\n"):
-		p.problem(pointer, InvalidText, "the text has more than one line")
-	case len(read) == 0 && !f.empty || len(read) > f.bytes:
-		p.problem(pointer, OutOfRange, "the text has %d bytes: %s to %d are possible", len(read), map[bool]string{false: "1", true: "0"}[f.empty], f.bytes)
+		p.problem(pointer, InvalidText, "the text must be one line")
+	case len(read) < shortest || len(read) > f.bytes:
+		p.problem(pointer, OutOfRange, "the text must have %d to %d bytes, not %d", shortest, f.bytes, len(read))
 	default:
 		return string(read), true
 	}
 	return "", false
 }
 
-// list reads an array, which replaces the one that was there.
+// list reads an array, which replaces the old one.
 func (p *parser) list(at rawjson.Span, into reflect.Value, pointer string, f field) {
 	if p.layer.Document[at.Start] != '[' {
-		p.wrongType(at, pointer, "array of strings")
+		p.wrongType(at, pointer, "an array of strings")
 		return
 	}
-	list, n := reflect.MakeSlice(into.Type(), 0, 0), 0
+	list := reflect.MakeSlice(into.Type(), 0, 0)
+	n := 0
 	for element := range rawjson.Elements(p.layer.Document, at.Start) {
 		if n++; n > maxListed {
 			continue
@@ -168,33 +198,33 @@ func (p *parser) list(at rawjson.Span, into reflect.Value, pointer string, f fie
 		}
 	}
 	if n > maxListed {
-		p.problem(pointer, OutOfRange, "there are %d entries: %d are the most", n, maxListed)
+		p.problem(pointer, OutOfRange, "there are %d entries: the limit is %d", n, maxListed)
 	}
 	into.Set(list)
 }
 
-// table reads an object from tools to something: its members join those that are there, and null takes one out.
+// table reads an object from tools to something: its members join those of the layer below, and null takes one out.
 func (p *parser) table(at rawjson.Span, into reflect.Value, pointer string, f field) {
 	for key, value := range p.members(at, pointer) {
-		text, _ := rawjson.Unquote(nil, key.Of(p.layer.Document))
-		below := pointer + "/" + token(text)
+		below := pointer + "/" + token(p.unquoted(key))
 		tool, ok := p.text(key, below, f, nil)
 		if !ok {
 			continue
 		}
 		p.sources[below] = p.layer.Name
-		if string(value.Of(p.layer.Document)) == "null" {
+		if p.isNull(value) {
 			into.SetMapIndex(reflect.ValueOf(tool), reflect.Value{})
 		} else if entry, ok := p.entry(value, into.Type(), below, f); ok {
 			into.SetMapIndex(reflect.ValueOf(tool), entry)
 		}
 	}
 	if into.Len() > maxTools {
-		p.problem(pointer, OutOfRange, "there are %d tools, those of the profile included: %d are the most", into.Len(), maxTools)
+		p.problem(pointer, OutOfRange, "there are %d tools, those of the profile included: the limit is %d",
+			into.Len(), maxTools)
 	}
 }
 
-// entry reads what a list or a table has, unless something is wrong with it.
+// entry reads an entry of a list or a table. ok is false if the entry has a problem.
 func (p *parser) entry(at rawjson.Span, of reflect.Type, pointer string, f field) (entry reflect.Value, ok bool) {
 	problems := len(p.problems)
 	entry = reflect.New(of.Elem()).Elem()
@@ -202,17 +232,17 @@ func (p *parser) entry(at rawjson.Span, of reflect.Type, pointer string, f field
 	return entry, len(p.problems) == problems
 }
 
+// object reads a policy or one of its sections.
 func (p *parser) object(at rawjson.Span, into reflect.Value, pointer string) {
 	known := fieldsOf(into.Type())
 	for key, value := range p.members(at, pointer) {
-		text, _ := rawjson.Unquote(nil, key.Of(p.layer.Document))
-		name := string(text)
-		i := slices.Index(known, name)
-		below := pointer + "/" + name
+		name := string(p.unquoted(key))
+		i, below := slices.Index(known, name), pointer+"/"+name
 		switch {
 		case i < 0:
-			p.problem(pointer+"/"+token(text), "unknown_field", "there is no field %q here%s", spelling.Shorten(name), spelling.Hint(name, known))
-		case string(value.Of(p.layer.Document)) == "null":
+			p.problem(pointer+"/"+token([]byte(name)), "unknown_field", "there is no field %q here%s",
+				spelling.Shorten(name), spelling.Hint(name, known))
+		case p.isNull(value):
 		case into.Field(i).Kind() == reflect.Struct:
 			p.object(value, into.Field(i), below)
 		default:
@@ -224,23 +254,22 @@ func (p *parser) object(at rawjson.Span, into reflect.Value, pointer string) {
 	}
 }
 
-// members yields each member of an object once; one that is repeated is a problem, and so is anything but an object.
-func (p *parser) members(at rawjson.Span, pointer string) func(yield func(key, value rawjson.Span) bool) {
+// members yields each member of an object once. It reports repeated members, and a value that is not an object.
+func (p *parser) members(at rawjson.Span, pointer string) iter.Seq2[rawjson.Span, rawjson.Span] {
 	return func(yield func(key, value rawjson.Span) bool) {
-		document := p.layer.Document
-		if document[at.Start] != '{' {
-			p.wrongType(at, pointer, "object")
+		if p.layer.Document[at.Start] != '{' {
+			p.wrongType(at, pointer, "an object")
 			return
 		}
 		seen := map[string]bool{}
-		for key, value := range rawjson.Members(document, at.Start) {
-			text, _ := rawjson.Unquote(nil, key.Of(document))
-			name := string(text)
-			if seen[name] {
-				p.problem(pointer+"/"+token(text), "invalid_json", "%s is there twice", spelling.Shorten(name))
+		for key, value := range rawjson.Members(p.layer.Document, at.Start) {
+			name := p.unquoted(key)
+			if seen[string(name)] {
+				p.problem(pointer+"/"+token(name), "invalid_json", "the member %q appears twice",
+					spelling.Shorten(string(name)))
 				continue
 			}
-			seen[name] = true
+			seen[string(name)] = true
 			if !yield(key, value) {
 				return
 			}
@@ -248,7 +277,7 @@ func (p *parser) members(at rawjson.Span, pointer string) func(yield func(key, v
 	}
 }
 
-// token returns a key as a token of a JSON pointer; one that is longer than any name is cut.
+// token returns a key as a token of a JSON pointer. A key that is longer than any name is cut.
 func token(key []byte) string {
 	return spelling.EscapePointer(string(text.First(key, maxNameBytes)))
 }

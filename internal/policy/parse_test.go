@@ -242,11 +242,11 @@ func TestTheLargestPolicyIsParsedBack(t *testing.T) {
 func TestPolicyProblemsSayWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{
-		`{"cap":{"max_tokens":99999999999999999999}}`:    "99999999999999999999 is not from 100 to 10000000",
-		`{"cache":{"ttl_seconds":-9223372036854775809}}`: "-9223372036854775809 is not from 0 to 604800",
-		`{"target":1e999}`:           "1e999 is not from 0.001 to 1",
+		`{"cap":{"max_tokens":99999999999999999999}}`:    "must be from 100 to 10000000, or 0, not 99999999999999999999",
+		`{"cache":{"ttl_seconds":-9223372036854775809}}`: "must be from 0 to 604800, not -9223372036854775809",
+		`{"target":1e999}`:           "must be from 0.001 to 1, not 1e999",
 		`{"target":0.80,"hard":0.9}`: "0.80 must be below /policy/trigger (0.8)",
-		`{"cap":{"max_tokens":4.5}}`: "4.5 is no whole number",
+		`{"cap":{"max_tokens":4.5}}`: "must be a whole number, written in digits, from 100 to 10000000, or 0, not 4.5",
 	} {
 		_, err := ParseAt("/policy", []byte(document))
 		var invalid *session.InvalidError

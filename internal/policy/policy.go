@@ -2,23 +2,27 @@
 // layers that are put on top of one another, and the published schema. It is pure and decides nothing about a session;
 // package compact does, by a Policy.
 //
-// Start at Policy, then at fields, which describes every field once for the parser, the schema and docs/policy.md. Parse
-// reads one document, ParseLayers several, Merge changes a stored one.
+// Start at Policy, then at fields (fields.go), which describes every field once for the parser, the schema and
+// docs/policy.md. Parse reads one document, ParseLayers several, Merge changes a stored one. The profiles are
+// profiles/<name>.json. A new field is a member here, an entry of fields and, if its default is not zero, a line of a
+// profile; `go test ./internal/policy -update` writes the schema and docs/policy.md.
 package policy
 
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
+
+	"github.com/varve-dev/varve/internal/compact/text"
 )
 
-// Policy says when a session is compacted and how much of it is kept. Ratios are shares of the session's context
-// window; tokens are estimated tokens; characters are UTF-16 units. fields.go gives the ranges, profiles.go the
-// complete policies that have a name.
+// Policy decides when a session is compacted and how much of it is kept. Ratios are shares of the session's context
+// window; tokens are estimated tokens; characters are UTF-16 units. What each field does is in fields.go.
 type Policy struct {
-	Profile    string     `json:"profile"` // the named policy that the other fields change
-	Trigger    float64    `json:"trigger"` // ratio at which a compaction starts, (0, 1]
-	Target     float64    `json:"target"`  // ratio that the stages work towards, below trigger
-	Hard       float64    `json:"hard"`    // ratio at which it starts whatever cache and economy say, from trigger to 1
+	Profile    string     `json:"profile"`
+	Trigger    float64    `json:"trigger"`
+	Target     float64    `json:"target"`
+	Hard       float64    `json:"hard"`
 	Cache      Cache      `json:"cache"`
 	Economy    Economy    `json:"economy"`
 	Tokens     Tokens     `json:"tokens"`
@@ -36,25 +40,25 @@ type Policy struct {
 	Wording    Wording    `json:"wording"`
 }
 
-// Cache says how long a compaction waits for the provider's prompt cache to go cold.
+// Cache makes a compaction wait until the provider's prompt cache is cold.
 type Cache struct {
-	TTLSeconds int `json:"ttl_seconds"` // seconds since the last append
+	TTLSeconds int `json:"ttl_seconds"`
 }
 
-// Economy makes a compaction wait that would cost more in a broken prompt cache than it saves. Prices are
-// relative: 1 is an input token that no cache holds. Below hard only.
+// Economy makes a compaction wait if it would cost more in a broken prompt cache than it saves. Prices are
+// relative: 1 is an input token that no cache holds. It counts only below hard.
 type Economy struct {
 	Enabled    bool    `json:"enabled"`
-	CacheRead  float64 `json:"cache_read"`  // price of an input token read from the cache
-	CacheWrite float64 `json:"cache_write"` // price of one that is written to it
-	TTLSeconds int     `json:"ttl_seconds"` // how long the provider keeps a prefix after its last use
-	Horizon    int     `json:"horizon"`     // how many more requests are expected to be sent with the view
+	CacheRead  float64 `json:"cache_read"`
+	CacheWrite float64 `json:"cache_write"`
+	TTLSeconds int     `json:"ttl_seconds"`
+	Horizon    int     `json:"horizon"`
 }
 
-// Tokens says how tokens are counted.
+// Tokens decides how tokens are counted.
 type Tokens struct {
 	Tokenizer Tokenizer `json:"tokenizer"`
-	Calibrate bool      `json:"calibrate"` // correct the estimate by the usage that the caller reports, for the triggers
+	Calibrate bool      `json:"calibrate"`
 }
 
 // Tokenizer names a way of counting tokens.
@@ -67,12 +71,10 @@ const (
 	CL100k   Tokenizer = "cl100k"
 )
 
-var tokenizers = []Tokenizer{Estimate, O200k, CL100k}
-
-// Tools says what the tenant's tools do, on top of a table of well-known ones.
+// Tools tells what the tenant's tools do, on top of a table of well-known ones.
 type Tools struct {
 	Table      ToolTable            `json:"table"`
-	Operations map[string]Operation `json:"operations"` // by tool name as the agent sends it; beats the table
+	Operations map[string]Operation `json:"operations"`
 }
 
 // ToolTable names a table of well-known tools.
@@ -84,9 +86,7 @@ const (
 	LLMProxyTools ToolTable = "llm-proxy"
 )
 
-var toolTables = []ToolTable{CommonTools, LLMProxyTools}
-
-// Operation says what a tool does with the resource that it is called for.
+// Operation is what a tool does with the resource that it is called for.
 type Operation string
 
 // The operations, with the values that llm-interactive-proxy has for them.
@@ -101,100 +101,96 @@ const (
 	OtherOperation   Operation = "other"
 )
 
-// Operations lists all operations.
-var Operations = []Operation{ViewFile, FileRead, FileWrite, CommandExecution, Search, ListDir, TestExecution, OtherOperation}
-
-// Protect says what no stage touches, beside the leading system messages. What counts is the union.
-type Protect struct {
-	LastUnits    int      `json:"last_units"`    // the newest units; a giant result in them is still capped
-	LastMessages int      `json:"last_messages"` // the newest messages
-	LastTurns    int      `json:"last_turns"`    // everything since the n-th newest message of the user
-	NewestUser   bool     `json:"newest_user"`   // the newest message of the user that is not an answer to calls
-	Tools        []string `json:"tools"`         // results and calls of these tools, names as the agent sends them
-	// MaxTurnRatio bounds last_turns: of a turn larger than this share of the target only the newest units are kept.
-	MaxTurnRatio float64 `json:"max_turn_ratio"`
+// Operations lists all operations. The engine stores their indexes.
+var Operations = []Operation{
+	ViewFile, FileRead, FileWrite, CommandExecution, Search, ListDir, TestExecution, OtherOperation,
 }
 
-// Cap cuts a single oversized result to its head and tail. A result is oversized by any of the limits; 0 is none.
+// Protect lists what no stage touches, besides the leading system messages. A message is protected if any field
+// protects it.
+type Protect struct {
+	LastUnits    int      `json:"last_units"`
+	LastMessages int      `json:"last_messages"`
+	LastTurns    int      `json:"last_turns"`
+	NewestUser   bool     `json:"newest_user"`
+	Tools        []string `json:"tools"`
+	MaxTurnRatio float64  `json:"max_turn_ratio"`
+}
+
+// Cap cuts a single oversized result to its head and tail. A result that exceeds any of the limits is oversized; a
+// limit of 0 does not count.
 type Cap struct {
 	Enabled      bool `json:"enabled"`
-	AtInsertion  bool `json:"at_insertion"` // as soon as it is appended: it never enters a view whole
+	AtInsertion  bool `json:"at_insertion"`
 	MaxTokens    int  `json:"max_tokens"`
-	MaxBytes     int  `json:"max_bytes"` // UTF-8 bytes
+	MaxBytes     int  `json:"max_bytes"`
 	MaxChars     int  `json:"max_chars"`
 	MaxLines     int  `json:"max_lines"`
-	MaxLineChars int  `json:"max_line_chars"` // longer lines are clipped
-	HeadChars    int  `json:"head_chars"`     // kept of its beginning, trim.bookend_max_chars at least
-	TailChars    int  `json:"tail_chars"`     // kept of its end; not 0 unless trim is off
-	WholeLines   bool `json:"whole_lines"`    // head and tail end at a line's end, unless nothing would be left
+	MaxLineChars int  `json:"max_line_chars"`
+	HeadChars    int  `json:"head_chars"`
+	TailChars    int  `json:"tail_chars"`
+	WholeLines   bool `json:"whole_lines"`
 }
 
-// Identity says which calls ask for the same thing.
+// Identity decides which calls ask for the same thing.
 type Identity string
 
-// The identities: all arguments, the resource that well-known argument names tell, or the fields that the policy lists.
+// The identities: all arguments, the resource that well-known arguments name, or the fields that the policy lists.
 const (
 	ByArguments Identity = "arguments"
 	ByResource  Identity = "resource"
 	ByFields    Identity = "fields"
 )
 
-var identities = []Identity{ByArguments, ByResource, ByFields}
-
 // Dedupe replaces results that a newer one for the same resource has made superfluous, and the large arguments of
 // their calls.
 type Dedupe struct {
 	Enabled         bool                `json:"enabled"`
 	Identity        Identity            `json:"identity"`
-	Fields          map[string][]string `json:"fields"`           // identity fields: the arguments that identify a call of a tool
-	ToolOnly        bool                `json:"tool_only"`        // identity fields: all calls of a tool without fields are the same one; else by all arguments
-	KeepLast        int                 `json:"keep_last"`        // newest results of one resource that stay
-	MinTokens       int                 `json:"min_tokens"`       // smaller results stay
-	AllowTools      []string            `json:"allow_tools"`      // only these tools; empty: all
-	DenyTools       []string            `json:"deny_tools"`       // not these tools
-	AllowOperations []Operation         `json:"allow_operations"` // only tools that do these; empty: all
-	DenyOperations  []Operation         `json:"deny_operations"`  // not tools that do these
-	Arguments       bool                `json:"arguments"`        // omit the large arguments of the older calls, too
-	ArgumentBytes   int                 `json:"argument_bytes"`   // larger arguments are large
-	Redact          bool                `json:"redact"`           // secrets in a resource's name are not shown in the stub
+	Fields          map[string][]string `json:"fields"`
+	ToolOnly        bool                `json:"tool_only"`
+	KeepLast        int                 `json:"keep_last"`
+	MinTokens       int                 `json:"min_tokens"`
+	AllowTools      []string            `json:"allow_tools"`
+	DenyTools       []string            `json:"deny_tools"`
+	AllowOperations []Operation         `json:"allow_operations"`
+	DenyOperations  []Operation         `json:"deny_operations"`
+	Arguments       bool                `json:"arguments"`
+	ArgumentBytes   int                 `json:"argument_bytes"`
+	Redact          bool                `json:"redact"`
 }
 
-// Stale replaces what was read of a file before it was written: the text is out of date.
+// Stale replaces what was read of a file before the file was written.
 type Stale struct {
 	Enabled   bool `json:"enabled"`
-	MinTokens int  `json:"min_tokens"` // smaller results stay
+	MinTokens int  `json:"min_tokens"`
 }
 
-// Arguments omits large arguments of old calls: what was written to a file stands in the file.
+// Arguments omits large arguments of old calls.
 type Arguments struct {
 	Enabled     bool        `json:"enabled"`
-	MinBytes    int         `json:"min_bytes"`    // smaller arguments stay
-	AfterTokens int         `json:"after_tokens"` // of messages that came after the call; never more than half of the target
-	Operations  []Operation `json:"operations"`   // of tools that do these
-	Tools       []string    `json:"tools"`        // and of these tools
+	MinBytes    int         `json:"min_bytes"`
+	AfterTokens int         `json:"after_tokens"`
+	Operations  []Operation `json:"operations"`
+	Tools       []string    `json:"tools"`
 }
 
-// Trim shortens results by their distance from the end of the session, in tokens of the original messages:
-// whole within the hot zone, then head and tail that shrink along the degradation span, then one line.
+// Trim shortens results by their distance from the end of the session, in tokens of the original messages: whole within
+// the hot zone, then head and tail that shrink along the degradation span, then one line.
 type Trim struct {
-	Enabled              bool    `json:"enabled"`
-	MinTokens            int     `json:"min_tokens"`             // smaller results stay
-	FloorRatio           float64 `json:"floor_ratio"`            // a view below is not trimmed, 0 to trigger
-	HotZoneMinTokens     int     `json:"hot_zone_min_tokens"`    // 0 to 10000000, but never more than half of the target
-	HotZoneRatio         float64 `json:"hot_zone_ratio"`         // of the window; the larger of the two counts
-	BookendMaxChars      int     `json:"bookend_max_chars"`      // head and tail each, next to the hot zone, bookend_min_chars to 1000000
-	BookendMinChars      int     `json:"bookend_min_chars"`      // the same at the end of the span
-	DegradationSpanRatio float64 `json:"degradation_span_ratio"` // of the window
-
-	// ExtendedRetentionMultiplier widens the hot zone for non-reproducible results. Varve can bring every
-	// result back, so 1 is enough.
-	ExtendedRetentionMultiplier float64 `json:"extended_retention_multiplier"`
-
-	// Categories tells what a tool's results are worth; a tool without one gets a placeholder like any other.
-	Categories map[string]Category `json:"categories"`
+	Enabled                     bool                `json:"enabled"`
+	MinTokens                   int                 `json:"min_tokens"`
+	FloorRatio                  float64             `json:"floor_ratio"`
+	HotZoneMinTokens            int                 `json:"hot_zone_min_tokens"`
+	HotZoneRatio                float64             `json:"hot_zone_ratio"`
+	BookendMaxChars             int                 `json:"bookend_max_chars"`
+	BookendMinChars             int                 `json:"bookend_min_chars"`
+	DegradationSpanRatio        float64             `json:"degradation_span_ratio"`
+	ExtendedRetentionMultiplier float64             `json:"extended_retention_multiplier"`
+	Categories                  map[string]Category `json:"categories"`
 }
 
-// Category says how hard it is to get a tool's result again.
+// Category is how hard it is to get a tool's result again.
 type Category string
 
 // The categories. An ephemeral result is cleared where others get a placeholder; a non-reproducible one stays longer.
@@ -205,12 +201,10 @@ const (
 	Computational   Category = "computational"
 )
 
-var categories = []Category{Rereadable, NonReproducible, Ephemeral, Computational}
-
-// Budget bounds the tokens of all results together: the oldest become placeholders.
+// Budget limits the tokens of all results together: the oldest become placeholders.
 type Budget struct {
 	Enabled bool    `json:"enabled"`
-	Tokens  int     `json:"tokens"` // the budget; 0: ratio of the window within min_tokens and max_tokens
+	Tokens  int     `json:"tokens"`
 	Ratio   float64 `json:"ratio"`
 	Min     int     `json:"min_tokens"`
 	Max     int     `json:"max_tokens"`
@@ -219,59 +213,85 @@ type Budget struct {
 // Whitespace collapses runs of white space in old results.
 type Whitespace struct {
 	Enabled   bool `json:"enabled"`
-	MinTokens int  `json:"min_tokens"` // smaller results stay
+	MinTokens int  `json:"min_tokens"`
 }
 
 // Summarise replaces the oldest units by retained facts and a summary.
 type Summarise struct {
 	Enabled          bool     `json:"enabled"`
 	Writer           Writer   `json:"writer"`
-	Over             float64  `json:"over"`          // only while the view has more than this share of the window; 0: more than the target
-	All              bool     `json:"all"`           // everything but what is kept; else as many of the oldest units as bring the view to its target
-	KeepTurns        int      `json:"keep_turns"`    // turns of the user that stay
-	KeepMessages     int      `json:"keep_messages"` // newest messages that stay
-	MinTokens        int      `json:"min_tokens"`    // fewer old tokens are not worth a summary
-	MaxTokens        int      `json:"max_tokens"`    // of the summary
-	Prompt           string   `json:"prompt"`        // what to write; "" is the built-in one
-	Directives       []string `json:"directives"`    // more of it, one line each
-	Retain           bool     `json:"retain"`        // ask for facts to carry along, word for word
-	RetainPrompt     string   `json:"retain_prompt"` // which; "" is the built-in one
+	Over             float64  `json:"over"`
+	All              bool     `json:"all"`
+	KeepTurns        int      `json:"keep_turns"`
+	KeepMessages     int      `json:"keep_messages"`
+	MinTokens        int      `json:"min_tokens"`
+	MaxTokens        int      `json:"max_tokens"`
+	Prompt           string   `json:"prompt"`
+	Directives       []string `json:"directives"`
+	Retain           bool     `json:"retain"`
+	RetainPrompt     string   `json:"retain_prompt"`
 	RetainDirectives []string `json:"retain_directives"`
 }
 
-// Writer says who writes summaries.
+// Writer names what writes summaries.
 type Writer string
 
 // Extract is the writer that needs no model: it picks what matters out of the messages.
 const Extract Writer = "extract"
 
-var writers = []Writer{Extract}
-
-// Truncate drops the oldest units where there is no summary: the last resort. They stay readable in the log.
+// Truncate drops the oldest units if there is no summary of them: the last resort.
 type Truncate struct {
 	Enabled bool `json:"enabled"`
 }
 
-// Document returns the policy as JSON with every field, always in the same bytes, and Parse's inverse: what its
-// profile's maps have and it has not is null.
+// Wording has the texts that replace what has left the view. Each is a template: {name} is replaced by the value of
+// that name. The values that a template may name are in fields.go.
+type Wording struct {
+	Cap         string `json:"cap"`
+	Bookend     string `json:"bookend"`
+	Stub        string `json:"stub"`
+	Stale       string `json:"stale"`
+	Placeholder string `json:"placeholder"`
+	Clear       string `json:"clear"`
+	Summary     string `json:"summary"`
+	Truncated   string `json:"truncated"`
+}
+
+// Templates is a parsed Wording, ready to be filled in. Its fields are those of Wording.
+type Templates struct {
+	Cap, Bookend, Stub, Stale, Placeholder, Clear, Summary, Truncated text.Template
+}
+
+// Templates parses the texts. A wording that Parse returned has no errors.
+func (w *Wording) Templates() (*Templates, error) {
+	templates := &Templates{}
+	into, next := reflect.ValueOf(templates).Elem(), 0
+	for pointer, source := range leaves(reflect.ValueOf(*w), "/wording") {
+		template, err := text.Parse(source.String(), fields[pointer].names...)
+		if err != nil {
+			return nil, err
+		}
+		into.Field(next).Set(reflect.ValueOf(template))
+		next++
+	}
+	return templates, nil
+}
+
+// Document returns the policy as JSON with every field, always in the same bytes. Parse reads it back: a category that
+// the profile has and the policy lacks is null.
 func (p Policy) Document() []byte {
-	p.Trim.Categories = withNulls(p.Trim.Categories, profileOrDefault(p.Profile).Trim.Categories)
+	categories := maps.Clone(p.Trim.Categories)
+	for tool := range profileOrDefault(p.Profile).Trim.Categories {
+		if _, ok := categories[tool]; !ok && categories != nil {
+			categories[tool] = ""
+		}
+	}
+	p.Trim.Categories = categories
 	document, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // a NaN or an infinity, which no parsed policy holds
 	}
 	return document
-}
-
-// withNulls adds the keys that only base has, without a value.
-func withNulls(table, base map[string]Category) map[string]Category {
-	table = maps.Clone(table)
-	for tool := range base {
-		if _, ok := table[tool]; !ok && table != nil {
-			table[tool] = ""
-		}
-	}
-	return table
 }
 
 // MarshalJSON writes no category as null.

@@ -13,16 +13,19 @@ const (
 	SessionLayer = "session"
 )
 
-// Resolve puts a session's own layer, nil if it has none, on top of its tenant's. pointer is where the topmost of the
-// two stands in the caller's document. The error is that of ParseLayers.
+// Resolve puts a session's own layer, nil if it has none, on top of its tenant's. pointer is that of the topmost of the
+// two in the caller's document. The error is that of ParseLayers.
 func Resolve(tenant, own json.RawMessage, pointer string) (Policy, Sources, error) {
 	if own == nil {
 		return ParseLayers(Layer{Name: TenantLayer, Document: tenant, Pointer: pointer})
 	}
-	return ParseLayers(Layer{Name: TenantLayer, Document: tenant}, Layer{Name: SessionLayer, Document: own, Pointer: pointer})
+	return ParseLayers(
+		Layer{Name: TenantLayer, Document: tenant},
+		Layer{Name: SessionLayer, Document: own, Pointer: pointer},
+	)
 }
 
-// ResolveStored does what Resolve does for a policy that is to be stored.
+// ResolveStored resolves like Resolve a policy that is to be stored.
 func ResolveStored(tenant, own json.RawMessage, pointer string) (session.Policy, Sources, error) {
 	p, sources, err := Resolve(tenant, own, pointer)
 	if err != nil {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -34,18 +35,18 @@ func (p *parser) ranges() {
 		if number >= f.low && number <= f.high || f.orZero && number == 0 {
 			continue
 		}
-		p.problem(pointer, OutOfRange, "%s is not from %s to %s%s", p.written(pointer, number), decimal(f.low), decimal(f.high), map[bool]string{true: ", nor 0"}[f.orZero])
+		p.problem(pointer, OutOfRange, "must be%s, not %s", f.span(), p.written(pointer, number))
 	}
 }
 
 const (
-	refBytes     = 24                         // about what a ref takes where a template names it
-	maxLineBytes = 2*MinCutChars - 2*refBytes // of a line that stands for a result, values other than the ref aside
+	refBytes     = 24                         // about the length of a ref
+	maxLineBytes = 2*MinCutChars - 2*refBytes // of a line that replaces a result, values other than the ref aside
 )
 
-// templates parses each text of the wording. A cleared result must not become longer than the line that stood there.
+// templates parses each text of the wording. A cleared result must not become longer than the line that was there.
 func (p *parser) templates() {
-	least := map[string]int{} // bytes of each, values other than the ref aside
+	size := map[string]int{} // bytes of each, values other than the ref aside
 	for pointer, value := range leaves(reflect.ValueOf(p.policy.Wording), "/wording") {
 		f := fields[pointer]
 		parsed, err := text.Parse(value.String(), f.names...)
@@ -54,18 +55,20 @@ func (p *parser) templates() {
 		case err != nil:
 			p.problem(pointer, InvalidTemplate, "%s", err)
 		case f.needs != "" && !parsed.Has(f.needs):
-			p.problem(pointer, InvalidTemplate, "the template has to have {%s}", f.needs)
+			p.problem(pointer, InvalidTemplate, "the template must contain {%s}", f.needs)
 		}
-		least[pointer] = parsed.Constant() + refBytes*parsed.Places("ref")
+		size[pointer] = parsed.Constant() + refBytes*parsed.Places("ref")
 	}
 	const clear = "/wording/clear"
 	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", clear} {
-		if least[line] > maxLineBytes {
-			p.problem(line, OutOfRange, "the line has %d bytes without its values: %d are the most, so that it is shorter than the least that head and tail keep",
-				least[line], maxLineBytes)
+		if size[line] > maxLineBytes {
+			p.problem(line, OutOfRange,
+				"the line has %d bytes without its values: the limit is %d, which is less than head and tail keep",
+				size[line], maxLineBytes)
 		}
-		if least[clear] > least[line] {
-			p.conflict("the line for a cleared result is longer than that of "+line+": it may take its place, and must not", clear, line)
+		if size[clear] > size[line] {
+			p.conflict("the line for a cleared result must not be longer than "+line+", which it may replace",
+				clear, line)
 		}
 	}
 }
@@ -76,61 +79,74 @@ func (p *parser) levels() {
 	p.below("/target", d.Target, "/trigger", d.Trigger, true, "else a session is compacted at every append")
 	p.below("/trigger", d.Trigger, "/hard", d.Hard, false, "hard is the later alarm")
 	if d.Trim.Enabled {
-		p.below("/trim/floor_ratio", d.Trim.FloorRatio, "/trigger", d.Trigger, false, "else a due session is not trimmed")
+		p.below("/trim/floor_ratio", d.Trim.FloorRatio, "/trigger", d.Trigger, false,
+			"else a due session is not trimmed")
 	}
-	p.below("/budget/min_tokens", float64(d.Budget.Min), "/budget/max_tokens", float64(d.Budget.Max), false, "the bound lies between them")
+	p.below("/budget/min_tokens", float64(d.Budget.Min), "/budget/max_tokens", float64(d.Budget.Max), false,
+		"the limit lies between them")
 }
 
-// cuts compares how much of a result is left.
+// cuts compares how much of a result is kept.
 func (p *parser) cuts() {
 	c, t := &p.policy.Cap, &p.policy.Trim
 	longest := float64(t.BookendMaxChars)
-	p.below("/trim/bookend_min_chars", float64(t.BookendMinChars), "/trim/bookend_max_chars", longest, false, "bookends shrink from max to min")
+	p.below("/trim/bookend_min_chars", float64(t.BookendMinChars), "/trim/bookend_max_chars", longest, false,
+		"bookends shrink from max to min")
 	if !c.Enabled {
 		return
 	}
 	if t.Enabled {
-		const why = "bookends are cut from what the cap left"
+		const why = "bookends are cut from what the cap keeps"
 		p.below("/trim/bookend_max_chars", longest, "/cap/head_chars", float64(c.HeadChars), false, why)
 		p.below("/trim/bookend_max_chars", longest, "/cap/tail_chars", float64(c.TailChars), false, why)
 	}
 	if c.MaxTokens == 0 && c.MaxBytes == 0 && c.MaxChars == 0 && c.MaxLines == 0 && c.MaxLineChars == 0 {
-		p.conflict("the cap has no limit: set one of max_tokens, max_bytes, max_chars, max_lines, max_line_chars, or enabled to false",
-			"/cap/enabled", "/cap/max_tokens", "/cap/max_bytes", "/cap/max_chars", "/cap/max_lines", "/cap/max_line_chars")
+		p.conflict("the cap must have a limit: set one of max_tokens, max_bytes, max_chars, max_lines and "+
+			"max_line_chars, or set enabled to false", "/cap/enabled",
+			"/cap/max_tokens", "/cap/max_bytes", "/cap/max_chars", "/cap/max_lines", "/cap/max_line_chars")
 	}
-	if kept := c.HeadChars + c.TailChars; kept < 2*MinCutChars {
-		p.conflict("head and tail have "+strconv.Itoa(kept)+" characters together: "+strconv.Itoa(2*MinCutChars)+" are the least", "/cap/head_chars", "/cap/tail_chars")
-	} else if c.MaxBytes > 0 && c.MaxBytes < kept {
-		p.conflict("/cap/max_bytes ("+p.written("/cap/max_bytes", float64(c.MaxBytes))+") is below the "+strconv.Itoa(kept)+
-			" characters of head and tail: what is a little larger could not be cut", "/cap/max_bytes", "/cap/head_chars", "/cap/tail_chars")
+	const maxBytes, head, tail = "/cap/max_bytes", "/cap/head_chars", "/cap/tail_chars"
+	kept := c.HeadChars + c.TailChars
+	switch {
+	case kept < 2*MinCutChars:
+		p.conflict(fmt.Sprintf("head and tail must have at least %d characters together, not %d", 2*MinCutChars, kept),
+			head, tail)
+	case c.MaxBytes > 0 && c.MaxBytes < kept:
+		p.conflict(fmt.Sprintf("%s (%s) must not be below the %d characters of head and tail, "+
+			"else a slightly larger result could not be cut", maxBytes, p.written(maxBytes, float64(c.MaxBytes)), kept),
+			maxBytes, head, tail)
 	}
 }
 
-// waits compares what is known of the provider's cache.
+// waits compares the figures of the provider's cache.
 func (p *parser) waits() {
 	e, ttl := &p.policy.Economy, p.policy.Cache.TTLSeconds
-	p.below("/economy/cache_read", e.CacheRead, "/economy/cache_write", e.CacheWrite, false, "a cache that is dearer to read than to write saves nothing")
+	p.below("/economy/cache_read", e.CacheRead, "/economy/cache_write", e.CacheWrite, false,
+		"a cache that costs more to read than to write saves nothing")
 	if e.Enabled && ttl > 0 {
-		const why = "else one takes a cache for cold that the other takes for warm"
-		p.below("/economy/ttl_seconds", float64(e.TTLSeconds), "/cache/ttl_seconds", float64(ttl), false, why)
+		p.below("/economy/ttl_seconds", float64(e.TTLSeconds), "/cache/ttl_seconds", float64(ttl), false,
+			"else one takes a cache for cold that the other takes for warm")
 	}
 }
 
-// selections compares what is taken with what is left out.
+// selections compares what is selected with what is excluded.
 func (p *parser) selections() {
 	d, protect := &p.policy.Dedupe, &p.policy.Protect
 	if protect.LastTurns > 0 && protect.MaxTurnRatio == 0 {
-		p.conflict("of a turn larger than 0 of the target last_turns keeps the newest units only, and each turn is larger", "/protect/max_turn_ratio", "/protect/last_turns")
+		p.conflict("must be above 0 while last_turns is: each turn is larger than 0 of the target",
+			"/protect/max_turn_ratio", "/protect/last_turns")
 	}
 	if d.Enabled && d.Identity == ByFields && len(d.Fields) == 0 && !d.ToolOnly {
-		p.conflict("identity by fields needs fields, or tool_only", "/dedupe/identity", "/dedupe/fields", "/dedupe/tool_only")
+		p.conflict("identity by fields needs fields, or tool_only",
+			"/dedupe/identity", "/dedupe/fields", "/dedupe/tool_only")
 	}
-	p.apart("/dedupe/allow_tools", d.AllowTools, "/dedupe/deny_tools", d.DenyTools)
-	p.apart("/dedupe/allow_operations", stringsOf(d.AllowOperations), "/dedupe/deny_operations", stringsOf(d.DenyOperations))
+	p.disjoint("/dedupe/allow_tools", d.AllowTools, "/dedupe/deny_tools", d.DenyTools)
+	p.disjoint("/dedupe/allow_operations", stringsOf(d.AllowOperations...),
+		"/dedupe/deny_operations", stringsOf(d.DenyOperations...))
 }
 
-// apart requires that no entry is in both lists.
-func (p *parser) apart(aPointer string, a []string, bPointer string, b []string) {
+// disjoint requires that no entry is in both lists.
+func (p *parser) disjoint(aPointer string, a []string, bPointer string, b []string) {
 	for _, entry := range a {
 		if slices.Contains(b, entry) {
 			p.conflict(strconv.Quote(entry)+" is in both "+aPointer+" and "+bPointer, bPointer, aPointer)
@@ -148,18 +164,23 @@ func (p *parser) below(aPointer string, a float64, bPointer string, b float64, s
 		relation, reverse = "must be below", "must be above"
 	}
 	if p.blamed(aPointer, bPointer) == bPointer {
-		aPointer, a, bPointer, b, relation = bPointer, b, aPointer, a, reverse
+		aPointer, bPointer = bPointer, aPointer
+		a, b = b, a
+		relation = reverse
 	}
-	p.conflict(p.written(aPointer, a)+" "+relation+" "+p.layer.Pointer+bPointer+" ("+p.written(bPointer, b)+p.whose(bPointer)+"): "+why, aPointer, bPointer)
+	p.conflict(fmt.Sprintf("%s %s %s%s (%s%s): %s", p.written(aPointer, a), relation,
+		p.layer.Pointer, bPointer, p.written(bPointer, b), p.owner(bPointer), why), aPointer, bPointer)
 }
 
-// conflict is a problem of several fields. It is told of the first that the topmost layer sets: that one can be changed.
+// conflict reports a problem of several fields. It points at the first that the topmost layer sets, for that one can be
+// changed.
 func (p *parser) conflict(detail string, pointers ...string) {
 	if !slices.ContainsFunc(pointers, func(pointer string) bool { return p.bad[pointer] }) {
 		p.problem(p.blamed(pointers...), Contradiction, "%s", detail)
 	}
 }
 
+// blamed returns the first field that the topmost layer sets, or else the first.
 func (p *parser) blamed(pointers ...string) string {
 	for _, pointer := range pointers {
 		if p.sources[pointer] == p.layer.Name {
@@ -169,8 +190,8 @@ func (p *parser) blamed(pointers ...string) string {
 	return pointers[0]
 }
 
-// whose says that a value is that of a layer below.
-func (p *parser) whose(pointer string) string {
+// owner tells that a value comes from a layer below. It is empty for values of the topmost layer or of a profile.
+func (p *parser) owner(pointer string) string {
 	for _, layer := range p.layers {
 		if layer.Name == p.sources[pointer] && layer.Name != p.layer.Name {
 			return ", set by the " + layer.Name
@@ -179,12 +200,12 @@ func (p *parser) whose(pointer string) string {
 	return ""
 }
 
-// written returns a number as a document has it, or that of the profile.
-func (p *parser) written(pointer string, otherwise float64) string {
+// written returns a number as a document has it, or the number itself if it is that of the profile.
+func (p *parser) written(pointer string, number float64) string {
 	if literal, ok := p.literals[pointer]; ok {
 		return literal
 	}
-	return decimal(otherwise)
+	return decimal(number)
 }
 
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -1,130 +1,132 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 )
 
 // Schema returns the JSON Schema (2020-12) of a policy as callers send it: every field may be left out or null. It
-// holds what a schema can say; the contradictions of rules.go come on top.
+// holds what a schema can express; the contradictions of rules.go come on top.
 func Schema() []byte {
-	root := objectSchema(reflect.ValueOf(Default()), "")
-	root.Schema, root.Title = "https://json-schema.org/draft/2020-12/schema", "Varve policy"
+	root := append(object{
+		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+		{"title", "Varve policy"},
+	}, objectSchema(reflect.ValueOf(Default()), "")...)
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
-		panic(err) // it holds nothing that JSON has not
+		panic(err) // it holds only strings, numbers and booleans
 	}
 	return append(text, '\n')
 }
 
-// schema is the part of JSON Schema that policies need.
-type schema struct {
-	Schema        string           `json:"$schema,omitempty"`
-	Title         string           `json:"title,omitempty"`
-	Description   string           `json:"description,omitempty"`
-	Type          []string         `json:"type,omitempty"`
-	Enum          []any            `json:"enum,omitempty"`
-	AnyOf         []schema         `json:"anyOf,omitempty"`
-	Const         *int             `json:"const,omitempty"`
-	Minimum       *float64         `json:"minimum,omitempty"`
-	Maximum       *float64         `json:"maximum,omitempty"`
-	MinLength     int              `json:"minLength,omitempty"`
-	MaxLength     int              `json:"maxLength,omitempty"`
-	Items         *schema          `json:"items,omitempty"`
-	MaxItems      int              `json:"maxItems,omitempty"`
-	Properties    schemaProperties `json:"properties,omitempty"`
-	PropertyNames *schema          `json:"propertyNames,omitempty"`
-	MaxProperties int              `json:"maxProperties,omitempty"`
-	Additional    any              `json:"additionalProperties,omitempty"` // false, or a schema
-	Default       any              `json:"default,omitempty"`
+// object is a JSON object whose members keep their order.
+type object []member
+
+type member struct {
+	name  string
+	value any
 }
 
-// schemaProperties keeps the order of the fields.
-type schemaProperties []schemaProperty
-
-type schemaProperty struct {
-	name string
-	schema
-}
-
-// MarshalJSON writes an object.
-func (p schemaProperties) MarshalJSON() ([]byte, error) {
-	var text bytes.Buffer
-	for i, property := range p {
-		value, err := json.Marshal(property.schema)
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	text := []byte{'{'}
+	for i, m := range o {
+		value, err := json.Marshal(m.value)
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&text, "%c%q:%s", "{,"[min(i, 1)], property.name, value)
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = fmt.Appendf(text, "%q:%s", m.name, value)
 	}
-	return append(text.Bytes(), '}'), nil
+	return append(text, '}'), nil
 }
 
-func objectSchema(v reflect.Value, pointer string) schema {
-	s := schema{Type: []string{"object", "null"}, Additional: false}
-	for i, name := range fieldsOf(v.Type()) {
-		below := pointer + "/" + name
-		if v.Field(i).Kind() == reflect.Struct {
-			s.Properties = append(s.Properties, schemaProperty{name, objectSchema(v.Field(i), below)})
+// objectSchema describes a policy or one of its sections, whose values are the defaults.
+func objectSchema(section reflect.Value, pointer string) object {
+	properties := object{}
+	for i, name := range fieldsOf(section.Type()) {
+		value, below := section.Field(i), pointer+"/"+name
+		if value.Kind() == reflect.Struct {
+			properties = append(properties, member{name, objectSchema(value, below)})
 			continue
 		}
-		f := fields[below]
-		leaf := valueSchema(v.Type().Field(i).Type, below, f)
-		leaf.Description = f.does
-		if leaf.Type = append(leaf.Type, "null"); leaf.Enum != nil {
-			leaf.Enum = append(leaf.Enum, nil)
+		leaf := append(object{{"description", fields[below].does}}, orNull(value.Type(), below)...)
+		if value.Kind() != reflect.Map {
+			leaf = append(leaf, member{"default", value.Interface()})
 		}
-		if v.Field(i).Kind() != reflect.Map {
-			leaf.Default = v.Field(i).Interface()
+		properties = append(properties, member{name, leaf})
+	}
+	return object{
+		{"type", []string{"object", "null"}},
+		{"properties", properties},
+		{"additionalProperties", false},
+	}
+}
+
+// orNull describes a value that may be null, too.
+func orNull(t reflect.Type, pointer string) object {
+	s := valueSchema(t, pointer)
+	for i := range s {
+		switch value := s[i].value.(type) {
+		case []string: // the member "type"
+			s[i].value = append(value, "null")
+		case []any: // the member "enum"
+			s[i].value = append(value, nil)
 		}
-		s.Properties = append(s.Properties, schemaProperty{name, leaf})
 	}
 	return s
 }
 
-func valueSchema(t reflect.Type, pointer string, f field) schema {
+// valueSchema describes the value of a field, or an entry of its list or table.
+func valueSchema(t reflect.Type, pointer string) object {
 	switch t.Kind() {
 	case reflect.Bool:
-		return schema{Type: []string{"boolean"}}
+		return object{{"type", []string{"boolean"}}}
 	case reflect.Int:
-		return f.numberSchema("integer")
+		return numberSchema("integer", fields[pointer])
 	case reflect.Float64:
-		return f.numberSchema("number")
+		return numberSchema("number", fields[pointer])
 	case reflect.Slice:
-		items := valueSchema(t.Elem(), pointer, f)
-		return schema{Type: []string{"array"}, Items: &items, MaxItems: maxListed}
+		return object{
+			{"type", []string{"array"}},
+			{"items", valueSchema(t.Elem(), pointer)},
+			{"maxItems", maxListed},
+		}
 	case reflect.Map:
-		value := valueSchema(t.Elem(), pointer, f)
-		if value.Type = append(value.Type, "null"); value.Enum != nil {
-			value.Enum = append(value.Enum, nil)
-		}
-		return schema{
-			Type: []string{"object"}, Additional: value, MaxProperties: maxTools,
-			PropertyNames: &schema{MinLength: 1, MaxLength: maxNameBytes},
+		return object{
+			{"type", []string{"object"}},
+			{"propertyNames", object{{"minLength", 1}, {"maxLength", maxNameBytes}}},
+			{"maxProperties", maxTools},
+			{"additionalProperties", orNull(t.Elem(), pointer)},
 		}
 	}
-	s := schema{Type: []string{"string"}}
-	for _, choice := range choicesOf(t, pointer) {
-		s.Enum = append(s.Enum, choice)
-	}
-	if s.Enum == nil {
-		s.MaxLength = f.bytes // of characters, of which there are no more than bytes
-		if !f.empty {
-			s.MinLength = 1
-		}
-	}
-	return s
+	return stringSchema(choicesOf(t, pointer), fields[pointer])
 }
 
-// numberSchema writes the range, beside which 0 may be possible.
-func (f field) numberSchema(kind string) schema {
-	s := schema{Type: []string{kind}}
-	if f.orZero {
-		s.AnyOf = []schema{{Const: new(int)}, {Minimum: &f.low, Maximum: &f.high}}
-	} else {
-		s.Minimum, s.Maximum = &f.low, &f.high
+func stringSchema(choices []string, f field) object {
+	s := object{{"type", []string{"string"}}}
+	if choices != nil {
+		enum := make([]any, len(choices))
+		for i, choice := range choices {
+			enum[i] = choice
+		}
+		return append(s, member{"enum", enum})
 	}
-	return s
+	if !f.empty {
+		s = append(s, member{"minLength", 1})
+	}
+	return append(s, member{"maxLength", f.bytes}) // in characters, of which a text has no more than bytes
+}
+
+// numberSchema describes the range of a number, beside which 0 may be allowed.
+func numberSchema(kind string, f field) object {
+	s := object{{"type", []string{kind}}}
+	limits := object{{"minimum", f.low}, {"maximum", f.high}}
+	if f.orZero {
+		return append(s, member{"anyOf", []object{{{"const", 0}}, limits}})
+	}
+	return append(s, limits...)
 }
