@@ -236,17 +236,17 @@ func choicesOf(t reflect.Type, pointer string) []string {
 	return choices[t]
 }
 
-// leaves yields the fields of a policy that hold no fields themselves, by JSON pointer and in their order.
-func leaves(of reflect.Value, pointer string) iter.Seq2[string, reflect.Value] {
-	return func(yield func(string, reflect.Value) bool) { walkLeaves(of, pointer, yield) }
+// eachField yields the fields of a policy that hold no fields themselves, by JSON pointer and in their order.
+func eachField(of reflect.Value, pointer string) iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) { walkFields(of, pointer, yield) }
 }
 
-func walkLeaves(v reflect.Value, pointer string, yield func(string, reflect.Value) bool) bool {
+func walkFields(v reflect.Value, pointer string, yield func(string, reflect.Value) bool) bool {
 	if v.Kind() != reflect.Struct {
 		return yield(pointer, v)
 	}
 	for i, name := range fieldsOf(v.Type()) {
-		if !walkLeaves(v.Field(i), pointer+"/"+name, yield) {
+		if !walkFields(v.Field(i), pointer+"/"+name, yield) {
 			return false
 		}
 	}

@@ -54,7 +54,7 @@ func newParser(base Policy, layers []Layer) *parser {
 	p := &parser{
 		policy: base, layers: layers, sources: Sources{}, literals: map[string]string{}, bad: map[string]bool{},
 	}
-	for pointer := range leaves(reflect.ValueOf(base), "") {
+	for pointer := range eachField(reflect.ValueOf(base), "") {
 		p.sources[pointer] = "profile:" + base.Profile
 	}
 	return p

@@ -212,7 +212,7 @@ func TestParsePolicySuggests(t *testing.T) {
 	}
 }
 
-// manyCategories are the members of an object that names n tools.
+// manyCategories returns the members of an object that names n tools.
 func manyCategories(n int) string {
 	members := make([]string, n)
 	for i := range members {

@@ -266,7 +266,7 @@ type Templates struct {
 func (w *Wording) Templates() (*Templates, error) {
 	templates := &Templates{}
 	into, next := reflect.ValueOf(templates).Elem(), 0
-	for pointer, source := range leaves(reflect.ValueOf(*w), "/wording") {
+	for pointer, source := range eachField(reflect.ValueOf(*w), "/wording") {
 		template, err := text.Parse(source.String(), fields[pointer].names...)
 		if err != nil {
 			return nil, err

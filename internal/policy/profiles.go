@@ -70,7 +70,7 @@ func readProfile(name string, base Policy) Policy {
 
 // emptyPolicy returns a policy of zeros, empty lists and empty tables.
 func emptyPolicy() (p Policy) {
-	for _, leaf := range leaves(reflect.ValueOf(&p).Elem(), "") {
+	for _, leaf := range eachField(reflect.ValueOf(&p).Elem(), "") {
 		switch leaf.Kind() {
 		case reflect.Slice:
 			leaf.Set(reflect.MakeSlice(leaf.Type(), 0, 0))
@@ -83,7 +83,7 @@ func emptyPolicy() (p Policy) {
 
 // clone returns a copy with tables of its own. Lists are shared: they are replaced, never changed.
 func (p Policy) clone() Policy {
-	for _, leaf := range leaves(reflect.ValueOf(&p).Elem(), "") {
+	for _, leaf := range eachField(reflect.ValueOf(&p).Elem(), "") {
 		if leaf.Kind() == reflect.Map {
 			table := reflect.MakeMapWithSize(leaf.Type(), leaf.Len())
 			for entries := leaf.MapRange(); entries.Next(); {

@@ -21,7 +21,7 @@ func (p *parser) rules() {
 }
 
 func (p *parser) ranges() {
-	for pointer, value := range leaves(reflect.ValueOf(p.policy), "") {
+	for pointer, value := range eachField(reflect.ValueOf(p.policy), "") {
 		var number float64
 		switch value.Kind() {
 		case reflect.Int:
@@ -47,7 +47,7 @@ const (
 // templates parses each text of the wording. A cleared result must not become longer than the line that was there.
 func (p *parser) templates() {
 	size := map[string]int{} // bytes of each, values other than the ref aside
-	for pointer, value := range leaves(reflect.ValueOf(p.policy.Wording), "/wording") {
+	for pointer, value := range eachField(reflect.ValueOf(p.policy.Wording), "/wording") {
 		f := fields[pointer]
 		parsed, err := text.Parse(value.String(), f.names...)
 		switch {

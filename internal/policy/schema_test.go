@@ -17,7 +17,7 @@ import (
 func TestEveryFieldOfAPolicyIsDescribed(t *testing.T) {
 	t.Parallel()
 	described := map[string]bool{}
-	for pointer, value := range leaves(reflect.ValueOf(Default()), "") {
+	for pointer, value := range eachField(reflect.ValueOf(Default()), "") {
 		described[pointer] = true
 		f, ok := fields[pointer]
 		number := value.Kind() == reflect.Int || value.Kind() == reflect.Float64
@@ -137,7 +137,7 @@ func compareFile(t *testing.T, file, want string) {
 func fieldTable() string {
 	var rows strings.Builder
 	rows.WriteString("| field | default | possible | what it does |\n| --- | --- | --- | --- |\n")
-	for pointer, value := range leaves(reflect.ValueOf(Default()), "") {
+	for pointer, value := range eachField(reflect.ValueOf(Default()), "") {
 		if strings.HasPrefix(pointer, "/wording/") {
 			continue
 		}
@@ -152,11 +152,11 @@ func profileTable() string {
 	fmt.Fprintf(&rows, "| field | %s |\n|%s\n", strings.Join(Profiles(), " | "), strings.Repeat(" --- |", 1+len(Profiles())))
 	byField := map[string][]string{}
 	for _, name := range Profiles() {
-		for pointer, value := range leaves(reflect.ValueOf(profileOrDefault(name)), "") {
+		for pointer, value := range eachField(reflect.ValueOf(profileOrDefault(name)), "") {
 			byField[pointer] = append(byField[pointer], shown(value))
 		}
 	}
-	for pointer := range leaves(reflect.ValueOf(Default()), "") {
+	for pointer := range eachField(reflect.ValueOf(Default()), "") {
 		cells := byField[pointer]
 		for i := range cells[1:] {
 			if cells[i+1] == cells[0] {
@@ -173,7 +173,7 @@ func profileTable() string {
 func wordingTable() string {
 	var rows strings.Builder
 	rows.WriteString("| field | stands | values | profile: text |\n| --- | --- | --- | --- |\n")
-	for pointer := range leaves(reflect.ValueOf(Wording{}), "/wording") {
+	for pointer := range eachField(reflect.ValueOf(Wording{}), "/wording") {
 		var texts []string
 		for _, name := range Profiles() {
 			wording := reflect.ValueOf(profileOrDefault(name).Wording)
