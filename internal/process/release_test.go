@@ -52,7 +52,7 @@ func TestDataOfSchema29SurvivesUpDownUpAndIsServed(t *testing.T) {
 		if err := postgres.Migrate(t.Context(), dsn); err != nil {
 			t.Fatal(err)
 		}
-		compareRows(t, "after up", want, rowsOf(t, dsn))
+		compareRows(t, "after up", want, withoutNewColumns(t, rowsOf(t, dsn), want))
 		migrateDownTo29(t, dsn)
 		compareRows(t, "after down", before, rowsOf(t, dsn))
 	}
@@ -161,16 +161,45 @@ func withNewNames(t *testing.T, table string, rows []string) []string {
 	return changed
 }
 
-func rename(t *testing.T, row string, name func(string) string) string {
+// withoutNewColumns removes the columns that a table of want does not have.
+func withoutNewColumns(t *testing.T, found, want map[string][]string) map[string][]string {
 	t.Helper()
-	var members map[string]json.RawMessage
+	kept := map[string][]string{}
+	for table, rows := range want {
+		if len(rows) == 0 {
+			kept[table] = found[table]
+			continue
+		}
+		known := membersOf(t, rows[0])
+		for _, row := range found[table] {
+			kept[table] = append(kept[table], rename(t, row, func(member string) string {
+				if _, ok := known[member]; !ok {
+					return ""
+				}
+				return member
+			}))
+		}
+		slices.Sort(kept[table])
+	}
+	return kept
+}
+
+func membersOf(t *testing.T, row string) (members map[string]json.RawMessage) {
+	t.Helper()
 	if err := json.Unmarshal([]byte(row), &members); err != nil {
 		t.Fatal(err)
 	}
+	return members
+}
+
+// rename returns a row with other names for its members; those that become "" are removed.
+func rename(t *testing.T, row string, name func(string) string) string {
+	t.Helper()
 	changed := map[string]json.RawMessage{}
-	for member, value := range members {
+	for member, value := range membersOf(t, row) {
 		changed[name(member)] = value
 	}
+	delete(changed, "")
 	text, err := json.Marshal(changed)
 	if err != nil {
 		t.Fatal(err)
