@@ -114,12 +114,8 @@ func restore(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made ses
 	if err := pruneRestored(ctx, tx, row, made.N); err != nil {
 		return made, err
 	}
-	tokens, err := rollBack(ctx, tx, row, made)
+	tokens, err := rollBack(ctx, tx, row, made, fmt.Sprintf("checkpoint %d was restored", made.Base))
 	if err != nil {
-		return made, err
-	}
-	reason := fmt.Sprintf("checkpoint %d was restored", made.Base)
-	if err := insertRestoration(ctx, tx, row, made, tokens, reason); err != nil {
 		return made, err
 	}
 	return made, rearm(ctx, tx, row.Key, row.rule.FloorAfter(tokens+row.overhead))
@@ -191,20 +187,17 @@ var newestSQL = `
 	 WHERE s.tenant_id = $1 AND s.key = $2
 	RETURNING s.context_tokens`
 
-// rollBack makes a copied checkpoint the session's newest and returns the tokens of the view.
+// rollBack makes a copied checkpoint the session's newest, records that as a run, which has no job, and returns the
+// tokens of the view.
 func rollBack(
-	ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord,
+	ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord, reason string,
 ) (tokens int64, err error) {
 	err = tx.QueryRow(ctx, newestSQL,
 		[16]byte(row.Tenant), [16]byte(row.Key.Key), made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
-	return tokens, err
-}
-
-// insertRestoration records a restoration as a run, which has no job.
-func insertRestoration(
-	ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord, tokens int64, reason string,
-) error {
-	return exec(ctx, tx, `
+	if err != nil {
+		return 0, err
+	}
+	return tokens, exec(ctx, tx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, base_n, checkpoint_n, through_seq,
 		                  tokens_before, tokens_after, results_persisted, bytes_persisted, reason, started_at, finished_at)
 		VALUES ($1, $2, $3, 'restore', 'done', 0, $4, $5, $6, $7, $8, 0, 0, $9, now(), clock_timestamp())`,

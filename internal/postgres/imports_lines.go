@@ -103,23 +103,13 @@ func (b *importing) at(id string) session.Address { return session.Address{Tenan
 
 // createSession creates a session, unless one with its id exists.
 func (b *importing) createSession(ctx context.Context, l *importLine) error {
-	key, err := sessionKey(ctx, b.tx, b.at(l.Session.ID))
-	if err == nil {
-		l.key = key
-		l.Set(session.LineExists, "")
-		return nil
-	}
-	if !errors.Is(err, session.ErrNotFound) {
-		return err
-	}
 	created, err := insertSession(ctx, b.tx, b.at(l.Session.ID), l.Session.Change)
 	if err != nil {
 		return err
 	}
-	if key, err = sessionKey(ctx, b.tx, b.at(l.Session.ID)); err != nil {
+	if l.key, err = sessionKey(ctx, b.tx, b.at(l.Session.ID)); err != nil {
 		return err
 	}
-	l.key = key
 	if !created {
 		l.Set(session.LineExists, "")
 		return nil

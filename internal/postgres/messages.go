@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -78,10 +79,10 @@ func scanMessage(row pgx.CollectableRow) (m session.Message, err error) {
 }
 
 // sessionKey returns the key of a session's rows; ErrNotFound.
-func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key [16]byte, err error) {
+func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key uuid.UUID, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT key
 		  FROM sessions
-		 WHERE tenant_id = $1 AND id = $2`, [16]byte(at.Tenant), at.ID).Scan(&key)
+		 WHERE tenant_id = $1 AND id = $2`, [16]byte(at.Tenant), at.ID).Scan((*[16]byte)(&key))
 	return key, notFound(err)
 }

@@ -71,11 +71,7 @@ func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq i
 	if err != nil {
 		return err
 	}
-	tokens, err := rollBack(ctx, tx, row, made)
-	if err != nil {
-		return err
-	}
-	if err := insertRestoration(ctx, tx, row, made, tokens, fmt.Sprintf("message %d was removed", seq)); err != nil {
+	if _, err := rollBack(ctx, tx, row, made, fmt.Sprintf("message %d was removed", seq)); err != nil {
 		return err
 	}
 	if err := rearm(ctx, tx, row.Key, 0); err != nil {
