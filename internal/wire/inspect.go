@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"sync"
+
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -86,17 +88,24 @@ func (s *scanner) read(f session.Format) (Facts, error) {
 	return s.facts, nil
 }
 
+// reading is what Decode needs for one message. It is used again for the next one.
+type reading struct {
+	scanner
+	collector
+}
+
+var readings = sync.Pool{New: func() any { return new(reading) }}
+
 // decode is Decode that also returns the message's flags, those aside that only Inspect finds (FlagDuplicateKeys, and
 // FlagAssessed and those after it), and the error that Inspect returns.
 func decode(f session.Format, body []byte) (list []Message, flags Flags, err error) {
-	var reading struct { // one allocation for both
-		scanner
-		collector
-	}
-	reading.collector = collector{format: f, list: make([]Message, 1)}
-	reading.scanner = scanner{body: body, ir: &reading.collector}
-	facts, err := reading.read(f)
-	list = reading.list
+	r := readings.Get().(*reading)
+	r.collector = collector{format: f, list: make([]Message, 1)}
+	r.scanner = scanner{body: body, ir: &r.collector}
+	facts, err := r.read(f)
+	list = r.list
+	*r = reading{}
+	readings.Put(r)
 	for i := range list {
 		n := &list[i]
 		n.Format = f
