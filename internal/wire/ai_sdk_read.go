@@ -214,16 +214,12 @@ func (s *scanner) uiTool(i int, raw Span, v *uiBlock) {
 	}
 	call.CallID = s.callID(v[uiCallID], func() string { return fmt.Sprintf("/parts/%d/toolCallId", i) })
 	call.Tokens = s.tokens(at) + s.tokens(call.Value)
-	b := s.add(call)
-	value, failed, done := s.uiOutput(v)
-	switch {
-	case b != nil:
+	if b := s.add(call); b != nil {
 		s.uiCall(b, raw, v)
-		if done {
-			s.ir.results = append(s.ir.results, s.uiResultBlock(b, value, failed, v))
-		}
-	case done:
-		s.uiResult(Part{Raw: value, Value: value, CallID: call.CallID, Name: call.Name, IsError: failed})
+	}
+	if value, failed, done := s.uiOutput(v); done {
+		result := Part{Raw: value, Value: value, CallID: call.CallID, Name: call.Name, IsError: failed}
+		s.uiResult(result, raw, v)
 	}
 }
 
@@ -238,18 +234,22 @@ func (s *scanner) uiCall(b *Block, raw Span, v *uiBlock) {
 	b.Custom = b.Value[0] == '"'
 }
 
-// uiResultBlock returns the block of the result that is in the part of a call.
-func (s *scanner) uiResultBlock(call *Block, value Span, failed bool, v *uiBlock) Block {
-	content := s.uiContent(value)
+// uiResult adds the result that is in the part of its call.
+func (s *scanner) uiResult(part Part, raw Span, v *uiBlock) {
+	var b *Block
+	if list, ok := s.outputList(part.Value); ok {
+		s.facts.Flags |= FlagResultNotText
+		b = s.result(part, list, s.outputElement)
+	} else {
+		b = s.jsonResult(part, part.Value)
+	}
+	if b == nil {
+		return
+	}
+	b.Raw = raw.Of(s.body)
+	b.Name = s.uiToolName(v)
 	if s.equals(v[uiState], outputDenied) {
-		content = []Block{{Kind: Text, Text: s.denial(v[uiApproval])}}
-	}
-	for i := range content {
-		content[i].Format = call.Format
-	}
-	return Block{
-		Kind: Result, Format: call.Format, Raw: call.Raw, CallID: call.CallID, Name: call.Name,
-		Content: content, IsError: failed,
+		b.Content = []Block{{Format: b.Format, Kind: Text, Text: s.denial(v[uiApproval])}}
 	}
 }
 
@@ -272,77 +272,47 @@ func (s *scanner) denial(approval Span) []byte {
 	return []byte(`"Tool execution denied."`)
 }
 
-// uiResult adds a result. Its images and files do not cost what their bytes would cost as a text.
-func (s *scanner) uiResult(p Part) {
-	list, ok := s.outputList(p.Value)
-	if !ok {
-		s.result(p)
-		return
-	}
-	p.Kind = Result
-	for element := range rawjson.Elements(s.body, list.Start) {
-		v := s.outputMembers(element)
-		kind := v[outputType]
-		switch {
-		case s.equals(kind, "text"):
-			p.Tokens += s.tokens(v[outputText])
-		case s.equals(kind, "media"), s.equals(kind, "image-url"), s.equals(kind, "file-url"):
-			p.Tokens += s.outputMediaTokens(&v)
-			s.facts.Flags |= FlagImage
-		default:
-			p.Tokens += s.tokens(element)
-		}
-	}
-	s.facts.Flags |= FlagResultNotText
-	s.add(p)
-}
-
-func (s *scanner) outputMediaTokens(v *outputValues) int {
-	if s.mediaKind(v[outputMediaType]) == Image && s.is(v[outputData], '"') {
-		return tokens.AreaImage(s.measure(v[outputData]))
-	}
-	return tokens.Unknown
-}
-
-// uiContent reads what a tool returned into blocks.
-func (s *scanner) uiContent(at Span) []Block {
-	switch {
-	case s.empty(at):
-		return nil
-	case s.is(at, '"'):
-		return []Block{{Kind: Text, Text: at.Of(s.body)}}
-	}
-	list, ok := s.outputList(at)
-	if !ok {
-		return []Block{{Kind: Text, Text: rawjson.Quote(nil, at.Of(s.body))}}
-	}
-	var content []Block
-	for element := range rawjson.Elements(s.body, list.Start) {
-		content = append(content, s.outputBlock(element))
-	}
-	return content
-}
-
-func (s *scanner) outputBlock(raw Span) Block {
+// outputElement reads an element of an output that is a list.
+func (s *scanner) outputElement(raw Span) {
 	v := s.outputMembers(raw)
-	b := Block{Kind: Opaque, Raw: raw.Of(s.body)}
 	kind := v[outputType]
-	isImage := s.equals(kind, "image-url")
+	var b *Block
 	switch {
 	case s.equals(kind, "text") && s.is(v[outputText], '"'):
-		b.Kind = Text
-		b.Text = v[outputText].Of(s.body)
+		b = s.text(raw, v[outputText])
 	case s.equals(kind, "media") && s.is(v[outputData], '"'):
-		b.Kind = s.mediaKind(v[outputMediaType])
-		b.Media = Media{Type: s.literal(v[outputMediaType]), Data: v[outputData].Of(s.body)}
-	case (isImage || s.equals(kind, "file-url")) && s.is(v[outputURL], '"'):
-		b.Kind = File
-		b.Media = s.urlMedia(v[outputMediaType], v[outputURL])
-		if isImage {
-			b.Kind = Image
-		}
+		b = s.outputMedia(raw, &v)
+	case s.equals(kind, "image-url") && s.is(v[outputURL], '"'):
+		b = s.outputLink(raw, Image, &v)
+	case s.equals(kind, "file-url") && s.is(v[outputURL], '"'):
+		b = s.outputLink(raw, File, &v)
+	default:
+		b = s.opaque(raw)
 	}
-	b.Media.Name = s.literal(v[outputFilename])
+	if b != nil {
+		b.Media.Name = s.literal(v[outputFilename])
+	}
+}
+
+// outputMedia adds an image or a file that is in the output itself.
+func (s *scanner) outputMedia(raw Span, v *outputValues) *Block {
+	part := Part{Kind: s.mediaKind(v[outputMediaType]), Raw: raw, Tokens: tokens.Unknown}
+	if part.Kind == Image {
+		part.Tokens = tokens.AreaImage(s.measure(v[outputData]))
+	}
+	b := s.add(part)
+	if b != nil {
+		b.Media = Media{Type: s.literal(v[outputMediaType]), Data: v[outputData].Of(s.body)}
+	}
+	return b
+}
+
+// outputLink adds an image or a file that a URL leads to.
+func (s *scanner) outputLink(raw Span, kind Kind, v *outputValues) *Block {
+	b := s.add(Part{Kind: kind, Raw: raw, Tokens: tokens.Unknown})
+	if b != nil {
+		b.Media = s.urlMedia(v[outputMediaType], v[outputURL])
+	}
 	return b
 }
 

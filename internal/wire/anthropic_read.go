@@ -113,9 +113,7 @@ func (s *scanner) toolResult(i int, raw Span, v *[blockMembers]Span) {
 	result := Part{Raw: raw, Value: v[blockContent], IsError: s.is(v[blockIsError], 't')}
 	result.CallID = s.callID(v[blockToolUseID], func() string { return fmt.Sprintf("/content/%d/tool_use_id", i) })
 	s.facts.StartsUnit = s.facts.StartsUnit && s.facts.Role != "user"
-	if b := s.result(result); b != nil {
-		s.resultContent(b, v[blockContent], func(inner Span) { s.anthropicBlock(0, inner) })
-	}
+	s.result(result, v[blockContent], func(inner Span) { s.anthropicBlock(0, inner) })
 }
 
 func (s *scanner) thinking(raw, text Span) {

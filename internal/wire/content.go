@@ -75,16 +75,35 @@ func (s *scanner) content(at Span, add func(element Span)) {
 	}
 }
 
-// result adds a tool result. Its Value is the zero Span if there is nothing to replace.
-func (s *scanner) result(p Part) *Block {
+// result adds a tool result. at is its content: a text, or an array whose elements add reads as it does in a message.
+// The part's Value is the zero Span if there is nothing to replace.
+func (s *scanner) result(p Part, at Span, add func(element Span)) *Block {
 	p.Kind = Result
-	switch {
-	case s.absent(p.Value):
+	if s.absent(p.Value) {
 		p.Value = Span{}
-	case s.ir == nil:
-		p.Tokens = s.resultTokens(p.Value)
 	}
-	return s.add(p)
+	if s.ir == nil {
+		p.Tokens += s.resultTokens(at, add)
+		return s.add(p)
+	}
+	b := s.add(p)
+	s.resultContent(b, at, add)
+	return b
+}
+
+// jsonResult adds a result whose content, whatever JSON value it is, is one text.
+func (s *scanner) jsonResult(p Part, at Span) *Block {
+	if s.absent(at) || s.is(at, '"') {
+		return s.result(p, at, nil)
+	}
+	p.Kind = Result
+	p.Tokens = s.tokens(at)
+	s.facts.Flags |= FlagResultNotText
+	b := s.add(p)
+	if b != nil {
+		b.Content = []Block{{Format: b.Format, Kind: Text, Text: rawjson.Quote(nil, at.Of(s.body))}}
+	}
+	return b
 }
 
 // resultContent reads the content of the result b of the intermediate representation, where add reads an element of an
@@ -103,34 +122,24 @@ func (s *scanner) resultContent(b *Block, at Span, add func(element Span)) {
 	}
 }
 
-// resultTokens returns the cost of a result's content, and flags what of it is no text.
-func (s *scanner) resultTokens(at Span) int {
+// resultTokens returns the cost of a result's content, and flags what of it is no text. Nothing inside a result is
+// refused, and nothing in it is a part of the message.
+func (s *scanner) resultTokens(at Span, add func(element Span)) int {
 	switch {
+	case s.absent(at):
+		return 0
 	case s.is(at, '"'):
 		return s.later(at)
 	case !s.is(at, '['):
 		s.facts.Flags |= FlagResultNotText
 		return s.tokens(at)
 	}
-	total := 0
-	empty := true
-	for element := range rawjson.Elements(s.body, at.Start) {
-		empty = false
-		v := s.block(element)
-		switch {
-		case s.equals(v[blockType], "text") && s.is(v[blockText], '"'):
-			total += s.tokens(v[blockText])
-			continue
-		case s.isMedia(v[blockType]):
-			total += s.mediaTokens(&v)
-			s.facts.Flags |= FlagImage
-		default:
-			total += s.tokens(element)
-		}
-		s.facts.Flags |= FlagResultNotText
-	}
-	if empty {
-		s.facts.Flags |= FlagEmptyArray
-	}
-	return total
+	outer := *s
+	s.inside = true
+	s.facts = Facts{Role: outer.facts.Role}
+	s.content(at, add)
+	inner := s.facts
+	*s = outer
+	s.facts.Flags |= inner.Flags &^ FlagEmptyText
+	return inner.Tokens
 }

@@ -268,29 +268,41 @@ func (r *geminiReader) response(raw, at Span) *Block {
 	part.Value, part.IsError = r.responseValue(f[functionResult])
 	part.CallID = r.functionID("functionResponse", &f)
 	r.facts.StartsUnit = r.facts.StartsUnit && r.facts.Role != "user" && r.facts.Role != "function"
-	var b *Block
-	if r.is(f[functionParts], '[') {
-		b = r.add(r.showing(part, f[functionParts]))
-	} else {
-		b = r.result(part)
+	parts := f[functionParts]
+	switch {
+	case r.ir != nil:
+		return r.responseBlock(part, &f)
+	case r.is(parts, '['):
+		part.Tokens = r.tokens(part.Value)
+		r.facts.Flags |= FlagImage | FlagResultNotText
+		return r.result(part, parts, r.shownPart)
 	}
-	if b != nil {
-		b.Name = r.literal(f[functionName])
-		b.Edited = !r.absent(f[functionResult]) && !r.is(f[functionResult], '{')
-		r.responseContent(b, &f)
+	return r.result(part, part.Value, r.shownPart)
+}
+
+// responseBlock adds the block of what a tool returned: a text, and the images and files that are its parts.
+func (r *geminiReader) responseBlock(part Part, f *[functionMembers]Span) *Block {
+	b := r.add(part)
+	b.Name = r.literal(f[functionName])
+	b.Edited = !r.absent(f[functionResult]) && !r.is(f[functionResult], '{')
+	if text := r.responseText(f[functionResult]); text != nil {
+		b.Content = append(b.Content, Block{Format: b.Format, Kind: Text, Text: text})
+	}
+	if r.is(f[functionParts], '[') {
+		r.resultContent(b, f[functionParts], r.shownPart)
 	}
 	return b
 }
 
-// showing returns a result with the cost of the images and files that are its parts.
-func (s *scanner) showing(part Part, parts Span) Part {
-	s.facts.Flags |= FlagImage | FlagResultNotText
-	part.Tokens = s.tokens(part.Value)
-	for element := range rawjson.Elements(s.body, parts.Start) {
-		_, v := s.geminiBlock(element)
-		part.Tokens += s.blobTokens(v[geminiInline])
+// shownPart reads a part of a functionResponse, which is an image or a file.
+func (r *geminiReader) shownPart(raw Span) {
+	kind, v := r.geminiBlock(raw)
+	if kind != Image && kind != File {
+		r.opaque(raw)
+		return
 	}
-	return part
+	b := r.add(Part{Kind: kind, Raw: raw, Tokens: r.blobTokens(v[geminiInline])})
+	r.geminiMedia(b, &v)
 }
 
 // responseValue returns what can be replaced of a functionResponse's response: the text if it is an object of one
@@ -317,24 +329,6 @@ func (s *scanner) responseValue(at Span) (value Span, failed bool) {
 		return value, !s.absent(problem) && !s.is(problem, 'f')
 	}
 	return at, !s.empty(problem) && !s.is(problem, 'f')
-}
-
-// responseContent reads what a tool returned: a text, and the images and files that are its parts.
-func (s *scanner) responseContent(b *Block, f *[functionMembers]Span) {
-	if text := s.responseText(f[functionResult]); text != nil {
-		b.Content = append(b.Content, Block{Format: b.Format, Kind: Text, Text: text})
-	}
-	if !s.is(f[functionParts], '[') {
-		return
-	}
-	for element := range rawjson.Elements(s.body, f[functionParts].Start) {
-		inner := Block{Format: b.Format, Kind: Opaque, Raw: element.Of(s.body)}
-		if kind, v := s.geminiBlock(element); kind == Image || kind == File {
-			inner.Kind = kind
-			s.geminiMedia(&inner, &v)
-		}
-		b.Content = append(b.Content, inner)
-	}
 }
 
 // responseNames are the members that, alone in a response, have no meaning but that they hold the response.

@@ -6,30 +6,6 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// isMedia reports whether a block of that type holds an image or a file, in the format of Anthropic or OpenAI Chat.
-func (s *scanner) isMedia(kind Span) bool {
-	for _, name := range [...]string{"image", "document", "image_url", "input_audio", "file"} {
-		if s.equals(kind, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// mediaTokens returns the cost of a block for which isMedia is true.
-func (s *scanner) mediaTokens(v *[blockMembers]Span) int {
-	kind := v[blockType]
-	switch {
-	case s.equals(kind, "image"):
-		return s.imageTokens(v[blockSource])
-	case s.equals(kind, "document"):
-		return s.documentTokens(v[blockSource])
-	case s.equals(kind, "image_url"):
-		return s.imageURLTokens(v[blockImageURL])
-	}
-	return tokens.Unknown
-}
-
 // The members of image_url.
 const (
 	imageURL = iota

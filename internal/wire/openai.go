@@ -24,6 +24,16 @@ func (s *scanner) setSpeaker(name Span) {
 	}
 }
 
+// refusal adds the refusal whose literal is at. A result must not hold any.
+func (s *scanner) refusal(raw, at Span) {
+	if s.inside {
+		s.facts.Flags |= FlagResultNotText
+	}
+	if b := s.text(raw, at); b != nil {
+		b.Refusal = true
+	}
+}
+
 // openAIURL reads where an image is, or the image itself if the URL holds it.
 func (s *scanner) openAIURL(m *Media, at Span) {
 	if !s.openAIData(m, at) {

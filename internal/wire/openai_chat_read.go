@@ -78,14 +78,12 @@ func (s *scanner) openAIChat(top int) {
 // chatResult reads a message that is one result.
 func (s *scanner) chatResult(id string, v *[chatMembers]Span) {
 	content := v[chatContent]
-	b := s.result(Part{Raw: content, Value: content, CallID: id, Name: s.toolName(v[chatName])})
-	if b == nil {
-		return
+	part := Part{Raw: content, Value: content, CallID: id, Name: s.toolName(v[chatName])}
+	if b := s.result(part, content, s.chatBlock); b != nil {
+		b.Raw = nil
+		b.Name = s.literal(v[chatName])
+		s.ir.message().Role = Tool
 	}
-	b.Raw = nil
-	b.Name = s.literal(v[chatName])
-	s.ir.message().Role = Tool
-	s.resultContent(b, content, s.chatBlock)
 }
 
 func (s *scanner) chatBlock(raw Span) {
@@ -95,9 +93,7 @@ func (s *scanner) chatBlock(raw Span) {
 	case s.equals(kind, "text") && s.is(v[blockText], '"'):
 		s.text(raw, v[blockText])
 	case s.equals(kind, "refusal") && s.is(v[blockRefusal], '"'):
-		if b := s.text(raw, v[blockRefusal]); b != nil {
-			b.Refusal = true
-		}
+		s.refusal(raw, v[blockRefusal])
 	case s.equals(kind, "image_url"):
 		if b := s.add(Part{Kind: Image, Raw: raw, Tokens: s.imageURLTokens(v[blockImageURL])}); b != nil {
 			b.Media = s.chatImage(v[blockImageURL])
@@ -118,9 +114,7 @@ func (s *scanner) chatBlock(raw Span) {
 // chatBesideContent reads the texts beside the content. In the intermediate representation reasoning comes first.
 func (s *scanner) chatBesideContent(v *[chatMembers]Span) {
 	if refusal := v[chatRefusal]; s.is(refusal, '"') && !s.empty(refusal) {
-		if b := s.text(refusal, refusal); b != nil {
-			b.Refusal = true
-		}
+		s.refusal(refusal, refusal)
 	}
 	reasoning := v[chatReasoning]
 	if !s.is(reasoning, '"') || s.empty(reasoning) {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
@@ -65,8 +64,10 @@ func (s *scanner) responsesBlock(raw Span) {
 	v := s.responsesValues(raw)
 	switch s.responsesKind(&v) {
 	case Text:
-		if b := s.text(raw, s.textOf(&v)); b != nil {
-			b.Refusal = s.equals(v[responsesType], "refusal")
+		if s.equals(v[responsesType], "refusal") {
+			s.refusal(raw, v[responsesRefusal])
+		} else {
+			s.text(raw, v[responsesText])
 		}
 	case Image:
 		if b := s.add(Part{Kind: Image, Raw: raw, Tokens: s.pictureTokens(&v)}); b != nil {
@@ -95,45 +96,7 @@ func (s *scanner) responsesFile(v *responsesValues) Media {
 	return m
 }
 
-// responsesMediaTokens returns the cost of a block that is an image or a file.
-func (s *scanner) responsesMediaTokens(block Span) int {
-	v := s.responsesValues(block)
-	if s.responsesKind(&v) == Image {
-		return s.pictureTokens(&v)
-	}
-	return tokens.Unknown
-}
-
 // pictureTokens returns the cost of an image.
 func (s *scanner) pictureTokens(v *responsesValues) int {
 	return tokens.TiledImage(s.name(v[responsesDetail]), s.measureURL(v[responsesImageURL]))
-}
-
-// outputTokens returns the cost of the output of a function or a custom tool, and flags what of it is no text.
-func (s *scanner) outputTokens(output Span) int {
-	if !s.is(output, '[') {
-		s.facts.Flags |= FlagResultNotText
-		return s.tokens(output)
-	}
-	total := 0
-	empty := true
-	for element := range rawjson.Elements(s.body, output.Start) {
-		empty = false
-		v := s.responsesValues(element)
-		switch s.responsesKind(&v) {
-		case Text:
-			total += s.tokens(s.textOf(&v))
-			continue
-		case Image, File:
-			total += s.responsesMediaTokens(element)
-			s.facts.Flags |= FlagImage
-		default:
-			total += s.tokens(element)
-		}
-		s.facts.Flags |= FlagResultNotText
-	}
-	if empty {
-		s.facts.Flags |= FlagEmptyArray
-	}
-	return total
 }

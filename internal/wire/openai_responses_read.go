@@ -226,58 +226,48 @@ func (s *scanner) itemArguments(form itemForm, v *itemValues) Span {
 	return v[itemActions]
 }
 
-// itemResult reads the output of a call.
+// itemResult reads the output of a call. Its Value is what a text can replace: all of a string, all of the output of a
+// function or a custom tool, and of a shell's output the text of its only command.
 func (s *scanner) itemResult(raw Span, form itemForm, v *itemValues) {
+	output := v[itemOutput]
 	part := Part{Kind: Result, Raw: raw, CallID: s.itemResultID(v), Name: form.tool}
 	part.IsError = s.equals(v[itemStatus], "failed")
-	if s.ir == nil {
-		s.measureOutput(&part, form, v[itemOutput])
-	}
-	if b := s.add(part); b != nil {
-		b.Custom = s.equals(v[itemType], "custom_tool_call_output")
-		s.outputContent(b, raw, form, v[itemOutput])
-	}
-}
-
-// measureOutput finds the Value and the tokens of a result. Its Value is what a text can replace: all of a string,
-// all of the output of a function or a custom tool, and of a shell's output the text of its only command.
-func (s *scanner) measureOutput(part *Part, form itemForm, output Span) {
-	switch {
-	case s.absent(output):
-	case s.is(output, '"'):
+	if form.tool == "" || s.is(output, '"') {
 		part.Value = output
-		part.Tokens = s.later(output)
-	case form.tool == "":
-		part.Value = output
-		part.Tokens = s.outputTokens(output)
-	case form.tool == "shell":
-		part.Value = s.shellText(output)
-		part.Tokens = s.tokens(output)
-		s.facts.Flags |= FlagResultNotText
-	case form.tool == "computer":
-		part.Tokens = s.responsesMediaTokens(output)
-		s.facts.Flags |= FlagImage | FlagResultNotText
-	default:
-		part.Tokens = s.tokens(output)
-		s.facts.Flags |= FlagResultNotText
 	}
-}
-
-// outputContent reads the content of a result into its block.
-func (s *scanner) outputContent(b *Block, raw Span, form itemForm, output Span) {
+	var b *Block
 	switch {
 	case form.tool == "":
-		s.ir.message().Extra = s.others(raw.Start, resultWords)
-		s.resultContent(b, output, s.responsesBlock)
+		b = s.result(part, output, s.responsesBlock)
 	case form.tool == "computer" && s.is(output, '{'):
+		b = s.screenshot(part, output)
+	default:
+		if form.tool == "shell" && part.Value == (Span{}) {
+			part.Value = s.shellText(output)
+		}
+		b = s.jsonResult(part, output)
+	}
+	if b == nil {
+		return
+	}
+	b.Custom = s.equals(v[itemType], "custom_tool_call_output")
+	if form.tool == "" {
+		s.ir.message().Extra = s.others(raw.Start, resultWords)
+	}
+}
+
+// screenshot adds a result that is one image.
+func (s *scanner) screenshot(part Part, output Span) *Block {
+	v := s.responsesValues(output)
+	part.Tokens = s.pictureTokens(&v)
+	s.facts.Flags |= FlagImage | FlagResultNotText
+	b := s.add(part)
+	if b != nil {
 		s.ir.content = &b.Content
 		s.responsesBlock(output)
 		s.ir.content = nil
-	case s.is(output, '"'):
-		s.resultContent(b, output, nil)
-	case !s.absent(output):
-		b.Content = []Block{{Format: b.Format, Kind: Text, Text: rawjson.Quote(nil, output.Of(s.body))}}
 	}
+	return b
 }
 
 // itemResultID returns the id of the call that a result is of. A local shell has it in another member.

@@ -16,6 +16,7 @@ type scanner struct {
 	facts  Facts
 	filled bool                           // a part has content
 	loose  bool                           // the content is neither a text nor an array
+	inside bool                           // the elements of a result's content are being read, for their cost
 	err    error                          // the first problem of the message
 	count  func(text string) (int, error) // counts the tokens of a text; nil estimates them
 	reader *Reader                        // nil for a message that is new
@@ -40,7 +41,11 @@ func (c *collector) add(kind Kind) *Block {
 		c.stepEnd = false
 	}
 	blocks := c.content
-	if blocks == nil {
+	switch {
+	case blocks != nil:
+	case kind == Result && c.format == session.AISDK:
+		blocks = &c.results
+	default:
 		blocks = &c.message().Blocks
 	}
 	*blocks = append(*blocks, Block{Kind: kind, Format: c.format})
@@ -55,6 +60,9 @@ func (s *scanner) add(p Part) *Block {
 	}
 	m := &s.facts
 	m.Tokens += p.Tokens
+	if s.inside && p.Kind != Text {
+		m.Flags |= FlagResultNotText
+	}
 	switch p.Kind {
 	case Text:
 		s.filled = s.filled || p.Tokens > 0
@@ -67,8 +75,11 @@ func (s *scanner) add(p Part) *Block {
 	default:
 		s.filled = true
 	}
-	if s.ir != nil {
+	switch {
+	case s.ir != nil:
 		return s.addBlock(&p)
+	case s.inside:
+		return nil
 	}
 	p.Index = len(m.Parts)
 	m.Parts = append(m.Parts, p)
@@ -349,7 +360,7 @@ func (r *Reader) known(text []byte) string {
 
 // later estimates the tokens of a string, unless the sum of its message may tell them.
 func (s *scanner) later(at Span) int {
-	if s.reader == nil || !s.is(at, '"') {
+	if s.reader == nil || s.inside || !s.is(at, '"') {
 		return s.tokens(at)
 	}
 	return 0
