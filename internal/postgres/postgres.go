@@ -1,9 +1,10 @@
-// Package postgres holds all SQL but that of results (package persist): tenants, keys, policies, sessions, messages,
-// checkpoints, runs and idempotency records. Every exported method of Store is one transaction.
+// Package postgres holds the SQL of Varve's own tables: tenants, keys, policies, sessions, messages, checkpoints, runs,
+// recompactions, imports and idempotency records. The SQL of results is in package persist, that of River's jobs in
+// package queue. Every exported method of Store is one transaction.
 //
 // Start at Store.Append (append.go), Store.View (view.go) and Store.CommitCheckpoint (commit.go). Every statement names
 // its tenant first and runs behind set_config('app.tenant_id', …), which row-level security compares with; the two go
-// to the server in one batch, so the second wall costs no round trip.
+// to the server in one batch, so row-level security costs no round trip.
 package postgres
 
 import (
