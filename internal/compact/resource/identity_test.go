@@ -94,7 +94,7 @@ func TestFieldsIdentifyACall(t *testing.T) {
 	}
 }
 
-// FuzzIdentify holds the readers of arguments to any bytes: they do not fail, and agree on what is an object.
+// FuzzIdentify checks the readers of arguments with any bytes: they do not fail, and agree on what is an object.
 func FuzzIdentify(f *testing.F) {
 	f.Add([]byte(`{"path":"a","offset":NaN}`))
 	f.Add([]byte(`{"path":"-Infinity`))

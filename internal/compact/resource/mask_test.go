@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// body is so many characters that keys are made of, with the last four "zzzz".
+// body returns n characters of a key, the last four of them "zzzz".
 func body(n int) string { return strings.Repeat("A1b2", n)[:n-4] + "zzzz" }
 
-func TestMaskHidesSecretsButTheirLastFourCharacters(t *testing.T) {
+func TestMaskHidesSecretsExceptTheirLastFourCharacters(t *testing.T) {
 	t.Parallel()
 	hex := strings.Repeat("0a1b2c3d", 8)
 	for text, want := range map[string]string{
@@ -57,7 +57,7 @@ func TestEveryRuleHidesItsSecrets(t *testing.T) {
 		}
 		for prefix := range strings.SplitSeq(k.prefixes, "|") {
 			if k.secret != nil && !strings.HasSuffix(prefix, "=") {
-				continue // what it takes to be one is in the test above
+				continue // the test above has these
 			}
 			for range 10 {
 				secret := ""
@@ -73,7 +73,7 @@ func TestEveryRuleHidesItsSecrets(t *testing.T) {
 	}
 }
 
-func TestMaskLeavesWhatIsNoSecret(t *testing.T) {
+func TestMaskKeepsOtherText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "a", "disk-usage", "task_live_in_it", "the key-value store of sk-learn", "AKIA", "ghp_short", "secret_santa",
@@ -86,8 +86,7 @@ func TestMaskLeavesWhatIsNoSecret(t *testing.T) {
 	}
 }
 
-// FuzzMask holds Mask to what callers count on: a secret that stands on its own is hidden whatever surrounds it, what is
-// no secret stays valid text, and little is added.
+// FuzzMask checks that Mask hides a separate secret whatever surrounds it, keeps other text valid, and adds little.
 func FuzzMask(f *testing.F) {
 	f.Add("Bearer "+body(20), "")
 	f.Add("://a:b@c://d:e@f", "@")

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOmitLargeLeavesOutLargeValuesOnly(t *testing.T) {
+func TestOmitLargeOmitsOnlyLargeValues(t *testing.T) {
 	t.Parallel()
 	const arguments = ` { "path":"xxxxxxxxxxxx", "a" : "yyyyyyyyyyyy","b":[1,"zzzzzzzz" ], "c":"\u00e9\u00e9", "d":12345678901234567890 } `
 	for over, want := range map[int]struct {
@@ -32,7 +32,7 @@ func TestOmitLargeLeavesOutLargeValuesOnly(t *testing.T) {
 	}
 }
 
-func TestOmittedIsHashedAsItIsMeasured(t *testing.T) {
+func TestTheOmittedBytesAreHashedAsMeasured(t *testing.T) {
 	t.Parallel()
 	_, omitted := OmitLarge(nil, []byte(`{"a":"\u00e9/0123456789","b":[ "0123456789" ]}`), nil, 1)
 	want := []Omitted{{"a", 13, sha256.Sum256([]byte("é/0123456789"))}, {"b", 16, sha256.Sum256([]byte(`[ "0123456789" ]`))}}
@@ -41,7 +41,7 @@ func TestOmittedIsHashedAsItIsMeasured(t *testing.T) {
 	}
 }
 
-func TestOmitLeavesWhatIsNoObject(t *testing.T) {
+func TestOmitKeepsTextThatIsNotAnObject(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range []string{"", `["0123456789abcdef"]`, `{"a":"0123456789abcdef"`, `{"a":NaN,"b":"0123456789abcdef"}`} {
 		if out, omitted := OmitLarge(nil, []byte(arguments), nil, 5); string(out) != arguments || omitted != nil {
@@ -50,8 +50,8 @@ func TestOmitLeavesWhatIsNoObject(t *testing.T) {
 	}
 }
 
-// FuzzOmit holds OmitLarge to what callers count on: what it writes is the object without the large values, is not
-// longer, and has nothing left to omit.
+// FuzzOmit checks that the output of OmitLarge is the object without the large values, is not longer, and has nothing
+// more to omit.
 func FuzzOmit(f *testing.F) {
 	f.Add([]byte(`{"a":"0123456789abcdef","b":{"c":["0123456789abcdef"]},"a":1}`), 3)
 	f.Add([]byte(`{"a":NaN,"b":"[omitted]"}`), 0)

@@ -22,7 +22,7 @@ func TestToolsOfManyAgentsAreKnown(t *testing.T) {
 	}
 }
 
-func TestTheTableOfLLMProxyIsToTheLetter(t *testing.T) {
+func TestTheTableOfLLMProxyIsExact(t *testing.T) {
 	t.Parallel()
 	for tool, want := range map[string]string{
 		"View-File_Outline": "view_file", "searchInFile": "file_read", "grep": "other", "glob": "other", "Edit": "other",
@@ -34,7 +34,7 @@ func TestTheTableOfLLMProxyIsToTheLetter(t *testing.T) {
 	}
 }
 
-func TestWhatSomeToolsDoIsInTheirArguments(t *testing.T) {
+func TestTheOperationOfSomeToolsIsInTheirArguments(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ table, tool, arguments, want string }{
 		{"common", "str_replace_editor", `{"command":"view","path":"a"}`, "view_file"},

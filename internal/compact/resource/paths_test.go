@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestPathsAreThoseThatACallReadsOrWrites(t *testing.T) {
+func TestPathsOfACall(t *testing.T) {
 	t.Parallel()
 	patch := `*** Begin Patch\n*** Update File: src/a.go\n*** Move to: src/b.go\n@@\n-x\n+*** Add File: no.go\n*** Delete File: c.go\r\n*** End Patch`
 	for _, c := range []struct {
@@ -36,7 +36,7 @@ func TestPathsAreThoseThatACallReadsOrWrites(t *testing.T) {
 	}
 }
 
-func TestACallForVeryManyFilesIsForNoneOfThem(t *testing.T) {
+func TestACallForTooManyFilesHasNoPaths(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{maxPaths: maxPaths, maxPaths + 1: 0} {
 		var list strings.Builder

@@ -30,7 +30,7 @@ func TestAResultShrinksWithItsDistance(t *testing.T) {
 		"far away":                                {usual, 1e9, aged{rule.Line, 0}},
 		"without a span there are no bookends":    {rule.Aging{Zone: 100, MaxChars: 40, MinChars: 10}, 100, aged{rule.Line, 0}},
 		"without a zone nothing is whole":         {rule.Aging{Span: 400, MaxChars: 40, MinChars: 10}, 0, aged{rule.Bookend, 40}},
-		"the least wins over a smaller most":      {rule.Aging{Span: 400, MaxChars: 10, MinChars: 50}, 0, aged{rule.Bookend, 50}},
+		"the minChars wins over a smaller maxChars":      {rule.Aging{Span: 400, MaxChars: 10, MinChars: 50}, 0, aged{rule.Bookend, 50}},
 		"a distance between whole ones":           {rule.Aging{Zone: 51.2, Span: 409.6, MaxChars: 2000, MinChars: 256}, 51.3, aged{rule.Bookend, 2000}},
 		"a share that is one after rounding ends": {rule.Aging{Zone: 0, Span: 1e-320, MaxChars: 40, MinChars: 10}, 1, aged{rule.Line, 0}},
 	} {
@@ -44,20 +44,20 @@ func TestAResultShrinksWithItsDistance(t *testing.T) {
 	}
 }
 
-// FuzzAging: what lies further back never keeps more, and never less than the least.
+// FuzzAging checks that an older result never keeps more characters, and never fewer than the minimum.
 func FuzzAging(f *testing.F) {
 	f.Add(100.0, 400.0, 2000, 256, uint32(150), uint32(151))
-	f.Fuzz(func(t *testing.T, zone, span float64, most, least int, near, far uint32) {
-		if near > far || most < least || least < 0 || most > 1e6 || span > 1e7 {
+	f.Fuzz(func(t *testing.T, zone, span float64, maxChars, minChars int, near, far uint32) {
+		if near > far || maxChars < minChars || minChars < 0 || maxChars > 1e6 || span > 1e7 {
 			return
 		}
-		aging := rule.Aging{Zone: zone, Span: span, MaxChars: most, MinChars: least}
+		aging := rule.Aging{Zone: zone, Span: span, MaxChars: maxChars, MinChars: minChars}
 		nearStep, nearChars := aging.At(float64(near))
 		farStep, farChars := aging.At(float64(far))
 		if farStep < nearStep || farStep == nearStep && farChars > nearChars {
 			t.Errorf("%+v keeps %v %d at %v, but %v %d at %v", aging, nearStep, nearChars, near, farStep, farChars, far)
 		}
-		if farStep == rule.Bookend && (farChars < least || farChars > most) {
+		if farStep == rule.Bookend && (farChars < minChars || farChars > maxChars) {
 			t.Errorf("%+v keeps %d characters at %v", aging, farChars, far)
 		}
 	})

@@ -44,21 +44,21 @@ func TestACompactionIsWorthWhatItSavesAgainstWhatItRewrites(t *testing.T) {
 	}
 }
 
-// event is a request of a trace: what was appended since the last one, what a compaction would leave of that later on,
-// and whether the provider has dropped the prefix in the meantime.
+// event is a request of a trace: the tokens appended since the last one, how many of them a later compaction would keep,
+// and whether the provider has dropped the prefix meanwhile.
 type event struct {
 	tokens, trimmed int64
 	cold            bool
 }
 
-// session is a view and what of its beginning the provider holds.
+// session is a view and the part of its beginning that the provider caches.
 type session struct {
 	view   []event // tokens == trimmed once it is compacted
 	cached int64
 	paid   float64
 }
 
-// offer is what a compaction of all but the last four would do to the view.
+// offer returns what a compaction of all but the last four events would save and rewrite.
 func (s *session) offer() (saved, rewritten int64) {
 	kept := true
 	for i, e := range s.view {
@@ -89,21 +89,21 @@ func (s *session) length() int64 {
 	return total
 }
 
-// request sends the view: what the provider holds is read, the rest is written.
+// request sends the view: the cached part is read, the rest is written.
 func (s *session) request(prices rule.Cache) {
 	length := s.length()
 	s.paid += prices.Read*float64(s.cached) + prices.Write*float64(length-s.cached)
 	s.cached = length
 }
 
-// choice says whether to compact before request i.
+// choice decides whether to compact before request i.
 type choice func(i int, saved, rewritten int64, warm bool) bool
 
 func never(int, int64, int64, bool) bool { return false }
 
 func always(_ int, saved, _ int64, _ bool) bool { return saved > 0 }
 
-// pay is what a trace costs.
+// pay returns the cost of a trace.
 func pay(trace []event, prices rule.Cache, compact choice) float64 {
 	s := session{}
 	for i, e := range trace {
@@ -119,7 +119,7 @@ func pay(trace []event, prices rule.Cache, compact choice) float64 {
 	return s.paid
 }
 
-// trace makes requests, of which some are large results that can be trimmed, and some come when the cache is cold.
+// trace returns requests, of which some are large results that can be trimmed, and some come when the cache is cold.
 func trace(r *rand.Rand, requests int) []event {
 	events := make([]event, requests)
 	coldness := r.Float64() * 0.3
@@ -150,7 +150,7 @@ func TestACompactionThatIsWorthItNeverCostsMoreThanWaiting(t *testing.T) {
 	}
 }
 
-// Nobody knows when a session ends: here the horizon is only the mean of how many requests are still to come.
+// The end of a session is unknown: here the horizon is only the mean number of requests still to come.
 func TestWeighingIsCheaperThanNeverAndThanAlwaysCompacting(t *testing.T) {
 	t.Parallel()
 	for _, horizon := range []int{3, 10, 30, 100} {

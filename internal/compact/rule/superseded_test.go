@@ -8,7 +8,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/rule"
 )
 
-// occurrences makes one of each letter; a capital one does not count.
+// occurrences returns one for each letter; a capital one does not count.
 func occurrences(letters string) []rule.Occurrence[rune] {
 	var all []rule.Occurrence[rune]
 	for _, letter := range letters {
@@ -42,7 +42,7 @@ func TestOlderResultsAreSupersededByNewerOnes(t *testing.T) {
 	}
 }
 
-// FuzzSuperseded: each answer is the keepLast-th later one that counts, and stays when more is added.
+// FuzzSuperseded checks that each answer is the keepLast-th later one that counts, and does not change when more follow.
 func FuzzSuperseded(f *testing.F) {
 	f.Add("abAbbac", 1)
 	f.Add("aaaaAa", 3)

@@ -2,8 +2,8 @@ package summary
 
 import "strings"
 
-// adopt takes up an earlier summary: what stands under our headings into the same sections, and the lines of one that
-// somebody else wrote as they are.
+// adopt adds an earlier summary: the lines under headings of ours to the same sections, all others unchanged to the
+// section for earlier summaries.
 func (d *draft) adopt(previous string) {
 	s := earlier
 	for line := range strings.Lines(clean(previous)) {
@@ -13,7 +13,8 @@ func (d *draft) adopt(previous string) {
 			continue
 		}
 		text := clip(collapse(strings.TrimPrefix(line, "- ")), entryChars)
-		if text == "" || s == earlier && wrapping(line) {
+		wrapping := strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") // the policy's words around a summary
+		if text == "" || s == earlier && wrapping {
 			continue
 		}
 		d.sections[s].put(keyOf(s, text), text)
@@ -28,18 +29,16 @@ var headings = func() map[string]section {
 	return all
 }()
 
-// wrapping reports whether a line is what the policy's wording puts before a summary.
-func wrapping(line string) bool { return strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") }
-
-// keyOf returns the key that the entry of a section had when it was written.
+// keyOf returns the key with which an entry of a section was written.
 func keyOf(s section, entry string) string {
 	text := withoutSeq(entry)
 	switch s {
 	case goal, state:
 		return ""
 	case files:
-		path, _ := cutLast(text, use)
-		return path
+		if i := strings.LastIndex(text, use); i >= 0 {
+			return text[:i]
+		}
 	case calls, failures, solved:
 		subject, _, _ := strings.Cut(text, outcome)
 		return subject
@@ -48,12 +47,4 @@ func keyOf(s section, entry string) string {
 		return text
 	}
 	return text
-}
-
-func cutLast(text, separator string) (before, after string) {
-	i := strings.LastIndex(text, separator)
-	if i < 0 {
-		return text, ""
-	}
-	return text[:i], text[i+len(separator):]
 }

@@ -1,17 +1,17 @@
 package summary
 
-// Turn is as much of a message as decides how far a summary reaches.
+// Turn has the facts about a message that decide how far a summary reaches.
 type Turn struct {
-	User      bool // the user said it: a turn begins
+	User      bool // a turn begins with this message of the user
 	UnitStart bool
 	Tokens    int
-	Open      bool // it makes a call whose result is still to come
+	Open      bool // it makes a call that has no result yet
 }
 
-// Boundary returns how many of the leading messages may be summarised. The newest keepMessages stay, and so does
-// everything from the keepTurns-th newest message of the user on; with fewer of them everything stays. A turn of more
-// than maxTurnTokens (0: no bound) is kept from its newest end only, one unit at least, and then nothing before it. The
-// boundary never lies inside a unit, and no open call lies before it.
+// Boundary returns how many of the leading messages may be summarised. It keeps the newest keepMessages, and everything
+// from the keepTurns-th newest message of the user on; with fewer of them it keeps everything. Of a turn with more than
+// maxTurnTokens (0: no limit) it keeps only the newest units, at least one, and nothing before that turn. The boundary
+// is never inside a unit, and there is no open call before it.
 func Boundary(turns []Turn, keepTurns, keepMessages int, maxTurnTokens int64) int {
 	n := min(keptTurns(turns, keepTurns, maxTurnTokens), max(0, len(turns)-max(0, keepMessages)))
 	for m := range turns[:n] {
@@ -26,7 +26,7 @@ func Boundary(turns []Turn, keepTurns, keepMessages int, maxTurnTokens int64) in
 	return n
 }
 
-// keptTurns returns where the newest turns begin that stay.
+// keptTurns returns where the newest turns begin that are kept.
 func keptTurns(turns []Turn, keep int, maxTokens int64) int {
 	end := len(turns)
 	for m := end - 1; m >= 0 && keep > 0; m-- {
@@ -48,7 +48,7 @@ func keptTurns(turns []Turn, keep int, maxTokens int64) int {
 	return end
 }
 
-// newestEnd returns where the units of turns[from:to] begin that are within maxTokens together; the newest always is.
+// newestEnd returns where the newest units of turns[from:to] begin that have up to maxTokens together, at least one.
 func newestEnd(turns []Turn, from, to int, maxTokens int64) int {
 	start, sum := to, int64(0)
 	for m := to - 1; m >= from; m-- {

@@ -6,8 +6,8 @@ import (
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
 
-// turns reads a history: u a message of the user, a one of the agent that begins a unit, t a result in its unit, o one
-// of the agent whose call has no result yet. Each has 10 tokens.
+// turns returns a history: u is a message of the user, a one of the agent that begins a unit, t a result in its unit, o
+// one of the agent whose call has no result yet. Each has 10 tokens.
 func turns(history string) []summary.Turn {
 	all := make([]summary.Turn, len(history))
 	for i, c := range history {

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strconv"
@@ -9,22 +10,23 @@ import (
 	"github.com/varve-dev/varve/internal/compact/resource"
 )
 
-// What stands in an entry between a call and what came of it, and between a file and its use. keyOf cuts there.
+// The separators in an entry between a call and its outcome, and between a file and its use. keyOf splits there.
 const (
 	outcome = " ⇒ "
 	use     = " -- "
 )
 
-// windowBytes of a result's beginning and as many of its end are looked at; the rest is a ref away.
+// windowBytes is how much of a result's beginning, and of its end, is read.
 const windowBytes = 4096
 
-// call is what a result answers.
+// call is a tool call whose result may follow.
 type call struct {
 	operation string
-	subject   string // tool and what it is called for
+	subject   string // the tool and the purpose of the call
 	paths     []string
 }
 
+// call records a call, and the to-dos that it may write.
 func (d *draft) call(m Message, p Part) {
 	c := call{operation: resource.OperationOfCall("common", p.Tool, []byte(p.Text))}
 	c.paths = resource.Paths(c.operation, []byte(p.Text))
@@ -33,24 +35,20 @@ func (d *draft) call(m Message, p Part) {
 	d.list(m.Seq, p)
 }
 
-// subject returns what a call is for, on one short line: the command, or else all arguments.
+// subject returns the purpose of a call on one short line: the command, or else all arguments.
 func subject(arguments string) string {
 	var object struct{ Command, Cmd, Script json.RawMessage }
 	if strings.Contains(arguments, "\"c") || strings.Contains(arguments, "\"script") {
 		if json.Unmarshal([]byte(arguments), &object) == nil {
-			for _, value := range []json.RawMessage{object.Command, object.Cmd, object.Script} {
-				if words := words(value); words != "" {
-					arguments = words
-					break
-				}
-			}
+			command := cmp.Or(commandLine(object.Command), commandLine(object.Cmd), commandLine(object.Script))
+			arguments = cmp.Or(command, arguments)
 		}
 	}
 	return clip(collapse(clean(head(arguments, windowBytes))), subjectChars)
 }
 
-// words returns a JSON string, or a list of them as a command line.
-func words(value json.RawMessage) string {
+// commandLine returns a JSON string, or the strings of a JSON list with spaces between them.
+func commandLine(value json.RawMessage) string {
 	var one string
 	var many []string
 	if json.Unmarshal(value, &one) == nil {
@@ -62,8 +60,7 @@ func words(value json.RawMessage) string {
 	return ""
 }
 
-// result takes up what came of a call: a file read or written, an error, an error that is solved now, or another
-// outcome.
+// result records the outcome of a call: a file read or written, an error, a solved error, or another outcome.
 func (d *draft) result(m Message, p Part) {
 	c, ok := d.calls[p.CallID]
 	if !ok {
@@ -82,42 +79,38 @@ func (d *draft) result(m Message, p Part) {
 		return
 	}
 	if !marker {
-		d.solve(m.Seq, c)
+		if failure, ok := d.sections[failures].drop(c.subject); ok {
+			d.sections[solved].put(c.subject, failure+", solved at "+strconv.FormatInt(m.Seq, 10))
+		}
 	}
 	if aboutFiles {
 		if verb == "read" {
-			verb += ref // what a write answers is not worth bringing back
+			verb += ref // the result of a write is not worth retrieving
 		}
 		d.files(m.Seq, c.paths, verb)
 		return
 	}
-	d.sections[calls].put(c.subject, at(m.Seq, c.subject+outcome+told(c, text)+ref))
-}
-
-// solve notes that what failed before has succeeded.
-func (d *draft) solve(seq int64, c call) {
-	if failure, ok := d.sections[failures].drop(c.subject); ok {
-		d.sections[solved].put(c.subject, failure+", solved at "+strconv.FormatInt(seq, 10))
-	}
+	d.sections[calls].put(c.subject, at(m.Seq, c.subject+outcome+lineOf(c, text)+ref))
 }
 
 var fileUse = map[string]string{"file_read": "read", "view_file": "read", "file_write": "written"}
 
-// files notes what was done to each file last; that it was written outlives that it was read.
+// files records the last use of each file; a read does not replace a write.
 func (d *draft) files(seq int64, paths []string, done string) {
 	for _, path := range paths {
 		path = clip(collapse(clean(path)), subjectChars)
-		now := at(seq, path+use+done)
-		if before, ok := d.sections[files].drop(path); ok && strings.Contains(before, use+"written") && done != "written" {
-			now = before
+		entry := at(seq, path+use+done)
+		before, _ := d.sections[files].drop(path)
+		if strings.Contains(before, use+"written") && done != "written" {
+			entry = before
 		}
-		d.sections[files].put(path, now)
+		d.sections[files].put(path, entry)
 	}
 }
 
 var refs = regexp.MustCompile(`r[0-9]+\.[0-9]+-[0-9a-f]{4}\b`)
 
-// refOf returns the ref of a result, in brackets, and whether its text is only the marker that stands for it.
+// refOf returns the ref of a result, in brackets, and whether the text is only the marker that replaced the result.
 func refOf(p Part) (ref string, marker bool) {
 	if ref = p.Ref; ref == "" && len(p.Text) < windowBytes {
 		ref = refs.FindString(p.Text)

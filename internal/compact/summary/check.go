@@ -10,16 +10,16 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// Why an answer cannot be used.
+// The reasons why an answer cannot be used.
 var (
 	ErrEmpty  = errors.New("the answer has neither a summary nor retained facts")
 	ErrLong   = errors.New("the summary is too long")
 	ErrEcho   = errors.New("the answer repeats the request")
-	ErrMarkup = errors.New("the answer holds tags that could end what it stands in")
+	ErrMarkup = errors.New("the answer has tags that could end the section around it")
 )
 
-// Accept is what becomes of a model's answer to a request: parsed, checked, masked, with the facts retained before, and
-// with its flags. Its error is one of ErrEmpty, ErrLong, ErrEcho, ErrMarkup.
+// Accept returns a model's answer to a request: parsed, checked, masked, merged with the facts retained before, and with
+// its flags. Its error is one of ErrEmpty, ErrLong, ErrEcho, ErrMarkup.
 func Accept(text string, r Request) (Answer, error) {
 	a, _ := Parse(text, r.Retain)
 	if err := Check(a, r); err != nil {
@@ -35,11 +35,11 @@ func Accept(text string, r Request) (Answer, error) {
 	return a, nil
 }
 
-// Check says why an answer, whoever wrote it, cannot stand for the messages of its request: ErrEmpty, ErrLong or
-// ErrMarkup; nil if it can.
+// Check returns why an answer of any writer cannot replace the messages of its request: ErrEmpty, ErrLong or ErrMarkup;
+// nil if it can.
 func Check(a Answer, r Request) error {
 	text := a.Retain + "\n" + a.Summary
-	if strings.TrimFunc(text, unseen) == "" {
+	if strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || invisible(r) }) == "" {
 		return ErrEmpty
 	}
 	if !utf8.ValidString(text) {
@@ -48,7 +48,7 @@ func Check(a Answer, r Request) error {
 	if n := cost(text); r.MaxTokens > 0 && n > r.MaxTokens {
 		return fmt.Errorf("%d tokens where %d are allowed: %w", n, r.MaxTokens, ErrLong)
 	} else if whole := weight(r); n >= whole {
-		return fmt.Errorf("%d tokens in the place of %d: %w", n, whole, ErrLong)
+		return fmt.Errorf("%d tokens would replace %d: %w", n, whole, ErrLong)
 	}
 	if tags.MatchString(text) {
 		return ErrMarkup
@@ -56,12 +56,10 @@ func Check(a Answer, r Request) error {
 	return nil
 }
 
-func unseen(r rune) bool { return unicode.IsSpace(r) || invisible(r) }
-
-// cost returns about how many tokens a text has.
+// cost returns the estimated tokens of a text.
 func cost(text string) int { return tokens.Estimate([]byte(text)) }
 
-// weight returns what the messages of a request cost, with the summary before them.
+// weight returns the tokens of the messages of a request and of the summary before them.
 func weight(r Request) int {
 	n := cost(r.Previous) + cost(r.Retained)
 	for _, m := range r.Messages {
@@ -78,11 +76,11 @@ func echoes(text string, r Request) bool {
 		return true
 	}
 	if r.Style == Falai || r.Style == Cortex {
-		return false // their prompts hold the conversation, which a summary may well quote
+		return false // their prompts contain the conversation, which a summary may quote
 	}
-	const telling = 24 // characters of a line that nobody repeats by chance
+	const distinctive = 24 // bytes of a line that is not repeated by chance
 	for line := range strings.Lines(Prompt(r)) {
-		if line = strings.TrimSpace(line); len(line) >= telling && strings.Contains(text, line) {
+		if line = strings.TrimSpace(line); len(line) >= distinctive && strings.Contains(text, line) {
 			return true
 		}
 	}

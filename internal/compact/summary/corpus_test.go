@@ -12,7 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// recorded are conversations that agents really had, if the folder of them is there, else the project's own samples.
+// recorded returns conversations of real agents, if the folder of them exists, else the project's own samples.
 func recorded(t *testing.T) map[string][]summary.Message {
 	t.Helper()
 	dir := os.Getenv("VARVE_DATA")
@@ -74,7 +74,7 @@ func decoded(t *testing.T, c importer.Conversation) []summary.Message {
 	return messages
 }
 
-// unquoted is a JSON string's text, and any other value as it is.
+// unquoted returns the text of a JSON string, and any other value unchanged.
 func unquoted(value []byte) string {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -103,7 +103,7 @@ func TestExtractOfRealConversationsKeepsItsBounds(t *testing.T) {
 					Messages: messages[from:min(from+40, len(messages))], Previous: a.Summary, Retained: a.Retain, MaxTokens: 1_500, Retain: true,
 				}
 				a = summary.Extract(r)
-				const few, short = 5, 2000 // messages, or bytes, may have nothing that a summary would say in fewer words
+				const few, short = 5, 2000 // so few messages or bytes may have no shorter summary
 				little := len(r.Messages) <= few || textBytes(r.Messages) <= short
 				if err := summary.Check(a, r); err != nil && !(errors.Is(err, summary.ErrEmpty) && little) {
 					t.Fatalf("messages from %d: %v\n%s", from, err, whole(a))

@@ -7,7 +7,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/resource"
 )
 
-// How much of a text is copied, in characters.
+// The limits of copied texts, in characters.
 const (
 	goalChars     = 600
 	saidChars     = 240
@@ -15,15 +15,15 @@ const (
 	stateChars    = 600
 	subjectChars  = 160
 	outcomeChars  = 160
-	entryChars    = 1_000 // of a line of an earlier summary; more than any of our own
+	entryChars    = 1_000 // of a line of an earlier summary; more than Extract writes
 )
 
-// Extract writes a summary without a model: under headings, what the user wants and demands, what was decided and
-// found, the files and commands, the errors and what is open, each with the seq of its message and the ref that brings
-// a result back. Sentences are chosen by words that tell (lexicon.go) and copied, never reworded. What Previous,
-// Retained and earlier summaries among the messages say is taken up into the same sections. The answer is deterministic, within
-// MaxTokens, smaller than what it stands for, masked (resource.Mask), and holds no tag that could close its wrapper. It is
-// empty where there is nothing to say in fewer words.
+// Extract returns a summary written without a model. Under headings it lists the user's goal and demands, decisions and
+// findings, files and commands, errors, and what is open, each with the seq of its message and the ref that retrieves a
+// result. It chooses sentences by their words (lexicon.go) and copies them. Previous, Retained and earlier summaries
+// among the messages are merged into the same sections. The answer is deterministic, within MaxTokens, smaller than the
+// messages, masked (resource.Mask), and without a tag that could close the section around it. It is empty if no summary
+// would be shorter.
 func Extract(r Request) Answer {
 	d := draft{calls: map[string]call{}}
 	d.adopt(r.Retained)
@@ -42,7 +42,7 @@ func Extract(r Request) Answer {
 // draft is a summary as it grows.
 type draft struct {
 	sections [sectionCount]notes
-	calls    map[string]call // by id, the newest
+	calls    map[string]call // the newest of each id
 	goal     string          // the first text of the user
 	last     string          // the newest text of the agent
 	lastSeq  int64
@@ -66,10 +66,10 @@ func (d *draft) message(m Message) {
 	}
 }
 
-// clean returns a text that may be copied into a summary.
+// clean returns a text that is safe to copy into a summary.
 func clean(text string) string { return resource.Mask(neutral(text)) }
 
-// user takes up what the user says: the first message is the goal, each is kept shortened, and demands and exact values
+// user records a message of the user: the first is the goal, later ones are shortened, demands and exact values are kept
 // whole.
 func (d *draft) user(seq int64, text string) {
 	text = withoutReminders(text)
@@ -86,34 +86,32 @@ func (d *draft) user(seq int64, text string) {
 	d.demand(seq, text)
 }
 
-// demand takes up what a text demands, and the exact values in it. What is long was pasted rather than written: of it
-// only plain demands count, and not many.
+// demand records the demands in a text, and its exact values. A long text was probably pasted: of it only commands count.
 func (d *draft) demand(seq int64, text string) {
-	const long, most = 2_000, 16
-	demand := demanding
-	if len(text) > long {
-		demand = commanding
+	const longText, maxDemands = 2_000, 16
+	isDemand := demanding
+	if len(text) > longText {
+		isDemand = commands.matches
 	}
 	var wanted []string
 	for s := range sentences(text) {
 		if s = clip(s, sentenceChars); s == d.goal {
 			continue
 		}
-		if demand(s) {
+		if isDemand(s) {
 			wanted = append(wanted, s)
 		} else if exact(s) {
 			d.fact(seq, s)
 		}
 	}
-	if len(wanted) > most {
-		wanted = append(wanted[:most/2:most/2], wanted[len(wanted)-most/2:]...)
-	}
-	for _, s := range wanted {
-		d.sections[demands].keep(s, at(seq, s))
+	for i, s := range wanted {
+		if i < maxDemands/2 || i >= len(wanted)-maxDemands/2 {
+			d.sections[demands].keep(s, at(seq, s))
+		}
 	}
 }
 
-// agent takes up what the agent says.
+// agent records a text of the agent.
 func (d *draft) agent(seq int64, text string) {
 	if strings.TrimSpace(text) == "" {
 		return
@@ -123,7 +121,7 @@ func (d *draft) agent(seq int64, text string) {
 	for s := range sentences(text) {
 		switch {
 		case narrating(s):
-		case telling(s):
+		case results.matches(s):
 			d.sections[findings].keep(clip(s, sentenceChars), at(seq, clip(s, sentenceChars)))
 		case exact(s):
 			d.fact(seq, s)
@@ -136,7 +134,7 @@ func (d *draft) fact(seq int64, sentence string) {
 	d.sections[facts].keep(sentence, at(seq, sentence))
 }
 
-// close writes down the state that the messages end in: what the agent said last and means to do next.
+// close records the state at the end of the messages: the last text of the agent and its next steps.
 func (d *draft) close() {
 	if d.last == "" {
 		return
@@ -144,19 +142,19 @@ func (d *draft) close() {
 	d.sections[state].put("", at(d.lastSeq, clip(collapse(d.last), stateChars)))
 	d.sections[open].dropAll("next: ")
 	for s := range sentences(d.last) {
-		if planning(s) {
+		if plans.matches(s) {
 			d.open(d.lastSeq, "next", clip(s, sentenceChars))
 		}
 	}
 }
 
-// answer fits the sections into what the request allows.
+// answer returns the sections cut to the limit of the request.
 func (d *draft) answer(r Request) Answer {
 	allowed := weight(r) - 1
 	if r.MaxTokens > 0 {
 		allowed = min(allowed, r.MaxTokens)
 	}
-	// A whole may cost a little more than its lines do one by one.
+	// All lines together may cost a little more than the sum of each alone.
 	for limit := allowed; limit > 0; {
 		a := d.within(limit, r.Retain)
 		over := cost(a.Retain+"\n"+a.Summary) - allowed
@@ -177,10 +175,10 @@ func (d *draft) within(limit int, retain bool) Answer {
 	return a
 }
 
-// at puts the seq of a message before what it says.
+// at returns text with the seq of its message before it.
 func at(seq int64, text string) string { return "[" + strconv.FormatInt(seq, 10) + "] " + text }
 
-// withoutSeq removes what at puts before a text.
+// withoutSeq returns an entry without the seq that at put before it.
 func withoutSeq(entry string) string {
 	number, text, ok := strings.Cut(strings.TrimPrefix(entry, "["), "] ")
 	if !ok || !strings.HasPrefix(entry, "[") {
@@ -192,7 +190,7 @@ func withoutSeq(entry string) string {
 	return text
 }
 
-// withoutReminders drops what a harness, not the user, has put into a message.
+// withoutReminders returns a text without the parts that the harness, not the user, put into it.
 func withoutReminders(text string) string {
 	const opening, closing = "<system-reminder>", "</system-reminder>"
 	var b strings.Builder

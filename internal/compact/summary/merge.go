@@ -1,15 +1,16 @@
 package summary
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
 
-// Merge carries what an earlier answer of a model retained into the next one: the entries of both in their order, each
-// once, without the oldest where they and the summary have more than maxTokens (0: no bound). The summary is the next
-// one's, for it was written with the earlier one at hand; if it is empty, the earlier one stays.
+// Merge returns the next answer with the retained facts of the previous one: the entries of both in order, each once,
+// without the oldest ones if they and the summary exceed maxTokens (0: no limit). The summary is that of next, which was
+// written knowing the previous one; if it is empty, the previous one is kept.
 func Merge(previous, next Answer, maxTokens int) Answer {
-	merged := Answer{Summary: or(next.Summary, previous.Summary)}
+	merged := Answer{Summary: cmp.Or(next.Summary, previous.Summary)}
 	entries := append(Entries(previous.Retain), Entries(next.Retain)...)
 	if maxTokens > 0 {
 		entries = newest(entries, maxTokens-cost(merged.Summary))
@@ -23,7 +24,7 @@ func Merge(previous, next Answer, maxTokens int) Answer {
 	return merged
 }
 
-// newest returns the newest entries that cost no more than room together, one token more each for its line.
+// newest returns the newest entries that cost up to room together, with one token more for the line end of each.
 func newest(entries []string, room int) []string {
 	n := len(entries)
 	for n > 0 && room > cost(entries[n-1]) {
@@ -33,7 +34,7 @@ func newest(entries []string, room int) []string {
 	return entries[n:]
 }
 
-// Carry joins entries of retained facts, each trimmed, and without empty ones and exact repetitions.
+// Carry joins entries of retained facts, each trimmed, without empty ones and exact repetitions.
 func Carry(entries []string, separator string) string {
 	seen := map[string]bool{"": true}
 	var kept []string
@@ -47,8 +48,8 @@ func Carry(entries []string, separator string) string {
 	return strings.Join(kept, separator)
 }
 
-// Entries splits retained facts: an entry begins with a list mark or after an empty line, and has all lines up to the
-// next one.
+// Entries returns the entries of retained facts. An entry begins with a list mark or after an empty line and has all
+// lines up to the next one.
 func Entries(retain string) []string {
 	var entries []string
 	fresh := true
@@ -73,5 +74,6 @@ func marked(line string) bool {
 		return false
 	}
 	number, dotted := strings.CutSuffix(mark, ".")
-	return mark == "-" || mark == "*" || mark == "•" || dotted && number != "" && strings.Trim(number, "0123456789") == ""
+	numbered := dotted && number != "" && strings.Trim(number, "0123456789") == ""
+	return numbered || mark == "-" || mark == "*" || mark == "•"
 }

@@ -5,12 +5,10 @@ import (
 	"strings"
 )
 
-// tags are those that would end the section or the wrapper that a text stands in, and the control tokens of chat
-// templates.
+// tags are those that would end the section or the wrapper around a text, and the control tokens of chat templates.
 var tags = regexp.MustCompile(`(?i)<(\s*/?\s*(?:retain|summary|compaction-summary)\b|\|)`)
 
-// neutral is a text that can do no more than be read: what is invisible is left out, whatever ends a line is a line
-// feed, and the tags around summaries are escaped.
+// neutral returns a text without invisible characters, with a line feed for each line end, and with escaped tags.
 func neutral(text string) string {
 	if plain(text) {
 		return escaped(text)
@@ -18,7 +16,7 @@ func neutral(text string) string {
 	return escaped(strings.Map(visible, strings.ReplaceAll(text, "\r\n", "\n")))
 }
 
-// plain reports whether a text has nothing but visible ASCII, tabs and line feeds.
+// plain reports whether a text has only visible ASCII, tabs and line feeds.
 func plain(text string) bool {
 	for i := range len(text) {
 		if b := text[i]; b < ' ' && b != '\n' && b != '\t' || b >= 0x7F {
@@ -28,7 +26,7 @@ func plain(text string) bool {
 	return true
 }
 
-// escaped returns a text without tags that would end its wrapper.
+// escaped returns a text in which the tags are escaped.
 func escaped(text string) string {
 	if !strings.Contains(text, "<") {
 		return text
@@ -36,8 +34,7 @@ func escaped(text string) string {
 	return tags.ReplaceAllString(text, "&lt;$1")
 }
 
-// visible maps line ends to a line feed and drops what no reader sees: control characters, marks of direction, the
-// characters that Unicode once had for tags. Joiners stay, for scripts and emoji need them.
+// visible maps line ends to a line feed and invisible characters to -1.
 func visible(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
@@ -50,6 +47,8 @@ func visible(r rune) rune {
 	return r
 }
 
+// invisible reports whether a reader cannot see r: control characters, marks of direction, Unicode's deprecated tags.
+// Joiners are visible, because scripts and emoji need them.
 func invisible(r rune) bool {
 	switch {
 	case r < ' ', 0x7F <= r && r < 0xA0:

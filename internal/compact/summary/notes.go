@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// section is one of the headings that Extract writes under, in the order in which they stand.
+// section is one of the headings of Extract, in the order of the summary.
 type section int
 
 const (
@@ -24,13 +24,13 @@ const (
 	sectionCount
 )
 
-// layout gives each section its heading, its share of the room where there is not enough for all, and which of its
-// entries go first then. Retained sections are facts to carry along.
+// layout has for each section its heading, its share of the room if there is not enough for all, whether then its newest
+// entries are dropped first, and whether its entries are facts to retain.
 var layout = [sectionCount]struct {
-	heading  string
-	share    int
-	newestGo bool
-	retained bool
+	heading    string
+	share      int
+	dropNewest bool
+	retained   bool
 }{
 	goal:     {"## Goal", 10, true, true},
 	demands:  {"## The user's demands", 34, false, true},
@@ -56,7 +56,7 @@ type entry struct {
 	key, text string
 }
 
-// put adds an entry as the newest, in the place of the one with that key.
+// put adds an entry as the newest and removes the one with the same key.
 func (n *notes) put(key, text string) {
 	n.drop(key)
 	if n.at == nil {
@@ -66,7 +66,7 @@ func (n *notes) put(key, text string) {
 	n.entries = append(n.entries, entry{key, text})
 }
 
-// keep adds an entry unless there is one with that key.
+// keep adds an entry unless the key has one.
 func (n *notes) keep(key, text string) {
 	if _, ok := n.at[key]; !ok {
 		n.put(key, text)
@@ -85,7 +85,7 @@ func (n *notes) drop(key string) (text string, ok bool) {
 	return text, true
 }
 
-// dropAll removes the entries whose text, without its seq, begins so.
+// dropAll removes the entries whose text, without its seq, has that beginning.
 func (n *notes) dropAll(beginning string) {
 	before := n.entries
 	*n = notes{}
@@ -96,7 +96,7 @@ func (n *notes) dropAll(beginning string) {
 	}
 }
 
-// lines returns the entries that are there.
+// lines returns the entries that were not removed, as lines of a list.
 func (n *notes) lines() []string {
 	var lines []string
 	for _, e := range n.entries {
@@ -107,7 +107,7 @@ func (n *notes) lines() []string {
 	return lines
 }
 
-// fit returns the lines of each section that fit into max tokens together, headings included.
+// fit returns the lines of each section that fit into limit tokens together, headings included.
 func fit(sections *[sectionCount]notes, limit int) (kept [sectionCount][]string) {
 	var needs [sectionCount]int
 	for s := range sections {
@@ -121,7 +121,7 @@ func fit(sections *[sectionCount]notes, limit int) (kept [sectionCount][]string)
 	}
 	for s, room := range divide(needs, limit) {
 		if room < needs[s] {
-			kept[s] = within(kept[s], room-headingCost(section(s)), layout[s].newestGo)
+			kept[s] = within(kept[s], room-headingCost(section(s)), layout[s].dropNewest)
 		}
 	}
 	return kept
@@ -129,7 +129,7 @@ func fit(sections *[sectionCount]notes, limit int) (kept [sectionCount][]string)
 
 func headingCost(s section) int { return cost(layout[s].heading) + 2 }
 
-// divide gives each section what it needs, or its share of what the others leave.
+// divide returns the room of each section: what it needs, or its share of what the others do not need.
 func divide(needs [sectionCount]int, limit int) (rooms [sectionCount]int) {
 	waiting := make([]int, 0, sectionCount)
 	for s, need := range needs {
@@ -142,29 +142,29 @@ func divide(needs [sectionCount]int, limit int) (rooms [sectionCount]int) {
 		for _, s := range waiting {
 			shares += layout[s].share
 		}
-		left, before := limit, len(waiting)
+		rest, before := limit, len(waiting)
 		waiting = slices.DeleteFunc(waiting, func(s int) bool {
 			rooms[s] = limit * layout[s].share / shares
 			if needs[s] > rooms[s] {
 				return false
 			}
 			rooms[s] = needs[s]
-			left -= needs[s]
+			rest -= needs[s]
 			return true
 		})
 		if len(waiting) == before {
 			break
 		}
-		limit = left
+		limit = rest
 	}
 	return rooms
 }
 
-// within keeps the newest lines, or the oldest, that fit into the room. One that is too long for it stands back for
-// shorter ones.
-func within(lines []string, room int, newestGo bool) (kept []string) {
+// within returns the newest lines, or the oldest, that fit into the room. It skips lines that are too long for the rest of
+// the room and continues with shorter ones.
+func within(lines []string, room int, dropNewest bool) (kept []string) {
 	order := slices.Backward(lines)
-	if newestGo {
+	if dropNewest {
 		order = slices.All(lines)
 	}
 	for _, line := range order {
@@ -173,13 +173,13 @@ func within(lines []string, room int, newestGo bool) (kept []string) {
 			kept = append(kept, line)
 		}
 	}
-	if !newestGo {
+	if !dropNewest {
 		slices.Reverse(kept)
 	}
 	return kept
 }
 
-// write joins the sections that are to be retained, or the others.
+// write returns the text of the retained sections, or of the others.
 func write(kept [sectionCount][]string, retained bool) string {
 	var b strings.Builder
 	for s, lines := range kept {

@@ -7,16 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// exitCodes find a command's exit code, as shells and the harnesses of agents write it.
+// exitCodes match a command's exit code as shells and harnesses of agents write it.
 var exitCodes = []*regexp.Regexp{
 	regexp.MustCompile(`xit(?:ed)?[ _]?(?:with )?(?:[Cc]ode|status)["'>]*\s*[:=]?\s*(-?[0-9]+)`),
 	regexp.MustCompile(`eturn[ _]?[Cc]ode["'>]*\s*[:=]?\s*(-?[0-9]+)`),
 }
 
-// breakdowns begin a line of a command's output that failed; complaints are in the line that says why.
+// breakdowns begin a line in the output of a command that failed; complaints are in the line with the reason.
 var (
 	breakdowns = []string{
-		"traceback (most recent call last)", "panic:", "fatal:", "error:", "fail", "npm err!", "bash:", "sh:", "segmentation fault",
+		"traceback (most recent call last)", "panic:", "fatal:", "error:", "fail", "npm err!", "bash:", "sh:",
+		"segmentation fault",
 	}
 	complaints = append([]string{
 		"error", "exception", "cannot ", "no such file", "denied", "not found", "unknown", "invalid",
@@ -24,8 +25,8 @@ var (
 	}, breakdowns...)
 )
 
-// fails reports whether a command's output tells of a failure; any other tool's may well talk of failures that are not
-// its own. The exit code decides, save that 1 without a complaint is how searches say that there is nothing.
+// fails reports whether a command's output shows a failure; the output of other tools may describe failures of other
+// programs. The exit code decides, except that 1 without a complaint is a search that found nothing.
 func fails(c call, text string) bool {
 	if !c.runs() {
 		return false
@@ -44,11 +45,12 @@ func fails(c call, text string) bool {
 	return false
 }
 
+// runs reports whether the call runs a command.
 func (c call) runs() bool {
 	return c.operation == "command_execution" || c.operation == "test_execution"
 }
 
-// complaint returns the line of a failed result that says what is wrong. Python says it last.
+// complaint returns the line of a failed result that has the reason. Python writes it last.
 func complaint(text string) string {
 	line := complaining(text)
 	if line == "" || strings.HasPrefix(line, "Traceback") {
@@ -57,7 +59,7 @@ func complaint(text string) string {
 	return short(line)
 }
 
-// complaining returns the first line that complains, "" if none does.
+// complaining returns the first line with a complaint, or "".
 func complaining(text string) string {
 	for line := range strings.Lines(text) {
 		small := strings.ToLower(line)
@@ -68,13 +70,13 @@ func complaining(text string) string {
 	return ""
 }
 
-// told returns what a result says in one line: a command's last, any other's first.
-func told(c call, text string) string {
+// lineOf returns a result in one line: the last one of a command, the first one of other tools.
+func lineOf(c call, text string) string {
 	if c.runs() {
 		return last(text)
 	}
 	for line := range strings.Lines(text) {
-		if says(line) {
+		if hasContent(line) {
 			return short(line)
 		}
 	}
@@ -84,10 +86,11 @@ func told(c call, text string) string {
 // silence is the outcome of a result without text.
 const silence = "nothing"
 
+// last returns the last line with content.
 func last(text string) string {
 	for text != "" {
 		i := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
-		if says(text[i:]) {
+		if hasContent(text[i:]) {
 			return short(text[i:])
 		}
 		text = text[:i]
@@ -95,8 +98,8 @@ func last(text string) string {
 	return silence
 }
 
-// says reports whether a line has more than the tag that a harness puts around an output.
-func says(line string) bool {
+// hasContent reports whether a line has more than the tag that a harness puts around an output.
+func hasContent(line string) bool {
 	line = strings.TrimSpace(line)
 	opens := strings.HasPrefix(line, "<") && strings.HasSuffix(line, ">") && !strings.Contains(line, "</")
 	return line != "" && !opens && !strings.HasPrefix(line, "</")
@@ -104,18 +107,18 @@ func says(line string) bool {
 
 func short(line string) string { return clip(collapse(line), outcomeChars) }
 
-// window returns the beginning and the end of a text.
+// window returns the beginning and the end of a long text.
 func window(text string) string {
 	if len(text) <= 2*windowBytes {
 		return text
 	}
 	tail := text[len(text)-windowBytes:]
-	// Not half a word: it could be the half of a secret that nobody recognises.
+	// Half a word could be the unrecognisable half of a secret.
 	tail = strings.TrimLeftFunc(tail, func(r rune) bool { return r != ' ' && r != '\n' })
 	return head(text, windowBytes) + "\n" + tail
 }
 
-// head returns the longest beginning of at most n bytes that splits no character.
+// head returns the beginning of up to n bytes that splits no character.
 func head(text string, n int) string {
 	if len(text) <= n {
 		return text

@@ -64,7 +64,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestMergeCarriesRetainedFactsAlong(t *testing.T) {
+func TestMergeKeepsRetainedFacts(t *testing.T) {
 	t.Parallel()
 	previous := summary.Answer{Retain: "- the port is 5433\n  on every host\n- never push", Summary: "old", Flags: []string{"a"}}
 	next := summary.Answer{Retain: "- never push\n\na paragraph\nof two lines\n12. the last", Summary: "new", Flags: []string{"a", "b"}}
@@ -80,7 +80,7 @@ func TestMergeCarriesRetainedFactsAlong(t *testing.T) {
 	}
 }
 
-func TestTheOldestRetainedFactsGoFirst(t *testing.T) {
+func TestTheOldestRetainedFactsAreDroppedFirst(t *testing.T) {
 	t.Parallel()
 	merged := summary.Answer{}
 	for _, fact := range []string{"- alpha", "- beta", "- gamma", "- delta"} {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// sentences yields the sentences of a text, each on one line and without the marks of lists and headings. They end at a
-// line's end, at an ideographic stop, and at a full stop that white space and no small letter follow, so that 3.14,
-// main.go and e.g. stay whole. What stands between code fences is no sentence.
+// sentences yields the sentences of a text, each on one line and without the marks of lists and headings. A sentence ends
+// at a line's end, at an ideographic stop, and at a full stop before white space and no small letter, so that 3.14,
+// main.go and e.g. stay whole. Text between code fences is skipped.
 func sentences(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		fenced := false
@@ -24,8 +24,9 @@ func sentences(text string) iter.Seq[string] {
 	}
 }
 
-// each yields the sentences of one line.
+// each yields the sentences of one line that have a letter or a digit, and reports whether to continue.
 func each(line string, yield func(string) bool) bool {
+	meaningful := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 	for line != "" {
 		end := sentenceEnd(line)
 		if s := collapse(line[:end]); strings.ContainsFunc(s, meaningful) && !yield(s) {
@@ -36,8 +37,7 @@ func each(line string, yield func(string) bool) bool {
 	return true
 }
 
-func meaningful(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-
+// sentenceEnd returns the end of the first sentence of a line.
 func sentenceEnd(line string) int {
 	for i, r := range line {
 		next := i + utf8.RuneLen(r)
@@ -53,7 +53,7 @@ func sentenceEnd(line string) int {
 	return len(line)
 }
 
-// closed moves an end behind the quotation marks and brackets that close there.
+// closed returns end moved after the quotation marks and brackets that close there.
 func closed(line string, end int) int {
 	return end + len(line[end:]) - len(strings.TrimLeft(line[end:], `"')]”’」』）*_`+"`"))
 }
@@ -68,7 +68,7 @@ func stops(rest string) bool {
 	return len(after) < len(rest) && !unicode.IsLower(first)
 }
 
-// bare returns a line without the marks of headings, quotes, tables and lists before it. A check box stays.
+// bare returns a line without the marks of headings, quotes, tables and lists before it, but with a check box.
 func bare(line string) string {
 	line = strings.TrimLeft(line, "#>| \t")
 	if marked(line) {
@@ -77,11 +77,11 @@ func bare(line string) string {
 	return strings.TrimLeft(line, " \t")
 }
 
-// collapse puts a text on one line, with one space for each run of white space.
+// collapse returns a text on one line, with one space for each run of white space.
 func collapse(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// clip shortens a text on one line to about n characters. It cuts between words where it can, for half a number is
-// another number. What was clipped before stays as it is.
+// clip returns a text on one line shortened to about n characters. It cuts between words if possible, because half a
+// number is another number. A text that was clipped before does not change.
 func clip(text string, n int) string {
 	if strings.HasSuffix(text, "…") {
 		n++
@@ -99,11 +99,12 @@ func clip(text string, n int) string {
 	return strings.TrimRight(text[:wordEnd(text, end)], " ") + "…"
 }
 
-// wordEnd moves a cut back to where a word ends, unless that word is very long.
+// wordEnd returns the end of a word at or before end, or end if the word is very long.
 func wordEnd(text string, end int) int {
 	const longest = 100
 	for i := end; i > max(0, end-longest); i-- {
-		if text[i-1] == ' ' || text[i] == ' ' || text[i-1] >= utf8.RuneSelf && text[i] >= utf8.RuneSelf && utf8.RuneStart(text[i]) {
+		wide := text[i-1] >= utf8.RuneSelf && text[i] >= utf8.RuneSelf && utf8.RuneStart(text[i])
+		if wide || text[i-1] == ' ' || text[i] == ' ' {
 			return i
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSentencesEndWhereTheirScriptEndsThem(t *testing.T) {
+func TestSentencesEndAtTheStopsOfTheirScript(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		"One. Two! Three?":                                            {"One.", "Two!", "Three?"},
@@ -30,7 +30,7 @@ func TestSentencesEndWhereTheirScriptEndsThem(t *testing.T) {
 	}
 }
 
-func TestClipCutsBetweenWordsAndOnce(t *testing.T) {
+func TestClipCutsBetweenWordsAndOnlyOnce(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"the port is 54331": "the port is…",

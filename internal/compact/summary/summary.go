@@ -1,37 +1,36 @@
-// Package summary is what can be said about a summary without a model: which messages may be summarised, how a model is
-// asked, what its answer says and whether it can be used, and how an answer is carried along by the next one. It is pure.
+// Package summary has the part of summaries that needs no model: which messages may be summarised, the prompt for a
+// model, reading and checking its answer, merging answers, and a writer without a model. It is pure.
 //
-// Start at Request, what there is to summarise, and at Extract, the writer that needs no model. boundary.go says how far
-// a summary may reach. What a model is asked is in prompt.go and transcript.go; what becomes of its answer in check.go,
-// with parse.go, flags.go and merge.go. Extract's own files: extract.go (what is taken up of messages), calls.go,
-// outcome.go and todo.go (of calls and their results), sentences.go and lexicon.go (which sentences tell), adopt.go (of
-// the summary before), and notes.go (how it all is fitted into its bounds).
+// Start at Request, the messages to summarise, and at Extract, the writer without a model. boundary.go decides how far a
+// summary reaches. The request to a model is in prompt.go and transcript.go, its answer in check.go with parse.go,
+// flags.go and merge.go. Extract is in extract.go, with calls.go, outcome.go and todo.go for calls and results,
+// sentences.go and lexicon.go for the choice of sentences, adopt.go for earlier summaries, and notes.go for the limits.
 package summary
 
-// Request is what a writer is asked to summarise, and how.
+// Request is what a writer must summarise, and how.
 type Request struct {
-	First, Last      int64     // seqs of the messages that the summary stands for, those of Previous included
+	First, Last      int64     // seqs of the messages that the summary replaces, those of Previous included
 	Messages         []Message // the messages that are not in Previous, oldest first
-	Previous         string    // the summary that stands before them, "" for none
+	Previous         string    // the summary before them, "" for none
 	Retained         string    // the facts that it retained, unless they are in Previous
 	Style            Style
-	Prompt           string // what to write; "" is the style's own
+	Prompt           string // what to write; "" for the text of the style
 	Directives       []string
-	Retain           bool   // ask for facts to carry along, word for word
-	RetainPrompt     string // which; "" is the style's own
+	Retain           bool   // ask for facts to retain, word for word
+	RetainPrompt     string // which facts; "" for the text of the style
 	RetainDirectives []string
-	MaxTokens        int // of the answer, 0 for no bound
+	MaxTokens        int // of the answer, 0 for no limit
 }
 
-// Message is one message of the view, decoded.
+// Message is a decoded message of the view.
 type Message struct {
 	Seq     int64
 	Role    string // as sent
 	Parts   []Part
-	Summary bool // it is an earlier summary of ours
+	Summary bool // it is an earlier summary
 }
 
-// PartKind says what a part is.
+// PartKind is the kind of a part.
 type PartKind uint8
 
 // The kinds of parts.
@@ -43,30 +42,30 @@ const (
 	Reasoning
 )
 
-// Part is a piece of a message as it stands in the view: a trimmed result is its marker.
+// Part is a part of a message in the view, where a trimmed result is its marker.
 type Part struct {
 	Kind   PartKind
 	Tool   string // Call and Result
 	CallID string // Call and Result
 	Text   string // a call's arguments are JSON
-	Ref    string // Result: what brings the whole back, "" if nothing does
-	Failed bool   // Result: the tool said that it failed
+	Ref    string // Result: retrieves the whole result, "" if nothing does
+	Failed bool   // Result: the tool reported a failure
 }
 
-// Answer is what a writer wrote: all that the next request has to know as its Previous and Retained.
+// Answer is what a writer wrote: the next request has it as Previous and Retained.
 type Answer struct {
-	Retain  string // facts to carry along, word for word
+	Retain  string // facts to retain, word for word
 	Summary string
-	Flags   []string // what looks odd in it, see Flags
+	Flags   []string // suspicious features, see Flags
 }
 
-// Style names a way of asking.
+// Style is a way to ask for a summary.
 type Style string
 
-// The styles: our own, and those of the systems that Varve unites, to the letter.
+// The styles: Varve's own, and those of the systems that it emulates, to the letter.
 const (
-	Sections Style = ""        // tagged sections, over a transcript that is marked as untrusted
+	Sections Style = ""        // tagged sections and a transcript that is marked as untrusted
 	Codelia  Style = "codelia" // one instruction after the messages themselves
 	Falai    Style = "falai"   // the instruction and the conversation in one
-	Cortex   Style = "cortex"  // the conversation by turns, behind a system prompt
+	Cortex   Style = "cortex"  // the conversation by turns, after a system prompt
 )

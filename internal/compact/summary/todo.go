@@ -1,11 +1,12 @@
 package summary
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 )
 
-// todo is an element of a list of to-dos, under the names that agents' tools have for its parts.
+// todo is an element of a list of to-dos, with the names of its members in the tools of several agents.
 type todo struct {
 	Content, Step, Title, Text, Task, Description, Name string
 	Status, State                                       string
@@ -13,25 +14,20 @@ type todo struct {
 }
 
 func (t todo) what() string {
-	for _, text := range []string{t.Content, t.Step, t.Title, t.Text, t.Task, t.Description, t.Name} {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
+	return cmp.Or(t.Content, t.Step, t.Title, t.Text, t.Task, t.Description, t.Name)
 }
 
-// status returns "" for what is done.
+// status returns the status of an open to-do, "" for one that is done.
 func (t todo) status() string {
-	status := strings.ToLower(or(t.Status, t.State))
+	status := strings.ToLower(cmp.Or(t.Status, t.State))
 	switch {
 	case t.Completed, t.Done, status == "completed", status == "complete", status == "done", status == "cancelled":
 		return ""
 	}
-	return or(strings.ReplaceAll(status, "_", " "), "pending")
+	return cmp.Or(strings.ReplaceAll(status, "_", " "), "pending")
 }
 
-// list takes up the list of to-dos that a call of a planning tool writes. It replaces the earlier one.
+// list records the list of to-dos that a call of a planning tool writes; it replaces the earlier list.
 func (d *draft) list(seq int64, p Part) {
 	tool := strings.ToLower(p.Tool)
 	if !strings.Contains(tool, "todo") && !strings.Contains(tool, "plan") {
@@ -49,7 +45,7 @@ func (d *draft) list(seq int64, p Part) {
 	}
 }
 
-// todosOf finds the list among the arguments.
+// todosOf returns the list of to-dos in the arguments, nil for none.
 func todosOf(arguments string) []todo {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &object) != nil {
@@ -64,7 +60,7 @@ func todosOf(arguments string) []todo {
 	return nil
 }
 
-// boxes takes up the check boxes of a text: an empty one is open until it is ticked.
+// boxes records the check boxes of a text: an empty one is open until it is ticked.
 func (d *draft) boxes(seq int64, text string) {
 	if !strings.Contains(text, "[") {
 		return
@@ -83,7 +79,7 @@ func ticked(line string) bool {
 	return strings.HasPrefix(line, "[x] ") || strings.HasPrefix(line, "[X] ")
 }
 
-// open notes something that is still to do. Its text is its key.
+// open records something that is still to do. Its text is its key.
 func (d *draft) open(seq int64, kind, text string) {
 	d.sections[open].put(text, at(seq, kind+": "+text))
 }

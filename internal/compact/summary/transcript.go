@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// fence begins the lines around a transcript; no summary may hold it.
+// fence begins the lines around a transcript; no summary may contain it.
 const fence = "=== transcript "
 
-// Transcript returns the conversation as one text for a model that is to summarise it. What came from the conversation
-// stands behind a bar on every line, between two lines with the delimiter, which the caller makes up for each request,
-// so that no message can forge the end of the transcript, another message, or the tags of an answer. Reasoning is left
-// out, and of what is no text only the kind is told.
+// Transcript returns the conversation as one text for a model that summarises it. Each line of the conversation begins
+// with a bar, and the whole is between two lines with the delimiter. The caller makes up a delimiter for each request, so
+// that no message can forge the end of the transcript, another message, or the tags of an answer. Reasoning is omitted;
+// of parts that are not text only the kind is written.
 func Transcript(r Request, delimiter string) string {
 	t := transcript{delimiter: delimiter}
 	fmt.Fprintf(&t, "%s%s begins: messages %d to %d ===\n", fence, delimiter, r.First, r.Last)
@@ -61,7 +61,7 @@ func (t *transcript) part(m Message, p Part) {
 	}
 }
 
-// quote writes a text behind bars.
+// quote writes a text with a bar before each line.
 func (t *transcript) quote(text string) {
 	text = neutral(text)
 	if t.delimiter != "" {
@@ -76,7 +76,7 @@ func (t *transcript) quote(text string) {
 
 const labelBytes = 64
 
-// label makes a name that somebody else chose safe to stand in a line of ours.
+// label returns a foreign name as safe text for a line of the summary.
 func label(name string) string {
 	if name == "" {
 		return "unknown"

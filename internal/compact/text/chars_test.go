@@ -39,7 +39,7 @@ func TestCharactersAreUTF16UnitsAndCutsSplitNone(t *testing.T) {
 	}
 }
 
-// FuzzCuts: a length is that of UTF-16; a cut is the longest that fits, and splits no character.
+// FuzzCuts checks that a length is that of UTF-16, and that a cut is the longest that fits and splits no character.
 func FuzzCuts(f *testing.F) {
 	f.Add("a😀漢é", 3)
 	f.Add("aaaaaa😀漢aaaé", 9)

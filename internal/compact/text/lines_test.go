@@ -60,7 +60,7 @@ func TestWholeLinesAreKeptUnlessNoneFits(t *testing.T) {
 	}
 }
 
-// FuzzLines: counting and clipping lines do what splitting would.
+// FuzzLines compares counting and clipping lines with splitting them.
 func FuzzLines(f *testing.F) {
 	f.Add("one\r\ntwo\n\nthree", 8)
 	f.Add("\r\n\r\r\n", 2)

@@ -59,7 +59,7 @@ func TestPreviewsAreOneTrimmedLine(t *testing.T) {
 	}
 }
 
-// FuzzCollapse: white space collapses as the regular expression says, and once is enough.
+// FuzzCollapse compares Collapse with a regular expression, and checks that a second time changes nothing.
 func FuzzCollapse(f *testing.F) {
 	f.Add("a \u00a0\u2003b\u200b\ufeff\xc2")
 	f.Add(" \u0085\u3000\u3001 ")

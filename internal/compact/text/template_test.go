@@ -9,7 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/text"
 )
 
-// named fills a place with the value's name in angle brackets.
+// named appends the value's name in angle brackets.
 func named(dst []byte, name string) []byte { return append(append(append(dst, '<'), name...), '>') }
 
 func TestATemplateIsFilledWithItsValues(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAMistakeInATemplateIsNamed(t *testing.T) {
 	}
 }
 
-// FuzzTemplate: with its own names in their braces as values, a template is its source.
+// FuzzTemplate checks that a template whose values are their names in braces is its source.
 func FuzzTemplate(f *testing.F) {
 	f.Add("a {ref} {tool}")
 	f.Add("{{ref}{}{a{tool}")
