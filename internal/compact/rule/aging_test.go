@@ -20,19 +20,19 @@ func TestAResultShrinksWithItsDistance(t *testing.T) {
 		distance float64
 		want     aged
 	}{
-		"the newest is whole":                     {usual, 0, aged{rule.Whole, 0}},
-		"so is all of the zone":                   {usual, 99, aged{rule.Whole, 0}},
-		"the zone's border is outside":            {usual, 100, aged{rule.Bookend, 40}},
-		"halfway along the span":                  {usual, 300, aged{rule.Bookend, 25}},
-		"halves round up":                         {rule.Aging{Span: 8, MaxChars: 14, MinChars: 10}, 3, aged{rule.Bookend, 13}},
-		"just before the span's end":              {usual, 499, aged{rule.Bookend, 10}},
-		"the span's end is outside":               {usual, 500, aged{rule.Line, 0}},
-		"far away":                                {usual, 1e9, aged{rule.Line, 0}},
-		"without a span there are no bookends":    {rule.Aging{Zone: 100, MaxChars: 40, MinChars: 10}, 100, aged{rule.Line, 0}},
-		"without a zone nothing is whole":         {rule.Aging{Span: 400, MaxChars: 40, MinChars: 10}, 0, aged{rule.Bookend, 40}},
-		"the minChars wins over a smaller maxChars":      {rule.Aging{Span: 400, MaxChars: 10, MinChars: 50}, 0, aged{rule.Bookend, 50}},
-		"a distance between whole ones":           {rule.Aging{Zone: 51.2, Span: 409.6, MaxChars: 2000, MinChars: 256}, 51.3, aged{rule.Bookend, 2000}},
-		"a share that is one after rounding ends": {rule.Aging{Zone: 0, Span: 1e-320, MaxChars: 40, MinChars: 10}, 1, aged{rule.Line, 0}},
+		"the newest is whole":                       {usual, 0, aged{rule.Whole, 0}},
+		"so is all of the zone":                     {usual, 99, aged{rule.Whole, 0}},
+		"the zone's border is outside":              {usual, 100, aged{rule.Bookend, 40}},
+		"halfway along the span":                    {usual, 300, aged{rule.Bookend, 25}},
+		"halves round up":                           {rule.Aging{Span: 8, MaxChars: 14, MinChars: 10}, 3, aged{rule.Bookend, 13}},
+		"just before the span's end":                {usual, 499, aged{rule.Bookend, 10}},
+		"the span's end is outside":                 {usual, 500, aged{rule.Line, 0}},
+		"far away":                                  {usual, 1e9, aged{rule.Line, 0}},
+		"without a span there are no bookends":      {rule.Aging{Zone: 100, MaxChars: 40, MinChars: 10}, 100, aged{rule.Line, 0}},
+		"without a zone nothing is whole":           {rule.Aging{Span: 400, MaxChars: 40, MinChars: 10}, 0, aged{rule.Bookend, 40}},
+		"the minChars wins over a smaller maxChars": {rule.Aging{Span: 400, MaxChars: 10, MinChars: 50}, 0, aged{rule.Bookend, 50}},
+		"a distance between whole ones":             {rule.Aging{Zone: 51.2, Span: 409.6, MaxChars: 2000, MinChars: 256}, 51.3, aged{rule.Bookend, 2000}},
+		"a share that is one after rounding ends":   {rule.Aging{Zone: 0, Span: 1e-320, MaxChars: 40, MinChars: 10}, 1, aged{rule.Line, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
