@@ -62,7 +62,8 @@ func binariesFor(pgdata string) (binaries, error) {
 	}
 	return binaries{}, fmt.Errorf("this data was written by PostgreSQL %[1]d, but the binaries found are of "+
 		"PostgreSQL %[2]d (%[3]s). Nothing was changed. Install PostgreSQL %[1]d beside it or point VARVE_PG_BIN "+
-		"at its binaries, move the data with pg_upgrade, or use another data directory", major, found[0].major, found[0].dir)
+		"at its binaries, move the data with pg_upgrade, or use another data directory",
+		major, found[0].major, found[0].dir)
 }
 
 // find returns all usable binaries, best first.

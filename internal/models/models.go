@@ -1,9 +1,9 @@
 // Package models has the context windows of well-known models and what their providers document about prompt caches.
 //
 // Start at Embedded, the registry that is built in (models.json, each figure with its source and date), and at Find.
-// Extend merges an operator's own file over it; parse.go has the rules for such a file. Nothing here is guessed: a model
-// that is not in the registry is not found, and a figure that its provider does not document is 0. It is pure and owns
-// no table.
+// Extend merges an operator's own file over it; parse.go has the rules for such a file. Nothing here is guessed: a
+// model that is not in the registry is not found, and a figure that its provider does not document is 0. It is pure and
+// owns no table.
 package models
 
 import (

@@ -199,7 +199,8 @@ func rollBack(
 	}
 	return tokens, exec(ctx, tx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, base_n, checkpoint_n, through_seq,
-		                  tokens_before, tokens_after, results_persisted, bytes_persisted, reason, started_at, finished_at)
+		                  tokens_before, tokens_after, results_persisted, bytes_persisted, reason,
+		                  started_at, finished_at)
 		VALUES ($1, $2, $3, 'restore', 'done', 0, $4, $5, $6, $7, $8, 0, 0, $9, now(), clock_timestamp())`,
 		[16]byte(row.Tenant), [16]byte(made.Run), [16]byte(row.Key.Key), made.Base, made.N, made.Through,
 		row.contextTokens, tokens, reason)
