@@ -1,11 +1,12 @@
 package importer
 
-import "github.com/varve-dev/varve/internal/session"
+import (
+	"strings"
 
-// AgentFramework is Microsoft's Agent Framework.
-const AgentFramework Source = "agent-framework"
+	"github.com/varve-dev/varve/internal/session"
+)
 
-// Its messages have a role, which may be an object, and contents of a type each. They become Chat Completions', with a
+// Its messages have a role, which may be an object, and contents of a type each. They become OpenAI Chat's, with a
 // message for each result.
 var agentFramework = source{
 	name:  AgentFramework,
@@ -13,7 +14,11 @@ var agentFramework = source{
 	detect: func(s sample) bool {
 		return s.first.has("contents") && s.first.has("role") || frameworkThread(s.object) != nil
 	},
-	read: readAgentFramework,
+	format: session.OpenAIChat,
+	runs:   &layout{bare: func(o object) bool { return o.has("contents") }, list: frameworkMessages},
+	open: func(d *draft) reader {
+		return func(e entry) ([][]byte, error) { return frameworkMessage(d.file, e) }
+	},
 }
 
 // frameworkThread returns the messages of a serialised thread.
@@ -21,47 +26,34 @@ func frameworkThread(o object) [][]byte {
 	return parseArray(parseObject(o["chat_message_store_state"])["messages"])
 }
 
-func readAgentFramework(f *File, id string, data []byte) error {
-	read := func(list [][]byte) {
-		f.add(id, session.OpenAIChat, f.convert(f.elements(list), f.frameworkMessage))
+// frameworkMessages returns the messages of a thread or of a run.
+func frameworkMessages(f *File, run entry) [][]byte {
+	if messages := frameworkThread(run.object); messages != nil {
+		return messages
 	}
-	if list := array(data); len(list) > 0 && parseObject(list[0]).has("contents") {
-		read(list)
-		return nil
-	}
-	for run := range f.runs(data) {
-		messages := frameworkThread(run.object)
-		if messages == nil {
-			messages = f.list(run, "messages")
-		}
-		read(messages)
-	}
-	return nil
+	return f.list(run, "messages")
 }
 
-func (f *File) frameworkMessage(e entry) ([][]byte, error) {
-	role := e.text("role")
-	if role == "" {
-		role = parseObject(e.object["role"]).text("value")
+// frameworkMessage returns a message and the results in it.
+func frameworkMessage(f *File, e entry) ([][]byte, error) {
+	c := frameworkContents{message: chatMessage{role: e.text("role")}}
+	if c.message.role == "" {
+		c.message.role = parseObject(e.object["role"]).text("value")
 	}
-	if role == "" {
+	if c.message.role == "" {
 		return nil, errNoRole
 	}
-	c := frameworkContents{message: chatMessage{role: role}}
-	for _, raw := range parseArray(e.object["contents"]) {
-		if o := parseObject(raw); !c.add(o) {
+	for o := range objects(e.object["contents"]) {
+		if !c.add(o) {
 			f.note(e.line, "content of type %q was left out", contentType(o))
 		}
 	}
 	c.message.content = blocksOrText(c.blocks)
-	bodies := c.results
-	if body, ok := c.message.body(); ok {
-		bodies = append([][]byte{body}, bodies...)
+	bodies, err := c.message.bodies()
+	if c.results != nil {
+		return append(bodies, c.results...), nil
 	}
-	if bodies == nil {
-		return nil, skipped(role + " without content")
-	}
-	return bodies, nil
+	return bodies, err
 }
 
 // frameworkContents are the contents of one message.
@@ -74,39 +66,26 @@ type frameworkContents struct {
 // contentType returns the type of a content: Python's and .NET's messages name it differently.
 func contentType(o object) string { return o.text("type") + o.text("$type") }
 
-// add reports false for a content that the conversation has no words for.
+// add reports false for a content for which the conversation has no block.
 func (c *frameworkContents) add(o object) bool {
-	id := o["call_id"]
-	if !has(id) {
-		id = o["callId"]
-	}
+	id := o.first("call_id", "callId")
 	switch contentType(o) {
 	case "text":
 		c.blocks = append(c.blocks, textBlock(inString(o["text"])))
 	case "text_reasoning", "reasoning":
-		c.message.reasoning = said(concat(c.message.reasoning, o["text"]))
+		c.message.reasoning = nonEmpty(concat(c.message.reasoning, o["text"]))
 	case "function_call", "functionCall":
 		c.message.calls = append(c.message.calls, chatCall(id, o["name"], o["arguments"]))
 	case "function_result", "functionResult":
-		result := o["result"]
-		if !has(result) {
-			result = o["exception"]
-		}
-		c.results = append(c.results, chatResult(id, result))
+		c.results = append(c.results, chatResult(id, o.first("result", "exception")))
 	case "data", "uri":
-		return c.media(o)
+		if !isString(o["uri"]) || !strings.HasPrefix(o.text("media_type")+o.text("mediaType"), "image/") {
+			return false
+		}
+		c.blocks = append(c.blocks, imageBlock(o["uri"]))
 	case "usage":
 	default:
 		return false
 	}
-	return true
-}
-
-func (c *frameworkContents) media(o object) bool {
-	kind := o.text("media_type") + o.text("mediaType")
-	if !isString(o["uri"]) || len(kind) < 6 || kind[:6] != "image/" {
-		return false
-	}
-	c.blocks = append(c.blocks, imageBlock(o["uri"]))
 	return true
 }

@@ -14,28 +14,27 @@ type uiPart struct {
 	text     []byte // of the deltas
 	state    string
 	metadata []byte // the provider's
-	tool     uiTool
+	tool     object // the members of a call and, when it has been made, of its result
 }
 
-// uiTool is a call and, when it has been made, its result.
-type uiTool struct {
-	callID, name, title, input, output, failure, executed, approval []byte
-	dynamic                                                         bool
+// uiToolMembers are the members of a tool's part, in their order, beside its type, its id and its state.
+var uiToolMembers = []string{
+	"title", "input", "output", "errorText", "providerExecuted", "approval", "callProviderMetadata",
 }
 
-// learn takes the call's members from a chunk.
-func (t *uiTool) learn(o object) {
-	for name, to := range map[string]*[]byte{
-		"toolName": &t.name, "title": &t.title, "input": &t.input, "output": &t.output, "errorText": &t.failure,
-		"providerExecuted": &t.executed,
-	} {
+// learn copies the call's members from a chunk.
+func (p *uiPart) learn(o object) {
+	for _, name := range []string{"toolName", "title", "input", "output", "errorText", "providerExecuted"} {
 		if value, ok := o[name]; ok {
-			*to = value
+			p.tool[name] = value
 		}
 	}
-	t.dynamic = t.dynamic || o.is("dynamic")
+	if o.is("dynamic") {
+		p.tool["dynamic"] = o["dynamic"]
+	}
 }
 
+// body returns the part as the message has it.
 func (p *uiPart) body() []byte {
 	switch p.kind {
 	case "raw":
@@ -43,40 +42,29 @@ func (p *uiPart) body() []byte {
 	case "tool":
 		return p.call()
 	}
-	return fill(
-		`{"type":%,"text":%,"state":%%}`, quote(p.kind), p.text, quote(p.state),
-		member("providerMetadata", p.metadata),
-	)
+	metadata := member("providerMetadata", p.metadata)
+	return fill(`{"type":%,"text":%,"state":%%}`, quote(p.kind), p.text, quote(p.state), metadata)
 }
 
+// call returns the part of a call.
 func (p *uiPart) call() []byte {
-	t := &p.tool
-	kind := concat(quote("tool-"), t.name)
-	if t.dynamic {
-		kind = fill(`"dynamic-tool","toolName":%`, inString(t.name))
+	kind := concat(quote("tool-"), p.tool["toolName"])
+	if p.tool.is("dynamic") {
+		kind = fill(`"dynamic-tool","toolName":%`, inString(p.tool["toolName"]))
 	}
-	out := fill(`{"type":%,"toolCallId":%,"state":%`, kind, t.callID, quote(p.state))
-	for _, m := range []struct {
-		name  string
-		value []byte
-	}{
-		{"title", t.title},
-		{"input", p.input()},
-		{"output", p.output()},
-		{"errorText", t.failure},
-		{"providerExecuted", t.executed},
-		{"approval", t.approval},
-		{"callProviderMetadata", p.metadata},
-	} {
-		out = append(out, member(m.name, m.value)...)
+	p.tool["input"], p.tool["output"] = p.input(), p.output()
+	p.tool["callProviderMetadata"] = p.metadata
+	out := fill(`{"type":%,"toolCallId":%,"state":%`, kind, p.tool["toolCallId"], quote(p.state))
+	for _, name := range uiToolMembers {
+		out = append(out, member(name, p.tool[name])...)
 	}
 	return append(out, '}')
 }
 
 // input returns the arguments of the call: a value, or the text of its deltas. Deltas that were cut are kept as a text.
 func (p *uiPart) input() []byte {
-	if p.tool.input != nil || p.text == nil {
-		return p.tool.input
+	if p.tool["input"] != nil || p.text == nil {
+		return p.tool["input"]
 	}
 	if value, ok := rawjson.Unquote(nil, p.text); ok && json.Valid(value) {
 		return value
@@ -86,8 +74,8 @@ func (p *uiPart) input() []byte {
 
 // output returns the result: null if the state requires one and none was written.
 func (p *uiPart) output() []byte {
-	if p.state == "output-available" && !has(p.tool.output) {
+	if p.state == "output-available" && !p.tool.has("output") {
 		return []byte("null")
 	}
-	return p.tool.output
+	return p.tool["output"]
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// AISDKStream is the UI message streams of the AI SDK.
-const AISDKStream Source = "ai-sdk-stream"
-
 // The chunks of a stream become the UIMessage that the SDK's client would make of them: texts and reasoning of their
 // deltas, a part for each tool call, which its result completes wherever it comes, and steps. A stream with several
 // chunks "start" has several messages. Data that is transient, and what a client shows or counts (finish, abort,
@@ -19,6 +16,7 @@ var aiSDKStream = source{
 	name:   AISDKStream,
 	title:  "AI SDK's UI message streams",
 	detect: func(s sample) bool { return uiChunk(s.object) || s.object == nil && anyUIChunk(s.messages) },
+	format: session.AISDK,
 	read:   readAISDKStream,
 }
 
@@ -29,9 +27,10 @@ var uiChunkTypes = set(
 	"tool-output-available", "tool-output-error",
 )
 
+// uiChunk recognises a chunk.
 func uiChunk(o object) bool { return uiChunkTypes[o.text("type")] && !o.has("role") }
 
-// anyUIChunk looks at the first five chunks: others also write "start".
+// anyUIChunk reports whether one of the first five values is such a chunk: others also write "start".
 func anyUIChunk(list [][]byte) bool {
 	for _, raw := range list[:min(len(list), 5)] {
 		if uiChunk(parseObject(raw)) {
@@ -41,60 +40,55 @@ func anyUIChunk(list [][]byte) bool {
 	return false
 }
 
+// readAISDKStream reads all chunks, and ends the last message with the file.
 func readAISDKStream(f *File, id string, data []byte) error {
-	u := &uiStream{file: f}
-	chunks := f.entries(data)
-	if list := array(data); list != nil {
-		chunks = f.elements(list)
-	}
-	f.each(chunks, u.chunk)
+	u := &uiStream{draft: f.newDraft(nil)}
+	u.read(f.records(data), adding(u.chunk))
 	u.end()
-	f.add(id, session.AISDK, u.messages)
+	u.finish(id)
 	return nil
 }
 
 // uiStream puts together the messages of a stream.
 type uiStream struct {
-	file     *File
-	messages []Message
+	*draft
 	parts    []*uiPart
 	id       []byte // of the message, nil if the stream has none
 	metadata []byte
-	line     int // where the message began; 0 if none has
+	begin    int // the line where the message began; 0 if none has
 }
 
+// chunk adds what a chunk has of the message.
 func (u *uiStream) chunk(e entry) error {
 	kind := e.text("type")
-	if u.line == 0 {
-		u.line = e.line
+	if u.begin == 0 {
+		u.begin = e.line
 	}
 	switch {
 	case kind == "start":
 		u.end()
-		u.line = e.line
-		u.id, u.metadata = said(e.object["messageId"]), e.object["messageMetadata"]
-		return nil
+		u.begin = e.line
+		u.id, u.metadata = nonEmpty(e.object["messageId"]), e.object["messageMetadata"]
 	case kind == "start-step":
 		u.parts = append(u.parts, &uiPart{kind: "raw", raw: []byte(`{"type":"step-start"}`)})
-		return nil
 	case strings.HasPrefix(kind, "text-"), strings.HasPrefix(kind, "reasoning-") && kind != "reasoning-file":
-		return u.prose(e, kind)
+		u.prose(e, kind)
 	case strings.HasPrefix(kind, "tool-"):
 		return u.toolChunk(e, kind)
 	case strings.HasPrefix(kind, "data-") && !e.is("transient"):
 		u.data(e, kind)
-		return nil
 	case kind == "file", kind == "source-url", kind == "source-document", kind == "reasoning-file":
 		u.parts = append(u.parts, &uiPart{kind: "raw", raw: e.raw})
-		return nil
 	case kind == "":
 		return errors.New("a chunk without a type")
+	default:
+		return skipped(kind)
 	}
-	return skipped(kind)
+	return nil
 }
 
 // prose reads a chunk of a text or of reasoning.
-func (u *uiStream) prose(e entry, kind string) error {
+func (u *uiStream) prose(e entry, kind string) {
 	name, step, _ := strings.Cut(kind, "-")
 	p := u.find(name, e.text("id"))
 	if step == "start" || p == nil {
@@ -110,10 +104,9 @@ func (u *uiStream) prose(e entry, kind string) error {
 	case "end":
 		p.state = "done"
 	}
-	return nil
 }
 
-// data adds a part of the application's, or replaces the one of its id.
+// data adds a part of the application, or replaces the one of its id.
 func (u *uiStream) data(e entry, kind string) {
 	id := kind + " " + e.text("id")
 	if p := u.find("raw", id); p != nil && e.has("id") {
@@ -133,16 +126,17 @@ func (u *uiStream) find(kind, id string) *uiPart {
 	return nil
 }
 
+// toolChunk reads a chunk of a call or of its result.
 func (u *uiStream) toolChunk(e entry, kind string) error {
 	if e.text("toolCallId") == "" {
 		return errors.New("a chunk of a tool call without its id")
 	}
 	p := u.find("tool", e.text("toolCallId"))
 	if p == nil {
-		p = &uiPart{kind: "tool", id: e.text("toolCallId"), tool: uiTool{callID: e.object["toolCallId"]}}
+		p = &uiPart{kind: "tool", id: e.text("toolCallId"), tool: object{"toolCallId": e.object["toolCallId"]}}
 		u.parts = append(u.parts, p)
 	}
-	p.tool.learn(e.object)
+	p.learn(e.object)
 	switch kind {
 	case "tool-input-start":
 		p.state, p.text = "input-streaming", []byte(`""`)
@@ -151,7 +145,7 @@ func (u *uiStream) toolChunk(e entry, kind string) error {
 	case "tool-input-available":
 		p.state = "input-available"
 	case "tool-approval-request":
-		p.state, p.tool.approval = "approval-requested", fill(`{"id":%}`, inString(e.object["approvalId"]))
+		p.state, p.tool["approval"] = "approval-requested", fill(`{"id":%}`, inString(e.object["approvalId"]))
 	case "tool-output-available":
 		p.state = "output-available"
 	case "tool-input-error", "tool-output-error":
@@ -172,14 +166,14 @@ func (u *uiStream) end() {
 	if len(u.parts) > 0 {
 		id := u.id
 		if id == nil {
-			id = quote("message-" + strconv.Itoa(len(u.messages)+1))
+			id = quote("message-" + strconv.Itoa(len(u.slots)+1))
 		}
 		parts := make([][]byte, len(u.parts))
 		for i, p := range u.parts {
 			parts[i] = p.body()
 		}
-		body := fill(`{"id":%,"role":"assistant"%,"parts":%}`, id, member("metadata", u.metadata), list(parts))
-		u.messages = append(u.messages, Message{Body: body, Line: u.line})
+		u.line = u.begin
+		u.add(fill(`{"id":%,"role":"assistant"%,"parts":%}`, id, member("metadata", u.metadata), list(parts)))
 	}
-	*u = uiStream{file: u.file, messages: u.messages}
+	*u = uiStream{draft: u.draft}
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Antigravity is the steps of Antigravity's command line: JSON lines.
-const Antigravity Source = "antigravity"
-
 // Calls have no ids: they get one made of the step and their place in it, and each further step of the model is the
 // result of the oldest call that is still open, or of one that the file does not have. What the system writes in the
 // user's name, and the summary that a compaction leaves, are user messages.
@@ -20,20 +17,16 @@ var antigravity = source{
 	detect: func(s sample) bool {
 		return s.object.has("step_index") && s.object.has("source") && s.object.has("type")
 	},
-	read: readAntigravity,
-}
-
-func readAntigravity(f *File, id string, data []byte) error {
-	a := &antigravitySteps{}
-	f.add(id, session.OpenAIChat, f.convert(f.entries(data), a.step))
-	return nil
+	format: session.OpenAIChat,
+	open:   func(*draft) reader { return (&antigravitySteps{}).step },
 }
 
 // antigravitySteps keeps the ids of the calls without a result, the oldest first.
 type antigravitySteps struct{ open [][]byte }
 
+// step returns the message or the result of a step.
 func (a *antigravitySteps) step(e entry) ([][]byte, error) {
-	content := said(e.object["content"])
+	content := nonEmpty(e.object["content"])
 	kind := e.text("type")
 	switch {
 	case kind == "":
@@ -52,12 +45,12 @@ func (a *antigravitySteps) step(e entry) ([][]byte, error) {
 	return [][]byte{chatResult(id, content)}, nil
 }
 
+// planned returns the model's message, whose calls replace those that are open.
 func (a *antigravitySteps) planned(e entry, content []byte) ([][]byte, error) {
-	m := chatMessage{role: "assistant", content: content, reasoning: said(e.object["thinking"])}
+	m := chatMessage{role: "assistant", content: content, reasoning: nonEmpty(e.object["thinking"])}
 	a.open = nil
-	for i, raw := range parseArray(e.object["tool_calls"]) {
-		o := parseObject(raw)
-		id := quote(fmt.Sprintf("step-%d-%d", e.line, i+1))
+	for o := range objects(e.object["tool_calls"]) {
+		id := quote(fmt.Sprintf("step-%d-%d", e.line, len(a.open)+1))
 		m.calls = append(m.calls, chatCall(id, o["name"], o["args"]))
 		a.open = append(a.open, id)
 	}

@@ -1,12 +1,6 @@
 package importer
 
-import (
-	"bytes"
-	"encoding/json"
-	"errors"
-)
-
-// chatMessage is a Chat Completions message that is put together from JSON values as a file has them.
+// chatMessage is a message of OpenAI Chat that is put together from JSON values as a file has them.
 type chatMessage struct {
 	role      string
 	content   []byte // nil if there is none
@@ -15,8 +9,8 @@ type chatMessage struct {
 	more      []byte // further members, each after a comma
 }
 
-// body reports false if the message has no content, no reasoning and no call.
-func (m *chatMessage) body() (body []byte, ok bool) {
+// body returns nil if the message has no content, no reasoning and no call.
+func (m *chatMessage) body() []byte {
 	content := m.content
 	switch {
 	case content != nil:
@@ -25,131 +19,82 @@ func (m *chatMessage) body() (body []byte, ok bool) {
 	case m.reasoning != nil:
 		content = []byte(`""`)
 	default:
-		return nil, false
+		return nil
 	}
-	out := [][]byte{fill(`"role":%,"content":%`, quote(m.role), content)}
-	if m.reasoning != nil {
-		out = append(out, fill(`"reasoning_content":%`, m.reasoning))
-	}
+	var calls []byte
 	if m.calls != nil {
-		out = append(out, fill(`"tool_calls":%`, list(m.calls)))
+		calls = list(m.calls)
 	}
-	return fill("{%%}", bytes.Join(out, []byte{','}), m.more), true
+	return fill(
+		`{"role":%,"content":%%%%}`, quote(m.role), content, member("reasoning_content", m.reasoning),
+		member("tool_calls", calls), m.more,
+	)
 }
 
 // bodies returns the message as the only one of a record, or the error that it is empty.
 func (m *chatMessage) bodies() ([][]byte, error) {
-	body, ok := m.body()
-	if !ok {
-		return nil, skipped(m.role + " without content")
+	if body := m.body(); body != nil {
+		return [][]byte{body}, nil
 	}
-	return [][]byte{body}, nil
+	return nil, skipped(m.role + " without content")
 }
 
 // addCalls adds the calls of a list, whose members have these names.
 func (m *chatMessage) addCalls(list []byte, id, name, arguments string) {
-	for _, raw := range parseArray(list) {
-		o := parseObject(raw)
+	for o := range objects(list) {
 		m.calls = append(m.calls, chatCall(o[id], o[name], o[arguments]))
 	}
 }
 
 // chatCall writes a call. The format wants the arguments in a string.
 func chatCall(id, name, arguments []byte) []byte {
-	if !has(arguments) {
-		arguments = []byte("{}")
-	}
 	return fill(
 		`{"id":%,"type":"function","function":{"name":%,"arguments":%}}`, inString(id), inString(name),
-		inString(arguments),
+		inString(orEmpty(arguments)),
 	)
 }
 
 // chatResult writes a result. Of its content only texts stay blocks: the format has no others there.
 func chatResult(id, content []byte) []byte {
-	blocks := parseArray(content)
-	for i, raw := range blocks {
-		o := parseObject(raw)
+	var texts [][]byte
+	for o := range objects(content) {
 		if o.text("type") != "text" || !isString(o["text"]) {
-			blocks = nil
+			texts = nil
 			break
 		}
-		blocks[i] = textBlock(o["text"])
+		texts = append(texts, textBlock(o["text"]))
 	}
-	if len(blocks) == 0 {
-		content = inString(content)
-	} else {
-		content = list(blocks)
+	if texts == nil {
+		return resultMessage(id, inString(content))
 	}
+	return resultMessage(id, list(texts))
+}
+
+// resultMessage writes a result whose content is a string or blocks of the format.
+func resultMessage(id, content []byte) []byte {
 	return fill(`{"role":"tool","tool_call_id":%,"content":%}`, inString(id), content)
 }
 
-// inString returns a value as a string literal: a string as it stands, any other as its JSON, without the file's
-// layout, and nothing as "".
-func inString(raw []byte) []byte {
-	switch {
-	case !has(raw):
-		return []byte(`""`)
-	case isString(raw):
-		return raw
-	}
-	var compact bytes.Buffer
-	_ = json.Compact(&compact, raw) // what is no JSON has never come this far
-	return quote(compact.String())
+// message returns a message of OpenAI Chat or Anthropic around its content.
+func message(role string, content []byte) []byte {
+	return fill(`{"role":"%","content":%}`, []byte(role), content)
 }
 
-// has reports whether a value is there and not null.
-func has(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }
+// textBlock returns a block that both OpenAI Chat and Anthropic have.
+func textBlock(text []byte) []byte { return fill(`{"type":"text","text":%}`, text) }
 
-// concat joins string literals to one. A character whose surrogates two of them share becomes whole again.
-func concat(literals ...[]byte) []byte {
-	out := []byte{'"'}
-	for _, l := range literals {
-		if isString(l) {
-			out = append(out, l[1:len(l)-1]...)
-		}
-	}
-	return append(out, '"')
-}
-
-// filled reports whether a value is a string that is not empty.
-func filled(raw []byte) bool { return isString(raw) && len(raw) > len(`""`) }
-
-// said returns the value if it is a string that is not empty, else nil.
-func said(raw []byte) []byte {
-	if filled(raw) {
-		return raw
-	}
-	return nil
-}
-
-// imageBlock returns Chat Completions' block of an image, of which the URL may hold the bytes.
+// imageBlock returns the block of OpenAI Chat for an image. The URL may hold the image's bytes.
 func imageBlock(url []byte) []byte { return fill(`{"type":"image_url","image_url":{"url":%}}`, url) }
 
 // blocksOrText returns a content of these blocks: the string alone if a text is the only block, nil if there is none.
 func blocksOrText(blocks [][]byte) []byte {
-	switch {
-	case len(blocks) == 0:
+	switch len(blocks) {
+	case 0:
 		return nil
-	case len(blocks) == 1:
+	case 1:
 		if o := parseObject(blocks[0]); o.text("type") == "text" && isString(o["text"]) {
 			return o["text"]
 		}
 	}
 	return list(blocks)
 }
-
-// member writes a further member of an object, nothing if the value is not there.
-func member(name string, value []byte) []byte {
-	if value == nil {
-		return nil
-	}
-	return fill(`,%:%`, quote(name), value)
-}
-
-// What is wrong with a record, in the words of every source.
-var (
-	errNoRole    = errors.New("no role")
-	errNoType    = errors.New("no record type")
-	errNoContent = errors.New("the message's content is neither a string nor a list of blocks")
-)

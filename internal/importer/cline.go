@@ -2,50 +2,35 @@ package importer
 
 import "github.com/varve-dev/varve/internal/session"
 
-// Cline is Cline's sessions.
-const Cline Source = "cline"
-
 // A session's messages are Anthropic's, but for two blocks: a file that the user attached, which becomes a document,
 // and the content of a result where it is JSON of the tool's own, which becomes the text that it is.
 var cline = source{
 	name:  Cline,
 	title: "Cline's sessions",
 	detect: func(s sample) bool {
-		return s.object.has("sessionId") && s.object.has("messages") &&
-			(s.object.has("agent") || s.object.has("system_prompt"))
+		return s.object.has("sessionId") && s.object.has("messages") && s.object.first("agent", "system_prompt") != nil
 	},
-	read: readCline,
+	format:   session.Anthropic,
+	required: "role",
+	runs:     &layout{list: listed("messages"), prompt: "system_prompt"},
+	open:     perRecord(clineMessage),
 }
 
-func readCline(f *File, id string, data []byte) error {
-	for run := range f.runs(data) {
-		var messages []Message
-		if prompt := said(run.object["system_prompt"]); prompt != nil {
-			messages = append(messages, Message{Body: message("system", prompt), Line: 1})
-		}
-		messages = append(messages, f.convert(f.elements(f.list(run, "messages")), clineMessage)...)
-		f.add(id, session.Anthropic, messages)
-	}
-	return nil
-}
-
+// clineMessage returns a message with blocks of Anthropic.
 func clineMessage(e entry) ([][]byte, error) {
 	role, content := e.text("role"), e.object["content"]
-	blocks := parseArray(content)
-	switch {
-	case role == "":
-		return nil, errNoRole
-	case blocks != nil:
+	if blocks := parseArray(content); blocks != nil {
 		for i, raw := range blocks {
 			blocks[i] = clineBlock(raw)
 		}
 		content = list(blocks)
-	case !isString(content):
+	} else if !isString(content) {
 		return nil, skipped(role + " without content")
 	}
 	return [][]byte{message(role, content)}, nil
 }
 
+// clineBlock returns a block as Anthropic has it.
 func clineBlock(raw []byte) []byte {
 	o := parseObject(raw)
 	switch o.text("type") {
@@ -55,44 +40,34 @@ func clineBlock(raw []byte) []byte {
 			inString(o["content"]), inString(o["path"]),
 		)
 	case "tool_use":
-		return fill(
-			`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(o["id"]), inString(o["name"]),
-			orEmpty(o["input"]),
-		)
+		return toolUse(o["id"], o["name"], o["input"])
 	case "tool_result":
 		return clineResult(o)
 	}
 	return raw
 }
 
-// orEmpty returns a value, or an empty object for none.
-func orEmpty(raw []byte) []byte {
-	if !has(raw) {
-		return []byte("{}")
-	}
-	return raw
-}
-
+// clineResult returns a result, whose is_error counts only if it is true.
 func clineResult(o object) []byte {
 	content := o["content"]
-	if !allBlocks(parseArray(content)) {
+	if !resultBlocks(content) {
 		content = inString(content)
 	}
-	failed := []byte{}
+	var failed []byte
 	if o.is("is_error") {
-		failed = []byte(`,"is_error":true`)
+		failed = o["is_error"]
 	}
-	return fill(`{"type":"tool_result","tool_use_id":%,"content":%%}`, inString(o["tool_use_id"]), content, failed)
+	return toolResult(o["tool_use_id"], content, failed)
 }
 
-// allBlocks reports whether every element is a block as Anthropic's results have them.
-func allBlocks(elements [][]byte) bool {
-	for _, raw := range elements {
-		switch parseObject(raw).text("type") {
+// resultBlocks reports whether a content is a list of blocks as Anthropic's results have them.
+func resultBlocks(content []byte) bool {
+	for o := range objects(content) {
+		switch o.text("type") {
 		case "text", "image", "document", "search_result":
 		default:
 			return false
 		}
 	}
-	return elements != nil
+	return parseArray(content) != nil
 }

@@ -6,9 +6,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Cursor is Cursor's transcripts: JSON lines.
-const Cursor Source = "cursor"
-
 // A line has a role and a message of Anthropic's blocks, whose calls have no id. They get the ids of the results in the
 // next message, in their order; a call without a result gets one made of its place.
 var cursor = source{
@@ -17,64 +14,65 @@ var cursor = source{
 	detect: func(s sample) bool {
 		return s.object.has("role") && !s.object.has("type") && parseObject(s.object["message"]).has("content")
 	},
-	read: readCursor,
+	format:   session.Anthropic,
+	required: "role",
+	read:     readCursor,
 }
 
+// readCursor reads all messages before it gives ids to their calls.
 func readCursor(f *File, id string, data []byte) error {
-	var turns []Message
-	messages := f.convert(f.entries(data), func(e entry) ([][]byte, error) {
-		content := parseObject(e.object["message"])["content"]
-		switch {
-		case e.text("role") == "":
-			return nil, errNoRole
-		case !isString(content) && parseArray(content) == nil:
-			return nil, errNoContent
-		}
-		return [][]byte{message(e.text("role"), content)}, nil
-	})
-	for i := range messages {
+	d := f.newDraft(nil)
+	d.read(f.entries(data), cursorMessage)
+	for i, s := range d.slots {
 		var answers [][]byte
-		if i+1 < len(messages) {
-			answers = resultIDs(messages[i+1].Body)
+		if i+1 < len(d.slots) {
+			answers = resultIDs(d.slots[i+1].body)
 		}
-		turns = append(turns, Message{Body: withCallIDs(messages[i], answers), Line: messages[i].Line})
+		s.body = withCallIDs(s, answers)
 	}
-	f.add(id, session.Anthropic, turns)
+	d.finish(id)
 	return nil
+}
+
+// cursorMessage returns the message of a line.
+func cursorMessage(e entry) ([][]byte, error) {
+	content := parseObject(e.object["message"])["content"]
+	if !isString(content) && parseArray(content) == nil {
+		return nil, errNoContent
+	}
+	return [][]byte{message(e.text("role"), content)}, nil
 }
 
 // resultIDs returns the ids of the calls that a message's results answer, as literals.
 func resultIDs(body []byte) [][]byte {
 	var ids [][]byte
-	for _, raw := range parseArray(parseObject(body)["content"]) {
-		if o := parseObject(raw); o.text("type") == "tool_result" && filled(o["tool_use_id"]) {
-			ids = append(ids, o["tool_use_id"])
+	for o := range objects(parseObject(body)["content"]) {
+		if id := nonEmpty(o["tool_use_id"]); o.text("type") == "tool_result" && id != nil {
+			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
-// withCallIDs gives ids to a message's calls that have none.
-func withCallIDs(m Message, ids [][]byte) []byte {
-	o := parseObject(m.Body)
+// withCallIDs returns a message with ids for those of its calls that have none.
+func withCallIDs(s *slot, ids [][]byte) []byte {
+	o := parseObject(s.body)
 	blocks := parseArray(o["content"])
 	made := false
 	for i, raw := range blocks {
 		call := parseObject(raw)
-		if call.text("type") != "tool_use" || filled(call["id"]) {
+		if call.text("type") != "tool_use" || nonEmpty(call["id"]) != nil {
 			continue
 		}
-		id := quote(fmt.Sprintf("call-%d-%d", m.Line, i+1))
+		id := quote(fmt.Sprintf("call-%d-%d", s.line, i+1))
 		if len(ids) > 0 {
 			id, ids = ids[0], ids[1:]
 		}
-		blocks[i] = fill(
-			`{"type":"tool_use","id":%,"name":%,"input":%}`, id, inString(call["name"]), orEmpty(call["input"]),
-		)
+		blocks[i] = toolUse(id, call["name"], call["input"])
 		made = true
 	}
 	if !made {
-		return m.Body
+		return s.body
 	}
 	return message(o.text("role"), list(blocks))
 }

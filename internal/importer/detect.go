@@ -88,22 +88,12 @@ func sampleOf(o object) sample { return sample{object: o, messages: parseArray(o
 
 // recognise returns the first source that is sure of a sample, Auto if none is.
 func recognise(s sample) Source {
-	for _, source := range sources {
-		if source.detect(s) {
-			return source.name
-		}
-	}
-	return Auto
+	return firstSource(func(source source) bool { return source.detect(s) }).name
 }
 
-// guess returns the first source for which a line is likely its own, Auto for none.
+// guess returns the first source for which a line is likely its own, Auto if there is none.
 func guess(s sample) Source {
-	for _, source := range sources {
-		if source.likely != nil && source.likely(s) {
-			return source.name
-		}
-	}
-	return Auto
+	return firstSource(func(source source) bool { return source.likely != nil && source.likely(s) }).name
 }
 
 // describe returns a description of an unknown document.

@@ -7,15 +7,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// The five formats: a list of messages, a request, a request with its response, or a response, in one JSON value.
-const (
-	OpenAIChat      = Source(session.OpenAIChat)
-	Anthropic       = Source(session.Anthropic)
-	OpenAIResponses = Source(session.OpenAIResponses)
-	Gemini          = Source(session.Gemini)
-	AISDK           = Source(session.AISDK)
-)
-
+// The sources that are formats: a list of messages, a request, a request with its response, or a response, in one JSON
+// value.
 var (
 	openAIChat      = document(OpenAIChat, "OpenAI Chat messages")
 	anthropic       = document(Anthropic, "Anthropic messages")
@@ -24,53 +17,46 @@ var (
 	aiSDK           = document(AISDK, "AI SDK messages")
 )
 
+// document returns the source of a format.
 func document(name Source, title string) source {
 	return source{
 		name:   name,
 		title:  title,
 		detect: func(s sample) bool { return !s.line && s.format == session.Format(name) },
+		format: session.Format(name),
 		read:   readDocument,
 	}
 }
 
-// readDocument reads one JSON value as messages of f's source. Each message is an element of its array, byte for byte.
+// readDocument reads one JSON value as messages of the source. Each message is an element of its array, byte for byte.
 func readDocument(f *File, id string, data []byte) error {
+	format := f.kind.format
 	if !json.Valid(data) {
 		return &UnsupportedError{Found: "not JSON"}
 	}
-	e, ok := parseTranscript(session.Format(f.Source), data)
+	t, ok := parseTranscript(format, data)
 	if !ok {
 		return fmt.Errorf(
 			"the file is no list of messages: a JSON array, or an object with an array %q, is needed",
-			shapes[session.Format(f.Source)].messages,
+			shapes[format].messages,
 		)
 	}
-	c := Conversation{ID: id, Format: e.format}
-	if e.system != nil {
-		c.Messages = append(c.Messages, Message{Body: e.system, Line: 1})
+	d := f.newDraft(nil)
+	if t.system != nil {
+		d.line = 1
+		d.add(t.system)
 	}
-	for i, raw := range e.all() {
-		f.Report.Lines++
-		if reason := noMessage(e.format, raw); reason != "" {
-			f.reject(i+1, raw, "%s", reason)
-			continue
+	d.read(f.elements(t.all()), func(e entry) ([][]byte, error) {
+		switch {
+		case format == session.OpenAIResponses && e.has("type"), format == session.Gemini && e.has("parts"):
+		case e.text("role") == "":
+			return nil, errNoRole
 		}
-		f.Report.Imported++
-		c.Messages = append(c.Messages, Message{Body: raw, Line: i + 1})
+		return asItIs(e)
+	})
+	d.finish(id)
+	if len(f.Conversations) == 0 { // a list without messages is a conversation all the same
+		f.Conversations = []Conversation{{ID: id, Format: format}}
 	}
-	f.Conversations = []Conversation{c}
 	return nil
-}
-
-func noMessage(format session.Format, raw []byte) string {
-	o := parseObject(raw)
-	switch {
-	case o == nil:
-		return "not a JSON object"
-	case format == session.OpenAIResponses && o.has("type"), format == session.Gemini && o.has("parts"):
-		return ""
-	case o.text("role") == "":
-		return "no role"
-	}
-	return ""
 }

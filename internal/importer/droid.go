@@ -1,11 +1,6 @@
 package importer
 
-import (
-	"github.com/varve-dev/varve/internal/session"
-)
-
-// Droid is Factory's Droid: its sessions, and what it prints as a stream of JSON. Both are JSON lines.
-const Droid Source = "droid"
+import "github.com/varve-dev/varve/internal/session"
 
 // A session's messages are Anthropic's. A printed stream has texts, calls and results on separate lines, which become
 // Anthropic's blocks; its end repeats the last text, and is read where no message has it.
@@ -15,7 +10,9 @@ var droid = source{
 	detect: func(s sample) bool {
 		return s.object.text("type") == "session_start" && s.object.has("id") || droidPrints(s.object)
 	},
-	read: readDroid,
+	format:   session.Anthropic,
+	required: "type",
+	open:     func(d *draft) reader { return adding((&droidLog{draft: d}).record) },
 }
 
 // droidPrints recognises a line of a printed stream.
@@ -29,74 +26,53 @@ func droidPrints(o object) bool {
 	return false
 }
 
-func readDroid(f *File, id string, data []byte) error {
-	d := &droidLog{chain: &chain{}}
-	f.each(f.entries(data), d.record)
-	f.add(id, session.Anthropic, d.chain.messages())
-	return nil
-}
-
 // droidLog is a file being read.
 type droidLog struct {
-	chain *chain
-	last  string // the model's last text, as a literal
+	*draft
+	last string // the model's last text, as a literal
 }
 
+// record adds the message, call or result of a line.
 func (d *droidLog) record(e entry) error {
+	id := e.object["id"]
 	switch kind := e.text("type"); kind {
-	case "":
-		return errNoType
 	case "message":
 		return d.message(e)
 	case "tool_call":
-		raw := fill(
-			`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(e.object["id"]), inString(e.object["toolName"]),
-			orEmpty(e.object["parameters"]),
-		)
-		d.chain.assistant(e.line, e.text("messageId"), content{blocks: []block{{raw: raw, calls: e.text("id")}}})
+		d.assistant(e.text("messageId"), callContent(id, e.object["toolName"], e.object["parameters"]))
 	case "tool_result":
-		failed := []byte("false")
-		if e.is("isError") {
-			failed = []byte("true")
-		}
-		raw := fill(
-			`{"type":"tool_result","tool_use_id":%,"content":%,"is_error":%}`, inString(e.object["id"]),
-			inString(e.object["value"]), failed,
-		)
-		d.chain.user(e.line, content{blocks: []block{{raw: raw, answer: e.text("id")}}})
+		d.user(resultContent(id, inString(e.object["value"]), e.is("isError")))
 	case "completion":
-		text := said(e.object["finalText"])
+		text := nonEmpty(e.object["finalText"])
 		if text == nil || string(text) == d.last {
 			return skipped(kind)
 		}
-		d.chain.assistant(e.line, "", content{text: text})
+		d.assistant("", content{text: text})
 	default:
 		return skipped(kind)
 	}
 	return nil
 }
 
+// message adds a message of a session, or a text of a printed stream, which has no message around it.
 func (d *droidLog) message(e entry) error {
 	m := parseObject(e.object["message"])
 	role, raw := m.text("role"), m["content"]
-	if m == nil { // printed
+	id := ""
+	if m == nil {
 		role, raw = e.text("role"), e.object["text"]
+		id = e.text("id")
 	}
-	c, ok := parseContent(raw)
-	switch {
-	case role == "":
+	if role == "" {
 		return errNoRole
-	case !ok:
-		return errNoContent
-	case role == "assistant":
-		d.last = string(raw)
-		id := ""
-		if m == nil {
-			id = e.text("id")
-		}
-		d.chain.assistant(e.line, id, c)
-	default:
-		d.chain.user(e.line, c)
 	}
+	c, err := parseContent(raw)
+	if err != nil {
+		return err
+	}
+	if role == "assistant" {
+		d.last = string(raw)
+	}
+	d.addTurn(role, id, c)
 	return nil
 }

@@ -3,48 +3,46 @@ package importer
 import (
 	"encoding/json"
 	"errors"
-	"iter"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// GeminiCLI is the sessions of Gemini CLI: one JSON document, or JSON lines that begin with its head.
-const GeminiCLI Source = "gemini-cli"
-
-var geminiCLI = source{
-	name:   GeminiCLI,
-	title:  "Gemini CLI's sessions",
-	detect: func(s sample) bool { return s.object.has("projectHash") && s.object.has("sessionId") },
-	read:   readGeminiCLI,
-}
-
-// readGeminiCLI writes a session as Gemini contents, around its strings, arguments and results as they stand. One
-// record of the model becomes its content, and if it called tools another with their results.
+// A session is one JSON document, or JSON lines that begin with its head. It is written as Gemini contents, around its
+// strings, arguments and results as they stand. One record of the model becomes its content, and if it called tools
+// another with their results.
 //
-//   - A session in JSON lines writes a record again when it has changed: the last one counts, where the first one
-//     was.
+//   - A session in JSON lines writes a record again when it has changed: the last one counts, where the first one was.
 //   - Going back in a session does not cut the log.
 //   - Thoughts become parts that are marked as such; what the interface shows besides (info, warning, error) is
 //     skipped.
+var geminiCLI = source{
+	name:     GeminiCLI,
+	title:    "Gemini CLI's sessions",
+	detect:   func(s sample) bool { return s.object.has("projectHash") && s.object.has("sessionId") },
+	format:   session.Gemini,
+	required: "type",
+	open:     perRecord(geminiMessages),
+	read:     readGeminiCLI,
+}
+
+// readGeminiCLI finds the records of a session and reads them.
 func readGeminiCLI(f *File, id string, data []byte) error {
-	var records iter.Seq[entry]
-	if json.Valid(data) {
-		messages := parseArray(parseObject(data)["messages"])
-		if messages == nil {
-			return errors.New(
-				"the file is no Gemini CLI session: an object with an array \"messages\", or JSON lines, are needed",
-			)
-		}
-		records = f.elements(messages)
-	} else {
-		records = slices.Values(f.geminiLines(data))
+	if !json.Valid(data) {
+		f.put(id, nil, slices.Values(f.geminiLines(data)))
+		return nil
 	}
-	f.add(id, session.Gemini, f.convert(records, geminiMessages))
+	messages := parseArray(parseObject(data)["messages"])
+	if messages == nil {
+		return errors.New(
+			"the file is no Gemini CLI session: an object with an array \"messages\", or JSON lines, are needed",
+		)
+	}
+	f.put(id, nil, f.elements(messages))
 	return nil
 }
 
-// geminiLines finds the records of a session in lines.
+// geminiLines returns the records of a session in lines.
 func (f *File) geminiLines(data []byte) []entry {
 	var records []entry
 	at := map[string]int{}
@@ -53,11 +51,11 @@ func (f *File) geminiLines(data []byte) []entry {
 		i, again := at[id]
 		switch {
 		case e.has("projectHash"):
-			f.skip("head")
+			f.Report.Skipped["head"]++
 		case kind == "":
-			f.skip("a record with " + memberList(e.object))
+			f.Report.Skipped["a record with "+memberList(e.object)]++
 		case id != "" && again:
-			f.skip(kind + " (written again)")
+			f.Report.Skipped[kind+" (written again)"]++
 			e.line = records[i].line
 			records[i] = e
 		default:
@@ -73,8 +71,6 @@ func geminiMessages(e entry) ([][]byte, error) {
 	var parts, results [][]byte
 	role, kind := "user", e.text("type")
 	switch kind {
-	case "":
-		return nil, errNoType
 	case "user":
 	case "gemini", "model":
 		role, parts = "model", thoughts(e.object["thoughts"])
@@ -83,26 +79,23 @@ func geminiMessages(e entry) ([][]byte, error) {
 	}
 	parts = append(parts, geminiParts(e.object["content"])...)
 	parts = append(parts, parseArray(e.object["parts"])...)
-	for _, raw := range parseArray(e.object["toolCalls"]) {
-		call := parseObject(raw)
+	for call := range objects(e.object["toolCalls"]) {
 		parts = append(parts, geminiCall(call))
 		results = append(results, geminiParts(call["result"])...)
 	}
-	var bodies [][]byte
-	if len(parts) > 0 {
-		bodies = append(bodies, geminiContent(role, parts))
-	}
-	if len(results) > 0 {
-		bodies = append(bodies, geminiContent("user", results))
-	}
-	if bodies == nil {
+	bodies := append(geminiContent(role, parts), geminiContent("user", results)...)
+	if len(bodies) == 0 {
 		return nil, skipped(kind + " (empty)")
 	}
 	return bodies, nil
 }
 
-func geminiContent(role string, parts [][]byte) []byte {
-	return fill(`{"role":"%","parts":%}`, []byte(role), list(parts))
+// geminiContent returns a content, or no content without parts.
+func geminiContent(role string, parts [][]byte) [][]byte {
+	if len(parts) == 0 {
+		return nil
+	}
+	return [][]byte{fill(`{"role":"%","parts":%}`, []byte(role), list(parts))}
 }
 
 // geminiParts reads what the SDK lets a caller write as content: a string, a part, or a list of either.
@@ -125,8 +118,7 @@ func geminiParts(raw []byte) [][]byte {
 // thoughts returns the summaries that the model gave of what it thinks: a subject and a description each.
 func thoughts(raw []byte) [][]byte {
 	var parts [][]byte
-	for _, raw := range parseArray(raw) {
-		o := parseObject(raw)
+	for o := range objects(raw) {
 		text := concat(o["subject"], o["description"])
 		if o.text("subject") != "" && o.text("description") != "" {
 			text = concat(o["subject"], quote("\n"), o["description"])
@@ -138,10 +130,11 @@ func thoughts(raw []byte) [][]byte {
 	return parts
 }
 
+// geminiCall returns the part of a call, which may have no id.
 func geminiCall(o object) []byte {
-	args := orEmpty(o["args"])
-	if !isString(o["id"]) {
-		return fill(`{"functionCall":{"name":%,"args":%}}`, inString(o["name"]), args)
+	call := fill(`"name":%,"args":%`, inString(o["name"]), orEmpty(o["args"]))
+	if isString(o["id"]) {
+		call = fill(`"id":%,%`, o["id"], call)
 	}
-	return fill(`{"functionCall":{"id":%,"name":%,"args":%}}`, o["id"], inString(o["name"]), args)
+	return fill(`{"functionCall":{%}}`, call)
 }

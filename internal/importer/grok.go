@@ -1,37 +1,36 @@
 package importer
 
-import (
-	"github.com/varve-dev/varve/internal/session"
-)
-
-// Grok is Grok's chat histories: JSON lines.
-const Grok Source = "grok"
+import "github.com/varve-dev/varve/internal/session"
 
 // The lines become Responses items, which have a place for encrypted reasoning and for the calls that the provider
 // itself makes.
 var grok = source{
-	name:  Grok,
-	title: "Grok's chat histories",
-	detect: func(s sample) bool {
-		switch s.object.text("type") {
-		case "assistant":
-			return s.object.has("content") && (s.object.has("model_id") || s.object.has("model_fingerprint"))
-		case "tool_result":
-			return s.object.has("tool_call_id") && s.object.has("content")
-		case "backend_tool_call":
-			return s.object.has("kind")
-		}
-		return false
-	},
-	likely: func(s sample) bool { return s.line && s.object.text("type") == "user" && s.object.has("content") },
-	read:   convertLines(session.OpenAIResponses, grokItems),
+	name:     Grok,
+	title:    "Grok's chat histories",
+	detect:   func(s sample) bool { return grokRecord(s.object) },
+	likely:   func(s sample) bool { return s.line && s.object.text("type") == "user" && s.object.has("content") },
+	format:   session.OpenAIResponses,
+	required: "type",
+	open:     perRecord(grokItems),
 }
 
+// grokRecord recognises a record by members that others do not have.
+func grokRecord(o object) bool {
+	switch o.text("type") {
+	case "assistant":
+		return o.has("content") && o.first("model_id", "model_fingerprint") != nil
+	case "tool_result":
+		return o.has("tool_call_id") && o.has("content")
+	case "backend_tool_call":
+		return o.has("kind")
+	}
+	return false
+}
+
+// grokItems returns the items of a record.
 func grokItems(e entry) ([][]byte, error) {
 	content := e.object["content"]
 	switch kind := e.text("type"); kind {
-	case "":
-		return nil, errNoType
 	case "system", "user":
 		if !has(content) {
 			return nil, skipped(kind + " without content")
@@ -40,14 +39,10 @@ func grokItems(e entry) ([][]byte, error) {
 	case "reasoning":
 		return [][]byte{e.raw}, nil
 	case "assistant":
-		return grokAnswer(e, content)
+		return grokAnswer(e)
 	case "tool_result":
-		return [][]byte{
-			fill(
-				`{"type":"function_call_output","call_id":%,"output":%}`, inString(e.object["tool_call_id"]),
-				inString(content),
-			),
-		}, nil
+		const result = `{"type":"function_call_output","call_id":%,"output":%}`
+		return [][]byte{fill(result, inString(e.object["tool_call_id"]), inString(content))}, nil
 	case "backend_tool_call":
 		return grokBackend(parseObject(e.object["kind"]))
 	default:
@@ -55,26 +50,18 @@ func grokItems(e entry) ([][]byte, error) {
 	}
 }
 
-func grokAnswer(e entry, content []byte) ([][]byte, error) {
+// grokAnswer returns the model's text and its calls.
+func grokAnswer(e entry) ([][]byte, error) {
 	var items [][]byte
-	if text := said(content); text != nil {
-		items = append(
-			items,
-			fill(
-				`{"type":"message","role":"assistant","content":[{"type":"output_text","text":%,"annotations":[]}]}`,
-				text,
-			),
-		)
+	if text := nonEmpty(e.object["content"]); text != nil {
+		text = fill(`[{"type":"output_text","text":%,"annotations":[]}]`, text)
+		items = append(items, item("assistant", text))
 	}
-	for _, raw := range parseArray(e.object["tool_calls"]) {
-		o := parseObject(raw)
-		items = append(
-			items,
-			fill(
-				`{"type":"function_call","call_id":%,"name":%,"arguments":%}`, inString(o["id"]), inString(o["name"]),
-				inString(o["arguments"]),
-			),
-		)
+	for o := range objects(e.object["tool_calls"]) {
+		items = append(items, fill(
+			`{"type":"function_call","call_id":%,"name":%,"arguments":%}`,
+			inString(o["id"]), inString(o["name"]), inString(o["arguments"]),
+		))
 	}
 	if items == nil {
 		return nil, skipped("assistant without content")
@@ -109,10 +96,6 @@ func grokBackend(call object) ([][]byte, error) {
 	if !isString(status) {
 		status = []byte(`"completed"`)
 	}
-	return [][]byte{
-		fill(
-			`{"type":"web_search_call","id":%,"status":%%}`, inString(call["id"]), status,
-			member("action", call["action"]),
-		),
-	}, nil
+	const search = `{"type":"web_search_call","id":%,"status":%%}`
+	return [][]byte{fill(search, inString(call["id"]), status, member("action", call["action"]))}, nil
 }

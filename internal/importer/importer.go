@@ -29,6 +29,7 @@ type File struct {
 	Source        Source
 	Conversations []Conversation
 	Report        Report
+	kind          source
 	names         map[string]int // ids of conversations, each with the last number that was appended to it
 }
 
@@ -79,12 +80,12 @@ func Read(id string, data []byte, from Source) (*File, error) {
 		}
 		from = found
 	}
-	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}, names: map[string]int{}}
-	kind := find(from)
-	if kind == nil {
+	kind := firstSource(func(s source) bool { return s.name == from })
+	if kind.name == Auto {
 		return nil, fmt.Errorf("%q is no kind of file that can be imported", from)
 	}
-	if err := kind.read(f, id, data); err != nil {
+	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}, kind: kind, names: map[string]int{}}
+	if err := f.readSource(id, data); err != nil {
 		return nil, err
 	}
 	for i := range f.Conversations {
@@ -138,6 +139,14 @@ func unstorable(format session.Format, body []byte) string {
 		return "the message cannot be stored: " + err.Error()
 	}
 	return ""
+}
+
+// add appends a conversation unless it is empty. A second one of the same id gets a number behind it.
+func (f *File) add(id string, format session.Format, messages []Message) {
+	if len(messages) == 0 {
+		return
+	}
+	f.Conversations = append(f.Conversations, Conversation{ID: f.free(id), Format: format, Messages: messages})
 }
 
 // free returns the id, or the id with a number where another conversation of the file has it already.

@@ -7,11 +7,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// InspectLog is Inspect's evaluation logs.
-const InspectLog Source = "inspect"
-
-// Each sample of a log is a conversation. Its messages become Chat Completions': of a call the function is a name and
-// the arguments are an object, reasoning is a content among others, and what is long may stand among the sample's
+// Each sample of a log is a conversation. Its messages become OpenAI Chat's: of a call the function is a name and
+// the arguments are an object, reasoning is a content among others, and what is long may be among the sample's
 // attachments.
 var inspectLog = source{
 	name:  InspectLog,
@@ -20,21 +17,18 @@ var inspectLog = source{
 		return s.object.has("eval") && s.object.has("samples") || inspectSample(s.object) ||
 			s.object == nil && inspectSample(s.first)
 	},
-	read: readInspect,
+	format:   session.OpenAIChat,
+	required: "role",
+	runs:     &layout{within: "samples", list: listed("messages")},
+	open: func(d *draft) reader {
+		s := inspected{file: d.file, attachments: parseObject(d.run["attachments"])}
+		return s.message
+	},
 }
 
+// inspectSample recognises a sample.
 func inspectSample(o object) bool {
 	return parseArray(o["messages"]) != nil && o.has("epoch") && o.has("input")
-}
-
-func readInspect(f *File, id string, data []byte) error {
-	for run := range f.runs(data) {
-		for _, sample := range within(run, "samples") {
-			s := inspected{file: f, attachments: parseObject(sample.object["attachments"])}
-			f.add(id, session.OpenAIChat, f.convert(f.elements(f.list(sample, "messages")), s.message))
-		}
-	}
-	return nil
 }
 
 // inspected is a sample being read.
@@ -43,33 +37,23 @@ type inspected struct {
 	attachments object
 }
 
+// message returns a message or a result.
 func (s *inspected) message(e entry) ([][]byte, error) {
-	role := e.text("role")
-	switch role {
-	case "":
-		return nil, errNoRole
-	case "tool":
-		return s.result(e)
-	}
-	m := chatMessage{role: role}
+	m := chatMessage{role: e.text("role")}
 	m.content, m.reasoning = s.content(e)
+	if m.role == "tool" {
+		return [][]byte{resultMessage(e.object["tool_call_id"], inspectResult(e, m.content))}, nil
+	}
 	m.addCalls(e.object["tool_calls"], "id", "function", "arguments")
 	return m.bodies()
 }
 
-// result returns what a tool returned, or why it could not.
-func (s *inspected) result(e entry) ([][]byte, error) {
-	content, _ := s.content(e)
-	if failure := parseObject(e.object["error"]); (content == nil || string(content) == `""`) &&
-		failure.has("message") {
-		content = failure["message"]
+// inspectResult returns what a tool returned, or why it could not.
+func inspectResult(e entry, content []byte) []byte {
+	if content != nil && string(content) != `""` {
+		return content
 	}
-	if content == nil {
-		content = []byte(`""`)
-	}
-	return [][]byte{
-		fill(`{"role":"tool","tool_call_id":%,"content":%}`, inString(e.object["tool_call_id"]), content),
-	}, nil
+	return orEmptyString(parseObject(e.object["error"]).first("message"))
 }
 
 // content returns a message's content without its reasoning, and the reasoning.
@@ -91,7 +75,7 @@ func (s *inspected) content(e entry) (content, reasoning []byte) {
 			s.file.note(e.line, "content of type %q was left out", o.text("type"))
 		}
 	}
-	return blocksOrText(blocks), said(concat(thoughts...))
+	return blocksOrText(blocks), nonEmpty(concat(thoughts...))
 }
 
 const attachment = "attachment://"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -62,6 +63,17 @@ func parseArray(raw []byte) [][]byte {
 	return list
 }
 
+// objects yields the elements of an array as objects, with nil for an element that is no object.
+func objects(array []byte) iter.Seq[object] {
+	return func(yield func(object) bool) {
+		for _, raw := range parseArray(array) {
+			if !yield(parseObject(raw)) {
+				return
+			}
+		}
+	}
+}
+
 // text returns the member if it is a string, else "".
 func (o object) text(name string) string {
 	if !isString(o[name]) {
@@ -75,7 +87,70 @@ func (o object) text(name string) string {
 func (o object) is(name string) bool { return string(o[name]) == "true" }
 
 // has reports whether the member is there and not null.
-func (o object) has(name string) bool { return len(o[name]) > 0 && string(o[name]) != "null" }
+func (o object) has(name string) bool { return has(o[name]) }
+
+// first returns the first of the members that is there and not null, nil if none is: versions of a program name a
+// member differently.
+func (o object) first(names ...string) []byte {
+	for _, name := range names {
+		if o.has(name) {
+			return o[name]
+		}
+	}
+	return nil
+}
+
+// has reports whether a value is there and not null.
+func has(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// isString reports whether a value is a string.
+func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
+
+// nonEmpty returns the value if it is a string that is not empty, else nil.
+func nonEmpty(raw []byte) []byte {
+	if isString(raw) && len(raw) > len(`""`) {
+		return raw
+	}
+	return nil
+}
+
+// inString returns a value as a string literal: a string as it stands, any other as its JSON, without the file's
+// layout, and nothing as "".
+func inString(raw []byte) []byte {
+	if raw = orEmptyString(raw); isString(raw) {
+		return raw
+	}
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, raw) // what is no JSON has never come this far
+	return quote(compact.String())
+}
+
+// orEmpty returns a value, or an empty object in place of nothing.
+func orEmpty(raw []byte) []byte {
+	if !has(raw) {
+		return []byte("{}")
+	}
+	return raw
+}
+
+// orEmptyString returns a value, or an empty string in place of nothing.
+func orEmptyString(raw []byte) []byte {
+	if !has(raw) {
+		return []byte(`""`)
+	}
+	return raw
+}
+
+// concat joins string literals to one. A character whose surrogates two of them share becomes whole again.
+func concat(literals ...[]byte) []byte {
+	out := []byte{'"'}
+	for _, l := range literals {
+		if isString(l) {
+			out = append(out, l[1:len(l)-1]...)
+		}
+	}
+	return append(out, '"')
+}
 
 // fill puts JSON values where a template of JSON has a %, as they stand.
 func fill(template string, values ...[]byte) []byte {
@@ -92,12 +167,25 @@ func fill(template string, values ...[]byte) []byte {
 	return append(out, template...)
 }
 
-// quote writes a string of ours as a JSON string.
+// member writes a further member of an object, nothing if the value is not there.
+func member(name string, value []byte) []byte {
+	if value == nil {
+		return nil
+	}
+	return fill(`,%:%`, quote(name), value)
+}
+
+// quote writes a string of this package as a JSON string.
 func quote(text string) []byte { return rawjson.Quote(nil, []byte(text)) }
 
 // list writes a JSON array.
-func list(elements [][]byte) []byte {
-	return fill("[%]", bytes.Join(elements, []byte{','}))
-}
+func list(elements [][]byte) []byte { return fill("[%]", bytes.Join(elements, []byte{','})) }
 
-func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
+// set returns a set of these names.
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}

@@ -6,99 +6,81 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Kimi is Kimi Code's context logs: JSON lines.
-const Kimi Source = "kimi"
-
-// The log has messages of the user, and the model's texts and calls in pieces that belong to a step. They become Chat
-// Completions' messages: one for each step, then the results of its calls.
+// The log has messages of the user, and the model's texts and calls in pieces that belong to a step. They become OpenAI
+// Chat's messages: one for each step, then the results of its calls.
 //
 //   - turn.prompt repeats the user's message; requests, usage, permissions and snapshots are not for the model.
 //   - The system prompt is the first one: it is written again when the configuration changes.
 //   - A compaction does not cut the log.
 var kimi = source{
-	name:   Kimi,
-	title:  "Kimi Code's logs",
-	detect: func(s sample) bool { return strings.HasPrefix(s.object.text("type"), "context.append_") },
-	read:   readKimi,
+	name:     Kimi,
+	title:    "Kimi Code's logs",
+	detect:   func(s sample) bool { return strings.HasPrefix(s.object.text("type"), "context.append_") },
+	format:   session.OpenAIChat,
+	required: "type",
+	open: func(d *draft) reader {
+		return func(e entry) ([][]byte, error) { return kimiRecord(d, e) }
+	},
 }
 
-func readKimi(f *File, id string, data []byte) error {
-	k := &kimiLog{chatSlots: newChatSlots()}
-	f.each(f.entries(data), k.record)
-	f.add(id, session.OpenAIChat, k.messages())
-	return nil
-}
-
-// kimiLog is a log being read. Its messages in pieces are steps.
-type kimiLog struct {
-	chatSlots
-	prompted bool
-}
-
-func (k *kimiLog) record(e entry) error {
+// kimiRecord returns the message of a record, or adds what it has of a step.
+func kimiRecord(d *draft, e entry) ([][]byte, error) {
 	switch kind := e.text("type"); kind {
-	case "":
-		return errNoType
 	case "config.update", "profile.bind":
-		prompt := said(e.object["systemPrompt"])
-		if k.prompted || prompt == nil {
-			return skipped(kind)
+		prompt := nonEmpty(e.object["systemPrompt"])
+		if prompt == nil || !d.first([]byte("prompt")) {
+			return nil, skipped(kind)
 		}
-		k.prompted = true
-		k.add(e.line, message("system", prompt))
-		return nil
+		return [][]byte{message("system", prompt)}, nil
 	case "context.append_message":
-		return k.message(e, parseObject(e.object["message"]))
+		return kimiMessage(parseObject(e.object["message"]))
 	case "context.append_loop_event":
-		return k.event(e, parseObject(e.object["event"]))
+		return kimiEvent(d, parseObject(e.object["event"]))
 	default:
-		return skipped(kind)
+		return nil, skipped(kind)
 	}
 }
 
-func (k *kimiLog) message(e entry, o object) error {
-	if o.text("role") == "" {
-		return errNoRole
+// kimiMessage returns a message that is whole.
+func kimiMessage(o object) ([][]byte, error) {
+	m := chatMessage{role: o.text("role"), content: nonEmpty(o["content"])}
+	if m.role == "" {
+		return nil, errNoRole
 	}
-	m := chatMessage{role: o.text("role"), content: said(o["content"])}
 	if blocks := parseArray(o["content"]); blocks != nil {
 		m.content = blocksOrText(blocks)
 	}
 	m.addCalls(o["toolCalls"], "id", "name", "args")
-	body, ok := m.body()
-	if !ok {
-		return skipped(m.role + " without content")
-	}
-	k.add(e.line, body)
-	return nil
+	return m.bodies()
 }
 
-func (k *kimiLog) event(e entry, o object) error {
-	kind := o.text("type")
-	switch kind {
+// kimiEvent returns a result, or adds a text or a call to its step.
+func kimiEvent(d *draft, o object) ([][]byte, error) {
+	switch kind := o.text("type"); kind {
 	case "content.part":
-		return k.part(e, o)
+		return nil, addKimiPart(d, o.text("stepUuid"), parseObject(o["part"]))
 	case "tool.call":
-		m := k.open(o.text("stepUuid"), e.line)
+		m := d.open(o.text("stepUuid"))
 		m.calls = append(m.calls, chatCall(o["toolCallId"], o["name"], o["args"]))
-		return nil
+		return nil, nil
 	case "tool.result":
-		k.add(e.line, chatResult(o["toolCallId"], parseObject(o["result"])["output"]))
-		return nil
+		return [][]byte{chatResult(o["toolCallId"], parseObject(o["result"])["output"])}, nil
+	default:
+		return nil, skipped(kind)
 	}
-	return skipped(kind)
 }
 
-func (k *kimiLog) part(e entry, o object) error {
-	switch part := parseObject(o["part"]); part.text("type") {
+// addKimiPart adds a text to its step.
+func addKimiPart(d *draft, step string, part object) error {
+	switch kind := part.text("type"); kind {
 	case "text":
-		m := k.open(o.text("stepUuid"), e.line)
+		m := d.open(step)
 		m.content = concat(m.content, part["text"])
 	case "think":
-		m := k.open(o.text("stepUuid"), e.line)
+		m := d.open(step)
 		m.reasoning = concat(m.reasoning, part["think"])
 	default:
-		return skipped("part of type " + part.text("type"))
+		return skipped("part of type " + kind)
 	}
 	return nil
 }

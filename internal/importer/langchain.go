@@ -1,21 +1,26 @@
 package importer
 
-import "strings"
+import (
+	"strings"
 
-// LangChain is LangChain's and LangGraph's messages.
-const LangChain Source = "langchain"
+	"github.com/varve-dev/varve/internal/session"
+)
 
 // Messages are written in three ways: as constructors ("lc": 1), as {"type": …, "data": …}, and flat, alone or in a
 // state. A stream is an array of them, each beside where it came from; the chunks of one message have one id. They
-// become Chat Completions'. In a stream of nested graphs each graph is another conversation: it has its own messages,
+// become OpenAI Chat's. In a stream of nested graphs each graph is another conversation: it has its own messages,
 // and sees the others' only where they are handed to it.
 var langChain = source{
-	name:   LangChain,
-	title:  "LangChain's messages and streams",
-	detect: recogniseLangChain,
-	read:   readLangChain,
+	name:        LangChain,
+	title:       "LangChain's messages and streams",
+	detect:      recogniseLangChain,
+	format:      session.OpenAIChat,
+	infix:       "-",
+	firstIsMain: true,
+	read:        readLangChain,
 }
 
+// recogniseLangChain looks at the first three messages.
 func recogniseLangChain(s sample) bool {
 	if langChainOnly(s.object) {
 		return true
@@ -90,19 +95,21 @@ func langChainFields(o object) (fields object, role string) {
 
 var langChainRoles = map[string]string{"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 
+// readLangChain reads the messages of a stream, of states, or one by one.
 func readLangChain(f *File, id string, data []byte) error {
-	c := &graphs{file: f, byID: map[string]*graphMessage{}}
+	g := &graphs{draft: f.newDraft(nil), byID: map[string]*graphMessage{}}
 	if list := array(data); list != nil {
-		c.read(list)
+		g.addList(list)
 	} else {
 		for run := range f.runs(data) {
 			if state := langChainState(run.object); state != nil {
-				c.read(state)
+				g.addList(state)
 			} else {
-				c.add(run.line, run.raw)
+				g.add(run.line, run.raw)
 			}
 		}
 	}
-	c.finish(id)
+	g.end()
+	g.finish(id)
 	return nil
 }

@@ -1,14 +1,10 @@
 package importer
 
-import (
-	"strings"
+import "strings"
 
-	"github.com/varve-dev/varve/internal/session"
-)
-
-// graphs puts together the messages of a graph and the graphs in it.
+// graphs puts together the messages of a graph and the graphs in it, each of which is a branch.
 type graphs struct {
-	file *File
+	*draft
 	byID map[string]*graphMessage
 	list []*graphMessage
 }
@@ -16,8 +12,7 @@ type graphs struct {
 // graphMessage is a message, of which a stream has chunks.
 type graphMessage struct {
 	chatMessage
-	graph  string
-	line   int
+	slot   *slot
 	callID []byte // of a result
 	texts  bool   // whether the last of blocks is a text that chunks continue
 	blocks [][]byte
@@ -29,7 +24,8 @@ type callParts struct {
 	index, id, name, arguments []byte
 }
 
-func (g *graphs) read(list [][]byte) {
+// addList adds the elements of a list.
+func (g *graphs) addList(list [][]byte) {
 	for i, raw := range list {
 		g.add(i+1, raw)
 	}
@@ -38,58 +34,63 @@ func (g *graphs) read(list [][]byte) {
 // add adds the message or the chunk in an element.
 func (g *graphs) add(line int, raw []byte) {
 	g.file.Report.Lines++
-	o := langChainElement(raw, langChainDepth)
-	fields, role := langChainFields(o)
-	if role == "" {
-		g.file.skip("element without a message")
-		return
-	}
-	graph := graphName(raw)
-	m := g.byID[graph+" "+fields.text("id")]
-	chunked := fields.has("tool_call_chunks") || strings.HasSuffix(o.text("type"), "Chunk")
-	switch {
-	case m != nil && fields.has("id") && !chunked:
-		g.file.skip(role + " (copy)")
-		return
-	case m == nil || !fields.has("id"):
-		m = &graphMessage{chatMessage: chatMessage{role: role}, graph: graph, line: line}
-		g.byID[graph+" "+fields.text("id")] = m
-		g.list = append(g.list, m)
-	}
-	g.file.Report.Imported++
-	g.content(m, line, fields)
-	m.call(fields)
+	e := entry{object: langChainElement(raw, langChainDepth), raw: raw, line: line}
+	g.record(e, adding(g.element))
 }
 
-func (g *graphs) content(m *graphMessage, line int, fields object) {
+// element adds a message, or a chunk to the message of its id.
+func (g *graphs) element(e entry) error {
+	fields, role := langChainFields(e.object)
+	if role == "" {
+		return skipped("element without a message")
+	}
+	g.branch = graphName(e.raw)
+	key := g.branch + " " + fields.text("id")
+	m := g.byID[key]
+	chunked := fields.has("tool_call_chunks") || strings.HasSuffix(e.text("type"), "Chunk")
+	switch {
+	case m != nil && fields.has("id") && !chunked:
+		return skipped(role + " (copy)")
+	case m == nil || !fields.has("id"):
+		m = &graphMessage{chatMessage: chatMessage{role: role}, slot: g.place(&slot{})}
+		g.byID[key] = m
+		g.list = append(g.list, m)
+	}
+	g.content(m, fields)
+	m.call(fields)
+	return nil
+}
+
+// content adds the content of a message or a chunk.
+func (g *graphs) content(m *graphMessage, fields object) {
 	m.callID = fields["tool_call_id"]
-	m.reasoning = said(concat(m.reasoning, parseObject(fields["additional_kwargs"])["reasoning_content"]))
+	m.reasoning = nonEmpty(concat(m.reasoning, parseObject(fields["additional_kwargs"])["reasoning_content"]))
 	if isString(fields["content"]) {
-		m.say(fields["content"])
+		m.addText(fields["content"])
 		return
 	}
 	for _, raw := range parseArray(fields["content"]) {
 		switch o := parseObject(raw); o.text("type") {
 		case "text":
-			m.say(o["text"])
+			m.addText(o["text"])
 		case "reasoning", "thinking":
-			m.reasoning = said(concat(m.reasoning, o["reasoning"], o["thinking"]))
+			m.reasoning = nonEmpty(concat(m.reasoning, o["reasoning"], o["thinking"]))
 		case "image_url":
 			m.blocks, m.texts = append(m.blocks, raw), false
 		case "tool_use", "input_json_delta", "tool_call", "tool_call_chunk": // repeated in the message's calls
 		default:
 			if isString(raw) {
-				m.say(raw)
+				m.addText(raw)
 				continue
 			}
-			g.file.note(line, "content of type %q was left out", o.text("type"))
+			g.file.note(g.line, "content of type %q was left out", o.text("type"))
 		}
 	}
 }
 
-// say adds a text to the text of the chunks before.
-func (m *graphMessage) say(text []byte) {
-	if !filled(text) {
+// addText adds a text to the text of the chunks before.
+func (m *graphMessage) addText(text []byte) {
+	if nonEmpty(text) == nil {
 		return
 	}
 	if last := len(m.blocks) - 1; m.texts {
@@ -101,26 +102,24 @@ func (m *graphMessage) say(text []byte) {
 
 // call adds calls or, in a stream, parts of them.
 func (m *graphMessage) call(fields object) {
-	more := parseObject(fields["additional_kwargs"])
-	chunks := parseArray(fields["tool_call_chunks"])
 	switch {
-	case len(chunks) > 0:
-		for _, raw := range chunks {
-			m.part(parseObject(raw))
+	case len(parseArray(fields["tool_call_chunks"])) > 0:
+		for o := range objects(fields["tool_call_chunks"]) {
+			m.addPart(o)
 		}
 	case len(parseArray(fields["tool_calls"])) > 0:
 		m.addCalls(fields["tool_calls"], "id", "name", "args")
 		m.addCalls(fields["invalid_tool_calls"], "id", "name", "args")
 	default:
-		m.calls = append(m.calls, parseArray(more["tool_calls"])...)
+		m.calls = append(m.calls, parseArray(parseObject(fields["additional_kwargs"])["tool_calls"])...)
 	}
 }
 
-// part adds a part to the call of its index, the first of which has the id and the name.
-func (m *graphMessage) part(o object) {
+// addPart adds a part to the call of its index, the first of which has the id and the name.
+func (m *graphMessage) addPart(o object) {
 	var to *callParts
 	for _, p := range m.parts {
-		if string(p.index) == string(o["index"]) && (!filled(o["id"]) || string(p.id) == string(o["id"])) {
+		if string(p.index) == string(o["index"]) && (nonEmpty(o["id"]) == nil || string(p.id) == string(o["id"])) {
 			to = p
 		}
 	}
@@ -131,32 +130,21 @@ func (m *graphMessage) part(o object) {
 	to.arguments = concat(to.arguments, o["args"])
 }
 
-// finish writes the messages, those of each graph in the order in which they began.
-func (g *graphs) finish(id string) {
-	var byGraph branches
+// end writes the messages, of which no more chunks come.
+func (g *graphs) end() {
 	for _, m := range g.list {
-		body, ok := m.finished()
-		if !ok {
-			g.file.note(m.line, "a message of role %s says nothing and was left out", m.role)
-			continue
+		m.content = blocksOrText(m.blocks)
+		for _, p := range m.parts {
+			m.calls = append(m.calls, chatCall(p.id, p.name, nonEmpty(p.arguments)))
 		}
-		byGraph.add(m.graph, Message{Body: body, Line: m.line})
-	}
-	g.file.addBranches(id, session.OpenAIChat, byGraph, byGraph.first(), "-")
-}
-
-func (m *graphMessage) finished() (body []byte, ok bool) {
-	m.content = blocksOrText(m.blocks)
-	if m.role == "tool" {
-		if m.content == nil {
-			m.content = []byte(`""`)
+		m.slot.body = m.body()
+		if m.role == "tool" {
+			m.slot.body = resultMessage(m.callID, orEmptyString(m.content))
 		}
-		return fill(`{"role":"tool","tool_call_id":%,"content":%}`, inString(m.callID), m.content), true
+		if m.slot.body == nil {
+			g.file.note(m.slot.line, "a message of role %s says nothing and was left out", m.role)
+		}
 	}
-	for _, p := range m.parts {
-		m.calls = append(m.calls, chatCall(p.id, p.name, said(p.arguments)))
-	}
-	return m.body()
 }
 
 // graphName names the graph that an element of a stream is of, without the ids of its runs: "" is the outermost. The

@@ -10,9 +10,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// OpenHands is OpenHands' event streams.
-const OpenHands Source = "openhands"
-
 // An event is an action or an observation; a run has them in its history, one by one or in pairs.
 //
 //   - An action that came of a call has the model's response: its message, which several actions may share, is read
@@ -32,9 +29,11 @@ var openHands = source{
 		return openHandsRun(s.object) || openHandsEvent(s.object) ||
 			s.object == nil && (openHandsRun(s.first) || openHandsEvents(s.messages))
 	},
-	read: readOpenHands,
+	format: session.OpenAIChat,
+	read:   readOpenHands,
 }
 
+// openHandsRun recognises a run.
 func openHandsRun(o object) bool { return openHandsEvents(parseArray(o["history"])) }
 
 // openHandsEvents recognises a list of events, or of pairs of them.
@@ -59,21 +58,22 @@ func openHandsEvent(o object) bool {
 	return o.has("args") || o.has("content") || o.has("source") || o.has("thought") || o.has("action_risk")
 }
 
+// readOpenHands reads a list of events, or runs with histories. Events that are values of their own are one stream.
 func readOpenHands(f *File, id string, data []byte) error {
 	if list := array(data); openHandsEvents(list) {
-		f.openHandsStream(id, f.openHandsList(list))
+		f.putEvents(id, f.openHandsList(list))
 		return nil
 	}
 	var events []entry
 	for run := range f.runs(data) {
 		if history := parseArray(run.object["history"]); history != nil {
-			f.openHandsStream(id, f.openHandsList(history))
+			f.putEvents(id, f.openHandsList(history))
 			continue
 		}
 		f.Report.Lines++
 		events = append(events, run)
 	}
-	f.openHandsStream(id, events)
+	f.putEvents(id, events)
 	return nil
 }
 
@@ -90,59 +90,57 @@ func (f *File) openHandsList(list [][]byte) []entry {
 	return slices.Collect(f.elements(events))
 }
 
-func (f *File) openHandsStream(id string, events []entry) {
+// putEvents appends the conversation that a stream makes. The first event tells which of the two kinds it is.
+func (f *File) putEvents(id string, events []entry) {
+	d := f.newDraft(nil)
+	read := (&stream{draft: d, causes: map[string][]byte{}, open: map[string]bool{}}).event
 	if len(events) > 0 && events[0].has("kind") {
-		f.sdkStream(id, events)
-		return
+		read = adding(sdkEvents{d}.event)
 	}
-	s := stream{file: f, responses: map[string]bool{}, causes: map[string][]byte{}, open: map[string]bool{}}
-	f.add(id, session.OpenAIChat, f.convert(slices.Values(events), s.event))
+	d.read(slices.Values(events), read)
+	d.finish(id)
 }
 
 // stream is a stream of events being read.
 type stream struct {
-	file      *File
-	responses map[string]bool   // ids of responses of the model whose message is read
-	causes    map[string][]byte // ids of calls, as literals, by the id of the action that they became
-	open      map[string]bool   // ids of calls without a result, as literals
-	last      []byte            // id of the last call that was made of an action
+	*draft
+	causes map[string][]byte // ids of calls, as literals, by the id of the action that they became
+	open   map[string]bool   // ids of calls without a result, as literals
+	last   []byte            // id of the last call that was made of an action
 }
 
+// hiddenActions are the actions that are no part of the conversation.
+var hiddenActions = set(
+	"recall", "change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "start", "pause",
+	"resume", "stop",
+)
+
+// event returns the messages of an event.
 func (s *stream) event(e entry) ([][]byte, error) {
-	if isString(e.object["observation"]) {
+	action := e.text("action")
+	switch {
+	case isString(e.object["observation"]):
 		return s.observation(e)
-	}
-	switch action := e.text("action"); action {
-	case "":
+	case action == "":
 		return nil, errors.New("an event without action and observation")
-	case "system", "message":
-		return s.message(e, action)
-	case "recall",
-		"change_agent_state",
-		"condensation",
-		"condensation_request",
-		"loop_recovery",
-		"null",
-		"start",
-		"pause",
-		"resume",
-		"stop":
+	case action == "system", action == "message":
+		return openHandsMessage(e, action)
+	case hiddenActions[action]:
 		return nil, skipped("action " + action)
-	}
-	if e.text("source") == "environment" {
-		return nil, skipped("action " + e.text("action") + " of the environment")
+	case e.text("source") == "environment":
+		return nil, skipped("action " + action + " of the environment")
 	}
 	return s.action(e)
 }
 
-// message reads what was said without a tool. In older streams the speaker is known by one member: only the agent waits
-// for an answer.
-func (s *stream) message(e entry, action string) ([][]byte, error) {
+// openHandsMessage returns what was written without a tool. In older streams the speaker is known by one member: only
+// the agent waits for an answer.
+func openHandsMessage(e entry, action string) ([][]byte, error) {
 	args := parseObject(e.object["args"])
 	if args == nil {
 		args = e.object
 	}
-	m := chatMessage{role: "user", content: said(args["content"])}
+	m := chatMessage{role: "user", content: nonEmpty(args["content"])}
 	source := e.text("source")
 	switch {
 	case action == "system":
@@ -150,27 +148,25 @@ func (s *stream) message(e entry, action string) ([][]byte, error) {
 	case source == "agent", source == "" && args.is("wait_for_response"):
 		m.role = "assistant"
 	}
-	images := parseArray(args["image_urls"])
-	if images == nil {
-		images = parseArray(args["images_urls"])
-	}
-	if len(images) > 0 {
-		m.content = withImages(m.content, images)
+	if images := imageBlocks(args.first("image_urls", "images_urls")); images != nil {
+		if m.content != nil {
+			images = append([][]byte{textBlock(m.content)}, images...)
+		}
+		m.content = list(images)
 	}
 	return m.bodies()
 }
 
-func withImages(text []byte, urls [][]byte) []byte {
+// imageBlocks returns the blocks of a list of URLs.
+func imageBlocks(urls []byte) [][]byte {
 	var blocks [][]byte
-	if text != nil {
-		blocks = append(blocks, textBlock(text))
-	}
-	for _, url := range urls {
+	for _, url := range parseArray(urls) {
 		blocks = append(blocks, imageBlock(inString(url)))
 	}
-	return list(blocks)
+	return blocks
 }
 
+// action returns the model's message that an action came of, unless another action had it before.
 func (s *stream) action(e entry) ([][]byte, error) {
 	metadata := parseObject(e.object["tool_call_metadata"])
 	response := parseObject(metadata["model_response"])
@@ -178,18 +174,15 @@ func (s *stream) action(e entry) ([][]byte, error) {
 	if reply == nil {
 		return s.made(e, metadata)
 	}
-	s.call(e, metadata["tool_call_id"])
-	if id := response.text("id"); id != "" {
-		if s.responses[id] {
-			return nil, nil
-		}
-		s.responses[id] = true
+	s.opened(e, metadata["tool_call_id"])
+	if id := response.text("id"); id != "" && !s.first([]byte(id)) {
+		return nil, nil
 	}
 	return reply, nil
 }
 
-// call opens a call.
-func (s *stream) call(e entry, id []byte) {
+// opened keeps a call that waits for its result.
+func (s *stream) opened(e entry, id []byte) {
 	s.causes[string(e.object["id"])] = id
 	s.open[string(id)] = true
 	s.last = id
@@ -197,7 +190,7 @@ func (s *stream) call(e entry, id []byte) {
 
 // made makes a call of an action.
 func (s *stream) made(e entry, metadata object) ([][]byte, error) {
-	id, name := said(metadata["tool_call_id"]), said(metadata["function_name"])
+	id, name := nonEmpty(metadata["tool_call_id"]), nonEmpty(metadata["function_name"])
 	if id == nil {
 		id = quote("event-" + strconv.Itoa(e.line))
 	}
@@ -209,8 +202,8 @@ func (s *stream) made(e entry, metadata object) ([][]byte, error) {
 	if args == nil {
 		args, arguments = e.object, e.raw
 	}
-	s.call(e, id)
-	m := chatMessage{role: "assistant", content: said(args["thought"])}
+	s.opened(e, id)
+	m := chatMessage{role: "assistant", content: nonEmpty(args["thought"])}
 	m.calls = [][]byte{chatCall(id, name, without(arguments, notArguments))}
 	return m.bodies()
 }
@@ -233,6 +226,7 @@ func without(raw []byte, names map[string]bool) []byte {
 	return fill("{%}", bytes.Join(members, []byte{','}))
 }
 
+// observation returns the result of a call, or a user message.
 func (s *stream) observation(e entry) ([][]byte, error) {
 	kind := e.text("observation")
 	switch kind {
@@ -247,7 +241,7 @@ func (s *stream) observation(e entry) ([][]byte, error) {
 		delete(s.open, string(id))
 		return [][]byte{chatResult(id, content)}, nil
 	}
-	if !filled(content) {
+	if nonEmpty(content) == nil {
 		return nil, skipped("observation " + kind + " without content")
 	}
 	return [][]byte{message("user", content)}, nil
@@ -255,7 +249,7 @@ func (s *stream) observation(e entry) ([][]byte, error) {
 
 // answered returns the id of the call that an observation answers, nil for none.
 func (s *stream) answered(e entry) []byte {
-	if id := said(parseObject(e.object["tool_call_metadata"])["tool_call_id"]); id != nil {
+	if id := nonEmpty(parseObject(e.object["tool_call_metadata"])["tool_call_id"]); id != nil {
 		return id
 	}
 	var id []byte

@@ -1,16 +1,14 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
-	"slices"
 	"strconv"
-
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // sdkEvents is a stream of the events of OpenHands' agent SDK, each of which names its kind. The actions of one
 // response of the model are one message with a call each.
-type sdkEvents struct{ chatSlots }
+type sdkEvents struct{ *draft }
 
 // sdkKinds are the kinds of events that are conversation.
 var sdkKinds = set(
@@ -18,33 +16,27 @@ var sdkKinds = set(
 	"AgentErrorEvent",
 )
 
+// sdkEvent recognises an event.
 func sdkEvent(o object) bool { return sdkKinds[o.text("kind")] }
 
-func (f *File) sdkStream(id string, events []entry) {
-	s := &sdkEvents{newChatSlots()}
-	f.each(slices.Values(events), s.event)
-	f.add(id, session.OpenAIChat, s.messages())
-}
-
-func (s *sdkEvents) event(e entry) error {
+// event adds what an event has of the conversation.
+func (s sdkEvents) event(e entry) error {
+	call := e.object["tool_call_id"]
 	switch kind := e.text("kind"); kind {
 	case "SystemPromptEvent":
-		s.add(e.line, message("system", inString(parseObject(e.object["system_prompt"])["text"])))
+		s.add(message("system", inString(parseObject(e.object["system_prompt"])["text"])))
 	case "MessageEvent":
-		return s.message(e)
+		bodies, err := sdkMessage(e)
+		s.add(bodies...)
+		return err
 	case "ActionEvent":
 		s.action(e)
 	case "ObservationEvent":
-		observation := parseObject(e.object["observation"])
-		content := observation["content"]
-		if !has(content) {
-			content = observation["output"]
-		}
-		s.add(e.line, chatResult(e.object["tool_call_id"], content))
+		s.add(chatResult(call, parseObject(e.object["observation"]).first("content", "output")))
 	case "UserRejectObservation":
-		s.add(e.line, chatResult(e.object["tool_call_id"], e.object["rejection_reason"]))
+		s.add(chatResult(call, e.object["rejection_reason"]))
 	case "AgentErrorEvent":
-		s.add(e.line, chatResult(e.object["tool_call_id"], e.object["error"]))
+		s.add(chatResult(call, e.object["error"]))
 	case "":
 		return errors.New("an event without a kind")
 	default:
@@ -53,23 +45,15 @@ func (s *sdkEvents) event(e entry) error {
 	return nil
 }
 
-func (s *sdkEvents) message(e entry) error {
-	said := parseObject(e.object["llm_message"])
-	m := chatMessage{role: said.text("role")}
-	switch {
-	case m.role != "":
-	case e.text("source") == "agent":
+// sdkMessage returns a message, whose role may be known by its source only.
+func sdkMessage(e entry) ([][]byte, error) {
+	sent := parseObject(e.object["llm_message"])
+	m := chatMessage{role: sent.text("role"), content: blocksOrText(sdkBlocks(sent["content"]))}
+	if m.role == "" && e.text("source") == "agent" {
 		m.role = "assistant"
-	default:
-		m.role = "user"
 	}
-	m.content = blocksOrText(sdkBlocks(said["content"]))
-	body, ok := m.body()
-	if !ok {
-		return skipped(m.role + " without content")
-	}
-	s.add(e.line, body)
-	return nil
+	m.role = cmp.Or(m.role, "user")
+	return m.bodies()
 }
 
 // sdkBlocks returns the texts and images of a content.
@@ -78,28 +62,21 @@ func sdkBlocks(raw []byte) [][]byte {
 		return [][]byte{textBlock(raw)}
 	}
 	var blocks [][]byte
-	for _, raw := range parseArray(raw) {
-		o := parseObject(raw)
-		if filled(o["text"]) {
+	for o := range objects(raw) {
+		if nonEmpty(o["text"]) != nil {
 			blocks = append(blocks, textBlock(o["text"]))
 		}
-		for _, url := range parseArray(o["image_urls"]) {
-			blocks = append(blocks, imageBlock(inString(url)))
-		}
+		blocks = append(blocks, imageBlocks(o["image_urls"])...)
 	}
 	return blocks
 }
 
 // action adds a call; the first call of a response also adds its texts.
-func (s *sdkEvents) action(e entry) {
-	response := e.text("llm_response_id")
-	if response == "" {
-		response = "line " + strconv.Itoa(e.line)
-	}
-	m := s.open(response, e.line)
+func (s sdkEvents) action(e entry) {
+	m := s.open(cmp.Or(e.text("llm_response_id"), "line "+strconv.Itoa(e.line)))
 	if m.calls == nil {
 		m.content = blocksOrText(sdkBlocks(e.object["thought"]))
-		m.reasoning = said(e.object["reasoning_content"])
+		m.reasoning = nonEmpty(e.object["reasoning_content"])
 		if len(parseArray(e.object["thinking_blocks"])) > 0 {
 			m.more = member("thinking_blocks", e.object["thinking_blocks"])
 		}

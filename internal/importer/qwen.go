@@ -6,9 +6,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Qwen is Qwen Code's sessions: JSON lines.
-const Qwen Source = "qwen"
-
 // A record's message is a Gemini content, and is read as it stands.
 var qwen = source{
 	name:  Qwen,
@@ -16,13 +13,14 @@ var qwen = source{
 	detect: func(s sample) bool {
 		return s.object.has("uuid") && parseArray(parseObject(s.object["message"])["parts"]) != nil
 	},
-	read: convertLines(session.Gemini, qwenContent),
+	format:   session.Gemini,
+	required: "type",
+	open:     perRecord(qwenContent),
 }
 
+// qwenContent returns the content in a record.
 func qwenContent(e entry) ([][]byte, error) {
 	switch kind := e.text("type"); kind {
-	case "":
-		return nil, errNoType
 	case "user", "assistant", "tool_result":
 	default:
 		return nil, skipped(kind)

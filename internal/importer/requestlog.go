@@ -2,16 +2,12 @@ package importer
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
-
-// RequestLog is logs of requests to a model and its responses, in JSON lines or one array.
-const RequestLog Source = "request-log"
 
 var requestLog = source{
 	name:  RequestLog,
@@ -48,11 +44,7 @@ type thread struct {
 }
 
 func readRequestLog(f *File, id string, data []byte) error {
-	lines := f.entries(data)
-	if json.Valid(data) {
-		lines = f.elements(parseArray(data))
-	}
-	all := slices.Collect(lines)
+	all := slices.Collect(f.records(data))
 	r := &requests{file: f, sure: sureFormat(all), ends: map[[32]byte]*thread{}, answered: map[string]*thread{}}
 	for _, e := range all {
 		r.line(e)
@@ -76,7 +68,7 @@ func sureFormat(all []entry) session.Format {
 func (r *requests) line(e entry) {
 	format, sure := tell(sampleOf(e.object))
 	if format == "" {
-		r.file.skip(cmp.Or(e.text("type"), "no request and no response"))
+		r.file.Report.Skipped[cmp.Or(e.text("type"), "no request and no response")]++
 		return
 	}
 	if !sure && shapes[r.sure].messages == shapes[format].messages {

@@ -141,3 +141,26 @@ func TestRequestLogs(t *testing.T) {
 		})
 	}
 }
+
+func TestALogOfOneValueIsRead(t *testing.T) {
+	t.Parallel()
+	log := `{"messages":[{"role":"user","content":"a"}]}`
+	for name, data := range map[string]string{"a line": log + "\n", "several lines": strings.ReplaceAll(log, ",", ",\n")} {
+		f, err := Read("s", []byte(data), RequestLog)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Report.Imported != 1 || len(f.Conversations) != 1 {
+			t.Errorf("%s: %+v", name, f.Report)
+		}
+	}
+	chunk := `{"type":"text-delta",` + "\n" + `"id":"t","delta":"a"}`
+	f, err := Read("s", []byte(chunk), Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`1 {"id":"message-1","role":"assistant","parts":[{"type":"text","text":"a","state":"streaming"}]}`}
+	if diff := cmp.Diff(want, show(f)); diff != "" {
+		t.Errorf("a chunk on two lines (-want +got):\n%s", diff)
+	}
+}

@@ -155,3 +155,20 @@ func TestAFileReadAsAnyOtherSourceIsAccountedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestTheOnlyConversationOfAFileIsTheMainOne holds for every source with agents: the rule is in draft.finish.
+func TestTheOnlyConversationOfAFileIsTheMainOne(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]string{
+		"Copilot CLI": `{"type":"assistant.message","data":{"content":"a","parentToolCallId":"c"}}`,
+		"Claude Code": `{"type":"user","uuid":"u","isSidechain":true,"agentId":"c","message":{"role":"user","content":"a"}}`,
+	} {
+		f, err := Read("s", []byte(file), Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Conversations) != 1 || f.Conversations[0].ID != "s" {
+			t.Errorf("%s: %+v", name, f.Conversations)
+		}
+	}
+}

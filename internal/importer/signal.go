@@ -168,11 +168,3 @@ var blockFormats = map[string]session.Format{
 	"input_image":       session.OpenAIResponses,
 	"input_file":        session.OpenAIResponses,
 }
-
-func set(names ...string) map[string]bool {
-	m := make(map[string]bool, len(names))
-	for _, name := range names {
-		m[name] = true
-	}
-	return m
-}

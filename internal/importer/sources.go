@@ -1,6 +1,10 @@
 package importer
 
-import "github.com/varve-dev/varve/internal/session"
+import (
+	"iter"
+
+	"github.com/varve-dev/varve/internal/session"
+)
 
 // Source is a kind of file that can be imported.
 type Source string
@@ -8,7 +12,40 @@ type Source string
 // Auto asks Read to find out the kind from the content.
 const Auto Source = ""
 
-// source is how a kind of file is recognised and read. Each stands in the file that reads it.
+// The kinds of files, by the programs that write them. The first five are the formats themselves.
+const (
+	OpenAIChat      = Source(session.OpenAIChat)
+	Anthropic       = Source(session.Anthropic)
+	OpenAIResponses = Source(session.OpenAIResponses)
+	Gemini          = Source(session.Gemini)
+	AISDK           = Source(session.AISDK)
+
+	AgentFramework Source = "agent-framework"
+	AISDKStream    Source = "ai-sdk-stream"
+	Antigravity    Source = "antigravity"
+	ClaudeCode     Source = "claude-code"
+	Cline          Source = "cline"
+	Codex          Source = "codex"
+	Copilot        Source = "copilot"
+	Cursor         Source = "cursor"
+	Droid          Source = "droid"
+	GeminiCLI      Source = "gemini-cli"
+	Grok           Source = "grok"
+	Hermes         Source = "hermes"
+	InspectLog     Source = "inspect"
+	Kimi           Source = "kimi"
+	LangChain      Source = "langchain"
+	OpenHands      Source = "openhands"
+	Pi             Source = "pi"
+	Qwen           Source = "qwen"
+	RequestLog     Source = "request-log"
+	SWEAgent       Source = "swe-agent"
+	Tau2           Source = "tau2"
+	TauBench       Source = "tau-bench"
+)
+
+// source describes a kind of file: how it is recognised, where it has its records and what they become. A file is JSON
+// lines that are one conversation, unless runs or read is set.
 type source struct {
 	name  Source
 	title string // what a person calls such files
@@ -16,9 +53,63 @@ type source struct {
 	detect func(s sample) bool
 	// likely recognises a line that others might also write: it counts if no source is sure of any line. It may be nil.
 	likely func(s sample) bool
-	// read appends the file's conversations, the first of them named id, and reports everything else. It returns an
-	// error if data is not of this kind.
+
+	format   session.Format // of the conversations
+	required string         // the member that every record must have: "role", "type", or "" for none
+	runs     *layout        // of a file of runs, each a conversation
+	open     func(d *draft) reader
+
+	infix       string // stands between the file's id and an agent's name in the id of the agent's conversation
+	firstIsMain bool   // whether the main conversation is the one that begins first, not the one without an agent
+
+	// read reads a file that has its records in another way: it appends the conversations, the first of them named id,
+	// and reports everything else. It returns an error if data is not of this kind.
 	read func(f *File, id string, data []byte) error
+}
+
+// layout is where a file of runs has its records.
+type layout struct {
+	bare   func(o object) bool // recognises a record: the file may be an array of them. It may be nil
+	within string              // the member in which a value lists its runs, "" if it is one
+	list   func(f *File, run entry) [][]byte
+	prompt string // the member of a run that is its system prompt, "" for none
+}
+
+// listed returns a layout's list for runs that have their records in this member.
+func listed(member string) func(*File, entry) [][]byte {
+	return func(f *File, run entry) [][]byte { return f.list(run, member) }
+}
+
+// readSource reads a file as its source describes it.
+func (f *File) readSource(id string, data []byte) error {
+	layout := f.kind.runs
+	switch {
+	case f.kind.read != nil:
+		return f.kind.read(f, id, data)
+	case layout == nil:
+		f.put(id, nil, f.entries(data))
+		return nil
+	}
+	if list := array(data); layout.bare != nil && len(list) > 0 && layout.bare(parseObject(list[0])) {
+		f.put(id, nil, f.elements(list))
+		return nil
+	}
+	for value := range f.runs(data) {
+		for _, run := range within(value, layout.within) {
+			f.put(id, run.object, f.elements(layout.list(f, run)))
+		}
+	}
+	return nil
+}
+
+// put appends the conversations that the records of a run make.
+func (f *File) put(id string, run object, records iter.Seq[entry]) {
+	d := f.newDraft(run)
+	if f.kind.runs != nil && f.kind.runs.prompt != "" {
+		d.addPrompt(run[f.kind.runs.prompt])
+	}
+	d.read(records, f.kind.open(d))
+	d.finish(id)
 }
 
 // sample is what a source is recognised by: the value of a file that is one, or a value on a line.
@@ -71,12 +162,12 @@ func Sources() []Source {
 	return names
 }
 
-// find returns the source of that name, nil for none.
-func find(name Source) *source {
-	for i := range sources {
-		if sources[i].name == name {
-			return &sources[i]
+// firstSource returns the first source that matches, the empty one, whose name is Auto, if none does.
+func firstSource(matches func(s source) bool) source {
+	for _, s := range sources {
+		if matches(s) {
+			return s
 		}
 	}
-	return nil
+	return source{}
 }

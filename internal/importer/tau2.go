@@ -2,81 +2,62 @@ package importer
 
 import "github.com/varve-dev/varve/internal/session"
 
-// Tau2 is tau2-bench's simulations.
-const Tau2 Source = "tau2"
-
-// A simulation's messages become Chat Completions': arguments, which are objects, go into strings, and the id of a
-// result is its tool_call_id. The simulated user has other tools, which the agent neither sees nor may call: the
-// user's calls and their results are no part of the agent's conversation; the text beside a call is.
+// A simulation's messages become OpenAI Chat's: arguments, which are objects, go into strings, and the id of a result
+// is its tool_call_id. The simulated user has other tools, which the agent neither sees nor may call: the user's calls
+// and their results are no part of the agent's conversation; the text beside a call is.
 var tau2 = source{
 	name:  Tau2,
 	title: "tau2-bench's simulations",
 	detect: func(s sample) bool {
-		return s.object.has("simulations") || simulation(s.object) || simulation(s.first) || tau2Message(s.first)
+		return s.object.has("simulations") || simulation(s.object) || simulation(s.first) || tau2Element(s.first)
 	},
-	read: readTau2,
+	format:   session.OpenAIChat,
+	required: "role",
+	runs:     &layout{bare: tau2Element, within: "simulations", list: listed("messages")},
+	open:     perRecord(tau2Message),
 }
 
+// simulation recognises a simulation.
 func simulation(o object) bool {
 	messages := parseArray(o["messages"])
-	if messages == nil || !o.has("reward_info") && !o.has("termination_reason") {
+	if messages == nil || o.first("reward_info", "termination_reason") == nil {
 		return false
 	}
 	return len(messages) == 0 || !parseObject(messages[0]).has("contents")
 }
 
-// tau2Message recognises a message by members that only tau2 gives all of them.
-func tau2Message(o object) bool { return o.has("turn_idx") && o.has("role") }
+// tau2Element recognises a message by members that only tau2 gives all of them.
+func tau2Element(o object) bool { return o.has("turn_idx") && o.has("role") }
 
-func readTau2(f *File, id string, data []byte) error {
-	if list := array(data); len(list) > 0 && tau2Message(parseObject(list[0])) {
-		f.add(id, session.OpenAIChat, f.convert(f.elements(list), readTau2Message))
-		return nil
-	}
-	for run := range f.runs(data) {
-		for _, simulation := range within(run, "simulations") {
-			f.add(id, session.OpenAIChat, f.convert(f.elements(f.list(simulation, "messages")), readTau2Message))
-		}
-	}
-	return nil
-}
-
-func readTau2Message(e entry) ([][]byte, error) {
-	role := e.text("role")
-	switch {
-	case role == "":
-		return nil, errNoRole
-	case role == "tool":
+// tau2Message returns a message without the calls of the simulated user.
+func tau2Message(e entry) ([][]byte, error) {
+	m := chatMessage{role: e.text("role")}
+	if m.role == "tool" {
 		return tau2Results(e)
 	}
-	m := chatMessage{role: role, content: e.object["content"]}
-	if !isString(m.content) {
-		m.content = nil
+	if isString(e.object["content"]) {
+		m.content = e.object["content"]
 	}
-	for _, raw := range parseArray(e.object["tool_calls"]) {
-		call := parseObject(raw)
-		if role == "assistant" && call.text("requestor") != "user" {
+	for call := range objects(e.object["tool_calls"]) {
+		if m.role == "assistant" && call.text("requestor") != "user" {
 			m.calls = append(m.calls, chatCall(call["id"], call["name"], call["arguments"]))
 		}
 	}
-	if body, ok := m.body(); ok {
-		return [][]byte{body}, nil
-	}
-	if e.has("tool_calls") {
+	if e.has("tool_calls") && m.body() == nil {
 		return nil, skipped("call of the simulated user")
 	}
-	return nil, skipped(role + " without content")
+	return m.bodies()
 }
 
 // tau2Results reads a result, or several in one message.
 func tau2Results(e entry) ([][]byte, error) {
-	results := parseArray(e.object["tool_messages"])
-	if results == nil {
-		results = [][]byte{e.raw}
+	results := e.object["tool_messages"]
+	if parseArray(results) == nil {
+		results = list([][]byte{e.raw})
 	}
 	var bodies [][]byte
-	for _, raw := range results {
-		if o := parseObject(raw); o.text("requestor") != "user" {
+	for o := range objects(results) {
+		if o.text("requestor") != "user" {
 			bodies = append(bodies, chatResult(o["id"], o["content"]))
 		}
 	}

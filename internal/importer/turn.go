@@ -1,6 +1,10 @@
 package importer
 
-import "github.com/varve-dev/varve/internal/units"
+import (
+	"strconv"
+
+	"github.com/varve-dev/varve/internal/units"
+)
 
 // content is a message's content: a string or blocks.
 type content struct {
@@ -15,19 +19,29 @@ type block struct {
 	answer string // id of the call that it answers
 }
 
-func parseContent(raw []byte) (content, bool) {
-	if isString(raw) {
-		return content{text: raw}, true
-	}
-	list := parseArray(raw)
-	if list == nil {
-		return content{}, false
-	}
-	var c content
-	for _, raw := range list {
+// turn is a user message, or an assistant message with the user message that answers its calls. The answers of one
+// message's calls must be in the one message after it, results first, wherever the file has them.
+type turn struct {
+	role       string
+	id         string // the API's id of an assistant message
+	content    content
+	answerLine int
+	results    []block
+	beside     []block // that came in the same lines as the results
+}
+
+// dialog is what pairs the messages of one conversation.
+type dialog struct {
+	newest *turn // the newest assistant turn
+	calls  units.Pairer[*turn]
+}
+
+// parseContent reads a content of Anthropic.
+func parseContent(raw []byte) (content, error) {
+	return contentOf(raw, func(raw []byte) block {
 		o := parseObject(raw)
 		if o == nil {
-			return content{}, false
+			return block{}
 		}
 		b := block{raw: raw}
 		switch o.text("type") {
@@ -36,9 +50,28 @@ func parseContent(raw []byte) (content, bool) {
 		case "tool_result":
 			b.answer = o.text("tool_use_id")
 		}
+		return b
+	})
+}
+
+// contentOf returns a string, or a list whose elements read makes blocks of: an empty one for what is not a block.
+func contentOf(raw []byte, read func(raw []byte) block) (content, error) {
+	if isString(raw) {
+		return content{text: raw}, nil
+	}
+	list := parseArray(raw)
+	if list == nil {
+		return content{}, errNoContent
+	}
+	var c content
+	for _, raw := range list {
+		b := read(raw)
+		if b.raw == nil {
+			return content{}, errNoContent
+		}
 		c.blocks = append(c.blocks, b)
 	}
-	return c, true
+	return c, nil
 }
 
 // asBlocks returns the content as blocks: a string becomes a text block around its original bytes.
@@ -61,99 +94,107 @@ func (c content) raw() []byte {
 	return list(raws)
 }
 
-// chain is a conversation being put together.
-type chain struct {
-	turns  []*turn
-	newest *turn // the newest assistant turn
-	calls  units.Pairer[*turn]
+// callContent returns a content that is one call.
+func callContent(id, name, input []byte) content {
+	b := block{raw: toolUse(id, name, input), calls: object{"id": id}.text("id")}
+	return content{blocks: []block{b}}
 }
 
-// turn is a user message, or an assistant message with the user message that answers its calls. The answers of one
-// message's calls must be in the one message after it, results first, wherever the file has them.
-type turn struct {
-	role       string
-	id         string // the API's id of an assistant message
-	line       int
-	content    content
-	answerLine int
-	results    []block
-	beside     []block // that came in the same lines as the results
+// resultContent returns a content that is one result.
+func resultContent(id, result []byte, failed bool) content {
+	raw := toolResult(id, result, strconv.AppendBool(nil, failed))
+	return content{blocks: []block{{raw: raw, answer: object{"id": id}.text("id")}}}
 }
 
-func (ch *chain) add(line int, r record) {
-	if r.kind == "assistant" {
-		ch.assistant(line, r.message.text("id"), r.content)
+// toolUse returns a block of Anthropic that is a call.
+func toolUse(id, name, input []byte) []byte {
+	return fill(`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(id), inString(name), orEmpty(input))
+}
+
+// toolResult returns a block of Anthropic that is a result; failed may be nil.
+func toolResult(id, content, failed []byte) []byte {
+	return fill(
+		`{"type":"tool_result","tool_use_id":%,"content":%%}`, inString(id), content, member("is_error", failed),
+	)
+}
+
+// dialog returns what pairs the messages of the current branch.
+func (d *draft) dialog() *dialog {
+	found := d.dialogs[d.branch]
+	if found == nil {
+		found = &dialog{}
+		d.dialogs[d.branch] = found
+	}
+	return found
+}
+
+// addTurn adds what a role wrote. The id is the API's of an assistant message, "" if the file has none.
+func (d *draft) addTurn(role, id string, c content) {
+	if role == "assistant" {
+		d.assistant(id, c)
 	} else {
-		ch.user(line, r.content)
+		d.user(c)
 	}
 }
 
 // assistant begins an assistant message, or continues the newest one if the API's id is the same: each line has one
 // block of it, and results may come in between.
-func (ch *chain) assistant(line int, id string, c content) {
-	if t := ch.newest; t != nil && id != "" && t.id == id {
+func (d *draft) assistant(id string, c content) {
+	dialog := d.dialog()
+	if t := dialog.newest; t != nil && id != "" && t.id == id {
 		t.content = content{blocks: append(t.content.asBlocks(), c.asBlocks()...)}
 	} else {
-		ch.newest = &turn{role: "assistant", id: id, line: line, content: c}
-		ch.turns = append(ch.turns, ch.newest)
+		dialog.newest = &turn{role: "assistant", id: id, content: c}
+		d.place(&slot{turn: dialog.newest})
 	}
 	for _, b := range c.blocks {
 		if b.calls != "" {
-			ch.calls.Call(b.calls, "", ch.newest)
+			dialog.calls.Call(b.calls, "", dialog.newest)
 		}
 	}
 }
 
 // user adds results to the turns that made their calls; everything else, and a result without a call, becomes another
 // message.
-func (ch *chain) user(line int, c content) {
+func (d *draft) user(c content) {
 	var asked *turn
 	var own []block
 	for _, b := range c.blocks {
-		if t, ok := ch.answer(b); ok {
-			if asked == nil {
-				asked = t
-			}
-			if t.answerLine == 0 {
-				t.answerLine = line
-			}
-			t.results = append(t.results, b)
+		t := d.dialog().caller(b)
+		if t == nil {
+			own = append(own, b)
 			continue
 		}
-		own = append(own, b)
+		if asked == nil {
+			asked = t
+		}
+		if t.answerLine == 0 {
+			t.answerLine = d.line
+		}
+		t.results = append(t.results, b)
 	}
-	switch {
-	case asked == nil:
-		ch.turns = append(ch.turns, &turn{role: "user", line: line, content: c})
-	case len(own) > 0:
+	if asked == nil {
+		d.place(&slot{turn: &turn{role: "user", content: c}})
+	} else {
 		asked.beside = append(asked.beside, own...)
 	}
 }
 
-// answer returns the turn whose call the block answers, if it is a result.
-func (ch *chain) answer(b block) (*turn, bool) {
+// caller returns the turn whose call the block answers, nil if it answers none.
+func (d *dialog) caller(b block) *turn {
 	if b.answer == "" {
-		return nil, false
+		return nil
 	}
-	return ch.calls.Answer(b.answer, "")
+	t, _ := d.calls.Answer(b.answer, "")
+	return t
 }
 
-func (ch *chain) messages() []Message {
-	var list []Message
-	for _, t := range ch.turns {
-		list = append(list, Message{Line: t.line, Body: message(t.role, t.content.raw())})
-		if len(t.results) > 0 {
-			answer := content{blocks: append(t.results, t.beside...)}
-			list = append(list, Message{Line: t.answerLine, Body: message("user", answer.raw())})
-		}
+// messages returns the message of a turn that began on the line, and the message that answers its calls.
+func (t *turn) messages(line int) []Message {
+	list := []Message{{Line: line, Body: message(t.role, t.content.raw())}}
+	if len(t.results) > 0 {
+		answer := content{blocks: append(t.results, t.beside...)}
+		list = append(list, Message{Line: t.answerLine, Body: message("user", answer.raw())})
 	}
 	return list
 }
-
-// message returns a message of OpenAI Chat or Anthropic around its content.
-func message(role string, content []byte) []byte {
-	return fill(`{"role":"%","content":%}`, []byte(role), content)
-}
-
-// textBlock returns a block that both Chat Completions and Anthropic have.
-func textBlock(text []byte) []byte { return fill(`{"type":"text","text":%}`, text) }
