@@ -9,7 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// appendMessages is POST /v1/sessions/{id}/messages.
+// appendMessages handles POST /v1/sessions/{id}/messages.
 func (s *Server) appendMessages(req *request.Request) error {
 	a, err := s.readAppend(req)
 	if err != nil {
@@ -90,8 +90,7 @@ func decodeAppend(body []byte) (*appendBody, error) {
 		case "client_ids":
 			b.clientIDs = value
 		case "expected_seq":
-			n := b.Integer("/expected_seq", value, 0, session.MaxSessionMessages)
-			b.expected = &n
+			b.expected = new(b.Integer("/expected_seq", value, 0, session.MaxSessionMessages))
 		case "usage":
 			b.usage = readUsage(&b.Document, value)
 		}
@@ -115,9 +114,8 @@ func (b *appendBody) named() ([]session.NewMessage, error) {
 	}
 	spans, ok := b.Array("/client_ids", b.clientIDs)
 	if ok && len(spans) != len(messages) {
-		b.Wrong("/client_ids", request.InvalidRequest, "must contain a string or null for each of the %d messages, "+
-			"not %d entries",
-			len(messages), len(spans))
+		b.Wrong("/client_ids", request.InvalidRequest,
+			"must contain a string or null for each of the %d messages, not %d entries", len(messages), len(spans))
 		return nil, b.Err()
 	}
 	first := make(map[string]int, len(spans))
@@ -132,8 +130,8 @@ func (b *appendBody) named() ([]session.NewMessage, error) {
 		case ok && id == "":
 			b.Wrong(pointer, request.InvalidRequest, "must not be empty: null is no client_id")
 		case ok && twice:
-			b.Wrong(pointer, request.InvalidRequest, "message %d has the client_id of message %d: each must name "+
-				"one message", i, other)
+			b.Wrong(pointer, request.InvalidRequest,
+				"message %d has the client_id of message %d: each must name one message", i, other)
 		}
 		first[id] = i
 		messages[i].ClientID = id

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -15,16 +14,6 @@ import (
 	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
 )
-
-var errNoCheckpoint = errors.New("no such checkpoint")
-
-// noCheckpoint returns errNoCheckpoint for ErrNotFound, and any other error as it is.
-func noCheckpoint(err error) error {
-	if errors.Is(err, session.ErrNotFound) {
-		return errNoCheckpoint
-	}
-	return err
-}
 
 // checkpointOf returns the session and the number of the checkpoint that the path names.
 func checkpointOf(req *request.Request) (at session.Address, n int) {
@@ -41,7 +30,7 @@ func recordAnswer(r session.CheckpointRecord) protocol.Checkpoint {
 	return protocol.Checkpoint(r)
 }
 
-// listCheckpoints is GET /v1/sessions/{id}/checkpoints.
+// listCheckpoints handles GET /v1/sessions/{id}/checkpoints.
 func (s *Server) listCheckpoints(req *request.Request) error {
 	at := req.Address()
 	list := req.List("checkpoints of " + at.ID)
@@ -49,27 +38,20 @@ func (s *Server) listCheckpoints(req *request.Request) error {
 		return err
 	}
 	found, err := s.Store.Checkpoints(req.Ctx, at, int(list.After.Order), list.Limit+1)
-	if err != nil {
-		return err
-	}
-	return request.AnswerList(list, found, recordAnswer,
+	return request.AnswerList(list, found, err, recordAnswer,
 		func(last session.CheckpointRecord) request.Place { return request.Place{Order: int64(last.N)} })
 }
 
-// readCheckpoint is GET /v1/sessions/{id}/checkpoints/{n}.
+// readCheckpoint handles GET /v1/sessions/{id}/checkpoints/{n}.
 func (s *Server) readCheckpoint(req *request.Request) error {
-	q := req.Query("manifest")
-	of := q.Choice("manifest", "own", "all")
-	if err := q.Err(); err != nil {
-		return err
-	}
+	of := req.Query("manifest").Choice("manifest", "own", "all")
 	at, n := checkpointOf(req)
 	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.Lineages(req.Ctx, at, n)
 	if err != nil {
-		return noCheckpoint(err)
+		return orMissing(err, errNoCheckpoint)
 	}
 	lineage, err := manifest.Parse(found[0].Manifests)
 	if err != nil {
@@ -102,13 +84,10 @@ func lossAnswers(at session.Address, lost manifest.Manifest) []protocol.Manifest
 	return answers
 }
 
-// readCheckpointContext is GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint was
+// readCheckpointContext handles GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint was
 // made.
 func (s *Server) readCheckpointContext(req *request.Request) error {
-	q := req.Query()
-	if err := q.Err(); err != nil {
-		return err
-	}
+	req.Query()
 	at, n := checkpointOf(req)
 	if err := req.Err(); err != nil {
 		return err
@@ -118,7 +97,7 @@ func (s *Server) readCheckpointContext(req *request.Request) error {
 	want.tags, want.any = parseTags(req.R.Header["If-None-Match"])
 	stored, err := s.Store.OlderView(req.Ctx, at, n, true, postgres.Version{})
 	if err != nil {
-		return noCheckpoint(err)
+		return orMissing(err, errNoCheckpoint)
 	}
 	tag := want.tagOf(stored.Version, stored.Format, stored.Model)
 	switch {
@@ -134,21 +113,17 @@ func (s *Server) readCheckpointContext(req *request.Request) error {
 	return answerView(req, want, tag, made, notes)
 }
 
-// diffCheckpoints is GET /v1/sessions/{id}/checkpoints/{n}/diff.
+// diffCheckpoints handles GET /v1/sessions/{id}/checkpoints/{n}/diff.
 func (s *Server) diffCheckpoints(req *request.Request) error {
 	const newest = 0
-	q := req.Query("to")
-	to := int(q.Integer("to", 1, math.MaxInt32, newest))
-	if err := q.Err(); err != nil {
-		return err
-	}
+	to := int(req.Query("to").Integer("to", 1, math.MaxInt32, newest))
 	at, n := checkpointOf(req)
 	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.Lineages(req.Ctx, at, n, to)
 	if err != nil {
-		return noCheckpoint(err)
+		return orMissing(err, errNoCheckpoint)
 	}
 	answer, err := diff(&found[0], &found[1])
 	if err != nil {
@@ -176,23 +151,17 @@ func diff(from, to *session.Lineage) (a protocol.CheckpointDiff, err error) {
 	return a, nil
 }
 
-// restoreCheckpoint is POST /v1/sessions/{id}/checkpoints/{n}/restore.
+// restoreCheckpoint handles POST /v1/sessions/{id}/checkpoints/{n}/restore.
 func (s *Server) restoreCheckpoint(req *request.Request) error {
 	req.Query()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	at, n := checkpointOf(req)
-	if err := req.Err(); err != nil {
-		return err
-	}
 	id := req.EmptyBody()
 	if err := req.Err(); err != nil {
 		return err
 	}
 	made, replayed, err := s.Store.Restore(req.Ctx, at, n, id)
 	if err != nil {
-		return noCheckpoint(err)
+		return orMissing(err, errNoCheckpoint)
 	}
 	req.Replayed(id, replayed)
 	req.W.Header().Set("Location", fmt.Sprintf("/v1/sessions/%s/checkpoints/%d", escapeID(at.ID), made.N))

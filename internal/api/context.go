@@ -33,7 +33,7 @@ type viewRequest struct {
 	any  bool        // If-None-Match: *
 }
 
-// readContext is GET /v1/sessions/{id}/context. A view that is stored as the reader wants it goes out as those bytes;
+// readContext handles GET /v1/sessions/{id}/context. A view that is stored as the reader wants it goes out as those bytes;
 // any other is made of what the same read has brought.
 func (s *Server) readContext(req *request.Request) error {
 	want, err := viewRequestOf(req)

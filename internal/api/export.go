@@ -13,7 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// exportSession is GET /v1/sessions/{id}/export.
+// exportSession handles GET /v1/sessions/{id}/export.
 func (s *Server) exportSession(req *request.Request) error {
 	req.Query()
 	at := req.Address()
@@ -27,7 +27,7 @@ func (s *Server) exportSession(req *request.Request) error {
 	return s.export(req, func(e *exporter) error { return e.session(found) })
 }
 
-// exportTenant is GET /v1/export.
+// exportTenant handles GET /v1/export.
 func (s *Server) exportTenant(req *request.Request) error {
 	req.Query()
 	if err := req.Err(); err != nil {

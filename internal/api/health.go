@@ -9,12 +9,12 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 )
 
-// livez is GET /livez: the process answers.
+// livez handles GET /livez: the process answers.
 func (s *Server) livez(req *request.Request) error {
 	return req.Bytes(http.StatusOK, request.JSONType, []byte(`{"status":"ok"}`))
 }
 
-// readyz is GET /readyz: the process serves requests. It needs no key, so the answer has no details.
+// readyz handles GET /readyz: the process serves requests. It needs no key, so the answer has no details.
 func (s *Server) readyz(req *request.Request) error {
 	if s.draining.Load() {
 		return request.Fail(request.Unavailable, "the process is stopping: ask another one")

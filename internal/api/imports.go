@@ -2,11 +2,8 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
@@ -14,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// createImport is POST /v1/imports: the body is imported while it arrives.
+// createImport handles POST /v1/imports: the body is imported while it arrives.
 func (s *Server) createImport(req *request.Request) error {
 	q := req.Query("from", "session", "more")
 	from := q.Choice("from", ingest.Sources()...)
@@ -40,21 +37,18 @@ func (s *Server) createImport(req *request.Request) error {
 	return s.feedImport(req, begun, 1, more)
 }
 
-// resumeImport is POST /v1/imports/{import}: the rest of the lines, or the next lines.
+// resumeImport handles POST /v1/imports/{import}: the rest of the lines, or the next lines.
 func (s *Server) resumeImport(req *request.Request) error {
 	q := req.Query("from_line", "more")
 	from := q.Integer("from_line", 1, maxImportLine, 1)
 	more := q.Flag("more")
-	if err := q.Err(); err != nil {
-		return err
-	}
-	id, err := importID(req)
-	if err != nil {
+	id := req.PathID("import", errNoImport)
+	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.ResumeImport(req.Ctx, req.Tenant, id)
 	if err != nil {
-		return importMissing(err)
+		return orMissing(err, errNoImport)
 	}
 	return s.feedImport(req, found, from, more)
 }
@@ -119,41 +113,19 @@ func importLineOf(l session.ImportedLine) protocol.ImportLine {
 	}
 }
 
-// importID returns the import that the path names.
-func importID(req *request.Request) (uuid.UUID, error) {
-	id, err := uuid.Parse(req.Param("import"))
-	if err != nil {
-		return id, errNoImport
-	}
-	return id, nil
-}
-
-func importMissing(err error) error {
-	if errors.Is(err, session.ErrNotFound) {
-		return errNoImport
-	}
-	return err
-}
-
-// readImport is GET /v1/imports/{import}.
+// readImport handles GET /v1/imports/{import}.
 func (s *Server) readImport(req *request.Request) error {
 	q := req.Query("wait")
 	wait := q.Seconds("wait", maxWait)
-	if err := q.Err(); err != nil {
-		return err
-	}
-	id, err := importID(req)
-	if err != nil {
+	id := req.PathID("import", errNoImport)
+	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.Import(req.Ctx, req.Tenant, id)
 	if err == nil && wait > 0 {
 		found, err = s.awaitImport(req, found, time.Now().Add(wait))
 	}
-	if err != nil {
-		return importMissing(err)
-	}
-	return req.JSON(http.StatusOK, importOf(found))
+	return request.AnswerFound(req, found, orMissing(err, errNoImport), importOf)
 }
 
 // importLook is the time between two reads of an import that a caller waits for.
@@ -180,17 +152,14 @@ func (s *Server) awaitImport(req *request.Request, found session.Import, until t
 	return found, nil
 }
 
-// listImports is GET /v1/imports.
+// listImports handles GET /v1/imports.
 func (s *Server) listImports(req *request.Request) error {
 	list := req.List("imports")
 	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.Imports(req.Ctx, req.Tenant, list.Page())
-	if err != nil {
-		return err
-	}
-	return request.AnswerList(list, found, importOf, func(last session.Import) request.Place {
+	return request.AnswerList(list, found, err, importOf, func(last session.Import) request.Place {
 		return request.Place{Order: last.CreatedAt.UnixMicro(), ID: last.ID}
 	})
 }
@@ -202,7 +171,7 @@ var lineOutcomes = []string{
 	string(session.LineChecked), string(session.LineSkipped), string(session.LineRejected),
 }
 
-// listImportLines is GET /v1/imports/{import}/lines.
+// listImportLines handles GET /v1/imports/{import}/lines.
 func (s *Server) listImportLines(req *request.Request) error {
 	q := req.Query("from", "limit", "outcome")
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
@@ -210,16 +179,13 @@ func (s *Server) listImportLines(req *request.Request) error {
 		From: q.Integer("from", 1, maxImportLine,
 			1), Limit: limit + 1, Outcome: session.LineOutcome(q.Choice("outcome", lineOutcomes...)),
 	}
-	if err := q.Err(); err != nil {
-		return err
-	}
-	id, err := importID(req)
-	if err != nil {
+	id := req.PathID("import", errNoImport)
+	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.ImportLines(req.Ctx, req.Tenant, id, r)
 	if err != nil {
-		return importMissing(err)
+		return orMissing(err, errNoImport)
 	}
 	page := protocol.ImportLines{Data: make([]protocol.ImportLine, 0, len(found)), HasMore: len(found) > limit}
 	for _, l := range found[:min(limit, len(found))] {

@@ -14,7 +14,7 @@ import (
 // defaultMessages is how many messages a page of the log has unless the caller sets a limit.
 const defaultMessages = 100
 
-// listMessages is GET /v1/sessions/{id}/messages.
+// listMessages handles GET /v1/sessions/{id}/messages.
 func (s *Server) listMessages(req *request.Request) error {
 	q := req.Query("from_seq", "to_seq", "limit")
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))

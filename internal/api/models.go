@@ -15,7 +15,7 @@ type modelAnswer struct {
 	WindowTokens int `json:"window_tokens"`
 }
 
-// listModels is GET /v1/models: all models that are known, or the one that model names.
+// listModels handles GET /v1/models: all models that are known, or the one that model names.
 func (s *Server) listModels(req *request.Request) error {
 	q := req.Query("model")
 	if err := q.Err(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/api/request"
 )
 

@@ -20,7 +20,7 @@ var (
 	publicCaching = []string{"public, max-age=300"}
 )
 
-// readOpenAPI is GET /openapi.yaml.
+// readOpenAPI handles GET /openapi.yaml.
 func (s *Server) readOpenAPI(req *request.Request) error {
 	d, err := description()
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) readOpenAPI(req *request.Request) error {
 	return req.Bytes(http.StatusOK, yamlType, d.YAML)
 }
 
-// readOpenAPIJSON is GET /openapi.json.
+// readOpenAPIJSON handles GET /openapi.json.
 func (s *Server) readOpenAPIJSON(req *request.Request) error {
 	d, err := description()
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) readOpenAPIJSON(req *request.Request) error {
 	return req.Bytes(http.StatusOK, request.JSONType, d.JSON)
 }
 
-// readDocs is GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by its
+// readDocs handles GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by its
 // hash.
 func (s *Server) readDocs(req *request.Request) error {
 	d, err := description()

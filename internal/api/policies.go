@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/policy"
@@ -18,13 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
-// policyOf answers with layer, and with the effective policy that it makes together with those below it.
-func policyOf(version session.PolicyVersion, layer, effective json.RawMessage,
-	sources map[string]string) protocol.Policy {
-	return protocol.Policy{Version: version, Patch: layer, Effective: effective, Sources: sources}
-}
-
-// listProfiles is GET /v1/policies/profiles.
+// listProfiles handles GET /v1/policies/profiles.
 func (s *Server) listProfiles(req *request.Request) error {
 	req.Query()
 	if err := req.Err(); err != nil {
@@ -43,7 +35,7 @@ func (s *Server) listProfiles(req *request.Request) error {
 
 var schemaType = []string{"application/schema+json"}
 
-// readPolicySchema is GET /v1/policies/schema.
+// readPolicySchema handles GET /v1/policies/schema.
 func (s *Server) readPolicySchema(req *request.Request) error {
 	req.Query()
 	if err := req.Err(); err != nil {
@@ -52,7 +44,7 @@ func (s *Server) readPolicySchema(req *request.Request) error {
 	return req.Bytes(http.StatusOK, schemaType, policy.Schema())
 }
 
-// readTenantPolicy is GET /v1/policy.
+// readTenantPolicy handles GET /v1/policy.
 func (s *Server) readTenantPolicy(req *request.Request) error {
 	req.Query()
 	if err := req.Err(); err != nil {
@@ -65,92 +57,131 @@ func (s *Server) readTenantPolicy(req *request.Request) error {
 	return answerTenantPolicy(req, found)
 }
 
-// answerTenantPolicy answers with a tenant's default. The whole policy is the one that is in force: it was made when
-// the layer was, perhaps by an older engine.
+// answerTenantPolicy answers with a tenant's default, and its version as the ETag.
 func answerTenantPolicy(req *request.Request, p session.Policy) error {
-	_, sources, err := policy.ResolveStored(p.Patch, nil, "")
-	if err != nil {
-		return err
-	}
 	req.W.Header().Set("Etag", strconv.Quote(strconv.Itoa(p.Version.Tenant)))
-	return req.JSON(http.StatusOK, policyOf(p.Version, p.Patch, p.Document, sources))
+	return answerPolicy(req, p, p.Patch, p.Patch, nil)
 }
 
-// replaced returns the layer that PUT makes, as policy.Merge returns that of PATCH.
-func replaced(_, document []byte) []byte { return document }
-
-// putTenantPolicy is PUT /v1/policy.
-func (s *Server) putTenantPolicy(req *request.Request) error {
-	return s.changeTenantPolicy(req, replaced)
-}
-
-// patchTenantPolicy is PATCH /v1/policy.
-func (s *Server) patchTenantPolicy(req *request.Request) error {
-	return s.changeTenantPolicy(req, policy.Merge)
-}
-
-// deleteTenantPolicy is DELETE /v1/policy: the default profile again.
-func (s *Server) deleteTenantPolicy(req *request.Request) error {
+// readSessionPolicy handles GET /v1/sessions/{id}/policy.
+func (s *Server) readSessionPolicy(req *request.Request) error {
 	req.Query()
-	id := req.EmptyBody()
+	at := req.Address()
 	if err := req.Err(); err != nil {
 		return err
 	}
-	return s.storeTenantPolicy(req, id, func(_, _ json.RawMessage) (session.Policy, error) {
-		p, _, err := policy.ResolveStored(json.RawMessage(`{}`), nil, "")
-		return p, err
-	})
-}
-
-// changeTenantPolicy makes the tenant's new layer from the stored one and the body.
-func (s *Server) changeTenantPolicy(req *request.Request, layer func(old, document []byte) []byte) error {
-	req.Query()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	document, id, err := policyDocument(req)
+	found, err := s.Store.SessionPolicy(req.Ctx, at)
 	if err != nil {
 		return err
 	}
-	return s.storeTenantPolicy(req, id, func(tenant, _ json.RawMessage) (session.Policy, error) {
-		p, _, err := policy.ResolveStored(layer(tenant, document), nil, "")
-		return p, err
-	})
+	return answerPolicy(req, found.Policy, found.Own, found.Tenant, found.Own)
 }
 
-func (s *Server) storeTenantPolicy(req *request.Request, id *session.Idempotency, edit session.PolicyEdit) error {
-	expected, err := ifMatch(req)
+// answerPolicy answers with a layer, and with the policy that it makes together with those below it. The whole policy
+// is the one that is in force: it was made when the layer was, perhaps by an older engine.
+func answerPolicy(req *request.Request, p session.Policy, layer, tenant, own json.RawMessage) error {
+	_, sources, err := policy.Resolve(tenant, own, "")
 	if err != nil {
 		return err
 	}
-	changed, replayed, err := s.Store.ChangeTenantPolicy(req.Ctx, req.Tenant, session.TenantPolicy{
-		Edit: edit, Expected: expected, ChangedBy: req.KeyDigest, Idempotency: id,
-		Rebase: ingest.Rebase,
+	return req.JSON(http.StatusOK, protocol.Policy{
+		Version: p.Version, Patch: layer, Effective: p.Document, Sources: sources,
 	})
-	if err != nil {
-		return err
-	}
-	req.Replayed(id, replayed)
-	return answerTenantPolicy(req, changed)
 }
 
-// policyDocument returns a body that is a policy: a JSON object.
-func policyDocument(req *request.Request) (json.RawMessage, *session.Idempotency, error) {
+// A layerChange reads how a request changes a layer of a policy; nil removes the layer. Its error is kept for Err.
+type layerChange func(*request.Request) func(old json.RawMessage) json.RawMessage
+
+// replaceLayer reads the request of PUT: the body is the new layer.
+func replaceLayer(req *request.Request) func(json.RawMessage) json.RawMessage {
+	document := policyDocument(req)
+	return func(json.RawMessage) json.RawMessage { return document }
+}
+
+// mergeLayer reads the request of PATCH: the body is merged into the layer.
+func mergeLayer(req *request.Request) func(json.RawMessage) json.RawMessage {
+	document := policyDocument(req)
+	return func(old json.RawMessage) json.RawMessage { return policy.Merge(old, document) }
+}
+
+// removeLayer reads the request of DELETE: what is below the layer holds again.
+func removeLayer(req *request.Request) func(json.RawMessage) json.RawMessage {
+	req.EmptyBody()
+	return nil
+}
+
+// policyDocument returns a body that is a policy: a JSON object. Its error is kept for Err.
+func policyDocument(req *request.Request) json.RawMessage {
 	body := req.Body()
-	id := req.Idempotency()
-	if err := req.Err(); err != nil {
-		return nil, nil, err
+	if req.Err() != nil {
+		return nil
 	}
 	d, err := request.Open(body)
 	if err != nil {
-		return nil, nil, err
+		req.Fail(err)
+		return nil
 	}
 	value := rawjson.Value(body)
 	if body[value.Start] != '{' {
-		return nil, nil, session.Invalid("", request.InvalidRequest, "a policy must be an object, not %s",
-			d.Kind(value))
+		req.Fail(session.Invalid("", request.InvalidRequest, "a policy must be an object, not %s", d.Kind(value)))
+		return nil
 	}
-	return bytes.Clone(value.Of(body)), id, nil
+	return bytes.Clone(value.Of(body))
+}
+
+// changeTenantPolicy handles PUT, PATCH and DELETE /v1/policy.
+func (s *Server) changeTenantPolicy(change layerChange) handler {
+	return func(req *request.Request) error {
+		req.Query()
+		layer := change(req)
+		id := req.Idempotency()
+		if err := req.Err(); err != nil {
+			return err
+		}
+		expected, err := ifMatch(req)
+		if err != nil {
+			return err
+		}
+		changed, replayed, err := s.Store.ChangeTenantPolicy(req.Ctx, req.Tenant, session.TenantPolicy{
+			Expected: expected, ChangedBy: req.KeyDigest, Idempotency: id, Rebase: ingest.Rebase,
+			Edit: func(tenant, _ json.RawMessage) (session.Policy, error) {
+				if layer == nil {
+					return policy.StoredDefault(), nil
+				}
+				return policy.ResolveStored(layer(tenant), nil, "")
+			},
+		})
+		if err != nil {
+			return err
+		}
+		req.Replayed(id, replayed)
+		return answerTenantPolicy(req, changed)
+	}
+}
+
+// changeSessionPolicy handles PUT, PATCH and DELETE /v1/sessions/{id}/policy.
+func (s *Server) changeSessionPolicy(change layerChange) handler {
+	return func(req *request.Request) error {
+		req.Query()
+		at := req.Address()
+		layer := change(req)
+		id := req.Idempotency()
+		if err := req.Err(); err != nil {
+			return err
+		}
+		edit := session.Change{ChangedBy: req.KeyDigest, DefaultPolicy: layer == nil}
+		if layer != nil {
+			edit.EditPolicy = func(tenant, own json.RawMessage) (session.Policy, error) {
+				return policy.ResolveStored(tenant, layer(own), "")
+			}
+		}
+		changed, replayed, err := s.Store.Update(req.Ctx, at, edit, id)
+		if err != nil {
+			return err
+		}
+		req.Replayed(id, replayed)
+		return req.JSON(http.StatusOK, answerOf(changed))
+	}
 }
 
 // ifMatch returns the version of the policy that the caller has seen, nil if it names none or accepts any.
@@ -167,15 +198,13 @@ func ifMatch(req *request.Request) (*int, error) {
 	return &version, nil
 }
 
-// checkPolicy is POST /v1/policy/check: what PUT /v1/policy, or with as=session a session's policy, would make of it.
+// checkPolicy handles POST /v1/policy/check: it answers with what PUT /v1/policy, or with as=session the PUT of a
+// session's policy, would make of the body.
 func (s *Server) checkPolicy(req *request.Request) error {
 	q := req.Query("as")
 	as := q.Choice("as", policy.TenantLayer, policy.SessionLayer)
-	if err := q.Err(); err != nil {
-		return err
-	}
-	document, _, err := policyDocument(req)
-	if err != nil {
+	document := policyDocument(req)
+	if err := req.Err(); err != nil {
 		return err
 	}
 	below, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
@@ -186,24 +215,33 @@ func (s *Server) checkPolicy(req *request.Request) error {
 	if as == policy.SessionLayer {
 		tenant, own = below.Patch, document
 	}
-	p, sources, err := policy.ResolveStored(tenant, own, "")
+	p, err := policy.ResolveStored(tenant, own, "")
 	if err != nil {
 		return err
 	}
-	return req.JSON(http.StatusOK, policyOf(below.Version, p.Patch, p.Document, sources))
+	p.Version = below.Version
+	return answerPolicy(req, p, document, tenant, own)
 }
 
-// listTenantPolicyVersions is GET /v1/policy/versions.
+// listTenantPolicyVersions handles GET /v1/policy/versions.
 func (s *Server) listTenantPolicyVersions(req *request.Request) error {
 	list := req.List("policy versions")
 	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.PolicyVersions(req.Ctx, req.Tenant, list.After.Order, list.Limit+1)
-	if err != nil {
+	return request.AnswerList(list, found, err, versionAnswer, placeOfVersion)
+}
+
+// listSessionPolicyVersions handles GET /v1/sessions/{id}/policy/versions.
+func (s *Server) listSessionPolicyVersions(req *request.Request) error {
+	at := req.Address()
+	list := req.List("policy versions of " + at.ID)
+	if err := req.Err(); err != nil {
 		return err
 	}
-	return request.AnswerList(list, found, versionAnswer, placeOfVersion)
+	found, err := s.Store.SessionPolicyVersions(req.Ctx, at, list.After.Order, list.Limit+1)
+	return request.AnswerList(list, found, err, versionAnswer, placeOfVersion)
 }
 
 func versionAnswer(r session.PolicyRecord) session.PolicyRecord {
@@ -212,5 +250,5 @@ func versionAnswer(r session.PolicyRecord) session.PolicyRecord {
 }
 
 func placeOfVersion(last session.PolicyRecord) request.Place {
-	return request.Place{Order: int64(last.Version), ID: uuid.Nil}
+	return request.Place{Order: int64(last.Version)}
 }

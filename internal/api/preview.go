@@ -26,7 +26,7 @@ func previewOf(p *compactor.Proposal, all bool) protocol.Preview {
 	return answer
 }
 
-// previewSession is POST /v1/sessions/{id}/preview. It has no effect, so it ignores an
+// previewSession handles POST /v1/sessions/{id}/preview. It has no effect, so it ignores an
 // Idempotency-Key.
 func (s *Server) previewSession(req *request.Request) error {
 	q := req.Query("actions")

@@ -1,11 +1,8 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
@@ -13,7 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// createRecompaction is POST /v1/admin/recompactions.
+// createRecompaction handles POST /v1/admin/recompactions.
 func (s *Server) createRecompaction(req *request.Request) error {
 	req.Query()
 	body := req.Body()
@@ -95,69 +92,39 @@ func sessionErrors(found []session.RecompactionError) (list []protocol.SessionEr
 	return list
 }
 
-// recompactionID returns the recompaction that the path names.
-func recompactionID(req *request.Request) (uuid.UUID, error) {
-	id, err := uuid.Parse(req.Param("recompaction"))
-	if err != nil {
-		return id, errNoRecompaction
-	}
-	return id, nil
-}
-
-func recompactionMissing(err error) error {
-	if errors.Is(err, session.ErrNotFound) {
-		return errNoRecompaction
-	}
-	return err
-}
-
-// readRecompaction is GET /v1/admin/recompactions/{recompaction}.
+// readRecompaction handles GET /v1/admin/recompactions/{recompaction}.
 func (s *Server) readRecompaction(req *request.Request) error {
 	req.Query()
+	id := req.PathID("recompaction", errNoRecompaction)
 	if err := req.Err(); err != nil {
 		return err
 	}
-	id, err := recompactionID(req)
-	if err != nil {
-		return err
-	}
 	found, err := s.Store.Recompaction(req.Ctx, req.Tenant, id)
-	if err != nil {
-		return recompactionMissing(err)
-	}
-	return req.JSON(http.StatusOK, recompactionOf(found))
+	return request.AnswerFound(req, found, orMissing(err, errNoRecompaction), recompactionOf)
 }
 
-// listRecompactions is GET /v1/admin/recompactions.
+// listRecompactions handles GET /v1/admin/recompactions.
 func (s *Server) listRecompactions(req *request.Request) error {
 	list := req.List("recompactions")
 	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.Recompactions(req.Ctx, req.Tenant, list.Page())
-	if err != nil {
-		return err
-	}
-	return request.AnswerList(list, found, recompactionOf, func(last session.Recompaction) request.Place {
+	return request.AnswerList(list, found, err, recompactionOf, func(last session.Recompaction) request.Place {
 		return request.Place{Order: last.CreatedAt.UnixMicro(), ID: last.ID}
 	})
 }
 
-// listRecompactionSessions is GET /v1/admin/recompactions/{recompaction}/sessions.
+// listRecompactionSessions handles GET /v1/admin/recompactions/{recompaction}/sessions.
 func (s *Server) listRecompactionSessions(req *request.Request) error {
-	id, err := recompactionID(req)
-	if err != nil {
-		return err
-	}
+	id := req.PathID("recompaction", errNoRecompaction)
 	list := req.List("sessions of recompaction " + id.String())
 	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.RecompactionSessions(req.Ctx, req.Tenant, id, list.Page())
-	if err != nil {
-		return recompactionMissing(err)
-	}
-	return request.AnswerList(list, found, func(r session.RecompactionSession) protocol.RecompactionSession {
+	err = orMissing(err, errNoRecompaction)
+	return request.AnswerList(list, found, err, func(r session.RecompactionSession) protocol.RecompactionSession {
 		return protocol.RecompactionSession{
 			Session: r.Session, State: r.State, Failures: r.Failures, Run: r.Run,
 			TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, FinishedAt: utc(r.FinishedAt),
@@ -165,20 +132,17 @@ func (s *Server) listRecompactionSessions(req *request.Request) error {
 	}, func(last session.RecompactionSession) request.Place { return request.Place{ID: last.Key} })
 }
 
-// cancelRecompaction is POST /v1/admin/recompactions/{recompaction}/cancel.
+// cancelRecompaction handles POST /v1/admin/recompactions/{recompaction}/cancel.
 func (s *Server) cancelRecompaction(req *request.Request) error {
 	req.Query()
 	key := req.EmptyBody()
+	id := req.PathID("recompaction", errNoRecompaction)
 	if err := req.Err(); err != nil {
-		return err
-	}
-	id, err := recompactionID(req)
-	if err != nil {
 		return err
 	}
 	found, replayed, err := s.Store.CancelRecompaction(req.Ctx, req.Tenant, id, key)
 	if err != nil {
-		return recompactionMissing(err)
+		return orMissing(err, errNoRecompaction)
 	}
 	req.Replayed(key, replayed)
 	return answerRecompaction(req, found)

@@ -19,7 +19,7 @@ import (
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
-// The ranges of what a recompaction can be told.
+// The ranges of a recompaction's settings.
 const (
 	defaultRunning      = 2
 	maxRunning          = 32
@@ -93,7 +93,8 @@ func (r *recompactionRequest) resolve(tenant session.Policy) {
 
 func recompactionFilter(d *request.Document, value rawjson.Span) (f session.RecompactionFilter) {
 	for name, member := range d.Members("/filter", value, filterMembers) {
-		switch pointer := "/filter/" + name; name {
+		pointer := "/filter/" + name
+		switch name {
 		case "sessions":
 			f.Sessions = sessionIDs(d, pointer, member)
 		case "metadata":
@@ -107,14 +108,11 @@ func recompactionFilter(d *request.Document, value rawjson.Span) (f session.Reco
 		case "created_after":
 			f.CreatedAfter = d.Time(pointer, member)
 		case "min_tokens":
-			n := d.Integer(pointer, member, 0, math.MaxInt32)
-			f.MinTokens = &n
+			f.MinTokens = new(d.Integer(pointer, member, 0, math.MaxInt32))
 		case "policy_version_below":
-			n := d.Integer(pointer, member, 1, math.MaxInt32)
-			f.PolicyVersionBelow = &n
+			f.PolicyVersionBelow = new(d.Integer(pointer, member, 1, math.MaxInt32))
 		case "engine_version_below":
-			n := d.Integer(pointer, member, 1, math.MaxInt32)
-			f.EngineVersionBelow = &n
+			f.EngineVersionBelow = new(d.Integer(pointer, member, 1, math.MaxInt32))
 		}
 	}
 	if f.CreatedBefore != nil && f.CreatedAfter != nil && !f.CreatedAfter.Before(*f.CreatedBefore) {
@@ -128,8 +126,8 @@ func recompactionFilter(d *request.Document, value rawjson.Span) (f session.Reco
 func sessionIDs(d *request.Document, pointer string, value rawjson.Span) (ids []string) {
 	spans, ok := d.Array(pointer, value)
 	if ok && (len(spans) == 0 || len(spans) > maxFilteredSessions) {
-		d.Wrong(pointer, request.InvalidRequest, "%d ids are not possible: send 1 to %d, or leave it out for all "+
-			"sessions", len(spans), maxFilteredSessions)
+		d.Wrong(pointer, request.InvalidRequest, "must contain 1 to %d ids, not %d: leave it out for all sessions",
+			maxFilteredSessions, len(spans))
 		return nil
 	}
 	for i, span := range spans {

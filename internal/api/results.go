@@ -27,7 +27,7 @@ func answerOfResult(r persist.Result) protocol.Result {
 	}
 }
 
-// listResults is GET /v1/sessions/{id}/results.
+// listResults handles GET /v1/sessions/{id}/results.
 func (s *Server) listResults(req *request.Request) error {
 	at := req.Address()
 	list := req.List("results of " + at.ID)
@@ -36,10 +36,7 @@ func (s *Server) listResults(req *request.Request) error {
 	}
 	found, err := s.Store.Results(req.Ctx, at, persist.Place{Seq: list.After.Order, Part: partOf(list.After)},
 		list.Limit+1)
-	if err != nil {
-		return err
-	}
-	return request.AnswerList(list, found, answerOfResult,
+	return request.AnswerList(list, found, err, answerOfResult,
 		func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) })
 }
 
@@ -69,18 +66,15 @@ const (
 	maxLines     = 2000
 )
 
-// readResult is GET /v1/sessions/{id}/results/{ref}: some of its lines, or with raw=true its bytes.
+// readResult handles GET /v1/sessions/{id}/results/{ref}: some of its lines, or with raw=true its bytes.
 func (s *Server) readResult(req *request.Request) error {
 	q := req.Query("raw", "offset", "limit")
-	raw := q.Choice("raw", "false", "true") == "true"
+	raw := q.Flag("raw")
 	offset := q.Integer("offset", 1, math.MaxInt32, 1)
 	limit := q.Integer("limit", 1, maxLines, defaultLines)
-	if err := q.Err(); err != nil {
-		return err
-	}
-	if given := req.R.URL.Query(); raw && (given.Has("offset") || given.Has("limit")) {
-		return session.Invalid("raw", "invalid_request", "raw=true is the whole result: offset and limit are for "+
-			"its lines; ask for a Range of bytes instead")
+	if raw && (q.Values.Has("offset") || q.Values.Has("limit")) {
+		q.Wrong("raw", request.InvalidRequest, "raw=true is the whole result: offset and limit are for its lines; "+
+			"ask for a Range of bytes instead")
 	}
 	at := req.Address()
 	if err := req.Err(); err != nil {
@@ -127,8 +121,8 @@ func answerContent(req *request.Request, found persist.Result, body []byte) erro
 	return nil
 }
 
-// byteRange is a Range header as http.ServeContent is right about it, "" for one to be ignored: of another unit, or of
-// an empty body. It takes the last 0 bytes for a range that can be had.
+// byteRange returns a Range header without what http.ServeContent gets wrong: it takes the last 0 bytes for a range
+// that exists. It returns "" for a header to be ignored: one of another unit, or for an empty body.
 func byteRange(header string, size int) string {
 	unit, set, _ := strings.Cut(header, "=")
 	if !strings.EqualFold(strings.TrimSpace(unit), "bytes") || size == 0 {
@@ -151,7 +145,8 @@ type rangeWriter struct {
 }
 
 func (w *rangeWriter) WriteHeader(status int) {
-	if w.refused = status == http.StatusRequestedRangeNotSatisfiable; !w.refused {
+	w.refused = status == http.StatusRequestedRangeNotSatisfiable
+	if !w.refused {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }

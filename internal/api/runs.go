@@ -1,10 +1,7 @@
 package api
 
 import (
-	"errors"
 	"net/http"
-
-	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
@@ -13,7 +10,7 @@ import (
 // maxWait is how many seconds a caller can wait for a compaction.
 const maxWait = 60
 
-// compactSession is POST /v1/sessions/{id}/compact.
+// compactSession handles POST /v1/sessions/{id}/compact.
 func (s *Server) compactSession(req *request.Request) error {
 	q := req.Query("wait")
 	wait := q.Seconds("wait", maxWait)
@@ -45,28 +42,19 @@ func answerRun(req *request.Request, run session.Run) error {
 	return req.JSON(http.StatusAccepted, runAnswer(run))
 }
 
-// readRun is GET /v1/sessions/{id}/runs/{run}.
+// readRun handles GET /v1/sessions/{id}/runs/{run}.
 func (s *Server) readRun(req *request.Request) error {
 	req.Query()
 	at := req.Address()
+	id := req.PathID("run", errNoRun)
 	if err := req.Err(); err != nil {
 		return err
 	}
-	id, err := uuid.Parse(req.Param("run"))
-	if err != nil {
-		return errNoRun
-	}
-	run, err := s.Store.Run(req.Ctx, at, id)
-	switch {
-	case errors.Is(err, session.ErrNotFound):
-		return errNoRun
-	case err != nil:
-		return err
-	}
-	return req.JSON(http.StatusOK, runAnswer(run))
+	found, err := s.Store.Run(req.Ctx, at, id)
+	return request.AnswerFound(req, found, orMissing(err, errNoRun), runAnswer)
 }
 
-// listRuns is GET /v1/sessions/{id}/runs.
+// listRuns handles GET /v1/sessions/{id}/runs.
 func (s *Server) listRuns(req *request.Request) error {
 	at := req.Address()
 	list := req.List("runs of " + at.ID)
@@ -74,10 +62,7 @@ func (s *Server) listRuns(req *request.Request) error {
 		return err
 	}
 	found, err := s.Store.Runs(req.Ctx, at, list.Page())
-	if err != nil {
-		return err
-	}
-	return request.AnswerList(list, found, runAnswer, func(last session.Run) request.Place {
+	return request.AnswerList(list, found, err, runAnswer, func(last session.Run) request.Place {
 		return request.Place{Order: last.TriggeredAt.UnixMicro(), ID: last.ID}
 	})
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -43,7 +44,7 @@ func listedAnswer(s session.Session) protocol.Session {
 	return a
 }
 
-// createSession is POST /v1/sessions.
+// createSession handles POST /v1/sessions.
 func (s *Server) createSession(req *request.Request) error {
 	req.Query()
 	body := req.Body()
@@ -67,7 +68,7 @@ func (s *Server) createSession(req *request.Request) error {
 	return answerCreated(req, made)
 }
 
-// putSession is PUT /v1/sessions/{id}.
+// putSession handles PUT /v1/sessions/{id}.
 func (s *Server) putSession(req *request.Request) error {
 	at, settings, id, err := s.settingsOf(req, ingest.NewSession, s.tenantLayers)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *Server) putSession(req *request.Request) error {
 	return answerCreated(req, made.Session)
 }
 
-// readSession is GET /v1/sessions/{id}.
+// readSession handles GET /v1/sessions/{id}.
 func (s *Server) readSession(req *request.Request) error {
 	req.Query()
 	at := req.Address()
@@ -92,13 +93,10 @@ func (s *Server) readSession(req *request.Request) error {
 		return err
 	}
 	found, err := s.Store.Session(req.Ctx, at)
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, answerOf(found))
+	return request.AnswerFound(req, found, err, answerOf)
 }
 
-// patchSession is PATCH /v1/sessions/{id}.
+// patchSession handles PATCH /v1/sessions/{id}.
 func (s *Server) patchSession(req *request.Request) error {
 	at, settings, id, err := s.settingsOf(req, ingest.OldSession, s.sessionLayers)
 	if err != nil {
@@ -112,7 +110,7 @@ func (s *Server) patchSession(req *request.Request) error {
 	return req.JSON(http.StatusOK, answerOf(changed))
 }
 
-// deleteSession is DELETE /v1/sessions/{id}.
+// deleteSession handles DELETE /v1/sessions/{id}.
 func (s *Server) deleteSession(req *request.Request) error {
 	req.Query()
 	at := req.Address()
@@ -129,17 +127,14 @@ func (s *Server) deleteSession(req *request.Request) error {
 	return nil
 }
 
-// listSessions is GET /v1/sessions.
+// listSessions handles GET /v1/sessions.
 func (s *Server) listSessions(req *request.Request) error {
 	list := req.List("sessions")
 	if err := req.Err(); err != nil {
 		return err
 	}
 	found, err := s.Store.Sessions(req.Ctx, req.Tenant, list.Page())
-	if err != nil {
-		return err
-	}
-	return request.AnswerList(list, found, listedAnswer, func(last session.Session) request.Place {
+	return request.AnswerList(list, found, err, listedAnswer, func(last session.Session) request.Place {
 		return request.Place{Order: last.CreatedAt.UnixMicro(), ID: last.Key}
 	})
 }
@@ -192,4 +187,22 @@ func (s *Server) readSettings(
 	}
 	set.ChangedBy = req.KeyDigest
 	return set, set.Finish(s.Models)
+}
+
+// layersBelow reads the layers that a session's policy is put on top of, and its own that a change is merged into.
+type layersBelow func(req *request.Request, at session.Address) (session.PolicyLayers, error)
+
+// tenantLayers returns the layers of a new session.
+func (s *Server) tenantLayers(req *request.Request, _ session.Address) (session.PolicyLayers, error) {
+	p, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+	return session.PolicyLayers{Tenant: p.Patch}, err
+}
+
+// sessionLayers returns the layers of a session. If it does not exist, the store reports that later.
+func (s *Server) sessionLayers(req *request.Request, at session.Address) (session.PolicyLayers, error) {
+	found, err := s.Store.SessionPolicy(req.Ctx, at)
+	if errors.Is(err, session.ErrNotFound) {
+		return s.tenantLayers(req, at)
+	}
+	return found, err
 }

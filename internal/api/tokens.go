@@ -16,7 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// countTokens is POST /v1/tokens. It has no effect, so it ignores an Idempotency-Key.
+// countTokens handles POST /v1/tokens. It has no effect, so it ignores an Idempotency-Key.
 func (s *Server) countTokens(req *request.Request) error {
 	req.Query()
 	body := req.Body()

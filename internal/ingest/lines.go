@@ -104,8 +104,7 @@ func (f *Feed) restorePolicy(ctx context.Context, d *request.Document) (session.
 	f.below = nil
 	_, _, err = f.Store.ChangeTenantPolicy(ctx, f.Tenant, session.TenantPolicy{
 		Edit: func(_, _ json.RawMessage) (session.Policy, error) {
-			p, _, err := policy.ResolveStored(layer, nil, "/policy")
-			return p, err
+			return policy.ResolveStored(layer, nil, "/policy")
 		},
 		Rebase:   Rebase,
 		Expected: &current.Version.Tenant, ChangedBy: f.ChangedBy,
@@ -115,8 +114,7 @@ func (f *Feed) restorePolicy(ctx context.Context, d *request.Document) (session.
 
 // Rebase puts a session's own layer on top of a new one of its tenant.
 func Rebase(tenant, own json.RawMessage) (session.Policy, error) {
-	p, _, err := policy.ResolveStored(tenant, own, "")
-	return p, err
+	return policy.ResolveStored(tenant, own, "")
 }
 
 // sessionFields are the members of a session in an archive.

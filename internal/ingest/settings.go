@@ -64,17 +64,14 @@ func (s *Settings) set(name string, value rawjson.Span) {
 			s.Wrong("/id", request.InvalidRequest, "the session's id %s: leave it out to have one made", problem)
 		}
 	case "format":
-		format := s.ReadFormat(value)
-		s.Format = &format
+		s.Format = new(s.ReadFormat(value))
 	case "model":
 		model, _ := s.Text("/model", value, session.MaxIDBytes)
 		s.Model = &model
 	case "window_tokens":
-		n := int(s.Integer("/window_tokens", value, MinWindowTokens, MaxWindowTokens))
-		s.WindowTokens = &n
+		s.WindowTokens = new(int(s.Integer("/window_tokens", value, MinWindowTokens, MaxWindowTokens)))
 	case "overhead_tokens":
-		n := int(s.Integer("/overhead_tokens", value, 0, MaxOverheadTokens))
-		s.OverheadTokens = &n
+		s.OverheadTokens = new(int(s.Integer("/overhead_tokens", value, 0, MaxOverheadTokens)))
 	case "metadata":
 		s.Metadata = ReadMetadata(&s.Document, value)
 	case "policy":
@@ -100,8 +97,7 @@ func (s *Settings) ResolvePolicy(below session.PolicyLayers) {
 	}
 	document := bytes.Clone(s.policy.Of(s.Data))
 	edit := func(tenant, own json.RawMessage) (session.Policy, error) {
-		p, _, err := policy.ResolveStored(tenant, policy.Merge(own, document), "/policy")
-		return p, err
+		return policy.ResolveStored(tenant, policy.Merge(own, document), "/policy")
 	}
 	if _, err := edit(below.Tenant, below.Own); err != nil {
 		s.Add("", err)

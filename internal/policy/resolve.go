@@ -25,17 +25,17 @@ func Resolve(tenant, own json.RawMessage, pointer string) (Policy, Sources, erro
 	)
 }
 
-// ResolveStored resolves like Resolve a policy that is to be stored.
-func ResolveStored(tenant, own json.RawMessage, pointer string) (session.Policy, Sources, error) {
-	p, sources, err := Resolve(tenant, own, pointer)
+// ResolveStored resolves, like Resolve, a policy that is to be stored.
+func ResolveStored(tenant, own json.RawMessage, pointer string) (session.Policy, error) {
+	p, _, err := Resolve(tenant, own, pointer)
 	if err != nil {
-		return session.Policy{}, nil, err
+		return session.Policy{}, err
 	}
 	stored := p.Stored()
 	if stored.Patch = tenant; own != nil {
 		stored.Patch = own
 	}
-	return stored, sources, nil
+	return stored, nil
 }
 
 // Stored returns the policy as the database keeps it, without the layer that it was made of.

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// compactResponses is POST /v1/responses/compact: items in, a shorter list of items out. Items of the request are not
+// compactResponses handles POST /v1/responses/compact: items in, a shorter list of items out. Items of the request are not
 // stored, and an Idempotency-Key has no effect on them; a conversation that the request names is compacted in its
 // session.
 func (s *Server) compactResponses(req *request.Request) error {

@@ -28,7 +28,7 @@ func conversationOf(s session.Session) conversation {
 // maxFirstItems is how many items a conversation can be created with, as at OpenAI.
 const maxFirstItems = 20
 
-// createConversation is POST /v1/conversations.
+// createConversation handles POST /v1/conversations.
 func (s *Server) createConversation(req *request.Request) error {
 	readQuery(req)
 	body := req.Body()
@@ -54,7 +54,7 @@ func (s *Server) createConversation(req *request.Request) error {
 	return req.JSON(http.StatusOK, conversationOf(made))
 }
 
-// readConversation is GET /v1/conversations/{id}.
+// readConversation handles GET /v1/conversations/{id}.
 func (s *Server) readConversation(req *request.Request) error {
 	readQuery(req)
 	at := req.Address()
@@ -62,13 +62,10 @@ func (s *Server) readConversation(req *request.Request) error {
 		return err
 	}
 	found, err := s.Store.Session(req.Ctx, at)
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, conversationOf(found))
+	return request.AnswerFound(req, found, err, conversationOf)
 }
 
-// updateConversation is POST /v1/conversations/{id}.
+// updateConversation handles POST /v1/conversations/{id}.
 func (s *Server) updateConversation(req *request.Request) error {
 	readQuery(req)
 	at := req.Address()
@@ -96,7 +93,7 @@ type deleted struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// deleteConversation is DELETE /v1/conversations/{id}.
+// deleteConversation handles DELETE /v1/conversations/{id}.
 func (s *Server) deleteConversation(req *request.Request) error {
 	readQuery(req)
 	at := req.Address()

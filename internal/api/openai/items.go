@@ -14,7 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
-// createItems is POST /v1/conversations/{id}/items.
+// createItems handles POST /v1/conversations/{id}/items.
 func (s *Server) createItems(req *request.Request) error {
 	readQuery(req)
 	at := req.Address()
@@ -60,7 +60,7 @@ type itemsRequest struct {
 	view       string // compacted, full, or "" for what the conversation's metadata says
 }
 
-// listItems is GET /v1/conversations/{id}/items.
+// listItems handles GET /v1/conversations/{id}/items.
 func (s *Server) listItems(req *request.Request) error {
 	r, err := itemsRequestOf(req)
 	if err != nil {
@@ -180,7 +180,7 @@ func itemsRequestOf(req *request.Request) (r itemsRequest, err error) {
 	return r, req.Err()
 }
 
-// readItem is GET /v1/conversations/{id}/items/{item}.
+// readItem handles GET /v1/conversations/{id}/items/{item}.
 func (s *Server) readItem(req *request.Request) error {
 	readQuery(req)
 	at := req.Address()
@@ -196,7 +196,7 @@ func (s *Server) readItem(req *request.Request) error {
 	return req.Bytes(http.StatusOK, request.JSONType, out.B)
 }
 
-// deleteItem is DELETE /v1/conversations/{id}/items/{item}.
+// deleteItem handles DELETE /v1/conversations/{id}/items/{item}.
 func (s *Server) deleteItem(req *request.Request) error {
 	readQuery(req)
 	at := req.Address()

@@ -50,8 +50,12 @@ func (l *List) Page() session.Page {
 	return page
 }
 
-// AnswerList answers with what was found, which is one entry more than the page has if there are more.
-func AnswerList[T, A any](l *List, found []T, answer func(T) A, placeOf func(T) Place) error {
+// AnswerList answers with what was found, which is one entry more than the page has if there are more, or returns the
+// error of the search.
+func AnswerList[T, A any](l *List, found []T, err error, answer func(T) A, placeOf func(T) Place) error {
+	if err != nil {
+		return err
+	}
 	a := protocol.List[A]{Object: "list", Data: make([]A, 0, len(found)), HasMore: len(found) > l.Limit}
 	if a.HasMore {
 		found = found[:l.Limit]

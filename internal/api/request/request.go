@@ -132,6 +132,14 @@ func (req *Request) JSON(status int, value any) error {
 	return req.Bytes(status, JSONType, body)
 }
 
+// AnswerFound answers with what was found, or returns the error of the search.
+func AnswerFound[T, A any](req *Request, found T, err error, answer func(T) A) error {
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusOK, answer(found))
+}
+
 // JSONType is the content type of JSON.
 var JSONType = []string{"application/json"}
 
