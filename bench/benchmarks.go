@@ -3,105 +3,115 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"maps"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // What needs no server is measured by Go benchmarks: those of this package's tests, each beside its floor, and with
-// -against those of the engine's package.
+// -against those of the engine's package in both checkouts.
 
-// measured is what a benchmark printed: the best of its repetitions.
+// measured is what a benchmark printed: the values of its fastest repetition by their units, for example "ns/op".
 type measured struct {
-	name                  string // without "Benchmark"
-	nanoseconds           float64
-	megabytes             float64 // a second; 0 if the benchmark says nothing of bytes
-	allocated, allocation float64 // bytes and objects
+	Name   string             `json:"name"` // without "Benchmark"
+	Values map[string]float64 `json:"values"`
 }
 
-var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(\S+)\s+\d+\s+([0-9.]+) ns/op` +
-	`(?:\s+([0-9.]+) MB/s)?(?:\s+([0-9.]+) B/op\s+([0-9.]+) allocs/op)?`)
+// testBinary is the compiled tests of a package.
+type testBinary struct{ file, dir string }
 
-// buildBenchmarks compiles the tests of a checkout's package.
-func buildBenchmarks(ctx context.Context, checkout, pkg, binary string) error {
-	build := exec.CommandContext(ctx, "go", "test", "-C", checkout, "-c", "-o", binary, "./"+pkg)
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
-}
-
-// runBenchmarks runs a test binary's benchmarks on one core, so that the garbage collector's work counts.
-func (b *bench) runBenchmarks(ctx context.Context, binary, dir string, flags ...string) ([]measured, error) {
-	data, err := filepath.Abs(b.data)
+func (b *bench) buildTests(ctx context.Context, checkout, pkg, name string) (testBinary, error) {
+	dir, err := filepath.Abs(filepath.Join(checkout, pkg))
 	if err != nil {
-		return nil, err
+		return testBinary{}, err
 	}
-	args := append([]string{"-test.run=^$", "-test.cpu=1", "-test.benchmem"}, flags...)
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "VARVE_DATA="+data)
+	b.progress("build the benchmarks of %s", dir)
+	binary := testBinary{file: filepath.Join(b.dir, name+".test"), dir: dir}
+	build := exec.CommandContext(ctx, "go", "test", "-C", dir, "-c", "-o", binary.file, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		return testBinary{}, fmt.Errorf("build the tests of %s: %w\n%s", dir, err, out)
+	}
+	return binary, nil
+}
+
+// runBenchmarks runs benchmarks on one core, so that the garbage collector's work counts.
+func runBenchmarks(ctx context.Context, binary testBinary, flags ...string) ([]measured, error) {
+	args := append([]string{"-test.run=^$", "-test.cpu=1", "-test.benchmem", "-test.timeout=3h"}, flags...)
+	cmd := exec.CommandContext(ctx, binary.file, args...)
+	cmd.Dir = binary.dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", filepath.Base(binary), err, out)
+		return nil, fmt.Errorf("benchmarks of %s: %w\n%s", binary.dir, err, out)
 	}
-	return parseBenchmarks(string(out))
+	return parseBenchmarks(string(out)), nil
 }
 
-func parseBenchmarks(out string) (found []measured, err error) {
-	for _, match := range benchmarkLine.FindAllStringSubmatch(out, -1) {
-		m := measured{name: match[1]}
-		for i, to := range []*float64{&m.nanoseconds, &m.megabytes, &m.allocated, &m.allocation} {
-			if text := match[i+2]; text != "" {
-				if *to, err = strconv.ParseFloat(text, 64); err != nil {
-					return nil, err
-				}
+// parseBenchmarks reads lines of a name, a number of repetitions, and values with their units.
+func parseBenchmarks(out string) (found []measured) {
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || !strings.HasPrefix(line, "Benchmark") {
+			continue
+		}
+		m := measured{strings.TrimPrefix(fields[0], "Benchmark"), map[string]float64{}}
+		for pair := range slices.Chunk(fields[2:], 2) {
+			if value, err := strconv.ParseFloat(pair[0], 64); err == nil && len(pair) == 2 {
+				m.Values[pair[1]] = value
 			}
 		}
-		if i := slices.IndexFunc(found, func(f measured) bool { return f.name == m.name }); i < 0 {
+		i := slices.IndexFunc(found, func(f measured) bool { return f.Name == m.Name })
+		if i < 0 {
 			found = append(found, m)
-		} else if m.nanoseconds < found[i].nanoseconds {
+		} else if m.Values["ns/op"] < found[i].Values["ns/op"] {
 			found[i] = m
 		}
 	}
-	return found, nil
+	return found
 }
 
-// goBenchmarks returns a scenario that runs the benchmarks of one name. Each has a name that ends with "/ours" and
-// another that ends with "/floor"; add makes rows of the two.
-func goBenchmarks(
-	benchmark string, add func(b *bench, name string, ours, floor measured),
-) func(context.Context, *bench) error {
+// ownBenchmarks runs this package's benchmark of one name.
+func (b *bench) ownBenchmarks(ctx context.Context, benchmark string, flags ...string) ([]measured, error) {
+	binary, err := b.buildTests(ctx, ".", "bench", "bench")
+	if err != nil {
+		return nil, err
+	}
+	b.progress("%s", strings.ToLower(benchmark))
+	flags = append(flags, "-test.bench=^Benchmark"+benchmark+"$", "-wanted="+b.match.String())
+	return runBenchmarks(ctx, binary, flags...)
+}
+
+// figure is a number of a benchmark that the table shows, beside that of the benchmark's floor if it has a goal.
+type figure struct {
+	suffix string // of the row's name
+	unit   string // as the benchmark prints it
+	goal   string // of the ratio
+}
+
+// goBenchmarks returns what measures the benchmarks of one name. Each has a name that ends with "/ours" and another
+// that ends with "/floor".
+func goBenchmarks(benchmark string, figures ...figure) measurement {
 	return func(ctx context.Context, b *bench) error {
-		dir, err := os.MkdirTemp("", "varve-bench-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		b.progress("%s", strings.ToLower(benchmark))
-		binary := filepath.Join(dir, "bench.test")
-		if err := buildBenchmarks(ctx, ".", "bench", binary); err != nil {
-			return err
-		}
-		found, err := b.runBenchmarks(
-			ctx, binary, "bench", "-test.bench=^Benchmark"+benchmark+"$", "-wanted="+b.match.String(),
-			"-test.benchtime="+b.round.String(), fmt.Sprintf("-test.count=%d", b.rounds),
-			"-test.timeout="+time.Hour.String(),
+		found, err := b.ownBenchmarks(
+			ctx, benchmark, "-test.benchtime="+b.round.String(), fmt.Sprintf("-test.count=%d", b.rounds),
 		)
 		if err != nil {
 			return err
 		}
-		for i := 0; i+1 < len(found); i += 2 {
-			name, isOurs := strings.CutSuffix(found[i].name, "/ours")
-			if !isOurs || found[i+1].name != name+"/floor" {
-				return fmt.Errorf("benchmark %s has no floor after it", found[i].name)
+		for pair := range slices.Chunk(found, 2) {
+			name, isOurs := strings.CutSuffix(pair[0].Name, "/ours")
+			if !isOurs || len(pair) < 2 || pair[1].Name != name+"/floor" {
+				return fmt.Errorf("benchmark %s has no floor after it", pair[0].Name)
 			}
-			add(b, tableName(name), found[i], found[i+1])
+			for _, f := range figures {
+				r := row{Name: tableName(name) + f.suffix, Unit: f.unit, Value: pair[0].Values[f.unit], Goal: f.goal}
+				if f.goal != "" {
+					r = r.beside(pair[1].Values[f.unit])
+				}
+				b.add(r)
+			}
 		}
 		return nil
 	}
@@ -112,23 +122,69 @@ func tableName(benchmark string) string {
 	return strings.NewReplacer("/", ", ", "_", " ").Replace(strings.ToLower(benchmark))
 }
 
-func addEngine(b *bench, name string, ours, floor measured) {
-	b.add(row{Name: name, Value: ours.megabytes, Unit: "MB/s", Goal: atLeast(0.8)}.beside(floor.megabytes))
-	b.add(row{Name: name + ", allocations", Value: ours.allocation, Unit: "objects"})
-	size := ours.megabytes * ours.nanoseconds / 1000
-	b.add(row{Name: name + ", allocated for a byte of messages", Value: ours.allocated / size, Unit: "bytes"})
+// measureProfiles lets every recorded conversation live under every profile: what counts is what becomes of it.
+func measureProfiles(ctx context.Context, b *bench) error {
+	lives, err := b.ownBenchmarks(ctx, "Profiles", "-test.benchtime=1x")
+	if len(lives) == 0 && err == nil {
+		b.note("profiles: not measured, because there are no recorded conversations, or -run matches none")
+	}
+	for _, l := range lives {
+		l.Name = strings.TrimPrefix(tableName(l.Name), "profiles, ")
+		b.lives = append(b.lives, l)
+	}
+	return err
 }
 
-// addLinear compares a session with ten that together have as many messages: 10 is exactly linear.
-func addLinear(b *bench, name string, ours, ten measured) {
-	b.add(row{Name: name + ": time", Value: 10 * ours.nanoseconds / ten.nanoseconds, Unit: "times", Goal: atMost(12)})
-	b.add(row{Name: name + ": allocated", Value: 10 * ours.allocated / ten.allocated, Unit: "times", Goal: atMost(12)})
+var engineFigures = []figure{
+	{"", "MB/s", ">= 0.8"}, {", allocations", "allocs/op", ""}, {", allocated", "B/op", ""},
 }
 
-func addIncremental(b *bench, name string, ours, other measured) {
-	b.add(row{Name: name, Value: ours.nanoseconds / other.nanoseconds, Unit: "times", Goal: atMost(1.2)})
-}
+const enginePackage = "internal/compact"
 
-func addFormats(b *bench, name string, ours, floor measured) {
-	b.add(row{Name: name, Value: ours.megabytes, Unit: "MB/s", Goal: atLeast(1.2)}.beside(floor.megabytes))
+// measureEngine measures the engine beside its floor, or with -against the benchmarks of its package that both
+// checkouts have, by turns: the best rounds are compared, because what is measured is never too fast.
+func measureEngine(ctx context.Context, b *bench) error {
+	if b.against == "" {
+		return goBenchmarks("Engine", engineFigures...)(ctx, b)
+	}
+	now, err := b.buildTests(ctx, ".", enginePackage, "new")
+	if err != nil {
+		return err
+	}
+	before, err := b.buildTests(ctx, b.against, enginePackage, "old")
+	if err != nil {
+		return err
+	}
+	sides := []testBinary{now, before}
+	rates := []map[string][]float64{{}, {}}
+	for turn := range b.rounds {
+		b.progress("engine, pair %d of %d", turn+1, b.rounds)
+		err := eachSide(turn, len(sides), func(side int) error {
+			found, err := runBenchmarks(ctx, sides[side], "-test.bench=.",
+				"-test.skip=//json.Valid|///json.Valid", "-test.benchtime="+(b.round/5).String())
+			for _, f := range found {
+				rates[side][f.Name] = append(rates[side][f.Name], 1e9/f.Values["ns/op"])
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, benchmark := range slices.Sorted(maps.Keys(rates[0])) {
+		ours := rates[0][benchmark]
+		theirs := rates[1][benchmark]
+		name := "engine, " + benchmark
+		if !b.match.MatchString(name) {
+			continue
+		}
+		if len(ours) != len(theirs) {
+			b.note("%s: the old checkout does not have it", name)
+			continue
+		}
+		r := row{Name: name, Unit: "runs/s"}.pairs(ours, theirs)
+		r.Value = slices.Max(ours)
+		b.add(r.beside(slices.Max(theirs)))
+	}
+	return nil
 }

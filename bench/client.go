@@ -8,6 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,7 +18,6 @@ import (
 // prepared before, and reads answers without a goroutine between it and the connection.
 type client struct {
 	site *site
-	addr string
 	conn net.Conn // nil before the first call: the server closes a connection on which no request comes
 	in   *bufio.Reader
 	body bytes.Buffer // of the last answer
@@ -25,7 +27,7 @@ type client struct {
 // answerTimeout makes an answer that does not come an error.
 const answerTimeout = time.Minute
 
-func (s *site) newClient() *client { return &client{site: s, addr: s.api.addr} }
+func (s *site) newClient() *client { return &client{site: s} }
 
 func (s *site) newClients(n int) []*client {
 	clients := make([]*client, n)
@@ -39,9 +41,8 @@ func sessionPath(id string) string { return "/v1/sessions/" + url.PathEscape(id)
 
 // request returns a whole request; headers have the form "Name: value".
 func (c *client) request(method, path string, body []byte, headers ...string) []byte {
-	out := fmt.Appendf(
-		nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n", method, path, c.addr, c.site.key,
-	)
+	out := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, c.site.addr)
+	headers = append(headers, "Authorization: Bearer "+c.site.key)
 	for _, header := range headers {
 		out = fmt.Appendf(out, "%s\r\n", header)
 	}
@@ -54,7 +55,7 @@ func (c *client) request(method, path string, body []byte, headers ...string) []
 // call sends a request and returns an error unless its answer has the wanted status.
 func (c *client) call(request []byte, want int) (err error) {
 	if c.conn == nil {
-		if c.conn, err = net.Dial("tcp", c.addr); err != nil {
+		if c.conn, err = net.Dial("tcp", c.site.addr); err != nil {
 			return err
 		}
 		c.in = bufio.NewReaderSize(c.conn, 64<<10)
@@ -94,6 +95,19 @@ func (c *client) get(path string, v any) error {
 	return json.Unmarshal(c.body.Bytes(), v)
 }
 
+// metric returns a value that the API publishes about its process, 0 if it does not.
+func (c *client) metric(name string) (float64, error) {
+	if err := c.send("GET", "/metrics", nil, http.StatusOK); err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(c.body.String()) {
+		if value, found := strings.CutPrefix(line, name+" "); found {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, nil
+}
+
 // widestWindow is the widest that the API takes.
 const widestWindow = 10_000_000
 
@@ -103,24 +117,15 @@ func (c *client) createSession(id string) error {
 	return c.send("PUT", sessionPath(id), body, http.StatusCreated)
 }
 
-const (
-	batchMessages = 1000
-	batchBytes    = 8 << 20
-)
+// batchMessages is the largest number of messages of one append.
+const batchMessages = 1000
 
 // appendAll appends any number of messages, in batches as large as the API takes.
 func (c *client) appendAll(id string, messages [][]byte) error {
-	for len(messages) > 0 {
-		n, size := 0, 0
-		for n < len(messages) && n < batchMessages && size < batchBytes {
-			size += len(messages[n])
-			n++
-		}
-		body := appendBody(messages[:n])
-		if err := c.send("POST", sessionPath(id)+"/messages", body, http.StatusCreated); err != nil {
+	for batch := range slices.Chunk(messages, batchMessages) {
+		if err := c.send("POST", sessionPath(id)+"/messages", appendBody(batch), http.StatusCreated); err != nil {
 			return err
 		}
-		messages = messages[n:]
 	}
 	return nil
 }

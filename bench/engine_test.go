@@ -42,6 +42,11 @@ func BenchmarkEngine(b *testing.B) {
 // wanted chooses benchmarks by their names in the table of make bench.
 var wanted = flag.String("wanted", "", "measure only what this regular expression matches")
 
+// isWanted reports whether a benchmark is to be measured.
+func isWanted(benchmark string) bool {
+	return regexp.MustCompile(*wanted).MatchString(tableName(benchmark))
+}
+
 // work is what is measured, over that many bytes, and its floor.
 type work struct {
 	size        int
@@ -51,8 +56,7 @@ type work struct {
 // beside prepares a piece of work and runs it and its floor, if that is wanted.
 func beside(b *testing.B, name string, prepare func() work) {
 	b.Helper()
-	full := tableName(strings.TrimPrefix(b.Name(), "Benchmark") + "/" + name)
-	if !regexp.MustCompile(*wanted).MatchString(full) {
+	if !isWanted(strings.TrimPrefix(b.Name(), "Benchmark") + "/" + name) {
 		return
 	}
 	w := prepare()
@@ -71,7 +75,7 @@ func beside(b *testing.B, name string, prepare func() work) {
 	}
 }
 
-// dataDir is the folder of recorded conversations.
+// dataDir returns the folder of recorded conversations.
 func dataDir() string {
 	return cmp.Or(os.Getenv("VARVE_DATA"), filepath.Join("..", "..", "shared", "data"))
 }
@@ -155,7 +159,7 @@ func countOnce(in compact.Input) error {
 	return nil
 }
 
-// validateOnce is the floor: json.Valid over the checkpoint and the messages.
+// validateOnce does the floor's work: json.Valid over the checkpoint and the messages.
 func validateOnce(in compact.Input) error {
 	if in.Base != nil && !json.Valid(joined([][]byte{[]byte("[0"), in.Base.Body, []byte("0]")})) {
 		return errors.New("the checkpoint is not JSON")

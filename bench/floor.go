@@ -16,43 +16,27 @@ type statement struct {
 	args []any
 }
 
-// pgxFloor is the least that a call costs from Go: the store's own statement behind the one for the tenant, in one
-// pipeline on a connection that the caller keeps, the rows thrown away as they came.
+// pgxFloor returns a round of the least that a call costs from Go: the store's own statement behind the one for the
+// tenant, in one pipeline.
 func (b *bench) pgxFloor(callers int, of func(caller, turn int) statement) sample {
-	return func(ctx context.Context, d time.Duration) (_ float64, err error) {
-		pool, err := postgres.Open(ctx, b.here.dsn, max(2, callers))
-		if err != nil {
-			return 0, err
-		}
-		defer pool.Close()
-		conns := make([]*pgx.Conn, callers)
-		for i := range conns {
-			conn, err := pool.Acquire(ctx)
-			if err != nil {
-				return 0, err
-			}
-			defer conn.Release()
-			conns[i] = conn.Conn()
-			if err := b.bareCall(ctx, conns[i], of(i, 0)); err != nil { // prepares
-				return 0, err
-			}
-		}
+	return func(ctx context.Context, d time.Duration) (float64, error) {
 		return load(ctx, d, callers, func(caller int) func() error {
 			turn := 0
 			return func() error {
 				turn++
-				return b.bareCall(ctx, conns[caller], of(caller, turn))
+				return b.bareCall(ctx, of(caller, turn))
 			}
 		})
 	}
 }
 
-func (b *bench) bareCall(ctx context.Context, conn *pgx.Conn, s statement) error {
+// bareCall throws the rows away as they come.
+func (b *bench) bareCall(ctx context.Context, s statement) error {
 	tenantSQL, tenantArgs := postgres.TenantStatement(b.here.tenant)
 	batch := &pgx.Batch{}
 	batch.Queue(tenantSQL, tenantArgs...)
 	batch.Queue(s.sql, s.args...)
-	results := conn.SendBatch(ctx, batch)
+	results := b.store.Pool().SendBatch(ctx, batch)
 	defer results.Close()
 	if _, err := results.Exec(); err != nil {
 		return err

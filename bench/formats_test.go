@@ -45,7 +45,7 @@ func BenchmarkFormats(b *testing.B) {
 	}
 }
 
-// viewsOf are the long ones of the recorded conversations of a format, or one that is made up where there are none.
+// viewsOf returns the long ones of the recorded conversations of a format, or one that is made up where there are none.
 func viewsOf(f session.Format, recorded []compacttest.Conversation) (views [][]wire.Stored, what string) {
 	for i := range recorded {
 		if c := &recorded[i]; c.Format == f && sizeOf(c.Messages) >= longBytes {
@@ -58,10 +58,10 @@ func viewsOf(f session.Format, recorded []compacttest.Conversation) (views [][]w
 	return [][]wire.Stored{storedOf(f, madeUp(f, megabyte))}, "made up"
 }
 
-// madeUp is a conversation of about so many bytes.
+// madeUp returns a conversation of about size bytes.
 func madeUp(f session.Format, size int) [][]byte {
-	const leastMessage = 100 // bytes, on the average
-	bodies := compacttest.Session(rand.New(rand.NewPCG(1, 1)), f, compacttest.Options{Messages: size / leastMessage})
+	const averageMessage = 100 // bytes
+	bodies := compacttest.Session(rand.New(rand.NewPCG(1, 1)), f, compacttest.Options{Messages: size / averageMessage})
 	n := 0
 	for total := 0; n < len(bodies) && total < size; n++ {
 		total += len(bodies[n])
@@ -212,7 +212,7 @@ func TestWhatIsEncodedIsAWholeConversation(t *testing.T) {
 	}
 }
 
-// shownTexts are the texts of all messages, a line each.
+// shownTexts returns the texts of all messages, a line each.
 func shownTexts(f session.Format, bodies [][]byte) string {
 	var lines strings.Builder
 	var add func(pieces []wire.Block)
@@ -235,7 +235,9 @@ func TestLongRecordedConversationsArePreferredToMadeUpOnes(t *testing.T) {
 	long := compacttest.Conversation{Format: session.Anthropic, Messages: madeUp(session.Anthropic, 600_000)}
 	short := compacttest.Conversation{Format: session.Gemini, Messages: madeUp(session.Gemini, 10_000)}
 	recorded := []compacttest.Conversation{long, short, long}
-	for f, want := range map[session.Format]string{session.Anthropic: "2 recorded", session.Gemini: "made up", session.AISDK: "made up"} {
+	for f, want := range map[session.Format]string{
+		session.Anthropic: "2 recorded", session.Gemini: "made up", session.AISDK: "made up",
+	} {
 		views, what := viewsOf(f, recorded)
 		if what != want {
 			t.Errorf("%s: %s, not %s", f, what, want)

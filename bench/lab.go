@@ -18,45 +18,50 @@ import (
 	"github.com/varve-dev/varve/internal/process"
 )
 
-// bench is what a measurement may use. Scenarios without a lab may use the options and the results alone.
+// bench is what a measurement may use. Scenarios without a lab may use the directory, the options and the results alone.
 type bench struct {
 	options
 	dir     string // temporary: the cluster, the binaries, the logs
 	cluster *embedded.Server
 	sites   []*site
 	here    *site // this checkout's
+	other   *site // that of -against, else nil
 	store   *postgres.Store
 	notes   []string
 	rows    []row
-	lives   []life // what the profiles made of the recorded conversations
+	lives   []measured // what the profiles made of the recorded conversations
 }
 
-// open starts the cluster and this checkout's processes, on tables that are filled as they are in use.
+// makeDir makes the temporary directory. It is not in the system's: that may be in memory, where fsync costs nothing.
+func (b *bench) makeDir() error {
+	dir, err := os.MkdirTemp("bench", "run-*.tmp")
+	if err != nil {
+		return fmt.Errorf("%w (run it from the root of the repository: make bench)", err)
+	}
+	b.dir, err = filepath.Abs(dir)
+	return err
+}
+
+// open starts the cluster and the processes of this checkout, on tables that are filled as they are in use, or of both
+// checkouts.
 func (b *bench) open(ctx context.Context) (err error) {
-	if err := b.startCluster(ctx); err != nil {
+	b.cluster, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(b.dir, "data")})
+	if err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	if b.here, err = b.openSite(ctx, "bench", "."); err != nil {
+	if b.here, err = b.openSite(ctx, "new", "."); err != nil {
 		return err
 	}
-	b.store, err = process.OpenStore(ctx, config.Database{URL: b.here.dsn, Connections: 4})
+	if b.against != "" {
+		b.other, err = b.openSite(ctx, "old", b.against)
+		return err
+	}
+	b.store, err = process.OpenStore(ctx, config.Database{URL: b.here.dsn, Connections: maxWriters})
 	if err != nil {
 		return err
 	}
 	b.progress("fill the tables")
 	return b.here.seed(ctx)
-}
-
-func (b *bench) startCluster(ctx context.Context) (err error) {
-	// Not in the system's temporary directory: that may be in memory, where fsync costs nothing.
-	if b.dir, err = os.MkdirTemp("bench", "run-*.tmp"); err != nil {
-		return fmt.Errorf("%w (run it from the root of the repository: make bench)", err)
-	}
-	if b.dir, err = filepath.Abs(b.dir); err != nil {
-		return err
-	}
-	b.cluster, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(b.dir, "data")})
-	return err
 }
 
 // seed writes 10,000 sessions of 100 other tenants, so that the planner sees tables as they are in use and no statement

@@ -5,11 +5,11 @@
 //
 // Start at scenarios. What needs a database runs on a durable cluster made for the run, with cmd/api and cmd/worker
 // as processes (lab.go, site.go); measure.go lets the sides of a comparison take turns. What needs no server is a Go
-// benchmark in this package's tests, which benchmarks.go runs. against.go compares two checkouts, report.go writes
-// the tables.
+// benchmark in this package's tests, which benchmarks.go runs. report.go writes the tables.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -26,22 +26,23 @@ import (
 
 // scenario is a group of measurements with common preparations.
 type scenario struct {
-	name string
-	lab  bool // needs the database and the processes
-	run  func(ctx context.Context, b *bench) error
+	name    string
+	lab     bool // needs the database and the processes
+	against bool // -against measures it
+	run     measurement
 }
 
 var scenarios = []scenario{
-	{"engine", false, goBenchmarks("Engine", addEngine)},
-	{"linear", false, goBenchmarks("Linear", addLinear)},
-	{"incremental", false, goBenchmarks("Incremental", addIncremental)},
-	{"formats", false, goBenchmarks("Formats", addFormats)},
-	{"profiles", false, measureProfiles},
-	{"memory", true, measureMemory},
-	{"append", true, measureAppends},
-	{"view", true, measureViews},
-	{"history", true, measureHistories},
-	{"crossing", true, measureCrossings},
+	{"engine", false, true, measureEngine},
+	{"linear", false, false, goBenchmarks("Linear", figure{": time", "ns/op", "<= 12"}, figure{": allocated", "B/op", "<= 12"})},
+	{"incremental", false, false, goBenchmarks("Incremental", figure{"", "ns/op", "<= 1.2"})},
+	{"formats", false, false, goBenchmarks("Formats", figure{"", "MB/s", ">= 1.2"})},
+	{"profiles", false, false, measureProfiles},
+	{"memory", true, false, measureMemory},
+	{"append", true, true, measureLoads(appendLoads)},
+	{"view", true, true, measureLoads(viewLoads)},
+	{"history", true, false, measureLoads(historyLoads)},
+	{"crossing", true, false, measureCrossings},
 }
 
 // options are the flags.
@@ -51,15 +52,20 @@ type options struct {
 	rounds    int
 	round     time.Duration
 	crossings int
-	data      string
 	output    string
 	publish   bool
 	against   string
 }
 
 const (
-	latestFile = "bench/latest.json"
-	docsFile   = "docs/performance.md"
+	latestFile  = "bench/latest.json"
+	docsFile    = "docs/performance.md"
+	againstHelp = `measure this checkout beside the checkout of Varve in this directory, in pairs of rounds that take
+turns in one run, and print new, old, new/old and the spread of the pairs; more is faster. The programs of both
+are built, and each serves a database that it migrated itself, in one PostgreSQL. The groups append and view go
+over HTTP: calls a second, and calls a second of the API's processor time, which a busy machine disturbs less.
+The group engine runs the benchmarks of internal/compact that both have, on one core, and compares the best
+rounds. No file is written but that of -o`
 )
 
 func parseOptions() (o options, err error) {
@@ -68,18 +74,19 @@ func parseOptions() (o options, err error) {
 	run := flag.String("run", "", "measure only what this regular expression matches; names are those of the table")
 	quick := flag.Bool("quick", false, "one short round of everything: to see that it runs, not to measure")
 	flag.DurationVar(&o.round, "round", 1500*time.Millisecond, "length of one round")
-	flag.IntVar(
-		&o.rounds, "rounds", 3,
-		"rounds of each measurement, each followed by one of its floor; at least 5 with -against",
-	)
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each side of a measurement; at least 5 with -against")
 	flag.IntVar(&o.crossings, "crossings", 50, "number of sessions that are timed while they cross the trigger")
-	flag.StringVar(&o.data, "data", filepath.Join("..", "shared", "data"),
-		"folder of recorded conversations; VARVE_DATA names another")
+	data := flag.String("data", cmp.Or(os.Getenv("VARVE_DATA"), filepath.Join("..", "shared", "data")),
+		"folder of recorded conversations; also VARVE_DATA")
 	flag.StringVar(&o.output, "o", "", "file to write the numbers to; a run of everything writes "+latestFile)
 	flag.StringVar(&o.against, "against", "", againstHelp)
 	flag.Parse()
-	if dir := os.Getenv("VARVE_DATA"); dir != "" {
-		o.data = dir
+	folder, err := filepath.Abs(*data)
+	if err != nil {
+		return o, err
+	}
+	if err := os.Setenv("VARVE_DATA", folder); err != nil { // for the tests of both checkouts
+		return o, err
 	}
 	if *quick {
 		o.round = 300 * time.Millisecond
@@ -108,24 +115,20 @@ func names(all []scenario) []string {
 }
 
 // chosen returns the scenarios that a list names, in the order of scenarios; all of them for an empty list.
-func chosen(list string) (found []scenario, err error) {
+func chosen(list string) ([]scenario, error) {
 	if list == "" {
 		return scenarios, nil
 	}
 	wanted := strings.Split(list, ",")
+	known := names(scenarios)
 	for _, name := range wanted {
-		if !slices.Contains(names(scenarios), name) {
-			return nil, fmt.Errorf(
-				"-only: there is no group %q; there are %s", name, strings.Join(names(scenarios), ", "),
-			)
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("-only: there is no group %q; there are %s", name, strings.Join(known, ", "))
 		}
 	}
-	for _, s := range scenarios {
-		if slices.Contains(wanted, s.name) {
-			found = append(found, s)
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool {
+		return !slices.Contains(wanted, s.name)
+	}), nil
 }
 
 func main() {
@@ -144,21 +147,24 @@ func main() {
 func run(ctx context.Context, o options) (err error) {
 	b := &bench{options: o}
 	defer func() { err = errors.Join(err, b.close()) }()
-	if o.against != "" {
-		return b.compareCheckouts(ctx)
+	if err := b.makeDir(); err != nil {
+		return err
 	}
 	for _, s := range o.only {
+		if o.against != "" && !s.against {
+			continue
+		}
 		if s.lab && b.here == nil {
 			if err := b.open(ctx); err != nil {
 				return err
 			}
 		}
 		if err := s.run(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w\n%s", s.name, err, b.here.complaints())
+			return fmt.Errorf("%s: %w\n%s", s.name, err, b.complaints())
 		}
 	}
-	if b.here != nil {
-		if err := b.here.checkLog(ctx); err != nil {
+	for _, s := range b.sites {
+		if err := s.checkLog(ctx); err != nil {
 			return err
 		}
 	}

@@ -2,38 +2,121 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
+
+// measurement measures a group and adds its rows to the table.
+type measurement func(ctx context.Context, b *bench) error
 
 // sample measures for about d and returns a rate.
 type sample func(ctx context.Context, d time.Duration) (float64, error)
 
-// comparison is something measured and its floor: the least that any implementation must do.
-type comparison struct {
-	name, unit  string
-	goal        *goal
-	ours, floor sample
+// loadCase is work that callers repeat over HTTP. It is measured beside its floor, the least that any implementation
+// must do, or with -against beside the other checkout.
+type loadCase struct {
+	name, unit string
+	goal       string
+	prepare    func(ctx context.Context, s *site) error // makes the sessions that are not there yet
+	round      func(s *site) (sample, error)
+	floor      func() (sample, error)
 }
 
-func (b *bench) wants(name string) bool { return b.match.MatchString(name) }
+// measureLoads returns what measures those of the cases that are wanted.
+func measureLoads(cases func(b *bench) []loadCase) measurement {
+	return func(ctx context.Context, b *bench) error {
+		for _, c := range cases(b) {
+			if !b.match.MatchString(c.name) {
+				continue
+			}
+			b.progress("%s", c.name)
+			if err := b.measureLoad(ctx, c); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+		}
+		return nil
+	}
+}
 
-// compare measures ours and its floor by turns and keeps the medians.
-func (b *bench) compare(ctx context.Context, c comparison) error {
-	b.progress("%s", c.name)
-	rates, err := alternate(ctx, b.rounds, b.round, c.ours, c.floor)
+func (b *bench) measureLoad(ctx context.Context, c loadCase) error {
+	for _, s := range b.sites {
+		if err := c.prepare(ctx, s); err != nil {
+			return err
+		}
+	}
+	ours, err := c.round(b.here)
 	if err != nil {
 		return err
 	}
-	b.add(row{Name: c.name, Value: median(rates[0]), Unit: c.unit, Goal: c.goal}.beside(median(rates[1])))
+	if b.other != nil {
+		other, err := c.round(b.other)
+		if err != nil {
+			return err
+		}
+		return b.compareCheckouts(ctx, c, ours, other)
+	}
+	floor, err := c.floor()
+	if err != nil {
+		return err
+	}
+	rates, err := alternate(ctx, b.rounds, b.round, ours, floor)
+	if err != nil {
+		return err
+	}
+	b.add(row{Name: c.name, Unit: c.unit, Goal: c.goal}.pairs(rates[0], rates[1]))
 	return nil
 }
 
+// compareCheckouts lets both checkouts take turns and compares their rates by the clock, and by the processor time of
+// their APIs, which other programs on the machine disturb less.
+func (b *bench) compareCheckouts(ctx context.Context, c loadCase, ours, other sample) error {
+	var oursCPU, otherCPU []float64
+	rates, err := alternate(
+		ctx, b.rounds, b.round, b.here.alsoByProcessor(ours, &oursCPU), b.other.alsoByProcessor(other, &otherCPU),
+	)
+	if err != nil {
+		return err
+	}
+	b.add(row{Name: c.name, Unit: c.unit}.pairs(rates[0], rates[1]))
+	if len(oursCPU) > b.rounds && len(otherCPU) > b.rounds {
+		// The first turn warms.
+		b.add(row{Name: c.name, Unit: c.unit + " of the API's processor time"}.pairs(oursCPU[1:], otherCPU[1:]))
+	}
+	return nil
+}
+
+// processorTick is the unit in which operating systems count processor time.
+const processorTick = 0.01
+
+// alsoByProcessor returns a sample that also appends to rates how many calls the API served in a second of its
+// processor time, if it publishes that.
+func (s *site) alsoByProcessor(round sample, rates *[]float64) sample {
+	c := s.newClient()
+	return func(ctx context.Context, d time.Duration) (float64, error) {
+		before, err := c.metric("process_cpu_seconds_total")
+		if err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		rate, err := round(ctx, d)
+		if err != nil {
+			return 0, err
+		}
+		calls := rate * time.Since(start).Seconds()
+		after, err := c.metric("process_cpu_seconds_total")
+		if after > 0 {
+			*rates = append(*rates, calls/max(after-before, processorTick))
+		}
+		return rate, err
+	}
+}
+
 // alternate lets the sides take turns, so that whatever else the machine does meets all of them, and returns the
-// rates of each. Every second turn has the sides in the opposite order. A short turn that does not count comes first:
-// it warms connections, plans and caches.
+// rates of each. A short turn that does not count comes first: it warms connections, plans and caches.
 func alternate(ctx context.Context, turns int, d time.Duration, sides ...sample) ([][]float64, error) {
 	rates := make([][]float64, len(sides))
 	for turn := -1; turn < turns; turn++ {
@@ -41,56 +124,58 @@ func alternate(ctx context.Context, turns int, d time.Duration, sides ...sample)
 		if turn < 0 {
 			length = d / 4
 		}
-		for i := range sides {
-			if turn%2 == 1 {
-				i = len(sides) - 1 - i
-			}
-			rate, err := sides[i](ctx, length)
-			if err != nil {
-				return nil, err
-			}
+		err := eachSide(turn, len(sides), func(side int) error {
+			rate, err := sides[side](ctx, length)
 			if turn >= 0 {
-				rates[i] = append(rates[i], rate)
+				rates[side] = append(rates[side], rate)
 			}
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return rates, ctx.Err()
 }
 
+// eachSide calls do for each side, every second turn in the opposite order.
+func eachSide(turn, sides int, do func(side int) error) error {
+	for side := range sides {
+		if turn%2 == 0 {
+			side = sides - 1 - side
+		}
+		if err := do(side); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // load lets callers repeat their work for d and returns how often a second they did it. step makes what one caller
 // repeats; the first error ends all.
 func load(ctx context.Context, d time.Duration, callers int, step func(caller int) func() error) (float64, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	steps := make([]func() error, callers)
 	for i := range steps {
 		steps[i] = step(i)
 	}
 	var done atomic.Int64
-	var group sync.WaitGroup
+	group, ctx := errgroup.WithContext(ctx)
 	start := time.Now()
-	deadline := start.Add(d)
 	for _, do := range steps {
-		group.Go(func() {
+		group.Go(func() error {
 			n := int64(0)
-			for ; ctx.Err() == nil && time.Now().Before(deadline); n++ {
+			defer func() { done.Add(n) }()
+			for ; ctx.Err() == nil && time.Since(start) < d; n++ {
 				if err := do(); err != nil {
-					cancel(err)
-					break
+					return err
 				}
 			}
-			done.Add(n)
+			return ctx.Err()
 		})
 	}
-	group.Wait()
-	elapsed := time.Since(start).Seconds()
-	if err := context.Cause(ctx); err != nil {
-		return 0, err
-	}
-	return float64(done.Load()) / elapsed, nil
+	err := group.Wait()
+	return float64(done.Load()) / time.Since(start).Seconds(), err
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func median(values []float64) float64 { return percentile(values, 0.5) }
 

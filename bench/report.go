@@ -3,87 +3,107 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
-// goal is a number to reach: of the ratio to the floor where there is one, else of the value.
-type goal struct {
-	bound   float64
-	isLimit bool // the number must not be larger
-}
-
-func atLeast(bound float64) *goal { return &goal{bound: bound} }
-func atMost(bound float64) *goal  { return &goal{bound: bound, isLimit: true} }
-
-// String returns the goal as the table and the file show it.
-func (g *goal) String() string {
-	switch {
-	case g == nil:
-		return ""
-	case g.isLimit:
-		return fmt.Sprintf("<= %g", g.bound)
-	}
-	return fmt.Sprintf(">= %g", g.bound)
-}
+// notSet stands in the place of a goal that is not known yet.
+const notSet = "not set"
 
 // row is one line of the table.
 type row struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
-	Floor float64 `json:"floor,omitempty"` // in the same unit; 0 for none
-	Ratio float64 `json:"ratio,omitempty"` // value to floor
-	Goal  *goal   `json:"-"`
-	Wants string  `json:"goal,omitempty"` // the goal as a text
-	Met   *bool   `json:"met,omitempty"`
+	Name   string    `json:"name"`
+	Value  float64   `json:"value"`
+	Unit   string    `json:"unit"`
+	Floor  float64   `json:"floor,omitempty"`  // in the same unit, or the other checkout's value; 0 for none
+	Ratio  float64   `json:"ratio,omitempty"`  // value to floor
+	Spread []float64 `json:"spread,omitempty"` // the smallest and the largest ratio of a pair of rounds
+	Goal   string    `json:"goal,omitempty"`   // ">= 0.8" of the ratio if there is a floor, else of the value
+	Met    string    `json:"met,omitempty"`    // yes or NO
 }
 
+// beside returns the row with its floor; 0 is none.
 func (r row) beside(floor float64) row {
-	r.Floor, r.Ratio = floor, r.Value/floor
+	r.Floor = floor
+	if floor > 0 {
+		r.Ratio = r.Value / floor
+	}
+	return r
+}
+
+// pairs returns the row with what rounds that took turns gave: medians, and the median and spread of their ratios.
+func (r row) pairs(ours, floor []float64) row {
+	ratios := make([]float64, len(ours))
+	for i := range ratios {
+		ratios[i] = ours[i] / floor[i]
+	}
+	slices.Sort(ratios)
+	n := len(ratios)
+	r.Value = median(ours)
+	r.Floor = median(floor)
+	r.Ratio = (ratios[(n-1)/2] + ratios[n/2]) / 2
+	r.Spread = []float64{ratios[0], ratios[n-1]}
 	return r
 }
 
 // judged returns the row with what became of its goal.
 func (r row) judged() row {
-	if r.Goal == nil {
-		return r
+	var relation string
+	var bound float64
+	if n, _ := fmt.Sscanf(r.Goal, "%s %g", &relation, &bound); n < 2 {
+		return r // there is none, or it is not set
 	}
 	number := r.Value
 	if r.Floor > 0 {
 		number = r.Ratio
 	}
-	met := number >= r.Goal.bound
-	if r.Goal.isLimit {
-		met = number <= r.Goal.bound
+	r.Met = "NO"
+	if number == bound || number < bound == (relation == "<=") {
+		r.Met = "yes"
 	}
-	r.Wants, r.Met = r.Goal.String(), &met
 	return r
 }
 
-func (r row) verdict() string {
-	switch {
-	case r.Met == nil:
-		return ""
-	case *r.Met:
-		return "yes"
+func (r row) cells() []string {
+	spread := ""
+	if len(r.Spread) > 0 {
+		spread = fmt.Sprintf("%.3f to %.3f", r.Spread[0], r.Spread[1])
 	}
-	return "NO"
+	ratio := ""
+	if r.Floor > 0 {
+		ratio = fmt.Sprintf("%.3f", r.Ratio)
+	}
+	return []string{r.Name, r.Unit, number(r.Value), number(r.Floor), ratio, spread, r.Goal, r.Met}
 }
 
-func (b *bench) add(r row) {
-	r = r.judged()
-	b.rows = append(b.rows, r)
-	b.progress("  %s %s, ratio %s %s %s", number(r.Value), r.Unit, number(r.Ratio), r.Goal, r.verdict())
+var (
+	rowsHead    = []string{"what", "unit", "value", "floor", "ratio", "spread of the pairs", "goal", "met"}
+	againstHead = []string{"what", "unit", "new", "old", "new/old", "spread of the pairs"}
+	livesHead   = []string{
+		"sessions", "crossed", "compactions", "tokens before", "tokens after", "% of the log", "% of prefix kept", "on target",
+	}
+)
+
+func (b *bench) add(rows ...row) {
+	for _, r := range rows {
+		b.rows = append(b.rows, r.judged())
+		b.progress("  %s", strings.Join(b.rows[len(b.rows)-1].cells()[1:], " "))
+	}
 }
 
 // report prints the tables and, if it is asked for, writes the file and the documentation.
 func (b *bench) report(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n%s", b.rowsTable(), b.livesTable(func(*life) bool { return true }))
+	if b.against != "" && len(b.rows) == 0 {
+		return errors.New("-against measures append, view and engine: none was chosen, or -run matches nothing")
+	}
+	rows, lives := b.rowsTable(), b.livesTable()
+	fmt.Fprintf(w, "%s\n%s", rows, lives)
 	if b.publish {
-		if err := b.writeDocs(docsFile); err != nil {
+		if err := writeDocs(docsFile, map[string]string{"measurements": rows, "profiles": lives}); err != nil {
 			return err
 		}
 	}
@@ -91,9 +111,9 @@ func (b *bench) report(w io.Writer) error {
 		return nil
 	}
 	text, err := json.MarshalIndent(struct {
-		Measurements []row    `json:"measurements"`
-		Profiles     []life   `json:"profiles"`
-		Notes        []string `json:"notes"`
+		Measurements []row      `json:"measurements"`
+		Profiles     []measured `json:"profiles,omitempty"`
+		Notes        []string   `json:"notes"`
 	}{b.rows, b.lives, b.notes}, "", "  ")
 	if err != nil {
 		return err
@@ -101,29 +121,60 @@ func (b *bench) report(w io.Writer) error {
 	return os.WriteFile(b.output, append(text, '\n'), 0o644)
 }
 
-// writeDocs replaces the generated tables of a page. What was not measured, because there are no recorded conversations
-// for example, stays as it is.
-func (b *bench) writeDocs(path string) error {
+// rowsTable returns the measurements and the notes below them.
+func (b *bench) rowsTable() string {
+	head := rowsHead
+	if b.against != "" {
+		head = againstHead
+	}
+	text := tableLine(head) + tableLine(slices.Repeat([]string{"---"}, len(head)))
+	for _, r := range b.rows {
+		text += tableLine(r.cells()[:len(head)])
+	}
+	if len(b.notes) > 0 {
+		text += "\n* " + strings.Join(b.notes, "\n* ") + "\n"
+	}
+	return text
+}
+
+// livesTable returns what the profiles made of the recorded conversations, "" if that was not measured.
+func (b *bench) livesTable() string {
+	if len(b.lives) == 0 {
+		return ""
+	}
+	head := append([]string{"window, profile"}, livesHead...)
+	text := tableLine(head) + tableLine(slices.Repeat([]string{"---"}, len(head)))
+	for _, l := range b.lives {
+		cells := []string{l.Name}
+		for _, column := range livesHead {
+			cells = append(cells, fmt.Sprintf("%.0f", l.Values[strings.ReplaceAll(column, " ", "_")]))
+		}
+		text += tableLine(cells)
+	}
+	return text
+}
+
+func tableLine(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+
+// writeDocs replaces the generated sections of a page. What was not measured, because there are no recorded
+// conversations for example, stays as it is.
+func writeDocs(path string, sections map[string]string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	for _, table := range []struct{ name, text string }{
-		{"measurements", b.rowsTable()},
-		{"profiles", b.livesTable(func(l *life) bool { return l.Set == allSets })},
-		{"data-sets", b.livesTable(func(l *life) bool { return l.Set != allSets })},
-	} {
-		if table.text == "" {
+	for name, text := range sections {
+		if text == "" {
 			continue
 		}
-		if page, err = replaceSection(page, table.name, table.text); err != nil {
+		if page, err = replaceSection(page, name, text); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return os.WriteFile(path, page, 0o644)
 }
 
-// replaceSection replaces what stands between the two comments that name a section.
+// replaceSection replaces the text between the two comments that name a section.
 func replaceSection(page []byte, name, text string) ([]byte, error) {
 	begin, end := "<!-- bench: "+name+" -->\n", "<!-- end: "+name+" -->"
 	before, rest, found := bytes.Cut(page, []byte(begin))
@@ -133,56 +184,6 @@ func replaceSection(page []byte, name, text string) ([]byte, error) {
 	}
 	return fmt.Appendf(nil, "%s%s\n%s\n%s%s", before, begin, text, end, after), nil
 }
-
-// rowsTable returns the measurements and the notes below them.
-func (b *bench) rowsTable() string {
-	rows := [][]string{{"what", "value", "unit", "floor", "ratio", "goal", "met"}}
-	for _, r := range b.rows {
-		rows = append(rows, []string{
-			r.Name, number(r.Value), r.Unit, number(r.Floor), number(r.Ratio), r.Goal.String(), r.verdict(),
-		})
-	}
-	table := markdown(rows)
-	if len(b.notes) > 0 {
-		table += "\n* " + strings.Join(b.notes, "\n* ") + "\n"
-	}
-	return table
-}
-
-// livesTable returns the lives that are wanted.
-func (b *bench) livesTable(wanted func(*life) bool) string {
-	rows := [][]string{{
-		"window", "profile", "data set", "crossed", "compactions", "tokens", "view at the end", "of the log",
-		"prefix kept", "on target",
-	}}
-	for i := range b.lives {
-		if l := &b.lives[i]; wanted(l) {
-			rows = append(rows, []string{
-				fmt.Sprintf("%dk", l.Window/1000), l.Profile, l.Set, fmt.Sprintf("%d of %d", l.Crossed, l.Sessions),
-				fmt.Sprint(l.Compactions), fmt.Sprint(l.Before), fmt.Sprint(l.After), percent(l.Share),
-				percent(l.KeptShare), fmt.Sprint(l.OnTarget),
-			})
-		}
-	}
-	return markdown(rows)
-}
-
-// markdown returns a table whose first row is its head, "" for one without other rows.
-func markdown(rows [][]string) string {
-	if len(rows) < 2 {
-		return ""
-	}
-	var text strings.Builder
-	for i, cells := range rows {
-		fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | "))
-		if i == 0 {
-			fmt.Fprintf(&text, "|%s\n", strings.Repeat(" --- |", len(cells)))
-		}
-	}
-	return text.String()
-}
-
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
 // number shows three significant digits; "" for a number that is not there.
 func number(v float64) string {

@@ -19,37 +19,40 @@ import (
 // site is a checkout's programs, which serve a database that they made themselves: another checkout may have another
 // schema.
 type site struct {
-	checkout    string // its directory
-	dir         string // of its binaries and logs
-	dsn         string
-	admin       *pgx.Conn // the superuser: counts, and is not measured
-	tenant      uuid.UUID
-	key         string
-	api, worker *server
+	dir     string // of its binaries and logs
+	dsn     string
+	admin   *pgx.Conn // the superuser: counts, and is not measured
+	tenant  uuid.UUID
+	key     string
+	servers []*server
+	addr    string          // the API's
+	made    map[string]bool // sessions that measurements share
 }
 
 // openSite builds a checkout's programs and starts them. What it has started when it fails, bench.close ends.
-func (b *bench) openSite(ctx context.Context, name, checkout string) (s *site, err error) {
+func (b *bench) openSite(ctx context.Context, name, checkout string) (*site, error) {
 	b.progress("build and start %s", checkout)
-	s = &site{checkout: checkout, dir: filepath.Join(b.dir, name), dsn: b.cluster.DSN(name)}
+	s := &site{dir: filepath.Join(b.dir, name), dsn: b.cluster.DSN("bench_" + name), made: map[string]bool{}}
 	b.sites = append(b.sites, s)
-	if err := s.build(ctx); err != nil {
+	_, err := s.output(ctx, "go", "build", "-C", checkout, "-o", s.dir+string(filepath.Separator),
+		"./cmd/api", "./cmd/worker", "./cmd/varve")
+	if err != nil {
 		return s, fmt.Errorf("build %s: %w", checkout, err)
 	}
-	if err := s.createDatabase(ctx, b.cluster.DSN("postgres"), name); err != nil {
+	if err := s.createDatabase(ctx, b.cluster.DSN("postgres"), "bench_"+name); err != nil {
 		return s, fmt.Errorf("database of %s: %w", checkout, err)
 	}
-	if s.api, err = s.start(ctx, "api", "--addr", "127.0.0.1:0"); err != nil {
+	api, err := s.start("api", "--addr", "127.0.0.1:0")
+	if err != nil {
 		return s, err
 	}
-	s.worker, err = s.start(ctx, "worker")
+	s.addr = api.addr
+	s.servers = append(s.servers, api)
+	worker, err := s.start("worker")
+	if err == nil {
+		s.servers = append(s.servers, worker)
+	}
 	return s, err
-}
-
-func (s *site) build(ctx context.Context) error {
-	_, err := s.output(ctx, "go", "build", "-C", s.checkout, "-o", s.dir+string(filepath.Separator),
-		"./cmd/api", "./cmd/worker", "./cmd/varve")
-	return err
 }
 
 // createDatabase makes the database, its schema, a tenant and a key.
@@ -99,6 +102,7 @@ type server struct {
 	addr   string // the API's
 	cmd    *exec.Cmd
 	log    *os.File
+	stop   context.CancelFunc // asks the process to end, and kills it after stopTimeout
 	exited chan struct{}
 }
 
@@ -108,48 +112,49 @@ const (
 )
 
 // start runs a process and waits until it logs that it is ready. Its log goes to a file, as in production.
-func (s *site) start(ctx context.Context, name string, args ...string) (*server, error) {
+func (s *site) start(name string, args ...string) (*server, error) {
 	log, err := os.CreateTemp(s.dir, name+"-*.log")
 	if err != nil {
 		return nil, err
 	}
-	p := &server{name: name, log: log, exited: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(s.dir, name), args...)
+	running, stop := context.WithCancel(context.Background()) // an interrupted bench stops it by close
+	p := &server{name: name, log: log, stop: stop, exited: make(chan struct{})}
+	p.cmd = exec.CommandContext(running, filepath.Join(s.dir, name), args...)
+	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+	p.cmd.WaitDelay = stopTimeout
 	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+s.dsn)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Stdout = log
+	p.cmd.Stderr = log
 	if err := p.cmd.Start(); err != nil {
+		stop()
 		return nil, err
 	}
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.exited)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := p.awaitReady(ctx); err != nil {
-		return nil, errors.Join(err, p.stop())
+	if err := p.awaitReady(); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
 
 var readyLine = regexp.MustCompile(`msg=ready(?: addr=(\S+))?`)
 
-func (p *server) awaitReady(ctx context.Context) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+// awaitReady reads the log until it has the line of a process that is ready.
+func (p *server) awaitReady() error {
+	for start := time.Now(); time.Since(start) < startTimeout; {
 		if match := readyLine.FindStringSubmatch(p.text()); match != nil {
 			p.addr = match[1]
 			return nil
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(10 * time.Millisecond):
 		case <-p.exited:
 			return fmt.Errorf("%s ended at once: %s", p.name, p.text())
-		case <-ctx.Done():
-			return fmt.Errorf("%s did not get ready: %w: %s", p.name, ctx.Err(), p.text())
 		}
 	}
+	return fmt.Errorf("%s did not get ready: %s", p.name, p.text())
 }
 
 // text returns what the process logged.
@@ -161,44 +166,36 @@ func (p *server) text() string {
 	return string(text)
 }
 
-// complaints returns the last errors that the processes logged.
-func (s *site) complaints() string {
-	if s == nil {
-		return ""
+// close ends the process gracefully, or by force if it takes too long.
+func (p *server) close() error {
+	p.stop()
+	<-p.exited
+	if !p.cmd.ProcessState.Success() {
+		return fmt.Errorf("%s did not stop gracefully: %s", p.name, p.cmd.ProcessState)
 	}
+	return p.log.Close()
+}
+
+// complaints returns the last errors that the processes of all sites logged.
+func (b *bench) complaints() string {
 	var lines []string
-	for _, p := range []*server{s.api, s.worker} {
-		if p == nil {
-			continue
-		}
-		for line := range strings.Lines(p.text()) {
-			if strings.Contains(line, "level=ERROR") {
-				lines = append(lines, line)
+	for _, s := range b.sites {
+		for _, p := range s.servers {
+			for line := range strings.Lines(p.text()) {
+				if strings.Contains(line, "level=ERROR") {
+					lines = append(lines, line)
+				}
 			}
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-5):], "")
 }
 
-// stop ends the process gracefully, or by force if it takes too long. A process that never started is stopped.
-func (p *server) stop() error {
-	if p == nil {
-		return nil
-	}
-	defer p.log.Close()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.exited:
-		return nil
-	case <-time.After(stopTimeout):
-		_ = p.cmd.Process.Kill()
-		<-p.exited
-		return fmt.Errorf("%s did not stop within %s", p.name, stopTimeout)
-	}
-}
-
 func (s *site) close(ctx context.Context) error {
-	errs := []error{s.api.stop(), s.worker.stop()}
+	var errs []error
+	for _, p := range s.servers {
+		errs = append(errs, p.close())
+	}
 	if s.admin != nil {
 		errs = append(errs, s.admin.Close(ctx))
 	}

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -25,7 +25,7 @@ const readers = 8
 type viewed struct {
 	id      string
 	history int // messages of the log, including the tail
-	size    int // of the view's messages, in bytes
+	size    int // of the view's messages, in bytes; 0 for what a compaction leaves
 	tail    int
 }
 
@@ -34,97 +34,101 @@ type viewCase struct {
 	viewed
 	encoding  string
 	unchanged bool // the caller has this version already
-	goal      *goal
-}
-
-// how names the way of reading.
-func (v viewCase) how() string {
-	switch {
-	case v.unchanged:
-		return "304"
-	case v.encoding == "identity":
-		return "plain"
-	}
-	return v.encoding
+	goal      string
 }
 
 func (v viewCase) name() string {
-	return fmt.Sprintf("view, %d KiB, %d tail messages, %s", v.size>>10, v.tail, v.how())
+	size := "after a compaction"
+	if v.size > 0 {
+		size = fmt.Sprintf("%d KiB", v.size>>10)
+	}
+	how := v.encoding
+	if v.unchanged {
+		how = "304"
+	}
+	return fmt.Sprintf("view, %s, %d tail messages, %s", size, v.tail, how)
 }
 
+const (
+	zstdView  = "zstd"
+	plainView = "plain"
+)
+
 var (
-	view4   = viewed{"view-4", 100, 4 << 10, 2}
-	view64  = viewed{"view-64-10", 100, 64 << 10, 10}
-	view512 = viewed{"view-512", 100, 512 << 10, 10}
+	view4     = viewed{"view-4", 100, 4 << 10, 2}
+	view64    = viewed{"view-64-10", 100, 64 << 10, 10}
+	view512   = viewed{"view-512", 100, 512 << 10, 10}
+	compacted = viewed{"compacted", 300, 0, 10}
 )
 
 var viewCases = []viewCase{
-	{viewed: view4, encoding: "zstd"},
-	{viewed: view4, encoding: "identity"},
-	{viewed: viewed{"view-64-0", 100, 64 << 10, 0}, encoding: "zstd", goal: atLeast(0.5)},
-	{viewed: view64, encoding: "zstd", goal: atLeast(0.5)},
-	{viewed: viewed{"view-64-100", 200, 64 << 10, 100}, encoding: "zstd", goal: atLeast(0.5)},
-	{viewed: view64, encoding: "identity"},
-	{viewed: view64, encoding: "zstd", unchanged: true},
-	{viewed: view512, encoding: "zstd"},
-	{viewed: view512, encoding: "identity"},
+	{viewed: view4, encoding: zstdView},
+	{viewed: view4, encoding: plainView},
+	{viewed: viewed{"view-64-0", 100, 64 << 10, 0}, encoding: zstdView, goal: ">= 0.5"},
+	{viewed: view64, encoding: zstdView, goal: ">= 0.5"},
+	{viewed: viewed{"view-64-100", 200, 64 << 10, 100}, encoding: zstdView, goal: ">= 0.5"},
+	{viewed: view64, encoding: plainView},
+	{viewed: view64, encoding: zstdView, unchanged: true},
+	{viewed: view512, encoding: zstdView},
+	{viewed: view512, encoding: plainView},
 }
 
-// measureViews compares reads over HTTP with a bare pgx loop that reads the same row.
-func measureViews(ctx context.Context, b *bench) error {
-	made := map[string]bool{}
-	for _, v := range viewCases {
-		if !b.wants(v.name()) {
-			continue
-		}
-		if !made[v.id] {
-			if err := b.createViewed(ctx, v.viewed); err != nil {
-				return fmt.Errorf("session %s: %w", v.id, err)
-			}
-			made[v.id] = true
-		}
-		if err := b.measureView(ctx, v); err != nil {
-			return fmt.Errorf("%s: %w", v.name(), err)
-		}
-	}
-	return nil
+// compactedCases are for -against: only a compaction can make a checkpoint in another checkout's database.
+var compactedCases = []viewCase{
+	{viewed: compacted, encoding: zstdView},
+	{viewed: compacted, encoding: plainView},
+	{viewed: compacted, encoding: zstdView, unchanged: true},
 }
 
-func (b *bench) measureView(ctx context.Context, v viewCase) error {
-	ours, size, err := b.here.views(v)
-	if err != nil {
-		return err
+// viewLoads returns reads over HTTP, beside a bare loop that reads the same row.
+func viewLoads(b *bench) (cases []loadCase) {
+	all := viewCases
+	if b.against != "" {
+		all = compactedCases
 	}
-	if size < v.size || size > v.size+1<<10 {
-		return fmt.Errorf("the view has %d bytes instead of about %d", size, v.size)
+	for _, v := range all {
+		cases = append(cases, loadCase{
+			name: v.name(), unit: "reads/s", goal: v.goal,
+			prepare: func(ctx context.Context, s *site) error { return b.createViewed(ctx, s, v.viewed) },
+			round:   func(s *site) (sample, error) { return b.views(s, v) },
+			floor:   func() (sample, error) { return b.viewFloor(v) },
+		})
 	}
+	return cases
+}
+
+// viewFloor returns a round of the store's own statement.
+func (b *bench) viewFloor(v viewCase) (sample, error) {
 	at := session.Address{Tenant: b.here.tenant, ID: v.id}
 	var known postgres.Version
 	if v.unchanged {
-		view, err := b.store.View(ctx, at, known)
+		view, err := b.store.View(context.Background(), at, known)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		known = view.Version
 	}
 	sql, args := postgres.ViewStatement(at, known)
-	floor := b.pgxFloor(readers, func(int, int) statement { return statement{sql, args} })
-	return b.compare(ctx, comparison{name: v.name(), unit: "reads/s", goal: v.goal, ours: ours, floor: floor})
+	return b.pgxFloor(readers, func(int, int) statement { return statement{sql, args} }), nil
 }
 
 const tailResult = 150 // bytes of a tool result in a tail: a hundred messages must fit into the smaller views
 
-// createViewed appends the history over HTTP and puts a checkpoint of the wanted size over all but its tail. No
-// compaction makes the checkpoint, because its size must not depend on what the engine saves.
-func (b *bench) createViewed(ctx context.Context, v viewed) error {
-	c := b.here.newClient()
-	if err := c.createSession(v.id); err != nil {
-		return err
+// createViewed makes a session with a checkpoint and a tail. If the view must have a certain size, the checkpoint is
+// put there: what a compaction leaves depends on the engine.
+func (b *bench) createViewed(ctx context.Context, s *site, v viewed) error {
+	if s.made[v.id] {
+		return nil
 	}
-	if err := b.here.unbound(ctx); err != nil {
-		return err
-	}
+	s.made[v.id] = true
+	c := s.newClient()
 	made := newCorpus(64)
+	if v.size == 0 {
+		return c.createCompacted(ctx, v, made)
+	}
+	if err := errors.Join(c.createSession(v.id), s.unbound(ctx)); err != nil {
+		return err
+	}
 	history := made.conversation(v.history-v.tail, 2*tailResult)
 	var tail [][]byte
 	for len(tail) < v.tail {
@@ -141,6 +145,19 @@ func (b *bench) createViewed(ctx context.Context, v viewed) error {
 	return b.putCheckpoint(ctx, v.id, int64(v.history-v.tail), body)
 }
 
+// createCompacted makes a session that was compacted, with messages after its checkpoint.
+func (c *client) createCompacted(ctx context.Context, v viewed, made *corpus) error {
+	messages := made.conversation(v.history-v.tail-1, crossingResult)
+	if err := c.bringToTrigger(v.id, messages); err != nil {
+		return err
+	}
+	if _, err := c.cross(ctx, v.id, [][]byte{made.message(messageBytes)}); err != nil {
+		return err
+	}
+	return c.appendAll(v.id, made.conversation(v.tail, tailResult))
+}
+
+// putCheckpoint puts a checkpoint of these messages over a session's beginning.
 func (b *bench) putCheckpoint(ctx context.Context, id string, through int64, messages [][]byte) error {
 	found, err := b.store.Session(ctx, session.Address{Tenant: b.here.tenant, ID: id})
 	if err != nil {
@@ -161,20 +178,34 @@ func (b *bench) putCheckpoint(ctx context.Context, id string, through int64, mes
 	}, 0)
 }
 
-// views returns a round of reads over HTTP and the size of the plain view.
-func (s *site) views(v viewCase) (round sample, size int, err error) {
-	plain, packed, etag, err := s.checkView(v)
+// views returns a round of reads over HTTP, after it checked that the view is the same JSON in each encoding.
+func (b *bench) views(s *site, v viewCase) (sample, error) {
+	c := s.newClient()
+	path := sessionPath(v.id) + "/context"
+	plain, err := c.fetch(path, plainView)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	status, want := http.StatusOK, packed
-	headers := []string{"Accept-Encoding: " + v.encoding}
+	packed, err := c.fetch(path, v.encoding)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkView(v, plain, packed); err != nil {
+		return nil, err
+	}
+	if v.size == 0 {
+		b.note("%s: a view of %d bytes, of which %d were sent", v.name(), len(plain), len(packed))
+	}
+	status := http.StatusOK
+	want := len(packed)
+	headers := []string{acceptEncoding(v.encoding)}
 	if v.unchanged {
-		status, want = http.StatusNotModified, 0
-		headers = append(headers, "If-None-Match: "+etag)
+		status = http.StatusNotModified
+		want = 0
+		headers = append(headers, "If-None-Match: "+c.etag)
 	}
 	clients := s.newClients(readers)
-	request := clients[0].request("GET", sessionPath(v.id)+"/context", nil, headers...)
+	request := c.request("GET", path, nil, headers...)
 	return func(ctx context.Context, d time.Duration) (float64, error) {
 		return load(ctx, d, readers, func(reader int) func() error {
 			c := clients[reader]
@@ -186,35 +217,66 @@ func (s *site) views(v viewCase) (round sample, size int, err error) {
 				return err
 			}
 		})
-	}, plain, nil
+	}, nil
 }
 
-// checkView reads the view once plain and once in the case's encoding, and returns an error unless both are the same
-// JSON.
-func (s *site) checkView(v viewCase) (plain, packed int, etag string, err error) {
-	c := s.newClient()
-	path := sessionPath(v.id) + "/context"
-	if err := c.call(c.request("GET", path, nil, "Accept-Encoding: identity"), http.StatusOK); err != nil {
-		return 0, 0, "", err
+// acceptEncoding returns the header that asks for an encoding.
+func acceptEncoding(encoding string) string {
+	if encoding == plainView {
+		encoding = "identity"
 	}
-	text := bytes.Clone(c.body.Bytes())
-	if !json.Valid(text) {
-		return 0, 0, "", fmt.Errorf("the view is not JSON")
+	return "Accept-Encoding: " + encoding
+}
+
+// fetch returns the body of an answer in an encoding.
+func (c *client) fetch(path, encoding string) ([]byte, error) {
+	err := c.call(c.request("GET", path, nil, acceptEncoding(encoding)), http.StatusOK)
+	return bytes.Clone(c.body.Bytes()), err
+}
+
+// checkView returns an error unless the view is JSON of the wanted size, and packed is the same view.
+func checkView(v viewCase, plain, packed []byte) error {
+	if !json.Valid(plain) {
+		return errors.New("the view is not JSON")
 	}
-	if err := c.call(c.request("GET", path, nil, "Accept-Encoding: "+v.encoding), http.StatusOK); err != nil {
-		return 0, 0, "", err
+	if v.size > 0 && (len(plain) < v.size || len(plain) > v.size+1<<10) {
+		return fmt.Errorf("the view has %d bytes instead of about %d", len(plain), v.size)
 	}
-	if v.encoding != "zstd" {
-		return len(text), c.body.Len(), c.etag, nil
+	if v.encoding == zstdView {
+		decoder, err := zstd.NewReader(nil)
+		if err != nil {
+			return err
+		}
+		defer decoder.Close()
+		if packed, err = decoder.DecodeAll(packed, nil); err != nil {
+			return err
+		}
 	}
-	decoder, err := zstd.NewReader(bytes.NewReader(c.body.Bytes()))
-	if err != nil {
-		return 0, 0, "", err
+	if !bytes.Equal(plain, packed) {
+		return errors.New("the compressed view is not the plain one")
 	}
-	defer decoder.Close()
-	unpacked, err := io.ReadAll(decoder)
-	if err != nil || !bytes.Equal(unpacked, text) {
-		return 0, 0, "", fmt.Errorf("the compressed view is not the plain one (%w)", err)
+	return nil
+}
+
+// historyLoads returns reads of the same view of long histories, beside those of a short one.
+func historyLoads(b *bench) (cases []loadCase) {
+	short := viewCase{viewed: viewed{"history-100", 100, 64 << 10, 10}, encoding: zstdView}
+	for _, n := range []int{10_000, 100_000} {
+		long := short
+		long.id = fmt.Sprintf("history-%d", n)
+		long.history = n
+		cases = append(cases, loadCase{
+			name: fmt.Sprintf("view, 64 KiB, history of %d, beside 100", n), unit: "reads/s", goal: ">= 0.9",
+			prepare: func(ctx context.Context, s *site) error {
+				if err := errors.Join(b.createViewed(ctx, s, short.viewed), b.createViewed(ctx, s, long.viewed)); err != nil {
+					return err
+				}
+				_, err := s.admin.Exec(ctx, `VACUUM ANALYZE messages`)
+				return err
+			},
+			round: func(s *site) (sample, error) { return b.views(s, long) },
+			floor: func() (sample, error) { return b.views(b.here, short) },
+		})
 	}
-	return len(text), c.body.Len(), c.etag, nil
+	return cases
 }
