@@ -2,6 +2,7 @@
 .PHONY: help demo up test check race bench lint fmt schema samples soak build
 
 GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -44,7 +45,7 @@ samples: ## Record the sample conversations anew
 
 build:
 	@scripts/postgres.sh
-	@$(GO) build -o bin/ ./cmd/...
+	@$(GO) build -ldflags "-X $$($(GO) list -m)/internal/config.version=$(VERSION)" -o bin/ ./cmd/...
 
 postgres:
 	@scripts/postgres.sh

@@ -6,27 +6,19 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// version is set by the linker where a build has no version control: -ldflags "-X <this package>.version=0.1.0".
+// version is set by the linker: -ldflags "-X <this package>.version=0.1.0". Makefile and Dockerfile do.
 var version string
 
-// Version returns the version of the program: what the linker set, else that of the module or the revision that Go
-// recorded, else "unknown".
+// Version returns the version of the program: the one that the linker set, else that of the module, else "devel".
 func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	switch {
-	case version != "":
+	if version != "" {
 		return version
-	case !ok:
-		return "unknown"
-	case info.Main.Version != "" && info.Main.Version != "(devel)":
-		return info.Main.Version
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
 	}
-	return "unknown"
+	return info.Main.Version
 }
 
 // VersionFlag adds --version to a command line: it prints the version and ends the program.
