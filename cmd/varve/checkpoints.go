@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/terminal"
 )
@@ -24,7 +24,7 @@ type checkpointsCommand struct {
 	Limit    int    `default:"20" help:"How many checkpoints to list, newest first."`
 }
 
-// Validate refuses flags that have no meaning together.
+// Validate returns an error for flags that have no meaning together.
 func (c *checkpointsCommand) Validate() error {
 	asked := 0
 	for _, flag := range []bool{c.Diff != nil, c.View, c.Restore} {
@@ -42,55 +42,43 @@ func (c *checkpointsCommand) Validate() error {
 }
 
 // Run lists the session's checkpoints, shows one, compares two, or restores one.
-func (c *checkpointsCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+func (c *checkpointsCommand) Run(ctx context.Context, to *console) error {
+	if c.Number == nil {
+		const header = "CHECKPOINT\tCREATED\tBASE\tRESTORED\tTHROUGH\tTOKENS\tBODY\tENGINE\tPOLICY"
+		return showList(ctx, to, header, checkpointRow, client.Checkpoints, c.Limit, c.Session)
+	}
+	o := client.Options{Query: client.Query{"to": c.Diff}}
 	switch {
-	case c.Number == nil:
-		return c.list(ctx, api, settings.JSON, out)
 	case c.View:
-		view, err := api.CheckpointContext(ctx, c.Session, *c.Number)
+		view, err := client.CheckpointContext.Call(ctx, to.api, c.Session, *c.Number)
 		if err != nil {
 			return err
 		}
-		return writeRaw(out, view.Raw)
+		return to.printRaw(view.Raw)
 	case c.Diff != nil:
-		found, err := api.DiffCheckpoints(ctx, c.Session, *c.Number, *c.Diff)
-		if err != nil {
-			return err
-		}
-		return writeAnswer(out, settings.JSON, found, writeDiff)
+		return show(ctx, to, writeDiff, client.DiffCheckpoints, o, c.Session, *c.Number)
 	case c.Restore:
-		made, err := api.RestoreCheckpoint(ctx, c.Session, *c.Number)
-		if err != nil {
-			return err
-		}
-		return writeAnswer(out, settings.JSON, made, writeRestored)
+		return show(ctx, to, writeRestored, client.RestoreCheckpoint, client.Options{}, c.Session, *c.Number)
 	}
-	found, err := api.Checkpoint(ctx, c.Session, *c.Number, c.Manifest)
-	if err != nil {
-		return err
-	}
-	return writeAnswer(out, settings.JSON, found, writeCheckpoint)
+	o.Query = client.Query{"manifest": c.Manifest}
+	return show(ctx, to, writeCheckpoint, client.GetCheckpoint, o, c.Session, *c.Number)
 }
 
-func (c *checkpointsCommand) list(ctx context.Context, api *client.Client, asJSON bool, out io.Writer) error {
-	found, err := api.Checkpoints(ctx, c.Session, c.Limit)
-	if err != nil {
-		return err
+// checkpointRow returns a checkpoint's row in the list.
+func checkpointRow(r *protocol.Checkpoint) []any {
+	body := "kept"
+	if !r.HasBody {
+		body = "pruned"
 	}
-	const header = "CHECKPOINT\tCREATED\tBASE\tRESTORED\tTHROUGH\tTOKENS\tBODY\tENGINE\tPOLICY"
-	return writeList(out, asJSON, found, header, func(r *protocol.Checkpoint) []any {
-		body := "kept"
-		if !r.HasBody {
-			body = "pruned"
-		}
-		digest := fmt.Sprintf("%.8s", r.PolicyDigest)
-		return []any{r.N, r.CreatedAt, r.Base, r.RestoredFrom, r.Through, r.Tokens, body, r.EngineVersion, digest}
-	})
+	digest := fmt.Sprintf("%.8s", r.PolicyDigest)
+	return []any{r.N, r.CreatedAt, r.Base, r.RestoredFrom, r.Through, r.Tokens, body, r.EngineVersion, digest}
 }
 
+// writeRestored writes what a rollback made.
 func writeRestored(out io.Writer, r *protocol.Checkpoint) error {
-	_, err := fmt.Fprintf(out, "checkpoint %s is restored as checkpoint %d: compacted through message %d, all messages after it as they came\n",
-		deref(r.RestoredFrom), r.N, r.Through)
+	_, err := fmt.Fprintf(out,
+		"checkpoint %s is restored as checkpoint %d: compacted through message %d, all messages after it as they came\n",
+		cellText(r.RestoredFrom), r.N, r.Through)
 	return err
 }
 
@@ -99,7 +87,7 @@ func writeCheckpoint(out io.Writer, c *protocol.CheckpointDetail) error {
 	m := &c.Manifest
 	table := newTable(out)
 	fmt.Fprintf(table, "checkpoint\t%d through message %d, made %s by run %s\nbase\t%d\nrestored from\t%s\n",
-		c.N, c.Through, cellText(c.CreatedAt), c.Run, c.Base, deref(c.RestoredFrom))
+		c.N, c.Through, cellText(c.CreatedAt), c.Run, c.Base, cellText(c.RestoredFrom))
 	fmt.Fprintf(table, "tokens\t%d → %d (%d saved, %s)\n", m.TokensBefore, m.TokensAfter, m.TokensSaved, m.Of)
 	for _, stage := range m.Stages {
 		fmt.Fprintf(table, "%s\t%d entries, %d tokens saved\n", stage.Stage, stage.Entries, stage.TokensSaved)
@@ -107,45 +95,46 @@ func writeCheckpoint(out io.Writer, c *protocol.CheckpointDetail) error {
 	if err := table.Flush(); err != nil || len(m.Entries) == 0 {
 		return err
 	}
-	rows := make([][]any, len(m.Entries))
-	for i, e := range m.Entries {
-		rows[i] = []any{
+	fmt.Fprintln(out)
+	const header = "PART\tTOOL\tREF\tACTION\tBEFORE\tAFTER\tREASON"
+	return writeTable(out, false, m.Entries, header, func(e *protocol.ManifestEntry) []any {
+		return []any{
 			place(e.Seq, e.LastSeq, e.Part), orDash(e.Tool), orDash(e.Ref), e.Do, e.TokensBefore, e.TokensAfter, e.Reason,
 		}
-	}
-	fmt.Fprintln(out)
-	return writeTable(out, "PART\tTOOL\tREF\tACTION\tBEFORE\tAFTER\tREASON", rows)
+	})
 }
 
 // place names a part by its message and number, or the messages from one to another.
 func place(seq, lastSeq int64, part int) string {
 	switch {
 	case lastSeq > seq:
-		return fmt.Sprintf("%d-%d", seq, lastSeq)
+		return fmt.Sprintf("%d–%d", seq, lastSeq)
 	case part < 0:
 		return strconv.FormatInt(seq, 10)
 	}
 	return fmt.Sprintf("%d.%d", seq, part)
 }
 
+// orDash returns text as a table shows it, "-" for none.
 func orDash(text string) string { return cmp.Or(terminal.Printable(text), "-") }
 
+// writeDiff writes what differs between the views of two checkpoints.
 func writeDiff(out io.Writer, d *protocol.CheckpointDiff) error {
 	table := newTable(out)
 	for _, side := range []protocol.CheckpointSide{d.From, d.To} {
 		fmt.Fprintf(table, "checkpoint %d\tthrough message %d\t%d tokens\n", side.N, side.Through, side.Tokens)
 	}
-	fmt.Fprintf(table, "messages between\t\t%+d tokens\n%d changes\t\t%+d tokens\n", d.TokensCovered, len(d.Changes), d.TokensChanged)
+	fmt.Fprintf(table, "messages between\t\t%+d tokens\n%d changes\t\t%+d tokens\n",
+		d.TokensCovered, len(d.Changes), d.TokensChanged)
 	if err := table.Flush(); err != nil || len(d.Changes) == 0 {
 		return err
 	}
-	rows := make([][]any, len(d.Changes))
-	for i, c := range d.Changes {
-		rows[i] = []any{
-			place(c.Seq, c.LastSeq, c.Part), orDash(c.Tool), orDash(c.Ref), c.Kind, c.From.Do, c.To.Do,
-			fmt.Sprintf("%d → %d", c.From.Tokens, c.To.Tokens),
-		}
-	}
 	fmt.Fprintln(out)
-	return writeTable(out, "PART\tTOOL\tREF\tCHANGE\tFROM\tTO\tTOKENS", rows)
+	const header = "PART\tTOOL\tREF\tCHANGE\tFROM\tTO\tTOKENS"
+	return writeTable(out, false, d.Changes, header, func(c *manifest.Change) []any {
+		tokens := fmt.Sprintf("%d → %d", c.From.Tokens, c.To.Tokens)
+		return []any{
+			place(c.Seq, c.LastSeq, c.Part), orDash(c.Tool), orDash(c.Ref), c.Kind, c.From.Do, c.To.Do, tokens,
+		}
+	})
 }

@@ -49,7 +49,7 @@ func TestCheckpointsAsAPersonReadsThem(t *testing.T) {
 		want    []string
 	}{
 		{"a list", checkpointsCommand{Limit: 5}, []string{"2           2026-01-02T03:04:05Z  1     1         7        90      kept    1       01234567", "pruned"}},
-		{"one", checkpointsCommand{Number: &two, Manifest: "all"}, []string{"500 → 90 (410 saved, all)", "2 entries, 410 tokens", "3.0   Read  r3.0-aaaa", "4-6   -     -"}},
+		{"one", checkpointsCommand{Number: &two, Manifest: "all"}, []string{"500 → 90 (410 saved, all)", "2 entries, 410 tokens", "3.0   Read  r3.0-aaaa", "4–6   -     -"}},
 		{"a diff", checkpointsCommand{Number: &one, Diff: &two}, []string{"+50 tokens", "-30 tokens", "keep  clear  40 → 10"}},
 		{"a view", checkpointsCommand{Number: &one, View: true}, []string{`{"messages":[]}`}},
 		{"a restoration", checkpointsCommand{Number: &one, Restore: true}, []string{"checkpoint 1 is restored as checkpoint 3"}},

@@ -49,8 +49,9 @@ func TestResultsArePrintedByLinesOrRaw(t *testing.T) {
 		}
 	})
 	var out, notes bytes.Buffer
+	to := &console{Client: &config.Client{}, api: api, out: &out}
 	page := resultsCommand{Session: "s", Ref: "r", Offset: new(2), Limit: new(1)}
-	if err := page.lines(t.Context(), api, false, &out, &notes); err != nil {
+	if err := page.lines(t.Context(), to, &notes); err != nil {
 		t.Fatal(err)
 	}
 	if out.String() != "2\t1\n" || notes.String() != "… 5 lines in all; continue with --offset 3\n" {
@@ -58,18 +59,18 @@ func TestResultsArePrintedByLinesOrRaw(t *testing.T) {
 	}
 	notes.Reset()
 	after := resultsCommand{Session: "s", Ref: "r", Offset: new(9)}
-	if err := after.lines(t.Context(), api, false, &out, &notes); err != nil || notes.String() != "the result has 5 lines, none from line 9 on\n" {
+	if err := after.lines(t.Context(), to, &notes); err != nil || notes.String() != "the result has 5 lines, none from line 9 on\n" {
 		t.Errorf("after the end: %q, %v", notes.String(), err)
 	}
 	if got := output(t, api, config.Client{}, &resultsCommand{Session: "s", Ref: "hello", Raw: true}); got != "hello" {
 		t.Errorf("raw: %q", got)
 	}
-	err := (&resultsCommand{Session: "s", Ref: "hullo"}).raw(t.Context(), api, &out)
+	err := (&resultsCommand{Session: "s", Ref: "hullo"}).raw(t.Context(), to)
 	if err == nil || !strings.Contains(err.Error(), "its SHA-256 must be "+sum) {
 		t.Errorf("another content was accepted: %v", err)
 	}
 	both := resultsCommand{Session: "s", Ref: "hello", Raw: true}
-	if err := both.Run(t.Context(), api, &config.Client{JSON: true}, &out); exitCode(err) != exitUsage {
+	if err := both.Run(t.Context(), &console{Client: &config.Client{JSON: true}, api: api, out: &out}); exitCode(err) != exitUsage {
 		t.Errorf("--raw --json: %v", err)
 	}
 }

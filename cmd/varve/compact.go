@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"time"
 
@@ -12,14 +13,13 @@ import (
 
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type compactCommand struct {
 	Session string   `arg:"" help:"Session id."`
-	Wait    waitFlag `help:"Wait for the end: --wait for 60 seconds, --wait=5m or --wait=90 (seconds) for another time."`
+	Wait    waitFlag `help:"Wait for the end: 60 seconds, or as long as --wait=5m or --wait=90 (seconds) names."`
 }
 
 // waitFlag is how long to wait. It is a flag that may have a value, but only after =.
@@ -50,31 +50,38 @@ func (w *waitFlag) Decode(ctx *kong.DecodeContext) error {
 const maxServerWait = 60 * time.Second
 
 // Run compacts and prints the run: how it ended if that happened within --wait, else that it is queued.
-func (c *compactCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
-	run, err := c.compact(ctx, api)
+func (c *compactCommand) Run(ctx context.Context, to *console) error {
+	run, err := c.compact(ctx, to.api)
 	if err != nil {
 		return err
 	}
-	err = writeAnswer(out, settings.JSON, run, writeRun)
-	if err == nil && run.Value.State == session.RunFailed {
-		return fmt.Errorf("run %s failed: %s", run.Value.ID, deref(run.Value.Error))
+	r := &run.Value
+	err = to.print(run.Raw, func(out io.Writer) error { return writeRun(out, r) })
+	if err == nil && r.State == session.RunFailed {
+		return fmt.Errorf("run %s failed: %s", r.ID, cellText(r.Error))
 	}
 	return err
 }
 
+// compact compacts and returns the run as it is at the end of --wait.
 func (c *compactCommand) compact(ctx context.Context, api *client.Client) (run client.Answer[session.Run], err error) {
 	wait := time.Duration(c.Wait)
 	ends := time.Now().Add(wait)
-	run, err = api.Compact(ctx, c.Session, int(min(wait, maxServerWait).Seconds()+0.999))
+	o := client.Options{Query: client.Query{}}
+	if wait > 0 {
+		o.Query["wait"] = math.Ceil(min(wait, maxServerWait).Seconds())
+	}
+	run, err = client.Compact.With(ctx, api, o, c.Session)
 	for err == nil && !run.Value.State.Ended() && time.Now().Before(ends) {
 		if err = api.Sleep(ctx, 500*time.Millisecond); err != nil {
 			break
 		}
-		run, err = api.Run(ctx, c.Session, run.Value.ID.String())
+		run, err = client.GetRun.Call(ctx, api, c.Session, run.Value.ID)
 	}
 	return run, err
 }
 
+// writeRun writes a run, with a line for each stage that it entered.
 func writeRun(out io.Writer, r *session.Run) error {
 	table := newTable(out)
 	fmt.Fprintf(table, "run\t%s\nstate\t%s\ntrigger\t%s\n", r.ID, r.State, r.Cause)
@@ -82,10 +89,11 @@ func writeRun(out io.Writer, r *session.Run) error {
 		fmt.Fprintf(table, "reason\t%s\n", terminal.Printable(r.Reason))
 	}
 	if r.Checkpoint != nil {
-		fmt.Fprintf(table, "checkpoint\t%s through message %s\n", deref(r.Checkpoint), deref(r.Through))
+		fmt.Fprintf(table, "checkpoint\t%s through message %s\n", cellText(r.Checkpoint), cellText(r.Through))
 	}
 	if r.State.Ended() {
-		fmt.Fprintf(table, "tokens\t%s → %s\nresults persisted\t%s\n", deref(r.TokensBefore), deref(r.TokensAfter), deref(r.ResultsPersisted))
+		fmt.Fprintf(table, "tokens\t%s → %s\nresults persisted\t%s\n",
+			cellText(r.TokensBefore), cellText(r.TokensAfter), cellText(r.ResultsPersisted))
 	}
 	var stages []compact.StageReport
 	if r.Stages != nil {
@@ -107,16 +115,12 @@ type runsCommand struct {
 }
 
 // Run lists the session's compactions.
-func (c *runsCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
-	runs, err := api.Runs(ctx, c.Session, c.Limit)
-	if err != nil {
-		return err
-	}
+func (c *runsCommand) Run(ctx context.Context, to *console) error {
 	const header = "RUN\tTRIGGERED\tTRIGGER\tSTATE\tCHECKPOINT\tTHROUGH\tBEFORE\tAFTER\tRESULTS\tERROR"
-	return writeList(out, settings.JSON, runs, header, func(r *session.Run) []any {
+	return showList(ctx, to, header, func(r *session.Run) []any {
 		return []any{
 			r.ID, r.TriggeredAt, r.Cause, r.State, r.Checkpoint, r.Through,
 			r.TokensBefore, r.TokensAfter, r.ResultsPersisted, r.Error,
 		}
-	})
+	}, client.Runs, c.Limit, c.Session)
 }

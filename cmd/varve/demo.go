@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/demo"
 	"github.com/varve-dev/varve/internal/embedded"
@@ -19,33 +18,38 @@ import (
 )
 
 type demoCommand struct {
-	Files []string `arg:"" optional:"" name:"file" help:"Conversations of your own: OpenAI Chat or Anthropic messages as JSON, or Claude Code's JSON lines. Without any, three samples."`
+	Files []string `arg:"" optional:"" name:"file" help:"Conversations of your own; three samples if not given."`
 }
 
-// Help is shown below the flags.
+// Help returns what is shown below the flags.
 func (c *demoCommand) Help() string {
-	return `Starts API, worker and a private PostgreSQL in DATA/demo (what an earlier demonstration left there is removed), imports
-the conversations, lets the workers compact those over 60,000 tokens, reads all that was trimmed back, and shows what
-happened. It ends with 0 only if every message and every trimmed result came back byte for byte.`
+	return `Starts API, worker and a private PostgreSQL in DATA/demo (what an earlier demonstration left there is removed),
+imports the conversations as varve import does, lets the workers compact those over 60,000 tokens, reads all that was
+trimmed back, and shows what happened. It ends with 0 only if every message and every trimmed result came back byte
+for byte.`
 }
+
+// Validate returns an error for files that would end up in one session.
+func (c *demoCommand) Validate() error { return (&importCommand{Files: c.Files}).Validate() }
 
 // Run demonstrates; the report goes to standard output, progress to standard error.
-func (c *demoCommand) Run(ctx context.Context, settings *config.Client) error {
+func (c *demoCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	dir := filepath.Join(settings.Data, "demo")
 	if err := emptyDemo(ctx, dir); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "starting PostgreSQL, API and worker in %s\n", dir)
-	if err := showDemo(ctx, dir, c.Files); err != nil {
+	if err := c.serve(ctx, dir, out); err != nil {
 		if ctx.Err() != nil {
-			return ctx.Err() // interrupted: what failed because of it says nothing more
+			return ctx.Err() // interrupted: what failed because of it is of no use
 		}
 		return fmt.Errorf("%w\n(the log is in %s)", err, filepath.Join(dir, "varve.log"))
 	}
 	return nil
 }
 
-func showDemo(ctx context.Context, dir string, files []string) (err error) {
+// serve runs all of Varve in dir for as long as the demonstration takes.
+func (c *demoCommand) serve(ctx context.Context, dir string, out io.Writer) (err error) {
 	logFile, err := os.Create(filepath.Join(dir, "varve.log"))
 	if err != nil {
 		return err
@@ -54,21 +58,51 @@ func showDemo(ctx context.Context, dir string, files []string) (err error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	all := everything{
-		Database: config.Database{Connections: 8}, API: config.API{Addr: "127.0.0.1:0"},
-		Worker: config.Worker{Compactions: 2, JobTimeout: time.Minute, SweepInterval: 5 * time.Second, StopTimeout: 10 * time.Second},
+		Database: config.Database{Connections: 8},
+		API:      config.API{Addr: "127.0.0.1:0"},
+		Worker: config.Worker{
+			Compactions: 2, JobTimeout: time.Minute, SweepInterval: 5 * time.Second, StopTimeout: 10 * time.Second,
+		},
 	}
-	return all.serve(ctx, dir, slog.New(slog.NewTextHandler(logFile, nil)), func(ctx context.Context, addr net.Addr, keyFile string) error {
+	log := slog.New(slog.NewTextHandler(logFile, nil))
+	return all.serve(ctx, dir, log, func(ctx context.Context, addr net.Addr, keyFile string) error {
 		defer done()
-		key, err := readKey(keyFile)
+		to, err := connect(&config.Client{URL: "http://" + addr.String(), Data: filepath.Dir(keyFile)}, out)
 		if err != nil {
 			return err
 		}
-		api := client.New(&url.URL{Scheme: "http", Host: addr.String()}, key, os.Stderr)
-		d := demo.Demo{
-			Dir: dir, API: api, Out: os.Stdout, Notes: os.Stderr, Width: min(max(terminal.Width(os.Stdout, 120), 60), 160),
-		}
-		return d.Run(ctx, files)
+		return c.show(ctx, to, dir)
 	})
+}
+
+// show imports the files and demonstrates with them. A file that cannot be imported does not keep the others from being
+// shown.
+func (c *demoCommand) show(ctx context.Context, to *console, dir string) error {
+	files := c.Files
+	if len(files) == 0 {
+		var err error
+		if files, err = demo.WriteSamples(filepath.Join(dir, "samples")); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(os.Stderr, "importing %s\n", terminal.Count(len(files), "file"))
+	command := importCommand{Files: files, Rejected: filepath.Join(dir, "import"), WindowTokens: demo.Window}
+	run := newImportRun(&command, to.api, []byte(demo.Policy))
+	problems := run.all(ctx)
+	run.progress.finish()
+	if err := run.print(to.out, os.Stderr, false); err != nil {
+		return err
+	}
+	d := demo.Demo{
+		Dir: dir, API: to.api, Out: to.out, Notes: os.Stderr, Width: min(max(terminal.Width(os.Stdout, 120), 60), 160),
+	}
+	for i := range run.files {
+		if file := &run.files[i]; file.Error == "" {
+			problems = append(problems, d.Add(file.File))
+		}
+	}
+	problems = append(problems, d.Run(ctx))
+	return errors.Join(problems...)
 }
 
 // emptyDemo removes what an earlier demonstration left, and nothing else.
@@ -81,12 +115,13 @@ func emptyDemo(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	left, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if len(left) > 0 {
-		return fmt.Errorf("%s holds %s, which is not from a demonstration that ran: move it away or choose another --data", dir, left[0].Name())
+	if len(entries) > 0 {
+		return fmt.Errorf("%s holds %s, which is not from a demonstration that ran: move it away or choose another --data",
+			dir, entries[0].Name())
 	}
 	return os.MkdirAll(dir, 0o755)
 }

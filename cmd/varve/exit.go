@@ -42,6 +42,7 @@ func exitCode(err error) int {
 	return exitError
 }
 
+// exitCodeOf returns the exit code for an answer of the API.
 func exitCodeOf(e *client.Error) int {
 	switch e.Status {
 	case http.StatusNotFound:
@@ -55,14 +56,13 @@ func exitCodeOf(e *client.Error) int {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return exitUnavailable
 	}
-	switch e.Problem.Code {
-	case "client_id_reused", "idempotency_key_reused":
+	if code := e.Problem.Code; code == "client_id_reused" || code == "idempotency_key_reused" {
 		return exitConflict
 	}
 	return exitError
 }
 
-// complaint returns the last words of the program. With asJSON an error of the API keeps the server's JSON.
+// complaint returns the program's last line. With asJSON an error of the API keeps the server's JSON.
 func complaint(err error, asJSON bool) string {
 	var stopped *interruptedError
 	if problem, whole := err.(*client.Error); whole && asJSON && problem.Raw != "" {
@@ -80,11 +80,14 @@ func complaint(err error, asJSON bool) string {
 // usageError is a command line that makes no sense.
 type usageError struct{ text string }
 
+// Error returns what is wrong with it.
 func (e *usageError) Error() string { return e.text }
 
 // keyError means that there is no API key.
 type keyError struct{ file string }
 
+// Error returns where a key would be found.
 func (e *keyError) Error() string {
-	return fmt.Sprintf("no API key: set VARVE_KEY, or point --data at the data directory of a varve up (there is no %s)", e.file)
+	return fmt.Sprintf("no API key: set VARVE_KEY, or point --data at the data directory of a varve up (there is no %s)",
+		e.file)
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -19,21 +21,21 @@ func TestClientReadsItsKeyFromTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	settings := config.Client{URL: "http://127.0.0.1:1", Data: dir}
-	if _, err := connect(&settings); exitCode(err) != exitAuth || !strings.Contains(err.Error(), "VARVE_KEY") {
+	if _, err := connect(&settings, io.Discard); exitCode(err) != exitAuth || !strings.Contains(err.Error(), "VARVE_KEY") {
 		t.Errorf("without a key: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("vk_x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if api, err := connect(&settings); err != nil || api.Key != "vk_x" {
-		t.Errorf("with a key file: %+v, %v", api, err)
+	if to, err := connect(&settings, io.Discard); err != nil || to.api.Key != "vk_x" {
+		t.Errorf("with a key file: %+v, %v", to, err)
 	}
 	settings.Key = "vk_y"
-	if api, err := connect(&settings); err != nil || api.Key != "vk_y" {
-		t.Errorf("with VARVE_KEY: %+v, %v", api, err)
+	if to, err := connect(&settings, io.Discard); err != nil || to.api.Key != "vk_y" {
+		t.Errorf("with VARVE_KEY: %+v, %v", to, err)
 	}
 	for _, bad := range []string{"", "localhost:8080", "ftp://x", "http://", "%"} {
-		if _, err := connect(&config.Client{URL: bad, Data: dir}); exitCode(err) != exitUsage {
+		if _, err := connect(&config.Client{URL: bad, Data: dir}, io.Discard); exitCode(err) != exitUsage {
 			t.Errorf("URL %q: %v", bad, err)
 		}
 	}
@@ -64,7 +66,7 @@ func TestErrorsEndTheProgramWithTheirCode(t *testing.T) {
 				fmt.Fprint(w, tt.body)
 			})
 			api.Patience = 0
-			_, err := api.Session(t.Context(), "s")
+			_, err := client.GetSession.Call(t.Context(), api, "s")
 			if exitCode(err) != tt.code {
 				t.Errorf("%v ends with %d, want %d", err, exitCode(err), tt.code)
 			}

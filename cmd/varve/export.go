@@ -9,27 +9,26 @@ import (
 
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type exportCommand struct {
 	Sessions []string `arg:"" optional:"" name:"session" help:"Session ids."`
 	All      bool     `help:"All sessions of the tenant, and the tenant's policy."`
-	Output   string   `short:"o" placeholder:"FILE" help:"File to write, which only exists once it is whole; standard output if not given."`
+	Output   string   `short:"o" placeholder:"FILE" help:"File to write, once it is whole; standard output if not given."`
 }
 
-// Help is shown below the flags.
+// Help returns what is shown below the flags.
 func (c *exportCommand) Help() string {
-	return `An export is lines of JSON: every message byte for byte, the sessions' settings and policies, and at the end a manifest
-with a SHA-256. varve import reads it: the sessions exported again after that have the same manifest. Checkpoints and
-persisted results are not in it, because compactions make them again from the log.
+	return `An export is lines of JSON: every message byte for byte, the sessions' settings and policies, and at the end a
+manifest with a SHA-256. varve import reads it: the sessions exported again after that have the same manifest.
+Checkpoints and persisted results are not in it, because compactions make them again from the log.
 
   varve export --all -o tenant.ndjson
   varve export chat-42 | gzip > chat-42.ndjson.gz`
 }
 
-// Validate refuses an export of nothing, and one of both.
+// Validate returns an error for an export of nothing, and for one of both.
 func (c *exportCommand) Validate() error {
 	if c.All == (len(c.Sessions) > 0) {
 		return errors.New("name the sessions to export, or use --all")
@@ -38,20 +37,21 @@ func (c *exportCommand) Validate() error {
 }
 
 // Run writes the export, and checks it on the way.
-func (c *exportCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+func (c *exportCommand) Run(ctx context.Context, to *console) error {
 	if c.Output == "" {
-		_, err := c.write(ctx, api, out)
+		_, err := c.write(ctx, to.api, to.out)
 		return err
 	}
-	total, err := c.file(ctx, api)
+	total, err := c.file(ctx, to.api)
 	if err != nil {
 		return err
 	}
-	if settings.JSON {
-		return writeJSON(out, total)
+	if to.JSON {
+		return writeJSON(to.out, total)
 	}
 	fmt.Fprintf(os.Stderr, "%s: %s, %s, %.1f MB of messages\n", terminal.Printable(c.Output),
-		terminal.Count(int(total.Sessions), "session"), terminal.Count(int(total.Messages), "message"), float64(total.Bytes)/1e6)
+		terminal.Count(int(total.Sessions), "session"), terminal.Count(int(total.Messages), "message"),
+		float64(total.Bytes)/1e6)
 	return nil
 }
 
@@ -70,10 +70,12 @@ func (c *exportCommand) file(ctx context.Context, api *client.Client) (total arc
 	return total, os.Rename(part, c.Output)
 }
 
-func (c *exportCommand) write(ctx context.Context, api *client.Client, out io.Writer) (total archive.Manifest, err error) {
+// write writes the exports that the flags name, one after the other, and returns their manifest.
+func (c *exportCommand) write(ctx context.Context, api *client.Client, out io.Writer) (archive.Manifest, error) {
 	if c.All {
 		return fetchExport(ctx, api, out, "")
 	}
+	var total archive.Manifest
 	for _, id := range c.Sessions {
 		one, err := fetchExport(ctx, api, out, id)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -78,14 +77,14 @@ func startAPI(t *testing.T) *client.Client {
 
 // runner is a command of the HTTP API.
 type runner interface {
-	Run(context.Context, *client.Client, *config.Client, io.Writer) error
+	Run(context.Context, *console) error
 }
 
 // output returns what a command prints on standard output.
 func output(t *testing.T, api *client.Client, settings config.Client, command runner) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := command.Run(t.Context(), api, &settings, &out); err != nil {
+	if err := command.Run(t.Context(), &console{Client: &settings, api: api, out: &out}); err != nil {
 		t.Fatalf("%T: %v", command, err)
 	}
 	return out.String()

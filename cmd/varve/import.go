@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -21,36 +19,37 @@ import (
 )
 
 type importCommand struct {
-	Files        []string        `arg:"" name:"file" help:"Files of conversations: exports of Varve, a provider's messages, requests and responses, or what coding agents and benchmarks write."`
-	From         importer.Source `help:"What the files are, such as openai-chat or codex. Without it, their content decides."`
-	Session      string          `help:"Session id, for one file. The file's name without its extension if not given."`
+	Files        []string        `arg:"" name:"file" help:"Files of conversations, or exports of Varve."`
+	From         importer.Source `help:"What the files are, such as openai-chat or codex; their content decides if not given."`
+	Session      string          `help:"Session id, for one file; the file's name without its extension if not given."`
 	Rejected     string          `help:"Folder for what could not be imported; DATA/import if not given."`
-	Policy       string          `help:"Policy of new sessions, a merge patch over the default one: JSON, or a file of it."`
+	Policy       string          `help:"Policy of new sessions, a merge patch over the default: JSON, or a file of it."`
 	Model        string          `help:"Model of new sessions."`
 	WindowTokens int             `help:"Context window of new sessions, in tokens."`
 }
 
-// Help is shown below the flags.
+// Help returns what is shown below the flags.
 func (c *importCommand) Help() string {
-	return `Each conversation becomes a session named like its file. The same import run again continues where it stopped and
-never stores a message twice. Lines that cannot be imported are reported and kept in the folder of --rejected.
+	return `The files are exports of Varve, a provider's messages, requests and responses, or what coding agents and benchmarks
+write. Each conversation becomes a session named like its file; an export brings its sessions with their own names and
+settings. The same import run again continues where it stopped and never stores a message twice. Lines that cannot be
+imported are reported and kept in the folder of --rejected.
 
 It ends with 0 if all of every file is stored. A file from which nothing could be used, or a line that could not be
 imported, does not stop the rest, but makes it end with 1.
-
-An export of Varve brings its sessions with their own names and settings.
 
   varve import ~/.claude/projects/*/*.jsonl
   varve import tenant.ndjson
   varve import --session chat-42 --model gpt-4o chat.json`
 }
 
-// Validate refuses files that would end up in one session.
+// Validate returns an error for files that would end up in one session.
 func (c *importCommand) Validate() error {
 	if c.Session != "" && len(c.Files) > 1 {
 		return errors.New("--session names one session, but there are several files")
 	}
-	if known := append(importer.Sources(), archive.Source); c.From != importer.Auto && !slices.Contains(known, c.From) {
+	known := append(importer.Sources(), archive.Source)
+	if c.From != importer.Auto && !slices.Contains(known, c.From) {
 		return fmt.Errorf("--from must be one of %q, not %s", known, c.From)
 	}
 	if len(c.Session) > session.MaxIDBytes {
@@ -68,24 +67,18 @@ func (c *importCommand) Validate() error {
 }
 
 // Run imports file after file. A file that fails does not stop those after it, unless they would fail alike.
-func (c *importCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+func (c *importCommand) Run(ctx context.Context, to *console) error {
 	if c.Rejected == "" {
-		c.Rejected = filepath.Join(settings.Data, "import")
+		c.Rejected = filepath.Join(to.Data, "import")
 	}
 	policy, err := readPolicy(c.Policy)
 	if err != nil {
 		return err
 	}
-	var total int64
-	for _, file := range c.Files {
-		if info, err := os.Stat(file); err == nil {
-			total += info.Size()
-		}
-	}
-	run := importRun{importCommand: c, api: api, policy: policy, progress: newProgress(os.Stderr, total)}
+	run := newImportRun(c, to.api, policy)
 	problems := run.all(ctx)
 	run.progress.finish()
-	if err := run.print(out, os.Stderr, settings.JSON); err != nil {
+	if err := run.print(to.out, os.Stderr, to.JSON); err != nil {
 		return err
 	}
 	return errors.Join(append(problems, run.incomplete())...)
@@ -100,14 +93,30 @@ type importRun struct {
 	files    []imported
 }
 
+// newImportRun returns a run whose progress goes to standard error.
+func newImportRun(c *importCommand, api *client.Client, policy json.RawMessage) *importRun {
+	var total int64
+	for _, file := range c.Files {
+		if info, err := os.Stat(file); err == nil {
+			total += info.Size()
+		}
+	}
+	return &importRun{importCommand: c, api: api, policy: policy, progress: newProgress(os.Stderr, total)}
+}
+
+// all imports the files and returns an error for each that failed.
 func (r *importRun) all(ctx context.Context) []error {
 	var problems []error
 	for _, file := range r.Files {
-		done, err := r.file(ctx, file)
+		done := imported{
+			File: file, Source: string(r.From),
+			Sessions: []importedSession{}, Rejected: []rejection{}, Notes: []protocol.ImportNote{},
+		}
+		err := r.file(ctx, &done)
 		if err != nil {
 			done.Error = err.Error()
 			problems = append(problems, fmt.Errorf("%s: %w", terminal.Printable(file), err))
-			r.progress.fail()
+			r.progress.failures++
 		}
 		r.files = append(r.files, done)
 		if ctx.Err() != nil {
@@ -121,56 +130,64 @@ func (r *importRun) all(ctx context.Context) []error {
 }
 
 // file imports one file, and reads what became of it.
-func (r *importRun) file(ctx context.Context, name string) (done imported, err error) {
-	done = imported{File: name, Source: string(r.From), Sessions: []importedSession{}, Rejected: []rejection{}, Notes: []protocol.ImportNote{}}
-	in, err := os.Open(name)
+func (r *importRun) file(ctx context.Context, done *imported) error {
+	in, err := os.Open(done.File)
 	if err != nil {
-		return done, errors.Unwrap(err)
+		return errors.Unwrap(err)
 	}
 	defer in.Close()
 	info, err := in.Stat()
-	switch {
-	case err != nil:
-		return done, err
-	case info.IsDir():
-		return done, errors.New("it is a directory")
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return errors.New("it is a directory")
 	}
 	upload := client.Upload{
-		File: in, Import: client.NewImport{From: string(r.From), Session: r.Session},
+		File: in, From: string(r.From), Session: r.Session,
 		Progress: func(i protocol.Import) { r.progress.set(bytesDone(&i, info.Size()), &i) },
 	}
-	hasSettings := r.policy != nil || r.Model != "" || r.WindowTokens != 0
-	switch {
-	case !r.isArchive(in):
-		upload.Import.Session = cmp.Or(r.Session, importer.SessionID(name))
-		if hasSettings {
-			err = r.createSessions(ctx, name, upload.Import.Session)
-		}
-	case r.Session != "" || hasSettings:
-		err = &usageError{"an export names its sessions and their settings itself: leave --session, --policy, --model and --window-tokens out"}
-	}
-	if err != nil {
-		return done, err
+	if err := r.prepare(ctx, done.File, &upload); err != nil {
+		return err
 	}
 	defer r.progress.next(info.Size())
-	mark := openBookmark(filepath.Join(r.Rejected, importer.SessionID(name)+".import.json"), r.api.Base.String(), info, upload.Import)
-	upload.Import.Key = mark.Key
+	at := filepath.Join(r.Rejected, importer.SessionID(done.File)+".import.json")
+	mark := openBookmark(at, r.api.Base.String(), info, &upload)
+	upload.Key = mark.Key
 	if err := mark.save(); err != nil {
-		return done, err
+		return err
 	}
 	i, err := r.api.Upload(ctx, upload)
 	if i.Ended() {
-		err = errors.Join(err, mark.remove())
+		err = errors.Join(err, os.Remove(at))
 	}
 	if err != nil {
-		return done, err
+		return err
 	}
 	upload.Progress(i)
-	return done, r.collect(ctx, &done, in, &i)
+	return r.collect(ctx, done, in, &i)
+}
+
+// prepare names the session of a file of another source, and creates its sessions if the flags have settings for them.
+// An export names its sessions and their settings itself.
+func (r *importRun) prepare(ctx context.Context, name string, upload *client.Upload) error {
+	hasSettings := r.policy != nil || r.Model != "" || r.WindowTokens != 0
+	if r.isArchive(upload.File) {
+		if r.Session != "" || hasSettings {
+			return &usageError{"an export names its sessions and their settings itself: " +
+				"leave --session, --policy, --model and --window-tokens out"}
+		}
+		return nil
+	}
+	upload.Session = cmp.Or(r.Session, importer.SessionID(name))
+	if !hasSettings {
+		return nil
+	}
+	return r.createSessions(ctx, name, upload.Session)
 }
 
 // createSessions creates the sessions of a file with the settings of the flags, before a message with the defaults does.
-// The file is read for their names; sessions that are there stay as they are.
+// It reads the file for their names. Sessions that exist stay as they are.
 func (r *importRun) createSessions(ctx context.Context, name, id string) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -184,17 +201,17 @@ func (r *importRun) createSessions(ctx context.Context, name, id string) error {
 		if len(conv.Messages) == 0 {
 			continue
 		}
-		_, err := r.api.PutSession(ctx, conv.ID, protocol.SessionSettings{
+		settings := protocol.SessionSettings{
 			Format: conv.Format, Model: r.Model, WindowTokens: r.WindowTokens, Policy: r.policy,
-		})
-		if err != nil {
+		}
+		if _, err := client.PutSession.With(ctx, r.api, client.Options{Body: settings}, conv.ID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// isArchive reports whether a file is an export of Varve. A file that cannot be read twice is not taken for one.
+// isArchive reports whether a file is an export of Varve. It reports false for one that cannot be read twice.
 func (r *importRun) isArchive(file *os.File) bool {
 	if r.From != importer.Auto {
 		return r.From == archive.Source
@@ -219,9 +236,11 @@ type interruptedError struct {
 	args    []string
 }
 
+// Error returns the command that continues.
 func (e *interruptedError) Error() string {
 	return fmt.Sprintf("interrupted in %s; nothing is lost, the same command continues from there:\n  %s",
 		terminal.Printable(e.stopped), terminal.ShellLine(e.args...))
 }
 
+// Unwrap returns what stopped the import.
 func (e *interruptedError) Unwrap() error { return context.Canceled }

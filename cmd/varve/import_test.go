@@ -32,14 +32,14 @@ func newRun(t *testing.T, api *client.Client, files ...string) *importRun {
 	return &importRun{
 		importCommand: &importCommand{Files: files, Rejected: t.TempDir()},
 		api:           api,
-		progress:      &progress{out: &bytes.Buffer{}, now: time.Now},
+		progress:      &progress{meter: meter{out: &bytes.Buffer{}, now: time.Now}},
 	}
 }
 
 // logOf returns the messages of a session.
 func logOf(t *testing.T, api *client.Client, id string) (bodies []string) {
 	t.Helper()
-	page, err := api.Messages(t.Context(), id, 1, 1000)
+	page, err := client.Messages.With(t.Context(), api, client.Options{Query: client.Query{"limit": 1000}}, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestImportStoresEveryMessageByteForByte(t *testing.T) {
 	if diff := cmp.Diff(want, logOf(t, api, "chat-1")); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
-	s, err := api.Session(t.Context(), "chat-1")
+	s, err := client.GetSession.Call(t.Context(), api, "chat-1")
 	if err != nil || s.Value.Model != "gpt-x" || s.Value.WindowTokens != 9000 || !bytes.Contains(s.Value.Policy, []byte(`"trigger":0.6`)) {
 		t.Errorf("the session is %s, %v", s.Raw, err)
 	}
@@ -339,12 +339,12 @@ func TestProgressWithoutATerminalIsALineEveryTenSeconds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Unix(0, 0)
-	p := &progress{out: &out, now: func() time.Time { return at }, total: 4e6, started: at, printed: at}
+	p := &progress{meter: meter{out: &out, now: func() time.Time { return at }, printed: at}, total: 4e6, started: at}
 	for n := range int64(4) {
 		at = at.Add(5 * time.Second)
 		p.set(1e6*(n+1), &protocol.Import{Messages: 60 * (n + 1), Duplicates: 40 * (n + 1)})
 	}
-	p.fail()
+	p.failures++
 	p.next(4e6)
 	at = at.Add(10 * time.Second)
 	p.set(1, &protocol.Import{Rejected: 2})

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/terminal"
@@ -68,8 +69,10 @@ func (r *importRun) collect(ctx context.Context, done *imported, in *os.File, i 
 	return err
 }
 
+// isArchive reports whether the file was an export of Varve.
 func (f *imported) isArchive() bool { return f.Source == archive.Source }
 
+// skippedLines counts the lines that are not conversation.
 func (f *imported) skippedLines() (n int) {
 	for _, kind := range f.Skipped {
 		n += kind
@@ -102,25 +105,29 @@ func (r *importRun) sessions(ctx context.Context, i *protocol.Import) ([]importe
 		}
 		n, known := at[*l.Session]
 		if !known {
-			n, at[*l.Session] = len(list), len(list)
+			n = len(list)
+			at[*l.Session] = n
 			list = append(list, importedSession{Session: *l.Session})
 		}
-		switch l.Outcome {
-		case "stored":
-			list[n].Messages++
+		if l.Outcome == "stored" {
 			list[n].Appended++
-		case "duplicate":
+		}
+		if l.Outcome == "stored" || l.Outcome == "duplicate" {
 			list[n].Messages++
 		}
 	})
+	if err != nil {
+		return list, err
+	}
 	for n := range list {
+		s, err := client.GetSession.Call(ctx, r.api, list[n].Session)
 		if err != nil {
 			return list, err
 		}
-		s, readErr := r.api.Session(ctx, list[n].Session)
-		list[n].LastSeq, list[n].TotalTokens, err = s.Value.LastSeq, s.Value.TotalTokens, readErr
+		list[n].LastSeq = s.Value.LastSeq
+		list[n].TotalTokens = s.Value.TotalTokens
 	}
-	return list, err
+	return list, nil
 }
 
 // print writes the table to out, and what needs a person's attention to notes.
@@ -132,7 +139,9 @@ func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
 	for i := range r.files {
 		rows = append(rows, r.files[i].rows()...)
 	}
-	if err := writeTable(out, "FILE\tSESSION\tMESSAGES\tNEW\tTOKENS\tSKIPPED LINES\tBAD LINES", rows); err != nil {
+	const header = "FILE\tSESSION\tMESSAGES\tNEW\tTOKENS\tSKIPPED LINES\tBAD LINES"
+	err := writeTable(out, false, rows, header, func(cells *[]any) []any { return *cells })
+	if err != nil {
 		return err
 	}
 	for i := range r.files {
@@ -151,7 +160,8 @@ func (r *importRun) incomplete() error {
 			problems = append(problems, fmt.Errorf("%s: nothing in it could be imported", terminal.Printable(f.File)))
 		}
 		if n := len(f.Rejected); n > 0 {
-			problems = append(problems, fmt.Errorf("%s: %s could not be imported (kept in %s; GET /v1/imports/%s/lines?outcome=rejected lists them)",
+			problems = append(problems, fmt.Errorf(
+				"%s: %s could not be imported (kept in %s; GET /v1/imports/%s/lines?outcome=rejected lists them)",
 				terminal.Printable(f.File), terminal.Count(n, "line"), terminal.Printable(f.RejectedFile), f.Import.ID))
 		}
 	}
@@ -166,7 +176,8 @@ func (f *imported) rows() (list [][]any) {
 	switch {
 	case f.isArchive() && f.Import != nil:
 		i := f.Import
-		return [][]any{{name, fmt.Sprintf("%d new", i.Sessions), i.Messages + i.Duplicates, i.Messages, "-", skipped, bad}}
+		sessions := fmt.Sprintf("%d new", i.Sessions)
+		return [][]any{{name, sessions, i.Messages + i.Duplicates, i.Messages, "-", skipped, bad}}
 	case len(f.Sessions) == 0:
 		return [][]any{{name, "-", 0, 0, 0, skipped, bad}}
 	}

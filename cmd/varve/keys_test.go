@@ -60,7 +60,7 @@ func TestTenantsAndKeysAreJSONOnRequest(t *testing.T) {
 	a := administrator{t, pgtest.New(t)}
 	var tenant tenantJSON
 	var tenants []tenantJSON
-	var key keyJSON
+	var key newKeyJSON
 	var keys []keyJSON
 	got := [][]string{
 		a.members(&tenant, "tenants", "create", "acme"),
@@ -87,7 +87,7 @@ func TestRevokingTwiceSaysSo(t *testing.T) {
 	t.Parallel()
 	a := administrator{t, pgtest.New(t)}
 	a.run("tenants", "create", "default")
-	var key keyJSON
+	var key newKeyJSON
 	a.members(&key, "keys", "create")
 	if _, said := a.run("keys", "revoke", key.ID.String()); !strings.HasPrefix(said, "revoked;") {
 		t.Errorf("the first time: %s", said)

@@ -4,14 +4,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -37,6 +42,7 @@ type commands struct {
 
 func main() { os.Exit(run(os.Args[1:])) }
 
+// run runs a command line and returns the exit code.
 func run(args []string) int {
 	var cli commands
 	parsed, err := parser(&cli).Parse(args)
@@ -56,8 +62,39 @@ func run(args []string) int {
 	return 0
 }
 
-// parser returns the command line's parser. A command whose Run names a *client.Client gets it from connect.
+// parser returns the command line's parser. A command whose Run names a *console gets it from connect.
 func parser(cli *commands) *kong.Kong {
 	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(), kong.BindToProvider(connect),
 		kong.Description("A session store for LLM agents that keeps every message and a small context."))
+}
+
+// console is what the commands of the HTTP API work with: the API, and where and how they print.
+type console struct {
+	*config.Client
+	api *client.Client
+	out io.Writer
+}
+
+// connect returns a console for the API at settings.URL, with its key or else the one in DATA/key.
+func connect(settings *config.Client, out io.Writer) (*console, error) {
+	base, err := url.Parse(settings.URL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, &usageError{fmt.Sprintf("--url (VARVE_URL) is %q: it must be a URL like http://127.0.0.1:8080", settings.URL)}
+	}
+	key := settings.Key
+	if key == "" {
+		if key, err = readKey(filepath.Join(settings.Data, "key")); err != nil {
+			return nil, err
+		}
+	}
+	return &console{Client: settings, api: client.New(base, key, os.Stderr), out: out}, nil
+}
+
+// readKey returns the key that a file holds, or a *keyError if there is no such file.
+func readKey(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", &keyError{file}
+	}
+	return strings.TrimSpace(string(text)), err
 }

@@ -100,7 +100,7 @@ func TestABoundOfTheViewIsSentAsItIsGiven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cli.Context.Run(t.Context(), api, &cli.Client, io.Discard); err != nil || got != want {
+		if err := cli.Context.Run(t.Context(), &console{Client: &cli.Client, api: api, out: io.Discard}); err != nil || got != want {
 			t.Errorf("%q asked for %q, want %q: %v", args, got, want, err)
 		}
 	}

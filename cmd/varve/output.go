@@ -1,10 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
+	"reflect"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -13,83 +14,83 @@ import (
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
-// writeAnswer writes an answer: as the API sent it if asJSON, else as text writes it.
-func writeAnswer[T any](out io.Writer, asJSON bool, a client.Answer[T], text func(io.Writer, *T) error) error {
-	if asJSON {
-		return writeRaw(out, a.Raw)
+// show calls a route and prints its answer: as the API sent it with --json, else as text writes it.
+func show[T any](
+	ctx context.Context, to *console, text func(io.Writer, *T) error, r client.Route[T], o client.Options, args ...any,
+) error {
+	a, err := r.With(ctx, to.api, o, args...)
+	if err != nil {
+		return err
 	}
-	return text(out, &a.Value)
+	return to.print(a.Raw, func(out io.Writer) error { return text(out, &a.Value) })
 }
 
-// writeRaw writes an answer with the bytes that the API sent.
-func writeRaw(out io.Writer, raw []byte) error {
-	_, err := out.Write(append(raw, '\n'))
+// print prints an answer: as the API sent it with --json, else as text writes it.
+func (to *console) print(raw []byte, text func(io.Writer) error) error {
+	if to.JSON {
+		return to.printRaw(raw)
+	}
+	return text(to.out)
+}
+
+// printRaw prints an answer as the API sent it.
+func (to *console) printRaw(raw []byte) error {
+	_, err := to.out.Write(append(raw, '\n'))
 	return err
 }
 
-// writeList writes a list: its entries as the API sent them if asJSON, else a table with one row for each.
-func writeList[T any](out io.Writer, asJSON bool, found []client.Answer[T], header string, row func(*T) []any) error {
-	if asJSON {
-		return writeJSON(out, found)
+// showList calls a route and prints up to limit entries of its list, a row for each.
+func showList[T any](
+	ctx context.Context, to *console, header string, row func(*T) []any, r client.ListRoute[T], limit int, args ...any,
+) error {
+	found, err := r.All(ctx, to.api, limit, args...)
+	if err != nil {
+		return err
 	}
-	rows := make([][]any, len(found))
-	for i := range found {
-		rows[i] = row(&found[i].Value)
-	}
-	return writeTable(out, header, rows)
+	return writeTable(to.out, to.JSON, found, header, func(a *client.Answer[T]) []any { return row(&a.Value) })
 }
 
-// writeTable writes rows below a header, whose columns are separated by tabs.
-func writeTable(out io.Writer, header string, rows [][]any) error {
+// writeTable writes a list: as JSON, or as a table with one row for each entry below a header. Tabs separate columns.
+func writeTable[T any](out io.Writer, asJSON bool, list []T, header string, row func(*T) []any) error {
+	if asJSON {
+		return writeJSON(out, list)
+	}
 	table := newTable(out)
 	fmt.Fprintln(table, header)
-	for _, cells := range rows {
+	for i := range list {
+		cells := row(&list[i])
 		texts := make([]string, len(cells))
-		for i, cell := range cells {
-			texts[i] = cellText(cell)
+		for n, cell := range cells {
+			texts[n] = cellText(cell)
 		}
 		fmt.Fprintln(table, strings.Join(texts, "\t"))
 	}
 	return table.Flush()
 }
 
+// newTable returns a writer that aligns columns, which tabs separate.
 func newTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
 
-// cellText returns a value as a table shows it: "-" where there is none, times to the second.
+// cellText returns a value as a table shows it: "-" for a nil pointer, times to the second.
 func cellText(cell any) string {
+	if v := reflect.ValueOf(cell); v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return "-"
+		}
+		cell = v.Elem().Interface()
+	}
 	switch v := cell.(type) {
 	case string:
 		return terminal.Printable(v)
-	case *string:
-		return deref(v)
-	case *int:
-		return deref(v)
-	case *int64:
-		return deref(v)
 	case time.Time:
 		return v.Format(time.RFC3339)
-	case *time.Time:
-		return deref(v)
 	}
 	return fmt.Sprint(cell)
 }
 
-func deref[T any](v *T) string {
-	if v == nil {
-		return "-"
-	}
-	return cellText(*v)
-}
-
+// writeJSON writes a value as a line of JSON.
 func writeJSON(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(value)
-}
-
-// first returns the first n characters of a hexadecimal digest.
-func first(n int, digest string) string { return digest[:min(n, len(digest))] }
-
-func change(from, to int64) string {
-	return strconv.FormatInt(from, 10) + " → " + strconv.FormatInt(to, 10)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -20,7 +19,7 @@ import (
 type policyCommand struct {
 	Show     policyShowCommand     `cmd:"" help:"Print a policy and where its values come from."`
 	Set      policySetCommand      `cmd:"" help:"Set the tenant's default policy, or a session's own."`
-	Check    policyCheckCommand    `cmd:"" help:"Report what is wrong with a policy, or what it would do; nothing is stored."`
+	Check    policyCheckCommand    `cmd:"" help:"Report what is wrong with a policy, or its values; nothing is stored."`
 	Profiles policyProfilesCommand `cmd:"" help:"List the profiles, or print one."`
 }
 
@@ -30,17 +29,8 @@ type policyShowCommand struct {
 }
 
 // Run prints the policy.
-func (c *policyShowCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
-	return showPolicy(ctx, api, settings.JSON, out, c.Session, c.All)
-}
-
-// showPolicy prints the policy of a session or, without an id, the tenant's default.
-func showPolicy(ctx context.Context, api *client.Client, asJSON bool, out io.Writer, id string, all bool) error {
-	p, err := api.Policy(ctx, id)
-	if err != nil {
-		return err
-	}
-	return writeAnswer(out, asJSON, p, policyTable(all))
+func (c *policyShowCommand) Run(ctx context.Context, to *console) error {
+	return show(ctx, to, policyTable(c.All), client.Policy("GET", c.Session), client.Options{}, c.Session)
 }
 
 // policyTable writes a policy field by field; without all, those that are the profile's are only counted.
@@ -64,14 +54,16 @@ func policyTable(all bool) func(io.Writer, *protocol.Policy) error {
 			name := strings.ReplaceAll(pointer[1:], "/", ".")
 			rows = append(rows, []any{name, terminal.Cut(terminal.Printable(string(value)), 61), source})
 		})
-		if err := writeTable(out, "FIELD\tVALUE\tFROM", rows); err != nil || omitted == 0 {
+		err := writeTable(out, false, rows, "FIELD\tVALUE\tFROM", func(cells *[]any) []any { return *cells })
+		if err != nil || omitted == 0 {
 			return err
 		}
-		_, err := fmt.Fprintf(out, "%d more values are the profile's; --all prints them\n", omitted)
+		_, err = fmt.Fprintf(out, "%d more values are the profile's; --all prints them\n", omitted)
 		return err
 	}
 }
 
+// versionText returns which versions of the layers a policy is made of.
 func versionText(v session.PolicyVersion) string {
 	if v.Session == 0 {
 		return fmt.Sprintf("version %d of the tenant's default", v.Tenant)
@@ -100,21 +92,23 @@ type policySetCommand struct {
 }
 
 // Run sets the policy and prints the new one.
-func (c *policySetCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+func (c *policySetCommand) Run(ctx context.Context, to *console) error {
 	document, err := policyFile(c.File)
 	if err != nil {
 		return err
 	}
-	set := api.ReplacePolicy
+	method := "PUT"
 	if c.Merge {
-		set = api.MergePolicy
+		method = "PATCH"
 	}
-	if err := set(ctx, c.Session, document); err != nil {
+	set := client.Policy(method, c.Session)
+	if _, err := set.With(ctx, to.api, client.Options{Body: document}, c.Session); err != nil {
 		return err
 	}
-	return showPolicy(ctx, api, settings.JSON, out, c.Session, false)
+	return (&policyShowCommand{Session: c.Session}).Run(ctx, to)
 }
 
+// policyFile reads a file, - for standard input.
 func policyFile(file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(os.Stdin)
@@ -129,16 +123,16 @@ type policyCheckCommand struct {
 }
 
 // Run prints what the policy would be, or ends with everything that is wrong with it.
-func (c *policyCheckCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+func (c *policyCheckCommand) Run(ctx context.Context, to *console) error {
 	document, err := policyFile(c.File)
 	if err != nil {
 		return err
 	}
-	p, err := api.CheckPolicy(ctx, document, c.Session)
-	if err != nil {
-		return err
+	o := client.Options{Body: document}
+	if c.Session {
+		o.Query = client.Query{"as": "session"}
 	}
-	return writeAnswer(out, settings.JSON, p, policyTable(c.All))
+	return show(ctx, to, policyTable(c.All), client.CheckPolicy, o)
 }
 
 type policyProfilesCommand struct {
@@ -146,28 +140,28 @@ type policyProfilesCommand struct {
 }
 
 // Run lists the profiles, or prints one.
-func (c *policyProfilesCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
-	list, err := api.Profiles(ctx)
+func (c *policyProfilesCommand) Run(ctx context.Context, to *console) error {
+	list, err := client.Profiles.Call(ctx, to.api)
 	if err != nil {
 		return err
-	}
-	if settings.JSON && c.Name == "" {
-		return writeRaw(out, list.Raw)
 	}
 	names := []string{}
 	for _, p := range list.Value.Data {
 		if p.Name == c.Name {
-			return writeIndented(out, p.Policy)
+			return writeIndented(to.out, p.Policy)
 		}
 		names = append(names, p.Name)
 	}
 	if c.Name != "" {
 		return &usageError{fmt.Sprintf("there is no profile %q; there are %s", c.Name, strings.Join(names, ", "))}
 	}
-	_, err = fmt.Fprintln(out, strings.Join(names, "\n"))
-	return err
+	return to.print(list.Raw, func(out io.Writer) error {
+		_, err := fmt.Fprintln(out, strings.Join(names, "\n"))
+		return err
+	})
 }
 
+// writeIndented writes a document with one member a line.
 func writeIndented(out io.Writer, document []byte) error {
 	var text bytes.Buffer
 	if err := json.Indent(&text, document, "", "  "); err != nil {
@@ -177,7 +171,7 @@ func writeIndented(out io.Writer, document []byte) error {
 	return err
 }
 
-// readPolicy reads the value of --policy: JSON, or the file that it names, - for standard input. It returns nil for none.
+// readPolicy reads the value of --policy: JSON, or the file that it names, - for standard input. It returns nil for "".
 func readPolicy(text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil

@@ -58,7 +58,7 @@ func TestAPolicyIsSetWhereItBelongs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = cli.Policy.Set.Run(t.Context(), api, &cli.Client, io.Discard)
+		err = cli.Policy.Set.Run(t.Context(), &console{Client: &cli.Client, api: api, out: io.Discard})
 		_, path, _ := strings.Cut(want, " ")
 		if diff := cmp.Diff([]string{want, "GET " + path}, asked); err != nil || diff != "" {
 			t.Errorf("%q: %v, asked (-want +got):\n%s", args, err, diff)
@@ -76,7 +76,7 @@ func TestProfilesAreListedOrOneIsPrinted(t *testing.T) {
 			t.Errorf("%q: %q", name, out)
 		}
 	}
-	err := (&policyProfilesCommand{Name: "none"}).Run(t.Context(), api, &config.Client{}, io.Discard)
+	err := (&policyProfilesCommand{Name: "none"}).Run(t.Context(), &console{Client: &config.Client{}, api: api, out: io.Discard})
 	if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "default, cortex") {
 		t.Errorf("a profile that is not there: %v", err)
 	}

@@ -12,6 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/config"
 )
 
 const previewAnswer = `{"from":"log","through_seq":61,"tokens_before":15168,"tokens_after":7000,"would_change":true,"due":false,
@@ -26,7 +29,7 @@ const previewAnswer = `{"from":"log","through_seq":61,"tokens_before":15168,"tok
 func TestAPreviewIsAPlanThatFitsATerminal(t *testing.T) {
 	t.Parallel()
 	api := answering(t, answer(previewAnswer))
-	plan, err := (&previewCommand{Session: "s"}).preview(t.Context(), api)
+	plan, err := client.Preview.Call(t.Context(), api, "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +75,9 @@ func TestAPreviewAsksForThePolicyThatItIsGiven(t *testing.T) {
 	}
 	for want, command := range map[string]previewCommand{
 		`/v1/sessions/s/preview {}`:                                           {},
-		`/v1/sessions/s/preview {"policy":{"target":0.3},"from":"log"}`:       {Policy: file, From: "log"},
-		`/v1/sessions/s/preview {"policy":{"target":0.2}}`:                    {Policy: `{"target":0.2}`},
-		`/v1/sessions/s/preview?actions=all {"policy":{"profile":"codelia"}}`: {Profile: "codelia", All: true},
+		`/v1/sessions/s/preview {"policy":{"target":0.3},"from":"log"}`:       {policyChoice: policyChoice{Policy: file}, From: "log"},
+		`/v1/sessions/s/preview {"policy":{"target":0.2}}`:                    {policyChoice: policyChoice{Policy: `{"target":0.2}`}},
+		`/v1/sessions/s/preview?actions=all {"policy":{"profile":"codelia"}}`: {policyChoice: policyChoice{Profile: "codelia"}, All: true},
 	} {
 		asked := ""
 		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -83,14 +86,15 @@ func TestAPreviewAsksForThePolicyThatItIsGiven(t *testing.T) {
 			fmt.Fprint(w, previewAnswer)
 		})
 		command.Session = "s"
-		if _, err := command.preview(t.Context(), api); err != nil || asked != want {
-			t.Errorf("asked %s, want %s, %v", asked, want, err)
+		output(t, api, config.Client{JSON: true}, &command)
+		if asked != want {
+			t.Errorf("asked %s, want %s", asked, want)
 		}
 	}
 	if err := os.WriteFile(file, []byte(`{"target":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := policyOrProfile(file, ""); err == nil || !strings.Contains(err.Error(), "is not JSON") {
+	if _, err := (&policyChoice{Policy: file}).policy(); err == nil || !strings.Contains(err.Error(), "is not JSON") {
 		t.Errorf("half a document: %v", err)
 	}
 }

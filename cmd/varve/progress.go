@@ -12,87 +12,90 @@ import (
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
-// progress shows how far an import is: a bar on a terminal, else a line every ten seconds.
-type progress struct {
-	out      io.Writer
-	bar      *progressbar.ProgressBar // nil if out is not a terminal
-	now      func() time.Time
-	total    int64 // bytes of all files
-	before   int64 // bytes of the files that are done
-	done     int64 // bytes
-	earlier  int64 // messages of the files that are done
-	messages int64
-	failures int   // files
-	rejected int64 // lines of the file
-	started  time.Time
-	printed  time.Time
+// meter shows how far work is: by a bar on a terminal, else by a line every ten seconds.
+type meter struct {
+	out     io.Writer
+	bar     *progressbar.ProgressBar // nil if out is not a terminal
+	now     func() time.Time
+	printed time.Time
 }
 
 // printEvery is how often a line of progress is printed where no bar can be drawn.
 const printEvery = 10 * time.Second
 
-func newProgress(out *os.File, total int64) *progress {
-	p := &progress{out: out, now: time.Now, total: total, started: time.Now(), printed: time.Now()}
+// newMeter returns a meter of a total in the unit that counts shows, -1 if the total is not known yet.
+func newMeter(out *os.File, total int64, counts progressbar.Option) meter {
+	m := meter{out: out, now: time.Now, printed: time.Now()}
 	if term.IsTerminal(int(out.Fd())) {
-		p.bar = newBar(out, total, progressbar.OptionShowBytes(true))
+		m.bar = progressbar.NewOptions64(total, counts, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(24),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetPredictTime(true))
 	}
-	return p
+	return m
 }
 
-func newBar(out io.Writer, total int64, counts progressbar.Option) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(total, counts, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(24),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+// update draws the bar beside text, or prints a line if it is time for one. A bar that cannot be drawn stops nothing.
+func (m *meter) update(done, total int64, text, line string) {
+	now := m.now()
+	switch {
+	case m.bar != nil:
+		m.bar.Describe(text)
+		if total > 0 {
+			m.bar.ChangeMax64(total)
+			_ = m.bar.Set64(done)
+		}
+	case now.Sub(m.printed) >= printEvery:
+		m.printed = now
+		fmt.Fprintln(m.out, line)
+	}
 }
 
-// set shows the state of the file's import, of which so many bytes are done.
+// finish removes the bar.
+func (m *meter) finish() {
+	if m.bar != nil {
+		_ = m.bar.Finish()
+	}
+}
+
+// progress shows how far the import of several files is.
+type progress struct {
+	meter
+	total    int64 // bytes of all files
+	before   int64 // bytes of the files that are done
+	earlier  int64 // messages of the files that are done
+	messages int64
+	failures int // files
+	started  time.Time
+}
+
+func newProgress(out *os.File, total int64) *progress {
+	return &progress{meter: newMeter(out, total, progressbar.OptionShowBytes(true)), total: total, started: time.Now()}
+}
+
+// set shows the state of a file's import and how many of its bytes are done.
 func (p *progress) set(bytes int64, i *protocol.Import) {
-	p.done = min(p.before+bytes, p.total)
+	done := min(p.before+bytes, p.total)
 	p.messages = p.earlier + i.Messages + i.Duplicates
-	p.rejected = i.Rejected
-	if p.bar != nil {
-		p.bar.Describe(fmt.Sprintf("%d messages (%.0f/s)%s", p.messages, p.rate(), p.failed()))
-		_ = p.bar.Set64(p.done) // a bar that cannot be drawn does not stop the import
-		return
+	failed := ""
+	if p.failures > 0 {
+		failed = fmt.Sprintf(", %d files failed", p.failures)
 	}
-	if now := p.now(); now.Sub(p.printed) >= printEvery {
-		p.printed = now
-		fmt.Fprintf(p.out, "%.1f of %.1f MB, %d messages, %.0f/s, %s left%s\n",
-			float64(p.done)/1e6, float64(p.total)/1e6, p.messages, p.rate(), p.left(), p.failed())
+	if i.Rejected > 0 {
+		failed += fmt.Sprintf(", %d lines rejected", i.Rejected)
 	}
+	elapsed := p.now().Sub(p.started)
+	remaining := time.Duration(0)
+	if done > 0 {
+		remaining = time.Duration(float64(elapsed) * float64(p.total-done) / float64(done)).Round(time.Second)
+	}
+	rate := float64(p.messages) / max(elapsed.Seconds(), 0.001)
+	p.update(done, p.total, fmt.Sprintf("%d messages (%.0f/s)%s", p.messages, rate, failed),
+		fmt.Sprintf("%.1f of %.1f MB, %d messages, %.0f/s, %s left%s",
+			float64(done)/1e6, float64(p.total)/1e6, p.messages, rate, remaining, failed))
 }
 
-// next ends a file of so many bytes.
+// next ends a file of a number of bytes.
 func (p *progress) next(bytes int64) {
 	p.before += bytes
 	p.earlier = p.messages
-}
-
-func (p *progress) fail() { p.failures++ }
-
-// finish removes the bar.
-func (p *progress) finish() {
-	if p.bar != nil {
-		_ = p.bar.Finish()
-	}
-}
-
-func (p *progress) rate() float64 {
-	return float64(p.messages) / max(p.now().Sub(p.started).Seconds(), 0.001)
-}
-
-func (p *progress) left() time.Duration {
-	if p.done == 0 {
-		return 0
-	}
-	return time.Duration(float64(p.now().Sub(p.started)) * float64(p.total-p.done) / float64(p.done)).Round(time.Second)
-}
-
-func (p *progress) failed() (text string) {
-	if p.failures > 0 {
-		text = fmt.Sprintf(", %d files failed", p.failures)
-	}
-	if p.rejected > 0 {
-		text += fmt.Sprintf(", %d lines rejected", p.rejected)
-	}
-	return text
 }

@@ -8,16 +8,16 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/schollz/progressbar/v3"
+
 	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/terminal"
-	"golang.org/x/term"
 )
 
 type recompactCommand struct {
-	Start  recompactStartCommand  `cmd:"" default:"withargs" help:"Compact many sessions again, from their logs, and wait for the end."`
+	Start  recompactStartCommand  `cmd:"" default:"withargs" help:"Compact many sessions again, and wait for the end."`
 	List   recompactListCommand   `cmd:"" help:"List recompactions, newest first."`
 	Show   recompactShowCommand   `cmd:"" help:"Print a recompaction, and what became of its sessions."`
 	Cancel recompactCancelCommand `cmd:"" help:"Let the running compactions end, and start no others."`
@@ -30,45 +30,53 @@ type recompactFilter struct {
 	CreatedBefore      *time.Time        `placeholder:"TIME" help:"Only sessions made before, e.g. 2026-01-31T00:00:00Z."`
 	CreatedAfter       *time.Time        `placeholder:"TIME" help:"Only sessions made after."`
 	MinTokens          *int64            `placeholder:"N" help:"Only sessions whose view has at least this many tokens."`
-	PolicyVersionBelow *int64            `placeholder:"N" help:"Only sessions whose newest checkpoint is older than this version of the tenant's policy."`
-	EngineVersionBelow *int64            `placeholder:"N" help:"Only sessions whose newest checkpoint an older engine made."`
+	PolicyVersionBelow *int64            `placeholder:"N" help:"Only sessions last compacted under an older policy of the tenant."`
+	EngineVersionBelow *int64            `placeholder:"N" help:"Only sessions last compacted by an older engine."`
 }
 
 type recompactStartCommand struct {
 	recompactFilter `embed:""`
-	Policy          string `xor:"policy" help:"Changes to the sessions' policies, for this recompaction: JSON, or a file of it (- is standard input). Without one, each session's own policy."`
-	Profile         string `xor:"policy" help:"A profile for the policy, for this recompaction: default, tool-compaction, cortex, falai, llm-proxy or codelia."`
-	MaxRunning      int    `default:"2" help:"How many sessions are compacted at once, 1 to 32."`
-	DryRun          bool   `help:"Only count, and estimate what would be saved."`
-	Detach          bool   `help:"Do not wait for the end."`
+	policyChoice    `embed:""`
+	MaxRunning      int  `default:"2" help:"How many sessions are compacted at once, 1 to 32."`
+	DryRun          bool `help:"Only count, and estimate what would be saved."`
+	Detach          bool `help:"Do not wait for the end."`
 }
 
 // Run recompacts, with a bar on a terminal, and prints how it ended. An interrupt leaves the recompaction running.
-func (c *recompactStartCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+func (c *recompactStartCommand) Run(ctx context.Context, to *console) error {
 	request, err := c.request()
 	if err != nil {
 		return err
 	}
 	if c.DryRun {
-		plan, err := api.PlanRecompaction(ctx, request)
-		if err != nil {
-			return err
-		}
-		return writeAnswer(out, settings.JSON, plan, writeRecompactionPlan)
+		return show(ctx, to, writeRecompactionPlan, client.PlanRecompaction, client.Options{Body: request})
 	}
-	r, err := api.Recompact(ctx, request)
+	// Sent again because its answer was lost, it is still one recompaction.
+	a, err := client.Recompact.With(ctx, to.api, client.Options{Body: request, Key: uuid.NewString()})
 	if err == nil && !c.Detach {
-		r, err = follow(ctx, api, r.Value.ID.String(), os.Stderr)
+		a, err = follow(ctx, to.api, a.Value.ID.String(), os.Stderr)
 	}
 	if err != nil {
 		return err
 	}
-	return reportRecompaction(out, settings.JSON, r)
+	r := &a.Value
+	err = to.print(a.Raw, func(out io.Writer) error { return writeRecompaction(out, r) })
+	switch {
+	case err != nil:
+		return err
+	case r.State == "failed":
+		return fmt.Errorf("recompaction %s failed: %s", r.ID, cellText(r.Error))
+	case r.Progress.Failed > 0:
+		return fmt.Errorf("recompaction %s: %d sessions failed", r.ID, r.Progress.Failed)
+	}
+	return nil
 }
 
+// request returns what the flags ask for.
 func (c *recompactStartCommand) request() (r protocol.RecompactionRequest, err error) {
 	f := &c.recompactFilter
 	r.MaxRunning = c.MaxRunning
+	r.DryRun = c.DryRun
 	r.Filter = protocol.RecompactionFilter{
 		Sessions: f.Session, CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter,
 		MinTokens: f.MinTokens, PolicyVersionBelow: f.PolicyVersionBelow, EngineVersionBelow: f.EngineVersionBelow,
@@ -78,17 +86,19 @@ func (c *recompactStartCommand) request() (r protocol.RecompactionRequest, err e
 			return r, err
 		}
 	}
-	r.Policy, err = policyOrProfile(c.Policy, c.Profile)
+	r.Policy, err = c.policy()
 	return r, err
 }
 
+// writeRecompactionPlan writes what a recompaction would do.
 func writeRecompactionPlan(out io.Writer, p *protocol.RecompactionPlan) error {
 	table := newTable(out)
 	fmt.Fprintf(table, "sessions\t%d\nmessages\t%d\ntokens of the logs\t%d\ntokens of the views\t%d\n",
 		p.Sessions, p.Messages, p.TotalTokens, p.ContextTokens)
 	fmt.Fprintf(table, "sample\t%d sessions, %d failed, %d → %d tokens\n",
 		p.Sample.Sessions, p.Sample.Failed, p.Sample.TokensBefore, p.Sample.TokensAfter)
-	fmt.Fprintf(table, "estimate\t%d sessions change, %d → %d tokens\n", p.Estimate.Changed, p.Estimate.TokensBefore, p.Estimate.TokensAfter)
+	fmt.Fprintf(table, "estimate\t%d sessions change, %d → %d tokens\n",
+		p.Estimate.Changed, p.Estimate.TokensBefore, p.Estimate.TokensAfter)
 	for _, e := range p.Sample.Errors {
 		fmt.Fprintf(table, "%s\t%s\n", terminal.Printable(e.Session), terminal.Printable(e.Error))
 	}
@@ -98,15 +108,19 @@ func writeRecompactionPlan(out io.Writer, p *protocol.RecompactionPlan) error {
 // followEvery is how often a recompaction that is followed is read.
 const followEvery = 500 * time.Millisecond
 
-// follow waits for the end and reports progress: a bar on a terminal, else a line every ten seconds.
-func follow(ctx context.Context, api *client.Client, id string, out *os.File) (r client.Answer[protocol.Recompaction], err error) {
-	bar := newRecompactionBar(out)
-	defer bar.finish()
+// follow waits for the end of a recompaction and shows its progress.
+func follow(
+	ctx context.Context, api *client.Client, id string, out *os.File,
+) (a client.Answer[protocol.Recompaction], err error) {
+	shown := newMeter(out, -1, progressbar.OptionShowCount())
+	defer shown.finish()
 	for {
-		if r, err = api.Recompaction(ctx, id); err != nil || r.Value.Ended() {
+		if a, err = client.GetRecompaction.Call(ctx, api, id); err != nil || a.Value.Ended() {
 			break
 		}
-		bar.update(&r.Value)
+		p := a.Value.Progress
+		text := fmt.Sprintf("%d changed, %d unchanged, %d failed, %d skipped", p.Changed, p.Unchanged, p.Failed, p.Skipped)
+		shown.update(p.Done, p.Total, text, fmt.Sprintf("%s: %d of %d sessions, %s", a.Value.State, p.Done, p.Total, text))
 		if err = api.Sleep(ctx, followEvery); err != nil {
 			break
 		}
@@ -114,63 +128,15 @@ func follow(ctx context.Context, api *client.Client, id string, out *os.File) (r
 	if err != nil {
 		err = fmt.Errorf("recompaction %s continues without this command (varve recompact show, or cancel): %w", id, err)
 	}
-	return r, err
+	return a, err
 }
 
-// recompactionBar shows the progress of a recompaction.
-type recompactionBar struct {
-	out     io.Writer
-	bar     *progressbar.ProgressBar // nil if out is not a terminal
-	printed time.Time
-}
-
-func newRecompactionBar(out *os.File) *recompactionBar {
-	b := &recompactionBar{out: out, printed: time.Now()}
-	if term.IsTerminal(int(out.Fd())) {
-		b.bar = newBar(out, -1, progressbar.OptionShowCount())
-	}
-	return b
-}
-
-func (b *recompactionBar) update(r *protocol.Recompaction) {
-	p := r.Progress
-	text := fmt.Sprintf("%d changed, %d unchanged, %d failed, %d skipped", p.Changed, p.Unchanged, p.Failed, p.Skipped)
-	switch {
-	case b.bar != nil && r.State != "queued" && p.Total > 0:
-		b.bar.ChangeMax64(p.Total)
-		b.bar.Describe(text)
-		_ = b.bar.Set64(p.Done) // a bar that cannot be drawn does not stop the recompaction
-	case b.bar == nil && time.Since(b.printed) >= printEvery:
-		b.printed = time.Now()
-		fmt.Fprintf(b.out, "%s: %d of %d sessions, %s\n", r.State, p.Done, p.Total, text)
-	}
-}
-
-func (b *recompactionBar) finish() {
-	if b.bar != nil {
-		_ = b.bar.Finish()
-	}
-}
-
-// reportRecompaction prints a recompaction. It returns an error if it failed, or failed for some sessions.
-func reportRecompaction(out io.Writer, asJSON bool, a client.Answer[protocol.Recompaction]) error {
-	r := &a.Value
-	err := writeAnswer(out, asJSON, a, writeRecompaction)
-	switch {
-	case err != nil:
-		return err
-	case r.State == "failed":
-		return fmt.Errorf("recompaction %s failed: %s", r.ID, deref(r.Error))
-	case r.Progress.Failed > 0:
-		return fmt.Errorf("recompaction %s: %d sessions failed", r.ID, r.Progress.Failed)
-	}
-	return nil
-}
-
+// writeRecompaction writes a recompaction and its first errors.
 func writeRecompaction(out io.Writer, r *protocol.Recompaction) error {
 	p := r.Progress
 	table := newTable(out)
-	fmt.Fprintf(table, "recompaction\t%s\nstate\t%s\ncreated\t%s\nfinished\t%s\n", r.ID, r.State, cellText(r.CreatedAt), deref(r.FinishedAt))
+	fmt.Fprintf(table, "recompaction\t%s\nstate\t%s\ncreated\t%s\nfinished\t%s\n",
+		r.ID, r.State, cellText(r.CreatedAt), cellText(r.FinishedAt))
 	fmt.Fprintf(table, "sessions\t%d of %d: %d changed, %d unchanged, %d failed, %d skipped\n",
 		p.Done, p.Total, p.Changed, p.Unchanged, p.Failed, p.Skipped)
 	fmt.Fprintf(table, "tokens\t%d → %d\n", r.TokensBefore, r.TokensAfter)
@@ -185,16 +151,12 @@ type recompactListCommand struct {
 }
 
 // Run lists the tenant's recompactions.
-func (c *recompactListCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
-	found, err := api.Recompactions(ctx, c.Limit)
-	if err != nil {
-		return err
-	}
+func (c *recompactListCommand) Run(ctx context.Context, to *console) error {
 	const header = "RECOMPACTION\tCREATED\tSTATE\tDONE\tTOTAL\tCHANGED\tFAILED\tBEFORE\tAFTER"
-	return writeList(out, settings.JSON, found, header, func(r *protocol.Recompaction) []any {
+	return showList(ctx, to, header, func(r *protocol.Recompaction) []any {
 		p := &r.Progress
 		return []any{r.ID, r.CreatedAt, r.State, p.Done, p.Total, p.Changed, p.Failed, r.TokensBefore, r.TokensAfter}
-	})
+	}, client.Recompactions, c.Limit)
 }
 
 type recompactShowCommand struct {
@@ -204,22 +166,14 @@ type recompactShowCommand struct {
 }
 
 // Run prints the recompaction or, with --sessions, its sessions.
-func (c *recompactShowCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
+func (c *recompactShowCommand) Run(ctx context.Context, to *console) error {
 	if !c.Sessions {
-		r, err := api.Recompaction(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		return writeAnswer(out, settings.JSON, r, writeRecompaction)
-	}
-	found, err := api.RecompactionSessions(ctx, c.ID, c.Limit)
-	if err != nil {
-		return err
+		return show(ctx, to, writeRecompaction, client.GetRecompaction, client.Options{}, c.ID)
 	}
 	const header = "SESSION\tSTATE\tBEFORE\tAFTER\tRUN\tERROR"
-	return writeList(out, settings.JSON, found, header, func(s *protocol.RecompactionSession) []any {
-		return []any{s.Session, s.State, s.TokensBefore, s.TokensAfter, deref(s.Run), s.Error}
-	})
+	return showList(ctx, to, header, func(s *protocol.RecompactionSession) []any {
+		return []any{s.Session, s.State, s.TokensBefore, s.TokensAfter, s.Run, s.Error}
+	}, client.RecompactionSessions, c.Limit, c.ID)
 }
 
 type recompactCancelCommand struct {
@@ -227,10 +181,6 @@ type recompactCancelCommand struct {
 }
 
 // Run cancels the recompaction; cancelling it twice changes nothing.
-func (c *recompactCancelCommand) Run(ctx context.Context, api *client.Client, settings *config.Client, out io.Writer) error {
-	r, err := api.CancelRecompaction(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return writeAnswer(out, settings.JSON, r, writeRecompaction)
+func (c *recompactCancelCommand) Run(ctx context.Context, to *console) error {
+	return show(ctx, to, writeRecompaction, client.CancelRecompaction, client.Options{}, c.ID)
 }

@@ -39,7 +39,7 @@ func TestTheFlagsOfARecompactionAreItsBody(t *testing.T) {
 			asked, _ = io.ReadAll(r.Body)
 			fmt.Fprint(w, `{"state":"done"}`)
 		})
-		if err := cli.Recompact.Start.Run(t.Context(), api, &cli.Client, io.Discard); err != nil {
+		if err := cli.Recompact.Start.Run(t.Context(), &console{Client: &cli.Client, api: api, out: io.Discard}); err != nil {
 			t.Errorf("%s: %v", flags, err)
 		}
 		if diff := cmp.Diff(want, string(asked)); diff != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -21,6 +22,27 @@ import (
 // defaultTenant is the tenant that the first start creates.
 const defaultTenant = "default"
 
+type upCommand struct {
+	everything `embed:""`
+	config.Log `embed:""`
+}
+
+// Validate reports everything that is wrong at once: kong does not ask embedded structs whose names are not exported.
+func (u *upCommand) Validate() error { return errors.Join(u.everything.Validate(), u.Log.Validate()) }
+
+// Run serves until the process is told to stop.
+func (u *upCommand) Run(ctx context.Context, settings *config.Client) error {
+	if err := os.MkdirAll(settings.Data, 0o755); err != nil {
+		return err
+	}
+	return u.serve(ctx, settings.Data, u.Logger(), func(_ context.Context, addr net.Addr, keyFile string) error {
+		fmt.Fprintf(os.Stderr, `varve is ready on http://%s
+try: curl -H "Authorization: Bearer $(cat %s)" http://%s/v1/sessions
+`, addr, keyFile, addr)
+		return nil
+	})
+}
+
 // everything is all of Varve in one process: API, worker and, unless a database is named, a private PostgreSQL in the
 // data directory.
 type everything struct {
@@ -34,8 +56,8 @@ func (e everything) Validate() error {
 	return errors.Join(e.Database.Validate(), e.API.Validate(), e.Worker.Validate())
 }
 
-// serve runs until ctx ends or a part of it fails. started is called once all parts are up, with the address of the API
-// and the file that holds the first tenant's key; its error ends everything. PostgreSQL is stopped last.
+// serve runs until ctx ends or a part of it fails. It calls started once all parts are up, with the address of the API
+// and the file that holds the first tenant's key; an error of started ends everything. PostgreSQL is stopped last.
 func (e everything) serve(ctx context.Context, data string, log *slog.Logger, started startedFunc) (err error) {
 	if err := checkAddrFree(ctx, e.Addr); err != nil {
 		return err
@@ -85,7 +107,9 @@ func prepare(ctx context.Context, db config.Database, data string, private bool)
 }
 
 // startParts starts worker and API in the group, and calls started when both are up.
-func (e everything) startParts(ctx context.Context, group *errgroup.Group, log *slog.Logger, started func(net.Addr) error) {
+func (e everything) startParts(
+	ctx context.Context, group *errgroup.Group, log *slog.Logger, started func(net.Addr) error,
+) {
 	working := make(chan struct{})
 	listening := make(chan net.Addr, 1)
 	group.Go(func() error { return process.Worker(ctx, e.Worker, e.Database, log, func() { close(working) }) })
@@ -145,6 +169,7 @@ func firstKey(ctx context.Context, db config.Database, data string) (file string
 	return file, writeKey(file, text)
 }
 
+// wellFormed reports whether a key has the form of one.
 func wellFormed(key string) bool {
 	_, _, err := session.ParseKey(key)
 	return err == nil

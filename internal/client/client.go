@@ -1,8 +1,8 @@
-// Package client calls Varve's HTTP API: one method for each route, with the types of internal/protocol.
+// Package client calls Varve's HTTP API: a table of routes with the types of internal/protocol as their answers.
 //
-// Start at New. A method returns an Answer, which also keeps the server's own JSON, or an *Error (the server refused)
-// or an *UnreachableError (nothing answers). Requests wait for a server that is starting or overloaded, and are sent
-// again when their answer was lost; all of them may be, except FeedImport, whose body is a stream.
+// Start at New and at the routes. A call returns an Answer, which also keeps the server's own JSON, or an *Error (the
+// server refused) or an *UnreachableError (nothing answers). Requests wait for a server that is starting or overloaded,
+// and are sent again when their answer was lost. The lines of an Upload are a stream, which is continued instead.
 package client
 
 import (
@@ -14,12 +14,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // Client calls the API of one server with one key. Make it with New, then change its fields if needed.
@@ -66,12 +63,11 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // call is one request.
 type call struct {
-	method string
-	path   []string // below /v1, unescaped
-	query  url.Values
-	body   []byte // nil for none
-
-	idempotency string // Idempotency-Key of a request that would have its effect twice without one
+	method      string
+	path        []string // below /v1, escaped
+	query       string
+	body        []byte // nil for none
+	idempotency string
 }
 
 // do sends a request, and waits while the server is not ready. The caller closes the answer's body.
@@ -99,6 +95,7 @@ func (c *Client) do(ctx context.Context, k call) (*http.Response, error) {
 // refusedPatience is how long to wait where nothing listens: a server that is starting listens soon.
 const refusedPatience = 5 * time.Second
 
+// patienceWith returns how long a request waits in total after an error.
 func (c *Client) patienceWith(err error) time.Duration {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return min(c.Patience, refusedPatience)
@@ -108,12 +105,8 @@ func (c *Client) patienceWith(err error) time.Duration {
 
 // send sends a request once. A status other than 2xx is an *Error.
 func (c *Client) send(ctx context.Context, k call, body io.Reader) (*http.Response, error) {
-	escaped := []string{"v1"}
-	for _, p := range k.path {
-		escaped = append(escaped, url.PathEscape(p))
-	}
-	at := c.Base.JoinPath(escaped...)
-	at.RawQuery = k.query.Encode()
+	at := c.Base.JoinPath("v1").JoinPath(k.path...)
+	at.RawQuery = k.query
 	req, err := http.NewRequestWithContext(ctx, k.method, at.String(), body)
 	if err != nil {
 		return nil, err
@@ -137,80 +130,15 @@ func (c *Client) send(ctx context.Context, k call, body io.Reader) (*http.Respon
 	return nil, problemOf(res)
 }
 
-// decode sends a request and reads its JSON answer.
-func decode[T any](ctx context.Context, c *Client, k call) (a Answer[T], err error) {
-	res, err := c.do(ctx, k)
-	if err != nil {
-		return a, err
-	}
-	return read[T](ctx, c, k, res)
-}
-
+// read decodes an answer and closes it.
 func read[T any](ctx context.Context, c *Client, k call, res *http.Response) (a Answer[T], err error) {
 	defer res.Body.Close()
 	if a.Raw, err = io.ReadAll(res.Body); err != nil {
 		return a, unreachable(ctx, c.Base, err)
 	}
 	if err := json.Unmarshal(a.Raw, &a.Value); err != nil {
-		return a, fmt.Errorf("%s %s: the answer does not have the expected form: %w", k.method, strings.Join(k.path, "/"), err)
+		path := strings.Join(k.path, "/")
+		return a, fmt.Errorf("%s %s: the answer does not have the expected form: %w", k.method, path, err)
 	}
 	return a, nil
-}
-
-func get[T any](ctx context.Context, c *Client, query url.Values, path ...string) (Answer[T], error) {
-	return decode[T](ctx, c, call{method: http.MethodGet, path: path, query: query})
-}
-
-// post sends a JSON body; nil is none.
-func post[T any](ctx context.Context, c *Client, query url.Values, body any, path ...string) (a Answer[T], err error) {
-	k := call{method: http.MethodPost, path: path, query: query}
-	if body != nil {
-		if k.body, err = json.Marshal(body); err != nil {
-			return a, err
-		}
-	}
-	return decode[T](ctx, c, k)
-}
-
-// list reads up to limit entries of a list, page by page.
-func list[T any](ctx context.Context, c *Client, limit int, path ...string) ([]Answer[T], error) {
-	all := []Answer[T]{}
-	query := url.Values{}
-	for {
-		query.Set("limit", strconv.Itoa(min(limit-len(all), 100)))
-		page, err := get[protocol.List[Answer[T]]](ctx, c, query, path...)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Value.Data...)
-		if next := page.Value.NextCursor; page.Value.HasMore && next != nil && len(all) < limit {
-			query.Set("cursor", *next)
-			continue
-		}
-		return all, nil
-	}
-}
-
-// stream sends a GET and returns its body, which the caller closes, with the header.
-func (c *Client) stream(ctx context.Context, query url.Values, path ...string) (io.ReadCloser, http.Header, error) {
-	res, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query})
-	if err != nil {
-		return nil, nil, err
-	}
-	return &streamBody{res.Body, ctx, c.Base}, res.Header, nil
-}
-
-// streamBody is a body whose errors are like those of requests.
-type streamBody struct {
-	io.ReadCloser
-	ctx  context.Context
-	base *url.URL
-}
-
-func (b *streamBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
-		err = unreachable(b.ctx, b.base, err)
-	}
-	return n, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -58,7 +59,7 @@ func TestClientWaitsForAServerThatStarts(t *testing.T) {
 		}
 	}))
 	c.Sleep = func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }
-	if _, err := c.Compact(t.Context(), "s", 0); err != nil {
+	if _, err := client.Compact.Call(t.Context(), c, "s"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]time.Duration{3 * time.Second, 2 * time.Second}, waits); diff != "" {
@@ -75,7 +76,7 @@ func TestClientGivesUp(t *testing.T) {
 	down.Notes = &notes
 	var waited time.Duration
 	down.Sleep = func(_ context.Context, d time.Duration) error { waited += d; return nil }
-	_, err := down.Session(t.Context(), "s")
+	_, err := client.GetSession.Call(t.Context(), down, "s")
 	if !errors.As(err, new(*client.UnreachableError)) || !strings.Contains(err.Error(), "no Varve answers at http://127.0.0.1:1 ") {
 		t.Errorf("the error is %v", err)
 	}
@@ -88,7 +89,7 @@ func TestClientGivesUp(t *testing.T) {
 	refused := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
 	refused.Sleep = func(context.Context, time.Duration) error { t.Error("waited after a 400"); return nil }
 	var problem *client.Error
-	if _, err := refused.Session(t.Context(), "s"); !errors.As(err, &problem) || problem.Status != http.StatusBadRequest {
+	if _, err := client.GetSession.Call(t.Context(), refused, "s"); !errors.As(err, &problem) || problem.Status != http.StatusBadRequest {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -100,7 +101,7 @@ func TestClientSendsKeyAndEscapesIDs(t *testing.T) {
 		got = append(got, r.Header.Get("Authorization"), r.URL.EscapedPath())
 		fmt.Fprint(w, `{}`)
 	}))
-	if _, err := c.Context(t.Context(), "a/b %?#ü", client.ViewOptions{}); err != nil {
+	if _, err := client.Context.Call(t.Context(), c, "a/b %?#ü"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"Bearer vk_test", "/v1/sessions/a%2Fb%20%25%3F%23%C3%BC/context"}, got); diff != "" {
@@ -149,7 +150,7 @@ func TestErrorsReadAsSentences(t *testing.T) {
 				fmt.Fprint(w, tt.body)
 			}))
 			c.Patience = 0
-			_, err := c.Session(t.Context(), "s")
+			_, err := client.GetSession.Call(t.Context(), c, "s")
 			var problem *client.Error
 			if !errors.As(err, &problem) || !strings.HasSuffix(err.Error(), tt.want) || problem.Status != tt.status {
 				t.Errorf("the error is %q, want %q", err, tt.want)
@@ -169,7 +170,7 @@ func TestListsAreReadPageByPage(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"data":[{"ref":"r2.0-0000","seq":2}],"has_more":false,"next_cursor":null}`)
 	}))
-	found, err := c.Results(t.Context(), "s", 1000)
+	found, err := client.Results.All(t.Context(), c, 1000, "s")
 	if err != nil || len(found) != 2 || found[0].Value.Seq != 1 || found[1].Value.Ref != "r2.0-0000" {
 		t.Errorf("found %+v, %v", found, err)
 	}
@@ -179,53 +180,92 @@ func TestListsAreReadPageByPage(t *testing.T) {
 	if raw := string(found[0].Raw); raw != `{"ref":"r1.0-0000","seq":1,"new":"x"}` {
 		t.Errorf("an entry was sent as %s", raw)
 	}
-	if found, err = c.Results(t.Context(), "s", 1); err != nil || len(found) != 1 {
+	if found, err = client.Results.All(t.Context(), c, 1, "s"); err != nil || len(found) != 1 {
 		t.Errorf("with a limit of 1: %d, %v", len(found), err)
 	}
 }
 
-func TestEveryMethodIsItsRoute(t *testing.T) {
+// with returns a call of a route with query parameters.
+func with[T any](c *client.Client, r client.Route[T], q client.Query, args ...any) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := r.With(ctx, c, client.Options{Query: q}, args...)
+		return err
+	}
+}
+
+// all returns a call of a list's route.
+func all[T any](c *client.Client, r client.ListRoute[T], limit int, args ...any) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := r.All(ctx, c, limit, args...)
+		return err
+	}
+}
+
+func TestARouteIsItsMethodAndPath(t *testing.T) {
 	t.Parallel()
 	var asked string
 	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Method + " " + r.URL.RequestURI()
 		fmt.Fprint(w, `{}`)
 	}))
-	ctx := t.Context()
-	for want, do := range map[string]func() error{
-		"GET /v1/sessions/s":                             func() error { _, err := c.Session(ctx, "s"); return err },
-		"GET /v1/sessions/s/messages?from_seq=3&limit=4": func() error { _, err := c.Messages(ctx, "s", 3, 4); return err },
-		"GET /v1/sessions/s/context?max_tokens=-1&view=full": func() error {
-			_, err := c.Context(ctx, "s", client.ViewOptions{MaxTokens: new(-1), Full: true})
-			return err
+	type query = client.Query
+	for want, do := range map[string]func(context.Context) error{
+		"GET /v1/sessions/s":                                 with(c, client.GetSession, nil, "s"),
+		"PUT /v1/sessions/t":                                 with(c, client.PutSession, nil, "t"),
+		"GET /v1/sessions/s/messages?from_seq=3&limit=4":     with(c, client.Messages, query{"from_seq": 3, "limit": 4}, "s"),
+		"GET /v1/sessions/s/context?max_tokens=-1&view=full": with(c, client.Context, query{"max_tokens": new(-1), "view": "full"}, "s"),
+		"GET /v1/sessions/s/context":                         with(c, client.Context, query{"max_tokens": (*int)(nil), "view": ""}, "s"),
+		"POST /v1/sessions/s/preview?actions=all":            with(c, client.Preview, query{"actions": "all"}, "s"),
+		"POST /v1/sessions/s/compact?wait=60":                with(c, client.Compact, query{"wait": 60}, "s"),
+		"GET /v1/sessions/s/runs/r":                          with(c, client.GetRun, nil, "s", "r"),
+		"GET /v1/sessions/s/runs?limit=-1":                   all(c, client.Runs, -1, "s"),
+		"GET /v1/sessions/s/checkpoints?limit=5":             all(c, client.Checkpoints, 5, "s"),
+		"GET /v1/sessions/s/checkpoints/2?manifest=all":      with(c, client.GetCheckpoint, query{"manifest": "all"}, "s", 2),
+		"GET /v1/sessions/s/checkpoints/2/context":           with(c, client.CheckpointContext, nil, "s", 2),
+		"GET /v1/sessions/s/checkpoints/2/diff?to=3":         with(c, client.DiffCheckpoints, query{"to": 3}, "s", 2),
+		"POST /v1/sessions/s/checkpoints/2/restore":          with(c, client.RestoreCheckpoint, nil, "s", 2),
+		"GET /v1/sessions/s/results?limit=100":               all(c, client.Results, 200, "s"),
+		"GET /v1/sessions/s/results/r?limit=2&offset=3":      with(c, client.GetResult, query{"offset": new(3), "limit": new(2)}, "s", "r"),
+		"GET /v1/policy":                                     with(c, client.Policy("GET", ""), nil, ""),
+		"PUT /v1/sessions/s/policy":                          with(c, client.Policy("PUT", "s"), nil, "s"),
+		"POST /v1/policy/check?as=session":                   with(c, client.CheckPolicy, query{"as": "session"}),
+		"GET /v1/policies/profiles":                          with(c, client.Profiles, nil),
+		"POST /v1/admin/recompactions":                       with(c, client.Recompact, nil),
+		"GET /v1/admin/recompactions?limit=7":                all(c, client.Recompactions, 7),
+		"GET /v1/admin/recompactions/7":                      with(c, client.GetRecompaction, nil, "7"),
+		"GET /v1/admin/recompactions/7/sessions?limit=9":     all(c, client.RecompactionSessions, 9, "7"),
+		"POST /v1/admin/recompactions/7/cancel":              with(c, client.CancelRecompaction, nil, "7"),
+		"POST /v1/imports?from=codex&more=true&session=s":    with(c, client.BeginImport, query{"from": "codex", "more": true, "session": "s"}),
+		"GET /v1/imports/i":                                  with(c, client.GetImport, nil, "i"),
+		"GET /v1/imports/i/lines?from=1&limit=1000&outcome=rejected": func(ctx context.Context) error {
+			return c.EachImportLine(ctx, "i", "rejected", nil)
 		},
-		"POST /v1/sessions/s/compact?wait=60":             func() error { _, err := c.Compact(ctx, "s", 60); return err },
-		"GET /v1/sessions/s/runs/r":                       func() error { _, err := c.Run(ctx, "s", "r"); return err },
-		"GET /v1/sessions/s/runs?limit=-1":                func() error { _, err := c.Runs(ctx, "s", -1); return err },
-		"GET /v1/sessions/s/checkpoints/2?manifest=all":   func() error { _, err := c.Checkpoint(ctx, "s", 2, "all"); return err },
-		"GET /v1/sessions/s/checkpoints/2/context":        func() error { _, err := c.CheckpointContext(ctx, "s", 2); return err },
-		"GET /v1/sessions/s/checkpoints/2/diff?to=3":      func() error { _, err := c.DiffCheckpoints(ctx, "s", 2, 3); return err },
-		"POST /v1/sessions/s/checkpoints/2/restore":       func() error { _, err := c.RestoreCheckpoint(ctx, "s", 2); return err },
-		"GET /v1/sessions/s/results/r?limit=2&offset=3":   func() error { _, err := c.Result(ctx, "s", "r", new(3), new(2)); return err },
-		"PUT /v1/sessions/t":                              func() error { _, err := c.PutSession(ctx, "t", protocol.SessionSettings{}); return err },
-		"GET /v1/policy":                                  func() error { _, err := c.Policy(ctx, ""); return err },
-		"PUT /v1/sessions/s/policy":                       func() error { return c.ReplacePolicy(ctx, "s", []byte(`{}`)) },
-		"PATCH /v1/policy":                                func() error { return c.MergePolicy(ctx, "", []byte(`{}`)) },
-		"POST /v1/policy/check?as=session":                func() error { _, err := c.CheckPolicy(ctx, []byte(`{}`), true); return err },
-		"GET /v1/policies/profiles":                       func() error { _, err := c.Profiles(ctx); return err },
-		"GET /v1/admin/recompactions/7":                   func() error { _, err := c.Recompaction(ctx, "7"); return err },
-		"GET /v1/admin/recompactions/7/sessions?limit=9":  func() error { _, err := c.RecompactionSessions(ctx, "7", 9); return err },
-		"POST /v1/admin/recompactions/7/cancel":           func() error { _, err := c.CancelRecompaction(ctx, "7"); return err },
-		"POST /v1/imports?from=codex&more=true&session=s": func() error { _, err := c.BeginImport(ctx, client.NewImport{From: "codex", Session: "s"}); return err },
-		"POST /v1/imports/i?from_line=5&more=false": func() error {
-			_, err := c.FeedImport(ctx, "i", client.ImportFeed{Lines: strings.NewReader("x"), FromLine: 5})
-			return err
-		},
-		"GET /v1/imports/i": func() error { _, err := c.Import(ctx, "i"); return err },
-		"GET /v1/imports/i/lines?from=1&limit=1000&outcome=rejected": func() error { return c.EachImportLine(ctx, "i", "rejected", nil) },
 	} {
-		if err := do(); err != nil || asked != want {
+		if err := do(t.Context()); err != nil || asked != want {
 			t.Errorf("asked %s, want %s: %v", asked, want, err)
 		}
+	}
+}
+
+func TestABodyIsSentAsJSONAndBytesAsTheyAre(t *testing.T) {
+	t.Parallel()
+	var got []string
+	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = append(got, r.Header.Get("Idempotency-Key")+" "+r.Header.Get("Content-Type")+" "+string(body))
+		fmt.Fprint(w, `{}`)
+	}))
+	for _, o := range []client.Options{
+		{Body: protocol.PreviewRequest{From: "log"}, Key: "k"},
+		{Body: []byte(`{ "not": JSON`)},
+		{},
+	} {
+		if _, err := client.Preview.With(t.Context(), c, o, "s"); err != nil {
+			t.Error(err)
+		}
+	}
+	want := []string{`k application/json {"from":"log"}`, ` application/json { "not": JSON`, "  "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -52,6 +52,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// located returns a problem behind its pointer.
 func located(p session.Problem) string {
 	if p.Pointer == "" {
 		return p.Detail
@@ -59,13 +60,15 @@ func located(p session.Problem) string {
 	return p.Pointer + ": " + p.Detail
 }
 
+// problemOf returns an answer that is not 2xx as an error.
 func problemOf(res *http.Response) *Error {
 	e := &Error{Status: res.StatusCode}
 	raw, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	if json.Unmarshal(raw, &e.Problem) == nil && e.Problem.Code != "" {
 		e.Raw = strings.TrimSpace(string(raw))
 	} else {
-		e.Problem = protocol.Problem{Detail: fmt.Sprintf("%s answered %s, which is not an answer of Varve", res.Request.URL.Host, res.Status)}
+		detail := fmt.Sprintf("%s answered %s, which is not an answer of Varve", res.Request.URL.Host, res.Status)
+		e.Problem = protocol.Problem{Detail: detail}
 	}
 	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
 		e.RetryAfter = time.Duration(seconds) * time.Second
@@ -79,10 +82,13 @@ type UnreachableError struct {
 	Cause error
 }
 
+// Error returns what to do about it.
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("no Varve answers at %s (%v); is varve up running there? Set --url or VARVE_URL to its address", e.At, e.Cause)
+	return fmt.Sprintf("no Varve answers at %s (%v); is varve up running there? Set --url or VARVE_URL to its address",
+		e.At, e.Cause)
 }
 
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Cause }
 
 // unreachable returns the error of a request that had no whole answer: that of ctx if it has ended.
@@ -101,11 +107,8 @@ func unreachable(ctx context.Context, base *url.URL, err error) error {
 func Passing(err error) bool {
 	var problem *Error
 	if errors.As(err, &problem) {
-		switch problem.Status {
-		case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-			return true
-		}
-		return false
+		return problem.Status == http.StatusTooManyRequests ||
+			problem.Status > http.StatusNotImplemented && problem.Status <= http.StatusGatewayTimeout
 	}
 	return errors.As(err, new(*UnreachableError))
 }

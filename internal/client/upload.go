@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/protocol"
 )
@@ -14,7 +16,9 @@ import (
 // Upload streams one file into an import. A second Upload with the same key continues where the first one stopped.
 type Upload struct {
 	File     *os.File
-	Import   NewImport
+	Key      string // Idempotency-Key: the same key is the same import
+	From     string // what the lines are; "" looks at the content
+	Session  string // the session's id, for a file of another source
 	Progress func(protocol.Import)
 }
 
@@ -28,7 +32,8 @@ func (c *Client) Upload(ctx context.Context, u Upload) (i protocol.Import, err e
 	if err != nil {
 		return i, err
 	}
-	begun, err := c.BeginImport(ctx, u.Import)
+	query := Query{"more": true, "from": u.From, "session": u.Session} // without any line yet
+	begun, err := BeginImport.With(ctx, c, Options{Query: query, Key: u.Key})
 	i = begun.Value
 	for err == nil && !i.Ended() {
 		u.Progress(i)
@@ -43,7 +48,7 @@ func (c *Client) Upload(ctx context.Context, u Upload) (i protocol.Import, err e
 		}
 		cause := err
 		var now Answer[protocol.Import]
-		if now, err = c.Import(ctx, i.ID.String()); err != nil { // it has waited for the server
+		if now, err = GetImport.Call(ctx, c, i.ID); err != nil { // it has waited for the server
 			return i, errors.Join(cause, err)
 		}
 		if i = now.Value; i.Progress.Done == before {
@@ -58,42 +63,52 @@ func (c *Client) ended(ctx context.Context, i protocol.Import, cause error) (pro
 	if ctx.Err() != nil {
 		return i, ctx.Err()
 	}
-	if now, err := c.Import(ctx, i.ID.String()); err == nil {
+	if now, err := GetImport.Call(ctx, c, i.ID); err == nil {
 		return now.Value, cause
 	}
 	return i, cause
 }
 
-// feed sends the lines that the import does not have, and reports its progress meanwhile.
+// feed sends the lines that the import does not have, once, and reports its progress meanwhile.
 func (c *Client) feed(ctx context.Context, u Upload, i protocol.Import, info os.FileInfo) (protocol.Import, error) {
-	f := ImportFeed{Lines: io.NopCloser(u.File), FromLine: 1}
+	lines := io.Reader(io.NopCloser(u.File))
+	query := Query{"from_line": 1, "more": false}
 	if info.Mode().IsRegular() {
 		offset := int64(0)
 		if i.From != nil && *i.From == archive.Source { // files of other sources are sent whole
-			offset, f.FromLine = i.Bytes, i.Progress.Done+1
+			offset = i.Bytes
+			query["from_line"] = i.Progress.Done + 1
 		}
-		f.Lines = io.NewSectionReader(u.File, offset, info.Size()-offset)
+		lines = io.NewSectionReader(u.File, offset, info.Size()-offset)
 	}
 	watched, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.watch(watched, i.ID.String(), u.Progress)
+		c.watch(watched, i.ID, u.Progress)
 	}()
-	fed, err := c.FeedImport(ctx, i.ID.String(), f)
-	stop()
-	<-done
+	defer func() {
+		stop()
+		<-done
+	}()
+	k, err := newCall("POST imports/{import}", Options{Query: query}, []any{i.ID})
+	if err != nil {
+		return i, err
+	}
+	res, err := c.send(ctx, k, lines)
+	if err != nil {
+		return i, err
+	}
+	fed, err := read[protocol.Import](ctx, c, k, res)
 	return fed.Value, err
 }
 
-// watch reports an import's progress until ctx ends. One that cannot be read is not reported.
-func (c *Client) watch(ctx context.Context, id string, report func(protocol.Import)) {
+// watch reports an import's progress until ctx ends. It does not wait for a server that is not ready.
+func (c *Client) watch(ctx context.Context, id uuid.UUID, report func(protocol.Import)) {
+	impatient := *c
+	impatient.Patience = 0
 	for c.Sleep(ctx, progressEvery) == nil {
-		res, err := c.send(ctx, importCall(id), nil)
-		if err != nil {
-			continue
-		}
-		if now, err := read[protocol.Import](ctx, c, importCall(id), res); err == nil {
+		if now, err := GetImport.Call(ctx, &impatient, id); err == nil {
 			report(now.Value)
 		}
 	}

@@ -1,11 +1,14 @@
-// Package demo shows what Varve does: it imports conversations, waits until the workers have compacted the long ones,
-// reads all that was trimmed back, and compares it and the logs with the files, byte for byte.
+// Package demo shows what Varve does with conversations that were imported from files: it waits until the workers have
+// compacted the long ones, reads all that was trimmed back, and compares it and the logs with the files, byte for byte.
 //
-// Start at Demo.Run. It talks to the API alone; varve demo starts the API for it.
+// Start at Demo.Add and Demo.Run. It talks to the API alone; varve demo starts the API and imports the files.
 package demo
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,23 +18,22 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
+	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/samples"
 )
 
-// The policy of the demonstration: sessions are compacted at 60,000 tokens, down to 30,000.
+// Window and Policy are the settings of the sessions: they are compacted at 60,000 tokens, down to 30,000.
 const (
-	window  = 75_000
-	trigger = 0.8
-	target  = 0.4
+	Window = 75_000
+	Policy = `{"trigger": 0.8, "target": 0.4}`
 
-	threshold = trigger * window // tokens
+	threshold = 60_000
+	target    = 30_000
 )
 
 // patience is how long the workers may take after the last append.
@@ -39,14 +41,13 @@ const patience = 2 * time.Minute
 
 // Demo is one demonstration.
 type Demo struct {
-	Dir   string // where the samples are written
+	Dir   string // the data directory
 	API   *client.Client
 	Out   io.Writer // the report
 	Notes io.Writer // what happens meanwhile
 	Width int       // of the terminal, in characters
 
 	sessions []shownSession
-	files    []*importer.File
 }
 
 // shownSession is one conversation: what its file holds and what became of it.
@@ -54,54 +55,12 @@ type shownSession struct {
 	file  string
 	conv  importer.Conversation
 	state protocol.Session
-	runs  []session.Run // newest first
-	kept  []protocol.Result
+	runs  []client.Answer[session.Run] // newest first
+	kept  []client.Answer[protocol.Result]
 }
 
-// Run demonstrates with files, or with the samples that Varve has. It returns an error unless every message and every
-// trimmed result came back byte for byte.
-func (d *Demo) Run(ctx context.Context, files []string) error {
-	if len(files) == 0 {
-		var err error
-		if files, err = writeSamples(filepath.Join(d.Dir, "samples")); err != nil {
-			return err
-		}
-	}
-	problems := d.load(ctx, files)
-	if len(d.sessions) == 0 {
-		return errors.Join(append(problems, errors.New("there is nothing to show"))...)
-	}
-	if err := d.wait(ctx); err != nil {
-		return errors.Join(append(problems, err)...)
-	}
-	for i := range d.sessions {
-		s := &d.sessions[i]
-		kept, err := d.API.Results(ctx, s.conv.ID, math.MaxInt)
-		if err != nil {
-			return err
-		}
-		s.kept = values(kept)
-	}
-	if err := d.table(); err != nil {
-		return err
-	}
-	problems = append(problems, d.readBack(ctx), d.beforeAndAfter(ctx), d.compareLogs(ctx))
-	if err := errors.Join(problems...); err != nil {
-		return err
-	}
-	return d.next()
-}
-
-func values[T any](answers []client.Answer[T]) []T {
-	list := make([]T, len(answers))
-	for i := range answers {
-		list[i] = answers[i].Value
-	}
-	return list
-}
-
-// writeSamples writes the conversations that Varve has to a folder and returns their names.
-func writeSamples(dir string) ([]string, error) {
+// WriteSamples writes the conversations that Varve has to a folder and returns the names of the files.
+func WriteSamples(dir string) ([]string, error) {
 	names, err := fs.Glob(samples.Files, "*.json")
 	if err != nil {
 		return nil, err
@@ -115,78 +74,68 @@ func writeSamples(dir string) ([]string, error) {
 	return names, nil
 }
 
-// load imports the files. One that cannot be imported is a problem, but does not keep the others from being shown.
-func (d *Demo) load(ctx context.Context, files []string) []error {
-	fmt.Fprintf(d.Notes, "importing %s\n", terminal.Count(len(files), "file"))
-	var problems []error
-	for _, file := range files {
-		if err := d.add(ctx, file); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", file, err))
-		}
-		if ctx.Err() != nil {
-			return []error{ctx.Err()}
-		}
-	}
-	d.fileSummary()
-	return problems
-}
-
-// add reads a file, with which everything is compared later, and imports it.
-func (d *Demo) add(ctx context.Context, file string) error {
+// Add reads a file that was imported, with which everything is compared later.
+func (d *Demo) Add(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return errors.Unwrap(err)
+		return err
 	}
 	read, err := importer.Read(importer.SessionID(file), data, importer.Auto)
 	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	for _, conv := range read.Conversations {
+		if len(conv.Messages) > 0 {
+			d.sessions = append(d.sessions, shownSession{file: file, conv: conv})
+		}
+	}
+	return nil
+}
+
+// Run demonstrates. It returns an error unless every message and every trimmed result came back byte for byte.
+func (d *Demo) Run(ctx context.Context) error {
+	if len(d.sessions) == 0 {
+		return errors.New("there is nothing to show")
+	}
+	if err := d.wait(ctx); err != nil {
 		return err
 	}
-	d.files = append(d.files, read)
-	d.remarks(file, &read.Report)
-	for _, conv := range read.Conversations {
-		if len(conv.Messages) == 0 {
-			continue
-		}
-		_, err := d.API.PutSession(ctx, conv.ID, protocol.SessionSettings{
-			Format: conv.Format, WindowTokens: window, Policy: fmt.Appendf(nil, `{"trigger": %g, "target": %g}`, trigger, target),
-		})
-		if err != nil {
+	for i := range d.sessions {
+		s := &d.sessions[i]
+		var err error
+		if s.kept, err = client.Results.All(ctx, d.API, math.MaxInt, s.conv.ID); err != nil {
 			return err
 		}
-		d.sessions = append(d.sessions, shownSession{file: file, conv: conv})
 	}
-	in, err := os.Open(file)
-	if err != nil {
+	if err := d.table(); err != nil {
 		return err
 	}
-	defer in.Close()
-	_, err = d.API.Upload(ctx, client.Upload{
-		File:     in,
-		Import:   client.NewImport{Key: uuid.NewString(), Session: importer.SessionID(file)},
-		Progress: func(protocol.Import) {},
-	})
-	return err
+	if err := errors.Join(d.readBack(ctx), d.firstChange(ctx), d.compareLogs(ctx)); err != nil {
+		return err
+	}
+	d.next()
+	return nil
 }
 
 // wait returns when every run has ended and every session over its trigger has had one.
 func (d *Demo) wait(ctx context.Context) error {
 	fmt.Fprintf(d.Notes, "waiting for the workers\n")
 	for ends := time.Now().Add(patience); ; {
-		busy := 0
+		unsettled := ""
 		for i := range d.sessions {
 			s := &d.sessions[i]
 			if err := d.refresh(ctx, s); err != nil {
 				return err
 			}
 			if !s.settled() {
-				busy++
+				unsettled += s.unsettled()
 			}
 		}
-		switch {
-		case busy == 0:
+		if unsettled == "" {
 			return nil
-		case time.Now().After(ends):
-			return fmt.Errorf("after %s the workers have not finished %s:%s", patience, terminal.Count(busy, "session"), d.unsettled())
+		}
+		if time.Now().After(ends) {
+			return fmt.Errorf("after %s the workers have not finished:%s", patience, unsettled)
 		}
 		if err := d.API.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -195,35 +144,139 @@ func (d *Demo) wait(ctx context.Context) error {
 }
 
 // refresh reads the runs before the session: a run that has ended is then in the session's figures, too.
-func (d *Demo) refresh(ctx context.Context, s *shownSession) error {
-	runs, err := d.API.Runs(ctx, s.conv.ID, math.MaxInt)
-	if err != nil {
+func (d *Demo) refresh(ctx context.Context, s *shownSession) (err error) {
+	if s.runs, err = client.Runs.All(ctx, d.API, math.MaxInt, s.conv.ID); err != nil {
 		return err
 	}
-	s.runs = values(runs)
-	state, err := d.API.Session(ctx, s.conv.ID)
+	state, err := client.GetSession.Call(ctx, d.API, s.conv.ID)
 	s.state = state.Value
 	return err
 }
 
+// settled reports whether no run of the session is to come.
 func (s *shownSession) settled() bool {
-	for _, r := range s.runs {
-		if !r.State.Ended() {
+	for i := range s.runs {
+		if !s.runs[i].Value.State.Ended() {
 			return false
 		}
 	}
 	return len(s.runs) > 0 || s.state.ContextTokens < threshold
 }
 
-func (d *Demo) unsettled() (text string) {
-	for _, s := range d.sessions {
-		if s.settled() {
-			continue
-		}
-		text += fmt.Sprintf("\n  %s has %d tokens", s.conv.ID, s.state.ContextTokens)
-		if len(s.runs) > 0 && s.runs[0].Error != nil {
-			text += ": " + *s.runs[0].Error
-		}
+// unsettled returns in words what the session waits for.
+func (s *shownSession) unsettled() string {
+	text := fmt.Sprintf("\n  %s has %d tokens", s.conv.ID, s.state.ContextTokens)
+	if len(s.runs) > 0 && s.runs[0].Value.Error != nil {
+		text += ": " + *s.runs[0].Value.Error
 	}
 	return text
+}
+
+// readBack reads every persisted result from the API and compares it with the API's header and with the file. It lists
+// one result of each of the first three sessions that have some.
+func (d *Demo) readBack(ctx context.Context) error {
+	var total, listed int
+	var size int64
+	fmt.Fprintf(d.Out, "\nTrimmed results, read back:\n")
+	for i := range d.sessions {
+		s := &d.sessions[i]
+		for j := range s.kept {
+			r := &s.kept[j].Value
+			if err := d.compareResult(ctx, s, r); err != nil {
+				return fmt.Errorf("session %s, result %s: %w", s.conv.ID, r.Ref, err)
+			}
+			if j == len(s.kept)/2 && listed < 3 {
+				listed++
+				fmt.Fprintf(d.Out, "  %s of %s: %s, %d lines, %s bytes, sha256 %.12s…\n", r.Ref, s.conv.ID,
+					terminal.Printable(r.Tool), r.Lines, terminal.Thousands(r.Bytes), r.SHA256)
+			}
+			size += r.Bytes
+		}
+		total += len(s.kept)
+	}
+	fmt.Fprintf(d.Out, "  %s: each has the SHA-256 that its header names and that of the original in the file (%s bytes)\n",
+		terminal.Count(total, "result"), terminal.Thousands(size))
+	return nil
+}
+
+// compareResult reads a persisted result and compares its SHA-256 with those of the header, the list and the file.
+func (d *Demo) compareResult(ctx context.Context, s *shownSession, r *protocol.Result) error {
+	body, named, err := d.API.RawResult(ctx, s.conv.ID, r.Ref)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, body); err != nil {
+		return err
+	}
+	original, err := originalResult(s.conv.Format, s.conv.Messages[r.Seq-1].Body, r.Part)
+	if err != nil {
+		return err
+	}
+	file := sha256.Sum256(original)
+	read := hex.EncodeToString(sum.Sum(nil))
+	if read != named || read != r.SHA256 || read != hex.EncodeToString(file[:]) {
+		return fmt.Errorf("what was read has the SHA-256 %s, its header says %s, the list %s, and message %d of %s has %x",
+			read, named, r.SHA256, r.Seq, filepath.Base(s.file), file)
+	}
+	return nil
+}
+
+// originalResult returns a tool result of an imported message: its text, or its JSON where it is not text.
+func originalResult(format session.Format, body []byte, part int) ([]byte, error) {
+	facts, err := wire.Inspect(format, body)
+	if err != nil {
+		return nil, err
+	}
+	if part >= len(facts.Parts) {
+		return nil, fmt.Errorf("the message has %d parts, not %d", len(facts.Parts), part+1)
+	}
+	return wire.ResultText(format, body, facts.Parts[part]).Stored, nil
+}
+
+// compareLogs reads every log and compares it with the file, byte for byte.
+func (d *Demo) compareLogs(ctx context.Context) error {
+	messages := 0
+	size := int64(0)
+	var problems []error
+	for i := range d.sessions {
+		s := &d.sessions[i]
+		if err := d.compareLog(ctx, s); err != nil {
+			problems = append(problems, fmt.Errorf("session %s: %w", s.conv.ID, err))
+		}
+		messages += len(s.conv.Messages)
+		for _, m := range s.conv.Messages {
+			size += int64(len(m.Body))
+		}
+	}
+	if len(problems) == 0 {
+		fmt.Fprintf(d.Out, "\nThe logs: all %s messages (%s bytes) came back byte for byte as they are in the files.\n",
+			terminal.Thousands(int64(messages)), terminal.Thousands(size))
+	}
+	return errors.Join(problems...)
+}
+
+// compareLog reads the log of a session and compares it with the file.
+func (d *Demo) compareLog(ctx context.Context, s *shownSession) error {
+	if got, want := s.state.LastSeq, int64(len(s.conv.Messages)); got != want {
+		return fmt.Errorf("it has %d messages, the file %d", got, want)
+	}
+	for next := int64(1); next <= s.state.LastSeq; {
+		query := client.Query{"from_seq": next, "limit": 200}
+		page, err := client.Messages.With(ctx, d.API, client.Options{Query: query}, s.conv.ID)
+		if err != nil {
+			return err
+		}
+		if len(page.Value.Data) == 0 {
+			return fmt.Errorf("its log ends before message %d of %d", next, s.state.LastSeq)
+		}
+		for _, m := range page.Value.Data {
+			if m.Seq != next || !bytes.Equal(m.Message, s.conv.Messages[next-1].Body) {
+				return fmt.Errorf("message %d is not the one in %s", m.Seq, s.file)
+			}
+			next++
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,23 +37,13 @@ func TestOriginalResultIsTheTextOrElseTheJSON(t *testing.T) {
 	}
 }
 
-func TestALongLineIsWrappedAtWordsAndCutInItsLastRow(t *testing.T) {
+func TestTheBeginningOfAMessageIsCutToTheTerminal(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name, line string
-		want       []string
-	}{
-		{"what fits stays", "one two", []string{"one two"}},
-		{"rows end after a space", "one two three", []string{"one two ", "three"}},
-		{"a word that is too long is broken", "abcdefghijklm", []string{"abcdefghi", "jklm"}},
-		{"the last row is cut", "one two three four five six", []string{"one two ", "three fo…"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(tt.want, wrapped(tt.line, 9, 2)); diff != "" {
-				t.Error(diff)
-			}
-		})
+	var out strings.Builder
+	d := Demo{Out: &out, Width: 12}
+	d.beginning("-", "\n\n## tool\n\nof\ttwo words\n3\n4\n5\n6\n7\n8\n9\n")
+	want := "  - ## tool\n  -\n  - of  two…\n  - 3\n  - 4\n  - 5\n  - 6\n  - 7\n  - … 2 more lines\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -1,5 +1,5 @@
-// Package terminal writes for people at a terminal: names without control characters, numbers with separators, lines cut
-// and folded to a width, and a view as text.
+// Package terminal writes for people at a terminal: names without control characters, numbers with separators, lines
+// cut and folded to a width, and a view as text.
 //
 // Start at View for messages, and at Printable and Thousands for the cells of a table. Nothing that a session holds can
 // control the terminal through them.
@@ -65,16 +65,6 @@ func Cut(line string, width int) string {
 		return line
 	}
 	return string([]rune(line)[:max(width-1, 0)]) + "…"
-}
-
-// CutMiddle shortens a name to a width in characters, and keeps both of its ends.
-func CutMiddle(name string, width int) string {
-	r := []rune(name)
-	if len(r) <= width {
-		return name
-	}
-	tail := (width - 1) / 2
-	return string(r[:width-1-tail]) + "…" + string(r[len(r)-tail:])
 }
 
 // Fold breaks a sentence between words into lines of a width.

@@ -15,11 +15,6 @@ func TestLinesAreCutToAWidth(t *testing.T) {
 			t.Errorf("Cut(%q, 3) is %q, want %q", in, got, want)
 		}
 	}
-	for in, want := range map[string]string{"äöüßa": "äöüßa", "abcdefg": "ab…fg", "": ""} {
-		if got := terminal.CutMiddle(in, 5); got != want {
-			t.Errorf("CutMiddle(%q, 5) is %q, want %q", in, got, want)
-		}
-	}
 	if diff := cmp.Diff("one two\nthree", terminal.Fold("one two  three", 8)); diff != "" {
 		t.Errorf("Fold (-want +got):\n%s", diff)
 	}

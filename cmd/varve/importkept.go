@@ -9,8 +9,59 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/client"
 )
+
+// bookmark names the import of a file that has not ended, so that the same command continues it. Its file is beside
+// those of what could not be imported.
+type bookmark struct {
+	URL      string    `json:"url"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+	From     string    `json:"from"`
+	Session  string    `json:"session"`
+	Key      string    `json:"key"` // Idempotency-Key of the import
+
+	path string
+}
+
+// openBookmark returns the bookmark at path if it is of the same file and server, else a new one.
+func openBookmark(path, url string, info os.FileInfo, of *client.Upload) bookmark {
+	now := bookmark{URL: url, Size: info.Size(), Modified: info.ModTime(), From: of.From, Session: of.Session}
+	var last bookmark
+	if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &last) == nil && info.Mode().IsRegular() {
+		now.Key = last.Key
+	}
+	same := last.Modified.Equal(now.Modified)
+	last.Modified = now.Modified
+	if !same || last != now || now.Key == "" {
+		now.Key = uuid.NewString()
+	}
+	now.path = path
+	return now
+}
+
+// save writes the bookmark to its file.
+func (b *bookmark) save() error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	return writePrivate(b.path, text)
+}
+
+// writePrivate writes a file that others cannot read, and makes its folder.
+func writePrivate(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
 
 // rejection is a line of a file that could not be imported.
 type rejection struct {
@@ -27,8 +78,8 @@ type keptLine struct {
 	Base64 string `json:"base64,omitempty"`
 }
 
-// keepRejected writes rejected lines to a side file. The same import writes the same file again. The lines of a document,
-// and of a file that cannot be read twice, are only named.
+// keepRejected writes rejected lines to a side file. The same import writes the same file again. It only names the lines
+// of a document, and of a file that cannot be read twice.
 func keepRejected(path, source string, in *os.File, list []rejection) error {
 	texts, err := linesOf(in, list)
 	if err != nil {
@@ -50,13 +101,10 @@ func keepRejected(path, source string, in *os.File, list []rejection) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(path, out.Bytes(), 0o600)
+	return writePrivate(path, out.Bytes())
 }
 
-// linesOf reads the lines that are listed, none of a document.
+// linesOf returns the text of the lines that are listed, none of a document.
 func linesOf(in *os.File, list []rejection) (map[int64][]byte, error) {
 	texts := map[int64][]byte{}
 	if _, err := in.Seek(0, io.SeekStart); err != nil {

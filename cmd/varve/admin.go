@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/embedded"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/process"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/terminal"
+)
+
+type migrateCommand struct {
+	config.Database `embed:""`
+}
+
+// Run migrates the database. Several migrations at once do not harm each other.
+func (m *migrateCommand) Run(ctx context.Context) error {
+	if err := m.Required(); err != nil {
+		return err
+	}
+	if err := postgres.Migrate(ctx, m.URL); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "the schema is up to date")
+	return nil
+}
+
+// openStore opens the database for a command: the one that DATABASE_URL names, or the private one of a varve up that
+// runs on the data directory. The caller closes its pool.
+func openStore(ctx context.Context, settings *config.Client, db config.Database) (*postgres.Store, error) {
+	if db.URL == "" {
+		url, err := embedded.Running(settings.Data, "varve")
+		if err != nil {
+			none := fmt.Errorf("and no varve up runs on %s: %w", filepath.Clean(settings.Data), err)
+			return nil, errors.Join(db.Required(), none)
+		}
+		db.URL = url
+	}
+	return process.OpenStore(ctx, db)
+}
+
+type tenantsCommand struct {
+	Create tenantsCreateCommand `cmd:"" help:"Create a tenant."`
+	List   tenantsListCommand   `cmd:"" help:"List tenants."`
+}
+
+// tenantName is the name of a tenant on the command line.
+type tenantName string
+
+// Validate returns an error for a name that the database does not take or a table cannot show.
+func (n tenantName) Validate() error {
+	const maxBytes = 255
+	if n == "" || len(n) > maxBytes || strings.ContainsFunc(string(n), unicode.IsControl) {
+		return fmt.Errorf("a tenant's name must have 1 to %d bytes and no control characters, %.40q does not",
+			maxBytes, string(n))
+	}
+	return nil
+}
+
+// tenantJSON is a tenant in the form that --json prints.
+type tenantJSON struct {
+	ID        uuid.UUID `json:"id"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+type tenantsCreateCommand struct {
+	config.Database `embed:""`
+	Name            tenantName `arg:"" help:"The tenant's name, 1 to 255 bytes."`
+}
+
+// Run creates the tenant and prints its id.
+func (c *tenantsCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	store, err := openStore(ctx, settings, c.Database)
+	if err != nil {
+		return err
+	}
+	defer store.Pool().Close()
+	tenant, err := store.CreateTenant(ctx, string(c.Name), policy.StoredDefault())
+	if err != nil {
+		return err
+	}
+	if settings.JSON {
+		return writeJSON(out, tenantJSON(tenant))
+	}
+	_, err = fmt.Fprintln(out, tenant.ID)
+	return err
+}
+
+type tenantsListCommand struct {
+	config.Database `embed:""`
+}
+
+// Run prints all tenants.
+func (c *tenantsListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	store, err := openStore(ctx, settings, c.Database)
+	if err != nil {
+		return err
+	}
+	defer store.Pool().Close()
+	tenants, err := store.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	list := make([]tenantJSON, len(tenants))
+	for i, t := range tenants {
+		list[i] = tenantJSON(t)
+	}
+	return writeTable(out, settings.JSON, list, "ID\tNAME\tCREATED", func(t *tenantJSON) []any {
+		return []any{t.ID, t.Name, t.CreatedAt}
+	})
+}
+
+type keysCommand struct {
+	Create keysCreateCommand `cmd:"" help:"Create a key and print it, once."`
+	List   keysListCommand   `cmd:"" help:"List a tenant's keys."`
+	Revoke keysRevokeCommand `cmd:"" help:"Revoke a key."`
+}
+
+// tenantFlags choose a database and a tenant in it.
+type tenantFlags struct {
+	config.Database `embed:""`
+	Tenant          tenantName `default:"default" help:"The tenant's name."`
+}
+
+// open opens the database and reads the tenant. The caller closes the store's pool.
+func (f *tenantFlags) open(ctx context.Context, settings *config.Client) (*postgres.Store, session.Tenant, error) {
+	store, err := openStore(ctx, settings, f.Database)
+	if err != nil {
+		return nil, session.Tenant{}, err
+	}
+	tenant, err := store.TenantByName(ctx, string(f.Tenant))
+	if err != nil {
+		store.Pool().Close()
+	}
+	return store, tenant, err
+}
+
+// keyJSON is a key in the form that --json prints.
+type keyJSON struct {
+	ID        uuid.UUID  `json:"id"`
+	Name      string     `json:"name"`
+	Last4     string     `json:"last4"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	RevokedAt *time.Time `json:"revoked_at"`
+}
+
+// newKeyJSON is a key that was just made, with its text.
+type newKeyJSON struct {
+	Key string `json:"key"`
+	keyJSON
+}
+
+type keyOptions struct {
+	Name    string         `help:"What the key is for."`
+	Expires *time.Duration `help:"How long it is valid, e.g. 720h; for ever if not given."`
+}
+
+type keysCreateCommand struct {
+	tenantFlags `embed:""`
+	keyOptions  `embed:""`
+}
+
+// Validate returns an error for a key that would have expired.
+func (c *keysCreateCommand) Validate() error {
+	if c.Expires != nil && *c.Expires <= 0 {
+		return fmt.Errorf("--expires is %s: it must be more than 0s", *c.Expires)
+	}
+	return c.Database.Validate()
+}
+
+// Run prints the new key on standard output, alone.
+func (c *keysCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	store, tenant, err := c.open(ctx, settings)
+	if err != nil {
+		return err
+	}
+	defer store.Pool().Close()
+	text, made, err := newKey(ctx, store, tenant, c.keyOptions)
+	if err != nil {
+		return err
+	}
+	if settings.JSON {
+		err = writeJSON(out, newKeyJSON{text, keyJSON(made)})
+	} else {
+		_, err = fmt.Fprintln(out, text)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "key %s of tenant %s; it is not stored and will not be shown again\n",
+		made.ID, terminal.Printable(tenant.Name))
+	return nil
+}
+
+// newKey creates a key and returns its text, of which the database stores the digest only.
+func newKey(
+	ctx context.Context, store *postgres.Store, tenant session.Tenant, options keyOptions,
+) (string, session.APIKey, error) {
+	text := session.NewAPIKey(tenant.ID)
+	_, digest, err := session.ParseKey(text)
+	if err != nil {
+		return "", session.APIKey{}, err
+	}
+	k := postgres.KeyParams{Name: options.Name, Digest: digest, Last4: text[len(text)-4:]}
+	if options.Expires != nil {
+		at := time.Now().Add(*options.Expires)
+		k.ExpiresAt = &at
+	}
+	made, err := store.CreateKey(ctx, tenant.ID, k)
+	return text, made, err
+}
+
+type keysListCommand struct {
+	tenantFlags `embed:""`
+}
+
+// Run prints the tenant's keys.
+func (c *keysListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	store, tenant, err := c.open(ctx, settings)
+	if err != nil {
+		return err
+	}
+	defer store.Pool().Close()
+	keys, err := store.Keys(ctx, tenant.ID)
+	if err != nil {
+		return err
+	}
+	list := make([]keyJSON, len(keys))
+	for i, k := range keys {
+		list[i] = keyJSON(k)
+	}
+	return writeTable(out, settings.JSON, list, "ID\tENDS IN\tNAME\tCREATED\tEXPIRES\tREVOKED", func(k *keyJSON) []any {
+		return []any{k.ID, "…" + k.Last4, k.Name, k.CreatedAt, k.ExpiresAt, k.RevokedAt}
+	})
+}
+
+type keysRevokeCommand struct {
+	tenantFlags `embed:""`
+	ID          uuid.UUID `arg:"" help:"The key's id, as keys list shows it."`
+}
+
+// Run revokes the key; API processes notice within 5 seconds.
+func (c *keysRevokeCommand) Run(ctx context.Context, settings *config.Client) error {
+	store, tenant, err := c.open(ctx, settings)
+	if err != nil {
+		return err
+	}
+	defer store.Pool().Close()
+	keys, err := store.Keys(ctx, tenant.ID)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if k.ID == c.ID && k.RevokedAt != nil {
+			fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", cellText(k.RevokedAt))
+			return nil
+		}
+	}
+	if err := store.RevokeKey(ctx, tenant.ID, c.ID); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "revoked; API processes refuse it within 5 seconds")
+	return nil
+}

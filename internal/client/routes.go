@@ -1,0 +1,213 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Route is a route whose answer is a T: its method, and its path below /v1 with an argument for each {name}.
+type Route[T any] string
+
+// ListRoute is a route whose answer is a page of a list of T.
+type ListRoute[T any] string
+
+// The routes. Those with a body name its type.
+const (
+	GetSession        Route[protocol.Session]          = "GET sessions/{session}"
+	PutSession        Route[protocol.Session]          = "PUT sessions/{session}" // SessionSettings
+	Messages          Route[protocol.MessagePage]      = "GET sessions/{session}/messages"
+	Context           Route[protocol.View]             = "GET sessions/{session}/context"
+	Preview           Route[protocol.Preview]          = "POST sessions/{session}/preview" // PreviewRequest
+	Compact           Route[session.Run]               = "POST sessions/{session}/compact"
+	GetRun            Route[session.Run]               = "GET sessions/{session}/runs/{run}"
+	GetCheckpoint     Route[protocol.CheckpointDetail] = "GET sessions/{session}/checkpoints/{n}"
+	CheckpointContext Route[protocol.View]             = "GET sessions/{session}/checkpoints/{n}/context"
+	DiffCheckpoints   Route[protocol.CheckpointDiff]   = "GET sessions/{session}/checkpoints/{n}/diff"
+	RestoreCheckpoint Route[protocol.Checkpoint]       = "POST sessions/{session}/checkpoints/{n}/restore"
+	GetResult         Route[protocol.ResultPage]       = "GET sessions/{session}/results/{ref}"
+
+	CheckPolicy Route[protocol.Policy]                 = "POST policy/check"
+	Profiles    Route[protocol.List[protocol.Profile]] = "GET policies/profiles"
+
+	Recompact          Route[protocol.Recompaction]     = "POST admin/recompactions" // RecompactionRequest
+	PlanRecompaction   Route[protocol.RecompactionPlan] = "POST admin/recompactions" // the same with DryRun
+	GetRecompaction    Route[protocol.Recompaction]     = "GET admin/recompactions/{recompaction}"
+	CancelRecompaction Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/cancel"
+
+	BeginImport    Route[protocol.Import]      = "POST imports"
+	GetImport      Route[protocol.Import]      = "GET imports/{import}"
+	GetImportLines Route[protocol.ImportLines] = "GET imports/{import}/lines"
+
+	Runs                 ListRoute[session.Run]                  = "sessions/{session}/runs"
+	Checkpoints          ListRoute[protocol.Checkpoint]          = "sessions/{session}/checkpoints"
+	Results              ListRoute[protocol.Result]              = "sessions/{session}/results"
+	Recompactions        ListRoute[protocol.Recompaction]        = "admin/recompactions"
+	RecompactionSessions ListRoute[protocol.RecompactionSession] = "admin/recompactions/{recompaction}/sessions"
+)
+
+// Policy returns the route of a session's policy or, without an id, of the tenant's default.
+func Policy(method, id string) Route[protocol.Policy] {
+	if id == "" {
+		return Route[protocol.Policy](method + " policy")
+	}
+	return Route[protocol.Policy](method + " sessions/{session}/policy")
+}
+
+// Options are the parts of a request besides its path; all may be absent.
+type Options struct {
+	Query Query
+	Body  any    // is sent as JSON; a []byte as it is
+	Key   string // Idempotency-Key of a request that would have its effect twice without one
+}
+
+// Query holds query parameters by name. Those that are "" or a nil pointer are not sent.
+type Query map[string]any
+
+func (q Query) encode() string {
+	values := url.Values{}
+	for name, value := range q {
+		switch v := value.(type) {
+		case *int:
+			if v != nil {
+				values.Set(name, strconv.Itoa(*v))
+			}
+		default:
+			if text := fmt.Sprint(v); text != "" {
+				values.Set(name, text)
+			}
+		}
+	}
+	return values.Encode()
+}
+
+// Call sends a request without query and body.
+func (r Route[T]) Call(ctx context.Context, c *Client, args ...any) (Answer[T], error) {
+	return r.With(ctx, c, Options{}, args...)
+}
+
+// With sends a request with options.
+func (r Route[T]) With(ctx context.Context, c *Client, o Options, args ...any) (a Answer[T], err error) {
+	k, err := newCall(string(r), o, args)
+	if err != nil {
+		return a, err
+	}
+	res, err := c.do(ctx, k)
+	if err != nil {
+		return a, err
+	}
+	return read[T](ctx, c, k, res)
+}
+
+// All returns up to limit entries of a list, and reads as many pages as that needs.
+func (r ListRoute[T]) All(ctx context.Context, c *Client, limit int, args ...any) ([]Answer[T], error) {
+	all := []Answer[T]{}
+	query := Query{}
+	for {
+		query["limit"] = min(limit-len(all), 100)
+		page, err := Route[protocol.List[Answer[T]]]("GET "+r).With(ctx, c, Options{Query: query}, args...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Value.Data...)
+		next := page.Value.NextCursor
+		if !page.Value.HasMore || next == nil || len(all) >= limit {
+			return all, nil
+		}
+		query["cursor"] = *next
+	}
+}
+
+// newCall returns the request of a route, with the arguments in place of the names in its path. It ignores arguments
+// for which there is no name.
+func newCall(route string, o Options, args []any) (k call, err error) {
+	method, path, _ := strings.Cut(route, " ")
+	k = call{method: method, query: o.Query.encode(), idempotency: o.Key}
+	for part := range strings.SplitSeq(path, "/") {
+		if part[0] == '{' {
+			part = fmt.Sprint(args[0])
+			args = args[1:]
+		}
+		k.path = append(k.path, url.PathEscape(part))
+	}
+	switch body := o.Body.(type) {
+	case nil:
+	case []byte:
+		k.body = body
+	default:
+		k.body, err = json.Marshal(body)
+	}
+	return k, err
+}
+
+// RawResult returns the bytes of a persisted result, which the caller closes, and the SHA-256 in hexadecimal that the
+// server claims for them.
+func (c *Client) RawResult(ctx context.Context, id, ref string) (body io.ReadCloser, sha256 string, err error) {
+	body, header, err := c.stream(ctx, "GET sessions/{session}/results/{ref}", Query{"raw": true}, id, ref)
+	return body, header.Get("X-Content-Sha256"), err
+}
+
+// Export returns the export of a session or, without an id, of all sessions. The caller closes it.
+func (c *Client) Export(ctx context.Context, id string) (body io.ReadCloser, err error) {
+	if id == "" {
+		body, _, err = c.stream(ctx, "GET export", nil)
+		return body, err
+	}
+	body, _, err = c.stream(ctx, "GET sessions/{session}/export", nil, id)
+	return body, err
+}
+
+// stream returns the body of an answer, which the caller closes, and its header.
+func (c *Client) stream(ctx context.Context, route string, q Query, args ...any) (io.ReadCloser, http.Header, error) {
+	k, err := newCall(route, Options{Query: q}, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	res, err := c.do(ctx, k)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &streamBody{res.Body, ctx, c.Base}, res.Header, nil
+}
+
+// streamBody is a body whose errors are like those of requests.
+type streamBody struct {
+	io.ReadCloser
+	ctx  context.Context
+	base *url.URL
+}
+
+// Read returns the error of a connection that ends early as an *UnreachableError.
+func (b *streamBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = unreachable(b.ctx, b.base, err)
+	}
+	return n, err
+}
+
+// EachImportLine calls do for the lines of an import, page by page: those of one outcome unless it is "".
+func (c *Client) EachImportLine(ctx context.Context, id, outcome string, do func(protocol.ImportLine)) error {
+	for from := int64(1); ; {
+		query := Query{"from": from, "limit": 1000, "outcome": outcome}
+		page, err := GetImportLines.With(ctx, c, Options{Query: query}, id)
+		if err != nil {
+			return err
+		}
+		for _, line := range page.Value.Data {
+			do(line)
+		}
+		if page.Value.Next == nil {
+			return nil
+		}
+		from = *page.Value.Next
+	}
+}
