@@ -2,6 +2,7 @@ package resource
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -14,7 +15,7 @@ type object struct {
 	start int
 }
 
-// parse reads arguments that are one JSON object. As Python does, it takes NaN, Infinity and -Infinity for numbers.
+// parse reads arguments that are one JSON object. Like Python, it accepts NaN, Infinity and -Infinity as numbers.
 func parse(arguments []byte) (object, bool) {
 	if o, ok := parseJSON(arguments); ok {
 		return o, true
@@ -30,48 +31,27 @@ func parseJSON(text []byte) (object, bool) {
 	return object{text, start}, text[start] == '{'
 }
 
-// withoutConstants replaces Python's constants that JSON lacks by null, which counts as little; nil if there are none.
-// A minus stays behind nothing, so that -NaN is as wrong as in Python.
+// constants matches Python's constants that JSON lacks, and string literals, in which they are text.
+var constants = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?|NaN|-?Infinity`)
+
+// withoutConstants returns arguments with null for Python's constants, or nil if there are none. It does not replace the
+// minus of -NaN, which is wrong in Python, too.
 func withoutConstants(arguments []byte) []byte {
 	if !bytes.Contains(arguments, []byte("NaN")) && !bytes.Contains(arguments, []byte("Infinity")) {
 		return nil
 	}
-	var out []byte
-	for i := 0; i < len(arguments); {
-		rest := arguments[i:]
-		switch {
-		case rest[0] == '"':
-			end := stringEnd(rest)
-			out, i = append(out, rest[:end]...), i+end
-		case bytes.HasPrefix(rest, []byte("NaN")):
-			out, i = append(out, "null"...), i+len("NaN")
-		case bytes.HasPrefix(rest, []byte("-Infinity")):
-			out, i = append(out, "null"...), i+len("-Infinity")
-		case bytes.HasPrefix(rest, []byte("Infinity")):
-			out, i = append(out, "null"...), i+len("Infinity")
-		default:
-			out, i = append(out, rest[0]), i+1
+	return constants.ReplaceAllFunc(arguments, func(found []byte) []byte {
+		if found[0] == '"' {
+			return found
 		}
-	}
-	return out
+		return []byte("null")
+	})
 }
 
-// stringEnd returns the end of the string literal that s begins with, or of s.
-func stringEnd(s []byte) int {
-	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(s)
-}
-
-// values puts the members whose names index has into found: the last of each name, as JSON parsers do. What is missing
-// stays the zero Span.
-func (o object) values(index map[string]int, found []rawjson.Span) {
+// values returns the members with the names in index, at their indexes: the last one of each name, as JSON parsers do. A
+// missing member is the zero Span.
+func (o object) values(index map[string]int) []rawjson.Span {
+	found := make([]rawjson.Span, len(index))
 	for key, value := range rawjson.Members(o.data, o.start) {
 		name := key.Of(o.data)
 		inner := name[1 : len(name)-1]
@@ -82,17 +62,7 @@ func (o object) values(index map[string]int, found []rawjson.Span) {
 			found[i] = value
 		}
 	}
-}
-
-// text returns the member of that name if it is a string.
-func (o object) text(name string) (string, bool) {
-	var last rawjson.Span
-	for key, value := range rawjson.Members(o.data, o.start) {
-		if rawjson.KeyIs(o.data, key, name) {
-			last = value
-		}
-	}
-	return o.textAt(last)
+	return found
 }
 
 // textAt returns the value at span if it is a string.
@@ -104,7 +74,7 @@ func (o object) textAt(span rawjson.Span) (string, bool) {
 	return string(text), true
 }
 
-// trim drops what Python's strip drops: Unicode's white space and the four separators of ASCII.
+// trim returns s without what Python's strip removes: Unicode's white space and the four separators of ASCII.
 func trim(s string) string { return strings.TrimFunc(s, blank) }
 
 func blank(r rune) bool { return unicode.IsSpace(r) || 0x1C <= r && r <= 0x1F }

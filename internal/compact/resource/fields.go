@@ -2,10 +2,9 @@ package resource
 
 import "github.com/varve-dev/varve/internal/rawjson"
 
-// Fields is the key of a call by the arguments that identify it: the tool and the values of fields, in their order; a
-// missing one is null. Values are equal if they are the same JSON, whatever its spelling. Without fields, all calls of
-// the tool have one key if toolOnly, else those with equal arguments. ok is false if the fields cannot be had, because
-// the arguments are no JSON object.
+// Fields returns the key of a call by the arguments that identify it: the tool and the canonical JSON of fields, in their
+// order, null for a missing one. Without fields, all calls of the tool have one key if toolOnly, else those with equal
+// arguments. ok is false if there are fields but the arguments are not a JSON object.
 func Fields(tool string, fields []string, toolOnly bool, arguments []byte) (key string, ok bool) {
 	if len(fields) == 0 && toolOnly {
 		return tool + "|__tool_only__", true
@@ -31,8 +30,7 @@ func (o object) pick(names []string) []byte {
 	for i, name := range names {
 		index[name] = i
 	}
-	found := make([]rawjson.Span, len(names))
-	o.values(index, found)
+	found := o.values(index)
 	dst := []byte{'{'}
 	for _, name := range names {
 		if len(dst) > 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// The arguments that tell a resource, in the order in which llm-interactive-proxy looks for them; the first that is a
-// string and not blank counts.
+// The arguments that identify a resource, in the order of llm-interactive-proxy; the first that is a string and not blank
+// counts.
 var (
 	pathFields      = fieldsOf("file_path path AbsolutePath filepath File TargetFile target_file filename")
 	directoryFields = fieldsOf("DirectoryPath SearchDirectory directory dir Cwd")
@@ -23,9 +23,10 @@ var (
 	searchPlaceFields = fieldsOf("SearchPath path directory")
 )
 
-// fieldIndex numbers every argument that Identify looks for.
+// fieldIndex has a number for each argument of Identify.
 var fieldIndex = map[string]int{}
 
+// fieldsOf returns the numbers of names, and gives new names one.
 func fieldsOf(names string) []int {
 	var fields []int
 	for name := range strings.FieldsSeq(names) {
@@ -37,9 +38,9 @@ func fieldsOf(names string) []int {
 	return fields
 }
 
-// Identify says which resource a call asks for, as llm-interactive-proxy does: by a path (and for reads the part of the
-// file), a directory (and a pattern), the program of a command, or a query. Arguments that are no JSON object are the
-// resource themselves. ok is false if nothing tells the resource.
+// Identify returns the resource of a call, as llm-interactive-proxy does: a path (and for reads the part of the file), a
+// directory (and a pattern), the program of a command, or a query. Arguments that are not a JSON object are the resource
+// themselves. ok is false if the call has no resource.
 func Identify(operation, tool string, arguments []byte) (key Key, ok bool) {
 	if arguments == nil {
 		return Key{}, false
@@ -49,12 +50,10 @@ func Identify(operation, tool string, arguments []byte) (key Key, ok bool) {
 		text := trim(string(arguments))
 		return Key{Tool: tool, Primary: text}, text != ""
 	}
-	known := identifying{object: o, spans: make([]rawjson.Span, len(fieldIndex))}
-	o.values(fieldIndex, known.spans)
-	return known.key(operation, tool)
+	return identifying{object: o, spans: o.values(fieldIndex)}.key(operation, tool)
 }
 
-// identifying are the arguments of one call that Identify looks for.
+// identifying has the arguments of one call by their fieldIndex.
 type identifying struct {
 	object
 	spans []rawjson.Span
@@ -90,7 +89,7 @@ func (a identifying) first(fields []int) string {
 	return ""
 }
 
-// page says which part of a file is read.
+// page returns which part of a file is read.
 func (a identifying) page() []string {
 	var page []string
 	if offset := a.firstInteger(offsetFields); offset != "" {
@@ -112,7 +111,7 @@ func (a identifying) firstInteger(fields []int) string {
 	return ""
 }
 
-// integer reads the value at span: an integer, a string that is one, or a boolean, which is an integer in Python.
+// integer returns the value at span: an integer, a string of one, or a boolean, which is an integer in Python.
 func (a identifying) integer(span rawjson.Span) (string, bool) {
 	if span.End == 0 {
 		return "", false
@@ -120,7 +119,8 @@ func (a identifying) integer(span rawjson.Span) (string, bool) {
 	if text, ok := a.textAt(span); ok {
 		return pythonInteger(text)
 	}
-	switch value := string(span.Of(a.data)); value {
+	value := string(span.Of(a.data))
+	switch value {
 	case "true":
 		return "True", true
 	case "false":
@@ -130,8 +130,8 @@ func (a identifying) integer(span rawjson.Span) (string, bool) {
 	}
 }
 
-// pythonInteger reads text as Python's int does, with digits of any script and single underscores between them, and
-// writes it as str does.
+// pythonInteger returns text, read as by Python's int, as Python's str writes it. Digits may be of any script and have
+// single underscores between them.
 func pythonInteger(text string) (string, bool) {
 	text = trim(text)
 	sign := ""
@@ -159,25 +159,22 @@ func pythonInteger(text string) (string, bool) {
 	return sign + number, true
 }
 
-// digitValue reads a decimal digit. Unicode has them in rows of ten, from zero to nine.
+// digitValue returns the value of a decimal digit. Unicode has them in rows of ten, from zero to nine.
 func digitValue(r rune) (byte, bool) {
 	if '0' <= r && r <= '9' {
 		return byte(r - '0'), true
 	}
-	for _, row := range unicode.Nd.R16 {
-		if rune(row.Lo) <= r && r <= rune(row.Hi) {
-			return byte((r - rune(row.Lo)) % 10), true
-		}
+	if !unicode.IsDigit(r) {
+		return 0, false
 	}
-	for _, row := range unicode.Nd.R32 {
-		if rune(row.Lo) <= r && r <= rune(row.Hi) {
-			return byte((r - rune(row.Lo)) % 10), true
-		}
+	before := rune(0) // how many digits are directly before r
+	for unicode.IsDigit(r - before - 1) {
+		before++
 	}
-	return 0, false
+	return byte(before % 10), true
 }
 
-// normalisePath writes a path with slashes, none at its end, and a small drive letter. The root becomes empty.
+// normalisePath returns a path with slashes, none at its end, and a small drive letter. The root becomes empty.
 func normalisePath(path string) string {
 	path = strings.TrimRight(strings.ReplaceAll(path, `\`, "/"), "/")
 	if drive, size := utf8.DecodeRuneInString(path); size < len(path) && path[size] == ':' {

@@ -2,9 +2,9 @@ package resource
 
 import "strings"
 
-// Mask hides secrets of well-known shapes: keys that their issuers mark by a prefix, tokens, private keys, and passwords
-// in addresses. A secret becomes stars, the more the longer it is, and its last four characters if it has sixteen or
-// more. Mask a text before it is cut: half a secret looks like none.
+// Mask returns a text without secrets of well-known forms: keys with an issuer's prefix, tokens, private keys, and
+// passwords in addresses. It replaces a secret by stars, more for longer ones, and by its last four characters if it has
+// sixteen or more. Mask a text before cutting it, because half a secret is not recognised.
 func Mask(text string) string {
 	var out strings.Builder
 	kept := 0
@@ -16,7 +16,8 @@ func Mask(text string) string {
 		if from, to := findSecret(ruleGroups[group], text, i); to > 0 {
 			out.WriteString(text[kept:from])
 			out.WriteString(stars(text[from:to]))
-			kept, i = to, to-1
+			kept = to
+			i = to - 1
 		}
 	}
 	if kept == 0 {
@@ -25,6 +26,7 @@ func Mask(text string) string {
 	return out.String() + text[kept:]
 }
 
+// findSecret returns the secret that begins at i, to is 0 for none.
 func findSecret(rules []rule, text string, i int) (from, to int) {
 	for _, r := range rules {
 		if from, to = r.find(text, i); to > 0 {
@@ -34,7 +36,7 @@ func findSecret(rules []rule, text string, i int) (from, to int) {
 	return 0, 0
 }
 
-// stars stand for a secret: three, and three more from 32, 64 and 128 characters on.
+// stars returns the replacement of a secret: three stars, and three more from 32, 64 and 128 characters on.
 func stars(secret string) string {
 	if len(secret) < 16 {
 		return "***"
@@ -46,16 +48,7 @@ func stars(secret string) string {
 	return strings.Repeat("*", n) + strings.ToValidUTF8(secret[len(secret)-4:], "")
 }
 
-// rule is how one kind of secret looks: a prefix, where a word begins, and a body of at least so many characters of a set.
-type rule struct {
-	prefix  string
-	body    *set
-	atLeast int
-	// secret tells what to hide of a text in which the prefix is at i and the body ends at end; nil is all of that.
-	secret func(text string, i, end int) (from, to int)
-}
-
-// find returns what to hide where the prefix stands at i; to is 0 if it does not, or if what follows is no secret.
+// find returns the part to hide if the prefix is at i; to is 0 if it is not, or if no secret follows.
 func (r rule) find(text string, i int) (from, to int) {
 	if !strings.HasPrefix(text[i:], r.prefix) || insideWord(text, i) {
 		return 0, 0
@@ -73,7 +66,7 @@ func (r rule) find(text string, i int) (from, to int) {
 	return i, end
 }
 
-// insideWord reports whether the byte at i is not the first of its word. An escaped line break, as in JSON, ends a word.
+// insideWord reports whether the byte at i is inside a word. An escaped line break, as in JSON, ends a word.
 func insideWord(text string, i int) bool {
 	if i == 0 || !identifier[text[i]] || !identifier[text[i-1]] {
 		return false
@@ -81,8 +74,8 @@ func insideWord(text string, i int) bool {
 	return i == 1 || text[i-2] != '\\' || !strings.Contains("nrt", text[i-1:i])
 }
 
-// groupOf gives the group of rules whose prefixes begin with a pair of bytes, 0 for none: most of a text is passed over
-// by one look at this table.
+// groupOf has the group of rules whose prefixes begin with a pair of bytes, 0 for none: for nearly all positions of a
+// text this one look-up is enough.
 var groupOf [1 << 16]uint8
 
 var ruleGroups = groupRules()
@@ -91,15 +84,13 @@ func pair(text string, i int) int { return int(text[i])<<8 | int(text[i+1]) }
 
 func groupRules() [][]rule {
 	groups := [][]rule{nil}
-	for _, k := range kinds {
-		for prefix := range strings.SplitSeq(k.prefixes, "|") {
-			group := &groupOf[pair(prefix, 0)]
-			if *group == 0 {
-				*group = uint8(len(groups))
-				groups = append(groups, nil)
-			}
-			groups[*group] = append(groups[*group], rule{prefix, k.body, k.atLeast, k.secret})
+	for _, r := range rules() {
+		group := &groupOf[pair(r.prefix, 0)]
+		if *group == 0 {
+			*group = uint8(len(groups))
+			groups = append(groups, nil)
 		}
+		groups[*group] = append(groups[*group], r)
 	}
 	return groups
 }

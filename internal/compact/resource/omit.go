@@ -6,20 +6,22 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// omittedValue stands where a member's value was.
+// omittedValue replaces a member's value.
 const omittedValue = `"[omitted]"`
 
-// Omitted is a member of a call's arguments, or of a result, whose value was left out.
+// Omitted is a member of a call's arguments, or of a result, whose value was replaced.
 type Omitted struct {
 	Field  string
 	Bytes  int      // of the value
 	SHA256 [32]byte // of what was measured
 }
 
-// OmitLarge appends an object with "[omitted]" in the place of each value that is larger than overBytes, unless keep,
-// which may be nil, wants the field. A string is as large as its text, anything else as its JSON; the same bytes are
-// hashed. No value becomes longer. The rest keeps its bytes, and so does what is no JSON object.
-func OmitLarge(dst, object []byte, keep func(field string) bool, overBytes int) (out []byte, omitted []Omitted) {
+// OmitLarge appends an object with "[omitted]" for each value that is larger than overBytes, unless keep, which may be
+// nil, returns true for the field. The size and the hash of a string are those of its text, of other values those of their
+// JSON. No value becomes longer. All other bytes, and texts that are not a JSON object, do not change.
+func OmitLarge(
+	dst, object []byte, keep func(field string) bool, overBytes int,
+) (out []byte, omitted []Omitted) {
 	return Omit(dst, object, func(field string, value []byte) (content []byte, size int, large bool) {
 		if len(value) <= max(len(omittedValue), overBytes) || keep != nil && keep(field) {
 			return nil, 0, false
@@ -31,9 +33,11 @@ func OmitLarge(dst, object []byte, keep func(field string) bool, overBytes int) 
 	})
 }
 
-// Omit is OmitLarge with a measure of its own: large says whether a field's value, which is given as JSON, has to go, size
-// how large it is, and content what is hashed.
-func Omit(dst, object []byte, measure func(field string, value []byte) (content []byte, size int, large bool)) (out []byte, omitted []Omitted) {
+// Omit does what OmitLarge does with another measure of a field's JSON value: large means that the value is replaced, size
+// is what the result reports, and content is hashed.
+func Omit(
+	dst, object []byte, measure func(field string, value []byte) (content []byte, size int, large bool),
+) (out []byte, omitted []Omitted) {
 	o, ok := parseJSON(object)
 	if !ok {
 		return append(dst, object...), nil

@@ -12,11 +12,11 @@ import (
 // beginPatch is the first line of a patch as Codex' apply_patch takes it.
 const beginPatch = "*** Begin Patch"
 
-// The arguments that hold paths, and those that hold patches, under all the names that agents have for them.
+// The names of the arguments with paths and with patches, of the tools of all agents.
 var (
-	pathArguments = setOf("file_path path AbsolutePath filepath File TargetFile target_file filename file filePath absolute_path absolutePath " +
-		"relative_path relativePath relative_workspace_path notebook_path notebookPath file_paths filePaths paths files new_path old_path " +
-		"source destination uri")
+	pathArguments = setOf("file_path path AbsolutePath filepath File TargetFile target_file filename file filePath " +
+		"absolute_path absolutePath relative_path relativePath relative_workspace_path notebook_path notebookPath " +
+		"file_paths filePaths paths files new_path old_path source destination uri")
 	patchArguments = setOf("patch patchText patch_text input diff command cmd")
 )
 
@@ -28,13 +28,13 @@ func setOf(names string) map[string]bool {
 	return set
 }
 
-// Paths are the files that a call reads or writes, each once: from arguments that hold paths, lists of them, or lists of
-// objects with one, and for writes from the headers of patches. A command has none, unless it is a patch and so a write.
-// Paths are as Clean makes them; SamePath compares those of calls that name files differently. A call for more than
-// maxPaths has none, rather than some: what was read of all of them is not out of date because one was written.
+// Paths returns the files that a call reads or writes, each once, as Clean returns them: from arguments with paths, lists
+// of them, or lists of objects with one, and for writes from the headers of patches. A command has no paths, unless it is
+// a patch and so a write. For more than maxPaths it returns none: writing one of them does not make a read of all stale.
 func Paths(operation string, arguments []byte) []string {
 	var found []string
-	switch o, ok := parse(arguments); {
+	o, ok := parse(arguments)
+	switch {
 	case operation == commandExecution:
 		return nil
 	case ok:
@@ -53,14 +53,15 @@ func Paths(operation string, arguments []byte) []string {
 	return found
 }
 
-// maxPaths is more than agents ask for at once; every path of a session is compared with others.
+// maxPaths exceeds real calls; every path of a session is compared with others.
 const maxPaths = 256
 
-// paths returns those in the members of o, and in those of the objects in its lists.
+// paths returns the paths in the members of o and of the objects in its lists.
 func (o object) paths(patches bool) []string {
 	var found []string
 	for key, value := range rawjson.Members(o.data, o.start) {
-		switch name, _ := o.textAt(key); {
+		name, _ := o.textAt(key)
+		switch {
 		case pathArguments[name]:
 			found = append(found, o.texts(value)...)
 		case patches && patchArguments[name]:
@@ -77,7 +78,7 @@ func (o object) paths(patches bool) []string {
 	return found
 }
 
-// elements returns those of the list at span, if it is one.
+// elements yields the elements of the value at span if it is a list.
 func (o object) elements(span rawjson.Span) iter.Seq[rawjson.Span] {
 	if o.data[span.Start] != '[' {
 		return func(func(rawjson.Span) bool) {}
@@ -85,7 +86,7 @@ func (o object) elements(span rawjson.Span) iter.Seq[rawjson.Span] {
 	return rawjson.Elements(o.data, span.Start)
 }
 
-// texts returns the string at span, or the strings of the list there.
+// texts returns the string at span, or the strings in the list there.
 func (o object) texts(span rawjson.Span) []string {
 	if text, ok := o.textAt(span); ok {
 		return []string{text}
@@ -99,8 +100,8 @@ func (o object) texts(span rawjson.Span) []string {
 	return texts
 }
 
-// patchPaths are the files in the headers of a patch: those of apply_patch, and those of a unified diff, where the line
-// that names the new file follows the one that names the old.
+// patchPaths returns the files in the headers of a patch of apply_patch or of a unified diff, where the line with the new
+// file follows the line with the old one.
 func patchPaths(patch string) []string {
 	var found []string
 	old := ""
@@ -122,7 +123,7 @@ func patchPaths(patch string) []string {
 	return found
 }
 
-// diffPath reads a header's path: git puts a letter before it, others a time behind it.
+// diffPath returns the path in a header: git writes a letter before it, other programs a time after it.
 func diffPath(name, side string) string {
 	name, _, _ = strings.Cut(name, "\t")
 	if name == "/dev/null" {
@@ -131,8 +132,8 @@ func diffPath(name, side string) string {
 	return strings.TrimPrefix(name, side)
 }
 
-// Clean writes a path in one way: slashes, none doubled or at the end, no . and no .. that can be resolved, a small drive
-// letter, no file: scheme. Case counts. What is blank, or is the working directory, becomes empty.
+// Clean returns the normal form of a path: slashes, none doubled or at the end, no . and no .. that can be resolved, a
+// small drive letter, no file: scheme. Case counts. Blanks and the working directory become empty.
 func Clean(name string) string {
 	name = normalisePath(strings.TrimPrefix(trim(name), "file://"))
 	if name == "" {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// redacted stands where llm-interactive-proxy hides a secret.
+// redacted replaces a secret in llm-interactive-proxy.
 const redacted = "***"
 
 var (
@@ -16,8 +16,8 @@ var (
 	bearer = regexp.MustCompile(`Bearer[\s\x0b\x1c-\x1f\x{85}\p{Z}]+[a-zA-Z0-9._~+/-]+=*`)
 )
 
-// Redact hides the secrets that llm-interactive-proxy hides in a resource's name: keys that begin with sk-, sk_ or ak-,
-// 32 hexadecimal digits with a key behind a point, and what follows Bearer. Mask knows many more.
+// Redact returns a resource's name without the secrets that llm-interactive-proxy hides: keys that begin with sk-, sk_ or
+// ak-, 32 hexadecimal digits with a key after a point, and the text after Bearer. Mask hides many more.
 func Redact(text string) string {
 	if strings.Contains(text, "sk-") || strings.Contains(text, "sk_") || strings.Contains(text, "ak-") {
 		text = replaceWords(text, apiKey)
@@ -28,7 +28,7 @@ func Redact(text string) string {
 	return bearer.ReplaceAllString(text, "Bearer "+redacted)
 }
 
-// replaceWords replaces what pattern matches between word boundaries. They are Unicode's, which regexp does not have.
+// replaceWords replaces the matches of pattern between word boundaries of Unicode, which regexp does not have.
 func replaceWords(text string, pattern *regexp.Regexp) string {
 	var out strings.Builder
 	kept := 0
