@@ -56,7 +56,7 @@ type renderer struct {
 	pinned  int
 	body    []byte
 	units   []Unit
-	state   *stateWriter
+	state   *codec
 	written []int       // by message: its number among those that were written, -1 for one that has left
 	parts   int         // how many parts were written
 	moved   []int       // by part: its number among those that were written, -1 for one that has left

@@ -6,21 +6,24 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 )
 
-// A checkpoint's state says of every message and every part in its body what the next compaction has to know, so that it
-// parses neither bodies nor replacements. Layout, in unsigned varints unless said otherwise, strings with their length
+// A checkpoint's state has what the next compaction must know of every message and every part in its body, so that it
+// parses neither bodies nor replacements. Layout, in unsigned varints unless noted otherwise, strings with their length
 // before them:
 //
 //	version (one byte), format
 //	number of stages; of each: the message that first needed it, 0 for none
 //	number of messages
-//	a message: seq - seq before, size, flags (one byte), tokens, tokens now; if it stands for others: the first of them,
+//	a message: seq - seq before, size, flags (one byte), tokens, tokens now; if it covers others: the first of them,
 //	  the last, how many, where the summary begins and ends; number of parts; its parts:
-//	  index, start of its value, size of its value, flags (one byte), action (one byte), call id, tool, tokens; if it is
-//	  paired: its subject, a result's call (its own number - the call's, 0 for none); if it has left: tokens now, stage,
-//	  SHA-256 (32 bytes), tokens left by the cap, by collapsing, bytes, characters, head, tail, their bytes, preview
+//	  index, start of its value, size of its value, flags (one byte), action (one byte), call id, tool, tokens;
+//	  if it is paired: its subject, a result's call (its own number - the call's, 0 for none);
+//	  if it is replaced: tokens now, stage, SHA-256 (32 bytes), tokens left by the cap, by collapsing, bytes, characters,
+//	  head, tail, their bytes, preview
 //	number of open calls; each: message, index, part + 1 (0 for none), id, tool, subject
 //	CRC-32C of all that (4 bytes, little endian)
 //
@@ -28,144 +31,170 @@ import (
 // resource or path is 0 and the string the first time, and 1 + its number in the order of first times afterwards.
 const stateVersion = 2
 
-// The flags of a message, above its role, and of a part, above its kind.
-const (
-	flagBegins   = 1 << 2
-	flagWhole    = 1 << 3
-	flagStandsIn = 1 << 4
-	roleMask     = 1<<2 - 1
-
-	flagArguments = 1 << 0
-	flagPaired    = 1 << 1
-	flagUsable    = 1 << 2
-	flagText      = 1 << 3
-)
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errState = errors.New("compact: the checkpoint's state is damaged or of another version")
 
-type stateWriter struct {
-	bytes []byte
-	names map[string]uint64
-	seq   int64
+// newStateWriter begins the state of a checkpoint with a number of messages.
+func newStateWriter(f session.Format, entered []int64, messages int) *codec {
+	c := &codec{writing: true, bytes: make([]byte, 0, 64+messages*64), numbers: map[string]uint64{}}
+	c.header(f, entered)
+	c.count(messages)
+	return c
 }
 
-func newStateWriter(f session.Format, entered []int64, messages int) *stateWriter {
-	w := &stateWriter{bytes: make([]byte, 0, 64+messages*64), names: map[string]uint64{}}
-	w.bytes = append(w.bytes, stateVersion)
-	w.ints(int(f.Number()), len(entered))
-	for _, seq := range entered {
-		w.ints(int(seq))
+// message handles a message and returns the number of its parts.
+func (c *codec) message(m *message) (parts int) {
+	step := m.seq - c.seq
+	c.int64s(&step)
+	c.seq += step
+	m.seq = c.seq
+	c.ints(&m.size)
+	covers := m.coversOthers()
+	m.role = role(c.flags(byte(m.role), 2, &m.begins, &m.whole, &covers))
+	c.ints(&m.tokens, &m.now)
+	if covers {
+		c.int64s(&m.from, &m.to)
+		c.ints(&m.messages, &m.inner.start, &m.inner.end)
 	}
-	w.ints(messages)
-	return w
+	return c.count(m.last - m.first)
 }
 
-func (w *stateWriter) ints(values ...int) {
-	for _, v := range values {
-		w.bytes = binary.AppendUvarint(w.bytes, uint64(v))
-	}
-}
-
-func (w *stateWriter) text(s string) {
-	w.ints(len(s))
-	w.bytes = append(w.bytes, s...)
-}
-
-func (w *stateWriter) name(s string) {
-	n, known := w.names[s]
-	w.bytes = binary.AppendUvarint(w.bytes, n)
-	if !known {
-		w.names[s] = uint64(len(w.names) + 1)
-		w.text(s)
-	}
-}
-
-func (w *stateWriter) message(m *message) {
-	flags := byte(m.role)
-	if m.begins {
-		flags |= flagBegins
-	}
-	if m.whole {
-		flags |= flagWhole
-	}
-	if m.coversOthers() {
-		flags |= flagStandsIn
-	}
-	w.ints(int(m.seq-w.seq), m.size)
-	w.bytes = append(w.bytes, flags)
-	w.ints(m.tokens, m.now)
-	if m.coversOthers() {
-		w.ints(int(m.from), int(m.to), m.messages, m.inner.start, m.inner.end)
-	}
-	w.ints(m.last - m.first)
-	w.seq = m.seq
-}
-
-// part writes a part whose own number, and that of its call, are counted anew.
-func (w *stateWriter) part(p *part, number int) {
-	w.ints(p.index, p.value.Start, p.valueBytes())
-	w.bytes = append(w.bytes, p.flags(), byte(p.action))
-	w.text(p.callID)
-	w.name(p.tool)
-	w.ints(p.tokens)
+// part handles a part. number is its own; that of its call is counted in the same way.
+func (c *codec) part(p *part, number int) {
+	size := p.valueBytes()
+	c.ints(&p.index, &p.value.Start, &size)
+	p.value.End = p.value.Start + size
+	p.kind = kind(c.flags(byte(p.kind), 1, &p.paired, &p.usable, &p.onlyText))
+	p.action = ActionKind(c.byte(byte(p.action)))
+	c.text(&p.callID)
+	c.name(&p.tool)
+	c.ints(&p.tokens)
 	if p.paired {
-		w.subject(&p.subject)
-		back := 0
-		if p.call >= 0 {
-			back = number - p.call
-		}
-		w.ints(back)
+		c.subject(&p.subject)
+		c.callOf(p, number)
 	}
-	if p.action != Keep {
-		w.ints(p.now)
-		w.name(p.stage)
-		w.bytes = append(w.bytes, p.sum[:]...)
-		w.ints(p.capped, p.collapsed, p.bytes, p.chars, p.head, p.tail, p.headBytes, p.tailBytes)
-		w.text(p.preview)
+	if p.action == Keep {
+		p.now = p.tokens
+		return
+	}
+	c.ints(&p.now)
+	c.name(&p.stage)
+	c.digest(p.sum[:])
+	c.ints(&p.capped, &p.collapsed, &p.bytes, &p.chars, &p.head, &p.tail, &p.headBytes, &p.tailBytes)
+	c.text(&p.preview)
+}
+
+// callOf handles the distance of a result from its call, 0 if the call is not a part.
+func (c *codec) callOf(p *part, number int) {
+	back := 0
+	if p.call >= 0 {
+		back = number - p.call
+	}
+	c.ints(&back)
+	switch p.call = number - back; {
+	case back == 0:
+		p.call = -1
+	case p.call < 0:
+		c.fail()
 	}
 }
 
-func (p *part) flags() (flags byte) {
-	for _, f := range []struct {
-		set  bool
-		flag byte
-	}{{p.kind == arguments, flagArguments}, {p.paired, flagPaired}, {p.usable, flagUsable}, {p.replacement.onlyText, flagText}} {
-		if f.set {
-			flags |= f.flag
-		}
+func (c *codec) subject(s *subject) {
+	if s.does = does(c.byte(byte(s.does))); int(s.does) >= len(policy.Operations) {
+		s.does = 0
+		c.fail()
+		return
 	}
-	return flags
+	c.digest(s.identity[:])
+	c.name(&s.resource)
+	if n := c.count(len(s.paths)); n > len(s.paths) {
+		s.paths = make([]string, n)
+	}
+	for i := range s.paths {
+		c.name(&s.paths[i])
+	}
 }
 
-func (w *stateWriter) subject(s *subject) {
-	w.bytes = append(w.bytes, byte(s.does))
-	w.bytes = append(w.bytes, s.identity[:]...)
-	w.name(s.resource)
-	w.ints(len(s.paths))
-	for _, path := range s.paths {
-		w.name(path)
-	}
+func (c *codec) call(o *call) {
+	part := o.part + 1
+	c.ints(&o.message, &o.index, &part)
+	o.part = part - 1
+	c.text(&o.id)
+	c.name(&o.tool)
+	c.subject(&o.subject)
 }
 
 // calls writes the end and returns the whole state.
-func (w *stateWriter) calls(open []call) []byte {
-	w.ints(len(open))
+func (c *codec) calls(open []call) []byte {
+	c.count(len(open))
 	for i := range open {
-		w.ints(open[i].message, open[i].index, open[i].part+1)
-		w.text(open[i].id)
-		w.name(open[i].tool)
-		w.subject(&open[i].subject)
+		c.call(&open[i])
 	}
-	return binary.LittleEndian.AppendUint32(w.bytes, crc32.Checksum(w.bytes, castagnoli))
+	return binary.LittleEndian.AppendUint32(c.bytes, crc32.Checksum(c.bytes, castagnoli))
 }
 
 // restore fills an empty history from a checkpoint.
 func (h *history) restore(base *Checkpoint) error {
 	end := len(base.State) - 4
-	if end < 0 || crc32.Checksum(base.State[:end], castagnoli) != binary.LittleEndian.Uint32(base.State[end:]) || !h.decode(base, base.State[:end]) {
-		return fmt.Errorf("%w: checkpoint through message %d", errState, base.Through)
+	if end >= 0 && crc32.Checksum(base.State[:end], castagnoli) == binary.LittleEndian.Uint32(base.State[end:]) &&
+		h.decode(base, base.State[:end]) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: checkpoint through message %d", errState, base.Through)
+}
+
+// decode reads a state and reports whether it is one of the base's body.
+func (h *history) decode(base *Checkpoint, state []byte) bool {
+	c := &codec{rest: string(state)}
+	if !c.header(h.in.Format, h.entered) {
+		return false
+	}
+	n := c.count(0)
+	h.messages = make([]message, 0, n+len(h.in.Tail))
+	for offset := 0; n > 0 && c.err == nil; n-- {
+		offset += h.decodeMessage(c, offset) + 1
+	}
+	for range c.count(0) {
+		var open call
+		if c.call(&open); c.err != nil || open.message >= len(h.messages) || open.part >= len(h.parts) {
+			return false
+		}
+		open.unit = h.messages[open.message].unit
+		h.open.Call(open.id, open.tool, open)
+		h.units.Called(open.unit)
+	}
+	h.based = len(h.messages)
+	return c.err == nil && c.rest == "" && h.describes(base)
+}
+
+// decodeMessage reads a message with its parts and returns its size.
+func (h *history) decodeMessage(c *codec, offset int) int {
+	m := message{offset: offset, first: len(h.parts)}
+	for range c.message(&m) {
+		p := part{message: len(h.messages), asked: -1, call: -1}
+		c.part(&p, len(h.parts))
+		if p.value.End > m.size || p.action > Omit || p.headBytes+p.tailBytes > p.valueBytes() {
+			c.fail()
+		}
+		h.parts = append(h.parts, p)
+	}
+	m.last = len(h.parts)
+	h.units.Add(units.Message{Assistant: m.role == assistant, StartsUnit: m.begins, Continues: !m.begins})
+	m.unit = h.units.Unit()
+	h.messages = append(h.messages, m)
+	return m.size
+}
+
+// describes reports whether what was restored fits the checkpoint's other fields.
+func (h *history) describes(base *Checkpoint) bool {
+	if len(h.messages) == 0 {
+		return len(base.Body) == 0 && base.Through == 0
+	}
+	through := int64(0) // a message of the user may come after those that a summary covers
+	for i := range h.messages {
+		through = max(through, h.messages[i].through())
+	}
+	first, last := &h.messages[0], &h.messages[len(h.messages)-1]
+	return last.offset+last.size == len(base.Body) && through == base.Through && first.whole && first.begins
 }
