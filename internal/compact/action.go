@@ -7,26 +7,29 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Do is what is done to a part, or to whole messages. The values are a ladder: from one checkpoint to the next a part
-// only moves down.
+// ActionKind names what is done to a part, or to whole messages. The values are a ladder: from one checkpoint to the
+// next a part only moves down.
 type ActionKind uint8
 
-// The ladder, from the whole part to the least that can stand in its place.
+// The ladder, from the whole part to the shortest replacement.
 const (
 	Keep          ActionKind = iota
 	CollapseSpace            // its white space collapsed
 	Cap                      // head and tail of an oversized result
 	Bookend                  // head and tail, the shorter the older
 	Stub                     // a newer result for the same resource has taken its place
-	Stale                    // its file was written later; on one rung with Stub: what came first stays
+	Stale                    // its file was written later; on one rung with Stub: the earlier of the two counts
 	Placeholder              // a line with the tool's name and the result's beginning
 	Blank                    // a line
 	Omit                     // a call without its large arguments
-	Summarise                // messages that a summary stands for
-	Drop                     // messages that a notice stands for
+	Summarise                // messages that a summary replaces
+	Drop                     // messages that a notice replaces
 )
 
-var actionNames = [...]string{"keep", "squeeze", "cap", "bookend", "stub", "stale", "placeholder", "clear", "omit", "summarise", "drop"}
+// actionNames are the names in stored manifests and in the API.
+var actionNames = [...]string{
+	"keep", "squeeze", "cap", "bookend", "stub", "stale", "placeholder", "clear", "omit", "summarise", "drop",
+}
 
 // rung returns the action's place on the ladder.
 func (d ActionKind) rung() ActionKind {
@@ -40,7 +43,7 @@ func (d ActionKind) String() string {
 	if int(d) < len(actionNames) {
 		return actionNames[d]
 	}
-	return fmt.Sprintf("Do(%d)", uint8(d))
+	return fmt.Sprintf("ActionKind(%d)", uint8(d))
 }
 
 // MarshalText writes the action's name.
@@ -56,7 +59,7 @@ func (d *ActionKind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Action is an entry of the loss manifest: what was done to one part, or to a range of messages, and what that saved.
+// Action is an entry of the loss manifest: what was done to one part, or to a range of messages, and what it saved.
 type Action struct {
 	Seq          int64      `json:"seq"`
 	LastSeq      int64      `json:"last_seq"` // Summarise, Drop: the last message of the range; else seq
@@ -69,11 +72,11 @@ type Action struct {
 	TokensBefore int        `json:"tokens_before"`
 	TokensAfter  int        `json:"tokens_after"`
 	Ref          string     `json:"ref,omitempty"` // brings a part back; a range is read from the log
-	Resource     string     `json:"-"`             // what a superseded part was about, for reports; not masked unless dedupe.redact
+	Resource     string     `json:"-"`             // of a superseded part, for reports; masked if dedupe.redact is set
 }
 
-// Result is a part on its way out of the view, a tool's result or a call's arguments: what must be persisted before the
-// rendition may be committed.
+// Result is a part that leaves the view, a tool's result or a call's arguments: it must be persisted before the
+// rendition is committed.
 type Result struct {
 	Ref       session.ResultRef
 	Seq       int64
@@ -88,11 +91,11 @@ type Result struct {
 	Tokens    int
 }
 
-// StageReport says what a stage did in one run.
+// StageReport has what a stage did in one run.
 type StageReport struct {
 	Stage       string `json:"stage"`
 	Entered     bool   `json:"entered"` // false: it is switched off, or the view was within its limit before it
 	Actions     int    `json:"actions"`
 	TokensSaved int64  `json:"tokens_saved"`
-	Error       string `json:"error,omitempty"` // why it failed; the run went on without it
+	Error       string `json:"error,omitempty"` // why it failed; the run continued without it
 }

@@ -2,13 +2,14 @@ package compact
 
 import "slices"
 
-// omitArguments omits the large arguments of old calls: what was written to a file stands in the file.
+// omitArguments omits the large arguments of old calls: what was written to a file is in the file.
 func omitArguments(s *runState) {
 	limits := &s.policy.Arguments
 	after := min(float64(limits.AfterTokens), s.target/2)
 	for i := range s.parts {
 		p := &s.parts[i]
-		if p.kind != arguments || !slices.Contains(limits.Operations, p.does.operation()) && !slices.Contains(limits.Tools, p.tool) {
+		listed := slices.Contains(limits.Operations, p.does.operation()) || slices.Contains(limits.Tools, p.tool)
+		if p.kind != arguments || !listed {
 			continue
 		}
 		if since := s.reached(p.message, after); since < len(s.messages) {
@@ -17,7 +18,7 @@ func omitArguments(s *runState) {
 	}
 }
 
-// proposeOmit asks for the large arguments of call i to be omitted from message since on.
+// proposeOmission proposes to omit the large arguments of call i from message since on.
 func (s *runState) proposeOmission(i, since int, newer int64) {
 	p := &s.parts[i]
 	if !s.free[i] || s.protected(p.message) {

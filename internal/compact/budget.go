@@ -4,7 +4,7 @@ package compact
 // Placeholders count nothing and originals count whole, so that what is over once stays over.
 func keepBudget(s *runState) {
 	budget := s.budget()
-	end, total := 0, 0 // the results from i to before end have so many tokens
+	end, total := 0, 0 // the results from i to before end have total tokens
 	for i := range s.parts {
 		for ; end < len(s.parts) && total <= budget; end++ {
 			total += s.parts[end].resultTokens()
@@ -24,7 +24,7 @@ func (p *part) resultTokens() int {
 	return p.tokens
 }
 
-// proposeOverBudget asks for a placeholder for result i, which was over the budget with message since.
+// proposeOverBudget proposes a placeholder for result i, which was over the budget with message since.
 func (s *runState) proposeOverBudget(i, since int) {
 	p := &s.parts[i]
 	if p.kind != result || !s.free[i] || s.protected(p.message) {

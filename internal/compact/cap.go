@@ -7,7 +7,7 @@ import (
 )
 
 // capOversized cuts every result over a limit to its head and tail, the newest ones too: one result can be larger than
-// all that a view may have.
+// a whole view may be.
 func capOversized(s *runState) {
 	for i := range s.parts {
 		p := &s.parts[i]
@@ -15,19 +15,20 @@ func capOversized(s *runState) {
 			continue
 		}
 		if left := s.oversized(i); left > 0 {
-			s.propose(i, p.message, proposal{action: Cap, head: s.policy.Cap.HeadChars, tail: s.policy.Cap.TailChars}, left)
+			want := proposal{action: Cap, head: s.policy.Cap.HeadChars, tail: s.policy.Cap.TailChars}
+			s.propose(i, p.message, want, left)
 			s.proposed[i].capped = left
 		}
 	}
 }
 
-// oversized returns about how many tokens the cap leaves of part i, which is a result; 0 if it is within all limits.
+// oversized returns about how many tokens the cap keeps of part i, which is a result; 0 if it is within all limits.
 func (s *runState) oversized(i int) int {
 	p, limits := &s.parts[i], s.resultCap()
 	if p.action != Keep {
 		return p.capped
 	}
-	if limits.surely(p.tokens, p.valueBytes()) {
+	if limits.certainlyFits(p.tokens, p.valueBytes()) {
 		return 0
 	}
 	content := s.content(i)
@@ -46,13 +47,18 @@ type resultCap policy.Cap
 
 func (s *runState) resultCap() *resultCap { return (*resultCap)(&s.policy.Cap) }
 
-// surely reports whether a result is within all limits, as far as its figures tell: bytes is the size of its JSON.
-func (c *resultCap) surely(tokens, bytes int) bool {
-	return (c.MaxTokens == 0 || tokens <= c.MaxTokens) && (c.MaxBytes == 0 || bytes <= c.MaxBytes) && (c.MaxChars == 0 || bytes <= c.MaxChars) &&
-		(c.MaxLines == 0 || bytes <= c.MaxLines) && (c.MaxLineChars == 0 || bytes <= c.MaxLineChars)
+// certainlyFits reports whether a result is within all limits whatever its text is. bytes is the size of its JSON,
+// which has no fewer bytes than the text has characters or lines.
+func (c *resultCap) certainlyFits(tokens, bytes int) bool {
+	for _, limit := range []int{c.MaxBytes, c.MaxChars, c.MaxLines, c.MaxLineChars} {
+		if limit > 0 && bytes > limit {
+			return false
+		}
+	}
+	return c.MaxTokens == 0 || tokens <= c.MaxTokens
 }
 
-// exceeds names the limit that a text is over, "" for none.
+// exceeds names the limit that a text exceeds; it returns "" if the text is within all.
 func (c *resultCap) exceeds(tokens int, t []byte) string {
 	switch {
 	case c.MaxTokens > 0 && tokens > c.MaxTokens:
@@ -69,7 +75,7 @@ func (c *resultCap) exceeds(tokens int, t []byte) string {
 	return ""
 }
 
-// cut returns what the cap leaves of a text that exceeds it: all of it, with its long lines clipped, as head if that is
+// cut returns what the cap keeps of a text that exceeds it: all of it, with its long lines clipped, as head if that is
 // short enough, else head and tail, which are within all limits together.
 func (c *resultCap) cut(whole []byte) (head, tail []byte) {
 	t := whole
@@ -81,16 +87,20 @@ func (c *resultCap) cut(whole []byte) (head, tail []byte) {
 		tailChars = n * tailChars / (headChars + tailChars)
 		headChars = n - tailChars
 	}
-	const rounds, less = 16, 0.97
+	const (
+		rounds = 16
+		less   = 0.97
+	)
 	for range rounds {
 		head, tail = c.ends(t, headChars, tailChars)
 		over := c.over(head, tail)
 		if over <= 1 {
 			break
 		}
-		headChars, tailChars = int(float64(headChars)/over*less), int(float64(tailChars)/over*less)
+		headChars = int(float64(headChars) / over * less)
+		tailChars = int(float64(tailChars) / over * less)
 	}
-	// Whatever limits there are, enough stays that no shorter replacement below is longer.
+	// Whatever the limits are, a cut keeps so much that no replacement further down the ladder is longer.
 	if text.Len(head)+text.Len(tail) < 2*policy.MinCutChars {
 		return text.First(whole, 2*policy.MinCutChars), nil
 	}
@@ -100,23 +110,28 @@ func (c *resultCap) cut(whole []byte) (head, tail []byte) {
 	return head, tail
 }
 
-// ends are the first and the last characters of a text, as many lines as may stay, and whole ones if the policy says so.
+// ends returns the first and the last characters of a text, no more lines than the limit, and whole lines if the policy
+// wants them.
 func (c *resultCap) ends(t []byte, headChars, tailChars int) (head, tail []byte) {
 	head = text.First(t, headChars)
 	tail = text.Last(t[len(head):], tailChars)
 	if c.MaxLines > 0 && text.CountLines(t) > c.MaxLines {
-		head, tail = text.LeadingLines(head, c.headLines()), text.TrailingLines(tail, c.MaxLines-c.headLines())
+		head = text.LeadingLines(head, c.headLines())
+		tail = text.TrailingLines(tail, c.MaxLines-c.headLines())
 	}
 	if c.WholeLines && len(head)+len(tail) < len(t) {
-		head, tail = text.WholeLinesHead(t, text.Len(head)), text.WholeLinesTail(t, text.Len(tail))
+		head = text.WholeLinesHead(t, text.Len(head))
+		tail = text.WholeLinesTail(t, text.Len(tail))
 	}
 	return head, tail
 }
 
-// over returns by how much head and tail together exceed the limit that they exceed most, 1 or less if none.
+// over returns the largest ratio of head and tail together to a limit: 1 or less if they are within all.
 func (c *resultCap) over(head, tail []byte) (worst float64) {
 	for _, at := range []struct{ limit, size int }{
-		{c.MaxTokens, tokens.Estimate(head) + tokens.Estimate(tail)}, {c.MaxBytes, len(head) + len(tail)}, {c.MaxChars, text.Len(head) + text.Len(tail)},
+		{c.MaxTokens, tokens.Estimate(head) + tokens.Estimate(tail)},
+		{c.MaxBytes, len(head) + len(tail)},
+		{c.MaxChars, text.Len(head) + text.Len(tail)},
 	} {
 		if at.limit > 0 {
 			worst = max(worst, float64(at.size)/float64(at.limit))
@@ -125,12 +140,12 @@ func (c *resultCap) over(head, tail []byte) (worst float64) {
 	return worst
 }
 
-// headLines returns how many of the lines that stay are the head's.
+// headLines returns how many of the kept lines are the head's.
 func (c *resultCap) headLines() int {
 	return c.MaxLines * c.HeadChars / max(c.HeadChars+c.TailChars, 1)
 }
 
-// capOver lets a cap at insertion apply always: what it cuts has never been whole in a view.
+// capOver lets a cap at insertion always apply: what it cuts has never been whole in a view.
 func capOver(s *runState) float64 {
 	if s.policy.Cap.AtInsertion {
 		return -1

@@ -7,16 +7,17 @@
 //
 // The files, from the bottom up: action.go and compact.go (the types of input and output), subject.go, history.go and
 // units.go (messages, their parts, what calls are about), words.go (every text that replaces a part), runstate.go and
-// protect.go (what a stage sees), one file a stage, draft.go, omit.go and evict.go (replacements), plan.go, settle.go and
-// record.go (from proposals to a plan), render.go, state.go and stateread.go (the checkpoint and what it remembers),
-// parts.go (why a part was kept), ingest.go (the cap while a message is appended). What stages decide and cut with is in
-// the packages rule, text, resource and summary; package conformance holds those to the systems that they come from.
+// protect.go (what a stage sees), one file for each stage, draft.go, omit.go and evict.go (replacements), plan.go,
+// settle.go and record.go (from proposals to a plan), render.go, state.go and codec.go (the checkpoint and what it
+// remembers), parts.go (why a part was kept), ingest.go (the cap while a message is appended). The packages rule, text,
+// resource and summary have what stages decide and cut with; package conformance compares them with the systems that
+// they come from.
 //
 // # Why an incremental compaction equals one from the log
 //
 // A stage decides from original figures only, which the state keeps, and proposes an action for every part of the
 // session, as if nothing had been done to it yet. What is applied is the lower of that and of what the view has, on the
-// ladder of ActionKind. That gives the same bytes on both ways because no proposal ever moves up as a session grows:
+// ladder of ActionKind. Both ways give the same bytes because no proposal ever moves up as a session grows:
 //
 //   - a stage is entered if the view was over its limit at any message of the history, not only at the last one, so
 //     a stage that was entered once stays entered (runState.needed);
@@ -66,7 +67,7 @@ type Checkpoint struct {
 	Through   int64  // the last seq it covers
 	Tokens    int64  // estimated tokens of Body
 	Body      []byte // the messages, joined by commas
-	State     []byte // what the next compaction has to know of them, see state.go
+	State     []byte // what the next compaction must know of them, see state.go
 	Units     []Unit
 	OpenCalls []string // ids of the calls that no result in Body answers
 }

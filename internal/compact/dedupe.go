@@ -30,19 +30,25 @@ func stubSuperseded(s *runState) {
 
 // occurrences returns the results that answer a call, oldest first, with what each is about.
 func (s *runState) occurrences() (results []int, of []rule.Occurrence[identity]) {
-	results, of = make([]int, 0, len(s.parts)), make([]rule.Occurrence[identity], 0, len(s.parts))
+	results = make([]int, 0, len(s.parts))
+	of = make([]rule.Occurrence[identity], 0, len(s.parts))
 	for i := range s.parts {
 		if p := &s.parts[i]; p.kind == result && p.paired {
-			results, of = append(results, i), append(of, rule.Occurrence[identity]{Key: p.identity, Counts: p.usable})
+			results = append(results, i)
+			of = append(of, rule.Occurrence[identity]{Key: p.identity, Counts: p.usable})
 		}
 	}
 	return results, of
 }
 
+// dedupable reports whether the policy allows to replace result i, or to omit the arguments of its call.
 func (s *runState) dedupable(i int) bool {
 	limits, p := &s.policy.Dedupe, &s.parts[i]
-	operation := p.does.operation()
-	return s.free[i] &&
-		(len(limits.AllowTools) == 0 || slices.Contains(limits.AllowTools, p.tool)) && !slices.Contains(limits.DenyTools, p.tool) &&
-		(len(limits.AllowOperations) == 0 || slices.Contains(limits.AllowOperations, operation)) && !slices.Contains(limits.DenyOperations, operation)
+	return s.free[i] && selected(p.tool, limits.AllowTools, limits.DenyTools) &&
+		selected(p.does.operation(), limits.AllowOperations, limits.DenyOperations)
+}
+
+// selected reports whether a list, unless it is empty, allows an entry, and the other does not deny it.
+func selected[T comparable](entry T, allowed, denied []T) bool {
+	return (len(allowed) == 0 || slices.Contains(allowed, entry)) && !slices.Contains(denied, entry)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// draft is a replacement that is being made: its text, and what the state remembers of it.
+// draft is a replacement that is not applied yet: its text, and what the state remembers of it.
 type draft struct {
 	replacement
 	action ActionKind
@@ -29,7 +29,7 @@ type texts struct {
 	spare    []byte
 }
 
-// makeDraft makes the replacement that is proposed for part i; its action is Keep if that does not suit the part.
+// makeDraft makes the replacement that is proposed for part i. Its action is Keep if the replacement is no shorter.
 func (s *runState) makeDraft(i int) draft {
 	p, want := &s.parts[i], &s.proposed[i]
 	made := draft{replacement: p.replacement}
@@ -54,7 +54,7 @@ func (s *runState) makeDraft(i int) draft {
 	return made
 }
 
-// replacementOf returns what is remembered of a part that has been whole in the view until now.
+// replacementOf returns what the state remembers of a part that was whole in the view until now.
 func replacementOf(content *wire.Content) replacement {
 	return replacement{
 		sum:      sha256.Sum256(content.Stored),
@@ -65,7 +65,7 @@ func replacementOf(content *wire.Content) replacement {
 	}
 }
 
-// appendDraft appends a draft as the value of part p. lead and trail are the bytes of it around the text.
+// appendDraft appends a draft as the value of part p. lead and trail are its bytes before and after the text.
 func (s *runState) appendDraft(dst []byte, p *part, made *draft) (value []byte, lead, trail int) {
 	old := p.value.Of(s.body(p.message))
 	if p.kind == arguments {
@@ -77,8 +77,8 @@ func (s *runState) appendDraft(dst []byte, p *part, made *draft) (value []byte, 
 	return append(dst, after...), len(before), len(after)
 }
 
-// wrapping returns what a format wants around a text in the place of a result. Gemini takes objects only; where one had
-// a single text, that text is the value, and its object stays.
+// wrapping returns what a format needs around a text that replaces a result. Gemini accepts only objects; if the object
+// had a single text, the part's value is that text, and its object is kept.
 func wrapping(f session.Format, value []byte) (before, after string) {
 	if f == session.Gemini && len(value) > 0 && value[0] != '"' {
 		return `{"output":`, `}`
@@ -115,12 +115,11 @@ func (s *runState) draftLine(i int, made *draft) {
 	made.tokens = tokens.Estimate(s.text)
 }
 
-// minCut is how many bytes a bookend must cut away: fewer save nothing once the line between head and tail ends another
-// word.
+// minCut is how many bytes a bookend must cut away: fewer save nothing, because of the line between head and tail.
 const minCut = 32
 
-// draftCut drafts head and tail of part i: its white space collapsed, then capped, then bookends. Each step is used only
-// if it is shorter than the one before.
+// draftCut drafts head and tail of part i: its white space collapsed, then capped, then bookends. It uses each step
+// only if that is shorter than the one before.
 func (s *runState) draftCut(i int, made *draft) {
 	p, want := &s.parts[i], &s.proposed[i]
 	if !made.onlyText {
@@ -182,7 +181,7 @@ func bookends(head, tail []byte, chars int) (first, last []byte) {
 	return first, text.Last(tail, chars)
 }
 
-// valuesOf returns what the templates of part i's replacement are filled with.
+// valuesOf returns the values for the templates of part i's replacement.
 func (s *runState) valuesOf(i int, content *replacement) values {
 	p, want := &s.parts[i], &s.proposed[i]
 	v := values{

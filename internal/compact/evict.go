@@ -9,10 +9,10 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// eviction takes the oldest messages out of the view as whole units. One message replaces them: a summary, or a notice.
+// eviction takes the oldest messages out of the view as whole units. One message replaces them: a summary or a notice.
 type eviction struct {
 	begin, end int // messages[begin:end], kept aside
-	kept       int // the newest message of the user, which is never evicted; -1 for none among them
+	kept       int // the newest message of the user, which is never evicted; -1 if it is not among them
 	action     ActionKind
 	stage      string
 	coverage
@@ -46,8 +46,8 @@ func (s *runState) newEviction(begin, end int, action ActionKind) *eviction {
 	return d
 }
 
-// compose makes the message that replaces the others. It is the user's, because every provider takes one there, and
-// because nothing that a conversation said may speak as the system.
+// compose makes the message that replaces the others. Its role is the user's: every provider accepts one there, and
+// nothing that was part of a conversation may speak as the system.
 func (d *eviction) compose(f session.Format, template *text.Template, inner string) error {
 	content := template.Append(nil, func(dst []byte, name string) []byte {
 		switch name {
@@ -81,7 +81,7 @@ func (d *eviction) currentTokens(h *history) (sum int) {
 
 func (d *eviction) reason() string {
 	if d.action == Summarise {
-		return fmt.Sprintf("a summary stands for %d messages", d.messages)
+		return fmt.Sprintf("a summary replaces %d messages", d.messages)
 	}
 	return fmt.Sprintf("there was no room for %d messages and no summary of them", d.messages)
 }

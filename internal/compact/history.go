@@ -10,8 +10,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// history is a session's messages with their tool results and large calls, as far as the stages need to know them: those
-// of the base from its state, those of the tail from their bytes. Its slices are indexed by message and by part.
+// history has a session's messages with their tool results and large calls, as far as the stages need them: those of
+// the base from its state, those of the tail from their bytes. Its slices are indexed by message and by part.
 type history struct {
 	in       Input
 	messages []message
@@ -31,7 +31,7 @@ type message struct {
 	now         int // of what the view has of it
 	role        role
 	begins      bool // a unit began with it when it came
-	whole       bool // base only: a unit begins with it although late answers have joined others
+	whole       bool // base only: a unit begins with it, even after late answers have joined others
 	unit        int  // how many units had begun with it
 	calls       int  // tail only: how many calls it makes
 	first, last int  // its parts are parts[first:last]
@@ -42,7 +42,7 @@ type message struct {
 type coverage struct {
 	from     int64 // the first of them
 	to       int64 // the last of them
-	messages int   // how many
+	messages int   // their number
 	inner    span  // where the summary is in the decoded text, empty for a notice
 }
 
@@ -67,13 +67,13 @@ func (c *coverage) cover(m *message) {
 // through returns the last seq that a message of the view accounts for.
 func (m *message) through() int64 { return max(m.seq, m.to) }
 
-// role is as much of a message's role as decisions need.
+// role is what decisions need of a message's role.
 type role uint8
 
 const (
 	other role = iota
 	system
-	user // not one that answers calls
+	user // its message does not answer calls
 	assistant
 )
 
@@ -84,10 +84,10 @@ type call struct {
 	message int
 	unit    int
 	index   int // of the part in its message
-	part    int // among the history's parts, -1 for a call that is too small to be one
+	part    int // its number among the history's parts, -1 for a call that is too small to be one
 }
 
-// kind says what a part is.
+// kind is the kind of a part.
 type kind uint8
 
 const (
@@ -107,7 +107,7 @@ type part struct {
 	usable      bool // a result that succeeded and has content, so that it can supersede an older one
 	asked       int  // tail only, a result: the message of its call, -1 for an orphan
 	askedAt     int  // the part of that message
-	call        int  // a result: its call among the parts, -1 if that is none
+	call        int  // a result: the number of its call among the parts, -1 if the call is not one
 	tokens      int  // of the whole
 	now         int  // of what the view has of it
 	action      ActionKind
@@ -117,7 +117,7 @@ type part struct {
 // valueBytes returns how many bytes the part's value has in its message.
 func (p *part) valueBytes() int { return p.value.End - p.value.Start }
 
-// replacement is what the state remembers of a part that is not whole in the view any more.
+// replacement is what the state remembers of a part that is no longer whole in the view.
 type replacement struct {
 	stage     string
 	sum       [32]byte
@@ -128,7 +128,7 @@ type replacement struct {
 	onlyText  bool // the whole was nothing but text
 	head      int  // characters of head and tail that were asked for
 	tail      int
-	headBytes int // before and behind the line between them, decoded
+	headBytes int // before and after the line between them, decoded
 	tailBytes int
 	preview   string
 }
@@ -144,7 +144,8 @@ func readHistory(in Input, stages int) (*history, error) {
 			return nil, err
 		}
 	}
-	h.messages, h.parts = slices.Grow(h.messages, len(in.Tail)), slices.Grow(h.parts, len(in.Tail))
+	h.messages = slices.Grow(h.messages, len(in.Tail))
+	h.parts = slices.Grow(h.parts, len(in.Tail))
 	reader := newPartReader(&in.Policy)
 	for i := range in.Tail {
 		e := &in.Tail[i]
@@ -194,7 +195,9 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 	m := message{
 		seq: e.Seq, size: len(e.Body), tokens: e.Tokens, now: e.Tokens, role: roleOf(found), first: len(h.parts),
 	}
-	m.begins = h.units.Add(units.Message{Assistant: m.role == assistant, StartsUnit: found.StartsUnit, Continues: e.Part > 0})
+	m.begins = h.units.Add(units.Message{
+		Assistant: m.role == assistant, StartsUnit: found.StartsUnit, Continues: e.Part > 0,
+	})
 	m.unit = h.units.Unit()
 	for i := range found.Parts {
 		switch at := &found.Parts[i]; at.Kind {
@@ -236,8 +239,10 @@ func (h *history) answer(m *message, r part) {
 		if c.message == r.message {
 			m.calls--
 		}
-		r.subject, r.asked, r.askedAt = c.subject, c.message, c.index
-		r.paired = m.role != assistant || h.in.Format == session.AISDK // whose messages hold the results of their calls
+		r.subject = c.subject
+		r.asked, r.askedAt = c.message, c.index
+		// Messages of the AI SDK hold the results of their own calls.
+		r.paired = m.role != assistant || h.in.Format == session.AISDK
 		if r.paired && c.part >= 0 {
 			r.call = c.part
 			h.parts[c.part].paired, h.parts[c.part].subject = true, c.subject

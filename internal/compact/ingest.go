@@ -15,10 +15,10 @@ type Capped struct {
 	Results []Result
 }
 
-// CapAtIngest cuts the oversized results of a message that is being appended as number seq: it runs the cap stage on a
-// session that has this message alone. tool is called with every part of the message, in order, and returns for a result
-// the tool of the call that it answers; a result that answers none is kept whole. CapAtIngest returns nil if nothing is
-// to be cut.
+// CapAtIngest cuts the oversized results of a message that is appended as number seq: it runs the cap stage on a
+// session that has this message alone. It calls tool with every part of the message, in order; for a result, tool
+// returns the tool of the call that it answers. A result without a call is kept whole. CapAtIngest returns nil if
+// nothing changes.
 func CapAtIngest(
 	p *policy.Policy, f session.Format, seq int64, body []byte, tool func(part *wire.Part) (string, bool),
 ) (*Capped, error) {

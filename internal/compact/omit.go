@@ -20,13 +20,13 @@ const omittedMember = "_omitted"
 
 // omission is a call's arguments without the large ones.
 type omission struct {
-	text   []byte // nil if there are none to omit
-	tokens int    // of the call then
+	text   []byte // nil if nothing is omitted
+	tokens int    // of the call with these arguments
 }
 
 // omissionOf returns the arguments of call i without the large ones: "[omitted]" replaces each, and an added member has
-// their sizes, their SHA-256 and the ref of the whole. One line replaces arguments that are one large text, as those of
-// custom tools are. Other arguments that are not an object are kept.
+// their sizes, their SHA-256 and the ref of the whole. One line replaces arguments that are one large text, like those
+// of custom tools. Other arguments that are not an object are kept.
 func (s *runState) omissionOf(i int) omission {
 	made, ok := s.omissions[i]
 	if ok {
@@ -72,7 +72,7 @@ func (s *runState) draftOmission(i int, made *draft) {
 	}
 }
 
-// isIdentifying returns a function that reports whether an argument of a tool tells what its calls ask for: it is kept.
+// isIdentifying returns a function that reports whether an argument identifies what a tool's calls ask for: it is kept.
 func (s *runState) isIdentifying(tool string) func(field string) bool {
 	limits := &s.policy.Dedupe
 	return func(field string) bool {
@@ -109,7 +109,7 @@ func appendOmitted(object []byte, ref string, omitted []resource.Omitted) []byte
 	return append(b, "}}"...)
 }
 
-// appendArguments appends arguments as the call has them, given its old value: as JSON inside a string, or as they are.
+// appendArguments appends arguments in the form of the call's old value: as JSON inside a string, or as an object.
 func appendArguments(dst, old, object []byte) []byte {
 	if old[0] == '"' {
 		return rawjson.Quote(dst, object)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Parts are the plan's actions and, between them, every tool result and large call that stays, with the reason why. A
-// part that an earlier compaction has shortened is there with what it did.
+// Parts returns the plan's actions and, between them, every tool result and large call that is kept, with the reason. A
+// part that an earlier compaction has shortened has the action of that compaction.
 func (p *Plan) Parts() []Action {
 	s := p.state
 	all := slices.Clone(p.Actions)
@@ -23,19 +23,21 @@ func (p *Plan) Parts() []Action {
 		rule, reason := p.whyKept(i)
 		seq := s.messages[at.message].seq
 		a := Action{
-			Seq: seq, LastSeq: seq, Part: at.index, Kind: at.action, Stage: at.stage, Rule: rule, Reason: reason, Tool: at.tool,
-			TokensBefore: at.now, TokensAfter: at.now,
+			Seq: seq, LastSeq: seq, Part: at.index, Kind: at.action, Stage: at.stage, Rule: rule, Reason: reason,
+			Tool: at.tool, TokensBefore: at.now, TokensAfter: at.now,
 		}
 		if at.action != Keep {
 			a.Ref = s.ref(at, &at.replacement).String()
 		}
 		all = append(all, a)
 	}
-	slices.SortStableFunc(all, func(a, b Action) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Part, b.Part)) })
+	slices.SortStableFunc(all, func(a, b Action) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Part, b.Part))
+	})
 	return all
 }
 
-// whyKept says why nothing more is done to part i: by the field of the policy that decides, and in words.
+// whyKept returns why nothing more is done to part i: the field of the policy that decides, and the reason in words.
 func (plan *Plan) whyKept(i int) (rule, reason string) {
 	s := plan.state
 	p := &s.parts[i]
@@ -59,7 +61,8 @@ func (plan *Plan) whyKept(i int) (rule, reason string) {
 	case s.proposed[i].lowers(p):
 		return "", "its replacement would not be smaller"
 	case p.kind == arguments:
-		return "arguments.after_tokens", fmt.Sprintf("%d tokens came after the call, or its arguments are not of a kind that is omitted", s.distance(p.message))
+		const reason = "%d tokens came after the call, or its arguments are not of a kind that is omitted"
+		return "arguments.after_tokens", fmt.Sprintf(reason, s.distance(p.message))
 	case s.policy.Trim.Enabled && p.tokens < s.policy.Trim.MinTokens:
 		return "trim.min_tokens", fmt.Sprintf("%d tokens are too few to be worth it", p.tokens)
 	case s.policy.Trim.Enabled && float64(s.distance(p.message)) < s.hotZone():

@@ -4,17 +4,17 @@ package compact
 type Plan struct {
 	Through    int64         `json:"through"`       // the last seq that the checkpoint will cover
 	Before     int64         `json:"tokens_before"` // of the view, results that were capped at ingest counted whole
-	After      int64         `json:"tokens_after"`  // of the view, the untouched rest of the tail included, overhead aside
+	After      int64         `json:"tokens_after"`  // of the view with the untouched rest of the tail, overhead aside
 	ViewBefore int64         `json:"-"`             // what the view had: Before, less what was capped at ingest
 	Kept       int64         `json:"kept_tokens"`   // of the beginning of the view that keeps its bytes
 	Actions    []Action      `json:"actions"`       // the sum of their savings is Before - After
-	Results    []Result      `json:"-"`             // what leaves the view for the first time
+	Results    []Result      `json:"-"`             // the parts that leave the view for the first time
 	Stages     []StageReport `json:"stages"`
 	Entered    []int64       `json:"-"` // by stage: the message that first needed it, 0 for none
 
 	state    *runState
 	history  *history
-	covered  int       // how many messages the checkpoint will cover
+	covered  int       // number of messages that the checkpoint will cover
 	eviction *eviction // the messages that one message replaces, nil for none
 	edits    []edit    // by position
 	text     []byte    // the replacements, one after another
@@ -25,7 +25,7 @@ type edit struct {
 	part  int
 	start int
 	end   int
-	lead  int // bytes at its beginning that are not the text: some providers take objects only
+	lead  int // bytes at its beginning that are not the text: some providers accept only objects
 	trail int // the same at its end
 }
 

@@ -1,7 +1,7 @@
 package compact
 
-// releases finds for every message the one with which it ceased to be protected: when enough units, messages and turns
-// had come after it. A leading system message never ceases to be.
+// releases returns for every message the one with which its protection ended: when enough units, messages and turns had
+// come after it. The protection of a leading system message never ends.
 func (s *runState) releases() []int {
 	now, rule := len(s.messages), &s.policy.Protect
 	release := make([]int, now)
@@ -23,7 +23,7 @@ func (s *runState) releases() []int {
 	return release
 }
 
-// outgrown returns the message with which the turns after m had become so large that they protect it no more.
+// outgrown returns the message with which the turns after m had become so large that they no longer protect it.
 func (s *runState) outgrown(m int) int {
 	rule := &s.policy.Protect
 	if rule.MaxTurnRatio == 0 {
@@ -51,7 +51,7 @@ func (s *runState) unitStarts() []int {
 	return starts
 }
 
-// turns returns the messages that the user said.
+// turns returns the messages of the user.
 func (s *runState) turns() (said []int) {
 	for m := range s.messages {
 		if s.messages[m].role == user {

@@ -1,6 +1,8 @@
 package compact
 
 import (
+	"slices"
+
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -18,7 +20,11 @@ func render(p *Plan) *Checkpoint {
 	}
 	open := r.openCalls(h.unanswered(p.covered))
 	c := &Checkpoint{
-		Through: p.Through, Body: r.body, State: r.state.calls(open), Units: r.units, OpenCalls: make([]string, len(open)),
+		Through:   p.Through,
+		Body:      r.body,
+		State:     r.state.calls(open),
+		Units:     r.units,
+		OpenCalls: make([]string, len(open)),
 	}
 	for i := range open {
 		c.OpenCalls[i] = open[i].id
@@ -29,7 +35,7 @@ func render(p *Plan) *Checkpoint {
 	return c
 }
 
-// size returns how many bytes the rendition has at most.
+// size returns an upper limit of the rendition's bytes.
 func (p *Plan) size() int {
 	size := p.covered
 	for m := range p.covered {
@@ -51,57 +57,59 @@ func (p *Plan) size() int {
 type renderer struct {
 	*history
 	plan    *Plan
-	edits   []edit // those still to come
+	edits   []edit // not yet applied
 	starts  []bool // by message: a unit begins with it
 	pinned  int
 	body    []byte
 	units   []Unit
 	state   *codec
-	written []int       // by message: its number among those that were written, -1 for one that has left
-	parts   int         // how many parts were written
-	moved   []int       // by part: its number among those that were written, -1 for one that has left
-	splices []wire.Edit // of the message at hand
+	written []int       // by message: its number among those that were written, -1 for an evicted one
+	parts   int         // number of parts that were written
+	moved   []int       // by part: its number among those that were written, -1 for an evicted one
+	splices []wire.Edit // of the current message
 }
 
 func newRenderer(h *history, p *Plan) *renderer {
 	r := &renderer{
-		history: h, plan: p, edits: p.edits, starts: h.startsOf(p.covered), body: make([]byte, 0, p.size()), pinned: h.systemMessages(),
-		written: make([]int, 0, p.covered), moved: make([]int, len(h.parts)),
+		history: h,
+		plan:    p,
+		edits:   p.edits,
+		starts:  h.startsOf(p.covered),
+		pinned:  h.systemMessages(),
+		body:    make([]byte, 0, p.size()),
+		written: make([]int, p.covered),
+		moved:   slices.Repeat([]int{-1}, len(h.parts)),
 	}
-	left := 0
-	for m := range p.covered {
-		if p.evicts(m) {
-			left++
-			r.written = append(r.written, -1)
+	next := 0
+	for m := range r.written {
+		if p.eviction != nil && m == p.eviction.begin {
+			next++ // the message that replaces the evicted ones
+		}
+		if r.written[m] = next; p.evicts(m) {
+			r.written[m] = -1
 			continue
 		}
-		r.written = append(r.written, m-left)
+		next++
 	}
-	if d := p.eviction; d != nil {
-		for m := d.begin; m < p.covered; m++ {
-			if r.written[m] >= 0 {
-				r.written[m]++
-			}
-		}
-		left--
-	}
-	for i := range r.moved {
-		r.moved[i] = -1
-	}
-	r.state = newStateWriter(h.in.Format, p.Entered, p.covered-left)
+	r.state = newStateWriter(h.in.Format, p.Entered, next)
 	return r
 }
 
-// standIn writes the message that stands for those that leave.
+// writeEviction writes the message that replaces the evicted ones.
 func (r *renderer) writeEviction(d *eviction) {
 	offset := r.begin()
 	r.body = append(r.body, d.body...)
-	at := message{seq: d.from, size: len(d.body), tokens: d.tokens, now: d.now, role: other, begins: true, whole: true, coverage: d.coverage}
-	r.units = append(r.units, Unit{Offset: offset, FirstSeq: d.from, Messages: d.messages, Tokens: int64(d.now), Pinned: true})
+	at := message{
+		seq: d.from, size: len(d.body), tokens: d.tokens, now: d.now, role: other, begins: true, whole: true,
+		coverage: d.coverage,
+	}
+	r.units = append(r.units, Unit{
+		Offset: offset, FirstSeq: d.from, Messages: d.messages, Tokens: int64(d.now), Pinned: true,
+	})
 	r.state.message(&at)
 }
 
-// begin separates the message that comes from the one before, and returns where it begins.
+// begin separates the next message from the one before, and returns its offset.
 func (r *renderer) begin() int {
 	if len(r.body) > 0 {
 		r.body = append(r.body, ',')
@@ -110,7 +118,8 @@ func (r *renderer) begin() int {
 }
 
 func (r *renderer) message(m int) {
-	offset, at, first := r.begin(), r.messages[m], r.edits
+	offset, at := r.begin(), r.messages[m]
+	first := r.edits
 	r.splices = r.splices[:0]
 	for len(r.edits) > 0 && r.history.parts[r.edits[0].part].message == m {
 		e := r.edits[0]
@@ -119,7 +128,8 @@ func (r *renderer) message(m int) {
 	}
 	r.body = wire.Replace(r.body, r.history.body(m), r.splices)
 	d := r.plan.eviction
-	at.size, at.whole = len(r.body)-offset, r.starts[m] || d != nil && (m == d.kept || m == d.end)
+	at.size = len(r.body) - offset
+	at.whole = r.starts[m] || d != nil && (m == d.kept || m == d.end)
 	r.unit(m, &at, offset)
 	r.state.message(&at)
 	r.writeParts(&at, first)
@@ -131,14 +141,15 @@ func (r *renderer) writeParts(at *message, edits []edit) {
 	for i := at.first; i < at.last; i++ {
 		p := r.history.parts[i]
 		size := p.valueBytes()
-		if size > 0 { // one without a value lies nowhere
+		if size > 0 { // a part without a value has no place
 			p.value.Start += moved
 		}
 		if len(edits) > 0 && edits[0].part == i {
 			e := edits[0]
 			p.value.Start += e.lead
 			moved += e.end - e.start - size
-			size, edits = e.end-e.start-e.lead-e.trail, edits[1:]
+			size = e.end - e.start - e.lead - e.trail
+			edits = edits[1:]
 		}
 		p.value.End = p.value.Start + size
 		r.moved[i] = r.parts
@@ -155,7 +166,8 @@ func (r *renderer) unit(m int, at *message, offset int) {
 	if at.whole {
 		u := Unit{Offset: offset, FirstSeq: at.seq, Pinned: m < r.pinned}
 		if at.coversOthers() {
-			u.FirstSeq, u.Messages, u.Pinned = at.from, at.messages-1, true
+			u.FirstSeq, u.Messages = at.from, at.messages-1
+			u.Pinned = true
 		}
 		r.units = append(r.units, u)
 	}
@@ -164,7 +176,7 @@ func (r *renderer) unit(m int, at *message, offset int) {
 	u.Tokens += int64(at.now)
 }
 
-// openCalls returns the calls of messages that stay, counted anew.
+// openCalls returns the calls of messages that are kept, with their new numbers.
 func (r *renderer) openCalls(open []call) []call {
 	kept := open[:0]
 	for _, c := range open {

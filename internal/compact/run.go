@@ -7,7 +7,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 )
 
-// stage decides one thing about parts. It reads a run's state, proposes actions, and knows of no other stage.
+// stage decides one thing about parts. It reads a run's state, proposes actions, and does not know the other stages.
 type stage struct {
 	name    string
 	enabled func(*policy.Policy) bool
@@ -15,8 +15,8 @@ type stage struct {
 	plan    func(*runState)
 }
 
-// stages are all stages in the order in which they run. Each is entered only if the view was over its limit, the target
-// unless it has one of its own.
+// stages are all stages in the order in which they run. Each is entered only if the view was over its limit, which is
+// the target if the stage has no other.
 var stages = []stage{
 	{"cap", func(p *policy.Policy) bool { return p.Cap.Enabled }, capOver, capOversized},
 	{"dedupe", func(p *policy.Policy) bool { return p.Dedupe.Enabled }, nil, stubSuperseded},
@@ -30,7 +30,7 @@ var stages = []stage{
 }
 
 // Run plans a compaction, calls write for the summary if one is planned (nil: Extract), and renders the checkpoint. The
-// plan keeps the input's bytes.
+// plan refers to the input's bytes.
 func Run(in Input, write Write) (*Plan, *Checkpoint, error) {
 	plan, err := newPlan(in, write)
 	if err != nil {
@@ -42,7 +42,7 @@ func Run(in Input, write Write) (*Plan, *Checkpoint, error) {
 // newPlan decides what to do with every part of the session.
 func newPlan(in Input, write Write) (*Plan, error) {
 	if in.WindowTokens < 1 {
-		return nil, fmt.Errorf("compact: window of %d tokens", in.WindowTokens)
+		return nil, fmt.Errorf("compact: the window must have at least 1 token, not %d", in.WindowTokens)
 	}
 	words, err := wordsOf(&in.Policy.Wording)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// runState is what a stage sees: the whole history in its original figures, what the stages before it proposed, and
+// runState is what a stage sees: the whole history in its original figures, the proposals of the stages before it, and
 // what the policy protects.
 type runState struct {
 	*history
@@ -21,28 +21,28 @@ type runState struct {
 	proposals
 	texts
 
-	contents  []*wire.Content  // by part: of the results that were looked at
-	omissions map[int]omission // by part: of the calls that were looked at
+	contents  []*wire.Content  // by part: of the results that were read
+	omissions map[int]omission // by part: of the calls that were read
 
 	write    Write
 	eviction *eviction        // what summarise or truncate has decided
 	failed   map[string]error // by stage
 }
 
-// protection is what stages keep off.
+// protection tells what stages must not change.
 type protection struct {
-	pinned         int    // how many system messages lead the session
+	pinned         int    // number of the leading system messages
 	newestUserKept int    // the newest message of the user, -1 if it is not protected
-	free           []bool // by part: stages may touch it at all
-	release        []int  // by message: the message with which it ceased to be protected, len(messages) for not yet
+	free           []bool // by part: stages may change it
+	release        []int  // by message: the message with which its protection ended, len(messages) for not yet
 }
 
 // proposals are what the stages have proposed so far.
 type proposals struct {
-	stage    string // the one that runs
+	stage    string // that runs now
 	since    int    // the message at which it was first needed
 	proposed []proposal
-	steps    [][]step // by part: what the proposals leave of it, and since when
+	steps    [][]step // by part: its tokens after the proposals, and since when
 	relief   []int64  // by message: the tokens that the proposals save from there on
 }
 
@@ -55,11 +55,11 @@ type proposal struct {
 	tail      int   // Cap, Bookend: characters of the end
 	newer     int64 // Stub: the message that made the part superfluous
 	distance  int64 // tokens of the messages after it
-	capped    int   // about the tokens that the cap left, 0 if there was none: bookends are cut from what it left
-	collapsed int   // those that collapsing its white space left before it was cut, 0 if it was not
+	capped    int   // about the tokens after the cap, 0 for no cap: bookends are cut from the capped text
+	collapsed int   // tokens after its white space was collapsed, before any cut; 0 if it was not
 }
 
-// step notes that a part has no more than so many tokens from a message on.
+// step records that a part has no more than a number of tokens from a message on.
 type step struct{ at, tokens int }
 
 func newRunState(h *history) *runState {
@@ -102,13 +102,13 @@ func (s *runState) size() int64 {
 	return size
 }
 
-// propose asks for an action on part i that became right with message since and leaves about so many tokens.
+// propose asks for an action on part i that became right with message since and that leaves about as many tokens.
 func (s *runState) propose(i, since int, p proposal, tokens int) {
 	s.proposeAction(i, since, p)
 	s.foresee(i, since, tokens)
 }
 
-// proposeAction asks for an action. Of two proposals the lower on the ladder counts, on one rung the earlier.
+// proposeAction asks for an action. Of two proposals the lower on the ladder counts, and on one rung the earlier.
 func (s *runState) proposeAction(i, since int, p proposal) {
 	since = max(since, s.since)
 	want := &s.proposed[i]
@@ -119,7 +119,7 @@ func (s *runState) proposeAction(i, since int, p proposal) {
 	}
 }
 
-// foresee notes that part i has no more than so many tokens from message at on.
+// foresee records that part i has no more than a number of tokens from message at on.
 func (s *runState) foresee(i, at, tokens int) {
 	if at = max(at, s.since); at >= len(s.messages) {
 		return
@@ -137,7 +137,7 @@ func (s *runState) foresee(i, at, tokens int) {
 	s.addRelief(i, +1)
 }
 
-// addRelief adds what the steps of part i save to the relief; with sign -1 it takes that away.
+// addRelief adds what the steps of part i save to the relief; with sign -1 it subtracts that.
 func (s *runState) addRelief(i int, sign int64) {
 	for at, saved := range s.savings(i) {
 		s.relief[at] += sign * int64(saved)
@@ -162,12 +162,12 @@ func (s *runState) savings(i int) func(yield func(at, saved int) bool) {
 // distance returns how many tokens came after message m.
 func (s *runState) distance(m int) int64 { return s.sum[len(s.sum)-1] - s.sum[m] }
 
-// reached returns the message with which message m was so many tokens from the end, len(messages) if it is not yet.
+// reached returns the message with which message m was that many tokens from the end, len(messages) if it is not yet.
 func (s *runState) reached(m int, tokens float64) int {
 	return sort.Search(len(s.messages), func(at int) bool { return at >= m && float64(s.sum[at]-s.sum[m]) >= tokens })
 }
 
-// protected reports whether the policy keeps stages off message m.
+// protected reports whether stages must not change message m.
 func (s *runState) protected(m int) bool { return s.release[m] >= len(s.messages) }
 
 // content returns the text of part i, which must be whole in the view.

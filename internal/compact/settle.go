@@ -6,10 +6,11 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// settle applies what the stages propose, where it moves a part down the ladder and makes the view smaller. Parts of
-// evicted messages are not looked at.
+// settle applies the proposals that move a part down the ladder and make the view smaller. It skips the parts of
+// evicted messages.
 func (p *Plan) settle(s *runState) {
-	p.history, p.covered = s.history, s.through()
+	p.history = s.history
+	p.covered = s.through()
 	for m := p.covered; m < len(s.messages); m++ { // a message that is not covered keeps what the view has of it
 		s.messages[m].now = s.viewTokens(m)
 	}
@@ -93,13 +94,13 @@ func (p *Plan) apply(s *runState, i int) {
 	p.record(s, i, was)
 }
 
-// saves reports whether a replacement of so many tokens is worth making. Below Keep they may stay the same: two
-// bookends can differ by less than a token.
+// saves reports whether a replacement with a number of tokens is worth making. Below Keep the number may stay the same:
+// two bookends can differ by less than a token.
 func (p *part) saves(tokens int) bool {
 	return tokens < p.now || tokens == p.now && p.action != Keep
 }
 
-// resultOf returns a part as it must be persisted before it may leave the view.
+// resultOf returns a part as it must be persisted before it leaves the view.
 func (s *runState) resultOf(p *part, made *replacement, content *wire.Content) Result {
 	return Result{
 		Ref:       s.ref(p, made),

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/resource"
 )
 
-// stubStale replaces what was read of a file before it was written: whoever goes by the old text goes wrong.
+// stubStale replaces what was read of a file before it was written: the old text would mislead the model.
 func stubStale(s *runState) {
 	later := writes{paths: map[string]int{}, ends: map[string]int{}}
 	for i := len(s.parts) - 1; i >= 0; i-- {
@@ -21,17 +21,18 @@ func stubStale(s *runState) {
 			}
 		case p.does.reads() && p.tokens >= s.policy.Stale.MinTokens && s.free[i] && !s.protected(p.message):
 			if by, ok := later.all(p); ok {
-				s.propose(i, max(by, s.release[p.message]), proposal{action: Stale, newer: s.messages[by].seq}, stubTokens)
+				want := proposal{action: Stale, newer: s.messages[by].seq}
+				s.propose(i, max(by, s.release[p.message]), want, stubTokens)
 			}
 		}
 	}
 }
 
-// writes are the successful writes after the message at hand: the oldest one of each path, and of each end of an absolute
-// path, for one file may be called by an absolute and by a relative name.
+// writes has the successful writes after the current message: the oldest one of each path, and of each end of an
+// absolute path, for a file may have an absolute and a relative name.
 type writes struct{ paths, ends map[string]int }
 
-// mostElements of a path are looked at: nobody's files lie deeper.
+// maxElements limits how many elements of a path are compared.
 const maxElements = 64
 
 func (w writes) add(name string, message int) {
@@ -43,7 +44,7 @@ func (w writes) add(name string, message int) {
 	}
 }
 
-// endsOfPath yields what a relative name of the file may be.
+// endsOfPath yields the possible relative names of a file.
 func endsOfPath(name string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for range maxElements {

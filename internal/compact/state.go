@@ -22,8 +22,8 @@ import (
 //	  the last, how many, where the summary begins and ends; number of parts; its parts:
 //	  index, start of its value, size of its value, flags (one byte), action (one byte), call id, tool, tokens;
 //	  if it is paired: its subject, a result's call (its own number - the call's, 0 for none);
-//	  if it is replaced: tokens now, stage, SHA-256 (32 bytes), tokens left by the cap, by collapsing, bytes, characters,
-//	  head, tail, their bytes, preview
+//	  if it is replaced: tokens now, stage, SHA-256 (32 bytes), tokens after the cap, after collapsing, bytes,
+//	  characters, head, tail, their bytes, preview
 //	number of open calls; each: message, index, part + 1 (0 for none), id, tool, subject
 //	CRC-32C of all that (4 bytes, little endian)
 //

@@ -10,16 +10,16 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// subject is what a call is about, as far as stages compare calls. Its result has the same.
+// subject is what a call is about, as far as stages compare calls. Its result has the same subject.
 type subject struct {
 	tool     string
 	does     does
-	identity identity // equal for calls that ask for the same thing, as the policy sees it; zero for one that asks for nothing
+	identity identity // equal for calls that ask for the same thing; zero for calls that ask for nothing
 	resource string   // a name of that thing, to be shown
 	paths    []string // of the files that the call reads or writes
 }
 
-// does is as much of an operation as decisions need; the values are those of policy.Operations.
+// does is an operation by its index in policy.Operations.
 type does uint8
 
 // operation returns the operation's name.
@@ -33,12 +33,11 @@ func (d does) writes() bool { return d.operation() == policy.FileWrite }
 // identity is a digest.
 type identity [16]byte
 
-// partReader reads calls and results out of messages as a policy wants them compared. Its buffers are reused from one to
-// the next.
+// partReader reads calls and results out of messages, as a policy compares them. Each call reuses its buffers.
 type partReader struct {
 	policy              *policy.Policy
 	messages            wire.Reader
-	maxArgument         int // arguments of no more bytes are never omitted
+	maxArgument         int // shorter arguments are never omitted
 	unquoted, canonical []byte
 	known               map[string]does // operations of tools that the arguments do not change
 }
@@ -47,7 +46,7 @@ func newPartReader(p *policy.Policy) *partReader {
 	return &partReader{policy: p, maxArgument: maxArgumentBytes(p), known: map[string]does{}}
 }
 
-// maxArgumentBytes returns the size of a single argument over which it may be omitted, very large if none may.
+// maxArgumentBytes returns the size above which an argument may be omitted, a very large one if none may.
 func maxArgumentBytes(p *policy.Policy) int {
 	over := 1 << 40
 	if p.Dedupe.Enabled && p.Dedupe.Arguments {
@@ -59,10 +58,10 @@ func maxArgumentBytes(p *policy.Policy) int {
 	return over
 }
 
-// resultPart returns a result as a part of a message that is still unknown.
+// resultPart returns a result as a part; its message is set later.
 func resultPart(body []byte, at *wire.Part) part {
 	empty := false
-	switch string(body[at.Value.Start:at.Value.End]) {
+	switch string(at.Value.Of(body)) {
 	case "", `""`, "[]", "null":
 		empty = true
 	}
@@ -73,7 +72,8 @@ func resultPart(body []byte, at *wire.Part) part {
 }
 
 func (r *partReader) subject(body []byte, at *wire.Part) subject {
-	s, sent := subject{tool: at.Name}, sent{reader: r, value: body[at.Value.Start:at.Value.End]}
+	s := subject{tool: at.Name}
+	sent := sent{reader: r, value: at.Value.Of(body)}
 	s.does = r.does(at.Name, &sent)
 	if r.policy.Stale.Enabled && (s.does.reads() || s.does.writes()) {
 		s.paths = resource.Paths(string(s.does.operation()), sent.text())
@@ -84,15 +84,15 @@ func (r *partReader) subject(body []byte, at *wire.Part) subject {
 	return s
 }
 
-// sent is a call's arguments as they were sent: some formats send them as JSON inside a string, and models sometimes
-// write what is no JSON.
+// sent has a call's arguments as they were sent: some formats send them as JSON inside a string, and models sometimes
+// write invalid JSON.
 type sent struct {
 	reader  *partReader
 	value   []byte
 	decoded bool
 }
 
-// text decodes the arguments; the bytes are good until the reader's next call.
+// text decodes the arguments. The bytes are valid until the reader's next call.
 func (a *sent) text() []byte {
 	if len(a.value) == 0 || a.value[0] != '"' {
 		return a.value
@@ -104,11 +104,11 @@ func (a *sent) text() []byte {
 	return a.reader.unquoted
 }
 
-// Arguments of more bytes are compared as they were sent, so that equal ones whose fields come in another order count as
-// different: what is large is mostly what a call writes, and to bring it into one order costs more than it finds.
+// largeArguments is the size above which arguments are compared as they were sent, so that equal ones in another order
+// count as different: large arguments are mostly what a call writes, and sorting them costs more than it finds.
 const largeArguments = 512
 
-// appendComparable appends what calls have in common that were sent the same arguments.
+// appendComparable appends a form of the arguments that is equal for equal arguments.
 func (a *sent) appendComparable(dst []byte) []byte {
 	if len(a.value) > largeArguments {
 		return append(dst, a.value...)
@@ -120,7 +120,7 @@ func (a *sent) appendComparable(dst []byte) []byte {
 	return rawjson.AppendCanonical(dst, text)
 }
 
-// does classifies a call by the tenant's own table, then by the well-known one.
+// does returns the operation of a call by the tenant's own table, then by the well-known one.
 func (r *partReader) does(tool string, a *sent) does {
 	if d, ok := r.known[tool]; ok {
 		return d
@@ -147,7 +147,7 @@ func doesOf(operation string) does {
 	return does(len(policy.Operations) - 1)
 }
 
-// identify digests what a call asks for.
+// identify returns a digest of what a call asks for, and a name of that to show.
 func (r *partReader) identify(s *subject, a *sent) (id identity, name string) {
 	r.canonical = append(append(r.canonical[:0], s.tool...), 0)
 	switch rule := &r.policy.Dedupe; rule.Identity {
@@ -156,7 +156,8 @@ func (r *partReader) identify(s *subject, a *sent) (id identity, name string) {
 		if !ok {
 			return identity{}, ""
 		}
-		r.canonical, name = append(r.canonical[:0], key.Comparable()...), key.Primary
+		r.canonical = append(r.canonical[:0], key.Comparable()...)
+		name = key.Primary
 	case policy.ByFields:
 		key, ok := resource.Fields(s.tool, rule.Fields[s.tool], rule.ToolOnly, a.text())
 		if !ok {

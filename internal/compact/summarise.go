@@ -12,14 +12,14 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// Write writes a summary; an error means that there is none.
+// Write writes a summary. After an error the compaction continues without one.
 type Write func(summary.Request) (summary.Answer, error)
 
-// extract returns the writer that needs no model.
+// extract writes a summary without a model.
 func extract(r summary.Request) (summary.Answer, error) { return summary.Extract(r), nil }
 
-// summariseOldest replaces the oldest units by a summary of them, and of the summary before. Unlike the stages before it
-// looks at the view as it is now: what was summarised once gave room.
+// summariseOldest replaces the oldest units by a summary of them and of the summary before. Unlike the stages before,
+// it measures the view as it is now: an earlier summary has already made room.
 func summariseOldest(s *runState) {
 	if float64(s.size()) <= max(s.target, s.policy.Summarise.Over*s.window) {
 		return
@@ -39,7 +39,7 @@ func summariseOldest(s *runState) {
 	s.eviction = d
 }
 
-// summarise has the summary written and puts it in its place.
+// summarise calls the writer and composes the message of the summary.
 func (s *runState) summarise(d *eviction, r summary.Request) error {
 	answer, err := s.write(r)
 	if err != nil {
@@ -48,24 +48,25 @@ func (s *runState) summarise(d *eviction, r summary.Request) error {
 	if err := summary.Check(answer, r); err != nil {
 		return err
 	}
-	if err := d.compose(s.in.Format, &s.words.summary, strings.TrimSpace(answer.Retain+"\n\n"+answer.Summary)); err != nil {
+	content := strings.TrimSpace(answer.Retain + "\n\n" + answer.Summary)
+	if err := d.compose(s.in.Format, &s.words.summary, content); err != nil {
 		return err
 	}
 	if current := d.currentTokens(s.history); 4*d.now > 3*current {
-		return fmt.Errorf("%w: %d tokens in the place of %d", errNoGain, d.now, current)
+		return fmt.Errorf("%w: %d tokens instead of %d", errNoGain, d.now, current)
 	}
 	return nil
 }
 
-var errNoGain = errors.New("compact: the summary saves next to nothing")
+var errNoGain = errors.New("compact: the summary saves less than a quarter")
 
-// summaryTokens returns the bound of a summary: no more than a quarter of what the view is to have.
+// summaryTokens returns the limit of a summary: no more than a quarter of the target.
 func (s *runState) summaryTokens() int {
 	return min(s.policy.Summarise.MaxTokens, max(int(s.target/4), 1))
 }
 
-// summariseUpTo is where the messages end that a summary is to stand for. Turns and messages that the policy wants to keep
-// are kept as long as the view does not pass the hard limit with them.
+// summariseUpTo returns the end of the messages to summarise. It keeps the turns and messages that the policy wants to
+// keep, unless the view exceeds the hard limit with them.
 func (s *runState) summariseUpTo() int {
 	limits := &s.policy.Summarise
 	end := s.summarisable(limits.KeepTurns, limits.KeepMessages)
@@ -78,7 +79,7 @@ func (s *runState) summariseUpTo() int {
 	return end
 }
 
-// sizeWithout returns what the view has once a summary stands for the messages before end.
+// sizeWithout returns the tokens of the view once a summary replaces the messages before end.
 func (s *runState) sizeWithout(end int) int64 {
 	size := s.size() + int64(s.summaryTokens())
 	for m := s.pinned; m < end; m++ {
@@ -89,14 +90,15 @@ func (s *runState) sizeWithout(end int) int64 {
 	return size
 }
 
-// summarisable is where the messages end that a summary may stand for, if so many turns and messages are kept: at the end
-// of a unit, before what is protected.
+// summarisable returns the end of the messages that a summary may replace if the newest turns and messages are kept:
+// the end of a unit, before what is protected.
 func (s *runState) summarisable(keepTurns, keepMessages int) int {
 	covered := s.through()
 	turns := make([]summary.Turn, 0, covered)
 	starts := s.startsOf(covered)
 	for m := min(s.pinned, covered); m < covered; m++ {
-		turns = append(turns, summary.Turn{User: s.messages[m].role == user, UnitStart: starts[m], Tokens: s.messages[m].now})
+		at := &s.messages[m]
+		turns = append(turns, summary.Turn{User: at.role == user, UnitStart: starts[m], Tokens: at.now})
 	}
 	// The messages after the covered ones are kept, too.
 	keep := max(0, keepMessages-(len(s.messages)-covered))
@@ -112,8 +114,8 @@ func (s *runState) summarisable(keepTurns, keepMessages int) int {
 	return end
 }
 
-// enough is where the fewest of the oldest units end whose summary brings the view to its target, or end if all of them
-// do not.
+// enough returns the end of the fewest of the oldest units whose summary brings the view to its target, or end if even
+// all of them do not.
 func (s *runState) enough(end int) int {
 	starts := s.startsOf(end)
 	size := s.size() + int64(s.summaryTokens())
@@ -128,7 +130,7 @@ func (s *runState) enough(end int) int {
 	return end
 }
 
-// foreseen returns about how many tokens message m has once all proposals so far are carried out.
+// foreseen returns about how many tokens message m has once all proposals so far are applied.
 func (s *runState) foreseen(m int) int {
 	at := &s.messages[m]
 	left := at.tokens
@@ -140,7 +142,7 @@ func (s *runState) foreseen(m int) int {
 	return left
 }
 
-// startsOf says of the first n messages whether a unit begins with it.
+// startsOf reports for each of the first n messages whether a unit begins with it.
 func (h *history) startsOf(n int) []bool {
 	starts := make([]bool, n)
 	for _, m := range h.starts(n) {
@@ -149,7 +151,7 @@ func (h *history) startsOf(n int) []bool {
 	return starts
 }
 
-// worth returns how many tokens a summary would stand for.
+// worth returns how many tokens of the log a summary would replace.
 func (s *runState) worth(d *eviction) (tokens int) {
 	for m := d.begin; m < d.end; m++ {
 		if d.evicts(m) && !s.messages[m].coversOthers() {
@@ -159,7 +161,7 @@ func (s *runState) worth(d *eviction) (tokens int) {
 	return tokens
 }
 
-// request returns what the writer is asked.
+// request returns the request to the writer.
 func (s *runState) request(d *eviction) (r summary.Request, err error) {
 	limits := &s.policy.Summarise
 	r = summary.Request{
@@ -185,11 +187,11 @@ func (s *runState) request(d *eviction) (r summary.Request, err error) {
 	return r, nil
 }
 
-// shownParts is how many of the newest calls and results of a range its writer is shown, with all that was said: a
-// summary has no room for more of them.
+// shownParts is how many of the newest calls and results of a range the writer receives, besides all texts: a summary
+// has no room for more of them.
 const shownParts = 512
 
-// shownFrom returns the first message of an eviction whose calls and results are shown.
+// shownFrom returns the first message of an eviction whose calls and results the writer receives.
 func (s *runState) shownFrom(d *eviction) int {
 	shown := 0
 	for m := d.end - 1; m >= d.begin; m-- {
@@ -200,41 +202,45 @@ func (s *runState) shownFrom(d *eviction) int {
 	return d.begin
 }
 
-// silent reports whether message m does nothing but answer calls.
+// silent reports whether message m only answers calls.
 func (s *runState) silent(m int) bool {
 	at := &s.messages[m]
 	return at.role == other && at.last > at.first && !at.coversOthers()
 }
 
-// decode reads message m as it stands in the view, with its calls and results or without.
+// decode reads message m as the view has it, with its calls and results or without.
 func (s *runState) decode(m int, whole bool) (summary.Message, error) {
 	at, body := &s.messages[m], s.body(m)
 	found, err := s.found(m)
 	if err != nil {
 		return summary.Message{}, fmt.Errorf("compact: message %d: %w", at.seq, err)
 	}
-	message := summary.Message{Seq: at.seq, Role: found.Role, Summary: at.coversOthers(), Parts: make([]summary.Part, 0, len(found.Parts))}
+	message := summary.Message{
+		Seq: at.seq, Role: found.Role, Summary: at.coversOthers(), Parts: make([]summary.Part, 0, len(found.Parts)),
+	}
 	next := at.first
 	for i := range found.Parts {
 		p := &found.Parts[i]
 		if !whole && (p.Kind == wire.Call || p.Kind == wire.Result) {
 			continue
 		}
-		piece := summary.Part{Kind: pieceKinds[p.Kind], Tool: p.Name, CallID: p.CallID, Text: s.textOf(body, p), Failed: p.IsError}
+		read := summary.Part{
+			Kind: partKinds[p.Kind], Tool: p.Name, CallID: p.CallID, Text: s.textOf(body, p), Failed: p.IsError,
+		}
 		for ; next < at.last && s.parts[next].value.Start <= p.Value.Start; next++ {
 			if known := &s.parts[next]; known.value == p.Value {
-				piece.Tool = known.tool
+				read.Tool = known.tool
 				if known.action != Keep {
-					piece.Ref = s.ref(known, &known.replacement).String()
+					read.Ref = s.ref(known, &known.replacement).String()
 				}
 			}
 		}
-		message.Parts = append(message.Parts, piece)
+		message.Parts = append(message.Parts, read)
 	}
 	return message, nil
 }
 
-// found returns what was inspected of message m.
+// found returns the facts about message m.
 func (h *history) found(m int) (*wire.Facts, error) {
 	if m >= h.based && len(h.tail) > 0 {
 		return &h.tail[m-h.based], nil
@@ -243,11 +249,11 @@ func (h *history) found(m int) (*wire.Facts, error) {
 	return &found, err
 }
 
-var pieceKinds = map[wire.Kind]summary.PartKind{
+var partKinds = map[wire.Kind]summary.PartKind{
 	wire.Text: summary.Text, wire.Call: summary.Call, wire.Result: summary.Result, wire.Reasoning: summary.Reasoning,
 }
 
-// textOf returns what the model reads of a part.
+// textOf returns the text of a part that the writer receives.
 func (s *runState) textOf(body []byte, p *wire.Part) string {
 	value := p.Value.Of(body)
 	switch {
@@ -263,10 +269,11 @@ func (s *runState) textOf(body []byte, p *wire.Part) string {
 	return string(value)
 }
 
-// endBytes of a long result's beginning and of its end are shown to whoever summarises it.
+// endBytes is how much the writer receives of a long result's beginning, and of its end.
 const endBytes = 4096
 
-// endsOf decodes the beginning and the end of a long string literal, nil if it is none or there is no place to cut it.
+// endsOf decodes the beginning and the end of a long string literal. It returns nil for other values, and for a literal
+// that has no place to cut.
 func endsOf(literal []byte) []byte {
 	if len(literal) <= 4*endBytes || literal[0] != '"' {
 		return nil
@@ -280,9 +287,12 @@ func endsOf(literal []byte) []byte {
 	return text
 }
 
-// cutNear finds a place at or after i where a literal can be cut: between characters, far from any escape; -1 for none.
+// cutNear returns a place at or after i where a literal can be cut, between characters and far from any escape, or -1.
 func cutNear(literal []byte, i int) int {
-	const escape, search = 6, 512
+	const (
+		escape = 6
+		search = 512
+	)
 	for end := i + search; i < min(end, len(literal)-1); i++ {
 		if utf8.RuneStart(literal[i]) && bytes.IndexByte(literal[i-escape:i], '\\') < 0 {
 			return i

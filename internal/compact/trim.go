@@ -22,8 +22,8 @@ func trimByDistance(s *runState) {
 }
 
 // stepped rounds the characters of a bookend up to one of a few sizes, each less than the one before by size: a bookend
-// that lost a few characters at every compaction would break the provider's cache of all that comes after it, and save next
-// to nothing.
+// that lost a few characters at every compaction would break the provider's cache of everything after it, and save
+// almost nothing.
 func stepped(chars int, a rule.Aging) int {
 	const sizes = 8
 	size := max((a.MaxChars-a.MinChars)/sizes, minCut)
@@ -33,21 +33,26 @@ func stepped(chars int, a rule.Aging) int {
 // aging returns how a result of a category ages in this window.
 func (s *runState) aging(c policy.Category) rule.Aging {
 	limits := &s.policy.Trim
-	a := rule.Aging{Zone: s.hotZone(), Span: s.window * limits.DegradationSpanRatio, MaxChars: limits.BookendMaxChars, MinChars: limits.BookendMinChars}
+	a := rule.Aging{
+		Zone:     s.hotZone(),
+		Span:     s.window * limits.DegradationSpanRatio,
+		MaxChars: limits.BookendMaxChars,
+		MinChars: limits.BookendMinChars,
+	}
 	if c == policy.NonReproducible {
 		a.Zone *= limits.ExtendedRetentionMultiplier
 	}
 	return a
 }
 
-// hotZone is how many tokens from the end results stay whole. In a small window it would be all that the target allows,
-// so it is never more than half of that.
+// hotZone returns how many tokens from the end results stay whole. In a small window that could be the whole target, so
+// it is never more than half of the target.
 func (s *runState) hotZone() float64 {
 	limits := &s.policy.Trim
 	return min(max(float64(limits.HotZoneMinTokens), s.window*limits.HotZoneRatio), s.target/2)
 }
 
-// proposeStep asks for what result i deserves now, and notes how it got there.
+// proposeStep proposes the replacement of result i at its present age, and records its earlier ones.
 func (s *runState) proposeStep(i int, step rule.Step, chars int, c policy.Category, a rule.Aging) {
 	p := &s.parts[i]
 	since := max(s.reached(p.message, a.Zone), s.release[p.message])
@@ -69,7 +74,7 @@ func (s *runState) proposeStep(i int, step rule.Step, chars int, c policy.Catego
 	}
 }
 
-// shrinks notes what the bookends of result i leave of it on its way along the span, in four steps.
+// shrinks records in four steps what the bookends of result i keep of it along the span.
 func (s *runState) shrinks(i int, a rule.Aging) {
 	p := &s.parts[i]
 	const steps = 4

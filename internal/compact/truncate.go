@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// noticeTokens is about what the notice costs that stands for dropped messages.
+// noticeTokens is about the size of the notice that replaces dropped messages.
 const noticeTokens = 28
 
-// dropOldest drops the oldest units where nobody writes summaries, or could not: the last resort. It drops what had to be dropped at any
-// message of the history for the view to stay within its target, so that what was dropped once stays dropped.
+// dropOldest drops the oldest units if there is no summary of them: the last resort. It drops what had to be dropped at
+// any message of the history for the view to stay within its target, so that what was dropped once stays dropped.
 func dropOldest(s *runState) {
 	if s.policy.Summarise.Enabled && s.failed["summarise"] == nil {
 		return
@@ -30,7 +30,8 @@ func dropOldest(s *runState) {
 	s.eviction = d
 }
 
-// truncateOver returns no less than the limit of any stage before: what is dropped has been through all of them.
+// truncateOver returns at least the limit of every stage before: a message goes through all of them before it is
+// dropped.
 func truncateOver(s *runState) float64 {
 	if s.policy.Trim.Enabled {
 		return trimOver(s)
@@ -41,21 +42,26 @@ func truncateOver(s *runState) float64 {
 // truncation drops units while the messages of a session arrive.
 type truncation struct {
 	*runState
-	starts    []int   // where units begin that may be dropped up to
+	starts    []int   // of the units, up to each of which messages may be dropped
 	events    []event // what the proposals save, by when
-	current   []int   // by message: its tokens now
+	current   []int   // by message: its present tokens
 	size      int64   // of the view
 	first, to int     // messages[first:to] are dropped
 	held      int     // the newest message of the user, if it is before to; -1 for none
 }
 
-// event says that message m has fewer tokens from message at on.
+// event records that a message has fewer tokens from message at on.
 type event struct{ at, message, saved int }
 
 func (s *runState) truncation() *truncation {
 	t := &truncation{
-		runState: s, current: make([]int, len(s.messages)), size: int64(s.in.OverheadTokens), first: s.pinned, to: s.pinned, held: -1,
-		starts: s.starts(s.through()),
+		runState: s,
+		starts:   s.starts(s.through()),
+		current:  make([]int, len(s.messages)),
+		size:     int64(s.in.OverheadTokens),
+		first:    s.pinned,
+		to:       s.pinned,
+		held:     -1,
 	}
 	if covered := s.through(); covered < len(s.messages) {
 		t.starts = append(t.starts, covered) // the unit whose calls are in flight
@@ -70,7 +76,7 @@ func (s *runState) truncation() *truncation {
 	return t
 }
 
-// resume goes on where the base's notice ends. A summary stays where it is; the notice behind it tells of more.
+// resume continues where the base's notice ends. A summary stays where it is; the notice after it covers more.
 func (t *truncation) resume() {
 	for m := range t.messages[:t.based] {
 		switch at := &t.messages[m]; {
@@ -83,8 +89,8 @@ func (t *truncation) resume() {
 	}
 }
 
-// left reports whether message m behind a notice is what is left of what the notice tells of, up to message last: the
-// newest message of the user, which lies among them, or ended a unit of theirs.
+// remains reports whether message m after a notice is the one that was kept of what the notice covers, up to message
+// last: the newest message of the user, which is among them, or ended one of their units.
 func (t *truncation) remains(m int, last int64) bool {
 	at := &t.messages[m]
 	return at.seq <= last || at.role == user && !at.begins
@@ -115,7 +121,7 @@ func (t *truncation) arrive(m int) {
 	}
 }
 
-// drop drops the oldest unit, if it may be dropped once message m has come.
+// drop drops the oldest unit if that is allowed once message m has come, and reports whether it did.
 func (t *truncation) drop(m int) bool {
 	next := t.next()
 	if next < 0 || next > m {
@@ -140,7 +146,7 @@ func (t *truncation) drop(m int) bool {
 	return true
 }
 
-// next returns where the unit after the oldest one begins, -1 if there is none.
+// next returns the beginning of the unit after the oldest one, -1 if there is none.
 func (t *truncation) next() int {
 	i, _ := slices.BinarySearch(t.starts, t.to+1)
 	if i == len(t.starts) {
@@ -149,7 +155,7 @@ func (t *truncation) next() int {
 	return t.starts[i]
 }
 
-// spokenAgain reports whether the user said something between message k and message m, that included.
+// userSpokeAgain reports whether the user said something after message k, up to and including message m.
 func (t *truncation) userSpokeAgain(k, m int) bool {
 	for k++; k <= m; k++ {
 		if t.messages[k].role == user {

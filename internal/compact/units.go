@@ -8,7 +8,7 @@ import (
 )
 
 // through returns how many messages a checkpoint covers: all, or those before the open unit. An answer of OpenAI's
-// Responses may continue with another item as long as nobody else has said anything, so its unit is open, too.
+// Responses may continue with another item until another role speaks, so its unit is open, too.
 func (h *history) through() int {
 	n := len(h.messages)
 	mayContinue := h.units.Items && n > h.based && h.messages[n-1].role == assistant
@@ -25,7 +25,7 @@ func (h *history) through() int {
 	return max(m, h.based)
 }
 
-// starts returns where the units of the first n messages begin. A late answer joins the units from its call to itself.
+// starts returns the messages among the first n with which units begin. A late answer joins the units from its call on.
 func (h *history) starts(n int) []int {
 	starts := make([]int, 0, h.units.Unit())
 	for m := range h.messages[:n] {
@@ -45,7 +45,7 @@ func (h *history) starts(n int) []int {
 	return starts
 }
 
-// unanswered returns the calls of the first n messages that none of them answers, in their order.
+// unanswered returns the calls of the first n messages that none of these answers, in their order.
 func (h *history) unanswered(n int) []call {
 	var calls []call
 	for c := range h.open.All() {
@@ -55,14 +55,16 @@ func (h *history) unanswered(n int) []call {
 	}
 	for i := len(h.parts) - 1; i >= 0 && h.parts[i].message >= n; i-- {
 		if r := &h.parts[i]; r.asked >= 0 && r.asked < n {
-			calls = append(calls, call{subject: r.subject, id: r.callID, message: r.asked, index: r.askedAt, part: r.call})
+			calls = append(calls, call{
+				subject: r.subject, id: r.callID, message: r.asked, index: r.askedAt, part: r.call,
+			})
 		}
 	}
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Or(a.message-b.message, a.index-b.index) })
 	return calls
 }
 
-// systemMessages returns how many messages lead the session with the words of the system or the developer.
+// systemMessages returns how many messages of the system or the developer lead the session.
 func (h *history) systemMessages() int {
 	n := 0
 	for n < len(h.messages) && h.messages[n].role == system {
@@ -71,7 +73,7 @@ func (h *history) systemMessages() int {
 	return n
 }
 
-// newestUser returns the newest message that the user said, -1 for none.
+// newestUser returns the newest message of the user, -1 if there is none.
 func (h *history) newestUser() int {
 	m := len(h.messages) - 1
 	for m >= 0 && h.messages[m].role != user {

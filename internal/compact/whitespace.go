@@ -5,8 +5,8 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// collapseWhitespace makes each run of white space in old results one space. What another stage has cut by then stays as
-// that stage left it; what is collapsed first is cut from what that left.
+// collapseWhitespace makes each run of white space in old results one space. A result that another stage has already
+// cut is not collapsed; a result that is collapsed first is cut from its collapsed text.
 func collapseWhitespace(s *runState) {
 	for i := range s.parts {
 		p := &s.parts[i]

@@ -12,9 +12,9 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// Every text that stands in a part's place is made here, from the policy's wording. A text depends on the part and the
-// action alone, never on what came later, so that it does not change once written. A line is never longer than the least
-// that head and tail may keep (policy.MinCutChars), so each step of the ladder is no longer than the one above it.
+// Every text that replaces a part is made here, from the policy's wording. A text depends only on the part and the
+// action, never on what came later, so that it does not change once written. A line is never longer than what head and
+// tail keep at least (policy.MinCutChars), so each step of the ladder is no longer than the one above it.
 
 const (
 	previewChars  = 80  // of a result's beginning in its placeholder
@@ -22,9 +22,9 @@ const (
 	resourceBytes = 120 // of a resource's name in a stub
 	charsPerToken = 4
 
-	// stubTokens is about what a stub costs; stages use it to foresee what a view will have.
+	// stubTokens is about the size of a stub; stages use it to foresee the size of a view.
 	stubTokens = 28
-	// markerTokens is about what the line between head and tail costs.
+	// markerTokens is about the size of the line between head and tail.
 	markerTokens = 24
 )
 
@@ -34,7 +34,7 @@ type words struct {
 	summary, truncated text.Template
 }
 
-// wordsOf parses a policy's wording, whose templates have been checked when it was parsed.
+// wordsOf parses a policy's wording.
 func wordsOf(w *policy.Wording) (*words, error) {
 	t, err := w.Templates()
 	if err != nil {
@@ -47,7 +47,7 @@ func wordsOf(w *policy.Wording) (*words, error) {
 	return all, nil
 }
 
-// values are what a template is filled with.
+// values are the values of a template.
 type values struct {
 	action                    ActionKind
 	ref                       session.ResultRef
@@ -57,7 +57,7 @@ type values struct {
 	seq                       int64
 }
 
-// appendCut writes a part's head and tail around a line that says what is missing.
+// appendCut writes a part's head and tail around a line about what is missing.
 func (w *words) appendCut(dst []byte, do ActionKind, head, tail []byte, v values) []byte {
 	v.cut = v.tokens - tokens.Estimate(head) - tokens.Estimate(tail)
 	v.head = text.Len(head)
@@ -66,8 +66,7 @@ func (w *words) appendCut(dst []byte, do ActionKind, head, tail []byte, v values
 	return append(dst, tail...)
 }
 
-// appendLine writes a stub, a placeholder or what is left of a cleared result. If a long name or preview makes it too
-// long, that is shortened.
+// appendLine writes the line that replaces a part. If a long name or preview makes it too long, it shortens those.
 func (w *words) appendLine(dst []byte, v values) []byte {
 	start, room := len(dst), 2*policy.MinCutChars
 	for {
@@ -82,13 +81,13 @@ func (w *words) appendLine(dst []byte, v values) []byte {
 	}
 }
 
-// shorter returns a text with an eighth less of it, at least a character; what is no UTF-8 is left out.
+// shorter returns a text without its last eighth, at least a character, and without invalid UTF-8.
 func shorter(t string) string {
 	whole := []byte(strings.ToValidUTF8(t, ""))
 	return strings.TrimRight(string(text.First(whole, max(text.Len(whole)*7/8-1, 0))), " ")
 }
 
-// append writes the value of a name.
+// append writes the value of that name.
 func (v values) append(dst []byte, name string) []byte {
 	switch name {
 	case "ref":
@@ -107,13 +106,13 @@ func (v values) append(dst []byte, name string) []byte {
 	}[name]), 10)
 }
 
-// previewOf is a result's beginning on one line. Secrets are masked before it is cut: nobody recognises half of one.
+// previewOf returns a result's beginning on one line. It masks secrets before the cut: half of one is not recognised.
 func previewOf(t []byte) string {
 	const enough = 8 * previewChars
 	return text.PlainPreview([]byte(resource.Mask(string(text.First(t, enough)))), previewChars)
 }
 
-// label makes a tool's name safe to stand in a line: whoever defines the tools chooses it.
+// label makes a tool's name, which the caller chooses, safe to use in a line.
 func label(tool string) string {
 	if tool == "" {
 		return "unknown"

@@ -19,7 +19,8 @@ type Options struct {
 	Wild         bool // orphans, abandoned calls, late answers, repeated ids, odd contents
 }
 
-// Session returns the messages of one conversation. One of Anthropic or Gemini has no system message: those stand apart.
+// Session returns the messages of one conversation. One of Anthropic or Gemini has no system message: those stand
+// apart.
 func Session(rng *rand.Rand, f session.Format, o Options) [][]byte {
 	if o.ResultTokens == 0 {
 		o.ResultTokens = 120
@@ -127,7 +128,8 @@ func (g *generator) newCall() call {
 	return call{id: id, tool: g.pick(known)}
 }
 
-// arguments returns one of a few arguments, so that calls repeat, and in any order; those of writers hold what they write.
+// arguments returns one of a few arguments, so that calls repeat, and in any order; those of writers hold what they
+// write.
 func (g *generator) arguments(tool string) string {
 	path := fmt.Sprintf(`"path":"internal/app/file%d.go"`, g.rng.IntN(3+g.calls/4))
 	if g.wild(12) {

@@ -30,8 +30,8 @@ func (c *Conversation) Total() (tokens int) {
 	return tokens
 }
 
-// Recorded reads all conversations below a folder that the importer can read, in the order of their files, and lists the
-// files that it cannot. A folder that is not there has none.
+// Recorded reads all conversations below a folder that the importer can read, in the order of their files, and lists
+// the files that it cannot. A folder that is not there has none.
 func Recorded(dir string) (read []Conversation, unread []string, err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil

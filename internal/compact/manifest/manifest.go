@@ -1,9 +1,9 @@
 // Package manifest reads loss manifests: what checkpoints took out of a session's view, and what brings it back.
 //
-// Start at Merge, which makes one manifest of those of a checkpoint and all that it builds on, and at Compare (diff.go),
-// which says what differs between two. A manifest is stored for ever as JSON, so this package reads what any version of
-// the engine wrote. Of every manifest, own or merged, it holds that Saved is the tokens that the messages had before less
-// those that stand in the view after it. It is pure and owns no table.
+// Start at Merge, which makes one manifest of those of a checkpoint and all that it builds on, and at Compare
+// (diff.go), which says what differs between two. A manifest is stored for ever as JSON, so this package reads what any
+// version of the engine wrote. Of every manifest, own or merged, it holds that Saved is the tokens that the messages
+// had before less those that stand in the view after it. It is pure and owns no table.
 package manifest
 
 import (
@@ -77,9 +77,9 @@ func (e *Entry) key() key {
 	return key{e.Seq, e.Seq, e.Part}
 }
 
-// Merge is everything that is not whole in the view of a checkpoint, given its manifest and those of the checkpoints that
-// it builds on, newest first. Each entry is the newest about its part, from what the part was originally; entries about
-// parts of messages that have left since are in the entry about those messages.
+// Merge is everything that is not whole in the view of a checkpoint, given its manifest and those of the checkpoints
+// that it builds on, newest first. Each entry is the newest about its part, from what the part was originally; entries
+// about parts of messages that have left since are in the entry about those messages.
 func Merge(newestFirst []Manifest) Manifest {
 	merged := map[key]Entry{}
 	for _, m := range slices.Backward(newestFirst) {
