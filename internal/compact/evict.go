@@ -81,7 +81,7 @@ func (d *eviction) currentTokens(h *history) (sum int) {
 
 func (d *eviction) reason() string {
 	if d.action == Summarise {
-		return fmt.Sprintf("a summary replaces %d messages", d.messages)
+		return fmt.Sprintf("a summary stands for %d messages", d.messages)
 	}
 	return fmt.Sprintf("there was no room for %d messages and no summary of them", d.messages)
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Options says what kind of conversation to make.
+// Options decides what kind of conversation to make.
 type Options struct {
-	Messages     int  // how many messages at least; the last calls get their results
+	Messages     int  // at least; the last calls get their results
 	ResultTokens int  // of the median result; 0: 120, as in real coding sessions
-	Wild         bool // orphans, abandoned calls, late answers, repeated ids, odd contents
+	Wild         bool // orphans, abandoned calls, late answers, repeated ids, unusual contents
 }
 
-// Session returns the messages of one conversation. One of Anthropic or Gemini has no system message: those stand
-// apart.
+// Session returns the messages of one conversation. One of Anthropic or Gemini has no system message: these formats
+// have it outside the messages.
 func Session(rng *rand.Rand, f session.Format, o Options) [][]byte {
 	if o.ResultTokens == 0 {
 		o.ResultTokens = 120
@@ -54,12 +54,12 @@ type call struct {
 	bare                        bool // it was sent without its id
 }
 
-// wild reports true once in n times, and only where the conversation may be odd.
+// wild reports true once in n times, and only if the conversation is wild.
 func (g *generator) wild(n int) bool { return g.options.Wild && g.rng.IntN(n) == 0 }
 
 func (g *generator) pick(words []string) string { return words[g.rng.IntN(len(words))] }
 
-// round returns an assistant's turn with its calls and their results.
+// round adds an assistant's turn with its calls and their results.
 func (g *generator) round() {
 	if g.rng.IntN(12) == 0 {
 		g.say("user", "And now the next one, please.")
@@ -69,7 +69,7 @@ func (g *generator) round() {
 	}
 	if g.rng.IntN(10) == 0 {
 		g.say("assistant", "That is done.")
-		if g.format == session.Gemini && !g.options.Wild { // it wants calls directly behind what the user says
+		if g.format == session.Gemini && !g.options.Wild { // which accepts calls only directly after the user
 			g.say("user", "Good.")
 		}
 		return
@@ -95,7 +95,7 @@ func (g *generator) round() {
 	g.answer(calls)
 }
 
-// aside returns a message that agents rarely send.
+// aside adds a message that agents rarely send.
 func (g *generator) aside() {
 	switch g.rng.IntN(3) {
 	case 0:
@@ -107,13 +107,15 @@ func (g *generator) aside() {
 	}
 }
 
-// orphan answers a call that nobody made.
+// orphan answers a call that does not exist.
 func (g *generator) orphan() {
 	g.answer([]call{{id: fmt.Sprintf("call_none%d", g.rng.IntN(3)), tool: "Read"}})
 }
 
 // The last of the tools has a name that only wild agents send.
-var tools = []string{"Read", "Grep", "Bash", "WebFetch", "SubAgent", "Edit", "Write", "read_file", "look \"up\"\u0007 wörter"}
+var tools = []string{
+	"Read", "Grep", "Bash", "WebFetch", "SubAgent", "Edit", "Write", "read_file", "look \"up\"\u0007 wörter",
+}
 
 func (g *generator) newCall() call {
 	g.calls++
@@ -128,8 +130,7 @@ func (g *generator) newCall() call {
 	return call{id: id, tool: g.pick(known)}
 }
 
-// arguments returns one of a few arguments, so that calls repeat, and in any order; those of writers hold what they
-// write.
+// arguments returns one of a few arguments, so that calls repeat, in any order. Tools that write have the content, too.
 func (g *generator) arguments(tool string) string {
 	path := fmt.Sprintf(`"path":"internal/app/file%d.go"`, g.rng.IntN(3+g.calls/4))
 	if g.wild(12) {
@@ -139,7 +140,9 @@ func (g *generator) arguments(tool string) string {
 		return "{" + path + `,"content":` + g.text(g.size()/2) + "}"
 	}
 	if g.wild(15) {
-		return g.pick([]string{"{}", `{"paths":["internal/app/file0.go","internal/app/file1.go"]}`, `{"_omitted":{}}`, `{"path":""}`})
+		return g.pick([]string{
+			"{}", `{"paths":["internal/app/file0.go","internal/app/file1.go"]}`, `{"_omitted":{}}`, `{"path":""}`,
+		})
 	}
 	switch g.rng.IntN(3) {
 	case 0:

@@ -19,7 +19,7 @@ func (g *generator) add(format string, args ...any) {
 	g.messages = append(g.messages, []byte(body))
 }
 
-// say adds a message of nothing but a text.
+// say adds a message that is one text.
 func (g *generator) say(role, text string) {
 	g.flush()
 	switch g.format {
@@ -68,7 +68,8 @@ func (g *generator) items(calls []string) {
 		g.add(`{"type":"reasoning","id":"rs_%d","summary":[],"encrypted_content":"c2VjcmV0"}`, len(g.messages))
 	}
 	if g.rng.IntN(3) == 0 {
-		g.add(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look.","annotations":[]}]}`)
+		g.add(`{"type":"message","role":"assistant",` +
+			`"content":[{"type":"output_text","text":"I look.","annotations":[]}]}`)
 	}
 	for _, item := range calls {
 		g.add("%s", item)
@@ -78,26 +79,28 @@ func (g *generator) items(calls []string) {
 // callBlock returns a call as its format writes it.
 func (g *generator) callBlock(c *call) string {
 	c.arguments = g.arguments(c.tool)
-	written := c.arguments
+	tool, written := quoted(c.tool), c.arguments
 	if g.wild(12) {
 		written = "{not json"
 	}
 	switch g.format {
 	case session.OpenAIChat:
-		return fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":%s,"arguments":%s}}`, c.id, quoted(c.tool), quoted(written))
+		const form = `{"id":%q,"type":"function","function":{"name":%s,"arguments":%s}}`
+		return fmt.Sprintf(form, c.id, tool, quoted(written))
 	case session.OpenAIResponses:
-		return fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":%s,"arguments":%s}`, c.id, quoted(c.tool), quoted(written))
+		const form = `{"type":"function_call","call_id":%q,"name":%s,"arguments":%s}`
+		return fmt.Sprintf(form, c.id, tool, quoted(written))
 	case session.Gemini:
 		signature := ""
 		if g.wild(2) {
 			signature = `,"thoughtSignature":"c2ln"`
 		}
-		return fmt.Sprintf(`{"functionCall":{%s"name":%s,"args":%s}%s}`, g.geminiID(c), quoted(c.tool), c.arguments, signature)
+		return fmt.Sprintf(`{"functionCall":{%s"name":%s,"args":%s}%s}`, g.geminiID(c), tool, c.arguments, signature)
 	case session.AISDK:
 		g.pending = append(g.pending, *c)
 		return ""
 	}
-	return fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%s,"input":%s}`, c.id, quoted(c.tool), c.arguments)
+	return fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%s,"input":%s}`, c.id, tool, c.arguments)
 }
 
 // geminiID returns the id of a call, which many contents do not have.
@@ -179,39 +182,41 @@ func (g *generator) tool(c *call) string {
 	if c.output != "" {
 		state = `"output-available","output":` + c.output
 	}
-	return fmt.Sprintf(`{"type":"dynamic-tool","toolName":%s,"toolCallId":%q,"input":%s,"state":%s}`, quoted(c.tool), c.id, arguments, state)
+	const form = `{"type":"dynamic-tool","toolName":%s,"toolCallId":%q,"input":%s,"state":%s}`
+	return fmt.Sprintf(form, quoted(c.tool), c.id, arguments, state)
 }
 
-// uiMessage adds the message that makes calls and holds their results; calls that nobody answers stand in front.
+// uiMessage adds the message that makes calls and holds their results. Calls without an answer come first.
 func (g *generator) uiMessage(answered []call, blocks []string) {
-	var left []string
+	parts := []string{`{"type":"step-start"}`}
 	for _, c := range g.pending {
 		if !slices.ContainsFunc(answered, func(a call) bool { return a.id == c.id }) {
-			left = append(left, g.tool(&c))
+			parts = append(parts, g.tool(&c))
 		}
 	}
 	g.pending = nil
-	parts := append([]string{`{"type":"step-start"}`}, append(left, blocks...)...)
-	g.add(`{"id":"m%d","role":"assistant","parts":[%s,{"type":"text","text":"I looked."}]}`, len(g.messages), strings.Join(parts, ","))
+	parts = append(append(parts, blocks...), `{"type":"text","text":"I looked."}`)
+	g.add(`{"id":"m%d","role":"assistant","parts":[%s]}`, len(g.messages), strings.Join(parts, ","))
 }
 
-// flush adds the calls that stay without a result.
+// flush adds the calls that have no result.
 func (g *generator) flush() {
 	if len(g.pending) > 0 {
 		g.uiMessage(nil, nil)
 	}
 }
 
-// images are how a format shows one to the model.
+// images has an image as each format writes it.
 var images = map[session.Format]string{
 	session.OpenAIChat:      `{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}`,
 	session.OpenAIResponses: `{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}`,
-	session.Anthropic:       `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}`,
-	session.Gemini:          `{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}`,
-	session.AISDK:           `{"type":"file","mediaType":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}`,
+	session.Anthropic: `{"type":"image","source":{"type":"base64","media_type":"image/png",` +
+		`"data":"iVBORw0KGgo="}}`,
+	session.Gemini: `{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}`,
+	session.AISDK:  `{"type":"file","mediaType":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}`,
 }
 
-// textBlock returns a text where a format has blocks.
+// textBlock returns a text as a block of its format.
 func (g *generator) textBlock(literal string) string {
 	switch g.format {
 	case session.Gemini:
@@ -222,7 +227,7 @@ func (g *generator) textBlock(literal string) string {
 	return `{"type":"text","text":` + literal + `}`
 }
 
-// shows returns the user's word with a picture.
+// shows adds a message of the user with an image.
 func (g *generator) shows() {
 	g.flush()
 	blocks := g.textBlock(`"It looks like this."`) + "," + images[g.format]
@@ -237,7 +242,9 @@ func (g *generator) shows() {
 // content returns the JSON value of a result's content.
 func (g *generator) content() string {
 	if g.wild(20) {
-		return g.pick([]string{`""`, `[]`, `null`, `{"exit":0,"big":1e400}`, `17`, `[{"type":"text","text":""}]`, `"\u0000"`, `"\ud800"`})
+		return g.pick([]string{
+			`""`, `[]`, `null`, `{"exit":0,"big":1e400}`, `17`, `[{"type":"text","text":""}]`, `"\u0000"`, `"\ud800"`,
+		})
 	}
 	text := g.text(g.size())
 	switch {
@@ -254,17 +261,23 @@ func (g *generator) content() string {
 
 var (
 	lines = []string{
-		`\tif err := s.store.Append(ctx, at, messages); err != nil {\n`, `\t\treturn fmt.Errorf(\"append to %s: %w\", at.ID, err)\n`,
-		`func (s *Store) Append(ctx context.Context, at Address) (Appended, error) {\n`, `ok  \tgithub.com/acme/shop/internal/cart\t0.214s\n`,
-		`internal/cart/cart.go:118:2: undefined: total\n`, `// Total is the sum of all items, in cents.\n`, `}\n\n`, `2026-03-04T10:11:12Z INFO request path=/cart status=200\n`,
+		`\tif err := s.store.Append(ctx, at, messages); err != nil {\n`,
+		`\t\treturn fmt.Errorf(\"append to %s: %w\", at.ID, err)\n`,
+		`func (s *Store) Append(ctx context.Context, at Address) (Appended, error) {\n`,
+		`ok  \tgithub.com/acme/shop/internal/cart\t0.214s\n`,
+		`internal/cart/cart.go:118:2: undefined: total\n`,
+		`// Total is the sum of all items, in cents.\n`,
+		`}\n\n`,
+		`2026-03-04T10:11:12Z INFO request path=/cart status=200\n`,
 	}
 	oddities = []string{
-		`\u0000`, `\ud83d`, `\ude00\ud83d`, `\ud83d\ude00`, "😀😀😀", "漢字かな交じり文", "é", `\/`, `\u0041`, `\r\n`, `\f`, "\u2028", `\u0007`,
+		`\u0000`, `\ud83d`, `\ude00\ud83d`, `\ud83d\ude00`, "😀😀😀", "漢字かな交じり文", "é",
+		`\/`, `\u0041`, `\r\n`, `\f`, "\u2028", `\u0007`,
 		`[... trimmed -- read_result r1.0-0000 returns all 9 characters, ~3 tokens ...]`,
 	}
 )
 
-// text returns a string literal of about so many bytes.
+// text returns a string literal of about size bytes.
 func (g *generator) text(size int) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// Conversation is one that an agent really had.
+// Conversation is a real conversation of an agent.
 type Conversation struct {
 	Set      string // the folder that its file lies in
 	ID       string
@@ -31,13 +31,14 @@ func (c *Conversation) Total() (tokens int) {
 }
 
 // Recorded reads all conversations below a folder that the importer can read, in the order of their files, and lists
-// the files that it cannot. A folder that is not there has none.
+// the other files. A folder that does not exist has none.
 func Recorded(dir string) (read []Conversation, unread []string, err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if ext := filepath.Ext(path); err != nil || entry.IsDir() || filepath.Dir(path) == dir || ext != ".json" && ext != ".jsonl" {
+		ext := filepath.Ext(path)
+		if err != nil || entry.IsDir() || filepath.Dir(path) == dir || ext != ".json" && ext != ".jsonl" {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)

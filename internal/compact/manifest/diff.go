@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Whole is the action of what stands in a view as it was appended; Parts is that of messages of which parts have left.
+// Whole is the action of what a view has as it was appended; Parts is that of messages some of whose parts have left.
 const (
 	Whole = "keep"
 	Parts = "parts"
 )
 
-// State is how something stands in a view.
+// State is what a view has of something.
 type State struct {
 	Do     string `json:"do"`
 	Stage  string `json:"stage,omitempty"`
@@ -19,7 +19,7 @@ type State struct {
 	Tokens int64  `json:"tokens"`
 }
 
-// Kind says what became of something between two views.
+// Kind is what happened to something between two views.
 type Kind string
 
 // The kinds: it was whole, it is whole again, or neither.
@@ -41,12 +41,12 @@ type Change struct {
 	Ref     string `json:"ref,omitempty"`
 }
 
-// Tokens returns how many more the second view has.
+// Tokens returns how many more tokens the second view has.
 func (c *Change) Tokens() int64 { return c.To.Tokens - c.From.Tokens }
 
-// Compare says what differs between two views, given the merged manifest of each. The sum of the changes' Tokens is the
-// difference of what the manifests save. Messages that left one view as a whole are one change, whatever had become of
-// their parts in the other.
+// Compare returns what differs between two views, given the merged manifest of each. The sum of the changes' Tokens is
+// the difference of what the manifests save. Messages that left one view as a whole are one change, whatever happened
+// to their parts in the other.
 func Compare(from, to Manifest) []Change {
 	changes := []Change{}
 	for _, g := range grouped(from, to) {
@@ -57,7 +57,8 @@ func Compare(from, to Manifest) []Change {
 	return changes
 }
 
-// group is what two manifests say about the same part, or about the messages that one of them took out as a whole.
+// group has the entries of two manifests about the same part, or about the messages that one of them took out as a
+// whole.
 type group struct {
 	about    Entry // the one that covers the others
 	from, to []Entry
@@ -68,7 +69,8 @@ func grouped(from, to Manifest) []*group {
 	var groups []*group
 	all := slices.Concat(from, to)
 	slices.SortStableFunc(all, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(b.LastSeq, a.LastSeq), cmp.Compare(a.key().part, b.key().part))
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(b.LastSeq, a.LastSeq),
+			cmp.Compare(a.key().part, b.key().part))
 	})
 	for _, e := range all {
 		if n := len(groups); n == 0 || !groups[n-1].holds(&e) {
@@ -94,8 +96,10 @@ func distribute(groups []*group, m Manifest, side func(*group) *[]Entry) {
 }
 
 func (g *group) change() Change {
-	c := Change{Seq: g.about.Seq, LastSeq: g.about.LastSeq, Part: g.about.Part, Tool: g.about.Tool, Ref: g.about.Ref, Kind: Changed}
-	c.From, c.To = g.state(g.from), g.state(g.to)
+	c := Change{
+		Seq: g.about.Seq, LastSeq: g.about.LastSeq, Part: g.about.Part, Tool: g.about.Tool, Ref: g.about.Ref,
+		Kind: Changed, From: g.state(g.from), To: g.state(g.to),
+	}
 	switch Whole {
 	case c.From.Do:
 		c.Kind = Left
@@ -105,7 +109,7 @@ func (g *group) change() Change {
 	return c
 }
 
-// state returns how the group stands in the view of one side.
+// state returns what the view of one side has of the group.
 func (g *group) state(entries []Entry) State {
 	tokens := g.about.TokensBefore - Manifest(entries).Saved()
 	switch {

@@ -1,9 +1,10 @@
-// Package manifest reads loss manifests: what checkpoints took out of a session's view, and what brings it back.
+// Package manifest reads loss manifests: what checkpoints took out of a session's view, and the refs that bring it
+// back.
 //
 // Start at Merge, which makes one manifest of those of a checkpoint and all that it builds on, and at Compare
-// (diff.go), which says what differs between two. A manifest is stored for ever as JSON, so this package reads what any
-// version of the engine wrote. Of every manifest, own or merged, it holds that Saved is the tokens that the messages
-// had before less those that stand in the view after it. It is pure and owns no table.
+// (diff.go), which returns what differs between two. A manifest is stored as JSON for ever, so this package reads what
+// any version of the engine wrote. For every manifest, stored or merged, Saved is the tokens that the messages had
+// before, less those that the view has after it. The package is pure and owns no table.
 package manifest
 
 import (
@@ -46,7 +47,7 @@ func Parse(stored []json.RawMessage) ([]Manifest, error) {
 	return list, nil
 }
 
-// Saved returns how many tokens the view has fewer.
+// Saved returns how many fewer tokens the view has.
 func (m Manifest) Saved() (tokens int64) {
 	for i := range m {
 		tokens += m[i].saved()
@@ -59,12 +60,12 @@ func (e *Entry) saved() int64 { return e.TokensBefore - e.TokensAfter }
 // whole reports whether the entry is about messages and not about one part.
 func (e *Entry) whole() bool { return e.Part < 0 || e.LastSeq > e.Seq }
 
-// covers reports whether all that other is about is gone with e.
+// covers reports whether e includes everything that other is about.
 func (e *Entry) covers(other *Entry) bool {
 	return e.whole() && e.Seq <= other.Seq && other.LastSeq <= e.LastSeq
 }
 
-// key tells the entries of one manifest apart.
+// key distinguishes the entries of one manifest.
 type key struct {
 	seq, end int64
 	part     int
@@ -77,9 +78,9 @@ func (e *Entry) key() key {
 	return key{e.Seq, e.Seq, e.Part}
 }
 
-// Merge is everything that is not whole in the view of a checkpoint, given its manifest and those of the checkpoints
-// that it builds on, newest first. Each entry is the newest about its part, from what the part was originally; entries
-// about parts of messages that have left since are in the entry about those messages.
+// Merge returns everything that is not whole in the view of a checkpoint, given its manifest and those of the
+// checkpoints that it builds on, newest first. Each entry is the newest about its part, with the part's original
+// tokens; the entry about messages that have left since includes those about their parts.
 func Merge(newestFirst []Manifest) Manifest {
 	merged := map[key]Entry{}
 	for _, m := range slices.Backward(newestFirst) {
@@ -103,7 +104,7 @@ func Merge(newestFirst []Manifest) Manifest {
 	return list
 }
 
-// partsFirst returns a manifest with its whole messages behind the parts, which may be parts of theirs.
+// partsFirst returns a manifest with the entries about whole messages after those about parts, which may be theirs.
 func partsFirst(m Manifest) Manifest {
 	m = slices.Clone(m)
 	slices.SortStableFunc(m, func(a, b Entry) int {
@@ -118,7 +119,7 @@ func partsFirst(m Manifest) Manifest {
 	return m
 }
 
-// absorb removes the entries that e covers and says how many tokens they had saved.
+// absorb removes the entries that e covers and returns how many tokens they had saved.
 func absorb(merged map[key]Entry, e *Entry) (saved int64) {
 	for k, other := range merged {
 		if e.covers(&other) {
