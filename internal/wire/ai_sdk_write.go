@@ -41,7 +41,7 @@ type uiWriter struct {
 }
 
 type uiMessage struct {
-	role   string
+	role   string   // a string literal
 	first  *Message // what it begins with
 	stands bool     // it is the message that first is of, untouched
 	extra  []byte
@@ -104,8 +104,8 @@ func (w *uiWriter) begin(n *Message) {
 	if n.Role == Assistant && (!goesOn || w.results || w.whole(n) >= 0) {
 		m.parts = append(m.parts, uiPart{})
 	}
-	if n.Name != nil && n.Format != w.target {
-		m.parts = append(m.parts, uiPart{piece: &Block{Kind: Text, Text: note("From %s", unquoted(n.Name))}})
+	if speaker := w.speaker(n); speaker != nil {
+		m.parts = append(m.parts, uiPart{piece: &Block{Kind: Text, Text: speaker}})
 	}
 	w.results = false
 }
@@ -116,18 +116,6 @@ func (w *uiWriter) whole(n *Message) int {
 		return n.Origin
 	}
 	return -1
-}
-
-func (w *uiWriter) roleOf(n *Message) string {
-	switch {
-	case n.Role == Assistant:
-		return "assistant"
-	case n.Role == System:
-		return "system"
-	case n.Role == Other && n.Format == w.target:
-		return string(unquoted(n.Name))
-	}
-	return "user"
 }
 
 // said adds a block to the last message.
@@ -147,8 +135,8 @@ func (w *uiWriter) answer(n *Message, p *Block) {
 		m.stands = false
 		return
 	}
-	if last := len(w.list) - 1; last < 0 || w.list[last].role != "assistant" || w.list[last].stands {
-		w.list = append(w.list, uiMessage{role: "assistant", first: n, parts: []uiPart{{}}})
+	if last := len(w.list) - 1; last < 0 || w.list[last].role != assistantRole || w.list[last].stands {
+		w.list = append(w.list, uiMessage{role: assistantRole, first: n, parts: []uiPart{{}}})
 	}
 	m := &w.list[len(w.list)-1]
 	m.parts = append(m.parts, uiPart{piece: &Block{Kind: Call, CallID: p.CallID, Name: p.Name}, result: p})
@@ -165,8 +153,7 @@ func (w *uiWriter) emit(m *uiMessage) {
 	} else {
 		body = wrap(body, `"id":"`, w.id(m), "\"")
 	}
-	body = rawjson.Quote(append(body, `,"role":`...), []byte(m.role))
-	body = append(body, `,"parts":[`...)
+	body = wrap(body, `,"role":`, m.role, `,"parts":[`)
 	first := len(body)
 	for i := range m.parts {
 		body = w.part(separate(body, first), &m.parts[i])
@@ -275,7 +262,7 @@ func (w *uiWriter) tool(dst []byte, call, result *Block) []byte {
 	if w.own(call) && w.says(call.Raw, result) {
 		return append(dst, call.Raw...)
 	}
-	dst = appendToolName(append(dst, '{'), call.Name)
+	dst = appendToolName(append(dst, '{'), toolName(call))
 	dst = rawjson.Quote(append(dst, `,"toolCallId":`...), []byte(call.CallID))
 	value := call.Value
 	if value == nil {
@@ -343,9 +330,6 @@ func appendMembers(dst, object []byte, wanted func(name string) bool) []byte {
 
 // appendToolName appends the type of a tool part: the tool's name is in it if that is of plain characters, else beside.
 func appendToolName(dst, name []byte) []byte {
-	if name == nil {
-		name = []byte(`"unknown"`)
-	}
 	if inner := name[1 : len(name)-1]; provider.PlainID(string(inner)) {
 		return wrap(dst, `"type":"tool-`, inner, "\"")
 	}

@@ -14,18 +14,10 @@ func encodeAnthropic(e *encoder, run []Message) {
 }
 
 func (e *encoder) anthropicMessage(n *Message) []byte {
-	own := n.Format == e.target
 	body := append(make([]byte, 0, anthropicSize(n)), `{"role":`...)
-	body = wrap(body, "", anthropicRoleOf(n, own), `,"content":`)
-	var speaker []byte
-	if n.Name != nil && n.Role != Tool && !own {
-		speaker = note("From %s", unquoted(n.Name))
-	}
-	body = e.anthropicContent(body, n.Role, speaker, n.Blocks)
-	if own && len(n.Extra) > 0 {
-		body = with(body, ",", n.Extra)
-	}
-	return append(body, '}')
+	body = wrap(body, "", e.roleOf(n), `,"content":`)
+	body = e.anthropicContent(body, n.Role, e.speaker(n), n.Blocks)
+	return append(e.extra(body, n), '}')
 }
 
 // anthropicSize returns about how many bytes a message will have.
@@ -36,18 +28,6 @@ func anthropicSize(n *Message) int {
 		size += 128 + max(len(p.Raw), len(p.Text)+len(p.Value)+len(p.Media.Data))
 	}
 	return size
-}
-
-func anthropicRoleOf(n *Message, own bool) []byte {
-	switch {
-	case n.Role == Assistant:
-		return []byte(`"assistant"`)
-	case n.Role == System:
-		return []byte(`"system"`)
-	case n.Role == Other && own:
-		return n.Name
-	}
-	return []byte(`"user"`)
 }
 
 // anthropicContent appends the value of content: a string for a single text that is no block of its own, else blocks.
@@ -96,19 +76,8 @@ func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Block) []b
 
 func appendToolUse(dst []byte, p *Block) []byte {
 	dst = rawjson.Quote(append(dst, `{"type":"tool_use","id":`...), []byte(p.CallID))
-	name := p.Name
-	if name == nil || string(name) == `""` {
-		name = []byte(`"unknown"`)
-	}
-	dst = wrap(dst, `,"name":`, name, `,"input":`)
-	switch {
-	case len(p.Value) == 0:
-		return append(dst, `{}}`...)
-	case p.Value[0] == '{':
-		return wrap(dst, "", p.Value, "}")
-	}
-	dst = with(dst, `{"input":`, p.Value)
-	return append(dst, `}}`...)
+	dst = with(dst, `,"name":`, toolName(p))
+	return append(appendObject(append(dst, `,"input":`...), "input", p.Value), '}')
 }
 
 func (e *encoder) toolResult(dst []byte, p *Block) []byte {

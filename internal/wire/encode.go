@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -15,21 +16,96 @@ func (e *encoder) add(body []byte) { e.bodies = append(e.bodies, body) }
 // own reports whether the block can be written as its Raw.
 func (e *encoder) own(p *Block) bool { return p.Format == e.target && p.Raw != nil && !p.Edited }
 
-// untouched counts the Messages that a message of the target begins with, all of them as they were decoded; 0 if
-// there is none.
-func untouched(target session.Format, list []Message) int {
-	first := &list[0]
-	if first.Format != target || first.Raw == nil {
-		return 0
+// The roles that most formats write alike, as string literals.
+const (
+	userRole      = `"user"`
+	assistantRole = `"assistant"`
+)
+
+// roleOf returns the role that a message is written with, as a string literal.
+func (e *encoder) roleOf(n *Message) string {
+	switch {
+	case n.Role == Assistant && e.target == session.Gemini:
+		return `"model"`
+	case n.Role == Assistant:
+		return assistantRole
+	case n.Role == System && fromOpenAI(e.target) && fromOpenAI(n.Format) && string(roleIn(n.Raw)) == `"developer"`:
+		return `"developer"`
+	case n.Role == System:
+		return `"system"`
+	case n.Role == Other && n.Format == e.target && n.Name != nil:
+		return string(n.Name)
 	}
-	n := 0
-	for n < len(list) && list[n].Raw != nil && list[n].Origin == first.Origin && list[n].Part == n && !list[n].Edited {
-		n++
+	return userRole
+}
+
+// roleIn returns the literal of the role in a message, nil for none.
+func roleIn(message []byte) []byte {
+	if message == nil {
+		return nil
 	}
-	if n != first.Of {
-		return 0
+	object := message[rawjson.Start(message):]
+	return member(object, "role").Of(object)
+}
+
+// speaker returns a note that names who says a message of another format, nil for nobody. Chat Completions has a member
+// for the name.
+func (e *encoder) speaker(n *Message) []byte {
+	if n.Name == nil || n.Role == Tool || n.Format == e.target {
+		return nil
 	}
-	return n
+	return note("From %s", unquoted(n.Name))
+}
+
+// extra appends the members of a message of the target's own format that the model has no words for.
+func (e *encoder) extra(dst []byte, n *Message) []byte {
+	if n.Format != e.target || len(n.Extra) == 0 {
+		return dst
+	}
+	return with(dst, ",", n.Extra)
+}
+
+// toolName returns the name of the tool of a call, which every provider wants.
+func toolName(p *Block) []byte {
+	if p.Name == nil || string(p.Name) == `""` {
+		return []byte(`"unknown"`)
+	}
+	return p.Name
+}
+
+// appendObject appends a value that has to be an object: any other one as its only member.
+func appendObject(dst []byte, name string, value []byte) []byte {
+	switch {
+	case len(value) == 0:
+		return append(dst, "{}"...)
+	case value[0] == '{':
+		return append(dst, value...)
+	}
+	dst = wrap(dst, `{"`, name, `":`)
+	return wrap(dst, "", value, "}")
+}
+
+// appendURL appends where an image or a file is, or a URL that holds it.
+func appendURL(dst []byte, p *Block) []byte {
+	m := &p.Media
+	if m.Data == nil {
+		return append(dst, m.URL...)
+	}
+	kind := mediaType(p)
+	dst = with(dst, `"data:`, kind[1:len(kind)-1])
+	return with(dst, `;base64,`, m.Data[1:])
+}
+
+// mediaType returns the type of an image or a file, as a string literal, also where it is not known: providers look
+// at the bytes of images, but want to be told a type.
+func mediaType(p *Block) []byte {
+	switch {
+	case p.Media.Type != nil:
+		return p.Media.Type
+	case p.Kind == Image:
+		return []byte(`"image/jpeg"`)
+	}
+	return []byte(`"application/octet-stream"`)
 }
 
 // with appends a piece of JSON text, and a value.

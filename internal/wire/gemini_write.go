@@ -18,7 +18,7 @@ func encodeGemini(e *encoder, run []Message) {
 // Gemini wants all calls of a turn in one content, and nothing but their results, all of them, in the next.
 type geminiWriter struct {
 	*encoder
-	role    string // of the content that is being written; "" if there is none
+	role    string // of the content that is being written, as a string literal; "" if there is none
 	answers bool   // it holds results
 	parts   []byte
 	extra   []byte
@@ -30,13 +30,13 @@ func (w *geminiWriter) write(n *Message) {
 	if !w.continues(n, role) {
 		w.flush()
 	}
-	if n.Name != nil && n.Role != Tool && n.Format != w.target {
+	if speaker := w.speaker(n); speaker != nil {
 		w.turn(role, false)
-		w.text(note("From %s", unquoted(n.Name)))
+		w.text(speaker)
 	}
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Kind == Result {
-			w.turn("user", true)
+			w.turn(userRole, true)
 			w.result(p)
 		} else {
 			w.turn(role, false)
@@ -49,18 +49,6 @@ func (w *geminiWriter) write(n *Message) {
 	if n.Format == w.target && w.extra == nil {
 		w.extra = n.Extra
 	}
-}
-
-func (w *geminiWriter) roleOf(n *Message) string {
-	switch {
-	case n.Role == Assistant:
-		return "model"
-	case n.Role == System:
-		return "system"
-	case n.Role == Other && n.Format == w.target:
-		return string(unquoted(n.Name))
-	}
-	return "user"
 }
 
 // continues reports whether a message belongs to the content that is being written.
@@ -85,15 +73,15 @@ func (w *geminiWriter) flush() {
 	}
 	w.content(w.role, w.parts, w.extra)
 	if len(w.media) > 0 {
-		w.content("user", w.media, nil)
+		w.content(userRole, w.media, nil)
 	}
 	*w = geminiWriter{encoder: w.encoder, parts: w.parts[:0], media: w.media[:0]}
 }
 
 func (w *geminiWriter) content(role string, parts, extra []byte) {
 	body := make([]byte, 0, len(parts)+len(extra)+64)
-	body = rawjson.Quote(append(body, `{"role":`...), []byte(role))
-	body = wrap(body, `,"parts":[`, parts, "]")
+	body = wrap(body, `{"role":`, role, `,"parts":[`)
+	body = wrap(body, "", parts, "]")
 	if len(extra) > 0 {
 		body = with(body, ",", extra)
 	}
@@ -108,11 +96,7 @@ func (w *geminiWriter) piece(p *Block) {
 	case p.Kind == Text:
 		w.parts = appendText(w.parts, p.Text, w.signatureMember(p))
 	case p.Kind == Reasoning:
-		text := p.Text
-		if text == nil {
-			text = substitute(p)
-		}
-		w.parts = appendText(w.parts, text, append([]byte(`,"thought":true`), w.signatureMember(p)...))
+		w.parts = appendText(w.parts, thoughtText(p), append([]byte(`,"thought":true`), w.signatureMember(p)...))
 	case p.Kind == Call:
 		w.call(p)
 	case p.Kind == Image, p.Kind == File:
@@ -153,23 +137,7 @@ func appendFunction(dst []byte, p *Block) []byte {
 	if p.CallID != "" && !strings.HasPrefix(p.CallID, functionPrefix) {
 		dst = append(rawjson.Quote(append(dst, `"id":`...), []byte(p.CallID)), ',')
 	}
-	name := p.Name
-	if name == nil || string(name) == `""` {
-		name = []byte(`"unknown"`)
-	}
-	return with(dst, `"name":`, name)
-}
-
-// appendObject appends a value that has to be an object: any other one as its only member.
-func appendObject(dst []byte, name string, value []byte) []byte {
-	switch {
-	case len(value) == 0:
-		return append(dst, "{}"...)
-	case value[0] == '{':
-		return append(dst, value...)
-	}
-	dst = wrap(dst, `{"`, name, `":`)
-	return wrap(dst, "", value, "}")
+	return with(dst, `"name":`, toolName(p))
 }
 
 func (w *geminiWriter) result(p *Block) {

@@ -154,3 +154,20 @@ func ShapeOfBody(f session.Format, body []byte) MessageShape {
 	}
 	return ShapeOf(f, &m)
 }
+
+// untouched counts the Messages that a message of the target begins with, all of them as they were decoded; 0 if
+// there is none.
+func untouched(target session.Format, list []Message) int {
+	first := &list[0]
+	if first.Format != target || first.Raw == nil {
+		return 0
+	}
+	n := 0
+	for n < len(list) && list[n].Raw != nil && list[n].Origin == first.Origin && list[n].Part == n && !list[n].Edited {
+		n++
+	}
+	if n != first.Of {
+		return 0
+	}
+	return n
+}

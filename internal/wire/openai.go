@@ -111,3 +111,42 @@ func (s *scanner) freeText(at Span) []byte {
 	}
 	return rawjson.Quote(nil, at.Of(s.body))
 }
+
+// openAIContent appends a content or an output: a string if it is one text that had no block of its own, else an array
+// of what block appends.
+func (e *encoder) openAIContent(
+	dst []byte, said []*Block, role Role, block func(dst []byte, p *Block, role Role) []byte,
+) []byte {
+	switch {
+	case len(said) == 0:
+		return append(dst, `""`...)
+	case len(said) == 1 && said[0].Kind == Text && !e.own(said[0]) && !(said[0].Refusal && role == Assistant):
+		return append(dst, said[0].Text...)
+	}
+	dst = append(dst, '[')
+	first := len(dst)
+	for _, p := range said {
+		dst = block(separate(dst, first), p, role)
+	}
+	return append(dst, ']')
+}
+
+// appendArguments appends arguments the way that OpenAI wants them: JSON inside a string.
+func appendArguments(dst, value []byte) []byte {
+	switch {
+	case len(value) == 0:
+		return append(dst, `"{}"`...)
+	case value[0] == '"':
+		return append(dst, value...)
+	}
+	return rawjson.Quote(dst, value)
+}
+
+// failed marks the content of a result as that of a tool that failed, where the format has no member for it.
+func failed(content []*Block) []*Block {
+	if len(content) == 0 || content[0].Kind != Text {
+		return append([]*Block{{Kind: Text, Text: []byte(`"[Error]"`)}}, content...)
+	}
+	content[0] = &Block{Kind: Text, Text: joined("[Error] ", content[0].Text)}
+	return content
+}

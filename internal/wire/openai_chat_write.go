@@ -69,41 +69,9 @@ func (w *chatWriter) message(n *Message, said []*Block) {
 	w.add(append(w.extra(dst, n), '}'))
 }
 
-// extra appends the members of a message of the target's own format that the model has no words for.
-func (e *encoder) extra(dst []byte, n *Message) []byte {
-	if n.Format != e.target || len(n.Extra) == 0 {
-		return dst
-	}
-	return with(dst, ",", n.Extra)
-}
-
-// roleOf returns the role that a message of OpenAI's formats is sent with, as a string literal.
-func (e *encoder) roleOf(n *Message) []byte {
-	switch {
-	case n.Role == Assistant:
-		return []byte(`"assistant"`)
-	case n.Role == System && fromOpenAI(n.Format) && string(roleIn(n.Raw)) == `"developer"`:
-		return []byte(`"developer"`)
-	case n.Role == System:
-		return []byte(`"system"`)
-	case n.Role == Other && n.Format == e.target && n.Name != nil:
-		return n.Name
-	}
-	return []byte(`"user"`)
-}
-
 // callWords are the members of a tool call that the intermediate representation has fields for, those of function_call
 // among them.
 var callWords = []string{"id", "type", "function", "custom", "name", "arguments"}
-
-// roleIn returns the literal of the role in a message, nil for none.
-func roleIn(message []byte) []byte {
-	if message == nil {
-		return nil
-	}
-	object := message[rawjson.Start(message):]
-	return member(object, "role").Of(object)
-}
 
 // assistant appends what the assistant says. The provider wants content unless there are calls.
 func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
@@ -113,7 +81,7 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 	for _, p := range said {
 		switch {
 		case p.Kind == Reasoning:
-			thoughts = append(thoughts, thought(p))
+			thoughts = append(thoughts, thoughtText(p))
 		case p.Kind == Call:
 			calls = append(calls, p)
 		case p.Refusal && refusal == nil && !w.own(p):
@@ -136,29 +104,9 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 	return w.calls(dst, n, calls)
 }
 
-// thought returns the text of reasoning.
-func thought(p *Block) []byte {
-	if p.Text == nil {
-		return substitute(p)
-	}
-	return p.Text
-}
-
-// content appends the content: a string if it is one text that had no block of its own.
+// content appends the content.
 func (w *chatWriter) content(dst []byte, said []*Block, role Role) []byte {
-	dst = append(dst, `,"content":`...)
-	switch {
-	case len(said) == 0:
-		return append(dst, `""`...)
-	case len(said) == 1 && said[0].Kind == Text && !w.own(said[0]) && !(said[0].Refusal && role == Assistant):
-		return append(dst, said[0].Text...)
-	}
-	dst = append(dst, '[')
-	first := len(dst)
-	for _, p := range said {
-		dst = w.block(separate(dst, first), p, role)
-	}
-	return append(dst, ']')
+	return w.openAIContent(append(dst, `,"content":`...), said, role, w.block)
 }
 
 // block appends a block of a content array. Only the user may show images and files.
@@ -213,25 +161,6 @@ func (w *chatWriter) call(dst []byte, p *Block) []byte {
 	return append(dst, '}')
 }
 
-// toolName returns the name of the tool of a call, which the provider always wants.
-func toolName(p *Block) []byte {
-	if p.Name == nil {
-		return []byte(`"unknown"`)
-	}
-	return p.Name
-}
-
-// appendArguments appends arguments the way that OpenAI wants them: JSON inside a string.
-func appendArguments(dst, value []byte) []byte {
-	switch {
-	case len(value) == 0:
-		return append(dst, `"{}"`...)
-	case value[0] == '"':
-		return append(dst, value...)
-	}
-	return rawjson.Quote(dst, value)
-}
-
 func (w *chatWriter) result(n *Message, p *Block) {
 	dst := make([]byte, 0, len(p.Raw)+len(n.Raw)+64)
 	own := p.Format == w.target
@@ -270,14 +199,5 @@ func (w *chatWriter) resultContent(p *Block) []*Block {
 	if p.IsError {
 		return failed(content)
 	}
-	return content
-}
-
-// failed marks the content of a result as that of a tool that failed, where the format has no member for it.
-func failed(content []*Block) []*Block {
-	if len(content) == 0 || content[0].Kind != Text {
-		return append([]*Block{{Kind: Text, Text: []byte(`"[Error]"`)}}, content...)
-	}
-	content[0] = &Block{Kind: Text, Text: joined("[Error] ", content[0].Text)}
 	return content
 }

@@ -95,26 +95,3 @@ func appendResponsesMedia(dst []byte, p *Block) []byte {
 	}
 	return append(dst, '}')
 }
-
-// appendURL appends where an image or a file is, or a URL that holds it.
-func appendURL(dst []byte, p *Block) []byte {
-	m := &p.Media
-	if m.Data == nil {
-		return append(dst, m.URL...)
-	}
-	kind := mediaType(p)
-	dst = with(dst, `"data:`, kind[1:len(kind)-1])
-	return with(dst, `;base64,`, m.Data[1:])
-}
-
-// mediaType returns the type of an image or a file, as a string literal, also where it is not known: providers look
-// at the bytes of images, but want to be told a type.
-func mediaType(p *Block) []byte {
-	switch {
-	case p.Media.Type != nil:
-		return p.Media.Type
-	case p.Kind == Image:
-		return []byte(`"image/jpeg"`)
-	}
-	return []byte(`"application/octet-stream"`)
-}

@@ -66,29 +66,13 @@ func isMessageItem(body []byte) bool {
 }
 
 func (w itemWriter) message(n *Message, said []*Block) {
-	if n.Name != nil && n.Role != Other {
-		said = append([]*Block{{Kind: Text, Text: note("From %s", unquoted(n.Name))}}, said...)
+	if speaker := w.speaker(n); speaker != nil {
+		said = append([]*Block{{Kind: Text, Text: speaker}}, said...)
 	}
 	dst := append(make([]byte, 0, len(n.Raw)+64), `{"type":"message","role":`...)
 	dst = wrap(dst, "", w.roleOf(n), `,"content":`)
-	dst = w.content(dst, said, n.Role)
+	dst = w.openAIContent(dst, said, n.Role, w.block)
 	w.add(append(w.extra(dst, n), '}'))
-}
-
-// content appends a content or an output: a string if it is one text that had no block of its own.
-func (w itemWriter) content(dst []byte, said []*Block, role Role) []byte {
-	switch {
-	case len(said) == 0:
-		return append(dst, `""`...)
-	case len(said) == 1 && said[0].Kind == Text && !w.own(said[0]) && !(said[0].Refusal && role == Assistant):
-		return append(dst, said[0].Text...)
-	}
-	dst = append(dst, '[')
-	first := len(dst)
-	for _, p := range said {
-		dst = w.block(separate(dst, first), p, role)
-	}
-	return append(dst, ']')
 }
 
 // block appends a block. The assistant says texts and refusals; all others, and results, show images and files, too.
@@ -133,6 +117,6 @@ func (w itemWriter) result(n *Message, p *Block) {
 	if p.IsError {
 		content = failed(content)
 	}
-	dst = w.content(dst, content, Tool)
+	dst = w.openAIContent(dst, content, Tool, w.block)
 	w.add(append(w.extra(dst, n), '}'))
 }

@@ -86,3 +86,11 @@ func joinLines(literals [][]byte) []byte {
 	}
 	return append(out, '"')
 }
+
+// thoughtText returns the text of reasoning, also if only its provider can read it.
+func thoughtText(p *Block) []byte {
+	if p.Text == nil {
+		return substitute(p)
+	}
+	return p.Text
+}
