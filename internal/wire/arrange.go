@@ -47,15 +47,6 @@ func (r *repairer) arrange(list []Message) []Message {
 	return a.flat()
 }
 
-func (n *Message) has(kind Kind) bool {
-	for i := range n.Blocks {
-		if n.Blocks[i].Kind == kind {
-			return true
-		}
-	}
-	return false
-}
-
 // assistant adds what the assistant says to the exchange that is open, or begins a new one.
 func (a *arrangement) assistant(n *Message) {
 	x := a.last()

@@ -128,3 +128,15 @@ func separate(dst []byte, first int) []byte {
 	}
 	return dst
 }
+
+// isLegacy reports whether a call of a Chat message is its function_call, which has no id and so goes by the name of
+// the function, or a result that of one.
+func (n *Message) isLegacy(p *Block) bool {
+	if p.CallID != functionPrefix+string(unquotedName(p.Name)) {
+		return false
+	}
+	if p.Kind == Result {
+		return string(roleIn(n.Raw)) == `"function"`
+	}
+	return p.Raw != nil && member(p.Raw, "function") == (Span{}) && member(p.Raw, "custom") == (Span{})
+}

@@ -435,22 +435,3 @@ func geminiImage(size tokens.Pixels) int {
 	tiles := func(side int) int { return min(tilesASide, (side+tile-1)/tile) }
 	return tiles(w) * tiles(h) * tileCost
 }
-
-// standIn is what the provider takes for the signature of a call that another model made.
-const standIn = "skip_thought_signature_validator"
-
-// partData are the members of a part of which it has exactly one; partFacts say something about that.
-var (
-	partData = []string{
-		"text",
-		"inlineData", "fileData", "functionCall", "functionResponse",
-		"executableCode", "codeExecutionResult", "toolCall", "toolResponse",
-		"inline_data", "file_data", "function_call", "function_response",
-		"executable_code", "code_execution_result", "tool_call", "tool_response",
-	}
-	partFacts = map[string]bool{
-		"thought": true, "thoughtSignature": true, "thought_signature": true,
-		"videoMetadata": true, "video_metadata": true,
-		"mediaResolution": true, "media_resolution": true, "partMetadata": true, "part_metadata": true,
-	}
-)

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"bytes"
-
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
@@ -94,13 +92,6 @@ func (c *checker) callsSigned() {
 	}
 }
 
-func signatureOf(part []byte) string {
-	if signature := stringMember(part, "thoughtSignature"); signature != "" {
-		return signature
-	}
-	return stringMember(part, "thought_signature")
-}
-
 // currentTurn returns the index of the last content in which the user says something.
 func (c *checker) currentTurn() int {
 	for i := c.last(); i > c.head; i-- {
@@ -166,35 +157,4 @@ func (c *checker) part(i int, part []byte) {
 			c.report(i, "%s: %s", key.Of(part), wrong)
 		}
 	}
-}
-
-// partCount counts the kinds of data that a part has, and its members that are neither data nor about it: data of a
-// kind that is not known yet.
-func partCount(part []byte, known func(name string) bool) (data, unknown int) {
-	for key := range rawjson.Members(part, 0) {
-		name := string(unquoted(key.Of(part)))
-		switch {
-		case known(name):
-			data++
-		case !partFacts[name]:
-			unknown++
-		}
-	}
-	return data, unknown
-}
-
-// badFunction returns the problem of a member that is a call or a response, "" for none and for other members.
-func badFunction(key, value []byte) string {
-	if !bytes.HasPrefix(key, []byte(`"function`)) {
-		return ""
-	}
-	if stringMember(value, "name") == "" {
-		return "it has no name"
-	}
-	for _, name := range [...]string{"args", "response"} {
-		if inner := valueOf(value, name); inner != nil && inner[0] != '{' {
-			return name + " is no object"
-		}
-	}
-	return ""
 }

@@ -72,3 +72,57 @@ type Media struct {
 	Text   []byte // the text of a document that is one
 	Detail []byte // OpenAI's detail
 }
+
+func (n *Message) has(kind Kind) bool {
+	for i := range n.Blocks {
+		if n.Blocks[i].Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *Message) count(kind Kind) (found int) {
+	for i := range n.Blocks {
+		if n.Blocks[i].Kind == kind {
+			found++
+		}
+	}
+	return found
+}
+
+// toolName returns the name of the tool of a call or a result, "" if it is not known.
+func (b *Block) toolName() string { return string(unquotedName(b.Name)) }
+
+func onlyResults(blocks []Block) bool {
+	for i := range blocks {
+		if blocks[i].Kind != Result {
+			return false
+		}
+	}
+	return true
+}
+
+// each calls f for all blocks of a kind.
+func each(list []Message, kind Kind, f func(*Message, *Block)) {
+	for i := range list {
+		for j := range list[i].Blocks {
+			if p := &list[i].Blocks[j]; p.Kind == kind {
+				f(&list[i], p)
+			}
+		}
+	}
+}
+
+// blank reports whether a text has nothing but white space.
+func blank(literal []byte) bool {
+	if literal[1] > ' ' && literal[1] != '"' && literal[1] != '\\' {
+		return false // spares decoding what nearly every text is
+	}
+	for _, c := range string(unquoted(literal)) {
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}

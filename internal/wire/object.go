@@ -191,33 +191,3 @@ func (k *keySet) add(body []byte, key Span) bool {
 	k.rest[string(text)] = true
 	return true
 }
-
-// toolName returns the name of the tool of a call or a result, "" if it is not known.
-func (b *Block) toolName() string { return string(unquotedName(b.Name)) }
-
-func markedBlocks(object []byte, yield func([]byte) bool) bool {
-	content := member(object, "content")
-	if content == (Span{}) || object[content.Start] != '[' {
-		return true
-	}
-	for at := range rawjson.Elements(object, content.Start) {
-		block := at.Of(object)
-		if member(block, "cache_control") != (Span{}) && !yield(block) || !markedBlocks(block, yield) {
-			return false
-		}
-	}
-	return true
-}
-
-// blank reports whether a text has nothing but white space.
-func blank(literal []byte) bool {
-	if literal[1] > ' ' && literal[1] != '"' && literal[1] != '\\' {
-		return false // spares decoding what nearly every text is
-	}
-	for _, c := range string(unquoted(literal)) {
-		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
-			return false
-		}
-	}
-	return true
-}

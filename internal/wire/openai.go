@@ -150,3 +150,20 @@ func failed(content []*Block) []*Block {
 	content[0] = &Block{Kind: Text, Text: joined("[Error] ", content[0].Text)}
 	return content
 }
+
+// appendImageName appends the name of an image, which its block has no member for, as a block of text of a type.
+func appendImageName(dst []byte, blockType string, p *Block) []byte {
+	if p.Kind != Image || p.Media.Name == nil {
+		return dst
+	}
+	dst = wrap(dst, `{"type":"`, blockType, `","text":`)
+	return wrap(dst, "", note("image %s", unquoted(p.Media.Name)), "},")
+}
+
+// fileName returns a file's name, which the provider wants with its data.
+func fileName(m *Media) []byte {
+	if m.Name == nil {
+		return []byte(`"file"`)
+	}
+	return m.Name
+}

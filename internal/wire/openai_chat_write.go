@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
@@ -200,4 +202,43 @@ func (w *chatWriter) resultContent(p *Block) []*Block {
 		return failed(content)
 	}
 	return content
+}
+
+// chatShows reports whether a message of the user can show an image or a file.
+func chatShows(p *Block) bool {
+	m := &p.Media
+	switch p.Kind {
+	case Image:
+		return m.Data != nil || m.URL != nil
+	case File:
+		return m.Data != nil && (!bytes.HasPrefix(m.Type, []byte(`"audio/`)) || soundFormats[string(m.Type)] != "") ||
+			m.ID != nil && fromOpenAI(p.Format)
+	}
+	return false
+}
+
+func appendChatMedia(dst []byte, p *Block) []byte {
+	m := &p.Media
+	dst = appendImageName(dst, "text", p)
+	if format := soundFormats[string(m.Type)]; p.Kind == File && m.Data != nil && format != "" {
+		dst = with(dst, `{"type":"input_audio","input_audio":{"data":`, m.Data)
+		return wrap(dst, `,"format":"`, format, `"}}`)
+	}
+	if p.Kind == Image {
+		dst = appendURL(append(dst, `{"type":"image_url","image_url":{"url":`...), p)
+		if m.Detail != nil && string(m.Detail) != `"original"` { // which only Responses knows
+			dst = with(dst, `,"detail":`, m.Detail)
+		}
+		return append(dst, "}}"...)
+	}
+	dst = with(dst, `{"type":"file","file":{"filename":`, fileName(m))
+	if m.Data == nil {
+		return wrap(dst, `,"file_id":`, m.ID, "}}")
+	}
+	return append(appendURL(append(dst, `,"file_data":`...), p), "}}"...)
+}
+
+// soundFormats are the names that OpenAI has for the media types of the sounds that it takes.
+var soundFormats = map[string]string{
+	`"audio/wav"`: "wav", `"audio/x-wav"`: "wav", `"audio/mpeg"`: "mp3", `"audio/mp3"`: "mp3",
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/varve-dev/varve/internal/rawjson"
+import (
+	"bytes"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
 
 func encodeResponses(e *encoder, run []Message) {
 	w := itemWriter{e}
@@ -119,4 +123,42 @@ func (w itemWriter) result(n *Message, p *Block) {
 	}
 	dst = w.openAIContent(dst, content, Tool, w.block)
 	w.add(append(w.extra(dst, n), '}'))
+}
+
+// responsesShow reports whether an image or a file can be shown. There is no block for sounds.
+func responsesShow(p *Block) bool {
+	m := &p.Media
+	known := m.Data != nil || m.URL != nil || m.ID != nil && fromOpenAI(p.Format)
+	switch p.Kind {
+	case Image:
+		return known
+	case File:
+		return known && !bytes.HasPrefix(m.Type, []byte(`"audio/`))
+	}
+	return false
+}
+
+func appendResponsesMedia(dst []byte, p *Block) []byte {
+	m := &p.Media
+	byID := m.Data == nil && m.URL == nil
+	dst = appendImageName(dst, "input_text", p)
+	switch {
+	case p.Kind == Image && byID:
+		dst = with(dst, `{"type":"input_image","file_id":`, m.ID)
+	case p.Kind == Image:
+		dst = appendURL(append(dst, `{"type":"input_image","image_url":`...), p)
+	case byID:
+		dst = with(dst, `{"type":"input_file","file_id":`, m.ID)
+	case m.Data == nil:
+		dst = with(dst, `{"type":"input_file","file_url":`, m.URL)
+	default:
+		dst = appendURL(append(dst, `{"type":"input_file","file_data":`...), p)
+	}
+	switch {
+	case p.Kind == Image && m.Detail != nil:
+		dst = with(dst, `,"detail":`, m.Detail)
+	case p.Kind == File && (m.Name != nil || m.Data != nil):
+		dst = with(dst, `,"filename":`, fileName(m))
+	}
+	return append(dst, '}')
 }

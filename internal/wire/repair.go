@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -146,4 +147,110 @@ func pinnedHead(list []Message) int {
 		n++
 	}
 	return n
+}
+
+// clean takes out of a message what its provider would refuse, and reports whether anything is left of it. last says
+// that it is the view's last message.
+func (r *repairer) clean(n *Message, last bool) bool {
+	if r.dropsEmptyTexts(n) {
+		r.dropEmptyTexts(n)
+	}
+	r.mend(n)
+	if n.Role == User && len(n.Blocks) > 0 && onlyResults(n.Blocks) {
+		n.Role = Tool // what stood beside the results is gone
+	}
+	switch r.target {
+	case session.Anthropic:
+		r.dropUnsigned(n)
+		r.mendResults(n)
+	case session.OpenAIResponses:
+		r.mendResults(n)
+	case session.OpenAIChat:
+		r.textResult(n)
+	}
+	says := len(n.Blocks) > 0
+	if r.target == session.OpenAIChat && r.keeps(n) && n.Role != Tool {
+		says = says && n.flags&FlagEmpty == 0
+	}
+	switch {
+	case says:
+		return true
+	case r.keeps(n) && !r.refusesEmpty(n, last):
+		return true
+	case r.keeps(n) || n.Raw != nil && n.Format == r.target:
+		r.repaired(r.provider.Codes.Empty, "empty_message", n, "the message says nothing and is left out")
+	}
+	return false
+}
+
+// dropsEmptyTexts reports whether empty texts of the message are left out. Chat Completions takes one alone, as which
+// its own message came, but not several that other messages are joined of.
+func (r *repairer) dropsEmptyTexts(n *Message) bool {
+	return r.provider.NoEmptyText || r.target == session.OpenAIChat && n.Format != r.target
+}
+
+func (r *repairer) dropEmptyTexts(n *Message) {
+	empty := func(p Block) bool {
+		said := p.Kind == Text || p.Kind == Reasoning && p.Text != nil
+		sealed := isSigned(p.Signature) && n.Format == r.target && (p.Kind == Reasoning || r.target == session.Gemini)
+		return said && !sealed && blank(p.Text)
+	}
+	if !slices.ContainsFunc(n.Blocks, empty) {
+		return
+	}
+	n.Blocks = slices.DeleteFunc(slices.Clone(n.Blocks), empty)
+	if n.Edited = true; len(n.Blocks) > 0 && n.Format == r.target {
+		r.repaired(r.provider.Codes.Empty, "empty_text", n, "an empty text is left out")
+	}
+}
+
+// refusesEmpty reports whether a message without blocks, as it came in, is refused.
+func (r *repairer) refusesEmpty(n *Message, last bool) bool {
+	switch r.target {
+	case session.OpenAIChat:
+		return n.flags&(FlagEmptyArray|FlagEmpty) != 0
+	case session.Anthropic:
+		return n.Role != System && !(last && n.Role == Assistant && !provider.RefusesPrefill(r.Model))
+	case session.Gemini:
+		return n.Role != System
+	}
+	return false
+}
+
+// mend changes what stands in a message of the target's own format and is refused there wherever it stands. Names that
+// are too long come from other formats, too.
+func (r *repairer) mend(n *Message) {
+	if r.provider.NameMax > 0 {
+		r.mendName(n)
+	}
+	if n.Format != r.target || n.Raw == nil {
+		return
+	}
+	switch r.target {
+	case session.Gemini:
+		r.mendContent(n)
+	case session.Anthropic:
+		r.mendCompaction(n)
+	case session.OpenAIChat:
+		if n.flags&FlagEmptyArray != 0 && n.Role == Assistant && n.has(Call) {
+			n.Edited = true
+			r.repaired("V-C3", "content_null", n, "content is null, not an array without parts")
+		}
+	}
+}
+
+// mendName cuts the names of tools that are too long.
+func (r *repairer) mendName(n *Message) {
+	max := r.provider.NameMax
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if p.Kind != Call || utf8.RuneCount(unquotedName(p.Name)) <= max {
+			continue
+		}
+		n.Blocks = slices.Clone(n.Blocks)
+		p = &n.Blocks[i]
+		p.Name = rawjson.Quote(nil, []byte(string([]rune(string(unquoted(p.Name)))[:max])))
+		p.Edited, n.Edited = true, true
+		r.repaired("V-R4", "name_cut", n, "the name of a tool has at most %d characters", max)
+	}
 }

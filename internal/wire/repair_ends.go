@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -71,41 +69,6 @@ func (r *repairer) merges(a, b *Message) bool {
 	return r.target == session.Gemini && (a.Role == Assistant || a.Role == Tool)
 }
 
-// sign gives the first call of each step of the current turn a signature, if it has none. Steps of earlier turns, where
-// Gemini does not look, have the one that they had when theirs was the current turn, so that the view's beginning stays
-// what the provider has cached; but for contents that came as they are.
-func (r *repairer) sign(list []Message) {
-	if r.target != session.Gemini || provider.IsOlderGemini(r.Model) {
-		return
-	}
-	current := true
-	for i := len(list) - 1; i >= 0; i-- {
-		n := &list[i]
-		current = current && n.Role != User
-		if n.Role == Assistant && (current || n.Format != session.Gemini) && n.signFirst() {
-			r.repaired("V-G3", "signature_skipped", n,
-				"no signature came with the first call: it says that there is none")
-		}
-	}
-}
-
-func (n *Message) signFirst() bool {
-	i := slices.IndexFunc(n.Blocks, func(p Block) bool { return p.Kind == Call })
-	if i < 0 || isSigned(n.Blocks[i].Signature) {
-		return false
-	}
-	n.Blocks = slices.Clone(n.Blocks)
-	p := &n.Blocks[i]
-	p.Signature = []byte(`"` + standIn + `"`)
-	if p.Raw != nil && p.Format == session.Gemini {
-		unsigned := withoutSignature(p.Raw)
-		unsigned = unsigned[:len(unsigned)-1]
-		p.Raw = wrap(unsigned, `,"thoughtSignature":`, p.Signature, "}")
-	}
-	n.Edited = true
-	return true
-}
-
 // The texts that are inserted where a provider requires a message of the user.
 const (
 	beginText    = "[The conversation begins here.]"
@@ -152,62 +115,4 @@ func (r *repairer) refusesLastAssistant() string {
 		return "V-M1"
 	}
 	return ""
-}
-
-// trimEnd removes the white space at the end of the last text, also of one that replaces what only another format
-// says.
-func (r *repairer) trimEnd(n *Message) {
-	if len(n.Blocks) == 0 {
-		return
-	}
-	p := n.Blocks[len(n.Blocks)-1]
-	if p.Kind != Text {
-		if p.Kind == Call || p.Kind == Result || p.Format == r.target && p.Raw != nil && !p.Edited {
-			return
-		}
-		p = Block{Kind: Text, Text: substitute(&p)}
-	}
-	trimmed := trimRight(p.Text)
-	if len(trimmed) == len(p.Text) {
-		return
-	}
-	p.Text = trimmed
-	p.Edited = true
-	n.Edited = true
-	n.Blocks = append(slices.Clone(n.Blocks[:len(n.Blocks)-1]), p)
-	r.repaired("V-A6", "trailing_space", n, "white space at the end of the last text is left out")
-}
-
-// trimRight takes the white space off the end of the text of a literal, which may hold what no other encoding can.
-func trimRight(literal []byte) []byte {
-	inner := literal[1 : len(literal)-1]
-	for {
-		n := len(inner)
-		switch {
-		case bytes.HasSuffix(inner, []byte(" ")):
-			n--
-		case escaped(inner, 2) && strings.IndexByte("nrt", inner[n-1]) >= 0:
-			n -= 2
-		case escaped(inner, 6) && slices.Contains(escapedSpaces, strings.ToLower(string(inner[n-5:]))):
-			n -= 6
-		default:
-			return wrap(nil, `"`, inner, `"`)
-		}
-		inner = inner[:n]
-	}
-}
-
-var escapedSpaces = []string{"u0020", "u000a", "u000d", "u0009"}
-
-// escaped reports whether a text ends with an escape sequence of n bytes: an odd number of backslashes begins it.
-func escaped(text []byte, n int) bool {
-	end := len(text) - n
-	if end < 0 || text[end] != '\\' {
-		return false
-	}
-	slashes := 0
-	for end-slashes >= 0 && text[end-slashes] == '\\' {
-		slashes++
-	}
-	return slashes%2 == 1
 }

@@ -39,17 +39,6 @@ func (r *repairer) idRuleName() string {
 	return r.provider.Codes.CallID
 }
 
-// each calls f for all blocks of a kind.
-func each(list []Message, kind Kind, f func(*Message, *Block)) {
-	for i := range list {
-		for j := range list[i].Blocks {
-			if p := &list[i].Blocks[j]; p.Kind == kind {
-				f(&list[i], p)
-			}
-		}
-	}
-}
-
 // idOf returns the id that a call has in the view. tried counts how many ids that were made of an id are taken: a long
 // conversation may have one thousands of times.
 func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[string]int) string {

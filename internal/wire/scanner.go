@@ -159,15 +159,6 @@ func (s *scanner) setResultRole() {
 	}
 }
 
-func onlyResults(blocks []Block) bool {
-	for i := range blocks {
-		if blocks[i].Kind != Result {
-			return false
-		}
-	}
-	return true
-}
-
 // callID reads the id of a call. It returns "" for one that is missing or null: old formats have none.
 func (s *scanner) callID(at Span, pointer func() string) string {
 	if s.absent(at) {
@@ -338,24 +329,6 @@ func (s *scanner) describe(i int) string {
 		return "nothing"
 	}
 	return spelling.KindOf(s.body[i])
-}
-
-// Reader reads messages again whose tokens are known since they were appended. It does not estimate what the sum of a
-// message's parts tells, and shares memory between messages: for a whole session that is twice as fast as Inspect. The
-// zero Reader is ready for use, by one goroutine.
-type Reader struct {
-	parts []Part
-	names map[string]string
-}
-
-// known returns the text as a string that other messages share.
-func (r *Reader) known(text []byte) string {
-	name, ok := r.names[string(text)]
-	if !ok {
-		name = string(text)
-		r.names[name] = name
-	}
-	return name
 }
 
 // later estimates the tokens of a string, unless the sum of its message may tell them.

@@ -201,3 +201,25 @@ func (s *scanner) firstCallUnsigned() bool {
 	}
 	return false
 }
+
+// isMendable reports whether mend may have something to do.
+func (s *scanner) isMendable(f session.Format, rules *provider.Facts) bool {
+	for i := range s.facts.Parts {
+		p := &s.facts.Parts[i]
+		raw := p.Raw.Of(s.body)
+		mendable := false
+		switch f {
+		case session.Gemini:
+			mendable = faultOf(raw) != sound || p.Kind == Call && signatureOf(raw) == standIn
+		case session.Anthropic:
+			mendable = p.Kind == Opaque && emptyCompaction(raw)
+		case session.OpenAIResponses:
+			longName := p.Kind == Call && utf8.RuneCountInString(p.Name) > rules.NameMax
+			mendable = longName || p.Kind == Reasoning && byID(raw)
+		}
+		if mendable {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,212 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+// dropUnsigned turns reasoning into texts that Anthropic did not sign, or that is another model's than the one asked.
+func (r *repairer) dropUnsigned(n *Message) {
+	if n.Format != session.Anthropic {
+		return // the encoder does it
+	}
+	stale := r.Author != "" && r.Model != "" && provider.BaseModel(r.Author) != provider.BaseModel(r.Model)
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if p.Kind != Reasoning || isSigned(p.Signature) && !stale {
+			continue
+		}
+		if !n.Edited {
+			n.Blocks, n.Edited = slices.Clone(n.Blocks), true
+			p = &n.Blocks[i]
+		}
+		rule := "V-A7"
+		if stale {
+			rule = "V-A8"
+		}
+		r.repaired(rule, "reasoning_as_text", n, "a thought that the model would not take back is a text")
+		*p = Block{Kind: Text, Text: substitute(p), Edited: true}
+	}
+}
+
+// moveLateReasoning turns reasoning after a call of its turn into texts: Anthropic wants it before.
+func (r *repairer) moveLateReasoning(list []Message) {
+	called := false
+	for i := range list {
+		n := &list[i]
+		called = called && n.Role == Assistant && r.target == session.Anthropic
+		for j := range n.Blocks {
+			p := &n.Blocks[j]
+			called = called || p.Kind == Call
+			if p.Kind == Reasoning && called && r.target == session.Anthropic {
+				*p, n.Edited = Block{Kind: Text, Text: substitute(p), Edited: true}, true
+				r.repaired("V-A7", "reasoning_as_text", n, "a thought behind a call of its turn is a text")
+			}
+		}
+	}
+}
+
+// mendCompaction makes null of the content "" of a compaction: both say that there is no summary.
+func (r *repairer) mendCompaction(n *Message) {
+	for i := range n.Blocks {
+		if raw := n.Blocks[i].Raw; n.Blocks[i].Kind == Opaque && emptyCompaction(raw) {
+			n.Blocks = slices.Clone(n.Blocks)
+			n.Blocks[i].Raw = Replace(nil, raw, []Edit{{Span: member(raw, "content"), With: []byte("null")}})
+			n.Edited = true
+			r.repaired("V-A10", "compaction_null", n, "the content of a compaction is null, not empty")
+		}
+	}
+}
+
+func emptyCompaction(block []byte) bool {
+	return isType(block, "compaction") && string(valueOf(block, "content")) == `""`
+}
+
+// limitCacheMarks leaves the newest marks for the provider's cache, of which it takes no more than a few.
+func (r *repairer) limitCacheMarks(list []Message) {
+	if r.provider.CacheMarks == 0 {
+		return
+	}
+	marks := 0
+	for i := len(list) - 1; i >= 0; i-- {
+		n := &list[i]
+		if r.unmarkNewest(&n.Blocks, &marks) {
+			n.Edited = true
+			r.repaired("V-A9", "cache_mark_dropped", n,
+				"more than %d cache_control: an older one is left out", r.provider.CacheMarks)
+		}
+	}
+}
+
+// unmarkNewest counts the marks of blocks, the last ones first, and reports whether it dropped any. A message may hold
+// blocks of several formats, and a result that is written anew still has its blocks as they came.
+func (r *repairer) unmarkNewest(pieces *[]Block, marks *int) (dropped bool) {
+	for j := len(*pieces) - 1; j >= 0; j-- {
+		p := &(*pieces)[j]
+		if p.Edited && p.Kind == Result {
+			dropped = r.unmarkNewest(&p.Content, marks) || dropped
+			continue
+		}
+		found, empty := marksIn(p.Raw)
+		if p.Format != r.target || p.Edited || found == 0 {
+			continue
+		}
+		if *marks += found; *marks > r.provider.CacheMarks || empty {
+			*marks -= found
+			*pieces = slices.Clone(*pieces)
+			(*pieces)[j].Raw, dropped = unmarked(p.Raw), true
+		}
+	}
+	return dropped
+}
+
+// marksIn counts the marks for the provider's cache in a block and in the blocks inside it. empty says that one of them
+// is on an empty text.
+func marksIn(block []byte) (marks int, empty bool) {
+	count := func(marked []byte) bool {
+		marks++
+		empty = empty || string(valueOf(marked, "text")) == `""`
+		return true
+	}
+	if member(block, "cache_control") != (Span{}) {
+		count(block)
+	}
+	markedBlocks(block, count)
+	return marks, empty
+}
+
+// unmarked returns a block without marks, and without those in the blocks of its content.
+func unmarked(block []byte) []byte {
+	block = without(block, "cache_control")
+	content := member(block, "content")
+	if content == (Span{}) || block[content.Start] != '[' {
+		return block
+	}
+	var edits []Edit
+	for at := range rawjson.Elements(block, content.Start) {
+		if inner := at.Of(block); member(inner, "cache_control") != (Span{}) {
+			edits = append(edits, Edit{Span: at, With: without(inner, "cache_control")})
+		}
+	}
+	return Replace(nil, block, edits)
+}
+
+func markedBlocks(object []byte, yield func([]byte) bool) bool {
+	content := member(object, "content")
+	if content == (Span{}) || object[content.Start] != '[' {
+		return true
+	}
+	for at := range rawjson.Elements(object, content.Start) {
+		block := at.Of(object)
+		if member(block, "cache_control") != (Span{}) && !yield(block) || !markedBlocks(block, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// trimEnd removes the white space at the end of the last text, also of one that replaces what only another format
+// says.
+func (r *repairer) trimEnd(n *Message) {
+	if len(n.Blocks) == 0 {
+		return
+	}
+	p := n.Blocks[len(n.Blocks)-1]
+	if p.Kind != Text {
+		if p.Kind == Call || p.Kind == Result || p.Format == r.target && p.Raw != nil && !p.Edited {
+			return
+		}
+		p = Block{Kind: Text, Text: substitute(&p)}
+	}
+	trimmed := trimRight(p.Text)
+	if len(trimmed) == len(p.Text) {
+		return
+	}
+	p.Text = trimmed
+	p.Edited = true
+	n.Edited = true
+	n.Blocks = append(slices.Clone(n.Blocks[:len(n.Blocks)-1]), p)
+	r.repaired("V-A6", "trailing_space", n, "white space at the end of the last text is left out")
+}
+
+// trimRight takes the white space off the end of the text of a literal, which may hold what no other encoding can.
+func trimRight(literal []byte) []byte {
+	inner := literal[1 : len(literal)-1]
+	for {
+		n := len(inner)
+		switch {
+		case bytes.HasSuffix(inner, []byte(" ")):
+			n--
+		case escaped(inner, 2) && strings.IndexByte("nrt", inner[n-1]) >= 0:
+			n -= 2
+		case escaped(inner, 6) && slices.Contains(escapedSpaces, strings.ToLower(string(inner[n-5:]))):
+			n -= 6
+		default:
+			return wrap(nil, `"`, inner, `"`)
+		}
+		inner = inner[:n]
+	}
+}
+
+var escapedSpaces = []string{"u0020", "u000a", "u000d", "u0009"}
+
+// escaped reports whether a text ends with an escape sequence of n bytes: an odd number of backslashes begins it.
+func escaped(text []byte, n int) bool {
+	end := len(text) - n
+	if end < 0 || text[end] != '\\' {
+		return false
+	}
+	slashes := 0
+	for end-slashes >= 0 && text[end-slashes] == '\\' {
+		slashes++
+	}
+	return slashes%2 == 1
+}
+
+// isSigned reports whether the value of a signature, or of its replacement, is a text.
+func isSigned(value []byte) bool { return len(value) > len(`""`) && value[0] == '"' }

@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// What most calls are written as. Those of other forms have results of a form of their own.
+const (
+	functionForm = "function_call"
+	customForm   = "custom_tool_call"
+	legacyForm   = "legacy function_call"
+)
+
+// match gives every call a result of its form, which OpenAI insists on: the output of a custom tool answers no call
+// of a function, and a message of role tool no legacy one. Where the forms differ, because programs mixed them or a
+// repair made the result, both become those of a function, or of a custom tool.
+func (r *repairer) match(list []Message) {
+	if !fromOpenAI(r.target) {
+		return
+	}
+	type paired struct {
+		n *Message
+		p *Block
+	}
+	calls := map[int]paired{}
+	each(list, Call, func(n *Message, p *Block) { calls[p.pair] = paired{n, p} })
+	each(list, Result, func(n *Message, p *Block) {
+		call, ok := calls[p.pair]
+		if !ok || p.pair == 0 {
+			return
+		}
+		p.Custom = call.p.Custom
+		form := r.formOf(call.n, call.p)
+		if form == r.formOf(n, p) {
+			return
+		}
+		if form != functionForm && form != customForm {
+			call.n.reform(call.p)
+		}
+		if r.formOf(call.n, call.p) != r.formOf(n, p) {
+			n.reform(p)
+		}
+		r.repaired(r.provider.Codes.Unanswered, "result_matched", n, "call %q and its result are of one form", p.CallID)
+	})
+}
+
+// reform marks a call or a result as edited. Its message loses the members that belong to the form it had.
+func (n *Message) reform(p *Block) {
+	n.Edited = true
+	n.Extra = nil
+	p.Edited = true
+}
+
+// formOf returns the form that a call will be written in, or the call that a result is written for.
+func (r *repairer) formOf(n *Message, p *Block) string {
+	own := p.Format == r.target && !p.Edited
+	switch {
+	case own && r.target == session.OpenAIResponses && p.Raw != nil:
+		return strings.TrimSuffix(itemTypeOf(p.Raw), "_output")
+	case own && r.target == session.OpenAIChat && n.isLegacy(p) && (p.Kind == Result || n.count(Call) == 1):
+		return legacyForm
+	case p.Custom && r.target == session.OpenAIResponses:
+		return customForm
+	}
+	return functionForm
+}
+
+func itemTypeOf(item []byte) string {
+	at := member(item, "type")
+	if at == (Span{}) {
+		return ""
+	}
+	return string(unquoted(at.Of(item)))
+}
+
+// textResult marks a result as edited that is not the text that Chat Completions wants.
+func (r *repairer) textResult(n *Message) {
+	if !r.keeps(n) || n.Role != Tool {
+		return
+	}
+	if n.flags&(FlagResultNotText|FlagEmptyArray) != 0 || member(n.Raw, "content") == (Span{}) {
+		n.Edited = true
+		r.repaired("V-C3", "result_as_text", n, "a result is not text: its images stand behind it, all else as text")
+	}
+}
+
+// mendResults marks results as edited whose content is neither a text nor an array.
+func (r *repairer) mendResults(n *Message) {
+	if n.Format != r.target {
+		return
+	}
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		loose := slices.ContainsFunc(p.Content, func(c Block) bool { return c.Edited })
+		if p.Kind != Result || p.Edited || !loose && !(len(p.Content) == 0 && withoutOutput(p.Raw)) {
+			continue
+		}
+		p.Edited, n.Edited = true, true
+		r.repaired(r.provider.Codes.Orphan, "result_as_text", n,
+			"a result is neither a text nor an array: it is a text")
+	}
+}
+
+// withoutOutput reports whether an item is a function's result and says nothing. Anthropic's results may.
+func withoutOutput(item []byte) bool {
+	function := isType(item, "function_call_output") || isType(item, "custom_tool_call_output")
+	return function && member(item, "output") == (Span{})
+}
+
+// dropIdleReasoning makes texts of OpenAI's reasoning items behind which the model said nothing: it takes one back
+// only with the item that it led to.
+func (r *repairer) dropIdleReasoning(list []Message) {
+	if r.target != session.OpenAIResponses {
+		return
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		n := &list[i]
+		isReasoning := r.keeps(n) && n.Role == Assistant && len(n.Blocks) > 0 && n.Blocks[0].Kind == Reasoning
+		if !isReasoning || r.isFollowed(list, i) {
+			continue
+		}
+		n.Blocks, n.Edited = []Block{{Kind: Text, Text: substitute(&n.Blocks[0])}}, true
+		n.Extra = nil
+		r.repaired("V-R3", "reasoning_as_text", n, "a thought that led to nothing is a text")
+	}
+}
+
+// isFollowed reports whether what the model said after the reasoning item i is in the list. Reasoning that is known
+// by its id alone needs an item that has its own id, too.
+func (r *repairer) isFollowed(list []Message, i int) bool {
+	if i+1 == len(list) || list[i+1].Role != Assistant {
+		return false
+	}
+	next := &list[i+1]
+	return !byID(list[i].Raw) || r.keeps(next) && valueOf(next.Raw, "id") != nil
+}
+
+// byID reports whether the provider finds a reasoning by its id alone: it is not in the item itself.
+func byID(item []byte) bool {
+	return member(item, "id") != (Span{}) && member(item, "encrypted_content") == (Span{})
+}
