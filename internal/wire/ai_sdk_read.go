@@ -66,9 +66,7 @@ func (s *scanner) aiSDK(top int) {
 		i++
 	}
 	if s.is(v[uiParts], '[') {
-		if s.ir != nil {
-			s.ir.message().Extra = s.others(top, uiNames[:uiContent])
-		}
+		s.keepOthers(top, uiNames[:uiContent])
 		s.content(v[uiParts], add)
 	} else {
 		s.content(v[uiContent], add)
@@ -361,6 +359,8 @@ const (
 	outputError     = "output-error"
 	outputDenied    = "output-denied"
 )
+
+var finalStates = []string{outputAvailable, outputError, outputDenied}
 
 // uiOutput returns what a tool returned according to its part. A tool that returned nothing has no output, and the
 // reason of a user to refuse a call is not the tool's to replace.

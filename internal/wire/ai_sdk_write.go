@@ -286,11 +286,7 @@ func (w *uiWriter) says(raw []byte, result *Block) bool {
 	return w.own(result) && bytes.Equal(raw, result.Raw)
 }
 
-func toolDone(raw []byte) bool {
-	s := &scanner{body: raw}
-	_, _, done := s.uiOutput(&uiBlock{uiState: s.inner(Span{End: len(raw)}, "state")})
-	return done
-}
+func toolDone(raw []byte) bool { return slices.Contains(finalStates, stringMember(raw, "state")) }
 
 // writtenOfTool are the members of a tool part that are not passed on.
 var writtenOfTool = append([]string{"type", "toolCallId", "toolName", "input", "rawInput"}, resultOfTool...)

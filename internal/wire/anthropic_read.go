@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
@@ -195,4 +196,22 @@ func (s *scanner) documentTokens(source Span) int {
 		return s.tokens(v[sourceContent])
 	}
 	return tokens.Unknown
+}
+
+func markedBlocks(object []byte, yield func([]byte) bool) bool {
+	content := member(object, "content")
+	if content == (Span{}) || object[content.Start] != '[' {
+		return true
+	}
+	for at := range rawjson.Elements(object, content.Start) {
+		block := at.Of(object)
+		if member(block, "cache_control") != (Span{}) && !yield(block) || !markedBlocks(block, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+func emptyCompaction(block []byte) bool {
+	return isType(block, "compaction") && string(valueOf(block, "content")) == `""`
 }

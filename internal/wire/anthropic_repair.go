@@ -21,16 +21,12 @@ func (r *repairer) dropUnsigned(n *Message) {
 		if p.Kind != Reasoning || isSigned(p.Signature) && !stale {
 			continue
 		}
-		if !n.Edited {
-			n.Blocks, n.Edited = slices.Clone(n.Blocks), true
-			p = &n.Blocks[i]
-		}
 		rule := "V-A7"
 		if stale {
 			rule = "V-A8"
 		}
 		r.repaired(rule, "reasoning_as_text", n, "a thought that the model would not take back is a text")
-		*p = Block{Kind: Text, Text: substitute(p), Edited: true}
+		n.makeText(p, substitute(p))
 	}
 }
 
@@ -44,7 +40,7 @@ func (r *repairer) moveLateReasoning(list []Message) {
 			p := &n.Blocks[j]
 			called = called || p.Kind == Call
 			if p.Kind == Reasoning && called && r.target == session.Anthropic {
-				*p, n.Edited = Block{Kind: Text, Text: substitute(p), Edited: true}, true
+				n.makeText(p, substitute(p))
 				r.repaired("V-A7", "reasoning_as_text", n, "a thought behind a call of its turn is a text")
 			}
 		}
@@ -55,16 +51,11 @@ func (r *repairer) moveLateReasoning(list []Message) {
 func (r *repairer) mendCompaction(n *Message) {
 	for i := range n.Blocks {
 		if raw := n.Blocks[i].Raw; n.Blocks[i].Kind == Opaque && emptyCompaction(raw) {
-			n.Blocks = slices.Clone(n.Blocks)
 			n.Blocks[i].Raw = Replace(nil, raw, []Edit{{Span: member(raw, "content"), With: []byte("null")}})
 			n.Edited = true
 			r.repaired("V-A10", "compaction_null", n, "the content of a compaction is null, not empty")
 		}
 	}
-}
-
-func emptyCompaction(block []byte) bool {
-	return isType(block, "compaction") && string(valueOf(block, "content")) == `""`
 }
 
 // limitCacheMarks leaves the newest marks for the provider's cache, of which it takes no more than a few.
@@ -75,7 +66,7 @@ func (r *repairer) limitCacheMarks(list []Message) {
 	marks := 0
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
-		if r.unmarkNewest(&n.Blocks, &marks) {
+		if r.unmarkNewest(n.Blocks, &marks) {
 			n.Edited = true
 			r.repaired("V-A9", "cache_mark_dropped", n,
 				"more than %d cache_control: an older one is left out", r.provider.CacheMarks)
@@ -85,11 +76,11 @@ func (r *repairer) limitCacheMarks(list []Message) {
 
 // unmarkNewest counts the marks of blocks, the last ones first, and reports whether it dropped any. A message may hold
 // blocks of several formats, and a result that is written anew still has its blocks as they came.
-func (r *repairer) unmarkNewest(pieces *[]Block, marks *int) (dropped bool) {
-	for j := len(*pieces) - 1; j >= 0; j-- {
-		p := &(*pieces)[j]
+func (r *repairer) unmarkNewest(blocks []Block, marks *int) (dropped bool) {
+	for j := len(blocks) - 1; j >= 0; j-- {
+		p := &blocks[j]
 		if p.Edited && p.Kind == Result {
-			dropped = r.unmarkNewest(&p.Content, marks) || dropped
+			dropped = r.unmarkNewest(p.Content, marks) || dropped
 			continue
 		}
 		found, empty := marksIn(p.Raw)
@@ -98,8 +89,8 @@ func (r *repairer) unmarkNewest(pieces *[]Block, marks *int) (dropped bool) {
 		}
 		if *marks += found; *marks > r.provider.CacheMarks || empty {
 			*marks -= found
-			*pieces = slices.Clone(*pieces)
-			(*pieces)[j].Raw, dropped = unmarked(p.Raw), true
+			p.Raw = unmarked(p.Raw)
+			dropped = true
 		}
 	}
 	return dropped
@@ -134,20 +125,6 @@ func unmarked(block []byte) []byte {
 		}
 	}
 	return Replace(nil, block, edits)
-}
-
-func markedBlocks(object []byte, yield func([]byte) bool) bool {
-	content := member(object, "content")
-	if content == (Span{}) || object[content.Start] != '[' {
-		return true
-	}
-	for at := range rawjson.Elements(object, content.Start) {
-		block := at.Of(object)
-		if member(block, "cache_control") != (Span{}) && !yield(block) || !markedBlocks(block, yield) {
-			return false
-		}
-	}
-	return true
 }
 
 // trimEnd removes the white space at the end of the last text, also of one that replaces what only another format
@@ -194,19 +171,3 @@ func trimRight(literal []byte) []byte {
 }
 
 var escapedSpaces = []string{"u0020", "u000a", "u000d", "u0009"}
-
-// escaped reports whether a text ends with an escape sequence of n bytes: an odd number of backslashes begins it.
-func escaped(text []byte, n int) bool {
-	end := len(text) - n
-	if end < 0 || text[end] != '\\' {
-		return false
-	}
-	slashes := 0
-	for end-slashes >= 0 && text[end-slashes] == '\\' {
-		slashes++
-	}
-	return slashes%2 == 1
-}
-
-// isSigned reports whether the value of a signature, or of its replacement, is a text.
-func isSigned(value []byte) bool { return len(value) > len(`""`) && value[0] == '"' }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -29,7 +28,7 @@ func (e *encoder) roleOf(n *Message) string {
 		return `"model"`
 	case n.Role == Assistant:
 		return assistantRole
-	case n.Role == System && fromOpenAI(e.target) && fromOpenAI(n.Format) && string(roleIn(n.Raw)) == `"developer"`:
+	case n.Role == System && fromOpenAI(e.target) && fromOpenAI(n.Format) && string(valueOf(n.Raw, "role")) == `"developer"`:
 		return `"developer"`
 	case n.Role == System:
 		return `"system"`
@@ -37,15 +36,6 @@ func (e *encoder) roleOf(n *Message) string {
 		return string(n.Name)
 	}
 	return userRole
-}
-
-// roleIn returns the literal of the role in a message, nil for none.
-func roleIn(message []byte) []byte {
-	if message == nil {
-		return nil
-	}
-	object := message[rawjson.Start(message):]
-	return member(object, "role").Of(object)
 }
 
 // speaker returns a note that names who says a message of another format, nil for nobody. Chat Completions has a member
@@ -108,27 +98,6 @@ func mediaType(p *Block) []byte {
 	return []byte(`"application/octet-stream"`)
 }
 
-// with appends a piece of JSON text, and a value.
-func with[V string | []byte](dst []byte, text string, value V) []byte {
-	dst = append(dst, text...)
-	return append(dst, value...)
-}
-
-// wrap appends a value between two pieces of JSON text.
-func wrap[V string | []byte](dst []byte, before string, value V, after string) []byte {
-	dst = append(dst, before...)
-	dst = append(dst, value...)
-	return append(dst, after...)
-}
-
-// separate appends a comma unless the array or object, whose content begins at first, is empty.
-func separate(dst []byte, first int) []byte {
-	if len(dst) > first {
-		return append(dst, ',')
-	}
-	return dst
-}
-
 // isLegacy reports whether a call of a Chat message is its function_call, which has no id and so goes by the name of
 // the function, or a result that of one.
 func (n *Message) isLegacy(p *Block) bool {
@@ -136,7 +105,29 @@ func (n *Message) isLegacy(p *Block) bool {
 		return false
 	}
 	if p.Kind == Result {
-		return string(roleIn(n.Raw)) == `"function"`
+		return string(valueOf(n.Raw, "role")) == `"function"`
 	}
 	return p.Raw != nil && member(p.Raw, "function") == (Span{}) && member(p.Raw, "custom") == (Span{})
+}
+
+// untouched counts the Messages that a message of the target begins with, all of them as they were decoded; 0 if
+// there is none.
+func untouched(target session.Format, list []Message) int {
+	first := &list[0]
+	if first.Format != target || first.Raw == nil {
+		return 0
+	}
+	n := 0
+	for n < len(list) && list[n].Raw != nil && list[n].Origin == first.Origin && list[n].Part == n && !list[n].Edited {
+		n++
+	}
+	if n != first.Of {
+		return 0
+	}
+	return n
+}
+
+// fromOpenAI reports whether a format is one of OpenAI's, which share ids of files, roles and what calls look like.
+func fromOpenAI(f session.Format) bool {
+	return f == session.OpenAIChat || f == session.OpenAIResponses
 }

@@ -347,7 +347,7 @@ func (s *scanner) responseText(at Span) []byte {
 	only := Span{}
 	members := 0
 	for key, value := range rawjson.Members(s.body, at.Start) {
-		if members++; members == 1 && s.index(responseNames, key) >= 0 {
+		if members++; members == 1 && keyIndex(s.body, key, responseNames) >= 0 {
 			only = value
 		}
 	}

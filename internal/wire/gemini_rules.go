@@ -105,7 +105,7 @@ func (c *checker) currentTurn() int {
 // contents checks V-G4.
 func (c *checker) contents() {
 	for i := c.head; i < len(c.messages); i++ {
-		if role := c.messages[i].Role; !gemini.KnowsRole(role) {
+		if role := c.messages[i].Role; !provider.Of(c.format).KnowsRole(role) {
 			c.report(i, "role %q is neither user nor model", role)
 		}
 		if c.partsOf(i) == 0 {

@@ -124,24 +124,6 @@ func Accept(f session.Format, body []byte) (Facts, error) {
 	return Inspect(f, body)
 }
 
-// Reader reads messages again whose tokens are known since they were appended. It does not estimate what the sum of a
-// message's parts tells, and shares memory between messages: for a whole session that is twice as fast as Inspect. The
-// zero Reader is ready for use, by one goroutine.
-type Reader struct {
-	parts []Part
-	names map[string]string
-}
-
-// known returns the text as a string that other messages share.
-func (r *Reader) known(text []byte) string {
-	name, ok := r.names[string(text)]
-	if !ok {
-		name = string(text)
-		r.names[name] = name
-	}
-	return name
-}
-
 // Read inspects a message that is known to have this number of tokens.
 func (r *Reader) Read(f session.Format, body []byte, tokens int) (Facts, error) {
 	const most, chunk = 16, 1024

@@ -126,3 +126,20 @@ func blank(literal []byte) bool {
 	}
 	return true
 }
+
+// makeText makes a block of the message a text.
+func (n *Message) makeText(p *Block, literal []byte) {
+	*p = Block{Kind: Text, Text: literal, Edited: true}
+	n.Edited = true
+}
+
+// functionPrefix begins the ids that are made of a function's name.
+const functionPrefix = "function:"
+
+func pinnedHead(list []Message) int {
+	n := 0
+	for n < len(list) && list[n].Role == System {
+		n++
+	}
+	return n
+}

@@ -6,65 +6,31 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// pick looks names up in the object that starts at start and puts the spans of their values into values, the zero
-// Span for those that are missing. Of repeated keys the last one counts, as it does for JSON parsers, and the message
-// is flagged unless only its intermediate representation is wanted.
-func (s *scanner) pick(start int, names []string, values []Span) {
-	if s.ir != nil {
-		s.lookUp(start, names, values)
-		return
-	}
-	var others keySet
+// members looks names up in the object that starts at start, as scanner.pick does, and returns its other members.
+func members(body []byte, start int, names []string, values []Span) (others []byte) {
 	clear(values)
-	for key, value := range rawjson.Members(s.body, start) {
-		repeated := false
-		if i := s.index(names, key); i >= 0 {
-			repeated = values[i] != Span{}
+	for key, value := range rawjson.Members(body, start) {
+		if i := keyIndex(body, key, names); i >= 0 {
 			values[i] = value
 		} else {
-			repeated = !others.add(s.body, key)
-		}
-		if repeated {
-			s.facts.Flags |= FlagDuplicateKeys
-		}
-	}
-}
-
-// lookUp is pick without a look at repeated keys.
-func (s *scanner) lookUp(start int, names []string, values []Span) {
-	clear(values)
-	for key, value := range rawjson.Members(s.body, start) {
-		if i := s.index(names, key); i >= 0 {
-			values[i] = value
-		}
-	}
-}
-
-// pickMessage is pick for the members of the message itself. The intermediate representation keeps all others as Extra.
-func (s *scanner) pickMessage(start int, names []string, values []Span) {
-	if s.ir == nil {
-		s.pick(start, names, values)
-		return
-	}
-	s.ir.message().Extra = s.members(start, names, values)
-}
-
-// members looks names up as pick does, and returns all other members.
-func (s *scanner) members(start int, names []string, values []Span) (others []byte) {
-	clear(values)
-	for key, value := range rawjson.Members(s.body, start) {
-		if i := s.index(names, key); i >= 0 {
-			values[i] = value
-		} else {
-			others = appendExtra(others, key.Of(s.body), value.Of(s.body))
+			others = appendExtra(others, key.Of(body), value.Of(body))
 		}
 	}
 	return others
 }
 
-// others returns the members of an object that have none of these names.
-func (s *scanner) others(start int, names []string) []byte {
-	return s.members(start, names, make([]Span, len(names)))
+// othersOf returns the members of an object that have none of these names.
+func othersOf(object []byte, names []string) []byte {
+	return members(object, 0, names, make([]Span, len(names)))
+}
+
+func keyIndex(body []byte, key Span, names []string) int {
+	for i, name := range names {
+		if rawjson.KeyIs(body, key, name) {
+			return i
+		}
+	}
+	return -1
 }
 
 // appendExtra appends a member to those of Message.Extra.
@@ -74,32 +40,6 @@ func appendExtra(dst, key, value []byte) []byte {
 	}
 	dst = wrap(dst, "", key, ":")
 	return append(dst, value...)
-}
-
-func (s *scanner) index(names []string, key Span) int {
-	for i, name := range names {
-		if rawjson.KeyIs(s.body, key, name) {
-			return i
-		}
-	}
-	return -1
-}
-
-// inner returns the value of a member inside members, the zero Span if one of them is missing or no object.
-func (s *scanner) inner(at Span, path ...string) Span {
-	for _, name := range path {
-		if !s.is(at, '{') {
-			return Span{}
-		}
-		start := at.Start
-		at = Span{}
-		for key, value := range rawjson.Members(s.body, start) {
-			if rawjson.KeyIs(s.body, key, name) {
-				at = value
-			}
-		}
-	}
-	return at
 }
 
 // member returns the span of a member's value in an object, the zero Span if it is missing or null.
@@ -139,10 +79,9 @@ func stringMember(object []byte, name string) string {
 // isType reports whether an item or block is of a type.
 func isType(object []byte, name string) bool { return stringMember(object, "type") == name }
 
-// without returns the object without the members of a name.
-func without(object []byte, name string) []byte {
-	s := scanner{body: object}
-	return wrap(nil, "{", s.others(0, []string{name}), "}")
+// without returns the object without the members of these names.
+func without(object []byte, names ...string) []byte {
+	return wrap(nil, "{", othersOf(object, names), "}")
 }
 
 func unquoted(literal []byte) []byte {
@@ -190,4 +129,41 @@ func (k *keySet) add(body []byte, key Span) bool {
 	}
 	k.rest[string(text)] = true
 	return true
+}
+
+// isSigned reports whether the value of a signature, or of its replacement, is a text.
+func isSigned(value []byte) bool { return len(value) > len(`""`) && value[0] == '"' }
+
+// escaped reports whether a text ends with an escape sequence of n bytes: an odd number of backslashes begins it.
+func escaped(text []byte, n int) bool {
+	end := len(text) - n
+	if end < 0 || text[end] != '\\' {
+		return false
+	}
+	slashes := 0
+	for end-slashes >= 0 && text[end-slashes] == '\\' {
+		slashes++
+	}
+	return slashes%2 == 1
+}
+
+// with appends a piece of JSON text, and a value.
+func with[V string | []byte](dst []byte, text string, value V) []byte {
+	dst = append(dst, text...)
+	return append(dst, value...)
+}
+
+// wrap appends a value between two pieces of JSON text.
+func wrap[V string | []byte](dst []byte, before string, value V, after string) []byte {
+	dst = append(dst, before...)
+	dst = append(dst, value...)
+	return append(dst, after...)
+}
+
+// separate appends a comma unless the array or object, whose content begins at first, is empty.
+func separate(dst []byte, first int) []byte {
+	if len(dst) > first {
+		return append(dst, ',')
+	}
+	return dst
 }

@@ -9,11 +9,6 @@ import (
 
 // What the two formats of OpenAI have in common.
 
-// fromOpenAI reports whether a format is one of OpenAI's, which share ids of files, roles and what calls look like.
-func fromOpenAI(f session.Format) bool {
-	return f == session.OpenAIChat || f == session.OpenAIResponses
-}
-
 // setSpeaker sets the name of the speaker, unless the message names its unknown role there.
 func (s *scanner) setSpeaker(name Span) {
 	if s.ir == nil {

@@ -155,8 +155,7 @@ func (w *chatWriter) call(dst []byte, p *Block) []byte {
 	}
 	dst = append(dst, '}')
 	if p.Format == w.target && p.Raw != nil {
-		s := scanner{body: p.Raw}
-		if others := s.others(0, callWords); len(others) > 0 {
+		if others := othersOf(p.Raw, callWords); len(others) > 0 {
 			dst = with(dst, ",", others)
 		}
 	}

@@ -59,21 +59,13 @@ func (r *repairer) formOf(n *Message, p *Block) string {
 	own := p.Format == r.target && !p.Edited
 	switch {
 	case own && r.target == session.OpenAIResponses && p.Raw != nil:
-		return strings.TrimSuffix(itemTypeOf(p.Raw), "_output")
+		return strings.TrimSuffix(stringMember(p.Raw, "type"), "_output")
 	case own && r.target == session.OpenAIChat && n.isLegacy(p) && (p.Kind == Result || n.count(Call) == 1):
 		return legacyForm
 	case p.Custom && r.target == session.OpenAIResponses:
 		return customForm
 	}
 	return functionForm
-}
-
-func itemTypeOf(item []byte) string {
-	at := member(item, "type")
-	if at == (Span{}) {
-		return ""
-	}
-	return string(unquoted(at.Of(item)))
 }
 
 // textResult marks a result as edited that is not the text that Chat Completions wants.
@@ -136,9 +128,4 @@ func (r *repairer) isFollowed(list []Message, i int) bool {
 	}
 	next := &list[i+1]
 	return !byID(list[i].Raw) || r.keeps(next) && valueOf(next.Raw, "id") != nil
-}
-
-// byID reports whether the provider finds a reasoning by its id alone: it is not in the item itself.
-func byID(item []byte) bool {
-	return member(item, "id") != (Span{}) && member(item, "encrypted_content") == (Span{})
 }

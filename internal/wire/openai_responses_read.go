@@ -149,12 +149,16 @@ func (s *scanner) isMessage(v *itemValues) bool {
 	return s.equals(v[itemType], "message") || s.absent(v[itemType]) && !s.absent(v[itemRole])
 }
 
+// isMessageItem is isMessage of an item that was not read.
+func isMessageItem(item []byte) bool {
+	kind := member(item, "type")
+	return isType(item, "message") || kind == Span{} && member(item, "role") != Span{}
+}
+
 func (s *scanner) responsesMessage(top int, v *itemValues) {
 	s.role(v[itemRole])
 	s.setRole(v[itemRole])
-	if s.ir != nil {
-		s.ir.message().Extra = s.others(top, messageWords)
-	}
+	s.keepOthers(top, messageWords)
 	s.content(v[itemContent], s.responsesBlock)
 	s.filled = s.filled || s.is(v[itemContent], '"')
 }
@@ -215,7 +219,7 @@ func (s *scanner) callBlock(b *Block, raw Span, form itemForm, value, name Span)
 	case !s.absent(value):
 		b.Value = s.arguments(value)
 	}
-	s.ir.message().Extra = s.others(raw.Start, words)
+	s.keepOthers(raw.Start, words)
 }
 
 // itemArguments returns the arguments of a call. A computer may be asked several things at once.
@@ -252,7 +256,7 @@ func (s *scanner) itemResult(raw Span, form itemForm, v *itemValues) {
 	}
 	b.Custom = s.equals(v[itemType], "custom_tool_call_output")
 	if form.tool == "" {
-		s.ir.message().Extra = s.others(raw.Start, resultWords)
+		s.keepOthers(raw.Start, resultWords)
 	}
 }
 
@@ -447,4 +451,9 @@ func (s *scanner) responsesFile(v *responsesValues) Media {
 // pictureTokens returns the cost of an image.
 func (s *scanner) pictureTokens(v *responsesValues) int {
 	return tokens.TiledImage(s.name(v[responsesDetail]), s.measureURL(v[responsesImageURL]))
+}
+
+// byID reports whether the provider finds a reasoning by its id alone: it is not in the item itself.
+func byID(item []byte) bool {
+	return member(item, "id") != (Span{}) && member(item, "encrypted_content") == (Span{})
 }

@@ -62,13 +62,6 @@ func (w itemWriter) isItem(n *Message, p *Block) bool {
 	return false
 }
 
-func isMessageItem(body []byte) bool {
-	s := &scanner{body: body}
-	var v itemValues
-	s.pick(rawjson.Start(body), itemNames, v[:])
-	return s.isMessage(&v)
-}
-
 func (w itemWriter) message(n *Message, said []*Block) {
 	if speaker := w.speaker(n); speaker != nil {
 		said = append([]*Block{{Kind: Text, Text: speaker}}, said...)

@@ -54,11 +54,7 @@ func (c *checker) knownRoles() {
 // hasRole reports whether a message says its role itself: of the items of the Responses API, only messages do.
 func (c *checker) hasRole(message int) bool {
 	body := c.body(message)
-	if c.format != session.OpenAIResponses {
-		return true
-	}
-	isMessage := member(body, "type") == Span{} || isType(body, "message")
-	return isMessage && member(body, "role") != Span{}
+	return c.format != session.OpenAIResponses || isMessageItem(body) && member(body, "role") != Span{}
 }
 
 // mistral checks V-M1. An assistant's message at the end may be one that the model is to go on with.

@@ -82,23 +82,6 @@ func countEdited(target session.Format, list []Message) int {
 	return n
 }
 
-// untouched counts the Messages that a message of the target begins with, all of them as they were decoded; 0 if
-// there is none.
-func untouched(target session.Format, list []Message) int {
-	first := &list[0]
-	if first.Format != target || first.Raw == nil {
-		return 0
-	}
-	n := 0
-	for n < len(list) && list[n].Raw != nil && list[n].Origin == first.Origin && list[n].Part == n && !list[n].Edited {
-		n++
-	}
-	if n != first.Of {
-		return 0
-	}
-	return n
-}
-
 // Translate writes consecutive messages in another format, for callers that continue to work on them: nothing is
 // repaired that Render would repair. Each message has the seq of the last one that is in it. Where the target has
 // results in one message with their calls, several become one; otherwise one may become several of its seq.

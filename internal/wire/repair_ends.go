@@ -49,7 +49,6 @@ func (r *repairer) hold(list []Message) {
 
 // nameShown puts the names of a result's images and files into their places, and reports whether there are any.
 func (p *Block) nameShown() bool {
-	p.Content = slices.Clone(p.Content)
 	for i := range p.Content {
 		if c := &p.Content[i]; c.Kind == Image || c.Kind == File {
 			*c = Block{Kind: Text, Text: note("%s: it is shown when all results are there", c.Kind)}

@@ -162,7 +162,7 @@ var rules = []Rule{
 	// vercel/ai, convert-to-model-messages.ts
 	{Code: "V-U1", Formats: forAISDK,
 		check: (*checker).toolStates,
-		words: map[session.Format][]string{session.AISDK: {outputAvailable, outputError, outputDenied}},
+		words: map[session.Format][]string{session.AISDK: finalStates},
 		Wants: "a tool part is in a final state, except in the last message",
 		Says:  "Tool result is missing for tool call call_1."},
 }

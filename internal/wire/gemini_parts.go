@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+)
+
+// standIn is what the provider takes for the signature of a call that another model made.
+const standIn = "skip_thought_signature_validator"
+
+// partData are the members of a part of which it has exactly one; partFacts say something about that.
+var (
+	partData = []string{
+		"text",
+		"inlineData", "fileData", "functionCall", "functionResponse",
+		"executableCode", "codeExecutionResult", "toolCall", "toolResponse",
+		"inline_data", "file_data", "function_call", "function_response",
+		"executable_code", "code_execution_result", "tool_call", "tool_response",
+	}
+	partFacts = map[string]bool{
+		"thought": true, "thoughtSignature": true, "thought_signature": true,
+		"videoMetadata": true, "video_metadata": true,
+		"mediaResolution": true, "media_resolution": true, "partMetadata": true, "part_metadata": true,
+	}
+)
+
+// fault is what is wrong with a part of a Gemini content.
+type fault uint8
+
+const (
+	sound   fault = iota
+	noData        // it has nothing to say
+	badCall       // it is a call or a response without a name, or whose arguments or response are no object
+	notOne        // it is no object itself, or has several kinds of data
+)
+
+func faultOf(part []byte) fault {
+	if len(part) == 0 || part[0] != '{' {
+		return notOne
+	}
+	data, unknown := partCount(part, func(name string) bool { return slices.Contains(partData, name) })
+	switch {
+	case data > 1:
+		return notOne
+	case data+unknown == 0:
+		return noData
+	}
+	for key, value := range rawjson.Members(part, 0) {
+		if badFunction(key.Of(part), value.Of(part)) != "" {
+			return badCall
+		}
+	}
+	return sound
+}
+
+// partCount counts the kinds of data that a part has, and its members that are neither data nor about it: data of a
+// kind that is not known yet.
+func partCount(part []byte, known func(name string) bool) (data, unknown int) {
+	for key := range rawjson.Members(part, 0) {
+		name := string(unquoted(key.Of(part)))
+		switch {
+		case known(name):
+			data++
+		case !partFacts[name]:
+			unknown++
+		}
+	}
+	return data, unknown
+}
+
+// badFunction returns the problem of a member that is a call or a response, "" for none and for other members.
+func badFunction(key, value []byte) string {
+	if !bytes.HasPrefix(key, []byte(`"function`)) {
+		return ""
+	}
+	if stringMember(value, "name") == "" {
+		return "it has no name"
+	}
+	for _, name := range [...]string{"args", "response"} {
+		if inner := valueOf(value, name); inner != nil && inner[0] != '{' {
+			return name + " is no object"
+		}
+	}
+	return ""
+}
+
+// signatureNames are the members that hold a signature.
+var signatureNames = []string{"thoughtSignature", "thought_signature"}
+
+func signatureOf(part []byte) string {
+	for _, name := range signatureNames {
+		if signature := stringMember(part, name); signature != "" {
+			return signature
+		}
+	}
+	return ""
+}
