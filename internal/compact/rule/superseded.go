@@ -1,13 +1,13 @@
 package rule
 
-// Occurrence is one result, of what its key says.
+// Occurrence is one result of the resource that Key identifies.
 type Occurrence[K comparable] struct {
 	Key    K
 	Counts bool // it may supersede older ones; a failed or empty result may not
 }
 
-// Superseded gives for each occurrence the index of the newer one that made it superfluous, or -1: the keepLast-th
-// after it of its key that counts. keepLast is 1 at least. What is added behind never changes an index that is there.
+// Superseded returns for each occurrence the index of the newer one that supersedes it, or -1: the keepLast-th counting
+// one of its key after it. keepLast must be at least 1. Later occurrences never change an index.
 func Superseded[K comparable](newestLast []Occurrence[K], keepLast int) []int {
 	by := make([]int, len(newestLast))
 	newer := make(map[K][]int) // those that count, from the newest backwards

@@ -1,9 +1,9 @@
-// Package text cuts and measures the texts that a model reads: tool results, and what stands in their place. Start at
-// First and Last for cutting, at Template for the wording of what replaces a text. It is pure, knows no policy and no
-// message, and owns no tables.
+// Package text cuts and measures the texts that a model reads: tool results and their replacements. Start at First and
+// Last for cutting, at Template for the wording of replacements. It is pure, knows no policy and no message, and owns no
+// tables.
 //
-// A text is valid UTF-8. Characters are UTF-16 units, as JavaScript counts and as policies say: one outside the basic
-// plane is two. No cut ever splits one; a cut inside backs off to the nearest boundary that keeps less.
+// A text is valid UTF-8. Characters are UTF-16 units, as in JavaScript and in policies: one outside the basic plane counts
+// as two. A cut never splits a character; it keeps less instead.
 package text
 
 import (
@@ -31,13 +31,13 @@ func Len(t []byte) int {
 	return n
 }
 
-// First returns the longest beginning of t of at most n characters.
+// First returns the longest beginning of t of up to n characters.
 func First(t []byte, n int) []byte {
 	i := 0
 	for n >= wordBytes && i+wordBytes <= len(t) {
 		n, i = n-unitsIn(t[i:]), i+wordBytes
 	}
-	for i < len(t) && !utf8.RuneStart(t[i]) { // its first byte has paid for the character
+	for i < len(t) && !utf8.RuneStart(t[i]) { // its first byte was counted
 		i++
 	}
 	for i < len(t) {
@@ -50,14 +50,14 @@ func First(t []byte, n int) []byte {
 	return t[:i]
 }
 
-// Last returns the longest end of t of at most n characters.
+// Last returns the longest end of t of up to n characters.
 func Last(t []byte, n int) []byte {
 	i := len(t)
 	for n >= wordBytes && i >= wordBytes {
 		i -= wordBytes
 		n -= unitsIn(t[i:])
 	}
-	for i < len(t) && !utf8.RuneStart(t[i]) { // its first byte is still to be paid for
+	for i < len(t) && !utf8.RuneStart(t[i]) { // its first byte is not counted yet
 		i++
 	}
 	for i > 0 {
@@ -77,8 +77,8 @@ func units(r rune) int {
 	return 1
 }
 
-// unitsIn counts the characters that begin in the first eight bytes of t, which are never more than eight: one for each
-// byte that continues none, one more for each that opens four bytes.
+// unitsIn returns the number of characters that begin in the first eight bytes of t, up to eight: one for each byte that
+// begins a character, one more if that character has four bytes.
 func unitsIn(t []byte) int {
 	const lowest = 0x0101010101010101
 	word := binary.LittleEndian.Uint64(t)

@@ -2,7 +2,7 @@ package text
 
 import "bytes"
 
-// LongestLine returns the length of t's longest line in characters, line ends not counted.
+// LongestLine returns the length of t's longest line in characters, without its end.
 func LongestLine(t []byte) int {
 	longest := 0
 	for {
@@ -17,7 +17,7 @@ func LongestLine(t []byte) int {
 	}
 }
 
-// LeadingLines returns the beginning of t with its first n lines, the end of the last of them included.
+// LeadingLines returns the first n lines of t with their ends.
 func LeadingLines(t []byte, n int) []byte {
 	end := 0
 	for ; n > 0; n-- {
@@ -30,7 +30,7 @@ func LeadingLines(t []byte, n int) []byte {
 	return t[:end]
 }
 
-// TrailingLines returns the end of t with its last n lines. A line feed at the end of t ends the last of them.
+// TrailingLines returns the last n lines of t. A line feed at the end of t ends the last of them.
 func TrailingLines(t []byte, n int) []byte {
 	start := len(bytes.TrimSuffix(t, []byte{'\n'}))
 	if n <= 0 {

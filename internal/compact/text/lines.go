@@ -4,8 +4,8 @@ import "bytes"
 
 const ellipsis = "…"
 
-// ClipLines appends t to dst with every line of more than maxChars characters cut to that, the last of them "…". Line
-// ends stay as they are. Clipping twice is clipping once.
+// ClipLines appends t to dst. It cuts each line of more than maxChars characters to that, the last of them "…". Line ends
+// do not change. Clipping again changes nothing.
 func ClipLines(dst, t []byte, maxChars int) []byte {
 	for {
 		line, end := firstLine(t)
@@ -22,8 +22,8 @@ func ClipLines(dst, t []byte, maxChars int) []byte {
 	}
 }
 
-// WholeLinesHead is the longest beginning of t of at most n characters that ends where a line does; if not even one line
-// fits, what First would give.
+// WholeLinesHead returns the longest beginning of t of up to n characters that ends at a line end; if not even one line
+// fits, it returns what First does.
 func WholeLinesHead(t []byte, n int) []byte {
 	head := First(t, n)
 	if len(head) == len(t) || t[len(head)] == '\n' {
@@ -35,8 +35,8 @@ func WholeLinesHead(t []byte, n int) []byte {
 	return head
 }
 
-// WholeLinesTail is the longest end of t of at most n characters that begins where a line does; if not even one line
-// fits, what Last would give.
+// WholeLinesTail returns the longest end of t of up to n characters that begins at a line's beginning; if not even one
+// line fits, it returns what Last does.
 func WholeLinesTail(t []byte, n int) []byte {
 	tail := Last(t, n)
 	start := len(t) - len(tail)
@@ -49,11 +49,11 @@ func WholeLinesTail(t []byte, n int) []byte {
 	return tail
 }
 
-// CountLines returns the number of lines of t; a line feed at its end opens one more, as in any split.
+// CountLines returns the number of lines of t; a line feed at its end begins one more.
 func CountLines(t []byte) int { return bytes.Count(t, []byte{'\n'}) + 1 }
 
-// firstLine is the first line of t without its end, and the offset behind that end. A carriage return belongs to the
-// end if a line feed follows. The last line has no end: its length and the offset are t's length.
+// firstLine returns the first line of t without its end, and the offset after that end. A carriage return is part of the
+// end if a line feed follows. The last line has no end: the line and the offset reach to the end of t.
 func firstLine(t []byte) (line []byte, end int) {
 	i := bytes.IndexByte(t, '\n')
 	if i < 0 {

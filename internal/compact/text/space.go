@@ -5,28 +5,23 @@ import (
 	"unicode"
 )
 
-// Collapse appends t to dst with each run of white space as one space, and none at the ends. White space is JavaScript's
-// \s: U+0085, U+180E and U+200B are none, U+FEFF is.
+// Collapse appends t to dst with each run of white space as one space, and none at the ends. White space is that of
+// JavaScript's \s: without U+0085, U+180E and U+200B, with U+FEFF.
 func Collapse(dst, t []byte) []byte {
 	empty := len(dst)
-	for t = t[leadingSpace(t):]; len(t) > 0; t = t[leadingSpace(t):] {
+	for word := range bytes.FieldsFuncSeq(t, isSpace) {
 		if len(dst) > empty {
 			dst = append(dst, ' ')
 		}
-		word := firstSpace(t)
-		dst = append(dst, t[:word]...)
-		t = t[word:]
+		dst = append(dst, word...)
 	}
 	return dst
 }
 
 // Trim returns t without the white space at its ends, JavaScript's as in Collapse.
-func Trim(t []byte) []byte {
-	t = t[leadingSpace(t):]
-	return bytes.TrimRightFunc(t, isSpace)
-}
+func Trim(t []byte) []byte { return bytes.TrimFunc(t, isSpace) }
 
-// PlainPreview returns a preview in which every control character is a space: it can stand in any line.
+// PlainPreview returns the first n characters of t trimmed, with a space for each control character: it fits any line.
 func PlainPreview(t []byte, n int) string {
 	line := bytes.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -37,51 +32,7 @@ func PlainPreview(t []byte, n int) string {
 	return string(bytes.TrimSpace(line))
 }
 
-// leadingSpace returns the length in bytes of the white space that t begins with.
-func leadingSpace(t []byte) int {
-	i := 0
-	for i < len(t) {
-		size := spaceSize(t[i:])
-		if size == 0 {
-			break
-		}
-		i += size
-	}
-	return i
-}
-
-// firstSpace returns the offset of the first white space in t, or its length.
-func firstSpace(t []byte) int {
-	for i, b := range t {
-		if opensSpace[b] && spaceSize(t[i:]) > 0 {
-			return i
-		}
-	}
-	return len(t)
-}
-
-// opensSpace marks the bytes that white space may begin with.
-var opensSpace = [256]bool{
-	'\t': true, '\n': true, '\v': true, '\f': true, '\r': true, ' ': true, 0xC2: true, 0xE1: true, 0xE2: true, 0xE3: true, 0xEF: true,
-}
-
-// spaceSize returns the number of bytes of the white space character that t begins with, 0 if it begins with none.
-func spaceSize(t []byte) int {
-	switch b := t[0]; {
-	case !opensSpace[b]:
-		return 0
-	case b < 0x80:
-		return 1
-	case b == 0xC2:
-		if len(t) >= 2 && t[1] == 0xA0 {
-			return 2
-		}
-	case len(t) >= 3 && isSpace(rune(b&0x0F)<<12|rune(t[1]&0x3F)<<6|rune(t[2]&0x3F)):
-		return 3
-	}
-	return 0
-}
-
+// isSpace reports whether r is JavaScript's white space.
 func isSpace(r rune) bool {
 	switch {
 	case r <= ' ':

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Template is a text with places for values, written {name}: the wording of a policy. The zero Template is empty.
+// Template is a text with places for values, written {name}: a policy's wording. The zero Template is empty.
 type Template struct {
 	source string
 	pieces []piece
 }
 
-// piece is a value's place behind the literal text before it; the last piece has no name.
+// piece is literal text and the name of the value after it; the last piece has no name.
 type piece struct{ literal, name string }
 
-// Parse makes a template of source, whose values are those of names. A name is made of lower-case letters and
-// underscores. A brace that opens no such {name} is text. The error tells of a {name} that is not one of names, and of
-// one that is and lacks its closing brace.
+// Parse returns the template of source with values of these names. A name has lower-case letters and underscores. A brace
+// that does not begin such a {name} is text. The error is about a {name} that is not in names, or one of names without a
+// closing brace.
 func Parse(source string, names ...string) (Template, error) {
 	t := Template{source: source}
 	rest, literal := source, 0
@@ -29,10 +29,12 @@ func Parse(source string, names ...string) (Template, error) {
 		}
 		literal += brace
 		name, closed := nameAt(rest[literal+1:])
-		switch known := slices.Contains(names, name); {
+		known := slices.Contains(names, name)
+		switch {
 		case closed && known:
 			t.pieces = append(t.pieces, piece{rest[:literal], name})
-			rest, literal = rest[literal+len(name)+2:], 0
+			rest = rest[literal+len(name)+2:]
+			literal = 0
 		case closed && name != "":
 			return Template{}, fmt.Errorf("there is no value {%s}; there are {%s}", name, strings.Join(names, "}, {"))
 		case known:
@@ -43,7 +45,7 @@ func Parse(source string, names ...string) (Template, error) {
 	}
 }
 
-// Append writes the template to dst. Where a value stands it calls value, which appends the value of that name.
+// Append appends the template to dst. For each place it calls value, which appends the value of that name.
 func (t Template) Append(dst []byte, value func(dst []byte, name string) []byte) []byte {
 	for _, p := range t.pieces {
 		dst = append(dst, p.literal...)
@@ -54,7 +56,7 @@ func (t Template) Append(dst []byte, value func(dst []byte, name string) []byte)
 	return dst
 }
 
-// Constant returns how many bytes of the template are no values: its length if every value were empty.
+// Constant returns the number of bytes of the template outside values.
 func (t Template) Constant() int {
 	n := 0
 	for _, p := range t.pieces {
@@ -63,7 +65,7 @@ func (t Template) Constant() int {
 	return n
 }
 
-// Places returns how often the value of that name stands in the template.
+// Places returns the number of places for the value of that name.
 func (t Template) Places(name string) (n int) {
 	for _, p := range t.pieces {
 		if p.name == name {
@@ -78,10 +80,10 @@ func (t Template) Has(name string) bool {
 	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.name == name && name != "" })
 }
 
-// String returns what the template was parsed from.
+// String returns the source of the template.
 func (t Template) String() string { return t.source }
 
-// nameAt returns the name that s begins with, and whether a closing brace follows.
+// nameAt returns the name at the beginning of s, and whether a closing brace follows.
 func nameAt(s string) (name string, closed bool) {
 	n := len(s) - len(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyz_"))
 	return s[:n], n < len(s) && s[n] == '}'
