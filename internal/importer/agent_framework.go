@@ -1,10 +1,6 @@
 package importer
 
-import (
-	"strings"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "strings"
 
 // Its messages have a role, which may be an object, and contents of a type each. They become OpenAI Chat's, with a
 // message for each result.
@@ -14,8 +10,8 @@ var agentFramework = source{
 	detect: func(s sample) bool {
 		return s.first.has("contents") && s.first.has("role") || frameworkThread(s.object) != nil
 	},
-	format: session.OpenAIChat,
-	runs:   &layout{bare: func(o object) bool { return o.has("contents") }, list: frameworkMessages},
+	into: OpenAIChat,
+	runs: &layout{bare: func(o object) bool { return o.has("contents") }, list: frameworkMessages},
 	open: func(d *draft) reader {
 		return func(e entry) ([][]byte, error) { return frameworkMessage(d.file, e) }
 	},

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // The chunks of a stream become the UIMessage that the SDK's client would make of them: texts and reasoning of their
@@ -16,7 +14,7 @@ var aiSDKStream = source{
 	name:   AISDKStream,
 	title:  "AI SDK's UI message streams",
 	detect: func(s sample) bool { return uiChunk(s.object) || s.object == nil && anyUIChunk(s.messages) },
-	format: session.AISDK,
+	into:   AISDK,
 	read:   readAISDKStream,
 }
 

@@ -4,20 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // Calls have no ids: they get one made of the step and their place in it, and each further step of the model is the
 // result of the oldest call that is still open, or of one that the file does not have. What the system writes in the
 // user's name, and the summary that a compaction leaves, are user messages.
 var antigravity = source{
-	name:  Antigravity,
-	title: "Antigravity's steps",
-	detect: func(s sample) bool {
-		return s.object.has("step_index") && s.object.has("source") && s.object.has("type")
-	},
-	format: session.OpenAIChat,
+	name:   Antigravity,
+	title:  "Antigravity's steps",
+	detect: marked("step_index source type"),
+	into:   OpenAIChat,
 	open:   func(*draft) reader { return (&antigravitySteps{}).step },
 }
 

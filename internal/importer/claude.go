@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // One line is one record; only records of type user and assistant are conversation, in the order of the file (time
@@ -20,24 +19,13 @@ import (
 var claudeCode = source{
 	name:   ClaudeCode,
 	title:  "Claude Code's JSON lines",
-	detect: func(s sample) bool { return claudeRecord(s.object) },
-	likely: func(s sample) bool { return claudeTypes[s.object.text("type")] },
-	format: session.Anthropic,
+	detect: marked("type=user|assistant uuid|sessionId message.content"),
+	likely: marked("type=file-history-snapshot|progress|queue-operation|summary|pr-link"),
+	into:   Anthropic,
 	infix:  "-agent-",
 	open: func(d *draft) reader {
 		return adding((&claudeLog{draft: d, agents: map[string]string{}}).record)
 	},
-}
-
-// claudeTypes are the records of Claude Code besides messages.
-var claudeTypes = set("file-history-snapshot", "progress", "queue-operation", "summary", "pr-link")
-
-// claudeRecord recognises a message of Claude Code: others use the same types, but not all of the members.
-func claudeRecord(o object) bool {
-	if kind := o.text("type"); kind != "user" && kind != "assistant" {
-		return false
-	}
-	return o.first("uuid", "sessionId") != nil && parseObject(o["message"]).has("content")
 }
 
 // claudeLog is a file being read.

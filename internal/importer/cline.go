@@ -1,16 +1,12 @@
 package importer
 
-import "github.com/varve-dev/varve/internal/session"
-
 // A session's messages are Anthropic's, but for two blocks: a file that the user attached, which becomes a document,
 // and the content of a result where it is JSON of the tool's own, which becomes the text that it is.
 var cline = source{
-	name:  Cline,
-	title: "Cline's sessions",
-	detect: func(s sample) bool {
-		return s.object.has("sessionId") && s.object.has("messages") && s.object.first("agent", "system_prompt") != nil
-	},
-	format:   session.Anthropic,
+	name:     Cline,
+	title:    "Cline's sessions",
+	detect:   marked("sessionId messages agent|system_prompt"),
+	into:     Anthropic,
 	required: "role",
 	runs:     &layout{list: listed("messages"), prompt: "system_prompt"},
 	open:     perRecord(clineMessage),

@@ -17,7 +17,7 @@ var codex = source{
 	title:  "Codex's rollouts",
 	detect: func(s sample) bool { return codexRecord(s.object) || s.line && codexHeader(s.object) },
 	likely: func(s sample) bool { return codexItem(s.object) },
-	format: session.OpenAIResponses,
+	into:   OpenAIResponses,
 	open: func(d *draft) reader {
 		return func(e entry) ([][]byte, error) { return codexMessage(e, len(d.slots) > 0) }
 	},

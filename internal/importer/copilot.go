@@ -1,18 +1,14 @@
 package importer
 
-import (
-	"strings"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "strings"
 
 // Only messages and the ends of executions are conversation; they become OpenAI Chat's messages. A user's message is
 // read as the model got it. What a subagent writes is another conversation for each call that began one.
 var copilot = source{
 	name:     Copilot,
 	title:    "Copilot CLI's sessions",
-	detect:   func(s sample) bool { return s.object.has("data") && copilotTypes[s.object.text("type")] },
-	format:   session.OpenAIChat,
+	detect:   marked("data type=session.start|user.message|assistant.message|tool.execution_complete"),
+	into:     OpenAIChat,
 	required: "type",
 	infix:    "-agent-",
 	open: func(d *draft) reader {
@@ -23,8 +19,6 @@ var copilot = source{
 		}
 	},
 }
-
-var copilotTypes = set("session.start", "user.message", "assistant.message", "tool.execution_complete")
 
 // copilotMessage returns the message in a record's data.
 func copilotMessage(kind string, data object) ([][]byte, error) {

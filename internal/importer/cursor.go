@@ -1,20 +1,14 @@
 package importer
 
-import (
-	"fmt"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "fmt"
 
 // A line has a role and a message of Anthropic's blocks, whose calls have no id. They get the ids of the results in the
 // next message, in their order; a call without a result gets one made of its place.
 var cursor = source{
-	name:  Cursor,
-	title: "Cursor's transcripts",
-	detect: func(s sample) bool {
-		return s.object.has("role") && !s.object.has("type") && parseObject(s.object["message"]).has("content")
-	},
-	format:   session.Anthropic,
+	name:     Cursor,
+	title:    "Cursor's transcripts",
+	detect:   marked("role !type message.content"),
+	into:     Anthropic,
 	required: "role",
 	read:     readCursor,
 }
@@ -36,7 +30,7 @@ func readCursor(f *File, id string, data []byte) error {
 
 // cursorMessage returns the message of a line.
 func cursorMessage(e entry) ([][]byte, error) {
-	content := parseObject(e.object["message"])["content"]
+	content := e.at("message.content")
 	if !isString(content) && parseArray(content) == nil {
 		return nil, errNoContent
 	}

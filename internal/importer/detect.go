@@ -96,6 +96,40 @@ func guess(s sample) Source {
 	return firstSource(func(source source) bool { return source.likely != nil && source.likely(s) }).name
 }
 
+// marked returns a source's detect, which recognises an object that meets all conditions of a pattern. A condition is
+// "name" for a member that must be there, "a|b" for one of several members, "list[]" for an array, "name=a|b" for a
+// string that must be one of these, and "!name" for a member that must not be there. A name may be a path.
+func marked(patterns ...string) func(s sample) bool {
+	return func(s sample) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool { return s.object.fits(pattern) })
+	}
+}
+
+// fits reports whether an object meets all conditions of a pattern.
+func (o object) fits(pattern string) bool {
+	for condition := range strings.FieldsSeq(pattern) {
+		if !o.meets(condition) {
+			return false
+		}
+	}
+	return o != nil
+}
+
+// meets reports whether an object meets one condition of a pattern.
+func (o object) meets(condition string) bool {
+	if name, values, ok := strings.Cut(condition, "="); ok {
+		value := object{"value": o.at(name)}.text("value")
+		return value != "" && slices.Contains(strings.Split(values, "|"), value)
+	}
+	if name, ok := strings.CutPrefix(condition, "!"); ok {
+		return !has(o.at(name))
+	}
+	if name, ok := strings.CutSuffix(condition, "[]"); ok {
+		return parseArray(o.at(name)) != nil
+	}
+	return slices.ContainsFunc(strings.Split(condition, "|"), func(name string) bool { return has(o.at(name)) })
+}
+
 // describe returns a description of an unknown document.
 func describe(data []byte) string {
 	if o := parseObject(data); o != nil {

@@ -23,14 +23,14 @@ func document(name Source, title string) source {
 		name:   name,
 		title:  title,
 		detect: func(s sample) bool { return !s.line && s.format == session.Format(name) },
-		format: session.Format(name),
+		into:   name,
 		read:   readDocument,
 	}
 }
 
 // readDocument reads one JSON value as messages of the source. Each message is an element of its array, byte for byte.
 func readDocument(f *File, id string, data []byte) error {
-	format := f.kind.format
+	format := session.Format(f.kind.into)
 	if !json.Valid(data) {
 		return &UnsupportedError{Found: "not JSON"}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"iter"
 	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // draft is what the records of one list are put together to: messages in the order in which they begin, those of the
@@ -160,7 +162,7 @@ func (d *draft) finish(id string) {
 		if name != main {
 			full = suffixed(id, d.file.kind.infix+strings.TrimPrefix(name, unnamed))
 		}
-		d.file.add(full, d.file.kind.format, messages[name])
+		d.file.add(full, session.Format(d.file.kind.into), messages[name])
 	}
 }
 

@@ -1,29 +1,16 @@
 package importer
 
-import "github.com/varve-dev/varve/internal/session"
-
 // A session's messages are Anthropic's. A printed stream has texts, calls and results on separate lines, which become
 // Anthropic's blocks; its end repeats the last text, and is read where no message has it.
 var droid = source{
 	name:  Droid,
 	title: "Droid's sessions",
-	detect: func(s sample) bool {
-		return s.object.text("type") == "session_start" && s.object.has("id") || droidPrints(s.object)
-	},
-	format:   session.Anthropic,
+	detect: marked(
+		"type=session_start id", "type=message role text sessionId", "type=tool_call toolName parameters",
+	),
+	into:     Anthropic,
 	required: "type",
 	open:     func(d *draft) reader { return adding((&droidLog{draft: d}).record) },
-}
-
-// droidPrints recognises a line of a printed stream.
-func droidPrints(o object) bool {
-	switch o.text("type") {
-	case "message":
-		return o.has("role") && o.has("text") && o.has("sessionId")
-	case "tool_call":
-		return o.has("toolName") && o.has("parameters")
-	}
-	return false
 }
 
 // droidLog is a file being read.

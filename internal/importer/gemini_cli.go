@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // A session is one JSON document, or JSON lines that begin with its head. It is written as Gemini contents, around its
@@ -19,8 +17,8 @@ import (
 var geminiCLI = source{
 	name:     GeminiCLI,
 	title:    "Gemini CLI's sessions",
-	detect:   func(s sample) bool { return s.object.has("projectHash") && s.object.has("sessionId") },
-	format:   session.Gemini,
+	detect:   marked("projectHash sessionId"),
+	into:     Gemini,
 	required: "type",
 	open:     perRecord(geminiMessages),
 	read:     readGeminiCLI,

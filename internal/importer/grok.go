@@ -1,30 +1,18 @@
 package importer
 
-import "github.com/varve-dev/varve/internal/session"
-
 // The lines become Responses items, which have a place for encrypted reasoning and for the calls that the provider
 // itself makes.
 var grok = source{
-	name:     Grok,
-	title:    "Grok's chat histories",
-	detect:   func(s sample) bool { return grokRecord(s.object) },
-	likely:   func(s sample) bool { return s.line && s.object.text("type") == "user" && s.object.has("content") },
-	format:   session.OpenAIResponses,
+	name:  Grok,
+	title: "Grok's chat histories",
+	detect: marked(
+		"type=assistant content model_id|model_fingerprint", "type=tool_result tool_call_id content",
+		"type=backend_tool_call kind",
+	),
+	likely:   marked("type=user content"),
+	into:     OpenAIResponses,
 	required: "type",
 	open:     perRecord(grokItems),
-}
-
-// grokRecord recognises a record by members that others do not have.
-func grokRecord(o object) bool {
-	switch o.text("type") {
-	case "assistant":
-		return o.has("content") && o.first("model_id", "model_fingerprint") != nil
-	case "tool_result":
-		return o.has("tool_call_id") && o.has("content")
-	case "backend_tool_call":
-		return o.has("kind")
-	}
-	return false
 }
 
 // grokItems returns the items of a record.

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // Each sample of a log is a conversation. Its messages become OpenAI Chat's: of a call the function is a name and
@@ -17,7 +16,7 @@ var inspectLog = source{
 		return s.object.has("eval") && s.object.has("samples") || inspectSample(s.object) ||
 			s.object == nil && inspectSample(s.first)
 	},
-	format:   session.OpenAIChat,
+	into:     OpenAIChat,
 	required: "role",
 	runs:     &layout{within: "samples", list: listed("messages")},
 	open: func(d *draft) reader {

@@ -100,6 +100,15 @@ func (o object) first(names ...string) []byte {
 	return nil
 }
 
+// at returns a member of the object, or of the objects in it: a path has dots between the names.
+func (o object) at(path string) []byte {
+	name, rest, nested := strings.Cut(path, ".")
+	if nested {
+		return parseObject(o[name]).at(rest)
+	}
+	return o[name]
+}
+
 // has reports whether a value is there and not null.
 func has(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }
 

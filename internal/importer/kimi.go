@@ -1,10 +1,6 @@
 package importer
 
-import (
-	"strings"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "strings"
 
 // The log has messages of the user, and the model's texts and calls in pieces that belong to a step. They become OpenAI
 // Chat's messages: one for each step, then the results of its calls.
@@ -16,7 +12,7 @@ var kimi = source{
 	name:     Kimi,
 	title:    "Kimi Code's logs",
 	detect:   func(s sample) bool { return strings.HasPrefix(s.object.text("type"), "context.append_") },
-	format:   session.OpenAIChat,
+	into:     OpenAIChat,
 	required: "type",
 	open: func(d *draft) reader {
 		return func(e entry) ([][]byte, error) { return kimiRecord(d, e) }

@@ -1,10 +1,6 @@
 package importer
 
-import (
-	"strings"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "strings"
 
 // Messages are written in three ways: as constructors ("lc": 1), as {"type": …, "data": …}, and flat, alone or in a
 // state. A stream is an array of them, each beside where it came from; the chunks of one message have one id. They
@@ -14,7 +10,7 @@ var langChain = source{
 	name:        LangChain,
 	title:       "LangChain's messages and streams",
 	detect:      recogniseLangChain,
-	format:      session.OpenAIChat,
+	into:        OpenAIChat,
 	infix:       "-",
 	firstIsMain: true,
 	read:        readLangChain,

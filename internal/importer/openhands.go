@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // An event is an action or an observation; a run has them in its history, one by one or in pairs.
@@ -29,8 +28,8 @@ var openHands = source{
 		return openHandsRun(s.object) || openHandsEvent(s.object) ||
 			s.object == nil && (openHandsRun(s.first) || openHandsEvents(s.messages))
 	},
-	format: session.OpenAIChat,
-	read:   readOpenHands,
+	into: OpenAIChat,
+	read: readOpenHands,
 }
 
 // openHandsRun recognises a run.

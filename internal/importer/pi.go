@@ -1,10 +1,6 @@
 package importer
 
-import (
-	"errors"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "errors"
 
 // pi's messages are written as Anthropic's, around their strings, arguments and images as they stand.
 //
@@ -16,26 +12,12 @@ import (
 var pi = source{
 	name:     Pi,
 	title:    "pi's sessions",
-	detect:   func(s sample) bool { return piRecord(s.object) },
-	format:   session.Anthropic,
+	detect:   marked("type=session id cwd", "type=message message.role=toolResult|bashExecution"),
+	into:     Anthropic,
 	required: "type",
 	open: func(d *draft) reader {
 		return adding(func(e entry) error { return addPi(d, e) })
 	},
-}
-
-// piRecord recognises a session's header or a message of pi's own shape.
-func piRecord(o object) bool {
-	switch o.text("type") {
-	case "session":
-		return o.has("id") && o.has("cwd")
-	case "message":
-		switch parseObject(o["message"]).text("role") {
-		case "toolResult", "bashExecution":
-			return true
-		}
-	}
-	return false
 }
 
 // addPi adds what a record has of the conversation.

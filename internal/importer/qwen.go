@@ -1,19 +1,13 @@
 package importer
 
-import (
-	"errors"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "errors"
 
 // A record's message is a Gemini content, and is read as it stands.
 var qwen = source{
-	name:  Qwen,
-	title: "Qwen Code's sessions",
-	detect: func(s sample) bool {
-		return s.object.has("uuid") && parseArray(parseObject(s.object["message"])["parts"]) != nil
-	},
-	format:   session.Gemini,
+	name:     Qwen,
+	title:    "Qwen Code's sessions",
+	detect:   marked("uuid message.parts[]"),
+	into:     Gemini,
 	required: "type",
 	open:     perRecord(qwenContent),
 }
@@ -25,7 +19,7 @@ func qwenContent(e entry) ([][]byte, error) {
 	default:
 		return nil, skipped(kind)
 	}
-	if parseArray(parseObject(e.object["message"])["parts"]) == nil {
+	if parseArray(e.at("message.parts")) == nil {
 		return nil, errors.New("a record without a message that has parts")
 	}
 	return [][]byte{e.object["message"]}, nil

@@ -54,9 +54,9 @@ type source struct {
 	// likely recognises a line that others might also write: it counts if no source is sure of any line. It may be nil.
 	likely func(s sample) bool
 
-	format   session.Format // of the conversations
-	required string         // the member that every record must have: "role", "type", or "" for none
-	runs     *layout        // of a file of runs, each a conversation
+	into     Source  // the format of the conversations
+	required string  // the member that every record must have: "role", "type", or "" for none
+	runs     *layout // of a file of runs, each a conversation
 	open     func(d *draft) reader
 
 	infix       string // stands between the file's id and an agent's name in the id of the agent's conversation

@@ -1,10 +1,6 @@
 package importer
 
-import (
-	"errors"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "errors"
 
 // A trajectory file has everything twice. Its history is what the model was sent, so that is read; the steps of its
 // trajectory are read where there is no history.
@@ -17,7 +13,7 @@ var sweAgent = source{
 	name:        SWEAgent,
 	title:       "SWE-agent's trajectories",
 	detect:      func(s sample) bool { return sweRun(s.object) || s.object == nil && sweRun(s.first) },
-	format:      session.OpenAIChat,
+	into:        OpenAIChat,
 	firstIsMain: true,
 	infix:       "-agent-",
 	runs: &layout{list: func(f *File, run entry) [][]byte {

@@ -1,7 +1,5 @@
 package importer
 
-import "github.com/varve-dev/varve/internal/session"
-
 // A simulation's messages become OpenAI Chat's: arguments, which are objects, go into strings, and the id of a result
 // is its tool_call_id. The simulated user has other tools, which the agent neither sees nor may call: the user's calls
 // and their results are no part of the agent's conversation; the text beside a call is.
@@ -11,7 +9,7 @@ var tau2 = source{
 	detect: func(s sample) bool {
 		return s.object.has("simulations") || simulation(s.object) || simulation(s.first) || tau2Element(s.first)
 	},
-	format:   session.OpenAIChat,
+	into:     OpenAIChat,
 	required: "role",
 	runs:     &layout{bare: tau2Element, within: "simulations", list: listed("messages")},
 	open:     perRecord(tau2Message),
