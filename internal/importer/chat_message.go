@@ -50,7 +50,7 @@ func (m *chatMessage) addCalls(list []byte, id, name, arguments string) {
 func chatCall(id, name, arguments []byte) []byte {
 	return fill(
 		`{"id":%,"type":"function","function":{"name":%,"arguments":%}}`, inString(id), inString(name),
-		inString(orEmpty(arguments)),
+		inString(or(arguments, "{}")),
 	)
 }
 

@@ -34,7 +34,7 @@ func (d *droidLog) record(e entry) error {
 		if text == nil || string(text) == d.last {
 			return skipped(kind)
 		}
-		d.assistant("", content{text: text})
+		d.assistant("", content{{raw: text, text: true}})
 	default:
 		return skipped(kind)
 	}

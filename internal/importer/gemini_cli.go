@@ -130,7 +130,7 @@ func thoughts(raw []byte) [][]byte {
 
 // geminiCall returns the part of a call, which may have no id.
 func geminiCall(o object) []byte {
-	call := fill(`"name":%,"args":%`, inString(o["name"]), orEmpty(o["args"]))
+	call := fill(`"name":%,"args":%`, inString(o["name"]), or(o["args"], "{}"))
 	if isString(o["id"]) {
 		call = fill(`"id":%,%`, o["id"], call)
 	}

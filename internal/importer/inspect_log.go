@@ -52,7 +52,7 @@ func inspectResult(e entry, content []byte) []byte {
 	if content != nil && string(content) != `""` {
 		return content
 	}
-	return orEmptyString(parseObject(e.object["error"]).first("message"))
+	return or(e.at("error.message"), `""`)
 }
 
 // content returns a message's content without its reasoning, and the reasoning.

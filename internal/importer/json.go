@@ -126,7 +126,7 @@ func nonEmpty(raw []byte) []byte {
 // inString returns a value as a string literal: a string as it stands, any other as its JSON, without the file's
 // layout, and nothing as "".
 func inString(raw []byte) []byte {
-	if raw = orEmptyString(raw); isString(raw) {
+	if raw = or(raw, `""`); isString(raw) {
 		return raw
 	}
 	var compact bytes.Buffer
@@ -134,20 +134,12 @@ func inString(raw []byte) []byte {
 	return quote(compact.String())
 }
 
-// orEmpty returns a value, or an empty object in place of nothing.
-func orEmpty(raw []byte) []byte {
-	if !has(raw) {
-		return []byte("{}")
+// or returns a value, or the fallback if it is not there or null.
+func or[T string | []byte](value []byte, fallback T) []byte {
+	if has(value) {
+		return value
 	}
-	return raw
-}
-
-// orEmptyString returns a value, or an empty string in place of nothing.
-func orEmptyString(raw []byte) []byte {
-	if !has(raw) {
-		return []byte(`""`)
-	}
-	return raw
+	return []byte(fallback)
 }
 
 // concat joins string literals to one. A character whose surrogates two of them share becomes whole again.

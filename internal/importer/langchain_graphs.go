@@ -139,7 +139,7 @@ func (g *graphs) end() {
 		}
 		m.slot.body = m.body()
 		if m.role == "tool" {
-			m.slot.body = resultMessage(m.callID, orEmptyString(m.content))
+			m.slot.body = resultMessage(m.callID, or(m.content, `""`))
 		}
 		if m.slot.body == nil {
 			g.file.note(m.slot.line, "a message of role %s says nothing and was left out", m.role)

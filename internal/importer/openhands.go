@@ -60,13 +60,13 @@ func openHandsEvent(o object) bool {
 // readOpenHands reads a list of events, or runs with histories. Events that are values of their own are one stream.
 func readOpenHands(f *File, id string, data []byte) error {
 	if list := array(data); openHandsEvents(list) {
-		f.putEvents(id, f.openHandsList(list))
+		f.putEvents(id, slices.Collect(f.elements(withoutPairs(list))))
 		return nil
 	}
 	var events []entry
 	for run := range f.runs(data) {
 		if history := parseArray(run.object["history"]); history != nil {
-			f.putEvents(id, f.openHandsList(history))
+			f.putEvents(id, slices.Collect(f.elements(withoutPairs(history))))
 			continue
 		}
 		f.Report.Lines++
@@ -76,8 +76,8 @@ func readOpenHands(f *File, id string, data []byte) error {
 	return nil
 }
 
-// openHandsList returns the events of a list, which may have them in pairs.
-func (f *File) openHandsList(list [][]byte) []entry {
+// withoutPairs returns the events of a list, which may have them in pairs.
+func withoutPairs(list [][]byte) [][]byte {
 	var events [][]byte
 	for _, raw := range list {
 		if pair := parseArray(raw); pair != nil {
@@ -86,7 +86,7 @@ func (f *File) openHandsList(list [][]byte) []entry {
 			events = append(events, raw)
 		}
 	}
-	return slices.Collect(f.elements(events))
+	return events
 }
 
 // putEvents appends the conversation that a stream makes. The first event tells which of the two kinds it is.
@@ -189,13 +189,8 @@ func (s *stream) opened(e entry, id []byte) {
 
 // made makes a call of an action.
 func (s *stream) made(e entry, metadata object) ([][]byte, error) {
-	id, name := nonEmpty(metadata["tool_call_id"]), nonEmpty(metadata["function_name"])
-	if id == nil {
-		id = quote("event-" + strconv.Itoa(e.line))
-	}
-	if name == nil {
-		name = e.object["action"]
-	}
+	id := or(nonEmpty(metadata["tool_call_id"]), quote("event-"+strconv.Itoa(e.line)))
+	name := or(nonEmpty(metadata["function_name"]), e.object["action"])
 	args := parseObject(e.object["args"])
 	arguments := e.object["args"]
 	if args == nil {
@@ -230,7 +225,7 @@ func (s *stream) observation(e entry) ([][]byte, error) {
 	kind := e.text("observation")
 	switch kind {
 	case "recall", "agent_state_changed", "condense", "null", "loop_detection":
-		if recalled := parseObject(e.object["extras"]); len(parseArray(recalled["microagent_knowledge"])) > 0 {
+		if len(parseArray(e.at("extras.microagent_knowledge"))) > 0 {
 			s.file.note(e.line, "what was recalled from microagents is not imported")
 		}
 		return nil, skipped("observation " + kind)
@@ -248,15 +243,14 @@ func (s *stream) observation(e entry) ([][]byte, error) {
 
 // answered returns the id of the call that an observation answers, nil for none.
 func (s *stream) answered(e entry) []byte {
-	if id := nonEmpty(parseObject(e.object["tool_call_metadata"])["tool_call_id"]); id != nil {
+	if id := nonEmpty(e.at("tool_call_metadata.tool_call_id")); id != nil {
 		return id
 	}
-	var id []byte
-	switch {
-	case e.has("cause"):
+	id := s.last
+	if e.has("cause") {
 		id = s.causes[string(e.object["cause"])]
-	case !e.has("id"):
-		id = s.last
+	} else if e.has("id") {
+		return nil
 	}
 	if !s.open[string(id)] {
 		return nil

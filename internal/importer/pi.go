@@ -57,7 +57,7 @@ func addPiMessage(d *draft, m object) error {
 		if m.is("excludeFromContext") {
 			return skipped("bashExecution (kept from the model)")
 		}
-		d.user(content{text: shellText(m)})
+		d.user(content{{raw: shellText(m), text: true}})
 	default:
 		return skipped("message of " + role)
 	}

@@ -148,23 +148,20 @@ var responsesItems = set(
 )
 
 // blockFormats are the types of content blocks that only one format has.
-var blockFormats = map[string]session.Format{
-	"image_url":         session.OpenAIChat,
-	"input_audio":       session.OpenAIChat,
-	"file":              session.OpenAIChat,
-	"refusal":           session.OpenAIChat,
-	"tool_use":          session.Anthropic,
-	"tool_result":       session.Anthropic,
-	"thinking":          session.Anthropic,
-	"redacted_thinking": session.Anthropic,
-	"image":             session.Anthropic,
-	"document":          session.Anthropic,
-	"server_tool_use":   session.Anthropic,
-	"container_upload":  session.Anthropic,
-	"compaction":        session.Anthropic,
-	"search_result":     session.Anthropic,
-	"input_text":        session.OpenAIResponses,
-	"output_text":       session.OpenAIResponses,
-	"input_image":       session.OpenAIResponses,
-	"input_file":        session.OpenAIResponses,
+var blockFormats = byFormat(map[session.Format]string{
+	session.OpenAIChat: "image_url input_audio file refusal",
+	session.Anthropic: "tool_use tool_result thinking redacted_thinking image document server_tool_use " +
+		"container_upload compaction search_result",
+	session.OpenAIResponses: "input_text output_text input_image input_file",
+})
+
+// byFormat returns the format of each word in the lists of the formats.
+func byFormat(lists map[session.Format]string) map[string]session.Format {
+	formats := map[string]session.Format{}
+	for format, words := range lists {
+		for word := range strings.FieldsSeq(words) {
+			formats[word] = format
+		}
+	}
+	return formats
 }

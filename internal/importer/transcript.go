@@ -88,32 +88,29 @@ func payload(raw []byte) object {
 	return o
 }
 
-// chatReply returns the first choice: a conversation continues with one.
-func chatReply(response object) [][]byte {
-	if choices := parseArray(response["choices"]); len(choices) > 0 {
-		return one(parseObject(choices[0])["message"])
+// chatReply returns the message of a response of OpenAI Chat.
+func chatReply(response object) [][]byte { return firstChoice(response["choices"], "message") }
+
+// geminiReply returns the content of a response of Gemini.
+func geminiReply(response object) [][]byte { return firstChoice(response["candidates"], "content") }
+
+// firstChoice returns a member of the first of a response's answers: a conversation continues with one.
+func firstChoice(answers []byte, member string) [][]byte {
+	for answer := range objects(answers) {
+		return one(answer[member])
 	}
 	return nil
 }
 
 // anthropicReply leaves out what is about the response rather than the conversation.
 func anthropicReply(response object) [][]byte {
-	if response.text("type") != "message" || response.text("role") != "assistant" ||
-		parseArray(response["content"]) == nil {
+	if !response.fits("type=message role=assistant content[]") {
 		return nil
 	}
 	return one(message("assistant", response["content"]))
 }
 
 func responsesReply(response object) [][]byte { return parseArray(response["output"]) }
-
-// geminiReply returns the first candidate, for the reason of chatReply.
-func geminiReply(response object) [][]byte {
-	if candidates := parseArray(response["candidates"]); len(candidates) > 0 {
-		return one(parseObject(candidates[0])["content"])
-	}
-	return nil
-}
 
 func one(message []byte) [][]byte {
 	if parseObject(message) == nil {

@@ -6,15 +6,13 @@ import (
 	"github.com/varve-dev/varve/internal/units"
 )
 
-// content is a message's content: a string or blocks.
-type content struct {
-	text   []byte // the string as it is written, quotes included; nil for blocks
-	blocks []block
-}
+// content is a message's content: blocks, or one text that is no block.
+type content []block
 
 // block is a content block with what decides where it belongs.
 type block struct {
 	raw    []byte
+	text   bool   // whether raw is a string
 	calls  string // id of the call that it makes
 	answer string // id of the call that it answers
 }
@@ -26,8 +24,8 @@ type turn struct {
 	id         string // the API's id of an assistant message
 	content    content
 	answerLine int
-	results    []block
-	beside     []block // that came in the same lines as the results
+	results    content
+	beside     content // that came in the same lines as the results
 }
 
 // dialog is what pairs the messages of one conversation.
@@ -57,38 +55,38 @@ func parseContent(raw []byte) (content, error) {
 // contentOf returns a string, or a list whose elements read makes blocks of: an empty one for what is not a block.
 func contentOf(raw []byte, read func(raw []byte) block) (content, error) {
 	if isString(raw) {
-		return content{text: raw}, nil
+		return content{{raw: raw, text: true}}, nil
 	}
 	list := parseArray(raw)
 	if list == nil {
-		return content{}, errNoContent
+		return nil, errNoContent
 	}
 	var c content
 	for _, raw := range list {
 		b := read(raw)
 		if b.raw == nil {
-			return content{}, errNoContent
+			return nil, errNoContent
 		}
-		c.blocks = append(c.blocks, b)
+		c = append(c, b)
 	}
 	return c, nil
 }
 
 // asBlocks returns the content as blocks: a string becomes a text block around its original bytes.
-func (c content) asBlocks() []block {
-	if c.text == nil {
-		return c.blocks
+func (c content) asBlocks() content {
+	if len(c) == 1 && c[0].text {
+		return content{{raw: textBlock(c[0].raw)}}
 	}
-	return []block{{raw: textBlock(c.text)}}
+	return c
 }
 
 // raw returns the content as a message has it.
 func (c content) raw() []byte {
-	if c.text != nil {
-		return c.text
+	if len(c) == 1 && c[0].text {
+		return c[0].raw
 	}
-	raws := make([][]byte, len(c.blocks))
-	for i, b := range c.blocks {
+	raws := make([][]byte, len(c))
+	for i, b := range c {
 		raws[i] = b.raw
 	}
 	return list(raws)
@@ -96,19 +94,18 @@ func (c content) raw() []byte {
 
 // callContent returns a content that is one call.
 func callContent(id, name, input []byte) content {
-	b := block{raw: toolUse(id, name, input), calls: object{"id": id}.text("id")}
-	return content{blocks: []block{b}}
+	return content{{raw: toolUse(id, name, input), calls: object{"id": id}.text("id")}}
 }
 
 // resultContent returns a content that is one result.
 func resultContent(id, result []byte, failed bool) content {
 	raw := toolResult(id, result, strconv.AppendBool(nil, failed))
-	return content{blocks: []block{{raw: raw, answer: object{"id": id}.text("id")}}}
+	return content{{raw: raw, answer: object{"id": id}.text("id")}}
 }
 
 // toolUse returns a block of Anthropic that is a call.
 func toolUse(id, name, input []byte) []byte {
-	return fill(`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(id), inString(name), orEmpty(input))
+	return fill(`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(id), inString(name), or(input, "{}"))
 }
 
 // toolResult returns a block of Anthropic that is a result; failed may be nil.
@@ -142,12 +139,12 @@ func (d *draft) addTurn(role, id string, c content) {
 func (d *draft) assistant(id string, c content) {
 	dialog := d.dialog()
 	if t := dialog.newest; t != nil && id != "" && t.id == id {
-		t.content = content{blocks: append(t.content.asBlocks(), c.asBlocks()...)}
+		t.content = append(t.content.asBlocks(), c.asBlocks()...)
 	} else {
 		dialog.newest = &turn{role: "assistant", id: id, content: c}
 		d.place(&slot{turn: dialog.newest})
 	}
-	for _, b := range c.blocks {
+	for _, b := range c {
 		if b.calls != "" {
 			dialog.calls.Call(b.calls, "", dialog.newest)
 		}
@@ -158,8 +155,8 @@ func (d *draft) assistant(id string, c content) {
 // message.
 func (d *draft) user(c content) {
 	var asked *turn
-	var own []block
-	for _, b := range c.blocks {
+	var own content
+	for _, b := range c {
 		t := d.dialog().caller(b)
 		if t == nil {
 			own = append(own, b)
@@ -193,7 +190,7 @@ func (d *dialog) caller(b block) *turn {
 func (t *turn) messages(line int) []Message {
 	list := []Message{{Line: line, Body: message(t.role, t.content.raw())}}
 	if len(t.results) > 0 {
-		answer := content{blocks: append(t.results, t.beside...)}
+		answer := append(t.results, t.beside...)
 		list = append(list, Message{Line: t.answerLine, Body: message("user", answer.raw())})
 	}
 	return list
