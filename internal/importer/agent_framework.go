@@ -17,7 +17,6 @@ var agentFramework = source{
 	},
 }
 
-// frameworkThread returns the messages of a serialised thread.
 func frameworkThread(o object) [][]byte {
 	return parseArray(parseObject(o["chat_message_store_state"])["messages"])
 }
@@ -30,7 +29,6 @@ func frameworkMessages(f *File, run entry) [][]byte {
 	return f.list(run, "messages")
 }
 
-// frameworkMessage returns a message and the results in it.
 func frameworkMessage(f *File, e entry) ([][]byte, error) {
 	c := frameworkContents{message: chatMessage{role: e.text("role")}}
 	if c.message.role == "" {

@@ -20,7 +20,6 @@ var antigravity = source{
 // antigravitySteps keeps the ids of the calls without a result, the oldest first.
 type antigravitySteps struct{ open [][]byte }
 
-// step returns the message or the result of a step.
 func (a *antigravitySteps) step(e entry) ([][]byte, error) {
 	content := nonEmpty(e.object["content"])
 	kind := e.text("type")

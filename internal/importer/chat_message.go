@@ -70,7 +70,6 @@ func chatResult(id, content []byte) []byte {
 	return resultMessage(id, list(texts))
 }
 
-// resultMessage writes a result whose content is a string or blocks of the format.
 func resultMessage(id, content []byte) []byte {
 	return fill(`{"role":"tool","tool_call_id":%,"content":%}`, inString(id), content)
 }
@@ -80,7 +79,6 @@ func message(role string, content []byte) []byte {
 	return fill(`{"role":"%","content":%}`, []byte(role), content)
 }
 
-// textBlock returns a block that both OpenAI Chat and Anthropic have.
 func textBlock(text []byte) []byte { return fill(`{"type":"text","text":%}`, text) }
 
 // imageBlock returns the block of OpenAI Chat for an image. The URL may hold the image's bytes.

@@ -12,7 +12,6 @@ var cline = source{
 	open:     perRecord(clineMessage),
 }
 
-// clineMessage returns a message with blocks of Anthropic.
 func clineMessage(e entry) ([][]byte, error) {
 	role, content := e.text("role"), e.object["content"]
 	if blocks := parseArray(content); blocks != nil {
@@ -26,7 +25,6 @@ func clineMessage(e entry) ([][]byte, error) {
 	return [][]byte{message(role, content)}, nil
 }
 
-// clineBlock returns a block as Anthropic has it.
 func clineBlock(raw []byte) []byte {
 	o := parseObject(raw)
 	switch o.text("type") {

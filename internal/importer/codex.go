@@ -25,7 +25,6 @@ var codex = source{
 
 var codexTypes = set("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 
-// codexRecord recognises a record of a rollout.
 func codexRecord(o object) bool { return o.has("payload") && codexTypes[o.text("type")] }
 
 // codexHeader recognises the first line of rollouts from before records had a type, and the states between their items.

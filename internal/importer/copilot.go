@@ -20,7 +20,6 @@ var copilot = source{
 	},
 }
 
-// copilotMessage returns the message in a record's data.
 func copilotMessage(kind string, data object) ([][]byte, error) {
 	m := chatMessage{content: nonEmpty(data["content"])}
 	switch kind {

@@ -28,7 +28,6 @@ func readCursor(f *File, id string, data []byte) error {
 	return nil
 }
 
-// cursorMessage returns the message of a line.
 func cursorMessage(e entry) ([][]byte, error) {
 	content := e.at("message.content")
 	if !isString(content) && parseArray(content) == nil {

@@ -105,7 +105,6 @@ func marked(patterns ...string) func(s sample) bool {
 	}
 }
 
-// fits reports whether an object meets all conditions of a pattern.
 func (o object) fits(pattern string) bool {
 	for condition := range strings.FieldsSeq(pattern) {
 		if !o.meets(condition) {
@@ -130,7 +129,6 @@ func (o object) meets(condition string) bool {
 	return slices.ContainsFunc(strings.Split(condition, "|"), func(name string) bool { return has(o.at(name)) })
 }
 
-// describe returns a description of an unknown document.
 func describe(data []byte) string {
 	if o := parseObject(data); o != nil {
 		return "a JSON object with " + memberList(o)

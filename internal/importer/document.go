@@ -17,7 +17,6 @@ var (
 	aiSDK           = document(AISDK, "AI SDK messages")
 )
 
-// document returns the source of a format.
 func document(name Source, title string) source {
 	return source{
 		name:   name,

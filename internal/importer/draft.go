@@ -49,7 +49,6 @@ func adding(read func(e entry) error) reader {
 // skipped is the error of a record that is no part of the conversation: the kind under which it is counted.
 type skipped string
 
-// Error returns the kind of the record.
 func (s skipped) Error() string { return string(s) }
 
 // required are the members that a source may require of its records, with the reason to reject one without it.
@@ -62,7 +61,6 @@ var (
 	errNoContent = errors.New("the message's content is neither a string nor a list of blocks")
 )
 
-// newDraft returns the empty draft of a run.
 func (f *File) newDraft(run object) *draft {
 	return &draft{
 		file:    f,
@@ -73,7 +71,6 @@ func (f *File) newDraft(run object) *draft {
 	}
 }
 
-// read reads records one by one.
 func (d *draft) read(records iter.Seq[entry], read reader) {
 	for e := range records {
 		d.record(e, read)

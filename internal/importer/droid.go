@@ -19,7 +19,6 @@ type droidLog struct {
 	last string // the model's last text, as a literal
 }
 
-// record adds the message, call or result of a line.
 func (d *droidLog) record(e entry) error {
 	id := e.object["id"]
 	switch kind := e.text("type"); kind {

@@ -40,7 +40,6 @@ func readGeminiCLI(f *File, id string, data []byte) error {
 	return nil
 }
 
-// geminiLines returns the records of a session in lines.
 func (f *File) geminiLines(data []byte) []entry {
 	var records []entry
 	at := map[string]int{}
@@ -128,7 +127,6 @@ func thoughts(raw []byte) [][]byte {
 	return parts
 }
 
-// geminiCall returns the part of a call, which may have no id.
 func geminiCall(o object) []byte {
 	call := fill(`"name":%,"args":%`, inString(o["name"]), or(o["args"], "{}"))
 	if isString(o["id"]) {

@@ -15,7 +15,6 @@ var grok = source{
 	open:     perRecord(grokItems),
 }
 
-// grokItems returns the items of a record.
 func grokItems(e entry) ([][]byte, error) {
 	content := e.object["content"]
 	switch kind := e.text("type"); kind {

@@ -25,7 +25,6 @@ var inspectLog = source{
 	},
 }
 
-// inspectSample recognises a sample.
 func inspectSample(o object) bool {
 	return parseArray(o["messages"]) != nil && o.has("epoch") && o.has("input")
 }
@@ -36,7 +35,6 @@ type inspected struct {
 	attachments object
 }
 
-// message returns a message or a result.
 func (s *inspected) message(e entry) ([][]byte, error) {
 	m := chatMessage{role: e.text("role")}
 	m.content, m.reasoning = s.content(e)

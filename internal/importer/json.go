@@ -83,10 +83,8 @@ func (o object) text(name string) string {
 	return string(s)
 }
 
-// is reports whether the member is true.
 func (o object) is(name string) bool { return string(o[name]) == "true" }
 
-// has reports whether the member is there and not null.
 func (o object) has(name string) bool { return has(o[name]) }
 
 // first returns the first of the members that is there and not null, nil if none is: versions of a program name a
@@ -109,10 +107,8 @@ func (o object) at(path string) []byte {
 	return o[name]
 }
 
-// has reports whether a value is there and not null.
 func has(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// isString reports whether a value is a string.
 func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 
 // nonEmpty returns the value if it is a string that is not empty, else nil.
@@ -179,10 +175,8 @@ func member(name string, value []byte) []byte {
 // quote writes a string of this package as a JSON string.
 func quote(text string) []byte { return rawjson.Quote(nil, []byte(text)) }
 
-// list writes a JSON array.
 func list(elements [][]byte) []byte { return fill("[%]", bytes.Join(elements, []byte{','})) }
 
-// set returns a set of these names.
 func set(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))
 	for _, name := range names {

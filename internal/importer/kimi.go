@@ -37,7 +37,6 @@ func kimiRecord(d *draft, e entry) ([][]byte, error) {
 	}
 }
 
-// kimiMessage returns a message that is whole.
 func kimiMessage(o object) ([][]byte, error) {
 	m := chatMessage{role: o.text("role"), content: nonEmpty(o["content"])}
 	if m.role == "" {
@@ -66,7 +65,6 @@ func kimiEvent(d *draft, o object) ([][]byte, error) {
 	}
 }
 
-// addKimiPart adds a text to its step.
 func addKimiPart(d *draft, step string, part object) error {
 	switch kind := part.text("type"); kind {
 	case "text":

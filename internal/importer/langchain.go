@@ -39,7 +39,6 @@ func langChainOnly(o object) bool {
 	return role != "" && (o.has("lc") || o.has("data") || role == "user" || role == "assistant")
 }
 
-// langChainState returns the messages of a graph's state.
 func langChainState(o object) [][]byte {
 	if list := parseArray(o["messages"]); list != nil {
 		return list

@@ -24,7 +24,6 @@ type callParts struct {
 	index, id, name, arguments []byte
 }
 
-// addList adds the elements of a list.
 func (g *graphs) addList(list [][]byte) {
 	for i, raw := range list {
 		g.add(i+1, raw)
@@ -61,7 +60,6 @@ func (g *graphs) element(e entry) error {
 	return nil
 }
 
-// content adds the content of a message or a chunk.
 func (g *graphs) content(m *graphMessage, fields object) {
 	m.callID = fields["tool_call_id"]
 	m.reasoning = nonEmpty(concat(m.reasoning, parseObject(fields["additional_kwargs"])["reasoning_content"]))
@@ -115,7 +113,6 @@ func (m *graphMessage) call(fields object) {
 	}
 }
 
-// addPart adds a part to the call of its index, the first of which has the id and the name.
 func (m *graphMessage) addPart(o object) {
 	var to *callParts
 	for _, p := range m.parts {

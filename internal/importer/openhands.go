@@ -32,10 +32,8 @@ var openHands = source{
 	read: readOpenHands,
 }
 
-// openHandsRun recognises a run.
 func openHandsRun(o object) bool { return openHandsEvents(parseArray(o["history"])) }
 
-// openHandsEvents recognises a list of events, or of pairs of them.
 func openHandsEvents(list [][]byte) bool {
 	if len(list) == 0 {
 		return false
@@ -76,7 +74,6 @@ func readOpenHands(f *File, id string, data []byte) error {
 	return nil
 }
 
-// withoutPairs returns the events of a list, which may have them in pairs.
 func withoutPairs(list [][]byte) [][]byte {
 	var events [][]byte
 	for _, raw := range list {
@@ -114,7 +111,6 @@ var hiddenActions = set(
 	"resume", "stop",
 )
 
-// event returns the messages of an event.
 func (s *stream) event(e entry) ([][]byte, error) {
 	action := e.text("action")
 	switch {
@@ -156,7 +152,6 @@ func openHandsMessage(e entry, action string) ([][]byte, error) {
 	return m.bodies()
 }
 
-// imageBlocks returns the blocks of a list of URLs.
 func imageBlocks(urls []byte) [][]byte {
 	var blocks [][]byte
 	for _, url := range parseArray(urls) {
@@ -165,7 +160,6 @@ func imageBlocks(urls []byte) [][]byte {
 	return blocks
 }
 
-// action returns the model's message that an action came of, unless another action had it before.
 func (s *stream) action(e entry) ([][]byte, error) {
 	metadata := parseObject(e.object["tool_call_metadata"])
 	response := parseObject(metadata["model_response"])
@@ -180,7 +174,6 @@ func (s *stream) action(e entry) ([][]byte, error) {
 	return reply, nil
 }
 
-// opened keeps a call that waits for its result.
 func (s *stream) opened(e entry, id []byte) {
 	s.causes[string(e.object["id"])] = id
 	s.open[string(id)] = true

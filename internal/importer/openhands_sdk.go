@@ -16,10 +16,8 @@ var sdkKinds = set(
 	"AgentErrorEvent",
 )
 
-// sdkEvent recognises an event.
 func sdkEvent(o object) bool { return sdkKinds[o.text("kind")] }
 
-// event adds what an event has of the conversation.
 func (s sdkEvents) event(e entry) error {
 	call := e.object["tool_call_id"]
 	switch kind := e.text("kind"); kind {
@@ -45,7 +43,6 @@ func (s sdkEvents) event(e entry) error {
 	return nil
 }
 
-// sdkMessage returns a message, whose role may be known by its source only.
 func sdkMessage(e entry) ([][]byte, error) {
 	sent := parseObject(e.object["llm_message"])
 	m := chatMessage{role: sent.text("role"), content: blocksOrText(sdkBlocks(sent["content"]))}
@@ -71,7 +68,6 @@ func sdkBlocks(raw []byte) [][]byte {
 	return blocks
 }
 
-// action adds a call; the first call of a response also adds its texts.
 func (s sdkEvents) action(e entry) {
 	m := s.open(cmp.Or(e.text("llm_response_id"), "line "+strconv.Itoa(e.line)))
 	if m.calls == nil {

@@ -20,7 +20,6 @@ var pi = source{
 	},
 }
 
-// addPi adds what a record has of the conversation.
 func addPi(d *draft, e entry) error {
 	switch kind := e.text("type"); kind {
 	case "message":
@@ -32,7 +31,6 @@ func addPi(d *draft, e entry) error {
 	}
 }
 
-// addPiMessage adds a message, a result or a command.
 func addPiMessage(d *draft, m object) error {
 	switch role := m.text("role"); role {
 	case "":
@@ -64,7 +62,6 @@ func addPiMessage(d *draft, m object) error {
 	return nil
 }
 
-// addPiContent adds a message of that content.
 func addPiContent(d *draft, role string, raw []byte) error {
 	c, err := contentOf(raw, piBlock)
 	if err == nil {

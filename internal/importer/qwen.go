@@ -12,7 +12,6 @@ var qwen = source{
 	open:     perRecord(qwenContent),
 }
 
-// qwenContent returns the content in a record.
 func qwenContent(e entry) ([][]byte, error) {
 	switch kind := e.text("type"); kind {
 	case "user", "assistant", "tool_result":

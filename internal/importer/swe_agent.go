@@ -31,7 +31,6 @@ var sweAgent = source{
 	},
 }
 
-// sweRun recognises a run by its first step, or else by its first message.
 func sweRun(o object) bool {
 	history, steps := parseArray(o["history"]), parseArray(o["trajectory"])
 	if len(steps) > 0 {
@@ -92,7 +91,6 @@ func (s sweLog) results(e entry) ([][]byte, error) {
 	return bodies, nil
 }
 
-// step reads a step of a trajectory: what the model was sent for the first, its answer and what came of it.
 func (s sweLog) step(e entry) ([][]byte, error) {
 	var bodies [][]byte
 	if e.line == 1 {

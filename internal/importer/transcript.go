@@ -88,10 +88,8 @@ func payload(raw []byte) object {
 	return o
 }
 
-// chatReply returns the message of a response of OpenAI Chat.
 func chatReply(response object) [][]byte { return firstChoice(response["choices"], "message") }
 
-// geminiReply returns the content of a response of Gemini.
 func geminiReply(response object) [][]byte { return firstChoice(response["candidates"], "content") }
 
 // firstChoice returns a member of the first of a response's answers: a conversation continues with one.

@@ -15,7 +15,6 @@ var tau2 = source{
 	open:     perRecord(tau2Message),
 }
 
-// simulation recognises a simulation.
 func simulation(o object) bool {
 	messages := parseArray(o["messages"])
 	if messages == nil || o.first("reward_info", "termination_reason") == nil {
@@ -24,7 +23,6 @@ func simulation(o object) bool {
 	return len(messages) == 0 || !parseObject(messages[0]).has("contents")
 }
 
-// tau2Element recognises a message by members that only tau2 gives all of them.
 func tau2Element(o object) bool { return o.has("turn_idx") && o.has("role") }
 
 // tau2Message returns a message without the calls of the simulated user.
@@ -64,3 +62,17 @@ func tau2Results(e entry) ([][]byte, error) {
 	}
 	return bodies, nil
 }
+
+// The messages of a run are OpenAI Chat's, as they are: ids of calls repeat inside a run, and are kept.
+var tauBench = source{
+	name:     TauBench,
+	title:    "tau-bench's runs",
+	detect:   func(s sample) bool { return s.object.has("traj") || s.object == nil && s.first.has("traj") },
+	into:     OpenAIChat,
+	required: "role",
+	runs:     &layout{list: listed("traj")},
+	open:     perRecord(asItIs),
+}
+
+// asItIs returns a record as a message.
+func asItIs(e entry) ([][]byte, error) { return [][]byte{e.raw}, nil }
