@@ -40,7 +40,8 @@ var writers = map[string]Writer{"extract": Extract{}}
 func New(name string) (Writer, error) {
 	w, ok := writers[name]
 	if !ok {
-		return nil, fmt.Errorf("no writer is named %q: the writers are %s", name, strings.Join(slices.Sorted(maps.Keys(writers)), ", "))
+		names := slices.Sorted(maps.Keys(writers))
+		return nil, fmt.Errorf("no writer is named %q: the writers are %s", name, strings.Join(names, ", "))
 	}
 	return w, nil
 }

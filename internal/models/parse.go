@@ -148,7 +148,7 @@ func (p *parser) rules(at string, m *Model) {
 	}
 	p.within(at+"/max_output_tokens", float64(m.MaxOutputTokens), 0, float64(m.ContextTokens))
 	if !slices.ContainsFunc(m.Sources, func(s Source) bool { return s.Of == "window" }) {
-		p.wrong(at+"/sources", "it must have the source of the window: {\"of\": \"window\", \"name\": …, \"date\": …}")
+		p.wrong(at+"/sources", `it must have the source of the window: {"of": "window", "name": …, "date": …}`)
 	}
 }
 

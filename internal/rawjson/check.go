@@ -280,8 +280,8 @@ func (c *checker) escape(i int) int {
 }
 
 // plain returns the first index at or after i that has a quote, a backslash or a control character, or len(data). It
-// tests eight bytes at a time: a subtraction sets the top bit of each byte that was smaller, and a borrow can change only
-// bytes after the first such byte, which is the one that counts.
+// tests eight bytes at a time: a subtraction sets the top bit of each byte that was smaller, and a borrow can change
+// only bytes after the first such byte, which is the one that counts.
 func plain(data []byte, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(data); i += 8 {

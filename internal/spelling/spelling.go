@@ -21,7 +21,8 @@ func Hint(given string, known []string) string {
 }
 
 // Closest returns the known name that given probably means; ok is false if all are too far. A name may be up to two
-// edits away, or a third of the longer name, but never more than half of it. Of equally near names it returns the first.
+// edits away, or a third of the longer name, but never more than half of it. Of equally near names it returns the
+// first.
 func Closest(given string, known []string) (name string, ok bool) {
 	nearest := 0
 	for _, candidate := range known {

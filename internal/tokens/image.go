@@ -70,7 +70,8 @@ func (p Pixels) within(limit int) Pixels {
 // headBytes is how much of a picture is read to find its size: JPEG may have a preview of 64 KiB before it.
 const headBytes = 80 << 10
 
-// Measure returns the size of a picture in base64, read from its head; unknown for other formats than PNG, JPEG and GIF.
+// Measure returns the size of a picture in base64, read from its head; unknown for other formats than PNG, JPEG and
+// GIF.
 func Measure(encoded []byte) Pixels {
 	encoded = encoded[:min(len(encoded), base64.StdEncoding.EncodedLen(headBytes))]
 	head, err := io.ReadAll(io.LimitReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(encoded)), headBytes))

@@ -1,8 +1,8 @@
 // Package tokens counts the tokens of a text, a picture or a file: by a fast estimate, or exactly in one of two
 // vocabularies. It is pure.
 //
-// Start at Estimate; its weights are in weights.go, and docs/tokens.md explains how they were calibrated and how far the
-// estimate is off. image.go has the costs of pictures, count.go the exact tokenizers.
+// Start at Estimate; its weights are in weights.go, and docs/tokens.md explains how they were calibrated and how far
+// the estimate is off. image.go has the costs of pictures, count.go the exact tokenizers.
 package tokens
 
 import (

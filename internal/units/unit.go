@@ -7,13 +7,13 @@ type Message struct {
 	Continues  bool // it was converted from the same message of another format as the one before it
 }
 
-// Tracker finds the units of a conversation. A unit is an assistant message with all its calls and all their results, or
-// a single message of another role.
+// Tracker finds the units of a conversation. A unit is an assistant message with all its calls and all their results,
+// or a single message of another role.
 //
 // A unit begins with the first message, with a message of the assistant, and with any other message that contains more
 // than results. While calls of the newest assistant message wait for results, its unit is open and the messages that
-// come belong to it. A checkpoint never ends inside an open unit. The next assistant message closes it and abandons calls
-// without a result. A result that comes later still joins the units from its call to itself: see Join.
+// come belong to it. A checkpoint never ends inside an open unit. The next assistant message closes it and abandons
+// calls without a result. A result that comes later still joins the units from its call to itself: see Join.
 //
 // The zero Tracker is ready. Call Add for each message, then Called and Answered for its calls and results.
 type Tracker struct {

@@ -34,8 +34,8 @@ func parseJSON(text []byte) (object, bool) {
 // constants matches Python's constants that JSON lacks, and string literals, in which they are text.
 var constants = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?|NaN|-?Infinity`)
 
-// withoutConstants returns arguments with null for Python's constants, or nil if there are none. It does not replace the
-// minus of -NaN, which is wrong in Python, too.
+// withoutConstants returns arguments with null for Python's constants, or nil if there are none. It does not replace
+// the minus of -NaN, which is wrong in Python, too.
 func withoutConstants(arguments []byte) []byte {
 	if !bytes.Contains(arguments, []byte("NaN")) && !bytes.Contains(arguments, []byte("Infinity")) {
 		return nil
@@ -48,8 +48,8 @@ func withoutConstants(arguments []byte) []byte {
 	})
 }
 
-// values returns the members with the names in index, at their indexes: the last one of each name, as JSON parsers do. A
-// missing member is the zero Span.
+// values returns the members with the names in index, at their indexes: the last one of each name, as JSON parsers do.
+// A missing member is the zero Span.
 func (o object) values(index map[string]int) []rawjson.Span {
 	found := make([]rawjson.Span, len(index))
 	for key, value := range rawjson.Members(o.data, o.start) {

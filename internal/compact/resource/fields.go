@@ -2,9 +2,9 @@ package resource
 
 import "github.com/varve-dev/varve/internal/rawjson"
 
-// Fields returns the key of a call by the arguments that identify it: the tool and the canonical JSON of fields, in their
-// order, null for a missing one. Without fields, all calls of the tool have one key if toolOnly, else those with equal
-// arguments. ok is false if there are fields but the arguments are not a JSON object.
+// Fields returns the key of a call by the arguments that identify it: the tool and the canonical JSON of fields, in
+// their order, null for a missing one. Without fields, all calls of the tool have one key if toolOnly, else those with
+// equal arguments. ok is false if there are fields but the arguments are not a JSON object.
 func Fields(tool string, fields []string, toolOnly bool, arguments []byte) (key string, ok bool) {
 	if len(fields) == 0 && toolOnly {
 		return tool + "|__tool_only__", true

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// The arguments that identify a resource, in the order of llm-interactive-proxy; the first that is a string and not blank
-// counts.
+// The arguments that identify a resource, in the order of llm-interactive-proxy; the first that is a string and not
+// blank counts.
 var (
 	pathFields      = fieldsOf("file_path path AbsolutePath filepath File TargetFile target_file filename")
 	directoryFields = fieldsOf("DirectoryPath SearchDirectory directory dir Cwd")
@@ -38,9 +38,9 @@ func fieldsOf(names string) []int {
 	return fields
 }
 
-// Identify returns the resource of a call, as llm-interactive-proxy does: a path (and for reads the part of the file), a
-// directory (and a pattern), the program of a command, or a query. Arguments that are not a JSON object are the resource
-// themselves. ok is false if the call has no resource.
+// Identify returns the resource of a call, as llm-interactive-proxy does: a path (and for reads the part of the file),
+// a directory (and a pattern), the program of a command, or a query. Arguments that are not a JSON object are the
+// resource themselves. ok is false if the call has no resource.
 func Identify(operation, tool string, arguments []byte) (key Key, ok bool) {
 	if arguments == nil {
 		return Key{}, false

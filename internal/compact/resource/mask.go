@@ -3,8 +3,8 @@ package resource
 import "strings"
 
 // Mask returns a text without secrets of well-known forms: keys with an issuer's prefix, tokens, private keys, and
-// passwords in addresses. It replaces a secret by stars, more for longer ones, and by its last four characters if it has
-// sixteen or more. Mask a text before cutting it, because half a secret is not recognised.
+// passwords in addresses. It replaces a secret by stars, more for longer ones, and by its last four characters if it
+// has sixteen or more. Mask a text before cutting it, because half a secret is not recognised.
 func Mask(text string) string {
 	var out strings.Builder
 	kept := 0

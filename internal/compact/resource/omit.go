@@ -17,8 +17,8 @@ type Omitted struct {
 }
 
 // OmitLarge appends an object with "[omitted]" for each value that is larger than overBytes, unless keep, which may be
-// nil, returns true for the field. The size and the hash of a string are those of its text, of other values those of their
-// JSON. No value becomes longer. All other bytes, and texts that are not a JSON object, do not change.
+// nil, returns true for the field. The size and the hash of a string are those of its text, of other values those of
+// their JSON. No value becomes longer. All other bytes, and texts that are not a JSON object, do not change.
 func OmitLarge(
 	dst, object []byte, keep func(field string) bool, overBytes int,
 ) (out []byte, omitted []Omitted) {
@@ -33,8 +33,8 @@ func OmitLarge(
 	})
 }
 
-// Omit does what OmitLarge does with another measure of a field's JSON value: large means that the value is replaced, size
-// is what the result reports, and content is hashed.
+// Omit does what OmitLarge does with another measure of a field's JSON value: large means that the value is replaced,
+// size is what the result reports, and content is hashed.
 func Omit(
 	dst, object []byte, measure func(field string, value []byte) (content []byte, size int, large bool),
 ) (out []byte, omitted []Omitted) {

@@ -21,9 +21,9 @@ const (
 const commonTable = "common"
 
 // OperationOf returns the operation of a tool by its name: view_file, file_read, file_write, command_execution, search,
-// list_dir, test_execution or other. Case, underscores and hyphens do not count. The table llm-proxy is that system's; the
-// table common also has the tools of many agents, and finds a tool of a server (mcp__fs__read_file, fs.read_file) by the
-// last part of its name.
+// list_dir, test_execution or other. Case, underscores and hyphens do not count. The table llm-proxy is that system's;
+// the table common also has the tools of many agents, and finds a tool of a server (mcp__fs__read_file, fs.read_file)
+// by the last part of its name.
 func OperationOf(table, tool string) string {
 	if table != commonTable {
 		return lookUp(llmProxyTools, tool)

@@ -28,9 +28,10 @@ func setOf(names string) map[string]bool {
 	return set
 }
 
-// Paths returns the files that a call reads or writes, each once, as Clean returns them: from arguments with paths, lists
-// of them, or lists of objects with one, and for writes from the headers of patches. A command has no paths, unless it is
-// a patch and so a write. For more than maxPaths it returns none: writing one of them does not make a read of all stale.
+// Paths returns the files that a call reads or writes, each once, as Clean returns them: from arguments with paths,
+// lists of them, or lists of objects with one, and for writes from the headers of patches. A command has no paths,
+// unless it is a patch and so a write. For more than maxPaths it returns none: writing one of them does not make a read
+// of all stale.
 func Paths(operation string, arguments []byte) []string {
 	var found []string
 	o, ok := parse(arguments)
@@ -100,8 +101,8 @@ func (o object) texts(span rawjson.Span) []string {
 	return texts
 }
 
-// patchPaths returns the files in the headers of a patch of apply_patch or of a unified diff, where the line with the new
-// file follows the line with the old one.
+// patchPaths returns the files in the headers of a patch of apply_patch or of a unified diff, where the line with the
+// new file follows the line with the old one.
 func patchPaths(patch string) []string {
 	var found []string
 	old := ""

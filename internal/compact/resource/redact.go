@@ -16,8 +16,8 @@ var (
 	bearer = regexp.MustCompile(`Bearer[\s\x0b\x1c-\x1f\x{85}\p{Z}]+[a-zA-Z0-9._~+/-]+=*`)
 )
 
-// Redact returns a resource's name without the secrets that llm-interactive-proxy hides: keys that begin with sk-, sk_ or
-// ak-, 32 hexadecimal digits with a key after a point, and the text after Bearer. Mask hides many more.
+// Redact returns a resource's name without the secrets that llm-interactive-proxy hides: keys that begin with sk-, sk_
+// or ak-, 32 hexadecimal digits with a key after a point, and the text after Bearer. Mask hides many more.
 func Redact(text string) string {
 	if strings.Contains(text, "sk-") || strings.Contains(text, "sk_") || strings.Contains(text, "ak-") {
 		text = replaceWords(text, apiKey)

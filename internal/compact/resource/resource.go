@@ -1,6 +1,6 @@
 // Package resource finds out what a tool call is about: what the tool does (OperationOf), the resource of a call
-// (Identify, Fields), and the files that it reads or writes (Paths). It replaces large arguments (Omit) and hides secrets
-// (Mask). It recognises tools and arguments by their names alone, and is pure.
+// (Identify, Fields), and the files that it reads or writes (Paths). It replaces large arguments (Omit) and hides
+// secrets (Mask). It recognises tools and arguments by their names alone, and is pure.
 //
 // Start at Identify. Arguments are always the bytes that a format has for them: a JSON object, or the text of a JSON
 // string that should be one and may be anything.

@@ -9,8 +9,8 @@ import (
 //go:embed secrets.txt
 var secretsText string
 
-// rule describes one kind of secret: a prefix at the beginning of a word, and a body of at least atLeast characters of a
-// set.
+// rule describes one kind of secret: a prefix at the beginning of a word, and a body of at least atLeast characters of
+// a set.
 type rule struct {
 	prefix  string
 	body    *set
@@ -79,8 +79,8 @@ func afterPrefix(last string) func(text string, i, end int) (from, to int) {
 	}
 }
 
-// webToken hides a token whose header and claims are JSON objects in base64. It searches only a short way for the end of
-// the header, so that a text full of beginnings does not take long.
+// webToken hides a token whose header and claims are JSON objects in base64. It searches only a short way for the end
+// of the header, so that a text full of beginnings does not take long.
 func webToken(text string, i, _ int) (from, to int) {
 	end := i
 	for end < min(len(text), i+512) && token[text[end]] {

@@ -1,6 +1,6 @@
 // Package rule has the decisions of the stages of compaction over plain numbers, without messages, texts or policies.
-// Start at Aging (how much of an old result is kept) and Superseded (which results a newer one supersedes); Worth compares
-// a compaction with the provider's cache. It is pure and owns no tables.
+// Start at Aging (how much of an old result is kept) and Superseded (which results a newer one supersedes); Worth
+// compares a compaction with the provider's cache. It is pure and owns no tables.
 package rule
 
 import "math"
@@ -15,8 +15,8 @@ const (
 	Line                // one line that describes it
 )
 
-// Aging shortens older results: whole within the zone, then beginning and end, which shrink linearly over the span after
-// it, then one line. Distances, Zone and Span have the same unit, chosen by the caller.
+// Aging shortens older results: whole within the zone, then beginning and end, which shrink linearly over the span
+// after it, then one line. Distances, Zone and Span have the same unit, chosen by the caller.
 type Aging struct {
 	Zone, Span         float64
 	MaxChars, MinChars int // of beginning and end each: next to the zone, and at the end of the span

@@ -49,6 +49,9 @@ func subject(arguments string) string {
 
 // commandLine returns a JSON string, or the strings of a JSON list with spaces between them.
 func commandLine(value json.RawMessage) string {
+	if len(value) == 0 {
+		return ""
+	}
 	var one string
 	var many []string
 	if json.Unmarshal(value, &one) == nil {

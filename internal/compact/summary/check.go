@@ -18,8 +18,8 @@ var (
 	ErrMarkup = errors.New("the answer has tags that could end the section around it")
 )
 
-// Accept returns a model's answer to a request: parsed, checked, masked, merged with the facts retained before, and with
-// its flags. Its error is one of ErrEmpty, ErrLong, ErrEcho, ErrMarkup.
+// Accept returns a model's answer to a request: parsed, checked, masked, merged with the facts retained before, and
+// with its flags. Its error is one of ErrEmpty, ErrLong, ErrEcho, ErrMarkup.
 func Accept(text string, r Request) (Answer, error) {
 	a, _ := Parse(text, r.Retain)
 	if err := Check(a, r); err != nil {

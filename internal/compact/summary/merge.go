@@ -7,8 +7,8 @@ import (
 )
 
 // Merge returns the next answer with the retained facts of the previous one: the entries of both in order, each once,
-// without the oldest ones if they and the summary exceed maxTokens (0: no limit). The summary is that of next, which was
-// written knowing the previous one; if it is empty, the previous one is kept.
+// without the oldest ones if they and the summary exceed maxTokens (0: no limit). The summary is that of next, which
+// was written knowing the previous one; if it is empty, the previous one is kept.
 func Merge(previous, next Answer, maxTokens int) Answer {
 	merged := Answer{Summary: cmp.Or(next.Summary, previous.Summary)}
 	entries := append(Entries(previous.Retain), Entries(next.Retain)...)

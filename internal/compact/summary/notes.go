@@ -24,8 +24,8 @@ const (
 	sectionCount
 )
 
-// layout has for each section its heading, its share of the room if there is not enough for all, whether then its newest
-// entries are dropped first, and whether its entries are facts to retain.
+// layout has for each section its heading, its share of the room if there is not enough for all, whether then its
+// newest entries are dropped first, and whether its entries are facts to retain.
 var layout = [sectionCount]struct {
 	heading    string
 	share      int
@@ -160,8 +160,8 @@ func divide(needs [sectionCount]int, limit int) (rooms [sectionCount]int) {
 	return rooms
 }
 
-// within returns the newest lines, or the oldest, that fit into the room. It skips lines that are too long for the rest of
-// the room and continues with shorter ones.
+// within returns the newest lines, or the oldest, that fit into the room. It skips lines that are too long for the rest
+// of the room and continues with shorter ones.
 func within(lines []string, room int, dropNewest bool) (kept []string) {
 	order := slices.Backward(lines)
 	if dropNewest {

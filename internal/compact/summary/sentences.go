@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// sentences yields the sentences of a text, each on one line and without the marks of lists and headings. A sentence ends
-// at a line's end, at an ideographic stop, and at a full stop before white space and no small letter, so that 3.14,
-// main.go and e.g. stay whole. Text between code fences is skipped.
+// sentences yields the sentences of a text, each on one line and without the marks of lists and headings. A sentence
+// ends at a line's end, at an ideographic stop, and at a full stop before white space and no small letter, so that
+// 3.14, main.go and e.g. stay whole. Text between code fences is skipped.
 func sentences(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		fenced := false

@@ -10,9 +10,9 @@ import (
 const fence = "=== transcript "
 
 // Transcript returns the conversation as one text for a model that summarises it. Each line of the conversation begins
-// with a bar, and the whole is between two lines with the delimiter. The caller makes up a delimiter for each request, so
-// that no message can forge the end of the transcript, another message, or the tags of an answer. Reasoning is omitted;
-// of parts that are not text only the kind is written.
+// with a bar, and the whole is between two lines with the delimiter. The caller makes up a delimiter for each request,
+// so that no message can forge the end of the transcript, another message, or the tags of an answer. Reasoning is
+// omitted; of parts that are not text only the kind is written.
 func Transcript(r Request, delimiter string) string {
 	t := transcript{delimiter: delimiter}
 	fmt.Fprintf(&t, "%s%s begins: messages %d to %d ===\n", fence, delimiter, r.First, r.Last)

@@ -1,9 +1,9 @@
 // Package text cuts and measures the texts that a model reads: tool results and their replacements. Start at First and
-// Last for cutting, at Template for the wording of replacements. It is pure, knows no policy and no message, and owns no
-// tables.
+// Last for cutting, at Template for the wording of replacements. It is pure, knows no policy and no message, and owns
+// no tables.
 //
-// A text is valid UTF-8. Characters are UTF-16 units, as in JavaScript and in policies: one outside the basic plane counts
-// as two. A cut never splits a character; it keeps less instead.
+// A text is valid UTF-8. Characters are UTF-16 units, as in JavaScript and in policies: one outside the basic plane
+// counts as two. A cut never splits a character; it keeps less instead.
 package text
 
 import (
@@ -77,8 +77,8 @@ func units(r rune) int {
 	return 1
 }
 
-// unitsIn returns the number of characters that begin in the first eight bytes of t, up to eight: one for each byte that
-// begins a character, one more if that character has four bytes.
+// unitsIn returns the number of characters that begin in the first eight bytes of t, up to eight: one for each byte
+// that begins a character, one more if that character has four bytes.
 func unitsIn(t []byte) int {
 	const lowest = 0x0101010101010101
 	word := binary.LittleEndian.Uint64(t)

@@ -4,8 +4,8 @@ import "bytes"
 
 const ellipsis = "…"
 
-// ClipLines appends t to dst. It cuts each line of more than maxChars characters to that, the last of them "…". Line ends
-// do not change. Clipping again changes nothing.
+// ClipLines appends t to dst. It cuts each line of more than maxChars characters to that, the last of them "…". Line
+// ends do not change. Clipping again changes nothing.
 func ClipLines(dst, t []byte, maxChars int) []byte {
 	for {
 		line, end := firstLine(t)
@@ -52,8 +52,8 @@ func WholeLinesTail(t []byte, n int) []byte {
 // CountLines returns the number of lines of t; a line feed at its end begins one more.
 func CountLines(t []byte) int { return bytes.Count(t, []byte{'\n'}) + 1 }
 
-// firstLine returns the first line of t without its end, and the offset after that end. A carriage return is part of the
-// end if a line feed follows. The last line has no end: the line and the offset reach to the end of t.
+// firstLine returns the first line of t without its end, and the offset after that end. A carriage return is part of
+// the end if a line feed follows. The last line has no end: the line and the offset reach to the end of t.
 func firstLine(t []byte) (line []byte, end int) {
 	i := bytes.IndexByte(t, '\n')
 	if i < 0 {

@@ -15,9 +15,9 @@ type Template struct {
 // piece is literal text and the name of the value after it; the last piece has no name.
 type piece struct{ literal, name string }
 
-// Parse returns the template of source with values of these names. A name has lower-case letters and underscores. A brace
-// that does not begin such a {name} is text. The error is about a {name} that is not in names, or one of names without a
-// closing brace.
+// Parse returns the template of source with values of these names. A name has lower-case letters and underscores. A
+// brace that does not begin such a {name} is text. The error is about a {name} that is not in names, or one of names
+// without a closing brace.
 func Parse(source string, names ...string) (Template, error) {
 	t := Template{source: source}
 	rest, literal := source, 0
