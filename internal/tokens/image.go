@@ -34,10 +34,8 @@ func TiledImage(detail string, size Pixels) int {
 	if size.Width <= 0 || size.Height <= 0 {
 		return Unknown
 	}
-	size = size.within(tiledLong)
-	if short := min(size.Width, size.Height); short > tiledShort {
-		size = Pixels{Width: max(1, size.Width*tiledShort/short), Height: max(1, size.Height*tiledShort/short)}
-	}
+	size = size.scaled(max(size.Width, size.Height), tiledLong)
+	size = size.scaled(min(size.Width, size.Height), tiledShort)
 	tiles := ((size.Width + tileSide - 1) / tileSide) * ((size.Height + tileSide - 1) / tileSide)
 	return tileBase + tileTokens*tiles
 }
@@ -54,17 +52,16 @@ func AreaImage(size Pixels) int {
 	if size.Width <= 0 || size.Height <= 0 {
 		return Unknown
 	}
-	size = size.within(areaLong)
+	size = size.scaled(max(size.Width, size.Height), areaLong)
 	return min(areaLimit, (size.Width*size.Height+areaPixels-1)/areaPixels)
 }
 
-// within returns the size after scaling down until the longer side has at most limit pixels.
-func (p Pixels) within(limit int) Pixels {
-	long := max(p.Width, p.Height)
-	if long <= limit {
+// scaled returns the size after scaling down until side, one of its sides, has up to limit pixels.
+func (p Pixels) scaled(side, limit int) Pixels {
+	if side <= limit {
 		return p
 	}
-	return Pixels{Width: max(1, p.Width*limit/long), Height: max(1, p.Height*limit/long)}
+	return Pixels{Width: max(1, p.Width*limit/side), Height: max(1, p.Height*limit/side)}
 }
 
 // headBytes is how much of a picture is read to find its size: JPEG may have a preview of 64 KiB before it.

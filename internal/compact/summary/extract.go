@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -72,7 +73,7 @@ func clean(text string) string { return resource.Mask(neutral(text)) }
 // user records a message of the user: the first is the goal, later ones are shortened, demands and exact values are
 // kept whole.
 func (d *draft) user(seq int64, text string) {
-	text = withoutReminders(text)
+	text = reminders.ReplaceAllString(text, "")
 	whole := collapse(text)
 	if whole == "" {
 		return
@@ -191,16 +192,5 @@ func withoutSeq(entry string) string {
 	return text
 }
 
-// withoutReminders returns a text without the parts that the harness, not the user, put into it.
-func withoutReminders(text string) string {
-	const opening, closing = "<system-reminder>", "</system-reminder>"
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, opening)
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		_, text, _ = strings.Cut(rest, closing)
-	}
-}
+// reminders matches text that the harness, not the user, put into a message.
+var reminders = regexp.MustCompile(`(?s)<system-reminder>.*?(?:</system-reminder>|\z)`)

@@ -9,6 +9,7 @@ package text
 import (
 	"encoding/binary"
 	"math/bits"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -42,7 +43,7 @@ func First(t []byte, n int) []byte {
 	}
 	for i < len(t) {
 		r, size := utf8.DecodeRune(t[i:])
-		if n -= units(r); n < 0 {
+		if n -= utf16.RuneLen(r); n < 0 {
 			break
 		}
 		i += size
@@ -62,19 +63,12 @@ func Last(t []byte, n int) []byte {
 	}
 	for i > 0 {
 		r, size := utf8.DecodeLastRune(t[:i])
-		if n -= units(r); n < 0 {
+		if n -= utf16.RuneLen(r); n < 0 {
 			break
 		}
 		i -= size
 	}
 	return t[i:]
-}
-
-func units(r rune) int {
-	if r >= 0x10000 {
-		return 2
-	}
-	return 1
 }
 
 // unitsIn returns the number of characters that begin in the first eight bytes of t, up to eight: one for each byte

@@ -33,16 +33,4 @@ func PlainPreview(t []byte, n int) string {
 }
 
 // isSpace reports whether r is JavaScript's white space.
-func isSpace(r rune) bool {
-	switch {
-	case r <= ' ':
-		return r == ' ' || '\t' <= r && r <= '\r'
-	case 0x2000 <= r && r <= 0x200A:
-		return true
-	}
-	switch r {
-	case 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF:
-		return true
-	}
-	return false
-}
+func isSpace(r rune) bool { return r == 0xFEFF || r != 0x85 && unicode.IsSpace(r) }
