@@ -106,7 +106,7 @@ func (w *world) ask(method, path, body string, headers ...string) answer {
 	return answer{w.TB, recorder}
 }
 
-// must is ask for a request that has to succeed with this status.
+// must calls ask for a request that must be answered with this status.
 func (w *world) must(status int, method, path, body string, headers ...string) answer {
 	w.Helper()
 	a := w.ask(method, path, body, headers...)
@@ -124,14 +124,14 @@ func (a answer) into(value any) {
 	}
 }
 
-// decoded is the answer's JSON as a value.
+// decoded returns the answer's JSON as a value.
 func decoded[T any](a answer) (value T) {
 	a.Helper()
 	a.into(&value)
 	return value
 }
 
-// batch is the body of an append.
+// batch returns the body of an append.
 func batch(format string, messages ...string) string {
 	return `{"format":"` + format + `","messages":[` + strings.Join(messages, ",") + `]}`
 }

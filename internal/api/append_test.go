@@ -21,8 +21,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// odd are messages that decoders lose something of.
-var odd = []string{
+// unusual are messages that decoders lose something of.
+var unusual = []string{
 	`{"role":"user","content":"nul \u0000 in it"}`,
 	`{"role":"user","content":"half \ud800 a pair"}`,
 	`{ "role" : "user" , "content" : "spaces\tand é é 😀 <&>" }`,
@@ -44,7 +44,7 @@ func TestEveryByteComesBack(t *testing.T) {
 	for _, format := range []string{"openai-chat", "anthropic"} {
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+format, "")
 		var kept []string
-		for _, message := range odd {
+		for _, message := range unusual {
 			got := w.ask("POST", "/v1/sessions/"+format+"/messages", batch(format, message))
 			if got.Code == http.StatusCreated {
 				kept = append(kept, message)
@@ -70,7 +70,7 @@ func TestEveryByteComesBack(t *testing.T) {
 			}
 		}
 		if len(kept) < 5 {
-			t.Errorf("%s took only %d of %d messages", format, len(kept), len(odd))
+			t.Errorf("%s took only %d of %d messages", format, len(kept), len(unusual))
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestADamagedBodyIsNeverOurFault(t *testing.T) {
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":10000000}`)
 	random := rand.New(rand.NewPCG(5, 6))
 	bodies := []string{
-		`{"format":"openai-chat","messages":[` + strings.Join(odd[:9], ",") + `],"client_ids":["a",null,"b",null,null,null,null,null,null],"expected_seq":0}`,
+		`{"format":"openai-chat","messages":[` + strings.Join(unusual[:9], ",") + `],"client_ids":["a",null,"b",null,null,null,null,null,null],"expected_seq":0}`,
 		batch("anthropic", turn("anthropic", 1, 2, 40)...),
 	}
 	const alphabet = "{}[]\",:0e\\u-. \x00\xffdtfn"

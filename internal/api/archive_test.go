@@ -42,7 +42,7 @@ type importedLine struct {
 	Detail  string
 }
 
-// export is what GET path answers, and the manifest that it ends with.
+// export returns the answer of GET path, and the manifest at its end.
 func (w *world) export(path string) (text, manifest string) {
 	w.Helper()
 	got := w.must(http.StatusOK, "GET", path, "")

@@ -42,7 +42,7 @@ func (w *world) commit(id string, base int, through int64, body, units string) {
 		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base,
 		Checkpoint: &postgres.Checkpoint{
 			Through: through, Tokens: cmp.Or(tokens, 5), Body: zframe.Compress([]byte(body)), Size: len(body), State: []byte("state"), Units: []byte(units),
-			Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1, Walk: walkOf(found.Format, body),
+			Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1, Walk: validatorStateOf(found.Format, body),
 		},
 	}, 0)
 	if err != nil {
@@ -50,18 +50,18 @@ func (w *world) commit(id string, base int, through int64, body, units string) {
 	}
 }
 
-// walkOf is what a reader must know of messages that are joined by commas.
-func walkOf(f session.Format, body string) []byte {
+// validatorStateOf returns the state that a checkpoint of these messages, joined by commas, stores.
+func validatorStateOf(f session.Format, body string) []byte {
 	var messages []json.RawMessage
 	if err := json.Unmarshal([]byte("["+body+"]"), &messages); err != nil {
 		return nil
 	}
-	walk := wire.NewFastValidator(f)
+	validator := wire.NewFastValidator(f)
 	for _, m := range messages {
-		fact := wire.ShapeOfBody(f, m)
-		walk.Add(&fact)
+		shape := wire.ShapeOfBody(f, m)
+		validator.Add(&shape)
 	}
-	return walk.State()
+	return validator.State()
 }
 
 // sink is a ResponseWriter that keeps nothing.

@@ -63,7 +63,7 @@ func bothFormats(t *testing.T, test func(w *world, format, path string)) {
 	}
 }
 
-// originals are the tokens of the messages of a view as they were appended, through a seq.
+// originals returns the tokens of a view's messages as they were appended, through a seq.
 func (w *world) originals(path, format string, through int64) (tokens int64) {
 	w.Helper()
 	log := decoded[struct {
@@ -153,7 +153,7 @@ func TestTheViewOfACheckpointIsTheOneThatItWas(t *testing.T) {
 	})
 }
 
-// messagesOf is the part of a view's JSON that is its messages.
+// messagesOf returns the messages of a view's JSON.
 func messagesOf(a answer) string {
 	_, messages, _ := strings.Cut(a.Body.String(), `"messages":[`)
 	return strings.TrimSuffix(messages, "]}")

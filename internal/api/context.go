@@ -139,7 +139,9 @@ func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 // answerView answers with a view, in one write.
 func answerView(req *request.Request, want viewRequest, tag string, v *postgres.View, notes view.Notes) error {
 	v.Format = want.Target(v.Format)
-	head, tail, body := req.Buffer(), req.Buffer(), req.Buffer()
+	head := req.Buffer()
+	tail := req.Buffer()
+	body := req.Buffer()
 	head.B = view.AppendHead(head.B, req.SessionID, v, notes)
 	if v.Size > 0 && len(v.Tail) > 0 {
 		tail.B = append(tail.B, ',')

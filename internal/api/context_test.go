@@ -54,7 +54,7 @@ func (w *world) work() {
 	w.Cleanup(func() { <-client.Stopped() })
 }
 
-// turn is one question with n rounds of a call and its result of about so many characters, as messages of a format.
+// turn returns the messages of a question with n rounds of a call and its result, each of about size characters.
 func turn(format string, n, rounds, size int) (messages []string) {
 	messages = append(messages, user(fmt.Sprintf("question %d", n)))
 	for i := range rounds {
@@ -103,25 +103,25 @@ func checkBounds(w *world, path string, format session.Format) {
 		w.Errorf("%s was not compacted: checkpoint %d", path, whole.Checkpoint)
 	}
 	tooSmall := decoded[problem](w.must(http.StatusUnprocessableEntity, "GET", path+"/context?max_tokens=1", ""))
-	least := *tooSmall.Minimum
-	w.must(http.StatusUnprocessableEntity, "GET", fmt.Sprintf("%s/context?max_tokens=%d", path, least-1), "")
-	if least >= whole.Tokens {
-		w.Errorf("%s: the least view has %d of %d tokens", path, least, whole.Tokens)
+	lowest := *tooSmall.Minimum
+	w.must(http.StatusUnprocessableEntity, "GET", fmt.Sprintf("%s/context?max_tokens=%d", path, lowest-1), "")
+	if lowest >= whole.Tokens {
+		w.Errorf("%s: the smallest view has %d of %d tokens", path, lowest, whole.Tokens)
 	}
 	sizes := map[int]bool{}
-	for most := least; most < whole.Tokens; most += max(1, (whole.Tokens-least)/40) {
-		v := decoded[view](w.must(http.StatusOK, "GET", fmt.Sprintf("%s/context?max_tokens=%d", path, most), ""))
+	for limit := lowest; limit < whole.Tokens; limit += max(1, (whole.Tokens-lowest)/40) {
+		v := decoded[view](w.must(http.StatusOK, "GET", fmt.Sprintf("%s/context?max_tokens=%d", path, limit), ""))
 		if violations := wire.Validate(format, v.bodies(), wire.Options{}); len(violations) > 0 {
-			w.Errorf("%s with %d tokens: %v", path, most, violations)
+			w.Errorf("%s with %d tokens: %v", path, limit, violations)
 		}
-		if v.Tokens > most || v.Omitted == nil || v.Tokens+v.Omitted.Tokens != whole.Tokens || len(v.Messages)+v.Omitted.Messages != len(whole.Messages) {
-			w.Errorf("%s with %d tokens has %d in %d messages, without %+v; the whole has %d in %d", path, most, v.Tokens, len(v.Messages), v.Omitted, whole.Tokens, len(whole.Messages))
+		if v.Tokens > limit || v.Omitted == nil || v.Tokens+v.Omitted.Tokens != whole.Tokens || len(v.Messages)+v.Omitted.Messages != len(whole.Messages) {
+			w.Errorf("%s with %d tokens has %d in %d messages, without %+v; the whole has %d in %d", path, limit, v.Tokens, len(v.Messages), v.Omitted, whole.Tokens, len(whole.Messages))
 		}
 		if string(v.System) != string(whole.System) || !slices.EqualFunc(v.Messages[len(v.Messages)-1:], whole.Messages[len(whole.Messages)-1:], same) {
-			w.Errorf("%s with %d tokens lost its system prompt or its end", path, most)
+			w.Errorf("%s with %d tokens lost its system prompt or its end", path, limit)
 		}
 		if format == session.OpenAIChat && !same(v.Messages[0], whole.Messages[0]) {
-			w.Errorf("%s with %d tokens begins with %s", path, most, v.Messages[0])
+			w.Errorf("%s with %d tokens begins with %s", path, limit, v.Messages[0])
 		}
 		sizes[len(v.Messages)] = true
 	}
@@ -210,11 +210,11 @@ func TestAViewIsTheSameInEveryCoding(t *testing.T) {
 	steps := []func(){
 		func() {},
 		func() {
-			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", odd[:3]...))
+			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", unusual[:3]...))
 		},
-		func() { w.commit("s", 0, 3, strings.Join(odd[:3], ","), `[]`) },
+		func() { w.commit("s", 0, 3, strings.Join(unusual[:3], ","), `[]`) },
 		func() {
-			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", odd[3:]...))
+			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", unusual[3:]...))
 		},
 		func() {
 			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(strings.Repeat("0123456789abcdef", 1<<15))))

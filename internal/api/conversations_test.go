@@ -35,7 +35,7 @@ func (l itemList) ids() (ids []string) {
 	return ids
 }
 
-// texts are the texts of messages, and the call ids of other items.
+// texts returns the texts of messages, and the call ids of other items.
 func (l itemList) texts() (texts []string) {
 	for _, item := range l.Data {
 		if id, ok := item["call_id"].(string); ok {
@@ -270,7 +270,7 @@ func TestErrorsOfConversationsAreThoseOfOpenAI(t *testing.T) {
 	w.must(http.StatusUnauthorized, "GET", "/v1/conversations/"+id, "", "Authorization", "Bearer none")
 }
 
-// turnOf is a turn of a user, with a large output in it.
+// turnOf returns a user's turn, with a large output in it.
 func turnOf(n int) []string {
 	id := fmt.Sprint("c", n)
 	return []string{
@@ -360,7 +360,7 @@ func (w *world) add(id, item string) map[string]any {
 	return decoded[itemList](w.must(http.StatusOK, "POST", "/v1/conversations/"+id+"/items", `{"items":[`+item+`]}`)).Data[0]
 }
 
-// randomTurn is a question and some calls with their outputs, some of them at once, some large.
+// randomTurn returns a question and some calls with their outputs, some of them parallel, some large.
 func randomTurn(random *rand.Rand, n int) []string {
 	items := []string{user(fmt.Sprint("question ", n))}
 	for round := range random.IntN(4) {

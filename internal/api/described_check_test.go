@@ -53,7 +53,7 @@ func (d *description) lost(r *http.Request, got *httptest.ResponseRecorder) erro
 	return d.checkResponse(d.resolve("", map[string]any{"$ref": "#/components/responses/NotFound"}), r.Method, got)
 }
 
-// response is what an operation says of a status: by name, or as one of those that many have.
+// response returns the response of an operation for a status: its own, or a shared one.
 func (d *description) response(op *operation, status int) (part, error) {
 	responses := part{op.at + "/responses", op.value["responses"].(map[string]any)}
 	if r, ok := d.member(responses, strconv.Itoa(status)); ok {
@@ -132,7 +132,7 @@ func (d *description) checkBody(response part, method string, got *httptest.Resp
 	return d.fits(media.at+"/schema", value)
 }
 
-// decodedAs is a body as its schema takes it: JSON, an array of the lines of NDJSON, or text.
+// decodedAs returns a body as its schema describes it: JSON, an array of the lines of NDJSON, or text.
 func decodedAs(kind string, body []byte) (any, error) {
 	switch {
 	case strings.HasSuffix(kind, "ndjson"):
@@ -196,7 +196,7 @@ func (d *description) checkRequest(op *operation, r *http.Request, body string) 
 	return nil
 }
 
-// typed is the text of a parameter as its schema takes it.
+// typed returns the text of a parameter as a value of its schema's type.
 func typed(schema part, text string) any {
 	if kind := schema.value["type"]; kind == "integer" || kind == "boolean" {
 		if value, err := jsonschema.UnmarshalJSON(strings.NewReader(text)); err == nil {

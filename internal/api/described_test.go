@@ -82,7 +82,7 @@ var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 
 func escaped(step string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(step) }
 
-// list are the elements of an array, references followed.
+// list returns the elements of an array, and follows references.
 func (d *description) list(at string, array any) (parts []part) {
 	elements, _ := array.([]any)
 	for i, element := range elements {
@@ -112,7 +112,7 @@ func (d *description) resolve(at string, value any) part {
 	return d.resolve(at, value)
 }
 
-// member is a member of a part.
+// member returns a member of a part.
 func (d *description) member(p part, name string) (part, bool) {
 	value, ok := p.value[name]
 	return d.resolve(p.at+"/"+escaped(name), value), ok
@@ -137,7 +137,7 @@ func (d *description) schema(at string) (s *jsonschema.Schema, err error) {
 	return s, err
 }
 
-// find is the operation that a request is for, nil for none.
+// find returns the operation of a request, nil if there is no such operation.
 func (d *description) find(method, path string) *operation {
 	if method == http.MethodHead {
 		method = http.MethodGet

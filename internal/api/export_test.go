@@ -37,7 +37,7 @@ func (c *keyCache) Has(digest [32]byte, now time.Time) bool { return c.has(diges
 // Add remembers a key.
 func (c *keyCache) Add(digest [32]byte, asked time.Time) { c.add(digest, asked) }
 
-// Len is how many keys the cache has.
+// Len returns the number of keys in the cache.
 func (c *keyCache) Len() int { return len(c.until) }
 
 // MaxCachedKeys is how many keys the cache may have.

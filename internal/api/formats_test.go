@@ -67,7 +67,7 @@ func TestASessionOfAnyFormatIsReadInEveryFormat(t *testing.T) {
 	}
 }
 
-// last is a message of the user.
+// last returns a message of the user.
 func last(f session.Format) string { return string(wire.UserMessage(f, []byte(`"go on"`))) }
 
 func TestAnAppendInAnotherFormatIsStoredAsItIs(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 
 var importMessages = flag.Int("import-messages", 5_000, "how many messages TestAnImportThatIsStoppedGoesOnWhereItWas has; make soak has 100000")
 
-// archiveOf is an export of so many messages, in sessions of up to 700.
+// archiveOf returns an export of some messages, in sessions of up to 700.
 func archiveOf(t testing.TB, messages int) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -141,7 +141,9 @@ func (r *viewRequest) has(tag string) bool {
 
 // acceptsZstd reports whether a reader prefers zstd to no coding, by Accept-Encoding with its q-values.
 func acceptsZstd(header []string) bool {
-	zstd, identity, rest := -1.0, -1.0, -1.0
+	const absent = -1.0
+	zstd, identity := absent, absent
+	rest := absent
 	for _, line := range header {
 		if line == "zstd" {
 			return true

@@ -113,7 +113,7 @@ type examples struct {
 	values map[string]string // what stands for an id that the description shows
 }
 
-// of are the operations of a tag in the order of the document: those that erase come last.
+// of returns the operations of a tag in the order of the document, those that erase last.
 func (e *examples) of(tag string) (ops []operation) {
 	for _, op := range e.operations {
 		if op.value["tags"].([]any)[0] == tag {
@@ -164,7 +164,7 @@ func (e *examples) run(op operation) {
 	e.compare(op, got)
 }
 
-// body is the example of a request's body.
+// body returns the example of a request's body.
 func (e *examples) body(op operation) string {
 	e.Helper()
 	body, ok := e.member(part{op.at, op.value}, "requestBody")
@@ -215,7 +215,8 @@ func (e *examples) compare(op operation, got answer) {
 	}
 }
 
-// invented are the members of an example that the real value does not have. Of lists, the first elements are compared.
+// invented returns the members of an example that the real value does not have. Of lists, it compares the first
+// elements.
 func invented(at string, example, real any) (pointers []string) {
 	switch example := example.(type) {
 	case map[string]any:

@@ -166,7 +166,7 @@ var asSets = cmp.Transformer("set", func(names []string) map[string]bool {
 
 var listed = regexp.MustCompile(`zzzzzzzz[^"]*[:;] there are ([a-z_, ]+)"`)
 
-// known are the names that an answer says there are instead of zzzzzzzz.
+// known returns the names that an answer suggests instead of zzzzzzzz.
 func (a answer) known() []string {
 	a.Helper()
 	said := listed.FindStringSubmatch(strings.ReplaceAll(a.Body.String(), `\"`, "'"))
@@ -179,7 +179,7 @@ func (a answer) known() []string {
 	return strings.Split(said[1], ", ")
 }
 
-// members are the names of an object's members, by its schema.
+// members returns the names of an object's members, by its schema.
 func (d *description) members(schema part) (names []string) {
 	properties, _ := d.member(schema, "properties")
 	names = slices.Collect(maps.Keys(properties.value))

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/importer"
 )
 
-// corpus is the folder of recorded conversations, "" if there is none on this machine.
+// corpus returns the folder of recorded conversations, "" if this machine has no such folder.
 func corpus() string {
 	folder := os.Getenv("VARVE_DATA")
 	if folder == "" {
@@ -24,7 +24,7 @@ func corpus() string {
 	return folder
 }
 
-// longSessions are the three largest recordings of Claude Code.
+// longSessions returns the three largest recordings of Claude Code.
 func longSessions(t *testing.T) []string {
 	t.Helper()
 	if corpus() == "" {

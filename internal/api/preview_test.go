@@ -14,7 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// reading is a turn in which an agent reads a file of about so many tokens.
+// reading returns a turn in which an agent reads a file of about this number of tokens.
 func reading(n, tokens int) []string {
 	line := fmt.Sprintf("line of file %d with some text in it\\n", n)
 	return []string{
@@ -23,7 +23,7 @@ func reading(n, tokens int) []string {
 	}
 }
 
-// conversation is a user's question and so many files that are read for it.
+// conversation returns a user's question and the reading of files for it.
 func conversation(files, tokens int) []string {
 	messages := []string{user("read all files")}
 	for n := range files {
@@ -46,7 +46,7 @@ type previewed struct {
 	Report       map[string]any
 }
 
-// manifest is that of a session's newest checkpoint.
+// manifest returns the loss manifest of a session's newest checkpoint.
 func (w *world) manifest(id string) (actions []map[string]any) {
 	w.Helper()
 	err := postgres.InTenant(w.Context(), w.store.Pool(), w.tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {

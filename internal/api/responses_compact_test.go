@@ -26,7 +26,7 @@ type compaction struct {
 	}
 }
 
-// turnsOf is a list of turns, as the items of a request.
+// turnsOf returns a list of turns, as the items of a request.
 func turnsOf(turns int) string {
 	var items []string
 	for n := range turns {

@@ -159,7 +159,7 @@ func (w *rangeWriter) Write(b []byte) (int, error) {
 }
 
 // numbered returns limit lines of a text from line offset on, each with its number before it as cat -n writes it, and
-// the number of the line after them, nil if there is none.
+// the number of the line after them, nil at the end.
 func numbered(body []byte, offset, limit int64) (content string, next *int64) {
 	var page bytes.Buffer
 	line := int64(0)

@@ -72,15 +72,15 @@ func answerCompacted(req *request.Request, b *stateless.Body, p *compactor.Propo
 	if len(made.Repairs) > 0 {
 		out.B = view.AppendMember(out.B, "repairs", made.Repairs)
 	}
-	apart := 0
+	separate := 0
 	if provider.SeparatesSystem(b.Format) {
-		apart = made.System
+		separate = made.System
 	}
-	if prompt := wire.AppendSystem(b.Format, nil, made.Bodies[:apart]); len(prompt) > 0 && string(prompt) != "[]" {
+	if prompt := wire.AppendSystem(b.Format, nil, made.Bodies[:separate]); len(prompt) > 0 && string(prompt) != "[]" {
 		out.B = append(append(out.B, `,"system":`...), prompt...)
 	}
 	out.B = append(out.B, `,"messages":[`...)
-	out.B = append(out.B, bytes.Join(made.Bodies[apart:], []byte{','})...)
+	out.B = append(out.B, bytes.Join(made.Bodies[separate:], []byte{','})...)
 	out.B = append(out.B, "]}"...)
 	return req.Bytes(http.StatusOK, request.JSONType, out.B)
 }

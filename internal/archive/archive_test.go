@@ -15,7 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// written is an archive of two sessions.
+// written returns an archive of two sessions.
 func written(t testing.TB) string {
 	t.Helper()
 	var out bytes.Buffer

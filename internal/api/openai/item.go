@@ -19,9 +19,9 @@ type item struct {
 	body []byte // as it is stored
 }
 
-// itemKinds are the types of items whose ids have a prefix of their own, and those whose own id an answer keeps: their
-// provider looks it up, or has sealed it into their content, or another item names it. All other items get ids of ours,
-// because those that clients send need not be unique: some send one constant for all.
+// itemKinds lists the types of items whose ids have their own prefix, and whether an answer keeps the id that was sent,
+// because the provider looks it up, has signed it with the content, or another item refers to it. All other items get
+// our ids: the ids that clients send need not be unique, some send one constant for all.
 var itemKinds = map[string]struct {
 	prefix string
 	keeps  bool
@@ -58,7 +58,7 @@ var itemKinds = map[string]struct {
 var providersID = regexp.MustCompile(`^[a-z]+_[A-Za-z0-9_-]+$`)
 
 // An item's id is a prefix, and in hexadecimal the seq of its message, its number among the items of that message, and
-// a part of a hash of these and of the session: an id of another session, or a miscopied one, names nothing.
+// a part of a hash of these and of the session: an id of another session, or a miscopied one, is not found.
 const (
 	itemPart  = 4
 	itemCheck = itemPart + 2
@@ -79,7 +79,7 @@ func itemID(at session.Address, seq int64, part int, kind string) string {
 	return prefix + "_" + hex.EncodeToString(append(b, h.Sum(nil)[:itemBytes-itemCheck]...))
 }
 
-// itemPlace returns the place that one of our ids names; ok is false for any other id.
+// itemPlace returns the place that one of our ids names. ok is false for any other id.
 func itemPlace(at session.Address, id string) (seq int64, part int, ok bool) {
 	prefix, digits := cutLast(id, "_")
 	b, err := hex.DecodeString(digits)
@@ -112,7 +112,7 @@ func itemsOf(at session.Address, m *session.Message) []item {
 	return items
 }
 
-// itemFields are the members of an item that answers complete.
+// itemFields are the members of an item that answers add or change.
 type itemFields struct {
 	kind, role, id  string
 	status, content rawjson.Span
@@ -155,14 +155,14 @@ func (i *item) shownID() string {
 	return i.id
 }
 
-// hasStatus are the types that OpenAI's API always answers with a status.
+// hasStatus lists the types that OpenAI's API always answers with a status.
 var hasStatus = map[string]bool{
 	"message": true, "function_call": true, "function_call_output": true, "custom_tool_call": true,
 	"custom_tool_call_output": true,
 }
 
 // appendItem writes an item as OpenAI's API answers it: with an id, a type and a status, and the content of a message
-// as an array. What is stored says all of that, or leaves it out as requests may.
+// as an array. Stored items may omit these, as requests may.
 func appendItem(dst []byte, i *item) []byte {
 	f := readFields(i.body)
 	dst = append(dst, `{"id":`...)
@@ -195,8 +195,8 @@ func appendContent(dst []byte, role string, literal []byte) []byte {
 	return append(append(append(dst, `[{"type":"input_text","text":`...), literal...), `}]`...)
 }
 
-// appendItemList writes a page of items. first_id and last_id are our ids: a list continues after the one in the
-// parameter after.
+// appendItemList writes a page of items. first_id and last_id are our ids: the parameter after names the id that the next
+// page continues after.
 func appendItemList(dst []byte, items []item, more bool) []byte {
 	dst = append(dst, `{"object":"list","data":[`...)
 	for i := range items {

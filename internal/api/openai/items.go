@@ -57,7 +57,7 @@ type itemsRequest struct {
 	after      string
 	limit      int
 	descending bool
-	view       string // compacted, full, or "" for what the conversation's metadata says
+	view       string // compacted, full, or "" for the view that the conversation's metadata requests
 }
 
 // listItems handles GET /v1/conversations/{id}/items.
@@ -79,8 +79,7 @@ func (s *Server) listItems(req *request.Request) error {
 	return answerItems(req, items, more)
 }
 
-// readItems reads a page of the log. A message of another format may be no item at all, so it reads on until it has
-// one.
+// readItems reads a page of the log. A message of another format may contain no item, so it continues until it has one.
 func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.Session, items []item, more bool,
 	err error) {
 	slice, err := r.slice()
@@ -101,8 +100,8 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 	return found, items, more, err
 }
 
-// slice is the piece of the log that a page is read from: one message more than the page has, which tells whether there
-// are more, and in front of it the message that after names, of which more items may follow.
+// slice returns the range of the log that a page is read from: one message more than the page has, which shows whether
+// there are more, and before it the message that after names, which may have more items.
 func (r *itemsRequest) slice() (postgres.Range, error) {
 	slice := postgres.Range{Descending: r.descending, Limit: r.limit + 1, Bytes: maxPageBytes}
 	if r.after == "" {
@@ -222,8 +221,8 @@ func (s *Server) deleteItem(req *request.Request) error {
 	return req.JSON(http.StatusOK, conversationOf(left))
 }
 
-// seqOfItem is the message that the item is of. One of our ids says it; a request that is repeated names an item that
-// is not there any more.
+// seqOfItem returns the seq of the item's message. One of our ids contains it: a repeated request names an item that
+// does not exist any more.
 func (s *Server) seqOfItem(req *request.Request, at session.Address, id *session.Idempotency) (int64, error) {
 	name, err := url.PathUnescape(req.Param("item"))
 	if err != nil {
@@ -235,13 +234,13 @@ func (s *Server) seqOfItem(req *request.Request, at session.Address, id *session
 	m, found, err := s.findItem(req, at)
 	switch {
 	case errors.Is(err, errNoItem) && id != nil:
-		return session.MaxSessionMessages, nil // there is no such message, but the key may know the answer
+		return session.MaxSessionMessages, nil // no such message, but the key may have the answer
 	case err != nil:
 		return 0, err
 	}
 	if of := itemsOf(at, &m); len(of) > 1 {
 		return 0, session.Invalid("/item_id", request.InvalidRequest,
-			"%q is one of %d items of one message, whose format is %s: they go together, delete %q",
+			"%q is one of %d items of one message, whose format is %s: they are removed together, delete %q",
 			found.id, len(of), m.Format, of[0].id)
 	}
 	return m.Seq, nil

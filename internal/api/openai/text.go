@@ -11,23 +11,23 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// withoutTools writes items as messages alone, as OpenAI's own compaction leaves no calls behind: a call and what came
-// of it become one message of the assistant, and reasoning, which counts for the calls that it led to, goes. Sessions
-// of the Agents SDK for JavaScript keep the output as it comes, and understand messages and compaction items only. A
-// call that nothing answers is still under way and stays what it is, with the reasoning before it.
+// withoutTools writes items as messages only, because OpenAI's own compaction returns no calls: a call and its result
+// become one message of the assistant, and the reasoning that led to calls is dropped. Sessions of the Agents SDK for
+// JavaScript store the output unchanged, and accept messages and compaction items only. A call without a result is in
+// progress: it is kept, with the reasoning before it.
 func withoutTools(bodies [][]byte) [][]byte {
-	t := teller{calls: map[string]wire.Block{}, answered: answeredCalls(bodies)}
+	t := textWriter{calls: map[string]wire.Block{}, answered: answeredCalls(bodies)}
 	for _, body := range bodies {
 		t.item(body)
 	}
 	return t.out
 }
 
-// teller writes items as messages.
-type teller struct {
-	calls    map[string]wire.Block // by id, those whose results come later
-	answered map[string]bool       // the ids of calls that something answers
-	thoughts [][]byte              // the reasoning right before
+// textWriter writes items as messages.
+type textWriter struct {
+	calls    map[string]wire.Block // by id, until their result
+	answered map[string]bool       // the ids of calls with a result
+	thoughts [][]byte              // the reasoning immediately before
 	out      [][]byte
 }
 
@@ -46,19 +46,19 @@ func answeredCalls(bodies [][]byte) map[string]bool {
 	return ids
 }
 
-func (t *teller) item(body []byte) {
+func (t *textWriter) item(body []byte) {
 	if kind := readFields(body).kind; kind == "message" || kind == "compaction" {
 		t.out, t.thoughts = append(t.out, body), nil
 		return
 	}
 	for _, n := range wire.Decode(session.OpenAIResponses, body) {
 		for i := range n.Blocks {
-			t.piece(body, &n.Blocks[i])
+			t.block(body, &n.Blocks[i])
 		}
 	}
 }
 
-func (t *teller) piece(body []byte, p *wire.Block) {
+func (t *textWriter) block(body []byte, p *wire.Block) {
 	switch p.Kind {
 	case wire.Reasoning:
 		t.thoughts = append(t.thoughts, body)
@@ -72,14 +72,14 @@ func (t *teller) piece(body []byte, p *wire.Block) {
 	case wire.Result:
 		t.result(p)
 	default:
-		t.say(quotedf("[%s: %s]", readFields(body).kind, body))
+		t.add(quotedf("[%s: %s]", readFields(body).kind, body))
 	}
 	t.thoughts = nil
 }
 
-// result says what was called and what came of it, in two texts. Images and files follow as a message of the user, who
-// alone can send them.
-func (t *teller) result(p *wire.Block) {
+// result writes a call and its result as two texts. Images and files follow in a message of the user, because only
+// users can send them.
+func (t *textWriter) result(p *wire.Block) {
 	name, value := []byte("a tool"), []byte("{}")
 	if call, ok := t.calls[p.CallID]; ok {
 		name, _ = rawjson.Unquote(nil, call.Name)
@@ -92,17 +92,17 @@ func (t *teller) result(p *wire.Block) {
 			text = joinLiterals(text, c.Text)
 			continue
 		}
-		c.Edited = true // it stands in another place now
+		c.Edited = true // it is part of another message now
 		media = append(media, c)
 	}
-	t.say(quotedf(calledBefore+"%s"+calledWith+"%s"+calledBehind, name, value), text)
+	t.add(quotedf(calledBefore+"%s"+calledWith+"%s"+calledBehind, name, value), text)
 	if len(media) > 1 {
 		t.out = append(t.out, wire.Encode(session.OpenAIResponses, []wire.Message{{Role: wire.User, Blocks: media}})...)
 	}
 }
 
-// say adds a message of the assistant, whose texts are string literals.
-func (t *teller) say(literals ...[]byte) {
+// add adds a message of the assistant, whose texts are string literals.
+func (t *textWriter) add(literals ...[]byte) {
 	blocks := make([][]byte, len(literals))
 	for i, literal := range literals {
 		blocks[i] = fmt.Appendf(nil, `{"type":"output_text","text":%s,"annotations":[]}`, literal)
@@ -126,12 +126,12 @@ const (
 )
 
 // withTools reverses withoutTools: messages that an earlier compaction made of calls and their outputs become calls
-// and outputs, so that what was whole then can be trimmed now.
+// and outputs again, so that they can be trimmed now.
 func withTools(snap postgres.Snapshot) (postgres.Snapshot, error) {
 	tail := make([]postgres.LogMessage, 0, len(snap.Tail))
 	snap.ContextTokens = snap.SeparateTokens
 	for _, m := range snap.Tail {
-		for _, body := range untold(m.Body, m.Seq) {
+		for _, body := range withCall(m.Body, m.Seq) {
 			found, err := wire.Inspect(session.OpenAIResponses, body)
 			if err != nil {
 				return snap, err
@@ -147,8 +147,9 @@ func withTools(snap postgres.Snapshot) (postgres.Snapshot, error) {
 	return snap, nil
 }
 
-// untold returns the call and the output that a message reports, or the message if it reports none.
-func untold(body []byte, seq int64) [][]byte {
+// withCall returns the call and the output that withoutTools wrote as this message, or the message itself if it is
+// another one.
+func withCall(body []byte, seq int64) [][]byte {
 	as := [][]byte{body}
 	f := readFields(body)
 	if f.role != "assistant" || f.content == (rawjson.Span{}) || body[f.content.Start] != '[' {

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/openapi"
 )
 
-// load is the document in all its forms, and its JSON decoded.
+// load returns the document in all its forms, and its decoded JSON.
 func load(t *testing.T) (*openapi.Document, map[string]any) {
 	t.Helper()
 	policy, err := os.ReadFile("../../../docs/policy.schema.json")

@@ -153,7 +153,7 @@ func (s schema) Inner() (inner []schema) {
 	return slices.Concat(inner, s.AllOf, s.AnyOf, s.OneOf)
 }
 
-// Limits describes which values are possible.
+// Limits describes the valid values.
 func (s schema) Limits() string {
 	var words []string
 	span := func(what string, minimum, maximum *string) {

@@ -172,7 +172,7 @@ func (d *Document) Boolean(pointer string, value rawjson.Span) bool {
 	return literal == "true"
 }
 
-// Time reads a time in the form of RFC 3339, nil if it is none.
+// Time reads a time in the form of RFC 3339, nil if it has another form.
 func (d *Document) Time(pointer string, value rawjson.Span) *time.Time {
 	text, ok := d.Text(pointer, value, maxTimestampBytes)
 	if !ok {

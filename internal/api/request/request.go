@@ -114,7 +114,7 @@ func (req *Request) Address() session.Address {
 	return session.Address{Tenant: req.Tenant, ID: id}
 }
 
-// PathID returns the parameter of the path that is a UUID; notFound is the error if it is none.
+// PathID returns a parameter of the path that must be a UUID. For any other text, notFound is kept for Err.
 func (req *Request) PathID(name string, notFound error) uuid.UUID {
 	id, err := uuid.Parse(req.Param(name))
 	if err != nil {
