@@ -181,7 +181,7 @@ func ReadMetadata(d *request.Document, value rawjson.Span) []byte {
 			d.Wrong(pointer, request.InvalidRequest, "the key must have 1 to %d characters, not %d",
 				session.MaxMetadataKey, utf8.RuneCountInString(name))
 		case seen[name]:
-			d.Wrong(pointer, request.InvalidJSON, "%s is there twice", spelling.Shorten(name))
+			d.Wrong(pointer, request.InvalidJSON, "the member %q appears twice", spelling.Shorten(name))
 		}
 		seen[name] = true
 		content, _ := d.Text(pointer, member, 4*session.MaxMetadataValue)

@@ -109,7 +109,7 @@ func (d *Document) members(
 		case i < 0:
 			d.unknown(pointer, key, known)
 		case seen&(1<<i) != 0:
-			d.Wrong(pointer+"/"+known[i], InvalidJSON, "%s is there twice", known[i])
+			d.Wrong(pointer+"/"+known[i], InvalidJSON, "the member %q appears twice", known[i])
 		default:
 			seen |= 1 << i
 			if !yield(known[i], member) {
