@@ -14,7 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// wrote is a call that writes a file, and its result.
+// wrote returns a call that writes a file, and its result.
 func wrote(tool, path, text string) move {
 	return then(calls("c", tool, fmt.Sprintf(`{"path":%q,"content":%s}`, path, literal(text))), answered("c", `"ok"`))
 }

@@ -61,7 +61,7 @@ func BenchmarkRecorded(b *testing.B) {
 	}
 }
 
-// recordedInput is a conversation whose last message crosses the trigger.
+// recordedInput returns a conversation whose last message crosses the trigger.
 func recordedInput(c *compacttest.Conversation) Input {
 	in := Input{Format: c.Format, Policy: policy.Default()}
 	in.WindowTokens = int(float64(c.Total()) / in.Policy.Trigger)
@@ -84,7 +84,7 @@ func BenchmarkIncremental(b *testing.B) {
 	b.Run("view", func(b *testing.B) { benchCompaction(b, in) })
 }
 
-// benchInput is a session of so many messages, or its beginning of so many tokens if that is less.
+// benchInput returns a session with a number of messages, or its beginning with a number of tokens if that is shorter.
 func benchInput(b *testing.B, f session.Format, messages, tokens int) Input {
 	rng := rand.New(rand.NewPCG(1, uint64(messages)))
 	in := Input{Format: f, Policy: policy.Default(), WindowTokens: 128_000}
@@ -125,7 +125,7 @@ func benchCompaction(b *testing.B, inputs ...Input) {
 	}
 }
 
-// benchInspect is what an append does to find and to estimate the parts of its messages.
+// benchInspect does what an append does: it finds and estimates the parts of messages.
 func benchInspect(b *testing.B, inputs ...Input) {
 	b.SetBytes(bytesOf(inputs))
 	b.ReportAllocs()

@@ -18,7 +18,7 @@ const (
 	anthropicPicture = `,{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]`
 )
 
-// shows is a call whose result is a text of so many characters and a picture.
+// shows returns a call whose result is a text of a number of characters and an image.
 func shows(path string, chars int) move {
 	return func(f session.Format) []string {
 		content := `[{"type":"text","text":` + literal(filler(chars)) + `}`
@@ -105,7 +105,7 @@ func TestWhatACapLeaves(t *testing.T) {
 			p := only("cap", func(p *policy.Policy) { p.Cap.MaxTokens = 400 })
 			c.change(&p)
 			p.Wording.Cap = "|"
-			got := standing(t, input(t, session.OpenAIChat, p, 500, returns("Read", "a", c.text)))[2]
+			got := current(t, input(t, session.OpenAIChat, p, 500, returns("Read", "a", c.text)))[2]
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

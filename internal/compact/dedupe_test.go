@@ -10,7 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// reads is a call of a tool with any arguments and a large result.
+// reads returns a call of a tool with any arguments and a large result.
 func reads(tool, arguments string) move {
 	return then(calls("c", tool, arguments), answered("c", literal(filler(2000))))
 }
@@ -155,7 +155,7 @@ func TestSecretsInAStubAreHidden(t *testing.T) {
 			p.Dedupe.Identity, p.Dedupe.Redact, p.Wording.Stub = policy.ByResource, redact, "[{resource} {ref}]"
 		})
 		call := reads("fetch", `{"query":"https://x.test/?token=`+secret+`"}`)
-		got := standing(t, input(t, session.OpenAIChat, p, 800, call, call))[2]
+		got := current(t, input(t, session.OpenAIChat, p, 800, call, call))[2]
 		if strings.Contains(got, secret) != want {
 			t.Errorf("redact %t: %s", redact, got)
 		}

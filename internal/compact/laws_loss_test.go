@@ -104,7 +104,7 @@ func (l *trial) namesEveryPart(o outcome) {
 	}
 }
 
-// now is how many tokens a part has in the view.
+// now returns how many tokens a part has in the view.
 func (l *trial) now(m shownMessage, index int) int {
 	for _, p := range m.found.Parts {
 		if p.Index == index {
@@ -133,7 +133,7 @@ func (l *trial) neverGrows() {
 	}
 }
 
-// stoodFor is how large the messages of the log are that a message is in the place of.
+// stoodFor returns how large the messages of the log are that a message replaces.
 func (l *trial) stoodFor(m shownMessage) (bytes, tokens int) {
 	first, last := m.seq, m.seq
 	if m.coversOthers() {
@@ -213,7 +213,7 @@ func (l *trial) hasRef(m shownMessage, p *part, persisted map[session.ResultRef]
 	}
 }
 
-// said is what stands in the view of a part.
+// said returns what the view has of a part.
 func said(m shownMessage, p *part) []byte {
 	value := p.value.Of(m.body)
 	if len(value) == 0 || value[0] != '"' {
@@ -230,8 +230,8 @@ func (l *trial) bounded() {
 		for _, m := range o.view {
 			if m.inner.end > m.inner.start {
 				inner := said(m, &part{value: m.found.Parts[0].Value})[m.inner.start:m.inner.end]
-				if n, most := tokens.Estimate(inner), o.in.Policy.Summarise.MaxTokens; n > most {
-					l.Errorf("a summary of %d tokens where %d are allowed: %s", n, most, inner)
+				if n, limit := tokens.Estimate(inner), o.in.Policy.Summarise.MaxTokens; n > limit {
+					l.Errorf("a summary of %d tokens where %d are allowed: %s", n, limit, inner)
 				}
 			}
 			for i := range m.parts {
@@ -243,18 +243,18 @@ func (l *trial) bounded() {
 
 func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
 	marker := 100 + max(len(limits.Wording.Cap), len(limits.Wording.Bookend)) // characters of the line between head and tail
-	chars, most := text.Len(said(m, p)), 0
+	chars, limit := text.Len(said(m, p)), 0
 	switch p.action {
 	case Cap:
-		most = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policy.MinCutChars) + marker
+		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policy.MinCutChars) + marker
 	case Bookend:
-		most = 2*limits.Trim.BookendMaxChars + marker
+		limit = 2*limits.Trim.BookendMaxChars + marker
 	case Stub, Stale, Placeholder, Blank:
-		chars, most = p.valueBytes(), 2*policy.MinCutChars
+		chars, limit = p.valueBytes(), 2*policy.MinCutChars
 	default:
 		return
 	}
-	if chars > most {
-		l.Errorf("%s has %d characters where %d are allowed", at(m.seq, *p), chars, most)
+	if chars > limit {
+		l.Errorf("%s has %d characters where %d are allowed", at(m.seq, *p), chars, limit)
 	}
 }

@@ -19,7 +19,7 @@ func profileOf(name string) policy.Policy {
 	return p
 }
 
-// randomPolicy is any policy that may be set: a profile, or stages switched on and off with any measures.
+// randomPolicy returns any policy that may be set: a profile, or stages switched on and off with any measures.
 func randomPolicy(rng *rand.Rand) policy.Policy {
 	p := profileOf(policy.Profiles()[rng.IntN(len(policy.Profiles()))])
 	if rng.IntN(4) > 0 {

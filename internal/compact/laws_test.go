@@ -169,7 +169,7 @@ func (l *trial) walk(rng *rand.Rand) {
 	}
 }
 
-// next is what comes after a compaction of the whole log if nothing is appended.
+// next returns what comes after a compaction of the whole log if nothing is appended.
 func (l *trial) next(base *Checkpoint, p policy.Policy) Input {
 	in := l.in
 	in.Base, in.Tail, in.Policy = base, after(l.in.Tail, base.Through), p
@@ -208,8 +208,8 @@ func compacted(t testing.TB, in Input) (*Plan, *Checkpoint) {
 	return plan, made
 }
 
-// all are all compactions of the history.
+// all returns all compactions of the history.
 func (l *trial) all() []outcome { return append([]outcome{l.whole, l.other}, l.steps...) }
 
-// chains are the compactions that follow one another.
+// chains returns the sequences of compactions that follow one another.
 func (l *trial) chains() [][]outcome { return [][]outcome{{l.whole, l.other}, l.steps} }

@@ -71,7 +71,7 @@ func (l *trial) reachesThrough(o outcome) {
 	}
 }
 
-// end is the last message of the input.
+// end returns the last message of the input.
 func (o *outcome) end() int64 {
 	if n := len(o.in.Tail); n > 0 {
 		return o.in.Tail[n-1].Seq
@@ -109,8 +109,8 @@ func (l *trial) pairsStay(o outcome) {
 				continue
 			}
 			answered[at] = true
-			asking, stays := unitOf[int64(at[0]+1)]
-			if !stays {
+			asking, kept := unitOf[int64(at[0]+1)]
+			if !kept {
 				continue // a call may have left as abandoned before its late answer came
 			}
 			open--
@@ -124,7 +124,7 @@ func (l *trial) pairsStay(o outcome) {
 	}
 }
 
-// units are those of the messages of the log that are shown, by seq.
+// units returns the units of the messages of the log that the view has, by seq.
 func (o *outcome) units() map[int64]int {
 	units := map[int64]int{}
 	for _, m := range o.view {
@@ -254,7 +254,7 @@ func (l *trial) othersUntouched() {
 	}
 }
 
-// original is a part as it came.
+// original returns a part as it was appended.
 func (l *trial) original(m shownMessage, p part) wire.Part {
 	l.Helper()
 	for _, original := range l.originals[m.seq-1].Parts {

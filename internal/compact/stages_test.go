@@ -22,7 +22,7 @@ var written = []session.Format{session.OpenAIChat, session.Anthropic}
 // move writes its messages in a format.
 type move func(f session.Format) []string
 
-// asks is the user's word, says the assistant's.
+// asks returns a message of the user, says one of the assistant.
 func asks(text string) move { return word("user", text) }
 func says(text string) move { return word("assistant", text) }
 
@@ -32,7 +32,7 @@ func word(role, text string) move {
 	}
 }
 
-// calls is a call of a tool with its arguments as JSON.
+// calls returns a call of a tool with its arguments as JSON.
 func calls(id, tool, arguments string) move {
 	return func(f session.Format) []string {
 		if f == session.OpenAIChat {
@@ -43,7 +43,8 @@ func calls(id, tool, arguments string) move {
 	}
 }
 
-// answered is a result with its content as JSON, fails one of a tool that failed, which only Anthropic's format can say.
+// answered returns a result with its content as JSON; fails returns one of a tool that failed, which only Anthropic's
+// format can express.
 func answered(id, content string) move { return resultOf(id, content, "") }
 func fails(id, content string) move    { return resultOf(id, content, `,"is_error":true`) }
 
@@ -56,7 +57,7 @@ func resultOf(id, content, more string) move {
 	}
 }
 
-// then is one move after another.
+// then returns one move after another.
 func then(moves ...move) move {
 	return func(f session.Format) (bodies []string) {
 		for _, s := range moves {
@@ -66,12 +67,12 @@ func then(moves ...move) move {
 	}
 }
 
-// returns is a call of a tool for a path and its result: message n and n+1.
+// returns returns a call of a tool for a path and its result: message n and n+1.
 func returns(tool, path, text string) move {
 	return then(calls("c", tool, fmt.Sprintf(`{"path":%q}`, path)), answered("c", literal(text)))
 }
 
-// gives is the same with a result of so many characters, about a sixth as many tokens.
+// gives returns the same with a result of a number of characters, about a sixth as many tokens.
 func gives(tool, path string, chars int) move { return returns(tool, path, filler(chars)) }
 
 func filler(chars int) string { return strings.Repeat("abcdefghi ", chars/10) }
@@ -91,7 +92,7 @@ func input(t testing.TB, f session.Format, p policy.Policy, window int, moves ..
 	return in
 }
 
-// only is the default policy with one stage, nothing protected, and the measures of a small window.
+// only returns the default policy with one stage, nothing protected, and the measures of a small window.
 func only(stage string, change func(*policy.Policy)) policy.Policy {
 	p := policy.Default()
 	p.Target = 0.5
@@ -110,7 +111,7 @@ func only(stage string, change func(*policy.Policy)) policy.Policy {
 	return p
 }
 
-// stageCase is a conversation under the policy of one stage, in a window of so many tokens of which the target is half.
+// stageCase is a conversation under the policy of one stage, in a window of which the target is half.
 type stageCase struct {
 	change func(*policy.Policy)
 	window int
@@ -156,9 +157,9 @@ func deeds(p *Plan) (lines []string) {
 	return lines
 }
 
-// standing is what stands in the view after a compaction: by seq of the message, the text of its only part, or of all of
-// it for one that stands for others.
-func standing(t testing.TB, in Input) map[int64]string {
+// current returns what the view has after a compaction, by seq: the text of the only part of a message, or all of a
+// message that replaces others.
+func current(t testing.TB, in Input) map[int64]string {
 	t.Helper()
 	_, made := compacted(t, in)
 	texts := map[int64]string{}

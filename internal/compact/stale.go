@@ -69,7 +69,7 @@ func (w writes) all(p *part) (by int, ok bool) {
 	return by, len(p.paths) > 0
 }
 
-// first returns the message of the oldest write of a path, 0 if there is none.
+// first returns the message of the oldest write of a path, 0 for a path that was not written.
 func (w writes) first(name string) (message int) {
 	oldest := func(at int, ok bool) {
 		if ok && (message == 0 || at < message) {

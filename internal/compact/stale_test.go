@@ -80,7 +80,7 @@ func TestAStaleReadNamesTheFirstWrite(t *testing.T) {
 	in := input(t, session.OpenAIChat, only("stale", nil), 600, gives("Read", "a.go", 2000), returns("Edit", "a.go", "ok"), returns("Edit", "a.go", "ok"))
 	plan, _ := compacted(t, in)
 	want := "[Out of date: the file was written at message 4 -- read_result " + plan.Actions[0].Ref + " returns the old text]"
-	if got := standing(t, in)[2]; got != want {
+	if got := current(t, in)[2]; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

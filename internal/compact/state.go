@@ -92,11 +92,13 @@ func (c *codec) callOf(p *part, number int) {
 		back = number - p.call
 	}
 	c.ints(&back)
-	switch p.call = number - back; {
+	switch {
 	case back == 0:
 		p.call = -1
-	case p.call < 0:
+	case back > number:
 		c.fail()
+	default:
+		p.call = number - back
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// turns are n turns of the user, each with a read: four messages with about 210 tokens.
+// turns returns n turns of the user, each with a read: four messages with about 210 tokens.
 func turns(n int) (moves []move) {
 	for i := range n {
 		moves = append(moves, asks(fmt.Sprint("task ", i)), gives("Read", fmt.Sprint("f", i), 1200), says("done"))

@@ -69,7 +69,7 @@ func TestBookendsAreOfFewSizes(t *testing.T) {
 		moves[i] = gives("Read", fmt.Sprint(i), 2000)
 	}
 	sizes := map[int]bool{}
-	for _, text := range standing(t, input(t, session.OpenAIChat, p, 8000, moves...)) {
+	for _, text := range current(t, input(t, session.OpenAIChat, p, 8000, moves...)) {
 		if head, _, cut := strings.Cut(text, "\n\n[... trimmed"); cut {
 			sizes[len(head)] = true
 		}
@@ -125,7 +125,7 @@ func TestWhitespace(t *testing.T) {
 		},
 	})
 	in := input(t, session.OpenAIChat, only("whitespace", nil), 500, returns("Read", "a", spaced))
-	if want, got := strings.Repeat("a b", 300), standing(t, in)[2]; got != want {
+	if want, got := strings.Repeat("a b", 300), current(t, in)[2]; got != want {
 		t.Errorf("got %s", got)
 	}
 }
@@ -146,7 +146,7 @@ func TestBookendsOfCollapsedText(t *testing.T) {
 	if plan, _ := compacted(t, first); cmp.Diff([]string{"2.0 squeeze"}, deeds(plan)) != "" {
 		t.Fatalf("got %v", deeds(plan))
 	}
-	got, stepwise := standing(t, whole)[2], standing(t, next)[2]
+	got, stepwise := current(t, whole)[2], current(t, next)[2]
 	if head, tail, cut := strings.Cut(got, "|"); !cut || strings.Contains(got, "  ") || len(head) > 400 || len(tail) > 400 {
 		t.Errorf("got %s", got)
 	}

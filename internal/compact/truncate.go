@@ -79,7 +79,8 @@ func (s *runState) truncation() *truncation {
 // resume continues where the base's notice ends. A summary stays where it is; the notice after it covers more.
 func (t *truncation) resume() {
 	for m := range t.messages[:t.based] {
-		switch at := &t.messages[m]; {
+		at := &t.messages[m]
+		switch {
 		case at.inner.end > 0:
 			t.first, t.to = m+1, m+1
 		case at.coversOthers():
@@ -146,7 +147,7 @@ func (t *truncation) drop(m int) bool {
 	return true
 }
 
-// next returns the beginning of the unit after the oldest one, -1 if there is none.
+// next returns the beginning of the unit after the oldest one, -1 after the last.
 func (t *truncation) next() int {
 	i, _ := slices.BinarySearch(t.starts, t.to+1)
 	if i == len(t.starts) {

@@ -58,7 +58,7 @@ func TestANoticeGrows(t *testing.T) {
 	first, second := whole, whole
 	first.Tail, second.Tail = whole.Tail[:12], whole.Tail[12:]
 	_, second.Base = compacted(t, first)
-	early, late, atOnce := standing(t, first), standing(t, second), standing(t, whole)
+	early, late, atOnce := current(t, first), current(t, second), current(t, whole)
 	if want := "[Messages 1 to 7 were left out: 7 messages, readable in the session's log]"; early[1] != want {
 		t.Errorf("got %s, want %s", early[1], want)
 	}
@@ -77,7 +77,7 @@ func TestASummaryIsNotDropped(t *testing.T) {
 	first, second := whole, whole
 	first.Tail, second.Tail, second.Policy = whole.Tail[:16], whole.Tail[16:], only("truncate", nil)
 	_, second.Base = compacted(t, first)
-	texts := standing(t, second)
+	texts := current(t, second)
 	if !strings.HasPrefix(texts[1], "[Summary of messages 1 to 13,") || !strings.HasPrefix(texts[14], "[Messages 14 to ") {
 		t.Errorf("got %q and %q", texts[1], texts[14])
 	}

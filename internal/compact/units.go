@@ -73,7 +73,7 @@ func (h *history) systemMessages() int {
 	return n
 }
 
-// newestUser returns the newest message of the user, -1 if there is none.
+// newestUser returns the newest message of the user, or -1.
 func (h *history) newestUser() int {
 	m := len(h.messages) - 1
 	for m >= 0 && h.messages[m].role != user {

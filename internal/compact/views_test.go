@@ -25,7 +25,7 @@ var (
 // logged is a log of messages of any formats.
 type logged []wire.Stored
 
-// entries are the messages after seq as the engine takes them for a session of a format.
+// entries returns the messages after seq as the engine takes them for a session of a format.
 func (l logged) entries(t testing.TB, f session.Format, after, through int64) (entries []Entry) {
 	t.Helper()
 	part := 0
@@ -43,7 +43,7 @@ func (l logged) entries(t testing.TB, f session.Format, after, through int64) (e
 	return entries
 }
 
-// said are the messages in one format, runs of others translated.
+// said returns the messages in one format, runs of others translated.
 func (l logged) said(f session.Format) (list []wire.Stored) {
 	for i := 0; i < len(l); {
 		n := 0
@@ -61,7 +61,7 @@ func (l logged) said(f session.Format) (list []wire.Stored) {
 	return list
 }
 
-// view is what a read finds behind a compaction.
+// view returns what a read finds after a compaction.
 func (l logged) view(f session.Format, made *Checkpoint) (view []wire.Stored) {
 	array := append(append([]byte{'['}, made.Body...), ']')
 	for element := range rawjson.Elements(array, 0) {
@@ -125,7 +125,7 @@ func checkGrowing(t *testing.T, seed uint64) {
 	}
 }
 
-// randomLog is what one to three programs appended, the first of them in the session's own format.
+// randomLog returns what one to three programs appended, the first of them in the session's own format.
 func randomLog(rng *rand.Rand, own session.Format) (log logged) {
 	f := own
 	for range 1 + rng.IntN(3) {

@@ -281,9 +281,9 @@ var (
 func (g *generator) text(size int) string {
 	var b strings.Builder
 	b.WriteByte('"')
-	odd := g.wild(3)
+	unusual := g.wild(3)
 	for b.Len() < size {
-		if odd && g.rng.IntN(2) == 0 {
+		if unusual && g.rng.IntN(2) == 0 {
 			b.WriteString(g.pick(oddities))
 			continue
 		}

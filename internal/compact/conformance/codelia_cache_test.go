@@ -53,7 +53,7 @@ func (c *codelia) process(m codeliaMessage) codeliaMessage {
 
 var notRefCharacter = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// save is the store; it returns the ref, "" if there is none.
+// save stores a result and returns its ref, "" without a store.
 func (c *codelia) save(m codeliaMessage, whole []byte) (ref string) {
 	if c.Store == "none" || c.Store == "fail" {
 		return ""

@@ -19,7 +19,7 @@ func (m codeliaMessage) set(name string, value any) {
 	m[name] = raw
 }
 
-// text is a member that is a text, else "".
+// text returns a member that is a text, or "".
 func (m codeliaMessage) text(name string) string {
 	value, _ := jsonText(m[name])
 	return value
@@ -29,7 +29,7 @@ func (m codeliaMessage) absent(name string) bool {
 	return len(m[name]) == 0 || string(m[name]) == "null"
 }
 
-// list is a member that is a list of objects, else nil.
+// list returns a member that is a list of objects, or nil.
 func (m codeliaMessage) list(name string) []codeliaMessage {
 	var list []codeliaMessage
 	if err := json.Unmarshal(m[name], &list); err != nil {
@@ -55,7 +55,7 @@ func (m codeliaMessage) remembers() bool {
 	return m.text("role") == "user" && (strings.HasPrefix(content, retainMark) || strings.HasPrefix(content, summaryMark))
 }
 
-// ref is the ref under which the whole result was saved, "" for none.
+// ref returns the ref under which the whole result was saved, or "".
 func (m codeliaMessage) ref() string {
 	var ref codeliaMessage
 	if err := json.Unmarshal(m["output_ref"], &ref); err != nil {
@@ -64,7 +64,7 @@ func (m codeliaMessage) ref() string {
 	return ref.text("id")
 }
 
-// projection is a result as one text.
+// projection returns a result as one text.
 func (m codeliaMessage) projection() string {
 	if content, ok := jsonText(m["content"]); ok {
 		return content
@@ -99,14 +99,14 @@ func jsonText(raw json.RawMessage) (value string, ok bool) {
 	return value, err == nil
 }
 
-func orText(text, otherwise string) string {
+func orText(text, fallback string) string {
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	return text
 }
 
-// orEmpty is a list that is written as [], not as null.
+// orEmpty returns a list that is written as [], not as null.
 func orEmpty[E any](list []E) []E {
 	if list == nil {
 		return []E{}

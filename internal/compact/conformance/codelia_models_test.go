@@ -13,7 +13,7 @@ type codeliaModel struct {
 	ContextWindow, MaxInputTokens *int64
 }
 
-// limits are a model's context limits, the one that counts first.
+// limits returns a model's context limits, the one that counts first.
 func (c *codelia) limits(m *codeliaModel) (limits []int64) {
 	if m == nil {
 		return nil
@@ -57,7 +57,7 @@ func (c *codelia) model(provider, id string) *codeliaModel {
 
 // The later version looks for a model in more ways: by provider/model, and without the date of a snapshot.
 
-// qualified is the model whose results are bounded together.
+// qualified returns the model whose results are bounded together.
 func (c *codelia) qualified(id string) *codeliaModel {
 	if m := c.model(c.LLM.Provider, id); m != nil || !c.head() {
 		return m
@@ -70,7 +70,7 @@ func (c *codelia) qualified(id string) *codeliaModel {
 
 var snapshot = regexp.MustCompile(`-[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
 
-// dated is the model whose usage is judged.
+// dated returns the model whose usage is judged.
 func (c *codelia) dated(id string) *codeliaModel {
 	m := c.model(c.LLM.Provider, id)
 	if m != nil || !c.head() {

@@ -200,7 +200,7 @@ func (c *codelia) compact(messages []codeliaMessage) (map[string]any, error) {
 	return changed, nil
 }
 
-// prepared are the messages that the model is asked about: a call that ends them has no result and would be refused.
+// prepared returns the messages that the model is asked about: a call that ends them has no result and would be refused.
 func (c *codelia) prepared(messages []codeliaMessage) []codeliaMessage {
 	messages = slices.Clone(messages)
 	if c.head() {
@@ -250,7 +250,7 @@ func (c *codelia) ask(prepared []codeliaMessage) (codeliaResponse, error) {
 	return response, nil
 }
 
-// said is the text of the assistant messages of a response.
+// said returns the text of the assistant messages of a response.
 func (r codeliaResponse) said() string {
 	if r.Text != nil {
 		return *r.Text
@@ -283,7 +283,7 @@ const (
 	summaryMark = "[codelia.compaction.summary]\n"
 )
 
-// compacted is the new history: system messages, what is retained, the summary, and the last turns.
+// compacted returns the new history: system messages, what is retained, the summary, and the last turns.
 func (c *codelia) compacted(messages []codeliaMessage, answer summary.Answer) []codeliaMessage {
 	var systems, others []codeliaMessage
 	var retained, summaries []string
@@ -326,7 +326,7 @@ func marked(mark, text string) string {
 	return mark + text
 }
 
-// tail are the last turns. The system has no units: a turn begins wherever the user says something.
+// tail returns the last turns. The system has no units: a turn begins wherever the user says something.
 func (c *codelia) tail(messages []codeliaMessage) []codeliaMessage {
 	turns := make([]summary.Turn, len(messages))
 	for i, m := range messages {

@@ -59,15 +59,15 @@ const (
 func check(t *testing.T, v vector, listed documented) verdict {
 	t.Helper()
 	diff, err := run(v)
-	ended, problem := judge(v, diff, err, listed)
+	ended, problem := verdictOf(v, diff, err, listed)
 	if problem != "" {
 		t.Error(problem)
 	}
 	return ended
 }
 
-// judge says how a vector ended with that difference or failure, and what is wrong with that.
-func judge(v vector, diff string, failed error, listed documented) (ended verdict, problem string) {
+// verdictOf says how a vector ended with that difference or failure, and what is wrong with that.
+func verdictOf(v vector, diff string, failed error, listed documented) (ended verdict, problem string) {
 	switch same := diff == "" && failed == nil; {
 	case same && listed[v.ID]:
 		return other, "it passes, but docs/compatibility.md lists it"

@@ -7,7 +7,7 @@ import (
 // cortexMessage is a message of the system: of the role toolResult, or with results among its parts.
 type cortexMessage map[string]any
 
-// parts are the message's parts if its content is a list.
+// parts returns the message's parts if its content is a list.
 func (m cortexMessage) parts() []map[string]any {
 	list, _ := m["content"].([]any)
 	parts := make([]map[string]any, len(list))
@@ -17,7 +17,7 @@ func (m cortexMessage) parts() []map[string]any {
 	return parts
 }
 
-// text is all text of the message, that of parts joined without anything between.
+// text returns all text of the message, that of parts joined without anything between.
 func (m cortexMessage) text() string {
 	if content, ok := m["content"].(string); ok {
 		return content
@@ -34,7 +34,7 @@ func (m cortexMessage) isToolResult() bool {
 	return m["role"] == "toolResult" || slices.ContainsFunc(m.parts(), func(part map[string]any) bool { return part["type"] == "tool_result" })
 }
 
-// toolName is the message's own name, else the first that a part gives.
+// toolName returns the message's own name, else the first that a part gives.
 func (m cortexMessage) toolName() (string, bool) {
 	if name, ok := m["toolName"].(string); ok {
 		return name, true

@@ -176,7 +176,7 @@ func set[T any](setting, given *T) {
 	}
 }
 
-// apply is one turn of microcompaction.
+// apply runs one turn of microcompaction.
 func (c *cortex) apply(call cortexCall) map[string]any {
 	if call.ResetCache {
 		c.state = nil
@@ -263,7 +263,7 @@ func (c *cortex) action(message cortexMessage, distance, zone, span float64) tri
 	}
 }
 
-// category is what a tool is worth; one without a name has no category, whatever the table says.
+// category returns what a tool is worth; one without a name has no category, whatever the table has.
 func (c *cortex) category(tool string) policy.Category {
 	if tool == "" {
 		return ""

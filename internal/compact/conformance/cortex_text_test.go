@@ -39,7 +39,7 @@ func (c *cortex) isResultText(m cortexMessage, part map[string]any) bool {
 	return part["type"] == "tool_result"
 }
 
-// partText is what replaces the text of one part, which is persisted before if it cannot be had again.
+// partText returns what replaces the text of one part, which is persisted first if it is not reproducible.
 func (c *cortex) partText(m cortexMessage, part map[string]any, content string, index int, action trimAction) string {
 	tool, named := part["name"].(string)
 	if !named {

@@ -7,10 +7,10 @@ import (
 	"github.com/varve-dev/varve/internal/compact/text"
 )
 
-// estimateFalai is a token for each four characters begun, all messages together.
+// estimateFalai returns a quarter of the characters of all messages together, rounded up.
 func estimateFalai(history []falaiMessage) int { return (sumOf(chars(history)) + 3) / 4 }
 
-// chars are the characters of each message that the estimate counts: content, name, and four for the role.
+// chars returns the characters of each message that the estimate counts: content, name, and four for the role.
 func chars(history []falaiMessage) []int {
 	sizes := make([]int, len(history))
 	for i, m := range history {
@@ -30,7 +30,7 @@ func (m falaiMessage) with(content []byte) falaiMessage {
 	return changed
 }
 
-// contentText is a content as text: a string as it is, anything else as JSON; nothing is an empty string in JSON.
+// contentText returns a content as text: a string as it is, anything else as JSON; nothing is an empty string in JSON.
 func contentText(content json.RawMessage) []byte {
 	switch {
 	case absent(content):

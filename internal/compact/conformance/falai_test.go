@@ -130,7 +130,7 @@ func newFalai(v vector) (*falai, error) {
 	return f, err
 }
 
-// number is a setting's value, not a number if it is none.
+// number returns a setting's value, NaN if the setting is not a number.
 func number(setting any) float64 {
 	literal, ok := setting.(json.Number)
 	value, err := literal.Float64()
@@ -156,7 +156,7 @@ func (f *falai) validate() error {
 	return nil
 }
 
-// shown is a setting as JavaScript puts it into a text.
+// shown returns a setting as JavaScript puts it into a text.
 func (f *falai) shown(setting string) string {
 	value, ok := f.Config[setting]
 	switch value := value.(type) {
@@ -210,7 +210,7 @@ func answerOf(strategy string, history []falaiMessage, compacted int) map[string
 	}
 }
 
-// room is how many characters have an estimate below threshold.
+// room returns how many characters have an estimate below threshold.
 func room(threshold float64) int {
 	if math.IsNaN(threshold) {
 		return -1
@@ -232,7 +232,7 @@ func (f *falai) budget(history []falaiMessage) (after []falaiMessage, changed []
 	return after, changed
 }
 
-// cut is the beginning of a text that is too long, and the notice behind it.
+// cut returns the beginning of a text that is too long, and the notice after it.
 func (f *falai) cut(whole []byte) (cut []byte, ok bool) {
 	length := text.Len(whole)
 	if float64(length) <= f.maxChars {

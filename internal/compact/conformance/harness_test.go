@@ -29,7 +29,7 @@ func TestOnlyWhatIsListedMayDiffer(t *testing.T) {
 		{"different by more", vector{ID: "a", LoneSurrogate: true}, "-1 +2", nil, other},
 		{"different by half a character without a reason", vector{ID: "a"}, onlyHalves, nil, other},
 	} {
-		got, problem := judge(c.v, c.diff, c.failed, listed)
+		got, problem := verdictOf(c.v, c.diff, c.failed, listed)
 		if got != c.want || (problem != "") != (got == other) {
 			t.Errorf("%s: verdict %d with problem %q, want %d", c.name, got, problem, c.want)
 		}

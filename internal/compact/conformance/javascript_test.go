@@ -83,7 +83,7 @@ func javaScriptMembers(object json.RawMessage) []javaScriptMember {
 	return members
 }
 
-// arrayIndex is the number that a key literal is in its plain decimal form, below 2³²−1; others come behind all of them.
+// arrayIndex returns the number that a key literal is in its plain decimal form, below 2³²−1; other keys come after all of these.
 func arrayIndex(literal []byte) int {
 	digits := string(literal[1 : len(literal)-1])
 	index, err := strconv.ParseUint(digits, 10, 32)
@@ -93,7 +93,7 @@ func arrayIndex(literal []byte) int {
 	return int(index)
 }
 
-// javaScriptUnits is a string literal as JavaScript holds it: halves of characters, too.
+// javaScriptUnits returns a string literal as JavaScript holds it: halves of characters, too.
 func javaScriptUnits(literal []byte) []uint16 {
 	var units []uint16
 	for rest := literal[1 : len(literal)-1]; len(rest) > 0; {

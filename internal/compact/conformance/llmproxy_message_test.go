@@ -17,7 +17,7 @@ type proxyCall struct {
 	arguments any
 }
 
-// calls are those that have an id and a name, by id; of one id the last.
+// calls returns the calls that have an id and a name, by id; of several with one id it returns the last.
 func (p *proxy) calls() map[string]proxyCall {
 	calls := map[string]proxyCall{}
 	for _, m := range p.Messages {
@@ -46,7 +46,7 @@ func (m proxyMessage) metadata() map[string]any {
 	return metadata
 }
 
-// tool is the name that the message itself gives.
+// tool returns the name that the message itself gives.
 func (m proxyMessage) tool() string {
 	if name := m.text("name"); name != "" {
 		return name
@@ -57,7 +57,7 @@ func (m proxyMessage) tool() string {
 	return ""
 }
 
-// content is the text of a message, of several parts the lines.
+// content returns the text of a message, or of several parts, one a line.
 func (m proxyMessage) content() string {
 	parts, _ := m["content"].([]any)
 	var texts []string
@@ -82,7 +82,7 @@ func (m proxyMessage) stubbed(stub string, bytes int) proxyMessage {
 	return proxyMessage{"role": m["role"], "content": stub, "name": m["name"], "tool_call_id": m["tool_call_id"], "metadata": metadata}
 }
 
-// shown is the message without members that are null, and with the type that calls have by default.
+// shown returns the message without members that are null, and with the type that calls have by default.
 func (m proxyMessage) shown() proxyMessage {
 	shown := proxyMessage{}
 	for field, value := range m {
@@ -104,7 +104,7 @@ func (m proxyMessage) shown() proxyMessage {
 	return shown
 }
 
-// truthy is Python's idea of a value that counts.
+// truthy reports whether Python takes a value for true.
 func truthy(value any) bool {
 	switch value := value.(type) {
 	case nil:

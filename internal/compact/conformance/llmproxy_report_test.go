@@ -95,7 +95,7 @@ func (p *proxy) unchanged(events ...proxyEvent) *proxyResult {
 	return r.finish(p)
 }
 
-// shown are the messages as the proxy writes them, with those that were replaced.
+// shown returns the messages as the proxy writes them, with those that were replaced.
 func (p *proxy) shown(replaced map[int]proxyMessage) []proxyMessage {
 	messages := []proxyMessage{}
 	for i, m := range p.Messages {
@@ -181,7 +181,7 @@ func (a *proxyAggregate) add(event proxyEvent) {
 	a.ByReason[event.Reason]++
 }
 
-// of are the warnings about an event. A call fails open once, so only a threshold of one is ever reached.
+// of returns the warnings about an event. A call fails open once, so only a threshold of one is ever reached.
 func (a proxyAlerts) of(event proxyEvent) []proxyAlert {
 	if !a.Enabled || !event.FailedOpen {
 		return nil

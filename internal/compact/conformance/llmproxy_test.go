@@ -83,7 +83,7 @@ func (p *proxy) applyConfig() {
 	limits.Redact = p.Config.Redact
 }
 
-// compact is the request with the gates of the service.
+// compact compacts the request, with the gates of the service.
 func (p *proxy) compact() *proxyResult {
 	switch {
 	case !p.Config.Enabled:
@@ -126,7 +126,7 @@ func (p *proxy) compactWithPolicies() *proxyResult {
 	return p.stub(results)
 }
 
-// pipeline is compact as a request takes it: estimated first, and again afterwards.
+// pipeline compacts like a request does: it estimates before and after.
 func (p *proxy) pipeline() any {
 	estimate := p.estimate(p.Messages)
 	switch {
@@ -202,7 +202,7 @@ func (p *proxy) identify(operation string, call proxyCall) (resource.Key, bool, 
 	return key, ok, nil
 }
 
-// proxyArguments are arguments as the bytes that formats have for them, nil if there are none.
+// proxyArguments returns arguments as the bytes that formats have for them, nil if there are none.
 func proxyArguments(arguments any) ([]byte, error) {
 	switch arguments := arguments.(type) {
 	case nil:
@@ -236,7 +236,7 @@ func (p *proxy) stub(results []proxyToolResult) *proxyResult {
 	return r.finish(p)
 }
 
-// firstOfEach is for each occurrence the first one of its resource. It gives the resource its name, for tools are the
+// firstOfEach returns for each occurrence the first one of its resource. It gives the resource its name, for tools are the
 // same whatever their case.
 func firstOfEach(occurrences []rule.Occurrence[string]) []int {
 	known := map[string]int{}
@@ -275,7 +275,7 @@ func (p *proxy) eligible(tool, operation string) bool {
 	return !slices.Contains(limits.DenyOperations, op) && (len(limits.AllowOperations) == 0 || slices.Contains(limits.AllowOperations, op))
 }
 
-// stubOf is the text that replaces a result, in the profile's wording.
+// stubOf returns the text that replaces a result, in the profile's wording.
 func (p *proxy) stubOf(result proxyToolResult) string {
 	wording, err := text.Parse(p.policy.Wording.Stub, "ref", "tool", "resource", "bytes", "seq")
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 
 // The systems estimate a text's tokens by its length alone, each in its own way.
 
-// utf16Quarters is a token for each four characters begun: cortex and falai.
+// utf16Quarters returns a token for every four characters, rounded up: cortex and falai.
 func utf16Quarters(t []byte) int { return (text.Len(t) + 3) / 4 }
 
-// codePointQuarters is a token for each four whole code points: llm-proxy.
+// codePointQuarters returns a token for every four code points, rounded down: llm-proxy.
 func codePointQuarters(t []byte) int { return utf8.RuneCount(t) / 4 }
 
-// byteQuarters is a token for each four bytes begun: codelia.
+// byteQuarters returns a token for every four bytes, rounded up: codelia.
 func byteQuarters(t []byte) int { return (len(t) + 3) / 4 }
 
 // overBudget says which of sizes, oldest first, have to be replaced so that their sum fits into budget, where after
@@ -32,7 +32,7 @@ func overBudget(sizes, after []int, budget int) []bool {
 	return replace
 }
 
-// fitting is how many of the newest, which are the last of sizes, fit into room together; it stops at the first that does
+// fitting returns how many of the newest, which are the last of sizes, fit into room together; it stops at the first that does
 // not.
 func fitting(sizes []int, room int) int {
 	for i := len(sizes) - 1; i >= 0; i-- {

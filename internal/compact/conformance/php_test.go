@@ -16,7 +16,7 @@ import (
 // phpDepth is how deep PHP's json_encode goes by itself.
 const phpDepth = 512
 
-// phpValue is the size of a JSON value as tool-compaction measures it, a scalar as a string and all else as JSON, and what
+// phpValue returns the size of a JSON value as tool-compaction measures it, a scalar as a string and all else as JSON, and what
 // PHP writes of it as JSON. ok is false for what PHP cannot hold or cannot write.
 func phpValue(value []byte) (size int, encoded []byte, ok bool) {
 	e := phpEncoder{data: value}
@@ -104,7 +104,7 @@ func (e *phpEncoder) object(start, depth int) bool {
 	return depth <= phpDepth
 }
 
-// members are the keys, as literals, and the starts of their values.
+// members returns the keys, as literals, and the starts of their values.
 func (e *phpEncoder) members(start int) (keys [][]byte, values []int) {
 	known := map[string]int{}
 	for key, value := range rawjson.Members(e.data, start) {
@@ -119,7 +119,7 @@ func (e *phpEncoder) members(start int) (keys [][]byte, values []int) {
 	return keys, values
 }
 
-// text writes a string in ASCII. One with half a character is none for PHP.
+// text writes a string in ASCII. It reports false for half a character, which is not a string for PHP.
 func (e *phpEncoder) text(literal []byte) bool {
 	text, ok := rawjson.Unquote(nil, literal)
 	if !ok {
@@ -164,7 +164,7 @@ func (e *phpEncoder) number(literal string) bool {
 	return !math.IsInf(float, 0)
 }
 
-// phpNumberText is what a number has as a string: a float has 14 significant digits.
+// phpNumberText returns what a number has as a string: a float has 14 significant digits.
 func phpNumberText(literal string) string {
 	integer, float, isInteger := phpNumber(literal)
 	if isInteger {

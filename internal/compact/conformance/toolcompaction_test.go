@@ -82,7 +82,7 @@ func readInteger(raw json.RawMessage, value *int) {
 	}
 }
 
-// readStrings are the strings of a list.
+// readStrings returns the strings of a list.
 func readStrings(raw json.RawMessage) []string {
 	var elements []any
 	_ = json.Unmarshal(raw, &elements) // what is no list has none
@@ -121,7 +121,7 @@ func (t *toolTransform) apply(messages []toolMessage) {
 	}
 }
 
-// uses are the calls and results that belong to a group, oldest first.
+// uses returns the calls and results that belong to a group, oldest first.
 func (t *toolTransform) uses(messages []toolMessage) []toolUse {
 	groups := map[string]string{} // by the id of a call
 	var uses []toolUse
@@ -150,7 +150,7 @@ func (t *toolTransform) group(call toolUse) (string, bool) {
 	return resource.Fields(call.tool, t.fields[call.tool], t.policy.Dedupe.ToolOnly, call.content)
 }
 
-// uses are those in one list of a message.
+// uses returns the calls or results in one list of a message.
 func (m *toolMessage) uses(list, value string) []toolUse {
 	var uses []toolUse
 	for i, element := range m.elements(list) {

@@ -29,8 +29,8 @@ type vector struct {
 	Output        json.RawMessage `json:"output"`
 }
 
-// given is the folder of vectors that whoever runs the test has named. A relative name is taken from here or, where that
-// is none, from the root of the repository, where go test was probably called.
+// given returns the folder of vectors that the user of the test has named. A relative name is taken from here or, if no
+// such folder exists, from the root of the repository.
 func given(dir string) string {
 	fromRoot := filepath.Join("../../..", dir)
 	if _, err := os.Stat(dir); err != nil && !filepath.IsAbs(dir) {
@@ -91,7 +91,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.Name + ": " + f.Message }
 
-// beside is the answer that has the error as one more member.
+// beside returns the answer that has the error as one more member.
 func (f *failure) beside(answer any) (any, error) {
 	members := map[string]any{}
 	raw, err := json.Marshal(answer)
@@ -105,7 +105,7 @@ func (f *failure) beside(answer any) (any, error) {
 	return members, err
 }
 
-// plain is value as comparable Go values: members in no order, numbers by their value.
+// plain returns value as comparable Go values: members in no order, numbers by their value.
 func plain(value any) (any, error) {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -125,7 +125,7 @@ func plain(value any) (any, error) {
 	}), nil
 }
 
-// withoutReplacements is value without any U+FFFD, which stands where a text had half a character, and without white
+// withoutReplacements returns value without any U+FFFD, which replaces half a character, and without white
 // space: a text that ends in one is trimmed in another place.
 func withoutReplacements(value any) any {
 	return mapValues(value, func(scalar any) any {

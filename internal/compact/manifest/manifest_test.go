@@ -10,7 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/manifest"
 )
 
-// part is an entry about a part of a message, messages one about several messages.
+// part returns an entry about a part of a message; messages returns one about several messages.
 func part(seq int64, n int, do string, before, after int64) manifest.Entry {
 	return manifest.Entry{Seq: seq, LastSeq: seq, Part: n, Do: do, Stage: "trim", TokensBefore: before, TokensAfter: after, Ref: "r"}
 }
@@ -92,7 +92,7 @@ func TestTheChangesBetweenTwoViewsAddUp(t *testing.T) {
 	for range 2000 {
 		lineage := randomLineage(random)
 		older := random.IntN(len(lineage))
-		// A restored checkpoint goes on from an older one, so neither has to be the base of the other.
+		// A restored checkpoint continues an older one, so neither has to be the base of the other.
 		branch := append(randomLineage(random), lineage[older:]...)
 		for _, pair := range [][2]manifest.Manifest{
 			{manifest.Merge(lineage[older:]), manifest.Merge(lineage)},
