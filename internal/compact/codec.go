@@ -2,8 +2,7 @@ package compact
 
 import (
 	"encoding/binary"
-
-	"github.com/varve-dev/varve/internal/session"
+	"errors"
 )
 
 // codec writes a state, or reads one: each method handles one kind of value in both directions, so that state.go lists
@@ -17,6 +16,8 @@ type codec struct {
 	seq     int64             // of the message before
 	err     error
 }
+
+var errState = errors.New("compact: the checkpoint's state is damaged or of another version")
 
 // maxNumber limits every number in a state, so that sums of them cannot overflow.
 const maxNumber = 1 << 40
@@ -141,18 +142,4 @@ func (c *codec) name(s *string) {
 		return
 	}
 	*s = c.names[n-1]
-}
-
-// header handles the beginning of a state and reports whether it is that of this version, format and number of stages.
-// entered has the message that first needed each stage.
-func (c *codec) header(f session.Format, entered []int64) bool {
-	version, format, stages := c.byte(stateVersion), int(f.Number()), len(entered)
-	c.ints(&format, &stages)
-	if version != stateVersion || format != int(f.Number()) || stages != len(entered) {
-		return false
-	}
-	for i := range entered {
-		c.int64s(&entered[i])
-	}
-	return true
 }

@@ -5,13 +5,13 @@
 // it makes, and at stages, the list of what runs. The caller persists Plan.Results before it commits the checkpoint. A
 // policy.Policy sets how much is kept.
 //
-// The files, from the bottom up: action.go and compact.go (the types of input and output), subject.go, history.go and
-// units.go (messages, their parts, what calls are about), words.go (every text that replaces a part), runstate.go and
-// protect.go (what a stage sees), one file for each stage, draft.go, omit.go and evict.go (replacements), plan.go,
-// settle.go and record.go (from proposals to a plan), render.go, state.go and codec.go (the checkpoint and what it
-// remembers), parts.go (why a part was kept), ingest.go (the cap while a message is appended). The packages rule, text,
-// resource and summary have what stages decide and cut with; package conformance compares them with the systems that
-// they come from.
+// The files, from the bottom up: action.go and compact.go (the types of input and output), subject.go, history.go,
+// read.go and units.go (messages, their parts, what calls are about), words.go (every text that replaces a part),
+// runstate.go and protect.go (what a stage sees), one file for each stage, draft.go, omit.go and evict.go
+// (replacements), plan.go, settle.go and record.go (from proposals to a plan), render.go, state.go and codec.go (the
+// checkpoint and what it remembers), parts.go (why a part was kept), ingest.go (the cap while a message is appended).
+// The packages rule, text, resource and summary have what stages decide and cut with; package conformance compares them
+// with the systems that they come from.
 //
 // # Why an incremental compaction equals one from the log
 //
@@ -33,6 +33,7 @@
 package compact
 
 import (
+	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -49,6 +50,9 @@ type Input struct {
 	Base           *Checkpoint // nil: start from the log
 	Tail           []Entry     // the messages after Base.Through, by seq
 }
+
+// Write writes a summary. After an error the compaction continues without one.
+type Write func(summary.Request) (summary.Answer, error)
 
 // Entry is one message of the log.
 type Entry struct {

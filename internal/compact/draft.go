@@ -20,15 +20,6 @@ type draft struct {
 	tokens int
 }
 
-// texts are the policy's wording and the buffers that drafts are made in.
-type texts struct {
-	words    *words
-	text     []byte
-	unquoted []byte
-	quoted   []byte
-	spare    []byte
-}
-
 // makeDraft makes the replacement that is proposed for part i. Its action is Keep if the replacement is no shorter.
 func (s *runState) makeDraft(i int) draft {
 	p, want := &s.parts[i], &s.proposed[i]
@@ -86,6 +77,15 @@ func wrapping(f session.Format, value []byte) (before, after string) {
 	return "", ""
 }
 
+// draftOmission drafts call i without its large arguments, unless they were omitted before.
+func (s *runState) draftOmission(i int, made *draft) {
+	if s.parts[i].action == Keep {
+		made.action = Omit
+		short := s.omissionOf(i)
+		made.text, made.tokens = short.text, short.tokens
+	}
+}
+
 // draftLineOrCut drafts the line that is proposed, unless the text that the line replaces is shorter, or the text that
 // a compaction before the line was due would have made is: only collapsed white space can be that short.
 func (s *runState) draftLineOrCut(i int, made *draft) {
@@ -114,9 +114,6 @@ func (s *runState) draftLine(i int, made *draft) {
 	made.quoted = s.quoted
 	made.tokens = tokens.Estimate(s.text)
 }
-
-// minCut is how many bytes a bookend must cut away: fewer save nothing, because of the line between head and tail.
-const minCut = 32
 
 // draftCut drafts head and tail of part i: its white space collapsed, then capped, then bookends. It uses each step
 // only if that is shorter than the one before.

@@ -63,15 +63,6 @@ func (s *runState) withoutLarge(p *part, content *wire.Content) []byte {
 	return appendOmitted(rest, ref, omitted)
 }
 
-// draftOmission drafts call i without its large arguments, unless they were omitted before.
-func (s *runState) draftOmission(i int, made *draft) {
-	if s.parts[i].action == Keep {
-		made.action = Omit
-		short := s.omissionOf(i)
-		made.text, made.tokens = short.text, short.tokens
-	}
-}
-
 // isIdentifying returns a function that reports whether an argument identifies what a tool's calls ask for: it is kept.
 func (s *runState) isIdentifying(tool string) func(field string) bool {
 	limits := &s.policy.Dedupe

@@ -2,9 +2,11 @@ package compact
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // stage decides one thing about parts. It reads a run's state, proposes actions, and does not know the other stages.
@@ -69,6 +71,37 @@ func newPlan(in Input, write Write) (*Plan, error) {
 	}
 	p.settle(s)
 	return p, nil
+}
+
+func newRunState(h *history) *runState {
+	window := float64(h.in.WindowTokens)
+	s := &runState{
+		history: h, policy: h.in.Policy, window: window, target: h.in.Policy.Target * window,
+		sum:        make([]int64, len(h.messages)),
+		protection: protection{pinned: h.systemMessages(), newestUserKept: -1, free: make([]bool, len(h.parts))},
+		proposals: proposals{
+			proposed: make([]proposal, len(h.parts)),
+			steps:    make([][]step, len(h.parts)),
+			relief:   make([]int64, len(h.messages)),
+		},
+		contents:  make([]*wire.Content, len(h.parts)),
+		omissions: map[int]omission{},
+		failed:    map[string]error{},
+	}
+	if s.policy.Protect.NewestUser {
+		s.newestUserKept = h.newestUser()
+	}
+	total := int64(0)
+	for m := range h.messages {
+		total += int64(h.messages[m].tokens)
+		s.sum[m] = total
+	}
+	for i := range h.parts {
+		p := &h.parts[i]
+		s.free[i] = p.paired && p.valueBytes() > 0 && !slices.Contains(s.policy.Protect.Tools, p.tool)
+	}
+	s.release = s.releases()
+	return s
 }
 
 // runStage runs a stage if the view was over its limit at any message of the history, not only at the last: a stage

@@ -62,37 +62,6 @@ type proposal struct {
 // step records that a part has no more than a number of tokens from a message on.
 type step struct{ at, tokens int }
 
-func newRunState(h *history) *runState {
-	window := float64(h.in.WindowTokens)
-	s := &runState{
-		history: h, policy: h.in.Policy, window: window, target: h.in.Policy.Target * window,
-		sum:        make([]int64, len(h.messages)),
-		protection: protection{pinned: h.systemMessages(), newestUserKept: -1, free: make([]bool, len(h.parts))},
-		proposals: proposals{
-			proposed: make([]proposal, len(h.parts)),
-			steps:    make([][]step, len(h.parts)),
-			relief:   make([]int64, len(h.messages)),
-		},
-		contents:  make([]*wire.Content, len(h.parts)),
-		omissions: map[int]omission{},
-		failed:    map[string]error{},
-	}
-	if s.policy.Protect.NewestUser {
-		s.newestUserKept = h.newestUser()
-	}
-	total := int64(0)
-	for m := range h.messages {
-		total += int64(h.messages[m].tokens)
-		s.sum[m] = total
-	}
-	for i := range h.parts {
-		p := &h.parts[i]
-		s.free[i] = p.paired && p.valueBytes() > 0 && !slices.Contains(s.policy.Protect.Tools, p.tool)
-	}
-	s.release = s.releases()
-	return s
-}
-
 // size returns the tokens of the view once all proposals so far are applied.
 func (s *runState) size() int64 {
 	size := int64(s.in.OverheadTokens)

@@ -2,7 +2,6 @@ package compact
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -33,14 +32,26 @@ const stateVersion = 2
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-var errState = errors.New("compact: the checkpoint's state is damaged or of another version")
-
 // newStateWriter begins the state of a checkpoint with a number of messages.
 func newStateWriter(f session.Format, entered []int64, messages int) *codec {
 	c := &codec{writing: true, bytes: make([]byte, 0, 64+messages*64), numbers: map[string]uint64{}}
 	c.header(f, entered)
 	c.count(messages)
 	return c
+}
+
+// header handles the beginning of a state and reports whether it is that of this version, format and number of stages.
+// entered has the message that first needed each stage.
+func (c *codec) header(f session.Format, entered []int64) bool {
+	version, format, stages := c.byte(stateVersion), int(f.Number()), len(entered)
+	c.ints(&format, &stages)
+	if version != stateVersion || format != int(f.Number()) || stages != len(entered) {
+		return false
+	}
+	for i := range entered {
+		c.int64s(&entered[i])
+	}
+	return true
 }
 
 // message handles a message and returns the number of its parts.

@@ -58,19 +58,6 @@ func maxArgumentBytes(p *policy.Policy) int {
 	return over
 }
 
-// resultPart returns a result as a part; its message is set later.
-func resultPart(body []byte, at *wire.Part) part {
-	empty := false
-	switch string(at.Value.Of(body)) {
-	case "", `""`, "[]", "null":
-		empty = true
-	}
-	return part{
-		subject: subject{tool: at.Name}, kind: result, index: at.Index, value: at.Value, callID: at.CallID,
-		usable: !empty && !at.IsError, asked: -1, call: -1, tokens: at.Tokens, now: at.Tokens,
-	}
-}
-
 func (r *partReader) subject(body []byte, at *wire.Part) subject {
 	s := subject{tool: at.Name}
 	sent := sent{reader: r, value: at.Value.Of(body)}

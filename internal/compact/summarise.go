@@ -12,9 +12,6 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// Write writes a summary. After an error the compaction continues without one.
-type Write func(summary.Request) (summary.Answer, error)
-
 // extract writes a summary without a model.
 func extract(r summary.Request) (summary.Answer, error) { return summary.Extract(r), nil }
 

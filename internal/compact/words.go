@@ -28,10 +28,22 @@ const (
 	markerTokens = 24
 )
 
+// minCut is how many bytes a bookend must cut away: fewer save nothing, because of the line between head and tail.
+const minCut = 32
+
 // words are a policy's wording, ready to be filled in.
 type words struct {
 	cut, line          [Omit]text.Template
 	summary, truncated text.Template
+}
+
+// texts are the policy's wording and the buffers that drafts are made in.
+type texts struct {
+	words    *words
+	text     []byte
+	unquoted []byte
+	quoted   []byte
+	spare    []byte
 }
 
 // wordsOf parses a policy's wording.

@@ -1,0 +1,149 @@
+package compact
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+var errOrder = errors.New("compact: the messages are not in the order of their seqs")
+
+// readHistory reads a base and a tail. stages is how many stages a run has.
+func readHistory(in Input, stages int) (*history, error) {
+	h := &history{in: in, entered: make([]int64, stages)}
+	h.units.Items = in.Format == session.OpenAIResponses
+	if in.Base != nil {
+		if err := h.restore(in.Base); err != nil {
+			return nil, err
+		}
+	}
+	h.messages = slices.Grow(h.messages, len(in.Tail))
+	h.parts = slices.Grow(h.parts, len(in.Tail))
+	reader := newPartReader(&in.Policy)
+	for i := range in.Tail {
+		e := &in.Tail[i]
+		if !h.follows(e) {
+			return nil, fmt.Errorf("%w: %d", errOrder, e.Seq)
+		}
+		found, err := reader.messages.Read(in.Format, e.Body, e.Tokens)
+		if err != nil {
+			return nil, fmt.Errorf("compact: message %d: %w", e.Seq, err)
+		}
+		h.add(e, &found, reader)
+		if in.Policy.Summarise.Enabled {
+			h.tail = append(h.tail, found)
+		}
+	}
+	return h, nil
+}
+
+// follows reports whether e may be the next message.
+func (h *history) follows(e *Entry) bool {
+	n := len(h.messages)
+	switch {
+	case e.Seq < 1:
+		return false
+	case n == 0 || e.Seq > h.messages[n-1].seq:
+		return e.Part == 0
+	}
+	return e.Seq == h.messages[n-1].seq && e.Part > 0
+}
+
+// add appends a message of the tail.
+func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
+	m := message{
+		seq: e.Seq, size: len(e.Body), tokens: e.Tokens, now: e.Tokens, role: roleOf(found), first: len(h.parts),
+	}
+	m.begins = h.units.Add(units.Message{
+		Assistant: m.role == assistant, StartsUnit: found.StartsUnit, Continues: e.Part > 0,
+	})
+	m.unit = h.units.Unit()
+	for i := range found.Parts {
+		switch at := &found.Parts[i]; at.Kind {
+		case wire.Result:
+			r := resultPart(e.Body, at)
+			r.index += e.Part
+			h.answer(&m, r)
+		case wire.Call:
+			h.ask(&m, e, at, reader)
+		}
+	}
+	m.last = len(h.parts)
+	h.messages = append(h.messages, m)
+}
+
+// ask records a call of message m, and makes it a part if its arguments are large.
+func (h *history) ask(m *message, e *Entry, at *wire.Part, reader *partReader) {
+	c := call{
+		subject: reader.subject(e.Body, at), id: at.CallID, message: len(h.messages), unit: m.unit,
+		index: at.Index + e.Part, part: -1,
+	}
+	if at.Value.End-at.Value.Start > reader.maxArgument && !at.Fixed {
+		c.part = len(h.parts)
+		h.parts = append(h.parts, part{
+			subject: c.subject, kind: arguments, message: c.message, index: c.index, value: at.Value, callID: at.CallID,
+			asked: -1, call: -1, tokens: at.Tokens, now: at.Tokens,
+		})
+	}
+	h.open.Call(c.id, c.tool, c)
+	h.units.Called(c.unit)
+	m.calls++
+}
+
+// answer pairs a result of message m with its call.
+func (h *history) answer(m *message, r part) {
+	r.message = len(h.messages)
+	if c, ok := h.open.Answer(r.callID, r.tool); ok {
+		h.units.Answered(c.unit)
+		if c.message == r.message {
+			m.calls--
+		}
+		r.subject = c.subject
+		r.asked, r.askedAt = c.message, c.index
+		// Messages of the AI SDK hold the results of their own calls.
+		r.paired = m.role != assistant || h.in.Format == session.AISDK
+		if r.paired && c.part >= 0 {
+			r.call = c.part
+			h.parts[c.part].paired, h.parts[c.part].subject = true, c.subject
+		}
+	}
+	h.parts = append(h.parts, r)
+}
+
+// resultPart returns a result as a part; its message is set later.
+func resultPart(body []byte, at *wire.Part) part {
+	empty := false
+	switch string(at.Value.Of(body)) {
+	case "", `""`, "[]", "null":
+		empty = true
+	}
+	return part{
+		subject: subject{tool: at.Name}, kind: result, index: at.Index, value: at.Value, callID: at.CallID,
+		usable: !empty && !at.IsError, asked: -1, call: -1, tokens: at.Tokens, now: at.Tokens,
+	}
+}
+
+func roleOf(found *wire.Facts) role {
+	switch {
+	case found.Flags&wire.FlagPinned != 0:
+		return system
+	case found.Role == "assistant" || found.Role == "model":
+		return assistant
+	case found.Role == "user" && found.StartsUnit && !answers(found):
+		return user
+	}
+	return other
+}
+
+func answers(found *wire.Facts) bool {
+	for i := range found.Parts {
+		if found.Parts[i].Kind == wire.Result {
+			return true
+		}
+	}
+	return false
+}
