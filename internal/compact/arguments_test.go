@@ -39,7 +39,7 @@ func TestArguments(t *testing.T) {
 			change: func(p *policy.Policy) { p.Arguments.Tools = []string{"note"} }, window: 800, moves: []move{wrote("note", "a.go", filler(2000)), later},
 			want: []string{"1.0 omit"},
 		},
-		"other policy.Operations may be chosen": {
+		"other operations may be chosen": {
 			change: func(p *policy.Policy) { p.Arguments.Operations = []policy.Operation{policy.CommandExecution} }, window: 800,
 			moves: []move{wrote("Write", "a.go", filler(2000)), wrote("Bash", "", filler(2000)), later}, want: []string{"3.0 omit"},
 		},

@@ -47,7 +47,7 @@ func TestDedupe(t *testing.T) {
 		"a denied operation is left alone": {
 			change: func(p *policy.Policy) { p.Dedupe.DenyOperations = []policy.Operation{policy.FileRead} }, window: 500, moves: twice,
 		},
-		"only allowed policy.Operations are deduplicated": {
+		"only allowed operations are deduplicated": {
 			change: func(p *policy.Policy) { p.Dedupe.AllowOperations = []policy.Operation{policy.Search} }, window: 1000,
 			moves: append(twice, gives("Grep", "a", 2000), gives("Grep", "a", 2000)), want: []string{"6.0 stub"},
 		},
