@@ -2,8 +2,8 @@ package summary
 
 import "strings"
 
-// adopt adds an earlier summary: the lines under headings of ours to the same sections, all others unchanged to the
-// section for earlier summaries.
+// adopt adds an earlier summary: the lines under the headings of Extract to the same sections, all others unchanged to
+// the section for earlier summaries.
 func (d *draft) adopt(previous string) {
 	s := earlier
 	for line := range strings.Lines(clean(previous)) {
