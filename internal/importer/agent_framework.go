@@ -1,6 +1,9 @@
 package importer
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Its messages have a role, which may be an object, and contents of a type each. They become OpenAI Chat's, with a
 // message for each result.
@@ -22,6 +25,7 @@ func frameworkThread(o object) [][]byte {
 }
 
 // frameworkMessages returns the messages of a thread or of a run.
+// frameworkMessages returns the messages of a thread or of a run.
 func frameworkMessages(f *File, run entry) [][]byte {
 	if messages := frameworkThread(run.object); messages != nil {
 		return messages
@@ -30,56 +34,41 @@ func frameworkMessages(f *File, run entry) [][]byte {
 }
 
 func frameworkMessage(f *File, e entry) ([][]byte, error) {
-	c := frameworkContents{message: chatMessage{role: e.text("role")}}
-	if c.message.role == "" {
-		c.message.role = parseObject(e.object["role"]).text("value")
-	}
-	if c.message.role == "" {
+	m := chatMessage{role: cmp.Or(e.text("role"), parseObject(e.object["role"]).text("value"))}
+	if m.role == "" {
 		return nil, errNoRole
 	}
+	var results [][]byte
 	for o := range objects(e.object["contents"]) {
-		if !c.add(o) {
-			f.note(e.line, "content of type %q was left out", contentType(o))
+		id := o.first("call_id", "callId")
+		kind := o.text("type") + o.text("$type") // Python's and .NET's messages name it differently
+		if (kind == "data" || kind == "uri") && isImage(o) {
+			kind = "image"
+		}
+		switch kind {
+		case "text":
+			m.addText(o["text"])
+		case "text_reasoning", "reasoning":
+			m.think(o["text"])
+		case "function_call", "functionCall":
+			m.calls = append(m.calls, chatCall(id, o["name"], o["arguments"]))
+		case "function_result", "functionResult":
+			results = append(results, chatResult(id, o.first("result", "exception")))
+		case "image":
+			m.addImages(o["uri"])
+		case "usage":
+		default:
+			f.note(e.line, "content of type %q was left out", kind)
 		}
 	}
-	c.message.content = blocksOrText(c.blocks)
-	bodies, err := c.message.bodies()
-	if c.results != nil {
-		return append(bodies, c.results...), nil
+	bodies, err := m.bodies()
+	if results != nil {
+		return append(bodies, results...), nil
 	}
 	return bodies, err
 }
 
-// frameworkContents are the contents of one message.
-type frameworkContents struct {
-	message chatMessage
-	blocks  [][]byte
-	results [][]byte
-}
-
-// contentType returns the type of a content: Python's and .NET's messages name it differently.
-func contentType(o object) string { return o.text("type") + o.text("$type") }
-
-// add reports false for a content for which the conversation has no block.
-func (c *frameworkContents) add(o object) bool {
-	id := o.first("call_id", "callId")
-	switch contentType(o) {
-	case "text":
-		c.blocks = append(c.blocks, textBlock(inString(o["text"])))
-	case "text_reasoning", "reasoning":
-		c.message.reasoning = nonEmpty(concat(c.message.reasoning, o["text"]))
-	case "function_call", "functionCall":
-		c.message.calls = append(c.message.calls, chatCall(id, o["name"], o["arguments"]))
-	case "function_result", "functionResult":
-		c.results = append(c.results, chatResult(id, o.first("result", "exception")))
-	case "data", "uri":
-		if !isString(o["uri"]) || !strings.HasPrefix(o.text("media_type")+o.text("mediaType"), "image/") {
-			return false
-		}
-		c.blocks = append(c.blocks, imageBlock(o["uri"]))
-	case "usage":
-	default:
-		return false
-	}
-	return true
+// isImage reports whether data or a URL is an image.
+func isImage(o object) bool {
+	return isString(o["uri"]) && strings.HasPrefix(o.text("media_type")+o.text("mediaType"), "image/")
 }

@@ -3,6 +3,7 @@ package importer
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,28 +17,19 @@ import (
 var aiSDKStream = source{
 	name:   AISDKStream,
 	title:  "AI SDK's UI message streams",
-	detect: func(s sample) bool { return uiChunk(s.object) || s.object == nil && anyUIChunk(s.messages) },
+	detect: func(s sample) bool { return s.object.fits(uiChunk) || s.object == nil && anyUIChunk(s.messages) },
 	into:   AISDK,
 	read:   readAISDKStream,
 }
 
-// uiChunkTypes are the chunks that only such a stream has.
-var uiChunkTypes = set(
-	"start-step", "finish-step", "text-start", "text-delta", "text-end", "reasoning-start", "reasoning-delta",
-	"reasoning-end", "tool-input-start", "tool-input-delta", "tool-input-available", "tool-input-error",
-	"tool-output-available", "tool-output-error",
-)
+// uiChunk is the pattern of chunks that only such a stream has: others also write "start".
+const uiChunk = "!role type=start-step|finish-step|text-start|text-delta|text-end|reasoning-start|reasoning-delta|" +
+	"reasoning-end|tool-input-start|tool-input-delta|tool-input-available|tool-input-error|" +
+	"tool-output-available|tool-output-error"
 
-func uiChunk(o object) bool { return uiChunkTypes[o.text("type")] && !o.has("role") }
-
-// anyUIChunk reports whether one of the first five values is such a chunk: others also write "start".
+// anyUIChunk reports whether one of the first five values is such a chunk.
 func anyUIChunk(list [][]byte) bool {
-	for _, raw := range list[:min(len(list), 5)] {
-		if uiChunk(parseObject(raw)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list[:min(len(list), 5)], func(raw []byte) bool { return parseObject(raw).fits(uiChunk) })
 }
 
 // readAISDKStream reads all chunks, and ends the last message with the file.
@@ -117,8 +109,8 @@ func (u *uiStream) data(e entry, kind string) {
 
 // find returns the newest part of that kind and id that has not ended, nil if there is none.
 func (u *uiStream) find(kind, id string) *uiPart {
-	for i := len(u.parts) - 1; i >= 0; i-- {
-		if p := u.parts[i]; p.kind == kind && p.id == id && p.state != "done" {
+	for _, p := range slices.Backward(u.parts) {
+		if p.kind == kind && p.id == id && p.state != "done" {
 			return p
 		}
 	}
@@ -162,10 +154,7 @@ func (u *uiStream) toolChunk(e entry, kind string) error {
 // end writes the message that the chunks so far make.
 func (u *uiStream) end() {
 	if len(u.parts) > 0 {
-		id := u.id
-		if id == nil {
-			id = quote("message-" + strconv.Itoa(len(u.slots)+1))
-		}
+		id := or(u.id, quote("message-"+strconv.Itoa(len(u.slots)+1)))
 		parts := make([][]byte, len(u.parts))
 		for i, p := range u.parts {
 			parts[i] = p.body()

@@ -3,7 +3,8 @@ package importer
 // chatMessage is a message of OpenAI Chat that is put together from JSON values as a file has them.
 type chatMessage struct {
 	role      string
-	content   []byte // nil if there is none
+	content   []byte // nil if there is none, or if it is in blocks
+	blocks    [][]byte
 	reasoning []byte // a string literal; nil for none
 	calls     [][]byte
 	more      []byte // further members, each after a comma
@@ -11,7 +12,7 @@ type chatMessage struct {
 
 // body returns nil if the message has no content, no reasoning and no call.
 func (m *chatMessage) body() []byte {
-	content := m.content
+	content := or(m.content, blocksOrText(m.blocks))
 	switch {
 	case content != nil:
 	case m.calls != nil:
@@ -37,6 +38,21 @@ func (m *chatMessage) bodies() ([][]byte, error) {
 		return [][]byte{body}, nil
 	}
 	return nil, skipped(m.role + " without content")
+}
+
+// addText adds a text block; what is not a string is written as one.
+func (m *chatMessage) addText(text []byte) { m.blocks = append(m.blocks, textBlock(inString(text))) }
+
+// addImages adds an image block for each URL, which may hold the image's bytes.
+func (m *chatMessage) addImages(urls ...[]byte) {
+	for _, url := range urls {
+		m.blocks = append(m.blocks, fill(`{"type":"image_url","image_url":{"url":%}}`, inString(url)))
+	}
+}
+
+// think adds to the reasoning.
+func (m *chatMessage) think(text ...[]byte) {
+	m.reasoning = nonEmpty(concat(append([][]byte{m.reasoning}, text...)...))
 }
 
 // addCalls adds the calls of a list, whose members have these names.
@@ -80,9 +96,6 @@ func message(role string, content []byte) []byte {
 }
 
 func textBlock(text []byte) []byte { return fill(`{"type":"text","text":%}`, text) }
-
-// imageBlock returns the block of OpenAI Chat for an image. The URL may hold the image's bytes.
-func imageBlock(url []byte) []byte { return fill(`{"type":"image_url","image_url":{"url":%}}`, url) }
 
 // blocksOrText returns a content of these blocks: the string alone if a text is the only block, nil if there is none.
 func blocksOrText(blocks [][]byte) []byte {

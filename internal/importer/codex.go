@@ -15,7 +15,7 @@ import (
 var codex = source{
 	name:   Codex,
 	title:  "Codex's rollouts",
-	detect: func(s sample) bool { return codexRecord(s.object) || s.line && codexHeader(s.object) },
+	detect: func(s sample) bool { return s.object.fits(codexRecord) || s.line && codexHeader(s.object) },
 	likely: func(s sample) bool { return codexItem(s.object) },
 	into:   OpenAIResponses,
 	open: func(d *draft) reader {
@@ -23,14 +23,12 @@ var codex = source{
 	},
 }
 
-var codexTypes = set("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
-
-func codexRecord(o object) bool { return o.has("payload") && codexTypes[o.text("type")] }
+// codexRecord is the pattern of a record that has a type.
+const codexRecord = "payload type=session_meta|response_item|event_msg|turn_context|compacted|world_state"
 
 // codexHeader recognises the first line of rollouts from before records had a type, and the states between their items.
 func codexHeader(o object) bool {
-	return o.text("record_type") == "state" ||
-		!o.has("type") && o.has("id") && o.has("timestamp") && (o.has("instructions") || o.has("git"))
+	return o.fits("record_type=state") || o.fits("!type id timestamp instructions|git")
 }
 
 // codexItem recognises a Responses item that is a whole line.

@@ -13,8 +13,7 @@ var inspectLog = source{
 	name:  InspectLog,
 	title: "Inspect's logs",
 	detect: func(s sample) bool {
-		return s.object.has("eval") && s.object.has("samples") || inspectSample(s.object) ||
-			s.object == nil && inspectSample(s.first)
+		return s.object.fits("eval samples") || s.object.fits(inspectSample) || s.object == nil && s.first.fits(inspectSample)
 	},
 	into:     OpenAIChat,
 	required: "role",
@@ -25,9 +24,8 @@ var inspectLog = source{
 	},
 }
 
-func inspectSample(o object) bool {
-	return parseArray(o["messages"]) != nil && o.has("epoch") && o.has("input")
-}
+// inspectSample is the pattern of a sample.
+const inspectSample = "messages[] epoch input"
 
 // inspected is a sample being read.
 type inspected struct {
@@ -37,42 +35,34 @@ type inspected struct {
 
 func (s *inspected) message(e entry) ([][]byte, error) {
 	m := chatMessage{role: e.text("role")}
-	m.content, m.reasoning = s.content(e)
+	if content := e.object["content"]; isString(content) {
+		m.content = s.resolve(content)
+	}
+	for o := range objects(e.object["content"]) {
+		switch kind := o.text("type"); kind {
+		case "text":
+			m.addText(s.resolve(o["text"]))
+		case "reasoning":
+			m.think(s.resolve(o["reasoning"]))
+		case "image":
+			m.addImages(s.resolve(o["image"]))
+		default:
+			s.file.note(e.line, "content of type %q was left out", kind)
+		}
+	}
 	if m.role == "tool" {
-		return [][]byte{resultMessage(e.object["tool_call_id"], inspectResult(e, m.content))}, nil
+		return [][]byte{inspectResult(e, or(m.content, blocksOrText(m.blocks)))}, nil
 	}
 	m.addCalls(e.object["tool_calls"], "id", "function", "arguments")
 	return m.bodies()
 }
 
-// inspectResult returns what a tool returned, or why it could not.
+// inspectResult returns the result with what a tool returned, or with why it could not.
 func inspectResult(e entry, content []byte) []byte {
-	if content != nil && string(content) != `""` {
-		return content
+	if content == nil || string(content) == `""` {
+		content = or(e.at("error.message"), `""`)
 	}
-	return or(e.at("error.message"), `""`)
-}
-
-// content returns a message's content without its reasoning, and the reasoning.
-func (s *inspected) content(e entry) (content, reasoning []byte) {
-	raw := e.object["content"]
-	if isString(raw) {
-		return s.resolve(raw), nil
-	}
-	var blocks, thoughts [][]byte
-	for _, raw := range parseArray(raw) {
-		switch o := parseObject(raw); o.text("type") {
-		case "text":
-			blocks = append(blocks, textBlock(inString(s.resolve(o["text"]))))
-		case "reasoning":
-			thoughts = append(thoughts, s.resolve(o["reasoning"]))
-		case "image":
-			blocks = append(blocks, imageBlock(inString(s.resolve(o["image"]))))
-		default:
-			s.file.note(e.line, "content of type %q was left out", o.text("type"))
-		}
-	}
-	return blocksOrText(blocks), nonEmpty(concat(thoughts...))
+	return resultMessage(e.object["tool_call_id"], content)
 }
 
 const attachment = "attachment://"

@@ -1,6 +1,9 @@
 package importer
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Messages are written in three ways: as constructors ("lc": 1), as {"type": …, "data": …}, and flat, alone or in a
 // state. A stream is an array of them, each beside where it came from; the chunks of one message have one id. They
@@ -25,12 +28,9 @@ func recogniseLangChain(s sample) bool {
 	if list == nil {
 		list = langChainState(s.object)
 	}
-	for _, raw := range list[:min(len(list), 3)] {
-		if langChainOnly(langChainElement(raw, langChainDepth)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list[:min(len(list), 3)], func(raw []byte) bool {
+		return langChainOnly(langChainElement(raw, langChainDepth))
+	})
 }
 
 // langChainOnly recognises a message that nobody else writes: others have lines of type system and tool.
@@ -43,7 +43,7 @@ func langChainState(o object) [][]byte {
 	if list := parseArray(o["messages"]); list != nil {
 		return list
 	}
-	return parseArray(parseObject(o["values"])["messages"])
+	return parseArray(o.at("values.messages"))
 }
 
 // langChainDepth is how deep in arrays a stream's message may stand: behind its namespace, beside its metadata.

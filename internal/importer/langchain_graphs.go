@@ -15,7 +15,6 @@ type graphMessage struct {
 	slot   *slot
 	callID []byte // of a result
 	texts  bool   // whether the last of blocks is a text that chunks continue
-	blocks [][]byte
 	parts  []*callParts
 }
 
@@ -62,23 +61,23 @@ func (g *graphs) element(e entry) error {
 
 func (g *graphs) content(m *graphMessage, fields object) {
 	m.callID = fields["tool_call_id"]
-	m.reasoning = nonEmpty(concat(m.reasoning, parseObject(fields["additional_kwargs"])["reasoning_content"]))
+	m.think(fields.at("additional_kwargs.reasoning_content"))
 	if isString(fields["content"]) {
-		m.addText(fields["content"])
+		m.continueText(fields["content"])
 		return
 	}
 	for _, raw := range parseArray(fields["content"]) {
 		switch o := parseObject(raw); o.text("type") {
 		case "text":
-			m.addText(o["text"])
+			m.continueText(o["text"])
 		case "reasoning", "thinking":
-			m.reasoning = nonEmpty(concat(m.reasoning, o["reasoning"], o["thinking"]))
+			m.think(o["reasoning"], o["thinking"])
 		case "image_url":
 			m.blocks, m.texts = append(m.blocks, raw), false
 		case "tool_use", "input_json_delta", "tool_call", "tool_call_chunk": // repeated in the message's calls
 		default:
 			if isString(raw) {
-				m.addText(raw)
+				m.continueText(raw)
 				continue
 			}
 			g.file.note(g.line, "content of type %q was left out", o.text("type"))
@@ -86,8 +85,8 @@ func (g *graphs) content(m *graphMessage, fields object) {
 	}
 }
 
-// addText adds a text to the text of the chunks before.
-func (m *graphMessage) addText(text []byte) {
+// continueText adds a text to the text of the chunks before.
+func (m *graphMessage) continueText(text []byte) {
 	if nonEmpty(text) == nil {
 		return
 	}
@@ -109,7 +108,7 @@ func (m *graphMessage) call(fields object) {
 		m.addCalls(fields["tool_calls"], "id", "name", "args")
 		m.addCalls(fields["invalid_tool_calls"], "id", "name", "args")
 	default:
-		m.calls = append(m.calls, parseArray(parseObject(fields["additional_kwargs"])["tool_calls"])...)
+		m.calls = append(m.calls, parseArray(fields.at("additional_kwargs.tool_calls"))...)
 	}
 }
 
@@ -130,13 +129,12 @@ func (m *graphMessage) addPart(o object) {
 // end writes the messages, of which no more chunks come.
 func (g *graphs) end() {
 	for _, m := range g.list {
-		m.content = blocksOrText(m.blocks)
 		for _, p := range m.parts {
 			m.calls = append(m.calls, chatCall(p.id, p.name, nonEmpty(p.arguments)))
 		}
 		m.slot.body = m.body()
 		if m.role == "tool" {
-			m.slot.body = resultMessage(m.callID, or(m.content, `""`))
+			m.slot.body = resultMessage(m.callID, or(blocksOrText(m.blocks), `""`))
 		}
 		if m.slot.body == nil {
 			g.file.note(m.slot.line, "a message of role %s says nothing and was left out", m.role)

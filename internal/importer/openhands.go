@@ -46,13 +46,11 @@ func openHandsEvents(list [][]byte) bool {
 
 // openHandsEvent tells events from SWE-agent's steps, which have both an action and an observation.
 func openHandsEvent(o object) bool {
-	if sdkEvent(o) {
+	if o.fits(sdkEvent) {
 		return true
 	}
-	if isString(o["action"]) == isString(o["observation"]) || o.has("type") || o.has("role") {
-		return false
-	}
-	return o.has("args") || o.has("content") || o.has("source") || o.has("thought") || o.has("action_risk")
+	return isString(o["action"]) != isString(o["observation"]) &&
+		o.fits("!type !role args|content|source|thought|action_risk")
 }
 
 // readOpenHands reads a list of events, or runs with histories. Events that are values of their own are one stream.
@@ -143,21 +141,14 @@ func openHandsMessage(e entry, action string) ([][]byte, error) {
 	case source == "agent", source == "" && args.is("wait_for_response"):
 		m.role = "assistant"
 	}
-	if images := imageBlocks(args.first("image_urls", "images_urls")); images != nil {
+	if images := parseArray(args.first("image_urls", "images_urls")); len(images) > 0 {
 		if m.content != nil {
-			images = append([][]byte{textBlock(m.content)}, images...)
+			m.addText(m.content)
 		}
-		m.content = list(images)
+		m.addImages(images...)
+		m.content = list(m.blocks)
 	}
 	return m.bodies()
-}
-
-func imageBlocks(urls []byte) [][]byte {
-	var blocks [][]byte
-	for _, url := range parseArray(urls) {
-		blocks = append(blocks, imageBlock(inString(url)))
-	}
-	return blocks
 }
 
 func (s *stream) action(e entry) ([][]byte, error) {

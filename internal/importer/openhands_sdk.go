@@ -10,13 +10,8 @@ import (
 // response of the model are one message with a call each.
 type sdkEvents struct{ *draft }
 
-// sdkKinds are the kinds of events that are conversation.
-var sdkKinds = set(
-	"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "UserRejectObservation",
-	"AgentErrorEvent",
-)
-
-func sdkEvent(o object) bool { return sdkKinds[o.text("kind")] }
+// sdkEvent is the pattern of events that are conversation.
+const sdkEvent = "kind=SystemPromptEvent|MessageEvent|ActionEvent|ObservationEvent|UserRejectObservation|AgentErrorEvent"
 
 func (s sdkEvents) event(e entry) error {
 	call := e.object["tool_call_id"]
@@ -45,7 +40,8 @@ func (s sdkEvents) event(e entry) error {
 
 func sdkMessage(e entry) ([][]byte, error) {
 	sent := parseObject(e.object["llm_message"])
-	m := chatMessage{role: sent.text("role"), content: blocksOrText(sdkBlocks(sent["content"]))}
+	m := chatMessage{role: sent.text("role")}
+	m.addSDKContent(sent["content"])
 	if m.role == "" && e.text("source") == "agent" {
 		m.role = "assistant"
 	}
@@ -53,25 +49,23 @@ func sdkMessage(e entry) ([][]byte, error) {
 	return m.bodies()
 }
 
-// sdkBlocks returns the texts and images of a content.
-func sdkBlocks(raw []byte) [][]byte {
+// addSDKContent adds the texts and images of a content.
+func (m *chatMessage) addSDKContent(raw []byte) {
 	if isString(raw) {
-		return [][]byte{textBlock(raw)}
+		m.addText(raw)
 	}
-	var blocks [][]byte
 	for o := range objects(raw) {
 		if nonEmpty(o["text"]) != nil {
-			blocks = append(blocks, textBlock(o["text"]))
+			m.addText(o["text"])
 		}
-		blocks = append(blocks, imageBlocks(o["image_urls"])...)
+		m.addImages(parseArray(o["image_urls"])...)
 	}
-	return blocks
 }
 
 func (s sdkEvents) action(e entry) {
 	m := s.open(cmp.Or(e.text("llm_response_id"), "line "+strconv.Itoa(e.line)))
 	if m.calls == nil {
-		m.content = blocksOrText(sdkBlocks(e.object["thought"]))
+		m.addSDKContent(e.object["thought"])
 		m.reasoning = nonEmpty(e.object["reasoning_content"])
 		if len(parseArray(e.object["thinking_blocks"])) > 0 {
 			m.more = member("thinking_blocks", e.object["thinking_blocks"])

@@ -85,14 +85,13 @@ func foreign(o object) bool {
 	if o.has("role") && !isString(o["role"]) {
 		return true
 	}
-	for _, raw := range parseArray(o["content"]) {
-		if block := parseObject(raw); block != nil &&
-			(!block.has("type") || strings.HasPrefix(block.text("type"), "tool-")) {
+	for block := range objects(o["content"]) {
+		if block != nil && (!block.has("type") || strings.HasPrefix(block.text("type"), "tool-")) {
 			return true
 		}
 	}
-	for _, raw := range parseArray(o["tool_calls"]) {
-		if call := parseObject(raw); parseObject(call["function"]) == nil && !call.has("custom") {
+	for call := range objects(o["tool_calls"]) {
+		if parseObject(call["function"]) == nil && !call.has("custom") {
 			return true
 		}
 	}
@@ -108,16 +107,12 @@ func signal(o object) session.Format {
 	switch {
 	case role == "" && responsesItems[o.text("type")]:
 		return session.OpenAIResponses
-	case role == "tool", role == "function":
+	case role == "tool", role == "function",
+		o.first("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content") != nil:
 		return session.OpenAIChat
 	}
-	for _, name := range []string{"tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content"} {
-		if o.has(name) {
-			return session.OpenAIChat
-		}
-	}
-	for _, raw := range parseArray(o["content"]) {
-		if found := blockFormats[parseObject(raw).text("type")]; found != "" {
+	for block := range objects(o["content"]) {
+		if found := blockFormats[block.text("type")]; found != "" {
 			return found
 		}
 	}

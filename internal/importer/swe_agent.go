@@ -39,8 +39,7 @@ func sweRun(o object) bool {
 	if len(history) == 0 {
 		return false
 	}
-	first := parseObject(history[0])
-	return first.has("role") && first.first("agent", "message_type") != nil
+	return parseObject(history[0]).fits("role agent|message_type")
 }
 
 // sweLog is a run being read.

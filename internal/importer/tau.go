@@ -15,15 +15,15 @@ var tau2 = source{
 	open:     perRecord(tau2Message),
 }
 
+// simulation recognises a simulation.
 func simulation(o object) bool {
 	messages := parseArray(o["messages"])
-	if messages == nil || o.first("reward_info", "termination_reason") == nil {
-		return false
-	}
-	return len(messages) == 0 || !parseObject(messages[0]).has("contents")
+	return o.fits("messages[] reward_info|termination_reason") &&
+		(len(messages) == 0 || !parseObject(messages[0]).has("contents"))
 }
 
-func tau2Element(o object) bool { return o.has("turn_idx") && o.has("role") }
+// tau2Element recognises a message by members that only tau2 gives all of them.
+func tau2Element(o object) bool { return o.fits("turn_idx role") }
 
 // tau2Message returns a message without the calls of the simulated user.
 func tau2Message(e entry) ([][]byte, error) {
