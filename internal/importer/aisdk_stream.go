@@ -29,7 +29,8 @@ const uiChunk = "!role type=start-step|finish-step|text-start|text-delta|text-en
 
 // anyUIChunk reports whether one of the first five values is such a chunk.
 func anyUIChunk(list [][]byte) bool {
-	return slices.ContainsFunc(list[:min(len(list), 5)], func(raw []byte) bool { return parseObject(raw).fits(uiChunk) })
+	first := list[:min(len(list), 5)]
+	return slices.ContainsFunc(first, func(raw []byte) bool { return parseObject(raw).fits(uiChunk) })
 }
 
 // readAISDKStream reads all chunks, and ends the last message with the file.
@@ -107,7 +108,7 @@ func (u *uiStream) data(e entry, kind string) {
 	u.parts = append(u.parts, &uiPart{kind: "raw", id: id, raw: e.raw})
 }
 
-// find returns the newest part of that kind and id that has not ended, nil if there is none.
+// find returns the newest part of that kind and id that has not ended, or nil.
 func (u *uiStream) find(kind, id string) *uiPart {
 	for _, p := range slices.Backward(u.parts) {
 		if p.kind == kind && p.id == id && p.state != "done" {

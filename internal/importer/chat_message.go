@@ -3,7 +3,7 @@ package importer
 // chatMessage is a message of OpenAI Chat that is put together from JSON values as a file has them.
 type chatMessage struct {
 	role      string
-	content   []byte // nil if there is none, or if it is in blocks
+	content   []byte // nil if the message has no content, or has it in blocks
 	blocks    [][]byte
 	reasoning []byte // a string literal; nil for none
 	calls     [][]byte
@@ -97,7 +97,7 @@ func message(role string, content []byte) []byte {
 
 func textBlock(text []byte) []byte { return fill(`{"type":"text","text":%}`, text) }
 
-// blocksOrText returns a content of these blocks: the string alone if a text is the only block, nil if there is none.
+// blocksOrText returns a content of these blocks: the string alone if a text is the only block, nil without blocks.
 func blocksOrText(blocks [][]byte) []byte {
 	switch len(blocks) {
 	case 0:

@@ -74,7 +74,7 @@ func claudeMessage(o object) (m object, c content, err error) {
 	if err := rawjson.Check(o["message"], rawjson.Limits{}); err != nil {
 		return nil, c, err
 	}
-	c, err = parseContent(m["content"])
+	c, err = parseContent(m["content"], asIs)
 	return m, c, err
 }
 

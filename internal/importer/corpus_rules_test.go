@@ -16,7 +16,7 @@ type recorded struct {
 	got  measured
 }
 
-// rule explains why files of a format are counted otherwise than the index counts them. docs/import.md has them in
+// rule explains why files of a format are not counted as the index counts them. docs/import.md has them in
 // words.
 type rule struct {
 	formats string // of the index, separated by spaces

@@ -51,7 +51,7 @@ func detectLines(data []byte) (Source, error) {
 			return found, nil
 		}
 		if likely == Auto {
-			likely = guess(s)
+			likely = firstSource(func(source source) bool { return source.likely != nil && source.likely(s) }).name
 		}
 		if first == nil {
 			first = s.object
@@ -63,9 +63,8 @@ func detectLines(data []byte) (Source, error) {
 	case first != nil:
 		return "", &UnsupportedError{Found: "a file of JSON lines with " + memberList(first)}
 	case broken > 0:
-		return "", &UnsupportedError{
-			Found: fmt.Sprintf("not JSON (%v), nor lines of JSON", rawjson.Check(data, rawjson.Limits{})),
-		}
+		err := rawjson.Check(data, rawjson.Limits{})
+		return "", &UnsupportedError{Found: fmt.Sprintf("not JSON (%v), nor lines of JSON", err)}
 	}
 	return "", &UnsupportedError{Found: "an empty file"}
 }
@@ -89,11 +88,6 @@ func sampleOf(o object) sample { return sample{object: o, messages: parseArray(o
 // recognise returns the first source that is sure of a sample, Auto if none is.
 func recognise(s sample) Source {
 	return firstSource(func(source source) bool { return source.detect(s) }).name
-}
-
-// guess returns the first source for which a line is likely its own, Auto if there is none.
-func guess(s sample) Source {
-	return firstSource(func(source source) bool { return source.likely != nil && source.likely(s) }).name
 }
 
 // marked returns a source's detect, which recognises an object that meets all conditions of a pattern. A condition is

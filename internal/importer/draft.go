@@ -119,7 +119,7 @@ func (d *draft) place(s *slot) *slot {
 	return s
 }
 
-// open returns the assistant's message of OpenAI Chat with that id, a new one if there is none yet.
+// open returns the assistant's message of OpenAI Chat with that id, which begins here if it is new.
 func (d *draft) open(id string) *chatMessage {
 	key := d.branch + " " + id
 	if d.chats[key] == nil {

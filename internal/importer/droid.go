@@ -25,9 +25,9 @@ func (d *droidLog) record(e entry) error {
 	case "message":
 		return d.message(e)
 	case "tool_call":
-		d.assistant(e.text("messageId"), callContent(id, e.object["toolName"], e.object["parameters"]))
+		d.assistant(e.text("messageId"), contentOf(toolUse(id, e.object["toolName"], e.object["parameters"])))
 	case "tool_result":
-		d.user(resultContent(id, inString(e.object["value"]), e.is("isError")))
+		d.user(contentOf(toolResult(id, inString(e.object["value"]), boolean(e.is("isError")))))
 	case "completion":
 		text := nonEmpty(e.object["finalText"])
 		if text == nil || string(text) == d.last {
@@ -52,7 +52,7 @@ func (d *droidLog) message(e entry) error {
 	if role == "" {
 		return errNoRole
 	}
-	c, err := parseContent(raw)
+	c, err := parseContent(raw, asIs)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
 // Package importer reads the conversation files of other programs into messages of a format that Varve stores. It is
 // pure over bytes: no network, no files, no clock.
 //
-// Start at Read and at the table in sources.go: each source is one file, which recognises and reads it. detect.go
+// Start at Read and at the table in sources.go: each source is described in a file of its own. detect.go
 // asks the sources what a file is; signal.go tells the providers' formats apart by the members of their messages, and
-// transcript.go finds the messages in requests and responses. lines.go and runs.go iterate over records; turn.go puts
-// messages of Anthropic together, chat_message.go those of OpenAI Chat.
+// transcript.go finds the messages in requests and responses. records.go iterates over the records of a file, and
+// draft.go puts what sources make of them together to conversations: turn.go has the messages of Anthropic,
+// chat_message.go those of OpenAI Chat.
 //
 // Every message, block and string keeps its original bytes: a message that a file spreads over several lines, or
 // writes in another shape, is put together from those bytes and never encoded again.

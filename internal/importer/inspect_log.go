@@ -13,7 +13,8 @@ var inspectLog = source{
 	name:  InspectLog,
 	title: "Inspect's logs",
 	detect: func(s sample) bool {
-		return s.object.fits("eval samples") || s.object.fits(inspectSample) || s.object == nil && s.first.fits(inspectSample)
+		return s.object.fits("eval samples") || s.object.fits(inspectSample) ||
+			s.object == nil && s.first.fits(inspectSample)
 	},
 	into:     OpenAIChat,
 	required: "role",

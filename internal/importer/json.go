@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"strconv"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -129,6 +130,9 @@ func inString(raw []byte) []byte {
 	_ = json.Compact(&compact, raw) // what is no JSON has never come this far
 	return quote(compact.String())
 }
+
+// boolean writes a JSON boolean.
+func boolean(b bool) []byte { return strconv.AppendBool(nil, b) }
 
 // or returns a value, or the fallback if it is not there or null.
 func or[T string | []byte](value []byte, fallback T) []byte {

@@ -11,7 +11,8 @@ import (
 type sdkEvents struct{ *draft }
 
 // sdkEvent is the pattern of events that are conversation.
-const sdkEvent = "kind=SystemPromptEvent|MessageEvent|ActionEvent|ObservationEvent|UserRejectObservation|AgentErrorEvent"
+const sdkEvent = "kind=SystemPromptEvent|MessageEvent|ActionEvent|" +
+	"ObservationEvent|UserRejectObservation|AgentErrorEvent"
 
 func (s sdkEvents) event(e entry) error {
 	call := e.object["tool_call_id"]

@@ -43,14 +43,14 @@ func addPiMessage(d *draft, m object) error {
 		}
 		return addPiContent(d, role, m["content"])
 	case "toolResult":
-		c, err := contentOf(m["content"], piBlock)
+		c, err := parseContent(m["content"], piBlock)
 		switch {
 		case err != nil:
 			return err
 		case !isString(m["toolCallId"]):
 			return errors.New("a toolResult without a toolCallId")
 		}
-		d.user(resultContent(m["toolCallId"], c.raw(), m.is("isError")))
+		d.user(contentOf(toolResult(m["toolCallId"], c.raw(), boolean(m.is("isError")))))
 	case "bashExecution":
 		if m.is("excludeFromContext") {
 			return skipped("bashExecution (kept from the model)")
@@ -63,7 +63,7 @@ func addPiMessage(d *draft, m object) error {
 }
 
 func addPiContent(d *draft, role string, raw []byte) error {
-	c, err := contentOf(raw, piBlock)
+	c, err := parseContent(raw, piBlock)
 	if err == nil {
 		d.addTurn(role, "", c)
 	}
@@ -71,26 +71,24 @@ func addPiContent(d *draft, role string, raw []byte) error {
 }
 
 // piBlock writes a block of pi's as Anthropic's. A block of a type that is not pi's is kept as it stands.
-func piBlock(raw []byte) block {
+func piBlock(raw []byte) []byte {
 	o := parseObject(raw)
 	kind := o.text("type")
-	b := block{raw: raw}
 	switch {
 	case kind == "text" && isString(o["text"]):
-		b.raw = textBlock(o["text"])
+		return textBlock(o["text"])
 	case kind == "thinking" && o.is("redacted") && isString(o["thinkingSignature"]):
-		b.raw = fill(`{"type":"redacted_thinking","data":%}`, o["thinkingSignature"])
+		return fill(`{"type":"redacted_thinking","data":%}`, o["thinkingSignature"])
 	case kind == "thinking" && isString(o["thinking"]) && isString(o["thinkingSignature"]):
-		b.raw = fill(`{"type":"thinking","thinking":%,"signature":%}`, o["thinking"], o["thinkingSignature"])
+		return fill(`{"type":"thinking","thinking":%,"signature":%}`, o["thinking"], o["thinkingSignature"])
 	case kind == "thinking" && isString(o["thinking"]):
-		b.raw = fill(`{"type":"thinking","thinking":%}`, o["thinking"])
+		return fill(`{"type":"thinking","thinking":%}`, o["thinking"])
 	case kind == "toolCall" && isString(o["id"]) && isString(o["name"]) && parseObject(o["arguments"]) != nil:
-		b.raw = toolUse(o["id"], o["name"], o["arguments"])
-		b.calls = o.text("id")
+		return toolUse(o["id"], o["name"], o["arguments"])
 	case kind == "image" && isString(o["data"]) && isString(o["mimeType"]):
-		b.raw = fill(`{"type":"image","source":{"type":"base64","media_type":%,"data":%}}`, o["mimeType"], o["data"])
+		return fill(`{"type":"image","source":{"type":"base64","media_type":%,"data":%}}`, o["mimeType"], o["data"])
 	}
-	return b
+	return raw
 }
 
 // shellText returns a command and what it printed, as a person sees them in a terminal.

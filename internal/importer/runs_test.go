@@ -172,3 +172,21 @@ func TestTheOnlyConversationOfAFileIsTheMainOne(t *testing.T) {
 		}
 	}
 }
+
+// TestABlockThatIsNoObjectRejectsItsRecord holds for every source that is read as turns of Anthropic.
+func TestABlockThatIsNoObjectRejectsItsRecord(t *testing.T) {
+	t.Parallel()
+	for source, file := range map[Source]string{
+		ClaudeCode: `{"type":"user","uuid":"u","message":{"role":"user","content":[7]}}`,
+		Pi:         `{"type":"message","message":{"role":"user","content":[7]}}`,
+		Droid:      `{"type":"message","message":{"role":"user","content":[7]}}`,
+	} {
+		f, err := Read("s", []byte(file), source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Report.Rejected) != 1 || f.Report.Rejected[0].Reason != errNoContent.Error() || f.Report.Imported != 0 {
+			t.Errorf("%s: %+v", source, f.Report)
+		}
+	}
+}

@@ -116,8 +116,8 @@ func (f *File) put(id string, run object, records iter.Seq[entry]) {
 type sample struct {
 	line     bool           // whether the file has other lines
 	object   object         // the value, nil if it is no object
-	messages [][]byte       // the value itself if it is an array, else its member "messages"; nil if there is none
-	first    object         // the first of messages, nil if there is none or it is no object
+	messages [][]byte       // the value itself if it is an array, else its member "messages", or nil
+	first    object         // the first of messages, nil if it is no object
 	format   session.Format // that the value's messages seem to be of, "" for none
 }
 

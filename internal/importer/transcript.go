@@ -49,8 +49,8 @@ func parseTranscript(format session.Format, raw []byte) (transcript, bool) {
 		format: format, messages: parseArray(request[s.messages]), reply: s.reply(response),
 		id: response.text("id"), follows: request.text("previous_response_id"),
 	}
-	if said := request[s.messages]; format == session.OpenAIResponses && isString(said) {
-		t.messages = [][]byte{message("user", said)}
+	if prompt := request[s.messages]; format == session.OpenAIResponses && isString(prompt) {
+		t.messages = [][]byte{message("user", prompt)}
 	}
 	if system := request[s.system]; has(system) && string(system) != `""` {
 		t.system = s.prompt(system)

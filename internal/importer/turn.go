@@ -1,8 +1,6 @@
 package importer
 
 import (
-	"strconv"
-
 	"github.com/varve-dev/varve/internal/units"
 )
 
@@ -34,26 +32,8 @@ type dialog struct {
 	calls  units.Pairer[*turn]
 }
 
-// parseContent reads a content of Anthropic.
-func parseContent(raw []byte) (content, error) {
-	return contentOf(raw, func(raw []byte) block {
-		o := parseObject(raw)
-		if o == nil {
-			return block{}
-		}
-		b := block{raw: raw}
-		switch o.text("type") {
-		case "tool_use":
-			b.calls = o.text("id")
-		case "tool_result":
-			b.answer = o.text("tool_use_id")
-		}
-		return b
-	})
-}
-
-// contentOf returns a string, or a list whose elements read makes blocks of: an empty one for what is not a block.
-func contentOf(raw []byte, read func(raw []byte) block) (content, error) {
+// parseContent reads a content, whose blocks convert writes as Anthropic's.
+func parseContent(raw []byte, convert func(raw []byte) []byte) (content, error) {
 	if isString(raw) {
 		return content{{raw: raw, text: true}}, nil
 	}
@@ -63,13 +43,29 @@ func contentOf(raw []byte, read func(raw []byte) block) (content, error) {
 	}
 	var c content
 	for _, raw := range list {
-		b := read(raw)
-		if b.raw == nil {
+		b, ok := parseBlock(convert(raw))
+		if !ok {
 			return nil, errNoContent
 		}
 		c = append(c, b)
 	}
 	return c, nil
+}
+
+// asIs returns a block of Anthropic as it stands.
+func asIs(raw []byte) []byte { return raw }
+
+// parseBlock reports false for a value that is no object.
+func parseBlock(raw []byte) (block, bool) {
+	o := parseObject(raw)
+	b := block{raw: raw}
+	switch o.text("type") {
+	case "tool_use":
+		b.calls = o.text("id")
+	case "tool_result":
+		b.answer = o.text("tool_use_id")
+	}
+	return b, o != nil
 }
 
 // asBlocks returns the content as blocks: a string becomes a text block around its original bytes.
@@ -92,15 +88,10 @@ func (c content) raw() []byte {
 	return list(raws)
 }
 
-// callContent returns a content that is one call.
-func callContent(id, name, input []byte) content {
-	return content{{raw: toolUse(id, name, input), calls: object{"id": id}.text("id")}}
-}
-
-// resultContent returns a content that is one result.
-func resultContent(id, result []byte, failed bool) content {
-	raw := toolResult(id, result, strconv.AppendBool(nil, failed))
-	return content{{raw: raw, answer: object{"id": id}.text("id")}}
+// contentOf returns a content that is one block.
+func contentOf(raw []byte) content {
+	b, _ := parseBlock(raw)
+	return content{b}
 }
 
 // toolUse returns a block of Anthropic that is a call.
@@ -108,21 +99,18 @@ func toolUse(id, name, input []byte) []byte {
 	return fill(`{"type":"tool_use","id":%,"name":%,"input":%}`, inString(id), inString(name), or(input, "{}"))
 }
 
-// toolResult returns a block of Anthropic that is a result; failed may be nil.
+// toolResult returns a block of Anthropic that is a result. Without failed, a JSON boolean, it does not tell.
 func toolResult(id, content, failed []byte) []byte {
-	return fill(
-		`{"type":"tool_result","tool_use_id":%,"content":%%}`, inString(id), content, member("is_error", failed),
-	)
+	const result = `{"type":"tool_result","tool_use_id":%,"content":%%}`
+	return fill(result, inString(id), content, member("is_error", failed))
 }
 
 // dialog returns what pairs the messages of the current branch.
 func (d *draft) dialog() *dialog {
-	found := d.dialogs[d.branch]
-	if found == nil {
-		found = &dialog{}
-		d.dialogs[d.branch] = found
+	if d.dialogs[d.branch] == nil {
+		d.dialogs[d.branch] = &dialog{}
 	}
-	return found
+	return d.dialogs[d.branch]
 }
 
 // addTurn adds what a role wrote. The id is the API's of an assistant message, "" if the file has none.
