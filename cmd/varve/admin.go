@@ -70,13 +70,6 @@ func (n tenantName) Validate() error {
 	return nil
 }
 
-// tenantJSON is a tenant in the form that --json prints.
-type tenantJSON struct {
-	ID        uuid.UUID `json:"id"`
-	Name      string    `json:"name"`
-	CreatedAt time.Time `json:"created_at"`
-}
-
 type tenantsCreateCommand struct {
 	config.Database `embed:""`
 	Name            tenantName `arg:"" help:"The tenant's name, 1 to 255 bytes."`
@@ -94,7 +87,7 @@ func (c *tenantsCreateCommand) Run(ctx context.Context, settings *config.Client,
 		return err
 	}
 	if settings.JSON {
-		return writeJSON(out, tenantJSON(tenant))
+		return writeJSON(out, tenant)
 	}
 	_, err = fmt.Fprintln(out, tenant.ID)
 	return err
@@ -115,11 +108,7 @@ func (c *tenantsListCommand) Run(ctx context.Context, settings *config.Client, o
 	if err != nil {
 		return err
 	}
-	list := make([]tenantJSON, len(tenants))
-	for i, t := range tenants {
-		list[i] = tenantJSON(t)
-	}
-	return writeTable(out, settings.JSON, list, "ID\tNAME\tCREATED", func(t *tenantJSON) []any {
+	return writeTable(out, settings.JSON, tenants, "ID\tNAME\tCREATED", func(t *session.Tenant) []any {
 		return []any{t.ID, t.Name, t.CreatedAt}
 	})
 }
@@ -149,20 +138,10 @@ func (f *tenantFlags) open(ctx context.Context, settings *config.Client) (*postg
 	return store, tenant, err
 }
 
-// keyJSON is a key in the form that --json prints.
-type keyJSON struct {
-	ID        uuid.UUID  `json:"id"`
-	Name      string     `json:"name"`
-	Last4     string     `json:"last4"`
-	CreatedAt time.Time  `json:"created_at"`
-	ExpiresAt *time.Time `json:"expires_at"`
-	RevokedAt *time.Time `json:"revoked_at"`
-}
-
 // newKeyJSON is a key that was just made, with its text.
 type newKeyJSON struct {
 	Key string `json:"key"`
-	keyJSON
+	session.APIKey
 }
 
 type keyOptions struct {
@@ -195,7 +174,7 @@ func (c *keysCreateCommand) Run(ctx context.Context, settings *config.Client, ou
 		return err
 	}
 	if settings.JSON {
-		err = writeJSON(out, newKeyJSON{text, keyJSON(made)})
+		err = writeJSON(out, newKeyJSON{text, made})
 	} else {
 		_, err = fmt.Fprintln(out, text)
 	}
@@ -240,11 +219,8 @@ func (c *keysListCommand) Run(ctx context.Context, settings *config.Client, out 
 	if err != nil {
 		return err
 	}
-	list := make([]keyJSON, len(keys))
-	for i, k := range keys {
-		list[i] = keyJSON(k)
-	}
-	return writeTable(out, settings.JSON, list, "ID\tENDS IN\tNAME\tCREATED\tEXPIRES\tREVOKED", func(k *keyJSON) []any {
+	const header = "ID\tENDS IN\tNAME\tCREATED\tEXPIRES\tREVOKED"
+	return writeTable(out, settings.JSON, keys, header, func(k *session.APIKey) []any {
 		return []any{k.ID, "…" + k.Last4, k.Name, k.CreatedAt, k.ExpiresAt, k.RevokedAt}
 	})
 }

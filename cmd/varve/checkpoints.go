@@ -17,7 +17,7 @@ import (
 type checkpointsCommand struct {
 	Session  string `arg:"" help:"Session id."`
 	Number   *int   `arg:"" optional:"" help:"A checkpoint's number; lists all checkpoints if not given."`
-	Manifest string `enum:"own,all" default:"own" help:"What left the view: by this checkpoint alone (own), or up to it (all)."`
+	Manifest string `enum:"own,all" default:"own" help:"What this checkpoint removed (own), or all up to it (all)."`
 	Diff     *int   `help:"Show what differs in the view of this other checkpoint."`
 	View     bool   `help:"Print the view as it was when the checkpoint was made, as JSON."`
 	Restore  bool   `help:"Roll the session back to the checkpoint; all messages after it are in the view again."`
@@ -77,7 +77,7 @@ func checkpointRow(r *protocol.Checkpoint) []any {
 // writeRestored writes what a rollback made.
 func writeRestored(out io.Writer, r *protocol.Checkpoint) error {
 	_, err := fmt.Fprintf(out,
-		"checkpoint %s is restored as checkpoint %d: compacted through message %d, all messages after it as they came\n",
+		"checkpoint %s is restored as checkpoint %d: compacted through message %d, all later messages as they came\n",
 		cellText(r.RestoredFrom), r.N, r.Through)
 	return err
 }
@@ -99,7 +99,8 @@ func writeCheckpoint(out io.Writer, c *protocol.CheckpointDetail) error {
 	const header = "PART\tTOOL\tREF\tACTION\tBEFORE\tAFTER\tREASON"
 	return writeTable(out, false, m.Entries, header, func(e *protocol.ManifestEntry) []any {
 		return []any{
-			place(e.Seq, e.LastSeq, e.Part), orDash(e.Tool), orDash(e.Ref), e.Do, e.TokensBefore, e.TokensAfter, e.Reason,
+			place(e.Seq, e.LastSeq, e.Part), orDash(e.Tool), orDash(e.Ref), e.Do,
+			e.TokensBefore, e.TokensAfter, e.Reason,
 		}
 	})
 }

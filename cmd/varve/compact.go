@@ -40,7 +40,7 @@ func (w *waitFlag) Decode(ctx *kong.DecodeContext) error {
 		d, err = time.Duration(seconds)*time.Second, nil
 	}
 	if err != nil || d < 0 {
-		return fmt.Errorf("%q is not a time to wait: it must be like --wait=30s, --wait=5m or --wait=90 (seconds)", value)
+		return fmt.Errorf("%q is not a time to wait: it must be like --wait=30s or --wait=90 (seconds)", value)
 	}
 	*w = waitFlag(d)
 	return nil

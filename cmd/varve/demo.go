@@ -23,10 +23,10 @@ type demoCommand struct {
 
 // Help returns what is shown below the flags.
 func (c *demoCommand) Help() string {
-	return `Starts API, worker and a private PostgreSQL in DATA/demo (what an earlier demonstration left there is removed),
-imports the conversations as varve import does, lets the workers compact those over 60,000 tokens, reads all that was
-trimmed back, and shows what happened. It ends with 0 only if every message and every trimmed result came back byte
-for byte.`
+	return `Starts API, worker and a private PostgreSQL in DATA/demo (what an earlier demonstration left there is
+removed), imports the conversations as varve import does, lets the workers compact those over 60,000 tokens, reads all
+that was trimmed back, and shows what happened. It ends with 0 only if every message and every trimmed result came back
+byte for byte.`
 }
 
 // Validate returns an error for files that would end up in one session.
@@ -120,7 +120,7 @@ func emptyDemo(ctx context.Context, dir string) error {
 		return err
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%s holds %s, which is not from a demonstration that ran: move it away or choose another --data",
+		return fmt.Errorf("%s holds %s, which is not from a demonstration: move it away or choose another --data",
 			dir, entries[0].Name())
 	}
 	return os.MkdirAll(dir, 0o755)

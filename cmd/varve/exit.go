@@ -88,6 +88,6 @@ type keyError struct{ file string }
 
 // Error returns where a key would be found.
 func (e *keyError) Error() string {
-	return fmt.Sprintf("no API key: set VARVE_KEY, or point --data at the data directory of a varve up (there is no %s)",
-		e.file)
+	return fmt.Sprintf(
+		"no API key: set VARVE_KEY, or point --data at the data directory of a varve up (there is no %s)", e.file)
 }

@@ -15,13 +15,13 @@ import (
 type exportCommand struct {
 	Sessions []string `arg:"" optional:"" name:"session" help:"Session ids."`
 	All      bool     `help:"All sessions of the tenant, and the tenant's policy."`
-	Output   string   `short:"o" placeholder:"FILE" help:"File to write, once it is whole; standard output if not given."`
+	Output   string   `short:"o" placeholder:"FILE" help:"File to write as a whole; standard output if not given."`
 }
 
 // Help returns what is shown below the flags.
 func (c *exportCommand) Help() string {
-	return `An export is lines of JSON: every message byte for byte, the sessions' settings and policies, and at the end a
-manifest with a SHA-256. varve import reads it: the sessions exported again after that have the same manifest.
+	return `An export is lines of JSON: every message byte for byte, the sessions' settings and policies, and at the
+end a manifest with a SHA-256. varve import reads it: the sessions exported again after that have the same manifest.
 Checkpoints and persisted results are not in it, because compactions make them again from the log.
 
   varve export --all -o tenant.ndjson

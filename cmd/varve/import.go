@@ -20,7 +20,7 @@ import (
 
 type importCommand struct {
 	Files        []string        `arg:"" name:"file" help:"Files of conversations, or exports of Varve."`
-	From         importer.Source `help:"What the files are, such as openai-chat or codex; their content decides if not given."`
+	From         importer.Source `help:"What the files are, e.g. openai-chat or codex; by their content if not given."`
 	Session      string          `help:"Session id, for one file; the file's name without its extension if not given."`
 	Rejected     string          `help:"Folder for what could not be imported; DATA/import if not given."`
 	Policy       string          `help:"Policy of new sessions, a merge patch over the default: JSON, or a file of it."`
@@ -30,10 +30,10 @@ type importCommand struct {
 
 // Help returns what is shown below the flags.
 func (c *importCommand) Help() string {
-	return `The files are exports of Varve, a provider's messages, requests and responses, or what coding agents and benchmarks
-write. Each conversation becomes a session named like its file; an export brings its sessions with their own names and
-settings. The same import run again continues where it stopped and never stores a message twice. Lines that cannot be
-imported are reported and kept in the folder of --rejected.
+	return `The files are exports of Varve, a provider's messages, requests and responses, or what coding agents and
+benchmarks write. Each conversation becomes a session named like its file; an export brings its sessions with their own
+names and settings. The same import run again continues where it stopped and never stores a message twice. Lines that
+cannot be imported are reported and kept in the folder of --rejected.
 
 It ends with 0 if all of every file is stored. A file from which nothing could be used, or a line that could not be
 imported, does not stop the rest, but makes it end with 1.
@@ -59,7 +59,8 @@ func (c *importCommand) Validate() error {
 	for _, file := range c.Files {
 		id := importer.SessionID(file)
 		if earlier, taken := seen[id]; taken {
-			return fmt.Errorf("%s and %s would both be session %s: import them one by one with --session", earlier, file, id)
+			return fmt.Errorf("%s and %s would both be session %s: import them one by one with --session",
+				earlier, file, id)
 		}
 		seen[id] = file
 	}
@@ -186,8 +187,8 @@ func (r *importRun) prepare(ctx context.Context, name string, upload *client.Upl
 	return r.createSessions(ctx, name, upload.Session)
 }
 
-// createSessions creates the sessions of a file with the settings of the flags, before a message with the defaults does.
-// It reads the file for their names. Sessions that exist stay as they are.
+// createSessions creates the sessions of a file with the settings of the flags, before a message creates them with the
+// defaults. It reads the file for their names. Sessions that exist stay as they are.
 func (r *importRun) createSessions(ctx context.Context, name, id string) error {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -78,8 +78,8 @@ type keptLine struct {
 	Base64 string `json:"base64,omitempty"`
 }
 
-// keepRejected writes rejected lines to a side file. The same import writes the same file again. It only names the lines
-// of a document, and of a file that cannot be read twice.
+// keepRejected writes rejected lines to a side file. The same import writes the same file again. It only names the
+// lines of a document, and of a file that cannot be read twice.
 func keepRejected(path, source string, in *os.File, list []rejection) error {
 	texts, err := linesOf(in, list)
 	if err != nil {

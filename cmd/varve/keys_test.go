@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // administrator runs commands on a database.
@@ -58,10 +59,10 @@ func (a administrator) members(into any, args ...string) []string {
 func TestTenantsAndKeysAreJSONOnRequest(t *testing.T) {
 	t.Parallel()
 	a := administrator{t, pgtest.New(t)}
-	var tenant tenantJSON
-	var tenants []tenantJSON
+	var tenant session.Tenant
+	var tenants []session.Tenant
 	var key newKeyJSON
-	var keys []keyJSON
+	var keys []session.APIKey
 	got := [][]string{
 		a.members(&tenant, "tenants", "create", "acme"),
 		a.members(&tenants, "tenants", "list"),

@@ -79,7 +79,8 @@ type console struct {
 func connect(settings *config.Client, out io.Writer) (*console, error) {
 	base, err := url.Parse(settings.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, &usageError{fmt.Sprintf("--url (VARVE_URL) is %q: it must be a URL like http://127.0.0.1:8080", settings.URL)}
+		text := fmt.Sprintf("--url (VARVE_URL) is %q: it must be a URL like http://127.0.0.1:8080", settings.URL)
+		return nil, &usageError{text}
 	}
 	key := settings.Key
 	if key == "" {

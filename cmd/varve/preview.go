@@ -20,7 +20,7 @@ import (
 type previewCommand struct {
 	Session      string `arg:"" help:"Session id."`
 	policyChoice `embed:""`
-	From         string `enum:",checkpoint,log" default:"" help:"Where to start: checkpoint or log; where a run would if not given."`
+	From         string `enum:",checkpoint,log" default:"" help:"Where to start: checkpoint or log."`
 	All          bool   `help:"Every part, also those that stay, with the reason why."`
 }
 
@@ -77,28 +77,29 @@ func writePlan(out io.Writer, p *protocol.Preview, id string, limit, width int) 
 // planSentences returns the effect of a compaction in sentences.
 func planSentences(p *protocol.Preview, id string) []string {
 	r := &p.Report
+	n := terminal.Thousands
 	source := p.From
 	if p.TokensBefore != r.ViewTokensBefore {
-		source += fmt.Sprintf(" of %s tokens", terminal.Thousands(p.TokensBefore))
+		source += fmt.Sprintf(" of %s tokens", n(p.TokensBefore))
 	}
 	list := []string{
 		fmt.Sprintf("session %s: %s → %s tokens in the view (%s), from the %s, through message %d", id,
-			terminal.Thousands(r.ViewTokensBefore), terminal.Thousands(r.ViewTokensBefore-r.TokensSaved),
-			fewer(r.TokensSaved, r.ViewTokensBefore), source, p.Through),
+			n(r.ViewTokensBefore), n(r.ViewTokensBefore-r.TokensSaved), fewer(r.TokensSaved, r.ViewTokensBefore),
+			source, p.Through),
 		p.Reason,
 	}
 	if !p.WouldChange {
 		return list
 	}
-	list = append(list, fmt.Sprintf("%s of %s messages changed; the first %s tokens stay as they are (%.0f %% of the view)",
-		terminal.Thousands(int64(r.MessagesCompacted)), terminal.Thousands(r.MessagesTotal), terminal.Thousands(r.KeptPrefix.Tokens),
-		100*r.KeptPrefix.Share))
+	list = append(list, fmt.Sprintf(
+		"%s of %s messages changed; the first %s tokens stay as they are (%.0f %% of the view)",
+		n(int64(r.MessagesCompacted)), n(r.MessagesTotal), n(r.KeptPrefix.Tokens), 100*r.KeptPrefix.Share))
 	for _, failed := range r.FailedOpen {
 		list = append(list, "done without what failed: "+failed)
 	}
 	if risk := r.OverflowRisk; risk != nil {
-		list = append(list, fmt.Sprintf("still %s tokens too large for the window: %s",
-			terminal.Thousands(risk.OverBy), risk.Recommendation))
+		list = append(list,
+			fmt.Sprintf("still %s tokens too large for the window: %s", n(risk.OverBy), risk.Recommendation))
 	}
 	return list
 }
@@ -124,7 +125,8 @@ func writeParts(out io.Writer, actions []compact.Action, limit, width int) error
 	})
 	var text strings.Builder
 	shown := parts[:min(limit, len(parts))]
-	err := writeTable(&text, false, shown, "PART\tTOOL\tACTION\tBEFORE → AFTER\tREASON", func(a *compact.Action) []any {
+	const header = "PART\tTOOL\tACTION\tBEFORE → AFTER\tREASON"
+	err := writeTable(&text, false, shown, header, func(a *compact.Action) []any {
 		tokens := terminal.Thousands(int64(a.TokensBefore)) + " → " + terminal.Thousands(int64(a.TokensAfter))
 		return []any{place(a.Seq, a.LastSeq, a.Part), terminal.Cut(orDash(a.Tool), 20), a.Kind, tokens, a.Reason}
 	})

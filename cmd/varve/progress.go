@@ -27,9 +27,9 @@ const printEvery = 10 * time.Second
 func newMeter(out *os.File, total int64, counts progressbar.Option) meter {
 	m := meter{out: out, now: time.Now, printed: time.Now()}
 	if term.IsTerminal(int(out.Fd())) {
-		m.bar = progressbar.NewOptions64(total, counts, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(24),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetPredictTime(true))
+		m.bar = progressbar.NewOptions64(total, counts, progressbar.OptionSetWriter(out),
+			progressbar.OptionSetWidth(24), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 	}
 	return m
 }
@@ -68,6 +68,7 @@ type progress struct {
 	started  time.Time
 }
 
+// newProgress returns the progress of files with a total of bytes.
 func newProgress(out *os.File, total int64) *progress {
 	return &progress{meter: newMeter(out, total, progressbar.OptionShowBytes(true)), total: total, started: time.Now()}
 }

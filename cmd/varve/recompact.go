@@ -25,13 +25,14 @@ type recompactCommand struct {
 
 // recompactFilter selects sessions; all, without any flag.
 type recompactFilter struct {
-	Session            []string          `sep:"none" help:"Only this session; repeat it for more."`
-	Metadata           map[string]string `mapsep:"none" placeholder:"KEY=VALUE" help:"Only sessions with this metadata; repeat it for more."`
-	CreatedBefore      *time.Time        `placeholder:"TIME" help:"Only sessions made before, e.g. 2026-01-31T00:00:00Z."`
-	CreatedAfter       *time.Time        `placeholder:"TIME" help:"Only sessions made after."`
-	MinTokens          *int64            `placeholder:"N" help:"Only sessions whose view has at least this many tokens."`
-	PolicyVersionBelow *int64            `placeholder:"N" help:"Only sessions last compacted under an older policy of the tenant."`
-	EngineVersionBelow *int64            `placeholder:"N" help:"Only sessions last compacted by an older engine."`
+	Session       []string          `sep:"none" help:"Only this session; repeat it for more."`
+	Metadata      map[string]string `mapsep:"none" placeholder:"KEY=VALUE" help:"Only with it; repeat it for more."`
+	CreatedBefore *time.Time        `placeholder:"TIME" help:"Only sessions made before, e.g. 2026-01-31T00:00:00Z."`
+	CreatedAfter  *time.Time        `placeholder:"TIME" help:"Only sessions made after."`
+	MinTokens     *int64            `placeholder:"N" help:"Only sessions whose view has at least N tokens."`
+
+	PolicyVersionBelow *int64 `placeholder:"N" help:"Only those last compacted under an older policy of the tenant."`
+	EngineVersionBelow *int64 `placeholder:"N" help:"Only those last compacted by an older engine."`
 }
 
 type recompactStartCommand struct {
@@ -119,16 +120,23 @@ func follow(
 			break
 		}
 		p := a.Value.Progress
-		text := fmt.Sprintf("%d changed, %d unchanged, %d failed, %d skipped", p.Changed, p.Unchanged, p.Failed, p.Skipped)
-		shown.update(p.Done, p.Total, text, fmt.Sprintf("%s: %d of %d sessions, %s", a.Value.State, p.Done, p.Total, text))
+		text := outcomes(p)
+		line := fmt.Sprintf("%s: %d of %d sessions, %s", a.Value.State, p.Done, p.Total, text)
+		shown.update(p.Done, p.Total, text, line)
 		if err = api.Sleep(ctx, followEvery); err != nil {
 			break
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("recompaction %s continues without this command (varve recompact show, or cancel): %w", id, err)
+		err = fmt.Errorf("recompaction %s continues without this command (varve recompact show, or cancel): %w",
+			id, err)
 	}
 	return a, err
+}
+
+// outcomes returns what became of the sessions so far.
+func outcomes(p protocol.RecompactionProgress) string {
+	return fmt.Sprintf("%d changed, %d unchanged, %d failed, %d skipped", p.Changed, p.Unchanged, p.Failed, p.Skipped)
 }
 
 // writeRecompaction writes a recompaction and its first errors.
@@ -137,8 +145,7 @@ func writeRecompaction(out io.Writer, r *protocol.Recompaction) error {
 	table := newTable(out)
 	fmt.Fprintf(table, "recompaction\t%s\nstate\t%s\ncreated\t%s\nfinished\t%s\n",
 		r.ID, r.State, cellText(r.CreatedAt), cellText(r.FinishedAt))
-	fmt.Fprintf(table, "sessions\t%d of %d: %d changed, %d unchanged, %d failed, %d skipped\n",
-		p.Done, p.Total, p.Changed, p.Unchanged, p.Failed, p.Skipped)
+	fmt.Fprintf(table, "sessions\t%d of %d: %s\n", p.Done, p.Total, outcomes(p))
 	fmt.Fprintf(table, "tokens\t%d → %d\n", r.TokensBefore, r.TokensAfter)
 	for _, e := range r.Errors {
 		fmt.Fprintf(table, "failed: %s\t%s\n", terminal.Printable(e.Session), terminal.Printable(e.Error))

@@ -1,5 +1,6 @@
 // Package config declares the settings of all commands: one struct for each thing that can be set up, with its flags,
-// its environment variables and their defaults. docs/configuration.md lists them, and a test compares it with the structs.
+// its environment variables and their defaults. docs/configuration.md explains them, and a test compares it with the
+// structs.
 //
 // Flags take precedence over the environment, the environment over defaults. A setting that nobody needs to change is a
 // constant where it is used. Start at Main, the main function of a process with such settings.
@@ -12,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,8 +23,9 @@ import (
 
 // Database is the PostgreSQL that holds the data.
 type Database struct {
-	URL         string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL to use, as a URL or key=value list. Needs 15 or newer."`
-	Connections int    `name:"database-connections" env:"VARVE_DATABASE_CONNECTIONS" default:"16" help:"Connections that one process opens at most."`
+	URL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL 15 or newer, as a URL or key=value list."`
+
+	Connections int `name:"database-connections" env:"VARVE_DATABASE_CONNECTIONS" default:"16" help:"At most."`
 }
 
 // Required returns an error if there is no database URL.
@@ -36,16 +39,25 @@ func (d Database) Required() error {
 
 // Validate checks the URL's form and the range.
 func (d Database) Validate() error {
-	var problems []error
-	if d.Connections < 2 || d.Connections > 1000 {
-		problems = append(problems, fmt.Errorf("--database-connections (VARVE_DATABASE_CONNECTIONS) is %d: it must be 2 to 1000", d.Connections))
-	}
+	var malformedURL error
 	if d.URL != "" {
 		if _, err := pgxpool.ParseConfig(d.URL); err != nil {
-			problems = append(problems, malformed(err))
+			malformedURL = malformed(err)
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(malformedURL, check(d.Connections >= 2 && d.Connections <= 1000,
+		"--database-connections (VARVE_DATABASE_CONNECTIONS)", d.Connections, "2 to 1000"))
+}
+
+// check returns an error unless a setting is valid: its name, its value, and what it must be.
+func check(valid bool, name string, value any, want string) error {
+	if valid {
+		return nil
+	}
+	if text, ok := value.(string); ok {
+		value = strconv.Quote(text)
+	}
+	return fmt.Errorf("%s is %v: it must be %s", name, value, want)
 }
 
 // malformed returns an error that repeats nothing of the URL: in one that does not parse, anything may be the password.
@@ -71,9 +83,9 @@ func PostgresBin() string { return os.Getenv("VARVE_PG_BIN") }
 
 // API is the REST process.
 type API struct {
-	Addr       string        `name:"addr" env:"VARVE_ADDR" default:"127.0.0.1:8080" help:"Address to listen on; port 0 takes a free one."`
-	DrainDelay time.Duration `name:"drain-delay" env:"VARVE_DRAIN_DELAY" default:"0s" help:"How long /readyz says 503 before the listener closes, so that a load balancer notices."`
-	ModelsFile string        `name:"models" env:"VARVE_MODELS" help:"JSON file of models, whose windows come before those that are built in."`
+	Addr       string        `env:"VARVE_ADDR" default:"127.0.0.1:8080" help:"Address to listen on."`
+	DrainDelay time.Duration `env:"VARVE_DRAIN_DELAY" default:"0s" help:"How long /readyz says 503 before the end."`
+	ModelsFile string        `name:"models" env:"VARVE_MODELS" help:"JSON file of models, before those built in."`
 }
 
 // Models returns the registry of models: those that are built in, and those of the file.
@@ -94,19 +106,15 @@ func (a API) Models() (*models.Registry, error) {
 
 // Validate checks the address's form, the range, and the file of models.
 func (a API) Validate() error {
-	var problems []error
-	if !isAddress(a.Addr) {
-		problems = append(problems, fmt.Errorf("--addr (VARVE_ADDR) is %q: it must be a host and a port, e.g. 127.0.0.1:8080", a.Addr))
-	}
-	if a.DrainDelay < 0 {
-		problems = append(problems, fmt.Errorf("--drain-delay (VARVE_DRAIN_DELAY) is %s: it must be 0s or more", a.DrainDelay))
-	}
-	if _, err := a.Models(); err != nil {
-		problems = append(problems, err)
-	}
-	return errors.Join(problems...)
+	_, err := a.Models()
+	return errors.Join(
+		check(isAddress(a.Addr), "--addr (VARVE_ADDR)", a.Addr, "a host and a port, e.g. 127.0.0.1:8080"),
+		check(a.DrainDelay >= 0, "--drain-delay (VARVE_DRAIN_DELAY)", a.DrainDelay, "0s or more"),
+		err,
+	)
 }
 
+// isAddress reports whether addr is a host, which may be empty, and a port.
 func isAddress(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err == nil {
@@ -117,32 +125,26 @@ func isAddress(addr string) bool {
 
 // Worker is the job process.
 type Worker struct {
-	Compactions   int           `name:"compactions" env:"VARVE_COMPACTIONS" default:"4" help:"Compactions that one process runs at once."`
-	JobTimeout    time.Duration `name:"job-timeout" env:"VARVE_JOB_TIMEOUT" default:"2m" help:"How long one attempt may take. The job of a worker that died is taken over after twice that."`
-	SweepInterval time.Duration `name:"sweep-interval" env:"VARVE_SWEEP_INTERVAL" default:"30s" help:"How often to look for sessions over their trigger whose job was lost."`
-	StopTimeout   time.Duration `name:"stop-timeout" env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long running jobs and requests may go on when the process stops."`
-	MetricsAddr   string        `name:"metrics-addr" env:"VARVE_METRICS_ADDR" help:"Address on which the worker serves GET /metrics, e.g. 127.0.0.1:9090; none if it is empty. The API serves them at its own address."`
+	Compactions   int           `env:"VARVE_COMPACTIONS" default:"4" help:"Compactions that one process runs at once."`
+	JobTimeout    time.Duration `env:"VARVE_JOB_TIMEOUT" default:"2m" help:"How long one attempt may take."`
+	SweepInterval time.Duration `env:"VARVE_SWEEP_INTERVAL" default:"30s" help:"How often to look for lost jobs."`
+	StopTimeout   time.Duration `env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long jobs and requests may go on."`
+	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address for the worker's GET /metrics; none if empty."`
 }
 
 // Validate checks the ranges.
 func (w Worker) Validate() error {
-	var problems []error
-	if w.Compactions < 1 || w.Compactions > 1000 {
-		problems = append(problems, fmt.Errorf("--compactions (VARVE_COMPACTIONS) is %d: it must be 1 to 1000", w.Compactions))
-	}
-	if w.JobTimeout < time.Second {
-		problems = append(problems, fmt.Errorf("--job-timeout (VARVE_JOB_TIMEOUT) is %s: it must be at least 1s", w.JobTimeout))
-	}
-	if w.SweepInterval < time.Second {
-		problems = append(problems, fmt.Errorf("--sweep-interval (VARVE_SWEEP_INTERVAL) is %s: it must be at least 1s", w.SweepInterval))
-	}
-	if w.StopTimeout < 0 {
-		problems = append(problems, fmt.Errorf("--stop-timeout (VARVE_STOP_TIMEOUT) is %s: it must be 0s or more", w.StopTimeout))
-	}
-	if w.MetricsAddr != "" && !isAddress(w.MetricsAddr) {
-		problems = append(problems, fmt.Errorf("--metrics-addr (VARVE_METRICS_ADDR) is %q: it must be a host and a port, e.g. 127.0.0.1:9090", w.MetricsAddr))
-	}
-	return errors.Join(problems...)
+	inRange := w.Compactions >= 1 && w.Compactions <= 1000
+	validMetrics := w.MetricsAddr == "" || isAddress(w.MetricsAddr)
+	return errors.Join(
+		check(inRange, "--compactions (VARVE_COMPACTIONS)", w.Compactions, "1 to 1000"),
+		check(w.JobTimeout >= time.Second, "--job-timeout (VARVE_JOB_TIMEOUT)", w.JobTimeout, "at least 1s"),
+		check(w.SweepInterval >= time.Second,
+			"--sweep-interval (VARVE_SWEEP_INTERVAL)", w.SweepInterval, "at least 1s"),
+		check(w.StopTimeout >= 0, "--stop-timeout (VARVE_STOP_TIMEOUT)", w.StopTimeout, "0s or more"),
+		check(validMetrics,
+			"--metrics-addr (VARVE_METRICS_ADDR)", w.MetricsAddr, "a host and a port, e.g. 127.0.0.1:9090"),
+	)
 }
 
 // Log is the log, on standard error.
@@ -153,14 +155,12 @@ type Log struct {
 
 // Validate checks the two names.
 func (l Log) Validate() error {
-	var problems []error
-	if new(slog.Level).UnmarshalText([]byte(l.Level)) != nil {
-		problems = append(problems, fmt.Errorf("--log-level (VARVE_LOG_LEVEL) is %q: it must be debug, info, warn or error", l.Level))
-	}
-	if l.Format != "text" && l.Format != "json" {
-		problems = append(problems, fmt.Errorf("--log-format (VARVE_LOG_FORMAT) is %q: it must be text or json", l.Format))
-	}
-	return errors.Join(problems...)
+	validLevel := new(slog.Level).UnmarshalText([]byte(l.Level)) == nil
+	validFormat := l.Format == "text" || l.Format == "json"
+	return errors.Join(
+		check(validLevel, "--log-level (VARVE_LOG_LEVEL)", l.Level, "debug, info, warn or error"),
+		check(validFormat, "--log-format (VARVE_LOG_FORMAT)", l.Format, "text or json"),
+	)
 }
 
 // Logger returns the logger that valid settings describe.

@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Main is the main function of a process. It reads the settings from the flags args and the environment, runs them until
-// an interrupt or SIGTERM ends the context, and returns the exit code. A second signal ends the process at once.
+// Main runs a process. It reads the settings from the flags args and the environment, runs them until an interrupt or
+// SIGTERM ends the context, and returns the exit code. A second signal ends the process at once.
 func Main(name, description string, args []string, settings interface{ Run(context.Context) error }) (exit int) {
 	parsed, err := kong.Must(settings, kong.Name(name), kong.Description(description), VersionFlag()).Parse(args)
 	if err != nil {

@@ -100,13 +100,6 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := d.wait(ctx); err != nil {
 		return err
 	}
-	for i := range d.sessions {
-		s := &d.sessions[i]
-		var err error
-		if s.kept, err = client.Results.All(ctx, d.API, math.MaxInt, s.conv.ID); err != nil {
-			return err
-		}
-	}
 	if err := d.table(); err != nil {
 		return err
 	}
@@ -149,7 +142,11 @@ func (d *Demo) refresh(ctx context.Context, s *shownSession) (err error) {
 		return err
 	}
 	state, err := client.GetSession.Call(ctx, d.API, s.conv.ID)
+	if err != nil {
+		return err
+	}
 	s.state = state.Value
+	s.kept, err = client.Results.All(ctx, d.API, math.MaxInt, s.conv.ID)
 	return err
 }
 
@@ -194,7 +191,8 @@ func (d *Demo) readBack(ctx context.Context) error {
 		}
 		total += len(s.kept)
 	}
-	fmt.Fprintf(d.Out, "  %s: each has the SHA-256 that its header names and that of the original in the file (%s bytes)\n",
+	fmt.Fprintf(d.Out,
+		"  %s: each has the SHA-256 that its header names and that of the original in the file (%s bytes)\n",
 		terminal.Count(total, "result"), terminal.Thousands(size))
 	return nil
 }
@@ -217,7 +215,8 @@ func (d *Demo) compareResult(ctx context.Context, s *shownSession, r *protocol.R
 	file := sha256.Sum256(original)
 	read := hex.EncodeToString(sum.Sum(nil))
 	if read != named || read != r.SHA256 || read != hex.EncodeToString(file[:]) {
-		return fmt.Errorf("what was read has the SHA-256 %s, its header says %s, the list %s, and message %d of %s has %x",
+		return fmt.Errorf(
+			"what was read has the SHA-256 %s, its header has %s, the list %s, and message %d of %s %x",
 			read, named, r.SHA256, r.Seq, filepath.Base(s.file), file)
 	}
 	return nil
@@ -237,24 +236,21 @@ func originalResult(format session.Format, body []byte, part int) ([]byte, error
 
 // compareLogs reads every log and compares it with the file, byte for byte.
 func (d *Demo) compareLogs(ctx context.Context) error {
-	messages := 0
+	messages := int64(0)
 	size := int64(0)
-	var problems []error
 	for i := range d.sessions {
 		s := &d.sessions[i]
 		if err := d.compareLog(ctx, s); err != nil {
-			problems = append(problems, fmt.Errorf("session %s: %w", s.conv.ID, err))
+			return fmt.Errorf("session %s: %w", s.conv.ID, err)
 		}
-		messages += len(s.conv.Messages)
+		messages += s.state.LastSeq
 		for _, m := range s.conv.Messages {
 			size += int64(len(m.Body))
 		}
 	}
-	if len(problems) == 0 {
-		fmt.Fprintf(d.Out, "\nThe logs: all %s messages (%s bytes) came back byte for byte as they are in the files.\n",
-			terminal.Thousands(int64(messages)), terminal.Thousands(size))
-	}
-	return errors.Join(problems...)
+	fmt.Fprintf(d.Out, "\nThe logs: all %s messages (%s bytes) came back byte for byte as they are in the files.\n",
+		terminal.Thousands(messages), terminal.Thousands(size))
+	return nil
 }
 
 // compareLog reads the log of a session and compares it with the file.

@@ -129,12 +129,12 @@ All verified. What to try next:
 
   make up                    API, worker and database in one process; data and key in .varve
   make demo FILES="…"        the same with conversations of your own
-  bin/varve up --data %[1]s  serve what this demonstration left; then, in another terminal:
+  %-25[4]s  serve what this demonstration left; then, in another terminal:
 
   curl -H "Authorization: Bearer $(cat %[3]s)" http://127.0.0.1:8080/v1/sessions
   bin/varve --data %[1]s context --pretty %[2]s
   bin/varve --data %[1]s runs %[2]s
-`, data, id, filepath.Join(data, "key"))
+`, data, id, filepath.Join(data, "key"), "bin/varve up --data "+data)
 	if len(s.kept) > 0 {
 		fmt.Fprintf(d.Out, "  bin/varve --data %s results %s %s\n", data, id, s.kept[0].Value.Ref)
 	}

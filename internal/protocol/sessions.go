@@ -47,10 +47,10 @@ type View struct {
 	Through    int64             `json:"through_seq"`
 	LastSeq    int64             `json:"last_seq"`
 	Tokens     int64             `json:"tokens"`
-	Omitted    *Omitted          `json:"omitted"`
-	Degraded   bool              `json:"degraded"`
-	Repairs    json.RawMessage   `json:"repairs"`
-	System     json.RawMessage   `json:"system"` // of formats whose system prompt is not a message
+	Omitted    *Omitted          `json:"omitted,omitempty"`
+	Degraded   bool              `json:"degraded,omitempty"`
+	Repairs    json.RawMessage   `json:"repairs,omitempty"`
+	System     json.RawMessage   `json:"system,omitempty"` // of formats whose system prompt is not a message
 	Messages   []json.RawMessage `json:"messages"`
 }
 
@@ -76,6 +76,6 @@ type Message struct {
 	Tokens    int             `json:"tokens"`
 	ClientID  *string         `json:"client_id"`
 	CreatedAt time.Time       `json:"created_at"`
-	RemovedAt *time.Time      `json:"removed_at"`
+	RemovedAt *time.Time      `json:"removed_at,omitempty"` // of a message that was taken back
 	Message   json.RawMessage `json:"message"`
 }

@@ -30,12 +30,12 @@ const KeyPattern = `vk_[0-9a-f]{32}_[0-9A-Za-z]{36}`
 
 // APIKey is an API key as it is stored: all but its text.
 type APIKey struct {
-	ID        uuid.UUID
-	Name      string
-	Last4     string
-	CreatedAt time.Time
-	ExpiresAt *time.Time
-	RevokedAt *time.Time
+	ID        uuid.UUID  `json:"id"`
+	Name      string     `json:"name"`
+	Last4     string     `json:"last4"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	RevokedAt *time.Time `json:"revoked_at"`
 }
 
 // NewAPIKey returns the text of a new API key of a tenant. Only its holder may keep the text; ParseKey returns what is

@@ -20,9 +20,9 @@ type Address struct {
 
 // Tenant is a customer of the platform operator.
 type Tenant struct {
-	ID        uuid.UUID
-	Name      string
-	CreatedAt time.Time
+	ID        uuid.UUID `json:"id"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // Page is a place in a list: the entries after (Time, ID). The zero Page is the beginning.
