@@ -22,35 +22,21 @@ const (
 
 // appendCase is one way to append.
 type appendCase struct {
-	writers, messages int
+	name              string
+	messages, writers int
 	oneSession        bool
 	goal              string
 }
 
 // The goals were set for a floor of pgbench. They are to be set anew from a run of everything on a quiet machine.
 var appendCases = []appendCase{
-	{writers: 1, messages: 1},
-	{writers: 8, messages: 1, goal: notSet},
-	{writers: 32, messages: 1, goal: notSet},
-	{writers: 8, messages: 1, oneSession: true, goal: notSet},
-	{writers: 1, messages: 10},
-	{writers: 8, messages: 10},
-	{writers: 32, messages: 10},
-}
-
-func (a appendCase) name() string {
-	what := "1 message"
-	if a.messages > 1 {
-		what = fmt.Sprintf("%d messages", a.messages)
-	}
-	where := "on sessions of their own"
-	if a.oneSession {
-		where = "on one session"
-	}
-	if a.writers == 1 {
-		return fmt.Sprintf("append, %s, 1 writer", what)
-	}
-	return fmt.Sprintf("append, %s, %d writers %s", what, a.writers, where)
+	{"append, 1 message, 1 writer", 1, 1, false, ""},
+	{"append, 1 message, 8 writers on sessions of their own", 1, 8, false, notSet},
+	{"append, 1 message, 32 writers on sessions of their own", 1, 32, false, notSet},
+	{"append, 1 message, 8 writers on one session", 1, 8, true, notSet},
+	{"append, 10 messages, 1 writer", 10, 1, false, ""},
+	{"append, 10 messages, 8 writers on sessions of their own", 10, 8, false, ""},
+	{"append, 10 messages, 32 writers on sessions of their own", 10, 32, false, ""},
 }
 
 // session returns the id that a writer appends to at its turn.
@@ -73,13 +59,12 @@ func (a appendCase) bodies() [][]byte {
 // appendLoads returns appends over HTTP, beside the same statement in a bare loop on the same sessions.
 func appendLoads(b *bench) []loadCase {
 	if b.against == "" {
-		b.note("append: the floor is the store's own statement in a bare pgx loop; before, it was pgbench, which is " +
-			"faster. A goal is set when a quiet machine has measured this floor")
+		b.note("append: the floor is the store's own statement in a bare pgx loop, no longer pgbench, which is faster")
 	}
 	var cases []loadCase
 	for _, a := range appendCases {
 		cases = append(cases, loadCase{
-			name: a.name(), unit: "appends/s", goal: a.goal, prepare: prepareAppends,
+			name: a.name, unit: "appends/s", goal: a.goal, prepare: prepareAppends,
 			round: func(s *site) (sample, error) { return s.appends(a), nil },
 			floor: func() (sample, error) { return b.appendFloor(a), nil },
 		})
@@ -103,13 +88,18 @@ func prepareAppends(ctx context.Context, s *site) error {
 
 // appends returns a round over HTTP. Every answer must be a 201, and the seqs answered for a session must be dense.
 func (s *site) appends(a appendCase) sample {
-	clients := s.newClients(a.writers)
 	body := appendBody(a.bodies())
 	return func(ctx context.Context, d time.Duration) (float64, error) {
 		answered := make([]seqs, a.writers)
 		rate, err := load(ctx, d, a.writers, func(writer int) func() error {
+			c := s.newClient()
 			answered[writer] = seqs{}
-			return s.writer(clients[writer], a, writer, body, answered[writer])
+			turn := 0
+			return func() error {
+				id := a.session(writer, turn)
+				turn++
+				return c.appendTo(id, body, answered[writer])
+			}
 		})
 		if err != nil {
 			return 0, err
@@ -118,29 +108,19 @@ func (s *site) appends(a appendCase) sample {
 	}
 }
 
-// writer returns what one writer repeats.
-func (s *site) writer(c *client, a appendCase, writer int, body []byte, answered seqs) func() error {
-	requests := make([][]byte, writerSessions)
-	for i := range requests {
-		requests[i] = c.request("POST", sessionPath(strconv.Itoa(a.session(writer, i)))+"/messages", body)
+// appendTo appends to a session and notes the first seq of the answer.
+func (c *client) appendTo(id int, body []byte, answered seqs) error {
+	if err := c.send("POST", sessionPath(strconv.Itoa(id))+"/messages", body, http.StatusCreated); err != nil {
+		return err
 	}
-	turn := 0
-	return func() error {
-		id := a.session(writer, turn)
-		request := requests[turn%len(requests)]
-		turn++
-		if err := c.call(request, http.StatusCreated); err != nil {
-			return err
-		}
-		var answer struct {
-			First int64 `json:"first_seq"`
-		}
-		if err := json.Unmarshal(c.body.Bytes(), &answer); err != nil {
-			return fmt.Errorf("answer to an append %q: %w", c.body.Bytes(), err)
-		}
-		answered[id] = append(answered[id], answer.First)
-		return nil
+	var answer struct {
+		First int64 `json:"first_seq"`
 	}
+	if err := json.Unmarshal(c.body.Bytes(), &answer); err != nil {
+		return fmt.Errorf("answer to an append %q: %w", c.body.Bytes(), err)
+	}
+	answered[id] = append(answered[id], answer.First)
+	return nil
 }
 
 // seqs are the first seqs that appends were answered with, by session.
@@ -174,11 +154,8 @@ func (b *bench) appendFloor(a appendCase) sample {
 			Body: body, Role: "user", Tokens: len(body) / 4, StartsUnit: true,
 		})
 	}
-	return b.pgxFloor(a.writers, func(writer, turn int) statement {
+	return b.pgxFloor(a.writers, func(writer, turn int) (string, []any) {
 		at := session.Address{Tenant: b.here.tenant, ID: strconv.Itoa(a.session(writer, turn))}
-		sql, args := postgres.AppendStatement(
-			session.Append{Session: at, Format: session.OpenAIChat, Messages: messages},
-		)
-		return statement{sql, args}
+		return postgres.AppendStatement(session.Append{Session: at, Format: session.OpenAIChat, Messages: messages})
 	})
 }

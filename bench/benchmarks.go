@@ -20,31 +20,14 @@ type measured struct {
 	Values map[string]float64 `json:"values"`
 }
 
-// testBinary is the compiled tests of a package.
-type testBinary struct{ file, dir string }
-
-func (b *bench) buildTests(ctx context.Context, checkout, pkg, name string) (testBinary, error) {
-	dir, err := filepath.Abs(filepath.Join(checkout, pkg))
+// runBenchmarks runs benchmarks of a package on one core, so that the garbage collector's work counts.
+func runBenchmarks(ctx context.Context, dir string, flags ...string) ([]measured, error) {
+	args := append([]string{
+		"test", "-C", dir, "-vet=off", ".", "-run=^$", "-cpu=1", "-benchmem", "-timeout=3h",
+	}, flags...)
+	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 	if err != nil {
-		return testBinary{}, err
-	}
-	b.progress("build the benchmarks of %s", dir)
-	binary := testBinary{file: filepath.Join(b.dir, name+".test"), dir: dir}
-	build := exec.CommandContext(ctx, "go", "test", "-C", dir, "-c", "-o", binary.file, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		return testBinary{}, fmt.Errorf("build the tests of %s: %w\n%s", dir, err, out)
-	}
-	return binary, nil
-}
-
-// runBenchmarks runs benchmarks on one core, so that the garbage collector's work counts.
-func runBenchmarks(ctx context.Context, binary testBinary, flags ...string) ([]measured, error) {
-	args := append([]string{"-test.run=^$", "-test.cpu=1", "-test.benchmem", "-test.timeout=3h"}, flags...)
-	cmd := exec.CommandContext(ctx, binary.file, args...)
-	cmd.Dir = binary.dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("benchmarks of %s: %w\n%s", binary.dir, err, out)
+		return nil, fmt.Errorf("benchmarks of %s: %w\n%s", dir, err, out)
 	}
 	return parseBenchmarks(string(out)), nil
 }
@@ -74,13 +57,9 @@ func parseBenchmarks(out string) (found []measured) {
 
 // ownBenchmarks runs this package's benchmark of one name.
 func (b *bench) ownBenchmarks(ctx context.Context, benchmark string, flags ...string) ([]measured, error) {
-	binary, err := b.buildTests(ctx, ".", "bench", "bench")
-	if err != nil {
-		return nil, err
-	}
 	b.progress("%s", strings.ToLower(benchmark))
-	flags = append(flags, "-test.bench=^Benchmark"+benchmark+"$", "-wanted="+b.match.String())
-	return runBenchmarks(ctx, binary, flags...)
+	flags = append(flags, "-bench=^Benchmark"+benchmark+"$", "-wanted="+b.match.String())
+	return runBenchmarks(ctx, "bench", flags...)
 }
 
 // figure is a number of a benchmark that the table shows, beside that of the benchmark's floor if it has a goal.
@@ -90,12 +69,17 @@ type figure struct {
 	goal   string // of the ratio
 }
 
+var (
+	engineFigures = []figure{{"", "MB/s", ">= 0.8"}, {", allocations", "allocs/op", ""}, {", allocated", "B/op", ""}}
+	linearFigures = []figure{{": time", "ns/op", "<= 12"}, {": allocated", "B/op", "<= 12"}}
+)
+
 // goBenchmarks returns what measures the benchmarks of one name. Each has a name that ends with "/ours" and another
 // that ends with "/floor".
 func goBenchmarks(benchmark string, figures ...figure) measurement {
 	return func(ctx context.Context, b *bench) error {
 		found, err := b.ownBenchmarks(
-			ctx, benchmark, "-test.benchtime="+b.round.String(), fmt.Sprintf("-test.count=%d", b.rounds),
+			ctx, benchmark, "-benchtime="+b.round.String(), fmt.Sprintf("-count=%d", b.rounds),
 		)
 		if err != nil {
 			return err
@@ -124,7 +108,7 @@ func tableName(benchmark string) string {
 
 // measureProfiles lets every recorded conversation live under every profile: what counts is what becomes of it.
 func measureProfiles(ctx context.Context, b *bench) error {
-	lives, err := b.ownBenchmarks(ctx, "Profiles", "-test.benchtime=1x")
+	lives, err := b.ownBenchmarks(ctx, "Profiles", "-benchtime=1x")
 	if len(lives) == 0 && err == nil {
 		b.note("profiles: not measured, because there are no recorded conversations, or -run matches none")
 	}
@@ -135,10 +119,6 @@ func measureProfiles(ctx context.Context, b *bench) error {
 	return err
 }
 
-var engineFigures = []figure{
-	{"", "MB/s", ">= 0.8"}, {", allocations", "allocs/op", ""}, {", allocated", "B/op", ""},
-}
-
 const enginePackage = "internal/compact"
 
 // measureEngine measures the engine beside its floor, or with -against the benchmarks of its package that both
@@ -147,21 +127,13 @@ func measureEngine(ctx context.Context, b *bench) error {
 	if b.against == "" {
 		return goBenchmarks("Engine", engineFigures...)(ctx, b)
 	}
-	now, err := b.buildTests(ctx, ".", enginePackage, "new")
-	if err != nil {
-		return err
-	}
-	before, err := b.buildTests(ctx, b.against, enginePackage, "old")
-	if err != nil {
-		return err
-	}
-	sides := []testBinary{now, before}
+	sides := []string{enginePackage, filepath.Join(b.against, enginePackage)}
 	rates := []map[string][]float64{{}, {}}
 	for turn := range b.rounds {
 		b.progress("engine, pair %d of %d", turn+1, b.rounds)
 		err := eachSide(turn, len(sides), func(side int) error {
-			found, err := runBenchmarks(ctx, sides[side], "-test.bench=.",
-				"-test.skip=//json.Valid|///json.Valid", "-test.benchtime="+(b.round/5).String())
+			found, err := runBenchmarks(ctx, sides[side], "-bench=.",
+				"-skip=//json.Valid|///json.Valid", "-benchtime="+(b.round/5).String())
 			for _, f := range found {
 				rates[side][f.Name] = append(rates[side][f.Name], 1e9/f.Values["ns/op"])
 			}

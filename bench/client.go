@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// client is one caller with one connection. It shares the machine with what it measures, so it sends bytes that were
-// prepared before, and reads answers without a goroutine between it and the connection.
+// client is one caller with one connection. It shares the machine with what it measures, so it sends plain bytes
+// and reads answers without a goroutine between it and the connection.
 type client struct {
 	site *site
 	conn net.Conn // nil before the first call: the server closes a connection on which no request comes
@@ -29,27 +29,17 @@ const answerTimeout = time.Minute
 
 func (s *site) newClient() *client { return &client{site: s} }
 
-func (s *site) newClients(n int) []*client {
-	clients := make([]*client, n)
-	for i := range clients {
-		clients[i] = s.newClient()
-	}
-	return clients
-}
-
 func sessionPath(id string) string { return "/v1/sessions/" + url.PathEscape(id) }
 
 // request returns a whole request; headers have the form "Name: value".
 func (c *client) request(method, path string, body []byte, headers ...string) []byte {
-	out := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, c.site.addr)
-	headers = append(headers, "Authorization: Bearer "+c.site.key)
-	for _, header := range headers {
-		out = fmt.Appendf(out, "%s\r\n", header)
-	}
+	lines := append([]string{
+		method + " " + path + " HTTP/1.1", "Host: " + c.site.addr, "Authorization: Bearer " + c.site.key,
+	}, headers...)
 	if body != nil {
-		out = fmt.Appendf(out, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+		lines = append(lines, "Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(body)))
 	}
-	return append(append(out, "\r\n"...), body...)
+	return append([]byte(strings.Join(lines, "\r\n")+"\r\n\r\n"), body...)
 }
 
 // call sends a request and returns an error unless its answer has the wanted status.

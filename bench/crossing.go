@@ -45,6 +45,7 @@ func measureCrossings(ctx context.Context, b *bench) error {
 	return nil
 }
 
+// crossingID returns the id of a session that crosses.
 func crossingID(i int) string { return fmt.Sprintf("crossing-%d", i) }
 
 // sessionState is what a crossing needs to know of a session.

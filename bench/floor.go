@@ -10,32 +10,27 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 )
 
-// statement is one of the store's statements with the arguments of one call.
-type statement struct {
-	sql  string
-	args []any
-}
-
 // pgxFloor returns a round of the least that a call costs from Go: the store's own statement behind the one for the
-// tenant, in one pipeline.
-func (b *bench) pgxFloor(callers int, of func(caller, turn int) statement) sample {
+// tenant, in one pipeline. of returns the statement of a caller's turn and its arguments.
+func (b *bench) pgxFloor(callers int, of func(caller, turn int) (string, []any)) sample {
 	return func(ctx context.Context, d time.Duration) (float64, error) {
 		return load(ctx, d, callers, func(caller int) func() error {
 			turn := 0
 			return func() error {
 				turn++
-				return b.bareCall(ctx, of(caller, turn))
+				sql, args := of(caller, turn)
+				return b.bareCall(ctx, sql, args)
 			}
 		})
 	}
 }
 
 // bareCall throws the rows away as they come.
-func (b *bench) bareCall(ctx context.Context, s statement) error {
+func (b *bench) bareCall(ctx context.Context, sql string, args []any) error {
 	tenantSQL, tenantArgs := postgres.TenantStatement(b.here.tenant)
 	batch := &pgx.Batch{}
 	batch.Queue(tenantSQL, tenantArgs...)
-	batch.Queue(s.sql, s.args...)
+	batch.Queue(sql, args...)
 	results := b.store.Pool().SendBatch(ctx, batch)
 	defer results.Close()
 	if _, err := results.Exec(); err != nil {

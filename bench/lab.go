@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/embedded"
@@ -18,7 +17,7 @@ import (
 	"github.com/varve-dev/varve/internal/process"
 )
 
-// bench is what a measurement may use. Scenarios without a lab may use the directory, the options and the results alone.
+// bench is what a measurement may use. Groups without a lab may use the options and the results alone.
 type bench struct {
 	options
 	dir     string // temporary: the cluster, the binaries, the logs
@@ -32,19 +31,15 @@ type bench struct {
 	lives   []measured // what the profiles made of the recorded conversations
 }
 
-// makeDir makes the temporary directory. It is not in the system's: that may be in memory, where fsync costs nothing.
-func (b *bench) makeDir() error {
-	dir, err := os.MkdirTemp("bench", "run-*.tmp")
-	if err != nil {
+// open starts the cluster and the processes of this checkout, on tables that are filled as they are in use, or of both
+// checkouts. Their directory is not in the system's temporary one: that may be in memory, where fsync costs nothing.
+func (b *bench) open(ctx context.Context) (err error) {
+	if b.dir, err = os.MkdirTemp("bench", "run-*.tmp"); err != nil {
 		return fmt.Errorf("%w (run it from the root of the repository: make bench)", err)
 	}
-	b.dir, err = filepath.Abs(dir)
-	return err
-}
-
-// open starts the cluster and the processes of this checkout, on tables that are filled as they are in use, or of both
-// checkouts.
-func (b *bench) open(ctx context.Context) (err error) {
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return err
+	}
 	b.cluster, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(b.dir, "data")})
 	if err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
@@ -64,36 +59,14 @@ func (b *bench) open(ctx context.Context) (err error) {
 	return b.here.seed(ctx)
 }
 
-// seed writes 10,000 sessions of 100 other tenants, so that the planner sees tables as they are in use and no statement
-// of the bench finds its rows on the only page.
+//go:embed seed.sql
+var seedSQL string
+
+// seed fills the tables as they are in use, so that no statement of the bench finds its rows on the only page.
 func (s *site) seed(ctx context.Context) error {
 	document := strings.ReplaceAll(string(policy.StoredDefault().Document), `'`, `''`)
-	for _, sql := range []string{
-		`INSERT INTO tenants (id, name)
-		 SELECT gen_random_uuid(), 'tenant ' || n
-		   FROM generate_series(1, 100) n`,
-		`INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, document)
-		 SELECT t.id, '` + uuid.Nil.String() + `', 0.8, 0.95, '` + document + `'
-		   FROM tenants t
-		  WHERE t.name LIKE 'tenant %'`,
-		`INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id, last_seq, context_tokens,
-		        total_tokens)
-		 SELECT t.id, gen_random_uuid(), n::text, 1, 128000, '` + uuid.Nil.String() + `', 4, 1000, 1000
-		   FROM tenants t, generate_series(1, 100) n
-		  WHERE t.name LIKE 'tenant %'`,
-		`INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body)
-		 SELECT s.tenant_id, s.key, n, 'user', 1, 250, true, convert_to(repeat(md5(s.key::text || n), 32), 'UTF8')
-		   FROM sessions s, generate_series(1, 4) n`,
-		`INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, units,
-		        manifest, policy, engine_version, run_id)
-		 SELECT tenant_id, key, 1, 0, 2, 500, decode(md5(key::text), 'hex'), 16, '[]', '[]', '{}', 1, gen_random_uuid()
-		   FROM sessions`,
-		`UPDATE sessions
-		    SET checkpoint_n = 1, through_seq = 2, checkpoint_size = 16`,
-		`VACUUM ANALYZE sessions, messages, checkpoints, tenants, policies`,
-		`CHECKPOINT`,
-	} {
-		if _, err := s.admin.Exec(ctx, sql); err != nil {
+	for statement := range strings.SplitSeq(strings.ReplaceAll(seedSQL, "$document", document), ";\n") {
+		if _, err := s.admin.Exec(ctx, statement); err != nil {
 			return err
 		}
 	}

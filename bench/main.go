@@ -34,7 +34,7 @@ type scenario struct {
 
 var scenarios = []scenario{
 	{"engine", false, true, measureEngine},
-	{"linear", false, false, goBenchmarks("Linear", figure{": time", "ns/op", "<= 12"}, figure{": allocated", "B/op", "<= 12"})},
+	{"linear", false, false, goBenchmarks("Linear", linearFigures...)},
 	{"incremental", false, false, goBenchmarks("Incremental", figure{"", "ns/op", "<= 1.2"})},
 	{"formats", false, false, goBenchmarks("Formats", figure{"", "MB/s", ">= 1.2"})},
 	{"profiles", false, false, measureProfiles},
@@ -45,47 +45,44 @@ var scenarios = []scenario{
 	{"crossing", true, false, measureCrossings},
 }
 
+const (
+	latestFile  = "bench/latest.json"
+	docsFile    = "docs/performance.md"
+	againstHelp = `measure append, view and engine of this checkout beside those of the one in this directory: rounds
+take turns, more is faster. Both serve a database of their own; calls a second of the API's processor time
+are disturbed less by a busy machine. The engine is compared by the best rounds of the benchmarks that both have`
+)
+
 // options are the flags.
 type options struct {
-	only      []scenario
+	only      []string // the groups
 	match     *regexp.Regexp
 	rounds    int
 	round     time.Duration
 	crossings int
 	output    string
-	publish   bool
+	publish   bool // write docsFile
 	against   string
 }
 
-const (
-	latestFile  = "bench/latest.json"
-	docsFile    = "docs/performance.md"
-	againstHelp = `measure this checkout beside the checkout of Varve in this directory, in pairs of rounds that take
-turns in one run, and print new, old, new/old and the spread of the pairs; more is faster. The programs of both
-are built, and each serves a database that it migrated itself, in one PostgreSQL. The groups append and view go
-over HTTP: calls a second, and calls a second of the API's processor time, which a busy machine disturbs less.
-The group engine runs the benchmarks of internal/compact that both have, on one core, and compares the best
-rounds. No file is written but that of -o`
-)
-
 func parseOptions() (o options, err error) {
-	only := flag.String("only", "", "measure only these groups, for example engine,profiles; all are "+
-		strings.Join(names(scenarios), ","))
+	known := make([]string, len(scenarios))
+	for i, s := range scenarios {
+		known[i] = s.name
+	}
+	all := strings.Join(known, ",")
+	only := flag.String("only", all, "measure only these groups")
 	run := flag.String("run", "", "measure only what this regular expression matches; names are those of the table")
 	quick := flag.Bool("quick", false, "one short round of everything: to see that it runs, not to measure")
+	data := flag.String("data", cmp.Or(os.Getenv("VARVE_DATA"), filepath.Join("..", "shared", "data")),
+		"folder of recorded conversations; also VARVE_DATA")
 	flag.DurationVar(&o.round, "round", 1500*time.Millisecond, "length of one round")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each side of a measurement; at least 5 with -against")
 	flag.IntVar(&o.crossings, "crossings", 50, "number of sessions that are timed while they cross the trigger")
-	data := flag.String("data", cmp.Or(os.Getenv("VARVE_DATA"), filepath.Join("..", "shared", "data")),
-		"folder of recorded conversations; also VARVE_DATA")
 	flag.StringVar(&o.output, "o", "", "file to write the numbers to; a run of everything writes "+latestFile)
 	flag.StringVar(&o.against, "against", "", againstHelp)
 	flag.Parse()
-	folder, err := filepath.Abs(*data)
-	if err != nil {
-		return o, err
-	}
-	if err := os.Setenv("VARVE_DATA", folder); err != nil { // for the tests of both checkouts
+	if o.only, err = chosen(cmp.Or(*only, all), known); err != nil {
 		return o, err
 	}
 	if *quick {
@@ -95,40 +92,30 @@ func parseOptions() (o options, err error) {
 	} else if o.against != "" {
 		o.rounds = max(o.rounds, 5)
 	}
-	if o.only, err = chosen(*only); err != nil {
+	if len(o.only) == len(known) && *run == "" && !*quick && o.against == "" {
+		o.publish = true
+		o.output = cmp.Or(o.output, latestFile)
+	}
+	folder, err := filepath.Abs(*data)
+	if err != nil {
 		return o, err
 	}
-	o.publish = *only == "" && *run == "" && !*quick && o.against == ""
-	if o.publish && o.output == "" {
-		o.output = latestFile
+	if err := os.Setenv("VARVE_DATA", folder); err != nil { // for the tests of both checkouts
+		return o, err
 	}
 	o.match, err = regexp.Compile(*run)
 	return o, err
 }
 
-func names(all []scenario) []string {
-	list := make([]string, len(all))
-	for i, s := range all {
-		list[i] = s.name
-	}
-	return list
-}
-
-// chosen returns the scenarios that a list names, in the order of scenarios; all of them for an empty list.
-func chosen(list string) ([]scenario, error) {
-	if list == "" {
-		return scenarios, nil
-	}
-	wanted := strings.Split(list, ",")
-	known := names(scenarios)
-	for _, name := range wanted {
+// chosen returns the names in a list; all must be known.
+func chosen(list string, known []string) ([]string, error) {
+	names := strings.Split(list, ",")
+	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("-only: there is no group %q; there are %s", name, strings.Join(known, ", "))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool {
-		return !slices.Contains(wanted, s.name)
-	}), nil
+	return names, nil
 }
 
 func main() {
@@ -147,11 +134,8 @@ func main() {
 func run(ctx context.Context, o options) (err error) {
 	b := &bench{options: o}
 	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.makeDir(); err != nil {
-		return err
-	}
-	for _, s := range o.only {
-		if o.against != "" && !s.against {
+	for _, s := range scenarios {
+		if !slices.Contains(o.only, s.name) || o.against != "" && !s.against {
 			continue
 		}
 		if s.lab && b.here == nil {

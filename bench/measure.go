@@ -52,39 +52,31 @@ func (b *bench) measureLoad(ctx context.Context, c loadCase) error {
 	if err != nil {
 		return err
 	}
-	if b.other != nil {
-		other, err := c.round(b.other)
+	if b.other == nil {
+		floor, err := c.floor()
 		if err != nil {
 			return err
 		}
-		return b.compareCheckouts(ctx, c, ours, other)
+		rates, err := alternate(ctx, b.rounds, b.round, ours, floor)
+		if err == nil {
+			b.add(row{Name: c.name, Unit: c.unit, Goal: c.goal}.pairs(rates[0], rates[1]))
+		}
+		return err
 	}
-	floor, err := c.floor()
+	theirs, err := c.round(b.other)
 	if err != nil {
 		return err
 	}
-	rates, err := alternate(ctx, b.rounds, b.round, ours, floor)
-	if err != nil {
-		return err
-	}
-	b.add(row{Name: c.name, Unit: c.unit, Goal: c.goal}.pairs(rates[0], rates[1]))
-	return nil
-}
-
-// compareCheckouts lets both checkouts take turns and compares their rates by the clock, and by the processor time of
-// their APIs, which other programs on the machine disturb less.
-func (b *bench) compareCheckouts(ctx context.Context, c loadCase, ours, other sample) error {
-	var oursCPU, otherCPU []float64
-	rates, err := alternate(
-		ctx, b.rounds, b.round, b.here.alsoByProcessor(ours, &oursCPU), b.other.alsoByProcessor(other, &otherCPU),
-	)
+	var oursCPU, theirsCPU []float64
+	rates, err := alternate(ctx, b.rounds, b.round,
+		b.here.alsoByProcessor(ours, &oursCPU), b.other.alsoByProcessor(theirs, &theirsCPU))
 	if err != nil {
 		return err
 	}
 	b.add(row{Name: c.name, Unit: c.unit}.pairs(rates[0], rates[1]))
-	if len(oursCPU) > b.rounds && len(otherCPU) > b.rounds {
+	if len(oursCPU) == len(theirsCPU) && len(oursCPU) > 0 {
 		// The first turn warms.
-		b.add(row{Name: c.name, Unit: c.unit + " of the API's processor time"}.pairs(oursCPU[1:], otherCPU[1:]))
+		b.add(row{Name: c.name, Unit: c.unit + " of the API's processor time"}.pairs(oursCPU[1:], theirsCPU[1:]))
 	}
 	return nil
 }
@@ -93,7 +85,7 @@ func (b *bench) compareCheckouts(ctx context.Context, c loadCase, ours, other sa
 const processorTick = 0.01
 
 // alsoByProcessor returns a sample that also appends to rates how many calls the API served in a second of its
-// processor time, if it publishes that.
+// processor time, which other programs on the machine disturb less, if it publishes that.
 func (s *site) alsoByProcessor(round sample, rates *[]float64) sample {
 	c := s.newClient()
 	return func(ctx context.Context, d time.Duration) (float64, error) {
@@ -103,10 +95,10 @@ func (s *site) alsoByProcessor(round sample, rates *[]float64) sample {
 		}
 		start := time.Now()
 		rate, err := round(ctx, d)
+		calls := rate * time.Since(start).Seconds()
 		if err != nil {
 			return 0, err
 		}
-		calls := rate * time.Since(start).Seconds()
 		after, err := c.metric("process_cpu_seconds_total")
 		if after > 0 {
 			*rates = append(*rates, calls/max(after-before, processorTick))

@@ -26,7 +26,7 @@ type row struct {
 	Met    string    `json:"met,omitempty"`    // yes or NO
 }
 
-// beside returns the row with its floor; 0 is none.
+// beside returns the row with its floor, unless that is 0.
 func (r row) beside(floor float64) row {
 	r.Floor = floor
 	if floor > 0 {
@@ -55,7 +55,7 @@ func (r row) judged() row {
 	var relation string
 	var bound float64
 	if n, _ := fmt.Sscanf(r.Goal, "%s %g", &relation, &bound); n < 2 {
-		return r // there is none, or it is not set
+		return r // no goal, or one that is not set
 	}
 	number := r.Value
 	if r.Floor > 0 {
@@ -84,7 +84,8 @@ var (
 	rowsHead    = []string{"what", "unit", "value", "floor", "ratio", "spread of the pairs", "goal", "met"}
 	againstHead = []string{"what", "unit", "new", "old", "new/old", "spread of the pairs"}
 	livesHead   = []string{
-		"sessions", "crossed", "compactions", "tokens before", "tokens after", "% of the log", "% of prefix kept", "on target",
+		"window, profile", "sessions", "crossed", "compactions", "tokens before", "tokens after", "% of the log",
+		"% of prefix kept", "on target",
 	}
 )
 
@@ -127,34 +128,41 @@ func (b *bench) rowsTable() string {
 	if b.against != "" {
 		head = againstHead
 	}
-	text := tableLine(head) + tableLine(slices.Repeat([]string{"---"}, len(head)))
+	var lines [][]string
 	for _, r := range b.rows {
-		text += tableLine(r.cells()[:len(head)])
+		lines = append(lines, r.cells()[:len(head)])
 	}
+	text := table(head, lines)
 	if len(b.notes) > 0 {
 		text += "\n* " + strings.Join(b.notes, "\n* ") + "\n"
 	}
 	return text
 }
 
-// livesTable returns what the profiles made of the recorded conversations, "" if that was not measured.
+// livesTable returns what the profiles made of the recorded conversations.
 func (b *bench) livesTable() string {
-	if len(b.lives) == 0 {
-		return ""
-	}
-	head := append([]string{"window, profile"}, livesHead...)
-	text := tableLine(head) + tableLine(slices.Repeat([]string{"---"}, len(head)))
+	var lines [][]string
 	for _, l := range b.lives {
 		cells := []string{l.Name}
-		for _, column := range livesHead {
+		for _, column := range livesHead[1:] {
 			cells = append(cells, fmt.Sprintf("%.0f", l.Values[strings.ReplaceAll(column, " ", "_")]))
 		}
-		text += tableLine(cells)
+		lines = append(lines, cells)
 	}
-	return text
+	return table(livesHead, lines)
 }
 
-func tableLine(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+// table returns a Markdown table, "" if it has no lines.
+func table(head []string, lines [][]string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	for _, cells := range append([][]string{head, slices.Repeat([]string{"---"}, len(head))}, lines...) {
+		text.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
+	return text.String()
+}
 
 // writeDocs replaces the generated sections of a page. What was not measured, because there are no recorded
 // conversations for example, stays as it is.

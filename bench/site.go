@@ -139,7 +139,10 @@ func (s *site) start(name string, args ...string) (*server, error) {
 	return p, nil
 }
 
-var readyLine = regexp.MustCompile(`msg=ready(?: addr=(\S+))?`)
+var (
+	readyLine = regexp.MustCompile(`msg=ready(?: addr=(\S+))?`)
+	errorLine = regexp.MustCompile(`.*level=ERROR.*`)
+)
 
 // awaitReady reads the log until it has the line of a process that is ready.
 func (p *server) awaitReady() error {
@@ -176,19 +179,15 @@ func (p *server) close() error {
 	return p.log.Close()
 }
 
-// complaints returns the last errors that the processes of all sites logged.
+// complaints returns the errors that the processes of all sites logged.
 func (b *bench) complaints() string {
-	var lines []string
+	var lines strings.Builder
 	for _, s := range b.sites {
 		for _, p := range s.servers {
-			for line := range strings.Lines(p.text()) {
-				if strings.Contains(line, "level=ERROR") {
-					lines = append(lines, line)
-				}
-			}
+			lines.WriteString(strings.Join(errorLine.FindAllString(p.text(), 5), "\n"))
 		}
 	}
-	return strings.Join(lines[max(0, len(lines)-5):], "")
+	return lines.String()
 }
 
 func (s *site) close(ctx context.Context) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -32,53 +30,37 @@ type viewed struct {
 // viewCase is one way to read a view.
 type viewCase struct {
 	viewed
-	encoding  string
-	unchanged bool // the caller has this version already
-	goal      string
+	how  string // the encoding, or notModified for a caller who has this version already
+	goal string
 }
+
+const notModified = "304"
 
 func (v viewCase) name() string {
 	size := "after a compaction"
 	if v.size > 0 {
 		size = fmt.Sprintf("%d KiB", v.size>>10)
 	}
-	how := v.encoding
-	if v.unchanged {
-		how = "304"
-	}
-	return fmt.Sprintf("view, %s, %d tail messages, %s", size, v.tail, how)
+	return fmt.Sprintf("view, %s, %d tail messages, %s", size, v.tail, v.how)
 }
-
-const (
-	zstdView  = "zstd"
-	plainView = "plain"
-)
 
 var (
 	view4     = viewed{"view-4", 100, 4 << 10, 2}
-	view64    = viewed{"view-64-10", 100, 64 << 10, 10}
+	view64    = viewed{"view-64", 100, 64 << 10, 10}
+	noTail    = viewed{"view-no-tail", 100, 64 << 10, 0}
+	longTail  = viewed{"view-long-tail", 200, 64 << 10, 100}
 	view512   = viewed{"view-512", 100, 512 << 10, 10}
 	compacted = viewed{"compacted", 300, 0, 10}
 )
 
 var viewCases = []viewCase{
-	{viewed: view4, encoding: zstdView},
-	{viewed: view4, encoding: plainView},
-	{viewed: viewed{"view-64-0", 100, 64 << 10, 0}, encoding: zstdView, goal: ">= 0.5"},
-	{viewed: view64, encoding: zstdView, goal: ">= 0.5"},
-	{viewed: viewed{"view-64-100", 200, 64 << 10, 100}, encoding: zstdView, goal: ">= 0.5"},
-	{viewed: view64, encoding: plainView},
-	{viewed: view64, encoding: zstdView, unchanged: true},
-	{viewed: view512, encoding: zstdView},
-	{viewed: view512, encoding: plainView},
+	{view4, "zstd", ""}, {view4, "identity", ""}, {noTail, "zstd", ">= 0.5"}, {view64, "zstd", ">= 0.5"},
+	{longTail, "zstd", ">= 0.5"}, {view64, "identity", ""}, {view64, notModified, ""}, {view512, "zstd", ""},
+	{view512, "identity", ""},
 }
 
 // compactedCases are for -against: only a compaction can make a checkpoint in another checkout's database.
-var compactedCases = []viewCase{
-	{viewed: compacted, encoding: zstdView},
-	{viewed: compacted, encoding: plainView},
-	{viewed: compacted, encoding: zstdView, unchanged: true},
-}
+var compactedCases = []viewCase{{compacted, "zstd", ""}, {compacted, "identity", ""}, {compacted, notModified, ""}}
 
 // viewLoads returns reads over HTTP, beside a bare loop that reads the same row.
 func viewLoads(b *bench) (cases []loadCase) {
@@ -97,25 +79,77 @@ func viewLoads(b *bench) (cases []loadCase) {
 	return cases
 }
 
+// historyLoads returns reads of the same view of long histories, beside those of a short one.
+func historyLoads(b *bench) (cases []loadCase) {
+	for _, n := range []int{10_000, 100_000} {
+		long := viewed{fmt.Sprintf("history-%d", n), n, 64 << 10, 10}
+		cases = append(cases, loadCase{
+			name: fmt.Sprintf("view, 64 KiB, history of %d, beside 100", n), unit: "reads/s", goal: ">= 0.9",
+			prepare: func(ctx context.Context, s *site) error {
+				if err := errors.Join(b.createViewed(ctx, s, view64), b.createViewed(ctx, s, long)); err != nil {
+					return err
+				}
+				_, err := s.admin.Exec(ctx, `VACUUM ANALYZE messages`)
+				return err
+			},
+			round: func(s *site) (sample, error) { return b.views(s, viewCase{long, "zstd", ""}) },
+			floor: func() (sample, error) { return b.views(b.here, viewCase{view64, "zstd", ""}) },
+		})
+	}
+	return cases
+}
+
+// views returns a round of reads over HTTP. Every answer must have as many bytes as the first.
+func (b *bench) views(s *site, v viewCase) (sample, error) {
+	path := sessionPath(v.id) + "/context"
+	encoding := "Accept-Encoding: " + v.how
+	c := s.newClient()
+	request := c.request("GET", path, nil, encoding)
+	status := http.StatusOK
+	if err := c.call(request, status); err != nil {
+		return nil, err
+	}
+	size := c.body.Len()
+	if v.size == 0 {
+		b.note("%s: an answer of %d bytes", v.name(), size)
+	}
+	if v.how == notModified {
+		request = c.request("GET", path, nil, "If-None-Match: "+c.etag)
+		status = http.StatusNotModified
+		size = 0
+	}
+	return func(ctx context.Context, d time.Duration) (float64, error) {
+		return load(ctx, d, readers, func(int) func() error {
+			c := s.newClient()
+			return func() error {
+				err := c.call(request, status)
+				if got := c.body.Len(); err == nil && got != size {
+					err = fmt.Errorf("an answer of %d bytes instead of %d", got, size)
+				}
+				return err
+			}
+		})
+	}, nil
+}
+
 // viewFloor returns a round of the store's own statement.
 func (b *bench) viewFloor(v viewCase) (sample, error) {
 	at := session.Address{Tenant: b.here.tenant, ID: v.id}
 	var known postgres.Version
-	if v.unchanged {
+	if v.how == notModified {
 		view, err := b.store.View(context.Background(), at, known)
 		if err != nil {
 			return nil, err
 		}
 		known = view.Version
 	}
-	sql, args := postgres.ViewStatement(at, known)
-	return b.pgxFloor(readers, func(int, int) statement { return statement{sql, args} }), nil
+	return b.pgxFloor(readers, func(int, int) (string, []any) { return postgres.ViewStatement(at, known) }), nil
 }
 
 const tailResult = 150 // bytes of a tool result in a tail: a hundred messages must fit into the smaller views
 
-// createViewed makes a session with a checkpoint and a tail. If the view must have a certain size, the checkpoint is
-// put there: what a compaction leaves depends on the engine.
+// createViewed makes a session with a checkpoint and a tail, unless it is there. If the view must have a certain size,
+// the checkpoint is put there: what a compaction leaves depends on the engine.
 func (b *bench) createViewed(ctx context.Context, s *site, v viewed) error {
 	if s.made[v.id] {
 		return nil
@@ -123,18 +157,21 @@ func (b *bench) createViewed(ctx context.Context, s *site, v viewed) error {
 	s.made[v.id] = true
 	c := s.newClient()
 	made := newCorpus(64)
-	if v.size == 0 {
-		return c.createCompacted(ctx, v, made)
-	}
-	if err := errors.Join(c.createSession(v.id), s.unbound(ctx)); err != nil {
-		return err
-	}
 	history := made.conversation(v.history-v.tail, 2*tailResult)
 	var tail [][]byte
 	for len(tail) < v.tail {
 		tail = append(tail, made.turn(tailResult)...)
 	}
-	if err := c.appendAll(v.id, append(history, tail...)); err != nil {
+	if v.size == 0 {
+		last := len(history) - 1
+		if err := c.bringToTrigger(v.id, history[:last]); err != nil {
+			return err
+		}
+		_, err := c.cross(ctx, v.id, history[last:])
+		return errors.Join(err, c.appendAll(v.id, tail))
+	}
+	err := errors.Join(c.createSession(v.id), s.unbound(ctx), c.appendAll(v.id, append(history, tail...)))
+	if err != nil {
 		return err
 	}
 	size := v.size - len(joined(tail))
@@ -142,19 +179,14 @@ func (b *bench) createViewed(ctx context.Context, s *site, v viewed) error {
 	for total := 0; total < size; total += len(body[len(body)-1]) + 1 {
 		body = append(body, made.message(min(2<<10, max(100, size-total-1))))
 	}
-	return b.putCheckpoint(ctx, v.id, int64(v.history-v.tail), body)
-}
-
-// createCompacted makes a session that was compacted, with messages after its checkpoint.
-func (c *client) createCompacted(ctx context.Context, v viewed, made *corpus) error {
-	messages := made.conversation(v.history-v.tail-1, crossingResult)
-	if err := c.bringToTrigger(v.id, messages); err != nil {
+	if err := b.putCheckpoint(ctx, v.id, int64(v.history-v.tail), body); err != nil {
 		return err
 	}
-	if _, err := c.cross(ctx, v.id, [][]byte{made.message(messageBytes)}); err != nil {
-		return err
+	err = c.send("GET", sessionPath(v.id)+"/context", nil, http.StatusOK)
+	if got := c.body.Len(); err == nil && (got < v.size || got > v.size+1<<10) {
+		err = fmt.Errorf("the view of %s has %d bytes instead of about %d", v.id, got, v.size)
 	}
-	return c.appendAll(v.id, made.conversation(v.tail, tailResult))
+	return err
 }
 
 // putCheckpoint puts a checkpoint of these messages over a session's beginning.
@@ -176,107 +208,4 @@ func (b *bench) putCheckpoint(ctx context.Context, id string, through int64, mes
 			Manifest: empty, Policy: json.RawMessage(`{}`), EngineVersion: compact.EngineVersion, Walk: walk.State(),
 		},
 	}, 0)
-}
-
-// views returns a round of reads over HTTP, after it checked that the view is the same JSON in each encoding.
-func (b *bench) views(s *site, v viewCase) (sample, error) {
-	c := s.newClient()
-	path := sessionPath(v.id) + "/context"
-	plain, err := c.fetch(path, plainView)
-	if err != nil {
-		return nil, err
-	}
-	packed, err := c.fetch(path, v.encoding)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkView(v, plain, packed); err != nil {
-		return nil, err
-	}
-	if v.size == 0 {
-		b.note("%s: a view of %d bytes, of which %d were sent", v.name(), len(plain), len(packed))
-	}
-	status := http.StatusOK
-	want := len(packed)
-	headers := []string{acceptEncoding(v.encoding)}
-	if v.unchanged {
-		status = http.StatusNotModified
-		want = 0
-		headers = append(headers, "If-None-Match: "+c.etag)
-	}
-	clients := s.newClients(readers)
-	request := c.request("GET", path, nil, headers...)
-	return func(ctx context.Context, d time.Duration) (float64, error) {
-		return load(ctx, d, readers, func(reader int) func() error {
-			c := clients[reader]
-			return func() error {
-				err := c.call(request, status)
-				if got := c.body.Len(); err == nil && got != want {
-					err = fmt.Errorf("an answer of %d bytes instead of %d", got, want)
-				}
-				return err
-			}
-		})
-	}, nil
-}
-
-// acceptEncoding returns the header that asks for an encoding.
-func acceptEncoding(encoding string) string {
-	if encoding == plainView {
-		encoding = "identity"
-	}
-	return "Accept-Encoding: " + encoding
-}
-
-// fetch returns the body of an answer in an encoding.
-func (c *client) fetch(path, encoding string) ([]byte, error) {
-	err := c.call(c.request("GET", path, nil, acceptEncoding(encoding)), http.StatusOK)
-	return bytes.Clone(c.body.Bytes()), err
-}
-
-// checkView returns an error unless the view is JSON of the wanted size, and packed is the same view.
-func checkView(v viewCase, plain, packed []byte) error {
-	if !json.Valid(plain) {
-		return errors.New("the view is not JSON")
-	}
-	if v.size > 0 && (len(plain) < v.size || len(plain) > v.size+1<<10) {
-		return fmt.Errorf("the view has %d bytes instead of about %d", len(plain), v.size)
-	}
-	if v.encoding == zstdView {
-		decoder, err := zstd.NewReader(nil)
-		if err != nil {
-			return err
-		}
-		defer decoder.Close()
-		if packed, err = decoder.DecodeAll(packed, nil); err != nil {
-			return err
-		}
-	}
-	if !bytes.Equal(plain, packed) {
-		return errors.New("the compressed view is not the plain one")
-	}
-	return nil
-}
-
-// historyLoads returns reads of the same view of long histories, beside those of a short one.
-func historyLoads(b *bench) (cases []loadCase) {
-	short := viewCase{viewed: viewed{"history-100", 100, 64 << 10, 10}, encoding: zstdView}
-	for _, n := range []int{10_000, 100_000} {
-		long := short
-		long.id = fmt.Sprintf("history-%d", n)
-		long.history = n
-		cases = append(cases, loadCase{
-			name: fmt.Sprintf("view, 64 KiB, history of %d, beside 100", n), unit: "reads/s", goal: ">= 0.9",
-			prepare: func(ctx context.Context, s *site) error {
-				if err := errors.Join(b.createViewed(ctx, s, short.viewed), b.createViewed(ctx, s, long.viewed)); err != nil {
-					return err
-				}
-				_, err := s.admin.Exec(ctx, `VACUUM ANALYZE messages`)
-				return err
-			},
-			round: func(s *site) (sample, error) { return b.views(s, long) },
-			floor: func() (sample, error) { return b.views(b.here, short) },
-		})
-	}
-	return cases
 }
