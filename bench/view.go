@@ -157,7 +157,11 @@ func (b *bench) createViewed(ctx context.Context, s *site, v viewed) error {
 	s.made[v.id] = true
 	c := s.newClient()
 	made := newCorpus(64)
-	history := made.conversation(v.history-v.tail, 2*tailResult)
+	result := 2 * tailResult
+	if v.size == 0 {
+		result = crossingResult
+	}
+	history := made.conversation(v.history-v.tail, result)
 	var tail [][]byte
 	for len(tail) < v.tail {
 		tail = append(tail, made.turn(tailResult)...)
