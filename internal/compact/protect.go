@@ -5,8 +5,8 @@ package compact
 func (s *runState) releases() []int {
 	now, rule := len(s.messages), &s.policy.Protect
 	release := make([]int, now)
-	starts := s.unitStarts()
-	turns := s.turns()
+	starts := s.messagesThat(func(m *message) bool { return m.begins }) // of units
+	turns := s.messagesThat(func(m *message) bool { return m.role == user })
 	turn := len(turns) // the first of turns that begins after m
 	for m := now - 1; m >= 0; m-- {
 		for turn > 0 && turns[turn-1] > m {
@@ -40,23 +40,12 @@ func nth(list []int, n, fallback int) int {
 	return list[max(n, 0)]
 }
 
-// unitStarts returns the messages with which the units began.
-func (s *runState) unitStarts() []int {
-	starts := make([]int, 0, s.units.Unit())
+// messagesThat returns the messages for which is reports true.
+func (s *runState) messagesThat(is func(*message) bool) (list []int) {
 	for m := range s.messages {
-		if s.messages[m].begins {
-			starts = append(starts, m)
+		if is(&s.messages[m]) {
+			list = append(list, m)
 		}
 	}
-	return starts
-}
-
-// turns returns the messages of the user.
-func (s *runState) turns() (said []int) {
-	for m := range s.messages {
-		if s.messages[m].role == user {
-			said = append(said, m)
-		}
-	}
-	return said
+	return list
 }

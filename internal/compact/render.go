@@ -103,9 +103,7 @@ func (r *renderer) writeEviction(d *eviction) {
 		seq: d.from, size: len(d.body), tokens: d.tokens, now: d.now, role: other, begins: true, whole: true,
 		coverage: d.coverage,
 	}
-	r.units = append(r.units, Unit{
-		Offset: offset, FirstSeq: d.from, Messages: d.messages, Tokens: int64(d.now), Pinned: true,
-	})
+	r.unit(d.begin, &at, offset)
 	r.state.message(&at)
 }
 
