@@ -6,7 +6,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/rule"
 )
 
-// stubSuperseded replaces the older results for one resource, and, if the policy says so, the large arguments of their
+// stubSuperseded replaces the older results for one resource, and, if the policy wants it, the large arguments of their
 // calls. A newer result that is empty or an error supersedes nothing: the older one may be all that is known.
 func stubSuperseded(s *runState) {
 	limits := &s.policy.Dedupe

@@ -34,7 +34,7 @@ type message struct {
 	coverage
 }
 
-// coverage tells which messages a summary or a notice replaces; zero for a message of the log.
+// coverage has the messages that a summary or a notice replaces; it is zero for a message of the log.
 type coverage struct {
 	from     int64 // the first of them
 	to       int64 // the last of them

@@ -28,8 +28,8 @@ func (l *trial) same(what string, want, got *Checkpoint) {
 	l.Errorf("%s makes another checkpoint:\n%s", what, cmp.Diff(want, got))
 }
 
-// idempotent: what was just compacted has nothing left to do. With summaries it may take a few times: a plan only foresees
-// how long one will be, and what was not worth one may be once its results are shorter.
+// idempotent: what was just compacted has nothing left to do. With summaries it may take a few times: a plan only
+// foresees how long one will be, and what was not worth one may be once its results are shorter.
 func (l *trial) idempotent() {
 	before, times := l.whole.made, 1
 	if l.in.Policy.Summarise.Enabled {
@@ -99,8 +99,8 @@ func (l *trial) asks(m int) bool {
 	return found.Role == "user" && found.StartsUnit && !answers
 }
 
-// downTheLadder: from one checkpoint to the next, under whatever policy, a part only moves down the ladder and becomes no
-// larger, and what has left does not come back.
+// downTheLadder: from one checkpoint to the next, under whatever policy, a part only moves down the ladder and becomes
+// no larger, and what has left does not come back.
 func (l *trial) downTheLadder() {
 	for _, chain := range l.chains() {
 		for i := 1; i < len(chain); i++ {

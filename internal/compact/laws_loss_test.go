@@ -223,8 +223,8 @@ func said(m shownMessage, p *part) []byte {
 	return decoded
 }
 
-// bounded: a line is no longer than the least that head and tail may keep, head and tail no longer than the policy wants,
-// a summary no longer than it was ordered.
+// bounded: a line is no longer than the least that head and tail may keep, head and tail no longer than the policy
+// wants, a summary no longer than it was ordered.
 func (l *trial) bounded() {
 	for _, o := range append([]outcome{l.whole}, l.steps...) {
 		for _, m := range o.view {

@@ -191,7 +191,8 @@ func (l *trial) speaks(m int) bool {
 	return l.originals[m].Role == "assistant" || l.originals[m].Role == "model"
 }
 
-// nearest finds the call that a result in message m answers: the nearest one before it with its id and without an answer.
+// nearest finds the call that a result in message m answers: the nearest one before it with its id and without an
+// answer.
 func (l *trial) nearest(m int, result wire.Part, answered map[[2]int]bool) ([2]int, bool) {
 	for c := m; c >= 0 && result.Kind == wire.Result; c-- {
 		parts := l.originals[c].Parts

@@ -74,8 +74,8 @@ func TestSummarise(t *testing.T) {
 	})
 }
 
-// TestTheMessageThatStandsForOthers: it is the user's, because whatever a conversation said must not speak as the system,
-// and it is never called the newest message of the user.
+// TestTheMessageThatStandsForOthers: it is the user's, because whatever a conversation said must not speak as the
+// system, and it is never called the newest message of the user.
 func TestTheMessageThatStandsForOthers(t *testing.T) {
 	t.Parallel()
 	in := input(t, session.OpenAIChat, only("summarise", func(p *policy.Policy) { p.Protect.NewestUser = true }), 800, turns(4)...)
@@ -97,8 +97,8 @@ func TestTheMessageThatStandsForOthers(t *testing.T) {
 	}
 }
 
-// TestANewSummaryTakesTheOldOneUp: the writer is given the text of the summary before and the messages since, and what it
-// writes stands for all of them.
+// TestANewSummaryTakesTheOldOneUp: the writer is given the text of the summary before and the messages since, and what
+// it writes stands for all of them.
 func TestANewSummaryTakesTheOldOneUp(t *testing.T) {
 	t.Parallel()
 	var requests []summary.Request

@@ -156,7 +156,7 @@ func (t *truncation) next() int {
 	return t.starts[i]
 }
 
-// userSpokeAgain reports whether the user said something after message k, up to and including message m.
+// userSpokeAgain reports whether the user spoke after message k, up to and including message m.
 func (t *truncation) userSpokeAgain(k, m int) bool {
 	for k++; k <= m; k++ {
 		if t.messages[k].role == user {

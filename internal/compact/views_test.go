@@ -86,8 +86,8 @@ func checkRenditions(t testing.TB, name string, view []wire.Stored, o wire.Optio
 	}
 }
 
-// TestEveryCompactedViewIsValid compacts random histories of several formats under random policies as they grow, and reads
-// the views in every format.
+// TestEveryCompactedViewIsValid compacts random histories of several formats under random policies as they grow, and
+// reads the views in every format.
 func TestEveryCompactedViewIsValid(t *testing.T) {
 	t.Parallel()
 	const chunks = 4
@@ -138,8 +138,8 @@ func randomLog(rng *rand.Rand, own session.Format) (log logged) {
 	return log
 }
 
-// TestCorpusViews compacts every recorded conversation under every profile at random points, and reads the views in every
-// format.
+// TestCorpusViews compacts every recorded conversation under every profile at random points, and reads the views in
+// every format.
 func TestCorpusViews(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("VARVE_DATA")

@@ -12,8 +12,8 @@ import (
 
 var aRef = session.NewResultRef(9_000_000_000, 12, [32]byte{0xab, 0xcd})
 
-// TestALineIsShort: no line is longer, as JSON, than the least that head and tail may keep, so that it is a step down from
-// them, whatever names and previews there are.
+// TestALineIsShort: no line is longer, as JSON, than the least that head and tail may keep, so that it is a step down
+// from them, whatever names and previews there are.
 func TestALineIsShort(t *testing.T) {
 	t.Parallel()
 	pieces := map[string]string{

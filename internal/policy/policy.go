@@ -71,7 +71,7 @@ const (
 	CL100k   Tokenizer = "cl100k"
 )
 
-// Tools tells what the tenant's tools do, on top of a table of well-known ones.
+// Tools lists what the tenant's tools do, on top of a table of well-known ones.
 type Tools struct {
 	Table      ToolTable            `json:"table"`
 	Operations map[string]Operation `json:"operations"`

@@ -190,7 +190,8 @@ func (p *parser) blamed(pointers ...string) string {
 	return pointers[0]
 }
 
-// owner tells that a value comes from a layer below. It is empty for values of the topmost layer or of a profile.
+// owner returns the name of the lower layer that a value comes from, as a part of a sentence. It is empty for values of
+// the topmost layer or of a profile.
 func (p *parser) owner(pointer string) string {
 	for _, layer := range p.layers {
 		if layer.Name == p.sources[pointer] && layer.Name != p.layer.Name {
