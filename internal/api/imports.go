@@ -20,9 +20,6 @@ func (s *Server) createImport(req *request.Request) error {
 	if problem := session.CheckID(id); id != "" && problem != "" {
 		q.Wrong("session", request.InvalidRequest, "the session's id %s", problem)
 	}
-	if err := q.Err(); err != nil {
-		return err
-	}
 	key := ""
 	if id := req.Idempotency(); id != nil { // the body is not read before: the key has no fingerprint of it
 		key = id.Key
@@ -197,14 +194,15 @@ func (s *Server) listImportLines(req *request.Request) error {
 	return req.JSON(http.StatusOK, page)
 }
 
-// importing answers a request that fed an import: one that has not ended waits for more.
+// answerImport answers a request that sent lines to an import: 202 while the import waits for more.
 func answerImport(req *request.Request, i session.Import, replayed bool) error {
+	status := http.StatusAccepted
 	switch {
 	case replayed:
 		req.W.Header().Set("Idempotent-Replayed", "true")
-		return req.JSON(http.StatusOK, importOf(i))
+		status = http.StatusOK
 	case i.State.Ended():
-		return req.JSON(http.StatusCreated, importOf(i))
+		status = http.StatusCreated
 	}
-	return req.JSON(http.StatusAccepted, importOf(i))
+	return req.JSON(status, importOf(i))
 }

@@ -99,7 +99,7 @@ func (s *Server) readResult(req *request.Request) error {
 	return req.JSON(http.StatusOK, page)
 }
 
-// content answers with a result's bytes, or the part of them that Range asks for.
+// answerContent answers with a result's bytes, or the part of them that Range selects.
 func answerContent(req *request.Request, found persist.Result, body []byte) error {
 	h := req.W.Header()
 	h.Set("Content-Type", found.MediaType)

@@ -172,9 +172,6 @@ func itemsRequestOf(req *request.Request) (r itemsRequest, err error) {
 	if q.Values.Has("view") {
 		r.view = q.Choice("view", compactedView, fullView)
 	}
-	if err := q.Err(); err != nil {
-		return r, err
-	}
 	r.at = req.Address()
 	return r, req.Err()
 }
@@ -199,9 +196,6 @@ func (s *Server) readItem(req *request.Request) error {
 func (s *Server) deleteItem(req *request.Request) error {
 	readQuery(req)
 	at := req.Address()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	id := req.EmptyBody()
 	if err := req.Err(); err != nil {
 		return err
