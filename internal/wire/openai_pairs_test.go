@@ -19,6 +19,25 @@ func viewOf(f session.Format, bodies ...string) (view []Stored) {
 	return view
 }
 
+// A function_call has no id in its message: the one that pairs it is made of the function's name, however long that is.
+func TestALegacyCallKeepsItsFormHoweverLongItsName(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("long_", 12)
+	view := viewOf(session.OpenAIChat,
+		`{"role":"user","content":"go on"}`,
+		`{"role":"assistant","content":null,"function_call":{"name":"`+name+`","arguments":"{}"}}`,
+		`{"role":"function","name":"`+name+`","content":"y"}`)
+	got := Render(session.OpenAIChat, view, Options{})
+	for i, body := range got.Bodies {
+		if !bytes.Equal(body, view[i].Body) {
+			t.Errorf("message %d is %s, want %s", i, body, view[i].Body)
+		}
+	}
+	if len(got.Bodies) != len(view) || len(got.Repairs) > 0 {
+		t.Errorf("%d messages with the repairs %v, want %d without any", len(got.Bodies), got.Repairs, len(view))
+	}
+}
+
 func TestEveryCallOfOpenAIHasAResultOfItsForm(t *testing.T) {
 	t.Parallel()
 	const (

@@ -39,21 +39,24 @@ func (r *repairer) idRuleName() string {
 	return r.provider.Codes.CallID
 }
 
-// idOf returns the id that a call has in the view. tried counts how many ids that were made of an id are taken: a long
+// idOf returns the id that a call has in the view. A legacy call of Chat Completions keeps its id, which is not sent;
+// Mistral's models have no such calls. tried counts how many ids that were made of an id are taken: a long
 // conversation may have one thousands of times.
 func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[string]int) string {
 	own := n.Format == r.target
 	fits := r.provider.FitsID
-	if r.target == session.OpenAIChat && provider.IsMistral(r.Model) {
+	mistral := r.target == session.OpenAIChat && provider.IsMistral(r.Model)
+	if mistral {
 		fits = func(id string) bool { return isAlphanumeric(id, provider.MistralIDLength) }
 		own = false
 	}
-	if (fits(p.CallID) || own && r.provider.IDAny) && (!taken[p.CallID] || own && !r.provider.IDUnique) {
+	accepted := fits(p.CallID) || own && (r.provider.IDAny || r.formOf(n, p) == legacyForm)
+	if accepted && (!taken[p.CallID] || own && !r.provider.IDUnique) {
 		return p.CallID
 	}
 	for n := tried[p.CallID]; ; n++ {
 		id := replacementID(p.CallID, n, r.provider.IDMax)
-		if provider.IsMistral(r.Model) && r.target == session.OpenAIChat {
+		if mistral {
 			id = nine(p.CallID, n)
 		}
 		if !taken[id] {
