@@ -10,8 +10,8 @@ import (
 )
 
 // AI SDK UIMessages, as ui-messages.ts of the package ai (vercel/ai) has them, and read as its
-// convert-to-model-messages.ts reads them: what a message of the assistant says between two step-start is one message
-// of a model, and the results of its tools come behind it.
+// convert-to-model-messages.ts reads them: the parts of a message of the assistant between two step-start are one message
+// of a model, and the results of its tools follow that message.
 //
 //	role user, system        User, System
 //	role assistant           for every step an Assistant, then a Tool if its tools are done
@@ -30,11 +30,11 @@ import (
 //	data-*, version 4,
 //	anything else            Opaque
 //
-// What other formats say and a UIMessage cannot:
+// What other formats can express and a UIMessage cannot:
 //
-//	messages of one turn           one message of the assistant, its steps behind step-start; its id is made of its
+//	messages of one turn           one message of the assistant, its steps after step-start; its id is made of its
 //	                               position and its first message
-//	reasoning that is sealed       its providerMetadata, as that provider's package of the AI SDK wants it
+//	reasoning that is sealed       its providerMetadata, as that provider's package of the AI SDK expects it
 //	a result of several blocks     {"type":"content","value":[…]}, with text, media, image-url and file-url
 //	images of a failed result      a note in its errorText
 //	an image or a file by its id   a note
@@ -86,7 +86,7 @@ func (s *scanner) uiInvocations(at Span) {
 	}
 }
 
-// endStep ends a step: the results of its tools follow what the assistant said.
+// endStep ends a step: the results of its tools follow the message of the assistant.
 func (c *collector) endStep() {
 	c.stepEnd = c.stepEnd || len(c.message().Blocks) > 0
 	if len(c.results) > 0 {

@@ -23,7 +23,7 @@ func encodeAISDK(e *encoder, list []Message) {
 			w.write(&list[i])
 		}
 		if n > 0 {
-			w.list[len(w.list)-1].stands = true
+			w.list[len(w.list)-1].untouched = true
 		}
 		list = list[max(1, n):]
 	}
@@ -41,16 +41,16 @@ type uiWriter struct {
 }
 
 type uiMessage struct {
-	role   string   // a string literal
-	first  *Message // what it begins with
-	stands bool     // it is the message that first is of, untouched
-	extra  []byte
-	parts  []uiPart
+	role      string   // a string literal
+	first     *Message // what it begins with
+	untouched bool     // it is the whole message that first is a part of
+	extra     []byte
+	parts     []uiPart
 }
 
 // uiPart is a block, with its result if it is a call. One of neither is the start of a step.
 type uiPart struct {
-	piece  *Block
+	block  *Block
 	result *Block
 }
 
@@ -78,15 +78,15 @@ func (w *uiWriter) write(n *Message) {
 			w.begin(n)
 			begun = true
 		}
-		w.said(p)
+		w.addPart(p)
 	}
 	if len(n.Blocks) == 0 && n.Role != Tool {
 		w.begin(n)
 	}
 }
 
-// begin makes the last message that which a Message belongs to. All that the assistant says until somebody else does is
-// one message. What came as several messages of this format stays several.
+// begin makes sure that the last message is the one that a Message belongs to. Consecutive messages of the assistant
+// are one message, unless they came as several messages of this format.
 func (w *uiWriter) begin(n *Message) {
 	role := w.roleOf(n)
 	goesOn := false
@@ -105,7 +105,7 @@ func (w *uiWriter) begin(n *Message) {
 		m.parts = append(m.parts, uiPart{})
 	}
 	if speaker := w.speaker(n); speaker != nil {
-		m.parts = append(m.parts, uiPart{piece: &Block{Kind: Text, Text: speaker}})
+		m.parts = append(m.parts, uiPart{block: &Block{Kind: Text, Text: speaker}})
 	}
 	w.results = false
 }
@@ -118,32 +118,32 @@ func (w *uiWriter) whole(n *Message) int {
 	return -1
 }
 
-// said adds a block to the last message.
-func (w *uiWriter) said(p *Block) {
+// addPart adds a block to the last message.
+func (w *uiWriter) addPart(p *Block) {
 	m := &w.list[len(w.list)-1]
 	if p.Kind == Call {
 		w.open.Call(pairID(p), p.toolName(), uiCall{message: len(w.list) - 1, part: len(m.parts)})
 	}
-	m.parts = append(m.parts, uiPart{piece: p})
+	m.parts = append(m.parts, uiPart{block: p})
 }
 
-// answer puts a result into the part of its call, the nearest that is open. One without a call gets one of its own.
+// answer puts a result into the part of its call, the nearest that is open. If it has no call, it gets a new one.
 func (w *uiWriter) answer(n *Message, p *Block) {
 	if c, ok := w.open.Answer(pairID(p), p.toolName()); ok {
 		m := &w.list[c.message]
 		m.parts[c.part].result = p
-		m.stands = false
+		m.untouched = false
 		return
 	}
-	if last := len(w.list) - 1; last < 0 || w.list[last].role != assistantRole || w.list[last].stands {
+	if last := len(w.list) - 1; last < 0 || w.list[last].role != assistantRole || w.list[last].untouched {
 		w.list = append(w.list, uiMessage{role: assistantRole, first: n, parts: []uiPart{{}}})
 	}
 	m := &w.list[len(w.list)-1]
-	m.parts = append(m.parts, uiPart{piece: &Block{Kind: Call, CallID: p.CallID, Name: p.Name}, result: p})
+	m.parts = append(m.parts, uiPart{block: &Block{Kind: Call, CallID: p.CallID, Name: p.Name}, result: p})
 }
 
 func (w *uiWriter) emit(m *uiMessage) {
-	if m.stands {
+	if m.untouched {
 		w.add(m.first.Raw)
 		return
 	}
@@ -169,7 +169,7 @@ func (w *uiWriter) id(m *uiMessage) string {
 }
 
 func (w *uiWriter) part(dst []byte, at *uiPart) []byte {
-	p := at.piece
+	p := at.block
 	switch {
 	case p == nil:
 		return append(dst, `{"type":"step-start"}`...)
@@ -259,7 +259,7 @@ func uiMediaTypeOf(p *Block) []byte {
 
 // tool writes a call with its result, nil for none, as one part.
 func (w *uiWriter) tool(dst []byte, call, result *Block) []byte {
-	if w.own(call) && w.says(call.Raw, result) {
+	if w.own(call) && w.hasResult(call.Raw, result) {
 		return append(dst, call.Raw...)
 	}
 	dst = appendToolName(append(dst, '{'), toolName(call))
@@ -278,8 +278,8 @@ func (w *uiWriter) tool(dst []byte, call, result *Block) []byte {
 	return append(dst, '}')
 }
 
-// says reports whether a tool part of this format says that its call has the result.
-func (w *uiWriter) says(raw []byte, result *Block) bool {
+// hasResult reports whether a tool part of this format already contains the result of its call.
+func (w *uiWriter) hasResult(raw []byte, result *Block) bool {
 	if result == nil {
 		return !toolDone(raw)
 	}
@@ -291,10 +291,10 @@ func toolDone(raw []byte) bool { return slices.Contains(finalStates, stringMembe
 // writtenOfTool are the members of a tool part that are not passed on.
 var writtenOfTool = append([]string{"type", "toolCallId", "toolName", "input", "rawInput"}, resultOfTool...)
 
-// resultOfTool are those that say how far the call is.
+// resultOfTool are the members that hold the state and the result of the call.
 var resultOfTool = []string{"state", "output", "errorText", "approval", "preliminary"}
 
-// state writes how far a call is.
+// state writes the state of a call, and its result.
 func (w *uiWriter) state(dst []byte, call, result *Block) []byte {
 	ofResult := func(name string) bool { return slices.Contains(resultOfTool, name) }
 	switch {
@@ -343,12 +343,12 @@ func appendOutput(dst []byte, content []Block) []byte {
 	dst = append(dst, `{"type":"content","value":[`...)
 	first := len(dst)
 	for i := range content {
-		dst = appendOutputPiece(separate(dst, first), &content[i])
+		dst = appendOutputBlock(separate(dst, first), &content[i])
 	}
 	return append(dst, "]}"...)
 }
 
-func appendOutputPiece(dst []byte, p *Block) []byte {
+func appendOutputBlock(dst []byte, p *Block) []byte {
 	m := &p.Media
 	isMedia := p.Kind == Image || p.Kind == File
 	switch {
@@ -369,7 +369,7 @@ func appendOutputPiece(dst []byte, p *Block) []byte {
 	return append(dst, '}')
 }
 
-// errorText returns what a tool that failed said, as one text.
+// errorText returns the content of a failed tool's result as one text.
 func errorText(result *Block) []byte {
 	texts := make([][]byte, len(result.Content))
 	for i := range result.Content {

@@ -142,7 +142,7 @@ func FuzzDecodeAnthropic(f *testing.F) {
 	)
 }
 
-// anthropicConversation is a conversation of about a megabyte.
+// anthropicConversation returns a conversation of about a megabyte.
 func anthropicConversation() (bodies [][]byte) {
 	for i := range 330 {
 		bodies = append(bodies,

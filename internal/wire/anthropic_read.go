@@ -27,7 +27,7 @@ import (
 //	container_upload, anything
 //	else                         Opaque
 //
-// What other formats say and a message cannot:
+// What other formats can express and a message cannot:
 //
 //	reasoning of other providers                   a text, of one that is sealed a note: a signature cannot be made
 //	arguments that are no object                   {"input": …}, also the free text of a custom tool
@@ -65,7 +65,7 @@ func (s *scanner) anthropic(top int) {
 }
 
 // anthropicBlock reads content block i. Tools that the provider runs itself (server_tool_use and its *_tool_result) are
-// Opaque: call and result stand in one message, and it is not for us to separate them.
+// Opaque: call and result are in one message, and must stay together.
 func (s *scanner) anthropicBlock(i int, raw Span) {
 	v := s.block(raw)
 	kind := v[blockType]

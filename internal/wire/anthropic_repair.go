@@ -10,10 +10,10 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// dropUnsigned turns reasoning into texts that Anthropic did not sign, or that is another model's than the one asked.
+// dropUnsigned turns reasoning into texts if Anthropic did not sign it, or if it is another model's than the one asked.
 func (r *repairer) dropUnsigned(n *Message) {
 	if n.Format != session.Anthropic {
-		return // the encoder does it
+		return // the encoder writes it as a text
 	}
 	stale := r.Author != "" && r.Model != "" && provider.BaseModel(r.Author) != provider.BaseModel(r.Model)
 	for i := range n.Blocks {
@@ -25,12 +25,12 @@ func (r *repairer) dropUnsigned(n *Message) {
 		if stale {
 			rule = "V-A8"
 		}
-		r.repaired(rule, "reasoning_as_text", n, "a thought that the model would not take back is a text")
+		r.repaired(rule, "reasoning_as_text", n, "reasoning that the model does not take back is a text")
 		n.makeText(p, substitute(p))
 	}
 }
 
-// moveLateReasoning turns reasoning after a call of its turn into texts: Anthropic wants it before.
+// moveLateReasoning turns reasoning after a call of its turn into texts: Anthropic requires it before the call.
 func (r *repairer) moveLateReasoning(list []Message) {
 	called := false
 	for i := range list {
@@ -41,24 +41,24 @@ func (r *repairer) moveLateReasoning(list []Message) {
 			called = called || p.Kind == Call
 			if p.Kind == Reasoning && called && r.target == session.Anthropic {
 				n.makeText(p, substitute(p))
-				r.repaired("V-A7", "reasoning_as_text", n, "a thought behind a call of its turn is a text")
+				r.repaired("V-A7", "reasoning_as_text", n, "reasoning after a call of its turn is a text")
 			}
 		}
 	}
 }
 
-// mendCompaction makes null of the content "" of a compaction: both say that there is no summary.
+// mendCompaction changes the content "" of a compaction to null: both mean that there is no summary.
 func (r *repairer) mendCompaction(n *Message) {
 	for i := range n.Blocks {
 		if raw := n.Blocks[i].Raw; n.Blocks[i].Kind == Opaque && emptyCompaction(raw) {
 			n.Blocks[i].Raw = Replace(nil, raw, []Edit{{Span: member(raw, "content"), With: []byte("null")}})
 			n.Edited = true
-			r.repaired("V-A10", "compaction_null", n, "the content of a compaction is null, not empty")
+			r.repaired("V-A10", "compaction_null", n, "the content of a compaction is null instead of an empty text")
 		}
 	}
 }
 
-// limitCacheMarks leaves the newest marks for the provider's cache, of which it takes no more than a few.
+// limitCacheMarks removes all but the newest marks for the provider's cache, of which the provider takes only a few.
 func (r *repairer) limitCacheMarks(list []Message) {
 	if r.provider.CacheMarks == 0 {
 		return
@@ -69,7 +69,7 @@ func (r *repairer) limitCacheMarks(list []Message) {
 		if r.unmarkNewest(n.Blocks, &marks) {
 			n.Edited = true
 			r.repaired("V-A9", "cache_mark_dropped", n,
-				"more than %d cache_control: an older one is left out", r.provider.CacheMarks)
+				"more than %d cache_control: an older one is removed", r.provider.CacheMarks)
 		}
 	}
 }
@@ -96,8 +96,8 @@ func (r *repairer) unmarkNewest(blocks []Block, marks *int) (dropped bool) {
 	return dropped
 }
 
-// marksIn counts the marks for the provider's cache in a block and in the blocks inside it. empty says that one of them
-// is on an empty text.
+// marksIn counts the marks for the provider's cache in a block and in the blocks inside it. empty reports whether one
+// of them is on an empty text.
 func marksIn(block []byte) (marks int, empty bool) {
 	count := func(marked []byte) bool {
 		marks++
@@ -127,8 +127,7 @@ func unmarked(block []byte) []byte {
 	return Replace(nil, block, edits)
 }
 
-// trimEnd removes the white space at the end of the last text, also of one that replaces what only another format
-// says.
+// trimEnd removes the white space at the end of the last text, also of a text that replaces a block of another format.
 func (r *repairer) trimEnd(n *Message) {
 	if len(n.Blocks) == 0 {
 		return
@@ -148,10 +147,11 @@ func (r *repairer) trimEnd(n *Message) {
 	p.Edited = true
 	n.Edited = true
 	n.Blocks = append(slices.Clone(n.Blocks[:len(n.Blocks)-1]), p)
-	r.repaired("V-A6", "trailing_space", n, "white space at the end of the last text is left out")
+	r.repaired("V-A6", "trailing_space", n, "white space at the end of the last text is removed")
 }
 
-// trimRight takes the white space off the end of the text of a literal, which may hold what no other encoding can.
+// trimRight removes the white space at the end of the text of a literal. It does not decode the text, which may contain
+// what only the literal can express.
 func trimRight(literal []byte) []byte {
 	inner := literal[1 : len(literal)-1]
 	for {

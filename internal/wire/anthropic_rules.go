@@ -15,7 +15,7 @@ func (c *checker) resultsFirst() {
 			for j := range c.messages[i].Parts {
 				p := &c.messages[i].Parts[j]
 				if p.Kind == Result && others {
-					c.report(i, "result %q stands behind other content", p.CallID)
+					c.report(i, "result %q is after other content", p.CallID)
 				}
 				others = others || p.Kind != Result
 			}
@@ -65,8 +65,8 @@ func (c *checker) hasBlank(message int) bool {
 	return false
 }
 
-// lastMessage checks V-A6. A turn that waits for results is no prefill, nor is one that the provider itself stopped
-// within tools of its own.
+// lastMessage checks V-A6. A turn that waits for results is not a prefill, nor is one in which the provider stopped
+// while its own tools ran.
 func (c *checker) lastMessage() {
 	last := c.last()
 	if last < 0 || c.messages[last].Role != "assistant" || c.inFlight() {
@@ -78,7 +78,7 @@ func (c *checker) lastMessage() {
 		end = parts[len(parts)-1]
 	}
 	if provider.RefusesPrefill(c.Model) && end.Kind != Opaque {
-		c.report(last, "the last message is the assistant's, which %s does not go on with", c.Model)
+		c.report(last, "the last message is the assistant's, which %s does not continue", c.Model)
 	}
 	if end.Kind == Text && endsInSpace(end.Value.Of(c.bodies[last])) {
 		c.report(last, "the final text ends in white space")
@@ -93,7 +93,7 @@ func endsInSpace(literal []byte) bool {
 // bounds checks V-A10.
 func (c *checker) bounds() {
 	if n := len(c.messages) - c.head; n > c.rule.limits["messages"] {
-		c.report(c.last(), "there are %d messages, at most %d are possible", n, c.rule.limits["messages"])
+		c.report(c.last(), "there are %d messages, the limit is %d", n, c.rule.limits["messages"])
 	}
 	if c.last() >= 0 && c.messages[c.head].Role != "user" {
 		c.report(c.head, "the first message is not the user's")
@@ -121,13 +121,13 @@ func (c *checker) toolsDefined() {
 func (c *checker) systemFirst() {
 	for i := c.head; i < len(c.messages); i++ {
 		if c.messages[i].Flags&FlagPinned != 0 {
-			c.report(i, "a message of role %q stands behind others", c.messages[i].Role)
+			c.report(i, "a message of role %q is after others", c.messages[i].Role)
 		}
 	}
 }
 
-// thinkingSealed checks V-A7. Whether thinking came back unmodified cannot be seen, but that it is complete, and
-// where it stands.
+// thinkingSealed checks V-A7. A list does not show whether thinking came back unmodified, only whether it is complete,
+// and where it is.
 func (c *checker) thinkingSealed() {
 	c.parts(func(i int, p *Part) {
 		block := c.raw(i, p)
@@ -155,7 +155,7 @@ func (c *checker) thinkingFirst(t run) {
 		for j := range c.messages[i].Parts {
 			p := &c.messages[i].Parts[j]
 			if called && p.Kind == Reasoning {
-				c.report(i, "thinking stands behind a tool_use of the latest turn")
+				c.report(i, "thinking is after a tool_use of the latest turn")
 			}
 			called = called || p.Kind == Call
 		}
@@ -172,10 +172,11 @@ func (c *checker) thinkingOwn() {
 
 // cacheMarks checks V-A9. The head counts, for its blocks become the request's system.
 func (c *checker) cacheMarks() {
-	marks, most := 0, c.rule.limits["cache_control"]
+	marks := 0
+	limit := c.rule.limits["cache_control"]
 	for i := range c.messages {
 		for block := range c.marked(i) {
-			if marks++; marks == most+1 {
+			if marks++; marks == limit+1 {
 				c.report(i, "this is the %dth block with cache_control", marks)
 			}
 			if text := member(block, "text"); string(text.Of(block)) == `""` {

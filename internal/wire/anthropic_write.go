@@ -30,24 +30,24 @@ func anthropicSize(n *Message) int {
 	return size
 }
 
-// anthropicContent appends the value of content: a string for a single text that is no block of its own, else blocks.
-func (e *encoder) anthropicContent(dst []byte, role Role, speaker []byte, pieces []Block) []byte {
-	if len(pieces) == 1 && speaker == nil && pieces[0].Kind == Text && !e.own(&pieces[0]) {
-		return append(dst, pieces[0].Text...)
+// anthropicContent appends the value of content: a string for a single text that came without a block, else blocks.
+func (e *encoder) anthropicContent(dst []byte, role Role, speaker []byte, blocks []Block) []byte {
+	if len(blocks) == 1 && speaker == nil && blocks[0].Kind == Text && !e.own(&blocks[0]) {
+		return append(dst, blocks[0].Text...)
 	}
 	dst = append(dst, '[')
 	first := len(dst)
 	if speaker != nil {
 		dst = appendTextBlock(dst, first, speaker)
 	}
-	for i := range pieces {
-		dst = e.anthropicBlock(dst, first, role, &pieces[i])
+	for i := range blocks {
+		dst = e.anthropicBlock(dst, first, role, &blocks[i])
 	}
 	return append(dst, ']')
 }
 
 // appendTextBlock appends a text to the array whose elements begin at first, unless it is nothing but white space,
-// which the API refuses in a message, and of which nobody knows in a result.
+// which the API refuses in a message, and may refuse in a result.
 func appendTextBlock(dst []byte, first int, literal []byte) []byte {
 	if blank(literal) {
 		return dst
@@ -94,7 +94,7 @@ func (e *encoder) toolResult(dst []byte, p *Block) []byte {
 // anthropicImages are the types of images that the API takes.
 var anthropicImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// anthropicMedia returns the block of an image or a file, nil if the API has none for it. own says that an id is
+// anthropicMedia returns the block of an image or a file, nil if the API has none for it. own reports whether an id is
 // Anthropic's.
 func anthropicMedia(p *Block, own bool) []byte {
 	m, block := &p.Media, []byte(nil)

@@ -8,23 +8,23 @@ import (
 	"github.com/varve-dev/varve/internal/units"
 )
 
-// exchange is what one side says: a message of the user or the system, or consecutive ones of the assistant together
-// with the results of their calls. Every provider wants those directly behind them.
+// turn holds what one side says: a message of the user or the system, or consecutive messages of the assistant together
+// with the results of their calls. Every provider requires the results directly after the calls.
 type turn struct {
 	said    []Message
 	calls   []*call
-	answers []Message // hold nothing but results of the calls
+	answers []Message // contain only results of the calls
 	mixed   *Message  // results of the calls, then what the user says; after answers
 }
 
-// call is a call of an exchange.
+// call is a call of a turn.
 type call struct {
 	turn     int
-	at       *Block // in exchange.said
+	at       *Block // in turn.said
 	answered bool
 }
 
-// arrangement puts a conversation into the order that its target wants.
+// arrangement puts a conversation into the order that its target requires.
 type arrangement struct {
 	*repairer
 	turns []*turn
@@ -32,8 +32,8 @@ type arrangement struct {
 	calls int
 }
 
-// arrange pairs every result with the nearest call before it that has none, and moves what does not stand where the
-// target wants it. A result of no call becomes a note of the user.
+// arrange pairs every result with the nearest call before it that has no result, and moves what is not where the
+// target requires it. A result without a call becomes a note of the user.
 func (r *repairer) arrange(list []Message) []Message {
 	a := &arrangement{repairer: r}
 	for i := range list {
@@ -47,7 +47,7 @@ func (r *repairer) arrange(list []Message) []Message {
 	return a.flat()
 }
 
-// assistant adds what the assistant says to the exchange that is open, or begins a new one.
+// assistant adds a message of the assistant to the turn that is open, or begins a new turn.
 func (a *arrangement) assistant(n *Message) {
 	x := a.last()
 	if x == nil || !a.continues(x, n) {
@@ -66,8 +66,8 @@ func (a *arrangement) assistant(n *Message) {
 	}
 }
 
-// continues reports whether an assistant's message belongs to the exchange before it. Chat Completions wants the
-// results behind each message, an AI SDK message has its own; messages of other formats become one there.
+// continues reports whether a message of the assistant belongs to the turn before it. Chat Completions requires the
+// results after each message, and an AI SDK message contains its own; messages of other formats are joined there.
 func (a *arrangement) continues(x *turn, n *Message) bool {
 	last := &x.said[len(x.said)-1]
 	if last.Role != Assistant || len(x.answers) > 0 || x.mixed != nil {
@@ -89,7 +89,7 @@ func (a *arrangement) last() *turn {
 	return a.turns[len(a.turns)-1]
 }
 
-// others adds a message that is not the assistant's, or that holds results.
+// others adds a message that is not the assistant's, or that contains results.
 func (a *arrangement) others(n *Message) {
 	s := a.sort(n)
 	switch {
@@ -100,7 +100,7 @@ func (a *arrangement) others(n *Message) {
 	case s.inPlace() && s.first && a.keeps(n) && a.target == session.Anthropic:
 		a.last().mixed = n
 	case a.target == session.OpenAIResponses && a.keeps(n) && len(s.orphans) == 0:
-		a.say(n) // this provider wants a result to be there, wherever it is
+		a.say(n) // this provider requires a result, but not where it is
 	default:
 		a.split(n, &s)
 	}
@@ -113,16 +113,16 @@ func (a *arrangement) say(n *Message) {
 // sorted are the blocks of a message by where they belong.
 type sorted struct {
 	results int
-	mine    []Block // results of the exchange that stands before the message
-	moved   []moved // results of an exchange further back
-	orphans []Block // results of no call
-	rest    []Block // all else
-	first   bool    // the results stand before all else
+	mine    []Block // results of the turn directly before the message
+	moved   []moved // results of an earlier turn
+	orphans []Block // results without a call
+	rest    []Block // everything else
+	first   bool    // the results come before everything else
 }
 
 type moved struct {
 	turn  int
-	piece Block
+	block Block
 }
 
 func (s *sorted) inPlace() bool { return len(s.moved)+len(s.orphans) == 0 }
@@ -137,7 +137,7 @@ func (a *arrangement) sort(n *Message) sorted {
 		}
 		s.results++
 		s.first = s.first && len(s.rest) == 0
-		c := a.answer(p) // and from here on p names its call
+		c := a.answer(p) // from here on, p has the name of its call
 		if c != nil && a.target == session.Gemini && !bytes.Equal(c.at.Name, p.Name) {
 			p.Name = c.at.Name
 			p.Edited = true
@@ -155,7 +155,7 @@ func (a *arrangement) sort(n *Message) sorted {
 	return s
 }
 
-// answer returns the call that a result answers, nil if there is none.
+// answer returns the call that a result answers, nil if it answers none.
 func (a *arrangement) answer(p *Block) *call {
 	c, ok := a.open.Answer(p.CallID, p.toolName())
 	if !ok {
@@ -164,24 +164,24 @@ func (a *arrangement) answer(p *Block) *call {
 	c.answered = true
 	p.pair = c.at.pair
 	if p.Name == nil && a.target != session.OpenAIChat {
-		p.Name = c.at.Name // some providers want it, some do not send it
+		p.Name = c.at.Name // some providers require it, others do not send it
 	}
 	return c
 }
 
-// split hands the results of a message to the exchanges that they belong to. What is left is said where it stood.
+// split moves the results of a message to the turns that they belong to. The rest stays where it was.
 func (a *arrangement) split(n *Message, s *sorted) {
 	if len(s.mine) > 0 {
 		a.last().answers = append(a.last().answers, resultsOf(n, s.mine))
 		if a.keeps(n) && len(s.rest) > 0 {
-			a.repaired(a.provider.Codes.Mixed, "results_first", n, "results stand before what the user says")
+			a.repaired(a.provider.Codes.Mixed, "results_first", n, "results are before what the user says")
 		}
 	}
 	for _, m := range s.moved {
 		x := a.turns[m.turn]
-		x.answers = append(x.answers, resultsOf(n, []Block{m.piece}))
+		x.answers = append(x.answers, resultsOf(n, []Block{m.block}))
 		a.repaired(a.provider.Codes.Unanswered, "result_moved", n,
-			"the result of call %q stands behind its call", m.piece.CallID)
+			"the result of call %q is directly after its call", m.block.CallID)
 	}
 	rest := s.rest
 	for i := range s.orphans {
@@ -202,7 +202,7 @@ func (a *arrangement) split(n *Message, s *sorted) {
 	a.say(&said)
 }
 
-// resultsOf returns a message of some results of n.
+// resultsOf returns a message that contains some of the results of n.
 func resultsOf(n *Message, results []Block) Message {
 	out := *n
 	out.Role = Tool
@@ -218,7 +218,7 @@ func orphanNote(p *Block) []Block {
 	if p.IsError {
 		about = joined("[Error] ", about)
 	}
-	pieces := []Block{{Kind: Text, Text: about, Edited: true}}
+	blocks := []Block{{Kind: Text, Text: about, Edited: true}}
 	for _, inner := range p.Content {
 		if inner.Kind == Text && blank(inner.Text) {
 			continue
@@ -229,13 +229,13 @@ func orphanNote(p *Block) []Block {
 		inner.Raw = nil
 		inner.Format = ""
 		inner.Edited = true
-		pieces = append(pieces, inner)
+		blocks = append(blocks, inner)
 	}
-	return pieces
+	return blocks
 }
 
-// settlePending gives the calls without a result one that says so, except for those of the last unit: their results are
-// still to come.
+// settlePending adds the missing results of calls, which say that they are missing, except for the calls of the last
+// unit: their results may still come.
 func (a *arrangement) settlePending() {
 	for i, x := range a.turns {
 		inFlight := i == len(a.turns)-1 && x.mixed == nil
@@ -266,7 +266,7 @@ func (a *arrangement) synthesize(x *turn, why string) {
 	}
 }
 
-// dropPending leaves the calls out that have no result, and messages that say nothing else.
+// dropPending removes the calls that have no result, and the messages that are then empty.
 func (a *arrangement) dropPending(x *turn) {
 	pending := map[*Block]bool{}
 	for _, c := range x.calls {

@@ -74,7 +74,7 @@ func testDecode(t *testing.T, f session.Format, cases []decodeCase) {
 	}
 }
 
-// encoded is what the Messages are in a format, a line for each message.
+// encoded returns the Messages in a format, a line for each message.
 func encoded(t *testing.T, to session.Format, list []Message) string {
 	t.Helper()
 	var lines []string

@@ -52,7 +52,7 @@ func (s *scanner) opaque(raw Span) *Block {
 }
 
 // content adds a part for a content string, or calls add for each element of a content array. Any other content but
-// null becomes one Opaque part, which no provider takes where it stands.
+// null becomes one Opaque part, which no provider takes there.
 func (s *scanner) content(at Span, add func(element Span)) {
 	switch {
 	case s.absent(at):
@@ -191,8 +191,8 @@ func (s *scanner) measureURL(url Span) (size tokens.Pixels) {
 	return size
 }
 
-// dataURL reads a URL that holds the data itself, in base64. The media type is without parameters, and empty if there
-// is none.
+// dataURL reads a URL that holds the data itself, in base64. The media type is without parameters, and empty if the URL
+// has none.
 func dataURL(url []byte) (mediaType, data []byte, ok bool) {
 	head, data, ok := bytes.Cut(url, []byte(","))
 	head, isData := bytes.CutPrefix(head, []byte("data:"))

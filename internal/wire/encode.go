@@ -28,8 +28,11 @@ func (e *encoder) roleOf(n *Message) string {
 		return `"model"`
 	case n.Role == Assistant:
 		return assistantRole
-	case n.Role == System && fromOpenAI(e.target) && fromOpenAI(n.Format) && string(valueOf(n.Raw, "role")) == `"developer"`:
-		return `"developer"`
+	case n.Role == System && fromOpenAI(e.target) && fromOpenAI(n.Format):
+		if stringMember(n.Raw, "role") == "developer" {
+			return `"developer"`
+		}
+		return `"system"`
 	case n.Role == System:
 		return `"system"`
 	case n.Role == Other && n.Format == e.target && n.Name != nil:
@@ -38,8 +41,8 @@ func (e *encoder) roleOf(n *Message) string {
 	return userRole
 }
 
-// speaker returns a note that names who says a message of another format, nil for nobody. Chat Completions has a member
-// for the name.
+// speaker returns a note with the name of the speaker of a message of another format, nil if it has none. Chat
+// Completions has a member for the name.
 func (e *encoder) speaker(n *Message) []byte {
 	if n.Name == nil || n.Role == Tool || n.Format == e.target {
 		return nil
@@ -55,7 +58,7 @@ func (e *encoder) extra(dst []byte, n *Message) []byte {
 	return with(dst, ",", n.Extra)
 }
 
-// toolName returns the name of the tool of a call, which every provider wants.
+// toolName returns the name of the tool of a call, which every provider requires.
 func toolName(p *Block) []byte {
 	if p.Name == nil || string(p.Name) == `""` {
 		return []byte(`"unknown"`)
@@ -87,7 +90,7 @@ func appendURL(dst []byte, p *Block) []byte {
 }
 
 // mediaType returns the type of an image or a file, as a string literal, also where it is not known: providers look
-// at the bytes of images, but want to be told a type.
+// at the bytes of images, but require a type.
 func mediaType(p *Block) []byte {
 	switch {
 	case p.Media.Type != nil:
@@ -98,20 +101,20 @@ func mediaType(p *Block) []byte {
 	return []byte(`"application/octet-stream"`)
 }
 
-// isLegacy reports whether a call of a Chat message is its function_call, which has no id and so goes by the name of
-// the function, or a result that of one.
+// isLegacy reports whether a call of a Chat message is its function_call, whose id is made of the function's name, or
+// whether a result is that of such a call.
 func (n *Message) isLegacy(p *Block) bool {
 	if p.CallID != functionPrefix+string(unquotedName(p.Name)) {
 		return false
 	}
 	if p.Kind == Result {
-		return string(valueOf(n.Raw, "role")) == `"function"`
+		return stringMember(n.Raw, "role") == "function"
 	}
 	return p.Raw != nil && member(p.Raw, "function") == (Span{}) && member(p.Raw, "custom") == (Span{})
 }
 
-// untouched counts the Messages that a message of the target begins with, all of them as they were decoded; 0 if
-// there is none.
+// untouched counts the Messages at the beginning of the list that are one whole message of the target, all of them as
+// they were decoded. It returns 0 if the list does not begin with such a message.
 func untouched(target session.Format, list []Message) int {
 	first := &list[0]
 	if first.Format != target || first.Raw == nil {

@@ -94,7 +94,7 @@ func (v *FastValidator) assistant(m *MessageShape) {
 	}
 }
 
-// mayContinue reports whether a message of the assistant may stand after the messages so far.
+// mayContinue reports whether a message of the assistant may follow the messages so far.
 func (v *FastValidator) mayContinue(m *MessageShape) bool {
 	if !v.state.begun {
 		return !v.provider.FirstUser && v.open.Waiting() == 0

@@ -13,27 +13,28 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// shapeText is a fact as the database writes it.
+// shapeText returns a shape as the database writes it.
 func shapeText(f *wire.MessageShape) string {
 	return fmt.Sprintf("%d\x1f%d\x1f%s\x1f%s\x1f%s\x1f", f.Format.Number(), f.Flags, f.Role, strings.Join(f.Calls, "\x1d"), strings.Join(f.Answers, "\x1d"))
 }
 
-// validated goes over a view as a read does: over the first messages for the checkpoint, over the others by their facts.
+// validated goes over a view as a read does: over the first messages for the checkpoint, over the others by their
+// facts.
 func validated(f session.Format, view []wire.Stored, checkpoint int) *wire.FastValidator {
 	base, open := wire.NewFastValidator(f), []string(nil)
 	for _, m := range view[:checkpoint] {
-		fact := wire.ShapeOfBody(m.Format, m.Body)
-		base.Add(&fact)
-		open = openAfter(open, &fact)
+		shape := wire.ShapeOfBody(m.Format, m.Body)
+		base.Add(&shape)
+		open = openAfter(open, &shape)
 	}
-	walk := wire.ResumeFastValidator(f, base.State(), []byte(strings.Join(open, "\x1d")))
-	var facts []string
+	validator := wire.ResumeFastValidator(f, base.State(), []byte(strings.Join(open, "\x1d")))
+	var shapes []string
 	for _, m := range view[checkpoint:] {
-		fact := wire.ShapeOfBody(m.Format, m.Body)
-		facts = append(facts, shapeText(&fact))
+		shape := wire.ShapeOfBody(m.Format, m.Body)
+		shapes = append(shapes, shapeText(&shape))
 	}
-	walk.AddShapes([]byte(strings.Join(facts, "\x1e")))
-	return walk
+	validator.AddShapes([]byte(strings.Join(shapes, "\x1e")))
+	return validator
 }
 
 func openAfter(open []string, f *wire.MessageShape) []string {
@@ -58,9 +59,9 @@ func TestAFastValidatorAcceptsOnlyViewsThatNeedNoRepair(t *testing.T) {
 		f := session.Formats()[rng.IntN(len(session.Formats()))]
 		bodies := compacttest.Session(rng, f, compacttest.Options{Messages: 1 + rng.IntN(12), ResultTokens: 5, Wild: rng.IntN(3) > 0})
 		view := stored(f, bodies[:1+rng.IntN(len(bodies))])
-		if odd := oddMessages[f]; rng.IntN(3) == 0 {
+		if unusual := unusualMessages[f]; rng.IntN(3) == 0 {
 			at := rng.IntN(len(view) + 1)
-			view = slices.Insert(view, at, wire.Stored{Format: f, Body: []byte(odd[rng.IntN(len(odd))])})
+			view = slices.Insert(view, at, wire.Stored{Format: f, Body: []byte(unusual[rng.IntN(len(unusual))])})
 		}
 		model := models[rng.IntN(len(models))]
 		if !validated(f, view, rng.IntN(len(view)+1)).Valid(model) {
@@ -84,9 +85,9 @@ func TestAFastValidatorAcceptsOnlyViewsThatNeedNoRepair(t *testing.T) {
 	}
 }
 
-// TestAFastValidatorDistinguishesIDsThatTheDatabaseWouldNot answers one call by the two halves of its id, which a list of ids in
-// a row would show as two answered calls, and another by an id that differs in what a text of the database cannot
-// hold.
+// TestAFastValidatorDistinguishesIDsThatTheDatabaseWouldNot answers one call by the two halves of its id, which a list
+// of ids in a row would show as two answered calls, and another by an id that differs in what a text of the database
+// cannot hold.
 func TestAFastValidatorDistinguishesIDsThatTheDatabaseWouldNot(t *testing.T) {
 	t.Parallel()
 	for id, answers := range map[string][]string{`a\u001db`: {"a", "b"}, `a\u001eb`: {"a", "b"}, `a\u001fb`: {"a", "b"}, `a\u0000`: {"a\uFFFD"}, `a\ud800`: {"a\uFFFD"}} {

@@ -156,7 +156,7 @@ func TestPartsThatGeminiWouldRefuseAreWrittenAsItWantsThemOnceTheirContentIsEdit
 	}
 }
 
-// geminiContents are the contents of recorded requests and responses.
+// geminiContents returns the contents of recorded requests and responses.
 func geminiContents(t *testing.T, folder string) (contents []json.RawMessage) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "gemini", "*.json"))

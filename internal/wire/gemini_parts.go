@@ -10,7 +10,7 @@ import (
 // standIn is what the provider takes for the signature of a call that another model made.
 const standIn = "skip_thought_signature_validator"
 
-// partData are the members of a part of which it has exactly one; partFacts say something about that.
+// partData are the members of a part of which it must have exactly one; partFacts may be there in addition.
 var (
 	partData = []string{
 		"text",
@@ -26,12 +26,12 @@ var (
 	}
 )
 
-// fault is what is wrong with a part of a Gemini content.
+// fault is the problem of a part of a Gemini content.
 type fault uint8
 
 const (
-	sound   fault = iota
-	noData        // it has nothing to say
+	noFault fault = iota
+	noData        // it has no data
 	badCall       // it is a call or a response without a name, or whose arguments or response are no object
 	notOne        // it is no object itself, or has several kinds of data
 )
@@ -52,7 +52,7 @@ func faultOf(part []byte) fault {
 			return badCall
 		}
 	}
-	return sound
+	return noFault
 }
 
 // partCount counts the kinds of data that a part has, and its members that are neither data nor about it: data of a

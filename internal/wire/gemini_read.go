@@ -25,12 +25,12 @@ import (
 //	thoughtSignature           Signature
 //	anything else              Opaque
 //
-// What other formats say and a content cannot:
+// What other formats can express and a content cannot:
 //
 //	arguments that are no object       {"input": …}, also the free text of a custom tool
 //	texts of a result                  one text, a line each: {"output": "…"}, or {"error": "…"} if the tool failed
-//	images and files of a result       a content of the user behind the results; only newer models take them inside
-//	results before what the user says  a content of their own, all results of a turn in one
+//	images and files of a result       a content of the user after the results; only newer models take them inside
+//	results before what the user says  a separate content, all results of a turn in one
 //	reasoning of other providers       a thought without signature; of one that is sealed a note
 //	a speaker's name, a file's name    a note in front
 //	anything that is Opaque            its JSON as a text
@@ -57,7 +57,7 @@ func (s *scanner) gemini(top int) {
 	}
 	s.facts.StartsUnit = true
 	r := geminiReader{scanner: s, ids: functionIDs{}}
-	if parts := v[geminiParts]; s.is(parts, '{') { // a single part may stand without its array
+	if parts := v[geminiParts]; s.is(parts, '{') { // a single part may come without its array
 		r.part(parts)
 		if s.ir != nil {
 			s.ir.message().Blocks[0].Edited = true
@@ -112,7 +112,7 @@ var geminiPartNames = []string{
 type geminiValues = [geminiMembers]Span
 
 // part reads a part. A block of one that the API would refuse is Edited from the beginning, so that it is written as
-// the API wants it if its content has to be written anew.
+// the API requires it if its content must be written again.
 func (r *geminiReader) part(raw Span) {
 	kind, v := r.geminiBlock(raw)
 	beside := r.ir != nil && kind != Text && kind != Reasoning && r.is(v[geminiText], '"')
@@ -146,8 +146,8 @@ func (r *geminiReader) part(raw Span) {
 	r.i++
 }
 
-// geminiBlock reads a part. A part has one member that says what it is; if it has two, the first of those that are
-// looked for here counts.
+// geminiBlock reads a part. A part has one member of data; if it has two, the first of those that are looked for here
+// counts.
 func (s *scanner) geminiBlock(raw Span) (Kind, geminiValues) {
 	var v geminiValues
 	if !s.is(raw, '{') {
@@ -171,7 +171,7 @@ func (s *scanner) geminiBlock(raw Span) (Kind, geminiValues) {
 	return Text, v
 }
 
-// pickEither is pick of members that have two names: that of the first half of names, or that of the second.
+// pickEither looks up members that have two names, one in each half of names, as pick does.
 func (s *scanner) pickEither(start int, names []string, values []Span) {
 	var both [2 * geminiMembers]Span
 	s.pick(start, names, both[:len(names)])
@@ -182,8 +182,8 @@ func (s *scanner) pickEither(start int, names []string, values []Span) {
 	}
 }
 
-// bareText reads a part that is a bare text, or that has nothing to say, into an empty text. It leaves all others
-// Opaque.
+// bareText turns a part that is a bare string into a text, and a part without data into an empty text. It leaves all
+// others Opaque.
 func (s *scanner) bareText(b *Block, raw Span) {
 	switch {
 	case b == nil:
@@ -239,7 +239,7 @@ func (r *geminiReader) call(raw, at Span) *Block {
 	return b
 }
 
-// functionIDs counts the calls, and the results, of one content that have no id, by the id that stands for it.
+// functionIDs counts the calls, and the results, of one content that have no id, by the id that replaces it.
 type functionIDs map[string]int
 
 // functionID reads an id. Most models before Gemini 3 send none: then it is made as functionCallID does. Google pairs

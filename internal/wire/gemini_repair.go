@@ -10,16 +10,16 @@ import (
 func (r *repairer) mendContent(n *Message) {
 	if role := stringMember(n.Raw, "role"); role == "assistant" || role == "function" {
 		n.Edited = true
-		r.repaired("V-G4", "role_renamed", n, "the API calls the role %s otherwise", role)
+		r.repaired("V-G4", "role_renamed", n, "the API has another name for the role %s", role)
 	}
 	if at := member(n.Raw, "parts"); at != (Span{}) && n.Raw[at.Start] != '[' {
 		n.Edited = true
-		r.repaired("V-G4", "part_mended", n, "parts is a list")
+		r.repaired("V-G4", "part_mended", n, "parts must be an array")
 	}
-	pieces := make([]Block, 0, len(n.Blocks))
+	blocks := make([]Block, 0, len(n.Blocks))
 	called := false
 	for _, p := range n.Blocks {
-		wrong := sound
+		wrong := noFault
 		if p.Raw != nil {
 			wrong = faultOf(p.Raw)
 		}
@@ -33,22 +33,22 @@ func (r *repairer) mendContent(n *Message) {
 			p.Raw = without(p.Raw, signatureNames...)
 			n.Edited = true
 			r.repaired("V-G3", "signature_dropped", n,
-				"only the first call of a content may say that it has no signature")
+				"only the first call of a content may have the stand-in for a signature")
 		}
 		if called = called || p.Kind == Call; wrong != noData {
-			pieces = append(pieces, p)
+			blocks = append(blocks, p)
 		}
-		if wrong != sound {
+		if wrong != noFault {
 			n.Edited = true
-			r.repaired("V-G4", "part_mended", n, "a part is none that the API takes")
+			r.repaired("V-G4", "part_mended", n, "a part is rewritten: the API does not take it as it was")
 		}
 	}
-	n.Blocks = pieces
+	n.Blocks = blocks
 }
 
-// sign gives the first call of each step of the current turn a signature, if it has none. Steps of earlier turns, where
-// Gemini does not look, have the one that they had when theirs was the current turn, so that the view's beginning stays
-// what the provider has cached; but for contents that came as they are.
+// sign gives the first call of each step of the current turn a signature, if it has none. Steps of earlier turns keep
+// the signature that they had when their turn was the current one, so that the beginning of the view stays as the
+// provider has cached it. Gemini does not check those, so contents of its own format stay as they are.
 func (r *repairer) sign(list []Message) {
 	if r.target != session.Gemini || provider.IsOlderGemini(r.Model) {
 		return
@@ -59,7 +59,7 @@ func (r *repairer) sign(list []Message) {
 		current = current && n.Role != User
 		if n.Role == Assistant && (current || n.Format != session.Gemini) && n.signFirst() {
 			r.repaired("V-G3", "signature_skipped", n,
-				"no signature came with the first call: it says that there is none")
+				"the first call came without a signature: it has the stand-in for one")
 		}
 	}
 }

@@ -10,10 +10,10 @@ func (c *checker) callTurns() {
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
 		if m.count(Call) > 0 && (i == c.head || c.messages[i-1].Role != "user") {
-			c.report(i, "calls stand neither behind the user's words nor behind responses")
+			c.report(i, "calls are neither after a text of the user nor after responses")
 		}
 		if m.count(Result) > 0 && (i == c.head || c.messages[i-1].count(Call) == 0) {
-			c.report(i, "responses do not stand behind calls")
+			c.report(i, "responses are not after calls")
 		}
 	}
 }
@@ -32,7 +32,7 @@ func (c *checker) responseCount() {
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
 		if n := m.count(Result); n > 0 && n < len(m.Parts) {
-			c.report(i, "a content of responses holds something else")
+			c.report(i, "a content of responses contains something else")
 		}
 		if m.count(Call) > 0 {
 			c.responsesTo(i)
@@ -61,7 +61,7 @@ func (c *checker) responsesTo(i int) {
 	for j := range next.Parts {
 		if p := &next.Parts[j]; p.Kind == Result {
 			if open[p.Name]--; open[p.Name] < 0 {
-				c.report(i+1, "the response of %q is that of no call", p.Name)
+				c.report(i+1, "the response of %q answers no call", p.Name)
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (c *checker) callsSigned() {
 			case first && signature == "":
 				c.report(i, "call %q is the first of its content and has no thoughtSignature", p.Name)
 			case !first && signature == standIn:
-				c.report(i, "call %q is not the first of its content and has the stand-in for a thoughtSignature",
+				c.report(i, "call %q is not the first of its content, but has the stand-in for a thoughtSignature",
 					p.Name)
 			}
 			first = false
@@ -140,7 +140,7 @@ func (c *checker) partsOf(i int) (n int) {
 
 func (c *checker) part(i int, part []byte) {
 	if part[0] != '{' {
-		c.report(i, "a part is no object")
+		c.report(i, "a part is not an object")
 		return
 	}
 	data, unknown := partCount(part, c.knows)

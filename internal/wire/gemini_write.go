@@ -15,10 +15,10 @@ func encodeGemini(e *encoder, run []Message) {
 }
 
 // geminiWriter writes contents: consecutive messages of the assistant become one, and so do consecutive results, since
-// Gemini wants all calls of a turn in one content, and nothing but their results, all of them, in the next.
+// Gemini requires all calls of a turn in one content, and all their results, and nothing else, in the next.
 type geminiWriter struct {
 	*encoder
-	role    string // of the content that is being written, as a string literal; "" if there is none
+	role    string // of the content that is being written, as a string literal; "" before the first
 	answers bool   // it holds results
 	parts   []byte
 	extra   []byte
@@ -40,7 +40,7 @@ func (w *geminiWriter) write(n *Message) {
 			w.result(p)
 		} else {
 			w.turn(role, false)
-			w.piece(p)
+			w.block(p)
 		}
 	}
 	if len(n.Blocks) == 0 && n.Role != Tool {
@@ -88,8 +88,8 @@ func (w *geminiWriter) content(role string, parts, extra []byte) {
 	w.add(append(body, '}'))
 }
 
-// piece writes what is no result.
-func (w *geminiWriter) piece(p *Block) {
+// block writes a block that is not a result.
+func (w *geminiWriter) block(p *Block) {
 	switch {
 	case w.own(p):
 		w.parts = append(separate(w.parts, 0), p.Raw...)
@@ -132,7 +132,7 @@ func (w *geminiWriter) call(p *Block) {
 	w.parts = wrap(w.parts, "", w.signatureMember(p), "}")
 }
 
-// appendFunction appends the id, unless it was made of the name, and the name, which Gemini always wants.
+// appendFunction appends the id, unless it was made of the name, and the name, which Gemini always requires.
 func appendFunction(dst []byte, p *Block) []byte {
 	if p.CallID != "" && !strings.HasPrefix(p.CallID, functionPrefix) {
 		dst = append(rawjson.Quote(append(dst, `"id":`...), []byte(p.CallID)), ',')
@@ -156,7 +156,7 @@ func (w *geminiWriter) result(p *Block) {
 	w.parts = append(w.parts, "}}"...)
 }
 
-// texts joins the texts of a result, and puts its images and files where they come behind the results.
+// texts joins the texts of a result, and collects its images and files, which come after the results.
 func (w *geminiWriter) texts(p *Block) []byte {
 	var texts [][]byte
 	for i := range p.Content {
@@ -173,8 +173,8 @@ func (w *geminiWriter) texts(p *Block) []byte {
 	return joinLines(texts)
 }
 
-// appendGeminiMedia appends an image or a file as a part. A file's name, which the API has no member for, stands in
-// front; what is neither in the message nor at a URL is a note.
+// appendGeminiMedia appends an image or a file as a part. A note with the file's name, for which the API has no
+// member, comes first; what is neither in the message nor at a URL is a note.
 func appendGeminiMedia(dst []byte, p *Block) []byte {
 	m := &p.Media
 	if m.Data == nil && m.URL == nil {

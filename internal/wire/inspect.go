@@ -7,7 +7,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// read reads the message, whatever the caller wants of it: there is one reader a format.
+// read reads the message. There is one reader a format, for every purpose.
 func (s *scanner) read(f session.Format) (Facts, error) {
 	body := s.body
 	if len(body) > session.MaxMessageBytes {
@@ -54,8 +54,8 @@ type reading struct {
 
 var readings = sync.Pool{New: func() any { return new(reading) }}
 
-// decode is Decode that also returns the message's flags, those aside that only Inspect finds (FlagDuplicateKeys, and
-// FlagAssessed and those after it), and the error that Inspect returns.
+// decode does what Decode does. It also returns the message's flags, except for those that only Inspect finds
+// (FlagDuplicateKeys, FlagAssessed and the flags after it), and the error that Inspect returns.
 func decode(f session.Format, body []byte) (list []Message, flags Flags, err error) {
 	r := readings.Get().(*reading)
 	r.collector = collector{format: f, list: make([]Message, 1)}
@@ -95,7 +95,7 @@ func Inspect(f session.Format, body []byte) (Facts, error) {
 	return s.read(f)
 }
 
-// Count is Inspect with the tokens of texts counted by count instead of estimated.
+// Count does what Inspect does, but counts the tokens of texts with count instead of estimating them.
 func Count(f session.Format, body []byte, count func(text string) (int, error)) (Facts, error) {
 	s := scanner{body: body, count: count}
 	return s.read(f)
@@ -126,8 +126,8 @@ func Accept(f session.Format, body []byte) (Facts, error) {
 
 // Read inspects a message that is known to have this number of tokens.
 func (r *Reader) Read(f session.Format, body []byte, tokens int) (Facts, error) {
-	const most, chunk = 16, 1024
-	if cap(r.parts)-len(r.parts) < most {
+	const usual, chunk = 16, 1024 // parts of a message, and of all messages that share memory
+	if cap(r.parts)-len(r.parts) < usual {
 		r.parts = make([]Part, 0, chunk)
 	}
 	if r.names == nil {

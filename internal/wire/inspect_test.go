@@ -12,7 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// inspect is Inspect of a message that must be right.
+// inspect inspects a message that must be valid.
 func inspect(t testing.TB, f session.Format, body string) Facts {
 	t.Helper()
 	if err := rawjson.Check([]byte(body), rawjson.Limits{}); err != nil {

@@ -68,7 +68,7 @@ func kindsOf(repairs []wire.Repair) map[string]int {
 	return kinds
 }
 
-// unmatched are the lines of either list that the other has not as often.
+// unmatched returns the lines of either list that are less often in the other.
 func unmatched(want, got []string) (missing, made []string) {
 	count := map[string]int{}
 	for _, line := range got {
@@ -94,7 +94,7 @@ func TestNothingVanishesFromAView(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(*views) / 4 {
 		checkContents(t, seed, randomView(rand.New(rand.NewPCG(seed, 17))))
-		checkContents(t, seed, oddView(rand.New(rand.NewPCG(seed, 23))))
+		checkContents(t, seed, unusualView(rand.New(rand.NewPCG(seed, 23))))
 	}
 }
 
@@ -114,13 +114,13 @@ func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 	}
 }
 
-// contents are the texts of a view, wherever they stand, and what else must not vanish. Of a file that a provider
-// does not take, and of the pictures of a failed result in an AI SDK message, there is a note alone.
+// contents returns the texts of a view, wherever they are, and what else must not be lost. Of a file that a provider
+// does not take, and of the images of a failed result in an AI SDK message, there is only a note.
 func contents(view []wire.Stored) (list []string) {
-	var add func(pieces []wire.Block, failed bool)
-	add = func(pieces []wire.Block, failed bool) {
-		for i := range pieces {
-			p := &pieces[i]
+	var add func(blocks []wire.Block, failed bool)
+	add = func(blocks []wire.Block, failed bool) {
+		for i := range blocks {
+			p := &blocks[i]
 			list = append(list, words(p.Text))
 			if p.Kind == wire.Image && !failed {
 				list = append(list, words(p.Media.Data), words(p.Media.URL))

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// picture is a PNG of this size in base64.
+// picture returns a PNG of this size in base64.
 func picture(t testing.TB, width, height int) string {
 	t.Helper()
 	var data bytes.Buffer

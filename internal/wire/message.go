@@ -4,11 +4,11 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Message is the content of one message, in whatever format it is written. A message that holds what several roles say
-// (an AI SDK message has calls and their results) is several Messages of one Origin.
+// Message is the content of one message, independent of its format. A message that contains what belongs to several
+// roles (an AI SDK message has calls and their results) is several Messages of one Origin.
 //
-// Every text is a JSON string literal as it was written, quotes and escapes included, and goes into another format as
-// it stands: a lone surrogate or a NUL survives, and nothing is decoded to be encoded again.
+// Every text is a JSON string literal as it was written, quotes and escapes included, and goes into another format
+// unchanged: a lone surrogate or a NUL survives, and nothing is decoded to be encoded again.
 type Message struct {
 	Format session.Format // of Raw and Extra; "" for a message that a repair made
 	Raw    []byte         // the whole message as it is stored; nil for one that a repair made
@@ -19,11 +19,11 @@ type Message struct {
 	Name   []byte // the string literal of the speaker's name; nil for none
 	Blocks []Block
 	Extra  []byte // the members of the message that this model has no words for, `"key":value` joined by commas
-	Edited bool   // a repair has changed it: Raw is not what it says any more
+	Edited bool   // a repair has changed it: Raw is out of date
 	flags  Flags  // of the whole message, in a view
 }
 
-// Role is who says a Message.
+// Role is the speaker of a Message.
 type Role uint8
 
 // The roles. A Tool message has nothing but results; one of a User may have results before its other content.
@@ -58,7 +58,7 @@ type Block struct {
 	Media     Media
 	Refusal   bool // the Text is a refusal
 	Thought   bool // unused outside of Gemini: the text is a thought
-	Edited    bool // a repair has changed it: Raw is not what it says any more
+	Edited    bool // a repair has changed it: Raw is out of date
 	pair      int  // the number of the call that this is, or is the result of; 0 before arrange gave it one
 }
 

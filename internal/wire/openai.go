@@ -107,7 +107,7 @@ func (s *scanner) freeText(at Span) []byte {
 	return rawjson.Quote(nil, at.Of(s.body))
 }
 
-// openAIContent appends a content or an output: a string if it is one text that had no block of its own, else an array
+// openAIContent appends a content or an output: a string if it is one text that came without a block, else an array
 // of what block appends.
 func (e *encoder) openAIContent(
 	dst []byte, said []*Block, role Role, block func(dst []byte, p *Block, role Role) []byte,
@@ -126,7 +126,7 @@ func (e *encoder) openAIContent(
 	return append(dst, ']')
 }
 
-// appendArguments appends arguments the way that OpenAI wants them: JSON inside a string.
+// appendArguments appends arguments as OpenAI requires them: JSON inside a string.
 func appendArguments(dst, value []byte) []byte {
 	switch {
 	case len(value) == 0:
@@ -155,7 +155,7 @@ func appendImageName(dst []byte, blockType string, p *Block) []byte {
 	return wrap(dst, "", note("image %s", unquoted(p.Media.Name)), "},")
 }
 
-// fileName returns a file's name, which the provider wants with its data.
+// fileName returns a file's name, which the provider requires with its data.
 func fileName(m *Media) []byte {
 	if m.Name == nil {
 		return []byte(`"file"`)

@@ -25,9 +25,9 @@ import (
 //	any other block                          Opaque
 //	any other member                         Extra, which other formats do not get
 //
-// What other formats say and a message cannot:
+// What other formats can express and a message cannot:
 //
-//	images and files of a result       a message of the user behind the results, and a note in the result
+//	images and files of a result       a message of the user after the results, and a note in the result
 //	a result that is an error          a text that begins with [Error]
 //	images and files of the assistant  a note
 //	files elsewhere, by their id       a note; an id is good only between the formats of OpenAI

@@ -24,14 +24,13 @@ func encodeChat(e *encoder, run []Message) {
 	w.flush()
 }
 
-// chatWriter writes messages. Nothing may stand between the results of a turn: what they have to show waits behind
-// them.
+// chatWriter writes messages. Nothing may come between the results of a turn: their images and files follow them.
 type chatWriter struct {
 	*encoder
-	shown []Block // images and files of results, each behind a text that says whose they are
+	shown []Block // images and files of results, each after a text that names its call
 }
 
-// results writes the results of a message, and returns what else it says.
+// results writes the results of a message, and returns its other blocks.
 func (w *chatWriter) results(n *Message) (said []*Block) {
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Kind == Result {
@@ -75,7 +74,7 @@ func (w *chatWriter) message(n *Message, said []*Block) {
 // among them.
 var callWords = []string{"id", "type", "function", "custom", "name", "arguments"}
 
-// assistant appends what the assistant says. The provider wants content unless there are calls.
+// assistant appends the members of a message of the assistant. The provider requires content unless there are calls.
 func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 	var content, calls []*Block
 	var thoughts [][]byte
@@ -181,7 +180,7 @@ func (w *chatWriter) result(n *Message, p *Block) {
 	w.add(append(w.extra(dst, n), '}'))
 }
 
-// resultContent returns what a result says in text. Images and files are shown behind the results, and named here.
+// resultContent returns the texts of a result. Its images and files come after the results, and are named here.
 func (w *chatWriter) resultContent(p *Block) []*Block {
 	content := make([]*Block, 0, len(p.Content))
 	for i := range p.Content {

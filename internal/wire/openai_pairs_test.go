@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// viewOf is a view of messages that are all of one format.
+// viewOf returns a view of messages that are all of one format.
 func viewOf(f session.Format, bodies ...string) (view []Stored) {
 	for i, body := range bodies {
 		view = append(view, Stored{Format: f, Body: []byte(body), Seq: int64(i + 1)})

@@ -44,7 +44,7 @@ func FuzzDecodeOpenAIResponses(f *testing.F) {
 	)
 }
 
-// responsesItems are the items of recorded requests and responses.
+// responsesItems returns the items of recorded requests and responses.
 func responsesItems(t *testing.T, folder string) (items [][]byte) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "openai-responses", "*.json"))
@@ -137,7 +137,7 @@ func TestWhatOpenAIFormatsBothSayIsTheSameThereAndBack(t *testing.T) {
 	}
 }
 
-// chatConversation is a conversation of about a megabyte.
+// chatConversation returns a conversation of about a megabyte.
 func chatConversation() (bodies [][]byte) {
 	file := strings.Repeat(`func main() {\n\tfmt.Println(\"héllo\")\n}\n`, 60)
 	for i := range 330 {
@@ -148,7 +148,7 @@ func chatConversation() (bodies [][]byte) {
 	return bodies
 }
 
-// itemConversation is the same in Responses items.
+// itemConversation returns the same conversation as Responses items.
 func itemConversation() (bodies [][]byte) {
 	for _, body := range chatConversation() {
 		bodies = append(bodies, Encode(session.OpenAIResponses, Decode(session.OpenAIChat, body))...)

@@ -7,16 +7,16 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// What most calls are written as. Those of other forms have results of a form of their own.
+// The forms that most calls are written in. Calls of other forms have results of their own forms.
 const (
 	functionForm = "function_call"
 	customForm   = "custom_tool_call"
 	legacyForm   = "legacy function_call"
 )
 
-// match gives every call a result of its form, which OpenAI insists on: the output of a custom tool answers no call
-// of a function, and a message of role tool no legacy one. Where the forms differ, because programs mixed them or a
-// repair made the result, both become those of a function, or of a custom tool.
+// match makes every result one of its call's form, which OpenAI requires: the output of a custom tool cannot answer a
+// call of a function, nor a message of role tool a legacy call. Where the forms differ, because a client mixed them or
+// a repair made the result, call and result get the form of a function, or that of a custom tool.
 func (r *repairer) match(list []Message) {
 	if !fromOpenAI(r.target) {
 		return
@@ -43,11 +43,11 @@ func (r *repairer) match(list []Message) {
 		if r.formOf(call.n, call.p) != r.formOf(n, p) {
 			n.reform(p)
 		}
-		r.repaired(r.provider.Codes.Unanswered, "result_matched", n, "call %q and its result are of one form", p.CallID)
+		r.repaired(r.provider.Codes.Unanswered, "result_matched", n, "call %q and its result have the same form", p.CallID)
 	})
 }
 
-// reform marks a call or a result as edited. Its message loses the members that belong to the form it had.
+// reform marks a call or a result as edited, and removes from its message the members of its old form.
 func (n *Message) reform(p *Block) {
 	n.Edited = true
 	n.Extra = nil
@@ -68,18 +68,18 @@ func (r *repairer) formOf(n *Message, p *Block) string {
 	return functionForm
 }
 
-// textResult marks a result as edited that is not the text that Chat Completions wants.
+// textResult marks a result as edited if it is not the text that Chat Completions requires.
 func (r *repairer) textResult(n *Message) {
 	if !r.keeps(n) || n.Role != Tool {
 		return
 	}
 	if n.flags&(FlagResultNotText|FlagEmptyArray) != 0 || member(n.Raw, "content") == (Span{}) {
 		n.Edited = true
-		r.repaired("V-C3", "result_as_text", n, "a result is not text: its images stand behind it, all else as text")
+		r.repaired("V-C3", "result_as_text", n, "a result is text alone: its images come after it, everything else is text")
 	}
 }
 
-// mendResults marks results as edited whose content is neither a text nor an array.
+// mendResults marks results as edited if their content is neither a text nor an array.
 func (r *repairer) mendResults(n *Message) {
 	if n.Format != r.target {
 		return
@@ -92,18 +92,18 @@ func (r *repairer) mendResults(n *Message) {
 		}
 		p.Edited, n.Edited = true, true
 		r.repaired(r.provider.Codes.Orphan, "result_as_text", n,
-			"a result is neither a text nor an array: it is a text")
+			"a result is a text: it was neither a text nor an array")
 	}
 }
 
-// withoutOutput reports whether an item is a function's result and says nothing. Anthropic's results may.
+// withoutOutput reports whether an item is a function's result without an output. Results of Anthropic may have none.
 func withoutOutput(item []byte) bool {
 	function := isType(item, "function_call_output") || isType(item, "custom_tool_call_output")
 	return function && member(item, "output") == (Span{})
 }
 
-// dropIdleReasoning makes texts of OpenAI's reasoning items behind which the model said nothing: it takes one back
-// only with the item that it led to.
+// dropIdleReasoning turns OpenAI's reasoning items into texts if no item of the model follows: the model takes
+// reasoning back only with the item that it led to.
 func (r *repairer) dropIdleReasoning(list []Message) {
 	if r.target != session.OpenAIResponses {
 		return
@@ -116,12 +116,12 @@ func (r *repairer) dropIdleReasoning(list []Message) {
 		}
 		n.Blocks, n.Edited = []Block{{Kind: Text, Text: substitute(&n.Blocks[0])}}, true
 		n.Extra = nil
-		r.repaired("V-R3", "reasoning_as_text", n, "a thought that led to nothing is a text")
+		r.repaired("V-R3", "reasoning_as_text", n, "reasoning that nothing follows is a text")
 	}
 }
 
-// isFollowed reports whether what the model said after the reasoning item i is in the list. Reasoning that is known
-// by its id alone needs an item that has its own id, too.
+// isFollowed reports whether the item of the model that the reasoning item i led to is in the list. Reasoning that is
+// known by its id alone requires an item that has its own id, too.
 func (r *repairer) isFollowed(list []Message, i int) bool {
 	if i+1 == len(list) || list[i+1].Role != Assistant {
 		return false

@@ -32,7 +32,7 @@ import (
 //	any other member                        Extra, the id among them; annotations and other members of a block stay
 //	                                        in its bytes, which other formats do not get
 //
-// What other formats say and items cannot, and what is made of it:
+// What other formats can express and items cannot, and what is written instead:
 //
 //	reasoning                          a text of the assistant: the provider refuses reasoning that it has not
 //	                                   encrypted
@@ -93,7 +93,7 @@ type itemForm struct {
 }
 
 // itemForms has the types of items that are calls, their results, and reasoning. A result's type is that of its call
-// with "_output" behind it. Items of other types, among them the tools that the provider runs itself, are Opaque:
+// followed by "_output". Items of other types, among them the tools that the provider runs itself, are Opaque:
 // they answer nothing, and nothing answers them.
 var itemForms = map[string]itemForm{
 	"function_call":           {Call, itemArguments, ""},
@@ -116,7 +116,7 @@ var itemForms = map[string]itemForm{
 //
 // StartsUnit is true for every item of the assistant, because an item alone does not tell what it follows. But
 // reasoning and the item that it led to, and the calls of one answer, are several items: a unit never begins between
-// two of the assistant that stand together.
+// two adjacent items of the assistant.
 func (s *scanner) openAIResponses(top int) {
 	var v itemValues
 	s.pick(top, itemNames, v[:])
@@ -149,7 +149,7 @@ func (s *scanner) isMessage(v *itemValues) bool {
 	return s.equals(v[itemType], "message") || s.absent(v[itemType]) && !s.absent(v[itemRole])
 }
 
-// isMessageItem is isMessage of an item that was not read.
+// isMessageItem reports what isMessage does, of an item that was not read.
 func isMessageItem(item []byte) bool {
 	kind := member(item, "type")
 	return isType(item, "message") || kind == Span{} && member(item, "role") != Span{}

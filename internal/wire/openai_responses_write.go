@@ -16,8 +16,8 @@ func encodeResponses(e *encoder, run []Message) {
 // itemWriter writes items.
 type itemWriter struct{ *encoder }
 
-// items writes what a Message says: one item for each of its calls, results and thoughts, and one message for what it
-// says in words, pictures and files between them.
+// items writes a Message: one item for each of its calls, results and blocks of reasoning, and one message for the
+// texts, images and files between them.
 func (w itemWriter) items(n *Message) {
 	var said []*Block
 	first := len(w.bodies)
@@ -48,7 +48,7 @@ func (w itemWriter) items(n *Message) {
 	}
 }
 
-// isItem reports whether the bytes of a block are an item, and as good as ever.
+// isItem reports whether the bytes of a block are an item that can be written unchanged.
 func (w itemWriter) isItem(n *Message, p *Block) bool {
 	if !w.own(p) {
 		return false
@@ -72,7 +72,8 @@ func (w itemWriter) message(n *Message, said []*Block) {
 	w.add(append(w.extra(dst, n), '}'))
 }
 
-// block appends a block. The assistant says texts and refusals; all others, and results, show images and files, too.
+// block appends a block. A message of the assistant has texts and refusals; all others, and results, may have images
+// and files, too.
 func (w itemWriter) block(dst []byte, p *Block, role Role) []byte {
 	switch {
 	case w.own(p) && p.Raw[0] == '{' && (p.Kind == Text || p.Kind == Image || p.Kind == File || p.Kind == Opaque):

@@ -32,32 +32,32 @@ func contentless(m *Facts) bool {
 
 // idLength checks V-C4.
 func (c *checker) idLength() {
-	most := c.rule.limits["id"]
+	limit := c.rule.limits["id"]
 	c.parts(func(i int, p *Part) {
-		if utf8.RuneCountInString(p.CallID) > most && !madeID(p) {
-			c.report(i, "the id %q has more than %d characters", p.CallID, most)
+		if utf8.RuneCountInString(p.CallID) > limit && !madeID(p) {
+			c.report(i, "the id %q has more than %d characters", p.CallID, limit)
 		}
 	}, Call, Result)
 }
 
-// knownRoles checks V-C5. What Anthropic says of a system message that is not at the beginning is V-A12.
+// knownRoles checks V-C5. Anthropic's rule for a system message that is not at the beginning is V-A12.
 func (c *checker) knownRoles() {
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
 		system := c.format == session.Anthropic && m.Flags&FlagPinned != 0
 		if !system && c.hasRole(i) && !c.knows(m.Role) {
-			c.report(i, "role %q is none of %s", m.Role, strings.Join(c.rule.words[c.format], ", "))
+			c.report(i, "role %q must be one of %s", m.Role, strings.Join(c.rule.words[c.format], ", "))
 		}
 	}
 }
 
-// hasRole reports whether a message says its role itself: of the items of the Responses API, only messages do.
+// hasRole reports whether a message has a role: of the items of the Responses API, only messages do.
 func (c *checker) hasRole(message int) bool {
 	body := c.body(message)
 	return c.format != session.OpenAIResponses || isMessageItem(body) && member(body, "role") != Span{}
 }
 
-// mistral checks V-M1. An assistant's message at the end may be one that the model is to go on with.
+// mistral checks V-M1. The last message may be one of the assistant that the model must continue.
 func (c *checker) mistral() {
 	if !provider.IsMistral(c.Model) {
 		return
@@ -92,7 +92,7 @@ func (c *checker) reasoningGoesOn() {
 		case i+1 == len(c.messages) || c.messages[i+1].Role != "assistant":
 			c.report(i, "no item of the model follows its reasoning")
 		case byID(item) && member(c.body(i+1), "id") == (Span{}):
-			c.report(i, "the item behind the reasoning is not known to be its own: it has no id")
+			c.report(i, "the item after the reasoning may not belong to it: it has no id")
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (c *checker) callLengths() {
 			c.report(i, "call_id %q has %d characters, not 1 to %d", p.CallID, n, c.rule.limits["id"])
 		}
 		if n := utf8.RuneCountInString(p.Name); n > c.rule.limits["name"] {
-			c.report(i, "the name of the tool has %d characters, at most %d are possible", n, c.rule.limits["name"])
+			c.report(i, "the name of the tool has %d characters, the limit is %d", n, c.rule.limits["name"])
 		}
 	}, Call, Result)
 }

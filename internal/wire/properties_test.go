@@ -118,7 +118,7 @@ func FuzzInspect(f *testing.F) {
 	})
 }
 
-// corpus returns the folder of real conversations, "" if there is none on this machine.
+// corpus returns the folder of real conversations, "" if this machine has none.
 func corpus() string {
 	folder := os.Getenv("VARVE_DATA")
 	if folder == "" {

@@ -7,10 +7,10 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// UserMessage returns a message of the user that says a text, which is a string literal.
+// UserMessage returns a message of the user with a text, which is a string literal.
 func UserMessage(f session.Format, literal []byte) []byte {
-	said := Message{Role: User, Blocks: []Block{{Kind: Text, Text: literal}}, Edited: true}
-	return Encode(f, []Message{said})[0]
+	message := Message{Role: User, Blocks: []Block{{Kind: Text, Text: literal}}, Edited: true}
+	return Encode(f, []Message{message})[0]
 }
 
 // Rendition is a view in one format.
@@ -62,7 +62,7 @@ func Encode(target session.Format, list []Message) [][]byte {
 }
 
 // encoders write Messages of any format, none of them an untouched message of this format, in the format. Their
-// order, pairing and roles are as the format wants them (see arrange); what it cannot express is written as
+// order, pairing and roles are as the format requires them (see arrange); what it cannot express is written as
 // substitute writes it.
 var encoders = map[session.Format]func(e *encoder, run []Message){
 	session.OpenAIChat:      encodeChat,
@@ -136,7 +136,7 @@ func together(target session.Format, list []Message) int {
 }
 
 // AppendSystem appends the leading system messages as the value of the member that their provider takes them in.
-// Anthropic's system: the content of a single message as it stands, else one array of all their text blocks. Gemini's
+// Anthropic's system: the content of a single message unchanged, else one array of all their text blocks. Gemini's
 // systemInstruction: a content of all their parts. No bodies append nothing.
 func AppendSystem(f session.Format, dst []byte, bodies [][]byte) []byte {
 	switch {

@@ -35,7 +35,7 @@ func TestEveryRandomViewIsValid(t *testing.T) {
 	}
 }
 
-// randomView is what one to three programs said, each in its format.
+// randomView returns a view that one to three clients wrote, each in its format.
 func randomView(rng *rand.Rand) (view []wire.Stored) {
 	for range 1 + rng.IntN(3) {
 		f := session.Formats()[rng.IntN(len(session.Formats()))]

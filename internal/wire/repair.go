@@ -26,10 +26,10 @@ func (r *repairer) repaired(rule, kind string, n *Message, format string, args .
 	r.repairs = append(r.repairs, repair)
 }
 
-// keeps reports whether the message will stand in the view as the bytes that came in, if nothing else is done to it.
+// keeps reports whether the message is in the view as the bytes that came in, unless something else changes it.
 func (r *repairer) keeps(n *Message) bool { return n.Format == r.target && n.Raw != nil && !n.Edited }
 
-// decode reads message i. One that cannot be read, which no append lets in, is shown as what it is.
+// decode reads message i. A message that cannot be read, which no append accepts, is shown as a text.
 func (r *repairer) decode(i int) []Message {
 	m := r.view[i]
 	list, flags, err := decode(m.Format, m.Body)
@@ -44,7 +44,7 @@ func (r *repairer) decode(i int) []Message {
 		n.Origin, n.flags = i, flags
 		n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited })
 		if n.Edited && n.Format == r.target {
-			r.repaired(r.provider.Codes.Content, "part_mended", n, "a part is none that the API takes as it is")
+			r.repaired(r.provider.Codes.Content, "part_mended", n, "a part is rewritten: the API does not take it as it was")
 		}
 	}
 	return list

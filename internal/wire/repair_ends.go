@@ -8,8 +8,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// merge makes one message of consecutive ones of the assistant that came in another format, where several would be
-// odd or refused, and of consecutive results.
+// merge joins consecutive messages of the assistant that came in another format, where the target would refuse several,
+// and consecutive results.
 func (r *repairer) merge(list []Message) []Message {
 	switch r.target {
 	case session.OpenAIResponses, session.AISDK:
@@ -27,7 +27,7 @@ func (r *repairer) merge(list []Message) []Message {
 		last := &out[len(out)-1]
 		if r.keeps(last) && r.keeps(n) {
 			rule := map[Role]string{Assistant: "V-G1", Tool: "V-G2"}[n.Role]
-			r.repaired(rule, "contents_joined", n, "it is one content with what stands before it")
+			r.repaired(rule, "contents_joined", n, "it is joined with the content before it")
 		}
 		if last.Format != n.Format {
 			last.Extra = nil
@@ -38,8 +38,8 @@ func (r *repairer) merge(list []Message) []Message {
 	return out
 }
 
-// hold keeps the images of the last results back while calls of their unit wait for theirs: where an image cannot
-// stand in a result, the user's message that shows it would part them.
+// hold leaves the images of the last results out while other calls of their unit wait for results. Where a result
+// cannot contain an image, the message of the user that shows it would come between the results.
 func (r *repairer) hold(list []Message) {
 	for i := len(list) - 1; r.inFlight && i >= 0 && list[i].Role == Tool; i-- {
 		n := &list[i]
@@ -47,7 +47,7 @@ func (r *repairer) hold(list []Message) {
 	}
 }
 
-// nameShown puts the names of a result's images and files into their places, and reports whether there are any.
+// nameShown replaces the images and files of a result with notes, and reports whether there are any.
 func (p *Block) nameShown() bool {
 	for i := range p.Content {
 		if c := &p.Content[i]; c.Kind == Image || c.Kind == File {
@@ -82,7 +82,7 @@ func (r *repairer) ends(list []Message) []Message {
 		return list
 	}
 	if r.provider.FirstUser && rest[0].Role != User {
-		r.repaired(r.provider.Codes.First, "first_user", nil, "a message of the user stands before the first one")
+		r.repaired(r.provider.Codes.First, "first_user", nil, "a message of the user is inserted before the first one")
 		list = slices.Insert(list, head, userText(beginText))
 	}
 	last := &list[len(list)-1]
@@ -90,7 +90,7 @@ func (r *repairer) ends(list []Message) []Message {
 		return list
 	}
 	if rule := r.refusesLastAssistant(); rule != "" {
-		r.repaired(rule, "last_user", nil, "a message of the user stands behind the last one")
+		r.repaired(rule, "last_user", nil, "a message of the user is added after the last one")
 		return append(list, userText(continueText))
 	}
 	if r.target == session.Anthropic {
@@ -103,7 +103,7 @@ func userText(text string) Message {
 	return Message{Role: User, Blocks: []Block{{Kind: Text, Text: rawjson.Quote(nil, []byte(text))}}, Edited: true}
 }
 
-// refusesLastAssistant names the rule by which the last message has to be the user's, or nothing.
+// refusesLastAssistant returns the rule that requires the last message to be the user's, "" if none does.
 func (r *repairer) refusesLastAssistant() string {
 	switch {
 	case r.target == session.Gemini:

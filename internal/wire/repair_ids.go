@@ -11,8 +11,9 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// rename gives every call whose id the target would refuse, or has seen before, another one, and its result the same.
-// Ids that are good stay. The same view gets the same ids in every rendering, and a longer view those of its beginning.
+// rename gives every call another id if the target would refuse its id or has seen it before, and its result the same
+// id. All other ids stay. The same view gets the same ids in every rendering, and so does the beginning of a longer
+// view.
 func (r *repairer) rename(list []Message) {
 	taken := map[string]bool{}
 	tried := map[string]int{}
@@ -20,7 +21,7 @@ func (r *repairer) rename(list []Message) {
 	each(list, Call, func(n *Message, p *Block) {
 		if id := r.idOf(n, p, taken, tried); id != p.CallID {
 			renamed[p.pair] = id
-			r.repaired(r.idRuleName(), "call_renamed", n, "call %q is %q", p.CallID, id)
+			r.repaired(r.idRuleName(), "call_renamed", n, "call %q is renamed to %q", p.CallID, id)
 			n.rename(p, id)
 		}
 		taken[p.CallID] = true
@@ -40,8 +41,8 @@ func (r *repairer) idRuleName() string {
 }
 
 // idOf returns the id that a call has in the view. A legacy call of Chat Completions keeps its id, which is not sent;
-// Mistral's models have no such calls. tried counts how many ids that were made of an id are taken: a long
-// conversation may have one thousands of times.
+// Mistral's models have no such calls. tried counts, for each id,
+// how many of its replacements are taken: a long conversation may repeat an id thousands of times.
 func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[string]int) string {
 	own := n.Format == r.target
 	fits := r.provider.FitsID
@@ -103,7 +104,7 @@ func isAlphanumeric(id string, length int) bool {
 	return len(id) == length && provider.PlainID(id) && !strings.ContainsAny(id, "_-")
 }
 
-// idMembers are the members that hold a call's id, whatever the format.
+// idMembers are the members that contain the id of a call, in all formats.
 var idMembers = []string{"tool_use_id", "call_id", "toolCallId", "tool_call_id", "id"}
 
 // rename changes the id of a call or a result, in its bytes if they have it.

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// prepare decodes the messages and repairs what is wrong with one alone.
+// prepare decodes the messages, and repairs each message by itself.
 func (r *repairer) prepare() []Message {
 	list := make([]Message, 0, len(r.view))
 	head := true
@@ -29,17 +29,17 @@ func (r *repairer) prepare() []Message {
 	return kept
 }
 
-// role makes every message one of a role that the target knows, with what that role may say.
+// role gives a message a role that the target knows, with only the blocks that this role may have.
 func (r *repairer) role(n *Message, head bool) []Message {
 	switch {
 	case n.Role == System && !head && r.provider.SeparateSystem:
 		r.repaired("V-A12", "system_as_user", n, "a system message in the middle is a note of the user")
-		n.say("[System] ")
+		n.makeUser("[System] ")
 	case n.Role == Other:
 		name := string(unquoted(n.Name))
 		r.repaired("V-C5", "unknown_role", n, "the message of role %q is a note of the user", name)
 		n.Name = nil
-		n.say("[" + name + "] ")
+		n.makeUser("[" + name + "] ")
 	}
 	if n.Role != Assistant && n.has(Call) {
 		r.callsAsNotes(n)
@@ -50,8 +50,8 @@ func (r *repairer) role(n *Message, head bool) []Message {
 	return []Message{*n}
 }
 
-// say makes the message one of the user that begins with a text.
-func (n *Message) say(before string) {
+// makeUser makes the message a message of the user that begins with a text.
+func (n *Message) makeUser(before string) {
 	n.Role = User
 	n.Edited = true
 	n.Extra = nil
@@ -63,18 +63,18 @@ func (n *Message) say(before string) {
 	n.Blocks = append([]Block{first}, n.Blocks...)
 }
 
-// callsAsNotes makes texts of calls that are not the assistant's.
+// callsAsNotes turns calls into texts in a message that is not the assistant's.
 func (r *repairer) callsAsNotes(n *Message) {
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Kind == Call {
 			r.repaired(r.provider.Codes.Unanswered, "call_as_note", n,
-				"call %q is not the assistant's: it is a note", p.CallID)
+				"call %q is not in a message of the assistant: it is a note", p.CallID)
 			n.makeText(p, note("call of %s: %s", p.toolName(), p.Value))
 		}
 	}
 }
 
-// splitResults takes the results in an assistant's message out of it.
+// splitResults splits a message of the assistant into messages of results and messages of everything else.
 func (n *Message) splitResults() []Message {
 	var list []Message
 	for _, p := range n.Blocks {
@@ -95,15 +95,15 @@ func (n *Message) splitResults() []Message {
 	return list
 }
 
-// clean takes out of a message what its provider would refuse, and reports whether anything is left of it. last says
-// that it is the view's last message.
+// clean removes from a message what its provider would refuse, and reports whether the message stays in the view. last
+// reports whether it is the view's last message.
 func (r *repairer) clean(n *Message, last bool) bool {
 	if r.dropsEmptyTexts(n) {
 		r.dropEmptyTexts(n)
 	}
 	r.mend(n)
 	if n.Role == User && len(n.Blocks) > 0 && onlyResults(n.Blocks) {
-		n.Role = Tool // what stood beside the results is gone
+		n.Role = Tool // everything but the results was removed
 	}
 	switch r.target {
 	case session.Anthropic:
@@ -114,23 +114,23 @@ func (r *repairer) clean(n *Message, last bool) bool {
 	case session.OpenAIChat:
 		r.textResult(n)
 	}
-	says := len(n.Blocks) > 0
+	hasContent := len(n.Blocks) > 0
 	if r.target == session.OpenAIChat && r.keeps(n) && n.Role != Tool {
-		says = says && n.flags&FlagEmpty == 0
+		hasContent = hasContent && n.flags&FlagEmpty == 0
 	}
 	switch {
-	case says:
+	case hasContent:
 		return true
 	case r.keeps(n) && !r.refusesEmpty(n, last):
 		return true
 	case r.keeps(n) || n.Raw != nil && n.Format == r.target:
-		r.repaired(r.provider.Codes.Empty, "empty_message", n, "the message says nothing and is left out")
+		r.repaired(r.provider.Codes.Empty, "empty_message", n, "the message is empty, and is left out")
 	}
 	return false
 }
 
-// dropsEmptyTexts reports whether empty texts of the message are left out. Chat Completions takes one alone, as which
-// its own message came, but not several that other messages are joined of.
+// dropsEmptyTexts reports whether empty texts of the message are left out. A message of Chat Completions may have an
+// empty content, but messages of other formats may be joined there.
 func (r *repairer) dropsEmptyTexts(n *Message) bool {
 	return r.provider.NoEmptyText || r.target == session.OpenAIChat && n.Format != r.target
 }
@@ -163,8 +163,8 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 	return false
 }
 
-// mend changes what stands in a message of the target's own format and is refused there wherever it stands. Names that
-// are too long come from other formats, too.
+// mend changes what a message of the target's own format must never contain. Names that are too long come from other
+// formats, too.
 func (r *repairer) mend(n *Message) {
 	if r.provider.NameMax > 0 {
 		r.mendName(n)
@@ -180,12 +180,12 @@ func (r *repairer) mend(n *Message) {
 	case session.OpenAIChat:
 		if n.flags&FlagEmptyArray != 0 && n.Role == Assistant && n.has(Call) {
 			n.Edited = true
-			r.repaired("V-C3", "content_null", n, "content is null, not an array without parts")
+			r.repaired("V-C3", "content_null", n, "content is null instead of an empty array")
 		}
 	}
 }
 
-// mendName cuts the names of tools that are too long.
+// mendName shortens the names of tools that are too long.
 func (r *repairer) mendName(n *Message) {
 	max := r.provider.NameMax
 	for i := range n.Blocks {
@@ -195,6 +195,6 @@ func (r *repairer) mendName(n *Message) {
 		}
 		p.Name = rawjson.Quote(nil, []byte(string([]rune(string(unquoted(p.Name)))[:max])))
 		p.Edited, n.Edited = true, true
-		r.repaired("V-R4", "name_cut", n, "the name of a tool has at most %d characters", max)
+		r.repaired("V-R4", "name_cut", n, "the name of a tool must have at most %d characters: it is cut", max)
 	}
 }

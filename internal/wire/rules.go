@@ -56,7 +56,7 @@ var rules = []Rule{
 			"'tool', and 'developer'."},
 	// agno-agi/agno#9372
 	{Code: "V-R1", Formats: forResponses, check: (*checker).resultsAnswer, shape: true,
-		Wants: "an output answers a call that stands before it",
+		Wants: "an output answers a call before it",
 		Says:  "No tool call found for function call output with call_id call_1."},
 	// bytedance/trae-agent#358
 	{Code: "V-R2", Formats: forResponses, check: (*checker).callsAnswered, shape: true,
@@ -64,8 +64,8 @@ var rules = []Rule{
 		Says:  "No tool output found for function call call_1."},
 	// vercel/ai#7099, continuedev/continue#8933, openai/openai-node#1567
 	{Code: "V-R3", Formats: forResponses, check: (*checker).reasoningGoesOn,
-		Wants: "a reasoning item stands directly before the item that it led to, which has its id if " +
-			"the reasoning is known by its id alone",
+		Wants: "a reasoning item is directly before the item that it led to, which has an id if the " +
+			"reasoning is known by its id alone",
 		Says: "Item 'rs_1' of type 'reasoning' was provided without its required following item."},
 	// openai/openai-openapi, FunctionToolCall. Its limit of an output, 10,485,760 characters, is more than a message
 	// can have.
@@ -85,7 +85,7 @@ var rules = []Rule{
 		Says:  "unexpected `tool_use_id` found in `tool_result` blocks: toolu_1."},
 	// apify/tester-mcp-client#12
 	{Code: "V-A3", Formats: forAnthropic, check: (*checker).resultsFirst, shape: true,
-		Wants: "tool_results stand before all else in their message",
+		Wants: "tool_results come before everything else in their message",
 		Says:  "Messages following `tool_use` blocks must begin with a matching number of `tool_result` blocks."},
 	// BerriAI/litellm#23510, vectorize-io/hindsight#4250, maximhq/bifrost#5097
 	{Code: "V-A4", Formats: forAnthropic,
@@ -106,7 +106,7 @@ var rules = []Rule{
 			"end with trailing whitespace."},
 	// anthropics/claude-code#63203; the types of anthropics/anthropic-sdk-python
 	{Code: "V-A7", Formats: forAnthropic, check: (*checker).thinkingSealed,
-		Wants: "thinking has its signature or data, and stands before the tool_use of the latest assistant turn",
+		Wants: "thinking has its signature or data, and is before the tool_use of the latest assistant turn",
 		Says: "messages.1.content.0.thinking.signature: Field required; thinking blocks in the latest " +
 			"assistant message cannot be modified."},
 	// anthropics/claude-code#63203
@@ -129,23 +129,22 @@ var rules = []Rule{
 		Says:  "Requests which include `tool_use` or `tool_result` blocks must define tools."},
 	// The API reference of Messages
 	{Code: "V-A12", Formats: forAnthropic, check: (*checker).systemFirst, shape: true,
-		Wants: "messages of the system stand before all others",
+		Wants: "messages of the system come before all others",
 		Says:  "Unexpected role \"system\". The Messages API accepts a top-level `system` parameter."},
 	// google-gemini/gemini-cli#26486, google/generative-ai#368
 	{Code: "V-G1", Formats: forGemini, check: (*checker).callTurns, shape: true,
-		Wants: "a content with calls stands directly behind one of the user, and the responses directly " +
-			"behind the calls",
+		Wants: "a content with calls is directly after one of the user, and the responses are directly after the calls",
 		Says: "Please ensure that function call turn comes immediately after a user turn or after a " +
 			"function response turn."},
 	// google-gemini/gemini-cli#3814, anomalyco/opencode#43479
 	{Code: "V-G2", Formats: forGemini, check: (*checker).responseCount, shape: true,
-		Wants: "as many responses as calls, of the same names, in one content that holds nothing else",
+		Wants: "as many responses as calls, of the same names, in one content that contains nothing else",
 		Says: "Please ensure that the number of function response parts is equal to the number of " +
 			"function call parts of the function call turn."},
 	// nanbingxyz/5ire#405, trpc-group/trpc-agent-go#1894
 	{Code: "V-G3", Formats: forGemini, check: (*checker).callsSigned,
 		Wants: "since the last message of the user, the first call of each content has a " +
-			"thoughtSignature, and no other one the stand-in for it; before Gemini 3 that is not checked",
+			"thoughtSignature, and no other call has the stand-in for one; before Gemini 3 that is not checked",
 		Says: "Function call is missing a thought_signature in functionCall parts."},
 	// google-gemini/gemini-cli, historyHardening.ts; googleapis/python-genai, types.py
 	{Code: "V-G4", Formats: forGemini,

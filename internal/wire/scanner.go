@@ -124,7 +124,7 @@ func (s *scanner) pick(start int, names []string, values []Span) {
 	}
 }
 
-// pickMessage is pick for the members of the message itself. The intermediate representation keeps all others as Extra.
+// pickMessage picks members of the message itself. The intermediate representation keeps all others as Extra.
 func (s *scanner) pickMessage(start int, names []string, values []Span) {
 	if s.ir == nil {
 		s.pick(start, names, values)
@@ -178,7 +178,7 @@ func (s *scanner) role(at Span) {
 }
 
 // setRole gives the message of the intermediate representation the role that its format spells like OpenAI does. at is
-// where the role stands.
+// where the role is.
 func (s *scanner) setRole(at Span) {
 	if s.ir == nil {
 		return
@@ -310,7 +310,7 @@ func (s *scanner) value(at Span) []byte {
 	return at.Of(s.body)
 }
 
-// literal returns the string literal at, nil if there is none.
+// literal returns the string literal at, nil if the value is not one.
 func (s *scanner) literal(at Span) []byte {
 	if !s.is(at, '"') {
 		return nil

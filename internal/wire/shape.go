@@ -24,7 +24,7 @@ func (s *scanner) assess(f session.Format) {
 	}
 }
 
-// mayNeedRepair reports whether a message, whatever stands around it, may need a repair in its own format. It may
+// mayNeedRepair reports whether a message, whatever is around it, may need a repair in its own format. It may
 // report true for one that needs none.
 func (s *scanner) mayNeedRepair(f session.Format) bool {
 	m := &s.facts
@@ -49,7 +49,7 @@ func (s *scanner) mayNeedRepair(f session.Format) bool {
 }
 
 // knownRole reports whether the provider takes the message's role, be it in the system prompt that is separate from the
-// messages. The FastValidator looks where a system message stands.
+// messages. The FastValidator checks where a system message is.
 func (s *scanner) knownRole(p *provider.Facts) bool {
 	m := &s.facts
 	return p.KnowsRole(m.Role) || p.ImpliedRole == m.Role || p.SeparateSystem && m.Flags&FlagPinned != 0
@@ -67,7 +67,7 @@ func (s *scanner) isEmptyFor(f session.Format) bool {
 	return false
 }
 
-// isList reports whether the parts stand in an array. There is one: a message without any is empty.
+// isList reports whether the parts are in an array. There is at least one: a message without any is empty.
 func (s *scanner) isList() bool {
 	before := bytes.TrimRight(s.body[:s.facts.Parts[0].Raw.Start], " \t\r\n")
 	return before[len(before)-1] == '['
@@ -157,7 +157,7 @@ func (s *scanner) isSigned(p *Part) bool {
 	return isSigned(valueOf(raw, "signature")) || isSigned(valueOf(raw, "data"))
 }
 
-// reasonsAfterCall reports whether reasoning stands after a call.
+// reasonsAfterCall reports whether reasoning is after a call.
 func reasonsAfterCall(parts []Part) bool {
 	called := false
 	for i := range parts {
@@ -179,7 +179,7 @@ func isMixed(parts []Part) bool {
 	return results > 0 && results < len(parts)
 }
 
-// resultsFirst reports whether no result stands after anything else.
+// resultsFirst reports whether no result is after anything else.
 func resultsFirst(parts []Part) bool {
 	others := false
 	for i := range parts {
@@ -210,7 +210,7 @@ func (s *scanner) isMendable(f session.Format, rules *provider.Facts) bool {
 		mendable := false
 		switch f {
 		case session.Gemini:
-			mendable = faultOf(raw) != sound || p.Kind == Call && signatureOf(raw) == standIn
+			mendable = faultOf(raw) != noFault || p.Kind == Call && signatureOf(raw) == standIn
 		case session.Anthropic:
 			mendable = p.Kind == Opaque && emptyCompaction(raw)
 		case session.OpenAIResponses:

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// maxShown is how many bytes of what a format cannot say stand in its substitute. The rest is in the log.
+// maxShown is the number of bytes that a substitute shows of what a format cannot express. The rest is in the log.
 const maxShown = 4096
 
 // substitute returns the text, as a string literal, that replaces a block in a format that cannot express it. The

@@ -21,7 +21,7 @@ type teller struct {
 	waiting []string // what results show: some formats have it behind the last of them
 }
 
-// told is what a list of messages of a format says.
+// told returns what a list of messages of a format tells, as lines.
 func told(f session.Format, bodies [][]byte) []string {
 	t := teller{open: map[string][]int{}}
 	for _, body := range bodies {
@@ -145,13 +145,13 @@ func (t *teller) result(p *wire.Block) {
 	t.lines = append(t.lines, fmt.Sprintf("result of %d: %s", open[newest], text))
 }
 
-// opaque is what stands for a block that only its format knows.
+// opaque returns the text that replaces a block that only its format knows.
 func opaque(p *wire.Block) string {
-	const most = 4096
-	if len(p.Raw) <= most {
+	const limit = 4096
+	if len(p.Raw) <= limit {
 		return fmt.Sprintf("[opaque: %s]", p.Raw)
 	}
-	return fmt.Sprintf("[opaque of %d bytes, it begins: %s]", len(p.Raw), p.Raw[:most])
+	return fmt.Sprintf("[opaque of %d bytes, it begins: %s]", len(p.Raw), p.Raw[:limit])
 }
 
 func words(literal []byte) string {

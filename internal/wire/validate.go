@@ -58,7 +58,7 @@ func (c *conversation) read() {
 	c.hold()
 }
 
-// turn is a run of messages that the provider takes as one.
+// run is a sequence of messages that the provider takes as one turn.
 type run struct {
 	start, end int
 	results    bool // it has results
@@ -66,7 +66,7 @@ type run struct {
 }
 
 // continues reports whether b belongs to the turn of a. Anthropic joins messages of one role; the items of a Responses
-// list are parts of what one side says; the tool messages of Chat Completions belong together.
+// list are parts of one side's turn; the tool messages of Chat Completions belong together.
 func (c *conversation) continues(a, b *Facts) bool {
 	switch c.format {
 	case session.Anthropic, session.OpenAIResponses:
@@ -121,7 +121,7 @@ func (c *checker) report(message int, format string, args ...any) {
 // knows reports whether a word is one of the rule's.
 func (c *checker) knows(word string) bool { return slices.Contains(c.rule.words[c.format], word) }
 
-// parts calls f with every part behind the head that is of one of the kinds.
+// parts calls f with every part after the head that is of one of the kinds.
 func (c *checker) parts(f func(message int, p *Part), kinds ...Kind) {
 	for i := c.head; i < len(c.messages); i++ {
 		for j := range c.messages[i].Parts {
@@ -222,15 +222,15 @@ func (h *holder) pass() {
 func (c *checker) callsAnswered() {
 	for i := range c.calls {
 		if call := &c.calls[i]; !call.answered && (call.passed || c.settled()) {
-			c.report(call.message, "call %q has no result behind it", call.id)
+			c.report(call.message, "call %q has no result after it", call.id)
 		}
 	}
 	if c.format == session.Anthropic {
-		c.said("assistant", Call)
+		c.onlyIn("assistant", Call)
 	}
 }
 
-// resultsAnswer checks V-C2, V-R1 and V-A2. What Anthropic says of a second result is V-A4.
+// resultsAnswer checks V-C2, V-R1 and V-A2. Anthropic's rule for a second result is V-A4.
 func (c *checker) resultsAnswer() {
 	for i := range c.results {
 		if r := &c.results[i]; !r.answers && !(r.again && c.format == session.Anthropic) {
@@ -238,28 +238,28 @@ func (c *checker) resultsAnswer() {
 		}
 	}
 	if c.format == session.Anthropic {
-		c.said("user", Result)
+		c.onlyIn("user", Result)
 	}
 }
 
-// said reports parts of a kind that another role than theirs says.
-func (c *checker) said(role string, kind Kind) {
+// onlyIn reports parts of a kind that are in a message of another role.
+func (c *checker) onlyIn(role string, kind Kind) {
 	c.parts(func(i int, p *Part) {
 		if got := c.messages[i].Role; got != role {
-			c.report(i, "%s %q stands in a message of role %q", kind, p.CallID, got)
+			c.report(i, "%s %q is in a message of role %q", kind, p.CallID, got)
 		}
 	}, kind)
 }
 
-// madeID reports whether Inspect made the id of a part out of the tool's name, because its format has none.
+// madeID reports whether Inspect made the id of a part from the tool's name, because its format has none.
 func madeID(p *Part) bool { return p.Name != "" && p.CallID == "function:"+p.Name }
 
-// Rule is something that a provider wants of a list of messages.
+// Rule is something that a provider requires of a list of messages.
 type Rule struct {
 	Code    string           // how violations and repairs name it: V-A1
 	Formats []session.Format // whose lists it is about
-	Wants   string           // what has to be so, for a person
-	Says    string           // what the provider answers otherwise, shortened; of V-U1 the library
+	Wants   string           // what the list must be, for a person
+	Says    string           // the provider's answer to a list that breaks the rule, shortened; for V-U1 the library's
 
 	shape  bool                        // what Inspect finds is enough to check it: no body is looked at
 	limits map[string]int              // the numbers in it

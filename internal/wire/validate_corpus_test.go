@@ -29,7 +29,7 @@ type recorded struct {
 	} `json:"response"`
 }
 
-// messages are what was sent, none if it was no list.
+// messages returns the messages that were sent, none if the body had no list.
 func (r *recorded) messages() []json.RawMessage {
 	var items []json.RawMessage
 	_ = json.Unmarshal(r.Request.Body.Input, &items)

@@ -16,7 +16,7 @@ type fixture struct {
 	name   string
 	o      Options
 	bodies []string
-	want   []string // the violations as "rule message"; nil if there is none
+	want   []string // the violations as "rule message"; nil for a valid list
 }
 
 var fixtures = map[session.Format][]fixture{
@@ -154,8 +154,8 @@ func TestNoListThatBreaksARuleIsCalledSound(t *testing.T) {
 		for _, x := range fixtures[f] {
 			w := NewFastValidator(f)
 			for _, body := range x.bodies {
-				fact := ShapeOfBody(f, []byte(body))
-				w.Add(&fact)
+				shape := ShapeOfBody(f, []byte(body))
+				w.Add(&shape)
 			}
 			if x.want != nil && w.Valid(x.o.Model) && x.o.Pending == "" && x.o.Author == "" && !callersDuty[x.rule+": "+x.name] {
 				t.Errorf("%s/%s: %s: is called valid", f, x.rule, x.name)

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Kind says what a part is.
+// Kind is the kind of a part.
 type Kind uint8
 
 // The kinds of parts.
@@ -52,8 +52,8 @@ type Part struct {
 	CallID  string // Call and Result
 	Name    string // Call: the tool. Result: the tool, where the format repeats it; else ""
 	Tokens  int    // estimated tokens of what the model sees of this part
-	IsError bool   // Result: the tool said that it failed
-	Fixed   bool   // Call: its provider knows the form of Value, and nothing else may stand there
+	IsError bool   // Result: the tool failed
+	Fixed   bool   // Call: its provider knows the form of Value, and takes nothing else there
 }
 
 // Flags are facts of a message that a read must know without decoding it. Stored in messages.flags.
@@ -69,8 +69,8 @@ const (
 	FlagPinned                          // role system or developer
 	FlagEmptyArray                      // its content, or that of a result, is an array without elements
 	FlagResultNotText                   // holds a result that is neither a string nor an array of text blocks
-	FlagAssessed                        // this and those behind it are known of the message
-	FlagMayNeedRepair                   // it may need a repair in its own format, whatever stands around it
+	FlagAssessed                        // this flag and those after it are known of the message
+	FlagMayNeedRepair                   // it may need a repair in its own format, whatever is around it
 	FlagUnsigned                        // Gemini: the first of its calls has no signature
 	FlagMixed                           // holds results and something else
 	FlagCustom                          // Responses: a call of a custom tool, or its output
@@ -102,17 +102,17 @@ type Stored struct {
 	Seq    int64
 }
 
-// Pending says what a view does about calls of its last unit that have no result yet.
+// Pending is what a view does about calls of its last unit that have no result yet.
 type Pending string
 
-// The three ways: the calls stay as they are, get a result that says so, or stay out of the view.
+// The three ways: the calls stay as they are, get a result that says that it is missing, or are left out of the view.
 const (
 	KeepPending       Pending = "keep"
 	SynthesizePending Pending = "synthesize"
 	DropPending       Pending = "drop"
 )
 
-// Options say for whom a view is rendered and checked.
+// Options describe the request that a view is rendered or checked for.
 type Options struct {
 	Model   string   // the model that the view will be sent to; "" for not known
 	Tools   []string // names of the tools that the request defines; nil for not known
@@ -120,7 +120,7 @@ type Options struct {
 	Author  string   // the model that wrote what is in the view; "" for not known
 }
 
-// Repair is something that a view says otherwise than the log, because its provider would refuse it.
+// Repair is a difference between a view and the log, made because the provider would refuse what is in the log.
 type Repair struct {
 	Rule   string `json:"rule"` // the rule that would be broken: V-A1
 	Kind   string `json:"kind"` // what was done: result_synthesized

@@ -20,7 +20,8 @@ func BaseModel(model string) string {
 	return model
 }
 
-// RefusesPrefill reports whether a model wants the user's message last: Anthropic's do from version 4.6 on.
+// RefusesPrefill reports whether a model requires the user's message to be the last: Anthropic's do from version 4.6
+// on.
 func RefusesPrefill(model string) bool {
 	name, ok := strings.CutPrefix(BaseModel(model), "claude-")
 	if !ok {

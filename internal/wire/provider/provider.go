@@ -1,4 +1,4 @@
-// Package provider has one table with what the provider behind each format accepts. The validator, the repairs and
+// Package provider has one table of what the provider of each format accepts. The validator, the repairs and
 // the fast validator of internal/wire and the SQL of internal/postgres read it, so that no fact is written down
 // twice. Start at Of. A fact that only one rule needs, and that no repair depends on, stays with that rule
 // (internal/wire/rules.go).
@@ -15,9 +15,9 @@ import (
 type Facts struct {
 	Roles          []string // roles that a message may have, in the order in which the provider lists them
 	ImpliedRole    string   // the role that Inspect gives to a result that has none itself; "" for none
-	SeparateSystem bool     // the request has the system prompt in a member of its own, and none among its messages
+	SeparateSystem bool     // the request has the system prompt in a separate member, and no system messages
 	FirstUser      bool     // the first message must be the user's
-	NoEmptyText    bool     // an empty text is refused wherever it stands
+	NoEmptyText    bool     // an empty text is refused everywhere
 	IDMax          int      // the longest id of a call
 	IDPlain        bool     // ids consist of letters, digits, _ and -
 	IDUnique       bool     // an id occurs once in a view
@@ -31,9 +31,9 @@ type Facts struct {
 type Codes struct {
 	Unanswered string // a call has no result
 	Orphan     string // a result answers no call
-	Mixed      string // results stand behind other content of their message; "" where that is allowed
+	Mixed      string // results are after other content of their message; "" where that is allowed
 	Empty      string // a message or a text is empty
-	Content    string // a part is none that the provider takes
+	Content    string // the provider does not take a part
 	CallID     string // an id is too long, made of other characters, or used twice
 	First      string // the first message is not the user's; "" where that is allowed
 }
@@ -98,7 +98,7 @@ func Of(f session.Format) *Facts {
 	return &none
 }
 
-// SeparatesSystem reports whether the provider of a format takes the system prompt apart from the messages.
+// SeparatesSystem reports whether the provider of a format takes the system prompt separately from the messages.
 func SeparatesSystem(f session.Format) bool { return Of(f).SeparateSystem }
 
 // SeparatingSystem returns the numbers, as the database has them, of the formats for which SeparatesSystem is true.

@@ -34,12 +34,12 @@ func TestContentThatIsNeitherTextNorArrayIsShownAsText(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			view := storedOf(c.format, c.log)
-			walk := wire.NewFastValidator(c.format)
+			validator := wire.NewFastValidator(c.format)
 			for i := range view {
-				fact := wire.ShapeOfBody(c.format, view[i].Body)
-				walk.Add(&fact)
+				shape := wire.ShapeOfBody(c.format, view[i].Body)
+				validator.Add(&shape)
 			}
-			if walk.Valid("") {
+			if validator.Valid("") {
 				t.Error("the view is served as it is stored")
 			}
 			for _, target := range session.Formats() {

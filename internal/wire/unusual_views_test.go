@@ -8,9 +8,9 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// oddMessages are messages of each format that programs seldom send, for TestEveryViewOfOddMessagesIsValid. Their calls
-// share a few ids.
-var oddMessages = map[session.Format][]string{
+// unusualMessages are messages of each format that programs seldom send, for TestEveryViewOfOddMessagesIsValid. Their
+// calls share a few ids.
+var unusualMessages = map[session.Format][]string{
 	session.OpenAIChat: {
 		`{"role":"developer","content":"be \n"}`,
 		`{"role":"system","content":[{"type":"text","text":""}]}`,
@@ -90,7 +90,7 @@ func TestEveryViewOfOddMessagesIsValid(t *testing.T) {
 	t.Parallel()
 	for seed := range 3 * *views {
 		rng := rand.New(rand.NewPCG(uint64(seed), 19))
-		view := oddView(rng)
+		view := unusualView(rng)
 		checkViews(t, seed, view, rng)
 		if t.Failed() {
 			t.Fatal(show(view))
@@ -98,13 +98,13 @@ func TestEveryViewOfOddMessagesIsValid(t *testing.T) {
 	}
 }
 
-func oddView(rng *rand.Rand) (view []wire.Stored) {
+func unusualView(rng *rand.Rand) (view []wire.Stored) {
 	formats := session.Formats()
 	for f := formats[rng.IntN(len(formats))]; len(view) == 0 || rng.IntN(6) > 0; {
 		if rng.IntN(4) == 0 {
 			f = formats[rng.IntN(len(formats))]
 		}
-		list := oddMessages[f]
+		list := unusualMessages[f]
 		view = append(view, wire.Stored{Format: f, Body: []byte(list[rng.IntN(len(list))]), Seq: int64(len(view) + 1)})
 	}
 	return view
