@@ -10,8 +10,8 @@ import (
 )
 
 // AI SDK UIMessages, as ui-messages.ts of the package ai (vercel/ai) has them, and read as its
-// convert-to-model-messages.ts reads them: the parts of a message of the assistant between two step-start are one message
-// of a model, and the results of its tools follow that message.
+// convert-to-model-messages.ts reads them: the parts of a message of the assistant between two step-start are one
+// message of a model, and the results of its tools follow that message.
 //
 //	role user, system        User, System
 //	role assistant           for every step an Assistant, then a Tool if its tools are done

@@ -43,7 +43,8 @@ func (r *repairer) match(list []Message) {
 		if r.formOf(call.n, call.p) != r.formOf(n, p) {
 			n.reform(p)
 		}
-		r.repaired(r.provider.Codes.Unanswered, "result_matched", n, "call %q and its result have the same form", p.CallID)
+		r.repaired(r.provider.Codes.Unanswered, "result_matched", n,
+			"call %q and its result have the same form", p.CallID)
 	})
 }
 
@@ -75,7 +76,8 @@ func (r *repairer) textResult(n *Message) {
 	}
 	if n.flags&(FlagResultNotText|FlagEmptyArray) != 0 || member(n.Raw, "content") == (Span{}) {
 		n.Edited = true
-		r.repaired("V-C3", "result_as_text", n, "a result is text alone: its images come after it, everything else is text")
+		r.repaired("V-C3", "result_as_text", n,
+			"a result is text alone: its images come after it, everything else is text")
 	}
 }
 

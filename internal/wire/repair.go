@@ -44,7 +44,8 @@ func (r *repairer) decode(i int) []Message {
 		n.Origin, n.flags = i, flags
 		n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited })
 		if n.Edited && n.Format == r.target {
-			r.repaired(r.provider.Codes.Content, "part_mended", n, "a part is rewritten: the API does not take it as it was")
+			r.repaired(r.provider.Codes.Content, "part_mended", n,
+				"a part is rewritten: the API does not take it as it was")
 		}
 	}
 	return list
