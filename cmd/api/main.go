@@ -20,7 +20,7 @@ type settings struct {
 
 func main() { os.Exit(config.Main("api", "Varve's REST process.", os.Args[1:], &settings{})) }
 
-// Validate tells all that is wrong at once.
+// Validate returns everything that is wrong at once.
 func (s *settings) Validate() error {
 	return errors.Join(s.Required(), s.Database.Validate(), s.API.Validate(), s.Log.Validate())
 }

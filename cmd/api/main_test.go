@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-func TestAllThatIsWrongIsSaidAtOnce(t *testing.T) {
+func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := kong.Must(&settings{}).Parse([]string{"--database-url=", "--addr=foo", "--database-connections=0", "--log-level=foo"})
 	for _, want := range []string{"DATABASE_URL is not set", "VARVE_ADDR", "VARVE_DATABASE_CONNECTIONS", "VARVE_LOG_LEVEL"} {

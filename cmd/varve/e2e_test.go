@@ -221,7 +221,7 @@ type writer struct {
 	turns        chan<- struct{} // receives one for each acknowledged batch
 }
 
-// toolTurn is a call and its result, with texts that say which they are.
+// toolTurn returns a body that appends a call of a tool and its result, and the texts that must be in the log.
 func toolTurn(session string, n int) (body string, texts []string) {
 	texts = []string{fmt.Sprintf("call %s %d", session, n), fmt.Sprintf("result %s %d ", session, n) + strings.Repeat("some output of a tool, ", 60)}
 	return fmt.Sprintf(`{"format":"openai-chat","client_ids":["c%d","r%d"],"messages":[

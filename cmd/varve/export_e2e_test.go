@@ -101,7 +101,7 @@ func TestAnImportSurvivesKillsOfTheProgramAndOfTheServer(t *testing.T) {
 	u.stop()
 }
 
-// awaitLines waits until the newest import has so many lines. The API can wait for the end of an import only.
+// awaitLines waits until the newest import has a number of lines. The API can wait for the end of an import only.
 func (u *up) awaitLines(lines int64) {
 	u.Helper()
 	var list []any

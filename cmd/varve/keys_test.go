@@ -22,7 +22,7 @@ type administrator struct {
 	url string
 }
 
-// run returns what a command that ends well says on standard output and on standard error.
+// run returns what a command that ends well prints on standard output and on standard error.
 func (a administrator) run(args ...string) (stdout, stderr string) {
 	a.Helper()
 	var out, notes lockedBuffer
@@ -84,7 +84,7 @@ func TestTenantsAndKeysAreJSONOnRequest(t *testing.T) {
 	}
 }
 
-func TestRevokingTwiceSaysSo(t *testing.T) {
+func TestRevokingTwiceIsReported(t *testing.T) {
 	t.Parallel()
 	a := administrator{t, pgtest.New(t)}
 	a.run("tenants", "create", "default")

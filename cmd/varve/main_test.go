@@ -26,7 +26,7 @@ func TestACommandLineThatCannotBeIsRefused(t *testing.T) {
 		want []string
 	}{
 		{
-			"varve up with every setting out of its range, all said at once",
+			"varve up with every setting out of its range, all reported at once",
 			[]string{
 				"up", "--database-connections=0", "--addr=foo", "--drain-delay=-1s", "--compactions=0", "--job-timeout=-1s", "--sweep-interval=0s",
 				"--stop-timeout=-1s", "--log-level=foo", "--log-format=xml",

@@ -19,7 +19,7 @@ type settings struct {
 
 func main() { os.Exit(config.Main("worker", "Varve's job process.", os.Args[1:], &settings{})) }
 
-// Validate tells all that is wrong at once.
+// Validate returns everything that is wrong at once.
 func (s *settings) Validate() error {
 	return errors.Join(s.Required(), s.Database.Validate(), s.Worker.Validate(), s.Log.Validate())
 }

@@ -125,12 +125,12 @@ func TestErrorsReadAsSentences(t *testing.T) {
 			"2 members are wrong (invalid_request)\n  /model: too long\n  /policy/trigger: 0 to 1",
 		},
 		{
-			"one problem, said once", 400,
+			"one problem, written once", 400,
 			`{"code":"unknown_field","detail":"/x: there is no field x","errors":[{"pointer":"/x","code":"unknown_field","detail":"there is no field x"}]}`,
 			"/x: there is no field x (unknown_field)",
 		},
 		{
-			"several problems, each said once", 400,
+			"several problems, each written once", 400,
 			`{"code":"unknown_field","detail":"/x: no field (and 1 more)","errors":[{"pointer":"/x","code":"c","detail":"no field"},
 				{"pointer":"/y","code":"c","detail":"no field, too"}]}`,
 			"2 problems (unknown_field)\n  /x: no field\n  /y: no field, too",
