@@ -33,8 +33,8 @@ type viewRequest struct {
 	any  bool        // If-None-Match: *
 }
 
-// readContext handles GET /v1/sessions/{id}/context. A view that is stored as the reader wants it goes out as those bytes;
-// any other is made of what the same read has brought.
+// readContext handles GET /v1/sessions/{id}/context. A view that is stored as the reader wants it goes out as those
+// bytes; any other is made of the same bytes.
 func (s *Server) readContext(req *request.Request) error {
 	want, err := viewRequestOf(req)
 	if err != nil {
@@ -79,6 +79,11 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 // answerMade answers with a view that is made of the stored one. If the newest checkpoint gives none that is valid, the
 // next older one does, and in the end the log itself.
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
+	if !want.full {
+		if err := s.Store.Index(req.Ctx, want.at, stored); err != nil {
+			return err
+		}
+	}
 	made, notes, err := want.Make(stored)
 	if broken := new(view.BrokenError); !want.full && errors.As(err, &broken) {
 		degradedViews.Inc()

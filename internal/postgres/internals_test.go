@@ -13,9 +13,11 @@ import (
 const Role = role
 
 var (
-	ExportSQL     = exportSQL
-	SchemaVersion = schemaVersion
-	Query         = query
+	ExportSQL      = exportSQL
+	SchemaVersion  = schemaVersion
+	Query          = query
+	IndexStatement = indexStatement
+	IndexArgs      = indexArgs
 )
 
 // MigrateDown takes the whole schema back, with all data.

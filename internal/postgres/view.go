@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -21,8 +21,7 @@ type Version struct {
 }
 
 // View is a session's view as it is stored: a checkpoint and the messages after it. Bodies are bytes that only need
-// to be joined; the rest tells whether they are valid for their provider as they are, and what each message is if
-// they are not.
+// to be joined; the shapes tell whether they are valid for their provider as they are. Index adds what each message is.
 type View struct {
 	Version
 	Format  session.Format
@@ -36,29 +35,11 @@ type View struct {
 	Tail    []byte // the messages after the checkpoint, joined by commas
 
 	SystemShapes, TailShapes []byte // of those messages, as shapeSQL writes them
-	SystemIndex, TailIndex   []byte // of those messages: see Index
 	Validator                []byte // state of the fast validator behind the checkpoint; empty for not known
 	OpenCalls                []byte // ids of calls that the checkpoint leaves open, separated by ASCII 29
-	Units                    []byte // of the checkpoint, as package compact wrote them
-}
 
-// Indexed is what the index of a view has of a message.
-type Indexed struct {
-	Seq, Tokens int64
-	Format      session.Format
-}
-
-// indexSQL packs seq, tokens and format of a message into eight bytes. See Index.
-const indexSQL = `int8send((seq << 36) | (tokens::bigint << 4) | format)`
-
-// Index reads what indexSQL wrote of a run of messages.
-func Index(packed []byte) []Indexed {
-	index := make([]Indexed, 0, len(packed)/8)
-	for ; len(packed) >= 8; packed = packed[8:] {
-		n := int64(binary.BigEndian.Uint64(packed))
-		index = append(index, Indexed{Seq: n >> 36, Tokens: n >> 4 & (1<<32 - 1), Format: formatName(int16(n & 15))})
-	}
-	return index
+	Units                  []byte    // of the checkpoint, as package compact wrote them
+	SystemIndex, TailIndex []Indexed // of those messages
 }
 
 // pinnedElsewhere is how many leading messages are not among the view's messages, because their format has a separate
@@ -87,17 +68,16 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 	       WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	      OFFSET 0) c ON true`
 
-// The statements of views. Both read everything that a view consists of and that may be needed to repair it. Bodies are
-// NULL if the caller has this very version, and the checkpoint's also if the caller holds it.
+// The statements of views. Both read the bytes that a view consists of, and what tells whether they are valid. They
+// read nothing else of a message: each column would cost every read, and few need it (see Index). Bodies are NULL if
+// the caller has this very version, and the checkpoint's also if the caller holds it.
 //
 //	$1 tenant  $2 session id  $3, $4, $5 the version that the caller has: key, checkpoint, last seq
 //	$6, $7 the checkpoint that the caller holds: key, number
 //	$8 the number of an older checkpoint or 0 for the log  $9 without the messages after it
 var (
-	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`)
-	olderView  = viewStatement(olderSession,
-		`CASE WHEN $8 = 0 THEN body ELSE coalesce(view_body, body) END`,
-		`CASE WHEN $8 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`)
+	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`)
+	olderView  = viewStatement(olderSession, `CASE WHEN $8 = 0 THEN body ELSE coalesce(view_body, body) END`)
 )
 
 // olderSession is a session as it would be if an older checkpoint were its newest. Its tokens are the checkpoint's.
@@ -118,20 +98,19 @@ const olderSession = `(
 // bounds, so that the planner takes it for the short piece of the log that it is; and for the newest view the lower
 // one must not be a coalesce, behind which row-level security hides the index. Where no message stands elsewhere, the
 // log is not searched for one. A message from before there were shapes has one that the validator does not know.
-func viewStatement(sessions, body, tokens string) string {
-	messages := `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.shape, E'\x1e') AS shapes,
-	              string_agg(` + indexSQL + `, ''::bytea) AS index
-	         FROM (SELECT seq, format, ` + tokens + ` AS tokens, ` + body + ` AS body, coalesce(shape, '?') AS shape
+func viewStatement(sessions, body string) string {
+	messages := `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.shape, E'\x1e') AS shapes
+	         FROM (SELECT ` + body + ` AS body, coalesce(shape, '?') AS shape
 	                 FROM messages
 	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + known
 	return `
 	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size,
 	       s.pinned,
-	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d'), c.units::text,
-	       pinned.bodies, pinned.shapes, pinned.index, tail.bodies, tail.shapes, tail.index
+	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d'),
+	       pinned.bodies, pinned.shapes, tail.bodies, tail.shapes
 	  FROM ` + sessions + ` s
 	  LEFT JOIN LATERAL (
-	       SELECT body, validator_state, open_calls, units
+	       SELECT body, validator_state, open_calls
 	         FROM checkpoints
 	        WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	          AND NOT ` + known + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7)
@@ -187,6 +166,9 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 		return err
 	}
 	v.Format = formatName(format)
+	v.Units = nil
+	v.SystemIndex = nil
+	v.TailIndex = nil
 	return nil
 }
 
@@ -194,9 +176,8 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 func (v *View) columns(format *int16) []any {
 	return []any{
 		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, format, &v.Model, &v.Tokens, &v.Through, &v.Size, &v.Pinned,
-		(*reused)(&v.Body), (*reused)(&v.Validator), (*reused)(&v.OpenCalls), (*reused)(&v.Units),
-		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.SystemIndex),
-		(*reused)(&v.Tail), (*reused)(&v.TailShapes), (*reused)(&v.TailIndex),
+		(*reused)(&v.Body), (*reused)(&v.Validator), (*reused)(&v.OpenCalls),
+		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}
 }
 
@@ -210,7 +191,8 @@ func (r *reused) ScanBytes(src []byte) error {
 }
 
 // OlderView reads the view that begins with checkpoint n, or (0) the log itself, in which nothing was capped. A view
-// that is bare ends with the checkpoint. If the session still is at the version known, only the version comes back.
+// that is bare ends with the checkpoint. Its index is read, too, for its tokens. If the session still is at the version
+// known, only the version comes back.
 //
 // Errors: ErrNotFound if there is no such session or checkpoint; ErrPruned if the checkpoint has no body any more;
 // ErrLogTooLarge if the log does not fit into memory.
@@ -228,13 +210,16 @@ func (s *Store) OlderView(
 	switch {
 	case v.Checkpoint != n:
 		return v, session.ErrNotFound
-	case v.Version != known && v.Size > 0 && len(v.Body) == 0:
+	case v.Version == known:
+		return v, nil
+	case v.Size > 0 && len(v.Body) == 0:
 		return v, pruned(n)
 	}
-	for _, packed := range [][]byte{v.SystemIndex, v.TailIndex} {
-		for _, m := range Index(packed) {
-			v.Tokens += m.Tokens
-		}
+	if err := s.index(ctx, at, &v, n == 0); err != nil {
+		return v, err
+	}
+	for _, m := range slices.Concat(v.SystemIndex, v.TailIndex) {
+		v.Tokens += m.Tokens
 	}
 	return v, nil
 }

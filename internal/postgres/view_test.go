@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,13 +56,17 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 	}
 	want := postgres.View{
 		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 15,
-		Body: []byte("compacted"), Size: 9, Tail: c.Body, TailIndex: got.TailIndex, Units: []byte(`[]`), TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f"),
+		Body: []byte("compacted"), Size: 9, Tail: c.Body, TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	index := []postgres.Indexed{{Seq: 3, Tokens: 10, Format: session.OpenAIChat}}
-	if diff := cmp.Diff(index, postgres.Index(got.TailIndex)); diff != "" {
+	want.Units = []byte(`[]`)
+	want.TailIndex = []postgres.Indexed{{Seq: 3, Tokens: 10, Format: session.OpenAIChat}}
+	if err := store.Index(t.Context(), at, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	known, err := store.View(t.Context(), at, got.Version)
@@ -86,12 +92,50 @@ func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
 	if err != nil || snap.SeparateTokens != 7 || len(snap.Tail) != 2 || snap.Tail[0].Seq != 2 {
 		t.Errorf("snapshot %+v, %v", snap, err)
 	}
-	head, tail := postgres.Index(view.SystemIndex), postgres.Index(view.TailIndex)
+	if err := store.Index(t.Context(), at, &view); err != nil {
+		t.Fatal(err)
+	}
+	head, tail := view.SystemIndex, view.TailIndex
 	if view.Pinned != 1 || len(head) != 1 || len(tail) != 2 {
 		t.Errorf("%d messages lead the log, %v stand apart from %v", view.Pinned, head, tail)
 	}
 	if want := (postgres.Indexed{Seq: 1, Tokens: 7, Format: session.Anthropic}); len(head) == 1 && head[0] != want {
 		t.Errorf("the index has %v of the system message, want %v", head[0], want)
+	}
+}
+
+func TestTheIndexOfAViewIsThatOfItsVersion(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, texts("a", "b", "c")...))
+	if _, _, err := store.Remove(t.Context(), at, 2, nil); err != nil { // takes seq 4
+		t.Fatal(err)
+	}
+	mustAppend(t, store, batch(at, texts("d")...))
+	view, err := store.View(t.Context(), at, postgres.Version{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store, batch(at, texts("e")...))
+	if _, _, err := store.Remove(t.Context(), at, 3, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Index(t.Context(), at, &view); err != nil {
+		t.Fatal(err)
+	}
+	var seqs []int64
+	for _, m := range view.TailIndex {
+		seqs = append(seqs, m.Seq)
+	}
+	if want := []int64{1, 3, 5}; !slices.Equal(seqs, want) {
+		t.Errorf("the index has %v, the view was read with %v", seqs, want)
+	}
+	if _, err := store.Delete(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Index(t.Context(), at, &view); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("of a deleted session: %v, want ErrNotFound", err)
 	}
 }
 

@@ -88,15 +88,14 @@ type opened struct {
 	head   []wire.Stored // the separate system prompt
 	units  []unit        // of the checkpoint
 	tail   []wire.Stored
-	index  []postgres.Indexed // of the tail
 }
 
 func open(v *postgres.View) (o opened, err error) {
 	o = opened{stored: v}
-	if o.head, _, err = indexed(v.System, v.SystemIndex); err != nil {
+	if o.head, err = indexed(v.System, v.SystemIndex); err != nil {
 		return o, fmt.Errorf("the system prompt: %w", err)
 	}
-	if o.tail, o.index, err = indexed(v.Tail, v.TailIndex); err != nil {
+	if o.tail, err = indexed(v.Tail, v.TailIndex); err != nil {
 		return o, fmt.Errorf("the messages after checkpoint %d: %w", v.Checkpoint, err)
 	}
 	list, err := StoredUnits(v.Body, v.Size, v.Units)
@@ -113,19 +112,19 @@ func open(v *postgres.View) (o opened, err error) {
 }
 
 // indexed splits messages of the log, which were checked when they were appended.
-func indexed(joined, packed []byte) ([]wire.Stored, []postgres.Indexed, error) {
-	if len(packed) == 0 {
-		return nil, nil, nil
+func indexed(joined []byte, index []postgres.Indexed) ([]wire.Stored, error) {
+	if len(joined) == 0 && len(index) == 0 {
+		return nil, nil
 	}
-	bodies, index := elements(inArray(joined)), postgres.Index(packed)
+	bodies := elements(inArray(joined))
 	if len(bodies) != len(index) {
-		return nil, nil, fmt.Errorf("%d messages, but %d in their index", len(bodies), len(index))
+		return nil, fmt.Errorf("%d messages, but %d in their index", len(bodies), len(index))
 	}
 	list := make([]wire.Stored, len(index))
 	for i, m := range index {
 		list[i] = wire.Stored{Format: m.Format, Body: bodies[i], Seq: m.Seq}
 	}
-	return list, index, nil
+	return list, nil
 }
 
 // messages returns the messages of the head, of the units and of the tail.

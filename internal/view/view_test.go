@@ -1,7 +1,6 @@
 package view_test
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,8 +45,7 @@ func stored(pinned int64, bodies ...string) *postgres.View {
 	v := &postgres.View{Format: session.OpenAIChat, Pinned: pinned, Tail: []byte(strings.Join(bodies, ","))}
 	v.LastSeq, v.Tokens = int64(len(bodies)), int64(len(bodies))*messageTokens
 	for i := range bodies {
-		entry := uint64(i+1)<<36 | messageTokens<<4 | uint64(v.Format.Number())
-		v.TailIndex = binary.BigEndian.AppendUint64(v.TailIndex, entry)
+		v.TailIndex = append(v.TailIndex, postgres.Indexed{Seq: int64(i + 1), Tokens: messageTokens, Format: v.Format})
 	}
 	return v
 }
@@ -138,9 +136,7 @@ func TestAnAISDKMessageAnswersItsOwnCalls(t *testing.T) {
 	v := stored(0, fmt.Sprintf(tool, 1), user, fmt.Sprintf(tool, 2))
 	v.Format = session.AISDK
 	for i := range v.TailIndex {
-		if i%8 == 7 {
-			v.TailIndex[i] = v.TailIndex[i]&0xf0 | byte(v.Format.Number())
-		}
+		v.TailIndex[i].Format = v.Format
 	}
 	request := view.Request{MaxTokens: messageTokens, Pending: wire.KeepPending}
 	made, notes, err := request.Make(v)
@@ -152,7 +148,7 @@ func TestAnAISDKMessageAnswersItsOwnCalls(t *testing.T) {
 func TestAViewWhoseIndexDoesNotFitIsBroken(t *testing.T) {
 	t.Parallel()
 	missing, damaged := stored(0, said("u1"), said("u2")), with(stored(0, said("u3")), "", "u1", "u2")
-	missing.TailIndex = missing.TailIndex[:8]
+	missing.TailIndex = missing.TailIndex[:1]
 	damaged.Units = []byte(`[{"offset":0},{"offset":100000}]`)
 	for name, v := range map[string]*postgres.View{
 		"a message without an entry": missing, "a unit outside of the body": damaged,
