@@ -25,8 +25,8 @@ type Rendition struct {
 // it lists.
 //
 // The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match
-// (the forms of OpenAI's calls), late and idle (thoughts that stand where they may not), seal (signatures), rename
-// (ids), unmark (cache marks), ends (first and last role).
+// (the forms of OpenAI's calls), moveLateReasoning and dropIdleReasoning, sign (Gemini's calls), rename (ids),
+// limitCacheMarks, ends (first and last role).
 func Render(target session.Format, view []Stored, o Options) *Rendition {
 	r := &repairer{target: target, provider: provider.Of(target), Options: o, view: view}
 	list := r.merge(r.arrange(r.prepare()))

@@ -4,15 +4,16 @@
 //
 // There are two ways in. Inspect finds the facts of a message, which are its parts as byte ranges and their tokens,
 // without decoding anything; the store, the counters and the engine use it. Render writes a whole view in a format so
-// that its provider takes it; readers use it. Both go through the one reader that each format has (<format>_read.go).
-// Render reads messages into the intermediate representation (message.go), pairs calls and results (arrange.go),
-// repairs (repair.go and its neighbours) and writes (<format>_write.go). Translate does so without repairs. Validate
-// holds a list to every rule there is (rules.go, <format>_rules.go). FastValidator reports without any JSON whether a
-// stored view needs none of that. What each provider takes is a table of its own (internal/wire/provider).
+// that its provider takes it; readers use it. Both use the one reader that each format has (<format>_read.go). Render
+// reads messages into the intermediate representation (message.go), pairs calls and results (arrange.go), repairs
+// (repair*.go, <format>_repair.go) and writes (<format>_write.go). Translate does so without repairs. Validate checks a
+// list against every rule there is (rules.go, <format>_rules.go). FastValidator reports without any JSON whether a
+// stored view needs none of that. What each provider takes is one table (internal/wire/provider).
 //
 // To add a format: session.Format and its number; a row in provider.table; <format>_read.go, with a case in
 // scanner.read; <format>_write.go, with an entry in encoders; <format>_rules.go, with rules in rules.go, fixtures and
-// a table in docs/formats.md; and what the FastValidator must know of it (shape.go, FastValidator.mayContinue).
+// a table in docs/formats.md; <format>_repair.go for what only its provider refuses, called in repair_message.go and
+// Render; and what the FastValidator must know of it (shape.go, FastValidator.mayContinue).
 package wire
 
 import (
