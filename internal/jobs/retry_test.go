@@ -19,6 +19,11 @@ func TestTheFirstRetriesAreQuickAndTheLastAreNot(t *testing.T) {
 	if first := waited[0] + waited[1] + waited[2] + waited[3]; first > 30*time.Second {
 		t.Errorf("the first four retries take %s", first)
 	}
+	for i, want := range retryWaits { // the first failure waits for the first time
+		if waited[i].Round(time.Second) != want {
+			t.Errorf("retry %d waits %s, want %s", i+1, waited[i], want)
+		}
+	}
 	for i := 1; i < len(waited); i++ {
 		if waited[i] < waited[i-1]-time.Second {
 			t.Errorf("retry %d waits %s, the one before %s", i+1, waited[i], waited[i-1])
