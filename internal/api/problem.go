@@ -16,7 +16,6 @@ import (
 
 var (
 	problemType  = []string{"application/problem+json"}
-	retryAfter   = []string{"1"}
 	retryAfterMS = []string{"1000"}
 	supported    = []string{"gzip, zstd"}
 	challenge    = []string{`Bearer realm="varve"`}

@@ -39,7 +39,7 @@ import (
 )
 
 // EngineVersion is the version of the engine's decisions and wording; another version may make other bytes.
-const EngineVersion = 2
+const EngineVersion = 3
 
 // Input is what a compaction starts from.
 type Input struct {
