@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -65,7 +66,11 @@ func TestDataOfSchema29SurvivesUpDownUpAndIsServed(t *testing.T) {
 	appendAndCompact(s)
 }
 
-// compareViews compares every session's view and log with the answers of the release of schema 29.
+// repairText is the sentence that explains a repair. Releases may word it differently; rule, kind and seq must not change.
+var repairText = regexp.MustCompile(`"detail":"(?:[^"\\]|\\.)*"`)
+
+// compareViews compares every session's view and log, byte for byte but for the sentences of repairs, with the answers
+// of the release of schema 29.
 func compareViews(s *service) {
 	s.Helper()
 	var want map[string]string
@@ -79,6 +84,7 @@ func compareViews(s *service) {
 			path += "?view=full"
 		}
 		status, got := s.call("GET", path, "")
+		answer, got = repairText.ReplaceAllString(answer, ""), repairText.ReplaceAllString(got, "")
 		if status != 200 || got != answer {
 			s.Errorf("%s is %d and differs:\n%s", path, status, cmp.Diff(answer, got))
 		}
