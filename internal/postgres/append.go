@@ -37,7 +37,7 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 
 // appendLocked decides under the session's lock what the one statement could not: replays first, then what is wrong,
 // then the append itself together with the compaction that it makes due.
-func (s *Store) appendLocked(ctx context.Context, a session.Append, p *appendParams) (
+func (s *Store) appendLocked(ctx context.Context, a session.Append, p appendParams) (
 	done session.Appended, replayed bool, err error,
 ) {
 	err = s.inTenant(ctx, a.Session.Tenant, func(tx pgx.Tx) error {
@@ -79,7 +79,7 @@ func refuse(row lockedSession, a session.Append) error {
 
 // appendDue appends under the session's lock. It caps what is too large for a view, and inserts the compaction job if
 // the session is due afterwards.
-func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append, p *appendParams) (
+func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append, p appendParams) (
 	session.Appended, error,
 ) {
 	done := session.Appended{Tokens: p.tokens, Compaction: session.CompactionNone}
@@ -88,7 +88,7 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 		return done, err
 	}
 	sql := appendSQLOf(a).plain
-	locked := *p
+	locked := p
 	locked.locked = true
 	locked.idempotency = nil // remember writes the record, with the compaction
 	if capped != nil {

@@ -98,8 +98,8 @@ func (c *messageArrays) args() []any {
 	return []any{c.roles, c.tokens, c.clientIDs, c.calls, c.answers, c.startsUnit, c.flags, c.bodies}
 }
 
-func newAppendParams(a session.Append) *appendParams {
-	p := &appendParams{
+func newAppendParams(a session.Append) appendParams {
+	p := appendParams{
 		tenant: [16]byte(a.Session.Tenant), session: a.Session.ID, format: a.Format.Number(),
 		count: int64(len(a.Messages)), expectedSeq: a.ExpectedSeq, messages: columnsOf(a.Messages),
 		idempotency: a.Idempotency, bytes: bytesOf(a.Messages), largest: largestAnswer(a.Messages),

@@ -16,7 +16,8 @@ func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 
 // AppendStatement returns the one statement of Append.
 func AppendStatement(a session.Append) (sql string, args []any) {
-	return appendSQLOf(a).plain, newAppendParams(a).args()
+	p := newAppendParams(a)
+	return appendSQLOf(a).plain, p.args()
 }
 
 // ViewStatement returns the one statement of View.
