@@ -223,7 +223,8 @@ func (b *bench) putCheckpoint(ctx context.Context, id string, through int64, mes
 		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone},
 		Checkpoint: &postgres.Checkpoint{
 			Through: through, Tokens: int64(len(body) / 4), Body: zframe.Compress(body), Size: len(body), Units: empty,
-			Manifest: empty, Policy: json.RawMessage(`{}`), EngineVersion: compact.EngineVersion, Walk: walk.State(),
+			Manifest: empty, Policy: json.RawMessage(`{}`), EngineVersion: compact.EngineVersion,
+			ValidatorState: walk.State(),
 		},
 	}, 0)
 }

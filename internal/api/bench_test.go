@@ -42,7 +42,7 @@ func (w *world) commit(id string, base int, through int64, body, units string) {
 		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base,
 		Checkpoint: &postgres.Checkpoint{
 			Through: through, Tokens: cmp.Or(tokens, 5), Body: zframe.Compress([]byte(body)), Size: len(body), State: []byte("state"), Units: []byte(units),
-			Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1, Walk: validatorStateOf(found.Format, body),
+			Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1, ValidatorState: validatorStateOf(found.Format, body),
 		},
 	}, 0)
 	if err != nil {

@@ -84,8 +84,8 @@ func lossAnswers(at session.Address, lost manifest.Manifest) []protocol.Manifest
 	return answers
 }
 
-// readCheckpointContext handles GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint was
-// made.
+// readCheckpointContext handles GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint
+// was made.
 func (s *Server) readCheckpointContext(req *request.Request) error {
 	req.Query()
 	at, n := checkpointOf(req)

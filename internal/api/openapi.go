@@ -40,8 +40,8 @@ func (s *Server) readOpenAPIJSON(req *request.Request) error {
 	return req.Bytes(http.StatusOK, request.JSONType, d.JSON)
 }
 
-// readDocs handles GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by its
-// hash.
+// readDocs handles GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by
+// its hash.
 func (s *Server) readDocs(req *request.Request) error {
 	d, err := description()
 	if err != nil {

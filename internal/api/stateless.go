@@ -15,8 +15,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// compactMessages handles POST /v1/compact: messages in, compacted messages out, and nothing stored. It has no effect, so it
-// ignores an Idempotency-Key.
+// compactMessages handles POST /v1/compact: messages in, compacted messages out, and nothing stored. It has no effect,
+// so it ignores an Idempotency-Key.
 func (s *Server) compactMessages(req *request.Request) error {
 	req.Query()
 	body := req.Body()

@@ -34,8 +34,8 @@ func storedCheckpoint(p *Proposal) (*postgres.Checkpoint, error) {
 	return &postgres.Checkpoint{
 		Through: made.Through, Tokens: made.Tokens, Body: zframe.Compress(made.Body), Size: len(made.Body),
 		State: encoder.EncodeAll(made.State, nil), Units: units, Manifest: manifest, OpenCalls: made.OpenCalls,
-		Walk: p.rendition.ValidatorState(), Policy: p.Input.Policy.Document(), EngineVersion: compact.EngineVersion,
-		Refs: refs, FromLog: p.Input.Base == nil,
+		ValidatorState: p.rendition.ValidatorState(), Policy: p.Input.Policy.Document(),
+		EngineVersion: compact.EngineVersion, Refs: refs, FromLog: p.Input.Base == nil,
 	}, nil
 }
 

@@ -81,8 +81,8 @@ func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot,
 	return p, nil
 }
 
-// ProposeAlone is Propose for messages that are in no session: snap has all that is known of them. With force they are
-// compacted whether or not they are due. What is due waits for nothing: nobody would come back to it.
+// ProposeAlone does what Propose does for messages that are in no session: snap has all that is known of them. With
+// force they are compacted whether or not they are due. A compaction that is due never waits: no later run would do it.
 func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy policy.Policy, force bool) (*Proposal, error) {
 	p, failed := plan(ctx, snap, &policy, FromLog, nil)
 	if failed != nil {
@@ -136,8 +136,8 @@ func sameEngine(base *postgres.Checkpoint) bool {
 	return base != nil && base.EngineVersion == compact.EngineVersion
 }
 
-// plan is the pure part: what to do with every part of the view, and the view that it makes, checked. A panic is an
-// error, so that the caller can do without the stage that has it.
+// plan runs the pure part: it decides about every part of the view, renders, and checks. It returns a panic as an
+// error, so that the caller can continue without the stage that failed.
 func plan(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, from From, writer llm.Writer) (
 	p *Proposal, err error,
 ) {

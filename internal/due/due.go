@@ -74,8 +74,8 @@ func (s Session) FloorAfter(tokens int64) int64 {
 	return tokens
 }
 
-// FloorAfterPostponed is FloorAfter for a compaction that was postponed because it did not pay. The floor stays low
-// enough for the session to be due when it reaches its hard limit.
+// FloorAfterPostponed does what FloorAfter does for a compaction that was postponed because it did not pay. The floor
+// stays low enough for the session to be due when it reaches its hard limit.
 func (s Session) FloorAfterPostponed(tokens int64) int64 {
 	return min(s.FloorAfter(tokens), int64((s.Hard-Regrowth)*s.EstimatedWindow()))
 }
@@ -91,7 +91,7 @@ func ArmedSQL(calibration string) string {
 	END`
 }
 
-// TriggerSQL is ArmedSQL with the trigger armed.
+// TriggerSQL returns what ArmedSQL returns with the trigger armed.
 func TriggerSQL(calibration string) string { return reachSQL(`p.trigger_ratio`, calibration) }
 
 func reachSQL(share, calibration string) string {

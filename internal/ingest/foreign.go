@@ -102,8 +102,9 @@ func (e *emptyFileError) Error() string {
 
 // storeFile stores what a file contains, from the first line that is not stored yet.
 func (f *Feed) storeFile(ctx context.Context, file *importer.File, size int64) error {
-	found := protocol.ImportReport{Lines: file.Report.Lines, Skipped: file.Report.Skipped, Notes: []protocol.ImportNote{}}
-	for _, n := range file.Report.Notes {
+	read := &file.Report
+	found := protocol.ImportReport{Lines: read.Lines, Skipped: read.Skipped, Notes: []protocol.ImportNote{}}
+	for _, n := range read.Notes {
 		found.Notes = append(found.Notes, protocol.ImportNote(n))
 	}
 	report, err := json.Marshal(found)

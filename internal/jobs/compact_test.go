@@ -16,7 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// filled are the messages that fill appends.
+// filled returns the messages that fill appends.
 func filled() [][]byte {
 	bodies := [][]byte{[]byte(`{"role":"user","content":"read all files"}`)}
 	for n := range 24 {

@@ -19,7 +19,7 @@ const (
 	victimStep = "VARVE_TEST_VICTIM_STEP"
 )
 
-// victim is a worker in a process of its own that says when it came to a step and then goes no further.
+// victim runs a worker in its own process that reports when it reaches a step and then stops there.
 func victim(dsn, step string) int {
 	pool, err := postgres.Open(context.Background(), dsn, 8)
 	if err != nil {

@@ -83,7 +83,7 @@ func (w *world) sessionOf(id string, window int) session.Address {
 	return at
 }
 
-// turn is a call of a tool and its result of about this many tokens, as two messages.
+// turn returns a call of a tool and its result of about this many tokens, as two messages.
 func turn(n, tokens int) [][]byte {
 	line := fmt.Sprintf("line of file %d with some text in it\\n", n)
 	text := strings.Repeat(line, tokens*4/len(line)+1)
@@ -220,7 +220,7 @@ func (w *world) checkTokens(found session.Session, bodies [][]byte) {
 	}
 }
 
-// view is the messages that a read returns.
+// view returns the messages that a read returns.
 func (w *world) view(at session.Address) [][]byte {
 	w.Helper()
 	_, bodies := w.read(at)

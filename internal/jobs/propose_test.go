@@ -33,7 +33,7 @@ func (w *world) set(at session.Address, change func(p *policy.Policy)) {
 	}
 }
 
-// snapshot is what a compaction of the session would read now.
+// snapshot returns what a compaction of the session would read now.
 func (w *world) snapshot(at session.Address) postgres.Snapshot {
 	w.Helper()
 	found, err := w.store.Session(w.Context(), at)
@@ -47,7 +47,7 @@ func (w *world) snapshot(at session.Address) postgres.Snapshot {
 	return snap
 }
 
-// propose is what a compaction of the session would do now.
+// propose returns what a compaction of the session would do now.
 func (w *world) propose(at session.Address, o compactor.Request) *compactor.Proposal {
 	w.Helper()
 	p, err := compactor.Propose(w.Context(), w.store, w.snapshot(at), o, nil)
@@ -57,7 +57,7 @@ func (w *world) propose(at session.Address, o compactor.Request) *compactor.Prop
 	return p
 }
 
-// newest is the session's newest run.
+// newest returns the session's newest run.
 func (w *world) newest(at session.Address) session.Run {
 	w.Helper()
 	runs, err := w.store.Runs(w.Context(), at, session.Page{Limit: 1})
@@ -278,7 +278,7 @@ type panicking struct{}
 
 func (panicking) Write(context.Context, summary.Request) (summary.Answer, error) { panic("a bug") }
 
-// first is the session's first run that made a checkpoint.
+// first returns the session's first run that made a checkpoint.
 func (w *world) first(at session.Address) (run session.Run) {
 	w.Helper()
 	runs, err := w.store.Runs(w.Context(), at, session.Page{Limit: 20})

@@ -68,7 +68,7 @@ func (w *world) until(id uuid.UUID, reached func(session.Recompaction) bool) ses
 
 func ended(r session.Recompaction) bool { return r.State.Ended() }
 
-// outcomes are the sessions of a recompaction by their ids.
+// outcomes returns the sessions of a recompaction by their ids.
 func (w *world) outcomes(id uuid.UUID) map[string]session.RecompactionSession {
 	w.Helper()
 	found, err := w.store.RecompactionSessions(w.Context(), w.tenant, id, session.Page{Limit: 10_000})
@@ -88,8 +88,8 @@ func TestARecompactionCompactsEverySessionThatItsFilterFinds(t *testing.T) {
 	appended := w.many(5, 20)
 	small := w.session("small")
 	w.append(small, appended[0])
-	least := int64(1000)
-	id := w.recompact(session.Recompaction{Filter: session.RecompactionFilter{MinTokens: &least}, Policy: json.RawMessage(lean)})
+	minTokens := int64(1000)
+	id := w.recompact(session.Recompaction{Filter: session.RecompactionFilter{MinTokens: &minTokens}, Policy: json.RawMessage(lean)})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
 	if found.State != session.RecompactionDone || found.Total != 5 || found.Changed != 5 || found.Skipped != 0 || found.StartedAt == nil {
@@ -143,8 +143,8 @@ func TestARecompactionWithoutAPolicyUsesTheSessionsOwn(t *testing.T) {
 
 func TestNoMoreSessionsRunAtOnceThanARecompactionAllows(t *testing.T) {
 	t.Parallel()
-	for _, most := range []int{1, 3} {
-		t.Run(fmt.Sprint(most), func(t *testing.T) {
+	for _, limit := range []int{1, 3} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.many(12, 20)
@@ -159,14 +159,14 @@ func TestNoMoreSessionsRunAtOnceThanARecompactionAllows(t *testing.T) {
 					running.Add(-1)
 				}
 			}})
-			id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: most})
+			id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: limit})
 			found := w.until(id, func(r session.Recompaction) bool {
-				if r.Running > int64(most) {
+				if r.Running > int64(limit) {
 					t.Errorf("%d sessions are running", r.Running)
 				}
 				return ended(r)
 			})
-			if found.Changed != 12 || peak.Load() > int64(most) || peak.Load() == 0 {
+			if found.Changed != 12 || peak.Load() > int64(limit) || peak.Load() == 0 {
 				t.Errorf("up to %d at once: %+v", peak.Load(), found)
 			}
 		})

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// newResults is a result store with a session in it.
+// newResults returns a store with a session in it.
 func newResults(t *testing.T) (*postgres.Store, session.Address, session.Key) {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), pgtest.New(t), 8)

@@ -23,13 +23,13 @@ func made(t testing.TB, store *postgres.Store, at session.Address, base int, thr
 	if err != nil {
 		t.Fatal(err)
 	}
-	apart := int64(0) // the system message, if it is not among the view's messages
+	separate := int64(0) // the system message, if it is not among the view's messages
 	if provider.SeparatesSystem(found.Format) {
-		apart = sum(t, store, at, 1) - sum(t, store, at, 2)
+		separate = sum(t, store, at, 1) - sum(t, store, at, 2)
 	}
 	return store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{
 		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone}, Base: base, LastSeq: found.LastSeq,
-		Saved: found.ContextTokens - apart - tokens - sum(t, store, at, through+1),
+		Saved: found.ContextTokens - separate - tokens - sum(t, store, at, through+1),
 		Checkpoint: &postgres.Checkpoint{
 			Through: through, Tokens: tokens, Body: fmt.Appendf(nil, "body of %d", base+1), Size: 9, State: []byte("state"), Units: []byte(`[{},{}]`),
 			Manifest: fmt.Appendf(nil, `[{"seq":%d}]`, base+1), OpenCalls: []string{"c"}, Policy: []byte(`{"a": 1}`), EngineVersion: 1,
@@ -90,11 +90,11 @@ func TestARestoredSessionIsTheOldCheckpointAndAllMessagesAfterIt(t *testing.T) {
 				messages = append(messages, message(fmt.Sprint(i), 10))
 			}
 			mustAppend(t, store, session.Append{Session: at, Format: format, Messages: messages})
-			apart := 0
+			separate := 0
 			if provider.SeparatesSystem(format) {
-				apart = system.Tokens
+				separate = system.Tokens
 			}
-			if err := errors.Join(made(t, store, at, 0, 3, int64(8-apart)), made(t, store, at, 1, 6, int64(10-apart))); err != nil {
+			if err := errors.Join(made(t, store, at, 0, 3, int64(8-separate)), made(t, store, at, 1, 6, int64(10-separate))); err != nil {
 				t.Fatal(err)
 			}
 			before := countersOf(t, store, at)

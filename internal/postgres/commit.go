@@ -19,20 +19,20 @@ const KeptCheckpoints = 10
 
 // Checkpoint is a stored rendition.
 type Checkpoint struct {
-	N             int
-	Through       int64
-	Tokens        int64
-	Body          []byte // zframe blocks
-	Size          int    // of Body, decompressed
-	State         []byte // zstd
-	Units         json.RawMessage
-	Manifest      json.RawMessage
-	OpenCalls     []string
-	Walk          []byte // what tells a reader whether the rendition is valid as it is, see wire.Walk
-	Policy        json.RawMessage
-	EngineVersion int
-	Refs          []string // of results that it names and its base does not
-	FromLog       bool     // it has no base: its manifest lists everything that it does not show whole
+	N              int
+	Through        int64
+	Tokens         int64
+	Body           []byte // zframe blocks
+	Size           int    // of Body, decompressed
+	State          []byte // zstd
+	Units          json.RawMessage
+	Manifest       json.RawMessage
+	OpenCalls      []string
+	ValidatorState []byte // what tells a reader whether the rendition is valid as it is, see wire.ValidatorState
+	Policy         json.RawMessage
+	EngineVersion  int
+	Refs           []string // of results that it names and its base does not
+	FromLog        bool     // it has no base: its manifest lists everything that it does not show whole
 }
 
 // Outcome is what a compaction commits.
@@ -124,7 +124,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		                         manifest, open_calls, policy, engine_version, run_id, validator_state)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
-		texts(c.OpenCalls), c.Policy, c.EngineVersion, [16]byte(o.Run.ID), c.Walk)
+		texts(c.OpenCalls), c.Policy, c.EngineVersion, [16]byte(o.Run.ID), c.ValidatorState)
 	batch.Queue(`
 		INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
 		SELECT $1, $2, $3, ref

@@ -121,7 +121,8 @@ func (l *importedLog) isNew(line *importLine) bool {
 	}
 	if m.After != nil && !l.isLast(*m.After) {
 		line.Set(session.LineRejected, "message %d is the session's last, "+
-			"and not the one before this one in the file: the session holds something else, import the file into another", l.last)
+			"and not the one before this one in the file: "+
+			"the session holds something else, import the file into another", l.last)
 		return false
 	}
 	seq := max(m.Seq, l.last+1)

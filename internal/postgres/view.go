@@ -50,8 +50,8 @@ func separatingSystem() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(provider.SeparatingSystem()), " ", ", "), "[]")
 }
 
-// shapeSQL is what was found in message m when it was appended, as wire.FastValidator reads it: fields ended by ASCII
-// 31, of which the last two are lists of texts that ASCII 29 separates. It is written with the message, because
+// shapeSQL writes what was found in message m when it was appended, as wire.FastValidator reads it: fields ended by
+// ASCII 31, of which the last two are lists of texts that ASCII 29 separates. It is written with the message, because
 // making it at every read would cost more than all else that a read does with a message.
 func shapeSQL(format string) string {
 	return `concat_ws(E'\x1f', ` + format + `::smallint, m.flags, m.role,
@@ -137,8 +137,8 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 	return v, err
 }
 
-// ViewInto is View for a caller that reads many: it reuses the memory of the view that v was before. ErrNotFound;
-// then v must not be read.
+// ViewInto does what View does and reuses the memory of the view that v was before. After an error, such as
+// ErrNotFound, v must not be read.
 func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, v *View) error {
 	held := s.bodies.get(at)
 	if err := s.readView(ctx, at, newestView, viewArgs(at, known, held), v); err != nil {
@@ -172,7 +172,7 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 	return nil
 }
 
-// columns are those of viewStatement.
+// columns returns where the columns of viewStatement are scanned to.
 func (v *View) columns(format *int16) []any {
 	return []any{
 		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, format, &v.Model, &v.Tokens, &v.Through, &v.Size, &v.Pinned,

@@ -55,7 +55,7 @@ type ManifestEntry struct {
 type CheckpointDiff struct {
 	From          CheckpointSide    `json:"from"`
 	To            CheckpointSide    `json:"to"`
-	TokensCovered int64             `json:"tokens_covered"` // of messages that only To covers; below 0 if only From does
+	TokensCovered int64             `json:"tokens_covered"` // of messages that only one of them covers
 	TokensChanged int64             `json:"tokens_changed"`
 	Changes       []manifest.Change `json:"changes"`
 }

@@ -9,7 +9,7 @@ import (
 // PreviewRequest is the body that asks for a preview. Both members may be absent: the session's policy, and where a run
 // would start.
 type PreviewRequest struct {
-	Policy json.RawMessage `json:"policy,omitempty"` // an object is merged into the session's own; null is the tenant's default
+	Policy json.RawMessage `json:"policy,omitempty"` // merged into the session's own; null is the tenant's default
 	From   string          `json:"from,omitempty"`   // checkpoint or log
 }
 
@@ -39,7 +39,7 @@ type Report struct {
 	BytesBefore       int64          `json:"bytes_before"` // of the messages that the plan was made of
 	BytesAfter        int64          `json:"bytes_after"`
 	ViewTokensBefore  int64          `json:"view_tokens_before"`
-	TokensSaved       int64          `json:"tokens_saved"` // of the view; below 0 if a compaction from the log restores more
+	TokensSaved       int64          `json:"tokens_saved"` // of the view; negative if the log restores more
 	Stale             Stale          `json:"stale"`
 	KeptPrefix        KeptPrefix     `json:"kept_prefix"`
 	FailedOpen        []string       `json:"failed_open"` // what failed, so that the compaction continued without it

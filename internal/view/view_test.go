@@ -69,7 +69,7 @@ func with(v *postgres.View, open string, words ...string) *postgres.View {
 
 var contents = regexp.MustCompile(`"content":"([^"]*)"`)
 
-// TestWhatABoundedViewKeeps has for each log and number of messages (limit) the contents that a view of so many keeps.
+// TestWhatABoundedViewKeeps has for each log and number of messages (limit) the contents that a view with that limit keeps.
 func TestWhatABoundedViewKeeps(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -20,8 +20,8 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// compactResponses handles POST /v1/responses/compact: items in, a shorter list of items out. Items of the request are not
-// stored, and an Idempotency-Key has no effect on them; a conversation that the request names is compacted in its
+// compactResponses handles POST /v1/responses/compact: items in, a shorter list of items out. Items of the request are
+// not stored, and an Idempotency-Key has no effect on them; a conversation that the request names is compacted in its
 // session.
 func (s *Server) compactResponses(req *request.Request) error {
 	q := readQuery(req, "tools", "window_tokens")

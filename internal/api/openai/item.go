@@ -195,8 +195,8 @@ func appendContent(dst []byte, role string, literal []byte) []byte {
 	return append(append(append(dst, `[{"type":"input_text","text":`...), literal...), `}]`...)
 }
 
-// appendItemList writes a page of items. first_id and last_id are our ids: the parameter after names the id that the next
-// page continues after.
+// appendItemList writes a page of items. first_id and last_id are our ids: the parameter after names the id that the
+// next page continues after.
 func appendItemList(dst []byte, items []item, more bool) []byte {
 	dst = append(dst, `{"object":"list","data":[`...)
 	for i := range items {
