@@ -30,9 +30,9 @@ var retiredNames = map[string]string{
 
 // retiredPhrases are phrases of comments and documentation that made readers translate.
 var retiredPhrases = map[string]string{
-	`\b(he|him|his)\b`:                  "the caller, the client, the program",
-	`\bfor who\b`:                       "for callers that",
-	`\b(it|that|this|which|what|one) is none\b`:                       "is not a …, does not exist",
+	`\b(he|him|his)\b`: "the caller, the client, the program",
+	`\bfor who\b`:      "for callers that",
+	`\b(it|that|this|which|what|one) is none\b`: "is not a …, does not exist",
 	`\bso many\b`:                       "the number, as many as",
 	`\b(take|takes|taken|took) down\b`:  "extract, record",
 	`\b(stand|stands) (apart|behind)\b`: "is separate, follows",
