@@ -141,9 +141,6 @@ func (s *service) call(method, path, body string) (int, string) {
 	return response.StatusCode, string(answer)
 }
 
-// patience is how long a test waits for a process: long enough for a machine that has much else to do.
-const patience = 15 * time.Minute
-
 // eventually asks until the status is the one wanted: a database that comes back has nothing to wait for but an answer.
 // Only the test's own deadline ends it, because a busy machine is slow.
 func (s *service) eventually(want int, method, path, body string) string {

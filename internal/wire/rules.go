@@ -2,14 +2,10 @@ package wire
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
-
-// Rules lists every rule that Validate knows. docs/formats.md has them as a table.
-func Rules() []Rule { return slices.Clone(rules) }
 
 var (
 	forChat      = []session.Format{session.OpenAIChat}
@@ -21,7 +17,6 @@ var (
 	chat      = provider.Of(session.OpenAIChat)
 	responses = provider.Of(session.OpenAIResponses)
 	anthropic = provider.Of(session.Anthropic)
-	gemini    = provider.Of(session.Gemini)
 	aiSDK     = provider.Of(session.AISDK)
 )
 

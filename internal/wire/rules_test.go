@@ -25,7 +25,7 @@ func TestTheDocumentationHasEveryRule(t *testing.T) {
 			got = append(got, strings.TrimSpace(line))
 		}
 	}
-	for _, r := range Rules() {
+	for _, r := range rules {
 		var formats []string
 		for _, f := range r.Formats {
 			formats = append(formats, string(f))
@@ -40,7 +40,7 @@ func TestTheDocumentationHasEveryRule(t *testing.T) {
 func TestEveryRuleSaysWhatItWantsAndWhatTheProviderAnswers(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, r := range Rules() {
+	for _, r := range rules {
 		switch {
 		case seen[r.Code]:
 			t.Errorf("%s is there twice", r.Code)

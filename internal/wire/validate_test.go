@@ -50,7 +50,7 @@ func named(found []Violation) (names []string) {
 
 func TestEveryRuleHasAListThatKeepsItAndOneThatBreaksIt(t *testing.T) {
 	t.Parallel()
-	for _, r := range Rules() {
+	for _, r := range rules {
 		for _, f := range r.Formats {
 			keeps, breaks := 0, 0
 			for _, x := range fixtures[f] {

@@ -27,7 +27,7 @@ type Facts struct {
 	Codes          Codes
 }
 
-// Codes are the rules (wire.Rules) that a repair names in this format.
+// Codes are the rules (of package wire) that a repair names in this format.
 type Codes struct {
 	Unanswered string // a call has no result
 	Orphan     string // a result answers no call
