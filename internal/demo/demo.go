@@ -103,7 +103,7 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := d.table(); err != nil {
 		return err
 	}
-	if err := errors.Join(d.readBack(ctx), d.firstChange(ctx), d.compareLogs(ctx)); err != nil {
+	if err := errors.Join(d.readBack(ctx), d.firstTrimmed(ctx), d.compareLogs(ctx)); err != nil {
 		return err
 	}
 	d.next()

@@ -80,30 +80,36 @@ func (d *Demo) firstKept() *shownSession {
 	return &d.sessions[0]
 }
 
-// firstChange shows the first message that a compaction changed, before and after.
-func (d *Demo) firstChange(ctx context.Context) error {
+// firstTrimmed shows the first message of a view with a trimmed result, before and after the compaction.
+func (d *Demo) firstTrimmed(ctx context.Context) error {
 	s := d.firstKept()
-	full, err := client.Context.With(ctx, d.API, client.Options{Query: client.Query{"view": "full"}}, s.conv.ID)
+	view, err := client.Context.Call(ctx, d.API, s.conv.ID)
 	if err != nil {
 		return err
 	}
-	compacted, err := client.Context.Call(ctx, d.API, s.conv.ID)
-	if err != nil {
-		return err
-	}
-	before := &full.Value
-	after := &compacted.Value
-	for i := range min(len(before.Messages), len(after.Messages)) {
-		if bytes.Equal(before.Messages[i], after.Messages[i]) {
+	for _, message := range view.Value.Messages {
+		seq := s.trimmedIn(message)
+		if seq == 0 {
 			continue
 		}
-		fmt.Fprintf(d.Out, "\nMessage %d of %s, before (-) and after (+) the compaction from %s to %s tokens:\n\n",
-			i+1, s.conv.ID, terminal.Thousands(before.Tokens), terminal.Thousands(after.Tokens))
-		d.beginning("-", terminal.Message(before.Format, before.Messages[i]))
-		d.beginning("+", terminal.Message(after.Format, after.Messages[i]))
+		fmt.Fprintf(d.Out, "\nMessage %d of %s, before (-) and after (+) the compaction:\n\n", seq, s.conv.ID)
+		d.beginning("-", terminal.Message(s.conv.Format, s.conv.Messages[seq-1].Body))
+		d.beginning("+", terminal.Message(s.conv.Format, message))
 		return nil
 	}
 	return nil
+}
+
+// trimmedIn returns the seq of the tool message that stands in the view as message, 0 if none of its results is
+// trimmed. A user's message that names results is a summary.
+func (s *shownSession) trimmedIn(message []byte) int64 {
+	for i := range s.kept {
+		r := &s.kept[i].Value
+		if bytes.Contains(message, []byte(r.Ref)) && !bytes.Contains(message, []byte("[Summary of messages")) {
+			return r.Seq
+		}
+	}
+	return 0
 }
 
 // beginning writes the first lines of a text behind a mark, and how many more there are.
