@@ -83,7 +83,7 @@ func embed(n *yaml.Node, reference string, schema *yaml.Node) {
 
 // keyOf returns the index of a key of a mapping, -1 without it. The value comes after it.
 func keyOf(n *yaml.Node, key string) int {
-	if n.Kind != yaml.MappingNode {
+	if n == nil || n.Kind != yaml.MappingNode {
 		return -1
 	}
 	for i := 0; i < len(n.Content); i += 2 {

@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"html/template"
+	"iter"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -17,94 +19,108 @@ var pageTemplate string
 //go:embed page.css
 var pageStyle string
 
-// page is the data of the template.
-type page struct {
-	spec
-	Style template.CSS
-	Rooms []room
-}
-
-// room is a tag with its operations.
-type room struct {
-	Name, Description string
-	Operations        []shown
-}
-
-// shown is an operation with the members of its path.
-type shown struct {
-	operation
-	Method, Path string
-	Parameters   []parameter
-	Open         bool // without a key
-}
-
 // render returns the page, and the source of its style for a Content-Security-Policy.
 func render(root *yaml.Node) (html []byte, style string, err error) {
-	p := page{Style: template.CSS(pageStyle)}
-	if err := root.Decode(&p.spec); err != nil {
-		return nil, "", err
-	}
-	p.Rooms = p.spec.rooms()
-	made, err := template.New("page").Funcs(p.spec.functions()).Parse(pageTemplate)
+	document := root.Content[0]
+	made, err := template.New("page").Funcs(template.FuncMap{
+		"style":      func() template.CSS { return template.CSS(pageStyle) },
+		"get":        get,
+		"value":      value,
+		"list":       list,
+		"members":    members,
+		"operations": operations,
+		"component":  func(n *yaml.Node) *yaml.Node { return component(document, n) },
+		"name":       name,
+		"text":       formatted,
+		"json":       func(n *yaml.Node) (string, error) { text, err := indented(n); return string(text), err },
+		"span":       span,
+	}).Parse(pageTemplate)
 	if err != nil {
 		return nil, "", err
 	}
 	var text bytes.Buffer
-	if err := made.Execute(&text, &p); err != nil {
+	if err := made.Execute(&text, document); err != nil {
 		return nil, "", err
 	}
 	sum := sha256.Sum256([]byte(pageStyle))
 	return text.Bytes(), "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'", nil
 }
 
-func (s *spec) rooms() (rooms []room) {
-	for _, tag := range s.Tags {
-		r := room{Name: tag.Name, Description: tag.Description}
-		for _, p := range s.Paths {
-			r.Operations = append(r.Operations, p.Value.of(tag.Name, p.Name)...)
-		}
-		rooms = append(rooms, r)
+// get returns a member of a mapping, nil without it.
+func get(n *yaml.Node, key string) *yaml.Node {
+	i := keyOf(n, key)
+	switch {
+	case i < 0:
+		return nil
+	case n.Content[i+1].Kind == yaml.AliasNode:
+		return n.Content[i+1].Alias
 	}
-	return rooms
+	return n.Content[i+1]
 }
 
-// of returns the operations of a path that have a tag.
-func (p *path) of(tag, at string) (found []shown) {
-	methods := []string{"GET", "PUT", "POST", "PATCH", "DELETE"}
-	for i, op := range []*operation{p.Get, p.Put, p.Post, p.Patch, p.Delete} {
-		if op == nil || op.Tags[0] != tag {
-			continue
+// value returns the text of a member of a mapping, "" without it.
+func value(n *yaml.Node, key string) string {
+	if member := get(n, key); member != nil {
+		return member.Value
+	}
+	return ""
+}
+
+// list returns the elements of a sequence that is a member of a mapping.
+func list(n *yaml.Node, key string) []*yaml.Node {
+	if member := get(n, key); member != nil {
+		return member.Content
+	}
+	return nil
+}
+
+// members yields the members of a mapping in the order of the document.
+func members(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
+	return func(yield func(string, *yaml.Node) bool) {
+		for pair := range slices.Chunk(n.Content, 2) {
+			if !yield(pair[0].Value, pair[1]) {
+				return
+			}
 		}
-		found = append(found, shown{
-			operation: *op, Method: methods[i], Path: at,
-			Parameters: append(p.Parameters[:len(p.Parameters):len(p.Parameters)], op.Parameters...),
-			Open:       op.Security != nil,
-		})
+	}
+}
+
+// operation is an operation with the members of its path.
+type operation struct {
+	*yaml.Node
+	Method, Path string
+	Parameters   []*yaml.Node
+}
+
+// operations returns the operations that have a tag.
+func operations(paths *yaml.Node, tag string) (found []operation) {
+	for path, item := range members(paths) {
+		for _, method := range []string{"get", "put", "post", "patch", "delete"} {
+			n := get(item, method)
+			if n == nil || list(n, "tags")[0].Value != tag {
+				continue
+			}
+			parameters := slices.Concat(list(item, "parameters"), list(n, "parameters"))
+			found = append(found, operation{n, strings.ToUpper(method), path, parameters})
+		}
 	}
 	return found
 }
 
-// functions returns the functions of the template, which resolve references and format values.
-func (s *spec) functions() template.FuncMap {
-	return template.FuncMap{
-		"parameter": func(p parameter) parameter { return resolved(p, p.Ref, s.Components.Parameters) },
-		"header":    func(h header) header { return resolved(h, h.Ref, s.Components.Headers) },
-		"response":  func(r response) response { return resolved(r, r.Ref, s.Components.Responses) },
-		"body":      func(b *body) body { return resolved(*b, b.Ref, s.Components.RequestBodies) },
-		"name":      name,
-		"text":      formatted,
-		"json":      example,
-		"words":     func(words []string) string { return strings.Join(words, " or ") },
+// component returns the component that a reference names, or the value itself if it is no reference.
+func component(document, n *yaml.Node) *yaml.Node {
+	reference, ok := strings.CutPrefix(value(n, "$ref"), "#/")
+	if !ok {
+		return n
 	}
+	for step := range strings.SplitSeq(reference, "/") {
+		document = get(document, step)
+	}
+	return document
 }
 
-// resolved returns the component that a reference names, the value itself without a reference.
-func resolved[T any](value T, reference string, components map[string]T) T {
-	if reference == "" {
-		return value
-	}
-	return components[name(reference)]
-}
+// name returns the last step of a reference.
+func name(reference string) string { return reference[strings.LastIndexByte(reference, '/')+1:] }
 
 // formatted writes a description: paragraphs, and code between backquotes.
 func formatted(text string) template.HTML {
@@ -123,11 +139,16 @@ func formatted(text string) template.HTML {
 	return template.HTML(html.String())
 }
 
-// example writes a value as JSON, "" for none.
-func example(n yaml.Node) (string, error) {
-	if n.IsZero() {
-		return "", nil
+// span describes the values between two limits of a schema, each of which may be absent.
+func span(schema *yaml.Node, minimum, maximum string) string {
+	low, high := value(schema, minimum), value(schema, maximum)
+	switch {
+	case low != "" && high != "":
+		return low + " to " + high
+	case high != "":
+		return "at most " + high
+	case low != "":
+		return "at least " + low
 	}
-	text, err := indented(&n)
-	return string(text), err
+	return ""
 }
