@@ -33,7 +33,7 @@ const minCut = 32
 
 // words are a policy's wording, ready to be filled in.
 type words struct {
-	cut, line          [Omit]text.Template
+	parts              [Omit]text.Template // in place of a part, or between its head and tail
 	summary, truncated text.Template
 }
 
@@ -46,16 +46,16 @@ type texts struct {
 	spare    []byte
 }
 
-// wordsOf parses a policy's wording.
+// wordsOf parses a policy's wording, which has a text for each action on parts under the action's name.
 func wordsOf(w *policy.Wording) (*words, error) {
-	t, err := w.Templates()
+	templates, err := w.Templates()
 	if err != nil {
 		return nil, err
 	}
-	all := &words{summary: t.Summary, truncated: t.Truncated}
-	all.cut[Cap], all.cut[Bookend] = t.Cap, t.Bookend
-	all.line[Stub], all.line[Stale] = t.Stub, t.Stale
-	all.line[Placeholder], all.line[Blank] = t.Placeholder, t.Clear
+	all := &words{summary: templates["summary"], truncated: templates["truncated"]}
+	for do := range all.parts {
+		all.parts[do] = templates[actionNames[do]]
+	}
 	return all, nil
 }
 
@@ -74,7 +74,7 @@ func (w *words) appendCut(dst []byte, do ActionKind, head, tail []byte, v values
 	v.cut = v.tokens - tokens.Estimate(head) - tokens.Estimate(tail)
 	v.head = text.Len(head)
 	dst = append(dst, head...)
-	dst = w.cut[do].Append(dst, v.append)
+	dst = w.parts[do].Append(dst, v.append)
 	return append(dst, tail...)
 }
 
@@ -82,7 +82,7 @@ func (w *words) appendCut(dst []byte, do ActionKind, head, tail []byte, v values
 func (w *words) appendLine(dst []byte, v values) []byte {
 	start, room := len(dst), 2*policy.MinCutChars
 	for {
-		dst = w.line[v.action].Append(dst[:start], v.append)
+		dst = w.parts[v.action].Append(dst[:start], v.append)
 		if rawjson.QuotedLen(dst[start:]) <= room || v.preview == "" && v.resource == "" && len(v.tool) <= 1 {
 			return dst
 		}

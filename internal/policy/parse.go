@@ -46,13 +46,15 @@ type parser struct {
 	policy   Policy
 	sources  Sources
 	literals map[string]string // numbers as they were written, by pointer
+	numbers  map[string]float64
 	problems []session.Problem
 	bad      map[string]bool // pointers of the problems that are not contradictions
 }
 
 func newParser(base Policy, layers []Layer) *parser {
 	p := &parser{
-		policy: base, layers: layers, sources: Sources{}, literals: map[string]string{}, bad: map[string]bool{},
+		policy: base, layers: layers, sources: Sources{}, literals: map[string]string{}, numbers: map[string]float64{},
+		bad: map[string]bool{},
 	}
 	for pointer := range eachField(reflect.ValueOf(base), "") {
 		p.sources[pointer] = "profile:" + base.Profile
@@ -160,7 +162,7 @@ func (p *parser) text(at rawjson.Span, pointer string, f field, allowed []string
 	}
 	read, whole := rawjson.Unquote(nil, literal)
 	shortest := 1
-	if f.empty {
+	if f.Empty {
 		shortest = 0
 	}
 	switch {
@@ -171,10 +173,10 @@ func (p *parser) text(at rawjson.Span, pointer string, f field, allowed []string
 		p.problem(pointer, InvalidText, "the text must not contain half of a surrogate pair")
 	case bytes.IndexByte(read, 0) >= 0:
 		p.problem(pointer, InvalidText, "the text must not contain a NUL character")
-	case f.line && bytes.ContainsAny(read, "\r\n"):
+	case f.Line && bytes.ContainsAny(read, "\r\n"):
 		p.problem(pointer, InvalidText, "the text must be one line")
-	case len(read) < shortest || len(read) > f.bytes:
-		p.problem(pointer, OutOfRange, "the text must have %d to %d bytes, not %d", shortest, f.bytes, len(read))
+	case len(read) < shortest || len(read) > f.Bytes:
+		p.problem(pointer, OutOfRange, "the text must have %d to %d bytes, not %d", shortest, f.Bytes, len(read))
 	default:
 		return string(read), true
 	}

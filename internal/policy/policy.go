@@ -2,22 +2,23 @@
 // layers that are put on top of one another, and the published schema. It is pure and decides nothing about a session;
 // package compact does, by a Policy.
 //
-// Start at Policy, then at fields (fields.go), which describes every field once for the parser, the schema and
-// docs/policy.md. Parse reads one document, ParseLayers several, Merge changes a stored one. The profiles are
-// profiles/<name>.json. A new field is a member here, an entry of fields and, if its default is not zero, a line of a
-// profile; `go test ./internal/policy -update` writes the schema and docs/policy.md.
+// Start at Policy, then at fields.json, which describes every field once for the parser, the schema and docs/policy.md.
+// Parse reads one document, ParseLayers several, Merge changes a stored one. The profiles are profiles/<name>.json.
+// A new field is a member here, an entry of fields.json and, if its default is not zero, a line of a profile;
+// `go test ./internal/policy -update` writes the schema and docs/policy.md.
 package policy
 
 import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/text"
 )
 
 // Policy decides when a session is compacted and how much of it is kept. Ratios are shares of the session's context
-// window; tokens are estimated tokens; characters are UTF-16 units. What each field does is in fields.go.
+// window; tokens are estimated tokens; characters are UTF-16 units. What each field does is in fields.json.
 type Policy struct {
 	Profile    string     `json:"profile"`
 	Trigger    float64    `json:"trigger"`
@@ -245,7 +246,7 @@ type Truncate struct {
 }
 
 // Wording has the texts that replace what has left the view. Each is a template: {name} is replaced by the value of
-// that name. The values that a template may name are in fields.go.
+// that name. The values that a template may name are in fields.json.
 type Wording struct {
 	Cap         string `json:"cap"`
 	Bookend     string `json:"bookend"`
@@ -257,22 +258,15 @@ type Wording struct {
 	Truncated   string `json:"truncated"`
 }
 
-// Templates is a parsed Wording, ready to be filled in. Its fields are those of Wording.
-type Templates struct {
-	Cap, Bookend, Stub, Stale, Placeholder, Clear, Summary, Truncated text.Template
-}
-
-// Templates parses the texts. A wording that Parse returned has no errors.
-func (w *Wording) Templates() (*Templates, error) {
-	templates := &Templates{}
-	into, next := reflect.ValueOf(templates).Elem(), 0
+// Templates returns the parsed texts by the names of their fields. A wording that Parse returned has no errors.
+func (w *Wording) Templates() (map[string]text.Template, error) {
+	templates := map[string]text.Template{}
 	for pointer, source := range eachField(reflect.ValueOf(*w), "/wording") {
-		template, err := text.Parse(source.String(), fields[pointer].names...)
+		template, err := text.Parse(source.String(), fields[pointer].Names...)
 		if err != nil {
 			return nil, err
 		}
-		into.Field(next).Set(reflect.ValueOf(template))
-		next++
+		templates[strings.TrimPrefix(pointer, "/wording/")] = template
 	}
 	return templates, nil
 }

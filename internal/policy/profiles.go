@@ -18,11 +18,15 @@ var documents embed.FS
 // Varve unites, with that system's documented numbers and wording. docs/compatibility.md lists where Varve differs.
 var profileNames = []string{"default", "tool-compaction", "cortex", "falai", "llm-proxy", "codelia"}
 
-// profiles are the parsed documents by name. They are read once.
-var profiles struct {
-	once   sync.Once
-	byName map[string]Policy
-}
+// profiles reads the parsed documents by name, once.
+var profiles = sync.OnceValue(func() map[string]Policy {
+	base := readProfile("default", emptyPolicy())
+	all := map[string]Policy{}
+	for _, name := range profileNames {
+		all[name] = readProfile(name, base)
+	}
+	return all
+})
 
 // Profiles lists the names of all profiles.
 func Profiles() []string { return slices.Clone(profileNames) }
@@ -41,17 +45,11 @@ func Default() Policy { return profileOrDefault("default").clone() }
 // profileOrDefault returns the named policy, or the default one if there is no profile of that name. Its tables are
 // shared: a caller that changes them must clone it.
 func profileOrDefault(name string) Policy {
-	profiles.once.Do(func() {
-		base := readProfile("default", emptyPolicy())
-		profiles.byName = map[string]Policy{}
-		for _, name := range profileNames {
-			profiles.byName[name] = readProfile(name, base)
-		}
-	})
-	if p, ok := profiles.byName[name]; ok {
+	all := profiles()
+	if p, ok := all[name]; ok {
 		return p
 	}
-	return profiles.byName["default"]
+	return all["default"]
 }
 
 // readProfile parses the document of a profile on top of base.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,9 +15,8 @@ import (
 func (p *parser) rules() {
 	p.ranges()
 	p.templates()
-	p.levels()
+	p.inOrder()
 	p.cuts()
-	p.waits()
 	p.selections()
 }
 
@@ -31,11 +31,12 @@ func (p *parser) ranges() {
 		default:
 			continue
 		}
+		p.numbers[pointer] = number
 		f := fields[pointer]
-		if number >= f.low && number <= f.high || f.orZero && number == 0 {
+		if number >= f.Low && number <= f.High || f.OrZero && number == 0 {
 			continue
 		}
-		p.problem(pointer, OutOfRange, "must be%s, not %s", f.span(), p.written(pointer, number))
+		p.problem(pointer, OutOfRange, "must be%s, not %s", f.span(), p.written(pointer))
 	}
 }
 
@@ -49,13 +50,13 @@ func (p *parser) templates() {
 	size := map[string]int{} // bytes of each, values other than the ref aside
 	for pointer, value := range eachField(reflect.ValueOf(p.policy.Wording), "/wording") {
 		f := fields[pointer]
-		parsed, err := text.Parse(value.String(), f.names...)
+		parsed, err := text.Parse(value.String(), f.Names...)
 		switch {
 		case p.bad[pointer]:
 		case err != nil:
 			p.problem(pointer, InvalidTemplate, "%s", err)
-		case f.needs != "" && !parsed.Has(f.needs):
-			p.problem(pointer, InvalidTemplate, "the template must contain {%s}", f.needs)
+		case f.Needs != "" && !parsed.Has(f.Needs):
+			p.problem(pointer, InvalidTemplate, "the template must contain {%s}", f.Needs)
 		}
 		size[pointer] = parsed.Constant() + refBytes*parsed.Places("ref")
 	}
@@ -73,32 +74,57 @@ func (p *parser) templates() {
 	}
 }
 
-// levels compares the shares of the window.
-func (p *parser) levels() {
-	d := &p.policy
-	p.below("/target", d.Target, "/trigger", d.Trigger, true, "else a session is compacted at every append")
-	p.below("/trigger", d.Trigger, "/hard", d.Hard, false, "hard is the later alarm")
-	if d.Trim.Enabled {
-		p.below("/trim/floor_ratio", d.Trim.FloorRatio, "/trigger", d.Trigger, false,
-			"else a due session is not trimmed")
-	}
-	p.below("/budget/min_tokens", float64(d.Budget.Min), "/budget/max_tokens", float64(d.Budget.Max), false,
-		"the limit lies between them")
+// ordered lists the pairs of numbers of which one must not be above the other.
+var ordered = []struct {
+	low, high string
+	strict    bool // they must not be equal, either
+	while     func(*Policy) bool
+	why       string
+}{
+	{"/target", "/trigger", true, always, "else a session is compacted at every append"},
+	{"/trigger", "/hard", false, always, "hard is the later alarm"},
+	{"/trim/floor_ratio", "/trigger", false, trims, "else a due session is not trimmed"},
+	{"/budget/min_tokens", "/budget/max_tokens", false, always, "the limit lies between them"},
+	{"/trim/bookend_min_chars", "/trim/bookend_max_chars", false, always, "bookends shrink from max to min"},
+	{"/trim/bookend_max_chars", "/cap/head_chars", false, cutsTwice, "bookends are cut from what the cap keeps"},
+	{"/trim/bookend_max_chars", "/cap/tail_chars", false, cutsTwice, "bookends are cut from what the cap keeps"},
+	{"/economy/cache_read", "/economy/cache_write", false, always,
+		"a cache that costs more to read than to write saves nothing"},
+	{"/economy/ttl_seconds", "/cache/ttl_seconds", false, waitsTwice,
+		"else one takes a cache for cold that the other takes for warm"},
 }
 
-// cuts compares how much of a result is kept.
+func always(*Policy) bool       { return true }
+func trims(p *Policy) bool      { return p.Trim.Enabled }
+func cutsTwice(p *Policy) bool  { return p.Trim.Enabled && p.Cap.Enabled }
+func waitsTwice(p *Policy) bool { return p.Economy.Enabled && p.Cache.TTLSeconds > 0 }
+
+// inOrder checks the pairs of numbers.
+func (p *parser) inOrder() {
+	for _, rule := range ordered {
+		a, b := p.numbers[rule.low], p.numbers[rule.high]
+		if a < b || a == b && !rule.strict || !rule.while(&p.policy) {
+			continue
+		}
+		this, other := rule.low, rule.high
+		relation, reverse := "must not be above", "must not be below"
+		if rule.strict {
+			relation, reverse = "must be below", "must be above"
+		}
+		if p.blamed(this, other) == other {
+			this, other = other, this
+			relation = reverse
+		}
+		p.conflict(fmt.Sprintf("%s %s %s%s (%s%s): %s", p.written(this), relation, p.layer.Pointer, other,
+			p.written(other), p.owner(other), rule.why), rule.low, rule.high)
+	}
+}
+
+// cuts checks the limits of the cap, and what it keeps.
 func (p *parser) cuts() {
-	c, t := &p.policy.Cap, &p.policy.Trim
-	longest := float64(t.BookendMaxChars)
-	p.below("/trim/bookend_min_chars", float64(t.BookendMinChars), "/trim/bookend_max_chars", longest, false,
-		"bookends shrink from max to min")
+	c := &p.policy.Cap
 	if !c.Enabled {
 		return
-	}
-	if t.Enabled {
-		const why = "bookends are cut from what the cap keeps"
-		p.below("/trim/bookend_max_chars", longest, "/cap/head_chars", float64(c.HeadChars), false, why)
-		p.below("/trim/bookend_max_chars", longest, "/cap/tail_chars", float64(c.TailChars), false, why)
 	}
 	if c.MaxTokens == 0 && c.MaxBytes == 0 && c.MaxChars == 0 && c.MaxLines == 0 && c.MaxLineChars == 0 {
 		p.conflict("the cap must have a limit: set one of max_tokens, max_bytes, max_chars, max_lines and "+
@@ -113,19 +139,8 @@ func (p *parser) cuts() {
 			head, tail)
 	case c.MaxBytes > 0 && c.MaxBytes < kept:
 		p.conflict(fmt.Sprintf("%s (%s) must not be below the %d characters of head and tail, "+
-			"else a slightly larger result could not be cut", maxBytes, p.written(maxBytes, float64(c.MaxBytes)), kept),
+			"else a slightly larger result could not be cut", maxBytes, p.written(maxBytes), kept),
 			maxBytes, head, tail)
-	}
-}
-
-// waits compares the figures of the provider's cache.
-func (p *parser) waits() {
-	e, ttl := &p.policy.Economy, p.policy.Cache.TTLSeconds
-	p.below("/economy/cache_read", e.CacheRead, "/economy/cache_write", e.CacheWrite, false,
-		"a cache that costs more to read than to write saves nothing")
-	if e.Enabled && ttl > 0 {
-		p.below("/economy/ttl_seconds", float64(e.TTLSeconds), "/cache/ttl_seconds", float64(ttl), false,
-			"else one takes a cache for cold that the other takes for warm")
 	}
 }
 
@@ -152,24 +167,6 @@ func (p *parser) disjoint(aPointer string, a []string, bPointer string, b []stri
 			p.conflict(strconv.Quote(entry)+" is in both "+aPointer+" and "+bPointer, bPointer, aPointer)
 		}
 	}
-}
-
-// below requires a < b, or a <= b if not strict.
-func (p *parser) below(aPointer string, a float64, bPointer string, b float64, strict bool, why string) {
-	if a < b || a == b && !strict {
-		return
-	}
-	relation, reverse := "must not be above", "must not be below"
-	if strict {
-		relation, reverse = "must be below", "must be above"
-	}
-	if p.blamed(aPointer, bPointer) == bPointer {
-		aPointer, bPointer = bPointer, aPointer
-		a, b = b, a
-		relation = reverse
-	}
-	p.conflict(fmt.Sprintf("%s %s %s%s (%s%s): %s", p.written(aPointer, a), relation,
-		p.layer.Pointer, bPointer, p.written(bPointer, b), p.owner(bPointer), why), aPointer, bPointer)
 }
 
 // conflict reports a problem of several fields. It points at the first that the topmost layer sets, for that one can be
@@ -202,11 +199,8 @@ func (p *parser) owner(pointer string) string {
 }
 
 // written returns a number as a document has it, or the number itself if it is that of the profile.
-func (p *parser) written(pointer string, number float64) string {
-	if literal, ok := p.literals[pointer]; ok {
-		return literal
-	}
-	return decimal(number)
+func (p *parser) written(pointer string) string {
+	return cmp.Or(p.literals[pointer], decimal(p.numbers[pointer]))
 }
 
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -53,7 +53,7 @@ func objectSchema(section reflect.Value, pointer string) object {
 			properties = append(properties, member{name, objectSchema(value, below)})
 			continue
 		}
-		leaf := append(object{{"description", fields[below].does}}, orNull(value.Type(), below)...)
+		leaf := append(object{{"description", fields[below].Does}}, orNull(value.Type(), below)...)
 		if value.Kind() != reflect.Map {
 			leaf = append(leaf, member{"default", value.Interface()})
 		}
@@ -115,17 +115,17 @@ func stringSchema(choices []string, f field) object {
 		}
 		return append(s, member{"enum", enum})
 	}
-	if !f.empty {
+	if !f.Empty {
 		s = append(s, member{"minLength", 1})
 	}
-	return append(s, member{"maxLength", f.bytes}) // in characters, of which a text has no more than bytes
+	return append(s, member{"maxLength", f.Bytes}) // in characters, of which a text has no more than bytes
 }
 
 // numberSchema describes the range of a number, beside which 0 may be allowed.
 func numberSchema(kind string, f field) object {
 	s := object{{"type", []string{kind}}}
-	limits := object{{"minimum", f.low}, {"maximum", f.high}}
-	if f.orZero {
+	limits := object{{"minimum", f.Low}, {"maximum", f.High}}
+	if f.OrZero {
 		return append(s, member{"anyOf", []object{{{"const", 0}}, limits}})
 	}
 	return append(s, limits...)

@@ -21,13 +21,20 @@ func TestEveryFieldOfAPolicyIsDescribed(t *testing.T) {
 		described[pointer] = true
 		f, ok := fields[pointer]
 		number := value.Kind() == reflect.Int || value.Kind() == reflect.Float64
-		if !ok || f.does == "" || number != (f.high > 0) {
+		if !ok || f.Does == "" || number != (f.High > 0) {
 			t.Errorf("%s: %+v", pointer, f)
 		}
 	}
 	for pointer := range fields {
 		if !described[pointer] {
 			t.Errorf("%s is described, but no policy has it", pointer)
+		}
+	}
+	for _, pointer := range []string{
+		"/cap/max_line_chars", "/cap/head_chars", "/trim/bookend_max_chars", "/trim/bookend_min_chars",
+	} {
+		if low := fields[pointer].Low; low != MinCutChars {
+			t.Errorf("%s: the lowest value is %g; a cut must keep at least %d", pointer, low, MinCutChars)
 		}
 	}
 }
@@ -141,7 +148,7 @@ func fieldTable() string {
 		if strings.HasPrefix(pointer, "/wording/") {
 			continue
 		}
-		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", dotted(pointer), shown(value), possible(pointer, value.Type()), fields[pointer].does)
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", dotted(pointer), shown(value), possible(pointer, value.Type()), fields[pointer].Does)
 	}
 	return rows.String()
 }
@@ -183,7 +190,7 @@ func wordingTable() string {
 			}
 		}
 		f := fields[pointer]
-		fmt.Fprintf(&rows, "| `%s` | %s | `{%s}` | %s |\n", dotted(pointer), f.does, strings.Join(f.names, "}` `{"), strings.Join(texts, "<br>"))
+		fmt.Fprintf(&rows, "| `%s` | %s | `{%s}` | %s |\n", dotted(pointer), f.Does, strings.Join(f.Names, "}` `{"), strings.Join(texts, "<br>"))
 	}
 	return rows.String()
 }
@@ -216,7 +223,7 @@ func possible(pointer string, of reflect.Type) string {
 	case reflect.Bool:
 		return "true, false"
 	case reflect.String:
-		return fmt.Sprintf("text to %d bytes", f.bytes)
+		return fmt.Sprintf("text to %d bytes", f.Bytes)
 	}
-	return map[bool]string{true: "0 or "}[f.orZero] + decimal(f.low) + " to " + decimal(f.high)
+	return map[bool]string{true: "0 or "}[f.OrZero] + decimal(f.Low) + " to " + decimal(f.High)
 }
