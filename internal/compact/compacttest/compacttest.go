@@ -50,8 +50,8 @@ type generator struct {
 }
 
 type call struct {
-	id, tool, arguments, output string
-	bare                        bool // it was sent without its id
+	id, tool, arguments string
+	bare                bool // it was sent without its id
 }
 
 // wild reports true once in n times, and only if the conversation is wild.

@@ -1,18 +1,60 @@
 package compacttest
 
 import (
+	"cmp"
+	_ "embed"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
+//go:embed forms.txt
+var formsText string
+
+// forms has the forms of forms.txt by format and name.
+var forms = readForms()
+
+func readForms() map[session.Format]map[string]string {
+	all := map[session.Format]map[string]string{}
+	var formats []string
+	for line := range strings.Lines(formsText) {
+		name, form, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name == "=" {
+			formats = strings.Fields(form)
+			continue
+		}
+		for _, f := range formats {
+			f := session.Format(f)
+			if all[f] == nil {
+				all[f] = map[string]string{}
+			}
+			all[f][name] = form
+		}
+	}
+	return all
+}
+
+// values are the values of a form by name.
+type values map[string]string
+
+// form returns a form of the generator's format with its values.
+func (g *generator) form(name string, v values) string {
+	return os.Expand(forms[g.format][name], func(name string) string {
+		if name == "n" {
+			return strconv.Itoa(len(g.messages))
+		}
+		return v[name]
+	})
+}
+
 func quoted(text string) string { return string(rawjson.Quote(nil, []byte(text))) }
 
-func (g *generator) add(format string, args ...any) {
-	body := fmt.Sprintf(format, args...)
+func (g *generator) add(body string) {
 	if g.wild(10) {
 		body = " " + strings.Replace(body, `{"role":`, "{\n \"role\" : ", 1) + "\n"
 	}
@@ -22,17 +64,10 @@ func (g *generator) add(format string, args ...any) {
 // say adds a message that is one text.
 func (g *generator) say(role, text string) {
 	g.flush()
-	switch g.format {
-	case session.Gemini:
-		if role == "assistant" {
-			role = "model"
-		}
-		g.add(`{"role":%q,"parts":[{"text":%s}]}`, role, quoted(text))
-	case session.AISDK:
-		g.add(`{"id":"m%d","role":%q,"parts":[{"type":"text","text":%s}]}`, len(g.messages), role, quoted(text))
-	default:
-		g.add(`{"role":%q,"content":%s}`, role, quoted(text))
+	if g.format == session.Gemini && role == "assistant" {
+		role = "model"
 	}
+	g.add(g.form("say", values{"role": role, "text": quoted(text)}))
 }
 
 // assistant makes n calls in one message, or in one item each.
@@ -43,70 +78,61 @@ func (g *generator) assistant(n int) []call {
 		calls[i] = g.newCall()
 		blocks[i] = g.callBlock(&calls[i])
 	}
-	joined := strings.Join(blocks, ",")
+	said := ""
 	switch g.format {
-	case session.OpenAIChat:
-		g.add(`{"role":"assistant","content":%s,"tool_calls":[%s]}`, g.pick([]string{"null", `"I look."`}), joined)
+	case session.AISDK: // the calls come with their results
+		return calls
 	case session.OpenAIResponses:
 		g.items(blocks)
-	case session.Gemini:
-		g.add(`{"role":"model","parts":[{"text":"I look."},%s]}`, joined)
-	case session.AISDK: // the calls come with their results
+		return calls
+	case session.OpenAIChat:
+		said = g.pick([]string{"null", `"I look."`})
 	case session.Anthropic:
-		first := `{"type":"text","text":"I look."}`
+		said = g.textBlock(`"I look."`)
 		if g.wild(10) {
-			first = fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":"c2ln"}`, g.text(g.size()))
+			said = g.form("thinking", values{"text": g.text(g.size())})
 		}
-		g.add(`{"role":"assistant","content":[%s,%s]}`, first, joined)
 	}
+	g.add(g.form("calls", values{"said": said, "blocks": strings.Join(blocks, ",")}))
 	return calls
 }
 
 // items adds the items of one answer of OpenAI's Responses.
 func (g *generator) items(calls []string) {
 	if g.wild(4) {
-		g.add(`{"type":"reasoning","id":"rs_%d","summary":[],"encrypted_content":"c2VjcmV0"}`, len(g.messages))
+		g.add(g.form("reasoning", nil))
 	}
 	if g.rng.IntN(3) == 0 {
-		g.add(`{"type":"message","role":"assistant",` +
-			`"content":[{"type":"output_text","text":"I look.","annotations":[]}]}`)
+		g.add(g.form("said", nil))
 	}
 	for _, item := range calls {
-		g.add("%s", item)
+		g.add(item)
 	}
 }
 
 // callBlock returns a call as its format writes it.
 func (g *generator) callBlock(c *call) string {
 	c.arguments = g.arguments(c.tool)
-	tool, written := quoted(c.tool), c.arguments
+	v := values{"id": c.id, "tool": quoted(c.tool), "arguments": c.arguments, "written": quoted(c.arguments)}
 	if g.wild(12) {
-		written = "{not json"
+		v["written"] = quoted("{not json")
 	}
 	switch g.format {
-	case session.OpenAIChat:
-		const form = `{"id":%q,"type":"function","function":{"name":%s,"arguments":%s}}`
-		return fmt.Sprintf(form, c.id, tool, quoted(written))
-	case session.OpenAIResponses:
-		const form = `{"type":"function_call","call_id":%q,"name":%s,"arguments":%s}`
-		return fmt.Sprintf(form, c.id, tool, quoted(written))
 	case session.Gemini:
-		signature := ""
 		if g.wild(2) {
-			signature = `,"thoughtSignature":"c2ln"`
+			v["signature"] = `,"thoughtSignature":"c2ln"`
 		}
-		return fmt.Sprintf(`{"functionCall":{%s"name":%s,"args":%s}%s}`, g.geminiID(c), tool, c.arguments, signature)
+		c.bare = g.calls%2 == 0
+		v["member"] = c.idMember()
 	case session.AISDK:
 		g.pending = append(g.pending, *c)
-		return ""
 	}
-	return fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%s,"input":%s}`, c.id, tool, c.arguments)
+	return g.form("call", v)
 }
 
-// geminiID returns the id of a call, which many contents do not have.
-func (g *generator) geminiID(c *call) string {
-	if g.calls%2 == 0 {
-		c.bare = true
+// idMember returns the id of a call of Gemini as a member; many contents do not have it.
+func (c *call) idMember() string {
+	if c.bare {
 		return ""
 	}
 	return fmt.Sprintf(`"id":%q,`, c.id)
@@ -116,17 +142,12 @@ func (g *generator) geminiID(c *call) string {
 func (g *generator) answer(calls []call) {
 	var blocks []string
 	for i := range calls {
-		c, content := &calls[i], g.content()
+		v := values{"id": calls[i].id, "content": g.content()}
 		switch g.format {
-		case session.OpenAIChat:
-			g.add(`{"role":"tool","tool_call_id":%q,"content":%s}`, c.id, content)
-		case session.OpenAIResponses:
-			g.add(`{"type":"function_call_output","call_id":%q,"output":%s}`, c.id, content)
-		case session.AISDK:
-			c.output = content
-			blocks = append(blocks, g.tool(c))
+		case session.OpenAIChat, session.OpenAIResponses:
+			g.add(g.form("answer", v))
 		default:
-			blocks = append(blocks, g.resultBlock(c, content))
+			blocks = append(blocks, g.resultBlock(&calls[i], v))
 		}
 	}
 	switch {
@@ -138,65 +159,49 @@ func (g *generator) answer(calls []call) {
 	}
 }
 
-func (g *generator) resultBlock(c *call, content string) string {
-	if g.format == session.Gemini {
-		id := fmt.Sprintf(`"id":%q,`, c.id)
-		if c.bare {
-			id = ""
-		}
-		response := fmt.Sprintf(`{"output":%s}`, content)
+func (g *generator) resultBlock(c *call, v values) string {
+	v["tool"] = quoted(c.tool)
+	switch g.format {
+	case session.Gemini:
+		v["member"], v["name"] = c.idMember(), "output"
 		if g.rng.IntN(4) == 0 {
-			response = fmt.Sprintf(`{"exit":0,"stdout":%s}`, content)
+			v["before"], v["name"] = `"exit":0,`, "stdout"
 		}
-		return fmt.Sprintf(`{"functionResponse":{%s"name":%s,"response":%s}}`, id, quoted(c.tool), response)
+	case session.AISDK:
+		v["arguments"] = cmp.Or(c.arguments, "{}")
+	default:
+		if g.rng.IntN(15) == 0 {
+			v["failed"] = `,"is_error":true`
+		}
 	}
-	failed := ""
-	if g.rng.IntN(15) == 0 {
-		failed = `,"is_error":true`
-	}
-	return fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":%s%s}`, c.id, content, failed)
+	return g.form("result", v)
 }
 
 func (g *generator) resultMessages(blocks []string) {
-	member, text := "content", `{"type":"text","text":"By the way."}`
-	if g.format == session.Gemini {
-		member, text = "parts", `{"text":"By the way."}`
-	}
 	if len(blocks) > 1 && g.wild(6) {
-		g.add(`{"role":"user",%q:[%s]}`, member, blocks[0])
+		g.add(g.form("results", values{"blocks": blocks[0]}))
 		blocks = blocks[1:]
 	}
 	if g.wild(10) {
-		blocks = append(blocks, text)
+		blocks = append(blocks, g.textBlock(`"By the way."`))
 	}
-	g.add(`{"role":"user",%q:[%s]}`, member, strings.Join(blocks, ","))
-}
-
-// tool returns a call of an AI SDK message, with its output if it has one.
-func (g *generator) tool(c *call) string {
-	arguments := c.arguments
-	if arguments == "" {
-		arguments = "{}"
-	}
-	state := `"input-available"`
-	if c.output != "" {
-		state = `"output-available","output":` + c.output
-	}
-	const form = `{"type":"dynamic-tool","toolName":%s,"toolCallId":%q,"input":%s,"state":%s}`
-	return fmt.Sprintf(form, quoted(c.tool), c.id, arguments, state)
+	g.add(g.form("results", values{"blocks": strings.Join(blocks, ",")}))
 }
 
 // uiMessage adds the message that makes calls and holds their results. Calls without an answer come first.
-func (g *generator) uiMessage(answered []call, blocks []string) {
-	parts := []string{`{"type":"step-start"}`}
+func (g *generator) uiMessage(answered []call, results []string) {
+	blocks := ""
 	for _, c := range g.pending {
 		if !slices.ContainsFunc(answered, func(a call) bool { return a.id == c.id }) {
-			parts = append(parts, g.tool(&c))
+			v := values{"id": c.id, "tool": quoted(c.tool), "arguments": c.arguments}
+			blocks += "," + g.form("waiting", v)
 		}
 	}
 	g.pending = nil
-	parts = append(append(parts, blocks...), `{"type":"text","text":"I looked."}`)
-	g.add(`{"id":"m%d","role":"assistant","parts":[%s]}`, len(g.messages), strings.Join(parts, ","))
+	for _, result := range results {
+		blocks += "," + result
+	}
+	g.add(g.form("calls", values{"blocks": blocks}))
 }
 
 // flush adds the calls that have no result.
@@ -206,37 +211,14 @@ func (g *generator) flush() {
 	}
 }
 
-// images has an image as each format writes it.
-var images = map[session.Format]string{
-	session.OpenAIChat:      `{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}`,
-	session.OpenAIResponses: `{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}`,
-	session.Anthropic: `{"type":"image","source":{"type":"base64","media_type":"image/png",` +
-		`"data":"iVBORw0KGgo="}}`,
-	session.Gemini: `{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}`,
-	session.AISDK:  `{"type":"file","mediaType":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}`,
-}
-
 // textBlock returns a text as a block of its format.
-func (g *generator) textBlock(literal string) string {
-	switch g.format {
-	case session.Gemini:
-		return `{"text":` + literal + `}`
-	case session.OpenAIResponses:
-		return `{"type":"input_text","text":` + literal + `}`
-	}
-	return `{"type":"text","text":` + literal + `}`
-}
+func (g *generator) textBlock(literal string) string { return g.form("text", values{"text": literal}) }
 
 // shows adds a message of the user with an image.
 func (g *generator) shows() {
 	g.flush()
-	blocks := g.textBlock(`"It looks like this."`) + "," + images[g.format]
-	switch g.format {
-	case session.Gemini, session.AISDK:
-		g.add(`{"role":"user","parts":[%s]}`, blocks)
-	default:
-		g.add(`{"role":"user","content":[%s]}`, blocks)
-	}
+	blocks := g.textBlock(`"It looks like this."`) + "," + g.form("image", nil)
+	g.add(g.form("show", values{"blocks": blocks}))
 }
 
 // content returns the JSON value of a result's content.
@@ -252,9 +234,9 @@ func (g *generator) content() string {
 		half := g.text(g.size())
 		return fmt.Sprintf(`[%s, %s]`, g.textBlock(text), g.textBlock(half))
 	case g.wild(12) && g.format == session.OpenAIChat:
-		return fmt.Sprintf(`[%s,%s]`, g.textBlock(text), images[g.format])
+		return fmt.Sprintf(`[%s,%s]`, g.textBlock(text), g.form("image", nil))
 	case g.wild(12):
-		return fmt.Sprintf(`[%s,%s]`, images[g.format], g.textBlock(text))
+		return fmt.Sprintf(`[%s,%s]`, g.form("image", nil), g.textBlock(text))
 	}
 	return text
 }
