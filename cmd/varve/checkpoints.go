@@ -11,6 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
@@ -65,7 +66,7 @@ func (c *checkpointsCommand) Run(ctx context.Context, to *console) error {
 }
 
 // checkpointRow returns a checkpoint's row in the list.
-func checkpointRow(r *protocol.Checkpoint) []any {
+func checkpointRow(r *session.CheckpointRecord) []any {
 	body := "kept"
 	if !r.HasBody {
 		body = "pruned"
@@ -75,7 +76,7 @@ func checkpointRow(r *protocol.Checkpoint) []any {
 }
 
 // writeRestored writes what a rollback made.
-func writeRestored(out io.Writer, r *protocol.Checkpoint) error {
+func writeRestored(out io.Writer, r *session.CheckpointRecord) error {
 	_, err := fmt.Fprintf(out,
 		"checkpoint %s is restored as checkpoint %d: compacted through message %d, all later messages as they came\n",
 		cellText(r.RestoredFrom), r.N, r.Through)

@@ -159,7 +159,7 @@ func (r *importRun) file(ctx context.Context, done *imported) error {
 		return err
 	}
 	i, err := r.api.Upload(ctx, upload)
-	if i.Ended() {
+	if i.State.Ended() {
 		err = errors.Join(err, os.Remove(at))
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
@@ -85,7 +86,7 @@ func (r *importRun) rejectedLines(ctx context.Context, done *imported, in *os.Fi
 	if i.Rejected == 0 {
 		return 0, nil
 	}
-	err := r.api.EachImportLine(ctx, i.ID.String(), "rejected", func(l protocol.ImportLine) {
+	err := r.api.EachImportLine(ctx, i.ID.String(), "rejected", func(l session.ImportedLine) {
 		done.Rejected = append(done.Rejected, rejection{Line: l.Line, Reason: l.Detail})
 	})
 	if err != nil {
@@ -99,7 +100,7 @@ func (r *importRun) rejectedLines(ctx context.Context, done *imported, in *os.Fi
 func (r *importRun) sessions(ctx context.Context, i *protocol.Import) ([]importedSession, error) {
 	list := []importedSession{}
 	at := map[string]int{}
-	err := r.api.EachImportLine(ctx, i.ID.String(), "", func(l protocol.ImportLine) {
+	err := r.api.EachImportLine(ctx, i.ID.String(), "", func(l session.ImportedLine) {
 		if l.Session == nil || l.Outcome == "rejected" {
 			return
 		}

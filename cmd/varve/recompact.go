@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
@@ -78,7 +79,7 @@ func (c *recompactStartCommand) request() (r protocol.RecompactionRequest, err e
 	f := &c.recompactFilter
 	r.MaxRunning = c.MaxRunning
 	r.DryRun = c.DryRun
-	r.Filter = protocol.RecompactionFilter{
+	r.Filter = session.RecompactionFilter{
 		Sessions: f.Session, CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter,
 		MinTokens: f.MinTokens, PolicyVersionBelow: f.PolicyVersionBelow, EngineVersionBelow: f.EngineVersionBelow,
 	}
@@ -116,7 +117,7 @@ func follow(
 	shown := newMeter(out, -1, progressbar.OptionShowCount())
 	defer shown.finish()
 	for {
-		if a, err = client.GetRecompaction.Call(ctx, api, id); err != nil || a.Value.Ended() {
+		if a, err = client.GetRecompaction.Call(ctx, api, id); err != nil || a.Value.State.Ended() {
 			break
 		}
 		p := a.Value.Progress
@@ -178,7 +179,7 @@ func (c *recompactShowCommand) Run(ctx context.Context, to *console) error {
 		return show(ctx, to, writeRecompaction, client.GetRecompaction, client.Options{}, c.ID)
 	}
 	const header = "SESSION\tSTATE\tBEFORE\tAFTER\tRUN\tERROR"
-	return showList(ctx, to, header, func(s *protocol.RecompactionSession) []any {
+	return showList(ctx, to, header, func(s *session.RecompactionSession) []any {
 		return []any{s.Session, s.State, s.TokensBefore, s.TokensAfter, s.Run, s.Error}
 	}, client.RecompactionSessions, c.Limit, c.ID)
 }

@@ -25,9 +25,9 @@ func checkpointOf(req *request.Request) (at session.Address, n int) {
 	return at, int(number)
 }
 
-func recordAnswer(r session.CheckpointRecord) protocol.Checkpoint {
+func recordAnswer(r session.CheckpointRecord) session.CheckpointRecord {
 	r.CreatedAt = r.CreatedAt.UTC()
-	return protocol.Checkpoint(r)
+	return r
 }
 
 // listCheckpoints handles GET /v1/sessions/{id}/checkpoints.
@@ -62,7 +62,7 @@ func (s *Server) readCheckpoint(req *request.Request) error {
 		lost = manifest.Merge(lineage)
 	}
 	return req.JSON(http.StatusOK, protocol.CheckpointDetail{
-		Checkpoint: recordAnswer(found[0].CheckpointRecord), Policy: found[0].Policy, Units: found[0].Units,
+		CheckpointRecord: recordAnswer(found[0].CheckpointRecord), Policy: found[0].Policy, Units: found[0].Units,
 		OpenCalls: found[0].OpenCalls,
 		Manifest: protocol.Manifest{
 			Of: of, TokensBefore: found[0].Tokens + lost.Saved(), TokensAfter: found[0].Tokens,

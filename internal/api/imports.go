@@ -86,10 +86,10 @@ func (s *Server) pauseImport(req *request.Request, i session.Import, cause error
 
 func importOf(i session.Import) protocol.Import {
 	a := protocol.Import{
-		ID: i.ID, State: string(i.State), Bytes: i.Bytes,
+		ID: i.ID, State: i.State, Bytes: i.Bytes,
 		Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total,
 			Unit: "lines"}, Sessions: i.Sessions, Messages: i.Messages,
-		Duplicates: i.Duplicates, Rejected: i.Rejected, Report: i.Report, Error: i.Error,
+		Duplicates: i.Duplicates, Rejected: i.Rejected, Report: i.Report, Error: i.Error, Rejections: i.Rejections,
 		CreatedAt: i.CreatedAt.UTC(), UpdatedAt: i.UpdatedAt.UTC(), FinishedAt: utc(i.FinishedAt),
 	}
 	if i.Source != "" {
@@ -98,16 +98,7 @@ func importOf(i session.Import) protocol.Import {
 	if i.Session != "" {
 		a.Session = &i.Session
 	}
-	for _, l := range i.Rejections {
-		a.Rejections = append(a.Rejections, importLineOf(l))
-	}
 	return a
-}
-
-func importLineOf(l session.ImportedLine) protocol.ImportLine {
-	return protocol.ImportLine{
-		N: l.N, Line: l.Line, Outcome: string(l.Outcome), Session: l.Session, Seq: l.Seq, Detail: l.Detail,
-	}
 }
 
 // readImport handles GET /v1/imports/{import}.
@@ -184,10 +175,7 @@ func (s *Server) listImportLines(req *request.Request) error {
 	if err != nil {
 		return orMissing(err, errNoImport)
 	}
-	page := protocol.ImportLines{Data: make([]protocol.ImportLine, 0, len(found)), HasMore: len(found) > limit}
-	for _, l := range found[:min(limit, len(found))] {
-		page.Data = append(page.Data, importLineOf(l))
-	}
+	page := protocol.ImportLines{Data: found[:min(limit, len(found))], HasMore: len(found) > limit}
 	if page.HasMore {
 		page.Next = &found[limit].N
 	}

@@ -70,26 +70,15 @@ func answerRecompaction(req *request.Request, r session.Recompaction) error {
 
 func recompactionOf(r session.Recompaction) protocol.Recompaction {
 	return protocol.Recompaction{
-		ID: r.ID, State: string(r.State), Filter: protocol.RecompactionFilter(r.Filter), Policy: r.Policy,
+		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy,
 		From: string(compactor.FromLog), MaxRunning: r.MaxRunning,
 		Progress: protocol.RecompactionProgress{
 			Total: r.Total, Done: r.Done(), Running: r.Running,
 			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped,
 		},
-		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, Errors: sessionErrors(r.Errors),
+		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, Errors: r.Errors,
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
 	}
-}
-
-// sessionErrors keeps nil, which a list's entries have, apart from none.
-func sessionErrors(found []session.RecompactionError) (list []protocol.SessionError) {
-	if found != nil {
-		list = make([]protocol.SessionError, len(found))
-	}
-	for i, e := range found {
-		list[i] = protocol.SessionError(e)
-	}
-	return list
 }
 
 // readRecompaction handles GET /v1/admin/recompactions/{recompaction}.
@@ -124,11 +113,9 @@ func (s *Server) listRecompactionSessions(req *request.Request) error {
 	}
 	found, err := s.Store.RecompactionSessions(req.Ctx, req.Tenant, id, list.Page())
 	err = orMissing(err, errNoRecompaction)
-	return request.AnswerList(list, found, err, func(r session.RecompactionSession) protocol.RecompactionSession {
-		return protocol.RecompactionSession{
-			Session: r.Session, State: r.State, Failures: r.Failures, Run: r.Run,
-			TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, FinishedAt: utc(r.FinishedAt),
-		}
+	return request.AnswerList(list, found, err, func(r session.RecompactionSession) session.RecompactionSession {
+		r.FinishedAt = utc(r.FinishedAt)
+		return r
 	}, func(last session.RecompactionSession) request.Place { return request.Place{ID: last.Key} })
 }
 

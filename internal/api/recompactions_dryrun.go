@@ -38,7 +38,7 @@ func (s *Server) dryRun(req *request.Request, r *recompactionRequest, token stri
 
 func (s *Server) sample(ctx context.Context, sessions []session.SampledSession,
 	policy json.RawMessage) (a protocol.RecompactionSample, err error) {
-	a.Errors = []protocol.SessionError{}
+	a.Errors = []session.RecompactionError{}
 	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
 		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy)
 		switch {
@@ -48,7 +48,7 @@ func (s *Server) sample(ctx context.Context, sessions []session.SampledSession,
 			return a, err
 		case err != nil:
 			a.Failed++
-			a.Errors = append(a.Errors, protocol.SessionError{Session: sessions[0].ID, Error: err.Error(),
+			a.Errors = append(a.Errors, session.RecompactionError{Session: sessions[0].ID, Error: err.Error(),
 				At: time.Now().UTC()})
 		default:
 			addProposal(&a, p)

@@ -32,7 +32,7 @@ const (
 	GetCheckpoint     Route[protocol.CheckpointDetail] = "GET sessions/{session}/checkpoints/{n}"
 	CheckpointContext Route[protocol.View]             = "GET sessions/{session}/checkpoints/{n}/context"
 	DiffCheckpoints   Route[protocol.CheckpointDiff]   = "GET sessions/{session}/checkpoints/{n}/diff"
-	RestoreCheckpoint Route[protocol.Checkpoint]       = "POST sessions/{session}/checkpoints/{n}/restore"
+	RestoreCheckpoint Route[session.CheckpointRecord]  = "POST sessions/{session}/checkpoints/{n}/restore"
 	GetResult         Route[protocol.ResultPage]       = "GET sessions/{session}/results/{ref}"
 
 	CheckPolicy Route[protocol.Policy]                 = "POST policy/check"
@@ -47,11 +47,11 @@ const (
 	GetImport      Route[protocol.Import]      = "GET imports/{import}"
 	GetImportLines Route[protocol.ImportLines] = "GET imports/{import}/lines"
 
-	Runs                 ListRoute[session.Run]                  = "sessions/{session}/runs"
-	Checkpoints          ListRoute[protocol.Checkpoint]          = "sessions/{session}/checkpoints"
-	Results              ListRoute[protocol.Result]              = "sessions/{session}/results"
-	Recompactions        ListRoute[protocol.Recompaction]        = "admin/recompactions"
-	RecompactionSessions ListRoute[protocol.RecompactionSession] = "admin/recompactions/{recompaction}/sessions"
+	Runs                 ListRoute[session.Run]                 = "sessions/{session}/runs"
+	Checkpoints          ListRoute[session.CheckpointRecord]    = "sessions/{session}/checkpoints"
+	Results              ListRoute[protocol.Result]             = "sessions/{session}/results"
+	Recompactions        ListRoute[protocol.Recompaction]       = "admin/recompactions"
+	RecompactionSessions ListRoute[session.RecompactionSession] = "admin/recompactions/{recompaction}/sessions"
 )
 
 // Policy returns the route of a session's policy or, without an id, of the tenant's default.
@@ -195,7 +195,7 @@ func (b *streamBody) Read(p []byte) (int, error) {
 }
 
 // EachImportLine calls do for the lines of an import, page by page: those of one outcome unless it is "".
-func (c *Client) EachImportLine(ctx context.Context, id, outcome string, do func(protocol.ImportLine)) error {
+func (c *Client) EachImportLine(ctx context.Context, id, outcome string, do func(session.ImportedLine)) error {
 	for from := int64(1); ; {
 		query := Query{"from": from, "limit": 1000, "outcome": outcome}
 		page, err := GetImportLines.With(ctx, c, Options{Query: query}, id)

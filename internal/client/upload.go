@@ -35,7 +35,7 @@ func (c *Client) Upload(ctx context.Context, u Upload) (i protocol.Import, err e
 	query := Query{"more": true, "from": u.From, "session": u.Session} // without any line yet
 	begun, err := BeginImport.With(ctx, c, Options{Query: query, Key: u.Key})
 	i = begun.Value
-	for err == nil && !i.Ended() {
+	for err == nil && !i.State.Ended() {
 		u.Progress(i)
 		before := i.Progress.Done
 		var fed protocol.Import

@@ -2,31 +2,14 @@ package protocol
 
 import (
 	"encoding/json"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/compact/manifest"
+	"github.com/varve-dev/varve/internal/session"
 )
-
-// Checkpoint is what is kept about a checkpoint, its body aside.
-type Checkpoint struct {
-	N             int       `json:"n"`
-	Base          int       `json:"base"`          // the checkpoint that it builds on, 0 for the log
-	RestoredFrom  *int      `json:"restored_from"` // the checkpoint whose rendition it restores
-	Through       int64     `json:"through_seq"`
-	Tokens        int64     `json:"tokens"` // of its messages
-	BodyBytes     int       `json:"body_bytes"`
-	HasBody       bool      `json:"has_body"` // false once enough newer checkpoints have been made
-	EngineVersion int       `json:"engine_version"`
-	PolicyDigest  string    `json:"policy_digest"` // SHA-256 of the policy's document
-	Run           uuid.UUID `json:"run"`
-	CreatedAt     time.Time `json:"created_at"`
-}
 
 // CheckpointDetail is a checkpoint with its loss manifest.
 type CheckpointDetail struct {
-	Checkpoint
+	session.CheckpointRecord
 	Policy    json.RawMessage `json:"policy"`
 	Units     int             `json:"units"`
 	OpenCalls int             `json:"open_calls"`

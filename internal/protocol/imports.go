@@ -5,30 +5,29 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Import is a file on its way into sessions, and what has become of its lines so far.
 type Import struct {
-	ID         uuid.UUID       `json:"id"`
-	State      string          `json:"state"`   // queued, running, succeeded or failed
-	From       *string         `json:"from"`    // what the lines are; null until the first one shows it
-	Session    *string         `json:"session"` // that the caller named
-	Progress   ImportProgress  `json:"progress"`
-	Bytes      int64           `json:"bytes"` // of the lines that are done
-	Sessions   int64           `json:"sessions"`
-	Messages   int64           `json:"messages"`
-	Duplicates int64           `json:"duplicates"`
-	Rejected   int64           `json:"rejected"`
-	Report     json.RawMessage `json:"report"` // ImportReport for a file of another source, else null
-	Error      *string         `json:"error"`
-	Rejections []ImportLine    `json:"rejections,omitzero"` // the first ones; lists omit them
-	CreatedAt  time.Time       `json:"created_at"`
-	UpdatedAt  time.Time       `json:"updated_at"`
-	FinishedAt *time.Time      `json:"finished_at"`
+	ID         uuid.UUID              `json:"id"`
+	State      session.ImportState    `json:"state"`   // queued, running, succeeded or failed
+	From       *string                `json:"from"`    // what the lines are; null until the first one shows it
+	Session    *string                `json:"session"` // that the caller named
+	Progress   ImportProgress         `json:"progress"`
+	Bytes      int64                  `json:"bytes"` // of the lines that are done
+	Sessions   int64                  `json:"sessions"`
+	Messages   int64                  `json:"messages"`
+	Duplicates int64                  `json:"duplicates"`
+	Rejected   int64                  `json:"rejected"`
+	Report     json.RawMessage        `json:"report"` // ImportReport for a file of another source, else null
+	Error      *string                `json:"error"`
+	Rejections []session.ImportedLine `json:"rejections,omitzero"` // the first ones; lists omit them
+	CreatedAt  time.Time              `json:"created_at"`
+	UpdatedAt  time.Time              `json:"updated_at"`
+	FinishedAt *time.Time             `json:"finished_at"`
 }
-
-// Ended reports whether the import takes no more lines.
-func (i *Import) Ended() bool { return i.State == "succeeded" || i.State == "failed" }
 
 // ImportReport is what a file of another source holds besides messages.
 type ImportReport struct {
@@ -50,19 +49,9 @@ type ImportProgress struct {
 	Unit  string `json:"unit"`
 }
 
-// ImportLine is what became of a line.
-type ImportLine struct {
-	N       int64   `json:"n"`
-	Line    int64   `json:"line"`
-	Outcome string  `json:"outcome"` // created, exists, stored, duplicate, checked, skipped or rejected
-	Session *string `json:"session"`
-	Seq     *int64  `json:"seq"`
-	Detail  string  `json:"detail,omitempty"`
-}
-
 // ImportLines is a page of the lines of an import. Next is null on the last page.
 type ImportLines struct {
-	Data    []ImportLine `json:"data"`
-	HasMore bool         `json:"has_more"`
-	Next    *int64       `json:"next"`
+	Data    []session.ImportedLine `json:"data"`
+	HasMore bool                   `json:"has_more"`
+	Next    *int64                 `json:"next"`
 }

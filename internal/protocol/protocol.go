@@ -2,7 +2,7 @@
 // answers with them and internal/client reads them, so that no answer is declared twice; docs/api.md explains them.
 //
 // Start at List and Problem, which every route shares; then there is one file for each kind of resource. Answers that
-// are a domain type as it stands are that type: session.Run, compact.Action, manifest.Entry.
+// are a domain type as it stands are that type: session.Run, session.CheckpointRecord, compact.Action, manifest.Entry.
 package protocol
 
 import "github.com/varve-dev/varve/internal/session"

@@ -85,13 +85,13 @@ type SampledSession struct {
 
 // RecompactionSession is the outcome of a recompaction for one session.
 type RecompactionSession struct {
-	Key          uuid.UUID
-	Session      *string // id, nil if it is just being erased
-	State        string  // queued, running, changed, unchanged, failed; cancelled if it was never started
-	Failures     int     // so far
-	Run          *uuid.UUID
-	TokensBefore *int64
-	TokensAfter  *int64
-	Error        *string // of the last attempt
-	FinishedAt   *time.Time
+	Key          uuid.UUID  `json:"-"`
+	Session      *string    `json:"session"`  // id, nil if it is just being erased
+	State        string     `json:"state"`    // queued, running, changed, unchanged, failed; cancelled if never started
+	Failures     int        `json:"failures"` // so far
+	Run          *uuid.UUID `json:"run"`
+	TokensBefore *int64     `json:"tokens_before"`
+	TokensAfter  *int64     `json:"tokens_after"`
+	Error        *string    `json:"error"` // of the last attempt
+	FinishedAt   *time.Time `json:"finished_at"`
 }

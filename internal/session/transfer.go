@@ -55,12 +55,12 @@ type ImportedRange struct {
 
 // ImportedLine is the recorded outcome of a line.
 type ImportedLine struct {
-	N       int64 // its place among the stored lines, from 1
-	Line    int64 // in the file
-	Outcome LineOutcome
-	Session *string // nil if the line names no session, or one that is erased
-	Seq     *int64
-	Detail  string
+	N       int64       `json:"n"`    // its place among the stored lines, from 1
+	Line    int64       `json:"line"` // in the file
+	Outcome LineOutcome `json:"outcome"`
+	Session *string     `json:"session"` // nil if the line names no session, or one that is erased
+	Seq     *int64      `json:"seq"`
+	Detail  string      `json:"detail,omitempty"`
 }
 
 // MaxImportLines is the largest number of lines of an import that one transaction stores.
