@@ -108,9 +108,7 @@ func (c *tenantsListCommand) Run(ctx context.Context, settings *config.Client, o
 	if err != nil {
 		return err
 	}
-	return writeTable(out, settings.JSON, tenants, "ID\tNAME\tCREATED", func(t *session.Tenant) []any {
-		return []any{t.ID, t.Name, t.CreatedAt}
-	})
+	return printValue(out, settings.JSON, "tenants", tenants)
 }
 
 type keysCommand struct {
@@ -219,10 +217,7 @@ func (c *keysListCommand) Run(ctx context.Context, settings *config.Client, out 
 	if err != nil {
 		return err
 	}
-	const header = "ID\tENDS IN\tNAME\tCREATED\tEXPIRES\tREVOKED"
-	return writeTable(out, settings.JSON, keys, header, func(k *session.APIKey) []any {
-		return []any{k.ID, "…" + k.Last4, k.Name, k.CreatedAt, k.ExpiresAt, k.RevokedAt}
-	})
+	return printValue(out, settings.JSON, "keys", keys)
 }
 
 type keysRevokeCommand struct {
@@ -243,7 +238,7 @@ func (c *keysRevokeCommand) Run(ctx context.Context, settings *config.Client) er
 	}
 	for _, k := range keys {
 		if k.ID == c.ID && k.RevokedAt != nil {
-			fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", cellText(k.RevokedAt))
+			fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", cell(k.RevokedAt))
 			return nil
 		}
 	}

@@ -1,18 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"strconv"
 
 	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/compact/manifest"
-	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type checkpointsCommand struct {
@@ -45,10 +37,9 @@ func (c *checkpointsCommand) Validate() error {
 // Run lists the session's checkpoints, shows one, compares two, or restores one.
 func (c *checkpointsCommand) Run(ctx context.Context, to *console) error {
 	if c.Number == nil {
-		const header = "CHECKPOINT\tCREATED\tBASE\tRESTORED\tTHROUGH\tTOKENS\tBODY\tENGINE\tPOLICY"
-		return showList(ctx, to, header, checkpointRow, client.Checkpoints, c.Limit, c.Session)
+		return showList(ctx, to, "checkpoints", client.Checkpoints, c.Limit, c.Session)
 	}
-	o := client.Options{Query: client.Query{"to": c.Diff}}
+	o := client.Options{}
 	switch {
 	case c.View:
 		view, err := client.CheckpointContext.Call(ctx, to.api, c.Session, *c.Number)
@@ -57,86 +48,11 @@ func (c *checkpointsCommand) Run(ctx context.Context, to *console) error {
 		}
 		return to.printRaw(view.Raw)
 	case c.Diff != nil:
-		return show(ctx, to, writeDiff, client.DiffCheckpoints, o, c.Session, *c.Number)
+		o.Query = client.Query{"to": c.Diff}
+		return show(ctx, to, "diff", client.DiffCheckpoints, o, c.Session, *c.Number)
 	case c.Restore:
-		return show(ctx, to, writeRestored, client.RestoreCheckpoint, client.Options{}, c.Session, *c.Number)
+		return show(ctx, to, "restored", client.RestoreCheckpoint, o, c.Session, *c.Number)
 	}
 	o.Query = client.Query{"manifest": c.Manifest}
-	return show(ctx, to, writeCheckpoint, client.GetCheckpoint, o, c.Session, *c.Number)
-}
-
-// checkpointRow returns a checkpoint's row in the list.
-func checkpointRow(r *session.CheckpointRecord) []any {
-	body := "kept"
-	if !r.HasBody {
-		body = "pruned"
-	}
-	digest := fmt.Sprintf("%.8s", r.PolicyDigest)
-	return []any{r.N, r.CreatedAt, r.Base, r.RestoredFrom, r.Through, r.Tokens, body, r.EngineVersion, digest}
-}
-
-// writeRestored writes what a rollback made.
-func writeRestored(out io.Writer, r *session.CheckpointRecord) error {
-	_, err := fmt.Fprintf(out,
-		"checkpoint %s is restored as checkpoint %d: compacted through message %d, all later messages as they came\n",
-		cellText(r.RestoredFrom), r.N, r.Through)
-	return err
-}
-
-// writeCheckpoint writes a checkpoint and its manifest.
-func writeCheckpoint(out io.Writer, c *protocol.CheckpointDetail) error {
-	m := &c.Manifest
-	table := newTable(out)
-	fmt.Fprintf(table, "checkpoint\t%d through message %d, made %s by run %s\nbase\t%d\nrestored from\t%s\n",
-		c.N, c.Through, cellText(c.CreatedAt), c.Run, c.Base, cellText(c.RestoredFrom))
-	fmt.Fprintf(table, "tokens\t%d → %d (%d saved, %s)\n", m.TokensBefore, m.TokensAfter, m.TokensSaved, m.Of)
-	for _, stage := range m.Stages {
-		fmt.Fprintf(table, "%s\t%d entries, %d tokens saved\n", stage.Stage, stage.Entries, stage.TokensSaved)
-	}
-	if err := table.Flush(); err != nil || len(m.Entries) == 0 {
-		return err
-	}
-	fmt.Fprintln(out)
-	const header = "PART\tTOOL\tREF\tACTION\tBEFORE\tAFTER\tREASON"
-	return writeTable(out, false, m.Entries, header, func(e *protocol.ManifestEntry) []any {
-		return []any{
-			place(e.Seq, e.LastSeq, e.Part), orDash(e.Tool), orDash(e.Ref), e.Do,
-			e.TokensBefore, e.TokensAfter, e.Reason,
-		}
-	})
-}
-
-// place names a part by its message and number, or the messages from one to another.
-func place(seq, lastSeq int64, part int) string {
-	switch {
-	case lastSeq > seq:
-		return fmt.Sprintf("%d–%d", seq, lastSeq)
-	case part < 0:
-		return strconv.FormatInt(seq, 10)
-	}
-	return fmt.Sprintf("%d.%d", seq, part)
-}
-
-// orDash returns text as a table shows it, "-" for none.
-func orDash(text string) string { return cmp.Or(terminal.Printable(text), "-") }
-
-// writeDiff writes what differs between the views of two checkpoints.
-func writeDiff(out io.Writer, d *protocol.CheckpointDiff) error {
-	table := newTable(out)
-	for _, side := range []protocol.CheckpointSide{d.From, d.To} {
-		fmt.Fprintf(table, "checkpoint %d\tthrough message %d\t%d tokens\n", side.N, side.Through, side.Tokens)
-	}
-	fmt.Fprintf(table, "messages between\t\t%+d tokens\n%d changes\t\t%+d tokens\n",
-		d.TokensCovered, len(d.Changes), d.TokensChanged)
-	if err := table.Flush(); err != nil || len(d.Changes) == 0 {
-		return err
-	}
-	fmt.Fprintln(out)
-	const header = "PART\tTOOL\tREF\tCHANGE\tFROM\tTO\tTOKENS"
-	return writeTable(out, false, d.Changes, header, func(c *manifest.Change) []any {
-		tokens := fmt.Sprintf("%d → %d", c.From.Tokens, c.To.Tokens)
-		return []any{
-			place(c.Seq, c.LastSeq, c.Part), orDash(c.Tool), orDash(c.Ref), c.Kind, c.From.Do, c.To.Do, tokens,
-		}
-	})
+	return show(ctx, to, "checkpoint", client.GetCheckpoint, o, c.Session, *c.Number)
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"time"
@@ -12,9 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type compactCommand struct {
@@ -56,9 +52,9 @@ func (c *compactCommand) Run(ctx context.Context, to *console) error {
 		return err
 	}
 	r := &run.Value
-	err = to.print(run.Raw, func(out io.Writer) error { return writeRun(out, r) })
+	err = to.print("run", run.Raw, r)
 	if err == nil && r.State == session.RunFailed {
-		return fmt.Errorf("run %s failed: %s", r.ID, cellText(r.Error))
+		return fmt.Errorf("run %s failed: %s", r.ID, cell(r.Error))
 	}
 	return err
 }
@@ -81,34 +77,6 @@ func (c *compactCommand) compact(ctx context.Context, api *client.Client) (run c
 	return run, err
 }
 
-// writeRun writes a run, with a line for each stage that it entered.
-func writeRun(out io.Writer, r *session.Run) error {
-	table := newTable(out)
-	fmt.Fprintf(table, "run\t%s\nstate\t%s\ntrigger\t%s\n", r.ID, r.State, r.Cause)
-	if r.Reason != "" {
-		fmt.Fprintf(table, "reason\t%s\n", terminal.Printable(r.Reason))
-	}
-	if r.Checkpoint != nil {
-		fmt.Fprintf(table, "checkpoint\t%s through message %s\n", cellText(r.Checkpoint), cellText(r.Through))
-	}
-	if r.State.Ended() {
-		fmt.Fprintf(table, "tokens\t%s → %s\nresults persisted\t%s\n",
-			cellText(r.TokensBefore), cellText(r.TokensAfter), cellText(r.ResultsPersisted))
-	}
-	var stages []compact.StageReport
-	if r.Stages != nil {
-		if err := json.Unmarshal(r.Stages, &stages); err != nil {
-			return err
-		}
-	}
-	for _, s := range stages {
-		if s.Entered {
-			fmt.Fprintf(table, "%s\t%d actions, %d tokens saved\n", s.Stage, s.Actions, s.TokensSaved)
-		}
-	}
-	return table.Flush()
-}
-
 type runsCommand struct {
 	Session string `arg:"" help:"Session id."`
 	Limit   int    `default:"20" help:"How many, newest first."`
@@ -116,11 +84,5 @@ type runsCommand struct {
 
 // Run lists the session's compactions.
 func (c *runsCommand) Run(ctx context.Context, to *console) error {
-	const header = "RUN\tTRIGGERED\tTRIGGER\tSTATE\tCHECKPOINT\tTHROUGH\tBEFORE\tAFTER\tRESULTS\tERROR"
-	return showList(ctx, to, header, func(r *session.Run) []any {
-		return []any{
-			r.ID, r.TriggeredAt, r.Cause, r.State, r.Checkpoint, r.Through,
-			r.TokensBefore, r.TokensAfter, r.ResultsPersisted, r.Error,
-		}
-	}, client.Runs, c.Limit, c.Session)
+	return showList(ctx, to, "runs", client.Runs, c.Limit, c.Session)
 }

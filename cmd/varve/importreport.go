@@ -140,9 +140,7 @@ func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
 	for i := range r.files {
 		rows = append(rows, r.files[i].rows()...)
 	}
-	const header = "FILE\tSESSION\tMESSAGES\tNEW\tTOKENS\tSKIPPED LINES\tBAD LINES"
-	err := writeTable(out, false, rows, header, func(cells *[]any) []any { return *cells })
-	if err != nil {
+	if err := writeView(out, "import", rows); err != nil {
 		return err
 	}
 	for i := range r.files {

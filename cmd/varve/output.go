@@ -2,35 +2,87 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"text/template"
 	"time"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
-// show calls a route and prints its answer: as the API sent it with --json, else as text writes it.
+//go:embed views.tmpl
+var viewsText string
+
+// views are the templates of what is printed for a person.
+var views = template.Must(template.New("views").Funcs(template.FuncMap{
+	"row": tableRow, "rowOf": func(cells []any) string { return tableRow(cells...) }, "cell": cell, "n": thousands, "cut": terminal.Cut, "percent": percent,
+	"place": place, "stages": stagesOf, "outcomes": outcomes,
+}).Parse(viewsText))
+
+// writeView writes a value as the view of that name.
+func writeView(out io.Writer, name string, value any) error { return writeAligned(out, name, value, 0) }
+
+// writeAligned writes a view whose columns are aligned as the flags of text/tabwriter say.
+func writeAligned(out io.Writer, name string, value any, flags uint) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', flags)
+	if err := views.ExecuteTemplate(table, name, value); err != nil {
+		return err
+	}
+	return table.Flush()
+}
+
+// printValue writes a value that does not come from the API: as JSON, or as the view of that name.
+func printValue(out io.Writer, asJSON bool, name string, value any) error {
+	if asJSON {
+		return writeJSON(out, value)
+	}
+	return writeView(out, name, value)
+}
+
+// show calls a route and prints its answer.
 func show[T any](
-	ctx context.Context, to *console, text func(io.Writer, *T) error, r client.Route[T], o client.Options, args ...any,
+	ctx context.Context, to *console, name string, r client.Route[T], o client.Options, args ...any,
 ) error {
 	a, err := r.With(ctx, to.api, o, args...)
 	if err != nil {
 		return err
 	}
-	return to.print(a.Raw, func(out io.Writer) error { return text(out, &a.Value) })
+	return to.print(name, a.Raw, &a.Value)
 }
 
-// print prints an answer: as the API sent it with --json, else as text writes it.
-func (to *console) print(raw []byte, text func(io.Writer) error) error {
+// showList calls a route and prints up to limit entries of its list.
+func showList[T any](
+	ctx context.Context, to *console, name string, r client.ListRoute[T], limit int, args ...any,
+) error {
+	found, err := r.All(ctx, to.api, limit, args...)
+	if err != nil {
+		return err
+	}
+	if to.JSON {
+		return writeJSON(to.out, found)
+	}
+	values := make([]T, len(found))
+	for i := range found {
+		values[i] = found[i].Value
+	}
+	return writeView(to.out, name, values)
+}
+
+// print prints an answer: as the API sent it with --json, else as the view of that name.
+func (to *console) print(name string, raw []byte, value any) error {
 	if to.JSON {
 		return to.printRaw(raw)
 	}
-	return text(to.out)
+	return writeView(to.out, name, value)
 }
 
 // printRaw prints an answer as the API sent it.
@@ -39,54 +91,56 @@ func (to *console) printRaw(raw []byte) error {
 	return err
 }
 
-// showList calls a route and prints up to limit entries of its list, a row for each.
-func showList[T any](
-	ctx context.Context, to *console, header string, row func(*T) []any, r client.ListRoute[T], limit int, args ...any,
-) error {
-	found, err := r.All(ctx, to.api, limit, args...)
-	if err != nil {
-		return err
+// tableRow returns the cells of a line of a table.
+func tableRow(cells ...any) string {
+	texts := make([]string, len(cells))
+	for i := range cells {
+		texts[i] = cell(cells[i])
 	}
-	return writeTable(to.out, to.JSON, found, header, func(a *client.Answer[T]) []any { return row(&a.Value) })
+	return strings.Join(texts, "\t")
 }
 
-// writeTable writes a list: as JSON, or as a table with one row for each entry below a header. Tabs separate columns.
-func writeTable[T any](out io.Writer, asJSON bool, list []T, header string, row func(*T) []any) error {
-	if asJSON {
-		return writeJSON(out, list)
-	}
-	table := newTable(out)
-	fmt.Fprintln(table, header)
-	for i := range list {
-		cells := row(&list[i])
-		texts := make([]string, len(cells))
-		for n, cell := range cells {
-			texts[n] = cellText(cell)
-		}
-		fmt.Fprintln(table, strings.Join(texts, "\t"))
-	}
-	return table.Flush()
-}
-
-// newTable returns a writer that aligns columns, which tabs separate.
-func newTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
-
-// cellText returns a value as a table shows it: "-" for a nil pointer, times to the second.
-func cellText(cell any) string {
-	if v := reflect.ValueOf(cell); v.Kind() == reflect.Pointer {
+// cell returns a value as a table shows it: "-" for a nil pointer, times to the second.
+func cell(value any) string {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return "-"
 		}
-		cell = v.Elem().Interface()
+		value = v.Elem().Interface()
 	}
-	switch v := cell.(type) {
+	switch v := value.(type) {
 	case string:
 		return terminal.Printable(v)
 	case time.Time:
 		return v.Format(time.RFC3339)
 	}
-	return fmt.Sprint(cell)
+	return fmt.Sprint(value)
 }
+
+// place names a part by its message and number, or the messages from one to another.
+func place(seq, lastSeq int64, part int) string {
+	switch {
+	case lastSeq > seq:
+		return fmt.Sprintf("%d–%d", seq, lastSeq)
+	case part < 0:
+		return strconv.FormatInt(seq, 10)
+	}
+	return fmt.Sprintf("%d.%d", seq, part)
+}
+
+// stagesOf returns what the stages of a run did.
+func stagesOf(r *session.Run) (stages []compact.StageReport, err error) {
+	if r.Stages != nil {
+		err = json.Unmarshal(r.Stages, &stages)
+	}
+	return stages, err
+}
+
+// thousands writes a whole number of any type.
+func thousands(number any) string { return terminal.Thousands(reflect.ValueOf(number).Int()) }
+
+// percent writes a share of 1.
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
 // writeJSON writes a value as a line of JSON.
 func writeJSON(out io.Writer, value any) error {

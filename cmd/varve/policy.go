@@ -30,37 +30,43 @@ type policyShowCommand struct {
 
 // Run prints the policy.
 func (c *policyShowCommand) Run(ctx context.Context, to *console) error {
-	return show(ctx, to, policyTable(c.All), client.Policy("GET", c.Session), client.Options{}, c.Session)
+	return showPolicy(ctx, to, c.All, client.Policy("GET", c.Session), client.Options{}, c.Session)
 }
 
-// policyTable writes a policy field by field; without all, those that are the profile's are only counted.
-func policyTable(all bool) func(io.Writer, *protocol.Policy) error {
-	return func(out io.Writer, p *protocol.Policy) error {
-		var of struct {
-			Profile string `json:"profile"`
-		}
-		if err := json.Unmarshal(p.Effective, &of); err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "profile %s, %s\n", of.Profile, versionText(p.Version))
-		var rows [][]any
-		omitted := 0
-		eachField(p, rawjson.Value(p.Effective), "", func(pointer string, value []byte) {
-			source := p.Sources[pointer]
-			if strings.HasPrefix(source, "profile:") && !all {
-				omitted++
-				return
-			}
-			name := strings.ReplaceAll(pointer[1:], "/", ".")
-			rows = append(rows, []any{name, terminal.Cut(terminal.Printable(string(value)), 61), source})
-		})
-		err := writeTable(out, false, rows, "FIELD\tVALUE\tFROM", func(cells *[]any) []any { return *cells })
-		if err != nil || omitted == 0 {
-			return err
-		}
-		_, err = fmt.Fprintf(out, "%d more values are the profile's; --all prints them\n", omitted)
+// policyView is a policy field by field. Without all, those that are the profile's are only counted.
+type policyView struct {
+	Profile string `json:"profile"`
+	Version string
+	Fields  []policyField
+	Omitted int
+}
+
+type policyField struct{ Name, Value, Source string }
+
+// showPolicy prints the policy that a route answers with.
+func showPolicy(
+	ctx context.Context, to *console, all bool, r client.Route[protocol.Policy], o client.Options, args ...any,
+) error {
+	found, err := r.With(ctx, to.api, o, args...)
+	if err != nil {
 		return err
 	}
+	p := &found.Value
+	view := policyView{Version: versionText(p.Version)}
+	if err := json.Unmarshal(p.Effective, &view); err != nil {
+		return err
+	}
+	eachField(p, rawjson.Value(p.Effective), "", func(pointer string, value []byte) {
+		source := p.Sources[pointer]
+		if strings.HasPrefix(source, "profile:") && !all {
+			view.Omitted++
+			return
+		}
+		name := strings.ReplaceAll(pointer[1:], "/", ".")
+		text := terminal.Cut(terminal.Printable(string(value)), 61)
+		view.Fields = append(view.Fields, policyField{name, text, source})
+	})
+	return to.print("policy", found.Raw, view)
 }
 
 // versionText returns which versions of the layers a policy is made of.
@@ -132,7 +138,7 @@ func (c *policyCheckCommand) Run(ctx context.Context, to *console) error {
 	if c.Session {
 		o.Query = client.Query{"as": "session"}
 	}
-	return show(ctx, to, policyTable(c.All), client.CheckPolicy, o)
+	return showPolicy(ctx, to, c.All, client.CheckPolicy, o)
 }
 
 type policyProfilesCommand struct {
@@ -155,10 +161,7 @@ func (c *policyProfilesCommand) Run(ctx context.Context, to *console) error {
 	if c.Name != "" {
 		return &usageError{fmt.Sprintf("there is no profile %q; there are %s", c.Name, strings.Join(names, ", "))}
 	}
-	return to.print(list.Raw, func(out io.Writer) error {
-		_, err := fmt.Fprintln(out, strings.Join(names, "\n"))
-		return err
-	})
+	return to.print("profiles", list.Raw, list.Value)
 }
 
 // writeIndented writes a document with one member a line.

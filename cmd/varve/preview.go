@@ -37,13 +37,18 @@ func (c *previewCommand) Run(ctx context.Context, to *console) (err error) {
 	if c.All {
 		o.Query = client.Query{"actions": "all"}
 	}
-	return show(ctx, to, func(out io.Writer, p *protocol.Preview) error {
-		limit := maxParts
-		if c.All {
-			limit = len(p.Actions)
-		}
-		return writePlan(out, p, c.Session, limit, terminal.Width(os.Stdout, 100))
-	}, client.Preview, o, c.Session)
+	found, err := client.Preview.With(ctx, to.api, o, c.Session)
+	if err != nil {
+		return err
+	}
+	if to.JSON {
+		return to.printRaw(found.Raw)
+	}
+	limit := maxParts
+	if c.All {
+		limit = len(found.Value.Actions)
+	}
+	return writePlan(to.out, &found.Value, c.Session, limit, terminal.Width(os.Stdout, 100))
 }
 
 // policyChoice is a policy for one request.
@@ -60,62 +65,36 @@ func (c *policyChoice) policy() (json.RawMessage, error) {
 	return readPolicy(c.Policy)
 }
 
+// effect is what the view of a preview's effect shows.
+type effect struct {
+	*protocol.Preview
+	Session         string
+	ViewTokensAfter int64
+	Saved           string
+}
+
 // writePlan writes a preview: its effect, stage by stage, then at most limit parts, the largest savings first.
 func writePlan(out io.Writer, p *protocol.Preview, id string, limit, width int) error {
-	for _, sentence := range planSentences(p, id) {
-		fmt.Fprintln(out, terminal.Fold(sentence, width))
+	r := &p.Report
+	shown := effect{
+		Preview: p, Session: id, ViewTokensAfter: r.ViewTokensBefore - r.TokensSaved,
+		Saved: fewer(r.TokensSaved, r.ViewTokensBefore),
+	}
+	var sentences strings.Builder
+	if err := writeView(&sentences, "effect", shown); err != nil {
+		return err
+	}
+	for line := range strings.Lines(sentences.String()) {
+		fmt.Fprintln(out, terminal.Fold(strings.TrimSuffix(line, "\n"), width))
 	}
 	if !p.WouldChange {
 		return nil
 	}
-	if err := writeStages(out, p.Stages); err != nil {
+	fmt.Fprintln(out)
+	if err := writeAligned(out, "stages", p.Stages, tabwriter.AlignRight); err != nil {
 		return err
 	}
 	return writeParts(out, p.Actions, limit, width)
-}
-
-// planSentences returns the effect of a compaction in sentences.
-func planSentences(p *protocol.Preview, id string) []string {
-	r := &p.Report
-	n := terminal.Thousands
-	source := p.From
-	if p.TokensBefore != r.ViewTokensBefore {
-		source += fmt.Sprintf(" of %s tokens", n(p.TokensBefore))
-	}
-	list := []string{
-		fmt.Sprintf("session %s: %s → %s tokens in the view (%s), from the %s, through message %d", id,
-			n(r.ViewTokensBefore), n(r.ViewTokensBefore-r.TokensSaved), fewer(r.TokensSaved, r.ViewTokensBefore),
-			source, p.Through),
-		p.Reason,
-	}
-	if !p.WouldChange {
-		return list
-	}
-	list = append(list, fmt.Sprintf(
-		"%s of %s messages changed; the first %s tokens stay as they are (%.0f %% of the view)",
-		n(int64(r.MessagesCompacted)), n(r.MessagesTotal), n(r.KeptPrefix.Tokens), 100*r.KeptPrefix.Share))
-	for _, failed := range r.FailedOpen {
-		list = append(list, "done without what failed: "+failed)
-	}
-	if risk := r.OverflowRisk; risk != nil {
-		list = append(list,
-			fmt.Sprintf("still %s tokens too large for the window: %s", n(risk.OverBy), risk.Recommendation))
-	}
-	return list
-}
-
-// writeStages writes what the stages saved.
-func writeStages(out io.Writer, stages []compact.StageReport) error {
-	fmt.Fprintln(out)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "STAGE\tPARTS\tTOKENS SAVED\t")
-	for _, s := range stages {
-		if s.Entered {
-			fmt.Fprintf(table, "%s\t%s\t%s\t\n",
-				s.Stage, terminal.Thousands(int64(s.Actions)), terminal.Thousands(s.TokensSaved))
-		}
-	}
-	return table.Flush()
 }
 
 // writeParts writes the parts in columns, the reason last, each line cut to the width.
@@ -124,13 +103,7 @@ func writeParts(out io.Writer, actions []compact.Action, limit, width int) error
 		return cmp.Compare(b.TokensBefore-b.TokensAfter, a.TokensBefore-a.TokensAfter)
 	})
 	var text strings.Builder
-	shown := parts[:min(limit, len(parts))]
-	const header = "PART\tTOOL\tACTION\tBEFORE → AFTER\tREASON"
-	err := writeTable(&text, false, shown, header, func(a *compact.Action) []any {
-		tokens := terminal.Thousands(int64(a.TokensBefore)) + " → " + terminal.Thousands(int64(a.TokensAfter))
-		return []any{place(a.Seq, a.LastSeq, a.Part), terminal.Cut(orDash(a.Tool), 20), a.Kind, tokens, a.Reason}
-	})
-	if err != nil {
+	if err := writeView(&text, "parts", parts[:min(limit, len(parts))]); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
@@ -151,5 +124,5 @@ func fewer(saved, of int64) string {
 	case saved < 0:
 		return terminal.Thousands(-saved) + " more"
 	}
-	return fmt.Sprintf("%s fewer, %.0f %%", terminal.Thousands(saved), 100*float64(saved)/float64(of))
+	return fmt.Sprintf("%s fewer, %s", terminal.Thousands(saved), percent(float64(saved)/float64(of)))
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 
 	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
@@ -32,10 +31,10 @@ func (c *contextCommand) Run(ctx context.Context, to *console) error {
 	if err != nil {
 		return err
 	}
-	if !c.Pretty {
+	if !c.Pretty || to.JSON {
 		return to.printRaw(view.Raw)
 	}
-	return to.print(view.Raw, func(out io.Writer) error { return terminal.View(out, &view.Value) })
+	return terminal.View(to.out, &view.Value)
 }
 
 type resultsCommand struct {
@@ -73,9 +72,7 @@ func (c *resultsCommand) Run(ctx context.Context, to *console) error {
 	if c.Limit != nil {
 		limit = *c.Limit
 	}
-	return showList(ctx, to, "REF\tMESSAGE\tTOOL\tCATEGORY\tBYTES\tLINES\tTOKENS", func(r *protocol.Result) []any {
-		return []any{r.Ref, r.Seq, r.Tool, r.Category, r.Bytes, r.Lines, r.Tokens}
-	}, client.Results, limit, c.Session)
+	return showList(ctx, to, "results", client.Results, limit, c.Session)
 }
 
 // lines prints a page of lines with their numbers, and on notes how to continue.
@@ -89,13 +86,14 @@ func (c *resultsCommand) lines(ctx context.Context, to *console, notes io.Writer
 	if c.Offset != nil && int64(*c.Offset) > p.Lines {
 		fmt.Fprintf(notes, "the result has %d lines, none from line %d on\n", p.Lines, *c.Offset)
 	}
-	return to.print(page.Raw, func(out io.Writer) error {
-		_, err := io.WriteString(out, p.Content)
-		if p.NextOffset != nil {
-			fmt.Fprintf(notes, "… %d lines in all; continue with --offset %d\n", p.Lines, *p.NextOffset)
-		}
-		return err
-	})
+	if to.JSON {
+		return to.printRaw(page.Raw)
+	}
+	_, err = io.WriteString(to.out, p.Content)
+	if p.NextOffset != nil {
+		fmt.Fprintf(notes, "… %d lines in all; continue with --offset %d\n", p.Lines, *p.NextOffset)
+	}
+	return err
 }
 
 // raw copies the result and compares its digest with the one that the API names.

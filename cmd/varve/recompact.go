@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type recompactCommand struct {
@@ -51,7 +49,7 @@ func (c *recompactStartCommand) Run(ctx context.Context, to *console) error {
 		return err
 	}
 	if c.DryRun {
-		return show(ctx, to, writeRecompactionPlan, client.PlanRecompaction, client.Options{Body: request})
+		return show(ctx, to, "recompaction plan", client.PlanRecompaction, client.Options{Body: request})
 	}
 	// Sent again because its answer was lost, it is still one recompaction.
 	a, err := client.Recompact.With(ctx, to.api, client.Options{Body: request, Key: uuid.NewString()})
@@ -62,12 +60,12 @@ func (c *recompactStartCommand) Run(ctx context.Context, to *console) error {
 		return err
 	}
 	r := &a.Value
-	err = to.print(a.Raw, func(out io.Writer) error { return writeRecompaction(out, r) })
+	err = to.print("recompaction", a.Raw, r)
 	switch {
 	case err != nil:
 		return err
 	case r.State == "failed":
-		return fmt.Errorf("recompaction %s failed: %s", r.ID, cellText(r.Error))
+		return fmt.Errorf("recompaction %s failed: %s", r.ID, cell(r.Error))
 	case r.Progress.Failed > 0:
 		return fmt.Errorf("recompaction %s: %d sessions failed", r.ID, r.Progress.Failed)
 	}
@@ -90,21 +88,6 @@ func (c *recompactStartCommand) request() (r protocol.RecompactionRequest, err e
 	}
 	r.Policy, err = c.policy()
 	return r, err
-}
-
-// writeRecompactionPlan writes what a recompaction would do.
-func writeRecompactionPlan(out io.Writer, p *protocol.RecompactionPlan) error {
-	table := newTable(out)
-	fmt.Fprintf(table, "sessions\t%d\nmessages\t%d\ntokens of the logs\t%d\ntokens of the views\t%d\n",
-		p.Sessions, p.Messages, p.TotalTokens, p.ContextTokens)
-	fmt.Fprintf(table, "sample\t%d sessions, %d failed, %d → %d tokens\n",
-		p.Sample.Sessions, p.Sample.Failed, p.Sample.TokensBefore, p.Sample.TokensAfter)
-	fmt.Fprintf(table, "estimate\t%d sessions change, %d → %d tokens\n",
-		p.Estimate.Changed, p.Estimate.TokensBefore, p.Estimate.TokensAfter)
-	for _, e := range p.Sample.Errors {
-		fmt.Fprintf(table, "%s\t%s\n", terminal.Printable(e.Session), terminal.Printable(e.Error))
-	}
-	return table.Flush()
 }
 
 // followEvery is how often a recompaction that is followed is read.
@@ -140,31 +123,13 @@ func outcomes(p protocol.RecompactionProgress) string {
 	return fmt.Sprintf("%d changed, %d unchanged, %d failed, %d skipped", p.Changed, p.Unchanged, p.Failed, p.Skipped)
 }
 
-// writeRecompaction writes a recompaction and its first errors.
-func writeRecompaction(out io.Writer, r *protocol.Recompaction) error {
-	p := r.Progress
-	table := newTable(out)
-	fmt.Fprintf(table, "recompaction\t%s\nstate\t%s\ncreated\t%s\nfinished\t%s\n",
-		r.ID, r.State, cellText(r.CreatedAt), cellText(r.FinishedAt))
-	fmt.Fprintf(table, "sessions\t%d of %d: %s\n", p.Done, p.Total, outcomes(p))
-	fmt.Fprintf(table, "tokens\t%d → %d\n", r.TokensBefore, r.TokensAfter)
-	for _, e := range r.Errors {
-		fmt.Fprintf(table, "failed: %s\t%s\n", terminal.Printable(e.Session), terminal.Printable(e.Error))
-	}
-	return table.Flush()
-}
-
 type recompactListCommand struct {
 	Limit int `default:"20" help:"How many, newest first."`
 }
 
 // Run lists the tenant's recompactions.
 func (c *recompactListCommand) Run(ctx context.Context, to *console) error {
-	const header = "RECOMPACTION\tCREATED\tSTATE\tDONE\tTOTAL\tCHANGED\tFAILED\tBEFORE\tAFTER"
-	return showList(ctx, to, header, func(r *protocol.Recompaction) []any {
-		p := &r.Progress
-		return []any{r.ID, r.CreatedAt, r.State, p.Done, p.Total, p.Changed, p.Failed, r.TokensBefore, r.TokensAfter}
-	}, client.Recompactions, c.Limit)
+	return showList(ctx, to, "recompactions", client.Recompactions, c.Limit)
 }
 
 type recompactShowCommand struct {
@@ -176,12 +141,9 @@ type recompactShowCommand struct {
 // Run prints the recompaction or, with --sessions, its sessions.
 func (c *recompactShowCommand) Run(ctx context.Context, to *console) error {
 	if !c.Sessions {
-		return show(ctx, to, writeRecompaction, client.GetRecompaction, client.Options{}, c.ID)
+		return show(ctx, to, "recompaction", client.GetRecompaction, client.Options{}, c.ID)
 	}
-	const header = "SESSION\tSTATE\tBEFORE\tAFTER\tRUN\tERROR"
-	return showList(ctx, to, header, func(s *session.RecompactionSession) []any {
-		return []any{s.Session, s.State, s.TokensBefore, s.TokensAfter, s.Run, s.Error}
-	}, client.RecompactionSessions, c.Limit, c.ID)
+	return showList(ctx, to, "recompaction sessions", client.RecompactionSessions, c.Limit, c.ID)
 }
 
 type recompactCancelCommand struct {
@@ -190,5 +152,5 @@ type recompactCancelCommand struct {
 
 // Run cancels the recompaction; cancelling it twice changes nothing.
 func (c *recompactCancelCommand) Run(ctx context.Context, to *console) error {
-	return show(ctx, to, writeRecompaction, client.CancelRecompaction, client.Options{}, c.ID)
+	return show(ctx, to, "recompaction", client.CancelRecompaction, client.Options{}, c.ID)
 }

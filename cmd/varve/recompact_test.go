@@ -76,7 +76,7 @@ func TestARecompactionIsFollowedToItsEnd(t *testing.T) {
 		t.Errorf("asked %d times: %+v, %v", asked, r, err)
 	}
 	var out strings.Builder
-	if err := writeRecompaction(&out, &r.Value); err != nil {
+	if err := writeView(&out, "recompaction", r.Value); err != nil {
 		t.Fatal(err)
 	}
 	want := `recompaction  00000000-0000-7000-8000-000000000007

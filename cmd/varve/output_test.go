@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// TestViewsThatNoOtherTestPrints holds the names of fields and the order of columns of views.tmpl.
+func TestViewsThatNoOtherTestPrints(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	id := uuid.MustParse("00000000-0000-7000-8000-000000000001")
+	tests := []struct {
+		view  string
+		value any
+		want  string
+	}{
+		{"tenants", []session.Tenant{{ID: id, Name: "a\tb", CreatedAt: at}}, "ID NAME CREATED\n" + id.String() + ` "a\tb" 2026-01-02T03:04:05Z` + "\n"},
+		{"keys", []session.APIKey{{ID: id, Name: "ci", Last4: "wxyz", CreatedAt: at, RevokedAt: &at}}, "ID ENDS IN NAME CREATED EXPIRES REVOKED\n" +
+			id.String() + " …wxyz ci 2026-01-02T03:04:05Z - 2026-01-02T03:04:05Z\n"},
+		{"recompactions", []protocol.Recompaction{{ID: id, CreatedAt: at, State: "running", Progress: protocol.RecompactionProgress{Done: 1, Total: 2, Changed: 3, Failed: 4}, TokensBefore: 5, TokensAfter: 6}},
+			"RECOMPACTION CREATED STATE DONE TOTAL CHANGED FAILED BEFORE AFTER\n" + id.String() + " 2026-01-02T03:04:05Z running 1 2 3 4 5 6\n"},
+		{"recompaction sessions", []session.RecompactionSession{{Session: new("s"), State: "failed", TokensBefore: new(int64(7)), Error: new("why\x1b")}},
+			"SESSION STATE BEFORE AFTER RUN ERROR\ns failed 7 - - \"why\\x1b\"\n"},
+		{"recompaction plan", &protocol.RecompactionPlan{
+			Sessions: 1, Messages: 2, TotalTokens: 3, ContextTokens: 4,
+			Sample:   protocol.RecompactionSample{Sessions: 5, Failed: 6, TokensBefore: 7, TokensAfter: 8, Errors: []session.RecompactionError{{Session: "s", Error: "why"}}},
+			Estimate: protocol.RecompactionEstimate{Changed: 9, TokensBefore: 10, TokensAfter: 11},
+		}, "sessions 1\nmessages 2\ntokens of the logs 3\ntokens of the views 4\nsample 5 sessions, 6 failed, 7 → 8 tokens\nestimate 9 sessions change, 10 → 11 tokens\ns why\n"},
+	}
+	for _, tt := range tests {
+		var out, got strings.Builder
+		if err := writeView(&out, tt.view, tt.value); err != nil {
+			t.Errorf("%s: %v", tt.view, err)
+			continue
+		}
+		for line := range strings.Lines(out.String()) {
+			got.WriteString(strings.Join(strings.Fields(line), " ") + "\n")
+		}
+		if diff := cmp.Diff(tt.want, got.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.view, diff)
+		}
+	}
+}
