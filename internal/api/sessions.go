@@ -60,7 +60,8 @@ func (s *Server) createSession(req *request.Request) error {
 		set.ID = uuid.Must(uuid.NewV7()).String()
 	}
 	req.SessionID = set.ID
-	made, replayed, err := s.Store.CreateNew(req.Ctx, session.Address{Tenant: req.Tenant, ID: set.ID}, set.Change, id)
+	empty := session.Append{Session: session.Address{Tenant: req.Tenant, ID: set.ID}, Idempotency: id}
+	made, replayed, err := s.Store.CreateWith(req.Ctx, empty, set.Change)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func arm(ctx context.Context, tx pgx.Tx, key session.Key, t due.Threshold) error
 	return exec(ctx, tx, `
 		UPDATE sessions
 		   SET armed_threshold = $3
-		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), t)
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, t)
 }
 
 // compactIfDue inserts a compaction job if what this transaction changed makes the session due.

@@ -129,8 +129,7 @@ type appendSQL struct{ plain, capped string }
 var (
 	plainAppend = newAppendSQL(nil, `s.calibration`, ``)
 	usageAppend = newAppendSQL(usageNames, usageCalibration, `
-		       calibration = `+usageCalibration+`,
-		       last_usage = @usage::jsonb,`)
+		       calibration = `+usageCalibration+`, last_usage = @usage::jsonb,`)
 	exactAppend = newAppendSQL(exactNames, exactCalibration, `
 		       calibration = `+exactCalibration+`,
 		       counted_tokens = s.counted_tokens + @tokens,

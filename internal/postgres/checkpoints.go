@@ -13,17 +13,11 @@ import (
 )
 
 const recordColumns = `
-	c.n, c.base_n, c.restored_from, c.through_seq, c.tokens, c.body_size, c.body IS NOT NULL, c.engine_version,
-	encode(sha256(convert_to(c.policy::text, 'UTF8')), 'hex'), c.run_id, c.created_at`
+	c.n, c.base_n AS base, c.restored_from, c.through_seq AS through, c.tokens, c.body_size AS body_bytes,
+	c.body IS NOT NULL AS has_body, c.engine_version,
+	encode(sha256(convert_to(c.policy::text, 'UTF8')), 'hex') AS policy_digest, c.run_id AS run, c.created_at`
 
-func scanRecord(row pgx.CollectableRow) (r session.CheckpointRecord, err error) {
-	return r, row.Scan(recordTargets(&r)...)
-}
-
-func recordTargets(r *session.CheckpointRecord) []any {
-	return []any{&r.N, &r.Base, &r.RestoredFrom, &r.Through, &r.Tokens, &r.BodyBytes, &r.HasBody, &r.EngineVersion,
-		&r.PolicyDigest, (*[16]byte)(&r.Run), &r.CreatedAt}
-}
+var scanRecord = pgx.RowToStructByName[session.CheckpointRecord]
 
 // Checkpoints returns the checkpoints of a session whose number is below before, newest first; 0 does not bound them.
 // ErrNotFound if there is no such session.
@@ -39,36 +33,34 @@ func (s *Store) Checkpoints(
 			  FROM checkpoints c
 			 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n < $3
 			 ORDER BY c.n DESC
-			 LIMIT $4`, [16]byte(at.Tenant), [16]byte(key.Key), before, limit)
+			 LIMIT $4`, at.Tenant, key.Key, before, limit)
 	})
 }
 
 // Lineages reads checkpoints of a session by their numbers, 0 for the newest; ErrNotFound unless all are there.
-func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int) (found []session.Lineage, err error) {
-	err = s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int) ([]session.Lineage, error) {
+	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (found []session.Lineage, err error) {
 		for _, n := range numbers {
-			l, err := readLineage(ctx, tx, at, n)
+			l, err := readLineage(ctx, tx, key, n)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			found = append(found, l)
 		}
-		return nil
+		return found, nil
 	})
-	return found, err
 }
 
-func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l session.Lineage, err error) {
-	var key [16]byte
-	err = tx.QueryRow(ctx, `
-		SELECT s.key, c.policy, jsonb_array_length(c.units), cardinality(c.open_calls), `+recordColumns+`
+func readLineage(ctx context.Context, tx pgx.Tx, key session.Key, n int) (l session.Lineage, err error) {
+	l, err = rowIn(ctx, tx, pgx.RowToStructByNameLax[session.Lineage], `
+		SELECT c.policy, jsonb_array_length(c.units) AS units, cardinality(c.open_calls) AS open_calls,
+		       `+recordColumns+`
 		  FROM sessions s
 		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key
 		                    AND c.n = CASE WHEN $3 = 0 THEN s.checkpoint_n ELSE $3 END
-		 WHERE s.tenant_id = $1 AND s.id = $2`, [16]byte(at.Tenant), at.ID, n).
-		Scan(append([]any{&key, &l.Policy, &l.Units, &l.OpenCalls}, recordTargets(&l.CheckpointRecord)...)...)
+		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key, n)
 	if err != nil {
-		return l, notFound(err)
+		return l, err
 	}
 	// A base always has the lower number, so the order of the numbers is that of the lineage.
 	l.Manifests, err = rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], `
@@ -83,7 +75,7 @@ func readLineage(ctx context.Context, tx pgx.Tx, at session.Address, n int) (l s
 		)
 		SELECT manifest
 		  FROM lineage
-		 ORDER BY n DESC`, [16]byte(at.Tenant), key, l.N)
+		 ORDER BY n DESC`, key.Tenant, key.Key, l.N)
 	return l, err
 }
 
@@ -97,48 +89,36 @@ func pruned(n int) error { return fmt.Errorf("checkpoint %d: %w", n, session.Err
 func (s *Store) Restore(
 	ctx context.Context, at session.Address, n int, id *session.Idempotency,
 ) (session.CheckpointRecord, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.CheckpointRecord, uuid.UUID, error) {
-		row, err := lockSession(ctx, tx, at)
+	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.CheckpointRecord, error) {
+		made, err := copyCheckpoint(ctx, tx, row, n)
 		if err != nil {
-			return session.CheckpointRecord{}, uuid.Nil, err
+			return made, err
 		}
-		made, err := restore(ctx, tx, row, n)
-		return made, row.Key.Key, err
+		tokens, err := rollBack(ctx, tx, row, made, fmt.Sprintf("checkpoint %d was restored", made.Base))
+		if err != nil {
+			return made, err
+		}
+		return made, rearm(ctx, tx, row.Key, row.rule.FloorAfter(tokens+row.overhead))
 	})
 }
 
-func restore(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (made session.CheckpointRecord, err error) {
-	if made, err = copyCheckpoint(ctx, tx, row, n); err != nil {
-		return made, err
-	}
-	if err := pruneRestored(ctx, tx, row, made.N); err != nil {
-		return made, err
-	}
-	tokens, err := rollBack(ctx, tx, row, made, fmt.Sprintf("checkpoint %d was restored", made.Base))
-	if err != nil {
-		return made, err
-	}
-	return made, rearm(ctx, tx, row.Key, row.rule.FloorAfter(tokens+row.overhead))
-}
-
 // copyCheckpoint inserts a copy of checkpoint n as the one after the newest. The copy builds on n: it takes nothing
-// more out of the view and names no other results.
+// more out of the view and names no other results. The checkpoints before the KeptCheckpoints newest ones lose their
+// bodies, earlier restored ones included.
 func copyCheckpoint(
 	ctx context.Context, tx pgx.Tx, row lockedSession, n int,
 ) (made session.CheckpointRecord, err error) {
-	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
-	var kept bool
-	err = tx.QueryRow(ctx, `
+	kept, err := rowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT body IS NOT NULL
 		  FROM checkpoints
-		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, tenant, key, n).Scan(&kept)
+		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, row.Tenant, row.Key.Key, n)
 	if err != nil {
-		return made, notFound(err)
+		return made, err
 	}
 	if !kept {
 		return made, pruned(n)
 	}
-	err = tx.QueryRow(ctx, `
+	made, err = rowIn(ctx, tx, scanRecord, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body,
 		                              body_size, state, units, manifest, open_calls, policy, engine_version, run_id,
 		                              validator_state)
@@ -146,19 +126,15 @@ func copyCheckpoint(
 		       '[]', open_calls, policy, engine_version, $5, validator_state
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
-		RETURNING `+recordColumns, tenant, key, n, row.checkpoint+1, [16]byte(uuid.Must(uuid.NewV7()))).
-		Scan(recordTargets(&made)...)
-	return made, err
-}
-
-// pruneRestored removes the bodies of the checkpoints before the KeptCheckpoints newest ones, earlier restored ones
-// included.
-func pruneRestored(ctx context.Context, tx pgx.Tx, row lockedSession, newest int) error {
-	return exec(ctx, tx, `
+		RETURNING `+recordColumns, row.Tenant, row.Key.Key, n, row.checkpoint+1, uuid.Must(uuid.NewV7()))
+	if err != nil {
+		return made, err
+	}
+	return made, exec(ctx, tx, `
 		UPDATE checkpoints
 		   SET body = NULL, state = NULL
 		 WHERE tenant_id = $1 AND session_key = $2 AND n <= $3 AND body IS NOT NULL`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), newest-KeptCheckpoints)
+		row.Tenant, row.Key.Key, made.N-KeptCheckpoints)
 }
 
 // newestSQL makes a checkpoint the session's newest and counts the tokens of its view. It always adds them up from the
@@ -193,7 +169,7 @@ func rollBack(
 	ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord, reason string,
 ) (tokens int64, err error) {
 	err = tx.QueryRow(ctx, newestSQL,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
+		row.Tenant, row.Key.Key, made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
 	if err != nil {
 		return 0, err
 	}
@@ -202,6 +178,6 @@ func rollBack(
 		                  tokens_before, tokens_after, results_persisted, bytes_persisted, reason,
 		                  started_at, finished_at)
 		VALUES ($1, $2, $3, 'restore', 'done', 0, $4, $5, $6, $7, $8, 0, 0, $9, now(), clock_timestamp())`,
-		[16]byte(row.Tenant), [16]byte(made.Run), [16]byte(row.Key.Key), made.Base, made.N, made.Through,
+		row.Tenant, made.Run, row.Key.Key, made.Base, made.N, made.Through,
 		row.contextTokens, tokens, reason)
 }

@@ -99,7 +99,7 @@ func refuseRequested(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.U
 		       SELECT
 		         FROM runs
 		        WHERE tenant_id = $1 AND id = $2 AND cause IN ('manual', 'hard') AND state IN ('queued', 'running'))`,
-		[16]byte(key.Tenant), [16]byte(run)).Scan(&requested)
+		key.Tenant, run).Scan(&requested)
 	if err == nil && requested {
 		err = ErrRunRequested
 	}
@@ -113,7 +113,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	if err := refuseRemoved(ctx, tx, row.Key, c.Through, o.LastSeq); err != nil {
 		return err
 	}
-	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
+	tenant, key := row.Tenant, row.Key.Key
 	base := o.Base
 	if c.FromLog {
 		base = 0
@@ -124,7 +124,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		                         manifest, open_calls, policy, engine_version, run_id, validator_state)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
-		texts(c.OpenCalls), c.Policy, c.EngineVersion, [16]byte(o.Run.ID), c.ValidatorState)
+		texts(c.OpenCalls), c.Policy, c.EngineVersion, o.Run.ID, c.ValidatorState)
 	batch.Queue(`
 		INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
 		SELECT $1, $2, $3, ref
@@ -136,16 +136,6 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		tenant, key, o.Base+1-KeptCheckpoints)
 	batch.Queue(newestSQL, tenant, key, o.Base+1, c.Through, c.Size, c.Tokens)
 	return tx.SendBatch(ctx, batch).Close()
-}
-
-// tokensAfter returns the tokens that the view has of the messages after seq.
-func tokensAfter(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (tokens int64, err error) {
-	err = tx.QueryRow(ctx, `
-		SELECT coalesce(sum(coalesce(view_tokens, tokens)), 0)
-		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND removed_at IS NULL`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), seq).Scan(&tokens)
-	return tokens, err
 }
 
 // texts returns ids that a client chose as an array that PostgreSQL can hold.
@@ -160,7 +150,11 @@ func texts(ids []string) []string {
 // rearmAfter arms the trigger of a session by the tokens that its compaction left. What was appended meanwhile does not
 // count.
 func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
-	later, err := tokensAfter(ctx, tx, row, o.LastSeq)
+	later, err := rowIn(ctx, tx, pgx.RowTo[int64], `
+		SELECT coalesce(sum(coalesce(view_tokens, tokens)), 0)
+		  FROM messages
+		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND removed_at IS NULL`,
+		row.Tenant, row.Key.Key, o.LastSeq)
 	if err != nil {
 		return err
 	}
@@ -177,7 +171,7 @@ func rearm(ctx context.Context, tx pgx.Tx, key session.Key, floor int64) error {
 	return exec(ctx, tx, `
 		UPDATE sessions
 		   SET armed_threshold = $3, floor_tokens = greatest($4, 0)
-		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), due.Trigger, floor)
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, due.Trigger, floor)
 }
 
 // MarkSuperseded ends a run that another one overtook, completes its job, and asks for the next compaction if the
@@ -213,39 +207,28 @@ var sweepSQL = `
 // Sweep inserts a job for each of a tenant's sessions that is over its trigger and has none, because the job was lost.
 // It returns how many it inserted.
 func (s *Store) Sweep(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
-	var over [][16]byte
-	over, err = queryRows(ctx, s, tenant, pgx.RowTo[[16]byte], sweepSQL, [16]byte(tenant))
+	return eachOf(ctx, s, tenant, sweepSQL, func(key uuid.UUID) (int, error) {
+		return inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
+			return s.sweepOne(ctx, tx, session.Key{Tenant: tenant, Key: key})
+		})
+	})
+}
+
+func (s *Store) sweepOne(ctx context.Context, tx pgx.Tx, key session.Key) (inserted int, err error) {
+	row, err := lockSessionKey(ctx, tx, key)
+	if errors.Is(err, session.ErrNotFound) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
-	for _, key := range over {
-		again, err := s.sweepOne(ctx, session.Key{Tenant: tenant, Key: key})
-		if err != nil {
-			return inserted, err
-		}
-		if again {
-			inserted++
-		}
+	reached, isDue := row.overTrigger()
+	if !isDue {
+		return 0, nil
 	}
-	return inserted, nil
-}
-
-func (s *Store) sweepOne(ctx context.Context, key session.Key) (inserted bool, err error) {
-	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		row, err := lockSessionKey(ctx, tx, key)
-		if errors.Is(err, session.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		reached, isDue := row.overTrigger()
-		if !isDue {
-			return nil
-		}
-		compaction, err := s.askForCompaction(ctx, tx, row, reached, "sweep")
-		inserted = compaction == session.CompactionQueued
-		return err
-	})
+	compaction, err := s.askForCompaction(ctx, tx, row, reached, "sweep")
+	if compaction == session.CompactionQueued {
+		inserted = 1
+	}
 	return inserted, err
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -10,14 +11,18 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// CreateWith makes a session and appends its first messages, both or neither. There may be no messages.
+// CreateWith creates a session and appends its first messages, both or neither. There may be no messages.
 //
-// Errors: ErrExists, ErrTooManyMessages, ErrIdempotencyReused.
+// Errors: ErrExists if its id is taken, ErrTooManyMessages, ErrIdempotencyReused.
 func (s *Store) CreateWith(
 	ctx context.Context, a session.Append, change session.Change,
 ) (session.Session, bool, error) {
 	return once(ctx, s, a.Session.Tenant, a.Idempotency, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
-		if err := insertNewSession(ctx, tx, a.Session, change); err != nil {
+		created, err := insertSession(ctx, tx, a.Session, change)
+		if err == nil && !created {
+			err = fmt.Errorf("session %q: %w", a.Session.ID, session.ErrExists)
+		}
+		if err != nil {
 			return session.Session{}, uuid.Nil, err
 		}
 		if len(a.Messages) > 0 {
@@ -56,7 +61,7 @@ func (s *Store) Containing(ctx context.Context, at session.Address, text []byte)
 			   AND removed_at IS NULL
 			   AND position($3::bytea IN body) > 0
 			 ORDER BY seq DESC
-			 LIMIT $4`, [16]byte(at.Tenant), [16]byte(key.Key), text, limit)
+			 LIMIT $4`, at.Tenant, key.Key, text, limit)
 	})
 }
 
@@ -75,8 +80,7 @@ type ViewWithSources struct {
 
 // ViewWithSources reads a view and the messages behind it; ErrNotFound.
 func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v ViewWithSources, err error) {
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) error {
+	err = s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
 		if v.Session, err = readSession(ctx, tx, at); err != nil {
 			return err
 		}
@@ -88,7 +92,7 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 			       CASE WHEN seq >= $4 THEN body WHEN seq > $3 THEN coalesce(view_body, body) END
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $5 AND removed_at IS NULL
-			 ORDER BY seq`, [16]byte(at.Tenant), [16]byte(v.Key), v.Through, v.RawFrom, v.LastSeq)
+			 ORDER BY seq`, at.Tenant, v.Key, v.Through, v.RawFrom, v.LastSeq)
 		return err
 	})
 	return v, err
@@ -111,6 +115,6 @@ func (v *ViewWithSources) readCheckpoint(ctx context.Context, tx pgx.Tx, at sess
 		             s.last_seq + 1)
 		  FROM sessions s
 		  `+newestCheckpoint+`
-		 WHERE s.tenant_id = $1 AND s.key = $2`, [16]byte(at.Tenant), [16]byte(v.Key)).
+		 WHERE s.tenant_id = $1 AND s.key = $2`, at.Tenant, v.Key).
 		Scan(&v.Through, &v.Body, &v.Size, &v.Units, &v.RawFrom)
 }

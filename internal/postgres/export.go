@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -18,12 +17,10 @@ const exportColumns = `
 func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Exported, error) {
 	return func(row pgx.CollectableRow) (session.Exported, error) {
 		e := session.Exported{Key: session.Key{Tenant: tenant}}
-		var format int16
 		var usage session.TokenHistory
-		err := row.Scan((*[16]byte)(&e.Key.Key), &e.ID, &format, &e.Model, &e.WindowTokens, &e.WindowSource,
+		err := row.Scan(&e.Key.Key, &e.ID, &e.Format, &e.Model, &e.WindowTokens, &e.WindowSource,
 			&e.OverheadTokens, &e.Metadata, &e.CreatedAt, &e.LastSeq, &e.Policy,
 			&usage.Calibration, &usage.Last, &usage.Counted, &usage.Exact)
-		e.Format = formatName(format)
 		if usage != (session.TokenHistory{Calibration: 1}) {
 			e.Tokens = &usage
 		}
@@ -38,7 +35,7 @@ func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.id = $2`
-	return queryRow(ctx, s, at.Tenant, scanExported(at.Tenant), sql, [16]byte(at.Tenant), at.ID)
+	return queryRow(ctx, s, at.Tenant, scanExported(at.Tenant), sql, at.Tenant, at.ID)
 }
 
 // exportSQL is the statement of ExportSessions.
@@ -58,8 +55,7 @@ const exportSQL = `
 // recreates. A Page without an ID is the beginning; its Time is not used, because an imported session may have any time
 // of creation.
 func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Exported, error) {
-	return queryRows(ctx, s, tenant, scanExported(tenant), exportSQL,
-		[16]byte(tenant), page.Time, [16]byte(page.ID), page.Limit)
+	return queryRows(ctx, s, tenant, scanExported(tenant), exportSQL, tenant, page.Time, page.ID, page.Limit)
 }
 
 // The bounds of one read of ExportMessages.
@@ -68,22 +64,23 @@ const (
 	exportBytes    = 4 << 20
 )
 
-// ExportMessages reads the next messages of a log, beginning with seq from; none at the end of the log. ErrNotFound if
-// the session has been erased.
+// ExportMessages reads the next messages of a log, beginning with seq from; none at the end of the log. It omits
+// removals that are younger than the export. ErrNotFound if the session has been erased.
 func (s *Store) ExportMessages(
 	ctx context.Context, e session.Exported, from int64,
 ) (found []session.Message, err error) {
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = InTenant(ctx, s.pool, e.Key.Tenant, snapshot, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, `
+	err = s.inSnapshot(ctx, e.Key.Tenant, func(tx pgx.Tx) error {
+		err := execOne(ctx, tx, session.ErrNotFound, `
 			SELECT
 			  FROM sessions
-			 WHERE tenant_id = $1 AND key = $2`, [16]byte(e.Key.Tenant), [16]byte(e.Key.Key)).Scan(); err != nil {
-			return notFound(err)
+			 WHERE tenant_id = $1 AND key = $2`, e.Key.Tenant, e.Key.Key)
+		if err != nil {
+			return err
 		}
-		scan := func(row pgx.CollectableRow) (session.Message, error) { return scanExportedMessage(row, e.LastSeq) }
-		found, err = rowsIn(ctx, tx, scan, `
-			SELECT seq, format, coalesce(client_id, ''), created_at, body, removed_at, removed_seq
+		found, err = rowsIn(ctx, tx, pgx.RowToStructByNameLax[session.Message], `
+			SELECT seq, format, coalesce(client_id, '') AS client_id, created_at, body,
+			       CASE WHEN removed_seq <= $4 THEN removed_at END AS removed_at,
+			       CASE WHEN removed_seq <= $4 THEN removed_seq ELSE 0 END AS removed_seq
 			  FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS bytes_before
 			          FROM messages
 			         WHERE tenant_id = $1
@@ -93,22 +90,8 @@ func (s *Store) ExportMessages(
 			         ORDER BY seq
 			         LIMIT $5) m
 			 WHERE bytes_before <= $6
-			 ORDER BY seq`,
-			[16]byte(e.Key.Tenant), [16]byte(e.Key.Key), from, e.LastSeq, exportMessages, int64(exportBytes))
+			 ORDER BY seq`, e.Key.Tenant, e.Key.Key, from, e.LastSeq, exportMessages, int64(exportBytes))
 		return err
 	})
 	return found, err
-}
-
-// scanExportedMessage omits a removal whose seq is above lastSeq.
-func scanExportedMessage(row pgx.CollectableRow, lastSeq int64) (m session.Message, err error) {
-	var format int16
-	var removedAt *time.Time
-	var removedSeq *int64
-	err = row.Scan(&m.Seq, &format, &m.ClientID, &m.CreatedAt, &m.Body, &removedAt, &removedSeq)
-	m.Format = formatName(format)
-	if removedSeq != nil && *removedSeq <= lastSeq {
-		m.RemovedAt, m.RemovedSeq = removedAt, *removedSeq
-	}
-	return m, err
 }

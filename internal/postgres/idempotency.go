@@ -26,8 +26,7 @@ func replay(
 	err = tx.QueryRow(ctx, `
 		SELECT digest, answer
 		  FROM idempotency
-		 WHERE tenant_id = $1 AND route = $2 AND key = $3`,
-		[16]byte(tenant), id.Route, id.Key).Scan(&digest, &stored)
+		 WHERE tenant_id = $1 AND route = $2 AND key = $3`, tenant, id.Route, id.Key).Scan(&digest, &stored)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -52,8 +51,22 @@ func remember(ctx context.Context, tx pgx.Tx, key session.Key, id *session.Idemp
 	}
 	return exec(ctx, tx, `
 		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
-		VALUES ($1, $2, $3, $4, $5, $6)`,
-		[16]byte(key.Tenant), id.Route, id.Key, [16]byte(key.Key), id.Digest[:], string(stored))
+		VALUES ($1, $2, $3, $4, $5, $6)`, key.Tenant, id.Route, id.Key, key.Key, id.Digest[:], string(stored))
+}
+
+// onceInSession runs do like once, under the lock of a session; ErrNotFound.
+func onceInSession[T any](
+	ctx context.Context, s *Store, at session.Address, id *session.Idempotency,
+	do func(tx pgx.Tx, row lockedSession) (T, error),
+) (T, bool, error) {
+	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (answer T, key uuid.UUID, err error) {
+		row, err := lockSession(ctx, tx, at)
+		if err != nil {
+			return answer, uuid.Nil, err
+		}
+		answer, err = do(tx, row)
+		return answer, row.Key.Key, err
+	})
 }
 
 // once runs do in a transaction of the tenant, at most once for each Idempotency-Key, and reports whether the answer is

@@ -23,32 +23,23 @@ const importsSQL = `
 	  FROM imports i
 	 WHERE i.tenant_id = $1`
 
-func scanImport(row pgx.CollectableRow) (i session.Import, err error) {
-	err = row.Scan((*[16]byte)(&i.ID), &i.State, &i.Wanted, &i.Source, &i.Session, &i.Attempt, &i.Done, &i.Total,
-		&i.Bytes, &i.Digest, &i.Sessions, &i.Messages, &i.Duplicates, &i.Rejected, &i.Report, &i.Error,
-		&i.CreatedAt, &i.UpdatedAt, &i.FinishedAt)
-	return i, err
-}
+var scanImport = pgx.RowToStructByNameLax[session.Import]
 
 // BeginImport creates an import of a source into the session id, either of which may be "", or resumes the import that
 // has this Idempotency-Key; "" is no key.
 //
 // Errors: ErrIdempotencyReused if the import of this key has another source or session.
-func (s *Store) BeginImport(
-	ctx context.Context, tenant uuid.UUID, key, wanted, id string,
-) (found session.Import, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+func (s *Store) BeginImport(ctx context.Context, tenant uuid.UUID, key, wanted, id string) (session.Import, error) {
+	found, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
 		created := uuid.Must(uuid.NewV7())
-		_, err := tx.Exec(ctx, `
+		err := exec(ctx, tx, `
 			INSERT INTO imports (tenant_id, id, key, wanted, session)
 			VALUES ($1, $2, nullif($3, ''), $4, $5)
-			ON CONFLICT (tenant_id, key) WHERE key IS NOT NULL DO NOTHING`,
-			[16]byte(tenant), [16]byte(created), key, wanted, id)
+			ON CONFLICT (tenant_id, key) WHERE key IS NOT NULL DO NOTHING`, tenant, created, key, wanted, id)
 		if err != nil {
-			return err
+			return session.Import{}, err
 		}
-		found, err = attemptImport(ctx, tx, tenant, created, key)
-		return err
+		return attemptImport(ctx, tx, tenant, created, key)
 	})
 	if err == nil && (found.Wanted != wanted || found.Session != id) {
 		err = fmt.Errorf("Idempotency-Key %q: %w", key, session.ErrIdempotencyReused)
@@ -75,14 +66,14 @@ func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key str
 		       updated_at = now()
 		 WHERE i.tenant_id = $1
 		   AND i.id = coalesce((SELECT k.id FROM imports k WHERE k.tenant_id = $1 AND k.key = nullif($3, '')), $2)
-		RETURNING `+importColumns, [16]byte(tenant), [16]byte(id), key)
+		RETURNING `+importColumns, tenant, id, key)
 }
 
 // PauseImport ends an attempt before the import's last line. reason is the error that ended it, "" if the client will
 // send more. ErrImportTaken.
-func (s *Store) PauseImport(
-	ctx context.Context, tenant uuid.UUID, i session.Import, reason string,
-) (session.Import, error) {
+func (s *Store) PauseImport(ctx context.Context, tenant uuid.UUID, i session.Import, reason string) (
+	session.Import, error,
+) {
 	return s.endAttempt(ctx, tenant, i, session.ImportQueued, reason)
 }
 
@@ -99,9 +90,9 @@ func (s *Store) EndImport(
 
 func (s *Store) endAttempt(
 	ctx context.Context, tenant uuid.UUID, i session.Import, state session.ImportState, reason string,
-) (ended session.Import, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
+) (session.Import, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
+		err := execOne(ctx, tx, session.ErrImportTaken, `
 			UPDATE imports
 			   SET state = $4,
 			       error = nullif($5, ''),
@@ -109,17 +100,12 @@ func (s *Store) endAttempt(
 			       finished_at = CASE WHEN $4 <> 'queued' THEN now() END,
 			       updated_at = now()
 			 WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND finished_at IS NULL`,
-			[16]byte(tenant), [16]byte(i.ID), i.Attempt, state, Text(reason))
-		if err == nil && tag.RowsAffected() == 0 {
-			err = session.ErrImportTaken
-		}
+			tenant, i.ID, i.Attempt, state, Text(reason))
 		if err != nil {
-			return err
+			return session.Import{}, err
 		}
-		ended, err = readImport(ctx, tx, tenant, i.ID)
-		return err
+		return readImport(ctx, tx, tenant, i.ID)
 	})
-	return ended, err
 }
 
 // Import reads an import with its first rejected lines; ErrNotFound.
@@ -130,7 +116,7 @@ func (s *Store) Import(ctx context.Context, tenant, id uuid.UUID) (session.Impor
 }
 
 func readImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Import, error) {
-	found, err := rowIn(ctx, tx, scanImport, importsSQL+` AND i.id = $2`, [16]byte(tenant), [16]byte(id))
+	found, err := rowIn(ctx, tx, scanImport, importsSQL+` AND i.id = $2`, tenant, id)
 	if err != nil || found.Rejected == 0 {
 		return found, err
 	}
@@ -177,6 +163,5 @@ func readImportLines(
 		   AND l.n + k >= $3
 		   AND ($5::text = '' OR l.outcome = $5)
 		 ORDER BY l.n, k
-		 LIMIT $6`,
-		[16]byte(tenant), [16]byte(id), r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
+		 LIMIT $6`, tenant, id, r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
 }

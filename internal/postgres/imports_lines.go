@@ -34,7 +34,13 @@ func (s *Store) StoreImportLines(
 ) error {
 	after := *i
 	err := s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		if err := lockImport(ctx, tx, tenant, i); err != nil {
+		// Holds the import for this attempt alone.
+		err := execOne(ctx, tx, session.ErrImportTaken, `
+			SELECT
+			  FROM imports
+			 WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND done = $4 AND finished_at IS NULL
+			   FOR NO KEY UPDATE`, tenant, i.ID, i.Attempt, i.Done)
+		if err != nil {
 			return err
 		}
 		b := importing{s: s, tx: tx, tenant: tenant, Import: &after, lines: make([]importLine, len(lines))}
@@ -48,19 +54,6 @@ func (s *Store) StoreImportLines(
 	})
 	if err == nil {
 		*i = after
-	}
-	return err
-}
-
-// lockImport holds the import for this attempt alone.
-func lockImport(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, i *session.Import) error {
-	err := tx.QueryRow(ctx, `
-		SELECT
-		  FROM imports
-		 WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND done = $4 AND finished_at IS NULL
-		   FOR NO KEY UPDATE`, [16]byte(tenant), [16]byte(i.ID), i.Attempt, i.Done).Scan()
-	if errors.Is(err, pgx.ErrNoRows) {
-		return session.ErrImportTaken
 	}
 	return err
 }
@@ -125,14 +118,13 @@ func (b *importing) restoreSession(ctx context.Context, l *importLine) error {
 	if tokens == nil {
 		tokens = &session.TokenHistory{Calibration: 1}
 	}
-	_, err := b.tx.Exec(ctx, `
+	return exec(ctx, b.tx, `
 		UPDATE sessions
 		   SET created_at = coalesce($3, created_at), calibration = $4, last_usage = $5,
 		       counted_tokens = $6, exact_tokens = $7
 		 WHERE tenant_id = $1 AND key = $2`,
-		[16]byte(b.tenant), [16]byte(l.key), l.Session.CreatedAt,
+		b.tenant, l.key, l.Session.CreatedAt,
 		tokens.Calibration, tokens.Last, tokens.Counted, tokens.Exact)
-	return err
 }
 
 // endSession sets a session's last seq to that of its newest removal, which is larger than the seq of its last message.
@@ -145,12 +137,11 @@ func (b *importing) endSession(ctx context.Context, l *importLine) error {
 		return err
 	}
 	l.key = row.Key.Key
-	_, err = b.tx.Exec(ctx, `
+	return exec(ctx, b.tx, `
 		UPDATE sessions
 		   SET pinned = CASE WHEN pinned = last_seq THEN $3 ELSE pinned END,
 		       last_seq = $3
-		 WHERE tenant_id = $1 AND key = $2 AND last_seq < $3`, [16]byte(b.tenant), [16]byte(l.key), l.End.LastSeq)
-	return err
+		 WHERE tenant_id = $1 AND key = $2 AND last_seq < $3`, b.tenant, l.key, l.End.LastSeq)
 }
 
 // acknowledge records the outcomes of the lines and adds them to the import's counts.
@@ -169,14 +160,13 @@ func (b *importing) acknowledge(ctx context.Context) error {
 		return err
 	}
 	b.Done += int64(len(b.lines))
-	_, err := b.tx.Exec(ctx, `
+	return exec(ctx, b.tx, `
 		UPDATE imports
 		   SET source = $3, done = $4, total = $5, bytes = $6, digest = $7, sessions = $8, messages = $9,
 		       duplicates = $10, rejected = $11, report = $12, updated_at = now()
 		 WHERE tenant_id = $1 AND id = $2`,
-		[16]byte(b.tenant), [16]byte(b.ID), b.Source, b.Done, b.Total, b.Bytes, b.Digest, b.Sessions, b.Messages,
+		b.tenant, b.ID, b.Source, b.Done, b.Total, b.Bytes, b.Digest, b.Sessions, b.Messages,
 		b.Duplicates, b.Rejected, b.Report)
-	return err
 }
 
 // writeLines writes one row for each run of consecutive lines with the same outcome.
@@ -191,8 +181,8 @@ func (b *importing) writeLines(ctx context.Context) error {
 		batch.Queue(`
 			INSERT INTO import_lines (tenant_id, import_id, n, lines, line, outcome, session_key, seq, detail)
 			VALUES ($1, $2, $3, $4, $5, $6, nullif($7, $8::uuid), nullif($9::bigint, 0), $10)`,
-			[16]byte(b.tenant), [16]byte(b.ID), b.Done+int64(i)+1, n, first.Line, string(first.Outcome),
-			[16]byte(first.key), [16]byte(uuid.Nil), first.seq, Text(first.Detail))
+			b.tenant, b.ID, b.Done+int64(i)+1, n, first.Line, string(first.Outcome),
+			first.key, uuid.Nil, first.seq, Text(first.Detail))
 		i += n
 	}
 	return b.tx.SendBatch(ctx, batch).Close()

@@ -92,8 +92,7 @@ func (l *importedLog) readHeld(ctx context.Context, lines []importLine) error {
 		UNION ALL
 		SELECT seq, coalesce(client_id, ''), body
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($4)`,
-		[16]byte(l.tenant), [16]byte(l.row.Key.Key), seqs, clients)
+		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($4)`, l.tenant, l.row.Key.Key, seqs, clients)
 	for _, m := range stored {
 		l.hold(m)
 	}
@@ -243,7 +242,7 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *
 		}
 	}
 	p := newAppendParams(a)
-	args := []any{[16]byte(key.Tenant), [16]byte(key.Key), fresh[0].seq, p.format, p.pinned}
+	args := []any{key.Tenant, key.Key, fresh[0].seq, p.format, p.pinned}
 	args = append(args, p.messages.args()...)
 	return append(args, views, viewTokens, created, removed, removedSeqs)
 }

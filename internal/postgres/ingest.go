@@ -73,7 +73,7 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 	err := tx.QueryRow(ctx, `
 		SELECT document
 		  FROM policies
-		 WHERE tenant_id = $1 AND id = $2`, [16]byte(row.Tenant), [16]byte(row.policy)).Scan(&batch.Policy)
+		 WHERE tenant_id = $1 AND id = $2`, row.Tenant, row.policy).Scan(&batch.Policy)
 	if err != nil {
 		return batch, err
 	}
@@ -88,7 +88,7 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 		   AND (calls && $5::text[] OR answers && $5::text[])
 		   AND format = $6
 		 ORDER BY seq`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), max(batch.FirstSeq-earlierMessages, 1), batch.FirstSeq,
+		row.Tenant, row.Key.Key, max(batch.FirstSeq-earlierMessages, 1), batch.FirstSeq,
 		texts(calls), a.Format.Number())
 	return batch, err
 }

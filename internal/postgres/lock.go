@@ -14,7 +14,6 @@ import (
 // lockedSession is a session's row while this transaction holds its lock.
 type lockedSession struct {
 	session.Key
-	format        int16
 	lastSeq       int64
 	tailBytes     int64
 	contextTokens int64
@@ -50,7 +49,7 @@ func (l *lockedSession) calibrateTo(calibration float64) {
 }
 
 const lockSQL = `
-	SELECT key, format, last_seq, tail_bytes, context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
+	SELECT key, last_seq, tail_bytes, context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
 	       floor_tokens, armed_threshold, checkpoint_n, policy_id, coalesce(last_append_at, now())
 	  FROM sessions
 	 WHERE tenant_id = $1 AND `
@@ -59,12 +58,12 @@ const lockSQL = `
 // session. It is not FOR UPDATE: the foreign keys of a result that is being persisted would wait for that, and appends
 // with them.
 func lockSession(ctx context.Context, tx pgx.Tx, at session.Address) (lockedSession, error) {
-	row := tx.QueryRow(ctx, lockSQL+`id = $2 FOR NO KEY UPDATE`, [16]byte(at.Tenant), at.ID)
+	row := tx.QueryRow(ctx, lockSQL+`id = $2 FOR NO KEY UPDATE`, at.Tenant, at.ID)
 	return readLocked(ctx, tx, at.Tenant, row)
 }
 
 func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSession, error) {
-	row := tx.QueryRow(ctx, lockSQL+`key = $2 FOR NO KEY UPDATE`, [16]byte(key.Tenant), [16]byte(key.Key))
+	row := tx.QueryRow(ctx, lockSQL+`key = $2 FOR NO KEY UPDATE`, key.Tenant, key.Key)
 	return readLocked(ctx, tx, key.Tenant, row)
 }
 
@@ -73,16 +72,16 @@ func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSess
 func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (lockedSession, error) {
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
 	var calibration float64
-	err := row.Scan((*[16]byte)(&l.Key.Key), &l.format, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens,
+	err := row.Scan(&l.Key.Key, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens,
 		&l.overhead, &l.rule.Window, &calibration, &l.rule.Floor, &l.rule.Armed, &l.checkpoint,
-		(*[16]byte)(&l.policy), &l.coldAt)
+		&l.policy, &l.coldAt)
 	if err != nil {
 		return l, notFound(err)
 	}
 	err = tx.QueryRow(ctx, `
 		SELECT trigger_ratio, hard_ratio, cache_ttl, calibrate, caps_over
 		  FROM policies
-		 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(l.policy)).
+		 WHERE tenant_id = $1 AND id = $2`, tenant, l.policy).
 		Scan(&l.rule.Trigger, &l.rule.Hard, &l.cacheTTL, &l.calibrate, &l.capsOver)
 	l.calibrateTo(calibration)
 	l.coldAt = l.coldAt.Add(l.cacheTTL)

@@ -57,12 +57,11 @@ func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (sess
 	}
 	var found session.Session
 	var messages []session.Message
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := InTenant(ctx, s.pool, at.Tenant, snapshot, func(tx pgx.Tx) (err error) {
+	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) (err error) {
 		if found, err = readSession(ctx, tx, at); err != nil {
 			return err
 		}
-		args := []any{[16]byte(at.Tenant), [16]byte(found.Key), r.After, r.To, r.Limit, r.Bytes}
+		args := []any{at.Tenant, found.Key, r.After, r.To, r.Limit, r.Bytes}
 		messages, err = rowsIn(ctx, tx, scanMessage, r.SQL(), args...)
 		return err
 	})
@@ -72,9 +71,7 @@ func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (sess
 const messageColumns = `seq, role, format, tokens, coalesce(client_id, ''), created_at, removed_at, body`
 
 func scanMessage(row pgx.CollectableRow) (m session.Message, err error) {
-	var format int16
-	err = row.Scan(&m.Seq, &m.Role, &format, &m.Tokens, &m.ClientID, &m.CreatedAt, &m.RemovedAt, &m.Body)
-	m.Format = formatName(format)
+	err = row.Scan(&m.Seq, &m.Role, &m.Format, &m.Tokens, &m.ClientID, &m.CreatedAt, &m.RemovedAt, &m.Body)
 	return m, err
 }
 
@@ -83,6 +80,6 @@ func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key uuid.UU
 	err = tx.QueryRow(ctx, `
 		SELECT key
 		  FROM sessions
-		 WHERE tenant_id = $1 AND id = $2`, [16]byte(at.Tenant), at.ID).Scan((*[16]byte)(&key))
+		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID).Scan(&key)
 	return key, notFound(err)
 }

@@ -20,7 +20,7 @@ func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found se
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		  JOIN policies d ON d.tenant_id = s.tenant_id AND d.id = $3
 		 WHERE s.tenant_id = $1 AND s.id = $2`
-	err = query(ctx, s.pool, at.Tenant, sql, []any{[16]byte(at.Tenant), at.ID, [16]byte(uuid.Nil)},
+	err = query(ctx, s.pool, at.Tenant, sql, []any{at.Tenant, at.ID, uuid.Nil},
 		one(&found.Trigger, &found.Hard, &found.CacheTTL, &found.Document, &found.Patch,
 			&found.Version.Tenant, &found.Version.Session, &found.Tenant))
 	if found.Version.Session > 0 {
@@ -34,7 +34,7 @@ func readPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, lock strin
 	err = tx.QueryRow(ctx, `
 		SELECT trigger_ratio, hard_ratio, cache_ttl, document, patch, tenant_version, session_version
 		  FROM policies
-		 WHERE tenant_id = $1 AND id = $2 `+lock, [16]byte(tenant), [16]byte(id)).
+		 WHERE tenant_id = $1 AND id = $2 `+lock, tenant, id).
 		Scan(&p.Trigger, &p.Hard, &p.CacheTTL, &p.Document, &p.Patch, &p.Version.Tenant, &p.Version.Session)
 	return p, notFound(err)
 }
@@ -61,14 +61,14 @@ func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.
 	if next != nil {
 		next.Version = session.PolicyVersion{Tenant: below.Version.Tenant, Session: version}
 		id = uuid.Must(uuid.NewV7())
-		if err = insertPolicy(ctx, tx, key.Tenant, id, *next); err != nil {
+		if err = exec(ctx, tx, putPolicy, policyArgs(key.Tenant, id, *next)...); err != nil {
 			return err
 		}
 	}
 	_, err = tx.Exec(ctx, `
 		UPDATE sessions
 		   SET policy_id = $3, floor_tokens = 0, armed_threshold = 1
-		 WHERE tenant_id = $1 AND key = $2`, [16]byte(key.Tenant), [16]byte(key.Key), [16]byte(id))
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, id)
 	if err != nil {
 		return err
 	}
@@ -122,25 +122,30 @@ func recordPolicy(
 		         WHERE tenant_id = $1 AND digest = $7)
 		  FROM policy_versions
 		 WHERE tenant_id = $1 AND session_key = $2
-		RETURNING version`,
-		[16]byte(key.Tenant), [16]byte(key.Key), last, below, patch, document, by[:]).Scan(&version)
+		RETURNING version`, key.Tenant, key.Key, last, below, patch, document, by[:]).Scan(&version)
 	return version, err
 }
 
-// insertPolicy stores a policy. What every append compares with is stored in columns beside the document.
-func insertPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, p session.Policy) error {
-	return exec(ctx, tx, `
-		INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, cache_ttl, calibrate, document, patch,
-		                      tenant_version, session_version)
-		VALUES ($1, $2, $3, $4, $5, coalesce(($6::json #>> '{tokens,calibrate}')::boolean, true), $6, $7, $8, $9)`,
-		[16]byte(tenant), [16]byte(id), p.Trigger, p.Hard, p.CacheTTL, p.Document, p.Patch,
-		p.Version.Tenant, p.Version.Session)
+// putPolicy stores a policy, whose session version never changes. What every append compares with is stored in columns
+// beside the document.
+const putPolicy = `
+	INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, cache_ttl, calibrate, document, patch,
+	                      tenant_version, session_version)
+	VALUES ($1, $2, $3, $4, $5, coalesce(($6::json #>> '{tokens,calibrate}')::boolean, true), $6, $7, $8, $9)
+	ON CONFLICT (tenant_id, id) DO UPDATE
+	   SET trigger_ratio = excluded.trigger_ratio, hard_ratio = excluded.hard_ratio, cache_ttl = excluded.cache_ttl,
+	       calibrate = excluded.calibrate, document = excluded.document, patch = excluded.patch,
+	       tenant_version = excluded.tenant_version`
+
+func policyArgs(tenant, id uuid.UUID, p session.Policy) []any {
+	return []any{
+		tenant, id, p.Trigger, p.Hard, p.CacheTTL, p.Document, p.Patch, p.Version.Tenant, p.Version.Session,
+	}
 }
 
 // deletePolicy removes a policy of one session; the tenant's default stays.
 func deletePolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
 	return exec(ctx, tx, `
 		DELETE FROM policies
-		 WHERE tenant_id = $1 AND id = $2 AND id <> $3`,
-		[16]byte(tenant), [16]byte(id), [16]byte(uuid.Nil))
+		 WHERE tenant_id = $1 AND id = $2 AND id <> $3`, tenant, id, uuid.Nil)
 }

@@ -25,7 +25,7 @@ func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p ses
 		p.Patch = p.Document
 	}
 	p.Version = session.PolicyVersion{Tenant: 1}
-	if err := insertPolicy(ctx, tx, tenant, uuid.Nil, p); err != nil {
+	if err := exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, p)...); err != nil {
 		return err
 	}
 	_, err := recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &p, p.Version.Tenant, 0, [32]byte{})
@@ -67,23 +67,11 @@ func changeTenantPolicy(
 	if err != nil {
 		return old, err
 	}
-	batch := &pgx.Batch{}
-	updatePolicy(batch, tenant, uuid.Nil, next)
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+	if err := exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, next)...); err != nil {
 		return old, err
 	}
 	r := rebasing{tx: tx, tenant: tenant, below: next, edit: change.Rebase}
 	return next, r.all(ctx)
-}
-
-func updatePolicy(batch *pgx.Batch, tenant, id uuid.UUID, p session.Policy) {
-	batch.Queue(`
-		UPDATE policies
-		   SET trigger_ratio = $3, hard_ratio = $4, cache_ttl = $5,
-		       calibrate = coalesce(($6::json #>> '{tokens,calibrate}')::boolean, true),
-		       document = $6, patch = $7, tenant_version = $8
-		 WHERE tenant_id = $1 AND id = $2`,
-		[16]byte(tenant), [16]byte(id), p.Trigger, p.Hard, p.CacheTTL, p.Document, p.Patch, p.Version.Tenant)
 }
 
 const (
@@ -110,7 +98,7 @@ func (r *rebasing) all(ctx context.Context) error {
 			return err
 		}
 		if more = len(own) == rebaseBatch; more {
-			last = own[len(own)-1].id
+			last = own[len(own)-1].ID
 		}
 	}
 	if len(r.wrong) > 0 {
@@ -121,41 +109,36 @@ func (r *rebasing) all(ctx context.Context) error {
 
 // ownPolicy is the own layer of a session.
 type ownPolicy struct {
-	id    uuid.UUID
-	patch json.RawMessage
+	ID    uuid.UUID
+	Patch json.RawMessage
 }
 
 // next reads the policies after the one with the id last. They cannot change meanwhile: changing one takes a share of
 // the default's lock.
 func (r *rebasing) next(ctx context.Context, last uuid.UUID) ([]ownPolicy, error) {
-	return rowsIn(ctx, r.tx, scanOwnPolicy, `
+	return rowsIn(ctx, r.tx, pgx.RowToStructByName[ownPolicy], `
 		SELECT id, patch
 		  FROM policies
 		 WHERE tenant_id = $1 AND id > $2
 		 ORDER BY id
-		 LIMIT $3`, [16]byte(r.tenant), [16]byte(last), rebaseBatch)
-}
-
-func scanOwnPolicy(row pgx.CollectableRow) (own ownPolicy, err error) {
-	err = row.Scan((*[16]byte)(&own.id), &own.patch)
-	return own, err
+		 LIMIT $3`, r.tenant, last, rebaseBatch)
 }
 
 func (r *rebasing) each(ctx context.Context, own []ownPolicy) error {
 	batch := &pgx.Batch{}
 	for _, layer := range own {
-		p, err := r.edit(r.below.Patch, layer.patch)
+		p, err := r.edit(r.below.Patch, layer.Patch)
 		var invalid *session.InvalidError
 		switch {
 		case errors.As(err, &invalid):
-			if err := r.addConflict(ctx, layer.id, invalid); err != nil {
+			if err := r.addConflict(ctx, layer.ID, invalid); err != nil {
 				return err
 			}
 		case err != nil:
 			return err
 		default:
 			p.Version = r.below.Version
-			updatePolicy(batch, r.tenant, layer.id, p)
+			batch.Queue(putPolicy, policyArgs(r.tenant, layer.ID, p)...)
 		}
 	}
 	return r.tx.SendBatch(ctx, batch).Close()
@@ -170,7 +153,7 @@ func (r *rebasing) addConflict(ctx context.Context, policy uuid.UUID, invalid *s
 	err := r.tx.QueryRow(ctx, `
 		SELECT id
 		  FROM sessions
-		 WHERE tenant_id = $1 AND policy_id = $2`, [16]byte(r.tenant), [16]byte(policy)).Scan(&id)
+		 WHERE tenant_id = $1 AND policy_id = $2`, r.tenant, policy).Scan(&id)
 	r.wrong = append(r.wrong, session.Problem{
 		Code:   invalid.Problems[0].Code,
 		Detail: fmt.Sprintf("the own policy of session %q does not fit on top of it: %s", id, invalid),
@@ -199,19 +182,12 @@ func (s *Store) SessionPolicyVersions(
 func readVersions(
 	ctx context.Context, tx pgx.Tx, key session.Key, before int64, limit int,
 ) ([]session.PolicyRecord, error) {
-	return rowsIn(ctx, tx, scanVersion, `
+	return rowsIn(ctx, tx, pgx.RowToStructByName[session.PolicyRecord], `
 		SELECT version, tenant_version, patch, document, changed_by, created_at
 		  FROM policy_versions
 		 WHERE tenant_id = $1
 		   AND session_key = $2
 		   AND ($3 = 0 OR version < $3)
 		 ORDER BY version DESC
-		 LIMIT $4`, [16]byte(key.Tenant), [16]byte(key.Key), before, limit)
-}
-
-func scanVersion(row pgx.CollectableRow) (r session.PolicyRecord, err error) {
-	var by *[16]byte
-	err = row.Scan(&r.Version, &r.TenantVersion, &r.Patch, &r.Document, &by, &r.CreatedAt)
-	r.ChangedBy = (*uuid.UUID)(by)
-	return r, err
+		 LIMIT $4`, key.Tenant, key.Key, before, limit)
 }

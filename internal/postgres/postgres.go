@@ -155,6 +155,24 @@ func queryRow[T any](
 	return found, err
 }
 
+// eachOf calls do with every id that a statement finds for a tenant, $1, and adds up what it returns.
+func eachOf(
+	ctx context.Context, s *Store, tenant uuid.UUID, sql string, do func(id uuid.UUID) (int, error),
+) (sum int, err error) {
+	ids, err := queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], sql, tenant)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		n, err := do(id)
+		sum += n
+		if err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
 // rowsIn runs one statement in a transaction and returns its rows.
 func rowsIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	rows, err := tx.Query(ctx, sql, args...)
@@ -185,25 +203,24 @@ func newestFirst(created, id string) string {
 }
 
 func pageArgs(tenant uuid.UUID, page session.Page) []any {
-	return []any{[16]byte(tenant), after(page), [16]byte(page.ID), page.Limit}
-}
-
-// after returns the time of a page's place, nil for the beginning.
-func after(page session.Page) *time.Time {
-	if page.Time.IsZero() {
-		return nil
+	var after *time.Time // nil for the beginning
+	if !page.Time.IsZero() {
+		after = &page.Time
 	}
-	return &page.Time
+	return []any{tenant, after, page.ID, page.Limit}
 }
 
 func (s *Store) inTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
 	return InTenant(ctx, s.pool, tenant, pgx.TxOptions{}, do)
 }
 
+// inSnapshot runs do like inTenant, in a transaction whose statements all read the same moment.
+func (s *Store) inSnapshot(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
+	return InTenant(ctx, s.pool, tenant, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do)
+}
+
 // inTx runs do in one transaction that sees this tenant only, and returns its value.
-func inTx[T any](
-	ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error),
-) (found T, err error) {
+func inTx[T any](ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error)) (found T, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = do(tx)
 		return err
@@ -227,6 +244,15 @@ func inSession[T any](
 // exec runs a statement whose result is not needed.
 func exec(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	_, err := tx.Exec(ctx, sql, args...)
+	return err
+}
+
+// execOne runs a statement that must find a row; missing is the error if there is none.
+func execOne(ctx context.Context, tx pgx.Tx, missing error, sql string, args ...any) error {
+	tag, err := tx.Exec(ctx, sql, args...)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = missing
+	}
 	return err
 }
 

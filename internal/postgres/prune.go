@@ -23,23 +23,23 @@ func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`
 			DELETE FROM idempotency
-			 WHERE tenant_id = $1 AND created_at < now() - $2::interval`, [16]byte(tenant), IdempotencyRetention)
+			 WHERE tenant_id = $1 AND created_at < now() - $2::interval`, tenant, IdempotencyRetention)
 		batch.Queue(`
 			DELETE FROM recompaction_sessions l
 			 USING recompactions r
 			 WHERE r.tenant_id = $1 AND r.finished_at < now() - $2::interval
-			   AND l.tenant_id = $1 AND l.recompaction_id = r.id`, [16]byte(tenant), recompactionRetention)
+			   AND l.tenant_id = $1 AND l.recompaction_id = r.id`, tenant, recompactionRetention)
 		batch.Queue(`
 			DELETE FROM recompactions
-			 WHERE tenant_id = $1 AND finished_at < now() - $2::interval`, [16]byte(tenant), recompactionRetention)
+			 WHERE tenant_id = $1 AND finished_at < now() - $2::interval`, tenant, recompactionRetention)
 		batch.Queue(`
 			DELETE FROM import_lines l
 			 USING imports i
 			 WHERE i.tenant_id = $1 AND i.updated_at < now() - $2::interval
-			   AND l.tenant_id = $1 AND l.import_id = i.id`, [16]byte(tenant), importRetention)
+			   AND l.tenant_id = $1 AND l.import_id = i.id`, tenant, importRetention)
 		batch.Queue(`
 			DELETE FROM imports
-			 WHERE tenant_id = $1 AND updated_at < now() - $2::interval`, [16]byte(tenant), importRetention)
+			 WHERE tenant_id = $1 AND updated_at < now() - $2::interval`, tenant, importRetention)
 		return tx.SendBatch(ctx, batch).Close()
 	})
 }

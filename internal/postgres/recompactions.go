@@ -39,7 +39,7 @@ const matching = `
 
 func matchingArgs(tenant uuid.UUID, f session.RecompactionFilter) []any {
 	return []any{
-		[16]byte(tenant), f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow,
+		tenant, f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow,
 		f.PolicyVersionBelow,
 	}
 }
@@ -48,7 +48,7 @@ func matchingArgs(tenant uuid.UUID, f session.RecompactionFilter) []any {
 func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.RecompactionFilter, sample int) (
 	found session.RecompactionCount, err error,
 ) {
-	var keys [][16]byte
+	var keys []uuid.UUID
 	var ids []string
 	const sampled = `place = 0 OR place * $9 / many > (place - 1) * $9 / many`
 	sql := `
@@ -86,8 +86,7 @@ func (s *Store) CreateRecompaction(
 		err := tx.QueryRow(ctx, `
 			INSERT INTO recompactions (tenant_id, id, filter, policy, max_running)
 			VALUES ($1, $2, $3, $4, $5)
-			RETURNING created_at`,
-			[16]byte(tenant), [16]byte(made.ID), r.Filter, r.Policy, r.MaxRunning).Scan(&made.CreatedAt)
+			RETURNING created_at`, tenant, made.ID, r.Filter, r.Policy, r.MaxRunning).Scan(&made.CreatedAt)
 		if err != nil {
 			return made, uuid.Nil, err
 		}
@@ -100,14 +99,9 @@ const recompactionColumns = `
 	r.tokens_before, r.tokens_after, r.error, r.created_at, r.started_at, r.finished_at,
 	(SELECT count(*)
 	   FROM recompaction_sessions l
-	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'running' AND l.finished_at IS NULL)`
+	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'running' AND l.finished_at IS NULL) AS running`
 
-func scanRecompaction(row pgx.CollectableRow) (r session.Recompaction, err error) {
-	err = row.Scan((*[16]byte)(&r.ID), &r.State, &r.Filter, &r.Policy, &r.MaxRunning, &r.Total, &r.Changed,
-		&r.Unchanged, &r.Failed, &r.Skipped, &r.TokensBefore, &r.TokensAfter, &r.Error, &r.CreatedAt, &r.StartedAt,
-		&r.FinishedAt, &r.Running)
-	return r, err
-}
+var scanRecompaction = pgx.RowToStructByNameLax[session.Recompaction]
 
 // Recompaction reads a recompaction with the newest errors of its sessions; ErrNotFound.
 func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (session.Recompaction, error) {
@@ -120,24 +114,21 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (ses
 	found, err := rowIn(ctx, tx, scanRecompaction, `
 		SELECT `+recompactionColumns+`
 		  FROM recompactions r
-		 WHERE r.tenant_id = $1 AND r.id = $2`, [16]byte(tenant), [16]byte(id))
+		 WHERE r.tenant_id = $1 AND r.id = $2`, tenant, id)
 	if err != nil {
 		return found, err
 	}
-	found.Errors, err = rowsIn(ctx, tx, scanRecompactionError, `
-		SELECT coalesce((SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), ''),
-		       l.error, l.finished_at
+	found.Errors, err = rowsIn(ctx, tx, pgx.RowToStructByName[session.RecompactionError], `
+		SELECT coalesce((SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), '') AS session,
+		       l.error, l.finished_at AS at
 		  FROM recompaction_sessions l
 		 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.state = 'failed'
 		 ORDER BY l.finished_at DESC
-		 LIMIT $3`, [16]byte(tenant), [16]byte(id), shownErrors)
+		 LIMIT $3`, tenant, id, shownErrors)
+	for i := range found.Errors {
+		found.Errors[i].At = found.Errors[i].At.UTC()
+	}
 	return found, err
-}
-
-func scanRecompactionError(row pgx.CollectableRow) (e session.RecompactionError, err error) {
-	err = row.Scan(&e.Session, &e.Error, &e.At)
-	e.At = e.At.UTC()
-	return e, err
 }
 
 // Recompactions lists a tenant's recompactions, newest first, without the errors of their sessions.
@@ -203,9 +194,9 @@ func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job 
 // fill adds the next sessions that the filter finds, and sets the recompaction running after the last ones. Sessions
 // that are younger than the recompaction do not belong to it: it would never end.
 func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
-	args := append(matchingArgs(c.tenant, c.filter), c.cursor, recompactionBatch, [16]byte(c.id), c.created)
+	args := append(matchingArgs(c.tenant, c.filter), c.cursor, recompactionBatch, c.id, c.created)
 	var looked, found int64
-	var last *[16]byte
+	var last uuid.UUID
 	err := tx.QueryRow(ctx, `
 		WITH looked AS (
 			SELECT s.key, s.created_at <= $12 AND `+matching+` AS matches
@@ -225,8 +216,8 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return fmt.Errorf("sessions of recompaction %s: %w", c.id, err)
 	}
-	if last != nil {
-		c.cursor = *last
+	if looked > 0 {
+		c.cursor = last
 	}
 	if looked < recompactionBatch {
 		c.state = session.RecompactionRunning
@@ -234,7 +225,7 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	return exec(ctx, tx, `
 		UPDATE recompactions
 		   SET total = total + $3, cursor = $4, state = $5, started_at = coalesce(started_at, now())
-		 WHERE tenant_id = $1 AND id = $2`, [16]byte(c.tenant), [16]byte(c.id), found, c.cursor, c.state)
+		 WHERE tenant_id = $1 AND id = $2`, c.tenant, c.id, found, c.cursor, c.state)
 }
 
 // FailRecompaction ends a recompaction whose sessions could not be found.
@@ -243,6 +234,6 @@ func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reas
 		return exec(ctx, tx, `
 			UPDATE recompactions
 			   SET state = 'failed', error = $3, finished_at = now()
-			 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'`, [16]byte(tenant), [16]byte(id), Text(reason))
+			 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'`, tenant, id, Text(reason))
 	})
 }

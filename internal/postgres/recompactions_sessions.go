@@ -26,36 +26,26 @@ type RecompactionJob struct {
 
 // RecompactionSessions lists the sessions of a recompaction by age; it ignores the page's Time. ErrNotFound.
 func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (
-	found []session.RecompactionSession, err error,
+	[]session.RecompactionSession, error,
 ) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		var cancelled bool
-		err := tx.QueryRow(ctx, `
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]session.RecompactionSession, error) {
+		cancelled, err := rowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT state IN ('cancelling', 'cancelled')
 			  FROM recompactions
-			 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(id)).Scan(&cancelled)
+			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
 		if err != nil {
-			return notFound(err)
+			return nil, err
 		}
-		found, err = rowsIn(ctx, tx, scanRecompactionSession, `
-			SELECT l.session_key, (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key),
-			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE l.state END,
-			       l.failures, l.run_id, l.tokens_before, l.tokens_after, l.error, l.finished_at
+		return rowsIn(ctx, tx, pgx.RowToStructByName[session.RecompactionSession], `
+			SELECT l.session_key AS key,
+			       (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key) AS session,
+			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE l.state END AS state,
+			       l.failures, l.run_id AS run, l.tokens_before, l.tokens_after, l.error, l.finished_at
 			  FROM recompaction_sessions l
 			 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.session_key > $3
 			 ORDER BY l.session_key
-			 LIMIT $4`, [16]byte(tenant), [16]byte(id), [16]byte(page.ID), page.Limit, cancelled)
-		return err
+			 LIMIT $4`, tenant, id, page.ID, page.Limit, cancelled)
 	})
-	return found, err
-}
-
-func scanRecompactionSession(row pgx.CollectableRow) (r session.RecompactionSession, err error) {
-	var run *[16]byte
-	err = row.Scan((*[16]byte)(&r.Key), &r.Session, &r.State, &r.Failures, &run, &r.TokensBefore, &r.TokensAfter,
-		&r.Error, &r.FinishedAt)
-	r.Run = (*uuid.UUID)(run)
-	return r, err
 }
 
 // lockedRecompaction is a recompaction's row while this transaction holds its lock. A session's lock must be taken
@@ -66,7 +56,7 @@ type lockedRecompaction struct {
 	filter     session.RecompactionFilter
 	policy     json.RawMessage
 	maxRunning int
-	cursor     [16]byte
+	cursor     uuid.UUID
 	created    time.Time
 }
 
@@ -76,7 +66,7 @@ func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (loc
 		SELECT state, filter, policy, max_running, cursor, created_at
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND id = $2
-		   FOR NO KEY UPDATE`, [16]byte(tenant), [16]byte(id)).
+		   FOR NO KEY UPDATE`, tenant, id).
 		Scan(&c.state, &c.filter, &c.policy, &c.maxRunning, &c.cursor, &c.created)
 	return c, notFound(err)
 }
@@ -103,13 +93,13 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 		                 FROM recompaction_sessions
 		                WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL)
 		            AS live) l
-		 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, [16]byte(c.tenant), [16]byte(c.id), string(c.state))
+		 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, c.tenant, c.id, string(c.state))
 }
 
 // begin inserts the jobs of the next sessions. It skips a session that is being erased. Each session is updated by its
 // key: joined with those that were selected, the plan would read the whole recompaction for every session that ends.
 func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
-	keys, err := rowsIn(ctx, tx, pgx.RowTo[[16]byte], `
+	keys, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT session_key
 		  FROM recompaction_sessions
 		 WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL
@@ -118,7 +108,7 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 		                           FROM recompaction_sessions
 		                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running'
 		                            AND finished_at IS NULL))
-		   FOR UPDATE SKIP LOCKED`, [16]byte(c.tenant), [16]byte(c.id), c.maxRunning)
+		   FOR UPDATE SKIP LOCKED`, c.tenant, c.id, c.maxRunning)
 	if err != nil {
 		return err
 	}
@@ -130,8 +120,7 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 		_, err = tx.Exec(ctx, `
 			UPDATE recompaction_sessions
 			   SET state = 'running', job_id = $4
-			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`,
-			[16]byte(c.tenant), [16]byte(c.id), key, job)
+			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, c.tenant, c.id, key, job)
 		if err != nil {
 			return err
 		}
@@ -153,60 +142,47 @@ var errJobLost = errors.New("its job was lost")
 //
 // Errors: ErrNotFound if the session is gone; ErrEnded if another worker of the job has done the work, or the
 // recompaction is not running.
-func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (work RecompactionWork, err error) {
-	err = s.inTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
+func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (RecompactionWork, error) {
+	return inTx(ctx, s, job.Tenant, func(tx pgx.Tx) (work RecompactionWork, err error) {
 		if _, err := lockSessionKey(ctx, tx, job.Key); err != nil {
-			return err
+			return work, err
 		}
 		c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
 		if err != nil {
-			return err
+			return work, err
 		}
 		if c.state != session.RecompactionRunning {
-			return session.ErrEnded
+			return work, session.ErrEnded
 		}
 		work.Policy = c.policy
 		work.Run, err = beginAttempt(ctx, tx, job)
-		return err
+		return work, err
 	})
-	return work, err
 }
 
+// beginAttempt continues the run of the attempt before if that one runs, or inserts a new run.
 func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid.UUID, err error) {
-	tenant, key := [16]byte(job.Tenant), [16]byte(job.Key.Key)
-	var id int64
-	var before *[16]byte
-	err = tx.QueryRow(ctx, `
-		SELECT job_id, run_id
-		  FROM recompaction_sessions
-		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3 AND state = 'running'`,
-		tenant, [16]byte(job.Recompaction), key).Scan(&id, &before)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return run, session.ErrEnded
-	}
-	if err != nil {
+	run, err = rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		UPDATE runs r
+		   SET started_at = now()
+		  FROM recompaction_sessions l
+		 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.session_key = $3 AND l.state = 'running'
+		   AND r.tenant_id = $1 AND r.id = l.run_id AND r.state = 'running'
+		RETURNING r.id`, job.Tenant, job.Recompaction, job.Key.Key)
+	if !errors.Is(err, session.ErrNotFound) {
 		return run, err
 	}
-	if before != nil {
-		tag, err := tx.Exec(ctx, `
-			UPDATE runs
-			   SET started_at = now()
-			 WHERE tenant_id = $1 AND id = $2 AND state = 'running'`, tenant, *before)
-		if err != nil || tag.RowsAffected() == 1 {
-			return *before, err
-		}
-	}
 	run = uuid.Must(uuid.NewV7())
-	batch := &pgx.Batch{}
-	batch.Queue(`
+	return run, execOne(ctx, tx, session.ErrEnded, `
+		WITH begun AS (
+			UPDATE recompaction_sessions
+			   SET run_id = $4
+			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3 AND state = 'running'
+			RETURNING job_id
+		)
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, started_at)
-		VALUES ($1, $2, $3, 'recompaction', 'running', $4, now())`, tenant, [16]byte(run), key, id)
-	batch.Queue(`
-		UPDATE recompaction_sessions
-		   SET run_id = $4
-		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`,
-		tenant, [16]byte(job.Recompaction), key, [16]byte(run))
-	return run, tx.SendBatch(ctx, batch).Close()
+		SELECT $1, $4, $3, 'recompaction', 'running', job_id, now()
+		  FROM begun`, job.Tenant, job.Recompaction, job.Key.Key, run)
 }
 
 // recompacted records in the transaction of a session's checkpoint how the session ended, and starts the next one;
@@ -218,7 +194,7 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 		return err
 	}
 	after := *o.Run.TokensAfter
-	tag, err := tx.Exec(ctx, `
+	err = execOne(ctx, tx, session.ErrEnded, `
 		WITH ended AS (
 			UPDATE recompaction_sessions
 			   SET state = CASE WHEN $4 THEN 'changed' ELSE 'unchanged' END, tokens_before = $5, tokens_after = $6,
@@ -231,13 +207,10 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 		       tokens_before = r.tokens_before + $5, tokens_after = r.tokens_after + $6
 		  FROM ended
 		 WHERE r.tenant_id = $1 AND r.id = $2`,
-		[16]byte(job.Tenant), [16]byte(job.Recompaction), [16]byte(job.Key.Key), o.Checkpoint != nil,
+		job.Tenant, job.Recompaction, job.Key.Key, o.Checkpoint != nil,
 		after+o.Saved, after)
 	if err != nil {
 		return err
-	}
-	if tag.RowsAffected() == 0 {
-		return session.ErrEnded
 	}
 	return s.advance(ctx, tx, c)
 }
@@ -260,7 +233,7 @@ func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause 
 		if errors.Is(cause, session.ErrNotFound) {
 			err = dropErased(ctx, tx, job)
 		} else {
-			err = endAttempts(ctx, tx, c, [][16]byte{[16]byte(job.Key.Key)}, cause)
+			err = endAttempts(ctx, tx, c, []uuid.UUID{job.Key.Key}, cause)
 		}
 		if err != nil {
 			return err
@@ -279,13 +252,13 @@ func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
 		)
 		UPDATE recompactions
 		   SET skipped = skipped + (SELECT count(*) FROM gone)
-		 WHERE tenant_id = $1 AND id = $2`, [16]byte(job.Tenant), [16]byte(job.Recompaction), [16]byte(job.Key.Key))
+		 WHERE tenant_id = $1 AND id = $2`, job.Tenant, job.Recompaction, job.Key.Key)
 }
 
 // removeFromRecompactions removes a session that is being erased from its recompactions. It locks them first, as every
 // change of their sessions does.
 func removeFromRecompactions(batch *pgx.Batch, key session.Key) {
-	tenant, session := [16]byte(key.Tenant), [16]byte(key.Key)
+	tenant, session := key.Tenant, key.Key
 	batch.Queue(`
 		SELECT
 		  FROM recompactions
@@ -312,7 +285,7 @@ func removeFromRecompactions(batch *pgx.Batch, key session.Key) {
 
 // endAttempts ends the runs of sessions whose attempt failed or was lost. Sessions that have used up their attempts
 // have failed; the others are queued again.
-func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][16]byte, cause error) error {
+func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys []uuid.UUID, cause error) error {
 	reason, _, _ := strings.Cut(cause.Error(), "\n") // the lines after it are a stack, which belongs in the log
 	failed := !errors.Is(cause, session.ErrEnded)
 	attempts := recompactionAttempts
@@ -338,58 +311,48 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys [][1
 		)
 		UPDATE recompactions
 		   SET failed = failed + (SELECT count(*) FROM back WHERE state = 'failed')
-		 WHERE tenant_id = $1 AND id = $2`,
-		[16]byte(c.tenant), [16]byte(c.id), keys, failed, Text(reason), attempts)
+		 WHERE tenant_id = $1 AND id = $2`, c.tenant, c.id, keys, failed, Text(reason), attempts)
 }
 
 // RequeueRecompactions repairs a tenant's recompactions that have not ended: a session whose job was lost is tried
 // again, and so is the search for sessions. It returns how many jobs were lost.
 func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
-	var live [][16]byte
 	sql := `
 		SELECT id
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND finished_at IS NULL`
-	live, err = queryRows(ctx, s, tenant, pgx.RowTo[[16]byte], sql, [16]byte(tenant))
+	return eachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
+		n, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
+			return s.requeueRecompaction(ctx, tx, tenant, id)
+		})
+		if err != nil {
+			return 0, fmt.Errorf("recompaction %s: %w", id, err)
+		}
+		return n, nil
+	})
+}
+
+func (s *Store) requeueRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (lost int, err error) {
+	c, err := lockRecompaction(ctx, tx, tenant, id)
 	if err != nil {
 		return 0, err
 	}
-	for _, id := range live {
-		n, err := s.requeueRecompaction(ctx, tenant, id)
-		if err != nil {
-			return lost, fmt.Errorf("recompaction %s: %w", uuid.UUID(id), err)
-		}
-		lost += n
+	if c.state == session.RecompactionQueued {
+		return 0, s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id})
 	}
-	return lost, nil
-}
-
-func (s *Store) requeueRecompaction(ctx context.Context, tenant, id uuid.UUID) (lost int, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		c, err := lockRecompaction(ctx, tx, tenant, id)
-		if err != nil {
-			return err
-		}
-		if c.state == session.RecompactionQueued {
-			return s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id})
-		}
-		keys, err := rowsIn(ctx, tx, pgx.RowTo[[16]byte], `
-			SELECT l.session_key
-			  FROM recompaction_sessions l
-			 WHERE l.tenant_id = $1
-			   AND l.recompaction_id = $2
-			   AND l.state = 'running'
-			   AND l.finished_at IS NULL
-			   AND NOT `+queue.IsLive(`l.job_id`),
-			[16]byte(tenant), [16]byte(id))
-		if err != nil {
-			return err
-		}
-		lost = len(keys)
-		if err := endAttempts(ctx, tx, c, keys, errJobLost); err != nil {
-			return err
-		}
-		return s.advance(ctx, tx, c)
-	})
-	return lost, err
+	keys, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		SELECT l.session_key
+		  FROM recompaction_sessions l
+		 WHERE l.tenant_id = $1
+		   AND l.recompaction_id = $2
+		   AND l.state = 'running'
+		   AND l.finished_at IS NULL
+		   AND NOT `+queue.IsLive(`l.job_id`), tenant, id)
+	if err != nil {
+		return 0, err
+	}
+	if err := endAttempts(ctx, tx, c, keys, errJobLost); err != nil {
+		return 0, err
+	}
+	return len(keys), s.advance(ctx, tx, c)
 }

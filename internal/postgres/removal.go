@@ -21,16 +21,11 @@ import (
 func (s *Store) Remove(ctx context.Context, at session.Address, seq int64, id *session.Idempotency) (
 	session.Session, bool, error,
 ) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
-		row, err := lockSession(ctx, tx, at)
-		if err != nil {
-			return session.Session{}, uuid.Nil, err
-		}
+	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Session, error) {
 		if err := s.remove(ctx, tx, row, seq); err != nil {
-			return session.Session{}, uuid.Nil, fmt.Errorf("message %d: %w", seq, err)
+			return session.Session{}, fmt.Errorf("message %d: %w", seq, err)
 		}
-		left, err := readSession(ctx, tx, at)
-		return left, row.Key.Key, err
+		return readSession(ctx, tx, at)
 	})
 }
 
@@ -44,7 +39,7 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 		   SET removed_at = now(), removed_seq = $4
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq = $3 AND removed_at IS NULL
 		RETURNING tokens, coalesce(view_tokens, tokens), octet_length(body)`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), seq, row.lastSeq+1).Scan(&tokens, &shown, &size)
+		row.Tenant, row.Key.Key, seq, row.lastSeq+1).Scan(&tokens, &shown, &size)
 	if err != nil {
 		return notFound(err)
 	}
@@ -57,8 +52,7 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 		       context_tokens = CASE WHEN through_seq < $3 THEN context_tokens - $5 ELSE context_tokens END,
 		       tail_bytes = CASE WHEN through_seq < $3 THEN tail_bytes - $6 ELSE tail_bytes END
 		 WHERE tenant_id = $1 AND key = $2
-		RETURNING through_seq >= $3`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), seq, tokens, shown, size).Scan(&covered)
+		RETURNING through_seq >= $3`, row.Tenant, row.Key.Key, seq, tokens, shown, size).Scan(&covered)
 	if err != nil || !covered {
 		return err
 	}
@@ -83,34 +77,30 @@ func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq i
 // goBack deletes the bodies of the checkpoints that cover seq, so that none of them can be restored, and copies the
 // newest one that does not cover it to a new checkpoint. If none is kept, the new one covers nothing.
 func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made session.CheckpointRecord, err error) {
-	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
-	_, err = tx.Exec(ctx, `
+	err = exec(ctx, tx, `
 		UPDATE checkpoints
 		   SET body = NULL, state = NULL
-		 WHERE tenant_id = $1 AND session_key = $2 AND through_seq >= $3 AND body IS NOT NULL`, tenant, key, seq)
+		 WHERE tenant_id = $1 AND session_key = $2 AND through_seq >= $3 AND body IS NOT NULL`,
+		row.Tenant, row.Key.Key, seq)
 	if err != nil {
 		return made, err
 	}
-	var kept int
-	err = tx.QueryRow(ctx, `
+	kept, err := rowIn(ctx, tx, pgx.RowTo[int], `
 		SELECT n
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND body IS NOT NULL
 		 ORDER BY n DESC
-		 LIMIT 1`, tenant, key).Scan(&kept)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
+		 LIMIT 1`, row.Tenant, row.Key.Key)
+	if errors.Is(err, session.ErrNotFound) {
 		if err := fits(ctx, tx, row.Key); err != nil {
 			return made, err
 		}
 		return blankCheckpoint(ctx, tx, row)
-	case err != nil:
+	}
+	if err != nil {
 		return made, err
 	}
-	if made, err = copyCheckpoint(ctx, tx, row, kept); err != nil {
-		return made, err
-	}
-	return made, pruneRestored(ctx, tx, row, made.N)
+	return copyCheckpoint(ctx, tx, row, kept)
 }
 
 // noEngine is the engine version of a checkpoint that no engine made. The next compaction starts from the log.
@@ -118,8 +108,8 @@ const noEngine = 0
 
 // blankCheckpoint inserts a checkpoint of no messages after the newest one. The number of a checkpoint is never used
 // again, so the session cannot go back to having none.
-func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (made session.CheckpointRecord, err error) {
-	err = tx.QueryRow(ctx, `
+func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (session.CheckpointRecord, error) {
+	return rowIn(ctx, tx, scanRecord, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state,
 		                              units, manifest, policy, engine_version, run_id)
 		SELECT $1, $2, $3, 0, 0, 0, '', 0, '', '[]',
@@ -127,10 +117,7 @@ func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (made se
 		  FROM policies
 		 WHERE tenant_id = $1 AND id = $6
 		RETURNING `+recordColumns,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), row.checkpoint+1, noEngine,
-		[16]byte(uuid.Must(uuid.NewV7())), [16]byte(row.policy)).
-		Scan(recordTargets(&made)...)
-	return made, err
+		row.Tenant, row.Key.Key, row.checkpoint+1, noEngine, uuid.Must(uuid.NewV7()), row.policy)
 }
 
 // refuseRemoved returns ErrStale if a message that the checkpoint covers was removed after the compaction was planned.
@@ -143,7 +130,7 @@ func refuseRemoved(ctx context.Context, tx pgx.Tx, key session.Key, through, pla
 		         FROM messages
 		        WHERE tenant_id = $1 AND session_key = $2
 		          AND seq > (SELECT through_seq FROM sessions WHERE tenant_id = $1 AND key = $2) AND seq <= $3
-		          AND removed_seq > $4)`, [16]byte(key.Tenant), [16]byte(key.Key), through, planned).Scan(&removed)
+		          AND removed_seq > $4)`, key.Tenant, key.Key, through, planned).Scan(&removed)
 	if err == nil && removed {
 		err = session.ErrStale
 	}

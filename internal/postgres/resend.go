@@ -22,8 +22,7 @@ func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append)
 		SELECT seq, coalesce(client_id, ''), body
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
-		 ORDER BY seq`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), first, first+int64(len(a.Messages)))
+		 ORDER BY seq`, row.Tenant, row.Key.Key, first, first+int64(len(a.Messages)))
 	if err != nil {
 		return session.Appended{}, err
 	}
@@ -74,7 +73,7 @@ func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []se
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3)
 		 ORDER BY seq
-		 LIMIT 1`, [16]byte(row.Tenant), [16]byte(row.Key.Key), ids).Scan(&known, &first)
+		 LIMIT 1`, row.Tenant, row.Key.Key, ids).Scan(&known, &first)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}

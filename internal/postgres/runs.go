@@ -16,47 +16,32 @@ import (
 func insertRun(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, job int64, cause string) error {
 	return exec(ctx, tx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id)
-		VALUES ($1, $2, $3, $4, 'queued', $5)`,
-		[16]byte(key.Tenant), [16]byte(run), [16]byte(key.Key), cause, job)
+		VALUES ($1, $2, $3, $4, 'queued', $5)`, key.Tenant, run, key.Key, cause, job)
 }
 
 const runColumns = `
-	r.id, r.cause, r.state, r.base_n, r.checkpoint_n, r.through_seq, r.tokens_before, r.tokens_after,
-	r.results_persisted, r.bytes_persisted, r.stages, r.timings, r.reason, r.why, r.report, r.error,
+	r.id, r.cause, r.state, r.base_n AS base, r.checkpoint_n AS checkpoint, r.through_seq AS through, r.tokens_before,
+	r.tokens_after, r.results_persisted, r.bytes_persisted, r.stages, r.timings, r.reason, r.why, r.report, r.error,
 	r.triggered_at, r.started_at, r.finished_at`
 
-func scanRun(row pgx.CollectableRow) (r session.Run, err error) {
-	err = row.Scan((*[16]byte)(&r.ID), &r.Cause, &r.State, &r.Base, &r.Checkpoint, &r.Through, &r.TokensBefore,
-		&r.TokensAfter, &r.ResultsPersisted, &r.BytesPersisted, &r.Stages, &r.Timings, &r.Reason, &r.Why, &r.Report,
-		&r.Error, &r.TriggeredAt, &r.StartedAt, &r.FinishedAt)
-	return r, err
-}
+var scanRun = pgx.RowToStructByName[session.Run]
 
 // Compact asks for a compaction now, due or not, and returns its run. If the session has a live job already, that job
 // starts now and its run is returned.
 //
 // Errors: ErrNotFound, ErrIdempotencyReused.
 func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Run, uuid.UUID, error) {
-		row, err := lockSession(ctx, tx, at)
-		if err != nil {
-			return session.Run{}, uuid.Nil, err
-		}
+	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Run, error) {
 		if _, err := s.enqueue(ctx, tx, row.Key, "manual", time.Time{}, true); err != nil {
-			return session.Run{}, uuid.Nil, err
+			return session.Run{}, err
 		}
-		run, err := liveRun(ctx, tx, row.Key)
-		return run, row.Key.Key, err
+		return rowIn(ctx, tx, scanRun, `
+			SELECT `+runColumns+`
+			  FROM runs r
+			 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.cause <> 'recompaction'
+			 ORDER BY (r.state IN ('queued', 'running')) DESC, r.triggered_at DESC, r.id DESC
+			 LIMIT 1`, row.Tenant, row.Key.Key)
 	})
-}
-
-func liveRun(ctx context.Context, tx pgx.Tx, key session.Key) (session.Run, error) {
-	return rowIn(ctx, tx, scanRun, `
-		SELECT `+runColumns+`
-		  FROM runs r
-		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.cause <> 'recompaction'
-		 ORDER BY (r.state IN ('queued', 'running')) DESC, r.triggered_at DESC, r.id DESC
-		 LIMIT 1`, [16]byte(key.Tenant), [16]byte(key.Key))
 }
 
 // Run reads a run of a session; ErrNotFound.
@@ -66,7 +51,7 @@ func (s *Store) Run(ctx context.Context, at session.Address, id uuid.UUID) (sess
 		  FROM runs r
 		  JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
 		 WHERE r.tenant_id = $1 AND r.id = $2 AND s.id = $3`
-	return queryRow(ctx, s, at.Tenant, scanRun, sql, [16]byte(at.Tenant), [16]byte(id), at.ID)
+	return queryRow(ctx, s, at.Tenant, scanRun, sql, at.Tenant, id, at.ID)
 }
 
 // Runs lists a session's runs, newest first; ErrNotFound if there is no such session.
@@ -76,10 +61,8 @@ func (s *Store) Runs(ctx context.Context, at session.Address, page session.Page)
 			SELECT `+runColumns+`
 			  FROM runs r
 			 WHERE r.tenant_id = $1
-			   AND r.session_key = $2
-			   AND ($3::timestamptz IS NULL OR (r.triggered_at, r.id) < ($3, $4))
-			 ORDER BY r.triggered_at DESC, r.id DESC
-			 LIMIT $5`, [16]byte(at.Tenant), [16]byte(key.Key), after(page), [16]byte(page.ID), page.Limit)
+			   AND r.session_key = $5`+newestFirst(`r.triggered_at`, `r.id`),
+			append(pageArgs(at.Tenant, page), key.Key)...)
 	})
 }
 
@@ -99,8 +82,7 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 			UPDATE runs
 			   SET state = 'running', started_at = now(), error = NULL
 			 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')
-			RETURNING cause`,
-			[16]byte(key.Tenant), [16]byte(run)).Scan(&cause)
+			RETURNING cause`, key.Tenant, run).Scan(&cause)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return session.ErrEnded
 		}
@@ -110,7 +92,7 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 		return exec(ctx, tx, `
 			UPDATE runs
 			   SET state = 'postponed', reason = 'the session is not due any more', finished_at = now()
-			 WHERE tenant_id = $1 AND id = $2`, [16]byte(key.Tenant), [16]byte(run))
+			 WHERE tenant_id = $1 AND id = $2`, key.Tenant, run)
 	})
 	if err == nil && !due {
 		err = session.ErrEnded
@@ -141,14 +123,11 @@ func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run,
 		if err := refuseRequested(ctx, tx, key, run.ID); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `
+		err := execOne(ctx, tx, session.ErrEnded, `
 			UPDATE runs
 			   SET state = 'queued', started_at = NULL, reason = $3, why = $4
 			 WHERE tenant_id = $1 AND id = $2 AND state = 'running'`,
-			[16]byte(key.Tenant), [16]byte(run.ID), run.Reason, orEmpty(run.Why, `{}`))
-		if err == nil && tag.RowsAffected() == 0 {
-			err = session.ErrEnded
-		}
+			key.Tenant, run.ID, run.Reason, orEmpty(run.Why, `{}`))
 		if err != nil {
 			return err
 		}
@@ -163,7 +142,7 @@ func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, caus
 		UPDATE runs
 		   SET cause = CASE WHEN cause IN ('manual', 'recompaction') THEN cause ELSE $4 END
 		 WHERE tenant_id = $1 AND session_key = $2 AND job_id = $3 AND state IN ('queued', 'running')`,
-		[16]byte(key.Tenant), [16]byte(key.Key), job, cause)
+		key.Tenant, key.Key, job, cause)
 }
 
 // FailRun records why a run failed, unless it has ended: a commit whose answer was lost did happen, and another worker
@@ -179,8 +158,7 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'queued' END,
 			       error = $3,
 			       finished_at = CASE WHEN $4 THEN now() END
-			 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
-			[16]byte(key.Tenant), [16]byte(run), Text(reason), last)
+			 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`, key.Tenant, run, Text(reason), last)
 		if err != nil || !last || tag.RowsAffected() == 0 {
 			return err
 		}
@@ -195,7 +173,7 @@ func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
 		UPDATE runs
 		   SET state = 'failed', error = 'its job was lost', finished_at = now()
 		 WHERE tenant_id = $1 AND session_key = $2 AND state IN ('queued', 'running') AND cause <> 'recompaction'`,
-		[16]byte(key.Tenant), [16]byte(key.Key))
+		key.Tenant, key.Key)
 }
 
 // finishRun records how a run ended, unless another worker of its job did so before.
@@ -206,7 +184,7 @@ func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) e
 		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, reason = $13, why = $14,
 		       report = $15, error = NULL, finished_at = clock_timestamp()
 		 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
-		[16]byte(key.Tenant), [16]byte(r.ID), r.State, r.Base, r.Checkpoint, r.Through, r.TokensBefore, r.TokensAfter,
+		key.Tenant, r.ID, r.State, r.Base, r.Checkpoint, r.Through, r.TokensBefore, r.TokensAfter,
 		r.ResultsPersisted, r.BytesPersisted, orEmpty(r.Stages, `[]`), orEmpty(r.Timings, `{}`), Text(r.Reason),
 		orEmpty(r.Why, `{}`), orEmpty(r.Report, `{}`))
 }

@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -34,28 +32,6 @@ func (s *Store) Create(
 	})
 }
 
-// CreateNew creates a session; ErrExists if its id is taken, ErrIdempotencyReused.
-func (s *Store) CreateNew(
-	ctx context.Context, at session.Address, change session.Change, id *session.Idempotency,
-) (session.Session, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
-		if err := insertNewSession(ctx, tx, at, change); err != nil {
-			return session.Session{}, uuid.Nil, err
-		}
-		made, err := readSession(ctx, tx, at)
-		return made, made.Key, err
-	})
-}
-
-// insertNewSession inserts a session whose id must not exist yet; ErrExists.
-func insertNewSession(ctx context.Context, tx pgx.Tx, at session.Address, change session.Change) error {
-	created, err := insertSession(ctx, tx, at, change)
-	if err == nil && !created {
-		err = fmt.Errorf("session %q: %w", at.ID, session.ErrExists)
-	}
-	return err
-}
-
 func insertSession(
 	ctx context.Context, tx pgx.Tx, at session.Address, change session.Change,
 ) (created bool, err error) {
@@ -66,8 +42,8 @@ func insertSession(
 		VALUES ($1, $2, $3, $4, coalesce($5::text, ''), coalesce($6::int, $7::int), coalesce($8::int, 0),
 		        coalesce($9::jsonb, '{}'), $10, $11)
 		ON CONFLICT (tenant_id, id) DO NOTHING`,
-		[16]byte(at.Tenant), [16]byte(key.Key), at.ID, formatNumber(change.Format), change.Model, change.WindowTokens,
-		session.DefaultWindowTokens, change.OverheadTokens, change.Metadata, [16]byte(uuid.Nil),
+		at.Tenant, key.Key, at.ID, formatNumber(change.Format), change.Model, change.WindowTokens,
+		session.DefaultWindowTokens, change.OverheadTokens, change.Metadata, uuid.Nil,
 		windowSource(change, session.WindowOfDefault))
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
@@ -100,12 +76,10 @@ const sessionColumns = `
 
 func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	var s session.Session
-	var format int16
-	err := row.Scan(&s.ID, (*[16]byte)(&s.Key), &format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens,
+	err := row.Scan(&s.ID, &s.Key, &s.Format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens,
 		&s.Metadata, &s.LastSeq, &s.ContextTokens, &s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt,
 		&s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document, &s.Policy.Version.Tenant,
 		&s.Policy.Version.Session, &s.Calibration, &s.LastUsage)
-	s.Format = formatName(format)
 	return s, err
 }
 
@@ -127,12 +101,12 @@ const (
 )
 
 func readSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Session, error) {
-	return rowIn(ctx, tx, scanSession, sessionSQL, [16]byte(at.Tenant), at.ID)
+	return rowIn(ctx, tx, scanSession, sessionSQL, at.Tenant, at.ID)
 }
 
 // Session reads a session; ErrNotFound.
 func (s *Store) Session(ctx context.Context, at session.Address) (session.Session, error) {
-	return queryRow(ctx, s, at.Tenant, scanSession, sessionSQL, [16]byte(at.Tenant), at.ID)
+	return queryRow(ctx, s, at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
 }
 
 // Sessions lists a tenant's sessions, newest first.
@@ -147,48 +121,41 @@ func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page session.Pag
 func (s *Store) Update(
 	ctx context.Context, at session.Address, change session.Change, id *session.Idempotency,
 ) (session.Session, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
-		changed, err := s.update(ctx, tx, at, change)
-		return changed, changed.Key, err
+	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Session, error) {
+		if err := s.update(ctx, tx, row, change); err != nil {
+			return session.Session{}, err
+		}
+		return readSession(ctx, tx, at)
 	})
 }
 
-func (s *Store) update(
-	ctx context.Context, tx pgx.Tx, at session.Address, change session.Change,
-) (session.Session, error) {
-	row, err := lockSession(ctx, tx, at)
-	if err != nil {
-		return session.Session{}, err
-	}
+func (s *Store) update(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) error {
 	if err := roomy(row, change); err != nil {
-		return session.Session{}, err
+		return err
 	}
 	if err := updateSession(ctx, tx, row, change); err != nil {
-		return session.Session{}, err
+		return err
 	}
 	if err := changePolicy(ctx, tx, row.Key, row.policy, change); err != nil {
-		return session.Session{}, err
+		return err
 	}
 	if err := s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger]); err != nil {
-		return session.Session{}, err
+		return err
 	}
 	if change.ChangesPolicy() {
-		if err := s.runQueuedNow(ctx, tx, row.Key); err != nil {
-			return session.Session{}, err
-		}
+		return s.runQueuedNow(ctx, tx, row.Key)
 	}
-	return readSession(ctx, tx, at)
+	return nil
 }
 
 // runQueuedNow starts the job that waits until the session's cache is cold: the new policy may not want it to wait.
 func (s *Store) runQueuedNow(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	var job int64
-	err := tx.QueryRow(ctx, `
+	job, err := rowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT job_id
 		  FROM runs
-		 WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'`,
-		[16]byte(key.Tenant), [16]byte(key.Key)).Scan(&job)
-	if errors.Is(err, pgx.ErrNoRows) {
+		 WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'
+		 LIMIT 1`, key.Tenant, key.Key)
+	if errors.Is(err, session.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -226,26 +193,22 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 		       floor_tokens = CASE WHEN $8 THEN 0 ELSE floor_tokens END,
 		       armed_threshold = CASE WHEN $8 THEN 1 ELSE armed_threshold END
 		 WHERE tenant_id = $1 AND key = $2`,
-		[16]byte(row.Tenant), [16]byte(row.Key.Key), formatNumber(change.Format), change.Model, change.WindowTokens,
+		row.Tenant, row.Key.Key, formatNumber(change.Format), change.Model, change.WindowTokens,
 		change.OverheadTokens, change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil,
 		windowSource(change, ""))
 }
 
 // Delete erases a session and all its rows; ErrNotFound. A job that runs for it finds nothing to do.
 func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idempotency) (bool, error) {
-	_, replayed, err := once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (json.RawMessage, uuid.UUID, error) {
-		row, err := lockSession(ctx, tx, at)
-		if err != nil {
-			return nil, uuid.Nil, err
-		}
-		return json.RawMessage(`{}`), row.Key.Key, erase(ctx, tx, row)
+	_, replayed, err := onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (struct{}, error) {
+		return struct{}{}, erase(ctx, tx, row)
 	})
 	return replayed, err
 }
 
 // erase deletes a session's rows. It waits for a result that is being persisted, whose foreign key holds the session.
 func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
-	tenant, key := [16]byte(row.Tenant), [16]byte(row.Key.Key)
+	tenant, key := row.Tenant, row.Key.Key
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, tenant, key)
 	removeFromRecompactions(batch, row.Key)

@@ -47,8 +47,7 @@ func (s *Store) SnapshotFromLog(ctx context.Context, key session.Key) (Snapshot,
 }
 
 func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (snap Snapshot, err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = InTenant(ctx, s.pool, key.Tenant, options, func(tx pgx.Tx) error {
+	err = s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
 		var through, separate int64
 		if snap, through, separate, err = readSnapshot(ctx, tx, key); err != nil {
 			return err
@@ -60,21 +59,14 @@ func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (sn
 			}
 			after = separate
 		}
-		snap.Tail, err = rowsIn(ctx, tx, scanLogMessage, `
+		snap.Tail, err = rowsIn(ctx, tx, pgx.RowToStructByPos[LogMessage], `
 			SELECT seq, format, tokens, coalesce(view_tokens, 0), body
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4 AND removed_at IS NULL
-			 ORDER BY seq`, [16]byte(key.Tenant), [16]byte(key.Key), after, snap.LastSeq)
+			 ORDER BY seq`, key.Tenant, key.Key, after, snap.LastSeq)
 		return err
 	})
 	return snap, err
-}
-
-func scanLogMessage(row pgx.CollectableRow) (l LogMessage, err error) {
-	var format int16
-	err = row.Scan(&l.Seq, &format, &l.Tokens, &l.ViewTokens, &l.Body)
-	l.Format = formatName(format)
-	return l, err
 }
 
 // fits returns ErrLogTooLarge for a log that does not fit into memory.
@@ -83,8 +75,7 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	err := tx.QueryRow(ctx, `
 		SELECT coalesce(sum(octet_length(body)), 0)
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND removed_at IS NULL`,
-		[16]byte(key.Tenant), [16]byte(key.Key)).Scan(&size)
+		 WHERE tenant_id = $1 AND session_key = $2 AND removed_at IS NULL`, key.Tenant, key.Key).Scan(&size)
 	if err == nil && size > session.MaxTailBytes {
 		err = fmt.Errorf("%d bytes: %w", size, session.ErrLogTooLarge)
 	}
@@ -96,7 +87,6 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, through, separate int64, err error) {
 	snap = Snapshot{Key: key}
 	var base Checkpoint
-	var format int16
 	err = tx.QueryRow(ctx, `
 		SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens, s.last_seq,
 		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8, s.calibration,
@@ -107,8 +97,8 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		  `+newestCheckpoint+`
-		 WHERE s.tenant_id = $1 AND s.key = $2`, [16]byte(key.Tenant), [16]byte(key.Key)).
-		Scan(&snap.ID, &format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq,
+		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key).
+		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq,
 			&snap.LastAppendAge, &snap.Calibration,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
 			&separate,
@@ -117,7 +107,6 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 	if err != nil {
 		return snap, 0, 0, notFound(err)
 	}
-	snap.Format = formatName(format)
 	if base.N > 0 {
 		snap.Base = &base
 	}
@@ -126,7 +115,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 			SELECT coalesce(sum(tokens), 0)
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $3 AND removed_at IS NULL`,
-			[16]byte(key.Tenant), [16]byte(key.Key), separate).Scan(&snap.SeparateTokens)
+			key.Tenant, key.Key, separate).Scan(&snap.SeparateTokens)
 	}
 	return snap, base.Through, separate, err
 }

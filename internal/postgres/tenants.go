@@ -17,7 +17,7 @@ func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Po
 		err := tx.QueryRow(ctx, `
 			INSERT INTO tenants (id, name)
 			VALUES ($1, $2)
-			RETURNING created_at`, [16]byte(t.ID), name).Scan(&t.CreatedAt)
+			RETURNING created_at`, t.ID, name).Scan(&t.CreatedAt)
 		if violates(err, "tenants_name_key") {
 			return fmt.Errorf("tenant %q: %w", name, session.ErrExists)
 		}
@@ -38,10 +38,7 @@ func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t session.Tenant, err error) {
-		err = row.Scan((*[16]byte)(&t.ID), &t.Name, &t.CreatedAt)
-		return t, err
-	})
+	return pgx.CollectRows(rows, pgx.RowToStructByName[session.Tenant])
 }
 
 // TenantByName returns a tenant; ErrNotFound.
@@ -50,7 +47,7 @@ func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, 
 	err := s.pool.QueryRow(ctx, `
 		SELECT id, created_at
 		  FROM tenants
-		 WHERE name = $1`, name).Scan((*[16]byte)(&t.ID), &t.CreatedAt)
+		 WHERE name = $1`, name).Scan(&t.ID, &t.CreatedAt)
 	if err != nil {
 		return t, fmt.Errorf("tenant %q: %w", name, notFound(err))
 	}

@@ -15,7 +15,7 @@ func (s *Store) CountsExactly(ctx context.Context, tenant uuid.UUID) (bool, erro
 		SELECT EXISTS (
 		       SELECT
 		         FROM policies
-		        WHERE tenant_id = $1 AND tokenizer <> 'estimate')`, [16]byte(tenant))
+		        WHERE tenant_id = $1 AND tokenizer <> 'estimate')`, tenant)
 }
 
 // Tokenizer returns the name of the tokenizer of a session's policy; ErrNotFound.
@@ -24,5 +24,5 @@ func (s *Store) Tokenizer(ctx context.Context, at session.Address) (string, erro
 		SELECT p.tokenizer
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
-		 WHERE s.tenant_id = $1 AND s.id = $2`, [16]byte(at.Tenant), at.ID)
+		 WHERE s.tenant_id = $1 AND s.id = $2`, at.Tenant, at.ID)
 }

@@ -1,6 +1,9 @@
 package session
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Format is a provider's message format.
 type Format string
@@ -22,3 +25,13 @@ func (f Format) Valid() bool { return f.Number() > 0 }
 
 // Number returns the format's number in the database, from 1; 0 if the format is unknown.
 func (f Format) Number() int16 { return int16(slices.Index(Formats(), f) + 1) }
+
+// Scan reads a format by its number in the database; 0 is "".
+func (f *Format) Scan(number any) error {
+	n, ok := number.(int64)
+	if !ok || n < 0 || n > int64(len(Formats())) {
+		return fmt.Errorf("format %v is not a number from 0 to %d", number, len(Formats()))
+	}
+	*f = append([]Format{""}, Formats()...)[n]
+	return nil
+}
