@@ -41,36 +41,25 @@ import (
 //	a speaker's name               a note in front
 //	anything that is Opaque        its JSON as a text
 
-// The members of a UIMessage.
-const (
-	uiRole = iota
-	uiParts
-	uiContent
-	uiInvocations
-	uiMessageMembers
-)
-
-var uiNames = []string{"role", "parts", "content", "toolInvocations"}
-
 // aiSDK reads a UIMessage. One of the versions before 5 may have its text in content, beside parts or without; then its
 // calls are in toolInvocations, which stay Opaque.
-func (s *scanner) aiSDK(top int) {
-	var v [uiMessageMembers]Span
-	s.pickMessage(top, uiNames, v[:])
-	s.role(v[uiRole])
-	s.setRole(v[uiRole])
+func (s *scanner) aiSDK(top Span) {
+	v := s.object(top)
+	s.role(v.at("role"))
+	s.setRole(v.at("role"))
 	s.facts.StartsUnit = true
 	i := 0
 	add := func(part Span) {
 		s.uiPart(i, part)
 		i++
 	}
-	if s.is(v[uiParts], '[') {
-		s.keepOthers(top, uiNames[:uiContent])
-		s.content(v[uiParts], add)
+	if parts := v.at("parts"); s.is(parts, '[') {
+		s.keepOthers(&v, "role", "parts")
+		s.content(parts, add)
 	} else {
-		s.content(v[uiContent], add)
-		s.uiInvocations(v[uiInvocations])
+		s.keepOthers(&v, "role", "parts", "content", "toolInvocations")
+		s.content(v.at("content"), add)
+		s.uiInvocations(v.at("toolInvocations"))
 	}
 	if s.ir != nil {
 		s.ir.endStep()
@@ -95,58 +84,25 @@ func (c *collector) endStep() {
 	}
 }
 
-// The members of a part that Varve gives a meaning to.
-const (
-	uiType = iota
-	uiText
-	uiMediaType
-	uiURL
-	uiFilename
-	uiMetadata
-	uiCallID
-	uiToolName
-	uiState
-	uiInput
-	uiRawInput
-	uiOutput
-	uiError
-	uiApproval
-	uiProviderExecuted
-	uiCallMetadata
-	uiMembers
-)
-
-var uiPartNames = []string{
-	"type", "text", "mediaType", "url", "filename", "providerMetadata", "toolCallId", "toolName", "state", "input",
-	"rawInput", "output", "errorText", "approval", "providerExecuted", "callProviderMetadata",
-}
-
-type uiBlock [uiMembers]Span
-
 // uiPart reads part i. The facts of a tool part are two parts: its call, whose Raw is the input, and, once the tool is
 // done, its result, whose Raw is the output or the errorText. A step-start has no tokens: the model sees none of it.
 func (s *scanner) uiPart(i int, raw Span) {
-	kind, v := s.uiBlock(raw)
-	var b *Block
-	switch kind {
+	v := s.object(raw)
+	switch kind := s.uiKind(&v); kind {
 	case Text:
-		if b = s.text(raw, v[uiText]); b != nil {
-			b.Signature = s.googleSignature(v[uiMetadata])
+		if b := s.text(raw, v.at("text")); b != nil {
+			b.Signature = s.googleSignature(v.at("providerMetadata"))
 		}
 	case Reasoning:
-		b = s.add(Part{Kind: Reasoning, Raw: raw, Value: v[uiText], Tokens: s.later(v[uiText])})
-		if b != nil {
-			b.Signature = s.value(v[uiMetadata])
+		if b := s.reasoning(raw, v.at("text")); b != nil {
+			b.Signature = s.value(v.at("providerMetadata"))
 		}
 	case Image, File:
-		b = s.add(Part{Kind: kind, Raw: raw, Tokens: s.uiFileTokens(kind, v[uiURL])})
-		if b != nil {
-			b.Media = s.uiMedia(&v)
-		}
+		s.uiFile(kind, raw, &v)
 	case Call:
 		s.uiTool(i, raw, &v)
 	default:
-		s.uiOther(raw, v[uiType])
+		s.uiOther(raw, v.at("type"))
 	}
 }
 
@@ -161,24 +117,20 @@ func (s *scanner) uiOther(raw, kind Span) {
 	}
 }
 
-// uiBlock reads the members of a part. Tools that the provider runs itself are Opaque, as they are in its own format.
-func (s *scanner) uiBlock(raw Span) (kind Kind, v uiBlock) {
-	if !s.is(raw, '{') {
-		return Opaque, v
-	}
-	s.pick(raw.Start, uiPartNames, v[:])
-	at := v[uiType]
+// uiKind returns the kind of a part. Tools that the provider runs itself are Opaque, as they are in its own format.
+func (s *scanner) uiKind(v *object) Kind {
+	at := v.at("type")
 	switch {
-	case s.equals(at, "text") && s.is(v[uiText], '"'):
-		return Text, v
-	case s.equals(at, "reasoning") && s.is(v[uiText], '"'):
-		return Reasoning, v
-	case s.equals(at, "file") && s.is(v[uiURL], '"'):
-		return s.mediaKind(v[uiMediaType]), v
-	case s.isTool(&v) && !s.is(v[uiProviderExecuted], 't') && s.facts.Role == "assistant":
-		return Call, v
+	case s.equals(at, "text") && s.is(v.at("text"), '"'):
+		return Text
+	case s.equals(at, "reasoning") && s.is(v.at("text"), '"'):
+		return Reasoning
+	case s.equals(at, "file") && s.is(v.at("url"), '"'):
+		return s.mediaKind(v.at("mediaType"))
+	case s.isTool(v) && !s.is(v.at("providerExecuted"), 't') && s.facts.Role == "assistant":
+		return Call
 	}
-	return Opaque, v
+	return Opaque
 }
 
 // stepStart is the type of the part that a step begins with.
@@ -191,10 +143,10 @@ const (
 )
 
 // isTool reports whether a part is that of a tool. The tool-invocation of version 4 has its members in another object.
-func (s *scanner) isTool(v *uiBlock) bool {
-	at := v[uiType]
+func (s *scanner) isTool(v *object) bool {
+	at := v.at("type")
 	switch {
-	case !s.is(at, '"') || s.equals(at, "tool-invocation") && v[uiCallID] == Span{}:
+	case !s.is(at, '"') || s.equals(at, "tool-invocation") && v.at("toolCallId") == Span{}:
 		return false
 	case s.equals(at, dynamicTool):
 		return true
@@ -202,17 +154,19 @@ func (s *scanner) isTool(v *uiBlock) bool {
 	return bytes.HasPrefix(s.plain(at), []byte(toolPrefix))
 }
 
-func (s *scanner) uiTool(i int, raw Span, v *uiBlock) {
-	at := v[uiToolName]
-	input := s.uiInput(v)
-	call := Part{Kind: Call, Raw: input, Value: input, Name: s.name(at)}
-	if !s.equals(v[uiType], dynamicTool) {
-		at = v[uiType]
+func (s *scanner) uiTool(i int, raw Span, v *object) {
+	at := v.at("toolName")
+	input := v.at("input")
+	if input == (Span{}) {
+		input = v.at("rawInput") // arguments that could not be parsed
+	}
+	call := Part{Raw: input, Value: input, Name: s.name(at)}
+	if !s.equals(v.at("type"), dynamicTool) {
+		at = v.at("type")
 		call.Name = strings.TrimPrefix(s.name(at), toolPrefix)
 	}
-	call.CallID = s.callID(v[uiCallID], func() string { return fmt.Sprintf("/parts/%d/toolCallId", i) })
-	call.Tokens = s.tokens(at) + s.tokens(call.Value)
-	if b := s.add(call); b != nil {
+	call.CallID = s.callID(v.at("toolCallId"), func() string { return fmt.Sprintf("/parts/%d/toolCallId", i) })
+	if b := s.call(call, at); b != nil {
 		s.uiCall(b, raw, v)
 	}
 	if value, failed, done := s.uiOutput(v); done {
@@ -222,10 +176,10 @@ func (s *scanner) uiTool(i int, raw Span, v *uiBlock) {
 }
 
 // uiCall completes the block of a call.
-func (s *scanner) uiCall(b *Block, raw Span, v *uiBlock) {
+func (s *scanner) uiCall(b *Block, raw Span, v *object) {
 	b.Raw = raw.Of(s.body)
 	b.Name = s.uiToolName(v)
-	b.Signature = s.googleSignature(v[uiCallMetadata])
+	b.Signature = s.googleSignature(v.at("callProviderMetadata"))
 	if b.Value == nil {
 		b.Value = []byte("{}")
 	}
@@ -233,7 +187,7 @@ func (s *scanner) uiCall(b *Block, raw Span, v *uiBlock) {
 }
 
 // uiResult adds the result that is in the part of its call.
-func (s *scanner) uiResult(part Part, raw Span, v *uiBlock) {
+func (s *scanner) uiResult(part Part, raw Span, v *object) {
 	var b *Block
 	if list, ok := s.outputList(part.Value); ok {
 		s.facts.Flags |= FlagResultNotText
@@ -246,20 +200,21 @@ func (s *scanner) uiResult(part Part, raw Span, v *uiBlock) {
 	}
 	b.Raw = raw.Of(s.body)
 	b.Name = s.uiToolName(v)
-	if s.equals(v[uiState], outputDenied) {
-		b.Content = []Block{{Format: b.Format, Kind: Text, Text: s.denial(v[uiApproval])}}
+	if s.equals(v.at("state"), outputDenied) {
+		b.Content = []Block{{Format: b.Format, Kind: Text, Text: s.denial(v.at("approval"))}}
 	}
 }
 
 // uiToolName returns the name of a tool, as a string literal.
-func (s *scanner) uiToolName(v *uiBlock) []byte {
-	if s.equals(v[uiType], dynamicTool) {
-		return s.literal(v[uiToolName])
+func (s *scanner) uiToolName(v *object) []byte {
+	kind := v.at("type")
+	if s.equals(kind, dynamicTool) {
+		return s.literal(v.at("toolName"))
 	}
-	if inner := s.body[v[uiType].Start+1 : v[uiType].End]; bytes.HasPrefix(inner, []byte(toolPrefix)) {
+	if inner := s.body[kind.Start+1 : kind.End]; bytes.HasPrefix(inner, []byte(toolPrefix)) {
 		return append([]byte{'"'}, inner[len(toolPrefix):]...)
 	}
-	return rawjson.Quote(nil, s.plain(v[uiType])[len(toolPrefix):])
+	return rawjson.Quote(nil, s.plain(kind)[len(toolPrefix):])
 }
 
 // denial returns why the user refused a call.
@@ -272,46 +227,33 @@ func (s *scanner) denial(approval Span) []byte {
 
 // outputElement reads an element of an output that is a list.
 func (s *scanner) outputElement(raw Span) {
-	v := s.outputMembers(raw)
-	kind := v[outputType]
-	var b *Block
+	v := s.object(raw)
+	kind := v.at("type")
 	switch {
-	case s.equals(kind, "text") && s.is(v[outputText], '"'):
-		b = s.text(raw, v[outputText])
-	case s.equals(kind, "media") && s.is(v[outputData], '"'):
-		b = s.outputMedia(raw, &v)
-	case s.equals(kind, "image-url") && s.is(v[outputURL], '"'):
-		b = s.outputLink(raw, Image, &v)
-	case s.equals(kind, "file-url") && s.is(v[outputURL], '"'):
-		b = s.outputLink(raw, File, &v)
+	case s.equals(kind, "text") && s.is(v.at("text"), '"'):
+		s.text(raw, v.at("text"))
+	case s.equals(kind, "media") && s.is(v.at("data"), '"'):
+		s.outputMedia(raw, &v)
+	case s.equals(kind, "image-url") && s.is(v.at("url"), '"'):
+		s.media(Image, raw, tokens.Unknown, func() Media { return s.urlMedia(&v) })
+	case s.equals(kind, "file-url") && s.is(v.at("url"), '"'):
+		s.media(File, raw, tokens.Unknown, func() Media { return s.urlMedia(&v) })
 	default:
-		b = s.opaque(raw)
-	}
-	if b != nil {
-		b.Media.Name = s.literal(v[outputFilename])
+		s.opaque(raw)
 	}
 }
 
 // outputMedia adds an image or a file that is in the output itself.
-func (s *scanner) outputMedia(raw Span, v *outputValues) *Block {
-	part := Part{Kind: s.mediaKind(v[outputMediaType]), Raw: raw, Tokens: tokens.Unknown}
-	if part.Kind == Image {
-		part.Tokens = tokens.AreaImage(s.measure(v[outputData]))
+func (s *scanner) outputMedia(raw Span, v *object) {
+	mediaType, data := v.at("mediaType"), v.at("data")
+	kind := s.mediaKind(mediaType)
+	cost := tokens.Unknown
+	if kind == Image {
+		cost = tokens.AreaImage(s.measure(data))
 	}
-	b := s.add(part)
-	if b != nil {
-		b.Media = Media{Type: s.literal(v[outputMediaType]), Data: v[outputData].Of(s.body)}
-	}
-	return b
-}
-
-// outputLink adds an image or a file that a URL leads to.
-func (s *scanner) outputLink(raw Span, kind Kind, v *outputValues) *Block {
-	b := s.add(Part{Kind: kind, Raw: raw, Tokens: tokens.Unknown})
-	if b != nil {
-		b.Media = s.urlMedia(v[outputMediaType], v[outputURL])
-	}
-	return b
+	s.media(kind, raw, cost, func() Media {
+		return Media{Type: s.literal(mediaType), Data: s.literal(data), Name: s.literal(v.at("filename"))}
+	})
 }
 
 // outputList returns the list of an output that is {"type":"content","value":[…]}: texts, images and files.
@@ -321,36 +263,6 @@ func (s *scanner) outputList(at Span) (list Span, ok bool) {
 	}
 	list = s.inner(at, "value")
 	return list, s.is(list, '[')
-}
-
-// The members of an element of such a list.
-const (
-	outputType = iota
-	outputText
-	outputData
-	outputMediaType
-	outputURL
-	outputFilename
-	outputMembers
-)
-
-var outputNames = []string{"type", "text", "data", "mediaType", "url", "filename"}
-
-type outputValues = [outputMembers]Span
-
-func (s *scanner) outputMembers(at Span) (v outputValues) {
-	if s.is(at, '{') {
-		s.pick(at.Start, outputNames, v[:])
-	}
-	return v
-}
-
-// uiInput returns the arguments of a call. Those that could not be parsed are in rawInput.
-func (s *scanner) uiInput(v *uiBlock) Span {
-	if v[uiInput] == (Span{}) {
-		return v[uiRawInput]
-	}
-	return v[uiInput]
 }
 
 // The states of a tool part that is done.
@@ -364,54 +276,42 @@ var finalStates = []string{outputAvailable, outputError, outputDenied}
 
 // uiOutput returns what a tool returned according to its part. A tool that returned nothing has no output, and the
 // reason of a user to refuse a call is not the tool's to replace.
-func (s *scanner) uiOutput(v *uiBlock) (value Span, failed, done bool) {
-	state := v[uiState]
+func (s *scanner) uiOutput(v *object) (value Span, failed, done bool) {
+	state := v.at("state")
 	switch {
 	case s.equals(state, outputAvailable):
-		return v[uiOutput], false, true
+		return v.at("output"), false, true
 	case s.equals(state, outputError):
-		return v[uiError], true, true
+		return v.at("errorText"), true, true
 	case s.equals(state, outputDenied):
 		return Span{}, true, true
 	}
 	return Span{}, false, false
 }
 
-func (s *scanner) uiFileTokens(kind Kind, url Span) int {
-	if kind != Image || s.ir != nil {
-		return tokens.Unknown
-	}
-	if _, data, ok := dataURL(s.plain(url)); ok {
-		return tokens.AreaImage(tokens.Measure(data))
-	}
-	return tokens.Unknown
-}
-
 func (s *scanner) googleSignature(metadata Span) []byte {
 	return s.literal(s.inner(metadata, "google", "thoughtSignature"))
 }
 
-// uiMedia reads a file part.
-func (s *scanner) uiMedia(v *uiBlock) Media {
-	m := s.urlMedia(v[uiMediaType], v[uiURL])
-	m.Name = s.literal(v[uiFilename])
-	m.Detail = s.literal(s.inner(v[uiMetadata], "openai", "imageDetail"))
-	return m
+// uiFile adds an image or a file.
+func (s *scanner) uiFile(kind Kind, raw Span, v *object) {
+	cost := tokens.Unknown
+	if kind == Image {
+		cost = tokens.AreaImage(s.measureURL(v.at("url")))
+	}
+	s.media(kind, raw, cost, func() Media {
+		m := s.urlMedia(v)
+		m.Detail = s.literal(s.inner(v.at("providerMetadata"), "openai", "imageDetail"))
+		return m
+	})
 }
 
 // urlMedia reads what a URL leads to or holds. A media type that is a pattern counts as unknown.
-func (s *scanner) urlMedia(mediaType, url Span) (m Media) {
-	if m.Type = s.literal(mediaType); bytes.HasSuffix(m.Type, []byte(`*"`)) {
+func (s *scanner) urlMedia(v *object) Media {
+	m := Media{Type: s.literal(v.at("mediaType")), Name: s.literal(v.at("filename"))}
+	if bytes.HasSuffix(m.Type, []byte(`*"`)) {
 		m.Type = nil
 	}
-	kind, data, ok := dataURL(s.plain(url))
-	if !ok {
-		m.URL = url.Of(s.body)
-		return m
-	}
-	if m.Type == nil && len(kind) > 0 {
-		m.Type = rawjson.Quote(nil, kind)
-	}
-	m.Data = rawjson.Quote(nil, data)
+	s.readURL(&m, v.at("url"))
 	return m
 }

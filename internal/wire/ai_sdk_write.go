@@ -274,8 +274,7 @@ func (w *uiWriter) tool(dst []byte, call, result *Block) []byte {
 		dst = appendGoogleSignature(dst, "callProviderMetadata", call)
 		return append(dst, '}')
 	}
-	dst = appendMembers(dst, call.Raw, func(name string) bool { return !slices.Contains(writtenOfTool, name) })
-	return append(dst, '}')
+	return append(appendMembers(dst, call.Raw, false, writtenOfTool), '}')
 }
 
 // hasResult reports whether a tool part of this format already contains the result of its call.
@@ -296,32 +295,17 @@ var resultOfTool = []string{"state", "output", "errorText", "approval", "prelimi
 
 // state writes the state of a call, and its result.
 func (w *uiWriter) state(dst []byte, call, result *Block) []byte {
-	ofResult := func(name string) bool { return slices.Contains(resultOfTool, name) }
 	switch {
 	case result == nil && call.Format == w.target && !toolDone(call.Raw):
-		return appendMembers(dst, call.Raw, ofResult)
+		return appendMembers(dst, call.Raw, true, resultOfTool)
 	case result == nil:
 		return append(dst, `,"state":"input-available"`...)
 	case w.own(result):
-		return appendMembers(dst, result.Raw, ofResult)
+		return appendMembers(dst, result.Raw, true, resultOfTool)
 	case result.IsError:
 		return with(dst, `,"state":"output-error","errorText":`, errorText(result))
 	}
 	return appendOutput(append(dst, `,"state":"output-available","output":`...), result.Content)
-}
-
-// appendMembers appends the members of an object whose names are wanted.
-func appendMembers(dst, object []byte, wanted func(name string) bool) []byte {
-	if object == nil {
-		return dst
-	}
-	for key, value := range rawjson.Members(object, 0) {
-		if wanted(string(unquoted(key.Of(object)))) {
-			dst = wrap(dst, ",", key.Of(object), ":")
-			dst = append(dst, value.Of(object)...)
-		}
-	}
-	return dst
 }
 
 // appendToolName appends the type of a tool part: the tool's name is in it if that is of plain characters, else beside.

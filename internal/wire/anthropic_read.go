@@ -41,84 +41,68 @@ import (
 //
 // {"input": …} stays an object when it is read again: many tools have a parameter of that name.
 
-// The members of a message.
-const (
-	anthropicRole = iota
-	anthropicContent
-	anthropicMembers
-)
-
-var anthropicNames = []string{"role", "content"}
-
-func (s *scanner) anthropic(top int) {
-	var v [anthropicMembers]Span
-	s.pickMessage(top, anthropicNames, v[:])
-	s.role(v[anthropicRole])
+func (s *scanner) anthropic(top Span) {
+	v := s.object(top)
+	s.role(v.at("role"))
+	s.keepOthers(&v, "role", "content")
 	s.facts.StartsUnit = true
 	i := 0
-	s.content(v[anthropicContent], func(block Span) {
+	s.content(v.at("content"), func(block Span) {
 		s.anthropicBlock(i, block)
 		i++
 	})
-	s.setRole(v[anthropicRole])
+	s.setRole(v.at("role"))
 	s.setResultRole()
 }
 
 // anthropicBlock reads content block i. Tools that the provider runs itself (server_tool_use and its *_tool_result) are
 // Opaque: call and result are in one message, and must stay together.
 func (s *scanner) anthropicBlock(i int, raw Span) {
-	v := s.block(raw)
-	kind := v[blockType]
+	v := s.object(raw)
+	kind := v.at("type")
 	switch {
-	case s.equals(kind, "text") && s.is(v[blockText], '"'):
-		s.text(raw, v[blockText])
+	case s.equals(kind, "text") && s.is(v.at("text"), '"'):
+		s.text(raw, v.at("text"))
 	case s.equals(kind, "tool_use"):
 		s.toolUse(i, raw, &v)
 	case s.equals(kind, "tool_result"):
 		s.toolResult(i, raw, &v)
 	case s.equals(kind, "thinking"):
-		s.thinking(raw, v[blockThinking])
+		s.thinking(raw, v.at("thinking"))
 	case s.equals(kind, "redacted_thinking"):
-		data := v[blockData]
+		data := v.at("data")
 		b := s.add(Part{Kind: Reasoning, Raw: raw, Value: data, Tokens: s.encrypted(data)})
 		if b != nil {
 			b.Text = nil
 			b.Signature = s.value(data)
 		}
 	case s.equals(kind, "image"):
-		b := s.add(Part{Kind: Image, Raw: raw, Tokens: s.imageTokens(v[blockSource])})
-		s.anthropicMedia(b, v[blockSource])
+		s.anthropicMedia(Image, raw, v.at("source"))
 	case s.equals(kind, "document"):
-		b := s.add(Part{Kind: File, Raw: raw, Tokens: s.documentTokens(v[blockSource])})
-		s.anthropicMedia(b, v[blockSource])
+		s.anthropicMedia(File, raw, v.at("source"))
 	default:
 		s.opaque(raw)
 	}
 }
 
-func (s *scanner) toolUse(i int, raw Span, v *[blockMembers]Span) {
-	call := Part{Kind: Call, Raw: raw, Value: v[blockInput], Name: s.toolName(v[blockName])}
-	call.CallID = s.callID(v[blockID], func() string { return fmt.Sprintf("/content/%d/id", i) })
-	call.Tokens = s.tokens(v[blockName]) + s.tokens(v[blockInput])
-	b := s.add(call)
-	if b == nil {
-		return
-	}
-	b.Name = s.literal(v[blockName])
-	if b.Value == nil {
+func (s *scanner) toolUse(i int, raw Span, v *object) {
+	call := Part{Raw: raw, Value: v.at("input"), Name: s.toolName(v.at("name"))}
+	call.CallID = s.callID(v.at("id"), func() string { return fmt.Sprintf("/content/%d/id", i) })
+	b := s.call(call, v.at("name"))
+	if b != nil && b.Value == nil {
 		b.Value = []byte("{}")
 	}
 }
 
-func (s *scanner) toolResult(i int, raw Span, v *[blockMembers]Span) {
-	result := Part{Raw: raw, Value: v[blockContent], IsError: s.is(v[blockIsError], 't')}
-	result.CallID = s.callID(v[blockToolUseID], func() string { return fmt.Sprintf("/content/%d/tool_use_id", i) })
+func (s *scanner) toolResult(i int, raw Span, v *object) {
+	result := Part{Raw: raw, Value: v.at("content"), IsError: s.is(v.at("is_error"), 't')}
+	result.CallID = s.callID(v.at("tool_use_id"), func() string { return fmt.Sprintf("/content/%d/tool_use_id", i) })
 	s.facts.StartsUnit = s.facts.StartsUnit && s.facts.Role != "user"
-	s.result(result, v[blockContent], func(inner Span) { s.anthropicBlock(0, inner) })
+	s.result(result, result.Value, func(inner Span) { s.anthropicBlock(0, inner) })
 }
 
 func (s *scanner) thinking(raw, text Span) {
-	b := s.add(Part{Kind: Reasoning, Raw: raw, Value: text, Tokens: s.later(text)})
+	b := s.reasoning(raw, text)
 	if b == nil {
 		return
 	}
@@ -129,44 +113,24 @@ func (s *scanner) thinking(raw, text Span) {
 	}
 }
 
-// The members of a source.
-const (
-	sourceType = iota
-	sourceMediaType
-	sourceData
-	sourceURL
-	sourceFileID
-	sourceContent
-	sourceMembers
-)
-
-var sourceNames = []string{"type", "media_type", "data", "url", "file_id", "content"}
-
-func (s *scanner) source(at Span) (v [sourceMembers]Span) {
-	if s.is(at, '{') {
-		s.pick(at.Start, sourceNames, v[:])
-	}
-	return v
-}
-
-// anthropicMedia reads the source of the image or file b, which is Opaque if the source is of an unknown type. It does
-// nothing if b is nil.
-func (s *scanner) anthropicMedia(b *Block, source Span) {
+// anthropicMedia adds an image or a document, whose block is Opaque if its source is of an unknown type.
+func (s *scanner) anthropicMedia(kind Kind, raw, source Span) {
+	v := s.object(source)
+	b := s.add(Part{Kind: kind, Raw: raw, Tokens: s.sourceTokens(kind, &v)})
 	if b == nil {
 		return
 	}
-	v := s.source(source)
-	m := Media{Type: s.literal(v[sourceMediaType])}
-	of := v[sourceType]
+	m := Media{Type: s.literal(v.at("media_type"))}
+	of := v.at("type")
 	switch {
-	case s.equals(of, "base64") && s.is(v[sourceData], '"'):
-		m.Data = v[sourceData].Of(s.body)
-	case s.equals(of, "url") && s.is(v[sourceURL], '"'):
-		m.URL = v[sourceURL].Of(s.body)
-	case s.equals(of, "file") && s.is(v[sourceFileID], '"'):
-		m.ID = v[sourceFileID].Of(s.body)
-	case s.equals(of, "text") && s.is(v[sourceData], '"'):
-		m.Text = v[sourceData].Of(s.body)
+	case s.equals(of, "base64") && s.is(v.at("data"), '"'):
+		m.Data = s.literal(v.at("data"))
+	case s.equals(of, "url") && s.is(v.at("url"), '"'):
+		m.URL = s.literal(v.at("url"))
+	case s.equals(of, "file") && s.is(v.at("file_id"), '"'):
+		m.ID = s.literal(v.at("file_id"))
+	case s.equals(of, "text") && s.is(v.at("data"), '"'):
+		m.Text = s.literal(v.at("data"))
 	default:
 		b.Kind = Opaque
 		return
@@ -177,23 +141,17 @@ func (s *scanner) anthropicMedia(b *Block, source Span) {
 	b.Media = m
 }
 
-// imageTokens returns the cost of an image: by its size if it is in the message, else that of an unknown one.
-func (s *scanner) imageTokens(source Span) int {
-	v := s.source(source)
-	if !s.equals(v[sourceType], "base64") || !s.is(v[sourceData], '"') {
-		return tokens.Unknown
-	}
-	return tokens.AreaImage(s.measure(v[sourceData]))
-}
-
-// documentTokens returns the cost of a document: by its text if it is one, else that of an unknown file.
-func (s *scanner) documentTokens(source Span) int {
-	v := s.source(source)
+// sourceTokens returns the cost of an image by its size, and of a document by its text, if they are in the message;
+// else that of an unknown one.
+func (s *scanner) sourceTokens(kind Kind, source *object) int {
+	of, data := source.at("type"), source.at("data")
 	switch {
-	case s.equals(v[sourceType], "text"):
-		return s.tokens(v[sourceData])
-	case s.equals(v[sourceType], "content"):
-		return s.tokens(v[sourceContent])
+	case kind == Image && s.equals(of, "base64") && s.is(data, '"'):
+		return tokens.AreaImage(s.measure(data))
+	case kind == File && s.equals(of, "text"):
+		return s.tokens(data)
+	case kind == File && s.equals(of, "content"):
+		return s.tokens(source.at("content"))
 	}
 	return tokens.Unknown
 }

@@ -8,43 +8,37 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// The members of content blocks that Anthropic or OpenAI Chat gives a meaning to.
-const (
-	blockType = iota
-	blockText
-	blockThinking
-	blockData
-	blockID
-	blockName
-	blockInput
-	blockToolUseID
-	blockContent
-	blockIsError
-	blockRefusal
-	blockSource
-	blockImageURL
-	blockMembers
-)
-
-var blockNames = []string{
-	"type", "text", "thinking", "data", "id", "name", "input", "tool_use_id", "content", "is_error", "refusal",
-	"source", "image_url",
-}
-
-// block reads the members of the content block at. A value that is no object has none.
-func (s *scanner) block(at Span) (values [blockMembers]Span) {
-	if s.is(at, '{') {
-		s.pick(at.Start, blockNames, values[:])
-	}
-	return values
-}
-
 // text adds the text whose literal is at, inside the block raw.
 func (s *scanner) text(raw, at Span) *Block {
 	if s.empty(at) {
 		s.facts.Flags |= FlagEmptyText
 	}
 	return s.add(Part{Kind: Text, Raw: raw, Value: at, Tokens: s.later(at)})
+}
+
+// reasoning adds reasoning whose text is at.
+func (s *scanner) reasoning(raw, at Span) *Block {
+	return s.add(Part{Kind: Reasoning, Raw: raw, Value: at, Tokens: s.later(at)})
+}
+
+// call adds a call of the tool whose name is the literal at.
+func (s *scanner) call(p Part, at Span) *Block {
+	p.Kind = Call
+	p.Tokens = s.tokens(at) + s.tokens(p.Value)
+	b := s.add(p)
+	if b != nil {
+		b.Name = s.literal(at)
+	}
+	return b
+}
+
+// media adds an image or a file, which read reads if the intermediate representation is wanted.
+func (s *scanner) media(kind Kind, raw Span, tokens int, read func() Media) *Block {
+	b := s.add(Part{Kind: kind, Raw: raw, Tokens: tokens})
+	if b != nil {
+		b.Media = read()
+	}
+	return b
 }
 
 func (s *scanner) opaque(raw Span) *Block {
@@ -146,31 +140,6 @@ func (s *scanner) resultTokens(at Span, add func(element Span)) int {
 	return inner.Tokens
 }
 
-// imageURLTokens returns the cost of an OpenAI image.
-func (s *scanner) imageURLTokens(at Span) int {
-	if !s.is(at, '{') {
-		return tokens.Unknown
-	}
-	v := s.imageURL(at)
-	return tokens.TiledImage(s.name(v[imageDetail]), s.measureURL(v[imageURL]))
-}
-
-// The members of image_url.
-const (
-	imageURL = iota
-	imageDetail
-	imageURLMembers
-)
-
-var imageURLNames = []string{"url", "detail"}
-
-func (s *scanner) imageURL(at Span) (v [imageURLMembers]Span) {
-	if s.is(at, '{') {
-		s.pick(at.Start, imageURLNames, v[:])
-	}
-	return v
-}
-
 // measure returns the size of the image that is in a string as base64. Nobody needs it of an intermediate
 // representation.
 func (s *scanner) measure(literal Span) tokens.Pixels {
@@ -199,6 +168,29 @@ func dataURL(url []byte) (mediaType, data []byte, ok bool) {
 	head, isBase64 := bytes.CutSuffix(head, []byte(";base64"))
 	mediaType, _, _ = bytes.Cut(head, []byte(";"))
 	return mediaType, data, ok && isData && isBase64
+}
+
+// readURL reads where an image or a file is, or the image or file itself if the URL holds it.
+func (s *scanner) readURL(m *Media, at Span) {
+	if !s.readData(m, at) {
+		m.URL = s.literal(at)
+	}
+}
+
+// readData reads a URL that holds the data itself, and reports whether it is one.
+func (s *scanner) readData(m *Media, at Span) bool {
+	if !s.is(at, '"') {
+		return false
+	}
+	mediaType, data, ok := dataURL(s.plain(at))
+	if !ok {
+		return false
+	}
+	if m.Type == nil && len(mediaType) > 0 {
+		m.Type = rawjson.Quote(nil, mediaType)
+	}
+	m.Data = rawjson.Quote(make([]byte, 0, len(data)+len(`""`)), data)
+	return true
 }
 
 // mediaKind returns what a media type is of.

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -37,27 +38,18 @@ import (
 //
 // {"input": …} stays an object when it is read again: many tools have a parameter of that name.
 
-// The members of a content.
-const (
-	geminiRole = iota
-	geminiParts
-	contentMembers
-)
-
-var geminiNames = []string{"role", "parts"}
-
 // gemini reads a content. Its role is what was sent, "model" for the assistant; one without a role is the user's.
-func (s *scanner) gemini(top int) {
-	var v [contentMembers]Span
-	s.pickMessage(top, geminiNames, v[:])
-	if s.absent(v[geminiRole]) {
+func (s *scanner) gemini(top Span) {
+	v := s.object(top)
+	s.keepOthers(&v, "role", "parts")
+	if s.absent(v.at("role")) {
 		s.facts.Role = "user"
 	} else {
-		s.role(v[geminiRole])
+		s.role(v.at("role"))
 	}
 	s.facts.StartsUnit = true
 	r := geminiReader{scanner: s, ids: functionIDs{}}
-	if parts := v[geminiParts]; s.is(parts, '{') { // a single part may come without its array
+	if parts := v.at("parts"); s.is(parts, '{') { // a single part may come without its array
 		r.part(parts)
 		if s.ir != nil {
 			s.ir.message().Blocks[0].Edited = true
@@ -65,7 +57,7 @@ func (s *scanner) gemini(top int) {
 	} else {
 		s.content(parts, r.part)
 	}
-	s.setGeminiRole(v[geminiRole])
+	s.setGeminiRole(v.at("role"))
 }
 
 func (s *scanner) setGeminiRole(at Span) {
@@ -92,94 +84,69 @@ type geminiReader struct {
 	ids functionIDs
 }
 
-// The members of a part that Varve gives a meaning to. Google's own clients write them either way.
-const (
-	geminiText = iota
-	geminiThought
-	geminiCall
-	geminiResponse
-	geminiInline
-	geminiFile
-	geminiSignature
-	geminiMembers
-)
-
-var geminiPartNames = []string{
-	"text", "thought", "functionCall", "functionResponse", "inlineData", "fileData", "thoughtSignature",
-	"text", "thought", "function_call", "function_response", "inline_data", "file_data", "thought_signature",
+// geminiPart is a part of a content. It has one member of data; if it has two, the first of those that are looked for
+// here counts. Google's own clients write the members' names either way.
+type geminiPart struct {
+	object
+	kind Kind
+	data Span // what the part is: a call, a response, an image, a file; zero for a text
 }
 
-type geminiValues = [geminiMembers]Span
+func (s *scanner) geminiPart(raw Span) (p geminiPart) {
+	p.object = s.object(raw)
+	inline, file := p.either("inlineData", "inline_data"), p.either("fileData", "file_data")
+	call, response := p.either("functionCall", "function_call"), p.either("functionResponse", "function_response")
+	switch {
+	case s.is(call, '{'):
+		p.kind, p.data = Call, call
+	case s.is(response, '{'):
+		p.kind, p.data = Result, response
+	case s.is(inline, '{'):
+		p.kind, p.data = s.blobKind(inline), inline
+	case s.is(file, '{'):
+		p.kind, p.data = s.blobKind(file), file
+	case !s.is(p.at("text"), '"'):
+		p.kind = Opaque
+	case s.is(p.at("thought"), 't'):
+		p.kind = Reasoning
+	default:
+		p.kind = Text
+	}
+	return p
+}
 
 // part reads a part. A block of one that the API would refuse is Edited from the beginning, so that it is written as
 // the API requires it if its content must be written again.
 func (r *geminiReader) part(raw Span) {
-	kind, v := r.geminiBlock(raw)
-	beside := r.ir != nil && kind != Text && kind != Reasoning && r.is(v[geminiText], '"')
+	p := r.geminiPart(raw)
+	beside := r.ir != nil && p.kind != Text && p.kind != Reasoning && r.is(p.at("text"), '"')
 	if beside {
 		text := r.ir.add(Text)
-		text.Text = r.value(v[geminiText])
+		text.Text = r.value(p.at("text"))
 		text.Edited = true
 	}
 	var b *Block
-	switch kind {
+	switch p.kind {
 	case Text:
-		b = r.text(raw, v[geminiText])
+		b = r.text(raw, p.at("text"))
 	case Reasoning:
-		b = r.add(Part{Kind: Reasoning, Raw: raw, Value: v[geminiText], Tokens: r.later(v[geminiText])})
+		b = r.reasoning(raw, p.at("text"))
 	case Call:
-		b = r.call(raw, v[geminiCall])
+		b = r.functionCall(raw, p.data)
 	case Result:
-		b = r.response(raw, v[geminiResponse])
+		b = r.response(raw, p.data)
 	case Image, File:
-		b = r.add(Part{Kind: kind, Raw: raw, Tokens: r.blobTokens(v[geminiInline])})
-		r.geminiMedia(b, &v)
+		b = r.blob(raw, &p)
 	default:
 		b = r.opaque(raw)
 		r.bareText(b, raw)
 	}
 	if b != nil {
-		b.Signature = r.value(v[geminiSignature])
-		b.Thought = r.is(v[geminiThought], 't')
+		b.Signature = r.value(p.either("thoughtSignature", "thought_signature"))
+		b.Thought = r.is(p.at("thought"), 't')
 		b.Edited = b.Edited || beside
 	}
 	r.i++
-}
-
-// geminiBlock reads a part. A part has one member of data; if it has two, the first of those that are looked for here
-// counts.
-func (s *scanner) geminiBlock(raw Span) (Kind, geminiValues) {
-	var v geminiValues
-	if !s.is(raw, '{') {
-		return Opaque, v
-	}
-	s.pickEither(raw.Start, geminiPartNames, v[:])
-	switch {
-	case s.is(v[geminiCall], '{'):
-		return Call, v
-	case s.is(v[geminiResponse], '{'):
-		return Result, v
-	case s.is(v[geminiInline], '{'):
-		return s.blobKind(v[geminiInline]), v
-	case s.is(v[geminiFile], '{'):
-		return s.blobKind(v[geminiFile]), v
-	case !s.is(v[geminiText], '"'):
-		return Opaque, v
-	case s.is(v[geminiThought], 't'):
-		return Reasoning, v
-	}
-	return Text, v
-}
-
-// pickEither looks up members that have two names, one in each half of names, as pick does.
-func (s *scanner) pickEither(start int, names []string, values []Span) {
-	var both [2 * geminiMembers]Span
-	s.pick(start, names, both[:len(names)])
-	for i := range values {
-		if values[i] = both[i]; values[i] == (Span{}) {
-			values[i] = both[len(values)+i]
-		}
-	}
 }
 
 // bareText turns a part that is a bare string into a text, and a part without data into an empty text. It leaves all
@@ -205,33 +172,14 @@ func (s *scanner) bareText(b *Block, raw Span) {
 	}
 }
 
-// The members of a functionCall and a functionResponse.
-const (
-	functionID = iota
-	functionName
-	functionArgs
-	functionResult
-	functionParts
-	functionMembers
-)
-
-var geminiFunctionNames = []string{"id", "name", "args", "response", "parts"}
-
-func (s *scanner) geminiFunction(at Span) (v [functionMembers]Span) {
-	s.pick(at.Start, geminiFunctionNames, v[:])
-	return v
-}
-
-func (r *geminiReader) call(raw, at Span) *Block {
-	f := r.geminiFunction(at)
-	part := Part{Kind: Call, Raw: raw, Value: f[functionArgs], Name: r.toolName(f[functionName])}
-	part.CallID = r.functionID("functionCall", &f)
-	part.Tokens = r.tokens(f[functionName]) + r.tokens(part.Value)
-	b := r.add(part)
+func (r *geminiReader) functionCall(raw, at Span) *Block {
+	v := r.object(at)
+	part := Part{Raw: raw, Value: v.at("args"), Name: r.toolName(v.at("name"))}
+	part.CallID = r.functionID("functionCall", &v)
+	b := r.call(part, v.at("name"))
 	if b == nil {
 		return nil
 	}
-	b.Name = r.literal(f[functionName])
 	if b.Value == nil {
 		b.Value = []byte("{}")
 	}
@@ -244,12 +192,12 @@ type functionIDs map[string]int
 
 // functionID reads an id. Most models before Gemini 3 send none: then it is made as functionCallID does. Google pairs
 // calls of one name in one content by their order: from the second on, its number is a part of the id.
-func (r *geminiReader) functionID(member string, f *[functionMembers]Span) string {
+func (r *geminiReader) functionID(member string, v *object) string {
 	pointer := func(of string) string { return fmt.Sprintf("/parts/%d/%s/%s", r.i, member, of) }
-	if id := r.callID(f[functionID], func() string { return pointer("id") }); id != "" || r.err != nil {
+	if id := r.callID(v.at("id"), func() string { return pointer("id") }); id != "" || r.err != nil {
 		return id
 	}
-	id := r.functionCallID(r.name(f[functionName]), pointer("name"))
+	id := r.functionCallID(r.name(v.at("name")), pointer("name"))
 	key := member + id
 	r.ids[key]++
 	if n := r.ids[key]; n > 1 {
@@ -263,15 +211,15 @@ func (r *geminiReader) functionID(member string, f *[functionMembers]Span) strin
 }
 
 func (r *geminiReader) response(raw, at Span) *Block {
-	f := r.geminiFunction(at)
-	part := Part{Kind: Result, Raw: raw, Name: r.toolName(f[functionName])}
-	part.Value, part.IsError = r.responseValue(f[functionResult])
-	part.CallID = r.functionID("functionResponse", &f)
+	v := r.object(at)
+	part := Part{Kind: Result, Raw: raw, Name: r.toolName(v.at("name"))}
+	part.Value, part.IsError = r.responseValue(v.at("response"))
+	part.CallID = r.functionID("functionResponse", &v)
 	r.facts.StartsUnit = r.facts.StartsUnit && r.facts.Role != "user" && r.facts.Role != "function"
-	parts := f[functionParts]
+	parts := v.at("parts")
 	switch {
 	case r.ir != nil:
-		return r.responseBlock(part, &f)
+		return r.responseBlock(part, &v)
 	case r.is(parts, '['):
 		part.Tokens = r.tokens(part.Value)
 		r.facts.Flags |= FlagImage | FlagResultNotText
@@ -281,28 +229,26 @@ func (r *geminiReader) response(raw, at Span) *Block {
 }
 
 // responseBlock adds the block of what a tool returned: a text, and the images and files that are its parts.
-func (r *geminiReader) responseBlock(part Part, f *[functionMembers]Span) *Block {
+func (r *geminiReader) responseBlock(part Part, v *object) *Block {
 	b := r.add(part)
-	b.Name = r.literal(f[functionName])
-	b.Edited = !r.absent(f[functionResult]) && !r.is(f[functionResult], '{')
-	if text := r.responseText(f[functionResult]); text != nil {
+	b.Name = r.literal(v.at("name"))
+	b.Edited = !r.absent(v.at("response")) && !r.is(v.at("response"), '{')
+	if text := r.responseText(v.at("response")); text != nil {
 		b.Content = append(b.Content, Block{Format: b.Format, Kind: Text, Text: text})
 	}
-	if r.is(f[functionParts], '[') {
-		r.resultContent(b, f[functionParts], r.shownPart)
+	if parts := v.at("parts"); r.is(parts, '[') {
+		r.resultContent(b, parts, r.shownPart)
 	}
 	return b
 }
 
 // shownPart reads a part of a functionResponse, which is an image or a file.
 func (r *geminiReader) shownPart(raw Span) {
-	kind, v := r.geminiBlock(raw)
-	if kind != Image && kind != File {
+	if p := r.geminiPart(raw); p.kind == Image || p.kind == File {
+		r.blob(raw, &p)
+	} else {
 		r.opaque(raw)
-		return
 	}
-	b := r.add(Part{Kind: kind, Raw: raw, Tokens: r.blobTokens(v[geminiInline])})
-	r.geminiMedia(b, &v)
 }
 
 // responseValue returns what can be replaced of a functionResponse's response: the text if it is an object of one
@@ -336,81 +282,66 @@ var responseNames = []string{"output", "result", "content", "return_value", "err
 
 // responseText returns what a tool returned as a text, nil for nothing.
 func (s *scanner) responseText(at Span) []byte {
+	if s.is(at, '{') && string(at.Of(s.body)) != "{}" {
+		at = s.onlyResponse(at)
+	} else if s.is(at, '{') {
+		return nil
+	}
 	switch {
-	case s.empty(at) || string(at.Of(s.body)) == "{}":
+	case s.empty(at):
 		return nil
 	case s.is(at, '"'):
 		return at.Of(s.body)
-	case !s.is(at, '{'):
-		return rawjson.Quote(nil, at.Of(s.body))
 	}
-	only := Span{}
+	return rawjson.Quote(nil, at.Of(s.body))
+}
+
+// onlyResponse returns the only member of a response if it has no meaning but that it holds the response, else all of
+// the response.
+func (s *scanner) onlyResponse(at Span) Span {
+	only := at
 	members := 0
 	for key, value := range rawjson.Members(s.body, at.Start) {
-		if members++; members == 1 && keyIndex(s.body, key, responseNames) >= 0 {
+		is := func(name string) bool { return rawjson.KeyIs(s.body, key, name) }
+		if members++; members == 1 && slices.ContainsFunc(responseNames, is) {
 			only = value
 		}
 	}
-	switch {
-	case members > 1 || only == Span{}:
-		return rawjson.Quote(nil, at.Of(s.body))
-	case s.empty(only):
-		return nil
-	case s.is(only, '"'):
-		return only.Of(s.body)
+	if members > 1 {
+		return at
 	}
-	return rawjson.Quote(nil, only.Of(s.body))
+	return only
 }
 
-// The members of inlineData and fileData.
-const (
-	blobType = iota
-	blobData
-	blobURI
-	blobName
-	blobMembers
-)
-
-var blobNames = []string{"mimeType", "data", "fileUri", "displayName", "mime_type", "data", "file_uri", "display_name"}
-
-func (s *scanner) blob(at Span) (v [blobMembers]Span) {
-	if s.is(at, '{') {
-		s.pickEither(at.Start, blobNames, v[:])
-	}
-	return v
+func (s *scanner) blobKind(at Span) Kind {
+	v := s.object(at)
+	return s.mediaKind(v.either("mimeType", "mime_type"))
 }
 
-func (s *scanner) blobKind(at Span) Kind { return s.mediaKind(s.blob(at)[blobType]) }
-
-// geminiMedia reads inlineData or fileData. It does nothing if b is nil.
-func (s *scanner) geminiMedia(b *Block, v *geminiValues) {
-	if b == nil {
-		return
+// blob adds the image or the file of a part. Its cost is by its size if it is an image, and in the message.
+func (s *scanner) blob(raw Span, p *geminiPart) *Block {
+	v := s.object(p.data)
+	data := v.at("data")
+	cost := tokens.Unknown
+	inline := p.data == p.either("inlineData", "inline_data")
+	if p.kind == Image && inline && s.ir == nil && s.is(data, '"') {
+		cost = geminiImage(tokens.Measure(standardBase64(s.plain(data))))
 	}
-	at := v[geminiInline]
-	if !s.is(at, '{') {
-		at = v[geminiFile]
-	}
-	blob := s.blob(at)
-	m := Media{Type: s.literal(blob[blobType]), URL: s.literal(blob[blobURI]), Name: s.literal(blob[blobName])}
-	if m.Data = s.literal(blob[blobData]); m.Data != nil {
-		if data := standardBase64(s.plain(blob[blobData])); !bytes.Equal(data, m.Data[1:len(m.Data)-1]) {
-			m.Data = rawjson.Quote(nil, data)
+	return s.media(p.kind, raw, cost, func() Media {
+		m := Media{
+			Type: s.literal(v.either("mimeType", "mime_type")),
+			Data: s.literal(data),
+			URL:  s.literal(v.either("fileUri", "file_uri")),
+			Name: s.literal(v.either("displayName", "display_name")),
 		}
-	}
-	b.Media = m
-}
-
-// blobTokens returns the cost of an image or a file of inlineData: by its size if it is an image, and in the message.
-func (s *scanner) blobTokens(at Span) int {
-	if s.ir != nil {
-		return tokens.Unknown
-	}
-	v := s.blob(at)
-	if s.mediaKind(v[blobType]) != Image || !s.is(v[blobData], '"') {
-		return tokens.Unknown
-	}
-	return geminiImage(tokens.Measure(standardBase64(s.plain(v[blobData]))))
+		if m.Data == nil {
+			return m
+		}
+		if standard := standardBase64(s.plain(data)); !bytes.Equal(standard, m.Data[1:len(m.Data)-1]) {
+			m.Data = rawjson.Quote(nil, standard)
+		}
+		return m
+	})
 }
 
 // Gemini bills an image by tiles. A small one is one tile. A tile of a larger one has two thirds of the image's shorter

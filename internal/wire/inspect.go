@@ -14,10 +14,10 @@ func (s *scanner) read(f session.Format) (Facts, error) {
 		return Facts{}, session.Invalid("", "message_too_large",
 			"a message must have at most %d bytes, this one has %d", session.MaxMessageBytes, len(body))
 	}
-	top := rawjson.Start(body)
-	if top == len(body) || body[top] != '{' {
+	top := Span{Start: rawjson.Start(body), End: len(body)}
+	if top.Start == top.End || !s.is(top, '{') {
 		return Facts{}, session.Invalid("", "invalid_message",
-			"a message must be a JSON object, this is %s", s.describe(top))
+			"a message must be a JSON object, this is %s", s.describe(top.Start))
 	}
 	switch f {
 	case session.OpenAIChat:

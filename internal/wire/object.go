@@ -2,44 +2,98 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// members looks names up in the object that starts at start, as scanner.pick does, and returns its other members.
-func members(body []byte, start int, names []string, values []Span) (others []byte) {
-	clear(values)
-	for key, value := range rawjson.Members(body, start) {
-		if i := keyIndex(body, key, names); i >= 0 {
-			values[i] = value
-		} else {
-			others = appendExtra(others, key.Of(body), value.Of(body))
+// object is the members of a JSON object, by name. Of repeated names the last one counts, as it does for JSON parsers.
+// It holds the first few in place, which is nearly always all of them, and the rest in a map, so that the names of an
+// object of thousands of members are not compared pair by pair.
+type object struct {
+	n     int
+	first [12]field
+	rest  map[string]Span
+}
+
+type field struct {
+	name  []byte // without quotes, and without escapes that it does not need
+	value Span
+}
+
+// set adds a member, and reports whether its name was new.
+func (o *object) set(body []byte, key, value Span) bool {
+	name := body[key.Start+1 : key.End-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		name = rawjson.AppendCanonical(nil, key.Of(body))
+		name = name[1 : len(name)-1]
+	}
+	for i := range o.first[:o.n] {
+		if f := &o.first[i]; bytes.Equal(f.name, name) {
+			f.value = value
+			return false
 		}
 	}
-	return others
+	if o.n < len(o.first) {
+		o.first[o.n] = field{name, value}
+		o.n++
+		return true
+	}
+	if o.rest == nil {
+		o.rest = map[string]Span{}
+	}
+	_, known := o.rest[string(name)]
+	o.rest[string(name)] = value
+	return !known
 }
 
-// othersOf returns the members of an object that have none of these names.
-func othersOf(object []byte, names []string) []byte {
-	return members(object, 0, names, make([]Span, len(names)))
-}
-
-func keyIndex(body []byte, key Span, names []string) int {
-	for i, name := range names {
-		if rawjson.KeyIs(body, key, name) {
-			return i
+// at returns the value of a member, the zero Span if it is missing.
+func (o *object) at(name string) Span {
+	for i := range o.first[:o.n] {
+		if f := &o.first[i]; string(f.name) == name {
+			return f.value
 		}
 	}
-	return -1
+	return o.rest[name]
 }
 
-// appendExtra appends a member to those of Message.Extra.
-func appendExtra(dst, key, value []byte) []byte {
-	if len(dst) > 0 {
-		dst = append(dst, ',')
+// either returns the value of a member that has two names.
+func (o *object) either(name, other string) Span {
+	if at := o.at(name); at != (Span{}) {
+		return at
 	}
-	dst = wrap(dst, "", key, ":")
-	return append(dst, value...)
+	return o.at(other)
+}
+
+// onlyHas reports whether an object has no members but those of these names.
+func (o *object) onlyHas(names []string) bool {
+	for i := range o.first[:o.n] {
+		if !slices.Contains(names, string(o.first[i].name)) {
+			return false
+		}
+	}
+	return len(o.rest) == 0
+}
+
+// othersOf returns the members of an object that have none of these names, joined by commas.
+func othersOf(object []byte, names ...string) (others []byte) {
+	return appendMembers(nil, object, false, names)
+}
+
+// appendMembers appends the members of an object that have one of the names, or those that have none of them. A comma
+// separates them, also from what is in dst.
+func appendMembers(dst, object []byte, named bool, names []string) []byte {
+	if object == nil {
+		return dst
+	}
+	for key, value := range rawjson.Members(object, rawjson.Start(object)) {
+		is := func(name string) bool { return rawjson.KeyIs(object, key, name) }
+		if slices.ContainsFunc(names, is) == named {
+			dst = append(separate(dst, 0), key.Of(object)...)
+			dst = wrap(dst, ":", value.Of(object), "")
+		}
+	}
+	return dst
 }
 
 // member returns the span of a member's value in an object, the zero Span if it is missing or null.
@@ -81,7 +135,7 @@ func isType(object []byte, name string) bool { return stringMember(object, "type
 
 // without returns the object without the members of these names.
 func without(object []byte, names ...string) []byte {
-	return wrap(nil, "{", othersOf(object, names), "}")
+	return wrap(nil, "{", othersOf(object, names...), "}")
 }
 
 func unquoted(literal []byte) []byte {
@@ -95,40 +149,6 @@ func unquotedName(literal []byte) []byte {
 		return nil
 	}
 	return unquoted(literal)
-}
-
-// keySet holds the keys of one object: the first few in place, which is nearly always all of them, and the rest in a
-// map, so that an object of thousands of keys is not compared pair by pair.
-type keySet struct {
-	n     int
-	first [12][]byte
-	rest  map[string]bool
-}
-
-// add reports whether the key was new.
-func (k *keySet) add(body []byte, key Span) bool {
-	text := key.Of(body)
-	if bytes.IndexByte(text, '\\') >= 0 {
-		text = rawjson.AppendCanonical(nil, text)
-	}
-	for _, known := range k.first[:k.n] {
-		if bytes.Equal(known, text) {
-			return false
-		}
-	}
-	if k.n < len(k.first) {
-		k.first[k.n] = text
-		k.n++
-		return true
-	}
-	if k.rest[string(text)] {
-		return false
-	}
-	if k.rest == nil {
-		k.rest = map[string]bool{}
-	}
-	k.rest[string(text)] = true
-	return true
 }
 
 // isSigned reports whether the value of a signature, or of its replacement, is a text.

@@ -29,47 +29,33 @@ func (s *scanner) refusal(raw, at Span) {
 	}
 }
 
-// openAIURL reads where an image is, or the image itself if the URL holds it.
-func (s *scanner) openAIURL(m *Media, at Span) {
-	if !s.openAIData(m, at) {
-		m.URL = s.literal(at)
+// openAICall adds a call. The arguments of a custom tool are a free text.
+func (s *scanner) openAICall(part Part, name Span, custom bool) {
+	b := s.call(part, name)
+	switch {
+	case b == nil:
+	case custom:
+		b.Value = s.freeText(part.Value)
+		b.Custom = true
+	case !s.absent(part.Value):
+		b.Value = s.arguments(part.Value)
 	}
 }
 
-// openAIData reads a URL that holds the data itself, and reports whether it is one.
-func (s *scanner) openAIData(m *Media, at Span) bool {
-	if !s.is(at, '"') {
-		return false
+// openAIFile reads the members of a file.
+func (s *scanner) openAIFile(v *object) Media {
+	m := Media{ID: s.literal(v.at("file_id")), Name: s.literal(v.at("filename"))}
+	if data := v.at("file_data"); !s.readData(&m, data) {
+		m.Data = s.literal(data)
 	}
-	mediaType, data, ok := dataURL(s.plain(at))
-	if !ok {
-		return false
-	}
-	if len(mediaType) > 0 {
-		m.Type = rawjson.Quote(nil, mediaType)
-	}
-	m.Data = rawjson.Quote(make([]byte, 0, len(data)+len(`""`)), data)
-	return true
+	return m
 }
-
-// The members of input_audio.
-const (
-	audioData = iota
-	audioFormat
-	audioMembers
-)
-
-var audioNames = []string{"data", "format"}
 
 // audio reads a sound. The name of its format tells its media type.
 func (s *scanner) audio(at Span) (m Media) {
-	if !s.is(at, '{') {
-		return m
-	}
-	var v [audioMembers]Span
-	s.pick(at.Start, audioNames, v[:])
-	m.Data = s.literal(v[audioData])
-	switch format := s.name(v[audioFormat]); format {
+	v := s.object(at)
+	m.Data = s.literal(v.at("data"))
+	switch format := s.name(v.at("format")); format {
 	case "":
 	case "mp3":
 		m.Type = []byte(`"audio/mpeg"`)
@@ -101,7 +87,10 @@ func (s *scanner) arguments(at Span) []byte {
 
 // freeText returns the input of a custom tool as a string literal.
 func (s *scanner) freeText(at Span) []byte {
-	if s.is(at, '"') {
+	switch {
+	case s.absent(at):
+		return []byte(`""`)
+	case s.is(at, '"'):
 		return at.Of(s.body)
 	}
 	return rawjson.Quote(nil, at.Of(s.body))

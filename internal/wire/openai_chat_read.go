@@ -37,90 +37,69 @@ import (
 //	                                   proofs of reasoning are lost
 //	anything that is Opaque            its JSON as a text
 
-// The members of a message.
-const (
-	chatRole = iota
-	chatContent
-	chatRefusal
-	chatReasoning
-	chatToolCalls
-	chatFunctionCall
-	chatToolCallID
-	chatName
-	chatMembers
-)
-
-var chatNames = []string{
-	"role", "content", "refusal", "reasoning_content", "tool_calls", "function_call", "tool_call_id", "name",
-}
-
-func (s *scanner) openAIChat(top int) {
-	var v [chatMembers]Span
-	s.pickMessage(top, chatNames, v[:])
-	s.role(v[chatRole])
+func (s *scanner) openAIChat(top Span) {
+	v := s.object(top)
+	s.role(v.at("role"))
+	s.keepOthers(&v, "role", "content", "refusal", "reasoning_content", "tool_calls", "function_call", "tool_call_id",
+		"name")
 	switch s.facts.Role {
 	case "tool":
-		id := s.callID(v[chatToolCallID], func() string { return "/tool_call_id" })
+		id := s.callID(v.at("tool_call_id"), func() string { return "/tool_call_id" })
 		s.chatResult(id, &v)
 	case "function":
-		s.chatResult(s.functionCallID(s.name(v[chatName]), "/name"), &v)
+		s.chatResult(s.functionCallID(s.name(v.at("name")), "/name"), &v)
 	default:
 		s.facts.StartsUnit = true
-		s.setRole(v[chatRole])
-		s.content(v[chatContent], s.chatBlock)
-		s.filled = s.filled || s.is(v[chatContent], '"') // "" is content to this provider
+		s.setRole(v.at("role"))
+		s.content(v.at("content"), s.chatBlock)
+		s.filled = s.filled || s.is(v.at("content"), '"') // "" is content to this provider
 		s.chatBesideContent(&v)
 		s.chatCalls(&v)
-		s.setSpeaker(v[chatName])
+		s.setSpeaker(v.at("name"))
 	}
 }
 
 // chatResult reads a message that is one result.
-func (s *scanner) chatResult(id string, v *[chatMembers]Span) {
-	content := v[chatContent]
-	part := Part{Raw: content, Value: content, CallID: id, Name: s.toolName(v[chatName])}
+func (s *scanner) chatResult(id string, v *object) {
+	content := v.at("content")
+	part := Part{Raw: content, Value: content, CallID: id, Name: s.toolName(v.at("name"))}
 	if b := s.result(part, content, s.chatBlock); b != nil {
 		b.Raw = nil
-		b.Name = s.literal(v[chatName])
+		b.Name = s.literal(v.at("name"))
 		s.ir.message().Role = Tool
 	}
 }
 
 func (s *scanner) chatBlock(raw Span) {
-	v := s.block(raw)
-	kind := v[blockType]
+	v := s.object(raw)
+	kind := v.at("type")
 	switch {
-	case s.equals(kind, "text") && s.is(v[blockText], '"'):
-		s.text(raw, v[blockText])
-	case s.equals(kind, "refusal") && s.is(v[blockRefusal], '"'):
-		s.refusal(raw, v[blockRefusal])
+	case s.equals(kind, "text") && s.is(v.at("text"), '"'):
+		s.text(raw, v.at("text"))
+	case s.equals(kind, "refusal") && s.is(v.at("refusal"), '"'):
+		s.refusal(raw, v.at("refusal"))
 	case s.equals(kind, "image_url"):
-		if b := s.add(Part{Kind: Image, Raw: raw, Tokens: s.imageURLTokens(v[blockImageURL])}); b != nil {
-			b.Media = s.chatImage(v[blockImageURL])
-		}
+		s.chatImage(raw, v.at("image_url"))
 	case s.equals(kind, "file"):
-		if b := s.add(Part{Kind: File, Raw: raw, Tokens: tokens.Unknown}); b != nil {
-			b.Media = s.chatFile(s.inner(raw, "file"))
-		}
+		file := s.object(v.at("file"))
+		s.media(File, raw, tokens.Unknown, func() Media { return s.openAIFile(&file) })
 	case s.equals(kind, "input_audio"):
-		if b := s.add(Part{Kind: File, Raw: raw, Tokens: tokens.Unknown}); b != nil {
-			b.Media = s.audio(s.inner(raw, "input_audio"))
-		}
+		s.media(File, raw, tokens.Unknown, func() Media { return s.audio(v.at("input_audio")) })
 	default:
 		s.opaque(raw)
 	}
 }
 
 // chatBesideContent reads the texts beside the content. In the intermediate representation reasoning comes first.
-func (s *scanner) chatBesideContent(v *[chatMembers]Span) {
-	if refusal := v[chatRefusal]; s.is(refusal, '"') && !s.empty(refusal) {
+func (s *scanner) chatBesideContent(v *object) {
+	if refusal := v.at("refusal"); s.is(refusal, '"') && !s.empty(refusal) {
 		s.refusal(refusal, refusal)
 	}
-	reasoning := v[chatReasoning]
+	reasoning := v.at("reasoning_content")
 	if !s.is(reasoning, '"') || s.empty(reasoning) {
 		return
 	}
-	if b := s.add(Part{Kind: Reasoning, Raw: reasoning, Value: reasoning, Tokens: s.later(reasoning)}); b != nil {
+	if b := s.reasoning(reasoning, reasoning); b != nil {
 		blocks := s.ir.message().Blocks
 		first := *b
 		copy(blocks[1:], blocks)
@@ -129,9 +108,9 @@ func (s *scanner) chatBesideContent(v *[chatMembers]Span) {
 }
 
 // chatCalls reads tool_calls, or function_call if there are none: some libraries repeat the first tool call there.
-func (s *scanner) chatCalls(v *[chatMembers]Span) {
+func (s *scanner) chatCalls(v *object) {
 	called := false
-	if calls := v[chatToolCalls]; s.is(calls, '[') {
+	if calls := v.at("tool_calls"); s.is(calls, '[') {
 		i := 0
 		for call := range rawjson.Elements(s.body, calls.Start) {
 			s.chatCall(i, call)
@@ -139,113 +118,50 @@ func (s *scanner) chatCalls(v *[chatMembers]Span) {
 		}
 		called = i > 0
 	}
-	if legacy := v[chatFunctionCall]; !called && s.is(legacy, '{') {
-		tool := s.chatTool(legacy)
-		id := s.functionCallID(s.name(tool[chatToolName]), "/function_call/name")
+	if legacy := v.at("function_call"); !called && s.is(legacy, '{') {
+		tool := s.object(legacy)
+		id := s.functionCallID(s.name(tool.at("name")), "/function_call/name")
 		s.addChatCall(Part{Raw: legacy, CallID: id}, &tool)
 	}
 }
-
-// The members of a tool call.
-const (
-	callID = iota
-	callFunction
-	callCustom
-	callMembers
-)
-
-var callNames = []string{"id", "function", "custom"}
 
 func (s *scanner) chatCall(i int, raw Span) {
 	if !s.is(raw, '{') {
 		s.opaque(raw)
 		return
 	}
-	var v [callMembers]Span
-	s.pick(raw.Start, callNames, v[:])
-	id := s.callID(v[callID], func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
-	var tool chatToolValues
-	if function := v[callFunction]; s.is(function, '{') {
-		tool = s.chatTool(function)
-	} else if custom := v[callCustom]; s.is(custom, '{') {
-		tool = s.chatTool(custom)
+	v := s.object(raw)
+	id := s.callID(v.at("id"), func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
+	named := v.at("function")
+	if !s.is(named, '{') {
+		named = v.at("custom")
 	}
+	tool := s.object(named)
 	s.addChatCall(Part{Raw: raw, CallID: id}, &tool)
 }
 
-// The members of the object that names the tool of a call.
-const (
-	chatToolName = iota
-	chatToolArguments
-	chatToolInput
-	chatToolMembers
-)
-
-var chatToolNames = []string{"name", "arguments", "input"}
-
-type chatToolValues = [chatToolMembers]Span
-
-func (s *scanner) chatTool(at Span) (v chatToolValues) {
-	s.pick(at.Start, chatToolNames, v[:])
-	return v
-}
-
 // addChatCall adds a call with the tool's name and its arguments, or the input if it is a custom tool.
-func (s *scanner) addChatCall(part Part, tool *chatToolValues) {
-	part.Kind = Call
-	part.Name = s.toolName(tool[chatToolName])
-	part.Value = tool[chatToolArguments]
+func (s *scanner) addChatCall(part Part, tool *object) {
+	part.Name = s.toolName(tool.at("name"))
+	part.Value = tool.at("arguments")
 	custom := s.absent(part.Value)
 	if custom {
-		part.Value = tool[chatToolInput]
+		part.Value = tool.at("input")
 	}
-	part.Tokens = s.tokens(tool[chatToolName]) + s.tokens(part.Value)
-	b := s.add(part)
-	if b == nil {
-		return
-	}
-	b.Name = s.literal(tool[chatToolName])
-	switch {
-	case s.absent(part.Value):
-	case custom:
-		b.Value = s.freeText(part.Value)
-		b.Custom = true
-	default:
-		b.Value = s.arguments(part.Value)
-	}
+	s.openAICall(part, tool.at("name"), custom && !s.absent(part.Value))
 }
 
 // chatImage reads image_url, which some clients write as the URL itself.
-func (s *scanner) chatImage(at Span) (m Media) {
-	v := s.imageURL(at)
-	if s.is(at, '"') {
-		v[imageURL] = at
-	}
-	m.Detail = s.literal(v[imageDetail])
-	s.openAIURL(&m, v[imageURL])
-	return m
-}
-
-// The members of a file.
-const (
-	chatFileData = iota
-	chatFileID
-	chatFilename
-	chatFileMembers
-)
-
-var chatFileNames = []string{"file_data", "file_id", "filename"}
-
-func (s *scanner) chatFile(at Span) (m Media) {
-	if !s.is(at, '{') {
+func (s *scanner) chatImage(raw, at Span) {
+	v := s.object(at)
+	cost := tokens.TiledImage(s.name(v.at("detail")), s.measureURL(v.at("url")))
+	s.media(Image, raw, cost, func() Media {
+		m := Media{Detail: s.literal(v.at("detail"))}
+		url := v.at("url")
+		if s.is(at, '"') {
+			url = at
+		}
+		s.readURL(&m, url)
 		return m
-	}
-	var v [chatFileMembers]Span
-	s.pick(at.Start, chatFileNames, v[:])
-	m.ID = s.literal(v[chatFileID])
-	m.Name = s.literal(v[chatFilename])
-	if !s.openAIData(&m, v[chatFileData]) {
-		m.Data = s.literal(v[chatFileData])
-	}
-	return m
+	})
 }

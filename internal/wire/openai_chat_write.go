@@ -154,9 +154,7 @@ func (w *chatWriter) call(dst []byte, p *Block) []byte {
 	}
 	dst = append(dst, '}')
 	if p.Format == w.target && p.Raw != nil {
-		if others := othersOf(p.Raw, callWords); len(others) > 0 {
-			dst = with(dst, ",", others)
-		}
+		dst = appendMembers(dst, p.Raw, false, callWords)
 	}
 	return append(dst, '}')
 }

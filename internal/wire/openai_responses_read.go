@@ -49,46 +49,10 @@ import (
 // A call of shell, local_shell, apply_patch or computer that a repair has changed is one of a function of that name,
 // and so is its result.
 
-// The members of items that Varve gives a meaning to.
-const (
-	itemType = iota
-	itemRole
-	itemContent
-	itemCallID
-	itemID
-	itemName
-	itemArguments
-	itemInput
-	itemAction
-	itemActions
-	itemOperation
-	itemOutput
-	itemStatus
-	itemSummary
-	itemEncrypted
-	itemResult
-	itemMembers
-)
-
-var itemNames = []string{
-	"type", "role", "content", "call_id", "id", "name", "arguments", "input", "action", "actions", "operation",
-	"output", "status", "summary", "encrypted_content", "result",
-}
-
-type itemValues = [itemMembers]Span
-
-// The members of items that the intermediate representation has fields for. All others are Extra.
-var (
-	messageWords  = []string{"type", "role", "content"}
-	functionWords = []string{"type", "call_id", "name", "arguments"}
-	customWords   = []string{"type", "call_id", "name", "input"}
-	resultWords   = []string{"type", "call_id", "output"}
-)
-
 // itemForm describes the items of one type.
 type itemForm struct {
 	kind  Kind
-	value int    // the member that carries the weight
+	value string // the member that carries the weight
 	tool  string // the one tool that calls of this type are of; "" if calls name theirs
 }
 
@@ -96,19 +60,19 @@ type itemForm struct {
 // followed by "_output". Items of other types, among them the tools that the provider runs itself, are Opaque:
 // they answer nothing, and nothing answers them.
 var itemForms = map[string]itemForm{
-	"function_call":           {Call, itemArguments, ""},
-	"custom_tool_call":        {Call, itemInput, ""},
-	"shell_call":              {Call, itemAction, "shell"},
-	"local_shell_call":        {Call, itemAction, "local_shell"},
-	"apply_patch_call":        {Call, itemOperation, "apply_patch"},
-	"computer_call":           {Call, itemAction, "computer"},
-	"function_call_output":    {Result, itemOutput, ""},
-	"custom_tool_call_output": {Result, itemOutput, ""},
-	"shell_call_output":       {Result, itemOutput, "shell"},
-	"local_shell_call_output": {Result, itemOutput, "local_shell"},
-	"apply_patch_call_output": {Result, itemOutput, "apply_patch"},
-	"computer_call_output":    {Result, itemOutput, "computer"},
-	"reasoning":               {Reasoning, itemSummary, ""},
+	"function_call":           {Call, "arguments", ""},
+	"custom_tool_call":        {Call, "input", ""},
+	"shell_call":              {Call, "action", "shell"},
+	"local_shell_call":        {Call, "action", "local_shell"},
+	"apply_patch_call":        {Call, "operation", "apply_patch"},
+	"computer_call":           {Call, "action", "computer"},
+	"function_call_output":    {Result, "output", ""},
+	"custom_tool_call_output": {Result, "output", ""},
+	"shell_call_output":       {Result, "output", "shell"},
+	"local_shell_call_output": {Result, "output", "local_shell"},
+	"apply_patch_call_output": {Result, "output", "apply_patch"},
+	"computer_call_output":    {Result, "output", "computer"},
+	"reasoning":               {Reasoning, "summary", ""},
 }
 
 // openAIResponses reads one input item. Items that are no message have no role: calls, reasoning and what the
@@ -117,21 +81,20 @@ var itemForms = map[string]itemForm{
 // StartsUnit is true for every item of the assistant, because an item alone does not tell what it follows. But
 // reasoning and the item that it led to, and the calls of one answer, are several items: a unit never begins between
 // two adjacent items of the assistant.
-func (s *scanner) openAIResponses(top int) {
-	var v itemValues
-	s.pick(top, itemNames, v[:])
+func (s *scanner) openAIResponses(top Span) {
+	v := s.object(top)
 	s.facts.StartsUnit = true
 	if s.isMessage(&v) {
-		s.responsesMessage(top, &v)
+		s.responsesMessage(&v)
 		return
 	}
-	raw := Span{Start: top, End: rawjson.Skip(s.body, top)}
-	kind := s.name(v[itemType])
+	raw := Span{Start: top.Start, End: rawjson.Skip(s.body, top.Start)}
+	kind := s.name(v.at("type"))
 	form := itemForms[kind]
 	if kind == "custom_tool_call" || kind == "custom_tool_call_output" {
 		s.facts.Flags |= FlagCustom
 	}
-	s.itemRole(form.kind, kind, v[itemRole])
+	s.itemRole(form.kind, kind, v.at("role"))
 	switch form.kind {
 	case Call:
 		s.itemCall(raw, form, &v)
@@ -145,8 +108,9 @@ func (s *scanner) openAIResponses(top int) {
 }
 
 // isMessage reports whether the item is a message, whose type may be missing.
-func (s *scanner) isMessage(v *itemValues) bool {
-	return s.equals(v[itemType], "message") || s.absent(v[itemType]) && !s.absent(v[itemRole])
+func (s *scanner) isMessage(v *object) bool {
+	kind := v.at("type")
+	return s.equals(kind, "message") || s.absent(kind) && !s.absent(v.at("role"))
 }
 
 // isMessageItem reports what isMessage does, of an item that was not read.
@@ -155,12 +119,12 @@ func isMessageItem(item []byte) bool {
 	return isType(item, "message") || kind == Span{} && member(item, "role") != Span{}
 }
 
-func (s *scanner) responsesMessage(top int, v *itemValues) {
-	s.role(v[itemRole])
-	s.setRole(v[itemRole])
-	s.keepOthers(top, messageWords)
-	s.content(v[itemContent], s.responsesBlock)
-	s.filled = s.filled || s.is(v[itemContent], '"')
+func (s *scanner) responsesMessage(v *object) {
+	s.role(v.at("role"))
+	s.setRole(v.at("role"))
+	s.keepOthers(v, "type", "role", "content")
+	s.content(v.at("content"), s.responsesBlock)
+	s.filled = s.filled || s.is(v.at("content"), '"')
 }
 
 func (s *scanner) itemRole(kind Kind, name string, role Span) {
@@ -186,56 +150,30 @@ func (s *scanner) itemRole(kind Kind, name string, role Span) {
 // approvalResponse is an item of the user that goes with one of the assistant before it.
 const approvalResponse = "mcp_approval_response"
 
-func (s *scanner) itemCall(raw Span, form itemForm, v *itemValues) {
-	part := Part{Kind: Call, Raw: raw, Value: s.itemArguments(form, v), Name: form.tool, Fixed: form.tool != ""}
-	part.CallID = s.callID(v[itemCallID], func() string { return "/call_id" })
-	if form.tool == "" {
-		part.Name = s.toolName(v[itemName])
-		part.Tokens = s.tokens(v[itemName])
-	}
-	part.Tokens += s.tokens(part.Value)
-	if b := s.add(part); b != nil {
-		s.callBlock(b, raw, form, part.Value, v[itemName])
-	}
-}
-
-// callBlock completes the block of a call. The message keeps its other members unless only its own type of item can
-// have them.
-func (s *scanner) callBlock(b *Block, raw Span, form itemForm, value, name Span) {
-	if form.tool != "" {
-		b.Name = rawjson.Quote(nil, []byte(form.tool))
+// itemCall reads a call. The message keeps its other members unless only its own type of item can have them.
+func (s *scanner) itemCall(raw Span, form itemForm, v *object) {
+	part := Part{Raw: raw, Value: v.at(form.value), Name: form.tool, Fixed: form.tool != ""}
+	part.CallID = s.callID(v.at("call_id"), func() string { return "/call_id" })
+	if part.Fixed {
+		if form.tool == "computer" && s.absent(part.Value) { // it may be asked several things at once
+			part.Value = v.at("actions")
+		}
+		if b := s.call(part, Span{}); b != nil {
+			b.Name = rawjson.Quote(nil, []byte(form.tool))
+		}
 		return
 	}
-	b.Name = s.literal(name)
-	words := functionWords
-	switch {
-	case form.value == itemInput:
-		words = customWords
-		b.Custom = true
-		b.Value = []byte(`""`)
-		if !s.absent(value) {
-			b.Value = s.freeText(value)
-		}
-	case !s.absent(value):
-		b.Value = s.arguments(value)
-	}
-	s.keepOthers(raw.Start, words)
-}
-
-// itemArguments returns the arguments of a call. A computer may be asked several things at once.
-func (s *scanner) itemArguments(form itemForm, v *itemValues) Span {
-	if value := v[form.value]; !s.absent(value) || form.tool != "computer" {
-		return value
-	}
-	return v[itemActions]
+	part.Name = s.toolName(v.at("name"))
+	s.openAICall(part, v.at("name"), form.value == "input")
+	s.keepOthers(v, "type", "call_id", "name", form.value)
 }
 
 // itemResult reads the output of a call. Its Value is what a text can replace: all of a string, all of the output of a
 // function or a custom tool, and of a shell's output the text of its only command.
-func (s *scanner) itemResult(raw Span, form itemForm, v *itemValues) {
-	output := v[itemOutput]
+func (s *scanner) itemResult(raw Span, form itemForm, v *object) {
+	output := v.at("output")
 	part := Part{Kind: Result, Raw: raw, CallID: s.itemResultID(v), Name: form.tool}
-	part.IsError = s.equals(v[itemStatus], "failed")
+	part.IsError = s.equals(v.at("status"), "failed")
 	if form.tool == "" || s.is(output, '"') {
 		part.Value = output
 	}
@@ -243,6 +181,7 @@ func (s *scanner) itemResult(raw Span, form itemForm, v *itemValues) {
 	switch {
 	case form.tool == "":
 		b = s.result(part, output, s.responsesBlock)
+		s.keepOthers(v, "type", "call_id", "output")
 	case form.tool == "computer" && s.is(output, '{'):
 		b = s.screenshot(part, output)
 	default:
@@ -251,18 +190,14 @@ func (s *scanner) itemResult(raw Span, form itemForm, v *itemValues) {
 		}
 		b = s.jsonResult(part, output)
 	}
-	if b == nil {
-		return
-	}
-	b.Custom = s.equals(v[itemType], "custom_tool_call_output")
-	if form.tool == "" {
-		s.keepOthers(raw.Start, resultWords)
+	if b != nil {
+		b.Custom = s.equals(v.at("type"), "custom_tool_call_output")
 	}
 }
 
 // screenshot adds a result that is one image.
 func (s *scanner) screenshot(part Part, output Span) *Block {
-	v := s.responsesValues(output)
+	v := s.object(output)
 	part.Tokens = s.pictureTokens(&v)
 	s.facts.Flags |= FlagImage | FlagResultNotText
 	b := s.add(part)
@@ -275,14 +210,13 @@ func (s *scanner) screenshot(part Part, output Span) *Block {
 }
 
 // itemResultID returns the id of the call that a result is of. A local shell has it in another member.
-func (s *scanner) itemResultID(v *itemValues) string {
-	if s.equals(v[itemType], "local_shell_call_output") && s.absent(v[itemCallID]) {
-		return s.callID(v[itemID], func() string { return "/id" })
+func (s *scanner) itemResultID(v *object) string {
+	name := "call_id"
+	if s.equals(v.at("type"), "local_shell_call_output") && s.absent(v.at(name)) {
+		name = "id"
 	}
-	return s.callID(v[itemCallID], func() string { return "/call_id" })
+	return s.callID(v.at(name), func() string { return "/" + name })
 }
-
-var shellNames = []string{"stdout"}
 
 // shellText returns the standard output of a shell that ran one command, the zero Span for several.
 func (s *scanner) shellText(output Span) (text Span) {
@@ -294,26 +228,26 @@ func (s *scanner) shellText(output Span) (text Span) {
 		if chunks++; chunks > 1 || !s.is(chunk, '{') {
 			return Span{}
 		}
-		var stdout [1]Span
-		s.pick(chunk.Start, shellNames, stdout[:])
-		if s.is(stdout[0], '"') {
-			text = stdout[0]
+		v := s.object(chunk)
+		if stdout := v.at("stdout"); s.is(stdout, '"') {
+			text = stdout
 		}
 	}
 	return text
 }
 
 // itemReasoning reads reasoning. What the model gets back is the encrypted content, if there is any; else the texts.
-func (s *scanner) itemReasoning(raw Span, v *itemValues) {
+func (s *scanner) itemReasoning(raw Span, v *object) {
 	part := Part{Kind: Reasoning, Raw: raw}
 	var texts [][]byte // for the intermediate representation
 	count := 0
-	for _, array := range [...]Span{v[itemSummary], v[itemContent]} {
+	for _, array := range [...]Span{v.at("summary"), v.at("content")} {
 		if !s.is(array, '[') {
 			continue
 		}
 		for element := range rawjson.Elements(s.body, array.Start) {
-			text := s.responsesValues(element)[responsesText]
+			block := s.object(element)
+			text := block.at("text")
 			if !s.is(text, '"') {
 				continue
 			}
@@ -328,7 +262,7 @@ func (s *scanner) itemReasoning(raw Span, v *itemValues) {
 			part.Value = array
 		}
 	}
-	encrypted := v[itemEncrypted]
+	encrypted := v.at("encrypted_content")
 	if s.is(encrypted, '"') && !s.empty(encrypted) {
 		part.Tokens = s.encrypted(encrypted)
 	}
@@ -346,54 +280,26 @@ func (s *scanner) itemReasoning(raw Span, v *itemValues) {
 }
 
 // opaqueTokens returns the tokens of an item as it is written, unless it holds what the model does not read as text.
-func (s *scanner) opaqueTokens(raw Span, kind string, v *itemValues) int {
+func (s *scanner) opaqueTokens(raw Span, kind string, v *object) int {
+	encrypted, result := v.at("encrypted_content"), v.at("result")
 	switch {
-	case kind == "compaction" && s.is(v[itemEncrypted], '"'):
-		return s.encrypted(v[itemEncrypted])
-	case kind == "image_generation_call" && s.is(v[itemResult], '"'):
-		return tokens.TiledImage("", s.measure(v[itemResult]))
+	case kind == "compaction" && s.is(encrypted, '"'):
+		return s.encrypted(encrypted)
+	case kind == "image_generation_call" && s.is(result, '"'):
+		return tokens.TiledImage("", s.measure(result))
 	}
 	return s.tokens(raw)
 }
 
-// The members of the blocks of a message or an output.
-const (
-	responsesType = iota
-	responsesText
-	responsesRefusal
-	responsesImageURL
-	responsesFileID
-	responsesDetail
-	responsesFileData
-	responsesFileURL
-	responsesFilename
-	responsesAudio
-	responsesMembers
-)
-
-var responsesNames = []string{
-	"type", "text", "refusal", "image_url", "file_id", "detail", "file_data", "file_url", "filename", "input_audio",
-}
-
-type responsesValues = [responsesMembers]Span
-
-// responsesValues reads the members of a block. A value that is no object has none.
-func (s *scanner) responsesValues(block Span) (v responsesValues) {
-	if s.is(block, '{') {
-		s.pick(block.Start, responsesNames, v[:])
-	}
-	return v
-}
-
 // responsesKind returns the kind of a block.
-func (s *scanner) responsesKind(v *responsesValues) Kind {
-	switch s.name(v[responsesType]) {
+func (s *scanner) responsesKind(v *object) Kind {
+	switch s.name(v.at("type")) {
 	case "input_text", "output_text", "text", "summary_text", "reasoning_text":
-		if s.is(v[responsesText], '"') {
+		if s.is(v.at("text"), '"') {
 			return Text
 		}
 	case "refusal":
-		if s.is(v[responsesRefusal], '"') {
+		if s.is(v.at("refusal"), '"') {
 			return Text
 		}
 	case "input_image", "computer_screenshot":
@@ -404,53 +310,38 @@ func (s *scanner) responsesKind(v *responsesValues) Kind {
 	return Opaque
 }
 
-// textOf returns the text of a block, or that of a refusal.
-func (s *scanner) textOf(v *responsesValues) Span {
-	if s.equals(v[responsesType], "refusal") {
-		return v[responsesRefusal]
-	}
-	return v[responsesText]
-}
-
 func (s *scanner) responsesBlock(raw Span) {
-	v := s.responsesValues(raw)
+	v := s.object(raw)
 	switch s.responsesKind(&v) {
 	case Text:
-		if s.equals(v[responsesType], "refusal") {
-			s.refusal(raw, v[responsesRefusal])
+		if s.equals(v.at("type"), "refusal") {
+			s.refusal(raw, v.at("refusal"))
 		} else {
-			s.text(raw, v[responsesText])
+			s.text(raw, v.at("text"))
 		}
 	case Image:
-		if b := s.add(Part{Kind: Image, Raw: raw, Tokens: s.pictureTokens(&v)}); b != nil {
-			b.Media = Media{ID: s.literal(v[responsesFileID]), Detail: s.literal(v[responsesDetail])}
-			s.openAIURL(&b.Media, v[responsesImageURL])
-		}
+		s.media(Image, raw, s.pictureTokens(&v), func() Media {
+			m := Media{ID: s.literal(v.at("file_id")), Detail: s.literal(v.at("detail"))}
+			s.readURL(&m, v.at("image_url"))
+			return m
+		})
 	case File:
-		if b := s.add(Part{Kind: File, Raw: raw, Tokens: tokens.Unknown}); b != nil {
-			b.Media = s.responsesFile(&v)
-		}
+		s.media(File, raw, tokens.Unknown, func() Media {
+			if s.equals(v.at("type"), "input_audio") {
+				return s.audio(v.at("input_audio"))
+			}
+			m := s.openAIFile(&v)
+			m.URL = s.literal(v.at("file_url"))
+			return m
+		})
 	default:
 		s.opaque(raw)
 	}
 }
 
-func (s *scanner) responsesFile(v *responsesValues) Media {
-	if s.equals(v[responsesType], "input_audio") {
-		return s.audio(v[responsesAudio])
-	}
-	m := Media{
-		ID: s.literal(v[responsesFileID]), Name: s.literal(v[responsesFilename]), URL: s.literal(v[responsesFileURL]),
-	}
-	if !s.openAIData(&m, v[responsesFileData]) {
-		m.Data = s.literal(v[responsesFileData])
-	}
-	return m
-}
-
 // pictureTokens returns the cost of an image.
-func (s *scanner) pictureTokens(v *responsesValues) int {
-	return tokens.TiledImage(s.name(v[responsesDetail]), s.measureURL(v[responsesImageURL]))
+func (s *scanner) pictureTokens(v *object) int {
+	return tokens.TiledImage(s.name(v.at("detail")), s.measureURL(v.at("image_url")))
 }
 
 // byID reports whether the provider finds a reasoning by its id alone: it is not in the item itself.

@@ -56,16 +56,19 @@ func blockTexts(f session.Format, body []byte, array Span) (text []byte, only bo
 
 // blockText returns the text of a block that is one, else the zero Span.
 func (s *scanner) blockText(f session.Format, block Span) Span {
+	v := s.object(block)
+	kind := v.at("type")
+	isText := s.equals(kind, "text") && s.is(v.at("text"), '"')
 	if f == session.OpenAIResponses {
-		if v := s.responsesValues(block); s.responsesKind(&v) == Text {
-			return s.textOf(&v)
-		}
+		isText = s.responsesKind(&v) == Text
+	}
+	switch {
+	case !isText:
 		return Span{}
+	case s.equals(kind, "refusal"):
+		return v.at("refusal")
 	}
-	if v := s.block(block); s.equals(v[blockType], "text") && s.is(v[blockText], '"') {
-		return v[blockText]
-	}
-	return Span{}
+	return v.at("text")
 }
 
 // Edit puts the JSON value With in the place of Span.

@@ -104,40 +104,26 @@ func (s *scanner) addBlock(p *Part) *Block {
 	return b
 }
 
-// pick looks names up in the object that starts at start and puts the spans of their values into values, the zero
-// Span for those that are missing. Of repeated keys the last one counts, as it does for JSON parsers, and the message
-// is flagged unless only its intermediate representation is wanted.
-func (s *scanner) pick(start int, names []string, values []Span) {
-	var others keySet
-	clear(values)
-	for key, value := range rawjson.Members(s.body, start) {
-		repeated := false
-		if i := keyIndex(s.body, key, names); i >= 0 {
-			repeated = values[i] != Span{}
-			values[i] = value
-		} else {
-			repeated = s.ir == nil && !others.add(s.body, key)
-		}
-		if repeated {
+// object reads the members of the object at. A value that is no object has none. A repeated name is flagged.
+func (s *scanner) object(at Span) (v object) {
+	if !s.is(at, '{') {
+		return v
+	}
+	for key, value := range rawjson.Members(s.body, at.Start) {
+		if !v.set(s.body, key, value) {
 			s.facts.Flags |= FlagDuplicateKeys
 		}
 	}
+	return v
 }
 
-// pickMessage picks members of the message itself. The intermediate representation keeps all others as Extra.
-func (s *scanner) pickMessage(start int, names []string, values []Span) {
-	if s.ir == nil {
-		s.pick(start, names, values)
+// keepOthers sets what the intermediate representation keeps of a message, whose members are v, besides those of
+// these names.
+func (s *scanner) keepOthers(v *object, names ...string) {
+	if s.ir == nil || v.onlyHas(names) {
 		return
 	}
-	s.ir.message().Extra = members(s.body, start, names, values)
-}
-
-// keepOthers sets what the intermediate representation keeps of an object but has no fields for.
-func (s *scanner) keepOthers(start int, names []string) {
-	if s.ir != nil {
-		s.ir.message().Extra = othersOf(s.body[start:], names)
-	}
+	s.ir.message().Extra = othersOf(s.body, names...)
 }
 
 // inner returns the value of a member inside members, the zero Span if one of them is missing, null or no object.
