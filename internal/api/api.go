@@ -1,13 +1,13 @@
 // Package api is the HTTP API: routes, keys, handlers and errors. docs/api.md is its contract.
 //
 // Start at routes in this file, the table of contents; then append.go and context.go, the two routes that matter most.
-// A handler decodes its request, resolves what the request leaves to the session or the tenant, makes one call that
-// does the work, and answers; errors.go maps errors to codes and statuses. Package request is the kit under the
-// handlers, package openai has OpenAI's routes. Only this file imports Echo.
+// route.go reads what all requests of a route have: the key, the path, the names of the query, the body. A handler
+// decodes the rest, resolves what the request leaves to the session or the tenant, makes one call that does the work,
+// and answers; errors.go maps errors to codes and statuses. Package request is the kit under the handlers, package
+// openai has OpenAI's routes. Only this file and route.go import Echo.
 package api
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -80,11 +80,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Drain makes /readyz answer that the process takes no more requests. Requests are still answered.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// routes lists every route.
+// routes lists every route, with the parameters of its query.
 func (s *Server) routes() {
 	s.open("/livez", s.livez)
 	s.open("/readyz", s.readyz)
-	s.both("/metrics", echo.WrapHandler(promhttp.Handler()))
+	s.handle("GET", "/metrics", echo.WrapHandler(promhttp.Handler()))
 	s.open("/openapi.yaml", s.readOpenAPI)
 	s.open("/openapi.json", s.readOpenAPIJSON)
 	s.open("/docs", s.readDocs)
@@ -95,112 +95,57 @@ func (s *Server) routes() {
 	s.put("/v1/policy", s.changeTenantPolicy(replaceLayer))
 	s.patch("/v1/policy", s.changeTenantPolicy(mergeLayer))
 	s.delete("/v1/policy", s.changeTenantPolicy(removeLayer))
-	s.get("/v1/policy/versions", s.listTenantPolicyVersions)
-	s.post("/v1/policy/check", s.checkPolicy)
+	s.list("/v1/policy/versions", s.listTenantPolicyVersions)
+	s.ask("/v1/policy/check", s.checkPolicy, "as")
 	s.get("/v1/sessions/:id/policy", s.readSessionPolicy)
 	s.put("/v1/sessions/:id/policy", s.changeSessionPolicy(replaceLayer))
 	s.patch("/v1/sessions/:id/policy", s.changeSessionPolicy(mergeLayer))
 	s.delete("/v1/sessions/:id/policy", s.changeSessionPolicy(removeLayer))
-	s.get("/v1/sessions/:id/policy/versions", s.listSessionPolicyVersions)
+	s.list("/v1/sessions/:id/policy/versions", s.listSessionPolicyVersions)
 
 	s.post("/v1/sessions", s.createSession)
-	s.get("/v1/sessions", s.listSessions)
+	s.list("/v1/sessions", s.listSessions)
 	s.put("/v1/sessions/:id", s.putSession)
 	s.get("/v1/sessions/:id", s.readSession)
 	s.patch("/v1/sessions/:id", s.patchSession)
 	s.delete("/v1/sessions/:id", s.deleteSession)
 
 	s.post("/v1/sessions/:id/messages", s.appendMessages)
-	s.get("/v1/sessions/:id/messages", s.listMessages)
-	s.get("/v1/sessions/:id/context", s.readContext)
+	s.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "limit")
+	s.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "pending")
 
-	s.post("/v1/sessions/:id/compact", s.compactSession)
-	s.post("/v1/sessions/:id/preview", s.previewSession)
-	s.post("/v1/compact", s.compactMessages)
-	s.post("/v1/tokens", s.countTokens)
-	s.get("/v1/sessions/:id/runs", s.listRuns)
+	s.do("/v1/sessions/:id/compact", s.compactSession, "wait")
+	s.ask("/v1/sessions/:id/preview", s.previewSession, "actions")
+	s.ask("/v1/compact", s.compactMessages)
+	s.ask("/v1/tokens", s.countTokens)
+	s.list("/v1/sessions/:id/runs", s.listRuns)
 	s.get("/v1/sessions/:id/runs/:run", s.readRun)
-	s.get("/v1/models", s.listModels)
-	s.get("/v1/sessions/:id/checkpoints", s.listCheckpoints)
-	s.get("/v1/sessions/:id/checkpoints/:n", s.readCheckpoint)
+	s.get("/v1/models", s.listModels, "model")
+	s.list("/v1/sessions/:id/checkpoints", s.listCheckpoints)
+	s.get("/v1/sessions/:id/checkpoints/:n", s.readCheckpoint, "manifest")
 	s.get("/v1/sessions/:id/checkpoints/:n/context", s.readCheckpointContext)
-	s.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints)
-	s.post("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
+	s.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints, "to")
+	s.do("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
 
 	dialect := openai.Server{Store: s.Store, Models: s.Models, Counter: &s.counter, Waiter: &s.waiter}
 	dialect.Register(s.openAI)
 
-	s.get("/v1/sessions/:id/results", s.listResults)
-	s.get("/v1/sessions/:id/results/:ref", s.readResult)
+	s.list("/v1/sessions/:id/results", s.listResults)
+	s.get("/v1/sessions/:id/results/:ref", s.readResult, "raw", "offset", "limit")
 
-	s.post("/v1/imports", s.createImport)
-	s.get("/v1/imports", s.listImports)
-	s.get("/v1/imports/:import", s.readImport)
-	s.post("/v1/imports/:import", s.resumeImport)
-	s.get("/v1/imports/:import/lines", s.listImportLines)
+	s.feed("/v1/imports", s.createImport, "from", "session", "more")
+	s.list("/v1/imports", s.listImports)
+	s.get("/v1/imports/:import", s.readImport, "wait")
+	s.feed("/v1/imports/:import", s.resumeImport, "from_line", "more")
+	s.get("/v1/imports/:import/lines", s.listImportLines, "from", "limit", "outcome")
 	s.get("/v1/export", s.exportTenant)
 	s.get("/v1/sessions/:id/export", s.exportSession)
 
 	s.post("/v1/admin/recompactions", s.createRecompaction)
-	s.get("/v1/admin/recompactions", s.listRecompactions)
+	s.list("/v1/admin/recompactions", s.listRecompactions)
 	s.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
-	s.get("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
-	s.post("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
-}
-
-// handler answers one request.
-type handler func(*request.Request) error
-
-func (s *Server) get(path string, h handler)    { s.both(path, s.authorized(h)) }
-func (s *Server) put(path string, h handler)    { s.echo.PUT(path, s.authorized(h)) }
-func (s *Server) post(path string, h handler)   { s.echo.POST(path, s.authorized(h)) }
-func (s *Server) patch(path string, h handler)  { s.echo.PATCH(path, s.authorized(h)) }
-func (s *Server) delete(path string, h handler) { s.echo.DELETE(path, s.authorized(h)) }
-
-// open registers a route that needs no key.
-func (s *Server) open(path string, h handler) {
-	s.both(path, func(c echo.Context) error { return h(&c.(*routed).req) })
-}
-
-func (s *Server) both(path string, h echo.HandlerFunc) {
-	s.echo.GET(path, h)
-	s.echo.HEAD(path, h)
-}
-
-// openAI registers a route of OpenAI's API: its errors are answered as OpenAI does.
-func (s *Server) openAI(method, path string, h func(*request.Request) error) {
-	dialect := s.authorized(h)
-	add := func(c echo.Context) error {
-		c.(*routed).req.OpenAI = true
-		return dialect(c)
-	}
-	s.echo.Add(method, path, add)
-	if method == http.MethodGet {
-		s.echo.HEAD(path, add)
-	}
-}
-
-// routed carries a request through Echo.
-type routed struct {
-	echo.Context
-	req request.Request
-}
-
-// requestTimeout bounds how long one request may wait for the database.
-const requestTimeout = 30 * time.Second
-
-// authorized runs h for a caller whose key is valid.
-func (s *Server) authorized(h handler) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		req := &c.(*routed).req
-		ctx, cancel := context.WithTimeout(req.Ctx, requestTimeout)
-		defer cancel()
-		req.Ctx = ctx
-		if err := s.authenticate(req); err != nil {
-			return err
-		}
-		return h(req)
-	}
+	s.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
+	s.do("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

@@ -19,7 +19,7 @@ func (s *Server) appendMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	req.Replayed(a.Idempotency, replayed)
+	req.Replayed(replayed)
 	if done.Replayed {
 		return req.JSON(http.StatusOK, done)
 	}
@@ -29,14 +29,8 @@ func (s *Server) appendMessages(req *request.Request) error {
 // readAppend decodes the request, then resolves what it leaves to the session: its format, and how its tokens are
 // counted. It reports everything that is wrong with the body, and with each message, at once.
 func (s *Server) readAppend(req *request.Request) (a session.Append, err error) {
-	req.Query()
-	a.Session = req.Address()
-	body := req.Body()
-	a.Idempotency = req.Idempotency()
-	if err := req.Err(); err != nil {
-		return a, err
-	}
-	b, err := decodeAppend(body)
+	a.Session, a.Idempotency = req.Address(), req.Idempotency()
+	b, err := decodeAppend(req.Body())
 	if err != nil {
 		return a, err
 	}

@@ -15,14 +15,13 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// checkpointOf returns the session and the number of the checkpoint that the path names.
-func checkpointOf(req *request.Request) (at session.Address, n int) {
-	at = req.Address()
+// checkpointOf returns the number of the checkpoint that the path names.
+func checkpointOf(req *request.Request) int {
 	number, err := strconv.ParseUint(req.Param("n"), 10, 31)
 	if err != nil || number == 0 {
-		req.Fail(errNoCheckpoint)
+		req.Fail(session.ErrNotFound)
 	}
-	return at, int(number)
+	return int(number)
 }
 
 func recordAnswer(r session.CheckpointRecord) session.CheckpointRecord {
@@ -33,25 +32,23 @@ func recordAnswer(r session.CheckpointRecord) session.CheckpointRecord {
 // listCheckpoints handles GET /v1/sessions/{id}/checkpoints.
 func (s *Server) listCheckpoints(req *request.Request) error {
 	at := req.Address()
-	list := req.List("checkpoints of " + at.ID)
-	if err := req.Err(); err != nil {
-		return err
+	find := func(l *request.List) ([]session.CheckpointRecord, error) {
+		return s.Store.Checkpoints(req.Ctx, at, int(l.After.Order), l.Limit)
 	}
-	found, err := s.Store.Checkpoints(req.Ctx, at, int(list.After.Order), list.Limit+1)
-	return request.AnswerList(list, found, err, recordAnswer,
+	return request.AnswerList(req, "checkpoints of "+at.ID, find, recordAnswer,
 		func(last session.CheckpointRecord) request.Place { return request.Place{Order: int64(last.N)} })
 }
 
 // readCheckpoint handles GET /v1/sessions/{id}/checkpoints/{n}.
 func (s *Server) readCheckpoint(req *request.Request) error {
-	of := req.Query("manifest").Choice("manifest", "own", "all")
-	at, n := checkpointOf(req)
+	of := req.Query().Choice("manifest", "own", "all")
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Lineages(req.Ctx, at, n)
+	at := req.Address()
+	found, err := s.Store.Lineages(req.Ctx, at, checkpointOf(req))
 	if err != nil {
-		return orMissing(err, errNoCheckpoint)
+		return err
 	}
 	lineage, err := manifest.Parse(found[0].Manifests)
 	if err != nil {
@@ -87,17 +84,12 @@ func lossAnswers(at session.Address, lost manifest.Manifest) []protocol.Manifest
 // readCheckpointContext handles GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint
 // was made.
 func (s *Server) readCheckpointContext(req *request.Request) error {
-	req.Query()
-	at, n := checkpointOf(req)
-	if err := req.Err(); err != nil {
-		return err
-	}
 	want := viewRequest{Request: view.Request{Pending: wire.KeepPending},
 		zstd: acceptsZstd(req.R.Header["Accept-Encoding"])}
 	want.tags, want.any = parseTags(req.R.Header["If-None-Match"])
-	stored, err := s.Store.OlderView(req.Ctx, at, n, true, postgres.Version{})
+	stored, err := s.Store.OlderView(req.Ctx, req.Address(), checkpointOf(req), true, postgres.Version{})
 	if err != nil {
-		return orMissing(err, errNoCheckpoint)
+		return err
 	}
 	tag := want.tagOf(stored.Version, stored.Format, stored.Model)
 	switch {
@@ -116,14 +108,13 @@ func (s *Server) readCheckpointContext(req *request.Request) error {
 // diffCheckpoints handles GET /v1/sessions/{id}/checkpoints/{n}/diff.
 func (s *Server) diffCheckpoints(req *request.Request) error {
 	const newest = 0
-	to := int(req.Query("to").Integer("to", 1, math.MaxInt32, newest))
-	at, n := checkpointOf(req)
+	to := int(req.Query().Integer("to", 1, math.MaxInt32, newest))
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Lineages(req.Ctx, at, n, to)
+	found, err := s.Store.Lineages(req.Ctx, req.Address(), checkpointOf(req), to)
 	if err != nil {
-		return orMissing(err, errNoCheckpoint)
+		return err
 	}
 	answer, err := diff(&found[0], &found[1])
 	if err != nil {
@@ -153,17 +144,12 @@ func diff(from, to *session.Lineage) (a protocol.CheckpointDiff, err error) {
 
 // restoreCheckpoint handles POST /v1/sessions/{id}/checkpoints/{n}/restore.
 func (s *Server) restoreCheckpoint(req *request.Request) error {
-	req.Query()
-	at, n := checkpointOf(req)
-	id := req.EmptyBody()
-	if err := req.Err(); err != nil {
+	at := req.Address()
+	made, replayed, err := s.Store.Restore(req.Ctx, at, checkpointOf(req), req.Idempotency())
+	if err != nil {
 		return err
 	}
-	made, replayed, err := s.Store.Restore(req.Ctx, at, n, id)
-	if err != nil {
-		return orMissing(err, errNoCheckpoint)
-	}
-	req.Replayed(id, replayed)
+	req.Replayed(replayed)
 	req.W.Header().Set("Location", fmt.Sprintf("/v1/sessions/%s/checkpoints/%d", escapeID(at.ID), made.N))
 	return req.JSON(http.StatusCreated, recordAnswer(made))
 }

@@ -109,7 +109,7 @@ func freeView(v *postgres.View) {
 }
 
 func viewRequestOf(req *request.Request) (r viewRequest, err error) {
-	q := req.Query("max_tokens", "format", "view", "model", "pending")
+	q := req.Query()
 	r.MaxTokens = q.Integer("max_tokens", 1, math.MaxInt32, 0)
 	r.Format = session.Format(q.Text("format", ""))
 	if r.Format == "" && q.Values.Has("format") {
@@ -138,7 +138,7 @@ func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
 	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])
 	r.at = req.Address()
-	return r, req.Err()
+	return r, nil
 }
 
 // answerView answers with a view, in one write.

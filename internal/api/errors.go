@@ -104,14 +104,6 @@ var (
 	errPanic          = errors.New("panic") // a bug of ours; the log has its stack
 )
 
-// orMissing returns err, but missing instead of ErrNotFound.
-func orMissing(err, missing error) error {
-	if errors.Is(err, session.ErrNotFound) {
-		return missing
-	}
-	return err
-}
-
 // failureOf maps an error to its code. Any error that it does not know is internal, and its text is not sent.
 func failureOf(err error) *request.Failure {
 	var known *request.Failure

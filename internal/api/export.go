@@ -15,12 +15,7 @@ import (
 
 // exportSession handles GET /v1/sessions/{id}/export.
 func (s *Server) exportSession(req *request.Request) error {
-	req.Query()
-	at := req.Address()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	found, err := s.Store.ExportSession(req.Ctx, at)
+	found, err := s.Store.ExportSession(req.Ctx, req.Address())
 	if err != nil {
 		return err
 	}
@@ -29,10 +24,6 @@ func (s *Server) exportSession(req *request.Request) error {
 
 // exportTenant handles GET /v1/export.
 func (s *Server) exportTenant(req *request.Request) error {
-	req.Query()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	policy, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err

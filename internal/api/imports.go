@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/api/waiting"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -13,19 +14,19 @@ import (
 
 // createImport handles POST /v1/imports: the body is imported while it arrives.
 func (s *Server) createImport(req *request.Request) error {
-	q := req.Query("from", "session", "more")
+	q := req.Query()
 	from := q.Choice("from", ingest.Sources()...)
 	id := q.Text("session", "")
 	more := q.Flag("more")
 	if problem := session.CheckID(id); id != "" && problem != "" {
 		q.Wrong("session", request.InvalidRequest, "the session's id %s", problem)
 	}
-	key := ""
-	if id := req.Idempotency(); id != nil { // the body is not read before: the key has no fingerprint of it
-		key = id.Key
-	}
 	if err := req.Err(); err != nil {
 		return err
+	}
+	key := ""
+	if id := req.Idempotency(); id != nil {
+		key = id.Key
 	}
 	begun, err := s.Store.BeginImport(req.Ctx, req.Tenant, key, from, id)
 	if err != nil {
@@ -36,16 +37,15 @@ func (s *Server) createImport(req *request.Request) error {
 
 // resumeImport handles POST /v1/imports/{import}: the rest of the lines, or the next lines.
 func (s *Server) resumeImport(req *request.Request) error {
-	q := req.Query("from_line", "more")
+	q := req.Query()
 	from := q.Integer("from_line", 1, maxImportLine, 1)
 	more := q.Flag("more")
-	id := req.PathID("import", errNoImport)
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.ResumeImport(req.Ctx, req.Tenant, id)
+	found, err := s.Store.ResumeImport(req.Ctx, req.Tenant, req.PathID("import"))
 	if err != nil {
-		return orMissing(err, errNoImport)
+		return err
 	}
 	return s.feedImport(req, found, from, more)
 }
@@ -103,53 +103,30 @@ func importOf(i session.Import) protocol.Import {
 
 // readImport handles GET /v1/imports/{import}.
 func (s *Server) readImport(req *request.Request) error {
-	q := req.Query("wait")
-	wait := q.Seconds("wait", maxWait)
-	id := req.PathID("import", errNoImport)
+	wait := req.Query().Seconds("wait", maxWait)
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Import(req.Ctx, req.Tenant, id)
+	look := func() (session.Import, error) { return s.Store.Import(req.Ctx, req.Tenant, req.PathID("import")) }
+	found, err := look()
 	if err == nil && wait > 0 {
-		found, err = s.awaitImport(req, found, time.Now().Add(wait))
+		up := time.Now().Add(wait)
+		ctx, cancel := waiting.Extend(req, up)
+		defer cancel()
+		req.Ctx = ctx
+		idle := func(i session.Import) bool { return i.State != session.ImportRunning }
+		found, err = waiting.Until(ctx, &s.waiter, found, up, idle, look)
 	}
-	return request.AnswerFound(req, found, orMissing(err, errNoImport), importOf)
-}
-
-// importLook is the time between two reads of an import that a caller waits for.
-const importLook = 100 * time.Millisecond
-
-// awaitImport reads an import until no request feeds it any more, or the time is up.
-func (s *Server) awaitImport(req *request.Request, found session.Import, until time.Time) (_ session.Import,
-	err error) {
-	req.Ctx = req.R.Context()
-	req.WriteBy(until.Add(requestTimeout))
-	up := time.After(time.Until(until))
-	for found.State == session.ImportRunning && !s.draining.Load() {
-		select {
-		case <-time.After(importLook):
-		case <-up:
-			return found, nil
-		case <-req.Ctx.Done():
-			return found, req.Ctx.Err()
-		}
-		if found, err = s.Store.Import(req.Ctx, req.Tenant, found.ID); err != nil {
-			return found, err
-		}
-	}
-	return found, nil
+	return request.AnswerFound(req, found, err, importOf)
 }
 
 // listImports handles GET /v1/imports.
 func (s *Server) listImports(req *request.Request) error {
-	list := req.List("imports")
-	if err := req.Err(); err != nil {
-		return err
+	find := func(l *request.List) ([]session.Import, error) {
+		return s.Store.Imports(req.Ctx, req.Tenant, l.Page())
 	}
-	found, err := s.Store.Imports(req.Ctx, req.Tenant, list.Page())
-	return request.AnswerList(list, found, err, importOf, func(last session.Import) request.Place {
-		return request.Place{Order: last.CreatedAt.UnixMicro(), ID: last.ID}
-	})
+	place := func(last session.Import) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
+	return request.AnswerList(req, "imports", find, importOf, place)
 }
 
 // lineOutcomes are the values of outcome; "" is every line.
@@ -161,19 +138,18 @@ var lineOutcomes = []string{
 
 // listImportLines handles GET /v1/imports/{import}/lines.
 func (s *Server) listImportLines(req *request.Request) error {
-	q := req.Query("from", "limit", "outcome")
+	q := req.Query()
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	r := session.ImportedRange{
 		From: q.Integer("from", 1, maxImportLine,
 			1), Limit: limit + 1, Outcome: session.LineOutcome(q.Choice("outcome", lineOutcomes...)),
 	}
-	id := req.PathID("import", errNoImport)
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.ImportLines(req.Ctx, req.Tenant, id, r)
+	found, err := s.Store.ImportLines(req.Ctx, req.Tenant, req.PathID("import"), r)
 	if err != nil {
-		return orMissing(err, errNoImport)
+		return err
 	}
 	page := protocol.ImportLines{Data: found[:min(limit, len(found))], HasMore: len(found) > limit}
 	if page.HasMore {

@@ -16,18 +16,17 @@ const defaultMessages = 100
 
 // listMessages handles GET /v1/sessions/{id}/messages.
 func (s *Server) listMessages(req *request.Request) error {
-	q := req.Query("from_seq", "to_seq", "limit")
+	q := req.Query()
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	r := postgres.Range{
 		After: q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1) - 1,
 		To:    q.Integer("to_seq", 1, session.MaxSessionMessages+1, 0),
 		Limit: limit + 1, Bytes: maxMessagePageBytes, Removed: true,
 	}
-	at := req.Address()
 	if err := req.Err(); err != nil {
 		return err
 	}
-	_, found, err := s.Store.Messages(req.Ctx, at, r)
+	_, found, err := s.Store.Messages(req.Ctx, req.Address(), r)
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,7 @@ type modelAnswer struct {
 
 // listModels handles GET /v1/models: all models that are known, or the one that model names.
 func (s *Server) listModels(req *request.Request) error {
-	q := req.Query("model")
-	if err := q.Err(); err != nil {
-		return err
-	}
+	q := req.Query()
 	found := s.Models.Models()
 	if q.Values.Has("model") {
 		m, ok := s.Models.Find(q.Text("model", ""))

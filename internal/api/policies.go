@@ -18,10 +18,6 @@ import (
 
 // listProfiles handles GET /v1/policies/profiles.
 func (s *Server) listProfiles(req *request.Request) error {
-	req.Query()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	a := protocol.List[protocol.Profile]{Object: "list"}
 	for _, name := range policy.Profiles() {
 		p, err := policy.Profile(name)
@@ -37,19 +33,11 @@ var schemaType = []string{"application/schema+json"}
 
 // readPolicySchema handles GET /v1/policies/schema.
 func (s *Server) readPolicySchema(req *request.Request) error {
-	req.Query()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	return req.Bytes(http.StatusOK, schemaType, policy.Schema())
 }
 
 // readTenantPolicy handles GET /v1/policy.
 func (s *Server) readTenantPolicy(req *request.Request) error {
-	req.Query()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	found, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
@@ -65,12 +53,7 @@ func answerTenantPolicy(req *request.Request, p session.Policy) error {
 
 // readSessionPolicy handles GET /v1/sessions/{id}/policy.
 func (s *Server) readSessionPolicy(req *request.Request) error {
-	req.Query()
-	at := req.Address()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	found, err := s.Store.SessionPolicy(req.Ctx, at)
+	found, err := s.Store.SessionPolicy(req.Ctx, req.Address())
 	if err != nil {
 		return err
 	}
@@ -89,53 +72,45 @@ func answerPolicy(req *request.Request, p session.Policy, layer, tenant, own jso
 	})
 }
 
-// A layerChange reads how a request changes a layer of a policy; nil removes the layer. Its error is kept for Err.
-type layerChange func(*request.Request) func(old json.RawMessage) json.RawMessage
+// A layerChange makes the new layer of a policy of the old one and the body of the request; nil removes the layer.
+type layerChange func(old, body json.RawMessage) json.RawMessage
 
-// replaceLayer reads the request of PUT: the body is the new layer.
-func replaceLayer(req *request.Request) func(json.RawMessage) json.RawMessage {
-	document := policyDocument(req)
-	return func(json.RawMessage) json.RawMessage { return document }
-}
+// replaceLayer is the change of PUT.
+func replaceLayer(_, body json.RawMessage) json.RawMessage { return body }
 
-// mergeLayer reads the request of PATCH: the body is merged into the layer.
-func mergeLayer(req *request.Request) func(json.RawMessage) json.RawMessage {
-	document := policyDocument(req)
-	return func(old json.RawMessage) json.RawMessage { return policy.Merge(old, document) }
-}
+// mergeLayer is the change of PATCH.
+func mergeLayer(old, body json.RawMessage) json.RawMessage { return policy.Merge(old, body) }
 
-// removeLayer reads the request of DELETE: what is below the layer holds again.
-func removeLayer(req *request.Request) func(json.RawMessage) json.RawMessage {
-	req.EmptyBody()
-	return nil
-}
+// removeLayer is the change of DELETE: what is below the layer holds again.
+var removeLayer layerChange
 
-// policyDocument returns a body that is a policy: a JSON object. Its error is kept for Err.
-func policyDocument(req *request.Request) json.RawMessage {
-	body := req.Body()
-	if req.Err() != nil {
-		return nil
+// policyEdit returns what a request makes of a layer, nil if it removes the layer.
+func policyEdit(req *request.Request, change layerChange) (func(old json.RawMessage) json.RawMessage, error) {
+	if change == nil {
+		return nil, nil
 	}
-	d, err := request.Open(body)
+	body, err := policyDocument(req)
+	return func(old json.RawMessage) json.RawMessage { return change(old, body) }, err
+}
+
+// policyDocument returns a body that is a policy: a JSON object.
+func policyDocument(req *request.Request) (json.RawMessage, error) {
+	d, err := request.Open(req.Body())
 	if err != nil {
-		req.Fail(err)
-		return nil
+		return nil, err
 	}
-	value := rawjson.Value(body)
-	if body[value.Start] != '{' {
-		req.Fail(session.Invalid("", request.InvalidRequest, "a policy must be an object, not %s", d.Kind(value)))
-		return nil
+	value := rawjson.Value(d.Data)
+	if d.Data[value.Start] != '{' {
+		return nil, session.Invalid("", request.InvalidRequest, "a policy must be an object, not %s", d.Kind(value))
 	}
-	return bytes.Clone(value.Of(body))
+	return bytes.Clone(value.Of(d.Data)), nil
 }
 
 // changeTenantPolicy handles PUT, PATCH and DELETE /v1/policy.
 func (s *Server) changeTenantPolicy(change layerChange) handler {
 	return func(req *request.Request) error {
-		req.Query()
-		layer := change(req)
-		id := req.Idempotency()
-		if err := req.Err(); err != nil {
+		edit, err := policyEdit(req, change)
+		if err != nil {
 			return err
 		}
 		expected, err := ifMatch(req)
@@ -143,18 +118,18 @@ func (s *Server) changeTenantPolicy(change layerChange) handler {
 			return err
 		}
 		changed, replayed, err := s.Store.ChangeTenantPolicy(req.Ctx, req.Tenant, session.TenantPolicy{
-			Expected: expected, ChangedBy: req.KeyDigest, Idempotency: id, Rebase: ingest.Rebase,
+			Expected: expected, ChangedBy: req.KeyDigest, Idempotency: req.Idempotency(), Rebase: ingest.Rebase,
 			Edit: func(tenant, _ json.RawMessage) (session.Policy, error) {
-				if layer == nil {
+				if edit == nil {
 					return policy.StoredDefault(), nil
 				}
-				return policy.ResolveStored(layer(tenant), nil, "")
+				return policy.ResolveStored(edit(tenant), nil, "")
 			},
 		})
 		if err != nil {
 			return err
 		}
-		req.Replayed(id, replayed)
+		req.Replayed(replayed)
 		return answerTenantPolicy(req, changed)
 	}
 }
@@ -162,25 +137,18 @@ func (s *Server) changeTenantPolicy(change layerChange) handler {
 // changeSessionPolicy handles PUT, PATCH and DELETE /v1/sessions/{id}/policy.
 func (s *Server) changeSessionPolicy(change layerChange) handler {
 	return func(req *request.Request) error {
-		req.Query()
-		at := req.Address()
-		layer := change(req)
-		id := req.Idempotency()
-		if err := req.Err(); err != nil {
-			return err
-		}
-		edit := session.Change{ChangedBy: req.KeyDigest, DefaultPolicy: layer == nil}
-		if layer != nil {
-			edit.EditPolicy = func(tenant, own json.RawMessage) (session.Policy, error) {
-				return policy.ResolveStored(tenant, layer(own), "")
-			}
-		}
-		changed, replayed, err := s.Store.Update(req.Ctx, at, edit, id)
+		edit, err := policyEdit(req, change)
 		if err != nil {
 			return err
 		}
-		req.Replayed(id, replayed)
-		return req.JSON(http.StatusOK, answerOf(changed))
+		settings := session.Change{ChangedBy: req.KeyDigest, DefaultPolicy: edit == nil}
+		if edit != nil {
+			settings.EditPolicy = func(tenant, own json.RawMessage) (session.Policy, error) {
+				return policy.ResolveStored(tenant, edit(own), "")
+			}
+		}
+		changed, replayed, err := s.Store.Update(req.Ctx, req.Address(), settings, req.Idempotency())
+		return request.AnswerChanged(req, changed, replayed, err, answerOf)
 	}
 }
 
@@ -201,10 +169,12 @@ func ifMatch(req *request.Request) (*int, error) {
 // checkPolicy handles POST /v1/policy/check: it answers with what PUT /v1/policy, or with as=session the PUT of a
 // session's policy, would make of the body.
 func (s *Server) checkPolicy(req *request.Request) error {
-	q := req.Query("as")
-	as := q.Choice("as", policy.TenantLayer, policy.SessionLayer)
-	document := policyDocument(req)
+	as := req.Query().Choice("as", policy.TenantLayer, policy.SessionLayer)
 	if err := req.Err(); err != nil {
+		return err
+	}
+	document, err := policyDocument(req)
+	if err != nil {
 		return err
 	}
 	below, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
@@ -225,23 +195,19 @@ func (s *Server) checkPolicy(req *request.Request) error {
 
 // listTenantPolicyVersions handles GET /v1/policy/versions.
 func (s *Server) listTenantPolicyVersions(req *request.Request) error {
-	list := req.List("policy versions")
-	if err := req.Err(); err != nil {
-		return err
+	find := func(l *request.List) ([]session.PolicyRecord, error) {
+		return s.Store.PolicyVersions(req.Ctx, req.Tenant, l.After.Order, l.Limit)
 	}
-	found, err := s.Store.PolicyVersions(req.Ctx, req.Tenant, list.After.Order, list.Limit+1)
-	return request.AnswerList(list, found, err, versionAnswer, placeOfVersion)
+	return request.AnswerList(req, "policy versions", find, versionAnswer, placeOfVersion)
 }
 
 // listSessionPolicyVersions handles GET /v1/sessions/{id}/policy/versions.
 func (s *Server) listSessionPolicyVersions(req *request.Request) error {
 	at := req.Address()
-	list := req.List("policy versions of " + at.ID)
-	if err := req.Err(); err != nil {
-		return err
+	find := func(l *request.List) ([]session.PolicyRecord, error) {
+		return s.Store.SessionPolicyVersions(req.Ctx, at, l.After.Order, l.Limit)
 	}
-	found, err := s.Store.SessionPolicyVersions(req.Ctx, at, list.After.Order, list.Limit+1)
-	return request.AnswerList(list, found, err, versionAnswer, placeOfVersion)
+	return request.AnswerList(req, "policy versions of "+at.ID, find, versionAnswer, placeOfVersion)
 }
 
 func versionAnswer(r session.PolicyRecord) session.PolicyRecord {

@@ -26,21 +26,18 @@ func previewOf(p *compactor.Proposal, all bool) protocol.Preview {
 	return answer
 }
 
-// previewSession handles POST /v1/sessions/{id}/preview. It has no effect, so it ignores an
-// Idempotency-Key.
+// previewSession handles POST /v1/sessions/{id}/preview.
 func (s *Server) previewSession(req *request.Request) error {
-	q := req.Query("actions")
-	all := q.Choice("actions", "changed", "all") == "all"
-	at := req.Address()
-	body := req.Body()
+	all := req.Query().Choice("actions", "changed", "all") == "all"
 	if err := req.Err(); err != nil {
 		return err
 	}
+	at := req.Address()
 	found, err := s.Store.Session(req.Ctx, at)
 	if err != nil {
 		return err
 	}
-	order, err := s.previewOrder(req, at, body)
+	order, err := s.previewOrder(req, at, req.Body())
 	if err != nil {
 		return err
 	}

@@ -12,13 +12,7 @@ import (
 
 // createRecompaction handles POST /v1/admin/recompactions.
 func (s *Server) createRecompaction(req *request.Request) error {
-	req.Query()
-	body := req.Body()
-	id := req.Idempotency()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	r, err := s.readRecompactionRequest(req, body)
+	r, err := s.readRecompactionRequest(req, req.Body())
 	if err != nil {
 		return err
 	}
@@ -35,11 +29,11 @@ func (s *Server) createRecompaction(req *request.Request) error {
 				"send its confirm_token")
 	}
 	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, session.Recompaction{Filter: r.filter,
-		Policy: r.policy, MaxRunning: r.maxRunning}, id)
+		Policy: r.policy, MaxRunning: r.maxRunning}, req.Idempotency())
 	if err != nil {
 		return err
 	}
-	req.Replayed(id, replayed)
+	req.Replayed(replayed)
 	return answerRecompaction(req, begun)
 }
 
@@ -83,54 +77,40 @@ func recompactionOf(r session.Recompaction) protocol.Recompaction {
 
 // readRecompaction handles GET /v1/admin/recompactions/{recompaction}.
 func (s *Server) readRecompaction(req *request.Request) error {
-	req.Query()
-	id := req.PathID("recompaction", errNoRecompaction)
-	if err := req.Err(); err != nil {
-		return err
-	}
-	found, err := s.Store.Recompaction(req.Ctx, req.Tenant, id)
-	return request.AnswerFound(req, found, orMissing(err, errNoRecompaction), recompactionOf)
+	found, err := s.Store.Recompaction(req.Ctx, req.Tenant, req.PathID("recompaction"))
+	return request.AnswerFound(req, found, err, recompactionOf)
 }
 
 // listRecompactions handles GET /v1/admin/recompactions.
 func (s *Server) listRecompactions(req *request.Request) error {
-	list := req.List("recompactions")
-	if err := req.Err(); err != nil {
-		return err
+	find := func(l *request.List) ([]session.Recompaction, error) {
+		return s.Store.Recompactions(req.Ctx, req.Tenant, l.Page())
 	}
-	found, err := s.Store.Recompactions(req.Ctx, req.Tenant, list.Page())
-	return request.AnswerList(list, found, err, recompactionOf, func(last session.Recompaction) request.Place {
-		return request.Place{Order: last.CreatedAt.UnixMicro(), ID: last.ID}
-	})
+	place := func(last session.Recompaction) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
+	return request.AnswerList(req, "recompactions", find, recompactionOf, place)
 }
 
 // listRecompactionSessions handles GET /v1/admin/recompactions/{recompaction}/sessions.
 func (s *Server) listRecompactionSessions(req *request.Request) error {
-	id := req.PathID("recompaction", errNoRecompaction)
-	list := req.List("sessions of recompaction " + id.String())
-	if err := req.Err(); err != nil {
-		return err
+	id := req.PathID("recompaction")
+	find := func(l *request.List) ([]session.RecompactionSession, error) {
+		return s.Store.RecompactionSessions(req.Ctx, req.Tenant, id, l.Page())
 	}
-	found, err := s.Store.RecompactionSessions(req.Ctx, req.Tenant, id, list.Page())
-	err = orMissing(err, errNoRecompaction)
-	return request.AnswerList(list, found, err, func(r session.RecompactionSession) session.RecompactionSession {
+	answer := func(r session.RecompactionSession) session.RecompactionSession {
 		r.FinishedAt = utc(r.FinishedAt)
 		return r
-	}, func(last session.RecompactionSession) request.Place { return request.Place{ID: last.Key} })
+	}
+	place := func(last session.RecompactionSession) request.Place { return request.Place{ID: last.Key} }
+	return request.AnswerList(req, "sessions of recompaction "+id.String(), find, answer, place)
 }
 
 // cancelRecompaction handles POST /v1/admin/recompactions/{recompaction}/cancel.
 func (s *Server) cancelRecompaction(req *request.Request) error {
-	req.Query()
-	key := req.EmptyBody()
-	id := req.PathID("recompaction", errNoRecompaction)
-	if err := req.Err(); err != nil {
-		return err
-	}
+	id, key := req.PathID("recompaction"), req.Idempotency()
 	found, replayed, err := s.Store.CancelRecompaction(req.Ctx, req.Tenant, id, key)
 	if err != nil {
-		return orMissing(err, errNoRecompaction)
+		return err
 	}
-	req.Replayed(key, replayed)
+	req.Replayed(replayed)
 	return answerRecompaction(req, found)
 }

@@ -30,14 +30,12 @@ func answerOfResult(r persist.Result) protocol.Result {
 // listResults handles GET /v1/sessions/{id}/results.
 func (s *Server) listResults(req *request.Request) error {
 	at := req.Address()
-	list := req.List("results of " + at.ID)
-	if err := req.Err(); err != nil {
-		return err
+	find := func(l *request.List) ([]persist.Result, error) {
+		after := persist.Place{Seq: l.After.Order, Part: partIn(l.After)}
+		return s.Store.Results(req.Ctx, at, after, l.Limit)
 	}
-	found, err := s.Store.Results(req.Ctx, at, persist.Place{Seq: list.After.Order, Part: partOf(list.After)},
-		list.Limit+1)
-	return request.AnswerList(list, found, err, answerOfResult,
-		func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) })
+	place := func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) }
+	return request.AnswerList(req, "results of "+at.ID, find, answerOfResult, place)
 }
 
 // placeOfPart returns the place of a part of a message: lists of results have part numbers where other lists have ids.
@@ -49,8 +47,8 @@ func placeOfPart(seq int64, part int) request.Place {
 	return at
 }
 
-// partOf returns the part that a place names, -1 at the beginning of a list.
-func partOf(p request.Place) (part int) {
+// partIn returns the part that a place names, -1 at the beginning of a list.
+func partIn(p request.Place) (part int) {
 	if p == (request.Place{}) {
 		return -1
 	}
@@ -68,7 +66,7 @@ const (
 
 // readResult handles GET /v1/sessions/{id}/results/{ref}: some of its lines, or with raw=true its bytes.
 func (s *Server) readResult(req *request.Request) error {
-	q := req.Query("raw", "offset", "limit")
+	q := req.Query()
 	raw := q.Flag("raw")
 	offset := q.Integer("offset", 1, math.MaxInt32, 1)
 	limit := q.Integer("limit", 1, maxLines, defaultLines)
@@ -76,7 +74,6 @@ func (s *Server) readResult(req *request.Request) error {
 		q.Wrong("raw", request.InvalidRequest, "raw=true is the whole result: offset and limit are for its lines; "+
 			"ask for a Range of bytes instead")
 	}
-	at := req.Address()
 	if err := req.Err(); err != nil {
 		return err
 	}
@@ -84,7 +81,7 @@ func (s *Server) readResult(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	found, body, err := s.Store.Result(req.Ctx, at, ref)
+	found, body, err := s.Store.Result(req.Ctx, req.Address(), ref)
 	if err != nil {
 		return err
 	}

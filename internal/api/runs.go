@@ -12,23 +12,15 @@ const maxWait = 60
 
 // compactSession handles POST /v1/sessions/{id}/compact.
 func (s *Server) compactSession(req *request.Request) error {
-	q := req.Query("wait")
-	wait := q.Seconds("wait", maxWait)
-	at := req.Address()
-	id := req.EmptyBody()
+	wait := req.Query().Seconds("wait", maxWait)
 	if err := req.Err(); err != nil {
 		return err
 	}
-	run, replayed, err := s.Store.Compact(req.Ctx, at, id)
+	run, replayed, err := s.waiter.Compact(req, req.Address(), wait)
 	if err != nil {
 		return err
 	}
-	if wait > 0 {
-		if run, err = s.waiter.Run(req, at, run, replayed, wait); err != nil {
-			return err
-		}
-	}
-	req.Replayed(id, replayed)
+	req.Replayed(replayed)
 	return answerRun(req, run)
 }
 
@@ -44,27 +36,16 @@ func answerRun(req *request.Request, run session.Run) error {
 
 // readRun handles GET /v1/sessions/{id}/runs/{run}.
 func (s *Server) readRun(req *request.Request) error {
-	req.Query()
-	at := req.Address()
-	id := req.PathID("run", errNoRun)
-	if err := req.Err(); err != nil {
-		return err
-	}
-	found, err := s.Store.Run(req.Ctx, at, id)
-	return request.AnswerFound(req, found, orMissing(err, errNoRun), runAnswer)
+	found, err := s.Store.Run(req.Ctx, req.Address(), req.PathID("run"))
+	return request.AnswerFound(req, found, err, runAnswer)
 }
 
 // listRuns handles GET /v1/sessions/{id}/runs.
 func (s *Server) listRuns(req *request.Request) error {
 	at := req.Address()
-	list := req.List("runs of " + at.ID)
-	if err := req.Err(); err != nil {
-		return err
-	}
-	found, err := s.Store.Runs(req.Ctx, at, list.Page())
-	return request.AnswerList(list, found, err, runAnswer, func(last session.Run) request.Place {
-		return request.Place{Order: last.TriggeredAt.UnixMicro(), ID: last.ID}
-	})
+	find := func(l *request.List) ([]session.Run, error) { return s.Store.Runs(req.Ctx, at, l.Page()) }
+	place := func(last session.Run) request.Place { return request.PlaceIn(last.TriggeredAt, last.ID) }
+	return request.AnswerList(req, "runs of "+at.ID, find, runAnswer, place)
 }
 
 // runAnswer returns a run with its times in UTC.

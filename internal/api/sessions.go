@@ -46,13 +46,7 @@ func listedAnswer(s session.Session) protocol.Session {
 
 // createSession handles POST /v1/sessions.
 func (s *Server) createSession(req *request.Request) error {
-	req.Query()
-	body := req.Body()
-	id := req.Idempotency()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	set, err := s.readSettings(req, body, ingest.NewSession, session.Address{}, s.tenantLayers)
+	set, err := s.readSettings(req, ingest.NewSession, s.tenantLayers)
 	if err != nil {
 		return err
 	}
@@ -60,26 +54,27 @@ func (s *Server) createSession(req *request.Request) error {
 		set.ID = uuid.Must(uuid.NewV7()).String()
 	}
 	req.SessionID = set.ID
-	empty := session.Append{Session: session.Address{Tenant: req.Tenant, ID: set.ID}, Idempotency: id}
+	at := session.Address{Tenant: req.Tenant, ID: set.ID}
+	empty := session.Append{Session: at, Idempotency: req.Idempotency()}
 	made, replayed, err := s.Store.CreateWith(req.Ctx, empty, set.Change)
 	if err != nil {
 		return err
 	}
-	req.Replayed(id, replayed)
+	req.Replayed(replayed)
 	return answerCreated(req, made)
 }
 
 // putSession handles PUT /v1/sessions/{id}.
 func (s *Server) putSession(req *request.Request) error {
-	at, settings, id, err := s.settingsOf(req, ingest.NewSession, s.tenantLayers)
+	set, err := s.readSettings(req, ingest.NewSession, s.tenantLayers)
 	if err != nil {
 		return err
 	}
-	made, replayed, err := s.Store.Create(req.Ctx, at, settings, id)
+	made, replayed, err := s.Store.Create(req.Ctx, req.Address(), set.Change, req.Idempotency())
 	if err != nil {
 		return err
 	}
-	req.Replayed(id, replayed)
+	req.Replayed(replayed)
 	if !made.Created {
 		return req.JSON(http.StatusOK, answerOf(made.Session))
 	}
@@ -88,56 +83,38 @@ func (s *Server) putSession(req *request.Request) error {
 
 // readSession handles GET /v1/sessions/{id}.
 func (s *Server) readSession(req *request.Request) error {
-	req.Query()
-	at := req.Address()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	found, err := s.Store.Session(req.Ctx, at)
+	found, err := s.Store.Session(req.Ctx, req.Address())
 	return request.AnswerFound(req, found, err, answerOf)
 }
 
 // patchSession handles PATCH /v1/sessions/{id}.
 func (s *Server) patchSession(req *request.Request) error {
-	at, settings, id, err := s.settingsOf(req, ingest.OldSession, s.sessionLayers)
+	set, err := s.readSettings(req, ingest.OldSession, s.sessionLayers)
 	if err != nil {
 		return err
 	}
-	changed, replayed, err := s.Store.Update(req.Ctx, at, settings, id)
-	if err != nil {
-		return err
-	}
-	req.Replayed(id, replayed)
-	return req.JSON(http.StatusOK, answerOf(changed))
+	changed, replayed, err := s.Store.Update(req.Ctx, req.Address(), set.Change, req.Idempotency())
+	return request.AnswerChanged(req, changed, replayed, err, answerOf)
 }
 
 // deleteSession handles DELETE /v1/sessions/{id}.
 func (s *Server) deleteSession(req *request.Request) error {
-	req.Query()
-	at := req.Address()
-	id := req.EmptyBody()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	replayed, err := s.Store.Delete(req.Ctx, at, id)
+	replayed, err := s.Store.Delete(req.Ctx, req.Address(), req.Idempotency())
 	if err != nil {
 		return err
 	}
-	req.Replayed(id, replayed)
+	req.Replayed(replayed)
 	req.W.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 // listSessions handles GET /v1/sessions.
 func (s *Server) listSessions(req *request.Request) error {
-	list := req.List("sessions")
-	if err := req.Err(); err != nil {
-		return err
+	find := func(l *request.List) ([]session.Session, error) {
+		return s.Store.Sessions(req.Ctx, req.Tenant, l.Page())
 	}
-	found, err := s.Store.Sessions(req.Ctx, req.Tenant, list.Page())
-	return request.AnswerList(list, found, err, listedAnswer, func(last session.Session) request.Place {
-		return request.Place{Order: last.CreatedAt.UnixMicro(), ID: last.Key}
-	})
+	place := func(last session.Session) request.Place { return request.PlaceIn(last.CreatedAt, last.Key) }
+	return request.AnswerList(req, "sessions", find, listedAnswer, place)
 }
 
 // answerCreated answers with a new session.
@@ -149,61 +126,44 @@ func answerCreated(req *request.Request, made session.Session) error {
 // escapeID writes a session's id as one segment of a path.
 func escapeID(id string) string { return url.PathEscape(id) }
 
-// settingsOf reads a request that changes the session that its path names.
-func (s *Server) settingsOf(req *request.Request, known []string, layers layersBelow) (
-	at session.Address, change session.Change, key *session.Idempotency, err error,
-) {
-	req.Query()
-	at = req.Address()
-	body := req.Body()
-	key = req.Idempotency()
-	if err := req.Err(); err != nil {
-		return at, change, nil, err
-	}
-	set, err := s.readSettings(req, body, known, at, layers)
-	if err != nil {
-		return at, change, nil, err
-	}
-	if set.ID != "" && set.ID != at.ID {
-		err = session.Invalid("/id", request.InvalidRequest, "id is %q, but the path names %q: leave it out", set.ID,
-			at.ID)
-	}
-	return at, set.Change, key, err
-}
-
 // readSettings decodes the settings of a session, and resolves their policy and window.
-func (s *Server) readSettings(
-	req *request.Request, body []byte, known []string, at session.Address, layers layersBelow,
-) (*ingest.Settings, error) {
-	set, err := ingest.DecodeSettings(body, known)
+func (s *Server) readSettings(req *request.Request, known []string, layers layersBelow) (*ingest.Settings, error) {
+	set, err := ingest.DecodeSettings(req.Body(), known)
 	if err != nil {
 		return nil, err
 	}
 	if set.HasPolicy() {
-		below, err := layers(req, at)
+		below, err := layers(req)
 		if err != nil {
 			return nil, err
 		}
 		set.ResolvePolicy(below)
 	}
 	set.ChangedBy = req.KeyDigest
-	return set, set.Finish(s.Models)
+	if err := set.Finish(s.Models); err != nil {
+		return nil, err
+	}
+	if named := req.Address().ID; named != "" && set.ID != "" && set.ID != named {
+		return nil, session.Invalid("/id", request.InvalidRequest, "id is %q, but the path names %q: leave it out",
+			set.ID, named)
+	}
+	return set, nil
 }
 
 // layersBelow reads the layers that a session's policy is put on top of, and its own that a change is merged into.
-type layersBelow func(req *request.Request, at session.Address) (session.PolicyLayers, error)
+type layersBelow func(*request.Request) (session.PolicyLayers, error)
 
 // tenantLayers returns the layers of a new session.
-func (s *Server) tenantLayers(req *request.Request, _ session.Address) (session.PolicyLayers, error) {
+func (s *Server) tenantLayers(req *request.Request) (session.PolicyLayers, error) {
 	p, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
 	return session.PolicyLayers{Tenant: p.Patch}, err
 }
 
 // sessionLayers returns the layers of a session. If it does not exist, the store reports that later.
-func (s *Server) sessionLayers(req *request.Request, at session.Address) (session.PolicyLayers, error) {
-	found, err := s.Store.SessionPolicy(req.Ctx, at)
+func (s *Server) sessionLayers(req *request.Request) (session.PolicyLayers, error) {
+	found, err := s.Store.SessionPolicy(req.Ctx, req.Address())
 	if errors.Is(err, session.ErrNotFound) {
-		return s.tenantLayers(req, at)
+		return s.tenantLayers(req)
 	}
 	return found, err
 }

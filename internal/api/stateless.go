@@ -9,25 +9,18 @@ import (
 	"github.com/varve-dev/varve/internal/api/stateless"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// compactMessages handles POST /v1/compact: messages in, compacted messages out, and nothing stored. It has no effect,
-// so it ignores an Idempotency-Key.
+// compactMessages handles POST /v1/compact: messages in, compacted messages out, and nothing stored.
 func (s *Server) compactMessages(req *request.Request) error {
-	req.Query()
-	body := req.Body()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	b, err := decodeCompact(body)
+	b, err := decodeCompact(req.Body())
 	if err != nil {
 		return err
 	}
-	below, err := s.tenantLayers(req, session.Address{})
+	below, err := s.tenantLayers(req)
 	if err != nil {
 		return err
 	}

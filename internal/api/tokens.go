@@ -16,14 +16,9 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// countTokens handles POST /v1/tokens. It has no effect, so it ignores an Idempotency-Key.
+// countTokens handles POST /v1/tokens.
 func (s *Server) countTokens(req *request.Request) error {
-	req.Query()
-	body := req.Body()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	b, err := decodeTokens(body)
+	b, err := decodeTokens(req.Body())
 	if err != nil {
 		return err
 	}

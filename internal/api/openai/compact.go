@@ -24,16 +24,14 @@ import (
 // not stored, and an Idempotency-Key has no effect on them; a conversation that the request names is compacted in its
 // session.
 func (s *Server) compactResponses(req *request.Request) error {
-	q := readQuery(req, "tools", "window_tokens")
+	q := req.Query()
 	asText := q.Choice("tools", "text", "items") == "text"
 	b := compactBody{}
 	b.Window = int(q.Integer("window_tokens", ingest.MinWindowTokens, ingest.MaxWindowTokens, 0))
-	body := req.Body()
-	key := req.Idempotency()
 	if err := req.Err(); err != nil {
 		return err
 	}
-	if err := b.decode(body, s.Models); err != nil {
+	if err := b.decode(req.Body(), s.Models); err != nil {
 		return err
 	}
 	tenant, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
@@ -47,7 +45,7 @@ func (s *Server) compactResponses(req *request.Request) error {
 	answer := compaction{Object: "response.compaction", CreatedAt: time.Now().Unix()}
 	var bodies [][]byte
 	if b.previous != "" {
-		bodies, err = s.compactConversation(req, b.previous, key)
+		bodies, err = s.compactConversation(req, b.previous)
 	} else {
 		bodies, err = b.compact(req, &answer)
 	}
@@ -158,10 +156,10 @@ func (b *compactBody) compact(req *request.Request, answer *compaction) ([][]byt
 const conversationWait = 25 * time.Second
 
 // compactConversation compacts a conversation as POST /v1/sessions/{id}/compact does, and reads its view.
-func (s *Server) compactConversation(req *request.Request, id string, key *session.Idempotency) ([][]byte, error) {
+func (s *Server) compactConversation(req *request.Request, id string) ([][]byte, error) {
 	at := session.Address{Tenant: req.Tenant, ID: id}
 	req.SessionID = id
-	run, replayed, err := s.Store.Compact(req.Ctx, at, key)
+	run, replayed, err := s.Waiter.Compact(req, at, conversationWait)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
 		return nil, request.Fail(request.NotFound, "there is no conversation %q: Varve stores conversations and no "+
@@ -170,14 +168,11 @@ func (s *Server) compactConversation(req *request.Request, id string, key *sessi
 	case err != nil:
 		return nil, err
 	}
-	if run, err = s.Waiter.Run(req, at, run, replayed, conversationWait); err != nil {
-		return nil, err
-	}
 	if !run.State.Ended() {
 		return nil, request.Fail(request.Unavailable, "the compaction has not ended yet: ask again, run %s is in "+
 			"progress", run.ID)
 	}
-	req.Replayed(key, replayed)
+	req.Replayed(replayed)
 	stored, err := s.Store.ViewWithSources(req.Ctx, at)
 	if err != nil {
 		return nil, err

@@ -30,60 +30,35 @@ const maxFirstItems = 20
 
 // createConversation handles POST /v1/conversations.
 func (s *Server) createConversation(req *request.Request) error {
-	readQuery(req)
-	body := req.Body()
-	key := req.Idempotency()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	b := conversationBody{limit: maxFirstItems, optional: true}
-	if err := b.read(body, "items", "metadata"); err != nil {
+	if err := b.read(req.Body(), "items", "metadata"); err != nil {
 		return err
 	}
 	id := uuid.Must(uuid.NewV7())
 	a := session.Append{
 		Session: session.Address{Tenant: req.Tenant, ID: "conv_" + hex.EncodeToString(id[:])},
-		Format:  session.OpenAIResponses, Messages: b.items, Idempotency: key,
+		Format:  session.OpenAIResponses, Messages: b.items, Idempotency: req.Idempotency(),
 	}
 	made, replayed, err := s.Store.CreateWith(req.Ctx, a, session.Change{Format: &a.Format, Metadata: b.metadata})
-	if err != nil {
-		return err
-	}
 	req.SessionID = made.ID
-	req.Replayed(key, replayed)
-	return req.JSON(http.StatusOK, conversationOf(made))
+	return request.AnswerChanged(req, made, replayed, err, conversationOf)
 }
 
 // readConversation handles GET /v1/conversations/{id}.
 func (s *Server) readConversation(req *request.Request) error {
-	readQuery(req)
-	at := req.Address()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	found, err := s.Store.Session(req.Ctx, at)
+	found, err := s.Store.Session(req.Ctx, req.Address())
 	return request.AnswerFound(req, found, err, conversationOf)
 }
 
 // updateConversation handles POST /v1/conversations/{id}.
 func (s *Server) updateConversation(req *request.Request) error {
-	readQuery(req)
-	at := req.Address()
-	body := req.Body()
-	key := req.Idempotency()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	b := conversationBody{}
-	if err := b.read(body, "metadata"); err != nil {
+	if err := b.read(req.Body(), "metadata"); err != nil {
 		return err
 	}
-	changed, replayed, err := s.Store.Update(req.Ctx, at, session.Change{Metadata: b.metadata}, key)
-	if err != nil {
-		return err
-	}
-	req.Replayed(key, replayed)
-	return req.JSON(http.StatusOK, conversationOf(changed))
+	change := session.Change{Metadata: b.metadata}
+	changed, replayed, err := s.Store.Update(req.Ctx, req.Address(), change, req.Idempotency())
+	return request.AnswerChanged(req, changed, replayed, err, conversationOf)
 }
 
 // deleted is the answer to a deletion.
@@ -95,17 +70,12 @@ type deleted struct {
 
 // deleteConversation handles DELETE /v1/conversations/{id}.
 func (s *Server) deleteConversation(req *request.Request) error {
-	readQuery(req)
 	at := req.Address()
-	key := req.EmptyBody()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	replayed, err := s.Store.Delete(req.Ctx, at, key)
+	replayed, err := s.Store.Delete(req.Ctx, at, req.Idempotency())
 	if err != nil {
 		return err
 	}
-	req.Replayed(key, replayed)
+	req.Replayed(replayed)
 	return req.JSON(http.StatusOK, deleted{ID: at.ID, Object: "conversation.deleted", Deleted: true})
 }
 

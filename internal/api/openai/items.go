@@ -16,18 +16,14 @@ import (
 
 // createItems handles POST /v1/conversations/{id}/items.
 func (s *Server) createItems(req *request.Request) error {
-	readQuery(req)
-	at := req.Address()
-	body := req.Body()
-	key := req.Idempotency()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	b := conversationBody{limit: session.MaxBatchMessages}
-	if err := b.read(body, "items"); err != nil {
+	if err := b.read(req.Body(), "items"); err != nil {
 		return err
 	}
-	a := session.Append{Session: at, Format: session.OpenAIResponses, Messages: b.items, Idempotency: key}
+	at := req.Address()
+	a := session.Append{
+		Session: at, Format: session.OpenAIResponses, Messages: b.items, Idempotency: req.Idempotency(),
+	}
 	if err := s.Counter.Count(req.Ctx, &a); err != nil {
 		return err
 	}
@@ -35,7 +31,7 @@ func (s *Server) createItems(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	req.Replayed(key, replayed)
+	req.Replayed(replayed)
 	var items []item
 	for i := range a.Messages {
 		m := session.Message{Seq: done.FirstSeq + int64(i), Format: a.Format, Body: a.Messages[i].Body}
@@ -164,7 +160,7 @@ func viewOf(s session.Session) string {
 }
 
 func itemsRequestOf(req *request.Request) (r itemsRequest, err error) {
-	q := readQuery(req, "after", "limit", "order")
+	q := req.Query()
 	r.after = q.Text("after", "")
 	r.limit = int(q.Integer("limit", 1, 1<<31, request.DefaultPage))
 	r.limit = min(r.limit, session.MaxPage)
@@ -178,12 +174,7 @@ func itemsRequestOf(req *request.Request) (r itemsRequest, err error) {
 
 // readItem handles GET /v1/conversations/{id}/items/{item}.
 func (s *Server) readItem(req *request.Request) error {
-	readQuery(req)
-	at := req.Address()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	_, found, err := s.findItem(req, at)
+	_, found, err := s.findItem(req, req.Address())
 	if err != nil {
 		return err
 	}
@@ -194,12 +185,7 @@ func (s *Server) readItem(req *request.Request) error {
 
 // deleteItem handles DELETE /v1/conversations/{id}/items/{item}.
 func (s *Server) deleteItem(req *request.Request) error {
-	readQuery(req)
-	at := req.Address()
-	id := req.EmptyBody()
-	if err := req.Err(); err != nil {
-		return err
-	}
+	at, id := req.Address(), req.Idempotency()
 	seq, err := s.seqOfItem(req, at, id)
 	if err != nil {
 		return err
@@ -208,11 +194,7 @@ func (s *Server) deleteItem(req *request.Request) error {
 	if errors.Is(err, session.ErrNotFound) {
 		err = errNoItem
 	}
-	if err != nil {
-		return err
-	}
-	req.Replayed(id, replayed)
-	return req.JSON(http.StatusOK, conversationOf(left))
+	return request.AnswerChanged(req, left, replayed, err, conversationOf)
 }
 
 // seqOfItem returns the seq of the item's message. One of our ids contains it: a repeated request names an item that

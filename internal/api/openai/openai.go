@@ -26,27 +26,17 @@ type Server struct {
 	Waiter  *waiting.Waiter
 }
 
-// Register registers every route of the dialect.
-func (s *Server) Register(add func(method, path string, h func(*request.Request) error)) {
-	add("POST", "/v1/conversations", s.createConversation)
-	add("GET", "/v1/conversations/:id", s.readConversation)
-	add("POST", "/v1/conversations/:id", s.updateConversation)
-	add("DELETE", "/v1/conversations/:id", s.deleteConversation)
-	add("POST", "/v1/conversations/:id/items", s.createItems)
-	add("GET", "/v1/conversations/:id/items", s.listItems)
-	add("GET", "/v1/conversations/:id/items/:item", s.readItem)
-	add("DELETE", "/v1/conversations/:id/items/:item", s.deleteItem)
-	add("POST", "/v1/responses/compact", s.compactResponses)
-}
-
-// readQuery reads the query of a route of OpenAI's API. What a client sends with every request is allowed at each of
-// them: include requests what is stored anyway, view is for lists.
-func readQuery(req *request.Request, known ...string) *request.Query {
-	q := req.ParseQuery()
-	for _, name := range []string{"include", "include[]"} {
-		delete(q.Values, name)
-	}
-	return q.Check(append(known, "view"))
+// Register registers every route of the dialect, with the parameters of its query. Clients send view with every request.
+func (s *Server) Register(add func(method, path string, h func(*request.Request) error, query ...string)) {
+	add("POST", "/v1/conversations", s.createConversation, "view")
+	add("GET", "/v1/conversations/:id", s.readConversation, "view")
+	add("POST", "/v1/conversations/:id", s.updateConversation, "view")
+	add("DELETE", "/v1/conversations/:id", s.deleteConversation, "view")
+	add("POST", "/v1/conversations/:id/items", s.createItems, "view")
+	add("GET", "/v1/conversations/:id/items", s.listItems, "after", "limit", "order", "view")
+	add("GET", "/v1/conversations/:id/items/:item", s.readItem, "view")
+	add("DELETE", "/v1/conversations/:id/items/:item", s.deleteItem, "view")
+	add("POST", "/v1/responses/compact", s.compactResponses, "tools", "window_tokens", "view")
 }
 
 // ErrorType returns the type of an error as OpenAI's API names it.

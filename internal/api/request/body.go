@@ -53,7 +53,7 @@ func (req *Request) keep(b *Buffer) {
 	req.buffers = b
 }
 
-// Body returns the request's body, decompressed. It lives as long as the request. Its error is kept for Err.
+// Body returns the request's body, decompressed. It lives as long as the request.
 func (req *Request) Body() []byte {
 	if req.Err() != nil {
 		return nil
@@ -74,8 +74,8 @@ func (req *Request) Body() []byte {
 	return req.body.B
 }
 
-// EmptyBody requires that the body has no members, and returns the request's Idempotency-Key.
-func (req *Request) EmptyBody() *session.Idempotency {
+// EmptyBody requires that the body has no members.
+func (req *Request) EmptyBody() {
 	body := req.Body()
 	if len(body) > 0 {
 		d, err := Open(body)
@@ -86,7 +86,6 @@ func (req *Request) EmptyBody() *session.Idempotency {
 		}
 		req.Fail(err)
 	}
-	return req.Idempotency()
 }
 
 // How much of a refused body is still read, and how long each step of it may take.

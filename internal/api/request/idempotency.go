@@ -13,12 +13,11 @@ import (
 )
 
 // Idempotency returns the request's Idempotency-Key, bare or in quotes, with the fingerprint of the request: method,
-// path, sorted query, and the body after decompression if it was read. It returns nil without the header. Its error is
-// kept for Err.
+// path, sorted query, and the body after decompression if it was read. It returns nil without the header.
 func (req *Request) Idempotency() *session.Idempotency {
 	header := req.R.Header["Idempotency-Key"]
-	if len(header) == 0 || req.Err() != nil {
-		return nil
+	if req.key != nil || len(header) == 0 || req.Err() != nil {
+		return req.key
 	}
 	key := header[0]
 	if n := len(key); n >= 2 && key[0] == '"' && key[n-1] == '"' {
@@ -29,7 +28,8 @@ func (req *Request) Idempotency() *session.Idempotency {
 			session.MaxIdempotencyKey))
 		return nil
 	}
-	return &session.Idempotency{Key: key, Route: req.R.Method + " " + req.Route, Digest: req.digest()}
+	req.key = &session.Idempotency{Key: key, Route: req.R.Method + " " + req.Route, Digest: req.digest()}
+	return req.key
 }
 
 func (req *Request) digest() [32]byte {
@@ -57,11 +57,11 @@ func isVisible(key string) bool {
 
 // Replayed sets the headers of a request with an Idempotency-Key: whether its answer is that of an earlier request, or
 // until when a repetition gets the same answer.
-func (req *Request) Replayed(key *session.Idempotency, replayed bool) {
+func (req *Request) Replayed(replayed bool) {
 	switch {
 	case replayed:
 		req.W.Header().Set("Idempotent-Replayed", "true")
-	case key != nil:
+	case req.key != nil:
 		expires := time.Now().Add(postgres.IdempotencyRetention).UTC()
 		req.W.Header().Set("Idempotency-Expires", expires.Format(http.TimeFormat))
 	}

@@ -13,13 +13,16 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
+// PlaceIn returns a place in a list by time.
+func PlaceIn(at time.Time, id uuid.UUID) Place { return Place{Order: at.UnixMicro(), ID: id} }
+
 // DefaultPage is how many entries a page of a list has unless the caller sets a limit.
 const DefaultPage = 20
 
-// List is one page of a list: which list, how many entries, and after which place.
+// List is the page of a list that a request asks for.
 type List struct {
-	Limit int
-	After Place
+	Limit int   // of entries, one more than the page has: it shows whether there are more
+	After Place // in the list
 	req   *Request
 	name  string
 }
@@ -30,42 +33,42 @@ type Place struct {
 	ID    uuid.UUID
 }
 
-// List reads limit and cursor. The name tells the lists of a tenant apart: a cursor of one is an error in another. Its
-// errors are kept for Err.
-func (req *Request) List(name string) *List {
-	q := req.Query("limit", "cursor")
-	l := &List{req: req, name: name, Limit: int(q.Integer("limit", 1, session.MaxPage, DefaultPage))}
-	if q.Err() == nil && q.Values.Has("cursor") {
-		l.readCursor(q.Text("cursor", ""))
-	}
-	return l
-}
+// ListQuery are the parameters of every list.
+var ListQuery = []string{"limit", "cursor"}
 
-// Page returns the page as the store takes it, with one entry more than asked for: it shows whether there are more.
+// Page returns the page in the form of lists by time.
 func (l *List) Page() session.Page {
-	page := session.Page{ID: l.After.ID, Limit: l.Limit + 1}
+	page := session.Page{ID: l.After.ID, Limit: l.Limit}
 	if l.After.Order != 0 {
 		page.Time = time.UnixMicro(l.After.Order)
 	}
 	return page
 }
 
-// AnswerList answers with what was found, which is one entry more than the page has if there are more, or returns the
-// error of the search.
-func AnswerList[T, A any](l *List, found []T, err error, answer func(T) A, placeOf func(T) Place) error {
+// AnswerList answers with a page of a list. The name tells the lists of a tenant apart: a cursor of one is an error in
+// another.
+func AnswerList[T, A any](
+	req *Request, name string, find func(*List) ([]T, error), answer func(T) A, placeOf func(T) Place,
+) error {
+	limit := int(req.Query().Integer("limit", 1, session.MaxPage, DefaultPage))
+	l := &List{req: req, name: name, Limit: limit + 1}
+	l.readCursor()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := find(l)
 	if err != nil {
 		return err
 	}
-	a := protocol.List[A]{Object: "list", Data: make([]A, 0, len(found)), HasMore: len(found) > l.Limit}
+	a := protocol.List[A]{Object: "list", Data: make([]A, 0, len(found)), HasMore: len(found) > limit}
 	if a.HasMore {
-		found = found[:l.Limit]
-		next := l.cursor(placeOf(found[l.Limit-1]))
-		a.NextCursor = &next
+		found = found[:limit]
+		a.NextCursor = new(l.cursor(placeOf(found[limit-1])))
 	}
 	for _, entry := range found {
 		a.Data = append(a.Data, answer(entry))
 	}
-	return l.req.JSON(http.StatusOK, a)
+	return req.JSON(http.StatusOK, a)
 }
 
 // A cursor is a place, and 4 bytes of a hash of the place and the list that it belongs to.
@@ -83,7 +86,11 @@ func (l *List) cursor(at Place) string {
 }
 
 // readCursor accepts only what cursor returns, byte for byte: base64 alone would ignore line breaks and spare bits.
-func (l *List) readCursor(text string) {
+func (l *List) readCursor() {
+	if !l.req.query.Values.Has("cursor") {
+		return
+	}
+	text := l.req.query.Text("cursor", "")
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil && len(b) == cursorBytes {
 		l.After = Place{int64(binary.BigEndian.Uint64(b)), uuid.UUID(b[cursorOrder:cursorPlace])}

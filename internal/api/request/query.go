@@ -16,30 +16,27 @@ import (
 type Query struct {
 	Document // its problems
 	Values   url.Values
+	read     bool
 }
 
-// Query reads the query, whose parameters must be among known. Its problems are kept for Err.
-func (req *Request) Query(known ...string) *Query { return req.ParseQuery().Check(known) }
-
-// ParseQuery reads the query without a look at the names of its parameters.
-func (req *Request) ParseQuery() *Query {
+// Query returns the query. When it is read, its parameters must be among known, and come once.
+func (req *Request) Query(known ...string) *Query {
 	q := &req.query
-	*q = Query{}
-	if req.R.URL.RawQuery == "" {
+	if q.read || req.R.URL.RawQuery == "" {
 		return q
 	}
+	q.read = true
 	values, err := url.ParseQuery(req.R.URL.RawQuery)
 	if err != nil {
 		q.Wrong("", InvalidRequest, "the query cannot be read: %s", err)
 		return q
 	}
+	if req.OpenAI { // its clients ask for what is stored anyway, with any request
+		delete(values, "include")
+		delete(values, "include[]")
+	}
 	q.Values = values
-	return q
-}
-
-// Check reports parameters that are not known or that come more than once.
-func (q *Query) Check(known []string) *Query {
-	for name, given := range q.Values {
+	for name, given := range values {
 		if !slices.Contains(known, name) {
 			q.Wrong(spelling.Shorten(name), UnknownField, "the parameter is not known here%s", spelling.Hint(name,
 				known))

@@ -1,9 +1,10 @@
 // Package request is the kit under the handlers of the HTTP API: one request and its answer, with readers that report
 // every problem of a query or a body at once.
 //
-// Start at Request. A handler reads what it needs (Query, Address, Body, Idempotency, EmptyBody, List), checks Err
-// once, makes its call and answers (JSON, Bytes, Answer). Document reads JSON bodies of our own shape, Failure is an
-// error with its code. The package owns no tables and knows no route.
+// Start at Request. Its readers (Query, Address, PathID, Body, EmptyBody, Idempotency) read a part once, and keep what is
+// wrong with it for Err. A route calls those that it needs before its handler, which gets the same values from them
+// again, makes its call and answers (JSON, Bytes, AnswerFound, AnswerChanged, AnswerList). Document reads JSON bodies of
+// our own shape, Failure is an error with its code. The package owns no tables and knows no route.
 package request
 
 import (
@@ -35,7 +36,7 @@ type Request struct {
 	Tenant    uuid.UUID                // the owner of the key that authorized the request
 	KeyDigest [32]byte                 // the digest of that key
 
-	OpenAI bool // errors are answered as OpenAI's API does
+	OpenAI bool // queries are read and errors are answered as OpenAI's API does
 
 	// For the log.
 	SessionID   string // the session that the request is about
@@ -43,9 +44,11 @@ type Request struct {
 	Cause       error  // what the client must not see
 	Truncated   bool   // an error came when a part of the answer was sent already
 
-	err     error   // the first error of a reader; those after it do nothing
-	query   Query   // what was read of the query
-	body    *Buffer // what was read of the body
+	err     error // the first error of a reader; those after it do nothing
+	query   Query
+	at      session.Address
+	body    *Buffer
+	key     *session.Idempotency
 	buffers *Buffer // freed with the request
 }
 
@@ -97,10 +100,10 @@ func (req *Request) Free() {
 	req.buffers = nil
 }
 
-// Address returns the session that the path names. Its error is kept for Err.
+// Address returns the session that the path names.
 func (req *Request) Address() session.Address {
-	if req.Err() != nil {
-		return session.Address{}
+	if req.at.ID != "" || req.Err() != nil {
+		return req.at
 	}
 	id, err := url.PathUnescape(req.Param("id"))
 	if err != nil || id == "" {
@@ -111,14 +114,15 @@ func (req *Request) Address() session.Address {
 	if problem := session.CheckID(id); problem != "" {
 		req.Fail(session.Invalid("id", InvalidRequest, "the session's id %s", problem))
 	}
-	return session.Address{Tenant: req.Tenant, ID: id}
+	req.at = session.Address{Tenant: req.Tenant, ID: id}
+	return req.at
 }
 
-// PathID returns a parameter of the path that must be a UUID. For any other text, notFound is kept for Err.
-func (req *Request) PathID(name string, notFound error) uuid.UUID {
+// PathID returns a parameter of the path that must be a UUID. No other text is found.
+func (req *Request) PathID(name string) uuid.UUID {
 	id, err := uuid.Parse(req.Param(name))
 	if err != nil {
-		req.Fail(notFound)
+		req.Fail(session.ErrNotFound)
 	}
 	return id
 }
@@ -138,6 +142,16 @@ func AnswerFound[T, A any](req *Request, found T, err error, answer func(T) A) e
 		return err
 	}
 	return req.JSON(http.StatusOK, answer(found))
+}
+
+// AnswerChanged answers with what was changed, now or by an earlier request with the same Idempotency-Key, or returns
+// the error of the change.
+func AnswerChanged[T, A any](req *Request, changed T, replayed bool, err error, answer func(T) A) error {
+	if err != nil {
+		return err
+	}
+	req.Replayed(replayed)
+	return req.JSON(http.StatusOK, answer(changed))
 }
 
 // JSONType is the content type of JSON.

@@ -1,4 +1,4 @@
-// Package waiting lets a request wait for a compaction. Start at Waiter.Run. It owns no tables.
+// Package waiting lets a request wait for work that is done elsewhere. Start at Waiter.Compact. It owns no tables.
 package waiting
 
 import (
@@ -14,57 +14,72 @@ import (
 // grace is how long an answer may take when the waiting is over.
 const grace = 30 * time.Second
 
-// Waiter waits for runs.
+// Waiter waits for the work of other processes.
 type Waiter struct {
 	Store    *postgres.Store
 	Draining *atomic.Bool // the process stops: nobody waits any more
 }
 
-// Run returns the run when it has ended, or as it is when the time is up. A run that was in progress already may have
-// begun before the newest messages: then Run requests another one and returns that.
-func (w *Waiter) Run(
-	req *request.Request, at session.Address, run session.Run, replayed bool, limit time.Duration,
-) (session.Run, error) {
+// Compact requests a run and returns it when it has ended, or as it is when the time is up, and whether an earlier
+// request with the same Idempotency-Key got it. A run that was in progress already may have begun before the newest
+// messages: then Compact requests another one and returns that.
+func (w *Waiter) Compact(req *request.Request, at session.Address, limit time.Duration) (session.Run, bool, error) {
+	run, replayed, err := w.Store.Compact(req.Ctx, at, req.Idempotency())
+	if err != nil || limit == 0 {
+		return run, replayed, err
+	}
 	up := time.Now().Add(limit)
-	ctx, cancel := context.WithDeadline(req.R.Context(), up.Add(grace))
+	ctx, cancel := Extend(req, up)
 	defer cancel()
-	req.WriteBy(up.Add(grace))
 	if run.State != session.RunRunning || replayed {
-		return w.await(ctx, at, run, up)
+		run, err = w.awaitRun(ctx, at, run, up)
+		return run, replayed, err
 	}
 	found, err := w.Store.Session(ctx, at)
 	if err != nil {
-		return run, err
+		return run, replayed, err
 	}
-	run, err = w.await(ctx, at, run, up)
+	run, err = w.awaitRun(ctx, at, run, up)
 	if err != nil || !run.State.Ended() || run.Through != nil && *run.Through >= found.LastSeq ||
 		!time.Now().Before(up) {
-		return run, err
+		return run, replayed, err
 	}
-	if run, _, err = w.Store.Compact(ctx, at, nil); err != nil {
-		return run, err
+	if run, _, err = w.Store.Compact(ctx, at, nil); err == nil {
+		run, err = w.awaitRun(ctx, at, run, up)
 	}
-	return w.await(ctx, at, run, up)
+	return run, replayed, err
 }
 
-// await reads a run until it ends or the time is up. It reads often at first, because most compactions are quick.
-func (w *Waiter) await(ctx context.Context, at session.Address, run session.Run, up time.Time) (session.Run, error) {
+func (w *Waiter) awaitRun(ctx context.Context, at session.Address, run session.Run, up time.Time) (session.Run, error) {
+	return Until(ctx, w, run, up, func(run session.Run) bool { return run.State.Ended() },
+		func() (session.Run, error) { return w.Store.Run(ctx, at, run.ID) })
+}
+
+// Extend lets a request and its answer take until up and a grace, whatever their deadlines were.
+func Extend(req *request.Request, up time.Time) (context.Context, context.CancelFunc) {
+	req.WriteBy(up.Add(grace))
+	return context.WithDeadline(req.R.Context(), up.Add(grace))
+}
+
+// Until looks again at what was found until it has ended, the time is up or the process stops, which would wait for
+// this request. It looks often at first, because most work is quick.
+func Until[T any](
+	ctx context.Context, w *Waiter, found T, up time.Time, ended func(T) bool, look func() (T, error),
+) (T, error) {
+	const maxPause = 250 * time.Millisecond
 	timeout := time.After(time.Until(up))
-	for pause := 10 * time.Millisecond; !run.State.Ended(); pause = min(pause*3/2, 250*time.Millisecond) {
+	for pause := 10 * time.Millisecond; !ended(found) && !w.Draining.Load(); pause = min(pause*3/2, maxPause) {
 		select {
 		case <-time.After(pause):
-			if w.Draining.Load() {
-				return run, nil // the process would wait for this request
-			}
 		case <-timeout:
-			return run, nil
+			return found, nil
 		case <-ctx.Done():
-			return run, ctx.Err()
+			return found, ctx.Err()
 		}
 		var err error
-		if run, err = w.Store.Run(ctx, at, run.ID); err != nil {
-			return run, err
+		if found, err = look(); err != nil {
+			return found, err
 		}
 	}
-	return run, nil
+	return found, nil
 }

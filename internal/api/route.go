@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// handler answers one request.
+type handler func(*request.Request) error
+
+// The methods below register routes: with a document as the body (post, put, patch), without one (do, delete), and with
+// one but without effect, so that an Idempotency-Key has none either (ask). The handler of feed reads the body itself.
+
+func (s *Server) post(path string, h handler, query ...string) {
+	s.add("POST", path, document, h, query)
+}
+func (s *Server) put(path string, h handler, query ...string) { s.add("PUT", path, document, h, query) }
+func (s *Server) patch(path string, h handler, query ...string) {
+	s.add("PATCH", path, document, h, query)
+}
+func (s *Server) do(path string, h handler, query ...string) { s.add("POST", path, command, h, query) }
+func (s *Server) delete(path string, h handler, query ...string) {
+	s.add("DELETE", path, command, h, query)
+}
+func (s *Server) ask(path string, h handler, query ...string) {
+	s.add("POST", path, question, h, query)
+}
+func (s *Server) feed(path string, h handler, query ...string) { s.add("POST", path, key, h, query) }
+func (s *Server) get(path string, h handler, query ...string)  { s.add("GET", path, nothing, h, query) }
+func (s *Server) list(path string, h handler)                  { s.get(path, h, request.ListQuery...) }
+
+// A reader reads a part of a request before its handler runs. What is wrong with it is kept for Err.
+type reader func(*request.Request)
+
+func document(req *request.Request) { req.Body(); req.Idempotency() }
+func command(req *request.Request)  { req.EmptyBody(); req.Idempotency() }
+func question(req *request.Request) { req.Body() }
+func key(req *request.Request)      { req.Idempotency() } // without a fingerprint of the body
+func nothing(*request.Request)      {}
+
+// add registers a route for callers whose key is valid.
+func (s *Server) add(method, path string, body reader, h handler, query []string) {
+	s.handle(method, path, s.authorized(path, body, h, query))
+}
+
+// open registers a route that needs no key.
+func (s *Server) open(path string, h handler) {
+	s.handle("GET", path, func(c echo.Context) error { return h(&c.(*routed).req) })
+}
+
+// openAI registers a route of OpenAI's API.
+func (s *Server) openAI(method, path string, h func(*request.Request) error, query ...string) {
+	body := map[string]reader{"GET": nothing, "POST": document, "DELETE": command}[method]
+	dialect := s.authorized(path, body, h, query)
+	s.handle(method, path, func(c echo.Context) error {
+		c.(*routed).req.OpenAI = true
+		return dialect(c)
+	})
+}
+
+func (s *Server) handle(method, path string, h echo.HandlerFunc) {
+	s.echo.Add(method, path, h)
+	if method == http.MethodGet {
+		s.echo.HEAD(path, h)
+	}
+}
+
+// routed carries a request through Echo.
+type routed struct {
+	echo.Context
+	req request.Request
+}
+
+// requestTimeout bounds how long one request may wait for the database.
+const requestTimeout = 30 * time.Second
+
+// authorized runs h for a caller whose key is valid, with a request in whose path, query and body nothing is wrong that
+// shows without the handler.
+func (s *Server) authorized(path string, body reader, h handler, query []string) echo.HandlerFunc {
+	ofSession := strings.Contains(path, "/:id")
+	part := partOf(path)
+	return func(c echo.Context) error {
+		req := &c.(*routed).req
+		ctx, cancel := context.WithTimeout(req.Ctx, requestTimeout)
+		defer cancel()
+		req.Ctx = ctx
+		if err := s.authenticate(req); err != nil {
+			return err
+		}
+		req.Query(query...)
+		if ofSession {
+			req.Address()
+		}
+		part.read(req)
+		body(req)
+		err := req.Err()
+		if err == nil {
+			err = h(req)
+		}
+		if part.missing != nil && errors.Is(err, session.ErrNotFound) {
+			return part.missing
+		}
+		return err
+	}
+}
+
+// part is what a path names beside a session, or instead of one.
+type part struct {
+	read    reader
+	missing error // what its absence is called
+}
+
+// parts lists them by the parameter of the path.
+var parts = map[string]part{
+	":run":          {func(req *request.Request) { req.PathID("run") }, errNoRun},
+	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
+	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
+	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
+}
+
+func partOf(path string) part {
+	for step := range strings.SplitSeq(path, "/") {
+		if p, ok := parts[step]; ok {
+			return p
+		}
+	}
+	return part{read: nothing}
+}
