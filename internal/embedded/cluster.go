@@ -29,14 +29,14 @@ func (s *Server) ensureCluster(ctx context.Context) error {
 	if err := s.account.own(unfinished); err != nil {
 		return err
 	}
-	s.config.Log.InfoContext(ctx, "making a PostgreSQL cluster", "dir", s.config.Dir, "version", s.binaries.major)
+	s.Log.InfoContext(ctx, "making a PostgreSQL cluster", "dir", s.Dir, "version", s.binaries.major)
 	if err := s.initdb(ctx, unfinished); err != nil {
 		return err
 	}
 	if err := os.Rename(unfinished, s.pgdata()); err != nil {
 		return err
 	}
-	return syncDir(s.config.Dir)
+	return syncDir(s.Dir)
 }
 
 func (s *Server) initdb(ctx context.Context, dir string) error {
@@ -51,7 +51,7 @@ func (s *Server) initdb(ctx context.Context, dir string) error {
 	}
 	args := []string{"-D", place, "-U", User, "--encoding=UTF8", "--locale=" + locale,
 		"--auth-local=trust", "--auth-host=reject"}
-	if s.config.Ephemeral {
+	if s.Ephemeral {
 		args = append(args, "--no-sync")
 	} else {
 		args = append(args, "--data-checksums")
@@ -107,7 +107,7 @@ func Remove(ctx context.Context, dir string) error {
 	if last, err := readHolder(dir); err != nil || last.pid == 0 {
 		return errors.Join(err, os.ErrNotExist) // locking it might come between a process and its first start
 	}
-	lock, err := acquire(dir)
+	lock, err := acquire(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -44,11 +44,12 @@ type Config struct {
 
 // Server is a running cluster.
 type Server struct {
-	config   Config
+	Config           // Dir is absolute
+	SocketDir string // the directory of the socket: PGHOST for psql and pgbench
+
 	binaries binaries
 	account  account
 	lock     *dirLock
-	socket   string
 	pid      int
 	stopping atomic.Bool
 	done     chan struct{}
@@ -79,8 +80,8 @@ func start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := os.MkdirAll(cfg.Dir, 0o711); err != nil {
 		return nil, err
 	}
-	s := &Server{config: cfg, done: make(chan struct{})}
-	if s.lock, err = acquire(cfg.Dir); err != nil {
+	s := &Server{Config: cfg, done: make(chan struct{})}
+	if s.lock, err = acquire(ctx, cfg.Dir); err != nil {
 		return nil, err
 	}
 	s.release = sync.OnceValue(s.cleanUp)
@@ -98,7 +99,7 @@ func start(ctx context.Context, cfg Config) (_ *Server, err error) {
 
 // prepare does everything before the postgres process: leftovers, binaries, account, cluster, socket directory.
 func (s *Server) prepare(ctx context.Context) (err error) {
-	if err := s.lock.stopLeftovers(ctx, s.config); err != nil {
+	if err := s.lock.stopLeftovers(ctx, s.Config); err != nil {
 		return err
 	}
 	if s.binaries, err = binariesFor(s.pgdata()); err != nil {
@@ -113,29 +114,23 @@ func (s *Server) prepare(ctx context.Context) (err error) {
 	if err := s.ensureCluster(ctx); err != nil {
 		return err
 	}
-	if s.socket, err = s.account.socketDir(); err != nil {
+	if s.SocketDir, err = s.account.socketDir(); err != nil {
 		return err
 	}
-	return s.lock.record(s.socket)
+	return s.lock.record(s.SocketDir)
 }
 
-func (s *Server) pgdata() string { return filepath.Join(s.config.Dir, "pgdata") }
+func (s *Server) pgdata() string { return filepath.Join(s.Dir, "pgdata") }
 
-func (s *Server) logFile() string { return filepath.Join(s.config.Dir, "postgres.log") }
+func (s *Server) logFile() string { return filepath.Join(s.Dir, "postgres.log") }
 
 // DSN returns the URL of a database of the cluster, for the superuser.
-func (s *Server) DSN(database string) string { return dsn(s.socket, database) }
+func (s *Server) DSN(database string) string { return dsn(s.SocketDir, database) }
 
 func dsn(socket, database string) string {
 	query := url.Values{"host": {socket}, "port": {Port}, "user": {User}, "sslmode": {"disable"}}
 	return "postgres:///" + url.PathEscape(database) + "?" + query.Encode()
 }
-
-// SocketDir returns the directory of the socket: PGHOST for psql and pgbench.
-func (s *Server) SocketDir() string { return s.socket }
-
-// Dir returns the data directory as an absolute path.
-func (s *Server) Dir() string { return s.config.Dir }
 
 // Done returns a channel that is closed when PostgreSQL has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
@@ -185,9 +180,5 @@ func (s *Server) signal(sig syscall.Signal) {
 }
 
 func (s *Server) cleanUp() error {
-	var err error
-	if s.socket != "" {
-		err = os.RemoveAll(s.socket)
-	}
-	return errors.Join(err, s.lock.release())
+	return errors.Join(os.RemoveAll(s.SocketDir), s.lock.release())
 }

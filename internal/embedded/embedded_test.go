@@ -125,7 +125,7 @@ func mustStop(t *testing.T, s *embedded.Server) {
 	if err := s.Err(); err != nil {
 		t.Errorf("after Stop, Err is %v", err)
 	}
-	if _, err := os.Stat(s.SocketDir()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(s.SocketDir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("after Stop, the socket directory: %v", err)
 	}
 }
@@ -150,7 +150,7 @@ func TestTheClusterListensOnItsSocketOnly(t *testing.T) {
 			ASSERT current_setting('server_encoding') = 'UTF8';
 			ASSERT current_user = 'varve';
 		END $$`)
-	info, err := os.Stat(s.SocketDir())
+	info, err := os.Stat(s.SocketDir)
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the socket directory has mode %v, %v", info.Mode(), err)
 	}
@@ -276,7 +276,7 @@ func TestAProcessIDThatIsAnothersByNowDoesNotStopTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(text), "\n")
-	if err := os.WriteFile(name, []byte(fmt.Sprint(postmaster(t, other.Dir()), "\n", rest)), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(fmt.Sprint(postmaster(t, other.Dir), "\n", rest)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	start(t, dir)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -38,12 +37,10 @@ func (l *dirLock) stopLeftovers(ctx context.Context, cfg Config) error {
 func endProcesses(ctx context.Context, cfg Config, cluster string) error {
 	deadline := time.Now().Add(patience)
 	asked := map[process]bool{}
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
+	return poll(ctx, func() (done bool, err error) {
 		left, err := clusterProcesses(cluster)
 		if err != nil || len(left) == 0 {
-			return err
+			return true, err
 		}
 		for _, p := range left {
 			if time.Now().After(deadline) {
@@ -56,12 +53,8 @@ func endProcesses(ctx context.Context, cfg Config, cluster string) error {
 				asked[p] = true
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w while process %d of the last run ends", ctx.Err(), left[0].pid)
-		case <-ticker.C:
-		}
-	}
+		return false, fmt.Errorf("process %d of the last run has not ended", left[0].pid)
+	})
 }
 
 // process is a process of a cluster, with the signal that asks it to end.
@@ -106,10 +99,4 @@ func dropStalePID(path, socket string) error {
 		return nil
 	}
 	return os.Remove(path)
-}
-
-// parsePID reads a process id and reports whether text is one.
-func parsePID(text string) (int, bool) {
-	pid, err := strconv.Atoi(text)
-	return pid, err == nil && pid > 0
 }

@@ -3,6 +3,7 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,25 +28,21 @@ type dirLock struct {
 	socket string // of the process before this one; "" if none was recorded
 }
 
-func acquire(dir string) (*dirLock, error) {
+func acquire(ctx context.Context, dir string) (*dirLock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	pid, _, err := readLock(file)
-	if err == nil {
-		err = lockSoon(file)
-	}
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	lockErr := lockSoon(ctx, file)
+	pid, socket, err := readLock(file)
+	lock := &dirLock{file: file, socket: socket}
+	switch {
+	case errors.Is(lockErr, syscall.EWOULDBLOCK):
 		err = fmt.Errorf("%w: process %d uses this directory", ErrRunning, pid)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	lock := &dirLock{file: file}
-	// Read again: the process that held the lock until now may have recorded another socket.
-	if _, lock.socket, err = readLock(file); err == nil {
-		err = lock.record(lock.socket)
+	case lockErr != nil:
+		err = lockErr
+	case err == nil:
+		err = lock.record(socket)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -67,17 +64,15 @@ func readLock(file *os.File) (pid int, socket string, err error) {
 	return pid, socket, nil
 }
 
-// lockSoon takes the lock, trying again for 250 ms. A process that is being forked holds copies of all open files, and
-// with them the lock of a file that was closed, until it executes its program.
-func lockSoon(file *os.File) (err error) {
-	for range 25 {
+// lockSoon takes the lock, trying again for a moment. A process that is being forked holds copies of all open files, and
+// with them the lock of a file that was closed, until it executes its program. Running holds the lock for a moment, too.
+func lockSoon(ctx context.Context, file *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
+	defer cancel()
+	return poll(ctx, func() (done bool, err error) {
 		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return err
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return err
+		return !errors.Is(err, syscall.EWOULDBLOCK), err
+	})
 }
 
 // record writes this process id and a socket directory: that of the run before, until PostgreSQL is about to start.

@@ -26,13 +26,13 @@ const (
 func (s *Server) settings() []string {
 	settings := []string{
 		"listen_addresses=",
-		"unix_socket_directories=" + s.socket,
+		"unix_socket_directories=" + s.SocketDir,
 		"port=" + Port,
-		"cluster_name=" + filepath.Base(s.socket),
+		"cluster_name=" + filepath.Base(s.SocketDir),
 		"logging_collector=off",
 		"log_destination=stderr",
 	}
-	if s.config.Ephemeral {
+	if s.Ephemeral {
 		return append(settings, "max_connections=500", "shared_buffers=128MB", "fsync=off", "synchronous_commit=off",
 			"full_page_writes=off", "wal_level=minimal", "max_wal_senders=0", "autovacuum_max_workers=1")
 	}
@@ -87,16 +87,29 @@ func (s *Server) supervise(cmd *exec.Cmd) error {
 // awaitReady returns when the database exists and accepts connections. Only ctx bounds the wait: a recovery may take
 // long.
 func (s *Server) awaitReady(ctx context.Context) error {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		err := s.ensureDatabase(ctx)
-		if err == nil {
-			return nil
+	return poll(ctx, func() (done bool, err error) {
+		if err = s.ensureDatabase(ctx); err == nil {
+			return true, nil
 		}
 		select {
 		case <-s.done:
-			return fmt.Errorf("it did not start (%v): %s", s.exit, s.logTail())
+			return true, fmt.Errorf("it did not start (%v): %s", s.exit, s.logTail())
+		default:
+			return false, err
+		}
+	})
+}
+
+// poll calls try until it is done. If ctx ends first, poll returns why, with the last error of try.
+func poll(ctx context.Context, try func() (done bool, err error)) error {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		done, err := try()
+		if done {
+			return err
+		}
+		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w; last answer: %w", ctx.Err(), err)
 		case <-ticker.C:

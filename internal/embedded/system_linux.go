@@ -3,6 +3,7 @@ package embedded
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -18,9 +19,9 @@ func commandLines() (map[int]string, error) {
 	}
 	lines := map[int]string{}
 	for _, name := range names {
-		text, err := os.ReadFile(name)
-		pid, ok := parsePID(filepath.Base(filepath.Dir(name)))
-		if err == nil && ok && len(text) > 0 {
+		text, err := os.ReadFile(name) // fails for a process that has ended meanwhile
+		pid, notPID := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err == nil && notPID == nil && len(text) > 0 {
 			lines[pid] = strings.ReplaceAll(string(text), "\x00", " ")
 		}
 	}

@@ -4,6 +4,7 @@ package embedded
 
 import (
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -20,7 +21,7 @@ func commandLines() (map[int]string, error) {
 	lines := map[int]string{}
 	for line := range strings.Lines(string(out)) {
 		number, title, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if pid, ok := parsePID(number); ok {
+		if pid, err := strconv.Atoi(number); err == nil {
 			lines[pid] = strings.TrimSpace(title)
 		}
 	}

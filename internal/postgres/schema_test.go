@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 )
 
@@ -44,7 +43,8 @@ func TestSchemaDump(t *testing.T) {
 
 func dump(t *testing.T, dsn string) string {
 	t.Helper()
-	bin, err := embedded.BinDir()
+	var bin string
+	err := openPool(t, dsn).QueryRow(t.Context(), `SELECT setting FROM pg_config WHERE name = 'BINDIR'`).Scan(&bin)
 	if err != nil {
 		t.Fatal(err)
 	}

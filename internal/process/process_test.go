@@ -79,7 +79,7 @@ func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres
 func relink(t *testing.T, cluster *embedded.Server, link string) {
 	t.Helper()
 	_ = os.Remove(link) // the first time it does not exist
-	if err := os.Symlink(cluster.SocketDir(), link); err != nil {
+	if err := os.Symlink(cluster.SocketDir, link); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -92,7 +92,7 @@ func NewDurable(t testing.TB) *embedded.Server {
 // Restart starts a cluster again after its Stop or Crash, on the same directory.
 func Restart(t testing.TB, s *embedded.Server) *embedded.Server {
 	t.Helper()
-	return startDurable(t, s.Dir())
+	return startDurable(t, s.Dir)
 }
 
 func startDurable(t testing.TB, dir string) *embedded.Server {

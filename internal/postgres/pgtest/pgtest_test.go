@@ -56,7 +56,7 @@ func TestEveryTestHasAnEmptyMigratedDatabaseOfItsOwn(t *testing.T) {
 func TestTheSharedClusterIsReachedByItsSocketDirectory(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Server(t)
-	conn := connect(t, "host="+s.SocketDir()+" port="+embedded.Port+" user="+embedded.User+" dbname=postgres")
+	conn := connect(t, "host="+s.SocketDir+" port="+embedded.Port+" user="+embedded.User+" dbname=postgres")
 	var fsync string
 	if err := conn.QueryRow(t.Context(), `SHOW fsync`).Scan(&fsync); err != nil || fsync != "off" {
 		t.Errorf("fsync is %s, %v", fsync, err)
