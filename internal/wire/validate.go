@@ -254,12 +254,10 @@ func (c *checker) onlyIn(role string, kind Kind) {
 // madeID reports whether Inspect made the id of a part from the tool's name, because its format has none.
 func madeID(p *Part) bool { return p.Name != "" && p.CallID == "function:"+p.Name }
 
-// Rule is something that a provider requires of a list of messages.
+// Rule is something that a provider requires of a list of messages. docs/formats.md has its text.
 type Rule struct {
 	Code    string           // how violations and repairs name it: V-A1
 	Formats []session.Format // whose lists it is about
-	Wants   string           // what the list must be, for a person
-	Says    string           // the provider's answer to a list that breaks the rule, shortened; for V-U1 the library's
 
 	shape  bool                        // what Inspect finds is enough to check it: no body is looked at
 	limits map[string]int              // the numbers in it
