@@ -2,8 +2,6 @@ package wire
 
 import (
 	"strings"
-
-	"github.com/varve-dev/varve/internal/rawjson"
 )
 
 // toolStates checks V-U1. The library looks at no tool parts but the assistant's.
@@ -12,13 +10,11 @@ func (c *checker) toolStates() {
 		if i == c.last() && !c.settled() {
 			return
 		}
-		body := c.body(i)
-		parts := member(body, "parts")
-		if c.messages[i].Role != "assistant" || parts == (Span{}) || body[parts.Start] != '[' {
+		if c.messages[i].Role != "assistant" {
 			continue
 		}
-		for at := range rawjson.Elements(body, parts.Start) {
-			c.toolState(i, at.Of(body))
+		for part := range elementsOf(c.bodies[i], "parts") {
+			c.toolState(i, part)
 		}
 	}
 }

@@ -3,8 +3,8 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"iter"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
@@ -52,7 +52,9 @@ func (s *scanner) anthropic(top Span) {
 		i++
 	})
 	s.setRole(v.at("role"))
-	s.setResultRole()
+	if s.ir != nil {
+		s.ir.message().setResultRole()
+	}
 }
 
 // anthropicBlock reads content block i. Tools that the provider runs itself (server_tool_use and its *_tool_result) are
@@ -156,14 +158,14 @@ func (s *scanner) sourceTokens(kind Kind, source *object) int {
 	return tokens.Unknown
 }
 
-func markedBlocks(object []byte, yield func([]byte) bool) bool {
-	content := member(object, "content")
-	if content == (Span{}) || object[content.Start] != '[' {
-		return true
-	}
-	for at := range rawjson.Elements(object, content.Start) {
-		block := at.Of(object)
-		if member(block, "cache_control") != (Span{}) && !yield(block) || !markedBlocks(block, yield) {
+// blocksInside yields the blocks of the content of a message or a result, and those inside them.
+func blocksInside(object []byte) iter.Seq[[]byte] {
+	return func(yield func(block []byte) bool) { yieldBlocks(object, yield) }
+}
+
+func yieldBlocks(object []byte, yield func(block []byte) bool) bool {
+	for block := range elementsOf(object, "content") {
+		if !yield(block) || !yieldBlocks(block, yield) {
 			return false
 		}
 	}

@@ -99,15 +99,15 @@ func (r *repairer) unmarkNewest(blocks []Block, marks *int) (dropped bool) {
 // marksIn counts the marks for the provider's cache in a block and in the blocks inside it. empty reports whether one
 // of them is on an empty text.
 func marksIn(block []byte) (marks int, empty bool) {
-	count := func(marked []byte) bool {
-		marks++
-		empty = empty || string(valueOf(marked, "text")) == `""`
+	count := func(block []byte) bool {
+		if member(block, "cache_control") != (Span{}) {
+			marks++
+			empty = empty || string(valueOf(block, "text")) == `""`
+		}
 		return true
 	}
-	if member(block, "cache_control") != (Span{}) {
-		count(block)
-	}
-	markedBlocks(block, count)
+	count(block)
+	yieldBlocks(block, count)
 	return marks, empty
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/wire/provider"
@@ -11,14 +12,11 @@ import (
 func (c *checker) resultsFirst() {
 	for _, t := range c.runs {
 		others := false
-		for i := t.start; i < t.end; i++ {
-			for j := range c.messages[i].Parts {
-				p := &c.messages[i].Parts[j]
-				if p.Kind == Result && others {
-					c.report(i, "result %q is after other content", p.CallID)
-				}
-				others = others || p.Kind != Result
+		for i, p := range c.partsOf(t) {
+			if p.Kind == Result && others {
+				c.report(i, "result %q is after other content", p.CallID)
 			}
+			others = others || p.Kind != Result
 		}
 	}
 }
@@ -48,7 +46,7 @@ func (c *checker) notEmpty() {
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
 		switch {
-		case m.Flags&FlagEmptyText != 0, c.bodies != nil && c.hasBlank(i):
+		case m.Flags&FlagEmptyText != 0, c.bodies != nil && hasBlank(m, c.bodies[i]):
 			c.report(i, "a text is empty, or nothing but white space")
 		case m.Flags&FlagEmpty != 0 && !(m.Role == "assistant" && i == c.last()):
 			c.report(i, "the message has no content")
@@ -56,13 +54,8 @@ func (c *checker) notEmpty() {
 	}
 }
 
-func (c *checker) hasBlank(message int) bool {
-	for j := range c.messages[message].Parts {
-		if p := &c.messages[message].Parts[j]; p.Kind == Text && blank(p.Value.Of(c.bodies[message])) {
-			return true
-		}
-	}
-	return false
+func hasBlank(m *Facts, body []byte) bool {
+	return slices.ContainsFunc(m.Parts, func(p Part) bool { return p.Kind == Text && blank(p.Value.Of(body)) })
 }
 
 // lastMessage checks V-A6. A turn that waits for results is not a prefill, nor is one in which the provider stopped
@@ -98,11 +91,11 @@ func (c *checker) bounds() {
 	if c.last() >= 0 && c.messages[c.head].Role != "user" {
 		c.report(c.head, "the first message is not the user's")
 	}
-	c.parts(func(i int, p *Part) {
+	for i, p := range c.parts(Opaque) {
 		if emptyCompaction(c.raw(i, p)) {
 			c.report(i, "the content of a compaction is empty")
 		}
-	}, Opaque)
+	}
 }
 
 // toolsDefined checks V-A11. Which tools those are does not matter: a call of one that is gone is taken.
@@ -110,11 +103,10 @@ func (c *checker) toolsDefined() {
 	if c.Tools == nil || len(c.Tools) > 0 {
 		return
 	}
-	c.parts(func(i int, p *Part) {
-		if len(c.found) == 0 {
-			c.report(i, "%s %q needs a request that defines tools", p.Kind, p.CallID)
-		}
-	}, Call, Result)
+	for i, p := range c.parts(Call, Result) {
+		c.report(i, "%s %q needs a request that defines tools", p.Kind, p.CallID)
+		return
+	}
 }
 
 // systemFirst checks V-A12.
@@ -129,37 +121,29 @@ func (c *checker) systemFirst() {
 // thinkingSealed checks V-A7. A list does not show whether thinking came back unmodified, only whether it is complete,
 // and where it is.
 func (c *checker) thinkingSealed() {
-	c.parts(func(i int, p *Part) {
+	for i, p := range c.parts(Reasoning) {
 		block := c.raw(i, p)
 		if stringMember(block, "signature") == "" && stringMember(block, "data") == "" {
 			c.report(i, "thinking has no signature")
 		}
-	}, Reasoning)
-	if t, ok := c.latestAssistant(); ok {
-		c.thinkingFirst(t)
 	}
-}
-
-func (c *checker) latestAssistant() (run, bool) {
-	for i := len(c.runs) - 1; i >= 0; i-- {
-		if c.messages[c.runs[i].start].Role == "assistant" {
-			return c.runs[i], true
-		}
-	}
-	return run{}, false
-}
-
-func (c *checker) thinkingFirst(t run) {
 	called := false
-	for i := t.start; i < t.end; i++ {
-		for j := range c.messages[i].Parts {
-			p := &c.messages[i].Parts[j]
-			if called && p.Kind == Reasoning {
-				c.report(i, "thinking is after a tool_use of the latest turn")
-			}
-			called = called || p.Kind == Call
+	for i, p := range c.partsOf(c.latestAssistant()) {
+		if called && p.Kind == Reasoning {
+			c.report(i, "thinking is after a tool_use of the latest turn")
+		}
+		called = called || p.Kind == Call
+	}
+}
+
+// latestAssistant returns the latest turn of the assistant, an empty one if there is none.
+func (c *checker) latestAssistant() run {
+	for _, t := range slices.Backward(c.runs) {
+		if c.messages[t.start].Role == "assistant" {
+			return t
 		}
 	}
+	return run{}
 }
 
 // thinkingOwn checks V-A8.
@@ -167,7 +151,9 @@ func (c *checker) thinkingOwn() {
 	if c.Model == "" || c.Author == "" || provider.BaseModel(c.Model) == provider.BaseModel(c.Author) {
 		return
 	}
-	c.parts(func(i int, _ *Part) { c.report(i, "thinking of %s is sent to %s", c.Author, c.Model) }, Reasoning)
+	for i := range c.parts(Reasoning) {
+		c.report(i, "thinking of %s is sent to %s", c.Author, c.Model)
+	}
 }
 
 // cacheMarks checks V-A9. The head counts, for its blocks become the request's system.
@@ -175,23 +161,19 @@ func (c *checker) cacheMarks() {
 	marks := 0
 	limit := c.rule.limits["cache_control"]
 	for i := range c.messages {
-		for block := range c.marked(i) {
+		if !bytes.Contains(c.bodies[i], []byte("cache_control")) {
+			continue
+		}
+		for block := range blocksInside(c.bodies[i]) {
+			if member(block, "cache_control") == (Span{}) {
+				continue
+			}
 			if marks++; marks == limit+1 {
 				c.report(i, "this is the %dth block with cache_control", marks)
 			}
 			if text := member(block, "text"); string(text.Of(block)) == `""` {
 				c.report(i, "an empty text has cache_control")
 			}
-		}
-	}
-}
-
-// marked yields the blocks of a message, and those inside of results, that have cache_control.
-func (c *checker) marked(message int) func(yield func([]byte) bool) {
-	body := c.body(message)
-	return func(yield func([]byte) bool) {
-		if bytes.Contains(body, []byte("cache_control")) {
-			markedBlocks(body, yield)
 		}
 	}
 }

@@ -22,9 +22,8 @@ type FastValidator struct {
 	provider *provider.Facts // of format
 	state    validatorState
 	used     []byte               // sorted hashes of the ids of calls in the checkpoint, eight bytes each
-	newer    map[string]bool      // ids of calls after the checkpoint
+	newer    map[string]bool      // ids of calls after the checkpoint, if they are unique; true for custom tools
 	open     units.Pairer[string] // ids of calls without a result
-	custom   map[string]bool      // ids of calls of custom tools after the checkpoint
 }
 
 // validatorState is what a FastValidator knows of the messages so far, besides their calls.
@@ -114,30 +113,20 @@ func (v *FastValidator) mayContinue(m *MessageShape) bool {
 	return !waiting
 }
 
+// call adds a call. Only Responses has calls of custom tools, and there ids are unique.
 func (v *FastValidator) call(id string, custom bool) {
-	v.state.invalid = v.state.invalid || v.isTaken(id)
 	v.open.Call(id, "", id)
-	if custom {
-		if v.custom == nil {
-			v.custom = map[string]bool{}
-		}
-		v.custom[id] = true
+	if !v.provider.IDUnique || v.state.invalid {
+		return
 	}
-}
-
-// isTaken reports whether an id was used before where ids have to be unique, and notes it for the next call.
-func (v *FastValidator) isTaken(id string) bool {
-	if !v.provider.IDUnique {
-		return false
-	}
-	if v.newer[id] || v.wasUsed(hashOf(id)) {
-		return true
+	if _, taken := v.newer[id]; taken || v.wasUsed(hashOf(id)) {
+		v.state.invalid = true
+		return
 	}
 	if v.newer == nil {
 		v.newer = map[string]bool{}
 	}
-	v.newer[id] = true
-	return false
+	v.newer[id] = custom
 }
 
 func (v *FastValidator) answers(m *MessageShape) {
@@ -150,7 +139,7 @@ func (v *FastValidator) answers(m *MessageShape) {
 	s.last = answerSide
 	for _, id := range m.Answers {
 		custom := m.Flags&FlagCustom != 0
-		s.invalid = s.invalid || !v.answer(id) || v.custom[id] != custom
+		s.invalid = s.invalid || !v.answer(id) || v.newer[id] != custom
 	}
 	mixed := m.Flags&FlagMixed != 0
 	if mixed {
@@ -230,7 +219,7 @@ func (v *FastValidator) State() []byte {
 
 func (v *FastValidator) waitsForCustomTool() bool {
 	for id := range v.open.All() {
-		if v.custom[id] {
+		if v.newer[id] {
 			return true
 		}
 	}

@@ -74,7 +74,7 @@ func (s *scanner) setGeminiRole(at Span) {
 		n.Role = User
 		n.Name = nil
 	}
-	s.setResultRole()
+	n.setResultRole()
 }
 
 // geminiReader reads the parts of a content, one after another.

@@ -74,8 +74,7 @@ func (c *checker) callsSigned() {
 	}
 	for i := c.currentTurn(); i < len(c.messages); i++ {
 		first := true
-		for j := range c.messages[i].Parts {
-			p := &c.messages[i].Parts[j]
+		for _, p := range c.partsOf(run{start: i, end: i + 1}) {
 			if p.Kind != Call {
 				continue
 			}
@@ -108,7 +107,12 @@ func (c *checker) contents() {
 		if role := c.messages[i].Role; !provider.Of(c.format).KnowsRole(role) {
 			c.report(i, "role %q is neither user nor model", role)
 		}
-		if c.partsOf(i) == 0 {
+		count := 0
+		for part := range elementsOf(c.bodies[i], "parts") {
+			c.part(i, part)
+			count++
+		}
+		if count == 0 {
 			c.report(i, "the content has no parts")
 		}
 	}
@@ -122,20 +126,6 @@ func (c *checker) contents() {
 	if c.messages[last].Role != "user" && !c.inFlight() {
 		c.report(last, "the last content is not the user's")
 	}
-}
-
-// partsOf checks the parts of a content, and counts them.
-func (c *checker) partsOf(i int) (n int) {
-	body := c.body(i)
-	parts := member(body, "parts")
-	if parts == (Span{}) || body[parts.Start] != '[' {
-		return 0
-	}
-	for at := range rawjson.Elements(body, parts.Start) {
-		c.part(i, at.Of(body))
-		n++
-	}
-	return n
 }
 
 func (c *checker) part(i int, part []byte) {

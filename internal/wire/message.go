@@ -73,14 +73,7 @@ type Media struct {
 	Detail []byte // OpenAI's detail
 }
 
-func (n *Message) has(kind Kind) bool {
-	for i := range n.Blocks {
-		if n.Blocks[i].Kind == kind {
-			return true
-		}
-	}
-	return false
-}
+func (n *Message) has(kind Kind) bool { return n.count(kind) > 0 }
 
 func (n *Message) count(kind Kind) (found int) {
 	for i := range n.Blocks {
@@ -94,13 +87,11 @@ func (n *Message) count(kind Kind) (found int) {
 // toolName returns the name of the tool of a call or a result, "" if it is not known.
 func (b *Block) toolName() string { return string(unquotedName(b.Name)) }
 
-func onlyResults(blocks []Block) bool {
-	for i := range blocks {
-		if blocks[i].Kind != Result {
-			return false
-		}
+// setResultRole makes a message of the user that holds nothing but results one of the tool.
+func (n *Message) setResultRole() {
+	if n.Role == User && len(n.Blocks) > 0 && n.count(Result) == len(n.Blocks) {
+		n.Role = Tool
 	}
-	return true
 }
 
 // each calls f for all blocks of a kind.

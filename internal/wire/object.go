@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -119,6 +120,21 @@ func valueOf(object []byte, name string) []byte {
 		return at.Of(object)
 	}
 	return nil
+}
+
+// elementsOf yields the elements of the array that a member is. Any other member has none.
+func elementsOf(object []byte, name string) iter.Seq[[]byte] {
+	return func(yield func(element []byte) bool) {
+		array := member(object, name)
+		if array == (Span{}) || object[array.Start] != '[' {
+			return
+		}
+		for at := range rawjson.Elements(object, array.Start) {
+			if !yield(at.Of(object)) {
+				return
+			}
+		}
+	}
 }
 
 // stringMember returns the text of a member, "" if it is missing or no string.

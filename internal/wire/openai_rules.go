@@ -33,11 +33,11 @@ func contentless(m *Facts) bool {
 // idLength checks V-C4.
 func (c *checker) idLength() {
 	limit := c.rule.limits["id"]
-	c.parts(func(i int, p *Part) {
+	for i, p := range c.parts(Call, Result) {
 		if utf8.RuneCountInString(p.CallID) > limit && !madeID(p) {
 			c.report(i, "the id %q has more than %d characters", p.CallID, limit)
 		}
-	}, Call, Result)
+	}
 }
 
 // knownRoles checks V-C5. Anthropic's rule for a system message that is not at the beginning is V-A12.
@@ -53,7 +53,7 @@ func (c *checker) knownRoles() {
 
 // hasRole reports whether a message has a role: of the items of the Responses API, only messages do.
 func (c *checker) hasRole(message int) bool {
-	body := c.body(message)
+	body := c.bodies[message]
 	return c.format != session.OpenAIResponses || isMessageItem(body) && member(body, "role") != Span{}
 }
 
@@ -63,17 +63,16 @@ func (c *checker) mistral() {
 		return
 	}
 	length := c.rule.limits["id"]
-	c.parts(func(i int, p *Part) {
+	for i, p := range c.parts(Call, Result) {
 		if !madeID(p) && !isAlphanumeric(p.CallID, length) {
 			c.report(i, "the id %q is not made of %d letters and digits", p.CallID, length)
 		}
-	}, Call, Result)
+	}
 	last := c.last()
 	if last < 0 || c.messages[last].Role == "user" || forResult(c.messages[last].Role) {
 		return
 	}
-	body := c.body(last)
-	if prefix := member(body, "prefix"); !c.inFlight() && string(prefix.Of(body)) != "true" {
+	if prefix := valueOf(c.bodies[last], "prefix"); !c.inFlight() && string(prefix) != "true" {
 		c.report(last, "the last message is neither the user's nor a tool's")
 	}
 }
@@ -84,14 +83,14 @@ func (c *checker) mistral() {
 // of a list has to keep or drop them as one group.
 func (c *checker) reasoningGoesOn() {
 	for i := c.head; i < len(c.messages); i++ {
-		item := c.body(i)
+		item := c.bodies[i]
 		if !isType(item, "reasoning") {
 			continue
 		}
 		switch {
 		case i+1 == len(c.messages) || c.messages[i+1].Role != "assistant":
 			c.report(i, "no item of the model follows its reasoning")
-		case byID(item) && member(c.body(i+1), "id") == (Span{}):
+		case byID(item) && member(c.bodies[i+1], "id") == (Span{}):
 			c.report(i, "the item after the reasoning may not belong to it: it has no id")
 		}
 	}
@@ -99,12 +98,12 @@ func (c *checker) reasoningGoesOn() {
 
 // callLengths checks V-R4.
 func (c *checker) callLengths() {
-	c.parts(func(i int, p *Part) {
+	for i, p := range c.parts(Call, Result) {
 		if n := utf8.RuneCountInString(p.CallID); n == 0 || n > c.rule.limits["id"] {
 			c.report(i, "call_id %q has %d characters, not 1 to %d", p.CallID, n, c.rule.limits["id"])
 		}
 		if n := utf8.RuneCountInString(p.Name); n > c.rule.limits["name"] {
 			c.report(i, "the name of the tool has %d characters, the limit is %d", n, c.rule.limits["name"])
 		}
-	}, Call, Result)
+	}
 }

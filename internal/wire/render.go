@@ -162,12 +162,8 @@ func appendSystemParts(dst []byte, bodies [][]byte) []byte {
 	dst = append(dst, '[')
 	first := len(dst)
 	for _, body := range bodies {
-		parts := valueOf(body, "parts")
-		if len(parts) == 0 || parts[0] != '[' {
-			continue
-		}
-		for part := range rawjson.Elements(parts, 0) {
-			dst = append(separate(dst, first), part.Of(parts)...)
+		for part := range elementsOf(body, "parts") {
+			dst = append(separate(dst, first), part...)
 		}
 	}
 	return append(dst, ']')

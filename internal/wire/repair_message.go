@@ -102,9 +102,7 @@ func (r *repairer) clean(n *Message, last bool) bool {
 		r.dropEmptyTexts(n)
 	}
 	r.mend(n)
-	if n.Role == User && len(n.Blocks) > 0 && onlyResults(n.Blocks) {
-		n.Role = Tool // everything but the results was removed
-	}
+	n.setResultRole() // everything else may have been removed
 	switch r.target {
 	case session.Anthropic:
 		r.dropUnsigned(n)

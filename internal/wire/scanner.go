@@ -183,16 +183,6 @@ func (s *scanner) setRole(at Span) {
 	}
 }
 
-// setResultRole makes a message of the user that holds nothing but results one of the tool.
-func (s *scanner) setResultRole() {
-	if s.ir == nil {
-		return
-	}
-	if n := s.ir.message(); n.Role == User && len(n.Blocks) > 0 && onlyResults(n.Blocks) {
-		n.Role = Tool
-	}
-}
-
 // callID reads the id of a call. It returns "" for one that is missing or null: old formats have none.
 func (s *scanner) callID(at Span, pointer func() string) string {
 	if s.absent(at) {

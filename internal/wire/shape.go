@@ -19,7 +19,7 @@ func (s *scanner) assess(f session.Format) {
 	if f == session.Gemini && s.firstCallUnsigned() {
 		m.Flags |= FlagUnsigned
 	}
-	if isMixed(m.Parts) {
+	if orderOf(m.Parts).mixed {
 		m.Flags |= FlagMixed
 	}
 }
@@ -29,11 +29,11 @@ func (s *scanner) assess(f session.Format) {
 func (s *scanner) mayNeedRepair(f session.Format) bool {
 	m := &s.facts
 	p := provider.Of(f)
-	if !s.knownRole(p) || s.loose || s.isEmptyFor(f) || s.isMendable(f, p) {
+	if !s.knownRole(p) || s.loose || s.isEmptyFor(f) {
 		return true
 	}
 	for i := range m.Parts {
-		if s.partMayNeedRepair(f, p, i) {
+		if s.partMayNeedRepair(f, p, i) || s.isMendable(f, p, &m.Parts[i]) {
 			return true
 		}
 	}
@@ -43,7 +43,8 @@ func (s *scanner) mayNeedRepair(f session.Format) bool {
 	case session.Gemini:
 		return !s.isList()
 	case session.Anthropic:
-		return s.hasCacheMark() || !resultsFirst(m.Parts) || reasonsAfterCall(m.Parts)
+		order := orderOf(m.Parts)
+		return s.hasCacheMark() || order.lateResult || order.lateReasoning
 	}
 	return false
 }
@@ -157,39 +158,25 @@ func (s *scanner) isSigned(p *Part) bool {
 	return isSigned(valueOf(raw, "signature")) || isSigned(valueOf(raw, "data"))
 }
 
-// reasonsAfterCall reports whether reasoning is after a call.
-func reasonsAfterCall(parts []Part) bool {
-	called := false
-	for i := range parts {
-		called = called || parts[i].Kind == Call
-		if called && parts[i].Kind == Reasoning {
-			return true
-		}
-	}
-	return false
+// order is what is to be known of the order of a message's parts.
+type order struct {
+	mixed         bool // results and something else
+	lateResult    bool // a result after something else
+	lateReasoning bool // reasoning after a call
 }
 
-func isMixed(parts []Part) bool {
-	results := 0
+func orderOf(parts []Part) (o order) {
+	var called, results, others bool
 	for i := range parts {
-		if parts[i].Kind == Result {
-			results++
-		}
+		kind := parts[i].Kind
+		o.lateResult = o.lateResult || others && kind == Result
+		o.lateReasoning = o.lateReasoning || called && kind == Reasoning
+		called = called || kind == Call
+		results = results || kind == Result
+		others = others || kind != Result
 	}
-	return results > 0 && results < len(parts)
-}
-
-// resultsFirst reports whether no result is after anything else.
-func resultsFirst(parts []Part) bool {
-	others := false
-	for i := range parts {
-		if parts[i].Kind != Result {
-			others = true
-		} else if others {
-			return false
-		}
-	}
-	return true
+	o.mixed = results && others
+	return o
 }
 
 // firstCallUnsigned reports whether a Gemini content has calls, the first of them without a signature.
@@ -202,24 +189,17 @@ func (s *scanner) firstCallUnsigned() bool {
 	return false
 }
 
-// isMendable reports whether mend may have something to do.
-func (s *scanner) isMendable(f session.Format, rules *provider.Facts) bool {
-	for i := range s.facts.Parts {
-		p := &s.facts.Parts[i]
-		raw := p.Raw.Of(s.body)
-		mendable := false
-		switch f {
-		case session.Gemini:
-			mendable = faultOf(raw) != noFault || p.Kind == Call && signatureOf(raw) == standIn
-		case session.Anthropic:
-			mendable = p.Kind == Opaque && emptyCompaction(raw)
-		case session.OpenAIResponses:
-			longName := p.Kind == Call && utf8.RuneCountInString(p.Name) > rules.NameMax
-			mendable = longName || p.Kind == Reasoning && byID(raw)
-		}
-		if mendable {
-			return true
-		}
+// isMendable reports whether mend may have something to do with a part.
+func (s *scanner) isMendable(f session.Format, rules *provider.Facts, p *Part) bool {
+	raw := p.Raw.Of(s.body)
+	switch f {
+	case session.Gemini:
+		return faultOf(raw) != noFault || p.Kind == Call && signatureOf(raw) == standIn
+	case session.Anthropic:
+		return p.Kind == Opaque && emptyCompaction(raw)
+	case session.OpenAIResponses:
+		longName := p.Kind == Call && utf8.RuneCountInString(p.Name) > rules.NameMax
+		return longName || p.Kind == Reasoning && byID(raw)
 	}
 	return false
 }

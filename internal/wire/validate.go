@@ -3,9 +3,9 @@ package wire
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
 )
@@ -101,10 +101,28 @@ func (c *conversation) last() int {
 
 func (c *conversation) raw(message int, p *Part) []byte { return p.Raw.Of(c.bodies[message]) }
 
-// body returns a message without white space around it.
-func (c *conversation) body(message int) []byte {
-	body := c.bodies[message]
-	return rawjson.Value(body).Of(body)
+// partsOf yields the parts of a turn, each with the index of its message.
+func (c *conversation) partsOf(t run) iter.Seq2[int, *Part] {
+	return func(yield func(message int, p *Part) bool) {
+		for i := t.start; i < t.end; i++ {
+			for j := range c.messages[i].Parts {
+				if !yield(i, &c.messages[i].Parts[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// parts yields the parts after the head that are of one of the kinds.
+func (c *conversation) parts(kinds ...Kind) iter.Seq2[int, *Part] {
+	return func(yield func(message int, p *Part) bool) {
+		for i, p := range c.partsOf(run{start: c.head, end: len(c.messages)}) {
+			if slices.Contains(kinds, p.Kind) && !yield(i, p) {
+				return
+			}
+		}
+	}
 }
 
 // checker holds a conversation to one rule.
@@ -120,17 +138,6 @@ func (c *checker) report(message int, format string, args ...any) {
 
 // knows reports whether a word is one of the rule's.
 func (c *checker) knows(word string) bool { return slices.Contains(c.rule.words[c.format], word) }
-
-// parts calls f with every part after the head that is of one of the kinds.
-func (c *checker) parts(f func(message int, p *Part), kinds ...Kind) {
-	for i := c.head; i < len(c.messages); i++ {
-		for j := range c.messages[i].Parts {
-			if p := &c.messages[i].Parts[j]; slices.Contains(kinds, p.Kind) {
-				f(i, p)
-			}
-		}
-	}
-}
 
 // inFlight reports whether calls of the last turn have no result, and need none yet.
 func (c *conversation) inFlight() bool {
@@ -171,28 +178,21 @@ func (c *conversation) hold() {
 	h := holder{conversation: c, turn: map[string]bool{}}
 	for i, t := range c.runs {
 		clear(h.turn)
-		c.each(t, Result, h.answer)
+		for message, p := range c.partsOf(t) {
+			if p.Kind == Result {
+				h.answer(message, p)
+			}
+		}
 		if inFlight := i == len(c.runs)-1 && t.results && !t.others; !inFlight {
 			h.pass()
 		}
-		c.each(t, Call, h.call)
-	}
-}
-
-// each calls f with the parts of a kind in a turn.
-func (c *conversation) each(t run, kind Kind, f func(message int, p *Part)) {
-	for i := t.start; i < t.end; i++ {
-		for j := range c.messages[i].Parts {
-			if p := &c.messages[i].Parts[j]; p.Kind == kind {
-				f(i, p)
+		for message, p := range c.partsOf(t) {
+			if p.Kind == Call {
+				h.open.Call(p.CallID, p.Name, len(h.calls))
+				h.calls = append(h.calls, heldCall{message: message, id: p.CallID})
 			}
 		}
 	}
-}
-
-func (h *holder) call(message int, p *Part) {
-	h.open.Call(p.CallID, p.Name, len(h.calls))
-	h.calls = append(h.calls, heldCall{message: message, id: p.CallID})
 }
 
 func (h *holder) answer(message int, p *Part) {
@@ -244,11 +244,11 @@ func (c *checker) resultsAnswer() {
 
 // onlyIn reports parts of a kind that are in a message of another role.
 func (c *checker) onlyIn(role string, kind Kind) {
-	c.parts(func(i int, p *Part) {
+	for i, p := range c.parts(kind) {
 		if got := c.messages[i].Role; got != role {
 			c.report(i, "%s %q is in a message of role %q", kind, p.CallID, got)
 		}
-	}, kind)
+	}
 }
 
 // madeID reports whether Inspect made the id of a part from the tool's name, because its format has none.
