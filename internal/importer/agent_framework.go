@@ -10,33 +10,18 @@ import (
 var agentFramework = source{
 	name:  AgentFramework,
 	title: "Agent Framework's messages",
-	detect: func(s sample) bool {
-		return s.first.has("contents") && s.first.has("role") || frameworkThread(s.object) != nil
-	},
-	into: OpenAIChat,
-	runs: &layout{bare: func(o object) bool { return o.has("contents") }, list: frameworkMessages},
-	open: func(d *draft) reader {
-		return func(e entry) ([][]byte, error) { return frameworkMessage(d.file, e) }
-	},
+	detect: marked(
+		"0.contents 0.role", "messages.0.contents messages.0.role", "chat_message_store_state.messages[]",
+	),
+	into:   OpenAIChat,
+	runs:   layout{lists: []string{"chat_message_store_state.messages", "messages"}, bare: true},
+	record: frameworkMessage,
 }
 
-func frameworkThread(o object) [][]byte {
-	return parseArray(parseObject(o["chat_message_store_state"])["messages"])
-}
-
-// frameworkMessages returns the messages of a thread or of a run.
-// frameworkMessages returns the messages of a thread or of a run.
-func frameworkMessages(f *File, run entry) [][]byte {
-	if messages := frameworkThread(run.object); messages != nil {
-		return messages
-	}
-	return f.list(run, "messages")
-}
-
-func frameworkMessage(f *File, e entry) ([][]byte, error) {
-	m := chatMessage{role: cmp.Or(e.text("role"), parseObject(e.object["role"]).text("value"))}
+func frameworkMessage(d *draft, e entry) error {
+	m := chatMessage{role: cmp.Or(e.text("role"), e.text("role.value"))}
 	if m.role == "" {
-		return nil, errNoRole
+		return errNoRole
 	}
 	var results [][]byte
 	for o := range objects(e.object["contents"]) {
@@ -51,21 +36,22 @@ func frameworkMessage(f *File, e entry) ([][]byte, error) {
 		case "text_reasoning", "reasoning":
 			m.think(o["text"])
 		case "function_call", "functionCall":
-			m.calls = append(m.calls, chatCall(id, o["name"], o["arguments"]))
+			m.addCall(id, o["name"], o["arguments"])
 		case "function_result", "functionResult":
 			results = append(results, chatResult(id, o.first("result", "exception")))
 		case "image":
 			m.addImages(o["uri"])
 		case "usage":
 		default:
-			f.note(e.line, "content of type %q was left out", kind)
+			d.note("content of type %q was left out", kind)
 		}
 	}
-	bodies, err := m.bodies()
-	if results != nil {
-		return append(bodies, results...), nil
+	err := d.addChat(&m)
+	if results == nil {
+		return err
 	}
-	return bodies, err
+	d.add(results...)
+	return nil
 }
 
 // isImage reports whether data or a URL is an image.

@@ -19,7 +19,7 @@ var aiSDKStream = source{
 	title:  "AI SDK's UI message streams",
 	detect: func(s sample) bool { return s.object.fits(uiChunk) || s.object == nil && anyUIChunk(s.messages) },
 	into:   AISDK,
-	read:   readAISDKStream,
+	open:   func(*draft) record { return (&uiStream{}).chunk },
 }
 
 // uiChunk is the pattern of chunks that only such a stream has: others also write "start".
@@ -33,44 +33,36 @@ func anyUIChunk(list [][]byte) bool {
 	return slices.ContainsFunc(first, func(raw []byte) bool { return parseObject(raw).fits(uiChunk) })
 }
 
-// readAISDKStream reads all chunks, and ends the last message with the file.
-func readAISDKStream(f *File, id string, data []byte) error {
-	u := &uiStream{draft: f.newDraft(nil)}
-	u.read(f.records(data), adding(u.chunk))
-	u.end()
-	u.finish(id)
-	return nil
-}
+// uiStream is a stream being read.
+type uiStream struct{ *uiMessage } // the newest message, nil before the first chunk
 
-// uiStream puts together the messages of a stream.
-type uiStream struct {
-	*draft
-	parts    []*uiPart
-	id       []byte // of the message, nil if the stream has none
+// uiMessage is a message that is put together from the chunks of a stream.
+type uiMessage struct {
+	line     int // where it began
+	id       []byte
 	metadata []byte
-	begin    int // the line where the message began; 0 if none has
+	parts    []*uiPart
 }
 
-func (u *uiStream) chunk(e entry) error {
+func (u *uiStream) chunk(d *draft, e entry) error {
 	kind := e.text("type")
-	if u.begin == 0 {
-		u.begin = e.line
+	if u.uiMessage == nil || kind == "start" {
+		u.uiMessage = &uiMessage{
+			line: e.line, id: nonEmpty(e.object["messageId"]), metadata: e.object["messageMetadata"],
+		}
 	}
 	switch {
 	case kind == "start":
-		u.end()
-		u.begin = e.line
-		u.id, u.metadata = nonEmpty(e.object["messageId"]), e.object["messageMetadata"]
 	case kind == "start-step":
-		u.parts = append(u.parts, &uiPart{kind: "raw", raw: []byte(`{"type":"step-start"}`)})
+		u.addPart(d, &uiPart{kind: "raw", raw: []byte(`{"type":"step-start"}`)})
 	case strings.HasPrefix(kind, "text-"), strings.HasPrefix(kind, "reasoning-") && kind != "reasoning-file":
-		u.prose(e, kind)
+		u.prose(d, e, kind)
 	case strings.HasPrefix(kind, "tool-"):
-		return u.toolChunk(e, kind)
+		return u.toolChunk(d, e, kind)
 	case strings.HasPrefix(kind, "data-") && !e.is("transient"):
-		u.data(e, kind)
+		u.data(d, e, kind)
 	case kind == "file", kind == "source-url", kind == "source-document", kind == "reasoning-file":
-		u.parts = append(u.parts, &uiPart{kind: "raw", raw: e.raw})
+		u.addPart(d, &uiPart{kind: "raw", raw: e.raw})
 	case kind == "":
 		return errors.New("a chunk without a type")
 	default:
@@ -79,17 +71,24 @@ func (u *uiStream) chunk(e entry) error {
 	return nil
 }
 
+// addPart adds a part to the message, whose place is taken by its first part.
+func (m *uiMessage) addPart(d *draft, p *uiPart) {
+	if m.parts == nil {
+		m.id = or(m.id, quote("message-"+strconv.Itoa(len(d.slots)+1)))
+		d.place(m.body).line = m.line
+	}
+	m.parts = append(m.parts, p)
+}
+
 // prose reads a chunk of a text or of reasoning.
-func (u *uiStream) prose(e entry, kind string) {
+func (m *uiMessage) prose(d *draft, e entry, kind string) {
 	name, step, _ := strings.Cut(kind, "-")
-	p := u.find(name, e.text("id"))
+	p := m.find(name, e.text("id"))
 	if step == "start" || p == nil {
 		p = &uiPart{kind: name, id: e.text("id"), text: []byte(`""`), state: "streaming"}
-		u.parts = append(u.parts, p)
+		m.addPart(d, p)
 	}
-	if e.has("providerMetadata") {
-		p.metadata = e.object["providerMetadata"]
-	}
+	p.metadata = or(e.object["providerMetadata"], p.metadata)
 	switch step {
 	case "delta":
 		p.text = concat(p.text, e.object["delta"])
@@ -99,18 +98,18 @@ func (u *uiStream) prose(e entry, kind string) {
 }
 
 // data adds a part of the application, or replaces the one of its id.
-func (u *uiStream) data(e entry, kind string) {
+func (m *uiMessage) data(d *draft, e entry, kind string) {
 	id := kind + " " + e.text("id")
-	if p := u.find("raw", id); p != nil && e.has("id") {
+	if p := m.find("raw", id); p != nil && e.has("id") {
 		p.raw = e.raw
 		return
 	}
-	u.parts = append(u.parts, &uiPart{kind: "raw", id: id, raw: e.raw})
+	m.addPart(d, &uiPart{kind: "raw", id: id, raw: e.raw})
 }
 
 // find returns the newest part of that kind and id that has not ended, or nil.
-func (u *uiStream) find(kind, id string) *uiPart {
-	for _, p := range slices.Backward(u.parts) {
+func (m *uiMessage) find(kind, id string) *uiPart {
+	for _, p := range slices.Backward(m.parts) {
 		if p.kind == kind && p.id == id && p.state != "done" {
 			return p
 		}
@@ -118,52 +117,56 @@ func (u *uiStream) find(kind, id string) *uiPart {
 	return nil
 }
 
-func (u *uiStream) toolChunk(e entry, kind string) error {
-	if e.text("toolCallId") == "" {
+// uiToolStates are the states in which chunks leave the part of a call.
+var uiToolStates = map[string]string{
+	"tool-input-start":      "input-streaming",
+	"tool-input-delta":      "input-streaming",
+	"tool-input-available":  "input-available",
+	"tool-input-error":      "output-error",
+	"tool-approval-request": "approval-requested",
+	"tool-output-available": "output-available",
+	"tool-output-error":     "output-error",
+	"tool-output-denied":    "output-denied",
+}
+
+func (m *uiMessage) toolChunk(d *draft, e entry, kind string) error {
+	id, state := e.text("toolCallId"), uiToolStates[kind]
+	switch {
+	case id == "":
 		return errors.New("a chunk of a tool call without its id")
-	}
-	p := u.find("tool", e.text("toolCallId"))
-	if p == nil {
-		p = &uiPart{kind: "tool", id: e.text("toolCallId"), tool: object{"toolCallId": e.object["toolCallId"]}}
-		u.parts = append(u.parts, p)
-	}
-	p.learn(e.object)
-	switch kind {
-	case "tool-input-start":
-		p.state, p.text = "input-streaming", []byte(`""`)
-	case "tool-input-delta":
-		p.text = concat(p.text, e.object["inputTextDelta"])
-	case "tool-input-available":
-		p.state = "input-available"
-	case "tool-approval-request":
-		p.state, p.tool["approval"] = "approval-requested", fill(`{"id":%}`, inString(e.object["approvalId"]))
-	case "tool-output-available":
-		p.state = "output-available"
-	case "tool-input-error", "tool-output-error":
-		p.state = "output-error"
-	case "tool-output-denied":
-		p.state = "output-denied"
-	default:
+	case state == "":
 		return skipped(kind)
 	}
-	if e.has("providerMetadata") {
-		p.metadata = e.object["providerMetadata"]
+	p := m.find("tool", id)
+	if p == nil {
+		p = &uiPart{kind: "tool", id: id, tool: object{"toolCallId": e.object["toolCallId"]}}
+		m.addPart(d, p)
+	}
+	p.state = state
+	p.metadata = or(e.object["providerMetadata"], p.metadata)
+	for _, name := range uiToolMembers {
+		if value, ok := e.object[name]; ok {
+			p.tool[name] = value
+		}
+	}
+	switch kind {
+	case "tool-input-start":
+		p.text = []byte(`""`)
+	case "tool-input-delta":
+		p.text = concat(p.text, e.object["inputTextDelta"])
+	case "tool-approval-request":
+		p.tool["approval"] = fill(`{"id":%}`, inString(e.object["approvalId"]))
 	}
 	return nil
 }
 
-// end writes the message that the chunks so far make.
-func (u *uiStream) end() {
-	if len(u.parts) > 0 {
-		id := or(u.id, quote("message-"+strconv.Itoa(len(u.slots)+1)))
-		parts := make([][]byte, len(u.parts))
-		for i, p := range u.parts {
-			parts[i] = p.body()
-		}
-		u.line = u.begin
-		u.add(fill(`{"id":%,"role":"assistant"%,"parts":%}`, id, member("metadata", u.metadata), list(parts)))
+// body returns the message that the chunks make.
+func (m *uiMessage) body() []byte {
+	parts := make([][]byte, len(m.parts))
+	for i, p := range m.parts {
+		parts[i] = p.body()
 	}
-	*u = uiStream{draft: u.draft}
+	return fill(`{"id":%,"role":"assistant"%,"parts":%}`, m.id, member("metadata", m.metadata), list(parts))
 }
 
 // uiPart is a part of the message. Which members count depends on its kind: a raw part is written as it stands.
@@ -177,21 +180,9 @@ type uiPart struct {
 	tool     object // the members of a call and, when it has been made, of its result
 }
 
-// uiToolMembers are the members of a tool's part, in their order, beside its type, its id and its state.
+// uiToolMembers are the members of a call that chunks have.
 var uiToolMembers = []string{
-	"title", "input", "output", "errorText", "providerExecuted", "approval", "callProviderMetadata",
-}
-
-// learn copies the call's members from a chunk.
-func (p *uiPart) learn(o object) {
-	for _, name := range []string{"toolName", "title", "input", "output", "errorText", "providerExecuted"} {
-		if value, ok := o[name]; ok {
-			p.tool[name] = value
-		}
-	}
-	if o.is("dynamic") {
-		p.tool["dynamic"] = o["dynamic"]
-	}
+	"toolName", "title", "input", "output", "errorText", "providerExecuted", "dynamic",
 }
 
 func (p *uiPart) body() []byte {
@@ -213,7 +204,9 @@ func (p *uiPart) call() []byte {
 	p.tool["input"], p.tool["output"] = p.input(), p.output()
 	p.tool["callProviderMetadata"] = p.metadata
 	out := fill(`{"type":%,"toolCallId":%,"state":%`, kind, p.tool["toolCallId"], quote(p.state))
-	for _, name := range uiToolMembers {
+	for _, name := range []string{
+		"title", "input", "output", "errorText", "providerExecuted", "approval", "callProviderMetadata",
+	} {
 		out = append(out, member(name, p.tool[name])...)
 	}
 	return append(out, '}')

@@ -14,40 +14,42 @@ var antigravity = source{
 	title:  "Antigravity's steps",
 	detect: marked("step_index source type"),
 	into:   OpenAIChat,
-	open:   func(*draft) reader { return (&antigravitySteps{}).step },
+	open:   func(*draft) record { return (&antigravitySteps{}).step },
 }
 
 // antigravitySteps keeps the ids of the calls without a result, the oldest first.
 type antigravitySteps struct{ open [][]byte }
 
-func (a *antigravitySteps) step(e entry) ([][]byte, error) {
+func (a *antigravitySteps) step(d *draft, e entry) error {
 	content := nonEmpty(e.object["content"])
 	kind := e.text("type")
 	switch {
 	case kind == "":
-		return nil, errors.New("a step without a type")
+		return errors.New("a step without a type")
 	case kind == "PLANNER_RESPONSE":
-		return a.planned(e, content)
+		return a.planned(d, e, content)
 	case content == nil:
-		return nil, skipped(kind + " without content")
+		return skipped(kind + " without content")
 	case kind == "USER_INPUT", e.text("source") == "SYSTEM":
-		return [][]byte{message("user", content)}, nil
+		d.add(message("user", content))
+		return nil
 	}
 	id := quote("step-" + strconv.Itoa(e.line))
 	if len(a.open) > 0 {
 		id, a.open = a.open[0], a.open[1:]
 	}
-	return [][]byte{chatResult(id, content)}, nil
+	d.add(chatResult(id, content))
+	return nil
 }
 
-// planned returns the model's message, whose calls replace those that are open.
-func (a *antigravitySteps) planned(e entry, content []byte) ([][]byte, error) {
+// planned adds the model's message, whose calls replace those that are open.
+func (a *antigravitySteps) planned(d *draft, e entry, content []byte) error {
 	m := chatMessage{role: "assistant", content: content, reasoning: nonEmpty(e.object["thinking"])}
 	a.open = nil
 	for o := range objects(e.object["tool_calls"]) {
 		id := quote(fmt.Sprintf("step-%d-%d", e.line, len(a.open)+1))
-		m.calls = append(m.calls, chatCall(id, o["name"], o["args"]))
+		m.addCall(id, o["name"], o["args"])
 		a.open = append(a.open, id)
 	}
-	return m.bodies()
+	return d.addChat(&m)
 }

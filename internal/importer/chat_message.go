@@ -3,6 +3,7 @@ package importer
 // chatMessage is a message of OpenAI Chat that is put together from JSON values as a file has them.
 type chatMessage struct {
 	role      string
+	answers   []byte // the id of the call that the message answers; nil for none
 	content   []byte // nil if the message has no content, or has it in blocks
 	blocks    [][]byte
 	reasoning []byte // a string literal; nil for none
@@ -10,10 +11,12 @@ type chatMessage struct {
 	more      []byte // further members, each after a comma
 }
 
-// body returns nil if the message has no content, no reasoning and no call.
+// body returns nil if the message answers no call and has no content, no reasoning and no call.
 func (m *chatMessage) body() []byte {
 	content := or(m.content, blocksOrText(m.blocks))
 	switch {
+	case m.answers != nil:
+		return resultMessage(m.answers, or(content, `""`))
 	case content != nil:
 	case m.calls != nil:
 		content = []byte("null")
@@ -30,14 +33,6 @@ func (m *chatMessage) body() []byte {
 		`{"role":%,"content":%%%%}`, quote(m.role), content, member("reasoning_content", m.reasoning),
 		member("tool_calls", calls), m.more,
 	)
-}
-
-// bodies returns the message as the only one of a record, or the error that it is empty.
-func (m *chatMessage) bodies() ([][]byte, error) {
-	if body := m.body(); body != nil {
-		return [][]byte{body}, nil
-	}
-	return nil, skipped(m.role + " without content")
 }
 
 // addText adds a text block; what is not a string is written as one.
@@ -58,16 +53,14 @@ func (m *chatMessage) think(text ...[]byte) {
 // addCalls adds the calls of a list, whose members have these names.
 func (m *chatMessage) addCalls(list []byte, id, name, arguments string) {
 	for o := range objects(list) {
-		m.calls = append(m.calls, chatCall(o[id], o[name], o[arguments]))
+		m.addCall(o[id], o[name], o[arguments])
 	}
 }
 
-// chatCall writes a call. The format wants the arguments in a string.
-func chatCall(id, name, arguments []byte) []byte {
-	return fill(
-		`{"id":%,"type":"function","function":{"name":%,"arguments":%}}`, inString(id), inString(name),
-		inString(or(arguments, "{}")),
-	)
+// addCall adds a call. The format wants the arguments in a string.
+func (m *chatMessage) addCall(id, name, arguments []byte) {
+	const call = `{"id":%,"type":"function","function":{"name":%,"arguments":%}}`
+	m.calls = append(m.calls, fill(call, inString(id), inString(name), inString(or(arguments, "{}"))))
 }
 
 // chatResult writes a result. Of its content only texts stay blocks: the format has no others there.

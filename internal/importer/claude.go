@@ -23,66 +23,52 @@ var claudeCode = source{
 	likely: marked("type=file-history-snapshot|progress|queue-operation|summary|pr-link"),
 	into:   Anthropic,
 	infix:  "-agent-",
-	open: func(d *draft) reader {
-		return adding((&claudeLog{draft: d, agents: map[string]string{}}).record)
+	open: func(*draft) record {
+		return (&claudeLog{agents: map[string]string{}}).record
 	},
 }
 
 // claudeLog is a file being read.
 type claudeLog struct {
-	*draft
 	agents  map[string]string // uuid of a subagent's record to the agent
 	unnamed int               // agents without an id
 }
 
 // record adds the message of a record to the conversation of its agent.
-func (c *claudeLog) record(e entry) error {
-	m, content, err := claudeMessage(e.object)
-	if err != nil {
+func (c *claudeLog) record(d *draft, e entry) error {
+	d.branch = c.agent(e.object)
+	kind, m := e.text("type"), parseObject(e.object["message"])
+	switch {
+	case kind == "":
+		return errNoType
+	case kind != "user" && kind != "assistant":
+		return skipped(kind)
+	case m == nil:
+		return fmt.Errorf("a record of type %s without a message", kind)
+	case m.text("role") != kind:
+		return fmt.Errorf("a record of type %s holds a message of role %q", kind, m.text("role"))
+	}
+	if err := rawjson.Check(e.object["message"], rawjson.Limits{}); err != nil {
 		return err
 	}
-	c.branch = c.agent(e.object)
-	kind := e.text("type")
+	content, err := parseContent(m["content"])
 	switch {
-	case m == nil:
-		return skipped(kind)
+	case err != nil:
+		return err
 	case kind == "assistant" && (e.is("isApiErrorMessage") || m.text("model") == "<synthetic>"):
 		return skipped("assistant (synthetic)")
-	case c.copied(e):
+	case copied(d, e):
 		return skipped(kind + " (copy)")
 	}
-	c.addTurn(kind, m.text("id"), content)
+	d.addTurn(kind, m.text("id"), content...)
 	return nil
-}
-
-// claudeMessage returns a record's message and its content, nil for a record that is not a message.
-func claudeMessage(o object) (m object, c content, err error) {
-	kind := o.text("type")
-	switch kind {
-	case "":
-		return nil, c, errNoType
-	case "user", "assistant":
-	default:
-		return nil, c, nil
-	}
-	if m = parseObject(o["message"]); m == nil {
-		return nil, c, fmt.Errorf("a record of type %s without a message", kind)
-	}
-	if role := m.text("role"); role != kind {
-		return nil, c, fmt.Errorf("a record of type %s holds a message of role %q", kind, role)
-	}
-	if err := rawjson.Check(o["message"], rawjson.Limits{}); err != nil {
-		return nil, c, err
-	}
-	c, err = parseContent(m["content"], asIs)
-	return m, c, err
 }
 
 // copied reports whether the file had the record before: a resume may copy records. The uuid alone does not tell: files
 // whose ids were redacted repeat it.
-func (c *claudeLog) copied(e entry) bool {
+func copied(d *draft, e entry) bool {
 	id := e.text("uuid")
-	return id != "" && !c.first([]byte(id), e.object["message"], e.object["parentUuid"], e.object["timestamp"])
+	return id != "" && !d.first([]byte(id), e.object["message"], e.object["parentUuid"], e.object["timestamp"])
 }
 
 // agent names the subagent that a record belongs to, "" for the main conversation. Old records have no agentId: they

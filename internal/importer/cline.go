@@ -3,26 +3,30 @@ package importer
 // A session's messages are Anthropic's, but for two blocks: a file that the user attached, which becomes a document,
 // and the content of a result where it is JSON of the tool's own, which becomes the text that it is.
 var cline = source{
-	name:     Cline,
-	title:    "Cline's sessions",
-	detect:   marked("sessionId messages agent|system_prompt"),
-	into:     Anthropic,
-	required: "role",
-	runs:     &layout{list: listed("messages"), prompt: "system_prompt"},
-	open:     perRecord(clineMessage),
+	name:   Cline,
+	title:  "Cline's sessions",
+	detect: marked("sessionId messages agent|system_prompt"),
+	into:   Anthropic,
+	runs:   layout{lists: []string{"messages"}, prompt: "system_prompt"},
+	record: clineMessage,
 }
 
-func clineMessage(e entry) ([][]byte, error) {
+func clineMessage(d *draft, e entry) error {
 	role, content := e.text("role"), e.object["content"]
-	if blocks := parseArray(content); blocks != nil {
+	blocks := parseArray(content)
+	switch {
+	case role == "":
+		return errNoRole
+	case blocks != nil:
 		for i, raw := range blocks {
 			blocks[i] = clineBlock(raw)
 		}
 		content = list(blocks)
-	} else if !isString(content) {
-		return nil, skipped(role + " without content")
+	case !isString(content):
+		return skipped(role + " without content")
 	}
-	return [][]byte{message(role, content)}, nil
+	d.add(message(role, content))
+	return nil
 }
 
 func clineBlock(raw []byte) []byte {
@@ -36,22 +40,16 @@ func clineBlock(raw []byte) []byte {
 	case "tool_use":
 		return toolUse(o["id"], o["name"], o["input"])
 	case "tool_result":
-		return clineResult(o)
+		content := o["content"]
+		if !resultBlocks(content) {
+			content = inString(content)
+		}
+		if !o.is("is_error") {
+			delete(o, "is_error")
+		}
+		return toolResult(o["tool_use_id"], content, o["is_error"])
 	}
 	return raw
-}
-
-// clineResult returns a result, whose is_error counts only if it is true.
-func clineResult(o object) []byte {
-	content := o["content"]
-	if !resultBlocks(content) {
-		content = inString(content)
-	}
-	var failed []byte
-	if o.is("is_error") {
-		failed = o["is_error"]
-	}
-	return toolResult(o["tool_use_id"], content, failed)
 }
 
 // resultBlocks reports whether a content is a list of blocks as Anthropic's results have them.

@@ -18,9 +18,7 @@ var codex = source{
 	detect: func(s sample) bool { return s.object.fits(codexRecord) || s.line && codexHeader(s.object) },
 	likely: func(s sample) bool { return codexItem(s.object) },
 	into:   OpenAIResponses,
-	open: func(d *draft) reader {
-		return func(e entry) ([][]byte, error) { return codexMessage(e, len(d.slots) > 0) }
-	},
+	record: codexMessage,
 }
 
 // codexRecord is the pattern of a record that has a type.
@@ -36,37 +34,31 @@ func codexItem(o object) bool {
 	return !o.has("payload") && (o.text("type") == "message" && o.has("role") || signal(o) == session.OpenAIResponses)
 }
 
-// codexMessage returns the item of a record; begun is whether another one came before.
-func codexMessage(e entry, begun bool) ([][]byte, error) {
+// codexMessage adds the item of a record. What resumes or forks a session repeats the base instructions, so they count
+// only in front of everything else.
+func codexMessage(d *draft, e entry) error {
 	payload := parseObject(e.object["payload"])
 	kind := e.text("type")
+	prompt := nonEmpty(payload.at("base_instructions.text"))
 	switch {
-	case kind == "session_meta" && !begun:
-		return codexPrompt(payload)
+	case kind == "session_meta" && len(d.slots) == 0 && prompt != nil:
+		d.add(item("system", prompt))
 	case kind == "response_item" && payload == nil:
-		return nil, errors.New("a response_item without a payload")
+		return errors.New("a response_item without a payload")
 	case kind == "response_item" && payload.text("type") == "ghost_snapshot":
-		return nil, skipped("response_item ghost_snapshot")
+		return skipped("response_item ghost_snapshot")
 	case kind == "response_item":
-		return [][]byte{e.object["payload"]}, nil
+		d.add(e.object["payload"])
 	case codexItem(e.object):
-		return [][]byte{e.raw}, nil
+		d.add(e.raw)
 	case kind == "event_msg":
-		return nil, skipped(kind + " " + payload.text("type"))
+		return skipped(kind + " " + payload.text("type"))
 	case kind != "":
-		return nil, skipped(kind)
+		return skipped(kind)
 	case codexHeader(e.object):
-		return nil, skipped("header or state")
+		return skipped("header or state")
+	default:
+		return errNoType
 	}
-	return nil, errNoType
-}
-
-// codexPrompt makes a system message of the base instructions. What resumes or forks a session repeats them, so they
-// count only in front of everything else.
-func codexPrompt(meta object) ([][]byte, error) {
-	prompt := nonEmpty(parseObject(meta["base_instructions"])["text"])
-	if prompt == nil {
-		return nil, skipped("session_meta")
-	}
-	return [][]byte{item("system", prompt)}, nil
+	return nil
 }

@@ -5,59 +5,51 @@ import "fmt"
 // A line has a role and a message of Anthropic's blocks, whose calls have no id. They get the ids of the results in the
 // next message, in their order; a call without a result gets one made of its place.
 var cursor = source{
-	name:     Cursor,
-	title:    "Cursor's transcripts",
-	detect:   marked("role !type message.content"),
-	into:     Anthropic,
-	required: "role",
-	read:     readCursor,
+	name:   Cursor,
+	title:  "Cursor's transcripts",
+	detect: marked("role !type message.content"),
+	into:   Anthropic,
+	open:   func(*draft) record { return (&cursorLog{}).message },
 }
 
-// readCursor reads all messages before it gives ids to their calls.
-func readCursor(f *File, id string, data []byte) error {
-	d := f.newDraft(nil)
-	d.read(f.entries(data), cursorMessage)
-	for i, s := range d.slots {
-		var answers [][]byte
-		if i+1 < len(d.slots) {
-			answers = resultIDs(d.slots[i+1].body)
-		}
-		s.body = withCallIDs(s, answers)
+// cursorLog keeps the message before the next one, which may have the results of its calls.
+type cursorLog struct{ last *cursorMessage }
+
+type cursorMessage struct {
+	role    string
+	content []byte
+	line    int
+	results [][]byte // ids of the calls that the next message answers, as literals
+}
+
+func (c *cursorLog) message(d *draft, e entry) error {
+	m := &cursorMessage{role: e.text("role"), content: e.at("message.content"), line: e.line}
+	switch {
+	case m.role == "":
+		return errNoRole
+	case !isString(m.content) && parseArray(m.content) == nil:
+		return errNoContent
 	}
-	d.finish(id)
+	for o := range objects(m.content) {
+		if id := nonEmpty(o["tool_use_id"]); o.text("type") == "tool_result" && id != nil && c.last != nil {
+			c.last.results = append(c.last.results, id)
+		}
+	}
+	d.place(m.body)
+	c.last = m
 	return nil
 }
 
-func cursorMessage(e entry) ([][]byte, error) {
-	content := e.at("message.content")
-	if !isString(content) && parseArray(content) == nil {
-		return nil, errNoContent
-	}
-	return [][]byte{message(e.text("role"), content)}, nil
-}
-
-// resultIDs returns the ids of the calls that a message's results answer, as literals.
-func resultIDs(body []byte) [][]byte {
-	var ids [][]byte
-	for o := range objects(parseObject(body)["content"]) {
-		if id := nonEmpty(o["tool_use_id"]); o.text("type") == "tool_result" && id != nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// withCallIDs returns a message with ids for those of its calls that have none.
-func withCallIDs(s *slot, ids [][]byte) []byte {
-	o := parseObject(s.body)
-	blocks := parseArray(o["content"])
+// body returns the message with ids for those of its calls that have none.
+func (m *cursorMessage) body() []byte {
+	blocks, ids := parseArray(m.content), m.results
 	made := false
 	for i, raw := range blocks {
 		call := parseObject(raw)
 		if call.text("type") != "tool_use" || nonEmpty(call["id"]) != nil {
 			continue
 		}
-		id := quote(fmt.Sprintf("call-%d-%d", s.line, i+1))
+		id := quote(fmt.Sprintf("call-%d-%d", m.line, i+1))
 		if len(ids) > 0 {
 			id, ids = ids[0], ids[1:]
 		}
@@ -65,7 +57,7 @@ func withCallIDs(s *slot, ids [][]byte) []byte {
 		made = true
 	}
 	if !made {
-		return s.body
+		return message(m.role, m.content)
 	}
-	return message(o.text("role"), list(blocks))
+	return message(m.role, list(blocks))
 }

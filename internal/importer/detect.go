@@ -72,13 +72,12 @@ func detectLines(data []byte) (Source, error) {
 func newSample(value []byte, line bool) sample {
 	s := sampleOf(parseObject(value))
 	s.line = line
+	s.members = s.object
 	if s.object == nil {
 		s.messages = parseArray(value)
+		s.members = object{"0": firstElement(value)}
 	}
-	if len(s.messages) > 0 {
-		s.first = parseObject(s.messages[0])
-	}
-	s.format = formatOf(s)
+	s.format, _ = tell(s)
 	return s
 }
 
@@ -90,13 +89,12 @@ func recognise(s sample) Source {
 	return firstSource(func(source source) bool { return source.detect(s) }).name
 }
 
-// marked returns a source's detect, which recognises an object that meets all conditions of a pattern. A condition is
+// marked returns a source's detect, which recognises a value that meets all conditions of a pattern. A condition is
 // "name" for a member that must be there, "a|b" for one of several members, "list[]" for an array, "name=a|b" for a
-// string that must be one of these, and "!name" for a member that must not be there. A name may be a path.
+// string that must be one of these, and "!name" for a member that must not be there. A name may be a path: "0.name" is
+// a member of the first element of an array.
 func marked(patterns ...string) func(s sample) bool {
-	return func(s sample) bool {
-		return slices.ContainsFunc(patterns, func(pattern string) bool { return s.object.fits(pattern) })
-	}
+	return func(s sample) bool { return slices.ContainsFunc(patterns, s.members.fits) }
 }
 
 func (o object) fits(pattern string) bool {
@@ -111,16 +109,16 @@ func (o object) fits(pattern string) bool {
 // meets reports whether an object meets one condition of a pattern.
 func (o object) meets(condition string) bool {
 	if name, values, ok := strings.Cut(condition, "="); ok {
-		value := object{"value": o.at(name)}.text("value")
+		value := o.text(name)
 		return value != "" && slices.Contains(strings.Split(values, "|"), value)
 	}
 	if name, ok := strings.CutPrefix(condition, "!"); ok {
-		return !has(o.at(name))
+		return !o.has(name)
 	}
 	if name, ok := strings.CutSuffix(condition, "[]"); ok {
 		return parseArray(o.at(name)) != nil
 	}
-	return slices.ContainsFunc(strings.Split(condition, "|"), func(name string) bool { return has(o.at(name)) })
+	return o.first(strings.Split(condition, "|")...) != nil
 }
 
 func describe(data []byte) string {

@@ -24,6 +24,7 @@ func document(name Source, title string) source {
 		detect: func(s sample) bool { return !s.line && s.format == session.Format(name) },
 		into:   name,
 		read:   readDocument,
+		record: documentMessage,
 	}
 }
 
@@ -45,17 +46,20 @@ func readDocument(f *File, id string, data []byte) error {
 		d.line = 1
 		d.add(t.system)
 	}
-	d.read(f.elements(t.all()), func(e entry) ([][]byte, error) {
-		switch {
-		case format == session.OpenAIResponses && e.has("type"), format == session.Gemini && e.has("parts"):
-		case e.text("role") == "":
-			return nil, errNoRole
-		}
-		return asItIs(e)
-	})
+	d.records(f.elements(append(t.messages, t.reply...)))
 	d.finish(id)
 	if len(f.Conversations) == 0 { // a list without messages is a conversation all the same
 		f.Conversations = []Conversation{{ID: id, Format: format}}
 	}
 	return nil
+}
+
+// documentMessage adds an element. Responses items and Gemini contents may have no role.
+func documentMessage(d *draft, e entry) error {
+	into := d.file.kind.into
+	if into == OpenAIResponses && e.has("type") || into == Gemini && e.has("parts") {
+		d.add(e.raw)
+		return nil
+	}
+	return asItIs(d, e)
 }

@@ -14,7 +14,8 @@ import (
 // main conversation and those of its agents.
 type draft struct {
 	file    *File
-	run     object // the run that lists the records, nil for JSON lines
+	run     object // the run that lists the records, nil if they are values of the file
+	read    record
 	line    int    // of the record that is being read
 	branch  string // the agent whose conversation that record belongs to, "" for the main one
 	slots   []*slot
@@ -27,32 +28,12 @@ type draft struct {
 type slot struct {
 	branch string
 	line   int
-	body   []byte       // of a message that is whole
-	chat   *chatMessage // of OpenAI Chat, in pieces
-	turn   *turn        // of Anthropic, with the results of its calls
+	body   func() []byte // of the whole message; nil for none
 }
 
-// reader returns the messages that a record holds. The error is the reason why the record is not imported: skipped if
+// record adds the messages of a record to the draft. The error is the reason why the record is not imported: skipped if
 // it is no part of a conversation. The messages count even beside an error.
-type reader func(e entry) ([][]byte, error)
-
-// perRecord makes a source's open of a reader that reads each record by itself.
-func perRecord(read reader) func(*draft) reader {
-	return func(*draft) reader { return read }
-}
-
-// adding makes a reader of a function that adds a record's messages to the draft by itself.
-func adding(read func(e entry) error) reader {
-	return func(e entry) ([][]byte, error) { return nil, read(e) }
-}
-
-// skipped is the error of a record that is no part of the conversation: the kind under which it is counted.
-type skipped string
-
-func (s skipped) Error() string { return string(s) }
-
-// required are the members that a source may require of its records, with the reason to reject one without it.
-var required = map[string]error{"role": errNoRole, "type": errNoType}
+type record func(d *draft, e entry) error
 
 // The reasons to reject a record that several sources share.
 var (
@@ -61,60 +42,83 @@ var (
 	errNoContent = errors.New("the message's content is neither a string nor a list of blocks")
 )
 
+// byType returns what reads records by their type. Those of other types are skipped.
+func byType(types map[string]record) record {
+	return func(d *draft, e entry) error {
+		kind := e.text("type")
+		read := types[kind]
+		switch {
+		case kind == "":
+			return errNoType
+		case read == nil:
+			return skipped(kind)
+		}
+		return read(d, e)
+	}
+}
+
+// asItIs adds a record that is a message.
+func asItIs(d *draft, e entry) error {
+	if e.text("role") == "" {
+		return errNoRole
+	}
+	d.add(e.raw)
+	return nil
+}
+
 func (f *File) newDraft(run object) *draft {
-	return &draft{
+	d := &draft{
 		file:    f,
 		run:     run,
+		read:    f.kind.record,
 		chats:   map[string]*chatMessage{},
 		dialogs: map[string]*dialog{},
 		seen:    map[[32]byte]bool{},
 	}
+	if f.kind.open != nil {
+		d.read = f.kind.open(d)
+	}
+	return d
 }
 
-func (d *draft) read(records iter.Seq[entry], read reader) {
-	for e := range records {
-		d.record(e, read)
+func (d *draft) records(all iter.Seq[entry]) {
+	for e := range all {
+		d.record(e)
 	}
 }
 
-// record reads a record, and counts it as imported, skipped or rejected.
-func (d *draft) record(e entry, read reader) {
+// record reads a record and counts it.
+func (d *draft) record(e entry) {
 	d.line, d.branch = e.line, ""
-	err := required[d.file.kind.required]
-	if err == nil || e.text(d.file.kind.required) != "" {
-		var bodies [][]byte
-		bodies, err = read(e)
-		d.add(bodies...)
-	}
-	var kind skipped
-	switch {
-	case err == nil:
-		d.file.Report.Imported++
-	case errors.As(err, &kind):
-		d.file.Report.Skipped[string(kind)]++
-	default:
-		d.file.reject(e.line, e.raw, "%s", err)
-	}
+	d.file.count(e, d.read(d, e))
 }
+
+// note notes something odd about the record that is being read.
+func (d *draft) note(text string, args ...any) { d.file.note(d.line, text, args...) }
 
 // add appends whole messages of the record that is being read.
 func (d *draft) add(bodies ...[]byte) {
 	for _, body := range bodies {
-		d.place(&slot{body: body})
+		d.place(func() []byte { return body })
 	}
 }
 
-// addPrompt appends a system prompt that is beside the records, if it is a string that is not empty.
-func (d *draft) addPrompt(prompt []byte) {
-	if nonEmpty(prompt) != nil {
-		d.line = 1
-		d.add(message("system", prompt))
+// addChat appends a message of OpenAI Chat, or returns why it is none.
+func (d *draft) addChat(m *chatMessage) error {
+	body := m.body()
+	switch {
+	case m.role == "":
+		return errNoRole
+	case body == nil:
+		return skipped(m.role + " without content")
 	}
+	d.add(body)
+	return nil
 }
 
 // place appends a message that begins in the record that is being read.
-func (d *draft) place(s *slot) *slot {
-	s.branch, s.line = d.branch, d.line
+func (d *draft) place(body func() []byte) *slot {
+	s := &slot{branch: d.branch, line: d.line, body: body}
 	d.slots = append(d.slots, s)
 	return s
 }
@@ -124,7 +128,7 @@ func (d *draft) open(id string) *chatMessage {
 	key := d.branch + " " + id
 	if d.chats[key] == nil {
 		d.chats[key] = &chatMessage{role: "assistant"}
-		d.place(&slot{chat: d.chats[key]})
+		d.place(d.chats[key].body)
 	}
 	return d.chats[key]
 }
@@ -143,12 +147,14 @@ func (d *draft) finish(id string) {
 	var names []string
 	messages := map[string][]Message{}
 	for _, s := range d.slots {
-		if list := s.messages(); len(list) > 0 {
-			if messages[s.branch] == nil {
-				names = append(names, s.branch)
-			}
-			messages[s.branch] = append(messages[s.branch], list...)
+		body := s.body()
+		if body == nil {
+			continue
 		}
+		if messages[s.branch] == nil {
+			names = append(names, s.branch)
+		}
+		messages[s.branch] = append(messages[s.branch], Message{Body: body, Line: s.line})
 	}
 	main := ""
 	if len(names) == 1 || len(names) > 0 && d.file.kind.firstIsMain {
@@ -165,18 +171,3 @@ func (d *draft) finish(id string) {
 
 // unnamed begins the names of agents that have no id in the file: no id begins with it.
 const unnamed = "\x00"
-
-// messages returns what stands in a slot: nothing for a message in pieces that is empty.
-func (s *slot) messages() []Message {
-	if s.turn != nil {
-		return s.turn.messages(s.line)
-	}
-	body := s.body
-	if s.chat != nil {
-		body = s.chat.body()
-	}
-	if body == nil {
-		return nil
-	}
-	return []Message{{Body: body, Line: s.line}}
-}

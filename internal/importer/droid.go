@@ -8,57 +8,60 @@ var droid = source{
 	detect: marked(
 		"type=session_start id", "type=message role text sessionId", "type=tool_call toolName parameters",
 	),
-	into:     Anthropic,
-	required: "type",
-	open:     func(d *draft) reader { return adding((&droidLog{draft: d}).record) },
+	into: Anthropic,
+	open: func(*draft) record {
+		log := &droidLog{}
+		return byType(map[string]record{
+			"message":     log.message,
+			"tool_call":   droidCall,
+			"tool_result": droidResult,
+			"completion":  log.completion,
+		})
+	},
 }
 
 // droidLog is a file being read.
 type droidLog struct {
-	*draft
 	last string // the model's last text, as a literal
 }
 
-func (d *droidLog) record(e entry) error {
-	id := e.object["id"]
-	switch kind := e.text("type"); kind {
-	case "message":
-		return d.message(e)
-	case "tool_call":
-		d.assistant(e.text("messageId"), contentOf(toolUse(id, e.object["toolName"], e.object["parameters"])))
-	case "tool_result":
-		d.user(contentOf(toolResult(id, inString(e.object["value"]), boolean(e.is("isError")))))
-	case "completion":
-		text := nonEmpty(e.object["finalText"])
-		if text == nil || string(text) == d.last {
-			return skipped(kind)
-		}
-		d.assistant("", content{{raw: text, text: true}})
-	default:
-		return skipped(kind)
-	}
-	return nil
-}
-
 // message adds a message of a session, or a text of a printed stream, which has no message around it.
-func (d *droidLog) message(e entry) error {
-	m := parseObject(e.object["message"])
-	role, raw := m.text("role"), m["content"]
-	id := ""
+func (l *droidLog) message(d *draft, e entry) error {
+	m, id := parseObject(e.object["message"]), ""
 	if m == nil {
-		role, raw = e.text("role"), e.object["text"]
-		id = e.text("id")
+		m, id = object{"role": e.object["role"], "content": e.object["text"]}, e.text("id")
 	}
+	role := m.text("role")
 	if role == "" {
 		return errNoRole
 	}
-	c, err := parseContent(raw, asIs)
+	content, err := parseContent(m["content"])
 	if err != nil {
 		return err
 	}
 	if role == "assistant" {
-		d.last = string(raw)
+		l.last = string(m["content"])
 	}
-	d.addTurn(role, id, c)
+	d.addTurn(role, id, content...)
+	return nil
+}
+
+func droidCall(d *draft, e entry) error {
+	call := toolUse(e.object["id"], e.object["toolName"], e.object["parameters"])
+	d.addTurn("assistant", e.text("messageId"), call)
+	return nil
+}
+
+func droidResult(d *draft, e entry) error {
+	d.addTurn("user", "", toolResult(e.object["id"], inString(e.object["value"]), boolean(e.is("isError"))))
+	return nil
+}
+
+func (l *droidLog) completion(d *draft, e entry) error {
+	text := nonEmpty(e.object["finalText"])
+	if text == nil || string(text) == l.last {
+		return skipped("completion")
+	}
+	d.addTurn("assistant", "", text)
 	return nil
 }

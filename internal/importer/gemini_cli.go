@@ -15,19 +15,20 @@ import (
 //   - Thoughts become parts that are marked as such; what the interface shows besides (info, warning, error) is
 //     skipped.
 var geminiCLI = source{
-	name:     GeminiCLI,
-	title:    "Gemini CLI's sessions",
-	detect:   marked("projectHash sessionId"),
-	into:     Gemini,
-	required: "type",
-	open:     perRecord(geminiMessages),
-	read:     readGeminiCLI,
+	name:   GeminiCLI,
+	title:  "Gemini CLI's sessions",
+	detect: marked("projectHash sessionId"),
+	into:   Gemini,
+	record: byType(map[string]record{"user": geminiMessage, "gemini": geminiMessage, "model": geminiMessage}),
+	read:   readGeminiCLI,
 }
 
 // readGeminiCLI finds the records of a session and reads them.
 func readGeminiCLI(f *File, id string, data []byte) error {
+	d := f.newDraft(nil)
 	if !json.Valid(data) {
-		f.put(id, nil, slices.Values(f.geminiLines(data)))
+		d.records(slices.Values(f.geminiLines(data)))
+		d.finish(id)
 		return nil
 	}
 	messages := parseArray(parseObject(data)["messages"])
@@ -36,23 +37,24 @@ func readGeminiCLI(f *File, id string, data []byte) error {
 			"the file is no Gemini CLI session: an object with an array \"messages\", or JSON lines, are needed",
 		)
 	}
-	f.put(id, nil, f.elements(messages))
+	d.records(f.elements(messages))
+	d.finish(id)
 	return nil
 }
 
 func (f *File) geminiLines(data []byte) []entry {
 	var records []entry
 	at := map[string]int{}
-	for e := range f.entries(data) {
+	for e := range f.linesOf(data) {
 		id, kind := e.text("id"), e.text("type")
 		i, again := at[id]
 		switch {
 		case e.has("projectHash"):
-			f.Report.Skipped["head"]++
+			f.count(e, skipped("head"))
 		case kind == "":
-			f.Report.Skipped["a record with "+memberList(e.object)]++
+			f.count(e, skipped("a record with "+memberList(e.object)))
 		case id != "" && again:
-			f.Report.Skipped[kind+" (written again)"]++
+			f.count(e, skipped(kind+" (written again)"))
 			e.line = records[i].line
 			records[i] = e
 		default:
@@ -63,16 +65,12 @@ func (f *File) geminiLines(data []byte) []entry {
 	return records
 }
 
-// geminiMessages writes a record: as two contents if the model called tools in it.
-func geminiMessages(e entry) ([][]byte, error) {
+// geminiMessage adds a record: as two contents if the model called tools in it.
+func geminiMessage(d *draft, e entry) error {
 	var parts, results [][]byte
-	role, kind := "user", e.text("type")
-	switch kind {
-	case "user":
-	case "gemini", "model":
+	role := "user"
+	if e.text("type") != role {
 		role, parts = "model", thoughts(e.object["thoughts"])
-	default:
-		return nil, skipped(kind)
 	}
 	parts = append(parts, geminiParts(e.object["content"])...)
 	parts = append(parts, parseArray(e.object["parts"])...)
@@ -80,19 +78,20 @@ func geminiMessages(e entry) ([][]byte, error) {
 		parts = append(parts, geminiCall(call))
 		results = append(results, geminiParts(call["result"])...)
 	}
-	bodies := append(geminiContent(role, parts), geminiContent("user", results)...)
-	if len(bodies) == 0 {
-		return nil, skipped(kind + " (empty)")
+	if len(parts)+len(results) == 0 {
+		return skipped(e.text("type") + " (empty)")
 	}
-	return bodies, nil
+	if len(parts) > 0 {
+		d.add(geminiContent(role, parts))
+	}
+	if len(results) > 0 {
+		d.add(geminiContent("user", results))
+	}
+	return nil
 }
 
-// geminiContent returns a content, or no content without parts.
-func geminiContent(role string, parts [][]byte) [][]byte {
-	if len(parts) == 0 {
-		return nil
-	}
-	return [][]byte{fill(`{"role":"%","parts":%}`, []byte(role), list(parts))}
+func geminiContent(role string, parts [][]byte) []byte {
+	return fill(`{"role":%,"parts":%}`, quote(role), list(parts))
 }
 
 // geminiParts reads what the SDK lets a caller write as content: a string, a part, or a list of either.

@@ -9,51 +9,51 @@ var grok = source{
 		"type=assistant content model_id|model_fingerprint", "type=tool_result tool_call_id content",
 		"type=backend_tool_call kind",
 	),
-	likely:   marked("type=user content"),
-	into:     OpenAIResponses,
-	required: "type",
-	open:     perRecord(grokItems),
+	likely: marked("type=user content"),
+	into:   OpenAIResponses,
+	record: byType(map[string]record{
+		"system":            grokPrompt,
+		"user":              grokPrompt,
+		"assistant":         grokAnswer,
+		"tool_result":       grokResult,
+		"backend_tool_call": grokBackend,
+		"reasoning": func(d *draft, e entry) error {
+			d.add(e.raw)
+			return nil
+		},
+	}),
 }
 
-func grokItems(e entry) ([][]byte, error) {
-	content := e.object["content"]
-	switch kind := e.text("type"); kind {
-	case "system", "user":
-		if !has(content) {
-			return nil, skipped(kind + " without content")
-		}
-		return [][]byte{item(kind, grokContent(content))}, nil
-	case "reasoning":
-		return [][]byte{e.raw}, nil
-	case "assistant":
-		return grokAnswer(e)
-	case "tool_result":
-		const result = `{"type":"function_call_output","call_id":%,"output":%}`
-		return [][]byte{fill(result, inString(e.object["tool_call_id"]), inString(content))}, nil
-	case "backend_tool_call":
-		return grokBackend(parseObject(e.object["kind"]))
-	default:
-		return nil, skipped(kind)
+func grokPrompt(d *draft, e entry) error {
+	if !e.has("content") {
+		return skipped(e.text("type") + " without content")
 	}
+	d.add(item(e.text("type"), grokContent(e.object["content"])))
+	return nil
 }
 
-// grokAnswer returns the model's text and its calls.
-func grokAnswer(e entry) ([][]byte, error) {
+func grokResult(d *draft, e entry) error {
+	const result = `{"type":"function_call_output","call_id":%,"output":%}`
+	d.add(fill(result, inString(e.object["tool_call_id"]), inString(e.object["content"])))
+	return nil
+}
+
+// grokAnswer adds the model's text and its calls.
+func grokAnswer(d *draft, e entry) error {
 	var items [][]byte
 	if text := nonEmpty(e.object["content"]); text != nil {
 		text = fill(`[{"type":"output_text","text":%,"annotations":[]}]`, text)
 		items = append(items, item("assistant", text))
 	}
 	for o := range objects(e.object["tool_calls"]) {
-		items = append(items, fill(
-			`{"type":"function_call","call_id":%,"name":%,"arguments":%}`,
-			inString(o["id"]), inString(o["name"]), inString(o["arguments"]),
-		))
+		const call = `{"type":"function_call","call_id":%,"name":%,"arguments":%}`
+		items = append(items, fill(call, inString(o["id"]), inString(o["name"]), inString(o["arguments"])))
 	}
 	if items == nil {
-		return nil, skipped("assistant without content")
+		return skipped("assistant without content")
 	}
-	return items, nil
+	d.add(items...)
+	return nil
 }
 
 // grokContent returns a user's content in the API's blocks.
@@ -74,15 +74,17 @@ func grokContent(raw []byte) []byte {
 	return list(blocks)
 }
 
-// grokBackend returns a search that the provider made by itself.
-func grokBackend(call object) ([][]byte, error) {
+// grokBackend adds a search that the provider made by itself.
+func grokBackend(d *draft, e entry) error {
+	call := parseObject(e.object["kind"])
 	if call.text("tool_type") != "web_search" || !call.has("id") {
-		return nil, skipped("backend_tool_call of " + call.text("tool_type"))
+		return skipped("backend_tool_call of " + call.text("tool_type"))
 	}
 	status := call["status"]
 	if !isString(status) {
 		status = []byte(`"completed"`)
 	}
 	const search = `{"type":"web_search_call","id":%,"status":%%}`
-	return [][]byte{fill(search, inString(call["id"]), status, member("action", call["action"]))}, nil
+	d.add(fill(search, inString(call["id"]), status, member("action", call["action"])))
+	return nil
 }

@@ -3,7 +3,7 @@
 //
 // Start at Read and at the table in sources.go: each source is described in a file of its own. detect.go
 // asks the sources what a file is; signal.go tells the providers' formats apart by the members of their messages, and
-// transcript.go finds the messages in requests and responses. records.go iterates over the records of a file, and
+// transcript.go finds the messages in requests and responses. records.go finds the records of a file, and
 // draft.go puts what sources make of them together to conversations: turn.go has the messages of Anthropic,
 // chat_message.go those of OpenAI Chat.
 //
@@ -18,6 +18,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -86,7 +87,9 @@ func Read(id string, data []byte, from Source) (*File, error) {
 		return nil, fmt.Errorf("%q is no kind of file that can be imported", from)
 	}
 	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}, kind: kind, names: map[string]int{}}
-	if err := f.readSource(id, data); err != nil {
+	if kind.read == nil {
+		f.readRuns(id, data)
+	} else if err := kind.read(f, id, data); err != nil {
 		return nil, err
 	}
 	for i := range f.Conversations {
@@ -101,7 +104,7 @@ func (f *File) storable(c Conversation) []Message {
 	kept := c.Messages[:0]
 	for _, m := range c.Messages {
 		if reason := unstorable(c.Format, m.Body); reason != "" {
-			f.reject(m.Line, m.Body, "%s", reason)
+			f.reject(m.Line, m.Body, reason)
 			continue
 		}
 		sum := sha256.Sum256(m.Body)
@@ -161,10 +164,27 @@ func (f *File) free(id string) string {
 	return free
 }
 
-func (f *File) reject(line int, raw []byte, reason string, args ...any) {
-	f.Report.Rejected = append(
-		f.Report.Rejected, Rejected{Line: line, Reason: fmt.Sprintf(reason, args...), Bytes: raw},
-	)
+// skipped is the error of a record that is no part of the conversation: the kind under which it is counted.
+type skipped string
+
+func (s skipped) Error() string { return string(s) }
+
+// count counts a record: as imported without an error, as skipped, or as rejected.
+func (f *File) count(e entry, err error) {
+	f.Report.Lines++
+	var kind skipped
+	switch {
+	case err == nil:
+		f.Report.Imported++
+	case errors.As(err, &kind):
+		f.Report.Skipped[string(kind)]++
+	default:
+		f.reject(e.line, e.raw, err.Error())
+	}
+}
+
+func (f *File) reject(line int, raw []byte, reason string) {
+	f.Report.Rejected = append(f.Report.Rejected, Rejected{Line: line, Reason: reason, Bytes: raw})
 }
 
 func (f *File) note(line int, text string, args ...any) {

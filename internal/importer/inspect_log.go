@@ -10,31 +10,18 @@ import (
 // the arguments are an object, reasoning is a content among others, and what is long may be among the sample's
 // attachments.
 var inspectLog = source{
-	name:  InspectLog,
-	title: "Inspect's logs",
-	detect: func(s sample) bool {
-		return s.object.fits("eval samples") || s.object.fits(inspectSample) ||
-			s.object == nil && s.first.fits(inspectSample)
-	},
-	into:     OpenAIChat,
-	required: "role",
-	runs:     &layout{within: "samples", list: listed("messages")},
-	open: func(d *draft) reader {
-		s := inspected{file: d.file, attachments: parseObject(d.run["attachments"])}
-		return s.message
-	},
+	name:   InspectLog,
+	title:  "Inspect's logs",
+	detect: marked("eval samples", "messages[] epoch input", "0.messages[] 0.epoch 0.input"),
+	into:   OpenAIChat,
+	runs:   layout{within: "samples", lists: []string{"messages"}},
+	open:   func(d *draft) record { return inspected{parseObject(d.run["attachments"])}.message },
 }
-
-// inspectSample is the pattern of a sample.
-const inspectSample = "messages[] epoch input"
 
 // inspected is a sample being read.
-type inspected struct {
-	file        *File
-	attachments object
-}
+type inspected struct{ attachments object }
 
-func (s *inspected) message(e entry) ([][]byte, error) {
+func (s inspected) message(d *draft, e entry) error {
 	m := chatMessage{role: e.text("role")}
 	if content := e.object["content"]; isString(content) {
 		m.content = s.resolve(content)
@@ -48,28 +35,23 @@ func (s *inspected) message(e entry) ([][]byte, error) {
 		case "image":
 			m.addImages(s.resolve(o["image"]))
 		default:
-			s.file.note(e.line, "content of type %q was left out", kind)
+			d.note("content of type %q was left out", kind)
 		}
 	}
 	if m.role == "tool" {
-		return [][]byte{inspectResult(e, or(m.content, blocksOrText(m.blocks)))}, nil
+		m.answers = inString(e.object["tool_call_id"])
+		if m.blocks == nil && nonEmpty(m.content) == nil {
+			m.content = e.at("error.message") // why the tool could not return anything
+		}
 	}
 	m.addCalls(e.object["tool_calls"], "id", "function", "arguments")
-	return m.bodies()
-}
-
-// inspectResult returns the result with what a tool returned, or with why it could not.
-func inspectResult(e entry, content []byte) []byte {
-	if content == nil || string(content) == `""` {
-		content = or(e.at("error.message"), `""`)
-	}
-	return resultMessage(e.object["tool_call_id"], content)
+	return d.addChat(&m)
 }
 
 const attachment = "attachment://"
 
 // resolve returns the attachment that a text names, or the text itself.
-func (s *inspected) resolve(text []byte) []byte {
+func (s inspected) resolve(text []byte) []byte {
 	if !strings.HasPrefix(string(text), `"`+attachment) {
 		return text
 	}

@@ -64,6 +64,16 @@ func parseArray(raw []byte) [][]byte {
 	return list
 }
 
+// firstElement returns the first element of an array, nil if there is none.
+func firstElement(raw []byte) []byte {
+	if raw = bytes.TrimSpace(raw); len(raw) > 0 && raw[0] == '[' {
+		for element := range rawjson.Elements(raw, 0) {
+			return element.Of(raw)
+		}
+	}
+	return nil
+}
+
 // objects yields the elements of an array as objects, with nil for an element that is no object.
 func objects(array []byte) iter.Seq[object] {
 	return func(yield func(object) bool) {
@@ -75,37 +85,45 @@ func objects(array []byte) iter.Seq[object] {
 	}
 }
 
-// text returns the member if it is a string, else "".
-func (o object) text(name string) string {
-	if !isString(o[name]) {
+// at returns what a path leads to: the name of a member, and behind dots those of members in it. "0" is the first
+// element of an array.
+func (o object) at(path string) []byte {
+	name, path, nested := strings.Cut(path, ".")
+	raw := o[name]
+	for nested {
+		name, path, nested = strings.Cut(path, ".")
+		if name == "0" {
+			raw = firstElement(raw)
+		} else {
+			raw = parseObject(raw)[name]
+		}
+	}
+	return raw
+}
+
+// text returns what the path leads to if it is a string, else "".
+func (o object) text(path string) string {
+	raw := o.at(path)
+	if !isString(raw) {
 		return ""
 	}
-	s, _ := rawjson.Unquote(nil, o[name])
+	s, _ := rawjson.Unquote(nil, raw)
 	return string(s)
 }
 
-func (o object) is(name string) bool { return string(o[name]) == "true" }
+func (o object) is(path string) bool { return string(o.at(path)) == "true" }
 
-func (o object) has(name string) bool { return has(o[name]) }
+func (o object) has(path string) bool { return has(o.at(path)) }
 
-// first returns the first of the members that is there and not null, nil if none is: versions of a program name a
-// member differently.
-func (o object) first(names ...string) []byte {
-	for _, name := range names {
-		if o.has(name) {
-			return o[name]
+// first returns the first value that a path leads to and that is not null, nil if there is none: versions of a program
+// name a member differently.
+func (o object) first(paths ...string) []byte {
+	for _, path := range paths {
+		if raw := o.at(path); has(raw) {
+			return raw
 		}
 	}
 	return nil
-}
-
-// at returns a member of the object, or of the objects in it: a path has dots between the names.
-func (o object) at(path string) []byte {
-	name, rest, nested := strings.Cut(path, ".")
-	if nested {
-		return parseObject(o[name]).at(rest)
-	}
-	return o[name]
 }
 
 func has(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -9,72 +9,53 @@ import "strings"
 //   - The system prompt is the first one: it is written again when the configuration changes.
 //   - A compaction does not cut the log.
 var kimi = source{
-	name:     Kimi,
-	title:    "Kimi Code's logs",
-	detect:   func(s sample) bool { return strings.HasPrefix(s.object.text("type"), "context.append_") },
-	into:     OpenAIChat,
-	required: "type",
-	open: func(d *draft) reader {
-		return func(e entry) ([][]byte, error) { return kimiRecord(d, e) }
-	},
+	name:   Kimi,
+	title:  "Kimi Code's logs",
+	detect: func(s sample) bool { return strings.HasPrefix(s.object.text("type"), "context.append_") },
+	into:   OpenAIChat,
+	record: byType(map[string]record{
+		"config.update":             kimiPrompt,
+		"profile.bind":              kimiPrompt,
+		"context.append_message":    kimiMessage,
+		"context.append_loop_event": kimiEvent,
+	}),
 }
 
-// kimiRecord returns the message of a record, or adds what it has of a step.
-func kimiRecord(d *draft, e entry) ([][]byte, error) {
-	switch kind := e.text("type"); kind {
-	case "config.update", "profile.bind":
-		prompt := nonEmpty(e.object["systemPrompt"])
-		if prompt == nil || !d.first([]byte("prompt")) {
-			return nil, skipped(kind)
-		}
-		return [][]byte{message("system", prompt)}, nil
-	case "context.append_message":
-		return kimiMessage(parseObject(e.object["message"]))
-	case "context.append_loop_event":
-		return kimiEvent(d, parseObject(e.object["event"]))
-	default:
-		return nil, skipped(kind)
+func kimiPrompt(d *draft, e entry) error {
+	prompt := nonEmpty(e.object["systemPrompt"])
+	if prompt == nil || !d.first([]byte("prompt")) {
+		return skipped(e.text("type"))
 	}
+	d.add(message("system", prompt))
+	return nil
 }
 
-func kimiMessage(o object) ([][]byte, error) {
-	m := chatMessage{role: o.text("role"), content: nonEmpty(o["content"])}
-	if m.role == "" {
-		return nil, errNoRole
-	}
-	if blocks := parseArray(o["content"]); blocks != nil {
-		m.content = blocksOrText(blocks)
-	}
+func kimiMessage(d *draft, e entry) error {
+	o := parseObject(e.object["message"])
+	m := chatMessage{role: o.text("role"), content: nonEmpty(o["content"]), blocks: parseArray(o["content"])}
 	m.addCalls(o["toolCalls"], "id", "name", "args")
-	return m.bodies()
+	return d.addChat(&m)
 }
 
-// kimiEvent returns a result, or adds a text or a call to its step.
-func kimiEvent(d *draft, o object) ([][]byte, error) {
-	switch kind := o.text("type"); kind {
-	case "content.part":
-		return nil, addKimiPart(d, o.text("stepUuid"), parseObject(o["part"]))
-	case "tool.call":
-		m := d.open(o.text("stepUuid"))
-		m.calls = append(m.calls, chatCall(o["toolCallId"], o["name"], o["args"]))
-		return nil, nil
-	case "tool.result":
-		return [][]byte{chatResult(o["toolCallId"], parseObject(o["result"])["output"])}, nil
-	default:
-		return nil, skipped(kind)
-	}
-}
-
-func addKimiPart(d *draft, step string, part object) error {
-	switch kind := part.text("type"); kind {
-	case "text":
+// kimiEvent adds a result, or a text or a call to its step.
+func kimiEvent(d *draft, e entry) error {
+	o := parseObject(e.object["event"])
+	step, kind := o.text("stepUuid"), o.text("type")
+	part := o.text("part.type")
+	switch {
+	case kind == "tool.result":
+		d.add(chatResult(o["toolCallId"], o.at("result.output")))
+	case kind == "tool.call":
+		d.open(step).addCall(o["toolCallId"], o["name"], o["args"])
+	case kind != "content.part":
+		return skipped(kind)
+	case part == "text":
 		m := d.open(step)
-		m.content = concat(m.content, part["text"])
-	case "think":
-		m := d.open(step)
-		m.reasoning = concat(m.reasoning, part["think"])
+		m.content = concat(m.content, o.at("part.text"))
+	case part == "think":
+		d.open(step).think(o.at("part.think"))
 	default:
-		return skipped("part of type " + kind)
+		return skipped("part of type " + part)
 	}
 	return nil
 }

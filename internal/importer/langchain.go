@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -17,6 +18,7 @@ var langChain = source{
 	infix:       "-",
 	firstIsMain: true,
 	read:        readLangChain,
+	open:        func(*draft) record { return (&graphs{byID: map[string]*graphMessage{}}).element },
 }
 
 // recogniseLangChain looks at the first three messages.
@@ -92,19 +94,25 @@ var langChainRoles = map[string]string{"human": "user", "ai": "assistant", "syst
 
 // readLangChain reads the messages of a stream, of states, or one by one.
 func readLangChain(f *File, id string, data []byte) error {
-	g := &graphs{draft: f.newDraft(nil), byID: map[string]*graphMessage{}}
-	if list := array(data); list != nil {
-		g.addList(list)
-	} else {
-		for run := range f.runs(data) {
-			if state := langChainState(run.object); state != nil {
-				g.addList(state)
-			} else {
-				g.add(run.line, run.raw)
-			}
+	d := f.newDraft(nil)
+	stream := func(list [][]byte) {
+		for i, raw := range list {
+			d.record(entry{object: langChainElement(raw, langChainDepth), raw: raw, line: i + 1})
 		}
 	}
-	g.end()
-	g.finish(id)
+	if json.Valid(data) && parseArray(data) != nil {
+		stream(parseArray(data))
+		d.finish(id)
+		return nil
+	}
+	for value := range f.records(data) {
+		if state := langChainState(value.object); state != nil {
+			stream(state)
+		} else {
+			value.object = langChainElement(value.raw, langChainDepth)
+			d.record(value)
+		}
+	}
+	d.finish(id)
 	return nil
 }

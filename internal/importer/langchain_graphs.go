@@ -3,19 +3,13 @@ package importer
 import "strings"
 
 // graphs puts together the messages of a graph and the graphs in it, each of which is a branch.
-type graphs struct {
-	*draft
-	byID map[string]*graphMessage
-	list []*graphMessage
-}
+type graphs struct{ byID map[string]*graphMessage }
 
 // graphMessage is a message, of which a stream has chunks.
 type graphMessage struct {
 	chatMessage
-	slot   *slot
-	callID []byte // of a result
-	texts  bool   // whether the last of blocks is a text that chunks continue
-	parts  []*callParts
+	texts bool // whether the last of blocks is a text that chunks continue
+	parts []*callParts
 }
 
 // callParts is a call, of which a stream has parts.
@@ -23,44 +17,33 @@ type callParts struct {
 	index, id, name, arguments []byte
 }
 
-func (g *graphs) addList(list [][]byte) {
-	for i, raw := range list {
-		g.add(i+1, raw)
-	}
-}
-
-// add adds the message or the chunk in an element.
-func (g *graphs) add(line int, raw []byte) {
-	g.file.Report.Lines++
-	e := entry{object: langChainElement(raw, langChainDepth), raw: raw, line: line}
-	g.record(e, adding(g.element))
-}
-
 // element adds a message, or a chunk to the message of its id.
-func (g *graphs) element(e entry) error {
+func (g *graphs) element(d *draft, e entry) error {
 	fields, role := langChainFields(e.object)
 	if role == "" {
 		return skipped("element without a message")
 	}
-	g.branch = graphName(e.raw)
-	key := g.branch + " " + fields.text("id")
+	d.branch = graphName(e.raw)
+	key := d.branch + " " + fields.text("id")
 	m := g.byID[key]
 	chunked := fields.has("tool_call_chunks") || strings.HasSuffix(e.text("type"), "Chunk")
 	switch {
 	case m != nil && fields.has("id") && !chunked:
 		return skipped(role + " (copy)")
 	case m == nil || !fields.has("id"):
-		m = &graphMessage{chatMessage: chatMessage{role: role}, slot: g.place(&slot{})}
+		m = &graphMessage{chatMessage: chatMessage{role: role}}
 		g.byID[key] = m
-		g.list = append(g.list, m)
+		d.place(func() []byte { return m.whole(d.file, e.line) })
 	}
-	g.content(m, fields)
+	m.addContent(d, fields)
 	m.call(fields)
 	return nil
 }
 
-func (g *graphs) content(m *graphMessage, fields object) {
-	m.callID = fields["tool_call_id"]
+func (m *graphMessage) addContent(d *draft, fields object) {
+	if m.role == "tool" {
+		m.answers = inString(fields["tool_call_id"])
+	}
 	m.think(fields.at("additional_kwargs.reasoning_content"))
 	if isString(fields["content"]) {
 		m.continueText(fields["content"])
@@ -80,7 +63,7 @@ func (g *graphs) content(m *graphMessage, fields object) {
 				m.continueText(raw)
 				continue
 			}
-			g.file.note(g.line, "content of type %q was left out", o.text("type"))
+			d.note("content of type %q was left out", o.text("type"))
 		}
 	}
 }
@@ -126,20 +109,16 @@ func (m *graphMessage) addPart(o object) {
 	to.arguments = concat(to.arguments, o["args"])
 }
 
-// end writes the messages, of which no more chunks come.
-func (g *graphs) end() {
-	for _, m := range g.list {
-		for _, p := range m.parts {
-			m.calls = append(m.calls, chatCall(p.id, p.name, nonEmpty(p.arguments)))
-		}
-		m.slot.body = m.body()
-		if m.role == "tool" {
-			m.slot.body = resultMessage(m.callID, or(blocksOrText(m.blocks), `""`))
-		}
-		if m.slot.body == nil {
-			g.file.note(m.slot.line, "a message of role %s says nothing and was left out", m.role)
-		}
+// whole returns the message, of which no more chunks come.
+func (m *graphMessage) whole(f *File, line int) []byte {
+	for _, p := range m.parts {
+		m.addCall(p.id, p.name, nonEmpty(p.arguments))
 	}
+	body := m.body()
+	if body == nil {
+		f.note(line, "a message of role %s says nothing and was left out", m.role)
+	}
+	return body
 }
 
 // graphName names the graph that an element of a stream is of, without the ids of its runs: "" is the outermost. The

@@ -25,23 +25,16 @@ var openHands = source{
 	name:  OpenHands,
 	title: "OpenHands' event streams",
 	detect: func(s sample) bool {
-		return openHandsRun(s.object) || openHandsEvent(s.object) ||
-			s.object == nil && (openHandsRun(s.first) || openHandsEvents(s.messages))
+		places := []string{"history.0", "history.0.0", "0", "0.0", "0.history.0", "0.history.0.0"}
+		return openHandsEvent(s.object) || slices.ContainsFunc(places, func(place string) bool {
+			return openHandsEvent(parseObject(s.members.at(place)))
+		})
 	},
 	into: OpenAIChat,
-	read: readOpenHands,
-}
-
-func openHandsRun(o object) bool { return openHandsEvents(parseArray(o["history"])) }
-
-func openHandsEvents(list [][]byte) bool {
-	if len(list) == 0 {
-		return false
-	}
-	if pair := parseArray(list[0]); len(pair) > 0 {
-		list = pair
-	}
-	return openHandsEvent(parseObject(list[0]))
+	runs: layout{lists: []string{"history"}, bare: true, pairs: true},
+	open: func(*draft) record {
+		return (&openHandsStream{causes: map[string][]byte{}, open: map[string]bool{}}).event
+	},
 }
 
 // openHandsEvent tells events from SWE-agent's steps, which have both an action and an observation.
@@ -53,82 +46,46 @@ func openHandsEvent(o object) bool {
 		o.fits("!type !role args|content|source|thought|action_risk")
 }
 
-// readOpenHands reads a list of events, or runs with histories. Events that are values of their own are one stream.
-func readOpenHands(f *File, id string, data []byte) error {
-	if list := array(data); openHandsEvents(list) {
-		f.putEvents(id, slices.Collect(f.elements(withoutPairs(list))))
-		return nil
-	}
-	var events []entry
-	for run := range f.runs(data) {
-		if history := parseArray(run.object["history"]); history != nil {
-			f.putEvents(id, slices.Collect(f.elements(withoutPairs(history))))
-			continue
-		}
-		f.Report.Lines++
-		events = append(events, run)
-	}
-	f.putEvents(id, events)
-	return nil
-}
-
-func withoutPairs(list [][]byte) [][]byte {
-	var events [][]byte
-	for _, raw := range list {
-		if pair := parseArray(raw); pair != nil {
-			events = append(events, pair...)
-		} else {
-			events = append(events, raw)
-		}
-	}
-	return events
-}
-
-// putEvents appends the conversation that a stream makes. The first event tells which of the two kinds it is.
-func (f *File) putEvents(id string, events []entry) {
-	d := f.newDraft(nil)
-	read := (&stream{draft: d, causes: map[string][]byte{}, open: map[string]bool{}}).event
-	if len(events) > 0 && events[0].has("kind") {
-		read = adding(sdkEvents{d}.event)
-	}
-	d.read(slices.Values(events), read)
-	d.finish(id)
-}
-
-// stream is a stream of events being read.
-type stream struct {
-	*draft
+// openHandsStream is a stream of events being read.
+type openHandsStream struct {
 	causes map[string][]byte // ids of calls, as literals, by the id of the action that they became
 	open   map[string]bool   // ids of calls without a result, as literals
 	last   []byte            // id of the last call that was made of an action
+	sdk    bool              // whether the events are the agent SDK's
 }
 
-// hiddenActions are the actions that are no part of the conversation.
-var hiddenActions = set(
-	"recall", "change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "start", "pause",
-	"resume", "stop",
+// hiddenActions are the actions that are no part of the conversation, hiddenObservations the observations.
+var (
+	hiddenActions = set(
+		"recall", "change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "start",
+		"pause", "resume", "stop",
+	)
+	hiddenObservations = set("recall", "agent_state_changed", "condense", "null", "loop_detection")
 )
 
-func (s *stream) event(e entry) ([][]byte, error) {
+func (s *openHandsStream) event(d *draft, e entry) error {
 	action := e.text("action")
+	s.sdk = s.sdk || e.has("kind")
 	switch {
+	case s.sdk:
+		return addSDKEvent(d, e)
 	case isString(e.object["observation"]):
-		return s.observation(e)
+		return s.observation(d, e)
 	case action == "":
-		return nil, errors.New("an event without action and observation")
+		return errors.New("an event without action and observation")
 	case action == "system", action == "message":
-		return openHandsMessage(e, action)
+		return openHandsMessage(d, e, action)
 	case hiddenActions[action]:
-		return nil, skipped("action " + action)
+		return skipped("action " + action)
 	case e.text("source") == "environment":
-		return nil, skipped("action " + action + " of the environment")
+		return skipped("action " + action + " of the environment")
 	}
-	return s.action(e)
+	return s.action(d, e)
 }
 
-// openHandsMessage returns what was written without a tool. In older streams the speaker is known by one member: only
+// openHandsMessage adds what was written without a tool. In older streams the speaker is known by one member: only
 // the agent waits for an answer.
-func openHandsMessage(e entry, action string) ([][]byte, error) {
+func openHandsMessage(d *draft, e entry, action string) error {
 	args := parseObject(e.object["args"])
 	if args == nil {
 		args = e.object
@@ -148,42 +105,38 @@ func openHandsMessage(e entry, action string) ([][]byte, error) {
 		m.addImages(images...)
 		m.content = list(m.blocks)
 	}
-	return m.bodies()
+	return d.addChat(&m)
 }
 
-func (s *stream) action(e entry) ([][]byte, error) {
+// action adds the response that the action came of unless another action had it, or makes a call of the action.
+func (s *openHandsStream) action(d *draft, e entry) error {
 	metadata := parseObject(e.object["tool_call_metadata"])
 	response := parseObject(metadata["model_response"])
-	reply := chatReply(response)
+	reply, id := chatReply(response), metadata["tool_call_id"]
 	if reply == nil {
-		return s.made(e, metadata)
+		id = or(nonEmpty(id), quote("event-"+strconv.Itoa(e.line)))
 	}
-	s.opened(e, metadata["tool_call_id"])
-	if id := response.text("id"); id != "" && !s.first([]byte(id)) {
-		return nil, nil
-	}
-	return reply, nil
-}
-
-func (s *stream) opened(e entry, id []byte) {
 	s.causes[string(e.object["id"])] = id
 	s.open[string(id)] = true
 	s.last = id
+	if reply == nil {
+		return d.addChat(madeCall(e, id, metadata["function_name"]))
+	}
+	if answer := response.text("id"); answer == "" || d.first([]byte(answer)) {
+		d.add(reply...)
+	}
+	return nil
 }
 
-// made makes a call of an action.
-func (s *stream) made(e entry, metadata object) ([][]byte, error) {
-	id := or(nonEmpty(metadata["tool_call_id"]), quote("event-"+strconv.Itoa(e.line)))
-	name := or(nonEmpty(metadata["function_name"]), e.object["action"])
-	args := parseObject(e.object["args"])
-	arguments := e.object["args"]
+// madeCall makes a call of an action.
+func madeCall(e entry, id, name []byte) *chatMessage {
+	args, arguments := parseObject(e.object["args"]), e.object["args"]
 	if args == nil {
 		args, arguments = e.object, e.raw
 	}
-	s.opened(e, id)
-	m := chatMessage{role: "assistant", content: nonEmpty(args["thought"])}
-	m.calls = [][]byte{chatCall(id, name, without(arguments, notArguments))}
-	return m.bodies()
+	m := &chatMessage{role: "assistant", content: nonEmpty(args["thought"])}
+	m.addCall(id, or(nonEmpty(name), e.object["action"]), without(arguments, notArguments))
+	return m
 }
 
 // notArguments are the members of an action that are about the action.
@@ -204,29 +157,30 @@ func without(raw []byte, names map[string]bool) []byte {
 	return fill("{%}", bytes.Join(members, []byte{','}))
 }
 
-// observation returns the result of a call, or a user message.
-func (s *stream) observation(e entry) ([][]byte, error) {
+// observation adds the result of a call, or a user message.
+func (s *openHandsStream) observation(d *draft, e entry) error {
 	kind := e.text("observation")
-	switch kind {
-	case "recall", "agent_state_changed", "condense", "null", "loop_detection":
-		if len(parseArray(e.at("extras.microagent_knowledge"))) > 0 {
-			s.file.note(e.line, "what was recalled from microagents is not imported")
+	if hiddenObservations[kind] {
+		if e.has("extras.microagent_knowledge.0") {
+			d.note("what was recalled from microagents is not imported")
 		}
-		return nil, skipped("observation " + kind)
+		return skipped("observation " + kind)
 	}
-	content := inString(e.object["content"])
-	if id := s.answered(e); id != nil {
+	content, id := inString(e.object["content"]), s.answered(e)
+	switch {
+	case id != nil:
 		delete(s.open, string(id))
-		return [][]byte{chatResult(id, content)}, nil
+		d.add(chatResult(id, content))
+	case nonEmpty(content) == nil:
+		return skipped("observation " + kind + " without content")
+	default:
+		d.add(message("user", content))
 	}
-	if nonEmpty(content) == nil {
-		return nil, skipped("observation " + kind + " without content")
-	}
-	return [][]byte{message("user", content)}, nil
+	return nil
 }
 
 // answered returns the id of the call that an observation answers, nil for none.
-func (s *stream) answered(e entry) []byte {
+func (s *openHandsStream) answered(e entry) []byte {
 	if id := nonEmpty(e.at("tool_call_metadata.tool_call_id")); id != nil {
 		return id
 	}

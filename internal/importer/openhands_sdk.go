@@ -6,31 +6,25 @@ import (
 	"strconv"
 )
 
-// sdkEvents is a stream of the events of OpenHands' agent SDK, each of which names its kind. The actions of one
-// response of the model are one message with a call each.
-type sdkEvents struct{ *draft }
-
-// sdkEvent is the pattern of events that are conversation.
+// sdkEvent is the pattern of those events of OpenHands' agent SDK that are conversation. Each names its kind.
 const sdkEvent = "kind=SystemPromptEvent|MessageEvent|ActionEvent|" +
 	"ObservationEvent|UserRejectObservation|AgentErrorEvent"
 
-func (s sdkEvents) event(e entry) error {
+func addSDKEvent(d *draft, e entry) error {
 	call := e.object["tool_call_id"]
 	switch kind := e.text("kind"); kind {
 	case "SystemPromptEvent":
-		s.add(message("system", inString(parseObject(e.object["system_prompt"])["text"])))
+		d.add(message("system", inString(e.at("system_prompt.text"))))
 	case "MessageEvent":
-		bodies, err := sdkMessage(e)
-		s.add(bodies...)
-		return err
+		return addSDKMessage(d, e)
 	case "ActionEvent":
-		s.action(e)
+		addSDKAction(d, e)
 	case "ObservationEvent":
-		s.add(chatResult(call, parseObject(e.object["observation"]).first("content", "output")))
+		d.add(chatResult(call, e.first("observation.content", "observation.output")))
 	case "UserRejectObservation":
-		s.add(chatResult(call, e.object["rejection_reason"]))
+		d.add(chatResult(call, e.object["rejection_reason"]))
 	case "AgentErrorEvent":
-		s.add(chatResult(call, e.object["error"]))
+		d.add(chatResult(call, e.object["error"]))
 	case "":
 		return errors.New("an event without a kind")
 	default:
@@ -39,15 +33,14 @@ func (s sdkEvents) event(e entry) error {
 	return nil
 }
 
-func sdkMessage(e entry) ([][]byte, error) {
-	sent := parseObject(e.object["llm_message"])
-	m := chatMessage{role: sent.text("role")}
-	m.addSDKContent(sent["content"])
+func addSDKMessage(d *draft, e entry) error {
+	m := chatMessage{role: e.text("llm_message.role")}
+	m.addSDKContent(e.at("llm_message.content"))
 	if m.role == "" && e.text("source") == "agent" {
 		m.role = "assistant"
 	}
 	m.role = cmp.Or(m.role, "user")
-	return m.bodies()
+	return d.addChat(&m)
 }
 
 // addSDKContent adds the texts and images of a content.
@@ -63,22 +56,19 @@ func (m *chatMessage) addSDKContent(raw []byte) {
 	}
 }
 
-func (s sdkEvents) action(e entry) {
-	m := s.open(cmp.Or(e.text("llm_response_id"), "line "+strconv.Itoa(e.line)))
+// addSDKAction adds an action's call to the message of the model's response, which several actions may share.
+func addSDKAction(d *draft, e entry) {
+	m := d.open(cmp.Or(e.text("llm_response_id"), "line "+strconv.Itoa(e.line)))
 	if m.calls == nil {
 		m.addSDKContent(e.object["thought"])
 		m.reasoning = nonEmpty(e.object["reasoning_content"])
-		if len(parseArray(e.object["thinking_blocks"])) > 0 {
+		if e.has("thinking_blocks.0") {
 			m.more = member("thinking_blocks", e.object["thinking_blocks"])
 		}
 	}
-	call := parseObject(e.object["tool_call"])
-	if function := parseObject(call["function"]); function != nil {
-		call = function
-	}
-	name, arguments := call["name"], call["arguments"]
+	call := parseObject(e.first("tool_call.function", "tool_call"))
 	if call == nil {
-		name, arguments = e.object["tool_name"], e.object["action"]
+		call = object{"name": e.object["tool_name"], "arguments": e.object["action"]}
 	}
-	m.calls = append(m.calls, chatCall(e.object["tool_call_id"], name, arguments))
+	m.addCall(e.object["tool_call_id"], call["name"], call["arguments"])
 }

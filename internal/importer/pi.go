@@ -10,65 +10,52 @@ import "errors"
 //     from the model.
 //   - details of a result, usage and the like repeat the content or are not for the model.
 var pi = source{
-	name:     Pi,
-	title:    "pi's sessions",
-	detect:   marked("type=session id cwd", "type=message message.role=toolResult|bashExecution"),
-	into:     Anthropic,
-	required: "type",
-	open: func(d *draft) reader {
-		return adding(func(e entry) error { return addPi(d, e) })
-	},
+	name:   Pi,
+	title:  "pi's sessions",
+	detect: marked("type=session id cwd", "type=message message.role=toolResult|bashExecution"),
+	into:   Anthropic,
+	record: byType(map[string]record{
+		"message": func(d *draft, e entry) error { return addPi(d, parseObject(e.object["message"])) },
+		"custom_message": func(d *draft, e entry) error {
+			return addPi(d, object{"role": quote("custom"), "content": e.object["content"]})
+		},
+	}),
 }
 
-func addPi(d *draft, e entry) error {
-	switch kind := e.text("type"); kind {
-	case "message":
-		return addPiMessage(d, parseObject(e.object["message"]))
-	case "custom_message":
-		return addPiContent(d, "user", e.object["content"])
-	default:
-		return skipped(kind)
-	}
-}
-
-func addPiMessage(d *draft, m object) error {
-	switch role := m.text("role"); role {
-	case "":
+func addPi(d *draft, m object) error {
+	role := m.text("role")
+	switch {
+	case role == "":
 		return errNoRole
-	case "user", "custom":
-		return addPiContent(d, "user", m["content"])
-	case "assistant":
-		if list := parseArray(m["content"]); list != nil && len(list) == 0 {
-			return skipped("assistant " + m.text("stopReason") + " (empty)")
-		}
-		return addPiContent(d, role, m["content"])
-	case "toolResult":
-		c, err := parseContent(m["content"], piBlock)
-		switch {
-		case err != nil:
-			return err
-		case !isString(m["toolCallId"]):
-			return errors.New("a toolResult without a toolCallId")
-		}
-		d.user(contentOf(toolResult(m["toolCallId"], c.raw(), boolean(m.is("isError")))))
-	case "bashExecution":
-		if m.is("excludeFromContext") {
-			return skipped("bashExecution (kept from the model)")
-		}
-		d.user(content{{raw: shellText(m), text: true}})
-	default:
+	case role == "bashExecution" && m.is("excludeFromContext"):
+		return skipped("bashExecution (kept from the model)")
+	case role == "bashExecution":
+		d.addTurn("user", "", shellText(m))
+		return nil
+	case !piRoles[role]:
 		return skipped("message of " + role)
+	}
+	content, err := parseContent(m["content"])
+	for i, raw := range content {
+		content[i] = piBlock(raw)
+	}
+	switch {
+	case err != nil:
+		return err
+	case role == "assistant" && len(content) == 0:
+		return skipped("assistant " + m.text("stopReason") + " (empty)")
+	case role != "toolResult":
+		d.addTurn(role, "", content...)
+	case !isString(m["toolCallId"]):
+		return errors.New("a toolResult without a toolCallId")
+	default:
+		d.addTurn("user", "", toolResult(m["toolCallId"], contentValue(content), boolean(m.is("isError"))))
 	}
 	return nil
 }
 
-func addPiContent(d *draft, role string, raw []byte) error {
-	c, err := parseContent(raw, piBlock)
-	if err == nil {
-		d.addTurn(role, "", c)
-	}
-	return err
-}
+// piRoles are the roles of the messages that have a content.
+var piRoles = set("user", "custom", "assistant", "toolResult")
 
 // piBlock writes a block of pi's as Anthropic's. A block of a type that is not pi's is kept as it stands.
 func piBlock(raw []byte) []byte {

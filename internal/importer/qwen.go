@@ -4,22 +4,17 @@ import "errors"
 
 // A record's message is a Gemini content, and is read as it stands.
 var qwen = source{
-	name:     Qwen,
-	title:    "Qwen Code's sessions",
-	detect:   marked("uuid message.parts[]"),
-	into:     Gemini,
-	required: "type",
-	open:     perRecord(qwenContent),
+	name:   Qwen,
+	title:  "Qwen Code's sessions",
+	detect: marked("uuid message.parts[]"),
+	into:   Gemini,
+	record: byType(map[string]record{"user": qwenContent, "assistant": qwenContent, "tool_result": qwenContent}),
 }
 
-func qwenContent(e entry) ([][]byte, error) {
-	switch kind := e.text("type"); kind {
-	case "user", "assistant", "tool_result":
-	default:
-		return nil, skipped(kind)
-	}
+func qwenContent(d *draft, e entry) error {
 	if parseArray(e.at("message.parts")) == nil {
-		return nil, errors.New("a record without a message that has parts")
+		return errors.New("a record without a message that has parts")
 	}
-	return [][]byte{e.object["message"]}, nil
+	d.add(e.object["message"])
+	return nil
 }

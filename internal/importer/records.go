@@ -3,6 +3,8 @@ package importer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
 )
 
@@ -11,6 +13,141 @@ type entry struct {
 	object
 	raw  []byte
 	line int
+}
+
+// layout is where a file of runs, each a conversation, has its records. The empty one is that of a file whose values
+// are all records of one conversation.
+type layout struct {
+	within string   // the member in which a value lists its runs, "" if it is one
+	lists  []string // paths to the records of a run: the first that is not empty counts
+	bare   bool     // whether a value without such a list is a record itself
+	pairs  bool     // whether a list may have arrays of records among its records
+	prompt string   // the member of a run that is its system prompt, "" for none
+}
+
+// readRuns reads a file as the layout of its source describes it. The values that are records themselves are one
+// conversation.
+func (f *File) readRuns(id string, data []byte) {
+	layout := f.kind.runs
+	bare := f.newDraft(nil)
+	for value := range f.records(data) {
+		for _, run := range layout.runs(value) {
+			list, ok := layout.records(run.object)
+			switch {
+			case ok:
+				f.readRun(id, run.object, list)
+			case layout.bare || layout.lists == nil:
+				bare.record(run)
+			default:
+				f.count(run, fmt.Errorf("no list %q", layout.lists[len(layout.lists)-1]))
+			}
+		}
+	}
+	bare.finish(id)
+}
+
+// readRun appends the conversations that the records of a run make.
+func (f *File) readRun(id string, run object, list [][]byte) {
+	d := f.newDraft(run)
+	if prompt := f.kind.runs.prompt; prompt != "" && nonEmpty(run[prompt]) != nil {
+		d.line = 1
+		d.add(message("system", run[prompt]))
+	}
+	d.records(f.elements(list))
+	d.finish(id)
+}
+
+// runs returns the runs that a value has in a list, or the value itself if it has no such list.
+func (l layout) runs(value entry) []entry {
+	list := parseArray(value.object[l.within])
+	if l.within == "" || list == nil {
+		return []entry{value}
+	}
+	runs := make([]entry, len(list))
+	for i, raw := range list {
+		runs[i] = entry{object: parseObject(raw), raw: raw, line: i + 1}
+	}
+	return runs
+}
+
+// records returns the records of a run, and whether it has a list of them.
+func (l layout) records(run object) (list [][]byte, ok bool) {
+	for _, path := range l.lists {
+		found := parseArray(run.at(path))
+		if len(found) > 0 {
+			return found, true
+		}
+		ok = ok || found != nil
+	}
+	return nil, ok
+}
+
+// records yields the objects of a file in any shape: the elements of its array, its only value, or the values on its
+// lines. Everything else is rejected.
+func (f *File) records(data []byte) iter.Seq[entry] {
+	if !json.Valid(data) {
+		return f.linesOf(data)
+	}
+	if list := parseArray(data); list != nil {
+		return f.elements(list)
+	}
+	return f.elements([][]byte{bytes.TrimSpace(data)})
+}
+
+// linesOf yields the objects of JSON lines. A line that is not JSON from end to end is rejected as a whole.
+func (f *File) linesOf(data []byte) iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		for n, line := range lines(data) {
+			found, err := values(line)
+			if err != nil {
+				f.count(entry{raw: line, line: n}, fmt.Errorf("not JSON: %w", err))
+			}
+			if len(found) > 1 {
+				f.note(n, "%d JSON values run together on one line were read one by one", len(found))
+			}
+			for _, raw := range found {
+				if e, ok := f.entry(n, raw); ok && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// elements yields the objects of a list.
+func (f *File) elements(list [][]byte) iter.Seq[entry] {
+	if f.kind.runs.pairs {
+		list = withoutPairs(list)
+	}
+	return func(yield func(entry) bool) {
+		for i, raw := range list {
+			if e, ok := f.entry(i+1, raw); ok && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// withoutPairs returns a list with the elements of the arrays in it in their places.
+func withoutPairs(list [][]byte) [][]byte {
+	var all [][]byte
+	for _, raw := range list {
+		if pair := parseArray(raw); pair != nil {
+			all = append(all, pair...)
+		} else {
+			all = append(all, raw)
+		}
+	}
+	return all
+}
+
+// entry returns a record, and rejects one that is no object.
+func (f *File) entry(line int, raw []byte) (e entry, ok bool) {
+	e = entry{object: parseObject(raw), raw: raw, line: line}
+	if e.object == nil {
+		f.count(e, errors.New("not a JSON object"))
+	}
+	return e, e.object != nil
 }
 
 // lines yields the lines that are not blank with their numbers. Only \n ends a line: other separators occur inside
@@ -25,104 +162,4 @@ func lines(data []byte) iter.Seq2[int, []byte] {
 			}
 		}
 	}
-}
-
-// entries yields the objects of JSON lines and counts them as records. A line that is not JSON from end to end is
-// rejected as a whole, and so is a value that is no object.
-func (f *File) entries(data []byte) iter.Seq[entry] {
-	return func(yield func(entry) bool) {
-		for n, line := range lines(data) {
-			found, err := values(line)
-			if err != nil {
-				f.Report.Lines++
-				f.reject(n, line, "not JSON: %s", err)
-				continue
-			}
-			if len(found) > 1 {
-				f.note(n, "%d JSON values run together on one line were read one by one", len(found))
-			}
-			for _, raw := range found {
-				if e, ok := f.entry(n, raw); ok && !yield(e) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// elements yields the objects of a list and counts all of its elements as records.
-func (f *File) elements(list [][]byte) iter.Seq[entry] {
-	return func(yield func(entry) bool) {
-		for i, raw := range list {
-			if e, ok := f.entry(i+1, raw); ok && !yield(e) {
-				return
-			}
-		}
-	}
-}
-
-// entry counts a record, and rejects one that is no object.
-func (f *File) entry(line int, raw []byte) (entry, bool) {
-	f.Report.Lines++
-	e := entry{object: parseObject(raw), raw: raw, line: line}
-	if e.object == nil {
-		f.reject(line, raw, "not a JSON object")
-	}
-	return e, e.object != nil
-}
-
-// records yields the objects of a file in any shape: the elements of its array, its only value, or the values on its
-// lines. They are counted as records.
-func (f *File) records(data []byte) iter.Seq[entry] {
-	if !json.Valid(data) {
-		return f.entries(data)
-	}
-	if list := parseArray(data); list != nil {
-		return f.elements(list)
-	}
-	return f.elements([][]byte{data})
-}
-
-// runs yields the objects of a file that records runs, each a conversation. The records that they hold are counted, not
-// the runs.
-func (f *File) runs(data []byte) iter.Seq[entry] {
-	return func(yield func(entry) bool) {
-		for run := range f.records(data) {
-			f.Report.Lines--
-			if !yield(run) {
-				return
-			}
-		}
-	}
-}
-
-// list returns a run's member that should be a list. A run without it is counted as a record and rejected.
-func (f *File) list(run entry, member string) [][]byte {
-	list := parseArray(run.object[member])
-	if list == nil {
-		f.Report.Lines++
-		f.reject(run.line, run.raw, "no list %q", member)
-	}
-	return list
-}
-
-// within returns the runs that a value has in a list, or the value itself if it has no such list.
-func within(value entry, member string) []entry {
-	list := parseArray(value.object[member])
-	if member == "" || list == nil {
-		return []entry{value}
-	}
-	runs := make([]entry, len(list))
-	for i, raw := range list {
-		runs[i] = entry{object: parseObject(raw), raw: raw, line: i + 1}
-	}
-	return runs
-}
-
-// array returns the elements of a file that is one JSON array, nil if it is anything else.
-func array(data []byte) [][]byte {
-	if !json.Valid(data) {
-		return nil
-	}
-	return parseArray(data)
 }

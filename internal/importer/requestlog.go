@@ -15,7 +15,8 @@ var requestLog = source{
 	name:  RequestLog,
 	title: "logs of requests to a model and its responses",
 	detect: func(s sample) bool {
-		return s.line && s.format != "" || s.object == nil && s.first != nil && formatOf(sampleOf(s.first)) != ""
+		first, _ := tell(sampleOf(parseObject(s.members["0"])))
+		return s.line && s.format != "" || s.object == nil && first != ""
 	},
 	read: readRequestLog,
 }
@@ -70,13 +71,13 @@ func sureFormat(all []entry) session.Format {
 func (r *requests) line(e entry) {
 	format, sure := tell(sampleOf(e.object))
 	if format == "" {
-		r.file.Report.Skipped[cmp.Or(e.text("type"), "no request and no response")]++
+		r.file.count(e, skipped(cmp.Or(e.text("type"), "no request and no response")))
 		return
 	}
 	if !sure && shapes[r.sure].messages == shapes[format].messages {
 		format = r.sure
 	}
-	r.file.Report.Imported++
+	r.file.count(e, nil)
 	x, _ := parseTranscript(format, e.raw)
 	if x.messages != nil {
 		r.request(e.line, x)

@@ -3,6 +3,7 @@ package importer
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -188,5 +189,22 @@ func TestABlockThatIsNoObjectRejectsItsRecord(t *testing.T) {
 		if len(f.Report.Rejected) != 1 || f.Report.Rejected[0].Reason != errNoContent.Error() || f.Report.Imported != 0 {
 			t.Errorf("%s: %+v", source, f.Report)
 		}
+	}
+}
+
+func TestRecordsAreReadInEveryShape(t *testing.T) {
+	t.Parallel()
+	record := `{"type":"user","uuid":"u",` + "\n" + `"message":{"role":"user","content":"a"}}`
+	for shape, file := range map[string]string{
+		"a line": strings.ReplaceAll(record, "\n", ""), "a value on two lines": record + "\n", "an array": "[" + record + "]",
+	} {
+		f, err := Read("s", []byte(file), ClaudeCode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{`1 {"role":"user","content":"a"}`}, show(f)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", shape, diff)
+		}
+		checkLaws(t, f)
 	}
 }

@@ -6,14 +6,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// formatOf returns the format of the messages in a value, "" if it holds none.
-func formatOf(s sample) session.Format {
-	format, _ := tell(s)
-	return format
-}
-
-// tell returns the format of the messages in a value, and whether it fits no other format. Messages that fit several
-// are taken for OpenAI Chat.
+// tell returns the format of the messages in a value, "" if it holds none, and whether it fits no other format.
+// Messages that fit several are taken for OpenAI Chat.
 func tell(s sample) (format session.Format, sure bool) {
 	if s.object == nil {
 		return tellList(s.messages)

@@ -1,10 +1,6 @@
 package importer
 
-import (
-	"iter"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "github.com/varve-dev/varve/internal/session"
 
 // Source is a kind of file that can be imported.
 type Source string
@@ -44,8 +40,7 @@ const (
 	TauBench       Source = "tau-bench"
 )
 
-// source describes a kind of file: how it is recognised, where it has its records and what they become. A file is JSON
-// lines that are one conversation, unless runs or read is set.
+// source describes a kind of file: how it is recognised, where it has its records and what they become.
 type source struct {
 	name  Source
 	title string // what a person calls such files
@@ -54,70 +49,25 @@ type source struct {
 	// likely recognises a line that others might also write: it counts if no source is sure of any line. It may be nil.
 	likely func(s sample) bool
 
-	into     Source  // the format of the conversations
-	required string  // the member that every record must have: "role", "type", or "" for none
-	runs     *layout // of a file of runs, each a conversation
-	open     func(d *draft) reader
+	into   Source // the format of the conversations
+	runs   layout
+	record record
+	open   func(d *draft) record // in place of record: returns what reads the records of a draft
 
 	infix       string // stands between the file's id and an agent's name in the id of the agent's conversation
 	firstIsMain bool   // whether the main conversation is the one that begins first, not the one without an agent
 
 	// read reads a file that has its records in another way: it appends the conversations, the first of them named id,
-	// and reports everything else. It returns an error if data is not of this kind.
+	// and reports everything else. It returns an error if data is not of this kind. It may be nil.
 	read func(f *File, id string, data []byte) error
-}
-
-// layout is where a file of runs has its records.
-type layout struct {
-	bare   func(o object) bool // recognises a record: the file may be an array of them. It may be nil
-	within string              // the member in which a value lists its runs, "" if it is one
-	list   func(f *File, run entry) [][]byte
-	prompt string // the member of a run that is its system prompt, "" for none
-}
-
-// listed returns a layout's list for runs that have their records in this member.
-func listed(member string) func(*File, entry) [][]byte {
-	return func(f *File, run entry) [][]byte { return f.list(run, member) }
-}
-
-// readSource reads a file as its source describes it.
-func (f *File) readSource(id string, data []byte) error {
-	layout := f.kind.runs
-	switch {
-	case f.kind.read != nil:
-		return f.kind.read(f, id, data)
-	case layout == nil:
-		f.put(id, nil, f.entries(data))
-		return nil
-	}
-	if list := array(data); layout.bare != nil && len(list) > 0 && layout.bare(parseObject(list[0])) {
-		f.put(id, nil, f.elements(list))
-		return nil
-	}
-	for value := range f.runs(data) {
-		for _, run := range within(value, layout.within) {
-			f.put(id, run.object, f.elements(layout.list(f, run)))
-		}
-	}
-	return nil
-}
-
-// put appends the conversations that the records of a run make.
-func (f *File) put(id string, run object, records iter.Seq[entry]) {
-	d := f.newDraft(run)
-	if f.kind.runs != nil && f.kind.runs.prompt != "" {
-		d.addPrompt(run[f.kind.runs.prompt])
-	}
-	d.read(records, f.kind.open(d))
-	d.finish(id)
 }
 
 // sample is what a source is recognised by: the value of a file that is one, or a value on a line.
 type sample struct {
 	line     bool           // whether the file has other lines
 	object   object         // the value, nil if it is no object
+	members  object         // of the value, or of an array its first element as "0"
 	messages [][]byte       // the value itself if it is an array, else its member "messages", or nil
-	first    object         // the first of messages, nil if it is no object
 	format   session.Format // that the value's messages seem to be of, "" for none
 }
 

@@ -10,50 +10,32 @@ import "errors"
 //   - A demonstration is part of the history like any other message.
 //   - Messages of another agent than the first are another conversation.
 var sweAgent = source{
-	name:        SWEAgent,
-	title:       "SWE-agent's trajectories",
-	detect:      func(s sample) bool { return sweRun(s.object) || s.object == nil && sweRun(s.first) },
+	name:  SWEAgent,
+	title: "SWE-agent's trajectories",
+	detect: marked(
+		"trajectory.0.response|trajectory.0.observation|trajectory.0.action",
+		"0.trajectory.0.response|0.trajectory.0.observation|0.trajectory.0.action",
+		"!trajectory.0 history.0.role history.0.agent|history.0.message_type",
+		"!0.trajectory.0 0.history.0.role 0.history.0.agent|0.history.0.message_type",
+	),
 	into:        OpenAIChat,
 	firstIsMain: true,
 	infix:       "-agent-",
-	runs: &layout{list: func(f *File, run entry) [][]byte {
-		if history := parseArray(run.object["history"]); len(history) > 0 {
-			return history
+	runs:        layout{lists: []string{"history", "trajectory"}},
+	open: func(d *draft) record {
+		if d.run.has("history.0") {
+			return sweMessage
 		}
-		return f.list(run, "trajectory")
-	}},
-	open: func(d *draft) reader {
-		s := sweLog{d}
-		if len(parseArray(d.run["history"])) > 0 {
-			return s.message
-		}
-		return s.step
+		return sweStep
 	},
 }
 
-func sweRun(o object) bool {
-	history, steps := parseArray(o["history"]), parseArray(o["trajectory"])
-	if len(steps) > 0 {
-		return parseObject(steps[0]).first("response", "observation", "action") != nil
-	}
-	if len(history) == 0 {
-		return false
-	}
-	return parseObject(history[0]).fits("role agent|message_type")
-}
-
-// sweLog is a run being read.
-type sweLog struct{ *draft }
-
-// message reads a message without what SWE-agent made of it: thought and action are in its content or its calls.
-func (s sweLog) message(e entry) ([][]byte, error) {
-	s.branch = e.text("agent")
+// sweMessage adds a message without what SWE-agent made of it: thought and action are in its content or its calls.
+func sweMessage(d *draft, e entry) error {
+	d.branch = e.text("agent")
 	m := chatMessage{role: e.text("role"), reasoning: nonEmpty(e.object["reasoning_content"])}
-	switch m.role {
-	case "":
-		return nil, errNoRole
-	case "tool":
-		return s.results(e)
+	if m.role == "tool" {
+		return sweResults(d, e)
 	}
 	if e.has("content") {
 		m.content = e.object["content"]
@@ -64,62 +46,49 @@ func (s sweLog) message(e entry) ([][]byte, error) {
 	if parseArray(e.object["thinking_blocks"]) != nil {
 		m.more = member("thinking_blocks", e.object["thinking_blocks"])
 	}
-	return m.bodies()
+	return d.addChat(&m)
 }
 
-// results returns a message for each call that the observation answers: OpenAI Chat has one id in a result.
-func (s sweLog) results(e entry) ([][]byte, error) {
+// sweResults adds a message for each call that the observation answers: OpenAI Chat has one id in a result.
+func sweResults(d *draft, e entry) error {
 	ids := parseArray(e.object["tool_call_ids"])
 	if ids == nil {
 		ids = [][]byte{e.object["tool_call_id"]}
 	}
 	if len(ids) > 1 {
-		s.file.note(e.line, "one observation answers %d calls: each has it as its result", len(ids))
+		d.note("one observation answers %d calls: each has it as its result", len(ids))
 	}
 	content := e.object["content"]
 	if parseArray(content) == nil {
 		content = inString(content)
 	}
-	var bodies [][]byte
+	if len(ids) == 0 {
+		return errors.New("an observation that answers no call")
+	}
 	for _, id := range ids {
-		bodies = append(bodies, resultMessage(id, content))
+		d.add(resultMessage(id, content))
 	}
-	if bodies == nil {
-		return nil, errors.New("an observation that answers no call")
-	}
-	return bodies, nil
+	return nil
 }
 
-func (s sweLog) step(e entry) ([][]byte, error) {
-	var bodies [][]byte
+// sweStep adds what the model wrote and what it was answered. Before the first step is what the model was sent, which
+// versions name differently.
+func sweStep(d *draft, e entry) error {
 	if e.line == 1 {
-		bodies = s.prompt(e)
+		for o := range objects(e.first("query", "messages")) {
+			delete(o, "agent")
+			_ = sweMessage(d, entry{object: o, line: e.line})
+		}
 	}
 	response, observation := nonEmpty(e.object["response"]), nonEmpty(e.object["observation"])
 	if response == nil && observation == nil {
-		return bodies, skipped("step without response and observation")
+		return skipped("step without response and observation")
 	}
 	if response != nil {
-		bodies = append(bodies, message("assistant", response))
+		d.add(message("assistant", response))
 	}
 	if observation != nil {
-		bodies = append(bodies, message("user", observation))
+		d.add(message("user", observation))
 	}
-	return bodies, nil
-}
-
-// prompt returns the messages that the model was sent for a step: versions name them differently.
-func (s sweLog) prompt(step entry) [][]byte {
-	prompt := parseArray(step.object["query"])
-	if prompt == nil {
-		prompt = parseArray(step.object["messages"])
-	}
-	var bodies [][]byte
-	for _, raw := range prompt {
-		if sent, err := s.message(entry{object: parseObject(raw), raw: raw, line: step.line}); err == nil {
-			bodies = append(bodies, sent[0])
-		}
-	}
-	s.branch = ""
-	return bodies
+	return nil
 }

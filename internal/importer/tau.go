@@ -6,47 +6,38 @@ package importer
 var tau2 = source{
 	name:  Tau2,
 	title: "tau2-bench's simulations",
-	detect: func(s sample) bool {
-		return s.object.has("simulations") || simulation(s.object) || simulation(s.first) || tau2Element(s.first)
-	},
-	into:     OpenAIChat,
-	required: "role",
-	runs:     &layout{bare: tau2Element, within: "simulations", list: listed("messages")},
-	open:     perRecord(tau2Message),
+	detect: marked(
+		"simulations", "messages.0.turn_idx messages.0.role", "0.turn_idx 0.role",
+		"messages[] reward_info|termination_reason !messages.0.contents",
+		"0.messages[] 0.reward_info|0.termination_reason !0.messages.0.contents",
+	),
+	into:   OpenAIChat,
+	runs:   layout{within: "simulations", lists: []string{"messages"}, bare: true},
+	record: tau2Message,
 }
 
-// simulation recognises a simulation.
-func simulation(o object) bool {
-	messages := parseArray(o["messages"])
-	return o.fits("messages[] reward_info|termination_reason") &&
-		(len(messages) == 0 || !parseObject(messages[0]).has("contents"))
-}
-
-// tau2Element recognises a message by members that only tau2 gives all of them.
-func tau2Element(o object) bool { return o.fits("turn_idx role") }
-
-// tau2Message returns a message without the calls of the simulated user.
-func tau2Message(e entry) ([][]byte, error) {
+// tau2Message adds a message without the calls of the simulated user.
+func tau2Message(d *draft, e entry) error {
 	m := chatMessage{role: e.text("role")}
 	if m.role == "tool" {
-		return tau2Results(e)
+		return tau2Results(d, e)
 	}
 	if isString(e.object["content"]) {
 		m.content = e.object["content"]
 	}
 	for call := range objects(e.object["tool_calls"]) {
 		if m.role == "assistant" && call.text("requestor") != "user" {
-			m.calls = append(m.calls, chatCall(call["id"], call["name"], call["arguments"]))
+			m.addCall(call["id"], call["name"], call["arguments"])
 		}
 	}
-	if e.has("tool_calls") && m.body() == nil {
-		return nil, skipped("call of the simulated user")
+	if m.role != "" && e.has("tool_calls") && m.body() == nil {
+		return skipped("call of the simulated user")
 	}
-	return m.bodies()
+	return d.addChat(&m)
 }
 
-// tau2Results reads a result, or several in one message.
-func tau2Results(e entry) ([][]byte, error) {
+// tau2Results adds a result, or several of one message.
+func tau2Results(d *draft, e entry) error {
 	results := e.object["tool_messages"]
 	if parseArray(results) == nil {
 		results = list([][]byte{e.raw})
@@ -58,21 +49,18 @@ func tau2Results(e entry) ([][]byte, error) {
 		}
 	}
 	if bodies == nil {
-		return nil, skipped("result for the simulated user")
+		return skipped("result for the simulated user")
 	}
-	return bodies, nil
+	d.add(bodies...)
+	return nil
 }
 
 // The messages of a run are OpenAI Chat's, as they are: ids of calls repeat inside a run, and are kept.
 var tauBench = source{
-	name:     TauBench,
-	title:    "tau-bench's runs",
-	detect:   func(s sample) bool { return s.object.has("traj") || s.object == nil && s.first.has("traj") },
-	into:     OpenAIChat,
-	required: "role",
-	runs:     &layout{list: listed("traj")},
-	open:     perRecord(asItIs),
+	name:   TauBench,
+	title:  "tau-bench's runs",
+	detect: marked("traj", "0.traj"),
+	into:   OpenAIChat,
+	runs:   layout{lists: []string{"traj"}},
+	record: asItIs,
 }
-
-// asItIs returns a record as a message.
-func asItIs(e entry) ([][]byte, error) { return [][]byte{e.raw}, nil }

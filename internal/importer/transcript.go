@@ -1,10 +1,6 @@
 package importer
 
-import (
-	"slices"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "github.com/varve-dev/varve/internal/session"
 
 // transcript is what one JSON value holds of a conversation with a provider: a list of messages, a request, a request
 // with its response, or a response alone.
@@ -27,7 +23,10 @@ type shape struct {
 
 var shapes = map[session.Format]shape{
 	session.OpenAIChat: {messages: "messages", reply: chatReply},
-	session.Anthropic:  {messages: "messages", system: "system", prompt: anthropicPrompt, reply: anthropicReply},
+	session.Anthropic: {
+		messages: "messages", system: "system", reply: anthropicReply,
+		prompt: func(system []byte) []byte { return message("system", system) },
+	},
 	session.OpenAIResponses: {
 		messages: "input", system: "instructions", prompt: responsesPrompt, reply: responsesReply,
 	},
@@ -58,9 +57,6 @@ func parseTranscript(format session.Format, raw []byte) (transcript, bool) {
 	return t, t.messages != nil || t.reply != nil
 }
 
-// all returns every message but the system prompt.
-func (t *transcript) all() [][]byte { return append(slices.Clip(t.messages), t.reply...) }
-
 // sides returns the request and the response in a value: members of it, or the value itself for both, in which only one
 // of them finds what it looks for.
 func sides(top object) (request, response object) {
@@ -88,17 +84,10 @@ func payload(raw []byte) object {
 	return o
 }
 
-func chatReply(response object) [][]byte { return firstChoice(response["choices"], "message") }
+// A conversation continues with the first of a response's answers.
+func chatReply(response object) [][]byte { return one(response.at("choices.0.message")) }
 
-func geminiReply(response object) [][]byte { return firstChoice(response["candidates"], "content") }
-
-// firstChoice returns a member of the first of a response's answers: a conversation continues with one.
-func firstChoice(answers []byte, member string) [][]byte {
-	for answer := range objects(answers) {
-		return one(answer[member])
-	}
-	return nil
-}
+func geminiReply(response object) [][]byte { return one(response.at("candidates.0.content")) }
 
 // anthropicReply leaves out what is about the response rather than the conversation.
 func anthropicReply(response object) [][]byte {
@@ -116,8 +105,6 @@ func one(message []byte) [][]byte {
 	}
 	return [][]byte{message}
 }
-
-func anthropicPrompt(system []byte) []byte { return message("system", system) }
 
 // responsesPrompt returns nil for the items that a response may have in place of the instructions: they are among its
 // input.

@@ -1,97 +1,55 @@
 package importer
 
 import (
+	"slices"
+
 	"github.com/varve-dev/varve/internal/units"
 )
 
-// content is a message's content: blocks, or one text that is no block.
-type content []block
-
-// block is a content block with what decides where it belongs.
-type block struct {
-	raw    []byte
-	text   bool   // whether raw is a string
-	calls  string // id of the call that it makes
-	answer string // id of the call that it answers
-}
-
-// turn is a user message, or an assistant message with the user message that answers its calls. The answers of one
-// message's calls must be in the one message after it, results first, wherever the file has them.
+// turn is an assistant message with the user message that answers its calls. The answers of one message's calls must be
+// in the one message after it, results first, wherever the file has them. A content is a list of blocks, or of one
+// string literal.
 type turn struct {
-	role       string
-	id         string // the API's id of an assistant message
-	content    content
-	answerLine int
-	results    content
-	beside     content // that came in the same lines as the results
+	id      string // the API's id of the assistant message
+	content [][]byte
+	answer  *slot
+	results [][]byte
+	beside  [][]byte // what came in the same records as the results
 }
 
 // dialog is what pairs the messages of one conversation.
 type dialog struct {
-	newest *turn // the newest assistant turn
+	newest *turn
 	calls  units.Pairer[*turn]
 }
 
-// parseContent reads a content, whose blocks convert writes as Anthropic's.
-func parseContent(raw []byte, convert func(raw []byte) []byte) (content, error) {
+// parseContent reads a content of Anthropic.
+func parseContent(raw []byte) ([][]byte, error) {
 	if isString(raw) {
-		return content{{raw: raw, text: true}}, nil
+		return [][]byte{raw}, nil
 	}
-	list := parseArray(raw)
-	if list == nil {
+	blocks := parseArray(raw)
+	noBlock := func(raw []byte) bool { return raw[0] != '{' }
+	if blocks == nil || slices.ContainsFunc(blocks, noBlock) {
 		return nil, errNoContent
 	}
-	var c content
-	for _, raw := range list {
-		b, ok := parseBlock(convert(raw))
-		if !ok {
-			return nil, errNoContent
-		}
-		c = append(c, b)
-	}
-	return c, nil
+	return blocks, nil
 }
 
-// asIs returns a block of Anthropic as it stands.
-func asIs(raw []byte) []byte { return raw }
-
-// parseBlock reports false for a value that is no object.
-func parseBlock(raw []byte) (block, bool) {
-	o := parseObject(raw)
-	b := block{raw: raw}
-	switch o.text("type") {
-	case "tool_use":
-		b.calls = o.text("id")
-	case "tool_result":
-		b.answer = o.text("tool_use_id")
+// asBlocks returns a content as blocks: a string becomes a text block around its original bytes.
+func asBlocks(content [][]byte) [][]byte {
+	if len(content) == 1 && isString(content[0]) {
+		return [][]byte{textBlock(content[0])}
 	}
-	return b, o != nil
+	return content
 }
 
-// asBlocks returns the content as blocks: a string becomes a text block around its original bytes.
-func (c content) asBlocks() content {
-	if len(c) == 1 && c[0].text {
-		return content{{raw: textBlock(c[0].raw)}}
+// contentValue returns a content as a message has it.
+func contentValue(content [][]byte) []byte {
+	if len(content) == 1 && isString(content[0]) {
+		return content[0]
 	}
-	return c
-}
-
-// raw returns the content as a message has it.
-func (c content) raw() []byte {
-	if len(c) == 1 && c[0].text {
-		return c[0].raw
-	}
-	raws := make([][]byte, len(c))
-	for i, b := range c {
-		raws[i] = b.raw
-	}
-	return list(raws)
-}
-
-// contentOf returns a content that is one block.
-func contentOf(raw []byte) content {
-	b, _ := parseBlock(raw)
-	return content{b}
+	return list(content)
 }
 
 // toolUse returns a block of Anthropic that is a call.
@@ -114,72 +72,74 @@ func (d *draft) dialog() *dialog {
 }
 
 // addTurn adds what a role wrote. The id is the API's of an assistant message, "" if the file has none.
-func (d *draft) addTurn(role, id string, c content) {
+func (d *draft) addTurn(role, id string, content ...[]byte) {
 	if role == "assistant" {
-		d.assistant(id, c)
+		d.assistant(id, content)
 	} else {
-		d.user(c)
+		d.user(content)
 	}
 }
 
 // assistant begins an assistant message, or continues the newest one if the API's id is the same: each line has one
 // block of it, and results may come in between.
-func (d *draft) assistant(id string, c content) {
+func (d *draft) assistant(id string, content [][]byte) {
 	dialog := d.dialog()
-	if t := dialog.newest; t != nil && id != "" && t.id == id {
-		t.content = append(t.content.asBlocks(), c.asBlocks()...)
+	t := dialog.newest
+	if t != nil && id != "" && t.id == id {
+		t.content = append(asBlocks(t.content), asBlocks(content)...)
 	} else {
-		dialog.newest = &turn{role: "assistant", id: id, content: c}
-		d.place(&slot{turn: dialog.newest})
+		t = &turn{id: id, content: content}
+		d.place(func() []byte { return message("assistant", contentValue(t.content)) })
+		t.answer = d.place(t.answered)
+		dialog.newest = t
 	}
-	for _, b := range c {
-		if b.calls != "" {
-			dialog.calls.Call(b.calls, "", dialog.newest)
+	for _, raw := range content {
+		if call := parseObject(raw); call.text("type") == "tool_use" && call.text("id") != "" {
+			dialog.calls.Call(call.text("id"), "", t)
 		}
 	}
 }
 
+// answered returns the message that answers the calls, nil if there is none.
+func (t *turn) answered() []byte {
+	if t.results == nil {
+		return nil
+	}
+	return message("user", list(append(t.results, t.beside...)))
+}
+
 // user adds results to the turns that made their calls; everything else, and a result without a call, becomes another
 // message.
-func (d *draft) user(c content) {
+func (d *draft) user(content [][]byte) {
 	var asked *turn
-	var own content
-	for _, b := range c {
-		t := d.dialog().caller(b)
+	var own [][]byte
+	for _, raw := range content {
+		t := d.dialog().caller(raw)
 		if t == nil {
-			own = append(own, b)
+			own = append(own, raw)
 			continue
 		}
 		if asked == nil {
 			asked = t
 		}
-		if t.answerLine == 0 {
-			t.answerLine = d.line
+		if t.results == nil {
+			t.answer.line = d.line
 		}
-		t.results = append(t.results, b)
+		t.results = append(t.results, raw)
 	}
 	if asked == nil {
-		d.place(&slot{turn: &turn{role: "user", content: c}})
+		d.add(message("user", contentValue(content)))
 	} else {
 		asked.beside = append(asked.beside, own...)
 	}
 }
 
 // caller returns the turn whose call the block answers, nil if it answers none.
-func (d *dialog) caller(b block) *turn {
-	if b.answer == "" {
+func (d *dialog) caller(block []byte) *turn {
+	result := parseObject(block)
+	if result.text("type") != "tool_result" || result.text("tool_use_id") == "" {
 		return nil
 	}
-	t, _ := d.calls.Answer(b.answer, "")
+	t, _ := d.calls.Answer(result.text("tool_use_id"), "")
 	return t
-}
-
-// messages returns the message of a turn that began on the line, and the message that answers its calls.
-func (t *turn) messages(line int) []Message {
-	list := []Message{{Line: line, Body: message(t.role, t.content.raw())}}
-	if len(t.results) > 0 {
-		answer := append(t.results, t.beside...)
-		list = append(list, Message{Line: t.answerLine, Body: message("user", answer.raw())})
-	}
-	return list
 }
