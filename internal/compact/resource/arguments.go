@@ -48,24 +48,17 @@ func withoutConstants(arguments []byte) []byte {
 	})
 }
 
-// values returns the members with the names in index, at their indexes: the last one of each name, as JSON parsers do.
-// A missing member is the zero Span.
-func (o object) values(index map[string]int) []rawjson.Span {
-	found := make([]rawjson.Span, len(index))
+// members returns the values of an object's members by name: the last one of each name, as JSON parsers do.
+func (o object) members() map[string]rawjson.Span {
+	found := map[string]rawjson.Span{}
 	for key, value := range rawjson.Members(o.data, o.start) {
-		name := key.Of(o.data)
-		inner := name[1 : len(name)-1]
-		if bytes.IndexByte(inner, '\\') >= 0 {
-			inner, _ = rawjson.Unquote(nil, name)
-		}
-		if i, ok := index[string(inner)]; ok {
-			found[i] = value
-		}
+		name, _ := o.textAt(key)
+		found[name] = value
 	}
 	return found
 }
 
-// textAt returns the value at span if it is a string.
+// textAt returns the value at span if it is a string. The zero Span, which a missing member has, is none.
 func (o object) textAt(span rawjson.Span) (string, bool) {
 	if span.End == 0 || o.data[span.Start] != '"' {
 		return "", false

@@ -1,7 +1,14 @@
+// Package resource finds out what a tool call is about: what the tool does (OperationOf), the resource of a call
+// (Identify, Fields), and the files that it reads or writes (Paths). It replaces large arguments (Omit) and hides
+// secrets (Mask). It recognises tools and arguments by their names alone, and is pure.
+//
+// Start at Identify. Arguments are always the bytes that a format has for them: a JSON object, or the text of a JSON
+// string that should be one and may be anything.
 package resource
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,34 +16,72 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// The arguments that identify a resource, in the order of llm-interactive-proxy; the first that is a string and not
-// blank counts.
-var (
-	pathFields      = fieldsOf("file_path path AbsolutePath filepath File TargetFile target_file filename")
-	directoryFields = fieldsOf("DirectoryPath SearchDirectory directory dir Cwd")
-	commandFields   = fieldsOf("command CommandLine cmd Input")
-	queryFields     = fieldsOf("Query query pattern SearchPath")
-
-	offsetFields      = fieldsOf("offset start_line StartLine line_offset from_line")
-	limitFields       = fieldsOf("limit max_lines MaxLines end_line EndLine num_lines count")
-	patternFields     = fieldsOf("Pattern pattern")
-	searchPlaceFields = fieldsOf("SearchPath path directory")
-)
-
-// fieldIndex has a number for each argument of Identify.
-var fieldIndex = map[string]int{}
-
-// fieldsOf returns the numbers of names, and gives new names one.
-func fieldsOf(names string) []int {
-	var fields []int
-	for name := range strings.FieldsSeq(names) {
-		if _, ok := fieldIndex[name]; !ok {
-			fieldIndex[name] = len(fieldIndex)
-		}
-		fields = append(fields, fieldIndex[name])
-	}
-	return fields
+// Key identifies the resource of a call. Calls with equal Comparable keys have the same resource.
+type Key struct {
+	Tool      string   // as the agent sends it
+	Primary   string   // the path, directory, command or query; it may be empty
+	Secondary []string // what else distinguishes calls: offset, limit, pattern
 }
+
+// Comparable returns a text that is the same for equal keys. The case of the tool does not count.
+func (k Key) Comparable() string {
+	var id strings.Builder
+	for _, part := range append([]string{strings.ToLower(k.Tool), k.Primary}, k.Secondary...) {
+		id.WriteString(strconv.Itoa(len(part)))
+		id.WriteByte(':')
+		id.WriteString(part)
+	}
+	return id.String()
+}
+
+// Fields returns the key of a call by the arguments that identify it: the tool and the canonical JSON of fields, in
+// their order, null for a missing one. Without fields, all calls of the tool have one key if toolOnly, else those with
+// equal arguments. ok is false if there are fields but the arguments are not a JSON object.
+func Fields(tool string, fields []string, toolOnly bool, arguments []byte) (key string, ok bool) {
+	if len(fields) == 0 && toolOnly {
+		return tool + "|__tool_only__", true
+	}
+	if trim(string(arguments)) == "" {
+		arguments = []byte("{}")
+	}
+	o, ok := parse(arguments)
+	switch {
+	case len(fields) == 0 && ok:
+		return tool + "|" + string(rawjson.AppendCanonical(nil, o.data)), true
+	case len(fields) == 0:
+		return tool + "|" + string(arguments), true
+	case !ok:
+		return "", false
+	}
+	return tool + "|" + string(o.pick(fields)), true
+}
+
+// pick returns the canonical JSON object of the named members, in the order of names.
+func (o object) pick(names []string) []byte {
+	members := o.members()
+	dst := []byte{'{'}
+	for _, name := range names {
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(rawjson.Quote(dst, []byte(name)), ':')
+		if span, ok := members[name]; ok {
+			dst = rawjson.AppendCanonical(dst, span.Of(o.data))
+		} else {
+			dst = append(dst, "null"...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// identifying has for each meaning the arguments that identify a resource, see tools.txt.
+var identifying = func() map[string][]string {
+	all := map[string][]string{}
+	for _, meaning := range strings.Fields("path directory command query offset limit pattern place") {
+		all[meaning] = argumentsOf(meaning)
+	}
+	return all
+}()
 
 // Identify returns the resource of a call, as llm-interactive-proxy does: a path (and for reads the part of the file),
 // a directory (and a pattern), the program of a command, or a query. Arguments that are not a JSON object are the
@@ -50,69 +95,58 @@ func Identify(operation, tool string, arguments []byte) (key Key, ok bool) {
 		text := trim(string(arguments))
 		return Key{Tool: tool, Primary: text}, text != ""
 	}
-	return identifying{object: o, spans: o.values(fieldIndex)}.key(operation, tool)
+	return sent{object: o, members: o.members()}.key(operation, tool)
 }
 
-// identifying has the arguments of one call by their fieldIndex.
-type identifying struct {
+// sent has the arguments of one call by name.
+type sent struct {
 	object
-	spans []rawjson.Span
+	members map[string]rawjson.Span
 }
 
-func (a identifying) key(operation, tool string) (Key, bool) {
-	if path := a.first(pathFields); path != "" {
+func (a sent) key(operation, tool string) (Key, bool) {
+	if path := a.text("path"); path != "" {
 		key := Key{Tool: tool, Primary: normalisePath(path)}
 		if operation == fileRead || operation == viewFile {
 			key.Secondary = a.page()
 		}
 		return key, true
 	}
-	if directory := a.first(directoryFields); directory != "" {
-		return Key{tool, normalisePath(directory), nonEmpty(a.first(patternFields))}, true
+	if directory := a.text("directory"); directory != "" {
+		return Key{tool, normalisePath(directory), nonEmpty(a.text("pattern"))}, true
 	}
-	if command := a.first(commandFields); command != "" {
+	if command := a.text("command"); command != "" {
 		return Key{Tool: tool, Primary: program(command)}, true
 	}
-	query := a.first(queryFields)
-	return Key{tool, query, nonEmpty(a.first(searchPlaceFields))}, query != ""
+	query := a.text("query")
+	return Key{tool, query, nonEmpty(a.text("place"))}, query != ""
 }
 
-// first returns the first of the fields that is a string and not blank, without the blanks around it.
-func (a identifying) first(fields []int) string {
-	for _, field := range fields {
-		if text, ok := a.textAt(a.spans[field]); ok {
-			if text = trim(text); text != "" {
-				return text
-			}
+// text returns the first argument with that meaning that is a string and not blank, without the blanks around it.
+func (a sent) text(meaning string) string {
+	for _, name := range identifying[meaning] {
+		if text, _ := a.textAt(a.members[name]); trim(text) != "" {
+			return trim(text)
 		}
 	}
 	return ""
 }
 
 // page returns which part of a file is read.
-func (a identifying) page() []string {
-	var page []string
-	if offset := a.firstInteger(offsetFields); offset != "" {
-		page = append(page, "offset:"+offset)
-	}
-	if limit := a.firstInteger(limitFields); limit != "" {
-		page = append(page, "limit:"+limit)
+func (a sent) page() (page []string) {
+	for _, meaning := range []string{"offset", "limit"} {
+		for _, name := range identifying[meaning] {
+			if integer, ok := a.integer(a.members[name]); ok {
+				page = append(page, meaning+":"+integer)
+				break
+			}
+		}
 	}
 	return page
 }
 
-// firstInteger returns the first of the fields that is an integer.
-func (a identifying) firstInteger(fields []int) string {
-	for _, field := range fields {
-		if integer, ok := a.integer(a.spans[field]); ok {
-			return integer
-		}
-	}
-	return ""
-}
-
 // integer returns the value at span: an integer, a string of one, or a boolean, which is an integer in Python.
-func (a identifying) integer(span rawjson.Span) (string, bool) {
+func (a sent) integer(span rawjson.Span) (string, bool) {
 	if span.End == 0 {
 		return "", false
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -65,8 +66,7 @@ func editorOperation(arguments []byte) string {
 	if !ok {
 		return other
 	}
-	command, _ := object.textAt(object.values(map[string]int{"command": 0})[0])
-	switch command {
+	switch command, _ := object.textAt(object.members()["command"]); command {
 	case "":
 		return other
 	case "view", "read":
@@ -105,14 +105,34 @@ var (
 // toolsOf returns the operations of the tools in some lists of tools.txt.
 func toolsOf(lists ...string) map[string]string {
 	tools := map[string]string{}
-	for line := range strings.Lines(toolsText) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || !slices.Contains(lists, fields[0]) {
-			continue
-		}
-		for _, name := range fields[2:] {
-			tools[fold(name)] = fields[1]
+	for row := range rows(toolsText) {
+		if slices.Contains(lists, row[0]) {
+			for _, name := range row[2:] {
+				tools[fold(name)] = row[1]
+			}
 		}
 	}
 	return tools
+}
+
+// argumentsOf returns the names of the arguments with a meaning in tools.txt.
+func argumentsOf(meaning string) (names []string) {
+	for row := range rows(toolsText) {
+		if row[0] == "argument" && row[1] == meaning {
+			names = append(names, row[2:]...)
+		}
+	}
+	return names
+}
+
+// rows yields the words of each line of an embedded table that is neither empty nor a comment.
+func rows(table string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for line := range strings.Lines(table) {
+			words := strings.Fields(line)
+			if len(words) > 0 && words[0] != "#" && !yield(words) {
+				return
+			}
+		}
+	}
 }

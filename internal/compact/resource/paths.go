@@ -14,19 +14,9 @@ const beginPatch = "*** Begin Patch"
 
 // The names of the arguments with paths and with patches, of the tools of all agents.
 var (
-	pathArguments = setOf("file_path path AbsolutePath filepath File TargetFile target_file filename file filePath " +
-		"absolute_path absolutePath relative_path relativePath relative_workspace_path notebook_path notebookPath " +
-		"file_paths filePaths paths files new_path old_path source destination uri")
-	patchArguments = setOf("patch patchText patch_text input diff command cmd")
+	pathArguments  = argumentsOf("any_path")
+	patchArguments = argumentsOf("patch")
 )
-
-func setOf(names string) map[string]bool {
-	set := map[string]bool{}
-	for name := range strings.FieldsSeq(names) {
-		set[name] = true
-	}
-	return set
-}
 
 // Paths returns the files that a call reads or writes, each once, as Clean returns them: from arguments with paths,
 // lists of them, or lists of objects with one, and for writes from the headers of patches. A command has no paths,
@@ -63,9 +53,9 @@ func (o object) paths(patches bool) []string {
 	for key, value := range rawjson.Members(o.data, o.start) {
 		name, _ := o.textAt(key)
 		switch {
-		case pathArguments[name]:
+		case slices.Contains(pathArguments, name):
 			found = append(found, o.texts(value)...)
-		case patches && patchArguments[name]:
+		case patches && slices.Contains(patchArguments, name):
 			for _, text := range o.texts(value) {
 				found = append(found, patchPaths(text)...)
 			}

@@ -2,7 +2,7 @@ package resource
 
 import (
 	_ "embed"
-	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -32,17 +32,13 @@ func rules() []rule {
 		{"-----BEGIN ", setOfBytes("A-Z "), len("PRIVATE KEY"), privateKey},  // PEM
 		{"://", setOfBytes("A-Za-z0-9._~%!$&*+,;=:-"), len("u:p"), password}, // addresses with a password
 	}
-	for line := range strings.Lines(secretsText) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		var atLeast int
-		var body, prefixes string
-		if _, err := fmt.Sscan(line, &atLeast, &body, &prefixes); err != nil {
+	for row := range rows(secretsText) {
+		atLeast, err := strconv.Atoi(row[0])
+		if err != nil {
 			panic(err) // the file is embedded
 		}
-		for prefix := range strings.SplitSeq(prefixes, "|") {
-			all = append(all, rule{prefix: prefix, body: setOfBytes(body), atLeast: atLeast})
+		for prefix := range strings.SplitSeq(row[2], "|") {
+			all = append(all, rule{prefix: prefix, body: setOfBytes(row[1]), atLeast: atLeast})
 		}
 	}
 	return all
