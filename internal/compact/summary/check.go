@@ -75,8 +75,8 @@ func echoes(text string, r Request) bool {
 	if strings.Contains(text, strings.TrimSpace(fence)) {
 		return true
 	}
-	if r.Style == Falai || r.Style == Cortex {
-		return false // their prompts contain the conversation, which a summary may quote
+	if r.Style.sendsConversation() {
+		return false // a summary may quote it
 	}
 	const distinctive = 24 // bytes of a line that is not repeated by chance
 	for line := range strings.Lines(Prompt(r)) {
