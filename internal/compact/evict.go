@@ -2,6 +2,7 @@ package compact
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -23,6 +24,17 @@ type eviction struct {
 
 func (d *eviction) evicts(m int) bool { return d.begin <= m && m < d.end && m != d.kept }
 
+// evicted yields the messages that are evicted.
+func (d *eviction) evicted() iter.Seq[int] {
+	return func(yield func(m int) bool) {
+		for m := d.begin; m < d.end; m++ {
+			if m != d.kept && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
 // newEviction prepares the eviction of messages[begin:end]. It returns nil if no message of the log is among them.
 func (s *runState) newEviction(begin, end int, action ActionKind) *eviction {
 	d := &eviction{begin: begin, end: end, kept: -1, action: action, stage: s.stage}
@@ -33,12 +45,10 @@ func (s *runState) newEviction(begin, end int, action ActionKind) *eviction {
 		d.kept = s.newestUserKept
 	}
 	fromLog := false
-	for m := d.begin; m < end; m++ {
-		if m != d.kept {
-			at := &s.messages[m]
-			d.cover(at)
-			fromLog = fromLog || !at.coversOthers()
-		}
+	for m := range d.evicted() {
+		at := &s.messages[m]
+		d.cover(at)
+		fromLog = fromLog || !at.coversOthers()
 	}
 	if !fromLog {
 		return nil
@@ -71,10 +81,8 @@ func (d *eviction) compose(f session.Format, template *text.Template, inner stri
 
 // currentTokens returns what the evicted messages have in the view.
 func (d *eviction) currentTokens(h *history) (sum int) {
-	for m := d.begin; m < d.end; m++ {
-		if d.evicts(m) {
-			sum += h.messages[m].now
-		}
+	for m := range d.evicted() {
+		sum += h.messages[m].now
 	}
 	return sum
 }

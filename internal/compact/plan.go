@@ -2,15 +2,14 @@ package compact
 
 // Plan is what one compaction does.
 type Plan struct {
-	Through    int64         `json:"through"`       // the last seq that the checkpoint will cover
-	Before     int64         `json:"tokens_before"` // of the view, results that were capped at ingest counted whole
-	After      int64         `json:"tokens_after"`  // of the view with the untouched rest of the tail, overhead aside
-	ViewBefore int64         `json:"-"`             // what the view had: Before, less what was capped at ingest
-	Kept       int64         `json:"kept_tokens"`   // of the beginning of the view that keeps its bytes
-	Actions    []Action      `json:"actions"`       // the sum of their savings is Before - After
-	Results    []Result      `json:"-"`             // the parts that leave the view for the first time
-	Stages     []StageReport `json:"stages"`
-	Entered    []int64       `json:"-"` // by stage: the message that first needed it, 0 for none
+	Through int64         `json:"through"`       // the last seq that the checkpoint will cover
+	Before  int64         `json:"tokens_before"` // of the view, results that were capped at ingest counted whole
+	After   int64         `json:"tokens_after"`  // of the view with the untouched rest of the tail, overhead aside
+	Kept    int64         `json:"kept_tokens"`   // of the beginning of the view that keeps its bytes
+	Actions []Action      `json:"actions"`       // the sum of their savings is Before - After
+	Results []Result      `json:"-"`             // the parts that leave the view for the first time
+	Stages  []StageReport `json:"stages"`
+	Entered []int64       `json:"-"` // by stage: the message that first needed it, 0 for none
 
 	state    *runState
 	history  *history

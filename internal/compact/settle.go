@@ -16,7 +16,6 @@ func (p *Plan) settle(s *runState) {
 	}
 	for m := range s.messages {
 		p.Before += int64(s.messages[m].now)
-		p.ViewBefore += int64(s.viewTokens(m))
 	}
 	p.After = p.Before
 	for m := range s.messages[:p.covered] {

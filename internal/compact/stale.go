@@ -71,22 +71,19 @@ func (w writes) all(p *part) (by int, ok bool) {
 
 // first returns the message of the oldest write of a path, 0 for a path that was not written.
 func (w writes) first(name string) (message int) {
-	oldest := func(at int, ok bool) {
-		if ok && (message == 0 || at < message) {
+	oldest := func(writes map[string]int, name string) {
+		if at, ok := writes[name]; ok && (message == 0 || at < message) {
 			message = at
 		}
 	}
-	at, ok := w.paths[name]
-	oldest(at, ok)
+	oldest(w.paths, name)
 	if !resource.Absolute(name) {
-		at, ok = w.ends[name]
-		oldest(at, ok)
+		oldest(w.ends, name)
 		return message
 	}
 	for end := range endsOfPath(name) {
 		if !resource.Absolute(end) {
-			at, ok = w.paths[end]
-			oldest(at, ok)
+			oldest(w.paths, end)
 		}
 	}
 	return message

@@ -150,8 +150,8 @@ func (h *history) startsOf(n int) []bool {
 
 // worth returns how many tokens of the log a summary would replace.
 func (s *runState) worth(d *eviction) (tokens int) {
-	for m := d.begin; m < d.end; m++ {
-		if d.evicts(m) && !s.messages[m].coversOthers() {
+	for m := range d.evicted() {
+		if !s.messages[m].coversOthers() {
 			tokens += s.messages[m].now
 		}
 	}
@@ -166,8 +166,8 @@ func (s *runState) request(d *eviction) (r summary.Request, err error) {
 		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: s.summaryTokens(),
 	}
 	shown := s.shownFrom(d)
-	for m := d.begin; m < d.end; m++ {
-		if !d.evicts(m) || m < shown && s.silent(m) {
+	for m := range d.evicted() {
+		if m < shown && s.silent(m) {
 			continue
 		}
 		message, err := s.decode(m, m >= shown)

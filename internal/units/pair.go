@@ -3,7 +3,10 @@
 // nothing about formats or JSON, and import no other package of Varve.
 package units
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // nameReach bounds how many waiting calls of one id are searched for a name, so that pairing stays linear in any log.
 const nameReach = 64
@@ -18,82 +21,62 @@ const nameReach = 64
 // C is the data that the caller needs about a call when its result comes. The zero Pairer is ready to use and allocates
 // nothing before the first call.
 type Pairer[C any] struct {
-	newest  map[string]int // by id: 1 + the slot of the newest waiting call
-	slots   []slot[C]
-	free    int // 1 + the first free slot, 0 for none
+	calls   map[string][]waiting[C] // by id, oldest first
+	spare   [][]waiting[C]          // empty lists, to be used again
 	waiting int
 }
 
-type slot[C any] struct {
-	call  C
-	name  string
-	older int // 1 + the slot of the older waiting call of this id, or of the next free slot; 0 for none
-	used  bool
+type waiting[C any] struct {
+	name string
+	call C
 }
 
 // Call adds a call, which then waits for its result. The name is "" if it is unknown.
 func (p *Pairer[C]) Call(id, name string, call C) {
-	if p.newest == nil {
-		p.newest = map[string]int{}
+	if p.calls == nil {
+		p.calls = map[string][]waiting[C]{}
 	}
-	at := p.free
-	if at == 0 {
-		p.slots = append(p.slots, slot[C]{})
-		at = len(p.slots)
-	} else {
-		p.free = p.slots[at-1].older
+	calls := p.calls[id]
+	if n := len(p.spare); calls == nil && n > 0 {
+		calls = p.spare[n-1]
+		p.spare = p.spare[:n-1]
 	}
-	p.slots[at-1] = slot[C]{call: call, name: name, older: p.newest[id], used: true}
-	p.newest[id] = at
+	p.calls[id] = append(calls, waiting[C]{name, call})
 	p.waiting++
 }
 
 // Answer returns the call that a result answers, which waits no longer; ok is false if the result answers no call. The
 // name is that of the result's tool, "" if it is unknown.
 func (p *Pairer[C]) Answer(id, name string) (call C, ok bool) {
-	newest := p.newest[id]
-	if newest == 0 {
+	calls := p.calls[id]
+	if len(calls) == 0 {
 		return call, false
 	}
-	at, newer := p.choose(newest, name)
-	chosen := &p.slots[at-1]
-	switch {
-	case newer > 0:
-		p.slots[newer-1].older = chosen.older
-	case chosen.older > 0:
-		p.newest[id] = chosen.older
-	default:
-		delete(p.newest, id)
+	at := choose(calls, name)
+	call = calls[at].call
+	calls = slices.Delete(calls, at, at+1)
+	if len(calls) > 0 {
+		p.calls[id] = calls
+	} else {
+		delete(p.calls, id)
+		p.spare = append(p.spare, calls)
 	}
-	call = chosen.call
-	p.release(at)
+	p.waiting--
 	return call, true
 }
 
-// choose returns the slot of the call that a result answers, and the slot that refers to it, 0 if that is the map.
-func (p *Pairer[C]) choose(newest int, name string) (at, newer int) {
-	if name == "" || p.slots[newest-1].name == name {
-		return newest, 0
+// choose returns the index of the call that a result answers.
+func choose[C any](calls []waiting[C], name string) int {
+	newest := len(calls) - 1
+	if name == "" {
+		return newest
 	}
-	newer, at = newest, p.slots[newest-1].older
-	for range nameReach {
-		if at == 0 {
-			break
+	for i := newest; i >= max(0, newest-nameReach); i-- {
+		if calls[i].name == name {
+			return i
 		}
-		if p.slots[at-1].name == name {
-			return at, newer
-		}
-		newer, at = at, p.slots[at-1].older
 	}
-	return newest, 0
-}
-
-func (p *Pairer[C]) release(at int) {
-	p.slots[at-1] = slot[C]{older: p.free}
-	p.free = at
-	if p.waiting--; p.waiting == 0 {
-		p.slots, p.free = p.slots[:0], 0
-	}
+	return newest
 }
 
 // Waiting returns how many calls have no result yet.
@@ -102,9 +85,11 @@ func (p *Pairer[C]) Waiting() int { return p.waiting }
 // All yields the calls that have no result yet, in no particular order.
 func (p *Pairer[C]) All() iter.Seq[C] {
 	return func(yield func(C) bool) {
-		for i := range p.slots {
-			if p.slots[i].used && !yield(p.slots[i].call) {
-				return
+		for _, calls := range p.calls {
+			for i := range calls {
+				if !yield(calls[i].call) {
+					return
+				}
 			}
 		}
 	}
@@ -112,8 +97,6 @@ func (p *Pairer[C]) All() iter.Seq[C] {
 
 // Clear removes the calls that have no result yet: a later result answers none of them.
 func (p *Pairer[C]) Clear() {
-	clear(p.newest)
-	clear(p.slots)
-	p.slots = p.slots[:0]
-	p.free, p.waiting = 0, 0
+	clear(p.calls)
+	p.waiting = 0
 }

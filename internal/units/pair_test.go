@@ -77,7 +77,7 @@ func TestAClearedPairerHasNoCalls(t *testing.T) {
 	}
 }
 
-// FuzzPairer compares Pairer, which reuses the slots of answered calls, with the simplest pairing.
+// FuzzPairer compares Pairer, which reuses the lists of answered calls, with the simplest pairing.
 func FuzzPairer(f *testing.F) {
 	f.Add([]byte{0, 1, 128, 129, 2, 34, 162, 130})
 	f.Add([]byte("a long walk over the same few ids, with names and without"))
