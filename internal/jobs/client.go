@@ -1,7 +1,7 @@
-// Package jobs has what runs behind the API, on River: one file a job.
+// Package jobs has what runs behind the API, on River.
 //
 //   - compact.go: one session's compaction, inserted by the append that reaches the session's trigger
-//   - recompact.go: one session of a recompaction; fill.go: looks for the sessions of one
+//   - recompact.go: one session of a recompaction, and the search for the sessions of one
 //   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
 //
 // Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the
@@ -9,6 +9,7 @@
 package jobs
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm"
@@ -41,21 +43,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Compactions == 0 {
-		c.Compactions = 4
-	}
-	if c.JobTimeout == 0 {
-		c.JobTimeout = 2 * time.Minute
-	}
-	if c.SweepEvery == 0 {
-		c.SweepEvery = 30 * time.Second
-	}
-	if c.SoftStop == 0 {
-		c.SoftStop = 20 * time.Second
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Compactions = cmp.Or(c.Compactions, 4)
+	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
+	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
+	c.SoftStop = cmp.Or(c.SoftStop, 20*time.Second)
 	if c.Trace == nil {
 		c.Trace = func(string) {}
 	}
@@ -100,4 +92,18 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 			}, &river.PeriodicJobOpts{RunOnStart: true}),
 		},
 	})
+}
+
+// retryWaits are the times from a failed attempt to the next. The first ones are short: most failures come from a
+// database or a machine that is busy for a moment, and a session is over its trigger meanwhile. A compaction's eight
+// attempts take 2.3 hours. (River's own policy waits for the fourth power of the attempt, in seconds.)
+var retryWaits = []time.Duration{
+	time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second, 2 * time.Minute, 15 * time.Minute, 2 * time.Hour,
+}
+
+type retryPolicy struct{}
+
+// NextRetry returns when a job that failed is tried again.
+func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
+	return time.Now().Add(retryWaits[min(max(len(job.Errors), 0), len(retryWaits)-1)])
 }

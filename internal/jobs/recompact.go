@@ -52,3 +52,22 @@ func (w *recompactWorker) attempt(ctx context.Context, of postgres.RecompactionJ
 	}
 	return err
 }
+
+type fillWorker struct {
+	river.WorkerDefaults[queue.FillArgs]
+	Store *postgres.Store
+}
+
+// Work looks for the next sessions of a recompaction, few enough that it takes next to no time.
+func (w *fillWorker) Work(ctx context.Context, job *river.Job[queue.FillArgs]) error {
+	err := w.Store.FillRecompaction(ctx, job.Args.Tenant, job.Args.Recompaction, job.ID)
+	switch {
+	case err == nil, errors.Is(err, session.ErrNotFound):
+		return nil
+	case job.Attempt < job.MaxAttempts:
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return errors.Join(err, w.Store.FailRecompaction(ctx, job.Args.Tenant, job.Args.Recompaction, err.Error()))
+}

@@ -168,7 +168,7 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 ) {
 	run := uuid.Must(uuid.NewV7())
 	args := queue.CompactArgs{Tenant: key.Tenant, Session: key.Key, Run: run}
-	job, inserted, err := s.queue.Compact(ctx, tx, args, at)
+	job, inserted, err := s.queue.Insert(ctx, tx, args, at)
 	if err != nil {
 		return false, err
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -294,4 +296,23 @@ func Text(s string) string {
 		}
 		return r
 	}, s), "\uFFFD")
+}
+
+// The hot statements with their arguments, as Query sends them. The bench runs them bare: a copy there would drift
+// from what the store does.
+
+// TenantStatement returns the statement that precedes every other.
+func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
+	return setTenant, []any{tenant.String()}
+}
+
+// AppendStatement returns the one statement of Append.
+func AppendStatement(a session.Append) (sql string, args []any) {
+	p := newAppendParams(a)
+	return appendSQLOf(a).plain, p.args()
+}
+
+// ViewStatement returns the one statement of View.
+func ViewStatement(at session.Address, known Version) (sql string, args []any) {
+	return newestView, viewArgs(at, known, heldBody{})
 }

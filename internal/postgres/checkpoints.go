@@ -137,6 +137,12 @@ func copyCheckpoint(
 		row.Tenant, row.Key.Key, made.N-KeptCheckpoints)
 }
 
+// separateTokens counts the tokens of the separate system prompt of session s, whose key is $2.
+var separateTokens = `(SELECT coalesce(sum(m.tokens), 0)
+	                FROM messages m
+	               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= ` + pinnedElsewhere + `
+	                 AND m.removed_at IS NULL)`
+
 // newestSQL makes a checkpoint the session's newest and counts the tokens of its view. It always adds them up from the
 // messages: the difference that a compaction reports is not exact, because a message of another format has another
 // number of tokens once the checkpoint renders it in the session's format.
@@ -147,10 +153,7 @@ var newestSQL = `
 	UPDATE sessions s
 	   SET checkpoint_n = $3, through_seq = $4, checkpoint_size = $5,
 	       context_tokens = $6
-	           + (SELECT coalesce(sum(m.tokens), 0)
-	                FROM messages m
-	               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= ` + pinnedElsewhere + `
-	                 AND m.removed_at IS NULL)
+	           + ` + separateTokens + `
 	           + (SELECT coalesce(sum(coalesce(m.view_tokens, m.tokens)), 0)
 	                FROM messages m
 	               WHERE m.tenant_id = $1 AND m.session_key = $2

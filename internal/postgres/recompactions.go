@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -90,7 +91,7 @@ func (s *Store) CreateRecompaction(
 		if err != nil {
 			return made, uuid.Nil, err
 		}
-		return made, made.ID, s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: made.ID})
+		return made, made.ID, s.insertFill(ctx, tx, tenant, made.ID)
 	})
 }
 
@@ -154,8 +155,8 @@ func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, ke
 		if err != nil {
 			return session.Recompaction{}, uuid.Nil, err
 		}
-		if !c.state.Ended() {
-			c.state = session.RecompactionCancelling
+		if !c.State.Ended() {
+			c.State = session.RecompactionCancelling
 			if err := s.advance(ctx, tx, c); err != nil {
 				return session.Recompaction{}, uuid.Nil, err
 			}
@@ -178,23 +179,29 @@ func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job 
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
-		if c.state != session.RecompactionQueued {
+		if c.State != session.RecompactionQueued {
 			return s.advance(ctx, tx, c)
 		}
 		if err := c.fill(ctx, tx); err != nil {
 			return err
 		}
-		if c.state == session.RecompactionQueued {
-			return s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id})
+		if c.State == session.RecompactionQueued {
+			return s.insertFill(ctx, tx, tenant, id)
 		}
 		return s.advance(ctx, tx, c)
 	})
 }
 
+// insertFill inserts the job that looks for the next sessions of a recompaction, unless there is a live one.
+func (s *Store) insertFill(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
+	_, _, err := s.queue.Insert(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id}, time.Time{})
+	return err
+}
+
 // fill adds the next sessions that the filter finds, and sets the recompaction running after the last ones. Sessions
 // that are younger than the recompaction do not belong to it: it would never end.
 func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
-	args := append(matchingArgs(c.tenant, c.filter), c.cursor, recompactionBatch, c.id, c.created)
+	args := append(matchingArgs(c.TenantID, c.Filter), c.Cursor, recompactionBatch, c.ID, c.CreatedAt)
 	var looked, found int64
 	var last uuid.UUID
 	err := tx.QueryRow(ctx, `
@@ -214,18 +221,18 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 		SELECT count(*), (SELECT count(*) FROM found), (array_agg(key ORDER BY key DESC))[1]
 		  FROM looked`, args...).Scan(&looked, &found, &last)
 	if err != nil {
-		return fmt.Errorf("sessions of recompaction %s: %w", c.id, err)
+		return fmt.Errorf("sessions of recompaction %s: %w", c.ID, err)
 	}
 	if looked > 0 {
-		c.cursor = last
+		c.Cursor = last
 	}
 	if looked < recompactionBatch {
-		c.state = session.RecompactionRunning
+		c.State = session.RecompactionRunning
 	}
 	return exec(ctx, tx, `
 		UPDATE recompactions
 		   SET total = total + $3, cursor = $4, state = $5, started_at = coalesce(started_at, now())
-		 WHERE tenant_id = $1 AND id = $2`, c.tenant, c.id, found, c.cursor, c.state)
+		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID, found, c.Cursor, c.State)
 }
 
 // FailRecompaction ends a recompaction whose sessions could not be found.

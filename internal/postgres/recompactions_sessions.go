@@ -51,30 +51,27 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 // lockedRecompaction is a recompaction's row while this transaction holds its lock. A session's lock must be taken
 // before it.
 type lockedRecompaction struct {
-	tenant, id uuid.UUID
-	state      session.RecompactionState
-	filter     session.RecompactionFilter
-	policy     json.RawMessage
-	maxRunning int
-	cursor     uuid.UUID
-	created    time.Time
+	TenantID, ID uuid.UUID
+	State        session.RecompactionState
+	Filter       session.RecompactionFilter
+	Policy       json.RawMessage
+	MaxRunning   int
+	Cursor       uuid.UUID
+	CreatedAt    time.Time
 }
 
 func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (lockedRecompaction, error) {
-	c := lockedRecompaction{tenant: tenant, id: id}
-	err := tx.QueryRow(ctx, `
-		SELECT state, filter, policy, max_running, cursor, created_at
+	return rowIn(ctx, tx, pgx.RowToStructByName[lockedRecompaction], `
+		SELECT tenant_id, id, state, filter, policy, max_running, cursor, created_at
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND id = $2
-		   FOR NO KEY UPDATE`, tenant, id).
-		Scan(&c.state, &c.filter, &c.policy, &c.maxRunning, &c.cursor, &c.created)
-	return c, notFound(err)
+		   FOR NO KEY UPDATE`, tenant, id)
 }
 
 // advance inserts jobs for the next sessions, up to the number that may run at once, and ends the recompaction when no
 // session is left. Under the recompaction's lock it may be called at any time, and does nothing twice.
 func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
-	if c.state == session.RecompactionRunning {
+	if c.State == session.RecompactionRunning {
 		if err := s.begin(ctx, tx, c); err != nil {
 			return err
 		}
@@ -93,7 +90,7 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 		                 FROM recompaction_sessions
 		                WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL)
 		            AS live) l
-		 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, c.tenant, c.id, string(c.state))
+		 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, c.TenantID, c.ID, string(c.State))
 }
 
 // begin inserts the jobs of the next sessions. It skips a session that is being erased. Each session is updated by its
@@ -108,19 +105,20 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 		                           FROM recompaction_sessions
 		                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running'
 		                            AND finished_at IS NULL))
-		   FOR UPDATE SKIP LOCKED`, c.tenant, c.id, c.maxRunning)
+		   FOR UPDATE SKIP LOCKED`, c.TenantID, c.ID, c.MaxRunning)
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		job, err := s.queue.Recompact(ctx, tx, queue.RecompactArgs{Tenant: c.tenant, Recompaction: c.id, Session: key})
+		args := queue.RecompactArgs{Tenant: c.TenantID, Recompaction: c.ID, Session: key}
+		job, _, err := s.queue.Insert(ctx, tx, args, time.Time{})
 		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `
 			UPDATE recompaction_sessions
 			   SET state = 'running', job_id = $4
-			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, c.tenant, c.id, key, job)
+			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, c.TenantID, c.ID, key, job)
 		if err != nil {
 			return err
 		}
@@ -151,10 +149,10 @@ func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (Rec
 		if err != nil {
 			return work, err
 		}
-		if c.state != session.RecompactionRunning {
+		if c.State != session.RecompactionRunning {
 			return work, session.ErrEnded
 		}
-		work.Policy = c.policy
+		work.Policy = c.Policy
 		work.Run, err = beginAttempt(ctx, tx, job)
 		return work, err
 	})
@@ -311,7 +309,7 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys []uu
 		)
 		UPDATE recompactions
 		   SET failed = failed + (SELECT count(*) FROM back WHERE state = 'failed')
-		 WHERE tenant_id = $1 AND id = $2`, c.tenant, c.id, keys, failed, Text(reason), attempts)
+		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID, keys, failed, Text(reason), attempts)
 }
 
 // RequeueRecompactions repairs a tenant's recompactions that have not ended: a session whose job was lost is tried
@@ -337,8 +335,8 @@ func (s *Store) requeueRecompaction(ctx context.Context, tx pgx.Tx, tenant, id u
 	if err != nil {
 		return 0, err
 	}
-	if c.state == session.RecompactionQueued {
-		return 0, s.queue.Fill(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id})
+	if c.State == session.RecompactionQueued {
+		return 0, s.insertFill(ctx, tx, tenant, id)
 	}
 	keys, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT l.session_key

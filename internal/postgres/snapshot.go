@@ -48,16 +48,16 @@ func (s *Store) SnapshotFromLog(ctx context.Context, key session.Key) (Snapshot,
 
 func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (snap Snapshot, err error) {
 	err = s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
-		var through, separate int64
-		if snap, through, separate, err = readSnapshot(ctx, tx, key); err != nil {
+		var after int64 // the last seq of the separate system prompt
+		if snap, after, err = readSnapshot(ctx, tx, key); err != nil {
 			return err
 		}
-		after := max(through, separate)
 		if fromLog {
 			if err := fits(ctx, tx, key); err != nil {
 				return err
 			}
-			after = separate
+		} else if snap.Base != nil {
+			after = max(after, snap.Base.Through)
 		}
 		snap.Tail, err = rowsIn(ctx, tx, pgx.RowToStructByPos[LogMessage], `
 			SELECT seq, format, tokens, coalesce(view_tokens, 0), body
@@ -82,16 +82,15 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return err
 }
 
-// readSnapshot reads a session without its messages. through is the last message that its checkpoint covers, separate
-// the last one of its separate system prompt.
-func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, through, separate int64, err error) {
+// readSnapshot reads a session without its messages. separate is the last seq of its separate system prompt.
+func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, separate int64, err error) {
 	snap = Snapshot{Key: key}
 	var base Checkpoint
 	err = tx.QueryRow(ctx, `
 		SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens, s.last_seq,
 		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8, s.calibration,
 		       p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
-		       `+pinnedElsewhere+`,
+		       `+pinnedElsewhere+`, `+separateTokens+`,
 		       s.checkpoint_n, s.through_seq, coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units,
 		       c.policy, coalesce(c.engine_version, 0)
 		  FROM sessions s
@@ -101,21 +100,11 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq,
 			&snap.LastAppendAge, &snap.Calibration,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
-			&separate,
+			&separate, &snap.SeparateTokens,
 			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units,
 			&base.Policy, &base.EngineVersion)
-	if err != nil {
-		return snap, 0, 0, notFound(err)
-	}
 	if base.N > 0 {
 		snap.Base = &base
 	}
-	if separate > 0 {
-		err = tx.QueryRow(ctx, `
-			SELECT coalesce(sum(tokens), 0)
-			  FROM messages
-			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $3 AND removed_at IS NULL`,
-			key.Tenant, key.Key, separate).Scan(&snap.SeparateTokens)
-	}
-	return snap, base.Through, separate, err
+	return snap, separate, notFound(err)
 }

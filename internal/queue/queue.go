@@ -30,9 +30,9 @@ func New(pool *pgxpool.Pool) (*Queue, error) {
 	return &Queue{client: client}, err
 }
 
-// Compact inserts a compaction that starts at a time, the zero time being now. If the session has a live job already,
-// Compact returns that job, and inserted is false.
-func (q *Queue) Compact(ctx context.Context, tx pgx.Tx, args CompactArgs, at time.Time) (
+// Insert inserts a job that starts at a time, the zero time being now. If there is a live job with the same unique
+// arguments, Insert returns that one, and inserted is false.
+func (q *Queue) Insert(ctx context.Context, tx pgx.Tx, args river.JobArgs, at time.Time) (
 	job int64, inserted bool, err error,
 ) {
 	done, err := q.client.InsertTx(ctx, tx, args, &river.InsertOpts{ScheduledAt: at})
@@ -40,21 +40,6 @@ func (q *Queue) Compact(ctx context.Context, tx pgx.Tx, args CompactArgs, at tim
 		return 0, false, err
 	}
 	return done.Job.ID, !done.UniqueSkippedAsDuplicate, nil
-}
-
-// Recompact inserts the job of one session of a recompaction.
-func (q *Queue) Recompact(ctx context.Context, tx pgx.Tx, args RecompactArgs) (job int64, err error) {
-	done, err := q.client.InsertTx(ctx, tx, args, nil)
-	if err != nil {
-		return 0, err
-	}
-	return done.Job.ID, nil
-}
-
-// Fill inserts the job that looks for the next sessions of a recompaction, unless there is a live one.
-func (q *Queue) Fill(ctx context.Context, tx pgx.Tx, args FillArgs) error {
-	_, err := q.client.InsertTx(ctx, tx, args, nil)
-	return err
 }
 
 // RunNow makes a job that waits for later start now. It does nothing to a job that is running or gone.

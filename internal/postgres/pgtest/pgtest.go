@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,20 +50,13 @@ var (
 func New(t testing.TB) string {
 	t.Helper()
 	c := get(t)
-	name := c.name()
-	c.exec(t, `CREATE DATABASE `+name+` TEMPLATE `+c.template()+` STRATEGY file_copy`)
-	c.dropAfter(t, name)
-	return c.dsn(name)
+	return c.create(t, `TEMPLATE `+c.template()+` STRATEGY file_copy`)
 }
 
 // NewEmpty returns the URL of a database without any schema, for tests of the migrations.
 func NewEmpty(t testing.TB) string {
 	t.Helper()
-	c := get(t)
-	name := c.name()
-	c.exec(t, `CREATE DATABASE `+name+` TEMPLATE template0`)
-	c.dropAfter(t, name)
-	return c.dsn(name)
+	return get(t).create(t, `TEMPLATE template0`)
 }
 
 // Server returns the cluster that the tests of this process share. It fails the test if TEST_DATABASE_URL names
@@ -183,28 +175,25 @@ func sweep(ctx context.Context) {
 
 func (c *cluster) template() string { return c.prefix + "template" }
 
-func (c *cluster) name() string { return fmt.Sprint(c.prefix, c.count.Add(1)) }
-
 func (c *cluster) dsn(database string) string {
 	u := *c.url
 	u.Path = "/" + database
 	return u.String()
 }
 
-func (c *cluster) exec(t testing.TB, sql string) {
+// create creates a database that is dropped when the test ends, and returns its URL.
+func (c *cluster) create(t testing.TB, options string) string {
 	t.Helper()
-	if _, err := c.admin.Exec(t.Context(), sql); err != nil {
-		t.Fatalf("%s: %v", strings.Fields(sql)[0], err)
+	name := fmt.Sprint(c.prefix, c.count.Add(1))
+	if _, err := c.admin.Exec(t.Context(), `CREATE DATABASE `+name+` `+options); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func (c *cluster) dropAfter(t testing.TB, name string) {
-	t.Helper()
 	t.Cleanup(func() {
 		if err := c.drop(context.WithoutCancel(t.Context()), name); err != nil {
 			t.Error(err)
 		}
 	})
+	return c.dsn(name)
 }
 
 func (c *cluster) drop(ctx context.Context, name string) error {
