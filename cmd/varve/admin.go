@@ -38,18 +38,25 @@ func (m *migrateCommand) Run(ctx context.Context) error {
 	return nil
 }
 
-// openStore opens the database for a command: the one that DATABASE_URL names, or the private one of a varve up that
-// runs on the data directory. The caller closes its pool.
-func openStore(ctx context.Context, settings *config.Client, db config.Database) (*postgres.Store, error) {
+// withStore calls do with the database that a command works on: the one that DATABASE_URL names, or the private one of a
+// varve up that runs on the data directory.
+func withStore(
+	ctx context.Context, settings *config.Client, db config.Database, do func(*postgres.Store) error,
+) error {
 	if db.URL == "" {
 		url, err := embedded.Running(settings.Data, "varve")
 		if err != nil {
 			none := fmt.Errorf("and no varve up runs on %s: %w", filepath.Clean(settings.Data), err)
-			return nil, errors.Join(db.Required(), none)
+			return errors.Join(db.Required(), none)
 		}
 		db.URL = url
 	}
-	return process.OpenStore(ctx, db)
+	store, err := process.OpenStore(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer store.Pool().Close()
+	return do(store)
 }
 
 type tenantsCommand struct {
@@ -77,20 +84,13 @@ type tenantsCreateCommand struct {
 
 // Run creates the tenant and prints its id.
 func (c *tenantsCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
-	store, err := openStore(ctx, settings, c.Database)
-	if err != nil {
-		return err
-	}
-	defer store.Pool().Close()
-	tenant, err := store.CreateTenant(ctx, string(c.Name), policy.StoredDefault())
-	if err != nil {
-		return err
-	}
-	if settings.JSON {
-		return writeJSON(out, tenant)
-	}
-	_, err = fmt.Fprintln(out, tenant.ID)
-	return err
+	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+		tenant, err := store.CreateTenant(ctx, string(c.Name), policy.StoredDefault())
+		if err != nil {
+			return err
+		}
+		return printValue(out, settings.JSON, "tenant", tenant)
+	})
 }
 
 type tenantsListCommand struct {
@@ -99,16 +99,13 @@ type tenantsListCommand struct {
 
 // Run prints all tenants.
 func (c *tenantsListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
-	store, err := openStore(ctx, settings, c.Database)
-	if err != nil {
-		return err
-	}
-	defer store.Pool().Close()
-	tenants, err := store.Tenants(ctx)
-	if err != nil {
-		return err
-	}
-	return printValue(out, settings.JSON, "tenants", tenants)
+	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+		tenants, err := store.Tenants(ctx)
+		if err != nil {
+			return err
+		}
+		return printValue(out, settings.JSON, "tenants", tenants)
+	})
 }
 
 type keysCommand struct {
@@ -123,17 +120,17 @@ type tenantFlags struct {
 	Tenant          tenantName `default:"default" help:"The tenant's name."`
 }
 
-// open opens the database and reads the tenant. The caller closes the store's pool.
-func (f *tenantFlags) open(ctx context.Context, settings *config.Client) (*postgres.Store, session.Tenant, error) {
-	store, err := openStore(ctx, settings, f.Database)
-	if err != nil {
-		return nil, session.Tenant{}, err
-	}
-	tenant, err := store.TenantByName(ctx, string(f.Tenant))
-	if err != nil {
-		store.Pool().Close()
-	}
-	return store, tenant, err
+// with calls do with the database and the tenant.
+func (f *tenantFlags) with(
+	ctx context.Context, settings *config.Client, do func(*postgres.Store, session.Tenant) error,
+) error {
+	return withStore(ctx, settings, f.Database, func(store *postgres.Store) error {
+		tenant, err := store.TenantByName(ctx, string(f.Tenant))
+		if err != nil {
+			return err
+		}
+		return do(store, tenant)
+	})
 }
 
 // newKeyJSON is a key that was just made, with its text.
@@ -162,44 +159,35 @@ func (c *keysCreateCommand) Validate() error {
 
 // Run prints the new key on standard output, alone.
 func (c *keysCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
-	store, tenant, err := c.open(ctx, settings)
-	if err != nil {
-		return err
-	}
-	defer store.Pool().Close()
-	text, made, err := newKey(ctx, store, tenant, c.keyOptions)
-	if err != nil {
-		return err
-	}
-	if settings.JSON {
-		err = writeJSON(out, newKeyJSON{text, made})
-	} else {
-		_, err = fmt.Fprintln(out, text)
-	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "key %s of tenant %s; it is not stored and will not be shown again\n",
-		made.ID, terminal.Printable(tenant.Name))
-	return nil
+	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
+		made, err := newKey(ctx, store, tenant, c.keyOptions)
+		if err != nil {
+			return err
+		}
+		if err := printValue(out, settings.JSON, "new key", made); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "key %s of tenant %s; it is not stored and will not be shown again\n",
+			made.ID, terminal.Printable(tenant.Name))
+		return nil
+	})
 }
 
-// newKey creates a key and returns its text, of which the database stores the digest only.
+// newKey creates a key. The database stores only the digest of its text.
 func newKey(
 	ctx context.Context, store *postgres.Store, tenant session.Tenant, options keyOptions,
-) (string, session.APIKey, error) {
-	text := session.NewAPIKey(tenant.ID)
-	_, digest, err := session.ParseKey(text)
+) (made newKeyJSON, err error) {
+	made.Key = session.NewAPIKey(tenant.ID)
+	_, digest, err := session.ParseKey(made.Key)
 	if err != nil {
-		return "", session.APIKey{}, err
+		return made, err
 	}
-	k := postgres.KeyParams{Name: options.Name, Digest: digest, Last4: text[len(text)-4:]}
+	k := postgres.KeyParams{Name: options.Name, Digest: digest, Last4: made.Key[len(made.Key)-4:]}
 	if options.Expires != nil {
-		at := time.Now().Add(*options.Expires)
-		k.ExpiresAt = &at
+		k.ExpiresAt = new(time.Now().Add(*options.Expires))
 	}
-	made, err := store.CreateKey(ctx, tenant.ID, k)
-	return text, made, err
+	made.APIKey, err = store.CreateKey(ctx, tenant.ID, k)
+	return made, err
 }
 
 type keysListCommand struct {
@@ -208,16 +196,13 @@ type keysListCommand struct {
 
 // Run prints the tenant's keys.
 func (c *keysListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
-	store, tenant, err := c.open(ctx, settings)
-	if err != nil {
-		return err
-	}
-	defer store.Pool().Close()
-	keys, err := store.Keys(ctx, tenant.ID)
-	if err != nil {
-		return err
-	}
-	return printValue(out, settings.JSON, "keys", keys)
+	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
+		keys, err := store.Keys(ctx, tenant.ID)
+		if err != nil {
+			return err
+		}
+		return printValue(out, settings.JSON, "keys", keys)
+	})
 }
 
 type keysRevokeCommand struct {
@@ -227,24 +212,21 @@ type keysRevokeCommand struct {
 
 // Run revokes the key; API processes notice within 5 seconds.
 func (c *keysRevokeCommand) Run(ctx context.Context, settings *config.Client) error {
-	store, tenant, err := c.open(ctx, settings)
-	if err != nil {
-		return err
-	}
-	defer store.Pool().Close()
-	keys, err := store.Keys(ctx, tenant.ID)
-	if err != nil {
-		return err
-	}
-	for _, k := range keys {
-		if k.ID == c.ID && k.RevokedAt != nil {
-			fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", cell(k.RevokedAt))
-			return nil
+	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
+		keys, err := store.Keys(ctx, tenant.ID)
+		if err != nil {
+			return err
 		}
-	}
-	if err := store.RevokeKey(ctx, tenant.ID, c.ID); err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stderr, "revoked; API processes refuse it within 5 seconds")
-	return nil
+		for _, k := range keys {
+			if k.ID == c.ID && k.RevokedAt != nil {
+				fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", cell(k.RevokedAt))
+				return nil
+			}
+		}
+		if err := store.RevokeKey(ctx, tenant.ID, c.ID); err != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "revoked; API processes refuse it within 5 seconds")
+		return nil
+	})
 }

@@ -42,7 +42,11 @@ func (c *exportCommand) Run(ctx context.Context, to *console) error {
 		_, err := c.write(ctx, to.api, to.out)
 		return err
 	}
-	total, err := c.file(ctx, to.api)
+	var total archive.Manifest
+	err := replaceFile(c.Output, func(out io.Writer) (err error) {
+		total, err = c.write(ctx, to.api, out)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -53,21 +57,6 @@ func (c *exportCommand) Run(ctx context.Context, to *console) error {
 		terminal.Count(int(total.Sessions), "session"), terminal.Count(int(total.Messages), "message"),
 		float64(total.Bytes)/1e6)
 	return nil
-}
-
-// file writes the export to another file first, so that a part of one is never taken for the whole.
-func (c *exportCommand) file(ctx context.Context, api *client.Client) (total archive.Manifest, err error) {
-	part := c.Output + ".part"
-	out, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return total, err
-	}
-	defer os.Remove(part) // does nothing once it is renamed
-	total, err = c.write(ctx, api, out)
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
-		return total, err
-	}
-	return total, os.Rename(part, c.Output)
 }
 
 // write writes the exports that the flags name, one after the other, and returns their manifest.

@@ -148,20 +148,11 @@ func (r *importRun) file(ctx context.Context, done *imported) error {
 		File: in, From: string(r.From), Session: r.Session,
 		Progress: func(i protocol.Import) { r.progress.set(bytesDone(&i, info.Size()), &i) },
 	}
-	if err := r.prepare(ctx, done.File, &upload); err != nil {
+	if err := r.prepare(done.File, &upload); err != nil {
 		return err
 	}
 	defer r.progress.next(info.Size())
-	at := filepath.Join(r.Rejected, importer.SessionID(done.File)+".import.json")
-	mark := openBookmark(at, r.api.Base.String(), info, &upload)
-	upload.Key = mark.Key
-	if err := mark.save(); err != nil {
-		return err
-	}
 	i, err := r.api.Upload(ctx, upload)
-	if i.State.Ended() {
-		err = errors.Join(err, os.Remove(at))
-	}
 	if err != nil {
 		return err
 	}
@@ -169,9 +160,9 @@ func (r *importRun) file(ctx context.Context, done *imported) error {
 	return r.collect(ctx, done, in, &i)
 }
 
-// prepare names the session of a file of another source, and creates its sessions if the flags have settings for them.
-// An export names its sessions and their settings itself.
-func (r *importRun) prepare(ctx context.Context, name string, upload *client.Upload) error {
+// prepare names the session of a file of another source, and sets the settings that the flags have for new sessions. An
+// export names its sessions and their settings itself.
+func (r *importRun) prepare(name string, upload *client.Upload) error {
 	hasSettings := r.policy != nil || r.Model != "" || r.WindowTokens != 0
 	if r.isArchive(upload.File) {
 		if r.Session != "" || hasSettings {
@@ -184,32 +175,11 @@ func (r *importRun) prepare(ctx context.Context, name string, upload *client.Upl
 	if !hasSettings {
 		return nil
 	}
-	return r.createSessions(ctx, name, upload.Session)
-}
-
-// createSessions creates the sessions of a file with the settings of the flags, before a message creates them with the
-// defaults. It reads the file for their names. Sessions that exist stay as they are.
-func (r *importRun) createSessions(ctx context.Context, name, id string) error {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return errors.Unwrap(err)
-	}
-	f, err := importer.Read(id, data, r.From)
-	if err != nil {
-		return err
-	}
-	for _, conv := range f.Conversations {
-		if len(conv.Messages) == 0 {
-			continue
-		}
-		settings := protocol.SessionSettings{
-			Format: conv.Format, Model: r.Model, WindowTokens: r.WindowTokens, Policy: r.policy,
-		}
-		if _, err := client.PutSession.With(ctx, r.api, client.Options{Body: settings}, conv.ID); err != nil {
-			return err
-		}
-	}
-	return nil
+	settings, err := json.Marshal(protocol.SessionSettings{
+		Model: r.Model, WindowTokens: r.WindowTokens, Policy: r.policy,
+	})
+	upload.Settings = string(settings)
+	return err
 }
 
 // isArchive reports whether a file is an export of Varve. It reports false for one that cannot be read twice.

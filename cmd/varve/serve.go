@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -56,7 +57,7 @@ func (e everything) Validate() error {
 	return errors.Join(e.Database.Validate(), e.API.Validate(), e.Worker.Validate())
 }
 
-// serve runs until ctx ends or a part of it fails. It calls started once all parts are up, with the address of the API
+// serve runs until ctx ends or a part of it fails. The API starts once the worker has. It calls started once all parts are up, with the address of the API
 // and the file that holds the first tenant's key; an error of started ends everything. PostgreSQL is stopped last.
 func (e everything) serve(ctx context.Context, data string, log *slog.Logger, started startedFunc) (err error) {
 	if err := checkAddrFree(ctx, e.Addr); err != nil {
@@ -77,7 +78,9 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 	if err != nil {
 		return err
 	}
-	e.startParts(running, group, log, func(addr net.Addr) error { return started(running, addr, keyFile) })
+	ready := func(addr net.Addr) { group.Go(func() error { return started(running, addr, keyFile) }) }
+	serve := func() { group.Go(func() error { return process.API(running, e.API, e.Database, log, ready) }) }
+	group.Go(func() error { return process.Worker(running, e.Worker, e.Database, log, serve) })
 	return group.Wait()
 }
 
@@ -104,31 +107,6 @@ func prepare(ctx context.Context, db config.Database, data string, private bool)
 		}
 	}
 	return firstKey(ctx, db, data)
-}
-
-// startParts starts worker and API in the group, and calls started when both are up.
-func (e everything) startParts(
-	ctx context.Context, group *errgroup.Group, log *slog.Logger, started func(net.Addr) error,
-) {
-	working := make(chan struct{})
-	listening := make(chan net.Addr, 1)
-	group.Go(func() error { return process.Worker(ctx, e.Worker, e.Database, log, func() { close(working) }) })
-	group.Go(func() error {
-		return process.API(ctx, e.API, e.Database, log, func(addr net.Addr) { listening <- addr })
-	})
-	group.Go(func() error {
-		select {
-		case <-working:
-		case <-ctx.Done():
-			return nil // another part failed, and returns why
-		}
-		select {
-		case addr := <-listening:
-			return started(addr)
-		case <-ctx.Done():
-			return nil
-		}
-	})
 }
 
 // checkAddrFree returns an error if the API cannot listen on addr, before PostgreSQL starts in vain.
@@ -162,11 +140,15 @@ func firstKey(ctx context.Context, db config.Database, data string) (file string
 	if err != nil {
 		return "", err
 	}
-	text, _, err := newKey(ctx, store, tenant, keyOptions{Name: "first start"})
+	made, err := newKey(ctx, store, tenant, keyOptions{Name: "first start"})
 	if err != nil {
 		return "", err
 	}
-	return file, writeKey(file, text)
+	// The whole key or nothing: the database stores its digest only, and cannot give it a second time.
+	return file, replaceFile(file, func(out io.Writer) error {
+		_, err := fmt.Fprintln(out, made.Key)
+		return err
+	})
 }
 
 // wellFormed reports whether a key has the form of one.
@@ -175,20 +157,16 @@ func wellFormed(key string) bool {
 	return err == nil
 }
 
-// writeKey writes the whole key or nothing: the database stores its digest only, and cannot give it a second time.
-func writeKey(file, text string) (err error) {
-	temporary, err := os.CreateTemp(filepath.Dir(file), ".key-*") // with mode 0600
+// replaceFile makes a file that only its owner can read. The file appears once write has written all of it.
+func replaceFile(file string, write func(io.Writer) error) error {
+	part, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // with mode 0600
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temporary.Name()))
-		}
-	}()
-	_, err = temporary.WriteString(text + "\n")
-	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
+	defer os.Remove(part.Name()) // does nothing once it is renamed
+	err = write(part)
+	if err = errors.Join(err, part.Sync(), part.Close()); err != nil {
 		return err
 	}
-	return os.Rename(temporary.Name(), file)
+	return os.Rename(part.Name(), file)
 }

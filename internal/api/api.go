@@ -133,10 +133,10 @@ func (s *Server) routes() {
 	s.list("/v1/sessions/:id/results", s.listResults)
 	s.get("/v1/sessions/:id/results/:ref", s.readResult, "raw", "offset", "limit")
 
-	s.feed("/v1/imports", s.createImport, "from", "session", "more")
+	s.feed("/v1/imports", s.createImport, "from", "session", "settings", "more")
 	s.list("/v1/imports", s.listImports)
 	s.get("/v1/imports/:import", s.readImport, "wait")
-	s.feed("/v1/imports/:import", s.resumeImport, "from_line", "more")
+	s.feed("/v1/imports/:import", s.resumeImport, "from_line", "settings", "more")
 	s.get("/v1/imports/:import/lines", s.listImportLines, "from", "limit", "outcome")
 	s.get("/v1/export", s.exportTenant)
 	s.get("/v1/sessions/:id/export", s.exportSession)

@@ -17,7 +17,7 @@ func (s *Server) createImport(req *request.Request) error {
 	q := req.Query()
 	from := q.Choice("from", ingest.Sources()...)
 	id := q.Text("session", "")
-	more := q.Flag("more")
+	f := &ingest.Feed{First: 1, More: q.Flag("more"), Settings: []byte(q.Text("settings", ""))}
 	if problem := session.CheckID(id); id != "" && problem != "" {
 		q.Wrong("session", request.InvalidRequest, "the session's id %s", problem)
 	}
@@ -32,14 +32,16 @@ func (s *Server) createImport(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.feedImport(req, begun, 1, more)
+	return s.feedImport(req, f, begun)
 }
 
 // resumeImport handles POST /v1/imports/{import}: the rest of the lines, or the next lines.
 func (s *Server) resumeImport(req *request.Request) error {
 	q := req.Query()
-	from := q.Integer("from_line", 1, maxImportLine, 1)
-	more := q.Flag("more")
+	f := &ingest.Feed{
+		First: q.Integer("from_line", 1, maxImportLine, 1), More: q.Flag("more"),
+		Settings: []byte(q.Text("settings", "")),
+	}
 	if err := req.Err(); err != nil {
 		return err
 	}
@@ -47,20 +49,22 @@ func (s *Server) resumeImport(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.feedImport(req, found, from, more)
+	return s.feedImport(req, f, found)
 }
 
 // maxImportLine bounds the numbers of lines.
 const maxImportLine = 1 << 40
 
 // feedImport writes the request's body into an import, and answers with the import as it is then.
-func (s *Server) feedImport(req *request.Request, i session.Import, first int64, more bool) error {
+func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Import) error {
 	req.Ctx = req.R.Context()
 	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
-	f := &ingest.Feed{
-		Import: i, Store: s.Store, Models: s.Models, Tenant: req.Tenant, ChangedBy: req.KeyDigest,
-		First: first, More: more, Stopping: s.draining.Load,
-	}
+	f.Import = i
+	f.Store = s.Store
+	f.Models = s.Models
+	f.Tenant = req.Tenant
+	f.ChangedBy = req.KeyDigest
+	f.Stopping = s.draining.Load
 	body, err := req.Stream()
 	if err == nil {
 		defer body.Close()

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -297,6 +298,7 @@ func TestFilesOfOtherSourcesAreImportedWhole(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
+	w.must(http.StatusOK, "POST", "/v1/imports?session=chat&more=true", "", "Idempotency-Key", "k") // it sends no line
 	again := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports?session=chat&from=openai-chat", chat))
 	if again.Messages != 0 || again.Duplicates != 3 {
 		t.Errorf("%+v", again)
@@ -322,6 +324,47 @@ func TestFilesOfOtherSourcesAreImportedWhole(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?session=x", string(archiveOf(t, 1)))
+}
+
+func TestAnImportSetsTheSettingsOfItsNewSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	chat := `[` + user("hi") + `]`
+	settings := func(text string) string { return "settings=" + url.QueryEscape(text) }
+	read := func(id string) string { return w.must(http.StatusOK, "GET", "/v1/sessions/"+id, "").Body.String() }
+	all := settings(`{"model":"gpt-x","window_tokens":9000,"metadata":{"team":"a"},"policy":{"trigger":0.6}}`)
+	w.must(http.StatusCreated, "POST", "/v1/imports?session=whole&"+all, chat)
+	opened := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true&session=later", "").Header().Get("Location")
+	w.must(http.StatusCreated, "POST", opened+"?"+all, chat)
+	for _, id := range []string{"whole", "later"} {
+		for _, want := range []string{`"model":"gpt-x"`, `"window_tokens":9000`, `"window_source":"request"`, `"metadata":{"team":"a"}`, `"trigger":0.6`, `"format":"openai-chat"`} {
+			if got := read(id); !strings.Contains(got, want) {
+				t.Errorf("%s has no %s: %s", id, want, got)
+			}
+		}
+	}
+	w.must(http.StatusCreated, "POST", "/v1/imports?session=whole&"+settings(`{"model":"gpt-4o"}`), `[`+user("hi")+`,`+user("ho")+`]`)
+	if got := read("whole"); !strings.Contains(got, `"model":"gpt-x"`) || !strings.Contains(got, `"last_seq":2`) {
+		t.Errorf("the session that exists is %s", got)
+	}
+	for text, want := range map[string]string{
+		`{"model":"unheard-of"}`:     "/model: the window of model",
+		`{"policy":{"trigger":7}}`:   "/policy/trigger",
+		`{"id":"x"}`:                 "/id",
+		`{"window_tokens":1}`:        "/window_tokens: ",
+		`{`:                          "invalid_json",
+		`{"policy":"cortex"}`:        "/policy: must be an object or null",
+		`{"overhead_tokens":900000}`: "/overhead_tokens",
+	} {
+		got := w.ask("POST", "/v1/imports?session=refused&"+settings(text), chat)
+		if got.Code/100 != 4 || !strings.Contains(got.Body.String(), want) || w.has("refused") {
+			t.Errorf("%s: %d %s", text, got.Code, got.Body)
+		}
+	}
+	got := w.must(http.StatusUnprocessableEntity, "POST", "/v1/imports?"+all, string(archiveOf(t, 1))).Body.String()
+	if !strings.Contains(got, "leave settings out") {
+		t.Errorf("an export with settings: %s", got)
+	}
 }
 
 func (w *world) has(id string) bool {

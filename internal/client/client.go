@@ -14,7 +14,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -70,8 +69,12 @@ type call struct {
 	idempotency string
 }
 
-// do sends a request, and waits while the server is not ready. The caller closes the answer's body.
-func (c *Client) do(ctx context.Context, k call) (*http.Response, error) {
+// do sends the request of a route, and waits while the server is not ready. The caller closes the answer's body.
+func (c *Client) do(ctx context.Context, route string, o Options, args []any) (*http.Response, error) {
+	k, err := newCall(route, o, args)
+	if err != nil {
+		return nil, err
+	}
 	for waited, pause := time.Duration(0), 100*time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		var body io.Reader
 		if k.body != nil {
@@ -131,14 +134,14 @@ func (c *Client) send(ctx context.Context, k call, body io.Reader) (*http.Respon
 }
 
 // read decodes an answer and closes it.
-func read[T any](ctx context.Context, c *Client, k call, res *http.Response) (a Answer[T], err error) {
+func read[T any](ctx context.Context, c *Client, res *http.Response) (a Answer[T], err error) {
 	defer res.Body.Close()
 	if a.Raw, err = io.ReadAll(res.Body); err != nil {
 		return a, unreachable(ctx, c.Base, err)
 	}
 	if err := json.Unmarshal(a.Raw, &a.Value); err != nil {
-		path := strings.Join(k.path, "/")
-		return a, fmt.Errorf("%s %s: the answer does not have the expected form: %w", k.method, path, err)
+		req := res.Request
+		return a, fmt.Errorf("%s %s: the answer does not have the expected form: %w", req.Method, req.URL.Path, err)
 	}
 	return a, nil
 }

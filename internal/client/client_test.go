@@ -211,7 +211,6 @@ func TestARouteIsItsMethodAndPath(t *testing.T) {
 	type query = client.Query
 	for want, do := range map[string]func(context.Context) error{
 		"GET /v1/sessions/s":                                 with(c, client.GetSession, nil, "s"),
-		"PUT /v1/sessions/t":                                 with(c, client.PutSession, nil, "t"),
 		"GET /v1/sessions/s/messages?from_seq=3&limit=4":     with(c, client.Messages, query{"from_seq": 3, "limit": 4}, "s"),
 		"GET /v1/sessions/s/context?max_tokens=-1&view=full": with(c, client.Context, query{"max_tokens": new(-1), "view": "full"}, "s"),
 		"GET /v1/sessions/s/context":                         with(c, client.Context, query{"max_tokens": (*int)(nil), "view": ""}, "s"),

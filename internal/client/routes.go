@@ -23,7 +23,6 @@ type ListRoute[T any] string
 // The routes. Those with a body name its type.
 const (
 	GetSession        Route[protocol.Session]          = "GET sessions/{session}"
-	PutSession        Route[protocol.Session]          = "PUT sessions/{session}" // SessionSettings
 	Messages          Route[protocol.MessagePage]      = "GET sessions/{session}/messages"
 	Context           Route[protocol.View]             = "GET sessions/{session}/context"
 	Preview           Route[protocol.Preview]          = "POST sessions/{session}/preview" // PreviewRequest
@@ -96,15 +95,11 @@ func (r Route[T]) Call(ctx context.Context, c *Client, args ...any) (Answer[T], 
 
 // With sends a request with options.
 func (r Route[T]) With(ctx context.Context, c *Client, o Options, args ...any) (a Answer[T], err error) {
-	k, err := newCall(string(r), o, args)
+	res, err := c.do(ctx, string(r), o, args)
 	if err != nil {
 		return a, err
 	}
-	res, err := c.do(ctx, k)
-	if err != nil {
-		return a, err
-	}
-	return read[T](ctx, c, k, res)
+	return read[T](ctx, c, res)
 }
 
 // All returns up to limit entries of a list, and reads as many pages as that needs.
@@ -167,11 +162,7 @@ func (c *Client) Export(ctx context.Context, id string) (body io.ReadCloser, err
 
 // stream returns the body of an answer, which the caller closes, and its header.
 func (c *Client) stream(ctx context.Context, route string, q Query, args ...any) (io.ReadCloser, http.Header, error) {
-	k, err := newCall(route, Options{Query: q}, args)
-	if err != nil {
-		return nil, nil, err
-	}
-	res, err := c.do(ctx, k)
+	res, err := c.do(ctx, route, Options{Query: q}, args)
 	if err != nil {
 		return nil, nil, err
 	}

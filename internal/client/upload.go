@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,12 +15,13 @@ import (
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
-// Upload streams one file into an import. A second Upload with the same key continues where the first one stopped.
+// Upload streams one file into an import. The same Upload of a file that has not changed continues where the first one
+// stopped; after its end it is another import, which finds what is stored already.
 type Upload struct {
 	File     *os.File
-	Key      string // Idempotency-Key: the same key is the same import
 	From     string // what the lines are; "" looks at the content
 	Session  string // the session's id, for a file of another source
+	Settings string // JSON of new sessions, for a file of another source; "" for none
 	Progress func(protocol.Import)
 }
 
@@ -32,8 +35,12 @@ func (c *Client) Upload(ctx context.Context, u Upload) (i protocol.Import, err e
 	if err != nil {
 		return i, err
 	}
-	query := Query{"more": true, "from": u.From, "session": u.Session} // without any line yet
-	begun, err := BeginImport.With(ctx, c, Options{Query: query, Key: u.Key})
+	o := Options{Key: u.key(info), Query: Query{"more": true, "from": u.From, "session": u.Session}} // without any line
+	begun, err := BeginImport.With(ctx, c, o)
+	if err == nil && begun.Value.State.Ended() {
+		o.Key = uuid.NewString()
+		begun, err = BeginImport.With(ctx, c, o)
+	}
 	i = begun.Value
 	for err == nil && !i.State.Ended() {
 		u.Progress(i)
@@ -58,6 +65,16 @@ func (c *Client) Upload(ctx context.Context, u Upload) (i protocol.Import, err e
 	return i, err
 }
 
+// key returns an Idempotency-Key that the same file always has, unless it cannot be read twice.
+func (u *Upload) key(info os.FileInfo) string {
+	path, err := filepath.Abs(u.File.Name())
+	if err != nil || !info.Mode().IsRegular() {
+		return uuid.NewString()
+	}
+	file := fmt.Sprintf("%q %d %d %q %q", path, info.Size(), info.ModTime().UnixNano(), u.From, u.Session)
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(file)).String()
+}
+
 // ended returns the import with the error that its lines met: the server may have ended it.
 func (c *Client) ended(ctx context.Context, i protocol.Import, cause error) (protocol.Import, error) {
 	if ctx.Err() != nil {
@@ -72,7 +89,7 @@ func (c *Client) ended(ctx context.Context, i protocol.Import, cause error) (pro
 // feed sends the lines that the import does not have, once, and reports its progress meanwhile.
 func (c *Client) feed(ctx context.Context, u Upload, i protocol.Import, info os.FileInfo) (protocol.Import, error) {
 	lines := io.Reader(io.NopCloser(u.File))
-	query := Query{"from_line": 1, "more": false}
+	query := Query{"from_line": 1, "more": false, "settings": u.Settings}
 	if info.Mode().IsRegular() {
 		offset := int64(0)
 		if i.From != nil && *i.From == archive.Source { // files of other sources are sent whole
@@ -99,7 +116,7 @@ func (c *Client) feed(ctx context.Context, u Upload, i protocol.Import, info os.
 	if err != nil {
 		return i, err
 	}
-	fed, err := read[protocol.Import](ctx, c, k, res)
+	fed, err := read[protocol.Import](ctx, c, res)
 	return fed.Value, err
 }
 

@@ -37,12 +37,14 @@ type Feed struct {
 	ChangedBy [32]byte    // the digest of the caller's key
 	First     int64       // the number of the body's first line
 	More      bool        // another body has the lines after this one
+	Settings  []byte      // JSON of new sessions, for a file of another source; empty for none
 	Stopping  func() bool // reports whether the process stops: then the rest of the lines is refused
 
-	checker *archive.Checker
-	lines   []session.ImportLine
-	held    int // bytes of the lines
-	below   *session.PolicyLayers
+	checker  *archive.Checker
+	lines    []session.ImportLine
+	held     int // bytes of the lines
+	below    *session.PolicyLayers
+	defaults session.Change // what Settings set
 }
 
 // Run reads the body to its end and stores its lines, and leaves the import as it is afterwards in f.Import. After an
@@ -60,8 +62,7 @@ func (f *Feed) Run(ctx context.Context, body io.Reader) (err error) {
 		f.Import, err = f.Store.PauseImport(ctx, f.Tenant, f.Import, "")
 	case f.checker.Cut():
 		return session.Invalid("", request.InvalidRequest, "the export is cut off after line %d: its last line, the "+
-			"manifest, "+
-			"is missing. The lines before are stored; send the rest from line %d on", f.Done, f.Done+1)
+			"manifest, is missing. The lines before are stored; send the rest from line %d on", f.Done, f.Done+1)
 	default:
 		f.Import, err = f.Store.EndImport(ctx, f.Tenant, f.Import, "")
 	}
@@ -73,14 +74,27 @@ func (f *Feed) read(ctx context.Context, body io.Reader) error {
 		return session.Invalid("from_line", request.InvalidRequest,
 			"the import has %d lines: line %d would be missing, send the lines from there on", f.Done, f.Done+1)
 	}
-	lines := archive.NewScanner(body, archive.MaxLineBytes)
-	if f.Source == "" {
-		if err := f.recognise(lines); err != nil {
-			return err
-		}
+	defaults, err := f.settings(ctx, f.Settings, defaultFields)
+	if err != nil {
+		return err
 	}
-	if f.Source != "" && f.Source != archive.Source {
+	f.defaults = defaults.Change
+	lines := archive.NewScanner(body, archive.MaxLineBytes)
+	head, err := lines.Peek(archive.HeadBytes)
+	if err != nil || len(head) == 0 && f.More {
+		return err
+	}
+	if f.Source == "" {
+		f.recognise(head)
+	}
+	switch {
+	case f.Source != "" && f.Source != archive.Source:
 		return f.foreign(ctx, lines.Rest())
+	case f.Source != "" && f.Session != "":
+		return session.Invalid("session", request.InvalidRequest, "an export names its own sessions: leave session out")
+	case f.Source != "" && len(f.Settings) > 0:
+		return session.Invalid("settings", request.InvalidRequest,
+			"an export has the settings of its sessions: leave settings out")
 	}
 	if len(f.Digest) > 0 && f.First > 1 {
 		if err := f.checker.UnmarshalBinary(f.Digest); err != nil {
@@ -93,14 +107,10 @@ func (f *Feed) read(ctx context.Context, body io.Reader) error {
 // foreignSource is the name of any source but our own, until the file has been read.
 const foreignSource = "foreign"
 
-// recognise finds the source by the first line.
-func (f *Feed) recognise(lines *archive.Scanner) error {
-	head, err := lines.Peek(archive.HeadBytes)
+// recognise finds the source by the beginning of the first body, unless that is blank.
+func (f *Feed) recognise(head []byte) {
 	switch {
-	case err != nil:
-		return err
 	case len(bytes.TrimSpace(head)) == 0 && f.More:
-		return nil
 	case f.Wanted != "":
 		f.Source = f.Wanted
 	case archive.Begins(head):
@@ -108,10 +118,6 @@ func (f *Feed) recognise(lines *archive.Scanner) error {
 	default:
 		f.Source = foreignSource
 	}
-	if f.Source == archive.Source && f.Session != "" {
-		return session.Invalid("session", request.InvalidRequest, "an export names its own sessions: leave session out")
-	}
-	return nil
 }
 
 // each reads the body's lines and stores them batch by batch.
@@ -180,15 +186,20 @@ func otherLines(n int64) error {
 		"the %d lines of this body are not those that the import has: send those again, or begin another import", n)
 }
 
-// add adds a line to the batch, and stores the batch if it is full.
+// add reads a line of an archive into the batch.
 func (f *Feed) add(ctx context.Context, n int64, line archive.Line) error {
 	read, err := f.readLine(ctx, n, line)
 	if err != nil {
 		return err
 	}
-	f.lines = append(f.lines, read)
-	f.held += len(line.Text)
 	f.Bytes += line.Bytes
+	return f.hold(ctx, read, len(line.Text))
+}
+
+// hold adds a line of a number of bytes to the batch, and stores the batch if it is full.
+func (f *Feed) hold(ctx context.Context, line session.ImportLine, bytes int) error {
+	f.lines = append(f.lines, line)
+	f.held += bytes
 	if len(f.lines) < session.MaxImportLines && f.held < maxHeldBytes {
 		return nil
 	}

@@ -63,23 +63,20 @@ func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 		id = f.ID.String()
 	}
 	file, err := importer.Read(id, data, importer.Source(f.Wanted))
-	if err == nil && isEmpty(file) {
-		err = &emptyFileError{file}
-	}
-	if err == nil {
+	switch {
+	case err == nil && !isEmpty(file):
 		return file, nil
+	case err == nil: // often from= names the wrong source
+		err = emptyFileError(file)
+	case !errors.As(err, new(*importer.UnsupportedError)):
+		err = fmt.Errorf("the file cannot be read as %s: %w", f.Wanted, err)
 	}
 	ended, endErr := f.Store.EndImport(ctx, f.Tenant, f.Import, err.Error())
 	if endErr != nil {
 		return nil, endErr
 	}
 	f.Import = ended
-	var unsupported *importer.UnsupportedError
-	var empty *emptyFileError
-	if errors.As(err, &unsupported) || errors.As(err, &empty) {
-		return nil, request.Fail("unsupported_source", "%s", err)
-	}
-	return nil, request.Fail("unsupported_source", "the file cannot be read as %s: %s", f.Wanted, err)
+	return nil, request.Fail("unsupported_source", "%s", err)
 }
 
 func isEmpty(file *importer.File) bool {
@@ -87,17 +84,14 @@ func isEmpty(file *importer.File) bool {
 		func(c importer.Conversation) bool { return len(c.Messages) > 0 })
 }
 
-// emptyFileError is the error of a file that could be read and contains nothing to import: often from= names the wrong
-// source.
-type emptyFileError struct{ file *importer.File }
-
-func (e *emptyFileError) Error() string {
+// emptyFileError returns the error of a file that could be read and contains nothing to import.
+func emptyFileError(file *importer.File) error {
 	skipped := 0
-	for _, n := range e.file.Report.Skipped {
+	for _, n := range file.Report.Skipped {
 		skipped += n
 	}
-	return fmt.Sprintf("read as %s, the file contains no conversation: %d things of %d kinds were skipped",
-		e.file.Source, skipped, len(e.file.Report.Skipped))
+	return fmt.Errorf("read as %s, the file contains no conversation: %d things of %d kinds were skipped",
+		file.Source, skipped, len(file.Report.Skipped))
 }
 
 // storeFile stores what a file contains, from the first line that is not stored yet.
@@ -111,33 +105,32 @@ func (f *Feed) storeFile(ctx context.Context, file *importer.File, size int64) e
 	if err != nil {
 		return err
 	}
-	all := fileLines(file)
+	all := f.fileLines(file)
 	total := int64(len(all))
 	f.Total = &total
 	f.Report = report
 	f.Bytes = size
 	for _, line := range all[min(f.Done, total):] {
-		f.lines = append(f.lines, line)
+		bytes := 0
 		if line.Message != nil {
-			f.held += len(line.Message.Body)
+			bytes = len(line.Message.Body)
 		}
-		if len(f.lines) == session.MaxImportLines || f.held >= maxHeldBytes {
-			if err := f.flush(ctx); err != nil {
-				return err
-			}
+		if err := f.hold(ctx, line, bytes); err != nil {
+			return err
 		}
 	}
 	return f.flush(ctx)
 }
 
 // fileLines returns the lines of a file as an archive would have them: each conversation begins with its session.
-func fileLines(file *importer.File) (all []session.ImportLine) {
+func (f *Feed) fileLines(file *importer.File) (all []session.ImportLine) {
 	for i := range file.Conversations {
 		c := &file.Conversations[i]
 		if len(c.Messages) == 0 {
 			continue
 		}
-		made := &session.ImportedSession{ID: c.ID, Change: session.Change{Format: &c.Format}}
+		made := &session.ImportedSession{ID: c.ID, Change: f.defaults}
+		made.Change.Format = &c.Format
 		all = append(all, session.ImportLine{Line: int64(c.Messages[0].Line), Session: made})
 		last := ""
 		for _, m := range c.Messages {

@@ -121,23 +121,13 @@ func Rebase(tenant, own json.RawMessage) (session.Policy, error) {
 var sessionFields = append([]string{"window_source", "usage", "created_at"}, NewSession...)
 
 func (f *Feed) readSession(ctx context.Context, data []byte) (*session.ImportedSession, error) {
-	s, err := DecodeSettings(data, sessionFields)
+	s, err := f.settings(ctx, data, sessionFields)
 	if err != nil {
-		return nil, err
-	}
-	if s.HasPolicy() {
-		if err := f.readTenantLayer(ctx); err != nil {
-			return nil, err
-		}
-		s.ResolvePolicy(*f.below)
-	}
-	if err := s.Finish(f.Models); err != nil {
 		return nil, err
 	}
 	if s.ID == "" {
 		s.Wrong("/id", request.InvalidRequest, "id is missing: it must be the id of the session")
 	}
-	s.ChangedBy = f.ChangedBy
 	made := &session.ImportedSession{ID: s.ID}
 	for name, value := range s.Fields(sessionFields) {
 		switch name {
@@ -151,6 +141,25 @@ func (f *Feed) readSession(ctx context.Context, data []byte) (*session.ImportedS
 	}
 	made.Change = s.Change
 	return made, s.Err()
+}
+
+// defaultFields are the members of the settings that a request has for new sessions.
+var defaultFields = []string{"model", "window_tokens", "metadata", "policy"}
+
+// settings reads the settings of new sessions.
+func (f *Feed) settings(ctx context.Context, data []byte, known []string) (*Settings, error) {
+	s, err := DecodeSettings(data, known)
+	if err != nil {
+		return nil, err
+	}
+	if s.HasPolicy() {
+		if err := f.readTenantLayer(ctx); err != nil {
+			return nil, err
+		}
+		s.ResolvePolicy(*f.below)
+	}
+	s.ChangedBy = f.ChangedBy
+	return s, s.Finish(f.Models)
 }
 
 // readTenantLayer reads the tenant's default once for all sessions of the body: the store puts their layers on the

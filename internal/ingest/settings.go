@@ -86,24 +86,16 @@ func (s *Settings) HasPolicy() bool { return !isNone(s.policy) }
 // layer. It is tried on below, so that its problems are reported with those of other members; the store does it again
 // on the layers that it finds then.
 func (s *Settings) ResolvePolicy(below session.PolicyLayers) {
-	switch s.Data[s.policy.Start] {
-	case 'n':
-		s.DefaultPolicy = true
+	if PolicyOver(&s.Document, s.policy, below) == nil {
 		return
-	case '{':
-	default:
-		s.Wrong("/policy", request.InvalidRequest, "must be an object or null, not %s", s.Kind(s.policy))
+	}
+	if s.DefaultPolicy = s.IsNull(s.policy); s.DefaultPolicy {
 		return
 	}
 	document := bytes.Clone(s.policy.Of(s.Data))
-	edit := func(tenant, own json.RawMessage) (session.Policy, error) {
+	s.EditPolicy = func(tenant, own json.RawMessage) (session.Policy, error) {
 		return policy.ResolveStored(tenant, policy.Merge(own, document), "/policy")
 	}
-	if _, err := edit(below.Tenant, below.Own); err != nil {
-		s.Add("", err)
-		return
-	}
-	s.EditPolicy = edit
 }
 
 // Finish chooses the window by the model, and returns the problems of the settings. windows knows the models' windows.

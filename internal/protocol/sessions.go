@@ -31,9 +31,8 @@ type Session struct {
 	LastAppendAt *time.Time `json:"last_append_at"`
 }
 
-// SessionSettings are the body that creates a session. Members that are absent have their defaults.
+// SessionSettings are what an import sets on the sessions that it creates. Members that are absent have their defaults.
 type SessionSettings struct {
-	Format       session.Format  `json:"format,omitempty"`
 	Model        string          `json:"model,omitempty"`
 	WindowTokens int             `json:"window_tokens,omitempty"`
 	Policy       json.RawMessage `json:"policy,omitempty"` // merged into the tenant's default

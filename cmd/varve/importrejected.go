@@ -9,59 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 	"unicode/utf8"
-
-	"github.com/google/uuid"
-
-	"github.com/varve-dev/varve/internal/client"
 )
-
-// bookmark names the import of a file that has not ended, so that the same command continues it. Its file is beside
-// those of what could not be imported.
-type bookmark struct {
-	URL      string    `json:"url"`
-	Size     int64     `json:"size"`
-	Modified time.Time `json:"modified"`
-	From     string    `json:"from"`
-	Session  string    `json:"session"`
-	Key      string    `json:"key"` // Idempotency-Key of the import
-
-	path string
-}
-
-// openBookmark returns the bookmark at path if it is of the same file and server, else a new one.
-func openBookmark(path, url string, info os.FileInfo, of *client.Upload) bookmark {
-	now := bookmark{URL: url, Size: info.Size(), Modified: info.ModTime(), From: of.From, Session: of.Session}
-	var last bookmark
-	if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &last) == nil && info.Mode().IsRegular() {
-		now.Key = last.Key
-	}
-	same := last.Modified.Equal(now.Modified)
-	last.Modified = now.Modified
-	if !same || last != now || now.Key == "" {
-		now.Key = uuid.NewString()
-	}
-	now.path = path
-	return now
-}
-
-// save writes the bookmark to its file.
-func (b *bookmark) save() error {
-	text, err := json.Marshal(b)
-	if err != nil {
-		return err
-	}
-	return writePrivate(b.path, text)
-}
-
-// writePrivate writes a file that others cannot read, and makes its folder.
-func writePrivate(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(path, text, 0o600)
-}
 
 // rejection is a line of a file that could not be imported.
 type rejection struct {
@@ -101,7 +50,10 @@ func keepRejected(path, source string, in *os.File, list []rejection) error {
 			return err
 		}
 	}
-	return writePrivate(path, out.Bytes())
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, out.Bytes(), 0o600)
 }
 
 // linesOf returns the text of the lines that are listed, none of a document.
