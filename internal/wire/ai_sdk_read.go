@@ -59,19 +59,12 @@ func (s *scanner) aiSDK(top Span) {
 	} else {
 		s.keepOthers(&v, "role", "parts", "content", "toolInvocations")
 		s.content(v.at("content"), add)
-		s.uiInvocations(v.at("toolInvocations"))
+		for invocation := range s.elements(v.at("toolInvocations")) {
+			s.opaque(invocation)
+		}
 	}
 	if s.ir != nil {
 		s.ir.endStep()
-	}
-}
-
-func (s *scanner) uiInvocations(at Span) {
-	if !s.is(at, '[') {
-		return
-	}
-	for invocation := range rawjson.Elements(s.body, at.Start) {
-		s.opaque(invocation)
 	}
 }
 

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/tokens"
@@ -56,7 +55,7 @@ func (s *scanner) content(at Span, add func(element Span)) {
 		}
 	case s.is(at, '['):
 		empty := true
-		for element := range rawjson.Elements(s.body, at.Start) {
+		for element := range s.elements(at) {
 			add(element)
 			empty = false
 		}
@@ -78,12 +77,30 @@ func (s *scanner) result(p Part, at Span, add func(element Span)) *Block {
 	if s.absent(p.Value) {
 		p.Value = Span{}
 	}
-	if s.ir == nil {
-		p.Tokens += s.resultTokens(at, add)
+	if s.ir == nil && s.is(at, '"') {
+		p.Tokens += s.later(at)
 		return s.add(p)
 	}
+	return s.resultOf(p, func() { s.content(at, add) })
+}
+
+// resultOf adds a tool result whose content read reads. Nothing inside a result is refused, and nothing in it is a part
+// of the message.
+func (s *scanner) resultOf(p Part, read func()) *Block {
+	outer := *s
+	s.inside = true
+	s.facts = Facts{Role: outer.facts.Role}
+	content := s.ir.swapContent(nil)
+	read()
+	inner := s.facts
+	*s = outer
+	content = s.ir.swapContent(content)
+	s.facts.Flags |= inner.Flags &^ FlagEmptyText
+	p.Tokens += inner.Tokens
 	b := s.add(p)
-	s.resultContent(b, at, add)
+	if b != nil {
+		b.Content = content
+	}
 	return b
 }
 
@@ -100,44 +117,6 @@ func (s *scanner) jsonResult(p Part, at Span) *Block {
 		b.Content = []Block{{Format: b.Format, Kind: Text, Text: rawjson.Quote(nil, at.Of(s.body))}}
 	}
 	return b
-}
-
-// resultContent reads the content of the result b of the intermediate representation, where add reads an element of an
-// array as it would in a message. Nothing inside a result is refused.
-func (s *scanner) resultContent(b *Block, at Span, add func(element Span)) {
-	outer := s.ir.content
-	flags := s.facts.Flags
-	err := s.err
-	s.ir.content = &b.Content
-	s.content(at, add)
-	s.ir.content = outer
-	s.err = err
-	s.facts.Flags = flags | s.facts.Flags&FlagEmptyArray
-	if !s.is(at, '"') && slices.ContainsFunc(b.Content, func(c Block) bool { return c.Kind != Text || c.Refusal }) {
-		s.facts.Flags |= FlagResultNotText
-	}
-}
-
-// resultTokens returns the cost of a result's content, and flags what of it is no text. Nothing inside a result is
-// refused, and nothing in it is a part of the message.
-func (s *scanner) resultTokens(at Span, add func(element Span)) int {
-	switch {
-	case s.absent(at):
-		return 0
-	case s.is(at, '"'):
-		return s.later(at)
-	case !s.is(at, '['):
-		s.facts.Flags |= FlagResultNotText
-		return s.tokens(at)
-	}
-	outer := *s
-	s.inside = true
-	s.facts = Facts{Role: outer.facts.Role}
-	s.content(at, add)
-	inner := s.facts
-	*s = outer
-	s.facts.Flags |= inner.Flags &^ FlagEmptyText
-	return inner.Tokens
 }
 
 // measure returns the size of the image that is in a string as base64. Nobody needs it of an intermediate

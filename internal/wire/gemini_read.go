@@ -121,7 +121,7 @@ func (r *geminiReader) part(raw Span) {
 	p := r.geminiPart(raw)
 	beside := r.ir != nil && p.kind != Text && p.kind != Reasoning && r.is(p.at("text"), '"')
 	if beside {
-		text := r.ir.add(Text)
+		text := r.ir.add(Text, false)
 		text.Text = r.value(p.at("text"))
 		text.Edited = true
 	}
@@ -230,15 +230,16 @@ func (r *geminiReader) response(raw, at Span) *Block {
 
 // responseBlock adds the block of what a tool returned: a text, and the images and files that are its parts.
 func (r *geminiReader) responseBlock(part Part, v *object) *Block {
-	b := r.add(part)
+	b := r.resultOf(part, func() {
+		if text := r.responseText(v.at("response")); text != nil {
+			r.ir.add(Text, true).Text = text
+		}
+		for shown := range r.elements(v.at("parts")) {
+			r.shownPart(shown)
+		}
+	})
 	b.Name = r.literal(v.at("name"))
 	b.Edited = !r.absent(v.at("response")) && !r.is(v.at("response"), '{')
-	if text := r.responseText(v.at("response")); text != nil {
-		b.Content = append(b.Content, Block{Format: b.Format, Kind: Text, Text: text})
-	}
-	if parts := v.at("parts"); r.is(parts, '[') {
-		r.resultContent(b, parts, r.shownPart)
-	}
 	return b
 }
 

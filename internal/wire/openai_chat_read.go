@@ -3,7 +3,6 @@ package wire
 import (
 	"fmt"
 
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
@@ -109,16 +108,12 @@ func (s *scanner) chatBesideContent(v *object) {
 
 // chatCalls reads tool_calls, or function_call if there are none: some libraries repeat the first tool call there.
 func (s *scanner) chatCalls(v *object) {
-	called := false
-	if calls := v.at("tool_calls"); s.is(calls, '[') {
-		i := 0
-		for call := range rawjson.Elements(s.body, calls.Start) {
-			s.chatCall(i, call)
-			i++
-		}
-		called = i > 0
+	i := 0
+	for call := range s.elements(v.at("tool_calls")) {
+		s.chatCall(i, call)
+		i++
 	}
-	if legacy := v.at("function_call"); !called && s.is(legacy, '{') {
+	if legacy := v.at("function_call"); i == 0 && s.is(legacy, '{') {
 		tool := s.object(legacy)
 		id := s.functionCallID(s.name(tool.at("name")), "/function_call/name")
 		s.addChatCall(Part{Raw: legacy, CallID: id}, &tool)

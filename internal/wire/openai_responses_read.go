@@ -197,16 +197,13 @@ func (s *scanner) itemResult(raw Span, form itemForm, v *object) {
 
 // screenshot adds a result that is one image.
 func (s *scanner) screenshot(part Part, output Span) *Block {
+	if s.ir != nil {
+		return s.resultOf(part, func() { s.responsesBlock(output) })
+	}
 	v := s.object(output)
 	part.Tokens = s.pictureTokens(&v)
 	s.facts.Flags |= FlagImage | FlagResultNotText
-	b := s.add(part)
-	if b != nil {
-		s.ir.content = &b.Content
-		s.responsesBlock(output)
-		s.ir.content = nil
-	}
-	return b
+	return s.add(part)
 }
 
 // itemResultID returns the id of the call that a result is of. A local shell has it in another member.
@@ -220,11 +217,8 @@ func (s *scanner) itemResultID(v *object) string {
 
 // shellText returns the standard output of a shell that ran one command, the zero Span for several.
 func (s *scanner) shellText(output Span) (text Span) {
-	if !s.is(output, '[') {
-		return text
-	}
 	chunks := 0
-	for chunk := range rawjson.Elements(s.body, output.Start) {
+	for chunk := range s.elements(output) {
 		if chunks++; chunks > 1 || !s.is(chunk, '{') {
 			return Span{}
 		}
@@ -242,10 +236,7 @@ func (s *scanner) itemReasoning(raw Span, v *object) {
 	var texts [][]byte // for the intermediate representation
 	count := 0
 	for _, array := range [...]Span{v.at("summary"), v.at("content")} {
-		if !s.is(array, '[') {
-			continue
-		}
-		for element := range rawjson.Elements(s.body, array.Start) {
+		for element := range s.elements(array) {
 			block := s.object(element)
 			text := block.at("text")
 			if !s.is(text, '"') {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"iter"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -16,7 +17,7 @@ type scanner struct {
 	facts  Facts
 	filled bool                           // a part has content
 	loose  bool                           // the content is neither a text nor an array
-	inside bool                           // the elements of a result's content are being read, for their cost
+	inside bool                           // the content of a result is being read
 	err    error                          // the first problem of the message
 	count  func(text string) (int, error) // counts the tokens of a text; nil estimates them
 	reader *Reader                        // nil for a message that is new
@@ -27,22 +28,32 @@ type scanner struct {
 type collector struct {
 	format  session.Format
 	list    []Message // at least one; the last one is being read
-	content *[]Block  // of the result whose content is being read; nil outside of results
+	content []Block   // of the result whose content is being read
 	results []Block   // AI SDK: of the step that is being read
 	stepEnd bool      // AI SDK: the step has ended: the next block begins another message
 }
 
 func (c *collector) message() *Message { return &c.list[len(c.list)-1] }
 
-// add adds an empty block, and returns it.
-func (c *collector) add(kind Kind) *Block {
+// swapContent sets the content that is being read, and returns the one before. It does nothing without a collector.
+func (c *collector) swapContent(content []Block) (before []Block) {
+	if c != nil {
+		before = c.content
+		c.content = content
+	}
+	return before
+}
+
+// add adds an empty block, to the content of a result if inside is true, and returns it.
+func (c *collector) add(kind Kind, inside bool) *Block {
 	if c.stepEnd {
 		c.list = append(c.list, Message{Role: Assistant})
 		c.stepEnd = false
 	}
-	blocks := c.content
+	var blocks *[]Block
 	switch {
-	case blocks != nil:
+	case inside:
+		blocks = &c.content
 	case kind == Result && c.format == session.AISDK:
 		blocks = &c.results
 	default:
@@ -55,9 +66,6 @@ func (c *collector) add(kind Kind) *Block {
 // add adds a part. If the intermediate representation is wanted it returns the part's block, in which the caller sets
 // what a Part does not have; else nil. The block is valid until the next one is added.
 func (s *scanner) add(p Part) *Block {
-	if s.ir != nil && s.ir.content != nil {
-		return s.addBlock(&p)
-	}
 	m := &s.facts
 	m.Tokens += p.Tokens
 	if s.inside && p.Kind != Text {
@@ -89,7 +97,7 @@ func (s *scanner) add(p Part) *Block {
 // addBlock adds the block of a part, as far as the part knows it. A part that can be replaced as a whole has no Raw
 // there: a content string, or the arguments and the output inside a tool part of a UIMessage.
 func (s *scanner) addBlock(p *Part) *Block {
-	b := s.ir.add(p.Kind)
+	b := s.ir.add(p.Kind, s.inside)
 	b.CallID = p.CallID
 	b.IsError = p.IsError
 	if p.Raw != p.Value {
@@ -124,6 +132,14 @@ func (s *scanner) keepOthers(v *object, names ...string) {
 		return
 	}
 	s.ir.message().Extra = othersOf(s.body, names...)
+}
+
+// elements yields the elements of the array at. Any other value has none.
+func (s *scanner) elements(at Span) iter.Seq[Span] {
+	if !s.is(at, '[') {
+		return func(func(Span) bool) {}
+	}
+	return rawjson.Elements(s.body, at.Start)
 }
 
 // inner returns the value of a member inside members, the zero Span if one of them is missing, null or no object.
