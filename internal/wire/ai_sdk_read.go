@@ -30,16 +30,7 @@ import (
 //	data-*, version 4,
 //	anything else            Opaque
 //
-// What other formats can express and a UIMessage cannot:
-//
-//	messages of one turn           one message of the assistant, its steps after step-start; its id is made of its
-//	                               position and its first message
-//	reasoning that is sealed       its providerMetadata, as that provider's package of the AI SDK expects it
-//	a result of several blocks     {"type":"content","value":[…]}, with text, media, image-url and file-url
-//	images of a failed result      a note in its errorText
-//	an image or a file by its id   a note
-//	a speaker's name               a note in front
-//	anything that is Opaque        its JSON as a text
+// docs/formats.md has what becomes of what other formats can express and this one cannot.
 
 // aiSDK reads a UIMessage. One of the versions before 5 may have its text in content, beside parts or without; then its
 // calls are in toolInvocations, which stay Opaque.

@@ -27,19 +27,7 @@ import (
 //	container_upload, anything
 //	else                         Opaque
 //
-// What other formats can express and a message cannot:
-//
-//	reasoning of other providers                   a text, of one that is sealed a note: a signature cannot be made
-//	arguments that are no object                   {"input": …}, also the free text of a custom tool
-//	images of other types, files but PDF and text  a note
-//	images and files of the assistant's            a note
-//	an image's name                                a note in front
-//	a speaker's name                               a note in front
-//	a refusal                                      a text
-//	a text of nothing                              nothing: it is refused
-//	anything that is Opaque                        its JSON as a text
-//
-// {"input": …} stays an object when it is read again: many tools have a parameter of that name.
+// docs/formats.md has what becomes of what other formats can express and this one cannot.
 
 func (s *scanner) anthropic(top Span) {
 	v := s.object(top)

@@ -66,7 +66,8 @@ func toolName(p *Block) []byte {
 	return p.Name
 }
 
-// appendObject appends a value that has to be an object: any other one as its only member.
+// appendObject appends a value that has to be an object: any other one as its only member. That stays an object when it
+// is read again, for many tools have a parameter named input.
 func appendObject(dst []byte, name string, value []byte) []byte {
 	switch {
 	case len(value) == 0:

@@ -26,17 +26,7 @@ import (
 //	thoughtSignature           Signature
 //	anything else              Opaque
 //
-// What other formats can express and a content cannot:
-//
-//	arguments that are no object       {"input": …}, also the free text of a custom tool
-//	texts of a result                  one text, a line each: {"output": "…"}, or {"error": "…"} if the tool failed
-//	images and files of a result       a content of the user after the results; only newer models take them inside
-//	results before what the user says  a separate content, all results of a turn in one
-//	reasoning of other providers       a thought without signature; of one that is sealed a note
-//	a speaker's name, a file's name    a note in front
-//	anything that is Opaque            its JSON as a text
-//
-// {"input": …} stays an object when it is read again: many tools have a parameter of that name.
+// docs/formats.md has what becomes of what other formats can express and this one cannot.
 
 // gemini reads a content. Its role is what was sent, "model" for the assistant; one without a role is the user's.
 func (s *scanner) gemini(top Span) {

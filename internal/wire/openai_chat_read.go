@@ -24,17 +24,7 @@ import (
 //	any other block                          Opaque
 //	any other member                         Extra, which other formats do not get
 //
-// What other formats can express and a message cannot:
-//
-//	images and files of a result       a message of the user after the results, and a note in the result
-//	a result that is an error          a text that begins with [Error]
-//	images and files of the assistant  a note
-//	files elsewhere, by their id       a note; an id is good only between the formats of OpenAI
-//	an image's name                    a note in front
-//	a document that is a text          that text
-//	several thoughts                   one reasoning_content; what only the provider can read is a note in it, and
-//	                                   proofs of reasoning are lost
-//	anything that is Opaque            its JSON as a text
+// docs/formats.md has what becomes of what other formats can express and this one cannot.
 
 func (s *scanner) openAIChat(top Span) {
 	v := s.object(top)

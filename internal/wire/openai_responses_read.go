@@ -32,19 +32,7 @@ import (
 //	any other member                        Extra, the id among them; annotations and other members of a block stay
 //	                                        in its bytes, which other formats do not get
 //
-// What other formats can express and items cannot, and what is written instead:
-//
-//	reasoning                          a text of the assistant: the provider refuses reasoning that it has not
-//	                                   encrypted
-//	a message of the assistant         output_text without an id: ids are never made up
-//	images and files of the assistant  a note
-//	sounds, and files of other
-//	providers by their id              a note
-//	an image's name                    a note in front
-//	a document that is a text          that text
-//	a result that is an error          a text that begins with [Error]
-//	a speaker's name                   a note in front
-//	anything that is Opaque            its JSON as a text
+// docs/formats.md has what becomes of what other formats can express and this one cannot.
 //
 // A call of shell, local_shell, apply_patch or computer that a repair has changed is one of a function of that name,
 // and so is its result.
