@@ -24,18 +24,13 @@ func checkpointOf(req *request.Request) int {
 	return int(number)
 }
 
-func recordAnswer(r session.CheckpointRecord) session.CheckpointRecord {
-	r.CreatedAt = r.CreatedAt.UTC()
-	return r
-}
-
 // listCheckpoints handles GET /v1/sessions/{id}/checkpoints.
 func (s *Server) listCheckpoints(req *request.Request) error {
 	at := req.Address()
 	find := func(l *request.List) ([]session.CheckpointRecord, error) {
 		return s.Store.Checkpoints(req.Ctx, at, int(l.After.Order), l.Limit)
 	}
-	return request.AnswerList(req, "checkpoints of "+at.ID, find, recordAnswer,
+	return request.AnswerList(req, "checkpoints of "+at.ID, find, request.AsIs,
 		func(last session.CheckpointRecord) request.Place { return request.Place{Order: int64(last.N)} })
 }
 
@@ -59,7 +54,7 @@ func (s *Server) readCheckpoint(req *request.Request) error {
 		lost = manifest.Merge(lineage)
 	}
 	return req.JSON(http.StatusOK, protocol.CheckpointDetail{
-		CheckpointRecord: recordAnswer(found[0].CheckpointRecord), Policy: found[0].Policy, Units: found[0].Units,
+		CheckpointRecord: found[0].CheckpointRecord, Policy: found[0].Policy, Units: found[0].Units,
 		OpenCalls: found[0].OpenCalls,
 		Manifest: protocol.Manifest{
 			Of: of, TokensBefore: found[0].Tokens + lost.Saved(), TokensAfter: found[0].Tokens,
@@ -151,5 +146,5 @@ func (s *Server) restoreCheckpoint(req *request.Request) error {
 	}
 	req.Replayed(replayed)
 	req.W.Header().Set("Location", fmt.Sprintf("/v1/sessions/%s/checkpoints/%d", escapeID(at.ID), made.N))
-	return req.JSON(http.StatusCreated, recordAnswer(made))
+	return req.JSON(http.StatusCreated, made)
 }

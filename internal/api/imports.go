@@ -94,7 +94,7 @@ func importOf(i session.Import) protocol.Import {
 		Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total,
 			Unit: "lines"}, Sessions: i.Sessions, Messages: i.Messages,
 		Duplicates: i.Duplicates, Rejected: i.Rejected, Report: i.Report, Error: i.Error, Rejections: i.Rejections,
-		CreatedAt: i.CreatedAt.UTC(), UpdatedAt: i.UpdatedAt.UTC(), FinishedAt: utc(i.FinishedAt),
+		CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, FinishedAt: i.FinishedAt,
 	}
 	if i.Source != "" {
 		a.From = &i.Source

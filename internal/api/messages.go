@@ -85,11 +85,11 @@ func appendMessage(dst []byte, m *session.Message) []byte {
 		dst = rawjson.Quote(dst, []byte(m.ClientID))
 	}
 	dst = append(dst, `,"created_at":"`...)
-	dst = m.CreatedAt.UTC().AppendFormat(dst, time.RFC3339Nano)
+	dst = m.CreatedAt.AppendFormat(dst, time.RFC3339Nano)
 	dst = append(dst, '"')
 	if m.RemovedAt != nil {
 		dst = append(dst, `,"removed_at":"`...)
-		dst = append(m.RemovedAt.UTC().AppendFormat(dst, time.RFC3339Nano), '"')
+		dst = append(m.RemovedAt.AppendFormat(dst, time.RFC3339Nano), '"')
 	}
 	dst = append(dst, `,"message":`...)
 	return append(append(dst, m.Body...), '}')

@@ -75,10 +75,10 @@ func answerPolicy(req *request.Request, p session.Policy, layer, tenant, own jso
 // A layerChange makes the new layer of a policy of the old one and the body of the request; nil removes the layer.
 type layerChange func(old, body json.RawMessage) json.RawMessage
 
-// replaceLayer is the change of PUT.
+// replaceLayer makes the change of PUT.
 func replaceLayer(_, body json.RawMessage) json.RawMessage { return body }
 
-// mergeLayer is the change of PATCH.
+// mergeLayer makes the change of PATCH.
 func mergeLayer(old, body json.RawMessage) json.RawMessage { return policy.Merge(old, body) }
 
 // removeLayer is the change of DELETE: what is below the layer holds again.
@@ -198,7 +198,7 @@ func (s *Server) listTenantPolicyVersions(req *request.Request) error {
 	find := func(l *request.List) ([]session.PolicyRecord, error) {
 		return s.Store.PolicyVersions(req.Ctx, req.Tenant, l.After.Order, l.Limit)
 	}
-	return request.AnswerList(req, "policy versions", find, versionAnswer, placeOfVersion)
+	return request.AnswerList(req, "policy versions", find, request.AsIs, placeOfVersion)
 }
 
 // listSessionPolicyVersions handles GET /v1/sessions/{id}/policy/versions.
@@ -207,12 +207,7 @@ func (s *Server) listSessionPolicyVersions(req *request.Request) error {
 	find := func(l *request.List) ([]session.PolicyRecord, error) {
 		return s.Store.SessionPolicyVersions(req.Ctx, at, l.After.Order, l.Limit)
 	}
-	return request.AnswerList(req, "policy versions of "+at.ID, find, versionAnswer, placeOfVersion)
-}
-
-func versionAnswer(r session.PolicyRecord) session.PolicyRecord {
-	r.CreatedAt = r.CreatedAt.UTC()
-	return r
+	return request.AnswerList(req, "policy versions of "+at.ID, find, request.AsIs, placeOfVersion)
 }
 
 func placeOfVersion(last session.PolicyRecord) request.Place {

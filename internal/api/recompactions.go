@@ -71,7 +71,7 @@ func recompactionOf(r session.Recompaction) protocol.Recompaction {
 			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped,
 		},
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, Errors: r.Errors,
-		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
+		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 	}
 }
 
@@ -96,12 +96,8 @@ func (s *Server) listRecompactionSessions(req *request.Request) error {
 	find := func(l *request.List) ([]session.RecompactionSession, error) {
 		return s.Store.RecompactionSessions(req.Ctx, req.Tenant, id, l.Page())
 	}
-	answer := func(r session.RecompactionSession) session.RecompactionSession {
-		r.FinishedAt = utc(r.FinishedAt)
-		return r
-	}
 	place := func(last session.RecompactionSession) request.Place { return request.Place{ID: last.Key} }
-	return request.AnswerList(req, "sessions of recompaction "+id.String(), find, answer, place)
+	return request.AnswerList(req, "sessions of recompaction "+id.String(), find, request.AsIs, place)
 }
 
 // cancelRecompaction handles POST /v1/admin/recompactions/{recompaction}/cancel.

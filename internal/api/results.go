@@ -23,7 +23,7 @@ func answerOfResult(r persist.Result) protocol.Result {
 		Ref: r.Ref, Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category,
 		MediaType: r.MediaType,
 		Bytes:     r.Bytes, Lines: r.Lines, Tokens: r.Tokens, SHA256: hex.EncodeToString(r.SHA256[:]),
-		CreatedAt: r.CreatedAt.UTC(),
+		CreatedAt: r.CreatedAt,
 	}
 }
 

@@ -27,17 +27,17 @@ func (s *Server) compactSession(req *request.Request) error {
 // answerRun answers with a run: 202 until it has ended.
 func answerRun(req *request.Request, run session.Run) error {
 	if run.State.Ended() {
-		return req.JSON(http.StatusOK, runAnswer(run))
+		return req.JSON(http.StatusOK, run)
 	}
 	req.W.Header().Set("Location", "/v1/sessions/"+escapeID(req.SessionID)+"/runs/"+run.ID.String())
 	req.W.Header()["Retry-After"] = request.RetryAfter
-	return req.JSON(http.StatusAccepted, runAnswer(run))
+	return req.JSON(http.StatusAccepted, run)
 }
 
 // readRun handles GET /v1/sessions/{id}/runs/{run}.
 func (s *Server) readRun(req *request.Request) error {
 	found, err := s.Store.Run(req.Ctx, req.Address(), req.PathID("run"))
-	return request.AnswerFound(req, found, err, runAnswer)
+	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // listRuns handles GET /v1/sessions/{id}/runs.
@@ -45,12 +45,5 @@ func (s *Server) listRuns(req *request.Request) error {
 	at := req.Address()
 	find := func(l *request.List) ([]session.Run, error) { return s.Store.Runs(req.Ctx, at, l.Page()) }
 	place := func(last session.Run) request.Place { return request.PlaceIn(last.TriggeredAt, last.ID) }
-	return request.AnswerList(req, "runs of "+at.ID, find, runAnswer, place)
-}
-
-// runAnswer returns a run with its times in UTC.
-func runAnswer(run session.Run) session.Run {
-	run.TriggeredAt = run.TriggeredAt.UTC()
-	run.StartedAt, run.FinishedAt = utc(run.StartedAt), utc(run.FinishedAt)
-	return run
+	return request.AnswerList(req, "runs of "+at.ID, find, request.AsIs, place)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -21,20 +20,12 @@ func answerOf(s session.Session) protocol.Session {
 		PolicyVersion: s.Policy.Version,
 		LastSeq:       s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
 		Calibration: s.Calibration, CalibratedTokens: s.CalibratedTokens(), LastUsage: s.LastUsage,
-		CreatedAt: s.CreatedAt.UTC(), LastAppendAt: utc(s.LastAppendAt),
+		CreatedAt: s.CreatedAt, LastAppendAt: s.LastAppendAt,
 	}
 	if s.Format != "" {
 		a.Format = &s.Format
 	}
 	return a
-}
-
-func utc(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	in := t.UTC()
-	return &in
 }
 
 // listedAnswer returns a session as lists have it, without its policy.

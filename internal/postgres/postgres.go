@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/varve-dev/varve/internal/queue"
@@ -47,8 +48,12 @@ func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, erro
 
 // assumeRole puts a new connection under row-level security, and returns an error if that does not bind it. The
 // timeouts release a session's lock whose client is gone. Plans are generic: every statement uses a key, and a plan for
-// the values of one call may rely on statistics that a new tenant does not have yet.
+// the values of one call may rely on statistics that a new tenant does not have yet. Times are read in UTC, which is
+// how answers show them.
 func assumeRole(ctx context.Context, conn *pgx.Conn) error {
+	conn.TypeMap().RegisterType(&pgtype.Type{
+		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
+	})
 	_, err := conn.Exec(ctx, `
 		SET ROLE `+role+`;
 		SET plan_cache_mode = 'force_generic_plan';

@@ -96,3 +96,19 @@ func liveJobs(t testing.TB, store *postgres.Store) (n int) {
 	}
 	return n
 }
+
+func TestTimesAreReadInUTC(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "chat")
+	mustAppend(t, store, batch(at, message("hello", 1)))
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, when := range map[string]*time.Time{"created_at": &found.CreatedAt, "last_append_at": found.LastAppendAt} {
+		if when.Location() != time.UTC {
+			t.Errorf("%s is in %s", name, when.Location())
+		}
+	}
+}

@@ -26,7 +26,8 @@ type Server struct {
 	Waiter  *waiting.Waiter
 }
 
-// Register registers every route of the dialect, with the parameters of its query. Clients send view with every request.
+// Register registers every route of the dialect, with the parameters of its query. Clients send view with every
+// request.
 func (s *Server) Register(add func(method, path string, h func(*request.Request) error, query ...string)) {
 	add("POST", "/v1/conversations", s.createConversation, "view")
 	add("GET", "/v1/conversations/:id", s.readConversation, "view")

@@ -1,10 +1,10 @@
 // Package request is the kit under the handlers of the HTTP API: one request and its answer, with readers that report
 // every problem of a query or a body at once.
 //
-// Start at Request. Its readers (Query, Address, PathID, Body, EmptyBody, Idempotency) read a part once, and keep what is
-// wrong with it for Err. A route calls those that it needs before its handler, which gets the same values from them
-// again, makes its call and answers (JSON, Bytes, AnswerFound, AnswerChanged, AnswerList). Document reads JSON bodies of
-// our own shape, Failure is an error with its code. The package owns no tables and knows no route.
+// Start at Request. Its readers (Query, Address, PathID, Body, EmptyBody, Idempotency) read a part once, and keep what
+// is wrong with it for Err. A route calls those that it needs before its handler, which gets the same values from them
+// again, makes its call and answers (JSON, Bytes, AnswerFound, AnswerChanged, AnswerList). Document reads JSON bodies
+// of our own shape, Failure is an error with its code. The package owns no tables and knows no route.
 package request
 
 import (
@@ -143,6 +143,9 @@ func AnswerFound[T, A any](req *Request, found T, err error, answer func(T) A) e
 	}
 	return req.JSON(http.StatusOK, answer(found))
 }
+
+// AsIs answers with a domain type that is the answer as it stands.
+func AsIs[T any](found T) T { return found }
 
 // AnswerChanged answers with what was changed, now or by an earlier request with the same Idempotency-Key, or returns
 // the error of the change.
