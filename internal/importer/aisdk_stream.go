@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -54,7 +55,7 @@ func (u *uiStream) chunk(d *draft, e entry) error {
 	switch {
 	case kind == "start":
 	case kind == "start-step":
-		u.addPart(d, &uiPart{kind: "raw", raw: []byte(`{"type":"step-start"}`)})
+		u.addPart(d, &uiPart{raw: []byte(`{"type":"step-start"}`)})
 	case strings.HasPrefix(kind, "text-"), strings.HasPrefix(kind, "reasoning-") && kind != "reasoning-file":
 		u.prose(d, e, kind)
 	case strings.HasPrefix(kind, "tool-"):
@@ -62,7 +63,7 @@ func (u *uiStream) chunk(d *draft, e entry) error {
 	case strings.HasPrefix(kind, "data-") && !e.is("transient"):
 		u.data(d, e, kind)
 	case kind == "file", kind == "source-url", kind == "source-document", kind == "reasoning-file":
-		u.addPart(d, &uiPart{kind: "raw", raw: e.raw})
+		u.addPart(d, &uiPart{raw: e.raw})
 	case kind == "":
 		return errors.New("a chunk without a type")
 	default:
@@ -83,34 +84,36 @@ func (m *uiMessage) addPart(d *draft, p *uiPart) {
 // prose reads a chunk of a text or of reasoning.
 func (m *uiMessage) prose(d *draft, e entry, kind string) {
 	name, step, _ := strings.Cut(kind, "-")
-	p := m.find(name, e.text("id"))
+	key := name + " " + e.text("id")
+	p := m.find(key)
 	if step == "start" || p == nil {
-		p = &uiPart{kind: name, id: e.text("id"), text: []byte(`""`), state: "streaming"}
+		p = &uiPart{key: key, members: object{"type": quote(name), "text": quote(""), "state": quote("streaming")}}
 		m.addPart(d, p)
 	}
-	p.metadata = or(e.object["providerMetadata"], p.metadata)
+	p.learn(e.object, "providerMetadata")
 	switch step {
 	case "delta":
-		p.text = concat(p.text, e.object["delta"])
+		p.members["text"] = concat(p.members["text"], e.object["delta"])
 	case "end":
-		p.state = "done"
+		p.members["state"] = quote("done")
+		p.key = ""
 	}
 }
 
 // data adds a part of the application, or replaces the one of its id.
 func (m *uiMessage) data(d *draft, e entry, kind string) {
-	id := kind + " " + e.text("id")
-	if p := m.find("raw", id); p != nil && e.has("id") {
+	key := kind + " " + e.text("id")
+	if p := m.find(key); p != nil && e.has("id") {
 		p.raw = e.raw
 		return
 	}
-	m.addPart(d, &uiPart{kind: "raw", id: id, raw: e.raw})
+	m.addPart(d, &uiPart{key: key, raw: e.raw})
 }
 
-// find returns the newest part of that kind and id that has not ended, or nil.
-func (m *uiMessage) find(kind, id string) *uiPart {
+// find returns the newest part of that key, or nil.
+func (m *uiMessage) find(key string) *uiPart {
 	for _, p := range slices.Backward(m.parts) {
-		if p.kind == kind && p.id == id && p.state != "done" {
+		if p.key == key {
 			return p
 		}
 	}
@@ -130,32 +133,32 @@ var uiToolStates = map[string]string{
 }
 
 func (m *uiMessage) toolChunk(d *draft, e entry, kind string) error {
-	id, state := e.text("toolCallId"), uiToolStates[kind]
+	key, state := "tool "+e.text("toolCallId"), uiToolStates[kind]
 	switch {
-	case id == "":
+	case e.text("toolCallId") == "":
 		return errors.New("a chunk of a tool call without its id")
 	case state == "":
 		return skipped(kind)
 	}
-	p := m.find("tool", id)
+	p := m.find(key)
 	if p == nil {
-		p = &uiPart{kind: "tool", id: id, tool: object{"toolCallId": e.object["toolCallId"]}}
+		p = &uiPart{key: key, members: object{"toolCallId": e.object["toolCallId"]}}
 		m.addPart(d, p)
 	}
-	p.state = state
-	p.metadata = or(e.object["providerMetadata"], p.metadata)
-	for _, name := range uiToolMembers {
-		if value, ok := e.object[name]; ok {
-			p.tool[name] = value
-		}
+	if kind != "tool-input-delta" || !p.members.has("state") {
+		p.members["state"] = quote(state)
 	}
+	p.learn(e.object, "toolName", "title", "input", "output", "errorText", "providerExecuted", "dynamic")
 	switch kind {
 	case "tool-input-start":
-		p.text = []byte(`""`)
+		p.members["text"] = quote("")
 	case "tool-input-delta":
-		p.text = concat(p.text, e.object["inputTextDelta"])
+		p.members["text"] = concat(p.members["text"], e.object["inputTextDelta"])
 	case "tool-approval-request":
-		p.tool["approval"] = fill(`{"id":%}`, inString(e.object["approvalId"]))
+		p.members["approval"] = fill(`{"id":%}`, inString(e.object["approvalId"]))
+	}
+	if e.has("providerMetadata") {
+		p.members["callProviderMetadata"] = e.object["providerMetadata"]
 	}
 	return nil
 }
@@ -169,64 +172,62 @@ func (m *uiMessage) body() []byte {
 	return fill(`{"id":%,"role":"assistant"%,"parts":%}`, m.id, member("metadata", m.metadata), list(parts))
 }
 
-// uiPart is a part of the message. Which members count depends on its kind: a raw part is written as it stands.
+// uiPart is a part of the message: its members, or the whole part as it stands.
 type uiPart struct {
-	kind     string // text, reasoning, tool, raw
-	id       string // of a text, a reasoning or a call
-	raw      []byte
-	text     []byte // of the deltas
-	state    string
-	metadata []byte // the provider's
-	tool     object // the members of a call and, when it has been made, of its result
+	key     string // by which chunks find it: its kind and its id; "" when it has ended
+	members object // of a call "text" is what its input's deltas make
+	raw     []byte
 }
 
-// uiToolMembers are the members of a call that chunks have.
-var uiToolMembers = []string{
-	"toolName", "title", "input", "output", "errorText", "providerExecuted", "dynamic",
+// uiPartMembers are the members of parts in the order in which they are written.
+var uiPartMembers = []string{
+	"type", "toolName", "text", "toolCallId", "state", "providerMetadata", "title", "input", "output", "errorText",
+	"providerExecuted", "approval", "callProviderMetadata",
+}
+
+// learn copies members from a chunk.
+func (p *uiPart) learn(chunk object, names ...string) {
+	for _, name := range names {
+		if value, ok := chunk[name]; ok {
+			p.members[name] = value
+		}
+	}
 }
 
 func (p *uiPart) body() []byte {
-	switch p.kind {
-	case "raw":
+	if p.raw != nil {
 		return p.raw
-	case "tool":
-		return p.call()
 	}
-	metadata := member("providerMetadata", p.metadata)
-	return fill(`{"type":%,"text":%,"state":%%}`, quote(p.kind), p.text, quote(p.state), metadata)
+	if p.members.has("toolCallId") {
+		p.call()
+	}
+	var members [][]byte
+	for _, name := range uiPartMembers {
+		if value := p.members[name]; value != nil {
+			members = append(members, fill("%:%", quote(name), value))
+		}
+	}
+	return fill("{%}", bytes.Join(members, []byte{','}))
 }
 
-func (p *uiPart) call() []byte {
-	kind := concat(quote("tool-"), p.tool["toolName"])
-	if p.tool.is("dynamic") {
-		kind = fill(`"dynamic-tool","toolName":%`, inString(p.tool["toolName"]))
+// call completes the members of a call. Its input is a value, or the text of its deltas, which is kept as a text if
+// they were cut. A result that was not written is null if the state requires one.
+func (p *uiPart) call() {
+	o := p.members
+	name, text := o["toolName"], o["text"]
+	delete(o, "toolName")
+	delete(o, "text")
+	o["type"] = concat(quote("tool-"), name)
+	if o.is("dynamic") {
+		o["type"], o["toolName"] = quote("dynamic-tool"), inString(name)
 	}
-	p.tool["input"], p.tool["output"] = p.input(), p.output()
-	p.tool["callProviderMetadata"] = p.metadata
-	out := fill(`{"type":%,"toolCallId":%,"state":%`, kind, p.tool["toolCallId"], quote(p.state))
-	for _, name := range []string{
-		"title", "input", "output", "errorText", "providerExecuted", "approval", "callProviderMetadata",
-	} {
-		out = append(out, member(name, p.tool[name])...)
+	if o["input"] == nil && text != nil {
+		o["input"] = text
+		if value, ok := rawjson.Unquote(nil, text); ok && json.Valid(value) {
+			o["input"] = value
+		}
 	}
-	return append(out, '}')
-}
-
-// input returns the arguments of the call: a value, or the text of its deltas. Deltas that were cut are kept as a text.
-func (p *uiPart) input() []byte {
-	if p.tool["input"] != nil || p.text == nil {
-		return p.tool["input"]
+	if o.text("state") == "output-available" && !o.has("output") {
+		o["output"] = []byte("null")
 	}
-	if value, ok := rawjson.Unquote(nil, p.text); ok && json.Valid(value) {
-		return value
-	}
-	return p.text
-}
-
-// output returns the result: null if the state requires one and none was written.
-func (p *uiPart) output() []byte {
-	if p.state == "output-available" && !p.tool.has("output") {
-		return []byte("null")
-	}
-	return p.tool["output"]
 }

@@ -18,7 +18,7 @@ func (m *chatMessage) body() []byte {
 	case m.answers != nil:
 		return resultMessage(m.answers, or(content, `""`))
 	case content != nil:
-	case m.calls != nil:
+	case len(m.calls) > 0:
 		content = []byte("null")
 	case m.reasoning != nil:
 		content = []byte(`""`)
@@ -26,7 +26,7 @@ func (m *chatMessage) body() []byte {
 		return nil
 	}
 	var calls []byte
-	if m.calls != nil {
+	if len(m.calls) > 0 {
 		calls = list(m.calls)
 	}
 	return fill(

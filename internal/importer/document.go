@@ -7,16 +7,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// The sources that are formats: a list of messages, a request, a request with its response, or a response, in one JSON
-// value.
-var (
-	openAIChat      = document(OpenAIChat, "OpenAI Chat messages")
-	anthropic       = document(Anthropic, "Anthropic messages")
-	openAIResponses = document(OpenAIResponses, "OpenAI Responses items")
-	gemini          = document(Gemini, "Gemini contents")
-	aiSDK           = document(AISDK, "AI SDK messages")
-)
-
+// document returns the source that is a format: a list of messages, a request, a request with its response, or a
+// response, in one JSON value.
 func document(name Source, title string) source {
 	return source{
 		name:   name,

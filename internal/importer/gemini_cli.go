@@ -25,8 +25,8 @@ var geminiCLI = source{
 
 // readGeminiCLI finds the records of a session and reads them.
 func readGeminiCLI(f *File, id string, data []byte) error {
-	d := f.newDraft(nil)
 	if !json.Valid(data) {
+		d := f.newDraft(nil)
 		d.records(slices.Values(f.geminiLines(data)))
 		d.finish(id)
 		return nil
@@ -37,11 +37,11 @@ func readGeminiCLI(f *File, id string, data []byte) error {
 			"the file is no Gemini CLI session: an object with an array \"messages\", or JSON lines, are needed",
 		)
 	}
-	d.records(f.elements(messages))
-	d.finish(id)
+	f.readRun(id, nil, messages)
 	return nil
 }
 
+// geminiLines returns the records of a session in JSON lines, each in its last version.
 func (f *File) geminiLines(data []byte) []entry {
 	var records []entry
 	at := map[string]int{}

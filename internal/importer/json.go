@@ -64,6 +64,16 @@ func parseArray(raw []byte) [][]byte {
 	return list
 }
 
+// object returns the first object that a path leads to, o itself if there is none.
+func (o object) object(paths ...string) object {
+	for _, path := range paths {
+		if inner := parseObject(o.at(path)); inner != nil {
+			return inner
+		}
+	}
+	return o
+}
+
 // firstElement returns the first element of an array, nil if there is none.
 func firstElement(raw []byte) []byte {
 	if raw = bytes.TrimSpace(raw); len(raw) > 0 && raw[0] == '[' {

@@ -28,7 +28,7 @@ func recogniseLangChain(s sample) bool {
 	}
 	list := s.messages
 	if list == nil {
-		list = langChainState(s.object)
+		list = parseArray(s.object.at("values.messages"))
 	}
 	return slices.ContainsFunc(list[:min(len(list), 3)], func(raw []byte) bool {
 		return langChainOnly(langChainElement(raw, langChainDepth))
@@ -39,13 +39,6 @@ func recogniseLangChain(s sample) bool {
 func langChainOnly(o object) bool {
 	_, role := langChainFields(o)
 	return role != "" && (o.has("lc") || o.has("data") || role == "user" || role == "assistant")
-}
-
-func langChainState(o object) [][]byte {
-	if list := parseArray(o["messages"]); list != nil {
-		return list
-	}
-	return parseArray(o.at("values.messages"))
 }
 
 // langChainDepth is how deep in arrays a stream's message may stand: behind its namespace, beside its metadata.
@@ -106,7 +99,7 @@ func readLangChain(f *File, id string, data []byte) error {
 		return nil
 	}
 	for value := range f.records(data) {
-		if state := langChainState(value.object); state != nil {
+		if state := parseArray(value.first("messages", "values.messages")); state != nil {
 			stream(state)
 		} else {
 			value.object = langChainElement(value.raw, langChainDepth)
@@ -115,4 +108,143 @@ func readLangChain(f *File, id string, data []byte) error {
 	}
 	d.finish(id)
 	return nil
+}
+
+// graphs puts together the messages of a graph and the graphs in it, each of which is a branch.
+type graphs struct{ byID map[string]*graphMessage }
+
+// graphMessage is a message, of which a stream has chunks.
+type graphMessage struct {
+	chatMessage
+	texts bool // whether the last of blocks is a text that chunks continue
+	parts []*callParts
+}
+
+// callParts is a call, of which a stream has parts.
+type callParts struct {
+	index, id, name, arguments []byte
+}
+
+// element adds a message, or a chunk to the message of its id.
+func (g *graphs) element(d *draft, e entry) error {
+	fields, role := langChainFields(e.object)
+	if role == "" {
+		return skipped("element without a message")
+	}
+	d.branch = graphName(e.raw)
+	key := d.branch + " " + fields.text("id")
+	m := g.byID[key]
+	chunked := fields.has("tool_call_chunks") || strings.HasSuffix(e.text("type"), "Chunk")
+	switch {
+	case m != nil && fields.has("id") && !chunked:
+		return skipped(role + " (copy)")
+	case m == nil || !fields.has("id"):
+		m = &graphMessage{chatMessage: chatMessage{role: role}}
+		g.byID[key] = m
+		d.place(func() []byte { return m.whole(d.file, e.line) })
+	}
+	m.addContent(d, fields)
+	m.call(fields)
+	return nil
+}
+
+func (m *graphMessage) addContent(d *draft, fields object) {
+	if m.role == "tool" {
+		m.answers = inString(fields["tool_call_id"])
+	}
+	m.think(fields.at("additional_kwargs.reasoning_content"))
+	if isString(fields["content"]) {
+		m.continueText(fields["content"])
+		return
+	}
+	for _, raw := range parseArray(fields["content"]) {
+		switch o := parseObject(raw); o.text("type") {
+		case "text":
+			m.continueText(o["text"])
+		case "reasoning", "thinking":
+			m.think(o["reasoning"], o["thinking"])
+		case "image_url":
+			m.blocks, m.texts = append(m.blocks, raw), false
+		case "tool_use", "input_json_delta", "tool_call", "tool_call_chunk": // repeated in the message's calls
+		default:
+			if isString(raw) {
+				m.continueText(raw)
+				continue
+			}
+			d.note("content of type %q was left out", o.text("type"))
+		}
+	}
+}
+
+// continueText adds a text to the text of the chunks before.
+func (m *graphMessage) continueText(text []byte) {
+	if nonEmpty(text) == nil {
+		return
+	}
+	if last := len(m.blocks) - 1; m.texts {
+		m.blocks[last] = textBlock(concat(parseObject(m.blocks[last])["text"], text))
+		return
+	}
+	m.blocks, m.texts = append(m.blocks, textBlock(text)), true
+}
+
+// call adds calls or, in a stream, parts of them.
+func (m *graphMessage) call(fields object) {
+	switch {
+	case len(parseArray(fields["tool_call_chunks"])) > 0:
+		for o := range objects(fields["tool_call_chunks"]) {
+			m.addPart(o)
+		}
+	case len(parseArray(fields["tool_calls"])) > 0:
+		m.addCalls(fields["tool_calls"], "id", "name", "args")
+		m.addCalls(fields["invalid_tool_calls"], "id", "name", "args")
+	default:
+		m.calls = append(m.calls, parseArray(fields.at("additional_kwargs.tool_calls"))...)
+	}
+}
+
+func (m *graphMessage) addPart(o object) {
+	var to *callParts
+	for _, p := range m.parts {
+		if string(p.index) == string(o["index"]) && (nonEmpty(o["id"]) == nil || string(p.id) == string(o["id"])) {
+			to = p
+		}
+	}
+	if to == nil {
+		to = &callParts{index: o["index"], id: o["id"], name: o["name"]}
+		m.parts = append(m.parts, to)
+	}
+	to.arguments = concat(to.arguments, o["args"])
+}
+
+// whole returns the message, of which no more chunks come.
+func (m *graphMessage) whole(f *File, line int) []byte {
+	for _, p := range m.parts {
+		m.addCall(p.id, p.name, nonEmpty(p.arguments))
+	}
+	body := m.body()
+	if body == nil {
+		f.note(line, "a message of role %s says nothing and was left out", m.role)
+	}
+	return body
+}
+
+// graphName names the graph that an element of a stream is of, without the ids of its runs: "" is the outermost. The
+// metadata's path ends in the node, which is no graph; the namespace beside the message is all that old streams have.
+func graphName(element []byte) string {
+	var path []string
+	for _, inner := range parseArray(element) {
+		for _, raw := range append(parseArray(inner), inner) {
+			if nodes := parseObject(raw).text("langgraph_checkpoint_ns"); nodes != "" {
+				path = strings.Split(nodes, "|")
+				path = path[:len(path)-1]
+			} else if isString(raw) {
+				path = append(path, object{"step": raw}.text("step"))
+			}
+		}
+	}
+	for i, step := range path {
+		path[i], _, _ = strings.Cut(step, ":")
+	}
+	return strings.Join(path, "-")
 }

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -20,7 +21,7 @@ import (
 //     caused (an answer that could not be understood) is a user message, as it was for the model.
 //   - Recalls, changes of state and condensations are no part of the conversation.
 //
-// The events of OpenHands' agent SDK are of other kinds: see openhands_sdk.go.
+// The events of OpenHands' agent SDK are of other kinds.
 var openHands = source{
 	name:  OpenHands,
 	title: "OpenHands' event streams",
@@ -86,10 +87,7 @@ func (s *openHandsStream) event(d *draft, e entry) error {
 // openHandsMessage adds what was written without a tool. In older streams the speaker is known by one member: only
 // the agent waits for an answer.
 func openHandsMessage(d *draft, e entry, action string) error {
-	args := parseObject(e.object["args"])
-	if args == nil {
-		args = e.object
-	}
+	args := e.object.object("args")
 	m := chatMessage{role: "user", content: nonEmpty(args["content"])}
 	source := e.text("source")
 	switch {
@@ -98,13 +96,12 @@ func openHandsMessage(d *draft, e entry, action string) error {
 	case source == "agent", source == "" && args.is("wait_for_response"):
 		m.role = "assistant"
 	}
-	if images := parseArray(args.first("image_urls", "images_urls")); len(images) > 0 {
-		if m.content != nil {
-			m.addText(m.content)
-		}
-		m.addImages(images...)
-		m.content = list(m.blocks)
+	images := parseArray(args.first("image_urls", "images_urls"))
+	if len(images) > 0 && m.content != nil {
+		m.addText(m.content)
+		m.content = nil
 	}
+	m.addImages(images...)
 	return d.addChat(&m)
 }
 
@@ -130,11 +127,11 @@ func (s *openHandsStream) action(d *draft, e entry) error {
 
 // madeCall makes a call of an action.
 func madeCall(e entry, id, name []byte) *chatMessage {
-	args, arguments := parseObject(e.object["args"]), e.object["args"]
-	if args == nil {
-		args, arguments = e.object, e.raw
+	arguments := e.object["args"]
+	if parseObject(arguments) == nil {
+		arguments = e.raw
 	}
-	m := &chatMessage{role: "assistant", content: nonEmpty(args["thought"])}
+	m := &chatMessage{role: "assistant", content: nonEmpty(e.object.object("args")["thought"])}
 	m.addCall(id, or(nonEmpty(name), e.object["action"]), without(arguments, notArguments))
 	return m
 }
@@ -194,4 +191,71 @@ func (s *openHandsStream) answered(e entry) []byte {
 		return nil
 	}
 	return id
+}
+
+// sdkEvent is the pattern of those events of OpenHands' agent SDK that are conversation. Each names its kind.
+const sdkEvent = "kind=SystemPromptEvent|MessageEvent|ActionEvent|" +
+	"ObservationEvent|UserRejectObservation|AgentErrorEvent"
+
+func addSDKEvent(d *draft, e entry) error {
+	call := e.object["tool_call_id"]
+	switch kind := e.text("kind"); kind {
+	case "SystemPromptEvent":
+		d.add(message("system", inString(e.at("system_prompt.text"))))
+	case "MessageEvent":
+		return addSDKMessage(d, e)
+	case "ActionEvent":
+		addSDKAction(d, e)
+	case "ObservationEvent":
+		d.add(chatResult(call, e.first("observation.content", "observation.output")))
+	case "UserRejectObservation":
+		d.add(chatResult(call, e.object["rejection_reason"]))
+	case "AgentErrorEvent":
+		d.add(chatResult(call, e.object["error"]))
+	case "":
+		return errors.New("an event without a kind")
+	default:
+		return skipped(kind)
+	}
+	return nil
+}
+
+func addSDKMessage(d *draft, e entry) error {
+	m := chatMessage{role: e.text("llm_message.role")}
+	m.addSDKContent(e.at("llm_message.content"))
+	if m.role == "" && e.text("source") == "agent" {
+		m.role = "assistant"
+	}
+	m.role = cmp.Or(m.role, "user")
+	return d.addChat(&m)
+}
+
+// addSDKContent adds the texts and images of a content.
+func (m *chatMessage) addSDKContent(raw []byte) {
+	if isString(raw) {
+		m.addText(raw)
+	}
+	for o := range objects(raw) {
+		if nonEmpty(o["text"]) != nil {
+			m.addText(o["text"])
+		}
+		m.addImages(parseArray(o["image_urls"])...)
+	}
+}
+
+// addSDKAction adds an action's call to the message of the model's response, which several actions may share.
+func addSDKAction(d *draft, e entry) {
+	m := d.open(cmp.Or(e.text("llm_response_id"), "line "+strconv.Itoa(e.line)))
+	if m.calls == nil {
+		m.addSDKContent(e.object["thought"])
+		m.reasoning = nonEmpty(e.object["reasoning_content"])
+		if e.has("thinking_blocks.0") {
+			m.more = member("thinking_blocks", e.object["thinking_blocks"])
+		}
+	}
+	call := parseObject(e.first("tool_call.function", "tool_call"))
+	if call == nil {
+		call = object{"name": e.object["tool_name"], "arguments": e.object["action"]}
+	}
+	m.addCall(e.object["tool_call_id"], call["name"], call["arguments"])
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -157,24 +156,25 @@ func (t *thread) add(line int, bodies [][]byte, reply int) {
 func (t *thread) repeated(rest [][]byte) bool {
 	reply := map[string]bool{}
 	for _, m := range t.messages[len(t.messages)-t.reply:] {
-		for _, s := range statements(t.format, m.Body) {
+		_, all := statements(t.format, m.Body)
+		for _, s := range all {
 			reply[s] = true
 		}
 	}
 	for _, body := range rest {
-		if !modelSaid(body) {
+		role, all := statements(t.format, body)
+		if role != "assistant" && role != "model" {
 			break
 		}
-		if slices.ContainsFunc(statements(t.format, body), func(s string) bool { return reply[s] }) {
+		if slices.ContainsFunc(all, func(s string) bool { return reply[s] }) {
 			return true
 		}
 	}
 	return false
 }
 
-// statements returns the texts and calls of a message, without regard to how a client writes them.
-func statements(format session.Format, body []byte) []string {
-	var all []string
+// statements returns the role, texts and calls of a message, without regard to how a client writes them.
+func statements(format session.Format, body []byte) (role string, all []string) {
 	m, _ := wire.Inspect(format, body)
 	for _, p := range m.Parts {
 		switch p.Kind {
@@ -184,19 +184,7 @@ func statements(format session.Format, body []byte) []string {
 			all = append(all, "call "+p.Name+" "+p.CallID)
 		}
 	}
-	return all
-}
-
-// modelSaid reports whether a message of any format is the model's.
-func modelSaid(body []byte) bool {
-	o := parseObject(body)
-	switch o.text("role") {
-	case "assistant", "model":
-		return true
-	case "":
-		return !strings.HasSuffix(o.text("type"), "_output")
-	}
-	return false
+	return m.Role, all
 }
 
 // digests returns, for each message, the digest of the messages from the first to it.

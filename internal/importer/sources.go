@@ -96,11 +96,11 @@ var sources = []source{
 	grok,
 	hermes,
 	requestLog,
-	openAIResponses,
-	gemini,
-	aiSDK,
-	anthropic,
-	openAIChat,
+	document(OpenAIResponses, "OpenAI Responses items"),
+	document(Gemini, "Gemini contents"),
+	document(AISDK, "AI SDK messages"),
+	document(Anthropic, "Anthropic messages"),
+	document(OpenAIChat, "OpenAI Chat messages"),
 }
 
 // Sources lists every kind of file that can be imported.

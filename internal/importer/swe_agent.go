@@ -33,15 +33,12 @@ var sweAgent = source{
 // sweMessage adds a message without what SWE-agent made of it: thought and action are in its content or its calls.
 func sweMessage(d *draft, e entry) error {
 	d.branch = e.text("agent")
-	m := chatMessage{role: e.text("role"), reasoning: nonEmpty(e.object["reasoning_content"])}
+	m := chatMessage{
+		role: e.text("role"), content: e.first("content"), reasoning: nonEmpty(e.object["reasoning_content"]),
+		calls: parseArray(e.object["tool_calls"]),
+	}
 	if m.role == "tool" {
 		return sweResults(d, e)
-	}
-	if e.has("content") {
-		m.content = e.object["content"]
-	}
-	if calls := parseArray(e.object["tool_calls"]); len(calls) > 0 {
-		m.calls = calls
 	}
 	if parseArray(e.object["thinking_blocks"]) != nil {
 		m.more = member("thinking_blocks", e.object["thinking_blocks"])

@@ -57,31 +57,10 @@ func parseTranscript(format session.Format, raw []byte) (transcript, bool) {
 	return t, t.messages != nil || t.reply != nil
 }
 
-// sides returns the request and the response in a value: members of it, or the value itself for both, in which only one
-// of them finds what it looks for.
+// sides returns the request and the response in a value, which may be logged with what HTTP has around them: members of
+// it, or the value itself for both, in which only one of them finds what it looks for.
 func sides(top object) (request, response object) {
-	request, response = payload(top["request"]), payload(top["response"])
-	for _, name := range []string{"request_params", "body"} {
-		if request == nil {
-			request = parseObject(top[name])
-		}
-	}
-	if request == nil {
-		request = top
-	}
-	if response == nil {
-		response = top
-	}
-	return request, response
-}
-
-// payload returns a logged request or response, or the body of one that was logged with what HTTP has around it.
-func payload(raw []byte) object {
-	o := parseObject(raw)
-	if body := parseObject(o["body"]); body != nil {
-		return body
-	}
-	return o
+	return top.object("request.body", "request", "request_params", "body"), top.object("response.body", "response")
 }
 
 // A conversation continues with the first of a response's answers.
