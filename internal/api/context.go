@@ -69,7 +69,7 @@ func (s *Server) readContext(req *request.Request) error {
 // openView reads the stored view that the reader asks for, without its bodies if it is at the version known.
 func (s *Server) openView(req *request.Request, want viewRequest, known postgres.Version, into *postgres.View) error {
 	if !want.full {
-		return s.Store.ViewInto(req.Ctx, want.at, known, into)
+		return s.Store.ViewInto(req.Ctx, want.at, known, want.MaxTokens, into)
 	}
 	var err error
 	*into, err = s.Store.OlderView(req.Ctx, want.at, 0, false, known)
@@ -79,11 +79,6 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 // answerMade answers with a view that is made of the stored one. If the newest checkpoint gives none that is valid, the
 // next older one does, and in the end the log itself.
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
-	if !want.full {
-		if err := s.Store.Index(req.Ctx, want.at, stored); err != nil {
-			return err
-		}
-	}
 	made, notes, err := want.Make(stored)
 	if broken := new(view.BrokenError); !want.full && errors.As(err, &broken) {
 		degradedViews.Inc()
@@ -103,7 +98,7 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 var views = sync.Pool{New: func() any { return new(postgres.View) }}
 
 func freeView(v *postgres.View) {
-	if cap(v.Body)+cap(v.System)+cap(v.Tail) <= request.MaxKeptBuffer {
+	if cap(v.Body)+cap(v.System)+cap(v.Tail)+cap(v.Units) <= request.MaxKeptBuffer {
 		views.Put(v)
 	}
 }

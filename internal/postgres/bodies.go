@@ -17,18 +17,19 @@ const cachedBodies = 32 << 20
 // session's key nor its number is ever used again, so a body that is held is right as long as the database still
 // names it as the newest.
 type heldBody struct {
-	key                    uuid.UUID
-	n                      int
-	body, validator, calls []byte // as in View
+	key                           uuid.UUID
+	n                             int
+	body, validator, calls, units []byte // as in View
 }
 
-func (b *heldBody) size() int { return len(b.body) + len(b.validator) + len(b.calls) }
+func (b *heldBody) size() int { return len(b.body) + len(b.validator) + len(b.calls) + len(b.units) }
 
 // copyTo copies what is held into a view's own memory.
 func (b *heldBody) copyTo(v *View) {
 	v.Body = append(v.Body[:0], b.body...)
 	v.Validator = append(v.Validator[:0], b.validator...)
 	v.OpenCalls = append(v.OpenCalls[:0], b.calls...)
+	v.Units = append(v.Units[:0], b.units...)
 }
 
 // bodyCache holds the bodies of the checkpoints that were read last, by the session's address: an agent reads the same
@@ -70,7 +71,7 @@ func (c *bodyCache) put(at session.Address, v *View) {
 	}
 	held := heldBody{
 		key: v.Key, n: v.Checkpoint, body: bytes.Clone(v.Body), validator: bytes.Clone(v.Validator),
-		calls: bytes.Clone(v.OpenCalls),
+		calls: bytes.Clone(v.OpenCalls), units: bytes.Clone(v.Units),
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

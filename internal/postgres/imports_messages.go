@@ -207,16 +207,19 @@ var importSQL = `
 		              $14::bytea[], $15::int[], $16::timestamptz[], $17::timestamptz[], $18::bigint[])
 		       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body,
 		                             view_body, view_tokens, created_at, removed_at, removed_seq, n)
-		RETURNING seq, tokens, view_tokens, octet_length(body) AS bytes, created_at, removed_at
+		RETURNING seq, tokens, view_tokens, octet_length(body) AS bytes, created_at, removed_at,
+		          removed_seq
 	), grown AS (
 		SELECT max(seq) AS last_seq, max(created_at) AS at,
 		       coalesce(sum(tokens) FILTER (WHERE removed_at IS NULL), 0) AS tokens,
 		       coalesce(sum(coalesce(view_tokens, tokens)) FILTER (WHERE removed_at IS NULL), 0) AS shown,
-		       coalesce(sum(bytes) FILTER (WHERE removed_at IS NULL), 0) AS bytes
+		       coalesce(sum(bytes) FILTER (WHERE removed_at IS NULL), 0) AS bytes,
+		       max(removed_seq) AS removed_seq
 		  FROM logged
 	)
 	UPDATE sessions s
 	   SET last_seq = g.last_seq,
+	       gap_seq = greatest(s.gap_seq, g.removed_seq, CASE WHEN $3 > s.last_seq + 1 THEN $3 - 1 END),
 	       pinned = CASE WHEN s.pinned = s.last_seq AND $5 > 0 THEN $3 + $5 - 1 ELSE s.pinned END,
 	       tail_bytes = s.tail_bytes + g.bytes,
 	       context_tokens = s.context_tokens + g.shown,

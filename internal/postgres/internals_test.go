@@ -16,8 +16,6 @@ var (
 	ExportSQL      = exportSQL
 	SchemaVersion  = schemaVersion
 	Query          = query
-	IndexStatement = indexStatement
-	IndexArgs      = indexArgs
 )
 
 // MigrateDown takes the whole schema back, with all data.

@@ -47,6 +47,7 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 	err = tx.QueryRow(ctx, `
 		UPDATE sessions
 		   SET last_seq = last_seq + 1,
+		       gap_seq = last_seq + 1,
 		       pinned = CASE WHEN pinned = last_seq THEN pinned + 1 ELSE pinned END,
 		       total_tokens = total_tokens - $4,
 		       context_tokens = CASE WHEN through_seq < $3 THEN context_tokens - $5 ELSE context_tokens END,

@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/google/uuid"
@@ -21,7 +21,7 @@ type Version struct {
 }
 
 // View is a session's view as it is stored: a checkpoint and the messages after it. Bodies are bytes that only need
-// to be joined; the shapes tell whether they are valid for their provider as they are. Index adds what each message is.
+// to be joined; the shapes tell whether they are valid for their provider as they are, and what each message is.
 type View struct {
 	Version
 	Format  session.Format
@@ -34,12 +34,18 @@ type View struct {
 	Size    int    // of Body, decompressed
 	Tail    []byte // the messages after the checkpoint, joined by commas
 
-	SystemShapes, TailShapes []byte // of those messages, as shapeSQL writes them
+	SystemShapes, TailShapes []byte // of those messages, for wire.ParseShapes
 	Validator                []byte // state of the fast validator behind the checkpoint; empty for not known
 	OpenCalls                []byte // ids of calls that the checkpoint leaves open, separated by ASCII 29
+	Units                    []byte // of the checkpoint, as package compact wrote them
+}
 
-	Units                  []byte    // of the checkpoint, as package compact wrote them
-	SystemIndex, TailIndex []Indexed // of those messages
+// Separate returns the last seq of the separate system prompt, 0 if there is none: pinnedElsewhere of the view.
+func (v *View) Separate() int64 {
+	if provider.SeparatesSystem(v.Format) {
+		return v.Pinned
+	}
+	return 0
 }
 
 // pinnedElsewhere is how many leading messages are not among the view's messages, because their format has a separate
@@ -68,60 +74,78 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 	       WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	      OFFSET 0) c ON true`
 
-// The statements of views. Both read the bytes that a view consists of, and what tells whether they are valid. They
-// read nothing else of a message: each column would cost every read, and few need it (see Index). Bodies are NULL if
-// the caller has this very version, and the checkpoint's also if the caller holds it.
+// The statements of views. They read the bytes that a view consists of, and what tells whether they are valid and what
+// each message is. Bodies are NULL if the caller has this very version, and the checkpoint's also if the caller holds
+// it.
 //
 //	$1 tenant  $2 session id  $3, $4, $5 the version that the caller has: key, checkpoint, last seq
-//	$6, $7 the checkpoint that the caller holds: key, number
-//	$8 the number of an older checkpoint or 0 for the log  $9 without the messages after it
+//	$6, $7 the checkpoint that the caller holds: key, number  $8 the most tokens that the view may have
+//	$9 the number of an older checkpoint or 0 for the log  $10 without the messages after it
 var (
-	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`)
-	olderView  = viewStatement(olderSession, `CASE WHEN $8 = 0 THEN body ELSE coalesce(view_body, body) END`)
+	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`)
+	olderView  = viewStatement(olderSession,
+		`CASE WHEN $9 = 0 THEN body ELSE coalesce(view_body, body) END`,
+		`CASE WHEN $9 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`)
 )
 
-// olderSession is a session as it would be if an older checkpoint were its newest. Its tokens are the checkpoint's.
-const olderSession = `(
-	       SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.pinned, coalesce(c.n, 0) AS checkpoint_n,
-	              coalesce(c.tokens, 0) AS context_tokens, coalesce(c.through_seq, 0) AS through_seq,
-	              coalesce(c.body_size, 0) AS checkpoint_size,
-	              CASE WHEN $9::boolean THEN coalesce(c.through_seq, 0) ELSE o.last_seq END AS last_seq
-	         FROM sessions o
-	         LEFT JOIN LATERAL (
-	              SELECT n, tokens, through_seq, body_size
-	                FROM checkpoints
-	               WHERE tenant_id = $1 AND session_key = o.key AND n = $8::integer
-	              OFFSET 0) c ON true
-	        WHERE o.tenant_id = $1 AND o.id = $2)`
+// olderSession is a session as it would be if an older checkpoint were its newest.
+var olderSession = `(
+	       SELECT s.*, CASE WHEN $10::boolean THEN s.through_seq ELSE s.newest_seq END AS last_seq,
+	              s.checkpoint_tokens + (
+	              SELECT coalesce(sum(CASE WHEN $9 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END), 0)
+	                FROM messages
+	               WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL
+	                 AND (seq <= ` + pinnedElsewhere + ` OR NOT $10 AND seq > s.through_seq AND seq <= s.newest_seq)
+	              ) AS context_tokens
+	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.pinned, o.gap_seq, o.last_seq AS newest_seq,
+	                      coalesce(c.n, 0) AS checkpoint_n, coalesce(c.tokens, 0) AS checkpoint_tokens,
+	                      coalesce(c.through_seq, 0) AS through_seq, coalesce(c.body_size, 0) AS checkpoint_size
+	                 FROM sessions o
+	                 LEFT JOIN LATERAL (
+	                      SELECT n, tokens, through_seq, body_size
+	                        FROM checkpoints
+	                       WHERE tenant_id = $1 AND session_key = o.key AND n = $9::integer
+	                      OFFSET 0) c ON true
+	                WHERE o.tenant_id = $1 AND o.id = $2) s)`
 
 // viewStatement takes what the session is read from, and what a view has of a message. The tail is a range with two
 // bounds, so that the planner takes it for the short piece of the log that it is; and for the newest view the lower
 // one must not be a coalesce, behind which row-level security hides the index. Where no message stands elsewhere, the
-// log is not searched for one. A message from before there were shapes has one that the validator does not know.
-func viewStatement(sessions, body string) string {
-	messages := `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.shape, E'\x1e') AS shapes
-	         FROM (SELECT ` + body + ` AS body, coalesce(shape, '?') AS shape
+// log is not searched for one.
+//
+// A message is named, by its seq and its tokens before its shape, only in a view that must be cut or whose messages
+// do not follow one another without a gap. Everywhere else a seq is known by counting, and naming messages would cost
+// every read a tenth of PostgreSQL's time.
+func viewStatement(sessions, body, tokens string) string {
+	messages := func(gap string) string {
+		return `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.shape, E'\x1e') AS shapes
+	         FROM (SELECT ` + body + ` AS body,
+	                      CASE WHEN s.context_tokens > $8 OR ` + gap + `
+	                           THEN concat_ws(E'\x1c', seq, ` + tokens + `, coalesce(shape, format::text))
+	                           ELSE coalesce(shape, format::text)
+	                      END AS shape
 	                 FROM messages
 	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + known
+	}
 	return `
 	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size,
 	       s.pinned,
-	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d'),
+	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d'), c.units::text,
 	       pinned.bodies, pinned.shapes, tail.bodies, tail.shapes
 	  FROM ` + sessions + ` s
 	  LEFT JOIN LATERAL (
-	       SELECT body, validator_state, open_calls
+	       SELECT body, validator_state, open_calls, units
 	         FROM checkpoints
 	        WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	          AND NOT ` + known + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7)
 	       OFFSET 0) c ON true
 	  LEFT JOIN LATERAL (
-	       ` + messages + `
+	       ` + messages(`s.gap_seq > 0`) + `
 	                  AND seq > 0 AND seq <= ` + pinnedElsewhere + ` AND ` + pinnedElsewhere + ` > 0
 	                ORDER BY seq) m
 	       OFFSET 0) pinned ON true
 	  LEFT JOIN LATERAL (
-	       ` + messages + `
+	       ` + messages(`s.gap_seq > s.through_seq`) + `
 	                  AND seq > greatest(s.through_seq, ` + pinnedElsewhere + `) AND seq <= s.last_seq
 	                ORDER BY seq) m
 	       OFFSET 0) tail ON true
@@ -133,15 +157,15 @@ const known = `(s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5)`
 // View reads a session's view in one query, whose cost is that of the view and not of the history. If the session still
 // is at the version known, only the version comes back. ErrNotFound.
 func (s *Store) View(ctx context.Context, at session.Address, known Version) (v View, err error) {
-	err = s.ViewInto(ctx, at, known, &v)
+	err = s.ViewInto(ctx, at, known, 0, &v)
 	return v, err
 }
 
-// ViewInto does what View does and reuses the memory of the view that v was before. After an error, such as
-// ErrNotFound, v must not be read.
-func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, v *View) error {
+// ViewInto does what View does and reuses the memory of the view that v was before. The shapes of a view of more than
+// maxTokens (0 for no limit) have the tokens of its messages. After an error, such as ErrNotFound, v must not be read.
+func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, maxTokens int64, v *View) error {
 	held := s.bodies.get(at)
-	if err := s.readView(ctx, at, newestView, viewArgs(at, known, held), v); err != nil {
+	if err := s.readView(ctx, at, newestView, viewArgs(at, known, held, maxTokens), v); err != nil {
 		return err
 	}
 	switch {
@@ -154,9 +178,16 @@ func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version,
 	return nil
 }
 
-func viewArgs(at session.Address, known Version, held heldBody) []any {
+// everyMessage is a limit that no view is within, so that all of its messages are named.
+const everyMessage = -1
+
+func viewArgs(at session.Address, known Version, held heldBody, maxTokens int64) []any {
+	if maxTokens == 0 {
+		maxTokens = math.MaxInt64
+	}
 	return []any{
 		[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq, [16]byte(held.key), held.n,
+		maxTokens,
 	}
 }
 
@@ -166,9 +197,6 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 		return err
 	}
 	v.Format = formatName(format)
-	v.Units = nil
-	v.SystemIndex = nil
-	v.TailIndex = nil
 	return nil
 }
 
@@ -176,7 +204,7 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 func (v *View) columns(format *int16) []any {
 	return []any{
 		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, format, &v.Model, &v.Tokens, &v.Through, &v.Size, &v.Pinned,
-		(*reused)(&v.Body), (*reused)(&v.Validator), (*reused)(&v.OpenCalls),
+		(*reused)(&v.Body), (*reused)(&v.Validator), (*reused)(&v.OpenCalls), (*reused)(&v.Units),
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}
 }
@@ -191,8 +219,8 @@ func (r *reused) ScanBytes(src []byte) error {
 }
 
 // OlderView reads the view that begins with checkpoint n, or (0) the log itself, in which nothing was capped. A view
-// that is bare ends with the checkpoint. Its index is read, too, for its tokens. If the session still is at the version
-// known, only the version comes back.
+// that is bare ends with the checkpoint. Its shapes have the tokens of its messages. If the session still is at the
+// version known, only the version comes back.
 //
 // Errors: ErrNotFound if there is no such session or checkpoint; ErrPruned if the checkpoint has no body any more;
 // ErrLogTooLarge if the log does not fit into memory.
@@ -204,22 +232,15 @@ func (s *Store) OlderView(
 			return v, err
 		}
 	}
-	if err := s.readView(ctx, at, olderView, append(viewArgs(at, known, heldBody{}), n, bare), &v); err != nil {
+	args := append(viewArgs(at, known, heldBody{}, everyMessage), n, bare)
+	if err := s.readView(ctx, at, olderView, args, &v); err != nil {
 		return v, err
 	}
 	switch {
 	case v.Checkpoint != n:
 		return v, session.ErrNotFound
-	case v.Version == known:
-		return v, nil
-	case v.Size > 0 && len(v.Body) == 0:
+	case v.Version != known && v.Size > 0 && len(v.Body) == 0:
 		return v, pruned(n)
-	}
-	if err := s.index(ctx, at, &v, n == 0); err != nil {
-		return v, err
-	}
-	for _, m := range slices.Concat(v.SystemIndex, v.TailIndex) {
-		v.Tokens += m.Tokens
 	}
 	return v, nil
 }

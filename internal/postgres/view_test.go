@@ -1,8 +1,7 @@
 package postgres_test
 
 import (
-	"errors"
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // commit makes a checkpoint of the session's first through messages with this body, of 5 tokens.
@@ -27,7 +27,7 @@ func commitOf(t testing.TB, store *postgres.Store, at session.Address, base int,
 	}
 	n := base + 1
 	return store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{
-		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base, LastSeq: through,
+		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base, LastSeq: found.LastSeq,
 		Saved: found.ContextTokens - tokens - sum(t, store, at, through+1),
 		Checkpoint: &postgres.Checkpoint{
 			Through: through, Tokens: tokens, Body: []byte(body), Size: len(body), State: []byte("state"), Units: []byte(`[]`), Manifest: []byte(`[]`),
@@ -56,18 +56,22 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 	}
 	want := postgres.View{
 		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 15,
-		Body: []byte("compacted"), Size: 9, Tail: c.Body, TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f"),
+		Body: []byte("compacted"), Size: 9, Units: []byte(`[]`), Tail: c.Body, TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f"),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	for range 2 { // the second time with the checkpoint that is held
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if got, err = store.View(t.Context(), at, postgres.Version{}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	want.Units = []byte(`[]`)
-	want.TailIndex = []postgres.Indexed{{Seq: 3, Tokens: 10, Format: session.OpenAIChat}}
-	if err := store.Index(t.Context(), at, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	for maxTokens, shape := range map[int64]string{15: "", 14: "3\x1c10\x1c"} {
+		shape += string(want.TailShapes)
+		err := store.ViewInto(t.Context(), at, postgres.Version{}, maxTokens, &got)
+		if err != nil || string(got.TailShapes) != shape {
+			t.Errorf("of at most %d tokens: shapes %q, want %q, %v", maxTokens, got.TailShapes, shape, err)
+		}
 	}
 	known, err := store.View(t.Context(), at, got.Version)
 	if err != nil || known.Body != nil || known.Tail != nil || known.Version != got.Version {
@@ -92,51 +96,56 @@ func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
 	if err != nil || snap.SeparateTokens != 7 || len(snap.Tail) != 2 || snap.Tail[0].Seq != 2 {
 		t.Errorf("snapshot %+v, %v", snap, err)
 	}
-	if err := store.Index(t.Context(), at, &view); err != nil {
+	if err := store.ViewInto(t.Context(), at, postgres.Version{}, 1, &view); err != nil {
 		t.Fatal(err)
 	}
-	head, tail := view.SystemIndex, view.TailIndex
-	if view.Pinned != 1 || len(head) != 1 || len(tail) != 2 {
-		t.Errorf("%d messages lead the log, %v stand apart from %v", view.Pinned, head, tail)
-	}
-	if want := (postgres.Indexed{Seq: 1, Tokens: 7, Format: session.Anthropic}); len(head) == 1 && head[0] != want {
-		t.Errorf("the index has %v of the system message, want %v", head[0], want)
+	head, tail := named(t, view.SystemShapes), named(t, view.TailShapes)
+	if view.Pinned != 1 || view.Separate() != 1 || head != "1:7" || tail != "2:1 3:7" {
+		t.Errorf("%d messages lead the log, %d are separate, %s of them, %s others", view.Pinned, view.Separate(), head, tail)
 	}
 }
 
-func TestTheIndexOfAViewIsThatOfItsVersion(t *testing.T) {
-	t.Parallel()
-	store, tenant := newStore(t)
-	at := newSession(t, store, tenant, "s")
-	mustAppend(t, store, batch(at, texts("a", "b", "c")...))
-	if _, _, err := store.Remove(t.Context(), at, 2, nil); err != nil { // takes seq 4
-		t.Fatal(err)
-	}
-	mustAppend(t, store, batch(at, texts("d")...))
-	view, err := store.View(t.Context(), at, postgres.Version{})
+// named returns the seqs and tokens that shapes have.
+func named(t *testing.T, shapes []byte) string {
+	t.Helper()
+	list, err := wire.ParseShapes(shapes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, store, batch(at, texts("e")...))
-	if _, _, err := store.Remove(t.Context(), at, 3, nil); err != nil {
+	var text []string
+	for _, m := range list {
+		text = append(text, fmt.Sprintf("%d:%d", m.Seq, m.Tokens))
+	}
+	return strings.Join(text, " ")
+}
+
+func TestMessagesAreNamedOnlyBesideAGap(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	want := func(when, want string) {
+		t.Helper()
+		view, err := store.View(t.Context(), at, postgres.Version{})
+		if got := named(t, view.TailShapes); err != nil || got != want {
+			t.Errorf("%s: %q, want %q, %v", when, got, want, err)
+		}
+	}
+	mustAppend(t, store, batch(at, texts("a", "b", "c")...))
+	want("without a gap", "0:0 0:0 0:0")
+	if _, _, err := store.Remove(t.Context(), at, 2, nil); err != nil { // takes seq 4
 		t.Fatal(err)
 	}
-	if err := store.Index(t.Context(), at, &view); err != nil {
+	mustAppend(t, store, batch(at, message("d", 10)))
+	want("after a removal", "1:10 3:10 5:10")
+	if err := commit(t, store, at, 0, 3, "x"); err != nil {
 		t.Fatal(err)
 	}
-	var seqs []int64
-	for _, m := range view.TailIndex {
-		seqs = append(seqs, m.Seq)
-	}
-	if want := []int64{1, 3, 5}; !slices.Equal(seqs, want) {
-		t.Errorf("the index has %v, the view was read with %v", seqs, want)
-	}
-	if _, err := store.Delete(t.Context(), at, nil); err != nil {
+	want("after a checkpoint with the message, but not the seq of its removal", "5:10")
+	if err := commit(t, store, at, 1, 5, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Index(t.Context(), at, &view); !errors.Is(err, session.ErrNotFound) {
-		t.Errorf("of a deleted session: %v, want ErrNotFound", err)
-	}
+	mustAppend(t, store, batch(at, message("e", 10)))
+	want("after a checkpoint with the gap", "0:0")
 }
 
 func TestAnOlderViewAndTheLogHaveTokensOfTheirOwn(t *testing.T) {

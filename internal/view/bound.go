@@ -121,9 +121,9 @@ func (o *opened) tailUnits() []unit {
 		u := &list[i]
 		u.tail = o.tail[start:end]
 		u.Messages = end - start
-		u.Pinned = o.stored.TailIndex[start].Seq <= o.stored.Pinned
+		u.Pinned = o.tail[start].Seq <= o.stored.Pinned
 		for m := start; m < end; m++ {
-			u.Tokens += o.stored.TailIndex[m].Tokens
+			u.Tokens += o.tokens[m]
 			u.tied = u.tied || t.tied[m]
 		}
 	}

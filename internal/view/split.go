@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,14 +89,16 @@ type opened struct {
 	head   []wire.Stored // the separate system prompt
 	units  []unit        // of the checkpoint
 	tail   []wire.Stored
+	tokens []int64 // of the messages of the tail, if the view was read with them
 }
 
 func open(v *postgres.View) (o opened, err error) {
 	o = opened{stored: v}
-	if o.head, err = indexed(v.System, v.SystemIndex); err != nil {
+	separate := v.Separate()
+	if o.head, _, err = logged(v.System, v.SystemShapes, 0, separate); err != nil {
 		return o, fmt.Errorf("the system prompt: %w", err)
 	}
-	if o.tail, err = indexed(v.Tail, v.TailIndex); err != nil {
+	if o.tail, o.tokens, err = logged(v.Tail, v.TailShapes, max(v.Through, separate), v.LastSeq); err != nil {
 		return o, fmt.Errorf("the messages after checkpoint %d: %w", v.Checkpoint, err)
 	}
 	list, err := StoredUnits(v.Body, v.Size, v.Units)
@@ -111,20 +114,27 @@ func open(v *postgres.View) (o opened, err error) {
 	return o, nil
 }
 
-// indexed splits messages of the log, which were checked when they were appended.
-func indexed(joined []byte, index []postgres.Indexed) ([]wire.Stored, error) {
-	if len(joined) == 0 && len(index) == 0 {
-		return nil, nil
+// logged splits messages of the log, which were checked when they were appended, and returns their tokens, too. They
+// are those behind the seq after through the seq through. If their shapes do not name their seqs, no seq is left out.
+func logged(joined, shapes []byte, after, through int64) (messages []wire.Stored, tokens []int64, err error) {
+	if len(shapes) == 0 {
+		return nil, nil, nil
+	}
+	list, err := wire.ParseShapes(shapes)
+	if err != nil {
+		return nil, nil, err
 	}
 	bodies := elements(inArray(joined))
-	if len(bodies) != len(index) {
-		return nil, fmt.Errorf("%d messages, but %d in their index", len(bodies), len(index))
+	if len(bodies) != len(list) || list[0].Seq == 0 && int64(len(list)) != through-after {
+		return nil, nil, fmt.Errorf("%d messages with %d shapes after seq %d through %d",
+			len(bodies), len(list), after, through)
 	}
-	list := make([]wire.Stored, len(index))
-	for i, m := range index {
-		list[i] = wire.Stored{Format: m.Format, Body: bodies[i], Seq: m.Seq}
+	for i, m := range list {
+		seq := cmp.Or(m.Seq, after+1+int64(i))
+		messages = append(messages, wire.Stored{Format: m.Format, Body: bodies[i], Seq: seq})
+		tokens = append(tokens, m.Tokens)
 	}
-	return list, nil
+	return messages, tokens, nil
 }
 
 // messages returns the messages of the head, of the units and of the tail.

@@ -1,8 +1,8 @@
-// Package view decides what a read of a session returns. The store's one read of bytes (postgres.View) has the newest
-// checkpoint and the messages after it. If that is what the reader asks for (Request.AsStored), its bytes go out as
-// they are. Otherwise the store's Index tells what each message is; then Request.Make splits the bytes into messages,
-// leaves units out until it fits (bound.go), and renders it in the reader's format, repaired where its provider would
-// refuse it. Request.LastGood stands in for a view that cannot be made valid.
+// Package view decides what a read of a session returns. The store's one read (postgres.View) has the newest checkpoint
+// and the messages after it. If that is what the reader asks for (Request.AsStored), its bytes go out as they are.
+// Otherwise Request.Make splits them into messages, leaves units out until the view fits (bound.go), and renders it in
+// the reader's format, repaired where its provider would refuse it. Request.LastGood stands in for a view that cannot
+// be made valid.
 //
 // The package also owns how joined messages are split (split.go), the head of an answer (head.go), and the check of a
 // new rendition before it is committed (check.go). It reads the sessions, checkpoints and messages tables through the
@@ -77,8 +77,8 @@ func (r *Request) AsStored(v *postgres.View) bool {
 	return validator.Valid(v.Model)
 }
 
-// Make makes the view that the reader asks for out of a stored one with its index, which it leaves as it is. Its System
-// and Tail have all messages, and it has no Body.
+// Make makes the view that the reader asks for out of a stored one, which it leaves as it is. Its System and Tail
+// have all messages, and it has no Body. A stored view of more tokens than asked for must have those of its messages.
 //
 // Errors: *BrokenError, *session.CannotFitError.
 func (r *Request) Make(stored *postgres.View) (*postgres.View, Notes, error) {

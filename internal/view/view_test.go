@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,11 +43,17 @@ func said(word string) string {
 
 // stored makes a view of messages, each of ten tokens.
 func stored(pinned int64, bodies ...string) *postgres.View {
-	v := &postgres.View{Format: session.OpenAIChat, Pinned: pinned, Tail: []byte(strings.Join(bodies, ","))}
+	return storedAs(session.OpenAIChat, pinned, bodies...)
+}
+
+func storedAs(format session.Format, pinned int64, bodies ...string) *postgres.View {
+	v := &postgres.View{Format: format, Pinned: pinned, Tail: []byte(strings.Join(bodies, ","))}
 	v.LastSeq, v.Tokens = int64(len(bodies)), int64(len(bodies))*messageTokens
+	var shapes []string
 	for i := range bodies {
-		v.TailIndex = append(v.TailIndex, postgres.Indexed{Seq: int64(i + 1), Tokens: messageTokens, Format: v.Format})
+		shapes = append(shapes, fmt.Sprintf("%d\x1c%d\x1c%d", i+1, messageTokens, format.Number()))
 	}
+	v.TailShapes = []byte(strings.Join(shapes, "\x1e"))
 	return v
 }
 
@@ -133,11 +140,7 @@ func TestAnAISDKMessageAnswersItsOwnCalls(t *testing.T) {
 	const user = `{"id":"u","role":"user","parts":[{"type":"text","text":"more"}]}`
 	const tool = `{"id":"m","role":"assistant","parts":[` +
 		`{"type":"tool-f","toolCallId":"x","state":"output-available","input":{},"output":"%d"}]}`
-	v := stored(0, fmt.Sprintf(tool, 1), user, fmt.Sprintf(tool, 2))
-	v.Format = session.AISDK
-	for i := range v.TailIndex {
-		v.TailIndex[i].Format = v.Format
-	}
+	v := storedAs(session.AISDK, 0, fmt.Sprintf(tool, 1), user, fmt.Sprintf(tool, 2))
 	request := view.Request{MaxTokens: messageTokens, Pending: wire.KeepPending}
 	made, notes, err := request.Make(v)
 	if err != nil || notes.Omitted.Units != 2 || !strings.Contains(string(made.Tail), `"2"`) {
@@ -145,13 +148,16 @@ func TestAnAISDKMessageAnswersItsOwnCalls(t *testing.T) {
 	}
 }
 
-func TestAViewWhoseIndexDoesNotFitIsBroken(t *testing.T) {
+func TestAViewWhosePartsDoNotFitIsBroken(t *testing.T) {
 	t.Parallel()
 	missing, damaged := stored(0, said("u1"), said("u2")), with(stored(0, said("u3")), "", "u1", "u2")
-	missing.TailIndex = missing.TailIndex[:1]
+	missing.TailShapes, _, _ = bytes.Cut(missing.TailShapes, []byte{0x1e})
+	gap := stored(0, said("u1"), said("u2"))
+	gap.TailShapes = []byte("1\x1e1")
+	gap.LastSeq = 3
 	damaged.Units = []byte(`[{"offset":0},{"offset":100000}]`)
 	for name, v := range map[string]*postgres.View{
-		"a message without an entry": missing, "a unit outside of the body": damaged,
+		"a message without a shape": missing, "a unit outside of the body": damaged, "a gap among messages without seqs": gap,
 	} {
 		request := view.Request{Format: session.Gemini, Pending: wire.KeepPending}
 		if _, _, err := request.Make(v); !errors.As(err, new(*view.BrokenError)) {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"sort"
@@ -263,39 +264,73 @@ func hashOf(id string) uint64 {
 	return h.Sum64()
 }
 
-// AddShapes adds messages whose shapes are written as the database joins them: one after another with ASCII 30
-// between them, each of fields that end with ASCII 31 (the format's number, the flags, the role, the ids of the calls
-// and those of the answers, which ASCII 29 separates).
-func (v *FastValidator) AddShapes(shapes []byte) {
-	for len(shapes) > 0 && !v.state.invalid {
-		var one []byte
-		one, shapes, _ = bytes.Cut(shapes, []byte{30})
-		shape, ok := parseShape(string(one))
-		v.state.invalid = !ok
+// AddShapes adds messages whose shapes are joined as ParseShapes reads them.
+func (v *FastValidator) AddShapes(joined []byte) {
+	for len(joined) > 0 && !v.state.invalid {
+		shape, rest, err := nextShape(joined)
+		v.state.invalid = err != nil || shape.Flags&FlagAssessed == 0
 		v.Add(&shape)
+		joined = rest
 	}
 }
 
-func parseShape(text string) (m MessageShape, ok bool) {
-	var fields [5]string
+// ParseShapes reads shapes as the database joins them: one after another with ASCII 30 between them, each of fields
+// that end with ASCII 31 (the format's number, the flags, the role, the ids of the calls and those of the answers,
+// which ASCII 29 separates). Before them may be the seq and the tokens, each ended by ASCII 28. A message of before
+// there were shapes has the format's number only, and is not assessed.
+func ParseShapes(joined []byte) (shapes []MessageShape, err error) {
+	for len(joined) > 0 {
+		shape, rest, err := nextShape(joined)
+		if err != nil {
+			return nil, fmt.Errorf("shape of message %d: %w", len(shapes), err)
+		}
+		shapes = append(shapes, shape)
+		joined = rest
+	}
+	return shapes, nil
+}
+
+func nextShape(joined []byte) (shape MessageShape, rest []byte, err error) {
+	one, rest, _ := bytes.Cut(joined, []byte{30})
+	shape, err = parseShape(string(one))
+	return shape, rest, err
+}
+
+func parseShape(text string) (m MessageShape, err error) {
+	head, text, hasShape := strings.Cut(text, "\x1f")
+	if at := strings.LastIndexByte(head, '\x1c'); at >= 0 {
+		if _, err := fmt.Sscanf(head[:at], "%d\x1c%d", &m.Seq, &m.Tokens); err != nil {
+			return m, err
+		}
+		head = head[at+1:]
+	}
+	number, err := strconv.Atoi(head)
+	if err != nil {
+		return m, err
+	}
+	if number < 1 || number > len(session.Formats()) {
+		return m, fmt.Errorf("there is no format %d", number)
+	}
+	m.Format = session.Formats()[number-1]
+	if !hasShape {
+		return m, nil
+	}
+	var fields [4]string
 	for i := range fields {
-		if fields[i], text, ok = strings.Cut(text, "\x1f"); !ok {
-			return m, false
+		var isEnded bool
+		if fields[i], text, isEnded = strings.Cut(text, "\x1f"); !isEnded {
+			return m, fmt.Errorf("%d fields after its format instead of %d", i, len(fields))
 		}
 	}
-	number, err := strconv.Atoi(fields[0])
-	if err != nil || number < 1 || number > len(session.Formats()) {
-		return m, false
+	if text != "" {
+		return m, fmt.Errorf("%q is after its last field", text)
 	}
-	flags, err := strconv.Atoi(fields[1])
-	m = MessageShape{
-		Format:  session.Formats()[number-1],
-		Flags:   Flags(flags),
-		Role:    fields[2],
-		Calls:   idList(fields[3]),
-		Answers: idList(fields[4]),
-	}
-	return m, err == nil && text == ""
+	flags, err := strconv.Atoi(fields[0])
+	m.Flags = Flags(flags)
+	m.Role = fields[1]
+	m.Calls = idList(fields[2])
+	m.Answers = idList(fields[3])
+	return m, err
 }
 
 func idList(text string) []string {
@@ -312,6 +347,8 @@ type MessageShape struct {
 	Flags   Flags
 	Calls   []string
 	Answers []string
+
+	Seq, Tokens int64 // if they were read with the shape, else 0
 }
 
 // ShapeOf returns the shape of a message that was inspected.
