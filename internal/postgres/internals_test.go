@@ -18,6 +18,11 @@ var (
 	Query          = query
 )
 
+// MigrateSteps applies the next n migrations, or takes the last -n back.
+func MigrateSteps(dsn string, n int) error {
+	return withMigrations(dsn, func(m *migrator) error { return m.Steps(n) })
+}
+
 // MigrateDown takes the whole schema back, with all data.
 func MigrateDown(ctx context.Context, dsn string) error {
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {

@@ -125,6 +125,33 @@ func TestUpDownUpEndsWhereUpEnds(t *testing.T) {
 	}
 }
 
+func TestTheMigrationToGapsFindsThem(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.NewEmpty(t)
+	mustMigrate(t, dsn)
+	if err := postgres.MigrateSteps(dsn, -1); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, dsn, `
+		INSERT INTO tenants (id, name) VALUES ('00000000-0000-0000-0000-000000000001', 'a');
+		INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, document)
+		SELECT id, '00000000-0000-0000-0000-000000000000', 0.8, 0.95, '{}' FROM tenants;
+		INSERT INTO sessions (tenant_id, key, id, window_tokens, policy_id, last_seq)
+		SELECT t.id, gen_random_uuid(), s.id, 1000, '00000000-0000-0000-0000-000000000000', s.last_seq
+		  FROM tenants t, (VALUES ('empty', 0), ('dense', 3), ('skipped', 5), ('removed', 4), ('all removed', 6)) s (id, last_seq);
+		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body, removed_at, removed_seq)
+		SELECT s.tenant_id, s.key, n, 'user', 1, 1, true, '{}',
+		       CASE WHEN s.id = 'all removed' OR s.id = 'removed' AND n = 2 THEN now() END,
+		       CASE WHEN s.id = 'all removed' OR s.id = 'removed' AND n = 2 THEN n + 2 END
+		  FROM sessions s, generate_series(1, least(s.last_seq, 3)) n;`)
+	mustMigrate(t, dsn)
+	var got string
+	err := openPool(t, dsn).QueryRow(t.Context(), `SELECT string_agg(id || ' ' || gap_seq, ', ' ORDER BY id) FROM sessions`).Scan(&got)
+	if want := "all removed 6, dense 0, empty 0, removed 4, skipped 5"; err != nil || got != want {
+		t.Errorf("%s, want %s, %v", got, want, err)
+	}
+}
+
 func TestMigratingAMigratedDatabaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.New(t)

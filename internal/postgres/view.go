@@ -83,23 +83,26 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 //	$9 the number of an older checkpoint or 0 for the log  $10 without the messages after it
 var (
 	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`)
-	olderView  = viewStatement(olderSession,
-		`CASE WHEN $9 = 0 THEN body ELSE coalesce(view_body, body) END`,
-		`CASE WHEN $9 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`)
+	olderView  = viewStatement(olderSession, `CASE WHEN $9 = 0 THEN body ELSE coalesce(view_body, body) END`, olderTokens)
 )
+
+const olderTokens = `CASE WHEN $9 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`
 
 // olderSession is a session as it would be if an older checkpoint were its newest.
 var olderSession = `(
-	       SELECT s.*, CASE WHEN $10::boolean THEN s.through_seq ELSE s.newest_seq END AS last_seq,
-	              s.checkpoint_tokens + (
-	              SELECT coalesce(sum(CASE WHEN $9 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END), 0)
-	                FROM messages
-	               WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL
-	                 AND (seq <= ` + pinnedElsewhere + ` OR NOT $10 AND seq > s.through_seq AND seq <= s.newest_seq)
-	              ) AS context_tokens
-	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.pinned, o.gap_seq, o.last_seq AS newest_seq,
+	       SELECT s.*, s.checkpoint_tokens + (
+	              SELECT coalesce(sum(m.tokens), 0)::bigint
+	                FROM unnest(ARRAY[0, greatest(s.through_seq, ` + pinnedElsewhere + `)],
+	                            ARRAY[` + pinnedElsewhere + `, s.last_seq]) AS r (after, through)
+	               CROSS JOIN LATERAL (
+	                     SELECT ` + olderTokens + ` AS tokens
+	                       FROM messages
+	                      WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL
+	                        AND seq > r.after AND seq <= r.through) m) AS context_tokens
+	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.pinned, o.gap_seq,
 	                      coalesce(c.n, 0) AS checkpoint_n, coalesce(c.tokens, 0) AS checkpoint_tokens,
-	                      coalesce(c.through_seq, 0) AS through_seq, coalesce(c.body_size, 0) AS checkpoint_size
+	                      coalesce(c.through_seq, 0) AS through_seq, coalesce(c.body_size, 0) AS checkpoint_size,
+	                      CASE WHEN $10::boolean THEN coalesce(c.through_seq, 0) ELSE o.last_seq END AS last_seq
 	                 FROM sessions o
 	                 LEFT JOIN LATERAL (
 	                      SELECT n, tokens, through_seq, body_size
