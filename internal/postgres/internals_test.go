@@ -13,9 +13,9 @@ import (
 const Role = role
 
 var (
-	ExportSQL      = exportSQL
-	SchemaVersion  = schemaVersion
-	Query          = query
+	ExportSQL     = exportSQL
+	SchemaVersion = schemaVersion
+	Query         = query
 )
 
 // MigrateSteps applies the next n migrations, or takes the last -n back.

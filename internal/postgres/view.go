@@ -83,7 +83,8 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 //	$9 the number of an older checkpoint or 0 for the log  $10 without the messages after it
 var (
 	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`)
-	olderView  = viewStatement(olderSession, `CASE WHEN $9 = 0 THEN body ELSE coalesce(view_body, body) END`, olderTokens)
+	olderView  = viewStatement(olderSession,
+		`CASE WHEN $9 = 0 THEN body ELSE coalesce(view_body, body) END`, olderTokens)
 )
 
 const olderTokens = `CASE WHEN $9 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`
