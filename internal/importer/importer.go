@@ -103,8 +103,8 @@ func Read(id string, data []byte, from Source) (*File, error) {
 func (f *File) storable(c Conversation) []Message {
 	kept := c.Messages[:0]
 	for _, m := range c.Messages {
-		if reason := unstorable(c.Format, m.Body); reason != "" {
-			f.reject(m.Line, m.Body, reason)
+		if _, err := wire.Accept(c.Format, m.Body); err != nil {
+			f.reject(m.Line, m.Body, "the message cannot be stored: "+err.Error())
 			continue
 		}
 		sum := sha256.Sum256(m.Body)
@@ -121,28 +121,23 @@ func (f *File) noteRepairs(c Conversation) {
 	for i := range c.Messages {
 		view[i] = wire.Stored{Format: c.Format, Body: c.Messages[i].Body, Seq: int64(i + 1)}
 	}
+	repairs := wire.Render(c.Format, view, wire.Options{}).Repairs
 	times := map[string]int{}
-	var first []wire.Repair
-	for _, r := range wire.Render(c.Format, view, wire.Options{}).Repairs {
-		if times[r.Kind]++; times[r.Kind] == 1 && r.Kind != "last_user" {
-			first = append(first, r)
-		}
+	for _, r := range repairs {
+		times[r.Kind]++
 	}
-	for _, r := range first {
+	delete(times, "last_user")
+	for _, r := range repairs {
+		if times[r.Kind] == 0 {
+			continue
+		}
 		line := 1
 		if r.Seq > 0 {
 			line = c.Messages[r.Seq-1].Line
 		}
 		f.note(line, "views of %s repair what %s forbids (%s × %d): %s", c.ID, r.Rule, r.Kind, times[r.Kind], r.Detail)
+		delete(times, r.Kind)
 	}
-}
-
-// unstorable returns why the server would refuse a message, or "".
-func unstorable(format session.Format, body []byte) string {
-	if _, err := wire.Accept(format, body); err != nil {
-		return "the message cannot be stored: " + err.Error()
-	}
-	return ""
 }
 
 // add appends a conversation unless it is empty. A second one of the same id gets a number behind it.

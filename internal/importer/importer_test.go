@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 func TestDocuments(t *testing.T) {
@@ -322,8 +323,8 @@ func checkLaws(t *testing.T, f *File) {
 	}
 	for _, c := range f.Conversations {
 		for _, m := range c.Messages {
-			if reason := unstorable(c.Format, m.Body); reason != "" {
-				t.Errorf("line %d: %s", m.Line, reason)
+			if _, err := wire.Accept(c.Format, m.Body); err != nil {
+				t.Errorf("line %d: %v", m.Line, err)
 			}
 			if c.Format != session.OpenAIResponses && c.Format != session.Gemini &&
 				parseObject(m.Body).text("role") == "" {

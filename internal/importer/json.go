@@ -112,14 +112,7 @@ func (o object) at(path string) []byte {
 }
 
 // text returns what the path leads to if it is a string, else "".
-func (o object) text(path string) string {
-	raw := o.at(path)
-	if !isString(raw) {
-		return ""
-	}
-	s, _ := rawjson.Unquote(nil, raw)
-	return string(s)
-}
+func (o object) text(path string) string { return stringValue(o.at(path)) }
 
 func (o object) is(path string) bool { return string(o.at(path)) == "true" }
 
@@ -139,6 +132,15 @@ func (o object) first(paths ...string) []byte {
 func has(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }
 
 func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
+
+// stringValue returns the text of a string literal, "" for any other value.
+func stringValue(raw []byte) string {
+	if !isString(raw) {
+		return ""
+	}
+	s, _ := rawjson.Unquote(nil, raw)
+	return string(s)
+}
 
 // nonEmpty returns the value if it is a string that is not empty, else nil.
 func nonEmpty(raw []byte) []byte {

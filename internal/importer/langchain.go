@@ -72,7 +72,7 @@ func langChainFields(o object) (fields object, role string) {
 	case o.has("lc") && o.has("kwargs"):
 		fields = parseObject(o["kwargs"])
 		if path := parseArray(o["id"]); len(path) > 0 {
-			kind = object{"name": path[len(path)-1]}.text("name")
+			kind = stringValue(path[len(path)-1])
 		}
 	case data.has("content"):
 		fields = data
@@ -116,13 +116,8 @@ type graphs struct{ byID map[string]*graphMessage }
 // graphMessage is a message, of which a stream has chunks.
 type graphMessage struct {
 	chatMessage
-	texts bool // whether the last of blocks is a text that chunks continue
-	parts []*callParts
-}
-
-// callParts is a call, of which a stream has parts.
-type callParts struct {
-	index, id, name, arguments []byte
+	texts bool     // whether the last of blocks is a text that chunks continue
+	parts []object // calls that are put together from parts
 }
 
 // element adds a message, or a chunk to the message of its id.
@@ -203,24 +198,22 @@ func (m *graphMessage) call(fields object) {
 	}
 }
 
+// addPart adds a call, or the arguments in a part to those of its call.
 func (m *graphMessage) addPart(o object) {
-	var to *callParts
-	for _, p := range m.parts {
-		if string(p.index) == string(o["index"]) && (nonEmpty(o["id"]) == nil || string(p.id) == string(o["id"])) {
-			to = p
+	for _, call := range slices.Backward(m.parts) {
+		sameID := nonEmpty(o["id"]) == nil || string(call["id"]) == string(o["id"])
+		if sameID && string(call["index"]) == string(o["index"]) {
+			call["args"] = concat(call["args"], o["args"])
+			return
 		}
 	}
-	if to == nil {
-		to = &callParts{index: o["index"], id: o["id"], name: o["name"]}
-		m.parts = append(m.parts, to)
-	}
-	to.arguments = concat(to.arguments, o["args"])
+	m.parts = append(m.parts, o)
 }
 
 // whole returns the message, of which no more chunks come.
 func (m *graphMessage) whole(f *File, line int) []byte {
-	for _, p := range m.parts {
-		m.addCall(p.id, p.name, nonEmpty(p.arguments))
+	for _, call := range m.parts {
+		m.addCall(call["id"], call["name"], nonEmpty(call["args"]))
 	}
 	body := m.body()
 	if body == nil {
@@ -239,7 +232,7 @@ func graphName(element []byte) string {
 				path = strings.Split(nodes, "|")
 				path = path[:len(path)-1]
 			} else if isString(raw) {
-				path = append(path, object{"step": raw}.text("step"))
+				path = append(path, stringValue(raw))
 			}
 		}
 	}

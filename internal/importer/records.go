@@ -31,7 +31,7 @@ func (f *File) readRuns(id string, data []byte) {
 	layout := f.kind.runs
 	bare := f.newDraft(nil)
 	for value := range f.records(data) {
-		for _, run := range layout.runs(value) {
+		for run := range f.runs(value) {
 			list, ok := layout.records(run.object)
 			switch {
 			case ok:
@@ -57,17 +57,13 @@ func (f *File) readRun(id string, run object, list [][]byte) {
 	d.finish(id)
 }
 
-// runs returns the runs that a value has in a list, or the value itself if it has no such list.
-func (l layout) runs(value entry) []entry {
-	list := parseArray(value.object[l.within])
-	if l.within == "" || list == nil {
-		return []entry{value}
+// runs yields the runs that a value has in a list, or the value itself if it has no such list.
+func (f *File) runs(value entry) iter.Seq[entry] {
+	within := f.kind.runs.within
+	if list := parseArray(value.object[within]); within != "" && list != nil {
+		return f.elements(list)
 	}
-	runs := make([]entry, len(list))
-	for i, raw := range list {
-		runs[i] = entry{object: parseObject(raw), raw: raw, line: i + 1}
-	}
-	return runs
+	return func(yield func(entry) bool) { yield(value) }
 }
 
 // records returns the records of a run, and whether it has a list of them.

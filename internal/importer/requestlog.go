@@ -212,8 +212,12 @@ func appendPlain(dst, raw []byte) []byte {
 		return append(dst, '}')
 	case len(raw) > 0 && raw[0] == '[':
 		elements := parseArray(raw)
-		if text := onlyText(elements); text != nil {
-			return append(dst, text...)
+		if len(elements) == 1 {
+			block := parseObject(elements[0])
+			delete(block, "cache_control")
+			if len(block) == 2 && block.text("type") == "text" && isString(block["text"]) {
+				return append(dst, block["text"]...)
+			}
 		}
 		dst = append(dst, '[')
 		for _, element := range elements {
@@ -222,21 +226,4 @@ func appendPlain(dst, raw []byte) []byte {
 		return append(dst, ']')
 	}
 	return append(dst, raw...)
-}
-
-// onlyText returns the text of a content that is one text block, nil for any other.
-func onlyText(blocks [][]byte) []byte {
-	if len(blocks) != 1 {
-		return nil
-	}
-	o := parseObject(blocks[0])
-	for name := range o {
-		if name != "type" && name != "text" && name != "cache_control" {
-			return nil
-		}
-	}
-	if o.text("type") != "text" || !isString(o["text"]) {
-		return nil
-	}
-	return o["text"]
 }

@@ -94,11 +94,14 @@ func foreign(o object) bool {
 
 // signal returns the format that a message must have, "" if it fits several.
 func signal(o object) session.Format {
-	if o.has("parts") {
-		return formatOfParts(o)
-	}
 	role := o.text("role")
 	switch {
+	case o.has("parts.0.type") && role != "model":
+		return session.AISDK
+	case o.has("parts.0"), o.has("parts") && role == "model":
+		return session.Gemini
+	case o.has("parts"):
+		return ""
 	case role == "" && responsesItems[o.text("type")]:
 		return session.OpenAIResponses
 	case role == "tool", role == "function",
@@ -111,20 +114,6 @@ func signal(o object) session.Format {
 		}
 	}
 	return ""
-}
-
-// formatOfParts tells the AI SDK's messages, whose parts have a type each, from Gemini's contents.
-func formatOfParts(o object) session.Format {
-	parts := parseArray(o["parts"])
-	switch {
-	case o.text("role") == "model":
-		return session.Gemini
-	case len(parts) == 0:
-		return ""
-	case parseObject(parts[0]).has("type"):
-		return session.AISDK
-	}
-	return session.Gemini
 }
 
 // responsesItems are the types of Responses items that have no role.

@@ -114,7 +114,10 @@ func (d *draft) user(content [][]byte) {
 	var asked *turn
 	var own [][]byte
 	for _, raw := range content {
-		t := d.dialog().caller(raw)
+		var t *turn
+		if result := parseObject(raw); result.text("type") == "tool_result" {
+			t, _ = d.dialog().calls.Answer(result.text("tool_use_id"), "")
+		}
 		if t == nil {
 			own = append(own, raw)
 			continue
@@ -132,14 +135,4 @@ func (d *draft) user(content [][]byte) {
 	} else {
 		asked.beside = append(asked.beside, own...)
 	}
-}
-
-// caller returns the turn whose call the block answers, nil if it answers none.
-func (d *dialog) caller(block []byte) *turn {
-	result := parseObject(block)
-	if result.text("type") != "tool_result" || result.text("tool_use_id") == "" {
-		return nil
-	}
-	t, _ := d.calls.Answer(result.text("tool_use_id"), "")
-	return t
 }
