@@ -64,8 +64,8 @@ func readLock(file *os.File) (pid int, socket string, err error) {
 	return pid, socket, nil
 }
 
-// lockSoon takes the lock, trying again for a moment. A process that is being forked holds copies of all open files, and
-// with them the lock of a file that was closed, until it executes its program. Running holds the lock for a moment, too.
+// lockSoon takes the lock, trying again for a moment. A process that is being forked holds copies of all open files,
+// and with them the lock of a file that was closed, until it executes its program. Running holds it for a moment, too.
 func lockSoon(ctx context.Context, file *os.File) error {
 	ctx, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
 	defer cancel()

@@ -88,8 +88,9 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 			return err
 		}
 		v.Messages, err = rowsIn(ctx, tx, scanMessage, `
-			SELECT seq, role, format, tokens, coalesce(client_id, ''), created_at, removed_at,
-			       CASE WHEN seq >= $4 THEN body WHEN seq > $3 THEN coalesce(view_body, body) END
+			SELECT seq, role, format, tokens, coalesce(client_id, ''),
+			       CASE WHEN seq >= $4 THEN body WHEN seq > $3 THEN coalesce(view_body, body) END,
+			       created_at, removed_at, 0
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $5 AND removed_at IS NULL
 			 ORDER BY seq`, at.Tenant, v.Key, v.Through, v.RawFrom, v.LastSeq)

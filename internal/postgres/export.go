@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -77,21 +78,15 @@ func (s *Store) ExportMessages(
 		if err != nil {
 			return err
 		}
-		found, err = rowsIn(ctx, tx, pgx.RowToStructByNameLax[session.Message], `
-			SELECT seq, format, coalesce(client_id, '') AS client_id, created_at, body,
-			       CASE WHEN removed_seq <= $4 THEN removed_at END AS removed_at,
-			       CASE WHEN removed_seq <= $4 THEN removed_seq ELSE 0 END AS removed_seq
-			  FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS bytes_before
-			          FROM messages
-			         WHERE tenant_id = $1
-			           AND session_key = $2
-			           AND seq >= $3
-			           AND seq <= $4
-			         ORDER BY seq
-			         LIMIT $5) m
-			 WHERE bytes_before <= $6
-			 ORDER BY seq`, e.Key.Tenant, e.Key.Key, from, e.LastSeq, exportMessages, int64(exportBytes))
+		r := Range{After: from - 1, To: cmp.Or(e.LastSeq, -1), Removed: true, Limit: exportMessages, Bytes: exportBytes}
+		found, err = r.read(ctx, tx, e.Key)
 		return err
 	})
+	for i := range found {
+		if m := &found[i]; m.RemovedSeq > e.LastSeq {
+			m.RemovedAt = nil
+			m.RemovedSeq = 0
+		}
+	}
 	return found, err
 }

@@ -61,25 +61,26 @@ func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (sess
 		if found, err = readSession(ctx, tx, at); err != nil {
 			return err
 		}
-		args := []any{at.Tenant, found.Key, r.After, r.To, r.Limit, r.Bytes}
-		messages, err = rowsIn(ctx, tx, scanMessage, r.SQL(), args...)
+		messages, err = r.read(ctx, tx, session.Key{Tenant: at.Tenant, Key: found.Key})
 		return err
 	})
 	return found, messages, err
 }
 
-const messageColumns = `seq, role, format, tokens, coalesce(client_id, ''), created_at, removed_at, body`
-
-func scanMessage(row pgx.CollectableRow) (m session.Message, err error) {
-	err = row.Scan(&m.Seq, &m.Role, &m.Format, &m.Tokens, &m.ClientID, &m.CreatedAt, &m.RemovedAt, &m.Body)
-	return m, err
+func (r Range) read(ctx context.Context, tx pgx.Tx, key session.Key) ([]session.Message, error) {
+	return rowsIn(ctx, tx, scanMessage, r.SQL(), key.Tenant, key.Key, r.After, r.To, r.Limit, r.Bytes)
 }
 
+// messageColumns are those of a session.Message, in their order.
+const messageColumns = `seq, role, format, tokens, coalesce(client_id, ''), body, created_at, removed_at,
+	coalesce(removed_seq, 0)`
+
+var scanMessage = pgx.RowToStructByPos[session.Message]
+
 // sessionKey returns the key of a session's rows; ErrNotFound.
-func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (key uuid.UUID, err error) {
-	err = tx.QueryRow(ctx, `
+func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (uuid.UUID, error) {
+	return rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
-		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID).Scan(&key)
-	return key, notFound(err)
+		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
 }

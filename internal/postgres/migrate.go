@@ -181,15 +181,7 @@ const clearMark = "\n;\nUPDATE schema_migrations SET dirty = false;\n"
 
 // ReadUp implements source.Driver.
 func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
-	return withClearMark(s.Driver.ReadUp(version))
-}
-
-// ReadDown implements source.Driver.
-func (s atomicSource) ReadDown(version uint) (io.ReadCloser, string, error) {
-	return withClearMark(s.Driver.ReadDown(version))
-}
-
-func withClearMark(file io.ReadCloser, name string, err error) (io.ReadCloser, string, error) {
+	file, name, err := s.Driver.ReadUp(version)
 	if err != nil {
 		return nil, "", err
 	}

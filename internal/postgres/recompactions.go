@@ -126,9 +126,6 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (ses
 		 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.state = 'failed'
 		 ORDER BY l.finished_at DESC
 		 LIMIT $3`, tenant, id, shownErrors)
-	for i := range found.Errors {
-		found.Errors[i].At = found.Errors[i].At.UTC()
-	}
 	return found, err
 }
 

@@ -33,27 +33,23 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 	if row.lastSeq >= session.MaxSessionMessages {
 		return session.ErrTooManyMessages
 	}
-	var tokens, shown, size int64
-	err := tx.QueryRow(ctx, `
-		UPDATE messages
-		   SET removed_at = now(), removed_seq = $4
-		 WHERE tenant_id = $1 AND session_key = $2 AND seq = $3 AND removed_at IS NULL
-		RETURNING tokens, coalesce(view_tokens, tokens), octet_length(body)`,
-		row.Tenant, row.Key.Key, seq, row.lastSeq+1).Scan(&tokens, &shown, &size)
-	if err != nil {
-		return notFound(err)
-	}
-	var covered bool
-	err = tx.QueryRow(ctx, `
-		UPDATE sessions
-		   SET last_seq = last_seq + 1,
-		       gap_seq = last_seq + 1,
-		       pinned = CASE WHEN pinned = last_seq THEN pinned + 1 ELSE pinned END,
-		       total_tokens = total_tokens - $4,
-		       context_tokens = CASE WHEN through_seq < $3 THEN context_tokens - $5 ELSE context_tokens END,
-		       tail_bytes = CASE WHEN through_seq < $3 THEN tail_bytes - $6 ELSE tail_bytes END
-		 WHERE tenant_id = $1 AND key = $2
-		RETURNING through_seq >= $3`, row.Tenant, row.Key.Key, seq, tokens, shown, size).Scan(&covered)
+	covered, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+		WITH removed AS (
+			UPDATE messages
+			   SET removed_at = now(), removed_seq = $4
+			 WHERE tenant_id = $1 AND session_key = $2 AND seq = $3 AND removed_at IS NULL
+			RETURNING tokens, coalesce(view_tokens, tokens) AS shown, octet_length(body) AS size
+		)
+		UPDATE sessions s
+		   SET last_seq = $4,
+		       gap_seq = $4,
+		       pinned = CASE WHEN s.pinned = s.last_seq THEN $4 ELSE s.pinned END,
+		       total_tokens = s.total_tokens - r.tokens,
+		       context_tokens = s.context_tokens - CASE WHEN s.through_seq < $3 THEN r.shown ELSE 0 END,
+		       tail_bytes = s.tail_bytes - CASE WHEN s.through_seq < $3 THEN r.size ELSE 0 END
+		  FROM removed r
+		 WHERE s.tenant_id = $1 AND s.key = $2
+		RETURNING s.through_seq >= $3`, row.Tenant, row.Key.Key, seq, row.lastSeq+1)
 	if err != nil || !covered {
 		return err
 	}

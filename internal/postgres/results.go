@@ -2,17 +2,13 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
 )
-
-const foreignKeyViolation = "23503"
 
 // PutResults persists results of a session, in as many transactions as their size needs, and returns how many bytes
 // their compressed bodies have. ErrNotFound if the session is gone.
@@ -25,8 +21,7 @@ func (s *Store) PutResults(ctx context.Context, key session.Key, results []persi
 			stored += bytes
 			return err
 		})
-		var violation *pgconn.PgError
-		if errors.As(err, &violation) && violation.Code == foreignKeyViolation {
+		if hasCode(err, "23503") { // foreign_key_violation
 			err = fmt.Errorf("session of results: %w", session.ErrNotFound)
 		}
 		if err != nil {
