@@ -83,13 +83,6 @@ func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	return s, err
 }
 
-func formatName(number int16) session.Format {
-	if number == 0 {
-		return ""
-	}
-	return session.Formats()[number-1]
-}
-
 // sessionsSQL reads a tenant's sessions, sessionSQL the one with the id $2.
 const (
 	sessionsSQL = `

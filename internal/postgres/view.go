@@ -196,18 +196,13 @@ func viewArgs(at session.Address, known Version, held heldBody, maxTokens int64)
 }
 
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
-	var format int16
-	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns(&format)...)); err != nil {
-		return err
-	}
-	v.Format = formatName(format)
-	return nil
+	return query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...))
 }
 
 // columns returns where the columns of viewStatement are scanned to.
-func (v *View) columns(format *int16) []any {
+func (v *View) columns() []any {
 	return []any{
-		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, format, &v.Model, &v.Tokens, &v.Through, &v.Size, &v.Pinned,
+		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens, &v.Through, &v.Size, &v.Pinned,
 		(*reused)(&v.Body), (*reused)(&v.Validator), (*reused)(&v.OpenCalls), (*reused)(&v.Units),
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}

@@ -32,6 +32,9 @@ func (f *Format) Scan(number any) error {
 	if !ok || n < 0 || n > int64(len(Formats())) {
 		return fmt.Errorf("format %v is not a number from 0 to %d", number, len(Formats()))
 	}
-	*f = append([]Format{""}, Formats()...)[n]
+	*f = ""
+	if n > 0 {
+		*f = Formats()[n-1]
+	}
 	return nil
 }
