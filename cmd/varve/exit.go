@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/client"
@@ -25,13 +24,12 @@ const (
 // exitCode returns the code that the program ends with because of err.
 func exitCode(err error) int {
 	var problem *client.Error
+	var own *failure
 	switch {
 	case errors.As(err, &problem):
 		return exitCodeOf(problem)
-	case errors.As(err, new(*usageError)):
-		return exitUsage
-	case errors.As(err, new(*keyError)):
-		return exitAuth
+	case errors.As(err, &own):
+		return own.code
 	case errors.As(err, new(*client.UnreachableError)):
 		return exitUnavailable
 	case errors.Is(err, session.ErrNotFound):
@@ -64,30 +62,27 @@ func exitCodeOf(e *client.Error) int {
 
 // complaint returns the program's last line. With asJSON an error of the API keeps the server's JSON.
 func complaint(err error, asJSON bool) string {
-	var stopped *interruptedError
+	var own *failure
 	if problem, whole := err.(*client.Error); whole && asJSON && problem.Raw != "" {
 		return problem.Raw
 	}
 	switch {
-	case errors.As(err, &stopped):
-		return "varve: " + stopped.Error()
+	case errors.As(err, &own) && own.code == exitInterrupted:
+		return "varve: " + own.text
 	case errors.Is(err, context.Canceled):
 		return "varve: interrupted"
 	}
 	return "varve: " + err.Error()
 }
 
-// usageError is a command line that makes no sense.
-type usageError struct{ text string }
-
-// Error returns what is wrong with it.
-func (e *usageError) Error() string { return e.text }
-
-// keyError means that there is no API key.
-type keyError struct{ file string }
-
-// Error returns where a key would be found.
-func (e *keyError) Error() string {
-	return fmt.Sprintf(
-		"no API key: set VARVE_KEY, or point --data at the data directory of a varve up (there is no %s)", e.file)
+// failure is an error of the program itself: the exit code, and what the user can do about it.
+type failure struct {
+	code int
+	text string
 }
+
+// Error returns the text.
+func (e *failure) Error() string { return e.text }
+
+// usageError returns the error of a command line that makes no sense.
+func usageError(text string) error { return &failure{exitUsage, text} }

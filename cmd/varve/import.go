@@ -121,7 +121,9 @@ func (r *importRun) all(ctx context.Context) []error {
 		}
 		r.files = append(r.files, done)
 		if ctx.Err() != nil {
-			return []error{&interruptedError{stopped: file, args: os.Args}}
+			text := fmt.Sprintf("interrupted in %s; nothing is lost, the same command continues from there:\n  %s",
+				terminal.Printable(file), terminal.ShellLine(os.Args...))
+			return []error{&failure{exitInterrupted, text}}
 		}
 		if code := exitCode(err); err != nil && (code == exitUnavailable || code == exitAuth) {
 			return problems
@@ -166,8 +168,8 @@ func (r *importRun) prepare(name string, upload *client.Upload) error {
 	hasSettings := r.policy != nil || r.Model != "" || r.WindowTokens != 0
 	if r.isArchive(upload.File) {
 		if r.Session != "" || hasSettings {
-			return &usageError{"an export names its sessions and their settings itself: " +
-				"leave --session, --policy, --model and --window-tokens out"}
+			return usageError("an export names its sessions and their settings itself: " +
+				"leave --session, --policy, --model and --window-tokens out")
 		}
 		return nil
 	}
@@ -200,18 +202,3 @@ func bytesDone(i *protocol.Import, size int64) int64 {
 	}
 	return int64(float64(size) * float64(i.Progress.Done) / float64(*total))
 }
-
-// interruptedError tells how to continue an import that was stopped.
-type interruptedError struct {
-	stopped string
-	args    []string
-}
-
-// Error returns the command that continues.
-func (e *interruptedError) Error() string {
-	return fmt.Sprintf("interrupted in %s; nothing is lost, the same command continues from there:\n  %s",
-		terminal.Printable(e.stopped), terminal.ShellLine(e.args...))
-}
-
-// Unwrap returns what stopped the import.
-func (e *interruptedError) Unwrap() error { return context.Canceled }

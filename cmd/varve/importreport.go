@@ -50,13 +50,18 @@ func (r *importRun) collect(ctx context.Context, done *imported, in *os.File, i 
 	if i.From != nil {
 		done.Source = *i.From
 	}
-	rejected, err := r.rejectedLines(ctx, done, in, i)
-	if err != nil {
+	if err := r.readLines(ctx, done, i); err != nil {
 		return err
+	}
+	if len(done.Rejected) > 0 {
+		done.RejectedFile = filepath.Join(r.Rejected, importer.SessionID(done.File)+".rejected.jsonl")
+		if err := keepRejected(done.RejectedFile, done.File, in, done.Rejected); err != nil {
+			return err
+		}
 	}
 	if done.isArchive() {
 		done.Lines = int(i.Progress.Done)
-		done.Imported = done.Lines - rejected
+		done.Imported = done.Lines - len(done.Rejected)
 		return nil
 	}
 	var report protocol.ImportReport
@@ -65,9 +70,8 @@ func (r *importRun) collect(ctx context.Context, done *imported, in *os.File, i 
 	}
 	done.Lines, done.Skipped = report.Lines, report.Skipped
 	done.Notes = append(done.Notes, report.Notes...)
-	done.Imported = done.Lines - done.skippedLines() - rejected
-	done.Sessions, err = r.sessions(ctx, i)
-	return err
+	done.Imported = done.Lines - done.skippedLines() - len(done.Rejected)
+	return nil
 }
 
 // isArchive reports whether the file was an export of Varve.
@@ -81,54 +85,52 @@ func (f *imported) skippedLines() (n int) {
 	return n
 }
 
-// rejectedLines lists the rejected lines, keeps them in a side file, and returns how many there are.
-func (r *importRun) rejectedLines(ctx context.Context, done *imported, in *os.File, i *protocol.Import) (int, error) {
-	if i.Rejected == 0 {
-		return 0, nil
+// readLines lists the rejected lines and, unless the file is an export, the sessions that its messages are in, in the
+// order of the file.
+func (r *importRun) readLines(ctx context.Context, done *imported, i *protocol.Import) error {
+	outcome := ""
+	if done.isArchive() {
+		if i.Rejected == 0 {
+			return nil
+		}
+		outcome = string(session.LineRejected)
 	}
-	err := r.api.EachImportLine(ctx, i.ID.String(), "rejected", func(l session.ImportedLine) {
-		done.Rejected = append(done.Rejected, rejection{Line: l.Line, Reason: l.Detail})
-	})
-	if err != nil {
-		return 0, err
-	}
-	done.RejectedFile = filepath.Join(r.Rejected, importer.SessionID(done.File)+".rejected.jsonl")
-	return len(done.Rejected), keepRejected(done.RejectedFile, done.File, in, done.Rejected)
-}
-
-// sessions returns the sessions that a file's messages are in, in the order of the file.
-func (r *importRun) sessions(ctx context.Context, i *protocol.Import) ([]importedSession, error) {
-	list := []importedSession{}
 	at := map[string]int{}
-	err := r.api.EachImportLine(ctx, i.ID.String(), "", func(l session.ImportedLine) {
-		if l.Session == nil || l.Outcome == "rejected" {
+	err := r.api.EachImportLine(ctx, i.ID.String(), outcome, func(l session.ImportedLine) {
+		switch {
+		case l.Outcome == session.LineRejected:
+			done.Rejected = append(done.Rejected, rejection{Line: l.Line, Reason: l.Detail})
+			return
+		case l.Session == nil: // it is erased
 			return
 		}
 		n, known := at[*l.Session]
 		if !known {
-			n = len(list)
+			n = len(done.Sessions)
 			at[*l.Session] = n
-			list = append(list, importedSession{Session: *l.Session})
+			done.Sessions = append(done.Sessions, importedSession{Session: *l.Session})
 		}
-		if l.Outcome == "stored" {
-			list[n].Appended++
+		s := &done.Sessions[n]
+		if l.Outcome == session.LineStored {
+			s.Appended++
 		}
-		if l.Outcome == "stored" || l.Outcome == "duplicate" {
-			list[n].Messages++
+		if l.Outcome == session.LineStored || l.Outcome == session.LineDuplicate {
+			s.Messages++
 		}
 	})
 	if err != nil {
-		return list, err
+		return err
 	}
-	for n := range list {
-		s, err := client.GetSession.Call(ctx, r.api, list[n].Session)
+	for n := range done.Sessions {
+		s := &done.Sessions[n]
+		now, err := client.GetSession.Call(ctx, r.api, s.Session)
 		if err != nil {
-			return list, err
+			return err
 		}
-		list[n].LastSeq = s.Value.LastSeq
-		list[n].TotalTokens = s.Value.TotalTokens
+		s.LastSeq = now.Value.LastSeq
+		s.TotalTokens = now.Value.TotalTokens
 	}
-	return list, nil
+	return nil
 }
 
 // print writes the table to out, and what needs a person's attention to notes.

@@ -80,22 +80,25 @@ func connect(settings *config.Client, out io.Writer) (*console, error) {
 	base, err := url.Parse(settings.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		text := fmt.Sprintf("--url (VARVE_URL) is %q: it must be a URL like http://127.0.0.1:8080", settings.URL)
-		return nil, &usageError{text}
+		return nil, usageError(text)
 	}
 	key := settings.Key
 	if key == "" {
-		if key, err = readKey(filepath.Join(settings.Data, "key")); err != nil {
+		file := filepath.Join(settings.Data, "key")
+		key, err = readKey(file)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil, &failure{exitAuth, fmt.Sprintf("no API key: set VARVE_KEY, or point --data at the data "+
+				"directory of a varve up (there is no %s)", file)}
+		case err != nil:
 			return nil, err
 		}
 	}
 	return &console{Client: settings, api: client.New(base, key, os.Stderr), out: out}, nil
 }
 
-// readKey returns the key that a file holds, or a *keyError if there is no such file.
+// readKey returns the key that a file holds.
 func readKey(file string) (string, error) {
 	text, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", &keyError{file}
-	}
 	return strings.TrimSpace(string(text)), err
 }

@@ -24,7 +24,8 @@ var viewsText string
 
 // views are the templates of what is printed for a person.
 var views = template.Must(template.New("views").Funcs(template.FuncMap{
-	"row": tableRow, "rowOf": func(cells []any) string { return tableRow(cells...) }, "cell": cell, "n": thousands, "cut": terminal.Cut, "percent": percent,
+	"row": tableRow, "rowOf": func(cells []any) string { return tableRow(cells...) }, "cell": cell, "n": thousands, "cut": terminal.Cut, "percent": percent, "fewer": fewer,
+	"minus": func(a, b int64) int64 { return a - b },
 	"place": place, "stages": stagesOf, "outcomes": outcomes,
 }).Parse(viewsText))
 

@@ -159,7 +159,7 @@ func (c *policyProfilesCommand) Run(ctx context.Context, to *console) error {
 		names = append(names, p.Name)
 	}
 	if c.Name != "" {
-		return &usageError{fmt.Sprintf("there is no profile %q; there are %s", c.Name, strings.Join(names, ", "))}
+		return usageError(fmt.Sprintf("there is no profile %q; there are %s", c.Name, strings.Join(names, ", ")))
 	}
 	return to.print("profiles", list.Raw, list.Value)
 }
@@ -183,11 +183,11 @@ func readPolicy(text string) (json.RawMessage, error) {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		var err error
 		if raw, err = policyFile(text); err != nil {
-			return nil, &usageError{"--policy: " + err.Error()}
+			return nil, usageError("--policy: " + err.Error())
 		}
 	}
 	if !json.Valid(raw) {
-		return nil, &usageError{"--policy is not JSON"}
+		return nil, usageError("--policy is not JSON")
 	}
 	return raw, nil
 }

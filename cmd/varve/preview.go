@@ -65,21 +65,12 @@ func (c *policyChoice) policy() (json.RawMessage, error) {
 	return readPolicy(c.Policy)
 }
 
-// effect is what the view of a preview's effect shows.
-type effect struct {
-	*protocol.Preview
-	Session         string
-	ViewTokensAfter int64
-	Saved           string
-}
-
 // writePlan writes a preview: its effect, stage by stage, then at most limit parts, the largest savings first.
 func writePlan(out io.Writer, p *protocol.Preview, id string, limit, width int) error {
-	r := &p.Report
-	shown := effect{
-		Preview: p, Session: id, ViewTokensAfter: r.ViewTokensBefore - r.TokensSaved,
-		Saved: fewer(r.TokensSaved, r.ViewTokensBefore),
-	}
+	shown := struct {
+		*protocol.Preview
+		Session string
+	}{p, id}
 	var sentences strings.Builder
 	if err := writeView(&sentences, "effect", shown); err != nil {
 		return err

@@ -62,7 +62,7 @@ func (c *resultsCommand) Validate() error {
 func (c *resultsCommand) Run(ctx context.Context, to *console) error {
 	switch {
 	case c.Raw && to.JSON:
-		return &usageError{"--raw prints bytes, which are not JSON: choose --raw or --json"}
+		return usageError("--raw prints bytes, which are not JSON: choose --raw or --json")
 	case c.Raw:
 		return c.raw(ctx, to)
 	case c.Ref != "":

@@ -125,7 +125,7 @@ func firstKey(ctx context.Context, db config.Database, data string) (file string
 	switch {
 	case err == nil && wellFormed(held):
 		return file, nil
-	case err != nil && !errors.As(err, new(*keyError)):
+	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return "", err
 	}
 	store, err := process.OpenStore(ctx, db)

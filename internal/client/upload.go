@@ -44,23 +44,20 @@ func (c *Client) Upload(ctx context.Context, u Upload) (i protocol.Import, err e
 	i = begun.Value
 	for err == nil && !i.State.Ended() {
 		u.Progress(i)
-		before := i.Progress.Done
-		var fed protocol.Import
-		fed, err = c.feed(ctx, u, i, info)
-		if err == nil {
+		fed, cause := c.feed(ctx, u, i, info)
+		if cause == nil {
 			return fed, nil
 		}
-		if !Passing(err) || !info.Mode().IsRegular() {
-			return c.ended(ctx, i, err)
+		now, unread := GetImport.Call(ctx, c, i.ID) // it waits for the server
+		switch {
+		case ctx.Err() != nil:
+			return i, ctx.Err()
+		case unread != nil:
+			return i, errors.Join(cause, unread)
+		case !Passing(cause), !info.Mode().IsRegular(), now.Value.Progress.Done == i.Progress.Done:
+			return now.Value, cause
 		}
-		cause := err
-		var now Answer[protocol.Import]
-		if now, err = GetImport.Call(ctx, c, i.ID); err != nil { // it has waited for the server
-			return i, errors.Join(cause, err)
-		}
-		if i = now.Value; i.Progress.Done == before {
-			return i, cause
-		}
+		i = now.Value
 	}
 	return i, err
 }
@@ -73,17 +70,6 @@ func (u *Upload) key(info os.FileInfo) string {
 	}
 	file := fmt.Sprintf("%q %d %d %q %q", path, info.Size(), info.ModTime().UnixNano(), u.From, u.Session)
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(file)).String()
-}
-
-// ended returns the import with the error that its lines met: the server may have ended it.
-func (c *Client) ended(ctx context.Context, i protocol.Import, cause error) (protocol.Import, error) {
-	if ctx.Err() != nil {
-		return i, ctx.Err()
-	}
-	if now, err := GetImport.Call(ctx, c, i.ID); err == nil {
-		return now.Value, cause
-	}
-	return i, cause
 }
 
 // feed sends the lines that the import does not have, once, and reports its progress meanwhile.

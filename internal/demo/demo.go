@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/varve-dev/varve/internal/client"
@@ -106,29 +106,26 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := errors.Join(d.readBack(ctx), d.firstTrimmed(ctx), d.compareLogs(ctx)); err != nil {
 		return err
 	}
-	d.next()
-	return nil
+	return d.next()
 }
 
 // wait returns when every run has ended and every session over its trigger has had one.
 func (d *Demo) wait(ctx context.Context) error {
 	fmt.Fprintf(d.Notes, "waiting for the workers\n")
 	for ends := time.Now().Add(patience); ; {
-		unsettled := ""
+		pending := ""
 		for i := range d.sessions {
 			s := &d.sessions[i]
 			if err := d.refresh(ctx, s); err != nil {
 				return err
 			}
-			if !s.settled() {
-				unsettled += s.unsettled()
-			}
+			pending += s.pending()
 		}
-		if unsettled == "" {
+		if pending == "" {
 			return nil
 		}
 		if time.Now().After(ends) {
-			return fmt.Errorf("after %s the workers have not finished:%s", patience, unsettled)
+			return fmt.Errorf("after %s the workers have not finished:%s", patience, pending)
 		}
 		if err := d.API.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -150,18 +147,12 @@ func (d *Demo) refresh(ctx context.Context, s *shownSession) (err error) {
 	return err
 }
 
-// settled reports whether no run of the session is to come.
-func (s *shownSession) settled() bool {
-	for i := range s.runs {
-		if !s.runs[i].Value.State.Ended() {
-			return false
-		}
+// pending returns in words what the session waits for, "" if no run of it is to come.
+func (s *shownSession) pending() string {
+	running := slices.ContainsFunc(s.runs, func(r client.Answer[session.Run]) bool { return !r.Value.State.Ended() })
+	if !running && (len(s.runs) > 0 || s.state.ContextTokens < threshold) {
+		return ""
 	}
-	return len(s.runs) > 0 || s.state.ContextTokens < threshold
-}
-
-// unsettled returns in words what the session waits for.
-func (s *shownSession) unsettled() string {
 	text := fmt.Sprintf("\n  %s has %d tokens", s.conv.ID, s.state.ContextTokens)
 	if len(s.runs) > 0 && s.runs[0].Value.Error != nil {
 		text += ": " + *s.runs[0].Value.Error
@@ -204,20 +195,19 @@ func (d *Demo) compareResult(ctx context.Context, s *shownSession, r *protocol.R
 		return err
 	}
 	defer body.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, body); err != nil {
+	read, err := io.ReadAll(body)
+	if err != nil {
 		return err
 	}
 	original, err := originalResult(s.conv.Format, s.conv.Messages[r.Seq-1].Body, r.Part)
 	if err != nil {
 		return err
 	}
-	file := sha256.Sum256(original)
-	read := hex.EncodeToString(sum.Sum(nil))
-	if read != named || read != r.SHA256 || read != hex.EncodeToString(file[:]) {
+	sum := fmt.Sprintf("%x", sha256.Sum256(read))
+	if sum != named || sum != r.SHA256 || !bytes.Equal(read, original) {
 		return fmt.Errorf(
 			"what was read has the SHA-256 %s, its header has %s, the list %s, and message %d of %s %x",
-			read, named, r.SHA256, r.Seq, filepath.Base(s.file), file)
+			sum, named, r.SHA256, r.Seq, filepath.Base(s.file), sha256.Sum256(original))
 	}
 	return nil
 }

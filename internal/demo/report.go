@@ -3,10 +3,12 @@ package demo
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"text/template"
 
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/session"
@@ -125,23 +127,19 @@ func (d *Demo) beginning(mark, text string) {
 	}
 }
 
+//go:embed next.tmpl
+var nextText string
+
+var nextTemplate = template.Must(template.New("next").Parse(nextText))
+
 // next suggests what to try.
-func (d *Demo) next() {
+func (d *Demo) next() error {
 	s := d.firstKept()
-	id := terminal.ShellLine(s.conv.ID)
-	data := terminal.ShellLine(d.Dir)
-	fmt.Fprintf(d.Out, `
-All verified. What to try next:
-
-  make up                    API, worker and database in one process; data and key in .varve
-  make demo FILES="…"        the same with conversations of your own
-  %-25[4]s  serve what this demonstration left; then, in another terminal:
-
-  curl -H "Authorization: Bearer $(cat %[3]s)" http://127.0.0.1:8080/v1/sessions
-  bin/varve --data %[1]s context --pretty %[2]s
-  bin/varve --data %[1]s runs %[2]s
-`, data, id, filepath.Join(data, "key"), "bin/varve up --data "+data)
-	if len(s.kept) > 0 {
-		fmt.Fprintf(d.Out, "  bin/varve --data %s results %s %s\n", data, id, s.kept[0].Value.Ref)
+	shown := map[string]string{
+		"Session": terminal.ShellLine(s.conv.ID), "Data": terminal.ShellLine(d.Dir), "Key": filepath.Join(terminal.ShellLine(d.Dir), "key"),
 	}
+	if len(s.kept) > 0 {
+		shown["Ref"] = s.kept[0].Value.Ref
+	}
+	return nextTemplate.Execute(d.Out, shown)
 }

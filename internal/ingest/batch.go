@@ -59,9 +59,11 @@ func (b *Batch) List(pointer string, array rawjson.Span, limit int) {
 }
 
 // RequireFormat requires that the body names its format.
-func (b *Batch) RequireFormat() {
-	if b.Format == "" && !b.Has("/format") {
-		b.Wrong("/format", request.InvalidRequest, "format is missing: it must be %s", request.Formats())
+func (b *Batch) RequireFormat() { requireFormat(&b.Document, b.Format) }
+
+func requireFormat(d *request.Document, format session.Format) {
+	if format == "" && !d.Has("/format") {
+		d.Wrong("/format", request.InvalidRequest, "format is missing: it must be %s", request.Formats())
 	}
 }
 

@@ -238,9 +238,7 @@ func checkMessage(d *request.Document, m *session.ImportedMessage, body rawjson.
 	if problem := session.CheckID(m.Session); problem != "" && !d.Has("/session") {
 		d.Wrong("/session", request.InvalidRequest, "the session's id %s", problem)
 	}
-	if m.Format == "" && !d.Has("/format") {
-		d.Wrong("/format", request.InvalidRequest, "format is missing: it must be %s", request.Formats())
-	}
+	requireFormat(d, m.Format)
 	if isNone(body) {
 		d.Wrong("/body", request.InvalidRequest, "body is missing: it must be the message, or a string that "+
 			"contains it")

@@ -46,7 +46,7 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 // CPU time. GOGC overrides it.
 const gcPercent = 300
 
-// API serves the HTTP API until ctx ends. started, if not nil, is called with the address once it listens.
+// API serves the HTTP API until ctx ends. It calls started with the address once it listens.
 func API(
 	ctx context.Context, settings config.API, db config.Database, log *slog.Logger, started func(addr net.Addr),
 ) error {
@@ -62,9 +62,7 @@ func API(
 	if err != nil {
 		return err
 	}
-	handler := api.New(api.Config{
-		Store: store, Models: known, Log: log,
-	})
+	handler := api.New(api.Config{Store: store, Models: known, Log: log})
 	listener, err := Listen(ctx, settings.Addr)
 	if err != nil {
 		return err
@@ -72,9 +70,7 @@ func API(
 	server := api.NewServer(handler)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	if started != nil {
-		started(listener.Addr())
-	}
+	started(listener.Addr())
 	select {
 	case err := <-failed:
 		return err
@@ -105,7 +101,7 @@ func shutdown(ctx context.Context, server *http.Server) error {
 	return err
 }
 
-// Worker works jobs until ctx ends. started, if not nil, is called once it does.
+// Worker works jobs until ctx ends. It calls started once it does.
 func Worker(ctx context.Context, settings config.Worker, db config.Database, log *slog.Logger, started func()) error {
 	store, err := OpenStore(ctx, db)
 	if err != nil {
@@ -129,9 +125,7 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 	if err := client.Start(ctx); err != nil {
 		return err
 	}
-	if started != nil {
-		started()
-	}
+	started()
 	<-client.Stopped()
 	if ctx.Err() == nil {
 		return errors.New("the job client stopped by itself; its log says why")
