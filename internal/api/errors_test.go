@@ -248,7 +248,7 @@ func (w *world) putResults(id string, seq int64, bodies ...[]byte) (refs []strin
 		refs = append(refs, ref)
 		results = append(results, persist.NewResult{Body: body, Result: persist.Result{
 			Ref: ref, Seq: seq, Part: part, Tool: "Read", CallID: "c", Category: "rereadable", MediaType: "text/plain; charset=utf-8",
-			Lines: int64(bytes.Count(body, []byte("\n"))), Tokens: 1, SHA256: sum,
+			Lines: int64(bytes.Count(body, []byte("\n"))), Tokens: 1, SHA256: sum[:],
 		}})
 	}
 	if _, err := w.store.PutResults(w.Context(), session.Key{Tenant: w.tenant, Key: found.Key}, results); err != nil {

@@ -22,7 +22,7 @@ func answerOfResult(r persist.Result) protocol.Result {
 	return protocol.Result{
 		Ref: r.Ref, Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category,
 		MediaType: r.MediaType,
-		Bytes:     r.Bytes, Lines: r.Lines, Tokens: r.Tokens, SHA256: hex.EncodeToString(r.SHA256[:]),
+		Bytes:     r.Bytes, Lines: r.Lines, Tokens: r.Tokens, SHA256: hex.EncodeToString(r.SHA256),
 		CreatedAt: r.CreatedAt,
 	}
 }
@@ -86,8 +86,8 @@ func (s *Server) readResult(req *request.Request) error {
 		return err
 	}
 	h := req.W.Header()
-	h.Set("X-Content-Sha256", hex.EncodeToString(found.SHA256[:]))
-	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(found.SHA256[:])+":")
+	h.Set("X-Content-Sha256", hex.EncodeToString(found.SHA256))
+	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(found.SHA256)+":")
 	if raw {
 		return answerContent(req, found, body)
 	}
@@ -100,7 +100,7 @@ func (s *Server) readResult(req *request.Request) error {
 func answerContent(req *request.Request, found persist.Result, body []byte) error {
 	h := req.W.Header()
 	h.Set("Content-Type", found.MediaType)
-	h.Set("Etag", `"`+hex.EncodeToString(found.SHA256[:])+`"`)
+	h.Set("Etag", `"`+hex.EncodeToString(found.SHA256)+`"`)
 	h.Set("Cache-Control", "private, no-cache")
 	w := &rangeWriter{ResponseWriter: req.W}
 	given := req.R.Header.Get("Range")

@@ -6,8 +6,7 @@ import (
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// capOversized cuts every result over a limit to its head and tail, the newest ones too: one result can be larger than
-// a whole view may be.
+// capOversized cuts every result over a limit, the newest ones too: one can be larger than a whole view may be.
 func capOversized(s *runState) {
 	for i := range s.parts {
 		p := &s.parts[i]

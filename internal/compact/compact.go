@@ -7,9 +7,9 @@
 //
 // The files, from the bottom up: action.go and compact.go (the types of input and output), subject.go, history.go,
 // read.go and units.go (messages, their parts, what calls are about), words.go (every text that replaces a part),
-// runstate.go and protect.go (what a stage sees), one file for each stage, draft.go, omit.go and evict.go
-// (replacements), plan.go, settle.go and record.go (from proposals to a plan, and its reasons), render.go, state.go and
-// codec.go (the checkpoint and what it remembers), ingest.go (the cap while a message is appended).
+// runstate.go and protect.go (what a stage sees), one file for each stage, draft.go and evict.go
+// (replacements), plan.go and record.go (from proposals to a plan, and its reasons), render.go, state.go and codec.go
+// (the checkpoint and what it remembers), ingest.go (the cap while a message is appended).
 // The packages rule, text, resource and summary have what stages decide and cut with; package conformance compares them
 // with the systems that they come from.
 //

@@ -115,8 +115,7 @@ func (s *runState) draftLine(i int, made *draft) {
 	made.tokens = tokens.Estimate(s.text)
 }
 
-// draftCut drafts head and tail of part i: its white space collapsed, then capped, then bookends. It uses each step
-// only if that is shorter than the one before.
+// draftCut drafts head and tail of part i: collapsed, then capped, then bookends, each only if it is shorter.
 func (s *runState) draftCut(i int, made *draft) {
 	p, want := &s.parts[i], &s.proposed[i]
 	if !made.onlyText {

@@ -52,16 +52,12 @@ func CapAtIngest(
 
 // capped applies what the cap stage proposed for the only message of the history; it returns nil if nothing changes.
 func (s *runState) capped() *Capped {
-	p := &Plan{}
+	p := &Plan{history: s.history}
 	for i := range s.parts {
 		p.apply(s, i)
 	}
 	if len(p.edits) == 0 {
 		return nil
 	}
-	edits := make([]wire.Edit, len(p.edits))
-	for k, e := range p.edits {
-		edits[k] = wire.Edit{Span: s.parts[e.part].value, With: p.text[e.start:e.end]}
-	}
-	return &Capped{Body: wire.Replace(nil, s.body(0), edits), Tokens: s.messages[0].now, Results: p.Results}
+	return &Capped{Body: wire.Replace(nil, s.body(0), p.splices(nil, p.edits)), Tokens: s.messages[0].now, Results: p.Results}
 }

@@ -1,5 +1,11 @@
 package compact
 
+import (
+	"bytes"
+
+	"github.com/varve-dev/varve/internal/wire"
+)
+
 // Plan is what one compaction does.
 type Plan struct {
 	Through int64         `json:"through"`       // the last seq that the checkpoint will cover
@@ -26,6 +32,14 @@ type edit struct {
 	end   int
 	lead  int // bytes at its beginning that are not the text: some providers accept only objects
 	trail int // the same at its end
+}
+
+// splices returns edits of one message as changes of its bytes.
+func (p *Plan) splices(dst []wire.Edit, edits []edit) []wire.Edit {
+	for _, e := range edits {
+		dst = append(dst, wire.Edit{Span: p.history.parts[e.part].value, With: p.text[e.start:e.end]})
+	}
+	return dst
 }
 
 // Changed reports whether the plan changes a byte of the view.
@@ -60,4 +74,122 @@ func (p *Plan) keptTokens() (sum int64) {
 		sum += int64(p.history.messages[m].now)
 	}
 	return sum
+}
+
+// settle applies the proposals that move a part that is not evicted down the ladder and make the view smaller.
+func (p *Plan) settle(s *runState) {
+	p.history = s.history
+	p.covered = s.through()
+	for m := p.covered; m < len(s.messages); m++ { // a message that is not covered keeps what the view has of it
+		s.messages[m].now = s.viewTokens(m)
+	}
+	for m := range s.messages {
+		p.Before += int64(s.messages[m].now)
+	}
+	p.After = p.Before
+	for m := range s.messages[:p.covered] {
+		p.Through = max(p.Through, s.messages[m].through())
+	}
+	p.evict(s)
+	for i := range s.parts {
+		if m := s.parts[i].message; m < p.covered && !p.evicts(m) {
+			p.apply(s, i)
+		}
+	}
+	p.Kept = p.keptTokens()
+}
+
+// evict plans the eviction that a stage decided, unless it would save nothing.
+func (p *Plan) evict(s *runState) {
+	d := s.eviction
+	if d == nil {
+		return
+	}
+	before := d.currentTokens(s.history)
+	if d.now >= before {
+		return
+	}
+	p.eviction = d
+	p.enter(Action{
+		Seq: d.from, LastSeq: d.to, Part: -1, Kind: d.action, Stage: d.stage, Rule: d.stage + ".enabled",
+		Reason: d.reason(), TokensBefore: before, TokensAfter: d.now,
+	})
+}
+
+// evicts reports whether message m is evicted.
+func (p *Plan) evicts(m int) bool { return p.eviction != nil && p.eviction.evicts(m) }
+
+// viewTokens returns the tokens of what the view has of message m, where results may have been capped at ingest.
+func (h *history) viewTokens(m int) int {
+	if m >= h.based {
+		if capped := h.in.Tail[m-h.based].ViewTokens; capped > 0 {
+			return capped
+		}
+	}
+	return h.messages[m].now
+}
+
+// lowers reports whether the proposal keeps less of a part than the view has of it.
+func (w *proposal) lowers(p *part) bool {
+	return w.action.rung() > p.action.rung() || w.action == p.action && (w.head < p.head || w.tail < p.tail)
+}
+
+// apply replaces part i as proposed if that saves bytes and tokens.
+func (p *Plan) apply(s *runState, i int) {
+	at := &s.parts[i]
+	if !s.proposed[i].lowers(at) {
+		return
+	}
+	made := s.makeDraft(i)
+	if made.action == Keep {
+		return
+	}
+	e := edit{part: i, start: len(p.text)}
+	p.text, e.lead, e.trail = s.appendDraft(p.text, at, &made)
+	e.end = len(p.text)
+	if e.end-e.start >= at.valueBytes() || !at.saves(made.tokens) {
+		p.text = p.text[:e.start]
+		return
+	}
+	if at.action == Keep {
+		p.Results = append(p.Results, s.resultOf(at, &made.replacement, s.content(i)))
+	}
+	was := at.now
+	at.action, at.now = made.action, made.tokens
+	at.replacement = made.replacement
+	s.messages[at.message].now += made.tokens - was
+	p.edits = append(p.edits, e)
+	p.record(s, i, was)
+}
+
+// saves reports whether a replacement with a number of tokens is worth making. Below Keep the number may stay the same:
+// two bookends can differ by less than a token.
+func (p *part) saves(tokens int) bool {
+	return tokens < p.now || tokens == p.now && p.action != Keep
+}
+
+// resultOf returns a part as it must be persisted before it leaves the view.
+func (s *runState) resultOf(p *part, made *replacement, content *wire.Content) Result {
+	return Result{
+		Ref:       s.ref(p, made),
+		Seq:       s.messages[p.message].seq,
+		Part:      p.index,
+		Tool:      p.tool,
+		CallID:    p.callID,
+		Category:  string(s.policy.Trim.Categories[p.tool]),
+		MediaType: content.MediaType,
+		Stored:    content.Stored,
+		SHA256:    made.sum,
+		Lines:     linesOf(content.Stored),
+		Tokens:    p.tokens,
+	}
+}
+
+// linesOf returns how many lines a stored text has. A line feed at its end ends the last of them.
+func linesOf(stored []byte) int {
+	lines := bytes.Count(stored, []byte{'\n'})
+	if n := len(stored); n > 0 && stored[n-1] != '\n' {
+		lines++
+	}
+	return lines
 }

@@ -117,20 +117,20 @@ func (r *renderer) begin() int {
 
 func (r *renderer) message(m int) {
 	offset, at := r.begin(), r.messages[m]
-	first := r.edits
-	r.splices = r.splices[:0]
-	for len(r.edits) > 0 && r.history.parts[r.edits[0].part].message == m {
-		e := r.edits[0]
-		r.splices = append(r.splices, wire.Edit{Span: r.history.parts[e.part].value, With: r.plan.text[e.start:e.end]})
-		r.edits = r.edits[1:]
+	n := 0
+	for n < len(r.edits) && r.history.parts[r.edits[n].part].message == m {
+		n++
 	}
+	edits := r.edits[:n]
+	r.edits = r.edits[n:]
+	r.splices = r.plan.splices(r.splices[:0], edits)
 	r.body = wire.Replace(r.body, r.history.body(m), r.splices)
 	d := r.plan.eviction
 	at.size = len(r.body) - offset
 	at.whole = r.starts[m] || d != nil && (m == d.kept || m == d.end)
 	r.unit(m, &at, offset)
 	r.state.message(&at)
-	r.writeParts(&at, first)
+	r.writeParts(&at, edits)
 }
 
 // writeParts writes the parts of a message, whose values have moved by what the edits before them have changed.

@@ -17,8 +17,7 @@ type stage struct {
 	plan    func(*runState)
 }
 
-// stages are all stages in the order in which they run. Each is entered only if the view was over its limit, which is
-// the target if the stage has no other.
+// stages are all stages in the order in which they run.
 var stages = []stage{
 	{"cap", func(p *policy.Policy) bool { return p.Cap.Enabled }, capOver, capOversized},
 	{"dedupe", func(p *policy.Policy) bool { return p.Dedupe.Enabled }, nil, stubSuperseded},

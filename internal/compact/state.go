@@ -11,23 +11,10 @@ import (
 )
 
 // A checkpoint's state has what the next compaction must know of every message and every part in its body, so that it
-// parses neither bodies nor replacements. Layout, in unsigned varints unless noted otherwise, strings with their length
-// before them:
-//
-//	version (one byte), format
-//	number of stages; of each: the message that first needed it, 0 for none
-//	number of messages
-//	a message: seq - seq before, size, flags (one byte), tokens, tokens now; if it covers others: the first of them,
-//	  the last, how many, where the summary begins and ends; number of parts; its parts:
-//	  index, start of its value, size of its value, flags (one byte), action (one byte), call id, tool, tokens;
-//	  if it is paired: its subject, a result's call (its own number - the call's, 0 for none);
-//	  if it is replaced: tokens now, stage, SHA-256 (32 bytes), tokens after the cap, after collapsing, bytes,
-//	  characters, head, tail, their bytes, preview
-//	number of open calls; each: message, index, part + 1 (0 for none), id, tool, subject
-//	CRC-32C of all that (4 bytes, little endian)
-//
-// A subject is what the call does (one byte), identity (16 bytes), resource, number of paths, each path. A tool, stage,
-// resource or path is 0 and the string the first time, and 1 + its number in the order of first times afterwards.
+// parses neither bodies nor replacements: the header, the messages with their parts, the open calls, and the CRC-32C of
+// all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned varints unless a
+// method says otherwise, strings have their length before them. A tool, stage, resource or path is 0 and the string the
+// first time, and 1 + its number in the order of first times afterwards.
 const stateVersion = 2
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -41,7 +28,6 @@ func newStateWriter(f session.Format, entered []int64, messages int) *codec {
 }
 
 // header handles the beginning of a state and reports whether it is that of this version, format and number of stages.
-// entered has the message that first needed each stage.
 func (c *codec) header(f session.Format, entered []int64) bool {
 	version, format, stages := c.byte(stateVersion), int(f.Number()), len(entered)
 	c.ints(&format, &stages)

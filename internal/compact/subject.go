@@ -71,8 +71,7 @@ func (r *partReader) subject(body []byte, at *wire.Part) subject {
 	return s
 }
 
-// sent has a call's arguments as they were sent: some formats send them as JSON inside a string, and models sometimes
-// write invalid JSON.
+// sent has a call's arguments as they were sent: as JSON, or as a string of what should be JSON.
 type sent struct {
 	reader  *partReader
 	value   []byte

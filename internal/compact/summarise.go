@@ -184,8 +184,7 @@ func (s *runState) request(d *eviction) (r summary.Request, err error) {
 	return r, nil
 }
 
-// shownParts is how many of the newest calls and results of a range the writer receives, besides all texts: a summary
-// has no room for more of them.
+// shownParts is how many of the newest calls and results the writer receives: a summary has no room for more.
 const shownParts = 512
 
 // shownFrom returns the first message of an eviction whose calls and results the writer receives.

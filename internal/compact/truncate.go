@@ -30,8 +30,7 @@ func dropOldest(s *runState) {
 	s.eviction = d
 }
 
-// truncateOver returns at least the limit of every stage before: a message goes through all of them before it is
-// dropped.
+// truncateOver returns the highest limit of the stages before: a message goes through all before it is dropped.
 func truncateOver(s *runState) float64 {
 	if s.policy.Trim.Enabled {
 		return trimOver(s)

@@ -74,6 +74,5 @@ func (p *Proposal) Tokens() (before, after int64) {
 	return p.Plan.Before + p.Snapshot.SeparateTokens, p.Plan.After + p.Snapshot.SeparateTokens
 }
 
-// Parts returns all parts of the view that a policy could change: those that change, and those that stay, with the
-// reason.
+// Parts returns all parts of the view that a policy could change, with the reason why each changes or stays.
 func (p *Proposal) Parts() []compact.Action { return p.Plan.Parts() }

@@ -53,8 +53,7 @@ func CapAtIngest(batch postgres.IngestBatch) ([]postgres.ViewMessage, []persist.
 // OpenCalls follows a conversation, part by part, to find the tools of the calls that its results answer.
 type OpenCalls struct{ tools units.Pairer[string] }
 
-// Tool takes the next part. For a result it returns the tool of the call that it answers; it reports false if the part
-// answers none.
+// Tool takes the next part and returns the tool of the call that it answers; ok is false if it answers none.
 func (c *OpenCalls) Tool(part *wire.Part) (tool string, ok bool) {
 	switch part.Kind {
 	case wire.Call:

@@ -11,47 +11,38 @@ import (
 // The counters of this process's compactions. None is labelled with a tenant or a session, of which there may be any
 // number; the runs have the figures of each.
 var (
-	runsTotal = promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "varve_compaction_runs_total", Help: "Compactions by what asked for them and how they ended.",
-	}, []string{"cause", "state"})
+	runsTotal = counters("varve_compaction_runs_total",
+		"Compactions by what asked for them and how they ended.", "cause", "state")
 	runSeconds = promauto.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "varve_compaction_step_duration_seconds", Help: "How long each step of a compaction took.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
 	}, []string{"step"})
-	messagesTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_messages_total", Help: "Messages that compactions changed.",
-	})
-	partsTotal = promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "varve_compaction_parts_total", Help: "Parts that compactions changed, by what was done to them.",
-	}, []string{"action"})
-	decisionsTotal = promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "varve_compaction_decisions_total",
-		Help: "Parts that compactions changed, by the field of the policy that decided.",
-	}, []string{"rule"})
-	tokensTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_tokens_saved_total", Help: "Estimated tokens that views have fewer.",
-	})
-	bytesTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_bytes_saved_total", Help: "Bytes of messages that views have fewer.",
-	})
-	resultsTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_results_persisted_total", Help: "Tool results that left a view and were persisted.",
-	})
-	staleTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_stale_results_total",
-		Help: "Results that were out of date because their file was written later.",
-	})
-	failuresTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_failures_total", Help: "Attempts at a compaction that failed; most are tried again.",
-	})
-	failedOpenTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_failed_open_total",
-		Help: "Stages, summaries and checkpoints that failed and were done without.",
-	})
-	overflowTotal = promauto.NewCounter(prometheus.CounterOpts{
-		Name: "varve_compaction_overflow_risk_total", Help: "Compactions that left a view larger than its window.",
-	})
+	messagesTotal = counter("varve_compaction_messages_total", "Messages that compactions changed.")
+	partsTotal    = counters("varve_compaction_parts_total",
+		"Parts that compactions changed, by what was done to them.", "action")
+	decisionsTotal = counters("varve_compaction_decisions_total",
+		"Parts that compactions changed, by the field of the policy that decided.", "rule")
+	tokensTotal  = counter("varve_compaction_tokens_saved_total", "Estimated tokens that views have fewer.")
+	bytesTotal   = counter("varve_compaction_bytes_saved_total", "Bytes of messages that views have fewer.")
+	resultsTotal = counter("varve_compaction_results_persisted_total",
+		"Tool results that left a view and were persisted.")
+	staleTotal = counter("varve_compaction_stale_results_total",
+		"Results that were out of date because their file was written later.")
+	failuresTotal = counter("varve_compaction_failures_total",
+		"Attempts at a compaction that failed; most are tried again.")
+	failedOpenTotal = counter("varve_compaction_failed_open_total",
+		"Stages, summaries and checkpoints that failed and were done without.")
+	overflowTotal = counter("varve_compaction_overflow_risk_total",
+		"Compactions that left a view larger than its window.")
 )
+
+func counter(name, help string) prometheus.Counter {
+	return promauto.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return promauto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
 
 // CountFailure counts an attempt at a compaction that failed.
 func CountFailure() { failuresTotal.Inc() }

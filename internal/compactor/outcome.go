@@ -20,7 +20,7 @@ func newResults(evicted []compact.Result) []persist.NewResult {
 				Ref: r.Ref.String(), Seq: r.Seq, Part: r.Part,
 				Tool: postgres.Text(r.Tool), CallID: postgres.Text(r.CallID),
 				Category: r.Category, MediaType: r.MediaType,
-				Lines: int64(r.Lines), Tokens: int64(r.Tokens), SHA256: r.SHA256,
+				Lines: int64(r.Lines), Tokens: int64(r.Tokens), SHA256: r.SHA256[:],
 			},
 			Body: r.Stored,
 		}

@@ -63,8 +63,7 @@ func (p *Proposal) failures() (list []string) {
 	return list
 }
 
-// bytes returns the bytes of what the plan was made of and of the view that it makes, the commas between messages
-// included.
+// bytes returns the bytes, with commas, of what the plan was made of and of the view that it makes.
 func (p *Proposal) bytes() (before, after int64) {
 	before, after = -1, -1
 	if p.Input.Base != nil && len(p.Input.Base.Body) > 0 {

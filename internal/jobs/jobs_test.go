@@ -289,7 +289,7 @@ func (w *world) checkResults(at session.Address, found session.Session) {
 		r, body, err := w.store.Result(ctx, at, ref)
 		if err != nil {
 			w.Errorf("result %s: %v", text, err)
-		} else if sha256.Sum256(body) != r.SHA256 || int64(len(body)) != r.Bytes {
+		} else if sha256.Sum256(body) != [32]byte(r.SHA256) || int64(len(body)) != r.Bytes {
 			w.Errorf("result %s is not what its row says", text)
 		}
 	}

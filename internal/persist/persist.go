@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -30,7 +31,7 @@ type Result struct {
 	Bytes     int64
 	Lines     int64
 	Tokens    int64
-	SHA256    [32]byte
+	SHA256    []byte // of the body
 	CreatedAt time.Time
 }
 
@@ -85,7 +86,7 @@ func (c *columns) insert(ctx context.Context, tx pgx.Tx, key session.Key) error 
 		SELECT $1, $2, r.sha256, r.codec, r.body
 		  FROM unnest($3::bytea[], $4::smallint[], $5::bytea[]) AS r (sha256, codec, body)
 		ON CONFLICT DO NOTHING`,
-		[16]byte(key.Tenant), [16]byte(key.Key), c.sums, c.codecs, c.bodies)
+		key.Tenant, key.Key, c.sums, c.codecs, c.bodies)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (c *columns) insert(ctx context.Context, tx pgx.Tx, key session.Key) error 
 		  FROM unnest($3::text[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[],
 		              $10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[]) r
 		ON CONFLICT DO NOTHING`,
-		[16]byte(key.Tenant), [16]byte(key.Key), c.refs, c.seqs, c.parts, c.tools, c.calls, c.categories, c.mediaTypes,
+		key.Tenant, key.Key, c.refs, c.seqs, c.parts, c.tools, c.calls, c.categories, c.mediaTypes,
 		c.bytes, c.lines, c.tokens, c.sums)
 	return err
 }
@@ -115,7 +116,7 @@ func columnsOf(results []NewResult) (c columns) {
 		c.bytes = append(c.bytes, int64(len(r.Body)))
 		c.lines = append(c.lines, r.Lines)
 		c.tokens = append(c.tokens, r.Tokens)
-		c.sums = append(c.sums, r.SHA256[:])
+		c.sums = append(c.sums, r.SHA256)
 		c.codecs = append(c.codecs, codec)
 		c.bodies = append(c.bodies, body)
 	}
@@ -123,16 +124,8 @@ func columnsOf(results []NewResult) (c columns) {
 }
 
 const resultColumns = `
-	r.ref, r.seq, r.part, r.tool_name, r.call_id, r.category, r.media_type, r.bytes, r.lines, r.tokens, r.sha256,
-	r.created_at`
-
-// scan returns where a row's resultColumns go.
-func (r *Result) scan(sum *[]byte) []any {
-	return []any{
-		&r.Ref, &r.Seq, &r.Part, &r.Tool, &r.CallID, &r.Category, &r.MediaType, &r.Bytes, &r.Lines, &r.Tokens, sum,
-		&r.CreatedAt,
-	}
-}
+	r.ref, r.seq, r.part, r.tool_name AS tool, r.call_id, r.category, r.media_type, r.bytes, r.lines, r.tokens,
+	r.sha256, r.created_at`
 
 // Place is a place in a session's list of results: what comes after part Part of message Seq.
 type Place struct {
@@ -149,38 +142,41 @@ func List(ctx context.Context, tx pgx.Tx, key session.Key, after Place, limit in
 		   AND r.session_key = $2
 		   AND (r.seq, r.part) > ($3, $4)
 		 ORDER BY r.seq, r.part
-		 LIMIT $5`, [16]byte(key.Tenant), [16]byte(key.Key), after.Seq, after.Part, limit)
+		 LIMIT $5`, key.Tenant, key.Key, after.Seq, after.Part, limit)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Result, err error) {
-		var sum []byte
-		err = row.Scan(r.scan(&sum)...)
-		copy(r.SHA256[:], sum)
-		return r, err
-	})
+	return pgx.CollectRows(rows, pgx.RowToStructByName[Result])
 }
 
 // Read returns a result and its whole body. A ref that does not exist is ErrNotFound, with the refs of the same
 // message in its text: models miscopy, and the check digits make that a miss instead of another result.
 func Read(ctx context.Context, tx pgx.Tx, key session.Key, ref session.ResultRef) (r Result, body []byte, err error) {
-	var sum, stored []byte
-	var codec int16
-	err = tx.QueryRow(ctx, `
+	rows, err := tx.Query(ctx, `
 		SELECT `+resultColumns+`, b.codec, b.body
 		  FROM results r
 		  JOIN result_bodies b ON b.tenant_id = r.tenant_id AND b.session_key = r.session_key AND b.sha256 = r.sha256
 		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.ref = $3`,
-		[16]byte(key.Tenant), [16]byte(key.Key), ref.String()).Scan(append(r.scan(&sum), &codec, &stored)...)
+		key.Tenant, key.Key, ref.String())
+	if err != nil {
+		return r, nil, err
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[stored])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, nil, missing(ctx, tx, key, ref)
 	}
 	if err != nil {
 		return r, nil, err
 	}
-	copy(r.SHA256[:], sum)
-	body, err = decompress(codec, stored, r.Bytes)
-	return r, body, err
+	body, err = decompress(found.Codec, found.Body, found.Bytes)
+	return found.Result, body, err
+}
+
+// stored is a result with its body as it is stored.
+type stored struct {
+	Result
+	Codec int16
+	Body  []byte
 }
 
 func missing(ctx context.Context, tx pgx.Tx, key session.Key, ref session.ResultRef) error {
@@ -189,7 +185,7 @@ func missing(ctx context.Context, tx pgx.Tx, key session.Key, ref session.Result
 		  FROM results
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq = $3
 		 ORDER BY part
-		 LIMIT 5`, [16]byte(key.Tenant), [16]byte(key.Key), ref.Seq)
+		 LIMIT 5`, key.Tenant, key.Key, ref.Seq)
 	if err != nil {
 		return err
 	}
@@ -201,4 +197,37 @@ func missing(ctx context.Context, tx pgx.Tx, key session.Key, ref session.Result
 		return fmt.Errorf("result %s: %w", ref, session.ErrNotFound)
 	}
 	return fmt.Errorf("result %s: %w; message %d has %s", ref, session.ErrNotFound, ref.Seq, strings.Join(near, ", "))
+}
+
+// The codecs of result_bodies.codec.
+const (
+	codecRaw  int16 = 0
+	codecZstd int16 = 1
+)
+
+var (
+	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2))
+	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(1<<30))
+)
+
+// compress returns the smaller of a body and its compressed form.
+func compress(body []byte) (codec int16, stored []byte) {
+	packed := encoder.EncodeAll(body, nil)
+	if len(packed) < len(body) {
+		return codecZstd, packed
+	}
+	if body == nil {
+		body = []byte{}
+	}
+	return codecRaw, body
+}
+
+func decompress(codec int16, stored []byte, size int64) ([]byte, error) {
+	switch codec {
+	case codecRaw:
+		return stored, nil
+	case codecZstd:
+		return decoder.DecodeAll(stored, make([]byte, 0, size))
+	}
+	return nil, fmt.Errorf("result body with codec %d: this version knows 0 and 1", codec)
 }

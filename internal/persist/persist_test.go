@@ -52,7 +52,7 @@ func result(seq int64, part int, body []byte) persist.NewResult {
 	sum := sha256.Sum256(body)
 	return persist.NewResult{Body: body, Result: persist.Result{
 		Ref: session.NewResultRef(seq, part, sum).String(), Seq: seq, Part: part, Tool: "Read", CallID: "c", Category: "rereadable",
-		MediaType: "text/plain; charset=utf-8", Bytes: int64(len(body)), Lines: 1, Tokens: 2, SHA256: sum,
+		MediaType: "text/plain; charset=utf-8", Bytes: int64(len(body)), Lines: 1, Tokens: 2, SHA256: sum[:],
 	}}
 }
 

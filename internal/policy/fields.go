@@ -8,8 +8,7 @@ import (
 	"reflect"
 )
 
-// field describes one leaf of a policy: which values it may have, and what it does. The parser, the published schema
-// and docs/policy.md are made of these.
+// field describes one leaf of a policy for the parser, the published schema and docs/policy.md.
 type field struct {
 	Low    float64  `json:"low"`
 	High   float64  `json:"high"`    // of the range of a number

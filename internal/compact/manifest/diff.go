@@ -57,8 +57,7 @@ func Compare(from, to Manifest) []Change {
 	return changes
 }
 
-// group has the entries of two manifests about the same part, or about the messages that one of them took out as a
-// whole.
+// group has the entries of two manifests about one part, or about messages that one of them took out as a whole.
 type group struct {
 	about    Entry // the one that covers the others
 	from, to []Entry

@@ -16,6 +16,8 @@ const (
 	fileWrite        = "file_write"
 	commandExecution = "command_execution"
 	other            = "other"
+
+	editor = "editor" // in tools.txt: the argument "command" is the operation
 )
 
 // commonTable is the name of Varve's own table of tools; the other is llm-proxy's.
@@ -26,24 +28,19 @@ const commonTable = "common"
 // the table common also has the tools of many agents, and finds a tool of a server (mcp__fs__read_file, fs.read_file)
 // by the last part of its name.
 func OperationOf(table, tool string) string {
-	if table != commonTable {
-		return lookUp(llmProxyTools, tool)
-	}
-	if operation := lookUp(commonTools, tool); operation != other {
+	if operation := lookUp(table, tool); operation != editor {
 		return operation
 	}
-	return lookUp(commonTools, lastPart(tool))
+	return other
 }
 
 // OperationOfCall returns the operation of one call: for some tools an argument decides.
 func OperationOfCall(table, tool string, arguments []byte) string {
-	operation := OperationOf(table, tool)
+	operation := lookUp(table, tool)
 	switch {
-	case !ArgumentsTell(table, tool):
-		return operation
-	case operation == other:
+	case operation == editor:
 		return editorOperation(arguments)
-	case bytes.Contains(arguments, []byte(beginPatch)):
+	case ArgumentsTell(table, tool) && bytes.Contains(arguments, []byte(beginPatch)):
 		return fileWrite
 	}
 	return operation
@@ -52,12 +49,8 @@ func OperationOfCall(table, tool string, arguments []byte) string {
 // ArgumentsTell reports whether the arguments decide what a call does: for editors with an argument "command", and for
 // shells, which may receive a patch.
 func ArgumentsTell(table, tool string) bool {
-	if table != commonTable {
-		return false
-	}
-	_, editor := editors[fold(tool)]
-	_, serverEditor := editors[fold(lastPart(tool))]
-	return editor || serverEditor || OperationOf(table, tool) == commandExecution
+	operation := lookUp(table, tool)
+	return operation == editor || operation == commandExecution && table == commonTable
 }
 
 // editorOperation returns the operation of a call of an editor with many commands.
@@ -76,8 +69,12 @@ func editorOperation(arguments []byte) string {
 	}
 }
 
-func lookUp(tools map[string]string, tool string) string {
-	return cmp.Or(tools[fold(tool)], other)
+// lookUp returns what a table has for a tool.
+func lookUp(table, tool string) string {
+	if table != commonTable {
+		return cmp.Or(llmProxyTools[fold(tool)], other)
+	}
+	return cmp.Or(commonTools[fold(tool)], commonTools[fold(lastPart(tool))], other)
 }
 
 // fold returns a tool's name without the differences of its spellings.
@@ -99,7 +96,6 @@ var toolsText string
 var (
 	llmProxyTools = toolsOf("llm-proxy")
 	commonTools   = toolsOf("llm-proxy", commonTable)
-	editors       = toolsOf("editors") // their argument "command" is the operation
 )
 
 // toolsOf returns the operations of the tools in some lists of tools.txt.

@@ -9,8 +9,7 @@ import (
 //go:embed secrets.txt
 var secretsText string
 
-// rule describes one kind of secret: a prefix at the beginning of a word, and a body of at least atLeast characters of
-// a set.
+// rule describes one kind of secret: a prefix at the beginning of a word, and a body of characters of a set.
 type rule struct {
 	prefix  string
 	body    *set

@@ -70,8 +70,7 @@ func (d *draft) message(m Message) {
 // clean returns a text that is safe to copy into a summary.
 func clean(text string) string { return resource.Mask(neutral(text)) }
 
-// user records a message of the user: the first is the goal, later ones are shortened, demands and exact values are
-// kept whole.
+// user records a message of the user: the first is the goal; of later ones demands and exact values are kept whole.
 func (d *draft) user(seq int64, text string) {
 	text = reminders.ReplaceAllString(text, "")
 	whole := collapse(text)
@@ -87,8 +86,7 @@ func (d *draft) user(seq int64, text string) {
 	d.demand(seq, text)
 }
 
-// demand records the demands in a text, and its exact values. A long text was probably pasted: of it only commands
-// count.
+// demand records the demands in a text, and its exact values. Of a long text, probably pasted, only commands count.
 func (d *draft) demand(seq int64, text string) {
 	const longText, maxDemands = 2_000, 16
 	isDemand := demanding

@@ -65,8 +65,7 @@ func (l *lexicon) matches(sentence string) bool {
 	return slices.ContainsFunc(l.marks, func(mark string) bool { return strings.Contains(sentence, mark) })
 }
 
-// separatesWords reports whether r is between words. Marks on letters are part of a word: Hindi and Thai write vowels
-// so.
+// separatesWords reports whether r is between words. Marks belong to words: Hindi and Thai write vowels so.
 func separatesWords(r rune) bool {
 	return r != '\'' && r != '-' && !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
 }

@@ -2,9 +2,9 @@
 // model, reading and checking its answer, merging answers, and a writer without a model. It is pure.
 //
 // Start at Request, the messages to summarise, and at Extract, the writer without a model. boundary.go decides how far
-// a summary reaches. The request to a model is in prompt.go and transcript.go, its answer in check.go with parse.go,
-// flags.go and merge.go. Extract is in extract.go, with calls.go, outcome.go and todo.go for calls and results,
-// sentences.go and lexicon.go for the choice of sentences, adopt.go for earlier summaries, and notes.go for the limits.
+// a summary reaches. The request to a model is in prompt.go and transcript.go, its answer in answer.go and flags.go.
+// Extract is in extract.go, with calls.go, outcome.go and todo.go for calls and results, sentences.go and lexicon.go for
+// the choice of sentences, adopt.go for earlier summaries, and notes.go for the limits.
 package summary
 
 // Request is what a writer must summarise, and how.

@@ -7,10 +7,7 @@ import (
 )
 
 // Template is a text with places for values, written {name}: a policy's wording. The zero Template is empty.
-type Template struct {
-	source string
-	pieces []piece
-}
+type Template struct{ pieces []piece }
 
 // piece is literal text and the name of the value after it; the last piece has no name.
 type piece struct{ literal, name string }
@@ -19,7 +16,7 @@ type piece struct{ literal, name string }
 // brace that does not begin such a {name} is text. The error is about a {name} that is not in names, or one of names
 // without a closing brace.
 func Parse(source string, names ...string) (Template, error) {
-	t := Template{source: source}
+	t := Template{}
 	rest, literal := source, 0
 	for {
 		brace := strings.IndexByte(rest[literal:], '{')
@@ -79,9 +76,6 @@ func (t Template) Places(name string) (n int) {
 func (t Template) Has(name string) bool {
 	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.name == name && name != "" })
 }
-
-// String returns the source of the template.
-func (t Template) String() string { return t.source }
 
 // nameAt returns the name at the beginning of s, and whether a closing brace follows.
 func nameAt(s string) (name string, closed bool) {
