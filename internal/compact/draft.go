@@ -6,9 +6,9 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // draft is a replacement that is not applied yet: its text, and what the state remembers of it.
@@ -62,16 +62,16 @@ func (s *runState) appendDraft(dst []byte, p *part, made *draft) (value []byte, 
 	if p.kind == arguments {
 		return appendArguments(dst, old, made.text), 0, 0
 	}
-	before, after := wrapping(s.in.Format, old)
+	before, after := wrapping(s.provider, old)
 	dst = append(dst, before...)
 	dst = append(dst, made.quoted...)
 	return append(dst, after...), len(before), len(after)
 }
 
-// wrapping returns what a format needs around a text that replaces a result. Gemini accepts only objects; if the object
-// had a single text, the part's value is that text, and its object is kept.
-func wrapping(f session.Format, value []byte) (before, after string) {
-	if f == session.Gemini && len(value) > 0 && value[0] != '"' {
+// wrapping returns what a provider needs around a text that replaces a result. If the result is an object that has a
+// single text, the part's value is that text, and its object is kept.
+func wrapping(p *provider.Facts, value []byte) (before, after string) {
+	if p.ResultObjects && len(value) > 0 && value[0] != '"' {
 		return `{"output":`, `}`
 	}
 	return "", ""

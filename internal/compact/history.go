@@ -4,12 +4,14 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // history has a session's messages with their tool results and large calls, as far as the stages need them: those of
 // the base from its state, those of the tail from their bytes. Its slices are indexed by message and by part.
 type history struct {
 	in       Input
+	provider *provider.Facts
 	messages []message
 	parts    []part
 	open     units.Pairer[call] // the calls without a result

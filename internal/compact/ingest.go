@@ -6,6 +6,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Capped is a message whose oversized results were cut before it entered a view.
@@ -30,7 +31,10 @@ func CapAtIngest(
 	if err != nil {
 		return nil, fmt.Errorf("compact: message %d: %w", seq, err)
 	}
-	h := &history{in: Input{Format: f, Tail: []Entry{{Seq: seq, Tokens: found.Tokens, Body: body}}}}
+	h := &history{
+		in:       Input{Format: f, Tail: []Entry{{Seq: seq, Tokens: found.Tokens, Body: body}}},
+		provider: provider.Of(f),
+	}
 	for i := range found.Parts {
 		at := &found.Parts[i]
 		name, known := tool(at)
@@ -59,5 +63,6 @@ func (s *runState) capped() *Capped {
 	if len(p.edits) == 0 {
 		return nil
 	}
-	return &Capped{Body: wire.Replace(nil, s.body(0), p.splices(nil, p.edits)), Tokens: s.messages[0].now, Results: p.Results}
+	body := wire.Replace(nil, s.body(0), p.splices(nil, p.edits))
+	return &Capped{Body: body, Tokens: s.messages[0].now, Results: p.Results}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // shownMessage is a message of a rendition: of the log, or one that stands for others.
@@ -240,7 +241,7 @@ func (l *trial) othersUntouched() {
 			for _, p := range m.parts {
 				if p.action != Keep {
 					at := l.original(m, p).Value
-					before, after := wrapping(l.in.Format, at.Of(l.in.Tail[m.seq-1].Body))
+					before, after := wrapping(provider.Of(l.in.Format), at.Of(l.in.Tail[m.seq-1].Body))
 					if p.kind == arguments {
 						before, after = "", ""
 					}

@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 var errOrder = errors.New("compact: the messages are not in the order of their seqs")
 
 // readHistory reads a base and a tail. stages is how many stages a run has.
 func readHistory(in Input, stages int) (*history, error) {
-	h := &history{in: in, entered: make([]int64, stages)}
-	h.units.Items = in.Format == session.OpenAIResponses
+	h := &history{in: in, entered: make([]int64, stages), provider: provider.Of(in.Format)}
+	h.units.Items = h.provider.Items
 	if in.Base != nil {
 		if err := h.restore(in.Base); err != nil {
 			return nil, err
@@ -104,8 +104,7 @@ func (h *history) answer(m *message, r part) {
 		}
 		r.subject = c.subject
 		r.asked, r.askedAt = c.message, c.index
-		// Messages of the AI SDK hold the results of their own calls.
-		r.paired = m.role != assistant || h.in.Format == session.AISDK
+		r.paired = m.role != assistant || h.provider.OwnResults
 		if r.paired && c.part >= 0 {
 			r.call = c.part
 			h.parts[c.part].paired, h.parts[c.part].subject = true, c.subject

@@ -13,7 +13,7 @@ type field struct {
 	Low    float64  `json:"low"`
 	High   float64  `json:"high"`    // of the range of a number
 	OrZero bool     `json:"or_zero"` // 0 is allowed, too, and switches the limit off
-	Bytes  int      `json:"bytes"`   // the longest text, or the longest of each in a list; maxNameBytes if it is not set
+	Bytes  int      `json:"bytes"`   // the longest text, or the longest of each in a list; 0: maxNameBytes
 	Empty  bool     `json:"empty"`   // a text may be empty
 	Line   bool     `json:"line"`    // a text must be one line
 	Names  []string `json:"names"`   // the values that a template may name

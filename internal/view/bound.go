@@ -103,7 +103,7 @@ type place struct{ message, unit int }
 
 // tailUnits groups the messages after the checkpoint by units, as a compaction does.
 func (o *opened) tailUnits() []unit {
-	t := tailReader{tracker: units.Tracker{Items: o.stored.Format == session.OpenAIResponses}, tied: map[int]bool{}}
+	t := tailReader{tracker: units.Tracker{Items: provider.Of(o.stored.Format).Items}, tied: map[int]bool{}}
 	if len(o.stored.OpenCalls) > 0 {
 		for _, id := range strings.Split(string(o.stored.OpenCalls), "\x1d") {
 			t.calls.Call(id, "", place{message: checkpoint})

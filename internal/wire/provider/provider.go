@@ -23,6 +23,9 @@ type Facts struct {
 	IDUnique       bool     // an id occurs once in a view
 	IDAny          bool     // ids that came in this format are taken whatever they are
 	NameMax        int      // the longest name of a tool that is checked; 0 for any
+	Items          bool     // consecutive messages of the assistant are items of one answer
+	OwnResults     bool     // a message of the assistant has the results of its own calls
+	ResultObjects  bool     // a result must be an object
 	CacheMarks     int      // how many blocks may have cache_control; 0 for a format without
 	Codes          Codes
 }
@@ -52,6 +55,7 @@ var table = map[session.Format]*Facts{
 		IDMax:       64,
 		IDUnique:    true,
 		NameMax:     128,
+		Items:       true,
 		Codes:       Codes{Unanswered: "V-R2", Orphan: "V-R1", Empty: "V-C3", Content: "V-C3", CallID: "V-R4"},
 	},
 	session.Anthropic: {
@@ -75,16 +79,18 @@ var table = map[session.Format]*Facts{
 		NoEmptyText:    true,
 		IDMax:          64,
 		IDAny:          true,
+		ResultObjects:  true,
 		Codes: Codes{
 			Unanswered: "V-G2", Orphan: "V-G2", Mixed: "V-G2", Empty: "V-G4", Content: "V-G4", CallID: "V-R4",
 			First: "V-G4",
 		},
 	},
 	session.AISDK: {
-		Roles:    []string{"system", "user", "assistant"},
-		IDMax:    256,
-		IDUnique: true,
-		Codes:    Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-C3", Content: "V-U1", CallID: "V-R4"},
+		Roles:      []string{"system", "user", "assistant"},
+		IDMax:      256,
+		IDUnique:   true,
+		OwnResults: true,
+		Codes:      Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-C3", Content: "V-U1", CallID: "V-R4"},
 	},
 }
 
