@@ -103,7 +103,7 @@ func (d *draft) add(bodies ...[]byte) {
 	}
 }
 
-// addChat appends a message of OpenAI Chat, or returns why it is none.
+// addChat appends a message of OpenAI Chat. It returns an error if the message has no role or no content.
 func (d *draft) addChat(m *chatMessage) error {
 	body := m.body()
 	switch {

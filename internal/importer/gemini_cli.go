@@ -81,17 +81,16 @@ func geminiMessage(d *draft, e entry) error {
 	if len(parts)+len(results) == 0 {
 		return skipped(e.text("type") + " (empty)")
 	}
-	if len(parts) > 0 {
-		d.add(geminiContent(role, parts))
-	}
-	if len(results) > 0 {
-		d.add(geminiContent("user", results))
-	}
+	addParts(d, role, parts)
+	addParts(d, "user", results)
 	return nil
 }
 
-func geminiContent(role string, parts [][]byte) []byte {
-	return fill(`{"role":%,"parts":%}`, quote(role), list(parts))
+// addParts adds a content unless it has no parts.
+func addParts(d *draft, role string, parts [][]byte) {
+	if len(parts) > 0 {
+		d.add(fill(`{"role":%,"parts":%}`, quote(role), list(parts)))
+	}
 }
 
 // geminiParts reads what the SDK lets a caller write as content: a string, a part, or a list of either.

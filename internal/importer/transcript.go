@@ -101,12 +101,12 @@ func item(role string, content []byte) []byte {
 
 // geminiPrompt keeps the parts: the role of a system instruction means nothing, and may be missing.
 func geminiPrompt(instruction []byte) []byte {
+	parts := parseObject(instruction)["parts"]
 	if isString(instruction) {
-		return fill(`{"role":"system","parts":[{"text":%}]}`, instruction)
+		parts = fill(`[{"text":%}]`, instruction)
 	}
-	o := parseObject(instruction)
-	if !o.has("parts") {
+	if !has(parts) {
 		return nil
 	}
-	return fill(`{"role":"system","parts":%}`, o["parts"])
+	return fill(`{"role":"system","parts":%}`, parts)
 }
