@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/varve-dev/varve/internal/api/openai"
+	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/api/waiting"
 	"github.com/varve-dev/varve/internal/ingest"
@@ -85,8 +86,8 @@ func (s *Server) routes() {
 	s.open("/livez", s.livez)
 	s.open("/readyz", s.readyz)
 	s.handle("GET", "/metrics", echo.WrapHandler(promhttp.Handler()))
-	s.open("/openapi.yaml", s.readOpenAPI)
-	s.open("/openapi.json", s.readOpenAPIJSON)
+	s.open("/openapi.yaml", describe(yamlType, func(d *openapi.Document) []byte { return d.YAML }))
+	s.open("/openapi.json", describe(request.JSONType, func(d *openapi.Document) []byte { return d.JSON }))
 	s.open("/docs", s.readDocs)
 
 	s.get("/v1/policies/profiles", s.listProfiles)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compact/manifest"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
@@ -79,25 +78,11 @@ func lossAnswers(at session.Address, lost manifest.Manifest) []protocol.Manifest
 // readCheckpointContext handles GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint
 // was made.
 func (s *Server) readCheckpointContext(req *request.Request) error {
-	want := viewRequest{Request: view.Request{Pending: wire.KeepPending},
-		zstd: acceptsZstd(req.R.Header["Accept-Encoding"])}
-	want.tags, want.any = parseTags(req.R.Header["If-None-Match"])
-	stored, err := s.Store.OlderView(req.Ctx, req.Address(), checkpointOf(req), true, postgres.Version{})
-	if err != nil {
-		return err
+	want := viewRequest{
+		Request: view.Request{Pending: wire.KeepPending}, at: req.Address(), checkpoint: checkpointOf(req),
 	}
-	tag := want.tagOf(stored.Version, stored.Format, stored.Model)
-	switch {
-	case want.has(tag):
-		return notModified(req, tag)
-	case want.AsStored(&stored):
-		return answerView(req, want, tag, &stored, view.Notes{})
-	}
-	made, notes, err := want.Make(&stored)
-	if err != nil {
-		return err
-	}
-	return answerView(req, want, tag, made, notes)
+	want.negotiate(req)
+	return s.readView(req, want)
 }
 
 // diffCheckpoints handles GET /v1/sessions/{id}/checkpoints/{n}/diff.

@@ -26,12 +26,16 @@ var degradedViews = promauto.NewCounter(prometheus.CounterOpts{
 // viewRequest is what a reader of a view asks for.
 type viewRequest struct {
 	view.Request
-	at   session.Address
-	full bool        // the raw log
-	zstd bool        // the reader takes zstd
-	tags []entityTag // versions that the reader has
-	any  bool        // If-None-Match: *
+	at         session.Address
+	full       bool        // the raw log
+	checkpoint int         // whose view is wanted, 0 for the newest
+	zstd       bool        // the reader takes zstd
+	tags       []entityTag // versions that the reader has
+	any        bool        // If-None-Match: *
 }
+
+// newest reports whether the session's view is wanted, not its log or an older view.
+func (r *viewRequest) newest() bool { return !r.full && r.checkpoint == 0 }
 
 // readContext handles GET /v1/sessions/{id}/context. A view that is stored as the reader wants it goes out as those
 // bytes; any other is made of the same bytes.
@@ -43,6 +47,11 @@ func (s *Server) readContext(req *request.Request) error {
 	if want.full && want.Format == "" {
 		return s.readLog(req, want)
 	}
+	return s.readView(req, want)
+}
+
+// readView answers with a view, unless the reader has it.
+func (s *Server) readView(req *request.Request, want viewRequest) error {
 	stored := views.Get().(*postgres.View)
 	defer freeView(stored)
 	known := want.known()
@@ -68,11 +77,11 @@ func (s *Server) readContext(req *request.Request) error {
 
 // openView reads the stored view that the reader asks for, without its bodies if it is at the version known.
 func (s *Server) openView(req *request.Request, want viewRequest, known postgres.Version, into *postgres.View) error {
-	if !want.full {
+	if want.newest() {
 		return s.Store.ViewInto(req.Ctx, want.at, known, want.MaxTokens, into)
 	}
 	var err error
-	*into, err = s.Store.OlderView(req.Ctx, want.at, 0, false, known)
+	*into, err = s.Store.OlderView(req.Ctx, want.at, want.checkpoint, !want.full, known)
 	return err
 }
 
@@ -80,7 +89,7 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 // next older one does, and in the end the log itself.
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
 	made, notes, err := want.Make(stored)
-	if broken := new(view.BrokenError); !want.full && errors.As(err, &broken) {
+	if broken := new(view.BrokenError); want.newest() && errors.As(err, &broken) {
 		degradedViews.Inc()
 		s.Store.ForgetBody(want.at)
 		s.Log.Error("view is broken, an older one is served",
@@ -130,9 +139,8 @@ func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 			"there is no format %s: ask for %s, or leave format out for the session's own",
 			spelling.Shorten(string(r.Format)), request.Formats())
 	}
-	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
-	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])
 	r.at = req.Address()
+	r.negotiate(req)
 	return r, nil
 }
 

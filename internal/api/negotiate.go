@@ -3,9 +3,11 @@ package api
 import (
 	"encoding/base64"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -64,6 +66,12 @@ func (r *viewRequest) rendering() string {
 	return rendering
 }
 
+// negotiate reads what the reader takes and has.
+func (r *viewRequest) negotiate(req *request.Request) {
+	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
+	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])
+}
+
 // parseTags reads If-None-Match: a list of entity tags, or * for any. Which comparison it asks for does not matter:
 // ours are strong, so a weak one is equal if its text is. Tags that are not ours are ignored.
 func parseTags(header []string) (tags []entityTag, any bool) {
@@ -107,9 +115,10 @@ func parseTag(text string) (tag entityTag, ok bool) {
 	return tag, true
 }
 
-// known returns the version that the reader most likely has in the rendering that it asks for: the newest one.
+// known returns the version that the reader most likely has in the rendering that it asks for: the newest one. A
+// checkpoint is always read: its body may have been pruned.
 func (r *viewRequest) known() (newest postgres.Version) {
-	if len(r.tags) == 0 {
+	if r.checkpoint > 0 {
 		return newest
 	}
 	rendering := r.rendering() + "."
@@ -127,16 +136,11 @@ func newer(a, b postgres.Version) bool {
 
 // has reports whether the reader has the answer with this ETag.
 func (r *viewRequest) has(tag string) bool {
-	if r.any {
-		return true
+	if len(r.tags) == 0 {
+		return r.any
 	}
-	for _, had := range r.tags {
-		parsed, _ := parseTag(strings.Trim(tag, `"`))
-		if had == parsed {
-			return true
-		}
-	}
-	return false
+	parsed, _ := parseTag(strings.Trim(tag, `"`))
+	return slices.Contains(r.tags, parsed)
 }
 
 // acceptsZstd reports whether a reader prefers zstd to no coding, by Accept-Encoding with its q-values.

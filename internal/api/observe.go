@@ -27,24 +27,23 @@ func (s *Server) log(req *request.Request, began time.Time, status int, size int
 		return
 	}
 	attrs := make([]slog.Attr, 0, 12)
-	attrs = append(attrs, slog.String("request_id", req.ID), slog.String("method", req.R.Method), slog.String("route",
-		req.Route),
-		slog.Int("status", status), slog.Int64("bytes", size), slog.Float64("ms",
-			float64(time.Since(began).Microseconds())/1000))
+	attrs = append(attrs,
+		slog.String("request_id", req.ID), slog.String("method", req.R.Method), slog.String("route", req.Route),
+		slog.Int("status", status), slog.Int64("bytes", size),
+		slog.Float64("ms", float64(time.Since(began).Microseconds())/1000))
+	known := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+		}
+	}
 	if req.Tenant != uuid.Nil {
-		attrs = append(attrs, slog.String("tenant", req.Tenant.String()))
+		known("tenant", req.Tenant.String())
 	}
-	if req.SessionID != "" {
-		attrs = append(attrs, slog.String("session", req.SessionID))
-	}
-	if id := req.R.Header.Get("X-Request-Id"); clientRequestID.MatchString(id) {
-		attrs = append(attrs, slog.String("client_request_id", id))
-	}
-	if req.ProblemCode != "" {
-		attrs = append(attrs, slog.String("code", req.ProblemCode))
-	}
+	known("session", req.SessionID)
+	known("client_request_id", clientRequestID.FindString(req.R.Header.Get("X-Request-Id")))
+	known("code", req.ProblemCode)
 	if req.Cause != nil {
-		attrs = append(attrs, slog.String("error", req.Cause.Error()))
+		known("error", req.Cause.Error())
 	}
 	s.Log.LogAttrs(req.Ctx, level, "request", attrs...)
 }

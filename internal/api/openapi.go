@@ -20,37 +20,26 @@ var (
 	publicCaching = []string{"public, max-age=300"}
 )
 
-// readOpenAPI handles GET /openapi.yaml.
-func (s *Server) readOpenAPI(req *request.Request) error {
-	d, err := description()
-	if err != nil {
-		return err
+// describe answers with a form of the description.
+func describe(kind []string, form func(*openapi.Document) []byte) handler {
+	return func(req *request.Request) error {
+		d, err := description()
+		if err != nil {
+			return err
+		}
+		req.W.Header()["Cache-Control"] = publicCaching
+		return req.Bytes(http.StatusOK, kind, form(d))
 	}
-	req.W.Header()["Cache-Control"] = publicCaching
-	return req.Bytes(http.StatusOK, yamlType, d.YAML)
-}
-
-// readOpenAPIJSON handles GET /openapi.json.
-func (s *Server) readOpenAPIJSON(req *request.Request) error {
-	d, err := description()
-	if err != nil {
-		return err
-	}
-	req.W.Header()["Cache-Control"] = publicCaching
-	return req.Bytes(http.StatusOK, request.JSONType, d.JSON)
 }
 
 // readDocs handles GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by
 // its hash.
 func (s *Server) readDocs(req *request.Request) error {
-	d, err := description()
-	if err != nil {
-		return err
-	}
-	h := req.W.Header()
-	h["Cache-Control"] = publicCaching
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+d.Style+"; base-uri 'none'; form-action "+
-		"'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
-	return req.Bytes(http.StatusOK, htmlType, d.Page)
+	return describe(htmlType, func(d *openapi.Document) []byte {
+		h := req.W.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src "+d.Style+"; base-uri 'none'; form-action "+
+			"'none'; frame-ancestors 'none'")
+		h.Set("Referrer-Policy", "no-referrer")
+		return d.Page
+	})(req)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -41,21 +42,16 @@ func (s *Server) listResults(req *request.Request) error {
 // placeOfPart returns the place of a part of a message: lists of results have part numbers where other lists have ids.
 func placeOfPart(seq int64, part int) request.Place {
 	at := request.Place{Order: seq}
-	for i := range 8 {
-		at.ID[15-i] = byte(part >> (8 * i))
-	}
+	binary.BigEndian.PutUint64(at.ID[8:], uint64(part))
 	return at
 }
 
 // partIn returns the part that a place names, -1 at the beginning of a list.
-func partIn(p request.Place) (part int) {
+func partIn(p request.Place) int {
 	if p == (request.Place{}) {
 		return -1
 	}
-	for _, b := range p.ID[8:] {
-		part = part<<8 | int(b)
-	}
-	return part
+	return int(binary.BigEndian.Uint64(p.ID[8:]))
 }
 
 // The lines that a page of a result has.

@@ -13,7 +13,6 @@ import (
 	"github.com/varve-dev/varve/internal/api/stateless"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
@@ -42,7 +41,7 @@ func (s *Server) compactResponses(req *request.Request) error {
 	if err := b.Err(); err != nil {
 		return err
 	}
-	answer := compaction{Object: "response.compaction", CreatedAt: time.Now().Unix()}
+	answer := compaction{Object: "response.compaction", CreatedAt: time.Now().Unix(), Usage: noUsage}
 	var bodies [][]byte
 	if b.previous != "" {
 		bodies, err = s.compactConversation(req, b.previous)
@@ -156,7 +155,7 @@ func (b *compactBody) compact(req *request.Request, answer *compaction) ([][]byt
 const conversationWait = 25 * time.Second
 
 // compactConversation compacts a conversation as POST /v1/sessions/{id}/compact does, and reads its view.
-func (s *Server) compactConversation(req *request.Request, id string) ([][]byte, error) {
+func (s *Server) compactConversation(req *request.Request, id string) (bodies [][]byte, err error) {
 	at := session.Address{Tenant: req.Tenant, ID: id}
 	req.SessionID = id
 	run, replayed, err := s.Waiter.Compact(req, at, conversationWait)
@@ -177,11 +176,7 @@ func (s *Server) compactConversation(req *request.Request, id string) ([][]byte,
 	if err != nil {
 		return nil, err
 	}
-	return viewBodies(at, &stored)
-}
-
-func viewBodies(at session.Address, v *postgres.ViewWithSources) (bodies [][]byte, err error) {
-	items, err := viewItems(at, v)
+	items, err := viewItems(at, &stored)
 	for i := range items {
 		bodies = append(bodies, items[i].body)
 	}
@@ -193,27 +188,14 @@ type compaction struct {
 	ID         string             `json:"id"`
 	Object     string             `json:"object"`
 	CreatedAt  int64              `json:"created_at"` // Unix seconds
-	Usage      usage              `json:"usage"`
+	Usage      json.RawMessage    `json:"usage"`
 	Compaction *stateless.Figures `json:"compaction,omitempty"` // left out for a conversation, whose runs report it
 }
 
-// usage counts the tokens of a model's request. Compaction sends none except for summaries, whose cost is the
+// noUsage counts the tokens of a compaction's requests to a model. It sends none except for summaries, whose cost is the
 // operator's.
-type usage struct {
-	InputTokens  int64         `json:"input_tokens"`
-	InputDetails inputDetails  `json:"input_tokens_details"`
-	OutputTokens int64         `json:"output_tokens"`
-	Details      outputDetails `json:"output_tokens_details"`
-	TotalTokens  int64         `json:"total_tokens"`
-}
-
-type inputDetails struct {
-	CachedTokens int64 `json:"cached_tokens"`
-}
-
-type outputDetails struct {
-	ReasoningTokens int64 `json:"reasoning_tokens"`
-}
+var noUsage = json.RawMessage(`{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,` +
+	`"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`)
 
 // answerCompaction answers with items. Messages get ids, which clients copy; other items keep their own ids, because
 // the output is the next request's input and a provider looks up the id of a call.

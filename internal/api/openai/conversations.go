@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
@@ -117,21 +118,12 @@ func (b *conversationBody) read(body []byte, members ...string) error {
 
 // readItems reads the items, which point into the body.
 func (b *conversationBody) readItems(value rawjson.Span) {
-	if b.optional && isEmptyArray(b.Data, value) {
+	array := value.Of(b.Data)
+	if b.optional && array[0] == '[' && len(bytes.TrimSpace(array[1:len(array)-1])) == 0 {
 		return
 	}
 	b.List("/items", value, b.limit)
 	if len(b.Spans) <= b.limit {
 		b.items, _ = b.Messages()
 	}
-}
-
-func isEmptyArray(data []byte, value rawjson.Span) bool {
-	if data[value.Start] != '[' {
-		return false
-	}
-	for range rawjson.Elements(data, value.Start) {
-		return false
-	}
-	return true
 }

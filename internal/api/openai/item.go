@@ -4,11 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"net/http"
 	"regexp"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -19,18 +22,20 @@ type item struct {
 	body []byte // as it is stored
 }
 
-// itemKinds lists the types of items whose ids have their own prefix, and whether an answer keeps the id that was sent,
-// because the provider looks it up, has signed it with the content, or another item refers to it. All other items get
-// our ids: the ids that clients send need not be unique, some send one constant for all.
+// itemKinds lists the types of items whose ids have their own prefix, whether OpenAI's API always answers them with a
+// status, and whether an answer keeps the id that was sent, because the provider looks it up, has signed it with the
+// content, or another item refers to it. All other items get our ids: the ids that clients send need not be unique, some
+// send one constant for all.
 var itemKinds = map[string]struct {
-	prefix string
-	keeps  bool
+	prefix    string
+	hasStatus bool
+	keeps     bool
 }{
-	"message":                 {prefix: "msg"},
-	"function_call":           {prefix: "fc"},
-	"function_call_output":    {prefix: "fco"},
-	"custom_tool_call":        {prefix: "ctc"},
-	"custom_tool_call_output": {prefix: "ctco"},
+	"message":                 {prefix: "msg", hasStatus: true},
+	"function_call":           {prefix: "fc", hasStatus: true},
+	"function_call_output":    {prefix: "fco", hasStatus: true},
+	"custom_tool_call":        {prefix: "ctc", hasStatus: true},
+	"custom_tool_call_output": {prefix: "ctco", hasStatus: true},
 	"web_search_call":         {prefix: "ws"},
 	"file_search_call":        {prefix: "fs"},
 	"computer_call":           {prefix: "cu"},
@@ -155,12 +160,6 @@ func (i *item) shownID() string {
 	return i.id
 }
 
-// hasStatus lists the types that OpenAI's API always answers with a status.
-var hasStatus = map[string]bool{
-	"message": true, "function_call": true, "function_call_output": true, "custom_tool_call": true,
-	"custom_tool_call_output": true,
-}
-
 // appendItem writes an item as OpenAI's API answers it: with an id, a type and a status, and the content of a message
 // as an array. Stored items may omit these, as requests may.
 func appendItem(dst []byte, i *item) []byte {
@@ -181,7 +180,7 @@ func appendItem(dst []byte, i *item) []byte {
 		}
 		dst = append(dst, value.Of(i.body)...)
 	}
-	if hasStatus[f.kind] && (f.status == rawjson.Span{} || i.body[f.status.Start] == 'n') {
+	if itemKinds[f.kind].hasStatus && (f.status == rawjson.Span{} || i.body[f.status.Start] == 'n') {
 		dst = append(dst, `,"status":"completed"`...)
 	}
 	return append(dst, '}')
@@ -195,25 +194,23 @@ func appendContent(dst []byte, role string, literal []byte) []byte {
 	return append(append(append(dst, `[{"type":"input_text","text":`...), literal...), `}]`...)
 }
 
-// appendItemList writes a page of items. first_id and last_id are our ids: the parameter after names the id that the
+// answerItems answers with a page of items. first_id and last_id are our ids: the parameter after names the id that the
 // next page continues after.
-func appendItemList(dst []byte, items []item, more bool) []byte {
-	dst = append(dst, `{"object":"list","data":[`...)
+func answerItems(req *request.Request, items []item, more bool) error {
+	out := req.Buffer()
+	out.B = append(out.B, `{"object":"list","data":[`...)
 	for i := range items {
 		if i > 0 {
-			dst = append(dst, ',')
+			out.B = append(out.B, ',')
 		}
-		dst = appendItem(dst, &items[i])
+		out.B = appendItem(out.B, &items[i])
 	}
-	dst = append(dst, `],"first_id":`...)
-	if len(items) == 0 {
-		return append(dst, `null,"last_id":null,"has_more":false}`...)
+	var first, last *string
+	if len(items) > 0 {
+		first, last = &items[0].id, &items[len(items)-1].id
 	}
-	dst = rawjson.Quote(dst, []byte(items[0].id))
-	dst = append(dst, `,"last_id":`...)
-	dst = rawjson.Quote(dst, []byte(items[len(items)-1].id))
-	if more {
-		return append(dst, `,"has_more":true}`...)
-	}
-	return append(dst, `,"has_more":false}`...)
+	out.B = view.AppendMember(append(out.B, ']'), "first_id", first)
+	out.B = view.AppendMember(out.B, "last_id", last)
+	out.B = view.AppendMember(out.B, "has_more", more && last != nil)
+	return req.Bytes(http.StatusOK, request.JSONType, append(out.B, '}'))
 }

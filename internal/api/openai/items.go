@@ -40,13 +40,6 @@ func (s *Server) createItems(req *request.Request) error {
 	return answerItems(req, items, false)
 }
 
-// answerItems answers with a page of items.
-func answerItems(req *request.Request, items []item, more bool) error {
-	out := req.Buffer()
-	out.B = appendItemList(out.B, items, more)
-	return req.Bytes(http.StatusOK, request.JSONType, out.B)
-}
-
 // itemsRequest is a request for a list of items.
 type itemsRequest struct {
 	at         session.Address
@@ -174,7 +167,7 @@ func itemsRequestOf(req *request.Request) (r itemsRequest, err error) {
 
 // readItem handles GET /v1/conversations/{id}/items/{item}.
 func (s *Server) readItem(req *request.Request) error {
-	_, found, err := s.findItem(req, req.Address())
+	_, found, err := s.findItem(req)
 	if err != nil {
 		return err
 	}
@@ -185,12 +178,11 @@ func (s *Server) readItem(req *request.Request) error {
 
 // deleteItem handles DELETE /v1/conversations/{id}/items/{item}.
 func (s *Server) deleteItem(req *request.Request) error {
-	at, id := req.Address(), req.Idempotency()
-	seq, err := s.seqOfItem(req, at, id)
+	seq, err := s.seqOfItem(req)
 	if err != nil {
 		return err
 	}
-	left, replayed, err := s.Store.Remove(req.Ctx, at, seq, id)
+	left, replayed, err := s.Store.Remove(req.Ctx, req.Address(), seq, req.Idempotency())
 	if errors.Is(err, session.ErrNotFound) {
 		err = errNoItem
 	}
@@ -199,17 +191,14 @@ func (s *Server) deleteItem(req *request.Request) error {
 
 // seqOfItem returns the seq of the item's message. One of our ids contains it: a repeated request names an item that
 // does not exist any more.
-func (s *Server) seqOfItem(req *request.Request, at session.Address, id *session.Idempotency) (int64, error) {
-	name, err := url.PathUnescape(req.Param("item"))
-	if err != nil {
-		return 0, errNoItem
-	}
-	if seq, part, ok := itemPlace(at, name); ok && part == 0 {
+func (s *Server) seqOfItem(req *request.Request) (int64, error) {
+	at := req.Address()
+	if seq, part, ok := itemPlace(at, itemName(req)); ok && part == 0 {
 		return seq, nil
 	}
-	m, found, err := s.findItem(req, at)
+	m, found, err := s.findItem(req)
 	switch {
-	case errors.Is(err, errNoItem) && id != nil:
+	case errors.Is(err, errNoItem) && req.Idempotency() != nil:
 		return session.MaxSessionMessages, nil // no such message, but the key may have the answer
 	case err != nil:
 		return 0, err
@@ -222,12 +211,15 @@ func (s *Server) seqOfItem(req *request.Request, at session.Address, id *session
 	return m.Seq, nil
 }
 
+// itemName returns the id of an item in a path, "" if it is damaged.
+func itemName(req *request.Request) string {
+	name, _ := url.PathUnescape(req.Param("item"))
+	return name
+}
+
 // findItem finds the item that the path names, by our id or by the provider's id that an answer kept.
-func (s *Server) findItem(req *request.Request, at session.Address) (m session.Message, found item, err error) {
-	name, err := url.PathUnescape(req.Param("item"))
-	if err != nil {
-		return m, found, errNoItem
-	}
+func (s *Server) findItem(req *request.Request) (m session.Message, found item, err error) {
+	at, name := req.Address(), itemName(req)
 	var candidates []session.Message
 	seq, _, ours := itemPlace(at, name)
 	if ours {

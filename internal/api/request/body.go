@@ -126,9 +126,9 @@ func (req *Request) decodeBody() (*Buffer, error) {
 	source := io.ReadCloser(http.MaxBytesReader(req.Raw, req.R.Body, session.MaxBodyBytes))
 	switch coding {
 	case "gzip":
-		return gunzip(source)
+		return unpack(&gzipReaders, source)
 	case "zstd":
-		return unpackZstd(source)
+		return unpack(&zstdDecoders, source)
 	}
 	b := NewBuffer()
 	// A Content-Length is only claimed: it gets this much memory and no more.
@@ -205,39 +205,37 @@ func contentCoding(header []string) (string, error) {
 		"neither", coding)
 }
 
-var (
-	gzipReaders  sync.Pool // of *gzip.Reader
-	zstdDecoders sync.Pool // of *zstd.Decoder
-)
-
-func gunzip(source io.Reader) (*Buffer, error) {
-	reader, ok := gzipReaders.Get().(*gzip.Reader)
-	if !ok {
-		reader = new(gzip.Reader)
-	}
-	defer gzipReaders.Put(reader)
-	if err := reader.Reset(source); err != nil {
-		return nil, readError(err)
-	}
-	return NewBuffer().fill(reader)
-}
-
 // maxWindow is the largest window that a sender of the zstd content coding may ask for (RFC 9659).
 const maxWindow = 8 << 20
 
-func unpackZstd(source io.Reader) (*Buffer, error) {
-	decoder, ok := zstdDecoders.Get().(*zstd.Decoder)
-	if !ok {
-		made, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(session.MaxBodyBytes))
+func newZstd(source io.Reader, more ...zstd.DOption) (*zstd.Decoder, error) {
+	return zstd.NewReader(source, append(more, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow))...)
+}
+
+// unpacker is a gzip.Reader or a zstd.Decoder.
+type unpacker interface {
+	io.Reader
+	Reset(io.Reader) error
+}
+
+var (
+	gzipReaders  = sync.Pool{New: func() any { return new(gzip.Reader) }}
+	zstdDecoders = sync.Pool{New: func() any {
+		d, err := newZstd(nil, zstd.WithDecoderMaxMemory(session.MaxBodyBytes))
 		if err != nil {
-			return nil, err
+			panic(err) // an option is wrong
 		}
-		decoder = made
-	}
-	defer zstdDecoders.Put(decoder)
-	if err := decoder.Reset(source); err != nil {
+		return d
+	}}
+)
+
+// unpack decompresses a body by an unpacker of a pool.
+func unpack(pool *sync.Pool, source io.Reader) (*Buffer, error) {
+	u := pool.Get().(unpacker)
+	defer pool.Put(u)
+	if err := u.Reset(source); err != nil {
 		return nil, readError(err)
 	}
-	return NewBuffer().fill(decoder)
+	return NewBuffer().fill(u)
 }

@@ -29,8 +29,7 @@ func (req *Request) Stream() (io.ReadCloser, error) {
 		}
 		return &stream{unpacked}, nil
 	case "zstd":
-		unpacked, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxWindow))
+		unpacked, err := newZstd(body)
 		if err != nil {
 			return nil, err
 		}
