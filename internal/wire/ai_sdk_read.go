@@ -37,7 +37,6 @@ import (
 func (s *scanner) aiSDK(top Span) {
 	v := s.object(top)
 	s.role(v.at("role"))
-	s.setRole(v.at("role"))
 	s.facts.StartsUnit = true
 	i := 0
 	add := func(part Span) {

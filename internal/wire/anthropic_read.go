@@ -39,7 +39,6 @@ func (s *scanner) anthropic(top Span) {
 		s.anthropicBlock(i, block)
 		i++
 	})
-	s.setRole(v.at("role"))
 	if s.ir != nil {
 		s.ir.message().setResultRole()
 	}

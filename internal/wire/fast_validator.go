@@ -177,14 +177,15 @@ func (v *FastValidator) Valid(model string) bool {
 	return !s.idle
 }
 
-// The bits of the first byte of a State. The side is in the upper four.
+// The first byte of a State: a bit for each of the bits, and the side in the upper four.
 const (
-	stateInvalid = 1 << iota
-	stateBegun
-	stateUnsigned
-	stateIdle
-	stateSide = 4 // how far the side is shifted
+	stateInvalid = 1
+	stateSide    = 4 // how far the side is shifted
 )
+
+func (s *validatorState) bits() [4]*bool {
+	return [...]*bool{&s.invalid, &s.begun, &s.unsigned, &s.idle}
+}
 
 // State returns what ResumeFastValidator needs to continue from here: a byte of flags, then the sorted hashes of the
 // ids of calls. It is stored with checkpoints, so what was written once must stay readable.
@@ -194,14 +195,10 @@ func (v *FastValidator) State() []byte {
 		return []byte{stateInvalid} // of a call that is open, only its id is kept
 	}
 	flags := byte(s.last) << stateSide
-	if s.begun {
-		flags |= stateBegun
-	}
-	if s.unsigned {
-		flags |= stateUnsigned
-	}
-	if s.idle {
-		flags |= stateIdle
+	for i, bit := range s.bits() {
+		if *bit {
+			flags |= 1 << i
+		}
 	}
 	hashes := make([]uint64, 0, len(v.newer)+len(v.used)/8)
 	for id := range v.newer {
@@ -239,13 +236,9 @@ func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
 		v.state.invalid = true
 		return v
 	}
-	flags := state[0]
-	v.state = validatorState{
-		invalid:  flags&stateInvalid != 0,
-		begun:    flags&stateBegun != 0,
-		unsigned: flags&stateUnsigned != 0,
-		idle:     flags&stateIdle != 0,
-		last:     side(flags >> stateSide),
+	v.state.last = side(state[0] >> stateSide)
+	for i, bit := range v.state.bits() {
+		*bit = state[0]>>i&1 == 1
 	}
 	v.used = state[1:]
 	return v

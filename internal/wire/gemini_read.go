@@ -47,15 +47,12 @@ func (s *scanner) gemini(top Span) {
 	} else {
 		s.content(parts, r.part)
 	}
-	s.setGeminiRole(v.at("role"))
+	if s.ir != nil {
+		s.setGeminiRole(s.ir.message())
+	}
 }
 
-func (s *scanner) setGeminiRole(at Span) {
-	s.setRole(at)
-	if s.ir == nil {
-		return
-	}
-	n := s.ir.message()
+func (s *scanner) setGeminiRole(n *Message) {
 	switch s.facts.Role {
 	case "model":
 		n.Role = Assistant
@@ -77,15 +74,21 @@ type geminiReader struct {
 // geminiPart is a part of a content. It has one member of data; if it has two, the first of those that are looked for
 // here counts. Google's own clients write the members' names either way.
 type geminiPart struct {
-	object
-	kind Kind
-	data Span // what the part is: a call, a response, an image, a file; zero for a text
+	kind      Kind
+	data      Span // what the part is: a call, a response, an image, a file; zero for a text
+	inline    bool // the data is inlineData
+	text      Span
+	thought   bool
+	signature Span
 }
 
 func (s *scanner) geminiPart(raw Span) (p geminiPart) {
-	p.object = s.object(raw)
-	inline, file := p.either("inlineData", "inline_data"), p.either("fileData", "file_data")
-	call, response := p.either("functionCall", "function_call"), p.either("functionResponse", "function_response")
+	v := s.object(raw)
+	p.text = v.at("text")
+	p.thought = s.is(v.at("thought"), 't')
+	p.signature = v.either("thoughtSignature", "thought_signature")
+	inline, file := v.either("inlineData", "inline_data"), v.either("fileData", "file_data")
+	call, response := v.either("functionCall", "function_call"), v.either("functionResponse", "function_response")
 	switch {
 	case s.is(call, '{'):
 		p.kind, p.data = Call, call
@@ -93,11 +96,12 @@ func (s *scanner) geminiPart(raw Span) (p geminiPart) {
 		p.kind, p.data = Result, response
 	case s.is(inline, '{'):
 		p.kind, p.data = s.blobKind(inline), inline
+		p.inline = true
 	case s.is(file, '{'):
 		p.kind, p.data = s.blobKind(file), file
-	case !s.is(p.at("text"), '"'):
+	case !s.is(p.text, '"'):
 		p.kind = Opaque
-	case s.is(p.at("thought"), 't'):
+	case p.thought:
 		p.kind = Reasoning
 	default:
 		p.kind = Text
@@ -109,18 +113,18 @@ func (s *scanner) geminiPart(raw Span) (p geminiPart) {
 // the API requires it if its content must be written again.
 func (r *geminiReader) part(raw Span) {
 	p := r.geminiPart(raw)
-	beside := r.ir != nil && p.kind != Text && p.kind != Reasoning && r.is(p.at("text"), '"')
+	beside := r.ir != nil && p.kind != Text && p.kind != Reasoning && r.is(p.text, '"')
 	if beside {
 		text := r.ir.add(Text, false)
-		text.Text = r.value(p.at("text"))
+		text.Text = r.value(p.text)
 		text.Edited = true
 	}
 	var b *Block
 	switch p.kind {
 	case Text:
-		b = r.text(raw, p.at("text"))
+		b = r.text(raw, p.text)
 	case Reasoning:
-		b = r.reasoning(raw, p.at("text"))
+		b = r.reasoning(raw, p.text)
 	case Call:
 		b = r.functionCall(raw, p.data)
 	case Result:
@@ -132,8 +136,8 @@ func (r *geminiReader) part(raw Span) {
 		r.bareText(b, raw)
 	}
 	if b != nil {
-		b.Signature = r.value(p.either("thoughtSignature", "thought_signature"))
-		b.Thought = r.is(p.at("thought"), 't')
+		b.Signature = r.value(p.signature)
+		b.Thought = p.thought
 		b.Edited = b.Edited || beside
 	}
 	r.i++
@@ -314,8 +318,7 @@ func (s *scanner) blob(raw Span, p *geminiPart) *Block {
 	v := s.object(p.data)
 	data := v.at("data")
 	cost := tokens.Unknown
-	inline := p.data == p.either("inlineData", "inline_data")
-	if p.kind == Image && inline && s.ir == nil && s.is(data, '"') {
+	if p.kind == Image && p.inline && s.ir == nil && s.is(data, '"') {
 		cost = geminiImage(tokens.Measure(standardBase64(s.plain(data))))
 	}
 	return s.media(p.kind, raw, cost, func() Media {

@@ -129,11 +129,7 @@ func elementsOf(object []byte, name string) iter.Seq[[]byte] {
 		if array == (Span{}) || object[array.Start] != '[' {
 			return
 		}
-		for at := range rawjson.Elements(object, array.Start) {
-			if !yield(at.Of(object)) {
-				return
-			}
-		}
+		rawjson.Elements(object, array.Start)(func(at Span) bool { return yield(at.Of(object)) })
 	}
 }
 

@@ -9,16 +9,6 @@ import (
 
 // What the two formats of OpenAI have in common.
 
-// setSpeaker sets the name of the speaker, unless the message names its unknown role there.
-func (s *scanner) setSpeaker(name Span) {
-	if s.ir == nil {
-		return
-	}
-	if n := s.ir.message(); n.Role != Other {
-		n.Name = s.literal(name)
-	}
-}
-
 // refusal adds the refusal whose literal is at. A result must not hold any.
 func (s *scanner) refusal(raw, at Span) {
 	if s.inside {
@@ -124,6 +114,15 @@ func appendArguments(dst, value []byte) []byte {
 		return append(dst, value...)
 	}
 	return rawjson.Quote(dst, value)
+}
+
+// appendTool appends the members of a call that name its tool, and hold its arguments or its free text.
+func appendTool(dst []byte, p *Block) []byte {
+	dst = with(dst, `"name":`, toolName(p))
+	if p.Custom {
+		return with(dst, `,"input":`, p.Value)
+	}
+	return appendArguments(append(dst, `,"arguments":`...), p.Value)
 }
 
 // failed marks the content of a result as that of a tool that failed, where the format has no member for it.

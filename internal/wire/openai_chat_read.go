@@ -39,12 +39,13 @@ func (s *scanner) openAIChat(top Span) {
 		s.chatResult(s.functionCallID(s.name(v.at("name")), "/name"), &v)
 	default:
 		s.facts.StartsUnit = true
-		s.setRole(v.at("role"))
 		s.content(v.at("content"), s.chatBlock)
 		s.filled = s.filled || s.is(v.at("content"), '"') // "" is content to this provider
 		s.chatBesideContent(&v)
 		s.chatCalls(&v)
-		s.setSpeaker(v.at("name"))
+		if s.ir != nil && s.ir.message().Role != Other { // else the name is that of the role
+			s.ir.message().Name = s.literal(v.at("name"))
+		}
 	}
 }
 
@@ -56,6 +57,7 @@ func (s *scanner) chatResult(id string, v *object) {
 		b.Raw = nil
 		b.Name = s.literal(v.at("name"))
 		s.ir.message().Role = Tool
+		s.ir.message().Name = nil
 	}
 }
 

@@ -105,7 +105,6 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 	return w.calls(dst, n, calls)
 }
 
-// content appends the content.
 func (w *chatWriter) content(dst []byte, said []*Block, role Role) []byte {
 	return w.openAIContent(append(dst, `,"content":`...), said, role, w.block)
 }
@@ -145,14 +144,11 @@ func (w *chatWriter) calls(dst []byte, n *Message, calls []*Block) []byte {
 
 func (w *chatWriter) call(dst []byte, p *Block) []byte {
 	dst = rawjson.Quote(append(dst, `{"id":`...), []byte(p.CallID))
+	kind := `,"type":"function","function":{`
 	if p.Custom {
-		dst = with(dst, `,"type":"custom","custom":{"name":`, toolName(p))
-		dst = with(dst, `,"input":`, p.Value)
-	} else {
-		dst = with(dst, `,"type":"function","function":{"name":`, toolName(p))
-		dst = appendArguments(append(dst, `,"arguments":`...), p.Value)
+		kind = `,"type":"custom","custom":{`
 	}
-	dst = append(dst, '}')
+	dst = append(appendTool(append(dst, kind...), p), '}')
 	if p.Format == w.target && p.Raw != nil {
 		dst = appendMembers(dst, p.Raw, false, callWords)
 	}

@@ -109,7 +109,6 @@ func isMessageItem(item []byte) bool {
 
 func (s *scanner) responsesMessage(v *object) {
 	s.role(v.at("role"))
-	s.setRole(v.at("role"))
 	s.keepOthers(v, "type", "role", "content")
 	s.content(v.at("content"), s.responsesBlock)
 	s.filled = s.filled || s.is(v.at("content"), '"')

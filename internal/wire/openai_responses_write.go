@@ -88,25 +88,22 @@ func (w itemWriter) block(dst []byte, p *Block, role Role) []byte {
 	return wrap(dst, `{"type":"input_text","text":`, substitute(p), "}")
 }
 
-func (w itemWriter) call(n *Message, p *Block) {
-	dst := make([]byte, 0, len(p.Value)+len(n.Extra)+128)
+// itemType returns the type of the item that a call becomes.
+func itemType(p *Block) string {
 	if p.Custom {
-		dst = rawjson.Quote(append(dst, `{"type":"custom_tool_call","call_id":`...), []byte(p.CallID))
-		dst = with(dst, `,"name":`, toolName(p))
-		dst = with(dst, `,"input":`, p.Value)
-	} else {
-		dst = rawjson.Quote(append(dst, `{"type":"function_call","call_id":`...), []byte(p.CallID))
-		dst = with(dst, `,"name":`, toolName(p))
-		dst = appendArguments(append(dst, `,"arguments":`...), p.Value)
+		return customForm
 	}
-	w.add(append(w.extra(dst, n), '}'))
+	return functionForm
+}
+
+func (w itemWriter) call(n *Message, p *Block) {
+	dst := wrap(make([]byte, 0, len(p.Value)+len(n.Extra)+128), `{"type":"`, itemType(p), `","call_id":`)
+	dst = append(rawjson.Quote(dst, []byte(p.CallID)), ',')
+	w.add(append(w.extra(appendTool(dst, p), n), '}'))
 }
 
 func (w itemWriter) result(n *Message, p *Block) {
-	dst := append(make([]byte, 0, len(n.Raw)+128), `{"type":"function_call_output","call_id":`...)
-	if p.Custom {
-		dst = append(dst[:0], `{"type":"custom_tool_call_output","call_id":`...)
-	}
+	dst := wrap(make([]byte, 0, len(n.Raw)+128), `{"type":"`, itemType(p), `_output","call_id":`)
 	dst = append(rawjson.Quote(dst, []byte(p.CallID)), `,"output":`...)
 	content := make([]*Block, len(p.Content))
 	for i := range content {

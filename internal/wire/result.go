@@ -44,31 +44,22 @@ func ResultText(f session.Format, body []byte, p Part) Content {
 func blockTexts(f session.Format, body []byte, array Span) (text []byte, only bool) {
 	s := scanner{body: body}
 	only = true
-	for element := range rawjson.Elements(body, array.Start) {
-		if at := s.blockText(f, element); at != (Span{}) {
-			text, _ = rawjson.Unquote(text, at.Of(body))
-		} else {
-			only = false
+	for element := range s.elements(array) {
+		block := s.object(element)
+		kind, at := block.at("type"), block.at("text")
+		isText := s.equals(kind, "text") && s.is(at, '"')
+		if f == session.OpenAIResponses {
+			isText = s.responsesKind(&block) == Text
 		}
+		if isText && s.equals(kind, "refusal") {
+			at = block.at("refusal")
+		}
+		if isText {
+			text, _ = rawjson.Unquote(text, at.Of(body))
+		}
+		only = only && isText
 	}
 	return text, only
-}
-
-// blockText returns the text of a block that is one, else the zero Span.
-func (s *scanner) blockText(f session.Format, block Span) Span {
-	v := s.object(block)
-	kind := v.at("type")
-	isText := s.equals(kind, "text") && s.is(v.at("text"), '"')
-	if f == session.OpenAIResponses {
-		isText = s.responsesKind(&v) == Text
-	}
-	switch {
-	case !isText:
-		return Span{}
-	case s.equals(kind, "refusal"):
-		return v.at("refusal")
-	}
-	return v.at("text")
 }
 
 // Edit puts the JSON value With in the place of Span.

@@ -134,12 +134,14 @@ func (s *scanner) keepOthers(v *object, names ...string) {
 	s.ir.message().Extra = othersOf(s.body, names...)
 }
 
-// elements yields the elements of the array at. Any other value has none.
+// elements yields the elements of the array at. Any other value has none. It must stay small enough to be inlined, for
+// else every loop over it allocates.
 func (s *scanner) elements(at Span) iter.Seq[Span] {
-	if !s.is(at, '[') {
-		return func(func(Span) bool) {}
+	return func(yield func(Span) bool) {
+		if s.is(at, '[') {
+			rawjson.Elements(s.body, at.Start)(yield)
+		}
 	}
-	return rawjson.Elements(s.body, at.Start)
 }
 
 // inner returns the value of a member inside members, the zero Span if one of them is missing, null or no object.
@@ -157,7 +159,7 @@ func (s *scanner) inner(at Span, path ...string) Span {
 // maxRoleBytes bounds a role: providers have a handful of short words.
 const maxRoleBytes = 64
 
-// role reads the role, which every format has.
+// role reads the role, which every format has, and sets that of the intermediate representation.
 func (s *scanner) role(at Span) {
 	size := at.End - at.Start - len(`""`)
 	switch {
@@ -177,6 +179,7 @@ func (s *scanner) role(at Span) {
 	if s.facts.Role == "system" || s.facts.Role == "developer" {
 		s.facts.Flags |= FlagPinned
 	}
+	s.setRole(at)
 }
 
 // setRole gives the message of the intermediate representation the role that its format spells like OpenAI does. at is
