@@ -13,7 +13,7 @@ import (
 // object of thousands of members are not compared pair by pair.
 type object struct {
 	n     int
-	first [12]field
+	first [10]field
 	rest  map[string]Span
 }
 
