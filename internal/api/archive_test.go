@@ -107,7 +107,7 @@ func TestAnExportThatIsImportedIsExportedAgainAsItWas(t *testing.T) {
 		if one != two {
 			t.Errorf("%s\n%s\nis not\n%s", id, two, one)
 		}
-		for _, path := range []string{"/context", "/messages"} {
+		for _, path := range []string{"/context", "/context?format=gemini", "/messages"} {
 			one := from.must(http.StatusOK, "GET", "/v1/sessions/"+id+path, "").Body.String()
 			two := to.must(http.StatusOK, "GET", "/v1/sessions/"+id+path, "").Body.String()
 			if one != two {
@@ -118,6 +118,10 @@ func TestAnExportThatIsImportedIsExportedAgainAsItWas(t *testing.T) {
 	next := to.must(http.StatusCreated, "POST", "/v1/sessions/claude/messages", batch("anthropic", user("more")))
 	if !strings.Contains(next.Body.String(), `"first_seq":6`) {
 		t.Errorf("the next message: %s", next.Body)
+	}
+	translated := to.must(http.StatusOK, "GET", "/v1/sessions/claude/context?format=openai-chat", "").Body.String()
+	if strings.Contains(translated, "degraded") || !strings.Contains(translated, "more") {
+		t.Errorf("the view behind an imported removal: %s", translated)
 	}
 }
 
