@@ -13,8 +13,8 @@ SELECT t.id, gen_random_uuid(), n::text, 1, 128000, '00000000-0000-0000-0000-000
   FROM tenants t, generate_series(1, 100) n
  WHERE t.name LIKE 'tenant %';
 
-INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body)
-SELECT s.tenant_id, s.key, n, 'user', 1, 250, true, convert_to(repeat(md5(s.key::text || n), 32), 'UTF8')
+INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, shape, body)
+SELECT s.tenant_id, s.key, n, 'user', 1, 250, true, '1', convert_to(repeat(md5(s.key::text || n), 32), 'UTF8')
   FROM sessions s, generate_series(1, 4) n;
 
 INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, units, manifest,

@@ -1,1 +1,2 @@
 ALTER TABLE sessions DROP COLUMN gap_seq;
+ALTER TABLE messages ALTER COLUMN shape DROP NOT NULL;

@@ -13,5 +13,12 @@ UPDATE sessions s
                      FROM messages
                     WHERE tenant_id = s.tenant_id AND session_key = s.key AND removed_at IS NULL);
 
+-- Of a message from before version 0.1.0 only the format is known, which begins a shape.
+UPDATE messages
+   SET shape = format::text
+ WHERE shape IS NULL;
+
+ALTER TABLE messages ALTER COLUMN shape SET NOT NULL;
+
 ALTER TABLE sessions FORCE ROW LEVEL SECURITY;
 ALTER TABLE messages FORCE ROW LEVEL SECURITY;

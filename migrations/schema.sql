@@ -151,7 +151,7 @@ CREATE TABLE public.messages (
     view_tokens integer,
     removed_at timestamp with time zone,
     removed_seq bigint,
-    shape text,
+    shape text NOT NULL,
     CONSTRAINT messages_check CHECK (((view_body IS NULL) = (view_tokens IS NULL))),
     CONSTRAINT messages_check1 CHECK ((removed_seq > seq)),
     CONSTRAINT messages_check2 CHECK (((removed_at IS NULL) = (removed_seq IS NULL))),

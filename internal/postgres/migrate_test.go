@@ -150,6 +150,10 @@ func TestTheMigrationToGapsFindsThem(t *testing.T) {
 	if want := "all removed 6, dense 0, empty 0, removed 4, skipped 5"; err != nil || got != want {
 		t.Errorf("%s, want %s, %v", got, want, err)
 	}
+	err = openPool(t, dsn).QueryRow(t.Context(), `SELECT string_agg(DISTINCT shape, ',') FROM messages`).Scan(&got)
+	if err != nil || got != "1" {
+		t.Errorf("messages without a shape have %q, %v", got, err)
+	}
 }
 
 func TestMigratingAMigratedDatabaseChangesNothing(t *testing.T) {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -125,8 +126,8 @@ func viewStatement(sessions, body, tokens string) string {
 		return `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.shape, E'\x1e') AS shapes
 	         FROM (SELECT ` + body + ` AS body,
 	                      CASE WHEN s.context_tokens > $8 OR ` + gap + `
-	                           THEN concat_ws(E'\x1c', seq, ` + tokens + `, coalesce(shape, format::text))
-	                           ELSE coalesce(shape, format::text)
+	                           THEN concat_ws(E'\x1c', seq, ` + tokens + `, shape)
+	                           ELSE shape
 	                      END AS shape
 	                 FROM messages
 	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + known
@@ -134,7 +135,7 @@ func viewStatement(sessions, body, tokens string) string {
 	return `
 	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size,
 	       s.pinned,
-	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d'), c.units::text,
+	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d') || E'\x1e' || c.units::text,
 	       pinned.bodies, pinned.shapes, tail.bodies, tail.shapes
 	  FROM ` + sessions + ` s
 	  LEFT JOIN LATERAL (
@@ -199,13 +200,26 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 	return query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...))
 }
 
-// columns returns where the columns of viewStatement are scanned to.
+// columns returns where the columns of viewStatement are scanned to. For more than 16 columns pgx would allocate their
+// descriptions at each read.
 func (v *View) columns() []any {
 	return []any{
 		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens, &v.Through, &v.Size, &v.Pinned,
-		(*reused)(&v.Body), (*reused)(&v.Validator), (*reused)(&v.OpenCalls), (*reused)(&v.Units),
+		(*reused)(&v.Body), (*reused)(&v.Validator), (*callsAndUnits)(v),
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}
+}
+
+// callsAndUnits is a view whose open calls and units are scanned from one column, in which ASCII 30 is between them.
+// NULL leaves both empty.
+type callsAndUnits View
+
+// ScanBytes copies what pgx lends.
+func (v *callsAndUnits) ScanBytes(src []byte) error {
+	calls, units, _ := bytes.Cut(src, []byte{30})
+	v.OpenCalls = append(v.OpenCalls[:0], calls...)
+	v.Units = append(v.Units[:0], units...)
+	return nil
 }
 
 // reused is scanned into the memory that it has. NULL leaves it empty.
