@@ -38,8 +38,8 @@ func (m *migrateCommand) Run(ctx context.Context) error {
 	return nil
 }
 
-// withStore calls do with the database that a command works on: the one that DATABASE_URL names, or the private one of a
-// varve up that runs on the data directory.
+// withStore calls do with the database that a command works on: the one that DATABASE_URL names, or the private one of
+// a varve up that runs on the data directory.
 func withStore(
 	ctx context.Context, settings *config.Client, db config.Database, do func(*postgres.Store) error,
 ) error {

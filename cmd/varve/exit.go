@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -27,7 +28,7 @@ func exitCode(err error) int {
 	var own *failure
 	switch {
 	case errors.As(err, &problem):
-		return exitCodeOf(problem)
+		return cmp.Or(apiExitCodes[problem.Status], apiExitCodes[problem.Problem.Code], exitError)
 	case errors.As(err, &own):
 		return own.code
 	case errors.As(err, new(*client.UnreachableError)):
@@ -40,24 +41,19 @@ func exitCode(err error) int {
 	return exitError
 }
 
-// exitCodeOf returns the exit code for an answer of the API.
-func exitCodeOf(e *client.Error) int {
-	switch e.Status {
-	case http.StatusNotFound:
-		return exitNotFound
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return exitAuth
-	case http.StatusConflict, http.StatusPreconditionFailed:
-		return exitConflict
-	case http.StatusTooManyRequests:
-		return exitLimited
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return exitUnavailable
-	}
-	if code := e.Problem.Code; code == "client_id_reused" || code == "idempotency_key_reused" {
-		return exitConflict
-	}
-	return exitError
+// apiExitCodes are the exit codes for statuses and codes of the API's errors; all others end with exitError.
+var apiExitCodes = map[any]int{
+	http.StatusNotFound:           exitNotFound,
+	http.StatusUnauthorized:       exitAuth,
+	http.StatusForbidden:          exitAuth,
+	http.StatusConflict:           exitConflict,
+	http.StatusPreconditionFailed: exitConflict,
+	"client_id_reused":            exitConflict,
+	"idempotency_key_reused":      exitConflict,
+	http.StatusTooManyRequests:    exitLimited,
+	http.StatusBadGateway:         exitUnavailable,
+	http.StatusServiceUnavailable: exitUnavailable,
+	http.StatusGatewayTimeout:     exitUnavailable,
 }
 
 // complaint returns the program's last line. With asJSON an error of the API keeps the server's JSON.

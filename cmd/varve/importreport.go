@@ -138,9 +138,11 @@ func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, map[string]any{"files": r.files})
 	}
-	var rows [][]any
+	var rows []string
 	for i := range r.files {
-		rows = append(rows, r.files[i].rows()...)
+		for _, cells := range r.files[i].rows() {
+			rows = append(rows, tableRow(cells...))
+		}
 	}
 	if err := writeView(out, "import", rows); err != nil {
 		return err

@@ -24,9 +24,8 @@ var viewsText string
 
 // views are the templates of what is printed for a person.
 var views = template.Must(template.New("views").Funcs(template.FuncMap{
-	"row": tableRow, "rowOf": func(cells []any) string { return tableRow(cells...) }, "cell": cell, "n": thousands, "cut": terminal.Cut, "percent": percent, "fewer": fewer,
-	"minus": func(a, b int64) int64 { return a - b },
-	"place": place, "stages": stagesOf, "outcomes": outcomes,
+	"row": tableRow, "cell": cell, "cut": terminal.Cut, "place": place, "stages": stagesOf, "outcomes": outcomes,
+	"n": thousands, "percent": percent, "fewer": fewer, "minus": func(a, b int64) int64 { return a - b },
 }).Parse(viewsText))
 
 // writeView writes a value as the view of that name.

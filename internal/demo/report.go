@@ -135,8 +135,9 @@ var nextTemplate = template.Must(template.New("next").Parse(nextText))
 // next suggests what to try.
 func (d *Demo) next() error {
 	s := d.firstKept()
+	data := terminal.ShellLine(d.Dir)
 	shown := map[string]string{
-		"Session": terminal.ShellLine(s.conv.ID), "Data": terminal.ShellLine(d.Dir), "Key": filepath.Join(terminal.ShellLine(d.Dir), "key"),
+		"Session": terminal.ShellLine(s.conv.ID), "Data": data, "Key": filepath.Join(data, "key"),
 	}
 	if len(s.kept) > 0 {
 		shown["Ref"] = s.kept[0].Value.Ref
