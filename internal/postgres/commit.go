@@ -56,11 +56,7 @@ var ErrRunRequested = errors.New("the run was requested to start now while it wa
 //
 // Errors: ErrNotFound, ErrStale, ErrRunRequested.
 func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome, job int64) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		row, err := lockSessionKey(ctx, tx, key)
-		if err != nil {
-			return err
-		}
+	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		if row.checkpoint != o.Base {
 			return session.ErrStale
 		}
@@ -177,10 +173,7 @@ func rearm(ctx context.Context, tx pgx.Tx, key session.Key, floor int64) error {
 // MarkSuperseded ends a run that another one overtook, completes its job, and asks for the next compaction if the
 // session is due.
 func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session.Run, job int64) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		if _, err := lockSessionKey(ctx, tx, key); err != nil {
-			return err
-		}
+	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := finishRun(ctx, tx, key, run); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -60,36 +61,47 @@ func (s *Store) StoreImportLines(
 
 // store stores the lines in their order. Consecutive messages of one session and format are stored together.
 func (b *importing) store(ctx context.Context) error {
-	for rest := b.lines; len(rest) > 0; {
-		n, err := b.storeNext(ctx, rest)
-		if err != nil {
+	for lines := range runsOf(b.lines, sameLog) {
+		if err := b.storeRun(ctx, lines); err != nil {
 			return err
 		}
-		rest = rest[n:]
 	}
 	return nil
 }
 
-// storeNext stores the first of the lines, with those that can be stored together with it, and returns their number.
-func (b *importing) storeNext(ctx context.Context, lines []importLine) (n int, err error) {
+// storeRun stores lines that can be stored together.
+func (b *importing) storeRun(ctx context.Context, lines []importLine) error {
 	first := &lines[0]
 	switch {
 	case first.Session != nil:
-		return 1, b.createSession(ctx, first)
+		return b.createSession(ctx, first)
 	case first.End != nil:
-		return 1, b.endSession(ctx, first)
-	case first.Message == nil: // its outcome is known already
-		return 1, nil
+		return b.endSession(ctx, first)
+	case first.Message != nil:
+		return b.storeMessages(ctx, lines)
 	}
-	n = 1
-	for n < len(lines) && sameLog(lines[n], *first) {
-		n++
-	}
-	return n, b.storeMessages(ctx, lines[:n])
+	return nil // its outcome is known already
 }
 
-func sameLog(a, b importLine) bool {
-	return a.Message != nil && a.Message.Session == b.Message.Session && a.Message.Format == b.Message.Format
+func sameLog(first, next importLine, _ int) bool {
+	a, b := first.Message, next.Message
+	return a != nil && b != nil && a.Session == b.Session && a.Format == b.Format
+}
+
+// runsOf splits a list into runs: an element belongs to the run of first if it continues it as its element n.
+func runsOf[T any](list []T, continues func(first, next T, n int) bool) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(list) > 0 {
+			n := 1
+			for n < len(list) && continues(list[0], list[n], n) {
+				n++
+			}
+			if !yield(list[:n]) {
+				return
+			}
+			list = list[n:]
+		}
+	}
 }
 
 func (b *importing) at(id string) session.Address { return session.Address{Tenant: b.tenant, ID: id} }
@@ -173,28 +185,25 @@ func (b *importing) acknowledge(ctx context.Context) error {
 // writeLines writes one row for each run of consecutive lines with the same outcome.
 func (b *importing) writeLines(ctx context.Context) error {
 	batch := &pgx.Batch{}
-	for i := 0; i < len(b.lines); {
-		first := b.lines[i]
-		n := 1
-		for i+n < len(b.lines) && follows(b.lines[i+n], first, int64(n)) {
-			n++
-		}
+	place := b.Done + 1
+	for lines := range runsOf(b.lines, sameOutcome) {
+		first := lines[0]
 		batch.Queue(`
 			INSERT INTO import_lines (tenant_id, import_id, n, lines, line, outcome, session_key, seq, detail)
 			VALUES ($1, $2, $3, $4, $5, $6, nullif($7, $8::uuid), nullif($9::bigint, 0), $10)`,
-			b.tenant, b.ID, b.Done+int64(i)+1, n, first.Line, string(first.Outcome),
+			b.tenant, b.ID, place, len(lines), first.Line, string(first.Outcome),
 			first.key, uuid.Nil, first.seq, Text(first.Detail))
-		i += n
+		place += int64(len(lines))
 	}
 	return b.tx.SendBatch(ctx, batch).Close()
 }
 
-// follows reports whether a line has the same outcome, at the next place of the log, as the line n lines before it.
-func follows(l, first importLine, n int64) bool {
+// sameOutcome reports whether a line has the same outcome, at the next place of the log, as the line n lines before it.
+func sameOutcome(first, next importLine, n int) bool {
 	seq := first.seq
 	if seq > 0 {
-		seq += n
+		seq += int64(n)
 	}
-	return l.Outcome == first.Outcome && l.Detail == first.Detail && l.Line == first.Line+n &&
-		l.key == first.key && l.seq == seq
+	return next.Outcome == first.Outcome && next.Detail == first.Detail && next.Line == first.Line+int64(n) &&
+		next.key == first.key && next.seq == seq
 }

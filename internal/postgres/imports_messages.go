@@ -40,15 +40,11 @@ func (b *importing) storeMessages(ctx context.Context, lines []importLine) error
 			fresh = append(fresh, &lines[i])
 		}
 	}
-	for len(fresh) > 0 {
-		n := 1
-		for n < len(fresh) && fresh[n].seq == fresh[0].seq+int64(n) {
-			n++
-		}
-		if err := log.append(ctx, fresh[:n]); err != nil {
+	consecutive := func(first, next *importLine, n int) bool { return next.seq == first.seq+int64(n) }
+	for lines := range runsOf(fresh, consecutive) {
+		if err := log.append(ctx, lines); err != nil {
 			return err
 		}
-		fresh = fresh[n:]
 	}
 	return log.compactIfDue(ctx)
 }

@@ -67,6 +67,17 @@ func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSess
 	return readLocked(ctx, tx, key.Tenant, row)
 }
 
+// underLock runs do in a transaction that holds a session's lock; ErrNotFound.
+func (s *Store) underLock(ctx context.Context, key session.Key, do func(tx pgx.Tx, row lockedSession) error) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		row, err := lockSessionKey(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		return do(tx, row)
+	})
+}
+
 // readLocked reads the session's policy only when it holds the lock. A statement that joined the two would look for
 // the policy that it saw before it waited, and find none if that was replaced meanwhile.
 func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (lockedSession, error) {

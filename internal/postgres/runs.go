@@ -73,11 +73,7 @@ func (s *Store) Runs(ctx context.Context, at session.Address, page session.Page)
 // work or because it ends here.
 func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (cause string, err error) {
 	due := true
-	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		row, err := lockSessionKey(ctx, tx, key)
-		if err != nil {
-			return err
-		}
+	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		err = tx.QueryRow(ctx, `
 			UPDATE runs
 			   SET state = 'running', started_at = now(), error = NULL
@@ -116,10 +112,7 @@ func (l lockedSession) asksFor(cause string) bool {
 //
 // Errors: ErrNotFound; ErrEnded; ErrRunRequested if the run was requested to start now before.
 func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run, job int64, wait time.Duration) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		if _, err := lockSessionKey(ctx, tx, key); err != nil {
-			return err
-		}
+	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := refuseRequested(ctx, tx, key, run.ID); err != nil {
 			return err
 		}
@@ -148,11 +141,7 @@ func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, caus
 // FailRun records why a run failed, unless it has ended: a commit whose answer was lost did happen, and another worker
 // of its job may have done the work. After the last attempt the session asks for a compaction again once it has grown.
 func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, reason string, last bool) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		row, err := lockSessionKey(ctx, tx, key)
-		if err != nil {
-			return err
-		}
+	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		tag, err := tx.Exec(ctx, `
 			UPDATE runs
 			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'queued' END,

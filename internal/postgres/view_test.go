@@ -16,18 +16,22 @@ import (
 // commit makes a checkpoint of the session's first through messages with this body, of 5 tokens.
 func commit(t testing.TB, store *postgres.Store, at session.Address, base int, through int64, body string, refs ...string) error {
 	t.Helper()
-	return commitOf(t, store, at, base, through, 5, body, refs...)
+	return commitOf(t, store, at, base, 0, through, 5, body, refs...)
 }
 
-func commitOf(t testing.TB, store *postgres.Store, at session.Address, base int, through, tokens int64, body string, refs ...string) error {
+// commitOf commits a checkpoint that was planned when the log ended with seq planned, 0 for now.
+func commitOf(t testing.TB, store *postgres.Store, at session.Address, base int, planned, through, tokens int64, body string, refs ...string) error {
 	t.Helper()
 	found, err := store.Session(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if planned == 0 {
+		planned = found.LastSeq
+	}
 	n := base + 1
 	return store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{
-		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base, LastSeq: found.LastSeq,
+		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone, Checkpoint: &n}, Base: base, LastSeq: planned,
 		Saved: found.ContextTokens - tokens - sum(t, store, at, through+1),
 		Checkpoint: &postgres.Checkpoint{
 			Through: through, Tokens: tokens, Body: []byte(body), Size: len(body), State: []byte("state"), Units: []byte(`[]`), Manifest: []byte(`[]`),

@@ -84,7 +84,7 @@ func TestAppendsDuringACompactionAskForTheNext(t *testing.T) {
 	mustAppend(t, store, batch(at, message("x", 850)))
 	loseJobs(t, store)                                // as if it were running and completed by the commit below
 	mustAppend(t, store, batch(at, message("y", 90))) // below the hard limit, so it asks for nothing itself
-	if err := commitOf(t, store, at, 0, 1, 750, "x"); err != nil {
+	if err := commitOf(t, store, at, 0, 1, 1, 750, "x"); err != nil {
 		t.Fatal(err)
 	}
 	runs, err := store.Runs(t.Context(), at, session.Page{Limit: 10})
