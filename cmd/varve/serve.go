@@ -57,9 +57,9 @@ func (e everything) Validate() error {
 	return errors.Join(e.Database.Validate(), e.API.Validate(), e.Worker.Validate())
 }
 
-// serve runs until ctx ends or a part of it fails. The API starts once the worker has. Then serve calls started with the
-// address of the API and the file that holds the first tenant's key; an error of started ends everything. PostgreSQL is
-// stopped last.
+// serve runs until ctx ends or a part of it fails. The API starts once the worker has. Then serve calls started with
+// the address of the API and the file that holds the first tenant's key; an error of started ends everything.
+// PostgreSQL is stopped last.
 func (e everything) serve(ctx context.Context, data string, log *slog.Logger, started startedFunc) (err error) {
 	if err := checkAddrFree(ctx, e.Addr); err != nil {
 		return err
