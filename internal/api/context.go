@@ -107,7 +107,7 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 var views = sync.Pool{New: func() any { return new(postgres.View) }}
 
 func freeView(v *postgres.View) {
-	if cap(v.Body)+cap(v.System)+cap(v.Tail)+cap(v.Units) <= request.MaxKeptBuffer {
+	if cap(v.Body)+cap(v.System)+cap(v.Tail) <= request.MaxKeptBuffer {
 		views.Put(v)
 	}
 }

@@ -24,12 +24,12 @@ type heldBody struct {
 
 func (b *heldBody) size() int { return len(b.body) + len(b.validator) + len(b.calls) + len(b.units) }
 
-// copyTo copies what is held into a view's own memory.
+// copyTo copies what is held into a view's own memory, units aside, which most readers do not need.
 func (b *heldBody) copyTo(v *View) {
 	v.Body = append(v.Body[:0], b.body...)
 	v.Validator = append(v.Validator[:0], b.validator...)
 	v.OpenCalls = append(v.OpenCalls[:0], b.calls...)
-	v.Units = append(v.Units[:0], b.units...)
+	v.Units = b.units
 }
 
 // bodyCache holds the bodies of the checkpoints that were read last, by the session's address: an agent reads the same
@@ -71,7 +71,7 @@ func (c *bodyCache) put(at session.Address, v *View) {
 	}
 	held := heldBody{
 		key: v.Key, n: v.Checkpoint, body: bytes.Clone(v.Body), validator: bytes.Clone(v.Validator),
-		calls: bytes.Clone(v.OpenCalls), units: bytes.Clone(v.Units),
+		calls: bytes.Clone(v.OpenCalls), units: v.Units,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -214,11 +214,11 @@ func (v *View) columns() []any {
 // NULL leaves both empty.
 type callsAndUnits View
 
-// ScanBytes copies what pgx lends.
+// ScanBytes copies what pgx lends. The units' memory is never reused, for the cache holds it without a copy.
 func (v *callsAndUnits) ScanBytes(src []byte) error {
 	calls, units, _ := bytes.Cut(src, []byte{30})
 	v.OpenCalls = append(v.OpenCalls[:0], calls...)
-	v.Units = append(v.Units[:0], units...)
+	v.Units = bytes.Clone(units)
 	return nil
 }
 
