@@ -23,3 +23,13 @@ const (
 	// DefaultWindowTokens is the context window of a session that names none.
 	DefaultWindowTokens = 128_000
 )
+
+// WindowSource is the source of a session's context window.
+type WindowSource string
+
+// The sources of a window: its caller, the registry of models, or DefaultWindowTokens.
+const (
+	WindowOfRequest WindowSource = "request"
+	WindowOfModel   WindowSource = "model"
+	WindowOfDefault WindowSource = "default"
+)
