@@ -1,14 +1,15 @@
 package api
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
 )
 
 // defaultMessages is how many messages a page of the log has unless the caller sets a limit.
@@ -32,7 +33,9 @@ func (s *Server) listMessages(req *request.Request) error {
 	}
 	page := pageOf(found, limit)
 	body := req.Buffer()
-	body.B = appendMessagePage(body.B, page, len(page) < len(found))
+	if body.B, err = appendMessagePage(body.B, page, len(page) < len(found)); err != nil {
+		return err
+	}
 	return req.Bytes(http.StatusOK, request.JSONType, body.B)
 }
 
@@ -51,46 +54,35 @@ func pageOf(found []session.Message, limit int) []session.Message {
 // maxMessagePageBytes ends a page of large messages before its limit.
 const maxMessagePageBytes = 16 << 20
 
-// appendMessagePage writes messages by hand, because encoding/json would rewrite them.
-func appendMessagePage(dst []byte, found []session.Message, more bool) []byte {
+// appendMessagePage writes messages as the parts of a protocol.MessagePage.
+func appendMessagePage(dst []byte, found []session.Message, more bool) ([]byte, error) {
 	dst = append(dst, `{"data":[`...)
+	var next *int64
 	for i := range found {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendMessage(dst, &found[i])
+		var err error
+		if dst, err = appendMessage(dst, &found[i]); err != nil {
+			return nil, err
+		}
 	}
-	dst = append(dst, `],"has_more":`...)
-	dst = strconv.AppendBool(dst, more)
-	dst = append(dst, `,"next_seq":`...)
-	if !more {
-		return append(dst, "null}"...)
+	if more {
+		next = new(found[len(found)-1].Seq + 1)
 	}
-	return append(strconv.AppendInt(dst, found[len(found)-1].Seq+1, 10), '}')
+	dst = view.AppendMember(append(dst, ']'), "has_more", more)
+	return append(view.AppendMember(dst, "next_seq", next), '}'), nil
 }
 
-func appendMessage(dst []byte, m *session.Message) []byte {
-	dst = append(dst, `{"seq":`...)
-	dst = strconv.AppendInt(dst, m.Seq, 10)
-	dst = append(dst, `,"role":`...)
-	dst = rawjson.Quote(dst, []byte(m.Role))
-	dst = append(dst, `,"format":`...)
-	dst = rawjson.Quote(dst, []byte(m.Format))
-	dst = append(dst, `,"tokens":`...)
-	dst = strconv.AppendInt(dst, int64(m.Tokens), 10)
-	dst = append(dst, `,"client_id":`...)
-	if m.ClientID == "" {
-		dst = append(dst, "null"...)
-	} else {
-		dst = rawjson.Quote(dst, []byte(m.ClientID))
+// appendMessage puts the message's bytes behind the other members by hand: encoding/json would rewrite them.
+func appendMessage(dst []byte, m *session.Message) ([]byte, error) {
+	a := protocol.Message{
+		Seq: m.Seq, Role: m.Role, Format: m.Format, Tokens: m.Tokens, CreatedAt: m.CreatedAt, RemovedAt: m.RemovedAt,
 	}
-	dst = append(dst, `,"created_at":"`...)
-	dst = m.CreatedAt.AppendFormat(dst, time.RFC3339Nano)
-	dst = append(dst, '"')
-	if m.RemovedAt != nil {
-		dst = append(dst, `,"removed_at":"`...)
-		dst = append(m.RemovedAt.AppendFormat(dst, time.RFC3339Nano), '"')
+	if m.ClientID != "" {
+		a.ClientID = &m.ClientID
 	}
-	dst = append(dst, `,"message":`...)
-	return append(append(dst, m.Body...), '}')
+	members, err := json.Marshal(a)
+	dst = append(dst, bytes.TrimSuffix(members, []byte("null}"))...)
+	return append(append(dst, m.Body...), '}'), err
 }

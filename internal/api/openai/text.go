@@ -151,22 +151,15 @@ func withTools(snap postgres.Snapshot) (postgres.Snapshot, error) {
 // another one.
 func withCall(body []byte, seq int64) [][]byte {
 	as := [][]byte{body}
-	f := readFields(body)
-	if f.role != "assistant" || f.content == (rawjson.Span{}) || body[f.content.Start] != '[' {
+	list := wire.Decode(session.OpenAIResponses, body)
+	if len(list) != 1 || list[0].Role != wire.Assistant || len(list[0].Blocks) != 2 {
 		return as
 	}
-	var texts [][]byte
-	for block := range rawjson.Elements(body, f.content.Start) {
-		text := textBlock(body, block)
-		if text == nil {
-			return as
-		}
-		texts = append(texts, text)
-	}
-	if len(texts) != 2 {
+	first, output := list[0].Blocks[0], list[0].Blocks[1]
+	if first.Kind != wire.Text || output.Kind != wire.Text {
 		return as
 	}
-	heading, _ := rawjson.Unquote(nil, texts[0])
+	heading, _ := rawjson.Unquote(nil, first.Text)
 	rest, begins := strings.CutPrefix(string(heading), calledBefore)
 	name, value, with := strings.Cut(rest, calledWith)
 	value, ends := strings.CutSuffix(value, calledBehind)
@@ -176,26 +169,6 @@ func withCall(body []byte, seq int64) [][]byte {
 	return [][]byte{
 		fmt.Appendf(nil, `{"type":"function_call","call_id":"told_%d","name":%s,"arguments":%s}`, seq, quotedf("%s",
 			name), quotedf("%s", value)),
-		fmt.Appendf(nil, `{"type":"function_call_output","call_id":"told_%d","output":%s}`, seq, texts[1]),
+		fmt.Appendf(nil, `{"type":"function_call_output","call_id":"told_%d","output":%s}`, seq, output.Text),
 	}
-}
-
-// textBlock returns the string literal of an output_text, nil for any other block.
-func textBlock(body []byte, block rawjson.Span) (literal []byte) {
-	if body[block.Start] != '{' {
-		return nil
-	}
-	isText := false
-	for key, value := range rawjson.Members(body, block.Start) {
-		switch {
-		case rawjson.KeyIs(body, key, "type"):
-			isText = textOf(body, value) == "output_text"
-		case rawjson.KeyIs(body, key, "text") && body[value.Start] == '"':
-			literal = value.Of(body)
-		}
-	}
-	if !isText {
-		return nil
-	}
-	return literal
 }
