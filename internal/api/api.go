@@ -124,7 +124,7 @@ func (s *Server) routes() {
 	s.get("/v1/models", s.listModels, "model")
 	s.list("/v1/sessions/:id/checkpoints", s.listCheckpoints)
 	s.get("/v1/sessions/:id/checkpoints/:n", s.readCheckpoint, "manifest")
-	s.get("/v1/sessions/:id/checkpoints/:n/context", s.readCheckpointContext)
+	s.get("/v1/sessions/:id/checkpoints/:n/context", s.readContext)
 	s.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints, "to")
 	s.do("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
 

@@ -10,8 +10,6 @@ import (
 	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/view"
-	"github.com/varve-dev/varve/internal/wire"
 )
 
 // checkpointOf returns the number of the checkpoint that the path names.
@@ -73,16 +71,6 @@ func lossAnswers(at session.Address, lost manifest.Manifest) []protocol.Manifest
 		}
 	}
 	return answers
-}
-
-// readCheckpointContext handles GET /v1/sessions/{id}/checkpoints/{n}/context: the view as it was when the checkpoint
-// was made.
-func (s *Server) readCheckpointContext(req *request.Request) error {
-	want := viewRequest{
-		Request: view.Request{Pending: wire.KeepPending}, at: req.Address(), checkpoint: checkpointOf(req),
-	}
-	want.negotiate(req)
-	return s.readView(req, want)
 }
 
 // diffCheckpoints handles GET /v1/sessions/{id}/checkpoints/{n}/diff.

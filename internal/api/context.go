@@ -37,7 +37,8 @@ type viewRequest struct {
 // newest reports whether the session's view is wanted, not its log or an older view.
 func (r *viewRequest) newest() bool { return !r.full && r.checkpoint == 0 }
 
-// readContext handles GET /v1/sessions/{id}/context. A view that is stored as the reader wants it goes out as those
+// readContext handles GET /v1/sessions/{id}/context and, for the view as it was when a checkpoint was made, GET
+// /v1/sessions/{id}/checkpoints/{n}/context. A view that is stored as the reader wants it goes out as those
 // bytes; any other is made of the same bytes.
 func (s *Server) readContext(req *request.Request) error {
 	want, err := viewRequestOf(req)
@@ -47,11 +48,6 @@ func (s *Server) readContext(req *request.Request) error {
 	if want.full && want.Format == "" {
 		return s.readLog(req, want)
 	}
-	return s.readView(req, want)
-}
-
-// readView answers with a view, unless the reader has it.
-func (s *Server) readView(req *request.Request, want viewRequest) error {
 	stored := views.Get().(*postgres.View)
 	defer freeView(stored)
 	known := want.known()
@@ -139,8 +135,12 @@ func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 			"there is no format %s: ask for %s, or leave format out for the session's own",
 			spelling.Shorten(string(r.Format)), request.Formats())
 	}
+	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
+	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])
 	r.at = req.Address()
-	r.negotiate(req)
+	if req.Param("n") != "" {
+		r.checkpoint = checkpointOf(req)
+	}
 	return r, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -64,12 +63,6 @@ func (r *viewRequest) rendering() string {
 		rendering += strconv.FormatUint(uint64(digestOf(r.Model)), 36)
 	}
 	return rendering
-}
-
-// negotiate reads what the reader takes and has.
-func (r *viewRequest) negotiate(req *request.Request) {
-	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
-	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])
 }
 
 // parseTags reads If-None-Match: a list of entity tags, or * for any. Which comparison it asks for does not matter:

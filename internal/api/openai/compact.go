@@ -192,8 +192,8 @@ type compaction struct {
 	Compaction *stateless.Figures `json:"compaction,omitempty"` // left out for a conversation, whose runs report it
 }
 
-// noUsage counts the tokens of a compaction's requests to a model. It sends none except for summaries, whose cost is the
-// operator's.
+// noUsage counts the tokens of a compaction's requests to a model. It sends none except for summaries, whose cost is
+// the operator's.
 var noUsage = json.RawMessage(`{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,` +
 	`"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`)
 

@@ -24,8 +24,8 @@ type item struct {
 
 // itemKinds lists the types of items whose ids have their own prefix, whether OpenAI's API always answers them with a
 // status, and whether an answer keeps the id that was sent, because the provider looks it up, has signed it with the
-// content, or another item refers to it. All other items get our ids: the ids that clients send need not be unique, some
-// send one constant for all.
+// content, or another item refers to it. All other items get our ids: the ids that clients send need not be unique,
+// some send one constant for all.
 var itemKinds = map[string]struct {
 	prefix    string
 	hasStatus bool
