@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
 )
@@ -60,55 +61,103 @@ const (
 	maxLines     = 2000
 )
 
-// readResult handles GET /v1/sessions/{id}/results/{ref}: some of its lines, or with raw=true its bytes.
+// readResult handles GET /v1/sessions/{id}/results/{ref}: some lines of what the ref names, or with raw=true its bytes.
 func (s *Server) readResult(req *request.Request) error {
 	q := req.Query()
-	raw := q.Flag("raw")
-	offset := q.Integer("offset", 1, math.MaxInt32, 1)
-	limit := q.Integer("limit", 1, maxLines, defaultLines)
-	if raw && (q.Values.Has("offset") || q.Values.Has("limit")) {
+	page := linesWanted{raw: q.Flag("raw")}
+	page.offset = q.Integer("offset", 1, math.MaxInt32, 1)
+	page.limit = q.Integer("limit", 1, maxLines, defaultLines)
+	if page.raw && (q.Values.Has("offset") || q.Values.Has("limit")) {
 		q.Wrong("raw", request.InvalidRequest, "raw=true is the whole result: offset and limit are for its lines; "+
 			"ask for a Range of bytes instead")
 	}
 	if err := req.Err(); err != nil {
 		return err
 	}
-	ref, err := session.ParseResultRef(req.Param("ref"))
+	at := req.Address()
+	name := req.Param("ref")
+	if ref, ok := session.ParseMessagesRef(name); ok {
+		return s.readMessages(req, at, ref, page)
+	}
+	found, body, err := readback.Result(req.Ctx, s.Store, at, name)
 	if err != nil {
 		return err
 	}
-	found, body, err := s.Store.Result(req.Ctx, req.Address(), ref)
-	if err != nil {
-		return err
+	stored := content{mediaType: found.MediaType, sum: found.SHA256, body: body}
+	stored.digest(req)
+	if page.raw {
+		return answerContent(req, stored)
 	}
-	h := req.W.Header()
-	h.Set("X-Content-Sha256", hex.EncodeToString(found.SHA256))
-	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(found.SHA256)+":")
-	if raw {
-		return answerContent(req, found, body)
-	}
-	page := protocol.ResultPage{Result: answerOfResult(found), Offset: offset, Limit: limit}
-	page.Content, page.NextOffset = numbered(body, offset, limit)
-	return req.JSON(http.StatusOK, page)
+	answer := protocol.ResultPage{Result: answerOfResult(found), Offset: page.offset, Limit: page.limit}
+	answer.Content, answer.NextOffset = numbered(body, page.offset, page.limit)
+	return req.JSON(http.StatusOK, answer)
 }
 
-// answerContent answers with a result's bytes, or the part of them that Range selects.
-func answerContent(req *request.Request, found persist.Result, body []byte) error {
+// linesWanted is which lines a request asks for, or all bytes.
+type linesWanted struct {
+	raw           bool
+	offset, limit int64
+}
+
+// messagesType is the media type of messages as they were appended: one, or an array of several.
+const messagesType = "application/vnd.varve.messages+json"
+
+// readMessages answers with messages of the log that a ref names.
+func (s *Server) readMessages(
+	req *request.Request, at session.Address, ref session.MessagesRef, page linesWanted,
+) error {
+	run, err := readback.Messages(req.Ctx, s.Store, at, ref)
+	if err != nil {
+		return err
+	}
+	stored := content{mediaType: messagesType, sum: run.SHA256[:], body: run.Stored}
+	stored.digest(req)
+	if page.raw {
+		return answerContent(req, stored)
+	}
+	answer := protocol.MessagesPage{
+		Ref: run.Ref.String(), Messages: run.Messages, Tokens: run.Tokens, Bytes: int64(len(run.Stored)),
+		SHA256: hex.EncodeToString(run.SHA256[:]), Offset: page.offset, Limit: page.limit,
+	}
+	if run.Next != (session.MessagesRef{}) {
+		next := run.Next.String()
+		answer.NextRef = &next
+	}
+	answer.Content, answer.NextOffset = numbered(run.Text, page.offset, page.limit)
+	return req.JSON(http.StatusOK, answer)
+}
+
+// content is what a ref names.
+type content struct {
+	mediaType string
+	sum       []byte
+	body      []byte
+}
+
+// digest sets the headers that prove the content.
+func (c content) digest(req *request.Request) {
 	h := req.W.Header()
-	h.Set("Content-Type", found.MediaType)
-	h.Set("Etag", `"`+hex.EncodeToString(found.SHA256)+`"`)
+	h.Set("X-Content-Sha256", hex.EncodeToString(c.sum))
+	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(c.sum)+":")
+}
+
+// answerContent answers with a content's bytes, or the part of them that Range selects.
+func answerContent(req *request.Request, of content) error {
+	h := req.W.Header()
+	h.Set("Content-Type", of.mediaType)
+	h.Set("Etag", `"`+hex.EncodeToString(of.sum)+`"`)
 	h.Set("Cache-Control", "private, no-cache")
 	w := &rangeWriter{ResponseWriter: req.W}
 	given := req.R.Header.Get("Range")
 	req.R.Header.Del("Range")
-	if satisfiable := byteRange(given, len(body)); satisfiable != "" {
+	if satisfiable := byteRange(given, len(of.body)); satisfiable != "" {
 		req.R.Header.Set("Range", satisfiable)
 	}
-	http.ServeContent(w, req.R, "", time.Time{}, bytes.NewReader(body))
+	http.ServeContent(w, req.R, "", time.Time{}, bytes.NewReader(of.body))
 	if w.refused {
 		return &request.Failure{
-			Code: request.OutsideRange, Size: len(body), Detail: fmt.Sprintf("the result has %d bytes: no part of "+
-				"the Range %q is in it", len(body), spelling.Shorten(given)),
+			Code: request.OutsideRange, Size: len(of.body), Detail: fmt.Sprintf("the result has %d bytes: no part of "+
+				"the Range %q is in it", len(of.body), spelling.Shorten(given)),
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func TestMessagesAreCompactedWithoutASession(t *testing.T) {
 	}
 	for _, a := range got.Actions {
 		saved += a.TokensBefore - a.TokensAfter
-		if a.Ref != "" && contents[a.Ref] == "" {
+		if strings.HasPrefix(a.Ref, "r") && contents[a.Ref] == "" { // m2-51 names messages that the caller has
 			t.Errorf("the result %s is gone", a.Ref)
 		}
 	}

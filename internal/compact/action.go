@@ -71,7 +71,7 @@ type Action struct {
 	Tool         string     `json:"tool,omitempty"`
 	TokensBefore int        `json:"tokens_before"`
 	TokensAfter  int        `json:"tokens_after"`
-	Ref          string     `json:"ref,omitempty"` // brings a part back; a range is read from the log
+	Ref          string     `json:"ref,omitempty"` // brings it back
 	Resource     string     `json:"-"`             // of a superseded part, for reports; masked if dedupe.redact is set
 }
 

@@ -1,8 +1,11 @@
 package compact
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -53,7 +56,65 @@ func (s *runState) newEviction(begin, end int, action ActionKind) *eviction {
 	if !fromLog {
 		return nil
 	}
+	d.largest = s.largestOf(d)
 	return d
+}
+
+// largestResults is how many evicted results a summary or a notice names. The largest of a range are the largest of the
+// largest of its pieces, so that an incremental compaction names the same ones as one from the log.
+const largestResults = 5
+
+// worthNaming is how many tokens a result has at least that a summary or a notice names.
+const worthNaming = 100
+
+// largestOf returns the largest results among the evicted messages, by their place in the log.
+func (s *runState) largestOf(d *eviction) (largest []named) {
+	var results []evictedResult
+	for m := range d.evicted() {
+		results = s.appendResults(results, m)
+	}
+	bySize := slices.Clone(results)
+	slices.SortStableFunc(bySize, func(a, b evictedResult) int { return cmp.Compare(b.tokens, a.tokens) })
+	bySize = bySize[:min(len(bySize), largestResults)]
+	slices.SortFunc(bySize, func(a, b evictedResult) int { return cmp.Compare(a.place, b.place) })
+	for _, r := range bySize {
+		if r.part >= 0 {
+			r.ref = s.refOf(r.part).String()
+		}
+		largest = append(largest, r.named)
+	}
+	return largest
+}
+
+// evictedResult is a result that a summary or a notice may name.
+type evictedResult struct {
+	named
+	place int
+	part  int // -1 for one that an earlier summary or notice names
+}
+
+// appendResults appends the results of message m and those that it names.
+func (s *runState) appendResults(results []evictedResult, m int) []evictedResult {
+	at := &s.messages[m]
+	for _, r := range at.largest {
+		results = append(results, evictedResult{r, len(results), -1})
+	}
+	for i := at.first; i < at.last; i++ {
+		if p := &s.parts[i]; p.kind == result && p.usable && p.tokens >= worthNaming {
+			r := named{tool: label(p.tool), tokens: p.tokens}
+			results = append(results, evictedResult{r, len(results), i})
+		}
+	}
+	return results
+}
+
+// refOf returns the ref of part i, whether or not it is whole in the view.
+func (s *runState) refOf(i int) session.ResultRef {
+	p := &s.parts[i]
+	if p.action != Keep {
+		return s.ref(p, &p.replacement)
+	}
+	return s.ref(p, &replacement{sum: sha256.Sum256(s.content(i).Stored)})
 }
 
 // compose makes the message that replaces the others. Its role is the user's: every provider accepts one there, and
@@ -70,6 +131,10 @@ func (d *eviction) compose(f session.Format, template *text.Template, inner stri
 			return fmt.Append(dst, d.from)
 		case "last":
 			return fmt.Append(dst, d.to)
+		case "ref":
+			return append(dst, d.ref()...)
+		case "results":
+			return d.appendLargest(dst)
 		}
 		return fmt.Append(dst, d.messages)
 	})
@@ -77,6 +142,24 @@ func (d *eviction) compose(f session.Format, template *text.Template, inner stri
 	found, err := wire.Inspect(f, d.body)
 	d.tokens, d.now = found.Tokens, found.Tokens
 	return err
+}
+
+// ref returns the ref of the evicted messages.
+func (d *eviction) ref() string { return session.MessagesRef{First: d.from, Last: d.to}.String() }
+
+// appendLargest writes the largest evicted results; nothing if there are none.
+func (d *eviction) appendLargest(dst []byte) []byte {
+	for i, r := range d.largest {
+		before := ", "
+		if i == 0 {
+			before = " Its largest results: "
+		}
+		dst = fmt.Appendf(dst, "%s%s %s (%d tokens)", before, r.ref, r.tool, r.tokens)
+	}
+	if len(d.largest) > 0 {
+		dst = append(dst, '.')
+	}
+	return dst
 }
 
 // currentTokens returns what the evicted messages have in the view.

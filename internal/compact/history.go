@@ -38,10 +38,18 @@ type message struct {
 
 // coverage has the messages that a summary or a notice replaces; it is zero for a message of the log.
 type coverage struct {
-	from     int64 // the first of them
-	to       int64 // the last of them
-	messages int   // their number
-	inner    span  // where the summary is in the decoded text, empty for a notice
+	from     int64   // the first of them
+	to       int64   // the last of them
+	messages int     // their number
+	inner    span    // where the summary is in the decoded text, empty for a notice
+	largest  []named // the largest results among them, by their place in the log
+}
+
+// named is an evicted result as a summary or a notice names it.
+type named struct {
+	ref    string
+	tool   string
+	tokens int
 }
 
 // span is a half-open range.

@@ -159,6 +159,7 @@ func (l *trial) recoverable() {
 				persisted[r.Ref] = r.Stored
 			}
 			l.hasRanges(o)
+			l.evictedResults(o, persisted)
 			for _, m := range o.view {
 				for i := range m.parts {
 					if p := &m.parts[i]; p.action != Keep {
@@ -176,9 +177,37 @@ func (l *trial) recoverable() {
 			}
 		}
 	}
-	if len(l.whole.plan.Results) != shortened {
-		l.Errorf("%d parts are persisted, %d are shortened", len(l.whole.plan.Results), shortened)
+	evicted := l.evictedResults(l.whole, nil)
+	if len(l.whole.plan.Results) != shortened+evicted {
+		l.Errorf("%d parts are persisted, %d are shortened, %d evicted", len(l.whole.plan.Results), shortened, evicted)
 	}
+}
+
+// evictedResults: every result of a message that is no longer shown was persisted, byte by byte, and can be read back by
+// the ref that its place and its content have. It returns how many there are.
+func (l *trial) evictedResults(o outcome, persisted map[session.ResultRef][]byte) (count int) {
+	shown := o.units()
+	for _, e := range l.in.Tail {
+		if _, ok := shown[e.Seq]; ok || e.Seq > o.made.Through {
+			continue
+		}
+		found, err := wire.Inspect(l.in.Format, e.Body)
+		if err != nil {
+			l.Fatal(err)
+		}
+		for _, p := range found.Parts {
+			if p.Kind != wire.Result || p.Value == (wire.Span{}) {
+				continue
+			}
+			count++
+			content := wire.ResultText(l.in.Format, e.Body, p)
+			ref := session.NewResultRef(e.Seq, p.Index+e.Part, sha256.Sum256(content.Stored))
+			if persisted != nil && !bytes.Equal(persisted[ref], content.Stored) {
+				l.Errorf("%s was evicted and is not persisted", ref)
+			}
+		}
+	}
+	return count
 }
 
 // hasRanges: every message of the log is shown or within the range of one that stands for others.

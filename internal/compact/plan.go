@@ -1,7 +1,7 @@
 package compact
 
 import (
-	"bytes"
+	"crypto/sha256"
 
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -110,10 +110,23 @@ func (p *Plan) evict(s *runState) {
 		return
 	}
 	p.eviction = d
+	p.addEvicted(s)
 	p.enter(Action{
 		Seq: d.from, LastSeq: d.to, Part: -1, Kind: d.action, Stage: d.stage, Rule: d.stage + ".enabled",
-		Reason: d.reason(), TokensBefore: before, TokensAfter: d.now,
+		Reason: d.reason(), TokensBefore: before, TokensAfter: d.now, Ref: d.ref(),
 	})
+}
+
+// addEvicted adds the results of the evicted messages that are whole in the view until now: they must be persisted like
+// those that a stage replaces.
+func (p *Plan) addEvicted(s *runState) {
+	for i := range s.parts {
+		at := &s.parts[i]
+		if at.kind == result && at.action == Keep && at.valueBytes() > 0 && p.evicts(at.message) {
+			content := s.content(i)
+			p.Results = append(p.Results, s.resultOf(at, &replacement{sum: sha256.Sum256(content.Stored)}, content))
+		}
+	}
 }
 
 // evicts reports whether message m is evicted.
@@ -180,16 +193,7 @@ func (s *runState) resultOf(p *part, made *replacement, content *wire.Content) R
 		MediaType: content.MediaType,
 		Stored:    content.Stored,
 		SHA256:    made.sum,
-		Lines:     linesOf(content.Stored),
+		Lines:     content.Lines(),
 		Tokens:    p.tokens,
 	}
-}
-
-// linesOf returns how many lines a stored text has. A line feed at its end ends the last of them.
-func linesOf(stored []byte) int {
-	lines := bytes.Count(stored, []byte{'\n'})
-	if n := len(stored); n > 0 && stored[n-1] != '\n' {
-		lines++
-	}
-	return lines
 }

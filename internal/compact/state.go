@@ -15,7 +15,7 @@ import (
 // all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned varints unless a
 // method says otherwise, strings have their length before them. A tool, stage, resource or path is 0 and the string the
 // first time, and 1 + its number in the order of first times afterwards.
-const stateVersion = 2
+const stateVersion = 3
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -53,8 +53,22 @@ func (c *codec) message(m *message) (parts int) {
 	if covers {
 		c.int64s(&m.from, &m.to)
 		c.ints(&m.messages, &m.inner.start, &m.inner.end)
+		c.largest(&m.coverage)
 	}
 	return c.count(m.last - m.first)
+}
+
+// largest handles the results that a summary or a notice names.
+func (c *codec) largest(of *coverage) {
+	if n := c.count(len(of.largest)); n > len(of.largest) {
+		of.largest = make([]named, n)
+	}
+	for i := range of.largest {
+		r := &of.largest[i]
+		c.text(&r.ref)
+		c.name(&r.tool)
+		c.ints(&r.tokens)
+	}
 }
 
 // part handles a part. number is its own; that of its call is counted in the same way.

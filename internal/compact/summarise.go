@@ -226,8 +226,8 @@ func (s *runState) decode(m int, whole bool) (summary.Message, error) {
 		for ; next < at.last && s.parts[next].value.Start <= p.Value.Start; next++ {
 			if known := &s.parts[next]; known.value == p.Value {
 				read.Tool = known.tool
-				if known.action != Keep {
-					read.Ref = s.ref(known, &known.replacement).String()
+				if known.kind == result || known.action != Keep {
+					read.Ref = s.refOf(next).String()
 				}
 			}
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // noticeTokens is about the size of the notice that replaces dropped messages.
-const noticeTokens = 28
+const noticeTokens = 100
 
 // dropOldest drops the oldest units if there is no summary of them: the last resort. It drops what had to be dropped at
 // any message of the history for the view to stay within its target, so that what was dropped once stays dropped.

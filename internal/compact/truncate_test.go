@@ -14,7 +14,7 @@ func TestTruncate(t *testing.T) {
 	t.Parallel()
 	checkStage(t, "truncate", map[string]stageCase{
 		"the oldest units are dropped until the view is within its target": {
-			window: 1000, moves: turns(3), want: []string{"1-3 drop"},
+			window: 1000, moves: turns(3), want: []string{"1-7 drop"},
 		},
 		"protected units stay": {
 			change: func(p *policy.Policy) { p.Protect.LastUnits = 7 }, window: 800, moves: turns(3), want: []string{"1-3 drop"},
@@ -23,7 +23,7 @@ func TestTruncate(t *testing.T) {
 			change: func(p *policy.Policy) { p.Protect.LastMessages = 12 }, window: 800, moves: turns(3),
 		},
 		"leading system messages stay": {
-			window: 1000, moves: append([]move{word("system", "You are careful.")}, turns(3)...), want: []string{"2-4 drop"},
+			window: 1000, moves: append([]move{word("system", "You are careful.")}, turns(3)...), want: []string{"2-8 drop"},
 		},
 		"a message that alone is over the target does not stay, if it is old": {
 			window: 800, moves: []move{asks(filler(6000)), says("done")}, want: []string{"1-1 drop"},
@@ -59,10 +59,13 @@ func TestANoticeGrows(t *testing.T) {
 	first.Tail, second.Tail = whole.Tail[:12], whole.Tail[12:]
 	_, second.Base = compacted(t, first)
 	early, late, atOnce := current(t, first), current(t, second), current(t, whole)
-	if want := "[Messages 1 to 7 were left out: 7 messages, readable in the session's log]"; early[1] != want {
+	if want := "[Messages 1 to 7 were left out: 7 messages, kept whole under m1-7." +
+		" Its largest results: r3.0-ca7e Read (182 tokens), r7.0-ca7e Read (182 tokens).]"; early[1] != want {
 		t.Errorf("got %s, want %s", early[1], want)
 	}
-	if want := "[Messages 1 to 19 were left out: 19 messages, readable in the session's log]"; late[1] != want {
+	if want := "[Messages 1 to 19 were left out: 19 messages, kept whole under m1-19." +
+		" Its largest results: r3.0-ca7e Read (182 tokens), r7.0-ca7e Read (182 tokens), r11.0-ca7e Read (182 tokens)," +
+		" r15.0-ca7e Read (182 tokens), r19.0-ca7e Read (182 tokens).]"; late[1] != want {
 		t.Errorf("got %s, want %s", late[1], want)
 	}
 	if diff := cmp.Diff(atOnce, late); diff != "" {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -149,8 +148,8 @@ func List(ctx context.Context, tx pgx.Tx, key session.Key, after Place, limit in
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Result])
 }
 
-// Read returns a result and its whole body. A ref that does not exist is ErrNotFound, with the refs of the same
-// message in its text: models miscopy, and the check digits make that a miss instead of another result.
+// Read returns a result and its whole body; ErrNotFound for a ref that does not exist. The check digits make a miscopied
+// ref a miss instead of another result.
 func Read(ctx context.Context, tx pgx.Tx, key session.Key, ref session.ResultRef) (r Result, body []byte, err error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+resultColumns+`, b.codec, b.body
@@ -163,7 +162,7 @@ func Read(ctx context.Context, tx pgx.Tx, key session.Key, ref session.ResultRef
 	}
 	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[stored])
 	if errors.Is(err, pgx.ErrNoRows) {
-		return r, nil, missing(ctx, tx, key, ref)
+		return r, nil, fmt.Errorf("result %s: %w", ref, session.ErrNotFound)
 	}
 	if err != nil {
 		return r, nil, err
@@ -179,24 +178,27 @@ type stored struct {
 	Body  []byte
 }
 
-func missing(ctx context.Context, tx pgx.Tx, key session.Key, ref session.ResultRef) error {
+// Nearest returns the refs of the results nearest to message seq.
+func Nearest(ctx context.Context, tx pgx.Tx, key session.Key, seq int64, limit int) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT ref
-		  FROM results
-		 WHERE tenant_id = $1 AND session_key = $2 AND seq = $3
-		 ORDER BY part
-		 LIMIT 5`, key.Tenant, key.Key, ref.Seq)
+		  FROM (( SELECT ref, seq, part
+		            FROM results
+		           WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3
+		           ORDER BY seq, part
+		           LIMIT $4)
+		        UNION ALL
+		        (SELECT ref, seq, part
+		           FROM results
+		          WHERE tenant_id = $1 AND session_key = $2 AND seq < $3
+		          ORDER BY seq DESC, part DESC
+		          LIMIT $4)) near
+		 ORDER BY abs(seq - $3), part
+		 LIMIT $4`, key.Tenant, key.Key, seq, limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	near, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	if len(near) == 0 {
-		return fmt.Errorf("result %s: %w", ref, session.ErrNotFound)
-	}
-	return fmt.Errorf("result %s: %w; message %d has %s", ref, session.ErrNotFound, ref.Seq, strings.Join(near, ", "))
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // The codecs of result_bodies.codec.

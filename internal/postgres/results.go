@@ -50,3 +50,10 @@ func (s *Store) Result(ctx context.Context, at session.Address, ref session.Resu
 	})
 	return found, body, err
 }
+
+// NearestResults returns the refs of the persisted results nearest to message seq; ErrNotFound for the session.
+func (s *Store) NearestResults(ctx context.Context, at session.Address, seq int64, limit int) ([]string, error) {
+	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]string, error) {
+		return persist.Nearest(ctx, tx, key, seq, limit)
+	})
+}

@@ -26,3 +26,17 @@ type ResultPage struct {
 	Content    string `json:"content"`
 	NextOffset *int64 `json:"next_offset"`
 }
+
+// MessagesPage is some lines of the text of messages, numbered.
+type MessagesPage struct {
+	Ref        string  `json:"ref"`
+	NextRef    *string `json:"next_ref"` // of the messages after these that one answer has no room for
+	Messages   int     `json:"messages"`
+	Tokens     int64   `json:"tokens"`
+	Bytes      int64   `json:"bytes"`  // of the messages as they were appended
+	SHA256     string  `json:"sha256"` // of these bytes, in hexadecimal
+	Offset     int64   `json:"offset"`
+	Limit      int64   `json:"limit"`
+	Content    string  `json:"content"`
+	NextOffset *int64  `json:"next_offset"`
+}

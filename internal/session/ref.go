@@ -15,6 +15,31 @@ type ResultRef struct {
 	Check string // first 4 hex digits of the content's SHA-256
 }
 
+// MessagesRef names messages of a session: "m17", or "m17-42" for all from 17 to 42.
+type MessagesRef struct{ First, Last int64 }
+
+func (r MessagesRef) String() string {
+	if r.First == r.Last {
+		return fmt.Sprintf("m%d", r.First)
+	}
+	return fmt.Sprintf("m%d-%d", r.First, r.Last)
+}
+
+var messagesPattern = regexp.MustCompile(`^m([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?$`)
+
+// ParseMessagesRef parses a ref of messages; it reports false if s is not one.
+func ParseMessagesRef(s string) (r MessagesRef, ok bool) {
+	m := messagesPattern.FindStringSubmatch(s)
+	if m == nil {
+		return r, false
+	}
+	r.First, _ = strconv.ParseInt(m[1], 10, 64)
+	if r.Last = r.First; m[2] != "" {
+		r.Last, _ = strconv.ParseInt(m[2], 10, 64)
+	}
+	return r, r.First <= r.Last
+}
+
 // NewResultRef names part of message seq, whose content has the given SHA-256.
 func NewResultRef(seq int64, part int, sum [32]byte) ResultRef {
 	return ResultRef{Seq: seq, Part: part, Check: hex.EncodeToString(sum[:2])}
@@ -28,7 +53,7 @@ var refPattern = regexp.MustCompile(`^r([1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,8})-(
 func ParseResultRef(s string) (ResultRef, error) {
 	m := refPattern.FindStringSubmatch(s)
 	if m == nil {
-		return ResultRef{}, fmt.Errorf("result %q: %w (a ref looks like r17.1-9f3a)", s, ErrNotFound)
+		return ResultRef{}, fmt.Errorf("result %q: %w (a ref looks like r17.1-9f3a; messages are m17 or m17-42)", s, ErrNotFound)
 	}
 	seq, _ := strconv.ParseInt(m[1], 10, 64)
 	part, _ := strconv.Atoi(m[2])

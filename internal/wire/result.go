@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -19,6 +20,15 @@ type Content struct {
 	Stored    []byte // what is persisted: the text of a string that UTF-8 can express, else the raw JSON value
 	MediaType string // of Stored
 	OnlyText  bool   // the value is a string or an array of nothing but text blocks
+}
+
+// Lines returns how many lines Stored has. A line feed at its end ends the last of them.
+func (c *Content) Lines() int {
+	lines := bytes.Count(c.Stored, []byte{'\n'})
+	if n := len(c.Stored); n > 0 && c.Stored[n-1] != '\n' {
+		lines++
+	}
+	return lines
 }
 
 // ResultText returns the content of the result p, the zero Content if it has none. It may alias body.

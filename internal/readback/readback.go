@@ -1,0 +1,122 @@
+// Package readback returns what left a view, by the refs that a view names: results and omitted arguments as they were
+// persisted or, if they never left a view, from the log, and messages from the log.
+//
+// Start at Result and Messages. A ref holds as long as its session, whatever the view shows.
+package readback
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// Result returns a result, or a call's arguments, and its whole content.
+//
+// Errors: ErrNotFound, with the nearest refs in its text: models miscopy.
+func Result(ctx context.Context, store *postgres.Store, at session.Address, name string) (
+	found persist.Result, body []byte, err error,
+) {
+	ref, err := session.ParseResultRef(name)
+	if err != nil {
+		return found, nil, err
+	}
+	found, body, err = store.Result(ctx, at, ref)
+	if !errors.Is(err, session.ErrNotFound) {
+		return found, body, err
+	}
+	logged, err := resultsInLog(ctx, store, at, ref.Seq)
+	if err != nil {
+		return found, nil, err
+	}
+	for _, r := range logged {
+		if r.Ref == ref.String() {
+			return r.Result, r.Body, nil
+		}
+	}
+	near, err := nearest(ctx, store, at, ref, logged)
+	if err != nil {
+		return found, nil, err
+	}
+	return found, nil, fmt.Errorf("result %s: %w%s", ref, session.ErrNotFound, near)
+}
+
+// resultsInLog returns the results and the calls' arguments of a message, as a compaction would persist them. There are
+// none of a message that does not exist.
+func resultsInLog(ctx context.Context, store *postgres.Store, at session.Address, seq int64) (
+	list []persist.NewResult, err error,
+) {
+	of, messages, err := store.Messages(ctx, at, postgres.Range{After: seq - 1, To: seq, Limit: 1})
+	if err != nil || len(messages) == 0 {
+		return nil, err
+	}
+	before := 0 // parts of the message in the bodies before
+	for _, body := range inFormat(of.Format, &messages[0]) {
+		facts, err := wire.Inspect(of.Format, body)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", seq, err)
+		}
+		for i := range facts.Parts {
+			p := facts.Parts[i]
+			p.Index += before
+			if content := wire.ResultText(of.Format, body, p); content.Stored != nil && isResult(&p) {
+				r := resultOf(&messages[0], &p, &content)
+				list = append(list, r)
+			}
+		}
+		before += max(len(facts.Parts), 1)
+	}
+	return list, nil
+}
+
+func isResult(p *wire.Part) bool { return p.Kind == wire.Result || p.Kind == wire.Call }
+
+// inFormat returns a message of the log in the format of its session, in which it may be several.
+func inFormat(f session.Format, m *session.Message) (bodies [][]byte) {
+	if m.Format == f {
+		return [][]byte{m.Body}
+	}
+	for _, t := range wire.Translate(f, []wire.Stored{{Format: m.Format, Body: m.Body, Seq: m.Seq}}) {
+		bodies = append(bodies, t.Body)
+	}
+	return bodies
+}
+
+func resultOf(m *session.Message, p *wire.Part, content *wire.Content) persist.NewResult {
+	sum := sha256.Sum256(content.Stored)
+	return persist.NewResult{
+		Result: persist.Result{
+			Ref: session.NewResultRef(m.Seq, p.Index, sum).String(), Seq: m.Seq, Part: p.Index, Tool: p.Name,
+			CallID: p.CallID, MediaType: content.MediaType, Bytes: int64(len(content.Stored)),
+			Lines: int64(content.Lines()), Tokens: int64(p.Tokens), SHA256: sum[:], CreatedAt: m.CreatedAt,
+		},
+		Body: content.Stored,
+	}
+}
+
+// nearest names the refs that were probably meant: those of the same message, else the nearest in the session.
+func nearest(
+	ctx context.Context, store *postgres.Store, at session.Address, ref session.ResultRef, logged []persist.NewResult,
+) (string, error) {
+	if len(logged) > 0 {
+		refs := make([]string, 0, maxNear)
+		for i := range logged[:min(len(logged), maxNear)] {
+			refs = append(refs, logged[i].Ref)
+		}
+		return fmt.Sprintf("; message %d has %s", ref.Seq, strings.Join(refs, ", ")), nil
+	}
+	refs, err := store.NearestResults(ctx, at, ref.Seq, maxNear)
+	if err != nil || len(refs) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("; message %d has no result, the nearest are %s", ref.Seq, strings.Join(refs, ", ")), nil
+}
+
+// maxNear is how many refs an error names.
+const maxNear = 5
