@@ -82,7 +82,7 @@ func (s *runState) withoutLarge(p *part, content *wire.Content) []byte {
 		if len(object) <= limit {
 			return nil
 		}
-		const line = "[omitted -- read_result %s returns it: %d bytes, sha256 %x]"
+		const line = "[omitted -- ref %s: %d bytes, sha256 %x]"
 		return fmt.Appendf(nil, line, ref, len(object), sha256.Sum256(object))
 	}
 	start := rawjson.Start(object)

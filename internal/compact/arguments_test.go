@@ -90,7 +90,7 @@ func TestArgumentsThatAreNoJSONAreOmittedWhole(t *testing.T) {
 	if diff := cmp.Diff([]string{"1.0 omit"}, deeds(plan)); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
-	if want := `"arguments":"[omitted -- read_result ` + plan.Actions[0].Ref + " returns it: "; !strings.Contains(string(made.Body), want) {
+	if want := `"arguments":"[omitted -- ref ` + plan.Actions[0].Ref + ": "; !strings.Contains(string(made.Body), want) {
 		t.Errorf("no %s in\n%s", want, made.Body)
 	}
 }

@@ -233,7 +233,7 @@ func (l *trial) hasRef(m shownMessage, p *part, persisted map[session.ResultRef]
 	if want := wire.ResultText(l.in.Format, l.in.Tail[m.seq-1].Body, l.original(m, *p)); !ok || !bytes.Equal(stored, want.Stored) {
 		l.Errorf("%s: %s brings other bytes back than it had", at(m.seq, *p), ref)
 	}
-	name := []byte("read_result " + ref.String() + " ")
+	name := []byte("ref " + ref.String())
 	if p.action == Omit {
 		name, named = []byte(ref.String()), true
 	}
