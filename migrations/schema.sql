@@ -414,6 +414,8 @@ CREATE TABLE public.sessions (
     last_usage jsonb,
     window_source text DEFAULT 'request'::text NOT NULL,
     gap_seq bigint DEFAULT 0 NOT NULL,
+    unseen_tokens bigint DEFAULT 0 NOT NULL,
+    shrunk_tokens bigint DEFAULT 0 NOT NULL,
     CONSTRAINT sessions_armed_threshold_check CHECK (((armed_threshold >= 1) AND (armed_threshold <= 3))),
     CONSTRAINT sessions_calibration_check CHECK (((calibration >= (0.5)::double precision) AND (calibration <= (3)::double precision))),
     CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),

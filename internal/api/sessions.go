@@ -19,8 +19,8 @@ func answerOf(s session.Session) protocol.Session {
 		OverheadTokens: s.OverheadTokens, Metadata: s.Metadata, Policy: s.Policy.Document,
 		PolicyVersion: s.Policy.Version,
 		LastSeq:       s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
-		Calibration: s.Calibration, CalibratedTokens: s.CalibratedTokens(), LastUsage: s.LastUsage,
-		CreatedAt: s.CreatedAt, LastAppendAt: s.LastAppendAt,
+		Calibration: s.Calibration, UnseenTokens: s.UnseenTokens, CalibratedTokens: s.CalibratedTokens(),
+		LastUsage: s.LastUsage, CreatedAt: s.CreatedAt, LastAppendAt: s.LastAppendAt,
 	}
 	if s.Format != "" {
 		a.Format = &s.Format

@@ -27,7 +27,7 @@ func TestTheSettingsOfASession(t *testing.T) {
 	want := map[string]any{
 		"id": "s", "format": "anthropic", "model": "m", "window_tokens": 50000.0, "window_source": "request", "overhead_tokens": 7.0, "metadata": map[string]any{"a": "1", "b": "2"},
 		"last_seq": 0.0, "context_tokens": 0.0, "total_tokens": 0.0, "checkpoint": 0.0, "last_append_at": nil,
-		"policy_version": map[string]any{"tenant": 1.0, "session": 1.0}, "calibration": 1.0, "calibrated_tokens": 7.0, "last_usage": nil,
+		"policy_version": map[string]any{"tenant": 1.0, "session": 1.0}, "calibration": 1.0, "unseen_tokens": 0.0, "calibrated_tokens": 7.0, "last_usage": nil,
 	}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Error(diff)

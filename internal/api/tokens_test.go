@@ -114,12 +114,13 @@ func TestTokensTellsEveryProblemAtOnce(t *testing.T) {
 
 type sessionUsage struct {
 	Calibration      float64        `json:"calibration"`
+	UnseenTokens     int64          `json:"unseen_tokens"`
 	ContextTokens    int64          `json:"context_tokens"`
 	CalibratedTokens int64          `json:"calibrated_tokens"`
 	LastUsage        *session.Usage `json:"last_usage"`
 }
 
-func TestUsageCalibratesTheSession(t *testing.T) {
+func TestUsageCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"overhead_tokens":1000}`)
@@ -133,11 +134,11 @@ func TestUsageCalibratesTheSession(t *testing.T) {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", `{"messages":[{"role":"assistant","content":"yes"}],"usage":`+usage+`}`)
 	after := decoded[sessionUsage](w.must(http.StatusOK, "GET", "/v1/sessions/s", ""))
 	want := &session.Usage{Model: "m", InputTokens: sent / 2, CacheCreationTokens: 200, CacheReadTokens: 2*sent - 200 - sent/2, OutputTokens: 7}
-	if diff := cmp.Diff(want, after.LastUsage); diff != "" || after.Calibration != 1.25 {
-		t.Errorf("calibration %v after twice the estimate was reported, want 1.25; usage (-want +got):\n%s", after.Calibration, diff)
+	if diff := cmp.Diff(want, after.LastUsage); diff != "" || after.Calibration != 1 {
+		t.Errorf("calibration %v, want 1; usage (-want +got):\n%s", after.Calibration, diff)
 	}
-	if exact := 1.25 * float64(after.ContextTokens+1000); float64(after.CalibratedTokens)-exact > 1 || exact-float64(after.CalibratedTokens) > 1 {
-		t.Errorf("%d calibrated tokens, want %v", after.CalibratedTokens, exact)
+	if after.CalibratedTokens != 2*sent+7 || after.UnseenTokens != after.CalibratedTokens-after.ContextTokens-1000 {
+		t.Errorf("%+v, want %d calibrated tokens", after, 2*sent+7)
 	}
 }
 

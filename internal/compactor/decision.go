@@ -28,7 +28,8 @@ type Decision struct {
 	ContextTokens int64    `json:"context_tokens"` // what is sent to the model, overhead included
 	TriggerTokens int64    `json:"trigger_tokens"`
 	HardTokens    int64    `json:"hard_tokens"`
-	Calibration   float64  `json:"calibration"` // the triggers are compared with context_tokens times this
+	Calibration   float64  `json:"calibration"`   // the triggers are compared with context_tokens times this
+	UnseenTokens  int64    `json:"unseen_tokens"` // plus this: what the caller's usage counts beyond the estimate
 	Cache         *Cache   `json:"cache,omitempty"`
 	Economy       *Economy `json:"economy,omitempty"`
 
@@ -80,7 +81,7 @@ func ruleOf(s postgres.Snapshot, p *policy.Policy) due.Session {
 		Window: int64(s.WindowTokens), Calibration: 1, Trigger: p.Trigger, Hard: p.Hard, Armed: due.Trigger,
 	}
 	if p.Tokens.Calibrate {
-		rule.Calibration = s.Calibration
+		rule.Calibration, rule.Unseen = s.Calibration, s.Unseen
 	}
 	return rule
 }
@@ -89,7 +90,7 @@ func ruleOf(s postgres.Snapshot, p *policy.Policy) due.Session {
 func newDecision(s postgres.Snapshot, p *policy.Policy, cause string) Decision {
 	rule := ruleOf(s, p)
 	d := Decision{
-		Verdict: Now, Cause: cause, Calibration: rule.Calibration,
+		Verdict: Now, Cause: cause, Calibration: rule.Calibration, UnseenTokens: rule.Unseen,
 		ContextTokens: s.ContextTokens + int64(s.OverheadTokens),
 		TriggerTokens: int64(math.Ceil(p.Trigger * float64(s.WindowTokens))),
 		HardTokens:    int64(math.Ceil(p.Hard * float64(s.WindowTokens))),
@@ -179,9 +180,9 @@ func (d *Decision) occasion() string {
 }
 
 func (d *Decision) size() string {
-	if d.Calibration == 1 {
+	if d.Calibration == 1 && d.UnseenTokens == 0 {
 		return fmt.Sprintf("%d tokens are sent", d.ContextTokens)
 	}
-	counted := int64(float64(d.ContextTokens) * d.Calibration)
+	counted := int64(float64(d.ContextTokens)*d.Calibration) + d.UnseenTokens
 	return fmt.Sprintf("%d tokens are sent, %d by the caller's own count", d.ContextTokens, counted)
 }

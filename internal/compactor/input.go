@@ -10,9 +10,11 @@ import (
 
 // inputOf returns a snapshot as the engine takes it.
 func inputOf(s postgres.Snapshot, p *policy.Policy, from From) (in compact.Input, err error) {
+	rule := ruleOf(s, p)
+	overhead := max(s.OverheadTokens+int(rule.EstimatedUnseen()), 0)
 	in = compact.Input{
-		Format: s.Format, Policy: *p, WindowTokens: max(int(ruleOf(s, p).EstimatedWindow()), 1),
-		OverheadTokens: s.OverheadTokens + int(s.SeparateTokens), Tail: make([]compact.Entry, 0, len(s.Tail)),
+		Format: s.Format, Policy: *p, WindowTokens: max(int(rule.EstimatedWindow()), 1),
+		OverheadTokens: overhead + int(s.SeparateTokens), Tail: make([]compact.Entry, 0, len(s.Tail)),
 	}
 	through := int64(0)
 	if from == FromCheckpoint {

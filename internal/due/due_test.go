@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 func random(r *rand.Rand) (s due.Session, tokens int64) {
 	s = due.Session{
 		Window: 1 + r.Int64N(2_000_000), Calibration: float64(float32(0.5 + 2.5*r.Float64())),
-		Trigger: 0.01 + 0.98*r.Float64(), Armed: due.Threshold(1 + r.IntN(3)),
+		Unseen: r.Int64N(200_000) - 20_000, Trigger: 0.01 + 0.98*r.Float64(), Armed: due.Threshold(1 + r.IntN(3)),
 	}
 	s.Hard = s.Trigger + (1-s.Trigger)*r.Float64()
 	if r.IntN(2) == 0 {
@@ -26,8 +26,8 @@ func random(r *rand.Rand) (s due.Session, tokens int64) {
 	}
 	window := s.EstimatedWindow()
 	near := []float64{
-		s.Trigger * window,
-		s.Hard * window,
+		s.Trigger*window - s.EstimatedUnseen(),
+		s.Hard*window - s.EstimatedUnseen(),
 		float64(s.Floor) + due.Regrowth*window,
 		window * r.Float64(),
 	}
@@ -42,8 +42,8 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	sql := `
-		SELECT $8::bigint >= ` + due.ArmedSQL(`s.calibration`) + `, $8::bigint >= ` + due.TriggerSQL(`s.calibration`) + `
-		  FROM (SELECT $1::int AS window_tokens, $2::real AS calibration, $3::bigint AS floor_tokens, $4::smallint AS armed_threshold) s,
+		SELECT $8::bigint >= ` + due.ArmedSQL(`s.calibration`, `s.unseen_tokens`) + `, $8::bigint >= ` + due.TriggerSQL(`s.calibration`, `s.unseen_tokens`) + `
+		  FROM (SELECT $1::int AS window_tokens, $2::real AS calibration, $3::bigint AS floor_tokens, $4::smallint AS armed_threshold, $9::bigint AS unseen_tokens) s,
 		       (SELECT $5::float8 AS trigger_ratio, $6::float8 AS hard_ratio, $7::bool AS calibrate) p`
 	r := rand.New(rand.NewPCG(1, 2))
 	reached := 0
@@ -51,12 +51,12 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 		s, tokens := random(r)
 		calibrate := r.IntN(3) > 0
 		var armed, trigger bool
-		args := []any{s.Window, s.Calibration, s.Floor, int16(s.Armed), s.Trigger, s.Hard, calibrate, tokens}
+		args := []any{s.Window, s.Calibration, s.Floor, int16(s.Armed), s.Trigger, s.Hard, calibrate, tokens, s.Unseen}
 		if err := conn.QueryRow(t.Context(), sql, args...).Scan(&armed, &trigger); err != nil {
 			t.Fatal(err)
 		}
 		if !calibrate {
-			s.Calibration = 1
+			s.Calibration, s.Unseen = 1, 0
 		}
 		if _, want := s.Due(tokens); armed != want {
 			t.Fatalf("%+v with %d tokens: the expression reports %t, the function %t", s, tokens, armed, want)
@@ -109,7 +109,9 @@ func TestAPostponedCompactionIsDueAtTheHardLimit(t *testing.T) {
 		s.Hard = max(s.Hard, due.Regrowth)
 		s.Floor = s.FloorAfterPostponed(int64(2 * s.EstimatedWindow()))
 		s.Armed = due.Trigger
-		if _, ok := s.Due(int64(s.Hard*s.EstimatedWindow()) + 1); !ok {
+		s.Floor = max(s.Floor, 0) // as it is stored
+		hard := max(s.Hard*s.EstimatedWindow()-s.EstimatedUnseen(), due.Regrowth*s.EstimatedWindow())
+		if _, ok := s.Due(int64(hard) + 1); !ok {
 			t.Fatalf("%+v is not due at its hard limit", s)
 		}
 	}

@@ -22,9 +22,9 @@ import (
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
 	p := newAppendParams(a)
 	done = session.Appended{Tokens: p.tokens, Compaction: session.CompactionNone}
-	var calibration float64
+	var measured measure
 	err = query(ctx, s.pool, a.Session.Tenant, appendSQLOf(a).plain, p.args(),
-		one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &calibration))
+		one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &measured.calibration, &measured.unseen))
 	switch {
 	case err == nil:
 		done.FirstSeq = done.LastSeq - p.count + 1
@@ -96,14 +96,14 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 		locked.capped = capped
 		locked.spared = capped.spared
 	}
-	var calibration float64
+	var measured measure
 	err = tx.QueryRow(ctx, sql, locked.args()...).
-		Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &calibration)
+		Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &measured.calibration, &measured.unseen)
 	if err != nil {
 		return done, err
 	}
 	done.FirstSeq = done.LastSeq - p.count + 1
-	row.calibrateTo(calibration)
+	row.measuredBy(measured)
 	threshold, isDue := row.due(done.ContextTokens)
 	if !isDue {
 		return done, nil

@@ -38,7 +38,7 @@ var (
 		"roles", "message_tokens", "client_ids", "calls", "answers", "starts_unit", "flags", "bodies",
 		"route", "key", "digest", "bytes", "spared", "largest",
 	}
-	usageNames  = []string{"input_tokens", "before_answer", "usage"}
+	usageNames  = []string{"used", "counted", "usage"}
 	exactNames  = []string{"exact_tokens"}
 	cappedNames = []string{"view_bodies", "view_tokens"}
 )
@@ -115,7 +115,7 @@ func newAppendParams(a session.Append) appendParams {
 	}
 	switch {
 	case a.Usage != nil:
-		p.measured = []any{inputOf(*a.Usage), tokensBeforeAnswer(a.Messages), a.Usage}
+		p.measured = []any{usedOf(*a.Usage), tokensOfRequest(a), a.Usage}
 	case a.ExactTokens != nil:
 		p.measured = []any{*a.ExactTokens}
 	}
@@ -129,10 +129,10 @@ type appendSQL struct{ plain, capped string }
 // The statement of an append, and those of one with usage and of one that is counted exactly, which do not slow it
 // down.
 var (
-	plainAppend = newAppendSQL(nil, `s.calibration`, ``)
-	usageAppend = newAppendSQL(usageNames, usageCalibration, `
-		       calibration = `+usageCalibration+`, last_usage = @usage::jsonb,`)
-	exactAppend = newAppendSQL(exactNames, exactCalibration, `
+	plainAppend = newAppendSQL(nil, `s.calibration`, `s.unseen_tokens`, ``)
+	usageAppend = newAppendSQL(usageNames, `1`, usageUnseen, `
+		       calibration = 1, unseen_tokens = `+usageUnseen+`, shrunk_tokens = 0, last_usage = @usage::jsonb,`)
+	exactAppend = newAppendSQL(exactNames, exactCalibration, `s.unseen_tokens`, `
 		       calibration = `+exactCalibration+`,
 		       counted_tokens = s.counted_tokens + @tokens,
 		       exact_tokens = s.exact_tokens + @exact_tokens::bigint,`)
@@ -148,12 +148,12 @@ func appendSQLOf(a session.Append) appendSQL {
 	return plainAppend
 }
 
-func newAppendSQL(measured []string, calibration, set string) appendSQL {
+func newAppendSQL(measured []string, calibration, unseen, set string) appendSQL {
 	const columns, arrays = `, view_body, view_tokens`, `, @view_bodies::bytea[], @view_tokens::int[]`
 	names := slices.Concat(appendNames, measured)
 	return appendSQL{
-		plain:  number(names, appendStatement(calibration, set, ``, ``)),
-		capped: number(slices.Concat(names, cappedNames), appendStatement(calibration, set, columns, arrays)),
+		plain:  number(names, appendStatement(due.ArmedSQL(calibration, unseen), set, ``, ``)),
+		capped: number(slices.Concat(names, cappedNames), appendStatement(due.ArmedSQL(calibration, unseen), set, columns, arrays)),
 	}
 }
 
@@ -170,14 +170,22 @@ func number(names []string, sql string) string {
 	})
 }
 
-// usageCalibration is the session's calibration after an append with usage: a step from the old one towards what the
-// usage shows. The provider's count of the request, NULL for none, is compared with the session's estimate of it: the
-// view, the overhead, and the tokens of this batch before the answer.
-var usageCalibration = `
-	(s.calibration + ` + fmt.Sprint(session.CalibrationStep) + ` * (` + clamped(`
-	     coalesce(@input_tokens::float8 / nullif(s.context_tokens + s.overhead_tokens + @before_answer::bigint, 0),
-	              s.calibration)`) + `
-	     - s.calibration))::real`
+// requestEstimate is the session's estimate of what a usage counts: the view, the overhead, and the tokens of this
+// batch through the answer. If compactions have shrunk the view since the last usage, the request may have been made
+// before: the estimate that is nearer to the provider's count holds.
+const requestEstimate = `
+	(s.context_tokens + s.overhead_tokens + @counted::bigint
+	 + CASE WHEN abs(@used::bigint - s.unseen_tokens - s.context_tokens - s.overhead_tokens - @counted - s.shrunk_tokens)
+	           < abs(@used - s.unseen_tokens - s.context_tokens - s.overhead_tokens - @counted)
+	        THEN s.shrunk_tokens
+	        ELSE 0 END)`
+
+// usageUnseen is the session's unseen tokens after an append with usage: the difference of the provider's count, NULL
+// for none, and the estimate. A count below half of the estimate or above the window is not believed.
+const usageUnseen = `
+	CASE WHEN @used::bigint IS NULL
+	     THEN s.unseen_tokens
+	     ELSE greatest(least(@used, s.window_tokens) - ` + requestEstimate + `, ` + requestEstimate + ` / -2) END`
 
 // exactCalibration is the session's calibration after an append whose messages were counted by an exact tokenizer.
 // What a provider reported is better: once there is any, it counts alone.
@@ -196,8 +204,8 @@ func clamped(calibration string) string {
 // inserts select from the row that the UPDATE returns. The first append gives the session its format; later ones may
 // have another. It returns no row if there is no such session, expected_seq does not fit or the session is full.
 // Unless the caller holds the lock, it returns none either if the append would make the session due or has a result to
-// cap. It takes the calibration that the session has afterwards, and what sets it.
-func appendStatement(calibration, set, columns, arrays string) string {
+// cap. armed is the number of tokens at which it does, set what else the session gets.
+func appendStatement(armed, set, columns, arrays string) string {
 	return `
 	WITH grown AS (
 		UPDATE sessions s
@@ -216,9 +224,9 @@ func appendStatement(calibration, set, columns, arrays string) string {
 		   AND (@expected_seq::bigint IS NULL OR s.last_seq = @expected_seq)
 		   AND s.last_seq + @count <= ` + fmt.Sprint(session.MaxSessionMessages) + `
 		   AND s.tail_bytes + @bytes <= ` + fmt.Sprint(session.MaxTailBytes) + `
-		   AND (@locked OR s.context_tokens + @tokens + s.overhead_tokens < ` + due.ArmedSQL(calibration) + `
+		   AND (@locked OR s.context_tokens + @tokens + s.overhead_tokens < ` + armed + `
 		              AND (@largest::int <= p.caps_over) IS NOT FALSE)
-		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration
+		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration, s.unseen_tokens
 	), logged AS (
 		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
 		                      flags, body, shape` + columns + `)
@@ -239,28 +247,32 @@ func appendStatement(calibration, set, columns, arrays string) string {
 		  FROM grown g
 		 WHERE @route::text IS NOT NULL AND NOT @locked
 	)
-	SELECT last_seq, context_tokens, total_tokens, calibration
+	SELECT last_seq, context_tokens, total_tokens, calibration, unseen_tokens
 	  FROM grown`
 }
 
-// inputOf returns nil for a usage that counts no input, which tells nothing about the estimate.
-func inputOf(u session.Usage) *float64 {
-	input := float64(u.Input())
-	if input == 0 {
+// usedOf returns what a provider counted for a request and its answer. It returns nil for a usage that counts no input,
+// which tells nothing about the estimate.
+func usedOf(u session.Usage) *int64 {
+	if u.Input() == 0 {
 		return nil
 	}
-	return &input
+	used := u.Input() + u.OutputTokens
+	return &used
 }
 
-// tokensBeforeAnswer returns the tokens of a batch that were part of the request whose answer is the batch's last
-// message of the assistant.
-func tokensBeforeAnswer(messages []session.NewMessage) (tokens int64) {
-	last := len(messages) - 1
-	for last >= 0 && messages[last].Role != "assistant" {
-		last--
+// tokensOfRequest returns the tokens of a batch that its usage counts: those before the last message of the assistant,
+// which is the answer, and the answer itself if its tokens are reported.
+func tokensOfRequest(a session.Append) (tokens int64) {
+	answer := len(a.Messages) - 1
+	for answer >= 0 && a.Messages[answer].Role != "assistant" && a.Messages[answer].Role != "model" {
+		answer--
 	}
-	for i := range last {
-		tokens += int64(messages[i].Tokens)
+	if a.Usage.OutputTokens > 0 {
+		answer++
+	}
+	for i := range answer {
+		tokens += int64(a.Messages[i].Tokens)
 	}
 	return tokens
 }

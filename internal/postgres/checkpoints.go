@@ -143,6 +143,13 @@ var separateTokens = `(SELECT coalesce(sum(m.tokens), 0)
 	               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= ` + pinnedElsewhere + `
 	                 AND m.removed_at IS NULL)`
 
+// shrunkSQL counts by how much a checkpoint has shrunk the view, which had $3 tokens before: the next usage may be of a
+// request that was made before it.
+const shrunkSQL = `
+	UPDATE sessions
+	   SET shrunk_tokens = shrunk_tokens + $3 - context_tokens
+	 WHERE tenant_id = $1 AND key = $2`
+
 // newestSQL makes a checkpoint the session's newest and counts the tokens of its view. It always adds them up from the
 // messages: the difference that a compaction reports is not exact, because a message of another format has another
 // number of tokens once the checkpoint renders it in the session's format.
@@ -174,6 +181,9 @@ func rollBack(
 	err = tx.QueryRow(ctx, newestSQL,
 		row.Tenant, row.Key.Key, made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
 	if err != nil {
+		return 0, err
+	}
+	if err := exec(ctx, tx, shrunkSQL, row.Tenant, row.Key.Key, row.contextTokens); err != nil {
 		return 0, err
 	}
 	return tokens, exec(ctx, tx, `

@@ -131,6 +131,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND restored_from IS NULL`,
 		tenant, key, o.Base+1-KeptCheckpoints)
 	batch.Queue(newestSQL, tenant, key, o.Base+1, c.Through, c.Size, c.Tokens)
+	batch.Queue(shrunkSQL, tenant, key, row.contextTokens)
 	return tx.SendBatch(ctx, batch).Close()
 }
 
@@ -194,7 +195,7 @@ var sweepSQL = `
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1
-	   AND s.context_tokens + s.overhead_tokens >= ` + due.TriggerSQL(`s.calibration`) + `
+	   AND s.context_tokens + s.overhead_tokens >= ` + due.TriggerSQL(`s.calibration`, `s.unseen_tokens`) + `
 	   AND NOT ` + queue.HasCompaction(`s.key`)
 
 // Sweep inserts a job for each of a tenant's sessions that is over its trigger and has none, because the job was lost.

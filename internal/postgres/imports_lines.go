@@ -133,10 +133,10 @@ func (b *importing) restoreSession(ctx context.Context, l *importLine) error {
 	return exec(ctx, b.tx, `
 		UPDATE sessions
 		   SET created_at = coalesce($3, created_at), calibration = $4, last_usage = $5,
-		       counted_tokens = $6, exact_tokens = $7
+		       counted_tokens = $6, exact_tokens = $7, unseen_tokens = $8
 		 WHERE tenant_id = $1 AND key = $2`,
 		b.tenant, l.key, l.Session.CreatedAt,
-		tokens.Calibration, tokens.Last, tokens.Counted, tokens.Exact)
+		tokens.Calibration, tokens.Last, tokens.Counted, tokens.Exact, tokens.Unseen)
 }
 
 // endSession sets a session's last seq to that of its newest removal, which is larger than the seq of its last message.

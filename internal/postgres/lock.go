@@ -40,17 +40,23 @@ func (l *lockedSession) overTrigger() (due.Threshold, bool) {
 	return rule.Due(l.contextTokens + l.overhead)
 }
 
-// calibrateTo sets the session's calibration, which counts only if its policy calibrates.
-func (l *lockedSession) calibrateTo(calibration float64) {
-	l.rule.Calibration = 1
-	if l.calibrate {
-		l.rule.Calibration = calibration
+// measure is what a session has learned about how its provider counts.
+type measure struct {
+	calibration float64
+	unseen      int64
+}
+
+// measuredBy sets what the session has learned, which counts only if its policy calibrates.
+func (l *lockedSession) measuredBy(m measure) {
+	if !l.calibrate {
+		m = measure{calibration: 1}
 	}
+	l.rule.Calibration, l.rule.Unseen = m.calibration, m.unseen
 }
 
 const lockSQL = `
 	SELECT key, last_seq, tail_bytes, context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
-	       floor_tokens, armed_threshold, checkpoint_n, policy_id, coalesce(last_append_at, now())
+	       unseen_tokens, floor_tokens, armed_threshold, checkpoint_n, policy_id, coalesce(last_append_at, now())
 	  FROM sessions
 	 WHERE tenant_id = $1 AND `
 
@@ -82,9 +88,9 @@ func (s *Store) underLock(ctx context.Context, key session.Key, do func(tx pgx.T
 // the policy that it saw before it waited, and find none if that was replaced meanwhile.
 func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (lockedSession, error) {
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
-	var calibration float64
+	var measured measure
 	err := row.Scan(&l.Key.Key, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens,
-		&l.overhead, &l.rule.Window, &calibration, &l.rule.Floor, &l.rule.Armed, &l.checkpoint,
+		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.rule.Floor, &l.rule.Armed, &l.checkpoint,
 		&l.policy, &l.coldAt)
 	if err != nil {
 		return l, notFound(err)
@@ -94,7 +100,7 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 		  FROM policies
 		 WHERE tenant_id = $1 AND id = $2`, tenant, l.policy).
 		Scan(&l.rule.Trigger, &l.rule.Hard, &l.cacheTTL, &l.calibrate, &l.capsOver)
-	l.calibrateTo(calibration)
+	l.measuredBy(measured)
 	l.coldAt = l.coldAt.Add(l.cacheTTL)
 	return l, err
 }

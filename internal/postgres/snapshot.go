@@ -19,7 +19,8 @@ type Snapshot struct {
 	ContextTokens  int64
 	LastSeq        int64
 	LastAppendAge  float64 // seconds
-	Calibration    float64 // tokens by the caller's usage for each estimated token
+	Calibration    float64 // tokens by an exact count for each estimated token
+	Unseen         int64   // tokens by the caller's usage beyond the estimate
 	Policy         session.Policy
 	SeparateTokens int64        // of a system prompt that is separate from the view's messages
 	Base           *Checkpoint  // the newest one, nil before the first
@@ -88,7 +89,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 	var base Checkpoint
 	err = tx.QueryRow(ctx, `
 		SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens, s.last_seq,
-		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8, s.calibration,
+		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8, s.calibration, s.unseen_tokens,
 		       p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
 		       `+pinnedElsewhere+`, `+separateTokens+`,
 		       s.checkpoint_n, s.through_seq, coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units,
@@ -98,7 +99,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 		  `+newestCheckpoint+`
 		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key).
 		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq,
-			&snap.LastAppendAge, &snap.Calibration,
+			&snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
 			&separate, &snap.SeparateTokens,
 			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units,

@@ -23,6 +23,7 @@ type Session struct {
 	TotalTokens    int64                 `json:"total_tokens"`
 
 	Calibration      float64        `json:"calibration"`
+	UnseenTokens     int64          `json:"unseen_tokens"`
 	CalibratedTokens int64          `json:"calibrated_tokens"` // context and overhead as the provider would count them
 	LastUsage        *session.Usage `json:"last_usage"`
 

@@ -52,7 +52,8 @@ type Session struct {
 	LastSeq        int64           `json:"last_seq"`
 	ContextTokens  int64           `json:"context_tokens"` // estimated tokens of the view, overhead aside
 	TotalTokens    int64           `json:"total_tokens"`   // estimated tokens of the whole log
-	Calibration    float64         `json:"calibration"`    // what callers' usage makes of an estimated token
+	Calibration    float64         `json:"calibration"`    // what an exact count makes of an estimated token
+	UnseenTokens   int64           `json:"unseen_tokens"`  // what callers' usage counts beyond the estimate
 	LastUsage      *Usage          `json:"last_usage"`     // nil for never reported
 	Checkpoint     int             `json:"checkpoint"`     // number of the newest checkpoint, 0 for none
 	CreatedAt      time.Time       `json:"created_at"`

@@ -147,6 +147,7 @@ type Exported struct {
 // TokenHistory is what a session has learned about how its provider counts tokens.
 type TokenHistory struct {
 	Calibration float32 `json:"calibration"`
+	Unseen      int64   `json:"unseen_tokens,omitempty"`
 	Last        *Usage  `json:"last,omitempty"`
 	Counted     int64   `json:"counted_tokens,omitempty"` // estimated, of the messages that were counted exactly
 	Exact       int64   `json:"exact_tokens,omitempty"`

@@ -14,15 +14,13 @@ type Usage struct {
 // Input returns the number of tokens that the request sent to the model.
 func (u Usage) Input() int64 { return u.InputTokens + u.CacheCreationTokens + u.CacheReadTokens }
 
-// The correction of the estimate of tokens by what callers report as used. A report moves the factor by a part of its
-// distance, so that one that is wrong does little; after twenty of them nearly nothing is left of what it was before.
+// The limits of the factor by which an exact count of the messages corrects the estimate.
 const (
-	MinCalibration  = 0.5
-	MaxCalibration  = 3.0
-	CalibrationStep = 0.25
+	MinCalibration = 0.5
+	MaxCalibration = 3.0
 )
 
 // CalibratedTokens returns the tokens of the session's view and overhead as its provider would count them.
 func (s Session) CalibratedTokens() int64 {
-	return int64(math.Round(float64(s.ContextTokens+int64(s.OverheadTokens)) * s.Calibration))
+	return int64(math.Round(float64(s.ContextTokens+int64(s.OverheadTokens))*s.Calibration)) + s.UnseenTokens
 }

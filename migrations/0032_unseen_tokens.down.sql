@@ -1,0 +1,3 @@
+ALTER TABLE sessions
+    DROP COLUMN unseen_tokens,
+    DROP COLUMN shrunk_tokens;
