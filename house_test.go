@@ -32,11 +32,12 @@ var mayImport = map[string][]string{
 	"internal/wire":             {"internal/units", "internal/spelling", "internal/session", "internal/rawjson", "internal/tokens", "internal/wire/provider"},
 	"internal/wire/provider":    {"internal/session"},
 	"internal/policy":           {"internal/session", "internal/spelling", "internal/rawjson", "internal/compact/text"},
-	"internal/compact":          {"internal/units", "internal/policy", "internal/session", "internal/wire", "internal/wire/provider", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary"},
+	"internal/compact":          {"internal/units", "internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary", "internal/compact/failure", "internal/wire/provider"},
 	"internal/compact/text":     {},
+	"internal/compact/failure":  {},
 	"internal/compact/rule":     {},
 	"internal/compact/resource": {"internal/rawjson"},
-	"internal/compact/summary":  {"internal/compact/resource", "internal/compact/text", "internal/tokens"},
+	"internal/compact/summary":  {"internal/compact/failure", "internal/compact/resource", "internal/compact/text", "internal/tokens"},
 	"internal/llm":              {"internal/compact/summary"},
 	"internal/llm/llmtest":      {"internal/compact/summary"},
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
@@ -48,7 +49,9 @@ var mayImport = map[string][]string{
 	"internal/persist":          {"internal/session"},
 	"internal/config":           {"internal/models"},
 	"internal/client":           {"internal/protocol", "internal/session", "internal/archive"},
-	"internal/terminal":         {"internal/protocol", "internal/session", "internal/wire", "internal/rawjson"},
+	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
+	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},
+	"internal/readback":         {"internal/persist", "internal/postgres", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/demo": {
 		"internal/client", "internal/importer", "internal/protocol", "internal/session", "internal/terminal", "internal/wire", "samples",
 	},
@@ -63,7 +66,7 @@ var mayImport = map[string][]string{
 	"internal/compact/manifest": {},
 	"internal/models":           {"internal/spelling"},
 	"internal/api": {
-		"internal/wire/provider", "internal/view", "internal/protocol",
+		"internal/wire/provider", "internal/view", "internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/api/waiting",
@@ -87,7 +90,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything.
-var pure = []string{"internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/varve-dev/varve/internal/compact/failure"
 	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/provider"
@@ -67,7 +68,7 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 		case wire.Result:
 			r := resultPart(e.Body, at)
 			r.index += e.Part
-			h.answer(&m, r)
+			h.answer(&m, e.Body, r)
 		case wire.Call:
 			h.ask(&m, e, at, reader)
 		}
@@ -95,7 +96,7 @@ func (h *history) ask(m *message, e *Entry, at *wire.Part, reader *partReader) {
 }
 
 // answer pairs a result of message m with its call.
-func (h *history) answer(m *message, r part) {
+func (h *history) answer(m *message, body []byte, r part) {
 	r.message = len(h.messages)
 	if c, ok := h.open.Answer(r.callID, r.tool); ok {
 		h.units.Answered(c.unit)
@@ -105,12 +106,25 @@ func (h *history) answer(m *message, r part) {
 		r.subject = c.subject
 		r.asked, r.askedAt = c.message, c.index
 		r.paired = m.role != assistant || h.provider.OwnResults
+		if r.usable && !h.provider.FlagsErrors {
+			r.usable = !h.failed(body, &r)
+		}
 		if r.paired && c.part >= 0 {
 			r.call = c.part
 			h.parts[c.part].paired, h.parts[c.part].subject = true, c.subject
 		}
 	}
 	h.parts = append(h.parts, r)
+}
+
+// failed reports whether the text of a result shows that its tool failed, in a format that has no flag for it.
+func (h *history) failed(body []byte, r *part) bool {
+	text := endsOf(r.value.Of(body))
+	if text == nil {
+		at := wire.Part{Kind: wire.Result, Index: r.index, Value: r.value}
+		text = wire.ResultText(h.in.Format, body, at).Text
+	}
+	return failure.Shown(text, r.does.runs(), h.in.Policy.Tools.Errors)
 }
 
 // resultPart returns a result as a part; its message is set later.

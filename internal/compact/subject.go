@@ -29,6 +29,9 @@ func (d does) reads() bool {
 	return d.operation() == policy.ViewFile || d.operation() == policy.FileRead
 }
 func (d does) writes() bool { return d.operation() == policy.FileWrite }
+func (d does) runs() bool {
+	return d.operation() == policy.CommandExecution || d.operation() == policy.TestExecution
+}
 
 // identity is a digest.
 type identity [16]byte

@@ -76,6 +76,7 @@ const (
 type Tools struct {
 	Table      ToolTable            `json:"table"`
 	Operations map[string]Operation `json:"operations"`
+	Errors     []string             `json:"errors"`
 }
 
 // ToolTable names a table of well-known tools.

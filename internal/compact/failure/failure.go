@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -26,15 +27,27 @@ var beginnings = func() (texts []string) {
 	return texts
 }()
 
-// exitCode matches a command's exit code as shells and harnesses write it.
+// exitCode matches a command's exit code as shells and harnesses of agents write it.
 var exitCode = regexp.MustCompile(
 	`(?i)(?:exit(?:ed)?[ _]?(?:with )?(?:code|status)|return[ _]?code)["'>]*\s*[:=]?\s*(-?[0-9]+)`)
 
+// breakdowns begin a line in the output of a command that failed; complaints are in the line with the reason.
+var (
+	breakdowns = []string{
+		"traceback (most recent call last)", "panic:", "fatal:", "error:", "fail", "npm err!", "bash:", "sh:",
+		"segmentation fault",
+	}
+	complaints = append([]string{
+		"error", "exception", "cannot ", "no such file", "denied", "not found", "unknown", "invalid",
+		"错误", "失败", "エラー", "失敗", "실패", "오류",
+	}, breakdowns...)
+)
+
 // windowBytes is how much of the beginning and of the end of a result is looked at.
-const windowBytes = 512
+const windowBytes = 4096
 
 // Shown reports whether the text of a result shows that its tool failed: it begins as one of the well-known failures or
-// of the texts in more, it is an object that says so, or, for a tool that runs commands, its exit code is not 0.
+// of the texts in more, it is an object that says so, or it is the output of a command that failed.
 func Shown(text []byte, runs bool, more []string) bool {
 	text = bytes.TrimSpace(text)
 	if len(text) > 0 && text[0] == '{' {
@@ -44,24 +57,43 @@ func Shown(text []byte, runs bool, more []string) bool {
 	}
 	begin := strings.ToLower(string(text[:min(len(text), windowBytes)]))
 	for _, list := range [][]string{beginnings, more} {
-		for _, b := range list {
-			if strings.HasPrefix(begin, strings.ToLower(b)) {
+		if slices.ContainsFunc(list, func(b string) bool { return strings.HasPrefix(begin, strings.ToLower(b)) }) {
+			return true
+		}
+	}
+	return runs && exited(begin, strings.ToLower(string(text[max(0, len(text)-windowBytes):])))
+}
+
+// exited reports whether the beginning or the end of a command's output shows a failure. The exit code decides, except
+// that 1 without a complaint is a search that found nothing.
+func exited(windows ...string) bool {
+	for _, window := range windows {
+		if code := exitCode.FindStringSubmatch(window); code != nil {
+			return code[1] != "0" && (code[1] != "1" || slices.ContainsFunc(windows, complains))
+		}
+	}
+	for _, window := range windows {
+		for line := range strings.Lines(window) {
+			line = strings.TrimSpace(line)
+			if slices.ContainsFunc(breakdowns, func(b string) bool { return strings.HasPrefix(line, b) }) {
 				return true
 			}
 		}
 	}
-	return runs && exited(text)
+	return false
 }
 
-// exited reports whether an exit code at the beginning or the end of a text is not 0.
-func exited(text []byte) bool {
-	windows := [][]byte{text[:min(len(text), windowBytes)], text[max(0, len(text)-windowBytes):]}
-	for _, window := range windows {
-		if code := exitCode.FindSubmatch(window); code != nil {
-			return string(code[1]) != "0"
+func complains(text string) bool { return Complaint(text) != "" }
+
+// Complaint returns the first line of a failed result that has a reason, "" if none has.
+func Complaint(text string) string {
+	for line := range strings.Lines(text) {
+		small := strings.ToLower(line)
+		if slices.ContainsFunc(complaints, func(c string) bool { return strings.Contains(small, c) }) {
+			return strings.TrimSpace(line)
 		}
 	}
-	return false
+	return ""
 }
 
 // maxObjectBytes limits which objects are parsed: what reports a failure is short.

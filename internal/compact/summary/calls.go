@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/compact/failure"
 	"github.com/varve-dev/varve/internal/compact/resource"
 )
 
@@ -76,14 +77,14 @@ func (d *draft) result(m Message, p Part) {
 	if !marker && (p.Failed || c.runs() || !aboutFiles) {
 		text = clean(window(p.Text))
 	}
-	if p.Failed || fails(c, text) {
+	if p.Failed || failure.Shown([]byte(text), c.runs(), nil) {
 		d.sections[calls].drop(c.subject)
 		d.sections[failures].put(c.subject, at(m.Seq, c.subject+outcome+complaint(text)+ref))
 		return
 	}
 	if !marker {
-		if failure, ok := d.sections[failures].drop(c.subject); ok {
-			d.sections[solved].put(c.subject, failure+", solved at "+strconv.FormatInt(m.Seq, 10))
+		if failed, ok := d.sections[failures].drop(c.subject); ok {
+			d.sections[solved].put(c.subject, failed+", solved at "+strconv.FormatInt(m.Seq, 10))
 		}
 	}
 	if aboutFiles {

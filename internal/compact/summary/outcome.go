@@ -1,49 +1,11 @@
 package summary
 
 import (
-	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/compact/failure"
 )
-
-// exitCodes match a command's exit code as shells and harnesses of agents write it.
-var exitCodes = []*regexp.Regexp{
-	regexp.MustCompile(`xit(?:ed)?[ _]?(?:with )?(?:[Cc]ode|status)["'>]*\s*[:=]?\s*(-?[0-9]+)`),
-	regexp.MustCompile(`eturn[ _]?[Cc]ode["'>]*\s*[:=]?\s*(-?[0-9]+)`),
-}
-
-// breakdowns begin a line in the output of a command that failed; complaints are in the line with the reason.
-var (
-	breakdowns = []string{
-		"traceback (most recent call last)", "panic:", "fatal:", "error:", "fail", "npm err!", "bash:", "sh:",
-		"segmentation fault",
-	}
-	complaints = append([]string{
-		"error", "exception", "cannot ", "no such file", "denied", "not found", "unknown", "invalid",
-		"错误", "失败", "エラー", "失敗", "실패", "오류",
-	}, breakdowns...)
-)
-
-// fails reports whether a command's output shows a failure; the output of other tools may describe failures of other
-// programs. The exit code decides, except that 1 without a complaint is a search that found nothing.
-func fails(c call, text string) bool {
-	if !c.runs() {
-		return false
-	}
-	for _, pattern := range exitCodes {
-		if code := pattern.FindStringSubmatch(text); code != nil {
-			return code[1] != "0" && (code[1] != "1" || complaining(text) != "")
-		}
-	}
-	for line := range strings.Lines(strings.ToLower(text)) {
-		line = strings.TrimSpace(line)
-		if slices.ContainsFunc(breakdowns, func(b string) bool { return strings.HasPrefix(line, b) }) {
-			return true
-		}
-	}
-	return false
-}
 
 // runs reports whether the call runs a command.
 func (c call) runs() bool {
@@ -52,22 +14,11 @@ func (c call) runs() bool {
 
 // complaint returns the line of a failed result that has the reason. Python writes it last.
 func complaint(text string) string {
-	line := complaining(text)
+	line := failure.Complaint(text)
 	if line == "" || strings.HasPrefix(line, "Traceback") {
 		line = last(text)
 	}
 	return short(line)
-}
-
-// complaining returns the first line with a complaint, or "".
-func complaining(text string) string {
-	for line := range strings.Lines(text) {
-		small := strings.ToLower(line)
-		if slices.ContainsFunc(complaints, func(c string) bool { return strings.Contains(small, c) }) {
-			return strings.TrimSpace(line)
-		}
-	}
-	return ""
 }
 
 // lineOf returns a result in one line: the last one of a command, the first one of other tools.

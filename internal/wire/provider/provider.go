@@ -26,6 +26,7 @@ type Facts struct {
 	Items          bool     // consecutive messages of the assistant are items of one answer
 	OwnResults     bool     // a message of the assistant has the results of its own calls
 	ResultObjects  bool     // a result must be an object
+	FlagsErrors    bool     // a result has a flag that says that its tool failed
 	CacheMarks     int      // how many blocks may have cache_control; 0 for a format without
 	Codes          Codes
 }
@@ -66,6 +67,7 @@ var table = map[session.Format]*Facts{
 		IDMax:          64,
 		IDPlain:        true,
 		IDUnique:       true,
+		FlagsErrors:    true,
 		CacheMarks:     4,
 		Codes: Codes{
 			Unanswered: "V-A1", Orphan: "V-A2", Mixed: "V-A3", Empty: "V-A5", Content: "V-A5", CallID: "V-A4",
@@ -86,11 +88,12 @@ var table = map[session.Format]*Facts{
 		},
 	},
 	session.AISDK: {
-		Roles:      []string{"system", "user", "assistant"},
-		IDMax:      256,
-		IDUnique:   true,
-		OwnResults: true,
-		Codes:      Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-C3", Content: "V-U1", CallID: "V-R4"},
+		Roles:       []string{"system", "user", "assistant"},
+		IDMax:       256,
+		IDUnique:    true,
+		OwnResults:  true,
+		FlagsErrors: true,
+		Codes:       Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-C3", Content: "V-U1", CallID: "V-R4"},
 	},
 }
 
