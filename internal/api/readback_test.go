@@ -68,7 +68,7 @@ func TestMessagesAreReadByTheirRef(t *testing.T) {
 	}
 }
 
-// TestARunOfMessagesThatIsTooLongForOneAnswerNamesTheRest: 1,000 messages are the most.
+// TestARunOfMessagesThatIsTooLongForOneAnswerNamesTheRest: the limit is 1,000 messages.
 func TestARunOfMessagesThatIsTooLongForOneAnswerNamesTheRest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

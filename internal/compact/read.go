@@ -124,7 +124,7 @@ func (h *history) failed(body []byte, r *part) bool {
 		at := wire.Part{Kind: wire.Result, Index: r.index, Value: r.value}
 		text = wire.ResultText(h.in.Format, body, at).Text
 	}
-	return failure.Shown(text, r.does.runs(), h.in.Policy.Tools.Errors)
+	return failure.Shows(text, r.does.runs(), h.in.Policy.Tools.Errors)
 }
 
 // resultPart returns a result as a part; its message is set later.

@@ -22,6 +22,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/zframe"
@@ -280,17 +281,68 @@ func (w *world) checkResults(at session.Address, found session.Session) {
 	if found.Checkpoint > 0 && len(refs) == 0 {
 		w.Error("a checkpoint was made, but no manifest has an action")
 	}
-	delete(refs, "") // whole messages left
+	delete(refs, "") // as engines before version 4 wrote for whole messages
 	for text := range refs {
-		ref, err := session.ParseResultRef(text)
-		if err != nil {
-			w.Fatal(err)
-		}
-		r, body, err := w.store.Result(ctx, at, ref)
-		if err != nil {
+		if of, ok := session.ParseMessagesRef(text); ok {
+			if run, err := readback.Messages(ctx, w.store, at, of); err != nil || run.Ref != of {
+				w.Errorf("messages %s: %+v, %v", text, run, err)
+			}
+		} else if r, body, err := readback.Result(ctx, w.store, at, text); err != nil {
 			w.Errorf("result %s: %v", text, err)
 		} else if sha256.Sum256(body) != [32]byte(r.SHA256) || int64(len(body)) != r.Bytes {
 			w.Errorf("result %s is not what its row says", text)
 		}
 	}
+	w.checkHandles(at)
+}
+
+// checkHandles checks that every result of the log that the view does not show whole was persisted under the ref that
+// its place and its content have.
+func (w *world) checkHandles(at session.Address) {
+	w.Helper()
+	view, bodies := w.read(at)
+	shown := map[session.ResultRef]int{} // by content alone
+	for _, body := range bodies {
+		for _, r := range w.results(view.Format, body, 0) {
+			shown[session.ResultRef{Check: r.ref.Check}]++
+		}
+	}
+	ctx := context.WithoutCancel(w.Context())
+	_, log, err := w.store.Messages(ctx, at, postgres.Range{Limit: 10_000})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for i := range log {
+		if log[i].Format != view.Format {
+			continue // its translation has other contents
+		}
+		for _, r := range w.results(view.Format, log[i].Body, log[i].Seq) {
+			if shown[session.ResultRef{Check: r.ref.Check}] > 0 {
+				continue
+			}
+			if _, body, err := w.store.Result(ctx, at, r.ref); err != nil || !bytes.Equal(body, r.content) {
+				w.Errorf("%s has left the view without a handle: %v", r.ref, err)
+			}
+		}
+	}
+}
+
+type loggedResult struct {
+	ref     session.ResultRef
+	content []byte
+}
+
+// results returns the results of a message that has a seq.
+func (w *world) results(f session.Format, body []byte, seq int64) (list []loggedResult) {
+	w.Helper()
+	facts, err := wire.Inspect(f, body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, p := range facts.Parts {
+		if content := wire.ResultText(f, body, p).Stored; p.Kind == wire.Result && len(content) > 0 {
+			list = append(list, loggedResult{session.NewResultRef(seq, p.Index, sha256.Sum256(content)), content})
+		}
+	}
+	return list
 }

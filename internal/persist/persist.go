@@ -148,8 +148,8 @@ func List(ctx context.Context, tx pgx.Tx, key session.Key, after Place, limit in
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Result])
 }
 
-// Read returns a result and its whole body; ErrNotFound for a ref that does not exist. The check digits make a miscopied
-// ref a miss instead of another result.
+// Read returns a result and its whole body; ErrNotFound for a ref that does not exist. The check digits make a
+// miscopied ref a miss instead of another result.
 func Read(ctx context.Context, tx pgx.Tx, key session.Key, ref session.ResultRef) (r Result, body []byte, err error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+resultColumns+`, b.codec, b.body

@@ -151,9 +151,10 @@ func appendSQLOf(a session.Append) appendSQL {
 func newAppendSQL(measured []string, calibration, unseen, set string) appendSQL {
 	const columns, arrays = `, view_body, view_tokens`, `, @view_bodies::bytea[], @view_tokens::int[]`
 	names := slices.Concat(appendNames, measured)
+	armed := due.ArmedSQL(calibration, unseen)
 	return appendSQL{
-		plain:  number(names, appendStatement(due.ArmedSQL(calibration, unseen), set, ``, ``)),
-		capped: number(slices.Concat(names, cappedNames), appendStatement(due.ArmedSQL(calibration, unseen), set, columns, arrays)),
+		plain:  number(names, appendStatement(armed, set, ``, ``)),
+		capped: number(slices.Concat(names, cappedNames), appendStatement(armed, set, columns, arrays)),
 	}
 }
 
@@ -175,7 +176,8 @@ func number(names []string, sql string) string {
 // before: the estimate that is nearer to the provider's count holds.
 const requestEstimate = `
 	(s.context_tokens + s.overhead_tokens + @counted::bigint
-	 + CASE WHEN abs(@used::bigint - s.unseen_tokens - s.context_tokens - s.overhead_tokens - @counted - s.shrunk_tokens)
+	 + CASE WHEN abs(@used::bigint - s.unseen_tokens
+	                 - s.context_tokens - s.overhead_tokens - @counted - s.shrunk_tokens)
 	           < abs(@used - s.unseen_tokens - s.context_tokens - s.overhead_tokens - @counted)
 	        THEN s.shrunk_tokens
 	        ELSE 0 END)`

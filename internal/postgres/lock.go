@@ -90,8 +90,8 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
 	var measured measure
 	err := row.Scan(&l.Key.Key, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens,
-		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.rule.Floor, &l.rule.Armed, &l.checkpoint,
-		&l.policy, &l.coldAt)
+		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.rule.Floor, &l.rule.Armed,
+		&l.checkpoint, &l.policy, &l.coldAt)
 	if err != nil {
 		return l, notFound(err)
 	}

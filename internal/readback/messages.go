@@ -37,7 +37,8 @@ func Messages(ctx context.Context, store *postgres.Store, at session.Address, re
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("messages %s: %w; the session has messages 1 to %d", ref, session.ErrNotFound, of.LastSeq)
+		return nil, fmt.Errorf("messages %s: %w; the session has messages 1 to %d",
+			ref, session.ErrNotFound, of.LastSeq)
 	}
 	last := found[len(found)-1].Seq
 	run := &Run{Ref: session.MessagesRef{First: found[0].Seq, Last: last}, Messages: len(found)}

@@ -53,7 +53,8 @@ var refPattern = regexp.MustCompile(`^r([1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,8})-(
 func ParseResultRef(s string) (ResultRef, error) {
 	m := refPattern.FindStringSubmatch(s)
 	if m == nil {
-		return ResultRef{}, fmt.Errorf("result %q: %w (a ref looks like r17.1-9f3a; messages are m17 or m17-42)", s, ErrNotFound)
+		return ResultRef{}, fmt.Errorf("result %q: %w (a ref looks like r17.1-9f3a; messages are m17 or m17-42)",
+			s, ErrNotFound)
 	}
 	seq, _ := strconv.ParseInt(m[1], 10, 64)
 	part, _ := strconv.Atoi(m[2])

@@ -1,6 +1,6 @@
 // Package failure recognises the results of tools that failed, in formats that have no flag for it. It is pure.
 //
-// Start at Shown. What well-known tools write is in texts.json; a policy adds its own texts.
+// Start at Shows. What well-known tools write is in texts.json; a policy adds its own texts.
 package failure
 
 import (
@@ -46,9 +46,9 @@ var (
 // windowBytes is how much of the beginning and of the end of a result is looked at.
 const windowBytes = 4096
 
-// Shown reports whether the text of a result shows that its tool failed: it begins as one of the well-known failures or
+// Shows reports whether the text of a result shows that its tool failed: it begins as one of the well-known failures or
 // of the texts in more, it is an object that says so, or it is the output of a command that failed.
-func Shown(text []byte, runs bool, more []string) bool {
+func Shows(text []byte, runs bool, more []string) bool {
 	text = bytes.TrimSpace(text)
 	if len(text) > 0 && text[0] == '{' {
 		if failed, known := object(text); known {

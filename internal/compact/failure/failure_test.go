@@ -7,7 +7,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/failure"
 )
 
-func TestShown(t *testing.T) {
+func TestShows(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("line\n", 1000)
 	for text, want := range map[string]struct{ read, run bool }{
@@ -35,10 +35,10 @@ func TestShown(t *testing.T) {
 		"our tool says no":                                      {true, true},
 	} {
 		more := []string{"Our tool says no"}
-		if got := failure.Shown([]byte(text), false, more); got != want.read {
+		if got := failure.Shows([]byte(text), false, more); got != want.read {
 			t.Errorf("%.60q, not a command: %t", text, got)
 		}
-		if got := failure.Shown([]byte(text), true, more); got != want.run {
+		if got := failure.Shows([]byte(text), true, more); got != want.run {
 			t.Errorf("%.60q, a command: %t", text, got)
 		}
 	}

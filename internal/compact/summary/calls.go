@@ -77,7 +77,7 @@ func (d *draft) result(m Message, p Part) {
 	if !marker && (p.Failed || c.runs() || !aboutFiles) {
 		text = clean(window(p.Text))
 	}
-	if p.Failed || failure.Shown([]byte(text), c.runs(), nil) {
+	if p.Failed || failure.Shows([]byte(text), c.runs(), nil) {
 		d.sections[calls].drop(c.subject)
 		d.sections[failures].put(c.subject, at(m.Seq, c.subject+outcome+complaint(text)+ref))
 		return
