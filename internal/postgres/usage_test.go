@@ -199,7 +199,7 @@ func TestAUsageMayBeOfARequestFromBeforeACompaction(t *testing.T) {
 	at := newWideSession(t, store, session.Address{Tenant: tenant, ID: "s"}, 100_000, 0)
 	mustAppend(t, store, batch(at, message("why?", 40_000)))
 	mustAppend(t, store, answered(at, 0, 45_000))
-	if err := commitOf(t, store, at, 0, 2, 10_000, "compacted"); err != nil {
+	if err := commitOf(t, store, at, 0, 2, 2, 10_000, "compacted"); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ used, want int64 }{{46_000, 6_000}, {17_000, 7_000}} {
