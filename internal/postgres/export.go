@@ -13,7 +13,8 @@ import (
 const exportColumns = `
 	s.key, s.id, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata,
 	s.created_at, s.last_seq,
-	CASE WHEN p.session_version > 0 THEN p.patch END, s.calibration, s.unseen_tokens, s.last_usage, s.counted_tokens, s.exact_tokens`
+	CASE WHEN p.session_version > 0 THEN p.patch END, s.calibration, s.unseen_tokens, s.last_usage,
+	s.counted_tokens, s.exact_tokens`
 
 func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Exported, error) {
 	return func(row pgx.CollectableRow) (session.Exported, error) {
