@@ -116,7 +116,8 @@ func (s *Server) readMessages(
 		return answerContent(req, stored)
 	}
 	answer := protocol.MessagesPage{
-		Ref: run.Ref.String(), Messages: run.Messages, Tokens: run.Tokens, Bytes: int64(len(run.Stored)),
+		Ref: run.Ref.String(), Messages: run.Messages, Tokens: run.Tokens,
+		Lines: int64(bytes.Count(run.Text, []byte{'\n'})), Bytes: int64(len(run.Stored)),
 		SHA256: hex.EncodeToString(run.SHA256[:]), Offset: page.offset, Limit: page.limit,
 	}
 	if run.Next != (session.MessagesRef{}) {

@@ -39,7 +39,7 @@ import (
 )
 
 // EngineVersion is the version of the engine's decisions and wording; another version may make other bytes.
-const EngineVersion = 3
+const EngineVersion = 4
 
 // Input is what a compaction starts from.
 type Input struct {

@@ -33,6 +33,7 @@ type MessagesPage struct {
 	NextRef    *string `json:"next_ref"` // of the messages after these that one answer has no room for
 	Messages   int     `json:"messages"`
 	Tokens     int64   `json:"tokens"`
+	Lines      int64   `json:"lines"`  // of the text
 	Bytes      int64   `json:"bytes"`  // of the messages as they were appended
 	SHA256     string  `json:"sha256"` // of these bytes, in hexadecimal
 	Offset     int64   `json:"offset"`
