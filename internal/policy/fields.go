@@ -62,14 +62,15 @@ const (
 	maxTools     = 2_000 // tools in a table, those of the profile included
 )
 
-// MinCutChars is how many characters a bookend keeps at least. It makes every bookend longer than the stub and the
-// placeholder below it, whatever the tool's name and the preview are. In fields.json it is the lowest value of every
-// field that sets how much a cut keeps.
+// MinCutChars is how many characters a bookend kept at least; the engine still cuts by it.
 const MinCutChars = 128
+
+// MaxLineBytes is the longest that a line in place of a result is, as JSON.
+const MaxLineBytes = 256
 
 // choices lists the values of the types that have only some.
 var choices = map[reflect.Type][]string{
-	reflect.TypeFor[Tokenizer](): stringsOf(Estimate, O200k, CL100k),
+	reflect.TypeFor[Tokenizer](): stringsOf(Estimate, O200k, CL100k, Chars4, JSONChars4, Bytes4, Runes4),
 	reflect.TypeFor[ToolTable](): stringsOf(CommonTools, LLMProxyTools),
 	reflect.TypeFor[Operation](): stringsOf(Operations...),
 	reflect.TypeFor[Identity]():  stringsOf(ByArguments, ByResource, ByFields),

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -138,46 +140,37 @@ func TestParsePolicyRefuses(t *testing.T) {
 		"a document that is too large with its defaults": {
 			`{"protect":{"tools":["` + strings.Repeat(strings.Repeat("<", 127)+`","`, 100) + `<"]}}`, []string{" out_of_range"},
 		},
-		"a target at the trigger":         {`{"target":0.8}`, []string{"/target contradiction"}},
-		"a trigger above hard":            {`{"hard":0.7}`, []string{"/hard contradiction"}},
-		"a floor above the trigger":       {`{"trim":{"floor_ratio":0.9}}`, []string{"/trim/floor_ratio contradiction"}},
-		"bookends above the cap":          {`{"cap":{"head_chars":1000}}`, []string{"/cap/head_chars contradiction"}},
-		"a shrinking that grows":          {`{"trim":{"bookend_min_chars":2500}}`, []string{"/trim/bookend_min_chars contradiction"}},
-		"a profile nobody knows":          {`{"profile":"cortx"}`, []string{"/profile unknown_value"}},
-		"a profile that is no name":       {`{"profile":3}`, []string{"/profile wrong_type"}},
-		"a tokenizer nobody knows":        {`{"tokens":{"tokenizer":"p50k"}}`, []string{"/tokens/tokenizer unknown_value"}},
-		"an operation nobody knows":       {`{"dedupe":{"deny_operations":["search","reed"]}}`, []string{"/dedupe/deny_operations/1 unknown_value"}},
-		"a table with a number":           {`{"tools":{"operations":{"a":1,"b":"search"}}}`, []string{"/tools/operations/a wrong_type"}},
-		"fields that are no list":         {`{"dedupe":{"fields":{"Read":"path"}}}`, []string{"/dedupe/fields/Read wrong_type"}},
-		"a field without a name":          {`{"dedupe":{"fields":{"Read":["path",""]}}}`, []string{"/dedupe/fields/Read/1 out_of_range"}},
-		"a limit between none and least":  {`{"cap":{"max_lines":1}}`, []string{"/cap/max_lines out_of_range"}},
-		"a directive of two lines":        {`{"summarise":{"directives":["a\nb"]}}`, []string{"/summarise/directives/0 invalid_text"}},
-		"a template with an unknown name": {`{"wording":{"clear":"{ref} of {tool}"}}`, []string{"/wording/clear invalid_template"}},
-		"a template with an open brace":   {`{"wording":{"stub":"{ref} of {tool, an older result of the same call, superseded"}}`, []string{"/wording/stub invalid_template"}},
-		"an empty template":               {`{"wording":{"cap":""}}`, []string{"/wording/cap out_of_range"}},
-		"a summary without its text":      {`{"wording":{"summary":"messages {first} to {last}"}}`, []string{"/wording/summary invalid_template"}},
+		"a target in tokens at the trigger": {`{"trigger_tokens":5000,"target_tokens":5000}`, []string{"/target_tokens contradiction"}},
+		"a target at the trigger":           {`{"target":0.8}`, []string{"/target contradiction"}},
+		"a trigger above hard":              {`{"hard":0.7}`, []string{"/hard contradiction"}},
+		"a profile nobody knows":            {`{"profile":"cortx"}`, []string{"/profile unknown_value"}},
+		"a profile that is no name":         {`{"profile":3}`, []string{"/profile wrong_type"}},
+		"a tokenizer nobody knows":          {`{"tokens":{"tokenizer":"p50k"}}`, []string{"/tokens/tokenizer unknown_value"}},
+		"an operation nobody knows":         {`{"dedupe":{"deny_operations":["search","reed"]}}`, []string{"/dedupe/deny_operations/1 unknown_value"}},
+		"a table with a number":             {`{"tools":{"operations":{"a":1,"b":"search"}}}`, []string{"/tools/operations/a wrong_type"}},
+		"fields that are no list":           {`{"dedupe":{"fields":{"Read":"path"}}}`, []string{"/dedupe/fields/Read wrong_type"}},
+		"a field without a name":            {`{"dedupe":{"fields":{"Read":["path",""]}}}`, []string{"/dedupe/fields/Read/1 out_of_range"}},
+		"a limit below none":                {`{"cap":{"max_lines":-1}}`, []string{"/cap/max_lines out_of_range"}},
+		"a directive of two lines":          {`{"summarise":{"directives":["a\nb"]}}`, []string{"/summarise/directives/0 invalid_text"}},
+		"a template with an unknown name":   {`{"wording":{"clear":"{ref} of {tool}"}}`, []string{"/wording/clear invalid_template"}},
+		"a template with an open brace":     {`{"wording":{"stub":"{ref} of {tool, an older result of the same call, superseded"}}`, []string{"/wording/stub invalid_template"}},
+		"an empty template":                 {`{"wording":{"cap":""}}`, []string{"/wording/cap out_of_range"}},
+		"a summary without its text":        {`{"wording":{"summary":"messages {first} to {last}"}}`, []string{"/wording/summary invalid_template"}},
 		"a cleared line that is too long": {`{"wording":{"clear":"` + strings.Repeat("x", 150) + `"}}`, []string{
 			"/wording/clear contradiction", "/wording/clear contradiction", "/wording/clear contradiction",
 		}},
 		"a short placeholder":            {`{"wording":{"placeholder":"gone"}}`, []string{"/wording/placeholder contradiction"}},
 		"a cap without a limit":          {`{"cap":{"max_tokens":0}}`, []string{"/cap/max_tokens contradiction"}},
-		"a cap that keeps too little":    {`{"trim":{"enabled":false},"cap":{"head_chars":200,"tail_chars":50}}`, []string{"/cap/head_chars contradiction"}},
-		"a cap that could not cut":       {`{"cap":{"max_bytes":15999}}`, []string{"/cap/max_bytes contradiction"}},
-		"no tail although trim is on":    {`{"cap":{"tail_chars":0}}`, []string{"/cap/tail_chars contradiction"}},
 		"a budget upside down":           {`{"budget":{"min_tokens":70000}}`, []string{"/budget/min_tokens contradiction"}},
 		"a cache dearer to read":         {`{"economy":{"cache_write":0.05}}`, []string{"/economy/cache_write contradiction"}},
 		"two lifetimes of one cache":     {`{"cache":{"ttl_seconds":60},"economy":{"enabled":true}}`, []string{"/cache/ttl_seconds contradiction"}},
 		"turns of which nothing is kept": {`{"protect":{"last_turns":2,"max_turn_ratio":0}}`, []string{"/protect/max_turn_ratio contradiction"}},
 		"identity without fields":        {`{"dedupe":{"identity":"fields"}}`, []string{"/dedupe/identity contradiction"}},
-		"a tool allowed and denied":      {`{"dedupe":{"allow_tools":["a","b"],"deny_tools":["b"]}}`, []string{"/dedupe/deny_tools contradiction"}},
-		"an operation allowed and denied": {
-			`{"dedupe":{"allow_operations":["search"],"deny_operations":["search"]}}`, []string{"/dedupe/deny_operations contradiction"},
-		},
 		"five mistakes, all named": {
-			`{"taget":0.4,"trigger":7,"protect":{"last_units":"four"},"dedupe":{"keep_last":0},"trim":{"bookend_min_chars":5000}}`,
+			`{"taget":0.4,"trigger":7,"protect":{"last_units":"four"},"dedupe":{"keep_last":0},"budget":{"min_tokens":70000}}`,
 			[]string{
 				"/taget unknown_field", "/protect/last_units wrong_type", "/trigger out_of_range", "/dedupe/keep_last out_of_range",
-				"/trim/bookend_min_chars contradiction",
+				"/budget/min_tokens contradiction",
 			},
 		},
 	} {
@@ -242,16 +235,68 @@ func TestTheLargestPolicyIsParsedBack(t *testing.T) {
 func TestPolicyProblemsSayWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{
-		`{"cap":{"max_tokens":99999999999999999999}}`:    "must be from 100 to 10000000, or 0, not 99999999999999999999",
+		`{"cap":{"max_tokens":99999999999999999999}}`:    "must be from 1 to 10000000, or 0, not 99999999999999999999",
 		`{"cache":{"ttl_seconds":-9223372036854775809}}`: "must be from 0 to 604800, not -9223372036854775809",
-		`{"target":1e999}`:           "must be from 0.001 to 1, not 1e999",
+		`{"target":1e999}`:           "must be from 0.00001 to 1, not 1e999",
 		`{"target":0.80,"hard":0.9}`: "0.80 must be below /policy/trigger (0.8)",
-		`{"cap":{"max_tokens":4.5}}`: "must be a whole number, written in digits, from 100 to 10000000, or 0, not 4.5",
+		`{"cap":{"max_tokens":4.5}}`: "must be a whole number, written in digits, from 1 to 10000000, or 0, not 4.5",
 	} {
 		_, err := ParseAt("/policy", []byte(document))
 		var invalid *session.InvalidError
 		if !errors.As(err, &invalid) || !strings.HasPrefix(invalid.Problems[0].Pointer, "/policy/") || !strings.Contains(invalid.Problems[0].Detail, want) {
 			t.Errorf("%s: got %v, want it to say %s", document, err, want)
+		}
+	}
+}
+
+// TestAnOlderDocumentIsFilledFromItsProfile parses documents that were stored before some of the fields existed.
+func TestAnOlderDocumentIsFilledFromItsProfile(t *testing.T) {
+	t.Parallel()
+	for _, name := range Profiles() {
+		want := profileOrDefault(name)
+		for pointer := range eachField(reflect.ValueOf(want), "") {
+			if pointer == "/profile" {
+				continue
+			}
+			var document map[string]any
+			if err := json.Unmarshal(want.Document(), &document); err != nil {
+				t.Fatal(err)
+			}
+			section, leaf, nested := strings.Cut(pointer[1:], "/")
+			if nested {
+				delete(document[section].(map[string]any), leaf)
+			} else {
+				delete(document, section)
+			}
+			older, err := json.Marshal(document)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Parse(older)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s without %s: %v, policy (-want +got):\n%s", name, pointer, err, diff)
+			}
+		}
+	}
+}
+
+// TestASettingOfASystemIsAPolicy sets what the five systems accept.
+func TestASettingOfASystemIsAPolicy(t *testing.T) {
+	t.Parallel()
+	for _, document := range []string{
+		`{"profile":"cortex","trim":{"bookend_max_chars":10,"bookend_min_chars":4},"cap":{"head_chars":3,"tail_chars":0}}`,
+		`{"profile":"cortex","trim":{"bookend_max_chars":10,"bookend_min_chars":20,"extended_retention_multiplier":0.5}}`,
+		`{"profile":"cortex","trim":{"floor_ratio":0.9}}`,
+		`{"profile":"falai","cap":{"max_chars":1,"head_chars":1}}`,
+		`{"profile":"llm-proxy","dedupe":{"allow_operations":["search"],"deny_operations":["search"]}}`,
+		`{"profile":"llm-proxy","dedupe":{"allow_tools":["a"],"deny_tools":["a"]},"trigger_tokens":100000}`,
+		`{"profile":"tool-compaction","dedupe":{"argument_bytes":0,"min_bytes":1}}`,
+		`{"profile":"codelia","cap":{"max_bytes":20},"budget":{"tokens":5},"tokens":{"tokenizer":"bytes4"}}`,
+		`{"trigger":0.0001,"target":0.00001,"hard":0.5,"auto":false,"enabled":false,"only_smaller":false}`,
+		`{"trigger_tokens":1,"target":0.9}`,
+	} {
+		if _, err := Parse([]byte(document)); err != nil {
+			t.Errorf("%s: %v", document, err)
 		}
 	}
 }

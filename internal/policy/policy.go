@@ -20,25 +20,30 @@ import (
 // Policy decides when a session is compacted and how much of it is kept. Ratios are shares of the session's context
 // window; tokens are estimated tokens; characters are UTF-16 units. What each field does is in fields.json.
 type Policy struct {
-	Profile    string     `json:"profile"`
-	Trigger    float64    `json:"trigger"`
-	Target     float64    `json:"target"`
-	Hard       float64    `json:"hard"`
-	Cache      Cache      `json:"cache"`
-	Economy    Economy    `json:"economy"`
-	Tokens     Tokens     `json:"tokens"`
-	Tools      Tools      `json:"tools"`
-	Protect    Protect    `json:"protect"`
-	Cap        Cap        `json:"cap"`
-	Dedupe     Dedupe     `json:"dedupe"`
-	Stale      Stale      `json:"stale"`
-	Arguments  Arguments  `json:"arguments"`
-	Trim       Trim       `json:"trim"`
-	Budget     Budget     `json:"budget"`
-	Whitespace Whitespace `json:"whitespace"`
-	Summarise  Summarise  `json:"summarise"`
-	Truncate   Truncate   `json:"truncate"`
-	Wording    Wording    `json:"wording"`
+	Profile       string     `json:"profile"`
+	Enabled       bool       `json:"enabled"`
+	Auto          bool       `json:"auto"`
+	OnlySmaller   bool       `json:"only_smaller"`
+	Trigger       float64    `json:"trigger"`
+	TriggerTokens int        `json:"trigger_tokens"`
+	Target        float64    `json:"target"`
+	TargetTokens  int        `json:"target_tokens"`
+	Hard          float64    `json:"hard"`
+	Cache         Cache      `json:"cache"`
+	Economy       Economy    `json:"economy"`
+	Tokens        Tokens     `json:"tokens"`
+	Tools         Tools      `json:"tools"`
+	Protect       Protect    `json:"protect"`
+	Cap           Cap        `json:"cap"`
+	Dedupe        Dedupe     `json:"dedupe"`
+	Stale         Stale      `json:"stale"`
+	Arguments     Arguments  `json:"arguments"`
+	Trim          Trim       `json:"trim"`
+	Budget        Budget     `json:"budget"`
+	Whitespace    Whitespace `json:"whitespace"`
+	Summarise     Summarise  `json:"summarise"`
+	Truncate      Truncate   `json:"truncate"`
+	Wording       Wording    `json:"wording"`
 }
 
 // Cache makes a compaction wait until the provider's prompt cache is cold.
@@ -65,11 +70,15 @@ type Tokens struct {
 // Tokenizer names a way of counting tokens.
 type Tokenizer string
 
-// The tokenizers: one linear estimate, and two exact vocabularies.
+// The tokenizers: one linear estimate, two exact vocabularies, and the formulas of the systems that Varve unites.
 const (
-	Estimate Tokenizer = "estimate"
-	O200k    Tokenizer = "o200k"
-	CL100k   Tokenizer = "cl100k"
+	Estimate   Tokenizer = "estimate"
+	O200k      Tokenizer = "o200k"
+	CL100k     Tokenizer = "cl100k"
+	Chars4     Tokenizer = "chars4"      // cortex: a quarter of a message's texts, in UTF-16 units, rounded up
+	JSONChars4 Tokenizer = "json-chars4" // falai: the same with the name and four units more
+	Bytes4     Tokenizer = "bytes4"      // codelia: a quarter of the bytes, rounded up
+	Runes4     Tokenizer = "runes4"      // llm-proxy: a quarter of the code points, rounded down
 )
 
 // Tools lists what the tenant's tools do, on top of a table of well-known ones.
@@ -115,6 +124,7 @@ type Protect struct {
 	LastMessages int      `json:"last_messages"`
 	LastTurns    int      `json:"last_turns"`
 	NewestUser   bool     `json:"newest_user"`
+	System       bool     `json:"system"`
 	Tools        []string `json:"tools"`
 	MaxTurnRatio float64  `json:"max_turn_ratio"`
 }
@@ -153,6 +163,9 @@ type Dedupe struct {
 	ToolOnly        bool                `json:"tool_only"`
 	KeepLast        int                 `json:"keep_last"`
 	MinTokens       int                 `json:"min_tokens"`
+	MinBytes        int                 `json:"min_bytes"`
+	OmitFields      bool                `json:"omit_fields"`
+	Pending         bool                `json:"pending"`
 	AllowTools      []string            `json:"allow_tools"`
 	DenyTools       []string            `json:"deny_tools"`
 	AllowOperations []Operation         `json:"allow_operations"`
@@ -185,8 +198,10 @@ type Trim struct {
 	FloorRatio                  float64             `json:"floor_ratio"`
 	HotZoneMinTokens            int                 `json:"hot_zone_min_tokens"`
 	HotZoneRatio                float64             `json:"hot_zone_ratio"`
+	HotZoneMaxRatio             float64             `json:"hot_zone_max_ratio"`
 	BookendMaxChars             int                 `json:"bookend_max_chars"`
 	BookendMinChars             int                 `json:"bookend_min_chars"`
+	BookendSizes                int                 `json:"bookend_sizes"`
 	DegradationSpanRatio        float64             `json:"degradation_span_ratio"`
 	ExtendedRetentionMultiplier float64             `json:"extended_retention_multiplier"`
 	Categories                  map[string]Category `json:"categories"`
@@ -249,14 +264,16 @@ type Truncate struct {
 // Wording has the texts that replace what has left the view. Each is a template: {name} is replaced by the value of
 // that name. The values that a template may name are in fields.json.
 type Wording struct {
-	Cap         string `json:"cap"`
-	Bookend     string `json:"bookend"`
-	Stub        string `json:"stub"`
-	Stale       string `json:"stale"`
-	Placeholder string `json:"placeholder"`
-	Clear       string `json:"clear"`
-	Summary     string `json:"summary"`
-	Truncated   string `json:"truncated"`
+	Cap              string `json:"cap"`
+	BookendHead      string `json:"bookend_head"`
+	Bookend          string `json:"bookend"`
+	Stub             string `json:"stub"`
+	Stale            string `json:"stale"`
+	Placeholder      string `json:"placeholder"`
+	PlaceholderAgain string `json:"placeholder_again"`
+	Clear            string `json:"clear"`
+	Summary          string `json:"summary"`
+	Truncated        string `json:"truncated"`
 }
 
 // Templates returns the parsed texts by the names of their fields. A wording that Parse returned has no errors.

@@ -41,8 +41,8 @@ func (p *parser) ranges() {
 }
 
 const (
-	refBytes     = 24                         // about the length of a ref
-	maxLineBytes = 2*MinCutChars - 2*refBytes // of a line that replaces a result, values other than the ref aside
+	refBytes     = 24                        // about the length of a ref
+	maxLineBytes = MaxLineBytes - 2*refBytes // of a line that replaces a result, values other than the ref aside
 )
 
 // templates parses each text of the wording. A cleared result must not become longer than the line that was there.
@@ -60,14 +60,14 @@ func (p *parser) templates() {
 		}
 		size[pointer] = parsed.Constant() + refBytes*parsed.Places("ref")
 	}
-	const clear = "/wording/clear"
-	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", clear} {
+	const again, clear = "/wording/placeholder_again", "/wording/clear"
+	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", again, clear} {
 		if size[line] > maxLineBytes {
 			p.problem(line, OutOfRange,
-				"the line has %d bytes without its values: the limit is %d, which is less than head and tail keep",
+				"the line has %d bytes without its values: the limit is %d",
 				size[line], maxLineBytes)
 		}
-		if size[clear] > size[line] {
+		if size[clear] > size[line] && (line != again || p.policy.Wording.PlaceholderAgain != "") {
 			p.conflict("the line for a cleared result must not be longer than "+line+", which it may replace",
 				clear, line)
 		}
@@ -81,13 +81,10 @@ var ordered = []struct {
 	while     func(*Policy) bool
 	why       string
 }{
-	{"/target", "/trigger", true, always, "else a session is compacted at every append"},
+	{"/target", "/trigger", true, inShares, "else a session is compacted at every append"},
+	{"/target_tokens", "/trigger_tokens", true, inTokens, "else a session is compacted at every append"},
 	{"/trigger", "/hard", false, always, "hard is the later alarm"},
-	{"/trim/floor_ratio", "/trigger", false, trims, "else a due session is not trimmed"},
 	{"/budget/min_tokens", "/budget/max_tokens", false, always, "the limit lies between them"},
-	{"/trim/bookend_min_chars", "/trim/bookend_max_chars", false, always, "bookends shrink from max to min"},
-	{"/trim/bookend_max_chars", "/cap/head_chars", false, cutsTwice, "bookends are cut from what the cap keeps"},
-	{"/trim/bookend_max_chars", "/cap/tail_chars", false, cutsTwice, "bookends are cut from what the cap keeps"},
 	{"/economy/cache_read", "/economy/cache_write", false, always,
 		"a cache that costs more to read than to write saves nothing"},
 	{"/economy/ttl_seconds", "/cache/ttl_seconds", false, waitsTwice,
@@ -95,8 +92,8 @@ var ordered = []struct {
 }
 
 func always(*Policy) bool       { return true }
-func trims(p *Policy) bool      { return p.Trim.Enabled }
-func cutsTwice(p *Policy) bool  { return p.Trim.Enabled && p.Cap.Enabled }
+func inShares(p *Policy) bool   { return p.TriggerTokens == 0 && p.TargetTokens == 0 }
+func inTokens(p *Policy) bool   { return p.TriggerTokens > 0 && p.TargetTokens > 0 }
 func waitsTwice(p *Policy) bool { return p.Economy.Enabled && p.Cache.TTLSeconds > 0 }
 
 // inOrder checks the pairs of numbers.
@@ -120,7 +117,7 @@ func (p *parser) inOrder() {
 	}
 }
 
-// cuts checks the limits of the cap, and what it keeps.
+// cuts checks the limits of the cap.
 func (p *parser) cuts() {
 	c := &p.policy.Cap
 	if !c.Enabled {
@@ -130,17 +127,6 @@ func (p *parser) cuts() {
 		p.conflict("the cap must have a limit: set one of max_tokens, max_bytes, max_chars, max_lines and "+
 			"max_line_chars, or set enabled to false", "/cap/enabled",
 			"/cap/max_tokens", "/cap/max_bytes", "/cap/max_chars", "/cap/max_lines", "/cap/max_line_chars")
-	}
-	const maxBytes, head, tail = "/cap/max_bytes", "/cap/head_chars", "/cap/tail_chars"
-	kept := c.HeadChars + c.TailChars
-	switch {
-	case kept < 2*MinCutChars:
-		p.conflict(fmt.Sprintf("head and tail must have at least %d characters together, not %d", 2*MinCutChars, kept),
-			head, tail)
-	case c.MaxBytes > 0 && c.MaxBytes < kept:
-		p.conflict(fmt.Sprintf("%s (%s) must not be below the %d characters of head and tail, "+
-			"else a slightly larger result could not be cut", maxBytes, p.written(maxBytes), kept),
-			maxBytes, head, tail)
 	}
 }
 
@@ -154,18 +140,6 @@ func (p *parser) selections() {
 	if d.Enabled && d.Identity == ByFields && len(d.Fields) == 0 && !d.ToolOnly {
 		p.conflict("identity by fields needs fields, or tool_only",
 			"/dedupe/identity", "/dedupe/fields", "/dedupe/tool_only")
-	}
-	p.disjoint("/dedupe/allow_tools", d.AllowTools, "/dedupe/deny_tools", d.DenyTools)
-	p.disjoint("/dedupe/allow_operations", stringsOf(d.AllowOperations...),
-		"/dedupe/deny_operations", stringsOf(d.DenyOperations...))
-}
-
-// disjoint requires that no entry is in both lists.
-func (p *parser) disjoint(aPointer string, a []string, bPointer string, b []string) {
-	for _, entry := range a {
-		if slices.Contains(b, entry) {
-			p.conflict(strconv.Quote(entry)+" is in both "+aPointer+" and "+bPointer, bPointer, aPointer)
-		}
 	}
 }
 
