@@ -23,7 +23,7 @@ type appendParams struct {
 	locked      bool // the caller holds the session's lock and decides what the statement alone cannot
 	expectedSeq *int64
 	pinned      int64 // leading system messages
-	messages    messageArrays
+	messages    []any // by column
 	idempotency *session.Idempotency
 	bytes       int64
 	spared      int64 // tokens that views do not show of capped messages
@@ -53,7 +53,7 @@ func (p *appendParams) args() []any {
 	}
 	args := make([]any, 0, len(appendNames)+len(usageNames)+len(cappedNames))
 	args = append(args, p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned)
-	args = append(args, p.messages.args()...)
+	args = append(args, p.messages...)
 	args = append(args, route, key, digest, p.bytes, p.spared, p.largest)
 	args = append(args, p.measured...)
 	if p.capped != nil {
@@ -62,42 +62,29 @@ func (p *appendParams) args() []any {
 	return args
 }
 
-// messageArrays are messages by column, as unnest takes them.
-type messageArrays struct {
-	roles      []string
-	tokens     []int32
-	clientIDs  []*string
-	calls      []string
-	answers    []string
-	startsUnit []bool
-	flags      []int32
-	bodies     [][]byte
-}
-
-func columnsOf(messages []session.NewMessage) messageArrays {
+// columnsOf returns messages by column, as unnest takes them.
+func columnsOf(messages []session.NewMessage) []any {
 	n := len(messages)
-	c := messageArrays{
-		roles: make([]string, n), tokens: make([]int32, n), clientIDs: make([]*string, n), calls: make([]string, n),
-		answers: make([]string, n), startsUnit: make([]bool, n), flags: make([]int32, n), bodies: make([][]byte, n),
-	}
+	roles := make([]string, n)
+	calls, answers := make([]string, n), make([]string, n)
+	tokens, flags := make([]int32, n), make([]int32, n)
+	clientIDs := make([]*string, n)
+	startsUnit := make([]bool, n)
+	bodies := make([][]byte, n)
 	for i := range messages {
 		m := &messages[i]
-		c.roles[i] = Text(m.Role)
-		c.tokens[i] = int32(m.Tokens)
-		c.calls[i] = joinIDs(m.Calls)
-		c.answers[i] = joinIDs(m.Answers)
-		c.startsUnit[i] = m.StartsUnit
-		c.flags[i] = m.Flags
-		c.bodies[i] = m.Body
+		roles[i] = Text(m.Role)
+		tokens[i] = int32(m.Tokens)
+		calls[i] = joinIDs(m.Calls)
+		answers[i] = joinIDs(m.Answers)
+		startsUnit[i] = m.StartsUnit
+		flags[i] = m.Flags
+		bodies[i] = m.Body
 		if m.ClientID != "" {
-			c.clientIDs[i] = &m.ClientID
+			clientIDs[i] = &m.ClientID
 		}
 	}
-	return c
-}
-
-func (c *messageArrays) args() []any {
-	return []any{c.roles, c.tokens, c.clientIDs, c.calls, c.answers, c.startsUnit, c.flags, c.bodies}
+	return []any{roles, tokens, clientIDs, calls, answers, startsUnit, flags, bodies}
 }
 
 func newAppendParams(a session.Append) appendParams {
@@ -286,16 +273,12 @@ func joinIDs(ids []string) string {
 // Text returns s as PostgreSQL's text can hold it. It must only be used for what was extracted from a message, never
 // for a message's bytes.
 func Text(s string) string {
-	clean := strings.IndexFunc(s, func(r rune) bool { return r < ' ' }) < 0
-	if clean {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return '\uFFFD'
 		}
 		return r
-	}, s), "\uFFFD")
+	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
 // The hot statements with their arguments, as Query sends them. The bench runs them bare: a copy there would drift

@@ -242,7 +242,7 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *
 	}
 	p := newAppendParams(a)
 	args := []any{key.Tenant, key.Key, fresh[0].seq, p.format, p.pinned}
-	args = append(args, p.messages.args()...)
+	args = append(args, p.messages...)
 	return append(args, views, viewTokens, created, removed, removedSeqs)
 }
 
