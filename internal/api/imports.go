@@ -89,13 +89,7 @@ func (s *Server) pauseImport(req *request.Request, i session.Import, cause error
 }
 
 func importOf(i session.Import) protocol.Import {
-	a := protocol.Import{
-		ID: i.ID, State: i.State, Bytes: i.Bytes,
-		Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total,
-			Unit: "lines"}, Sessions: i.Sessions, Messages: i.Messages,
-		Duplicates: i.Duplicates, Rejected: i.Rejected, Report: i.Report, Error: i.Error, Rejections: i.Rejections,
-		CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, FinishedAt: i.FinishedAt,
-	}
+	a := protocol.Import{Import: i, Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total, Unit: "lines"}}
 	if i.Source != "" {
 		a.From = &i.Source
 	}
