@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/api/waiting"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -109,11 +108,11 @@ func (s *Server) readImport(req *request.Request) error {
 	found, err := look()
 	if err == nil && wait > 0 {
 		up := time.Now().Add(wait)
-		ctx, cancel := waiting.Extend(req, up)
+		ctx, cancel := req.Extend(up)
 		defer cancel()
 		req.Ctx = ctx
 		idle := func(i session.Import) bool { return i.State != session.ImportRunning }
-		found, err = waiting.Until(ctx, &s.waiter, found, up, idle, look)
+		found, err = request.Until(ctx, &s.waiter, found, up, idle, look)
 	}
 	return request.AnswerFound(req, found, err, importOf)
 }
