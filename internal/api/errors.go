@@ -50,10 +50,6 @@ var sentinels = []struct {
 	{session.ErrUnauthorized, "unauthorized", "send a live key as \"Authorization: Bearer vk_…\"; varve keys create " +
 		"makes one"},
 	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
-	{errNoRecompaction, "not_found", "there is no such recompaction: GET /v1/admin/recompactions lists them"},
-	{errNoRun, "not_found", "there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them"},
-	{errNoCheckpoint, "not_found", "there is no such session, or no such checkpoint of it: GET " +
-		"/v1/sessions/{id}/checkpoints lists them"},
 	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d "+
 		"have theirs, and the one that was restored last; its statistics and its manifest are there, and GET "+
 		"/v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},
@@ -66,24 +62,26 @@ var sentinels = []struct {
 		"one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
 	{session.ErrLogTooLarge, request.InvalidRequest, "the session's log is too large to be taken as a whole: leave " +
 		"from, policy, or format beside view=full out, or begin a new session"},
-	{errNoImport, "not_found", "there is no such import: GET /v1/imports lists them"},
 	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
 	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a " +
 		"new one"},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or " +
 		"choose another id"},
-	{errNoRoute, "not_found", "there is no such route; docs/api.md lists all"},
-	{errNoMethod, "method_not_allowed", "this route has other methods, see Allow"},
 }
 
 var (
-	errNoRoute        = errors.New("no such route")
-	errNoMethod       = errors.New("no such method")
-	errNoRun          = errors.New("no such run")
-	errNoRecompaction = errors.New("no such recompaction")
-	errNoImport       = errors.New("no such import")
-	errNoCheckpoint   = errors.New("no such checkpoint")
-	errPanic          = errors.New("panic") // a bug of ours; the log has its stack
+	errNoRoute  = request.Fail(request.NotFound, "there is no such route; docs/api.md lists all")
+	errNoMethod = request.Fail("method_not_allowed", "this route has other methods, see Allow")
+
+	errNoRun = request.Fail(request.NotFound,
+		"there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them")
+	errNoCheckpoint = request.Fail(request.NotFound,
+		"there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them")
+	errNoRecompaction = request.Fail(request.NotFound,
+		"there is no such recompaction: GET /v1/admin/recompactions lists them")
+	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
+
+	errPanic = errors.New("panic") // a bug of ours; the log has its stack
 )
 
 // failureOf maps an error to its code. Any error that it does not know is internal, and its text is not sent.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -46,12 +47,12 @@ func (s *Server) readRecompactionRequest(req *request.Request, body []byte) (*re
 	if err != nil {
 		return nil, err
 	}
-	if r.policy != nil {
-		tenant, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+	if r.policy != nil { // whether it fits a session's own policy shows when that session is compacted
+		below, err := s.tenantLayers(req)
 		if err != nil {
 			return nil, err
 		}
-		r.resolve(tenant)
+		ingest.PolicyOver(&r.Document, r.member, below)
 	}
 	return r, r.Err()
 }
