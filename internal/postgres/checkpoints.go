@@ -51,6 +51,8 @@ func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int
 	})
 }
 
+var lineageSQL = statement("lineage")
+
 func readLineage(ctx context.Context, tx pgx.Tx, key session.Key, n int) (l session.Lineage, err error) {
 	l, err = rowIn(ctx, tx, pgx.RowToStructByNameLax[session.Lineage], `
 		SELECT c.policy, jsonb_array_length(c.units) AS units, cardinality(c.open_calls) AS open_calls,
@@ -62,20 +64,8 @@ func readLineage(ctx context.Context, tx pgx.Tx, key session.Key, n int) (l sess
 	if err != nil {
 		return l, err
 	}
-	// A base always has the lower number, so the order of the numbers is that of the lineage.
-	l.Manifests, err = rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], `
-		WITH RECURSIVE lineage AS (
-		    SELECT n, base_n, manifest
-		      FROM checkpoints
-		     WHERE tenant_id = $1 AND session_key = $2 AND n = $3
-		    UNION ALL
-		    SELECT c.n, c.base_n, c.manifest
-		      FROM lineage l
-		      JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = $2 AND c.n = l.base_n
-		)
-		SELECT manifest
-		  FROM lineage
-		 ORDER BY n DESC`, key.Tenant, key.Key, l.N)
+	l.Manifests, err = rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], lineageSQL,
+		pgx.NamedArgs{"tenant": key.Tenant, "session": key.Key, "n": l.N})
 	return l, err
 }
 

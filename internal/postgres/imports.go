@@ -144,24 +144,13 @@ func (s *Store) ImportLines(
 	})
 }
 
-// readImportLines expands the rows of import_lines, each of which records up to MaxImportLines lines with the same
-// outcome.
+var importLinesSQL = statement("import_lines")
+
 func readImportLines(
 	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r session.ImportedRange,
 ) ([]session.ImportedLine, error) {
-	return rowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], `
-		SELECT l.n + k, l.line + k, l.outcome,
-		       (SELECT s.id
-		          FROM sessions s
-		         WHERE s.tenant_id = $1 AND s.key = l.session_key),
-		       l.seq + k, l.detail
-		  FROM import_lines l,
-		       generate_series(0, l.lines - 1) k
-		 WHERE l.tenant_id = $1
-		   AND l.import_id = $2
-		   AND l.n > $3::bigint - $4::bigint
-		   AND l.n + k >= $3
-		   AND ($5::text = '' OR l.outcome = $5)
-		 ORDER BY l.n, k
-		 LIMIT $6`, tenant, id, r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
+	return rowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], importLinesSQL, pgx.NamedArgs{
+		"tenant": tenant, "import": id, "from": r.From, "outcome": string(r.Outcome), "limit": r.Limit,
+		"max_lines": int64(session.MaxImportLines),
+	})
 }

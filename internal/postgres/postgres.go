@@ -9,8 +9,10 @@ package postgres
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -176,6 +178,18 @@ func eachOf(
 		}
 	}
 	return sum, nil
+}
+
+//go:embed sql/*.sql
+var statements embed.FS
+
+// statement returns a long statement, which is a file. replacements are pairs of a name in it and what it stands for.
+func statement(name string, replacements ...string) string {
+	text, err := statements.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err)
+	}
+	return strings.NewReplacer(replacements...).Replace(string(text))
 }
 
 // rowsIn runs one statement in a transaction and returns its rows.
