@@ -83,7 +83,7 @@ func (s *Server) pauseImport(req *request.Request, i session.Import, cause error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Ctx), requestTimeout)
 	defer cancel()
 	if !i.State.Ended() {
-		_, _ = s.Store.PauseImport(ctx, req.Tenant, i, failureOf(cause).Detail)
+		_, _ = s.Store.EndAttempt(ctx, req.Tenant, i, session.ImportQueued, failureOf(cause).Detail)
 	}
 }
 

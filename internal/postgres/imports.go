@@ -69,26 +69,9 @@ func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key str
 		RETURNING `+importColumns, tenant, id, key)
 }
 
-// PauseImport ends an attempt before the import's last line. reason is the error that ended it, "" if the client will
-// send more. ErrImportTaken.
-func (s *Store) PauseImport(ctx context.Context, tenant uuid.UUID, i session.Import, reason string) (
-	session.Import, error,
-) {
-	return s.endAttempt(ctx, tenant, i, session.ImportQueued, reason)
-}
-
-// EndImport ends an import, which takes no more lines then. reason is the error that made it fail, "" if it succeeded.
-// ErrImportTaken.
-func (s *Store) EndImport(
-	ctx context.Context, tenant uuid.UUID, i session.Import, reason string,
-) (session.Import, error) {
-	if reason != "" {
-		return s.endAttempt(ctx, tenant, i, session.ImportFailed, reason)
-	}
-	return s.endAttempt(ctx, tenant, i, session.ImportSucceeded, "")
-}
-
-func (s *Store) endAttempt(
+// EndAttempt ends an attempt: with ImportQueued before the import's last line, otherwise together with the import, which
+// takes no more lines then. reason is the error that ended it, "" if there was none. ErrImportTaken.
+func (s *Store) EndAttempt(
 	ctx context.Context, tenant uuid.UUID, i session.Import, state session.ImportState, reason string,
 ) (session.Import, error) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
