@@ -32,17 +32,18 @@ func (s *Server) compactSession(req *request.Request) error {
 		return err
 	}
 	req.Replayed(replayed)
-	return answerRun(req, run)
+	location := "/v1/sessions/" + escapeID(req.SessionID) + "/runs/" + run.ID.String()
+	return answerWork(req, run.State.Ended(), location, run)
 }
 
-// answerRun answers with a run: 202 until it has ended.
-func answerRun(req *request.Request, run session.Run) error {
-	if run.State.Ended() {
-		return req.JSON(http.StatusOK, run)
+// answerWork answers with work that may be in progress: 202 until it has ended, with where to ask for it again.
+func answerWork(req *request.Request, ended bool, location string, work any) error {
+	if ended {
+		return req.JSON(http.StatusOK, work)
 	}
-	req.W.Header().Set("Location", "/v1/sessions/"+escapeID(req.SessionID)+"/runs/"+run.ID.String())
+	req.W.Header().Set("Location", location)
 	req.W.Header()["Retry-After"] = request.RetryAfter
-	return req.JSON(http.StatusAccepted, run)
+	return req.JSON(http.StatusAccepted, work)
 }
 
 // readRun handles GET /v1/sessions/{id}/runs/{run}.

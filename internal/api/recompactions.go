@@ -57,14 +57,8 @@ func (s *Server) readRecompactionRequest(req *request.Request, body []byte) (*re
 	return r, r.Err()
 }
 
-// answerRecompaction answers with a recompaction: 202 until it has ended.
 func answerRecompaction(req *request.Request, r session.Recompaction) error {
-	if r.State.Ended() {
-		return req.JSON(http.StatusOK, recompactionOf(r))
-	}
-	req.W.Header().Set("Location", "/v1/admin/recompactions/"+r.ID.String())
-	req.W.Header()["Retry-After"] = request.RetryAfter
-	return req.JSON(http.StatusAccepted, recompactionOf(r))
+	return answerWork(req, r.State.Ended(), "/v1/admin/recompactions/"+r.ID.String(), recompactionOf(r))
 }
 
 func recompactionOf(r session.Recompaction) protocol.Recompaction {
