@@ -65,8 +65,8 @@ func (s *Server) initdb(ctx context.Context, dir string) error {
 	return nil
 }
 
-// command returns a command on the cluster in dir, whose ExtraFiles the caller must close. It runs as the account, in its
-// own process group: a Ctrl-C at the terminal must reach the program only, which stops PostgreSQL last.
+// command returns a command on the cluster in dir, whose ExtraFiles the caller must close. It runs as the account, in
+// its own process group: a Ctrl-C at the terminal must reach the program only, which stops PostgreSQL last.
 func (s *Server) command(ctx context.Context, name, dir string, args ...string) (*exec.Cmd, error) {
 	place, inherit, err := s.account.place(dir)
 	if err != nil {

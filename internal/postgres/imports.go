@@ -69,8 +69,8 @@ func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key str
 		RETURNING `+importColumns, tenant, id, key)
 }
 
-// EndAttempt ends an attempt: with ImportQueued before the import's last line, otherwise together with the import, which
-// takes no more lines then. reason is the error that ended it, "" if there was none. ErrImportTaken.
+// EndAttempt ends an attempt: with ImportQueued before the import's last line, otherwise together with the import,
+// which takes no more lines then. reason is the error that ended it, "" if there was none. ErrImportTaken.
 func (s *Store) EndAttempt(
 	ctx context.Context, tenant uuid.UUID, i session.Import, state session.ImportState, reason string,
 ) (session.Import, error) {

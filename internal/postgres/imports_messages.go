@@ -186,7 +186,7 @@ func (l *importedLog) append(ctx context.Context, fresh []*importLine) error {
 	return nil
 }
 
-var importSQL = statement("import_messages", "@shape", shapeSQL(`$4`))
+var importSQL = statement("import_messages", "{shape}", shapeSQL(`$4`))
 
 func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *cappedViews) []any {
 	n := len(fresh)

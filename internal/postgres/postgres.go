@@ -2,6 +2,8 @@
 // recompactions, imports and idempotency records. The SQL of results is in package persist, that of River's jobs in
 // package queue. Every exported method of Store is one transaction.
 //
+// Long statements are files in sql. A name in braces there stands for a piece of SQL that Go puts in.
+//
 // Start at Store.Append (append.go), Store.View (view.go) and Store.CommitCheckpoint (commit.go). Every statement names
 // its tenant first and runs behind set_config('app.tenant_id', …), which row-level security compares with; the two go
 // to the server in one batch, so row-level security costs no round trip.

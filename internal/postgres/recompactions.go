@@ -23,8 +23,8 @@ const (
 // The condition that a filter sets on sessions s is in both statements; filterArgs returns its parameters.
 var (
 	filterSQL = statement("recompaction_filter")
-	countSQL  = statement("count_recompaction", "@filter", filterSQL)
-	fillSQL   = statement("fill_recompaction", "@filter", filterSQL)
+	countSQL  = statement("count_recompaction", "{filter}", filterSQL)
+	fillSQL   = statement("fill_recompaction", "{filter}", filterSQL)
 )
 
 func filterArgs(tenant uuid.UUID, f session.RecompactionFilter) pgx.NamedArgs {

@@ -4,7 +4,7 @@ WITH found AS (
 	       row_number() OVER (ORDER BY s.key) - 1 AS place, count(*) OVER () AS many
 	  FROM sessions s
 	 WHERE s.tenant_id = @tenant
-	   AND @filter
+	   AND {filter}
 ), sampled AS (
 	SELECT key, id
 	  FROM found

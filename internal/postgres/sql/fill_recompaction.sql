@@ -1,7 +1,7 @@
 -- Adds those of the next @batch sessions after @cursor that the filter finds and that are not younger than the
 -- recompaction. Returns how many were examined and found, and the last one.
 WITH looked AS (
-	SELECT s.key, s.created_at <= @created_at AND @filter AS matches
+	SELECT s.key, s.created_at <= @created_at AND {filter} AS matches
 	  FROM sessions s
 	 WHERE s.tenant_id = @tenant AND s.key > @cursor AND (@sessions::text[] IS NULL OR s.id = ANY (@sessions))
 	 ORDER BY s.key

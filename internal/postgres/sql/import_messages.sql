@@ -9,7 +9,7 @@ WITH logged AS (
 	SELECT $1, $2, $3 + m.n - 1, m.role, $4, m.tokens, m.client_id,
 	       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
 	       m.flags, m.body, m.view_body, m.view_tokens, coalesce(m.created_at, now()), m.removed_at, m.removed_seq,
-	       @shape
+	       {shape}
 	  FROM unnest($6::text[], $7::int[], $8::text[], $9::text[], $10::text[], $11::bool[], $12::int[], $13::bytea[],
 	              $14::bytea[], $15::int[], $16::timestamptz[], $17::timestamptz[], $18::bigint[])
 	       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body,
