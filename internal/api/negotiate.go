@@ -137,11 +137,11 @@ func (r *viewRequest) has(tag string) bool {
 
 // acceptsZstd reports whether a reader prefers zstd to no coding, by Accept-Encoding with its q-values.
 func acceptsZstd(header []string) bool {
+	if len(header) == 1 && header[0] == "zstd" {
+		return true
+	}
 	qualities := map[string]float64{}
 	for _, line := range header {
-		if line == "zstd" {
-			return true
-		}
 		for entry := range strings.SplitSeq(line, ",") {
 			coding, parameters, _ := strings.Cut(entry, ";")
 			qualities[strings.ToLower(strings.TrimSpace(coding))] = quality(parameters)
