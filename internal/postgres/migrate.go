@@ -7,12 +7,18 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/golang-migrate/migrate/v4/database"
+	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/golang-migrate/migrate/v4/source"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/varve-dev/varve/migrations"
 )
@@ -24,7 +30,7 @@ const (
 	// blocking pg_advisory_lock would hold a snapshot, for which CREATE INDEX CONCURRENTLY in the other process waits.
 	lockPoll = 250 * time.Millisecond
 	// lockTimeout bounds how long a migration queues for a table's lock, since all later statements queue behind it.
-	lockTimeout = `3s`
+	lockTimeout = 3 * time.Second
 	// lockAttempts is how often a migration that did not get its locks is tried.
 	lockAttempts = 10
 )
@@ -34,7 +40,7 @@ const (
 // unless role exists, roles.
 func Migrate(ctx context.Context, dsn string) error {
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
-		if err := up(ctx, conn); err != nil {
+		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx) }); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
 		if err := bootstrapRole(ctx, conn); err != nil {
@@ -44,41 +50,30 @@ func Migrate(ctx context.Context, dsn string) error {
 	})
 }
 
-// schemaVersion returns the version of the database's schema, 0 if it has none. golang-migrate marks a version before
-// it applies the file; as the file is one transaction, the database has what was there before it.
-func schemaVersion(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}) (version uint, err error) {
-	err = db.QueryRow(ctx, `
+// schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for.
+// While a migration is under way, the database has what was there before it.
+func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err error) {
+	src, err := iofs.New(migrations.FS, ".")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer src.Close()
+	for version, err := src.First(); err == nil; version, err = src.Next(version) {
+		want = int(version)
+	}
+	err = pool.QueryRow(ctx, `
 		SELECT CASE WHEN dirty THEN version - 1 ELSE version END
-		  FROM schema_migrations`).Scan(&version)
+		  FROM schema_migrations`).Scan(&have)
 	if errors.Is(err, pgx.ErrNoRows) || hasCode(err, "42P01") { // undefined_table
 		err = nil
 	}
-	return version, err
-}
-
-// newestVersion returns the version of the newest file.
-func newestVersion() (newest uint, err error) {
-	files, err := iofs.New(migrations.FS, ".")
-	if err != nil {
-		return 0, err
-	}
-	defer files.Close()
-	for version, err := files.First(); err == nil; version, err = files.Next(version) {
-		newest = version
-	}
-	return newest, nil
+	return have, want, err
 }
 
 // CheckSchema returns an error if the database's schema is older than this program, or the database does not answer. A
 // newer one is served: every migration after 0030 leaves the programs of the version before it working.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	have, err := schemaVersion(ctx, s.pool)
-	if err != nil {
-		return err
-	}
-	want, err := newestVersion()
+	have, want, err := schemaVersion(ctx, s.pool)
 	if err == nil && have < want {
 		err = fmt.Errorf("the database's schema is version %d, this program needs %d: run varve migrate", have, want)
 	}
@@ -109,58 +104,92 @@ func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) erro
 	}
 }
 
-// up applies the files after the database's version. One that does not get its locks is tried again.
-func up(ctx context.Context, conn *pgx.Conn) error {
-	files, err := iofs.New(migrations.FS, ".")
-	if err != nil {
-		return err
-	}
-	defer files.Close()
-	_, err = conn.Exec(ctx, `
-		SET lock_timeout = '`+lockTimeout+`';
-		CREATE TABLE IF NOT EXISTS schema_migrations (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL)`)
-	for refused := 0; err == nil; {
-		var have uint
-		if have, err = schemaVersion(ctx, conn); err != nil {
-			return err
-		}
-		next, missing := files.First()
-		if have > 0 {
-			next, missing = files.Next(have)
-		}
-		if errors.Is(missing, fs.ErrNotExist) {
-			_, err = conn.Exec(ctx, `RESET lock_timeout`)
-			return err
-		}
-		err = apply(ctx, conn, files, next)
-		if hasCode(err, "55P03") && refused < lockAttempts { // lock_not_available
-			refused++
-			err = nil
-		}
-	}
-	return err
+// migrator applies one file at a time, so that it can try a file again.
+type migrator struct {
+	*migrate.Migrate
+	source source.Driver
 }
 
-// apply applies a file and records its version, as golang-migrate does, in one transaction: what PostgreSQL makes of
-// several statements that are sent as one text.
-func apply(ctx context.Context, conn *pgx.Conn, files source.Driver, version uint) error {
-	file, name, err := files.ReadUp(version)
+func withMigrations(dsn string, do func(*migrator) error) (err error) {
+	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	sql, err := io.ReadAll(file)
+	config.RuntimeParams["lock_timeout"] = fmt.Sprint(lockTimeout.Milliseconds())
+	src, err := iofs.New(migrations.FS, ".")
 	if err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, fmt.Sprintf(`%s
-		;
-		DELETE FROM schema_migrations;
-		INSERT INTO schema_migrations VALUES (%d, false)`, sql, version))
+	db := stdlib.OpenDB(*config)
+	driver, err := migratepgx.WithInstance(db, &migratepgx.Config{})
 	if err != nil {
-		return fmt.Errorf("%d %s: %w", version, name, err)
+		return errors.Join(err, src.Close(), db.Close())
 	}
-	return nil
+	m, err := migrate.NewWithInstance("iofs", atomicSource{src}, "pgx5", driver)
+	if err != nil {
+		return errors.Join(err, src.Close(), driver.Close())
+	}
+	defer func() {
+		srcErr, dbErr := m.Close()
+		err = errors.Join(err, srcErr, dbErr)
+	}()
+	return do(&migrator{m, src})
+}
+
+func (m *migrator) up(ctx context.Context) error {
+	for refused := 0; ; {
+		if err := errors.Join(ctx.Err(), m.takeBackDirty()); err != nil {
+			return err
+		}
+		err := m.Steps(1)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // there is no next file
+			return nil
+		case hasCode(driverError(err), "55P03") && refused < lockAttempts: // lock_not_available
+			refused++
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// takeBackDirty sets the version back to the file before the one that was interrupted. A version that is marked dirty
+// was not applied, not even in part: atomicSource sees to that.
+func (m *migrator) takeBackDirty() error {
+	version, dirty, err := m.Version()
+	if errors.Is(err, migrate.ErrNilVersion) {
+		return nil
+	}
+	if err != nil || !dirty {
+		return err
+	}
+	before, err := m.source.Prev(version)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m.Force(database.NilVersion)
+	}
+	if err != nil {
+		return fmt.Errorf("version %d of the database is not one of this program: %w", version, err)
+	}
+	return m.Force(int(before))
+}
+
+// atomicSource has every file end by clearing the mark that golang-migrate sets before it. A file of several statements
+// is one transaction, so the mark shows for certain whether the file was applied, even after a kill -9.
+type atomicSource struct{ source.Driver }
+
+const clearMark = "\n;\nUPDATE schema_migrations SET dirty = false;\n"
+
+// ReadUp implements source.Driver.
+func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
+	file, name, err := s.Driver.ReadUp(version)
+	if err != nil {
+		return nil, "", err
+	}
+	type readCloser struct {
+		io.Reader
+		io.Closer
+	}
+	return readCloser{io.MultiReader(file, strings.NewReader(clearMark)), file}, name, nil
 }
 
 // bootstrapRole makes role, lets the user of conn become it, and grants it its rights. Roles belong to the server, and
@@ -203,7 +232,19 @@ func createRole(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// hasCode reports whether an error is PostgreSQL's, with one of these codes.
+// driverError returns the cause of an error of golang-migrate's driver, which does not unwrap.
+func driverError(err error) error {
+	var byValue database.Error
+	if errors.As(err, &byValue) {
+		return byValue.OrigErr
+	}
+	var byPointer *database.Error
+	if errors.As(err, &byPointer) {
+		return byPointer.OrigErr
+	}
+	return err
+}
+
 func hasCode(err error, codes ...string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && slices.Contains(codes, pg.Code)
