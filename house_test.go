@@ -69,17 +69,16 @@ var mayImport = map[string][]string{
 		"internal/wire/provider", "internal/view", "internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
-		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/api/waiting",
+		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless",
 	},
 	"internal/api/openapi": {"internal/rawjson"},
 	"internal/api/request": {"internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},
-	"internal/api/waiting": {"internal/api/request", "internal/postgres", "internal/session"},
 	"internal/api/stateless": {
 		"internal/api/request", "internal/compact", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
 		"internal/protocol", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/wire/provider",
 	},
 	"internal/api/openai": {
-		"internal/api/request", "internal/api/stateless", "internal/api/waiting", "internal/ingest", "internal/models",
+		"internal/api/request", "internal/api/stateless", "internal/ingest", "internal/models",
 		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {

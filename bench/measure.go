@@ -7,7 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/varve-dev/varve/internal/postgres"
 )
 
 // measurement measures a group and adds its rows to the table.
@@ -167,6 +170,39 @@ func load(ctx context.Context, d time.Duration, callers int, step func(caller in
 	}
 	err := group.Wait()
 	return float64(done.Load()) / time.Since(start).Seconds(), err
+}
+
+// pgxFloor returns a round of the least that a call costs from Go: the store's own statement behind the one for the
+// tenant, in one pipeline. of returns the statement of a caller's turn and its arguments.
+func (b *bench) pgxFloor(callers int, of func(caller, turn int) (string, []any)) sample {
+	return func(ctx context.Context, d time.Duration) (float64, error) {
+		return load(ctx, d, callers, func(caller int) func() error {
+			turn := 0
+			return func() error {
+				turn++
+				sql, args := of(caller, turn)
+				return b.bareCall(ctx, sql, args)
+			}
+		})
+	}
+}
+
+// bareCall throws the rows away as they come.
+func (b *bench) bareCall(ctx context.Context, sql string, args []any) error {
+	tenantSQL, tenantArgs := postgres.TenantStatement(b.here.tenant)
+	batch := &pgx.Batch{}
+	batch.Queue(tenantSQL, tenantArgs...)
+	batch.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		count := 0
+		for ; rows.Next(); count++ {
+			rows.RawValues()
+		}
+		if rows.Err() == nil && count != 1 {
+			return fmt.Errorf("floor: %d rows instead of 1", count)
+		}
+		return rows.Err()
+	})
+	return b.store.Pool().SendBatch(ctx, batch).Close()
 }
 
 func median(values []float64) float64 { return percentile(values, 0.5) }

@@ -5,8 +5,9 @@
 // needs the values that one version adds to an enum to be committed before the next uses them, and each writes the row
 // by which River knows the version. Varve's own tables begin at 0020; a new River version takes the next free number.
 //
-// A file is one transaction: postgres.Migrate relies on it to recover from an interrupted migration. Roles are not
-// made here but by postgres.Migrate, since they belong to the server and not to the database.
+// A file is one transaction: postgres.Migrate relies on it to recover from an interrupted migration. The role of the
+// serving processes is not made here but by postgres.Migrate, since it belongs to the server and not to the database;
+// grants.sql, which is executed after every migration, has its rights.
 package migrations
 
 import "embed"
@@ -15,3 +16,8 @@ import "embed"
 //
 //go:embed [0-9]*.sql
 var FS embed.FS
+
+// Grants is grants.sql.
+//
+//go:embed grants.sql
+var Grants string

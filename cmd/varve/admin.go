@@ -178,15 +178,11 @@ func newKey(
 	ctx context.Context, store *postgres.Store, tenant session.Tenant, options keyOptions,
 ) (made newKeyJSON, err error) {
 	made.Key = session.NewAPIKey(tenant.ID)
-	_, digest, err := session.ParseKey(made.Key)
-	if err != nil {
-		return made, err
-	}
-	k := postgres.KeyParams{Name: options.Name, Digest: digest, Last4: made.Key[len(made.Key)-4:]}
+	var expiry *time.Time
 	if options.Expires != nil {
-		k.ExpiresAt = new(time.Now().Add(*options.Expires))
+		expiry = new(time.Now().Add(*options.Expires))
 	}
-	made.APIKey, err = store.CreateKey(ctx, tenant.ID, k)
+	made.APIKey, err = store.CreateKey(ctx, tenant.ID, options.Name, made.Key, expiry)
 	return made, err
 }
 

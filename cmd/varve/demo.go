@@ -22,12 +22,7 @@ type demoCommand struct {
 }
 
 // Help returns what is shown below the flags.
-func (c *demoCommand) Help() string {
-	return `Starts API, worker and a private PostgreSQL in DATA/demo (what an earlier demonstration left there is
-removed), imports the conversations as varve import does, lets the workers compact those over 60,000 tokens, reads all
-that was trimmed back, and shows what happened. It ends with 0 only if every message and every trimmed result came back
-byte for byte.`
-}
+func (c *demoCommand) Help() string { return helpText("demo") }
 
 // Validate returns an error for files that would end up in one session.
 func (c *demoCommand) Validate() error { return (&importCommand{Files: c.Files}).Validate() }

@@ -19,14 +19,7 @@ type exportCommand struct {
 }
 
 // Help returns what is shown below the flags.
-func (c *exportCommand) Help() string {
-	return `An export is lines of JSON: every message byte for byte, the sessions' settings and policies, and at the
-end a manifest with a SHA-256. varve import reads it: the sessions exported again after that have the same manifest.
-Checkpoints and persisted results are not in it, because compactions make them again from the log.
-
-  varve export --all -o tenant.ndjson
-  varve export chat-42 | gzip > chat-42.ndjson.gz`
-}
+func (c *exportCommand) Help() string { return helpText("export") }
 
 // Validate returns an error for an export of nothing, and for one of both.
 func (c *exportCommand) Validate() error {

@@ -29,19 +29,7 @@ type importCommand struct {
 }
 
 // Help returns what is shown below the flags.
-func (c *importCommand) Help() string {
-	return `The files are exports of Varve, a provider's messages, requests and responses, or what coding agents and
-benchmarks write. Each conversation becomes a session named like its file; an export brings its sessions with their own
-names and settings. The same import run again continues where it stopped and never stores a message twice. Lines that
-cannot be imported are reported and kept in the folder of --rejected.
-
-It ends with 0 if all of every file is stored. A file from which nothing could be used, or a line that could not be
-imported, does not stop the rest, but makes it end with 1.
-
-  varve import ~/.claude/projects/*/*.jsonl
-  varve import tenant.ndjson
-  varve import --session chat-42 --model gpt-4o chat.json`
-}
+func (c *importCommand) Help() string { return helpText("import") }
 
 // Validate returns an error for files that would end up in one session.
 func (c *importCommand) Validate() error {

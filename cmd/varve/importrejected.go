@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -24,7 +23,7 @@ type keptLine struct {
 	rejection
 	Bytes  int    `json:"bytes,omitempty"`
 	Text   string `json:"text,omitempty"`
-	Base64 string `json:"base64,omitempty"`
+	Base64 []byte `json:"base64,omitempty"`
 }
 
 // keepRejected writes rejected lines to a side file. The same import writes the same file again. It only names the
@@ -44,7 +43,7 @@ func keepRejected(path, source string, in *os.File, list []rejection) error {
 		if known && utf8.Valid(text) {
 			kept.Text = string(text)
 		} else if known {
-			kept.Base64 = base64.StdEncoding.EncodeToString(text)
+			kept.Base64 = text
 		}
 		if err := encoder.Encode(kept); err != nil {
 			return err

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/client"
@@ -59,7 +56,7 @@ func (r *importRun) collect(ctx context.Context, done *imported, in *os.File, i 
 			return err
 		}
 	}
-	if done.isArchive() {
+	if done.IsArchive() {
 		done.Lines = int(i.Progress.Done)
 		done.Imported = done.Lines - len(done.Rejected)
 		return nil
@@ -70,15 +67,15 @@ func (r *importRun) collect(ctx context.Context, done *imported, in *os.File, i 
 	}
 	done.Lines, done.Skipped = report.Lines, report.Skipped
 	done.Notes = append(done.Notes, report.Notes...)
-	done.Imported = done.Lines - done.skippedLines() - len(done.Rejected)
+	done.Imported = done.Lines - done.SkippedLines() - len(done.Rejected)
 	return nil
 }
 
-// isArchive reports whether the file was an export of Varve.
-func (f *imported) isArchive() bool { return f.Source == archive.Source }
+// IsArchive reports whether the file was an export of Varve.
+func (f *imported) IsArchive() bool { return f.Source == archive.Source }
 
-// skippedLines counts the lines that are not conversation.
-func (f *imported) skippedLines() (n int) {
+// SkippedLines counts the lines that are not conversation.
+func (f *imported) SkippedLines() (n int) {
 	for _, kind := range f.Skipped {
 		n += kind
 	}
@@ -89,7 +86,7 @@ func (f *imported) skippedLines() (n int) {
 // order of the file.
 func (r *importRun) readLines(ctx context.Context, done *imported, i *protocol.Import) error {
 	outcome := ""
-	if done.isArchive() {
+	if done.IsArchive() {
 		if i.Rejected == 0 {
 			return nil
 		}
@@ -138,19 +135,10 @@ func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, map[string]any{"files": r.files})
 	}
-	var rows []string
-	for i := range r.files {
-		for _, cells := range r.files[i].rows() {
-			rows = append(rows, tableRow(cells...))
-		}
-	}
-	if err := writeView(out, "import", rows); err != nil {
+	if err := writeView(out, "import", r.files); err != nil {
 		return err
 	}
-	for i := range r.files {
-		r.files[i].remarks(notes)
-	}
-	return nil
+	return views.ExecuteTemplate(notes, "remarks", r.files)
 }
 
 // incomplete returns an error unless every file gave a conversation and every line could be imported. Files that have
@@ -159,7 +147,7 @@ func (r *importRun) incomplete() error {
 	var problems []error
 	for i := range r.files {
 		f := &r.files[i]
-		if len(f.Sessions) == 0 && f.Error == "" && !f.isArchive() {
+		if len(f.Sessions) == 0 && f.Error == "" && !f.IsArchive() {
 			problems = append(problems, fmt.Errorf("%s: nothing in it could be imported", terminal.Printable(f.File)))
 		}
 		if n := len(f.Rejected); n > 0 {
@@ -169,45 +157,4 @@ func (r *importRun) incomplete() error {
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// rows returns the file's rows of the table: one for each session, or one for all those of an export.
-func (f *imported) rows() (list [][]any) {
-	name := filepath.Base(f.File)
-	skipped := f.skippedLines()
-	bad := len(f.Rejected)
-	switch {
-	case f.isArchive() && f.Import != nil:
-		i := f.Import
-		sessions := fmt.Sprintf("%d new", i.Sessions)
-		return [][]any{{name, sessions, i.Messages + i.Duplicates, i.Messages, "-", skipped, bad}}
-	case len(f.Sessions) == 0:
-		return [][]any{{name, "-", 0, 0, 0, skipped, bad}}
-	}
-	for i, s := range f.Sessions {
-		row := []any{name, s.Session, s.Messages, s.Appended, s.TotalTokens, skipped, bad}
-		if i > 0 { // the lines are those of the whole file
-			row[5], row[6] = "", ""
-		}
-		list = append(list, row)
-	}
-	return list
-}
-
-// remarks writes what was skipped, odd and bad.
-func (f *imported) remarks(out io.Writer) {
-	name := terminal.Printable(f.File)
-	if len(f.Skipped) > 0 {
-		kinds := make([]string, 0, len(f.Skipped))
-		for _, kind := range slices.Sorted(maps.Keys(f.Skipped)) {
-			kinds = append(kinds, fmt.Sprintf("%d %s", f.Skipped[kind], kind))
-		}
-		fmt.Fprintf(out, "%s: not conversation: %s\n", name, strings.Join(kinds, ", "))
-	}
-	for _, n := range f.Notes {
-		fmt.Fprintf(out, "%s: line %d: %s\n", name, n.Line, n.Text)
-	}
-	for _, bad := range f.Rejected {
-		fmt.Fprintf(out, "%s: line %d: %s\n", name, bad.Line, bad.Reason)
-	}
 }

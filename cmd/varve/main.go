@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -60,6 +61,18 @@ func run(args []string) int {
 		return exitCode(err)
 	}
 	return 0
+}
+
+//go:embed help
+var helpTexts embed.FS
+
+// helpText returns what is shown below the flags of a command.
+func helpText(command string) string {
+	text, err := helpTexts.ReadFile("help/" + command + ".txt")
+	if err != nil {
+		panic(err) // every test of the command line fails then
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // parser returns the command line's parser. A command whose Run names a *console gets it from connect.

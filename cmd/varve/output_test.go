@@ -49,3 +49,26 @@ func TestViewsThatNoOtherTestPrints(t *testing.T) {
 		}
 	}
 }
+
+func TestTheReportOfAnImportShowsEveryKindOfFile(t *testing.T) {
+	t.Parallel()
+	run := importRun{files: []imported{
+		{File: "dir/all.ndjson", Source: "varve", Import: &protocol.Import{Import: session.Import{Sessions: 2, Messages: 30, Duplicates: 4}}},
+		{File: "two.jsonl", Sessions: []importedSession{{Session: "a", Messages: 3, Appended: 1, TotalTokens: 9}, {Session: "b"}},
+			Skipped: map[string]int{"progress": 2, "meta": 1}, Notes: []protocol.ImportNote{{Line: 4, Text: "odd"}}, Rejected: []rejection{{Line: 5, Reason: "not JSON"}}},
+		{File: "none.json", Source: "varve"},
+	}}
+	var out, notes strings.Builder
+	if err := run.print(&out, &notes, false); err != nil {
+		t.Fatal(err)
+	}
+	want := `FILE        SESSION  MESSAGES  NEW  TOKENS  SKIPPED LINES  BAD LINES
+all.ndjson  2 new    34        30   -       0              0
+two.jsonl   a        3         1    9       3              1
+two.jsonl   b        0         0    0                      
+none.json   -        0         0    0       0              0
+` + "two.jsonl: not conversation: 1 meta, 2 progress\ntwo.jsonl: line 4: odd\ntwo.jsonl: line 5: not JSON\n"
+	if diff := cmp.Diff(want, out.String()+notes.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

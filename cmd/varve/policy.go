@@ -36,7 +36,7 @@ func (c *policyShowCommand) Run(ctx context.Context, to *console) error {
 // policyView is a policy field by field. Without all, those that are the profile's are only counted.
 type policyView struct {
 	Profile string `json:"profile"`
-	Version string
+	Version session.PolicyVersion
 	Fields  []policyField
 	Omitted int
 }
@@ -52,7 +52,7 @@ func showPolicy(
 		return err
 	}
 	p := &found.Value
-	view := policyView{Version: versionText(p.Version)}
+	view := policyView{Version: p.Version}
 	if err := json.Unmarshal(p.Effective, &view); err != nil {
 		return err
 	}
@@ -67,14 +67,6 @@ func showPolicy(
 		view.Fields = append(view.Fields, policyField{name, text, source})
 	})
 	return to.print("policy", found.Raw, view)
-}
-
-// versionText returns which versions of the layers a policy is made of.
-func versionText(v session.PolicyVersion) string {
-	if v.Session == 0 {
-		return fmt.Sprintf("version %d of the tenant's default", v.Tenant)
-	}
-	return fmt.Sprintf("version %d of the session's own, on version %d of the tenant's default", v.Session, v.Tenant)
 }
 
 // eachField calls do for the fields in their order. A value with its own source is a field, or a tool of a table.

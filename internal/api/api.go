@@ -20,7 +20,6 @@ import (
 	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/api/waiting"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -39,7 +38,7 @@ type Server struct {
 	echo     *echo.Echo
 	keys     keyCache
 	counter  ingest.Counter
-	waiter   waiting.Waiter
+	waiter   request.Waiter
 	ready    readiness
 	draining atomic.Bool
 }
@@ -53,7 +52,7 @@ func New(config Config) *Server {
 		config.Models = models.Embedded()
 	}
 	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store}}
-	s.waiter = waiting.Waiter{Store: s.Store, Draining: &s.draining}
+	s.waiter = request.Waiter{Store: s.Store, Draining: &s.draining}
 	s.echo.Use(s.observe)
 	s.routes()
 	return s

@@ -2,57 +2,39 @@ package api
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 
+	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// statuses is the closed list of error codes; docs/errors.md has the same.
-var statuses = map[string]int{
-	request.InvalidJSON:       http.StatusBadRequest,
-	request.UnknownField:      http.StatusBadRequest,
-	"invalid_cursor":          http.StatusBadRequest,
-	"invalid_idempotency_key": http.StatusBadRequest,
-	"unauthorized":            http.StatusUnauthorized,
-	"forbidden":               http.StatusForbidden,
-	"not_found":               http.StatusNotFound,
-	"method_not_allowed":      http.StatusMethodNotAllowed,
-	"format_not_available":    http.StatusNotAcceptable,
-	request.RequestTimedOut:   http.StatusRequestTimeout,
-	"session_exists":          http.StatusConflict,
-	"import_taken":            http.StatusConflict,
-	"import_ended":            http.StatusConflict,
-	"checkpoint_pruned":       http.StatusGone,
-	"stale_expected_seq":      http.StatusPreconditionFailed,
-	"stale_policy_version":    http.StatusPreconditionFailed,
-	"body_too_large":          http.StatusRequestEntityTooLarge,
-	"message_too_large":       http.StatusRequestEntityTooLarge,
-	"too_many_messages":       http.StatusRequestEntityTooLarge,
-	"unsupported_media_type":  http.StatusUnsupportedMediaType,
-	request.OutsideRange:      http.StatusRequestedRangeNotSatisfiable,
-	request.InvalidRequest:    http.StatusUnprocessableEntity,
-	request.InvalidMessage:    http.StatusUnprocessableEntity,
-	"json_too_complex":        http.StatusUnprocessableEntity,
-	request.UnknownModel:      http.StatusUnprocessableEntity,
-	"client_id_reused":        http.StatusUnprocessableEntity,
-	"idempotency_key_reused":  http.StatusUnprocessableEntity,
-	"session_full":            http.StatusUnprocessableEntity,
-	"view_cannot_fit":         http.StatusUnprocessableEntity,
-	"unsupported_source":      http.StatusUnprocessableEntity,
-	request.InternalError:     http.StatusInternalServerError,
-	request.Unavailable:       http.StatusServiceUnavailable,
+//go:embed errors.json
+var statusTable []byte
+
+// statuses is the closed list of error codes with their statuses; docs/errors.md has the same.
+var statuses = embeddedStatuses()
+
+func embeddedStatuses() (codes map[string]int) {
+	if err := json.Unmarshal(statusTable, &codes); err != nil {
+		panic(fmt.Errorf("errors.json: %w", err))
+	}
+	return codes
 }
 
 // problemCodes are the codes that a member of errors may have beside those above: what a policy does wrong.
@@ -68,10 +50,6 @@ var sentinels = []struct {
 	{session.ErrUnauthorized, "unauthorized", "send a live key as \"Authorization: Bearer vk_…\"; varve keys create " +
 		"makes one"},
 	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
-	{errNoRecompaction, "not_found", "there is no such recompaction: GET /v1/admin/recompactions lists them"},
-	{errNoRun, "not_found", "there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them"},
-	{errNoCheckpoint, "not_found", "there is no such session, or no such checkpoint of it: GET " +
-		"/v1/sessions/{id}/checkpoints lists them"},
 	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d "+
 		"have theirs, and the one that was restored last; its statistics and its manifest are there, and GET "+
 		"/v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},
@@ -84,24 +62,26 @@ var sentinels = []struct {
 		"one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
 	{session.ErrLogTooLarge, request.InvalidRequest, "the session's log is too large to be taken as a whole: leave " +
 		"from, policy, or format beside view=full out, or begin a new session"},
-	{errNoImport, "not_found", "there is no such import: GET /v1/imports lists them"},
 	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
 	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a " +
 		"new one"},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or " +
 		"choose another id"},
-	{errNoRoute, "not_found", "there is no such route; docs/api.md lists all"},
-	{errNoMethod, "method_not_allowed", "this route has other methods, see Allow"},
 }
 
 var (
-	errNoRoute        = errors.New("no such route")
-	errNoMethod       = errors.New("no such method")
-	errNoRun          = errors.New("no such run")
-	errNoRecompaction = errors.New("no such recompaction")
-	errNoImport       = errors.New("no such import")
-	errNoCheckpoint   = errors.New("no such checkpoint")
-	errPanic          = errors.New("panic") // a bug of ours; the log has its stack
+	errNoRoute  = request.Fail(request.NotFound, "there is no such route; docs/api.md lists all")
+	errNoMethod = request.Fail("method_not_allowed", "this route has other methods, see Allow")
+
+	errNoRun = request.Fail(request.NotFound,
+		"there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them")
+	errNoCheckpoint = request.Fail(request.NotFound,
+		"there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them")
+	errNoRecompaction = request.Fail(request.NotFound,
+		"there is no such recompaction: GET /v1/admin/recompactions lists them")
+	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
+
+	errPanic = errors.New("panic") // a bug of ours; the log has its stack
 )
 
 // failureOf maps an error to its code. Any error that it does not know is internal, and its text is not sent.
@@ -195,4 +175,89 @@ func transient(state string) bool {
 		}
 	}
 	return false
+}
+
+var (
+	problemType  = []string{"application/problem+json"}
+	retryAfterMS = []string{"1000"}
+	supported    = []string{"gzip, zstd"}
+	challenge    = []string{`Bearer realm="varve"`}
+)
+
+// answer sends the error to the caller, unless the caller is gone or has a part of the answer already.
+func (s *Server) answer(req *request.Request, err error, committed bool) {
+	f := failureOf(err)
+	status := statuses[f.Code]
+	if status == 0 {
+		f, status = &request.Failure{Code: request.InternalError, Detail: f.Detail}, http.StatusInternalServerError
+	}
+	req.ProblemCode = f.Code
+	if status >= http.StatusInternalServerError {
+		req.Cause = err
+	}
+	gone := errors.Is(err, context.Canceled) && req.R.Context().Err() != nil
+	switch {
+	case gone, errors.Is(err, request.ErrClientGone):
+		req.ProblemCode, req.Cause = "client_gone", nil
+		if !committed {
+			req.W.WriteHeader(statusClientGone)
+		}
+		return
+	case committed:
+		req.Truncated = true
+		return
+	}
+	if err := writeProblem(req, f, status); err != nil {
+		req.Cause = errors.Join(req.Cause, err)
+	}
+}
+
+// statusClientGone is a status that only nginx has. It is for the log: no client is left to read it.
+const statusClientGone = 499
+
+func writeProblem(req *request.Request, f *request.Failure, status int) error {
+	retryable := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable ||
+		status == http.StatusRequestTimeout
+	kind, answer := problemType, any(protocol.Problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail,
+		Instance: req.R.URL.EscapedPath(),
+		Code:     f.Code, RequestID: req.ID, Retryable: retryable, Current: f.Current, Minimum: f.Minimum,
+		Errors: f.Problems,
+		Error: protocol.OpenAIError{Message: f.Detail, Type: openai.ErrorType(status), Code: f.Code,
+			Param: param(f.Problems)},
+	})
+	if req.OpenAI {
+		kind = request.JSONType
+		answer, status = openai.Problem(f, status)
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	h := req.W.Header()
+	for _, name := range []string{"Etag", "Content-Encoding", "Content-Range", "Last-Modified", "Accept-Ranges",
+		"Cache-Control"} {
+		delete(h, name)
+	}
+	h["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}
+	switch status {
+	case http.StatusServiceUnavailable:
+		h["Retry-After"], h["Retry-After-Ms"] = request.RetryAfter, retryAfterMS
+	case http.StatusRequestTimeout:
+		h["Connection"] = []string{"close"}
+	case http.StatusRequestedRangeNotSatisfiable:
+		h["Content-Range"] = []string{fmt.Sprintf("bytes */%d", f.Size)}
+	case http.StatusUnauthorized:
+		h["Www-Authenticate"] = challenge
+	case http.StatusUnsupportedMediaType:
+		h["Accept"], h["Accept-Encoding"] = request.JSONType, supported
+	}
+	return req.Bytes(status, kind, body)
+}
+
+func param(problems []session.Problem) *string {
+	if len(problems) == 0 {
+		return nil
+	}
+	return &problems[0].Pointer
 }

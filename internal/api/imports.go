@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/api/waiting"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -84,18 +83,12 @@ func (s *Server) pauseImport(req *request.Request, i session.Import, cause error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Ctx), requestTimeout)
 	defer cancel()
 	if !i.State.Ended() {
-		_, _ = s.Store.PauseImport(ctx, req.Tenant, i, failureOf(cause).Detail)
+		_, _ = s.Store.EndAttempt(ctx, req.Tenant, i, session.ImportQueued, failureOf(cause).Detail)
 	}
 }
 
 func importOf(i session.Import) protocol.Import {
-	a := protocol.Import{
-		ID: i.ID, State: i.State, Bytes: i.Bytes,
-		Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total,
-			Unit: "lines"}, Sessions: i.Sessions, Messages: i.Messages,
-		Duplicates: i.Duplicates, Rejected: i.Rejected, Report: i.Report, Error: i.Error, Rejections: i.Rejections,
-		CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, FinishedAt: i.FinishedAt,
-	}
+	a := protocol.Import{Import: i, Progress: protocol.ImportProgress{Done: i.Done, Total: i.Total, Unit: "lines"}}
 	if i.Source != "" {
 		a.From = &i.Source
 	}
@@ -115,11 +108,11 @@ func (s *Server) readImport(req *request.Request) error {
 	found, err := look()
 	if err == nil && wait > 0 {
 		up := time.Now().Add(wait)
-		ctx, cancel := waiting.Extend(req, up)
+		ctx, cancel := req.Extend(up)
 		defer cancel()
 		req.Ctx = ctx
 		idle := func(i session.Import) bool { return i.State != session.ImportRunning }
-		found, err = waiting.Until(ctx, &s.waiter, found, up, idle, look)
+		found, err = request.Until(ctx, &s.waiter, found, up, idle, look)
 	}
 	return request.AnswerFound(req, found, err, importOf)
 }

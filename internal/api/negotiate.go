@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/base64"
 	"hash/fnv"
 	"slices"
@@ -116,15 +117,13 @@ func (r *viewRequest) known() (newest postgres.Version) {
 	}
 	rendering := r.rendering() + "."
 	for _, tag := range r.tags {
-		if strings.HasPrefix(tag.rendering, rendering) && newer(tag.version, newest) {
+		order := cmp.Or(cmp.Compare(tag.version.Checkpoint, newest.Checkpoint),
+			cmp.Compare(tag.version.LastSeq, newest.LastSeq))
+		if strings.HasPrefix(tag.rendering, rendering) && order >= 0 {
 			newest = tag.version
 		}
 	}
 	return newest
-}
-
-func newer(a, b postgres.Version) bool {
-	return a.Checkpoint > b.Checkpoint || a.Checkpoint == b.Checkpoint && a.LastSeq >= b.LastSeq
 }
 
 // has reports whether the reader has the answer with this ETag.
@@ -138,30 +137,21 @@ func (r *viewRequest) has(tag string) bool {
 
 // acceptsZstd reports whether a reader prefers zstd to no coding, by Accept-Encoding with its q-values.
 func acceptsZstd(header []string) bool {
-	const absent = -1.0
-	zstd, identity := absent, absent
-	rest := absent
+	if len(header) == 1 && header[0] == "zstd" {
+		return true
+	}
+	qualities := map[string]float64{}
 	for _, line := range header {
-		if line == "zstd" {
-			return true
-		}
-		for _, entry := range strings.Split(line, ",") {
+		for entry := range strings.SplitSeq(line, ",") {
 			coding, parameters, _ := strings.Cut(entry, ";")
-			q := quality(parameters)
-			switch strings.ToLower(strings.TrimSpace(coding)) {
-			case "zstd":
-				zstd = q
-			case "identity":
-				identity = q
-			case "*":
-				rest = q
-			}
+			qualities[strings.ToLower(strings.TrimSpace(coding))] = quality(parameters)
 		}
 	}
-	if zstd < 0 {
-		zstd = rest
+	zstd, named := qualities["zstd"]
+	if !named {
+		zstd = qualities["*"]
 	}
-	return zstd > 0 && zstd >= identity
+	return zstd > 0 && zstd >= qualities["identity"]
 }
 
 // quality reads a q-value; without one it is 1, and one that cannot be read is 0.

@@ -1,11 +1,16 @@
 package api
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -42,24 +47,18 @@ func (s *Server) readRecompactionRequest(req *request.Request, body []byte) (*re
 	if err != nil {
 		return nil, err
 	}
-	if r.policy != nil {
-		tenant, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+	if r.policy != nil { // whether it fits a session's own policy shows when that session is compacted
+		below, err := s.tenantLayers(req)
 		if err != nil {
 			return nil, err
 		}
-		r.resolve(tenant)
+		ingest.PolicyOver(&r.Document, r.member, below)
 	}
 	return r, r.Err()
 }
 
-// answerRecompaction answers with a recompaction: 202 until it has ended.
 func answerRecompaction(req *request.Request, r session.Recompaction) error {
-	if r.State.Ended() {
-		return req.JSON(http.StatusOK, recompactionOf(r))
-	}
-	req.W.Header().Set("Location", "/v1/admin/recompactions/"+r.ID.String())
-	req.W.Header()["Retry-After"] = request.RetryAfter
-	return req.JSON(http.StatusAccepted, recompactionOf(r))
+	return answerWork(req, r.State.Ended(), "/v1/admin/recompactions/"+r.ID.String(), recompactionOf(r))
 }
 
 func recompactionOf(r session.Recompaction) protocol.Recompaction {
@@ -109,4 +108,72 @@ func (s *Server) cancelRecompaction(req *request.Request) error {
 	}
 	req.Replayed(replayed)
 	return answerRecompaction(req, found)
+}
+
+const (
+	sampledSessions = 20
+	sampleTime      = 15 * time.Second // an answer with a smaller sample is better than none
+)
+
+// dryRun counts what a recompaction would do, and has the engine do it to a sample, without writing anything.
+func (s *Server) dryRun(req *request.Request, r *recompactionRequest, token string) error {
+	found, err := s.Store.CountRecompaction(req.Ctx, req.Tenant, r.filter, sampledSessions)
+	if err != nil {
+		return err
+	}
+	sample, err := s.sample(req.Ctx, found.Sample, r.policy)
+	if err != nil {
+		return err
+	}
+	a := protocol.RecompactionPlan{
+		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens,
+		ContextTokens: found.ContextTokens,
+		Sample:        sample, Estimate: estimateOf(&sample, found), ConfirmToken: token,
+	}
+	return req.JSON(http.StatusOK, a)
+}
+
+func (s *Server) sample(ctx context.Context, sessions []session.SampledSession,
+	policy json.RawMessage) (a protocol.RecompactionSample, err error) {
+	a.Errors = []session.RecompactionError{}
+	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
+		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy)
+		switch {
+		case errors.Is(err, session.ErrNotFound):
+			continue // it was erased just now
+		case ctx.Err() != nil || databaseIsDown(err):
+			return a, err
+		case err != nil:
+			a.Failed++
+			a.Errors = append(a.Errors, session.RecompactionError{Session: sessions[0].ID, Error: err.Error(),
+				At: time.Now().UTC()})
+		default:
+			addProposal(&a, p)
+		}
+		a.Sessions++
+	}
+	return a, nil
+}
+
+func addProposal(a *protocol.RecompactionSample, p *compactor.Proposal) {
+	a.TokensBefore += p.View()
+	if !p.Changed {
+		a.Unchanged++
+		a.TokensAfter += p.View()
+		return
+	}
+	a.Changed++
+	a.TokensAfter += p.View() - p.Saved()
+}
+
+// estimateOf scales the sample to all sessions that were found.
+func estimateOf(a *protocol.RecompactionSample, found session.RecompactionCount) (e protocol.RecompactionEstimate) {
+	e.TokensBefore, e.TokensAfter = found.ContextTokens, found.ContextTokens
+	if a.Sessions > 0 {
+		e.Changed = (int64(a.Changed)*found.Sessions + int64(a.Sessions)/2) / int64(a.Sessions)
+	}
+	if a.TokensBefore > 0 {
+		e.TokensAfter = int64(float64(found.ContextTokens) * float64(a.TokensAfter) / float64(a.TokensBefore))
+	}
+	return e
 }

@@ -45,7 +45,7 @@ var (
 )
 
 // decodeRecompaction reads the body of a recompaction; no body is a recompaction of all sessions under their own
-// policies. Its problems are in the document; resolve adds those of the policy.
+// policies. Its problems are in the document.
 func decodeRecompaction(body []byte) (*recompactionRequest, error) {
 	r := &recompactionRequest{maxRunning: defaultRunning}
 	if len(body) == 0 {
@@ -83,12 +83,6 @@ func (r *recompactionRequest) set(name string, value rawjson.Span) {
 	case "confirm_token":
 		r.confirm, _ = r.Text("/confirm_token", value, 2*sha256.Size)
 	}
-}
-
-// resolve checks the changes of the policies over the tenant's default: whether they fit a session's own policy shows
-// when that session is compacted.
-func (r *recompactionRequest) resolve(tenant session.Policy) {
-	ingest.PolicyOver(&r.Document, r.member, session.PolicyLayers{Tenant: tenant.Patch})
 }
 
 func recompactionFilter(d *request.Document, value rawjson.Span) (f session.RecompactionFilter) {

@@ -205,20 +205,15 @@ func (w *rangeWriter) Write(b []byte) (int, error) {
 // the number of the line after them, nil at the end.
 func numbered(body []byte, offset, limit int64) (content string, next *int64) {
 	var page bytes.Buffer
-	line := int64(0)
-	for len(body) > 0 {
-		end := bytes.IndexByte(body, '\n') + 1
-		if end == 0 {
-			end = len(body)
+	n := int64(0)
+	for line := range bytes.Lines(body) {
+		n++
+		if n >= offset+limit {
+			return page.String(), &n
 		}
-		line++
-		if line >= offset+limit {
-			return page.String(), &line
+		if n >= offset {
+			fmt.Fprintf(&page, "%6d\t%s", n, line)
 		}
-		if line >= offset {
-			fmt.Fprintf(&page, "%6d\t%s", line, body[:end])
-		}
-		body = body[end:]
 	}
 	return page.String(), nil
 }

@@ -15,6 +15,7 @@ import (
 // Checker compares the lines of an archive with its ends and manifests. It can be stored between two lines, and
 // continued in another process: see MarshalBinary.
 type Checker struct {
+	found      Manifest  // of all archives so far; it is not stored
 	all        hash.Hash // of all lines
 	whole, one hash.Hash // of the archive's and of its newest session's
 	counts
@@ -83,6 +84,10 @@ func (c *Checker) manifest(line []byte) error {
 		return &Damage{fmt.Sprintf("the manifest counts %d sessions, there are %d", stated.Manifest.Sessions,
 			c.Sessions)}
 	}
+	c.found.Sessions += stated.Manifest.Sessions
+	c.found.Messages += stated.Manifest.Messages
+	c.found.Bytes += stated.Manifest.Bytes
+	c.found.SHA256 = stated.Manifest.SHA256
 	return differs("archive", stated.Manifest.Total, c.Messages, c.whole)
 }
 
@@ -130,7 +135,7 @@ func restore(h hash.Hash, state []byte) error {
 }
 
 // Verify reads a file of archives to its end. It returns how many sessions and messages they have, or a *Damage.
-func Verify(in io.Reader) (found Manifest, err error) {
+func Verify(in io.Reader) (Manifest, error) {
 	c, lines := NewChecker(), NewScanner(in, MaxLineBytes)
 	for n := int64(1); ; n++ {
 		line, err := lines.Next()
@@ -138,29 +143,19 @@ func Verify(in io.Reader) (found Manifest, err error) {
 			break
 		}
 		if err != nil {
-			return found, err
+			return c.found, err
 		}
-		kind, at := KindOf(line.Text)
+		kind, _ := KindOf(line.Text)
 		if n == 1 && kind != ExportLine || kind == Unknown {
-			return found, &Damage{fmt.Sprintf("line %d is not a line of an export: %.80q", n,
+			return c.found, &Damage{fmt.Sprintf("line %d is not a line of an export: %.80q", n,
 				bytes.TrimSpace(line.Text))}
 		}
 		if err := c.Line(kind, line.Text); err != nil {
-			return found, fmt.Errorf("line %d: %w", n, err)
-		}
-		if kind == ManifestLine {
-			var m Manifest
-			if err := json.Unmarshal(at.Of(line.Text), &m); err != nil {
-				return found, err
-			}
-			found.Sessions += m.Sessions
-			found.Messages += m.Messages
-			found.Bytes += m.Bytes
-			found.SHA256 = m.SHA256
+			return c.found, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
 	if c.Cut() {
-		return found, &Damage{"the export is cut off: its last line, the manifest, is missing"}
+		return c.found, &Damage{"the export is cut off: its last line, the manifest, is missing"}
 	}
-	return found, nil
+	return c.found, nil
 }

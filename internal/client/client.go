@@ -60,34 +60,28 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// call is one request.
-type call struct {
-	method      string
-	path        []string // below /v1, escaped
-	query       string
-	body        []byte // nil for none
-	idempotency string
-}
-
 // do sends the request of a route, and waits while the server is not ready. The caller closes the answer's body.
 func (c *Client) do(ctx context.Context, route string, o Options, args []any) (*http.Response, error) {
-	k, err := newCall(route, o, args)
+	req, err := c.request(ctx, route, o, args)
 	if err != nil {
 		return nil, err
 	}
 	for waited, pause := time.Duration(0), 100*time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		var body io.Reader
-		if k.body != nil {
-			body = bytes.NewReader(k.body)
+		try := req.Clone(ctx)
+		if req.GetBody != nil {
+			try.Body, _ = req.GetBody() // of bytes, which cannot fail
 		}
-		res, err := c.send(ctx, k, body)
+		res, err := c.send(try)
 		if err == nil || !Passing(err) || waited >= c.patienceWith(err) {
 			return res, err
 		}
 		if waited == 0 {
 			fmt.Fprintf(c.Notes, "waiting for %s: %s\n", c.Base, reason(err))
 		}
-		pause = max(pause, min(retryAfter(err), 5*time.Second))
+		var problem *Error
+		if errors.As(err, &problem) {
+			pause = max(pause, min(problem.RetryAfter, 5*time.Second))
+		}
 		if err := c.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
@@ -107,24 +101,10 @@ func (c *Client) patienceWith(err error) time.Duration {
 }
 
 // send sends a request once. A status other than 2xx is an *Error.
-func (c *Client) send(ctx context.Context, k call, body io.Reader) (*http.Response, error) {
-	at := c.Base.JoinPath("v1").JoinPath(k.path...)
-	at.RawQuery = k.query
-	req, err := http.NewRequestWithContext(ctx, k.method, at.String(), body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.Key)
-	req.Header.Set("User-Agent", "varve-cli")
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if k.idempotency != "" {
-		req.Header.Set("Idempotency-Key", k.idempotency)
-	}
+func (c *Client) send(req *http.Request) (*http.Response, error) {
 	res, err := c.HTTP.Do(req)
 	if err != nil {
-		return nil, unreachable(ctx, c.Base, err)
+		return nil, unreachable(req.Context(), c.Base, err)
 	}
 	if res.StatusCode/100 == 2 {
 		return res, nil

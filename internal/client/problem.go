@@ -121,11 +121,3 @@ func reason(err error) string {
 	}
 	return err.Error()
 }
-
-func retryAfter(err error) time.Duration {
-	var problem *Error
-	if errors.As(err, &problem) {
-		return problem.RetryAfter
-	}
-	return 0
-}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,7 +65,7 @@ func Policy(method, id string) Route[protocol.Policy] {
 // Options are the parts of a request besides its path; all may be absent.
 type Options struct {
 	Query Query
-	Body  any    // is sent as JSON; a []byte as it is
+	Body  any    // is sent as JSON; a []byte or a reader as it is
 	Key   string // Idempotency-Key of a request that would have its effect twice without one
 }
 
@@ -121,26 +122,50 @@ func (r ListRoute[T]) All(ctx context.Context, c *Client, limit int, args ...any
 	}
 }
 
-// newCall returns the request of a route, with the arguments in place of the names in its path. It ignores arguments
+// request returns the request of a route, with the arguments in place of the names in its path. It ignores arguments
 // for which there is no name.
-func newCall(route string, o Options, args []any) (k call, err error) {
+func (c *Client) request(ctx context.Context, route string, o Options, args []any) (*http.Request, error) {
 	method, path, _ := strings.Cut(route, " ")
-	k = call{method: method, query: o.Query.encode(), idempotency: o.Key}
+	at := c.Base.JoinPath("v1")
 	for part := range strings.SplitSeq(path, "/") {
 		if part[0] == '{' {
 			part = fmt.Sprint(args[0])
 			args = args[1:]
 		}
-		k.path = append(k.path, url.PathEscape(part))
+		at = at.JoinPath(url.PathEscape(part))
 	}
+	at.RawQuery = o.Query.encode()
+	body, err := o.body()
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, at.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Key)
+	req.Header.Set("User-Agent", "varve-cli")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if o.Key != "" {
+		req.Header.Set("Idempotency-Key", o.Key)
+	}
+	return req, nil
+}
+
+// body returns what to send, nil for nothing.
+func (o *Options) body() (io.Reader, error) {
 	switch body := o.Body.(type) {
 	case nil:
+		return nil, nil
+	case io.Reader:
+		return body, nil
 	case []byte:
-		k.body = body
-	default:
-		k.body, err = json.Marshal(body)
+		return bytes.NewReader(body), nil
 	}
-	return k, err
+	text, err := json.Marshal(o.Body)
+	return bytes.NewReader(text), err
 }
 
 // RawResult returns the bytes of a persisted result, which the caller closes, and the SHA-256 in hexadecimal that the

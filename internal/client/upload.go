@@ -94,11 +94,11 @@ func (c *Client) feed(ctx context.Context, u Upload, i protocol.Import, info os.
 		stop()
 		<-done
 	}()
-	k, err := newCall("POST imports/{import}", Options{Query: query}, []any{i.ID})
+	req, err := c.request(ctx, "POST imports/{import}", Options{Query: query, Body: lines}, []any{i.ID})
 	if err != nil {
 		return i, err
 	}
-	res, err := c.send(ctx, k, lines)
+	res, err := c.send(req)
 	if err != nil {
 		return i, err
 	}

@@ -47,7 +47,7 @@ type Demo struct {
 	Notes io.Writer // what happens meanwhile
 	Width int       // of the terminal, in characters
 
-	sessions []shownSession
+	sessions []*shownSession
 }
 
 // shownSession is one conversation: what its file holds and what became of it.
@@ -86,7 +86,7 @@ func (d *Demo) Add(file string) error {
 	}
 	for _, conv := range read.Conversations {
 		if len(conv.Messages) > 0 {
-			d.sessions = append(d.sessions, shownSession{file: file, conv: conv})
+			d.sessions = append(d.sessions, &shownSession{file: file, conv: conv})
 		}
 	}
 	return nil
@@ -114,8 +114,7 @@ func (d *Demo) wait(ctx context.Context) error {
 	fmt.Fprintf(d.Notes, "waiting for the workers\n")
 	for ends := time.Now().Add(patience); ; {
 		pending := ""
-		for i := range d.sessions {
-			s := &d.sessions[i]
+		for _, s := range d.sessions {
 			if err := d.refresh(ctx, s); err != nil {
 				return err
 			}
@@ -166,8 +165,7 @@ func (d *Demo) readBack(ctx context.Context) error {
 	var total, listed int
 	var size int64
 	fmt.Fprintf(d.Out, "\nTrimmed results, read back:\n")
-	for i := range d.sessions {
-		s := &d.sessions[i]
+	for _, s := range d.sessions {
 		for j := range s.kept {
 			r := &s.kept[j].Value
 			if err := d.compareResult(ctx, s, r); err != nil {
@@ -228,8 +226,7 @@ func originalResult(format session.Format, body []byte, part int) ([]byte, error
 func (d *Demo) compareLogs(ctx context.Context) error {
 	messages := int64(0)
 	size := int64(0)
-	for i := range d.sessions {
-		s := &d.sessions[i]
+	for _, s := range d.sessions {
 		if err := d.compareLog(ctx, s); err != nil {
 			return fmt.Errorf("session %s: %w", s.conv.ID, err)
 		}

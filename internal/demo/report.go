@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"text/template"
@@ -22,8 +23,7 @@ func (d *Demo) table() error {
 	fmt.Fprintln(table, "session\tmessages\ttokens before\tafter\tsaved\tcompactions\tresults persisted\tseconds\t")
 	var before, after int64 // tokens
 	results, over := 0, 0   // over: sessions that are still over the threshold
-	for i := range d.sessions {
-		s := &d.sessions[i]
+	for _, s := range d.sessions {
 		total, now := s.state.TotalTokens, s.state.ContextTokens
 		compactions, seconds := s.compactions()
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t\n", terminal.Cut(s.conv.ID, 44),
@@ -74,12 +74,8 @@ func saved(before, after int64) string {
 
 // firstKept returns the first session with a result that was persisted, or the first one.
 func (d *Demo) firstKept() *shownSession {
-	for i := range d.sessions {
-		if len(d.sessions[i].kept) > 0 {
-			return &d.sessions[i]
-		}
-	}
-	return &d.sessions[0]
+	i := slices.IndexFunc(d.sessions, func(s *shownSession) bool { return len(s.kept) > 0 })
+	return d.sessions[max(i, 0)]
 }
 
 // firstTrimmed shows the first message of a view with a trimmed result, before and after the compaction.

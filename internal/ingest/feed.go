@@ -59,12 +59,12 @@ func (f *Feed) Run(ctx context.Context, body io.Reader) (err error) {
 	case ended:
 		f.Import, err = f.Store.Import(ctx, f.Tenant, f.ID)
 	case f.More:
-		f.Import, err = f.Store.PauseImport(ctx, f.Tenant, f.Import, "")
+		f.Import, err = f.Store.EndAttempt(ctx, f.Tenant, f.Import, session.ImportQueued, "")
 	case f.checker.Cut():
 		return session.Invalid("", request.InvalidRequest, "the export is cut off after line %d: its last line, the "+
 			"manifest, is missing. The lines before are stored; send the rest from line %d on", f.Done, f.Done+1)
 	default:
-		f.Import, err = f.Store.EndImport(ctx, f.Tenant, f.Import, "")
+		f.Import, err = f.Store.EndAttempt(ctx, f.Tenant, f.Import, session.ImportSucceeded, "")
 	}
 	return err
 }

@@ -71,7 +71,7 @@ func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 	case !errors.As(err, new(*importer.UnsupportedError)):
 		err = fmt.Errorf("the file cannot be read as %s: %w", f.Wanted, err)
 	}
-	ended, endErr := f.Store.EndImport(ctx, f.Tenant, f.Import, err.Error())
+	ended, endErr := f.Store.EndAttempt(ctx, f.Tenant, f.Import, session.ImportFailed, err.Error())
 	if endErr != nil {
 		return nil, endErr
 	}

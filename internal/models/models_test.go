@@ -134,10 +134,10 @@ func TestAnOperatorsModelsAreMergedOverTheEmbeddedOnes(t *testing.T) {
 func TestEverythingThatIsWrongWithAFileIsNamed(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string][]string{
-		``:            {"/: EOF"},
+		``:            {"/: unexpected end of JSON input"},
 		`null`:        {"/: it must be an object"},
 		`[]`:          {"/: cannot unmarshal array"},
-		`{} {}`:       {"/: something follows the object"},
+		`{} {}`:       {"/: invalid character '{' after top-level value"},
 		`{"model":1}`: {"/model: it is not known here: there are models, providers"},
 		`{"models":[{"id":"a","provider":"p","contxt":1,"aliases":"b","context_tokens":"9","sources":[]},
 		            {"id":"","context_tokens":999,"max_input_tokens":1000,"max_output_tokens":-1},

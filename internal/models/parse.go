@@ -1,12 +1,10 @@
 package models
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -82,13 +80,9 @@ func (p *parser) wrong(pointer, format string, args ...any) {
 // object decodes the members of an object into the variables that members has for their names.
 func (p *parser) object(pointer string, document []byte, members map[string]any) {
 	var given map[string]json.RawMessage
-	decoder := json.NewDecoder(bytes.NewReader(document))
-	err := decoder.Decode(&given)
+	err := json.Unmarshal(document, &given)
 	if err == nil && given == nil {
 		err = errors.New("it must be an object, not null")
-	}
-	if _, after := decoder.Token(); err == nil && !errors.Is(after, io.EOF) {
-		err = errors.New("something follows the object")
 	}
 	if err != nil {
 		p.wrong(cmp.Or(pointer, "/"), "%s", plain(err))

@@ -23,7 +23,7 @@ type appendParams struct {
 	locked      bool // the caller holds the session's lock and decides what the statement alone cannot
 	expectedSeq *int64
 	pinned      int64 // leading system messages
-	messages    messageArrays
+	messages    []any // by column
 	idempotency *session.Idempotency
 	bytes       int64
 	spared      int64 // tokens that views do not show of capped messages
@@ -53,7 +53,7 @@ func (p *appendParams) args() []any {
 	}
 	args := make([]any, 0, len(appendNames)+len(usageNames)+len(cappedNames))
 	args = append(args, p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned)
-	args = append(args, p.messages.args()...)
+	args = append(args, p.messages...)
 	args = append(args, route, key, digest, p.bytes, p.spared, p.largest)
 	args = append(args, p.measured...)
 	if p.capped != nil {
@@ -62,42 +62,29 @@ func (p *appendParams) args() []any {
 	return args
 }
 
-// messageArrays are messages by column, as unnest takes them.
-type messageArrays struct {
-	roles      []string
-	tokens     []int32
-	clientIDs  []*string
-	calls      []string
-	answers    []string
-	startsUnit []bool
-	flags      []int32
-	bodies     [][]byte
-}
-
-func columnsOf(messages []session.NewMessage) messageArrays {
+// columnsOf returns messages by column, as unnest takes them.
+func columnsOf(messages []session.NewMessage) []any {
 	n := len(messages)
-	c := messageArrays{
-		roles: make([]string, n), tokens: make([]int32, n), clientIDs: make([]*string, n), calls: make([]string, n),
-		answers: make([]string, n), startsUnit: make([]bool, n), flags: make([]int32, n), bodies: make([][]byte, n),
-	}
+	roles := make([]string, n)
+	calls, answers := make([]string, n), make([]string, n)
+	tokens, flags := make([]int32, n), make([]int32, n)
+	clientIDs := make([]*string, n)
+	startsUnit := make([]bool, n)
+	bodies := make([][]byte, n)
 	for i := range messages {
 		m := &messages[i]
-		c.roles[i] = Text(m.Role)
-		c.tokens[i] = int32(m.Tokens)
-		c.calls[i] = joinIDs(m.Calls)
-		c.answers[i] = joinIDs(m.Answers)
-		c.startsUnit[i] = m.StartsUnit
-		c.flags[i] = m.Flags
-		c.bodies[i] = m.Body
+		roles[i] = Text(m.Role)
+		tokens[i] = int32(m.Tokens)
+		calls[i] = joinIDs(m.Calls)
+		answers[i] = joinIDs(m.Answers)
+		startsUnit[i] = m.StartsUnit
+		flags[i] = m.Flags
+		bodies[i] = m.Body
 		if m.ClientID != "" {
-			c.clientIDs[i] = &m.ClientID
+			clientIDs[i] = &m.ClientID
 		}
 	}
-	return c
-}
-
-func (c *messageArrays) args() []any {
-	return []any{c.roles, c.tokens, c.clientIDs, c.calls, c.answers, c.startsUnit, c.flags, c.bodies}
+	return []any{roles, tokens, clientIDs, calls, answers, startsUnit, flags, bodies}
 }
 
 func newAppendParams(a session.Append) appendParams {
@@ -208,49 +195,9 @@ func clamped(calibration string) string {
 // Unless the caller holds the lock, it returns none either if the append would make the session due or has a result to
 // cap. armed is the number of tokens at which it does, set what else the session gets.
 func appendStatement(armed, set, columns, arrays string) string {
-	return `
-	WITH grown AS (
-		UPDATE sessions s
-		   SET last_seq = s.last_seq + @count,
-		       tail_bytes = s.tail_bytes + @bytes,
-		       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + @pinned ELSE s.pinned END,
-		       context_tokens = s.context_tokens + @tokens - @spared,
-		       total_tokens = s.total_tokens + @tokens,
-		       format = CASE WHEN s.format = 0 THEN @format ELSE s.format END,` + set + `
-		       last_append_at = now()
-		  FROM policies p
-		 WHERE s.tenant_id = @tenant
-		   AND s.id = @session
-		   AND p.tenant_id = @tenant
-		   AND p.id = s.policy_id
-		   AND (@expected_seq::bigint IS NULL OR s.last_seq = @expected_seq)
-		   AND s.last_seq + @count <= ` + fmt.Sprint(session.MaxSessionMessages) + `
-		   AND s.tail_bytes + @bytes <= ` + fmt.Sprint(session.MaxTailBytes) + `
-		   AND (@locked OR s.context_tokens + @tokens + s.overhead_tokens < ` + armed + `
-		              AND (@largest::int <= p.caps_over) IS NOT FALSE)
-		RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration, s.unseen_tokens
-	), logged AS (
-		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
-		                      flags, body, shape` + columns + `)
-		SELECT @tenant, g.key, g.last_seq - @count + m.n, m.role, @format, m.tokens, m.client_id,
-		       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
-		       m.flags, m.body, ` + shapeSQL(`@format`) + columns + `
-		  FROM grown g,
-		       unnest(@roles::text[], @message_tokens::int[], @client_ids::text[], @calls::text[], @answers::text[],
-		              @starts_unit::bool[], @flags::int[], @bodies::bytea[]` + arrays + `)
-		       WITH ORDINALITY
-		           AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body` + columns + `, n)
-	), remembered AS (
-		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
-		SELECT @tenant, @route, @key, g.key, @digest,
-		       json_build_object('first_seq', g.last_seq - @count + 1, 'last_seq', g.last_seq,
-		                         'tokens', @tokens::bigint, 'context_tokens', g.context_tokens,
-		                         'total_tokens', g.total_tokens, 'compaction', 'none')::text
-		  FROM grown g
-		 WHERE @route::text IS NOT NULL AND NOT @locked
-	)
-	SELECT last_seq, context_tokens, total_tokens, calibration, unseen_tokens
-	  FROM grown`
+	return statement("append", "{set}", set, "{columns}", columns, "{arrays}", arrays,
+		"{shape}", shapeSQL(`@format`), "{armed}", armed,
+		"{max_messages}", fmt.Sprint(session.MaxSessionMessages), "{max_bytes}", fmt.Sprint(session.MaxTailBytes))
 }
 
 // usedOf returns what a provider counted for a request and its answer. It returns nil for a usage that counts no input,
@@ -300,16 +247,12 @@ func joinIDs(ids []string) string {
 // Text returns s as PostgreSQL's text can hold it. It must only be used for what was extracted from a message, never
 // for a message's bytes.
 func Text(s string) string {
-	clean := strings.IndexFunc(s, func(r rune) bool { return r < ' ' }) < 0
-	if clean {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return '\uFFFD'
 		}
 		return r
-	}, s), "\uFFFD")
+	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
 // The hot statements with their arguments, as Query sends them. The bench runs them bare: a copy there would drift

@@ -51,6 +51,8 @@ func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int
 	})
 }
 
+var lineageSQL = statement("lineage")
+
 func readLineage(ctx context.Context, tx pgx.Tx, key session.Key, n int) (l session.Lineage, err error) {
 	l, err = rowIn(ctx, tx, pgx.RowToStructByNameLax[session.Lineage], `
 		SELECT c.policy, jsonb_array_length(c.units) AS units, cardinality(c.open_calls) AS open_calls,
@@ -62,20 +64,8 @@ func readLineage(ctx context.Context, tx pgx.Tx, key session.Key, n int) (l sess
 	if err != nil {
 		return l, err
 	}
-	// A base always has the lower number, so the order of the numbers is that of the lineage.
-	l.Manifests, err = rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], `
-		WITH RECURSIVE lineage AS (
-		    SELECT n, base_n, manifest
-		      FROM checkpoints
-		     WHERE tenant_id = $1 AND session_key = $2 AND n = $3
-		    UNION ALL
-		    SELECT c.n, c.base_n, c.manifest
-		      FROM lineage l
-		      JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = $2 AND c.n = l.base_n
-		)
-		SELECT manifest
-		  FROM lineage
-		 ORDER BY n DESC`, key.Tenant, key.Key, l.N)
+	l.Manifests, err = rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], lineageSQL,
+		pgx.NamedArgs{"tenant": key.Tenant, "session": key.Key, "n": l.N})
 	return l, err
 }
 
@@ -150,28 +140,8 @@ const shrunkSQL = `
 	   SET shrunk_tokens = shrunk_tokens + $3 - context_tokens
 	 WHERE tenant_id = $1 AND key = $2`
 
-// newestSQL makes a checkpoint the session's newest and counts the tokens of its view. It always adds them up from the
-// messages: the difference that a compaction reports is not exact, because a message of another format has another
-// number of tokens once the checkpoint renders it in the session's format.
-//
-//	$1 tenant  $2 session key  $3 number of the checkpoint  $4 the last seq that it covers
-//	$5 size of its body  $6 its tokens
-var newestSQL = `
-	UPDATE sessions s
-	   SET checkpoint_n = $3, through_seq = $4, checkpoint_size = $5,
-	       context_tokens = $6
-	           + ` + separateTokens + `
-	           + (SELECT coalesce(sum(coalesce(m.view_tokens, m.tokens)), 0)
-	                FROM messages m
-	               WHERE m.tenant_id = $1 AND m.session_key = $2
-	                 AND m.seq > greatest($4, ` + pinnedElsewhere + `) AND m.seq <= s.last_seq
-	                 AND m.removed_at IS NULL),
-	       tail_bytes = (SELECT coalesce(sum(octet_length(m.body)), 0)
-	                       FROM messages m
-	                      WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > $4 AND m.seq <= s.last_seq
-	                        AND m.removed_at IS NULL)
-	 WHERE s.tenant_id = $1 AND s.key = $2
-	RETURNING s.context_tokens`
+// newestSQL makes a checkpoint the session's newest and counts the tokens of its view.
+var newestSQL = statement("newest_checkpoint", "{separate_tokens}", separateTokens, "{pinned}", pinnedElsewhere)
 
 // rollBack makes a copied checkpoint the session's newest, records that as a run, which has no job, and returns the
 // tokens of the view.

@@ -99,23 +99,8 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 	return v, err
 }
 
+var sourcesSQL = statement("view_sources", "{checkpoint}", newestCheckpoint)
+
 func (v *ViewWithSources) readCheckpoint(ctx context.Context, tx pgx.Tx, at session.Address) error {
-	return tx.QueryRow(ctx, `
-		SELECT s.through_seq, c.body, coalesce(c.body_size, 0), c.units,
-		       least((SELECT seq
-		                FROM messages
-		               WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND role = 'user' AND removed_at IS NULL
-		               ORDER BY seq DESC
-		               LIMIT 1),
-		             (SELECT seq
-		                FROM messages
-		               WHERE tenant_id = $1 AND session_key = s.key AND seq > 0 AND removed_at IS NULL
-		               ORDER BY seq DESC
-		              OFFSET 3
-		               LIMIT 1),
-		             s.last_seq + 1)
-		  FROM sessions s
-		  `+newestCheckpoint+`
-		 WHERE s.tenant_id = $1 AND s.key = $2`, at.Tenant, v.Key).
-		Scan(&v.Through, &v.Body, &v.Size, &v.Units, &v.RawFrom)
+	return tx.QueryRow(ctx, sourcesSQL, at.Tenant, v.Key).Scan(&v.Through, &v.Body, &v.Size, &v.Units, &v.RawFrom)
 }

@@ -41,17 +41,7 @@ func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.
 }
 
 // exportSQL is the statement of ExportSessions.
-const exportSQL = `
-	SELECT ` + exportColumns + `
-	  FROM (SELECT *
-	          FROM sessions
-	         WHERE tenant_id = $1
-	           AND (created_at, key) > (CASE WHEN $3 = '00000000-0000-0000-0000-000000000000'::uuid
-	                                         THEN '-infinity' ELSE $2::timestamptz END, $3)
-	         ORDER BY created_at, key
-	         LIMIT $4) s -- before the join: a plan that begins with a policy reads all of its sessions
-	  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
-	 ORDER BY s.created_at, s.key`
+var exportSQL = statement("export_sessions", "{columns}", exportColumns)
 
 // ExportSessions reads the sessions of a tenant after a place, oldest first, which is the order that an import
 // recreates. A Page without an ID is the beginning; its Time is not used, because an imported session may have any time

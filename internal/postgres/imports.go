@@ -69,26 +69,9 @@ func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key str
 		RETURNING `+importColumns, tenant, id, key)
 }
 
-// PauseImport ends an attempt before the import's last line. reason is the error that ended it, "" if the client will
-// send more. ErrImportTaken.
-func (s *Store) PauseImport(ctx context.Context, tenant uuid.UUID, i session.Import, reason string) (
-	session.Import, error,
-) {
-	return s.endAttempt(ctx, tenant, i, session.ImportQueued, reason)
-}
-
-// EndImport ends an import, which takes no more lines then. reason is the error that made it fail, "" if it succeeded.
-// ErrImportTaken.
-func (s *Store) EndImport(
-	ctx context.Context, tenant uuid.UUID, i session.Import, reason string,
-) (session.Import, error) {
-	if reason != "" {
-		return s.endAttempt(ctx, tenant, i, session.ImportFailed, reason)
-	}
-	return s.endAttempt(ctx, tenant, i, session.ImportSucceeded, "")
-}
-
-func (s *Store) endAttempt(
+// EndAttempt ends an attempt: with ImportQueued before the import's last line, otherwise together with the import,
+// which takes no more lines then. reason is the error that ended it, "" if there was none. ErrImportTaken.
+func (s *Store) EndAttempt(
 	ctx context.Context, tenant uuid.UUID, i session.Import, state session.ImportState, reason string,
 ) (session.Import, error) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
@@ -144,24 +127,13 @@ func (s *Store) ImportLines(
 	})
 }
 
-// readImportLines expands the rows of import_lines, each of which records up to MaxImportLines lines with the same
-// outcome.
+var importLinesSQL = statement("import_lines")
+
 func readImportLines(
 	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r session.ImportedRange,
 ) ([]session.ImportedLine, error) {
-	return rowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], `
-		SELECT l.n + k, l.line + k, l.outcome,
-		       (SELECT s.id
-		          FROM sessions s
-		         WHERE s.tenant_id = $1 AND s.key = l.session_key),
-		       l.seq + k, l.detail
-		  FROM import_lines l,
-		       generate_series(0, l.lines - 1) k
-		 WHERE l.tenant_id = $1
-		   AND l.import_id = $2
-		   AND l.n > $3::bigint - $4::bigint
-		   AND l.n + k >= $3
-		   AND ($5::text = '' OR l.outcome = $5)
-		 ORDER BY l.n, k
-		 LIMIT $6`, tenant, id, r.From, int64(session.MaxImportLines), string(r.Outcome), r.Limit)
+	return rowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], importLinesSQL, pgx.NamedArgs{
+		"tenant": tenant, "import": id, "from": r.From, "outcome": string(r.Outcome), "limit": r.Limit,
+		"max_lines": int64(session.MaxImportLines),
+	})
 }

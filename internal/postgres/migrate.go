@@ -192,17 +192,6 @@ func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
 	return readCloser{io.MultiReader(file, strings.NewReader(clearMark)), file}, name, nil
 }
 
-// grants are all that role may do. There is no TRUNCATE, which row-level security does not bind, and messages and
-// versions of policies are written once: of a message, only that it was removed is noted later.
-const grants = `
-	GRANT USAGE ON SCHEMA public TO ` + role + `;
-	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + role + `;
-	GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO ` + role + `;
-	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO ` + role + `;
-	REVOKE INSERT, UPDATE, DELETE ON schema_migrations FROM ` + role + `;
-	REVOKE UPDATE ON messages, policy_versions FROM ` + role + `;
-	GRANT UPDATE (removed_at, removed_seq) ON messages TO ` + role + `;`
-
 // bootstrapRole makes role, lets the user of conn become it, and grants it its rights. Roles belong to the server, and
 // the migration lock to a database, so another database's bootstrap may get in between: then it is tried again.
 func bootstrapRole(ctx context.Context, conn *pgx.Conn) error {
@@ -212,7 +201,7 @@ func bootstrapRole(ctx context.Context, conn *pgx.Conn) error {
 			if err := createRole(ctx, tx); err != nil {
 				return err
 			}
-			return exec(ctx, tx, grants)
+			return exec(ctx, tx, migrations.Grants)
 		})
 		// duplicate_object, unique_violation, and "tuple concurrently updated", which has no code of its own
 		if !hasCode(err, "42710", "23505", "XX000") {

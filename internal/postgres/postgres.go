@@ -2,6 +2,8 @@
 // recompactions, imports and idempotency records. The SQL of results is in package persist, that of River's jobs in
 // package queue. Every exported method of Store is one transaction.
 //
+// Long statements are files in sql. A name in braces there stands for a piece of SQL that Go puts in.
+//
 // Start at Store.Append (append.go), Store.View (view.go) and Store.CommitCheckpoint (commit.go). Every statement names
 // its tenant first and runs behind set_config('app.tenant_id', …), which row-level security compares with; the two go
 // to the server in one batch, so row-level security costs no round trip.
@@ -9,8 +11,10 @@ package postgres
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -176,6 +180,18 @@ func eachOf(
 		}
 	}
 	return sum, nil
+}
+
+//go:embed sql/*.sql
+var statements embed.FS
+
+// statement returns a long statement, which is a file. replacements are pairs of a name in it and what it stands for.
+func statement(name string, replacements ...string) string {
+	text, err := statements.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err)
+	}
+	return strings.NewReplacer(replacements...).Replace(string(text))
 }
 
 // rowsIn runs one statement in a transaction and returns its rows.

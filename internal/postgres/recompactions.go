@@ -20,28 +20,18 @@ const (
 	shownErrors = 10
 )
 
-// matching is the condition that a filter sets on sessions s, with $1 the tenant; matchingArgs returns the parameters.
-const matching = `
-	    ($2::text[] IS NULL OR s.id = ANY ($2))
-	AND ($3::jsonb IS NULL OR s.metadata @> $3)
-	AND ($4::timestamptz IS NULL OR s.created_at < $4)
-	AND ($5::timestamptz IS NULL OR s.created_at > $5)
-	AND ($6::bigint IS NULL OR s.context_tokens >= $6)
-	AND ($7::bigint IS NULL OR (SELECT c.engine_version
-	                              FROM checkpoints c
-	                             WHERE c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n) < $7)
-	AND ($8::bigint IS NULL OR (SELECT c.created_at
-	                              FROM checkpoints c
-	                             WHERE c.tenant_id = $1 AND c.session_key = s.key AND c.n = s.checkpoint_n)
-	                         < (SELECT coalesce(min(v.created_at), 'infinity')
-	                              FROM policy_versions v
-	                             WHERE v.tenant_id = $1 AND v.session_key = '00000000-0000-0000-0000-000000000000'
-	                               AND v.version >= $8))`
+// The condition that a filter sets on sessions s is in both statements; filterArgs returns its parameters.
+var (
+	filterSQL = statement("recompaction_filter")
+	countSQL  = statement("count_recompaction", "{filter}", filterSQL)
+	fillSQL   = statement("fill_recompaction", "{filter}", filterSQL)
+)
 
-func matchingArgs(tenant uuid.UUID, f session.RecompactionFilter) []any {
-	return []any{
-		tenant, f.Sessions, f.Metadata, f.CreatedBefore, f.CreatedAfter, f.MinTokens, f.EngineVersionBelow,
-		f.PolicyVersionBelow,
+func filterArgs(tenant uuid.UUID, f session.RecompactionFilter) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"tenant": tenant, "sessions": f.Sessions, "metadata": f.Metadata, "created_before": f.CreatedBefore,
+		"created_after": f.CreatedAfter, "min_tokens": f.MinTokens, "engine_version": f.EngineVersionBelow,
+		"policy_version": f.PolicyVersionBelow,
 	}
 }
 
@@ -51,21 +41,9 @@ func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f sessi
 ) {
 	var keys []uuid.UUID
 	var ids []string
-	const sampled = `place = 0 OR place * $9 / many > (place - 1) * $9 / many`
-	sql := `
-		WITH found AS (
-			SELECT s.key, s.id, s.last_seq, s.total_tokens, s.context_tokens,
-			       row_number() OVER (ORDER BY s.key) - 1 AS place, count(*) OVER () AS many
-			  FROM sessions s
-			 WHERE s.tenant_id = $1
-			   AND ` + matching + `
-		)
-		SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(total_tokens), 0), coalesce(sum(context_tokens), 0),
-		       coalesce(array_agg(key ORDER BY key) FILTER (WHERE ` + sampled + `), '{}'),
-		       coalesce(array_agg(id ORDER BY key) FILTER (WHERE ` + sampled + `), '{}')
-		  FROM found`
-	args := append(matchingArgs(tenant, f), sample)
-	err = query(ctx, s.pool, tenant, sql, args,
+	args := filterArgs(tenant, f)
+	args["sample"] = sample
+	err = query(ctx, s.pool, tenant, countSQL, []any{args},
 		one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
 	for i := range keys {
 		key := session.Key{Tenant: tenant, Key: keys[i]}
@@ -198,25 +176,14 @@ func (s *Store) insertFill(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID)
 // fill adds the next sessions that the filter finds, and sets the recompaction running after the last ones. Sessions
 // that are younger than the recompaction do not belong to it: it would never end.
 func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
-	args := append(matchingArgs(c.TenantID, c.Filter), c.Cursor, recompactionBatch, c.ID, c.CreatedAt)
+	args := filterArgs(c.TenantID, c.Filter)
+	args["cursor"] = c.Cursor
+	args["batch"] = recompactionBatch
+	args["id"] = c.ID
+	args["created_at"] = c.CreatedAt
 	var looked, found int64
 	var last uuid.UUID
-	err := tx.QueryRow(ctx, `
-		WITH looked AS (
-			SELECT s.key, s.created_at <= $12 AND `+matching+` AS matches
-			  FROM sessions s
-			 WHERE s.tenant_id = $1 AND s.key > $9 AND ($2::text[] IS NULL OR s.id = ANY ($2))
-			 ORDER BY s.key
-			 LIMIT $10
-		), found AS (
-			INSERT INTO recompaction_sessions (tenant_id, recompaction_id, session_key)
-			SELECT $1, $11, key
-			  FROM looked
-			 WHERE matches
-			RETURNING 1
-		)
-		SELECT count(*), (SELECT count(*) FROM found), (array_agg(key ORDER BY key DESC))[1]
-		  FROM looked`, args...).Scan(&looked, &found, &last)
+	err := tx.QueryRow(ctx, fillSQL, args).Scan(&looked, &found, &last)
 	if err != nil {
 		return fmt.Errorf("sessions of recompaction %s: %w", c.ID, err)
 	}

@@ -15,6 +15,15 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
+// The long statements on the sessions of recompactions.
+var (
+	advanceSQL                 = statement("advance_recompaction")
+	endRecompactedSQL          = statement("end_recompacted")
+	endAttemptsSQL             = statement("end_attempts")
+	lockRecompactionsSQL       = statement("lock_recompactions")
+	removeFromRecompactionsSQL = statement("remove_from_recompactions")
+)
+
 // recompactionAttempts bounds how often a session of a recompaction may fail.
 const recompactionAttempts = 3
 
@@ -76,21 +85,7 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 			return err
 		}
 	}
-	return exec(ctx, tx, `
-		UPDATE recompactions
-		   SET state = CASE WHEN l.live THEN $3 WHEN $3 = 'cancelling' THEN 'cancelled' ELSE 'done' END,
-		       finished_at = CASE WHEN NOT l.live THEN now() END
-		  FROM (SELECT $3 = 'queued'
-		            OR EXISTS (
-		               SELECT
-		                 FROM recompaction_sessions
-		                WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running' AND finished_at IS NULL)
-		            OR $3 = 'running' AND EXISTS (
-		               SELECT
-		                 FROM recompaction_sessions
-		                WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL)
-		            AS live) l
-		 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, c.TenantID, c.ID, string(c.State))
+	return exec(ctx, tx, advanceSQL, pgx.NamedArgs{"tenant": c.TenantID, "id": c.ID, "state": string(c.State)})
 }
 
 // begin inserts the jobs of the next sessions. It skips a session that is being erased. Each session is updated by its
@@ -192,21 +187,10 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 		return err
 	}
 	after := *o.Run.TokensAfter
-	err = execOne(ctx, tx, session.ErrEnded, `
-		WITH ended AS (
-			UPDATE recompaction_sessions
-			   SET state = CASE WHEN $4 THEN 'changed' ELSE 'unchanged' END, tokens_before = $5, tokens_after = $6,
-			       error = NULL, finished_at = clock_timestamp()
-			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3 AND state = 'running'
-			RETURNING state
-		)
-		UPDATE recompactions r
-		   SET changed = r.changed + $4::boolean::int, unchanged = r.unchanged + 1 - $4::boolean::int,
-		       tokens_before = r.tokens_before + $5, tokens_after = r.tokens_after + $6
-		  FROM ended
-		 WHERE r.tenant_id = $1 AND r.id = $2`,
-		job.Tenant, job.Recompaction, job.Key.Key, o.Checkpoint != nil,
-		after+o.Saved, after)
+	err = execOne(ctx, tx, session.ErrEnded, endRecompactedSQL, pgx.NamedArgs{
+		"tenant": job.Tenant, "recompaction": job.Recompaction, "session": job.Key.Key,
+		"changed": o.Checkpoint != nil, "before": after + o.Saved, "after": after,
+	})
 	if err != nil {
 		return err
 	}
@@ -256,29 +240,9 @@ func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
 // removeFromRecompactions removes a session that is being erased from its recompactions. It locks them first, as every
 // change of their sessions does.
 func removeFromRecompactions(batch *pgx.Batch, key session.Key) {
-	tenant, session := key.Tenant, key.Key
-	batch.Queue(`
-		SELECT
-		  FROM recompactions
-		 WHERE tenant_id = $1
-		   AND id IN (SELECT recompaction_id
-		                FROM recompaction_sessions
-		               WHERE tenant_id = $1 AND session_key = $2)
-		 ORDER BY id
-		   FOR NO KEY UPDATE`, tenant, session)
-	batch.Queue(`
-		WITH gone AS (
-			DELETE FROM recompaction_sessions
-			 WHERE tenant_id = $1 AND session_key = $2
-			RETURNING recompaction_id, finished_at
-		)
-		UPDATE recompactions r
-		   SET skipped = r.skipped + (g.finished_at IS NULL)::int,
-		       filter = CASE WHEN r.filter ? 'sessions'
-		                     THEN jsonb_set(r.filter, '{sessions}', (r.filter -> 'sessions') - s.id)
-		                     ELSE r.filter END
-		  FROM gone g, sessions s
-		 WHERE r.tenant_id = $1 AND r.id = g.recompaction_id AND s.tenant_id = $1 AND s.key = $2`, tenant, session)
+	args := pgx.NamedArgs{"tenant": key.Tenant, "session": key.Key}
+	batch.Queue(lockRecompactionsSQL, args)
+	batch.Queue(removeFromRecompactionsSQL, args)
 }
 
 // endAttempts ends the runs of sessions whose attempt failed or was lost. Sessions that have used up their attempts
@@ -291,25 +255,10 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys []uu
 	if errors.As(cause, &invalid) || errors.Is(cause, session.ErrLogTooLarge) {
 		attempts = 1 // it would fail again
 	}
-	return exec(ctx, tx, `
-		WITH back AS (
-			UPDATE recompaction_sessions
-			   SET state = CASE WHEN $4 AND failures + 1 >= $6 THEN 'failed' ELSE 'queued' END,
-			       finished_at = CASE WHEN $4 AND failures + 1 >= $6 THEN clock_timestamp() END,
-			       failures = failures + $4::boolean::int,
-			       error = CASE WHEN $4 THEN $5 ELSE error END
-			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = ANY ($3) AND state = 'running'
-			RETURNING state, run_id
-		), ended AS (
-			UPDATE runs
-			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'superseded' END,
-			       error = CASE WHEN $4 THEN $5 END,
-			       finished_at = clock_timestamp()
-			 WHERE tenant_id = $1 AND id IN (SELECT run_id FROM back) AND state = 'running'
-		)
-		UPDATE recompactions
-		   SET failed = failed + (SELECT count(*) FROM back WHERE state = 'failed')
-		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID, keys, failed, Text(reason), attempts)
+	return exec(ctx, tx, endAttemptsSQL, pgx.NamedArgs{
+		"tenant": c.TenantID, "id": c.ID, "sessions": keys,
+		"failed": failed, "reason": Text(reason), "attempts": attempts,
+	})
 }
 
 // RequeueRecompactions repairs a tenant's recompactions that have not ended: a session whose job was lost is tried

@@ -29,27 +29,15 @@ func (s *Store) Remove(ctx context.Context, at session.Address, seq int64, id *s
 	})
 }
 
+var removeSQL = statement("remove_message")
+
 func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) error {
 	if row.lastSeq >= session.MaxSessionMessages {
 		return session.ErrTooManyMessages
 	}
-	covered, err := rowIn(ctx, tx, pgx.RowTo[bool], `
-		WITH removed AS (
-			UPDATE messages
-			   SET removed_at = now(), removed_seq = $4
-			 WHERE tenant_id = $1 AND session_key = $2 AND seq = $3 AND removed_at IS NULL
-			RETURNING tokens, coalesce(view_tokens, tokens) AS shown, octet_length(body) AS size
-		)
-		UPDATE sessions s
-		   SET last_seq = $4,
-		       gap_seq = $4,
-		       pinned = CASE WHEN s.pinned = s.last_seq THEN $4 ELSE s.pinned END,
-		       total_tokens = s.total_tokens - r.tokens,
-		       context_tokens = s.context_tokens - CASE WHEN s.through_seq < $3 THEN r.shown ELSE 0 END,
-		       tail_bytes = s.tail_bytes - CASE WHEN s.through_seq < $3 THEN r.size ELSE 0 END
-		  FROM removed r
-		 WHERE s.tenant_id = $1 AND s.key = $2
-		RETURNING s.through_seq >= $3`, row.Tenant, row.Key.Key, seq, row.lastSeq+1)
+	covered, err := rowIn(ctx, tx, pgx.RowTo[bool], removeSQL, pgx.NamedArgs{
+		"tenant": row.Tenant, "session": row.Key.Key, "seq": seq, "removed_seq": row.lastSeq + 1,
+	})
 	if err != nil || !covered {
 		return err
 	}

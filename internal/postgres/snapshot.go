@@ -83,21 +83,14 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return err
 }
 
+var snapshotSQL = statement("snapshot", "{pinned}", pinnedElsewhere, "{separate_tokens}", separateTokens,
+	"{checkpoint}", newestCheckpoint)
+
 // readSnapshot reads a session without its messages. separate is the last seq of its separate system prompt.
 func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, separate int64, err error) {
 	snap = Snapshot{Key: key}
 	var base Checkpoint
-	err = tx.QueryRow(ctx, `
-		SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens, s.last_seq,
-		       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8, s.calibration, s.unseen_tokens,
-		       p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document,
-		       `+pinnedElsewhere+`, `+separateTokens+`,
-		       s.checkpoint_n, s.through_seq, coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units,
-		       c.policy, coalesce(c.engine_version, 0)
-		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
-		  `+newestCheckpoint+`
-		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key).
+	err = tx.QueryRow(ctx, snapshotSQL, key.Tenant, key.Key).
 		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq,
 			&snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,

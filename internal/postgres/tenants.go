@@ -56,24 +56,23 @@ func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, 
 	return t, nil
 }
 
-// KeyParams describes an API key to store.
-type KeyParams struct {
-	Name      string
-	Digest    [32]byte
-	Last4     string
-	ExpiresAt *time.Time
-}
-
 const keyColumns = `id, name, last4, created_at, expires_at, revoked_at`
 
-// CreateKey stores a tenant's new key.
-func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, k KeyParams) (session.APIKey, error) {
+// CreateKey stores a tenant's new key, of whose text it keeps the digest and the last four characters. A nil expiry is
+// none.
+func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, name, text string, expiry *time.Time) (
+	session.APIKey, error,
+) {
+	_, digest, err := session.ParseKey(text)
+	if err != nil {
+		return session.APIKey{}, err
+	}
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.APIKey, error) {
 		return rowIn(ctx, tx, pgx.RowToStructByName[session.APIKey], `
 			INSERT INTO api_keys (tenant_id, id, name, digest, last4, expires_at)
 			VALUES ($1, $2, $3, $4, $5, $6)
 			RETURNING `+keyColumns,
-			tenant, uuid.Must(uuid.NewV7()), k.Name, k.Digest[:], k.Last4, k.ExpiresAt)
+			tenant, uuid.Must(uuid.NewV7()), name, digest[:], text[len(text)-4:], expiry)
 	})
 }
 

@@ -1,32 +1,15 @@
 package protocol
 
 import (
-	"encoding/json"
-	"time"
-
-	"github.com/google/uuid"
-
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // Import is a file on its way into sessions, and what has become of its lines so far.
 type Import struct {
-	ID         uuid.UUID              `json:"id"`
-	State      session.ImportState    `json:"state"`   // queued, running, succeeded or failed
-	From       *string                `json:"from"`    // what the lines are; null until the first one shows it
-	Session    *string                `json:"session"` // that the caller named
-	Progress   ImportProgress         `json:"progress"`
-	Bytes      int64                  `json:"bytes"` // of the lines that are done
-	Sessions   int64                  `json:"sessions"`
-	Messages   int64                  `json:"messages"`
-	Duplicates int64                  `json:"duplicates"`
-	Rejected   int64                  `json:"rejected"`
-	Report     json.RawMessage        `json:"report"` // ImportReport for a file of another source, else null
-	Error      *string                `json:"error"`
-	Rejections []session.ImportedLine `json:"rejections,omitzero"` // the first ones; lists omit them
-	CreatedAt  time.Time              `json:"created_at"`
-	UpdatedAt  time.Time              `json:"updated_at"`
-	FinishedAt *time.Time             `json:"finished_at"`
+	session.Import
+	From     *string        `json:"from"`    // what the lines are; null until the first one shows it
+	Session  *string        `json:"session"` // that the caller named
+	Progress ImportProgress `json:"progress"`
 }
 
 // ImportReport is what a file of another source holds besides messages.

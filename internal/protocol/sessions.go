@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/varve-dev/varve/internal/compact/manifest"
+
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -78,4 +80,87 @@ type Message struct {
 	CreatedAt time.Time       `json:"created_at"`
 	RemovedAt *time.Time      `json:"removed_at,omitempty"` // of a message that was taken back
 	Message   json.RawMessage `json:"message"`
+}
+
+// Result describes a persisted tool result without its content.
+type Result struct {
+	Ref       string    `json:"ref"`
+	Seq       int64     `json:"seq"`
+	Part      int       `json:"part"`
+	Tool      string    `json:"tool"`
+	CallID    string    `json:"call_id"`
+	Category  string    `json:"category"`
+	MediaType string    `json:"media_type"`
+	Bytes     int64     `json:"bytes"`
+	Lines     int64     `json:"lines"`
+	Tokens    int64     `json:"tokens"`
+	SHA256    string    `json:"sha256"` // of its bytes, in hexadecimal
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// ResultPage is some lines of a result, numbered.
+type ResultPage struct {
+	Result
+	Offset     int64  `json:"offset"`
+	Limit      int64  `json:"limit"`
+	Content    string `json:"content"`
+	NextOffset *int64 `json:"next_offset"`
+}
+
+// CheckpointDetail is a checkpoint with its loss manifest.
+type CheckpointDetail struct {
+	session.CheckpointRecord
+	Policy    json.RawMessage `json:"policy"`
+	Units     int             `json:"units"`
+	OpenCalls int             `json:"open_calls"`
+	Manifest  Manifest        `json:"manifest"`
+}
+
+// Manifest is a loss manifest. Its tokens are those of the messages that the checkpoint covers. TokensSaved is before
+// less after, the sum of the stages and the sum of the entries.
+type Manifest struct {
+	Of           string              `json:"of"` // own or all
+	TokensBefore int64               `json:"tokens_before"`
+	TokensAfter  int64               `json:"tokens_after"`
+	TokensSaved  int64               `json:"tokens_saved"`
+	Stages       []manifest.StageSum `json:"stages"`
+	Entries      []ManifestEntry     `json:"entries"`
+}
+
+// ManifestEntry is an entry of a manifest and the request that reads what it removed.
+type ManifestEntry struct {
+	manifest.Entry
+	ReadBack string `json:"read_back"`
+}
+
+// CheckpointDiff lists what differs between the views of two checkpoints. The tokens of To are those of From, plus
+// TokensCovered, plus TokensChanged.
+type CheckpointDiff struct {
+	From          CheckpointSide    `json:"from"`
+	To            CheckpointSide    `json:"to"`
+	TokensCovered int64             `json:"tokens_covered"` // of messages that only one of them covers
+	TokensChanged int64             `json:"tokens_changed"`
+	Changes       []manifest.Change `json:"changes"`
+}
+
+// CheckpointSide is one of two checkpoints that are compared.
+type CheckpointSide struct {
+	N       int   `json:"n"`
+	Through int64 `json:"through_seq"`
+	Tokens  int64 `json:"tokens"`
+}
+
+// MessagesPage is some lines of the text of messages, numbered.
+type MessagesPage struct {
+	Ref        string  `json:"ref"`
+	NextRef    *string `json:"next_ref"` // of the messages after these that one answer has no room for
+	Messages   int     `json:"messages"`
+	Tokens     int64   `json:"tokens"`
+	Lines      int64   `json:"lines"`  // of the text
+	Bytes      int64   `json:"bytes"`  // of the messages as they were appended
+	SHA256     string  `json:"sha256"` // of these bytes, in hexadecimal
+	Offset     int64   `json:"offset"`
+	Limit      int64   `json:"limit"`
+	Content    string  `json:"content"`
+	NextOffset *int64  `json:"next_offset"`
 }

@@ -265,18 +265,19 @@ func (c *checker) str(i int) int {
 
 // escape checks what follows a backslash.
 func (c *checker) escape(i int) int {
-	switch c.at(i) {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	b := c.at(i)
+	if unescapes[b] != 0 {
 		return i + 1
-	case 'u':
-		for k := i + 1; k <= i+4; k++ {
-			if hexValue(c.at(k)) < 0 {
-				return c.unexpected(k, "four hexadecimal digits after \\u")
-			}
-		}
-		return i + 5
 	}
-	return c.unexpected(i, `one of "\/bfnrtu after a backslash`)
+	if b != 'u' {
+		return c.unexpected(i, `one of "\/bfnrtu after a backslash`)
+	}
+	for k := i + 1; k <= i+4; k++ {
+		if hexValue(c.at(k)) < 0 {
+			return c.unexpected(k, "four hexadecimal digits after \\u")
+		}
+	}
+	return i + 5
 }
 
 // plain returns the first index at or after i that has a quote, a backslash or a control character, or len(data). It

@@ -25,23 +25,18 @@ func Unquote(dst, literal []byte) (text []byte, ok bool) {
 	}
 }
 
+// escapes has the letter behind the backslash for each character that has one, unescapes the reverse.
+var (
+	escapes   = [256]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
+	unescapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+)
+
 // Unescape returns the character and the length of the escape sequence at the start of s; r is -1 for a lone surrogate.
 func Unescape(s []byte) (r rune, size int) {
-	switch s[1] {
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
-	case 'u':
+	if s[1] == 'u' {
 		return unescapeUnicode(s)
 	}
-	return rune(s[1]), 2
+	return rune(unescapes[s[1]]), 2
 }
 
 func unescapeUnicode(s []byte) (r rune, size int) {
@@ -97,19 +92,8 @@ func QuotedLen(text []byte) int {
 }
 
 func appendEscape(dst []byte, b byte) []byte {
-	switch b {
-	case '"', '\\':
-		return append(dst, '\\', b)
-	case '\b':
-		return append(dst, '\\', 'b')
-	case '\f':
-		return append(dst, '\\', 'f')
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
+	if letter := escapes[b]; letter != 0 {
+		return append(dst, '\\', letter)
 	}
 	const digits = "0123456789abcdef"
 	return append(dst, '\\', 'u', '0', '0', digits[b>>4], digits[b&15])

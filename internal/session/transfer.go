@@ -24,26 +24,26 @@ func (s ImportState) Ended() bool { return s == ImportSucceeded || s == ImportFa
 
 // Import is a file of conversations that is being written into a tenant's sessions.
 type Import struct {
-	ID         uuid.UUID
-	State      ImportState
-	Wanted     string // the source that the caller named, "" for none
-	Source     string // the source that the first line was recognised as, "" before that
-	Session    string // the session id that the caller named for the file's content, "" for none
-	Attempt    int    // counts the requests that sent lines
-	Done       int64  // acknowledged lines
-	Total      *int64 // all lines, nil if unknown
-	Bytes      int64  // of the acknowledged lines
-	Digest     []byte // of the acknowledged lines, in the caller's encoding
-	Sessions   int64  // created
-	Messages   int64  // stored
-	Duplicates int64  // messages that the log had already
-	Rejected   int64  // lines
-	Report     json.RawMessage
-	Error      *string
-	Rejections []ImportedLine // the first ones
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
-	FinishedAt *time.Time
+	ID         uuid.UUID       `json:"id"`
+	State      ImportState     `json:"state"`
+	Wanted     string          `json:"-"`          // the source that the caller named, "" for none
+	Source     string          `json:"-"`          // what the first line was recognised as, "" before that
+	Session    string          `json:"-"`          // the session id that the caller named for the content, "" for none
+	Attempt    int             `json:"-"`          // counts the requests that sent lines
+	Done       int64           `json:"-"`          // acknowledged lines
+	Total      *int64          `json:"-"`          // all lines, nil if unknown
+	Bytes      int64           `json:"bytes"`      // of the acknowledged lines
+	Digest     []byte          `json:"-"`          // of the acknowledged lines, in the caller's encoding
+	Sessions   int64           `json:"sessions"`   // created
+	Messages   int64           `json:"messages"`   // stored
+	Duplicates int64           `json:"duplicates"` // messages that the log had already
+	Rejected   int64           `json:"rejected"`   // lines
+	Report     json.RawMessage `json:"report"`     // a protocol.ImportReport for a file of another source
+	Error      *string         `json:"error"`
+	Rejections []ImportedLine  `json:"rejections,omitzero"` // the first ones; lists omit them
+	CreatedAt  time.Time       `json:"created_at"`
+	UpdatedAt  time.Time       `json:"updated_at"`
+	FinishedAt *time.Time      `json:"finished_at"`
 }
 
 // ImportedRange selects lines of an import: those from From on, only of an Outcome unless that is "".

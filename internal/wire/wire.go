@@ -77,7 +77,7 @@ const (
 	FlagCustom                          // Responses: a call of a custom tool, or its output
 )
 
-// Message is what Inspect finds in one message.
+// Facts are what Inspect finds in one message.
 type Facts struct {
 	Role       string // as sent: system, developer, user, assistant, tool, …
 	Parts      []Part

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -83,8 +84,18 @@ func (b *compactBody) decode(body []byte, windows *models.Registry) error {
 	b.Format = session.OpenAIResponses
 	b.Force = true
 	for name, value := range b.Fields(compactFields) {
-		if !b.IsNull(value) {
-			b.set(name, value, windows)
+		switch {
+		case b.IsNull(value):
+		case name == "input":
+			b.readInput(value)
+		case name == "previous_response_id":
+			b.previous, _ = b.Text("/previous_response_id", value, session.MaxIDBytes)
+		case name == "instructions":
+			if _, ok := b.Text("/instructions", value, session.MaxMessageBytes); ok {
+				b.Overhead += tokens.EstimateLiteral(value.Of(b.Data))
+			}
+		default:
+			b.Set(name, value)
 		}
 	}
 	switch {
@@ -96,30 +107,11 @@ func (b *compactBody) decode(body []byte, windows *models.Registry) error {
 		b.Wrong("/previous_response_id", request.InvalidRequest,
 			"previous_response_id must not come with input: a conversation has its items here")
 	}
-	if b.Window == 0 {
-		b.Window = session.DefaultWindowTokens
+	if known, ok := windows.Find(b.Model); ok && b.Window == 0 {
+		b.Window = known.Window()
 	}
+	b.Window = cmp.Or(b.Window, session.DefaultWindowTokens)
 	return nil
-}
-
-func (b *compactBody) set(name string, value rawjson.Span, windows *models.Registry) {
-	switch name {
-	case "model":
-		b.Model, _ = b.Text("/model", value, session.MaxIDBytes)
-		if known, ok := windows.Find(b.Model); ok && b.Window == 0 {
-			b.Window = known.Window()
-		}
-	case "input":
-		b.readInput(value)
-	case "previous_response_id":
-		b.previous, _ = b.Text("/previous_response_id", value, session.MaxIDBytes)
-	case "instructions":
-		if _, ok := b.Text("/instructions", value, session.MaxMessageBytes); ok {
-			b.Overhead += tokens.EstimateLiteral(value.Of(b.Data))
-		}
-	default:
-		b.Set(name, value)
-	}
 }
 
 // readInput finds the items. A string is a message of the user.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"net/http"
 
 	"github.com/google/uuid"
 
@@ -73,11 +72,8 @@ type deleted struct {
 func (s *Server) deleteConversation(req *request.Request) error {
 	at := req.Address()
 	replayed, err := s.Store.Delete(req.Ctx, at, req.Idempotency())
-	if err != nil {
-		return err
-	}
-	req.Replayed(replayed)
-	return req.JSON(http.StatusOK, deleted{ID: at.ID, Object: "conversation.deleted", Deleted: true})
+	a := deleted{ID: at.ID, Object: "conversation.deleted", Deleted: true}
+	return request.AnswerChanged(req, a, replayed, err, request.AsIs)
 }
 
 // conversationBody is the body of a request that creates or changes a conversation. Members that it leaves out are nil.

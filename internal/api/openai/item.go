@@ -2,8 +2,11 @@ package openai
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -22,41 +25,26 @@ type item struct {
 	body []byte // as it is stored
 }
 
+//go:embed items.json
+var kindTable []byte
+
 // itemKinds lists the types of items whose ids have their own prefix, whether OpenAI's API always answers them with a
 // status, and whether an answer keeps the id that was sent, because the provider looks it up, has signed it with the
 // content, or another item refers to it. All other items get our ids: the ids that clients send need not be unique,
 // some send one constant for all.
-var itemKinds = map[string]struct {
-	prefix    string
-	hasStatus bool
-	keeps     bool
-}{
-	"message":                 {prefix: "msg", hasStatus: true},
-	"function_call":           {prefix: "fc", hasStatus: true},
-	"function_call_output":    {prefix: "fco", hasStatus: true},
-	"custom_tool_call":        {prefix: "ctc", hasStatus: true},
-	"custom_tool_call_output": {prefix: "ctco", hasStatus: true},
-	"web_search_call":         {prefix: "ws"},
-	"file_search_call":        {prefix: "fs"},
-	"computer_call":           {prefix: "cu"},
-	"computer_call_output":    {prefix: "cuo"},
-	"code_interpreter_call":   {prefix: "ci"},
-	"local_shell_call":        {prefix: "lsh"},
-	"local_shell_call_output": {prefix: "lsho"},
-	"shell_call":              {prefix: "sh"},
-	"shell_call_output":       {prefix: "sho"},
-	"apply_patch_call":        {prefix: "apc"},
-	"apply_patch_call_output": {prefix: "apco"},
-	"mcp_list_tools":          {prefix: "mcpl"},
-	"mcp_call":                {prefix: "mcp"},
-	"mcp_approval_response":   {prefix: "mcpa"},
-	"reasoning":               {prefix: "rs", keeps: true},
-	"compaction":              {prefix: "cmp", keeps: true},
-	"image_generation_call":   {prefix: "ig", keeps: true},
-	"mcp_approval_request":    {prefix: "mcpr", keeps: true},
-	"program":                 {prefix: "prog", keeps: true},
-	"program_output":          {prefix: "progo", keeps: true},
-	"item_reference":          {prefix: "ref", keeps: true},
+var itemKinds = embeddedKinds()
+
+type itemKind struct {
+	Prefix    string `json:"prefix"`
+	HasStatus bool   `json:"has_status"`
+	KeepsID   bool   `json:"keeps_id"`
+}
+
+func embeddedKinds() (kinds map[string]itemKind) {
+	if err := json.Unmarshal(kindTable, &kinds); err != nil {
+		panic(fmt.Errorf("items.json: %w", err))
+	}
+	return kinds
 }
 
 // providersID matches an id that a provider made, not a constant such as FAKE_ID.
@@ -71,7 +59,7 @@ const (
 )
 
 func itemID(at session.Address, seq int64, part int, kind string) string {
-	prefix := itemKinds[kind].prefix
+	prefix := itemKinds[kind].Prefix
 	if prefix == "" {
 		prefix = "item"
 	}
@@ -154,7 +142,7 @@ func textOf(body []byte, value rawjson.Span) string {
 
 // shownID returns the id of an item in an answer.
 func (i *item) shownID() string {
-	if f := readFields(i.body); itemKinds[f.kind].keeps && providersID.MatchString(f.id) {
+	if f := readFields(i.body); itemKinds[f.kind].KeepsID && providersID.MatchString(f.id) {
 		return f.id
 	}
 	return i.id
@@ -180,7 +168,7 @@ func appendItem(dst []byte, i *item) []byte {
 		}
 		dst = append(dst, value.Of(i.body)...)
 	}
-	if itemKinds[f.kind].hasStatus && (f.status == rawjson.Span{} || i.body[f.status.Start] == 'n') {
+	if itemKinds[f.kind].HasStatus && (f.status == rawjson.Span{} || i.body[f.status.Start] == 'n') {
 		dst = append(dst, `,"status":"completed"`...)
 	}
 	return append(dst, '}')

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
+	"github.com/varve-dev/varve/internal/view"
 )
 
 // createItems handles POST /v1/conversations/{id}/items.
@@ -79,8 +80,15 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 		}
 		more = mayContinue(slice, messages)
 		for i := range messages {
-			items = append(items, r.following(&messages[i])...)
+			of := itemsOf(r.at, &messages[i])
+			if r.descending {
+				slices.Reverse(of)
+			}
+			items = append(items, of...)
 			slice.After = messages[i].Seq
+		}
+		if items, err = r.behind(items); err != nil {
+			return found, nil, false, err
 		}
 	}
 	if len(items) > r.limit {
@@ -98,7 +106,7 @@ func (r *itemsRequest) slice() (postgres.Range, error) {
 	}
 	seq, _, ok := itemPlace(r.at, r.after)
 	if !ok {
-		return slice, noAfter(r.after)
+		return slice, r.noAfter()
 	}
 	slice.Limit++
 	if slice.After = seq - 1; r.descending {
@@ -116,25 +124,9 @@ func mayContinue(slice postgres.Range, messages []session.Message) bool {
 	return len(messages) == slice.Limit || size > slice.Bytes
 }
 
-// following returns the items of a message that come after the one that after names, in the order of the list.
-func (r *itemsRequest) following(m *session.Message) []item {
-	items := itemsOf(r.at, m)
-	if seq, part, ok := itemPlace(r.at, r.after); ok && seq == m.Seq {
-		if r.descending {
-			items = items[:min(part, len(items))]
-		} else {
-			items = items[min(part+1, len(items)):]
-		}
-	}
-	if r.descending {
-		slices.Reverse(items)
-	}
-	return items
-}
-
-func noAfter(id string) error {
+func (r *itemsRequest) noAfter() error {
 	return session.Invalid("/after", request.InvalidRequest, "%q is not an item of this conversation: begin without "+
-		"after, and follow last_id", spelling.Shorten(id))
+		"after, and follow last_id", spelling.Shorten(r.after))
 }
 
 // The views of a conversation, in the query and in its metadata.
@@ -238,4 +230,81 @@ func (s *Server) findItem(req *request.Request) (m session.Message, found item, 
 		}
 	}
 	return m, found, errNoItem
+}
+
+// listCompacted answers with a page of the compacted view. A view is as large as a context, so it is read whole.
+func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
+	stored, err := s.Store.ViewWithSources(req.Ctx, r.at)
+	if err != nil {
+		return err
+	}
+	items, err := viewItems(r.at, &stored)
+	if err != nil {
+		return err
+	}
+	if r.descending {
+		slices.Reverse(items)
+	}
+	if items, err = r.behind(items); err != nil {
+		return err
+	}
+	more := len(items) > r.limit
+	return answerItems(req, items[:min(len(items), r.limit)], more)
+}
+
+// behind returns the items behind the one that after names. That item may have left the view since the last page: then
+// the list continues with what stood behind it.
+func (r *itemsRequest) behind(items []item) ([]item, error) {
+	if r.after == "" {
+		return items, nil
+	}
+	if i := slices.IndexFunc(items, func(it item) bool { return it.id == r.after }); i >= 0 {
+		return items[i+1:], nil
+	}
+	seq, _, ok := itemPlace(r.at, r.after)
+	if !ok {
+		return nil, r.noAfter()
+	}
+	i := slices.IndexFunc(items, func(it item) bool { return r.descending == (it.seq < seq) && it.seq != seq })
+	if i < 0 {
+		return nil, nil
+	}
+	return items[i:], nil
+}
+
+// viewItems returns the items of a view: those of the checkpoint, and then the log from RawFrom on as it was appended,
+// whether or not the checkpoint covers it. A caller that takes the newest items back finds them as it sent them.
+func viewItems(at session.Address, v *postgres.ViewWithSources) (items []item, err error) {
+	covered, err := view.CheckpointMessages(v)
+	if err != nil {
+		return nil, err
+	}
+	for i := range covered {
+		m := &covered[i]
+		if m.Seq >= v.RawFrom {
+			continue
+		}
+		of := itemsOf(at, &m.Message)
+		if m.Replaces {
+			renumber(at, of)
+		}
+		items = append(items, of...)
+	}
+	for i := range v.Messages {
+		if m := &v.Messages[i]; m.Body != nil {
+			items = append(items, itemsOf(at, m)...)
+		}
+	}
+	return items, nil
+}
+
+// firstReplacement is the part in the id of an item that replaces messages, from which such parts count down: no
+// message has as many items.
+const firstReplacement = 1<<16 - 1
+
+// renumber gives the items ids that no message has.
+func renumber(at session.Address, of []item) {
+	for i := range of {
+		of[i].id = itemID(at, of[i].seq, firstReplacement-i, readFields(of[i].body).kind)
+	}
 }

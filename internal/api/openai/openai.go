@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/api/waiting"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -23,7 +22,7 @@ type Server struct {
 	Store   *postgres.Store
 	Models  *models.Registry
 	Counter *ingest.Counter
-	Waiter  *waiting.Waiter
+	Waiter  *request.Waiter
 }
 
 // Register registers every route of the dialect, with the parameters of its query. Clients send view with every

@@ -1,12 +1,10 @@
-// Package waiting lets a request wait for work that is done elsewhere. Start at Waiter.Compact. It owns no tables.
-package waiting
+package request
 
 import (
 	"context"
 	"sync/atomic"
 	"time"
 
-	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -23,29 +21,29 @@ type Waiter struct {
 // Compact requests a run and returns it when it has ended, or as it is when the time is up, and whether an earlier
 // request with the same Idempotency-Key got it. A run that was in progress already may have begun before the newest
 // messages: then Compact requests another one and returns that.
-func (w *Waiter) Compact(req *request.Request, at session.Address, limit time.Duration) (session.Run, bool, error) {
+func (w *Waiter) Compact(req *Request, at session.Address, limit time.Duration) (session.Run, bool, error) {
 	run, replayed, err := w.Store.Compact(req.Ctx, at, req.Idempotency())
 	if err != nil || limit == 0 {
 		return run, replayed, err
 	}
 	up := time.Now().Add(limit)
-	ctx, cancel := Extend(req, up)
+	ctx, cancel := req.Extend(up)
 	defer cancel()
-	if run.State != session.RunRunning || replayed {
-		run, err = w.awaitRun(ctx, at, run, up)
-		return run, replayed, err
-	}
-	found, err := w.Store.Session(ctx, at)
-	if err != nil {
-		return run, replayed, err
+	joined := run.State == session.RunRunning && !replayed
+	newest := int64(0)
+	if joined {
+		found, err := w.Store.Session(ctx, at)
+		if err != nil {
+			return run, replayed, err
+		}
+		newest = found.LastSeq
 	}
 	run, err = w.awaitRun(ctx, at, run, up)
-	if err != nil || !run.State.Ended() || run.Through != nil && *run.Through >= found.LastSeq ||
-		!time.Now().Before(up) {
-		return run, replayed, err
-	}
-	if run, _, err = w.Store.Compact(ctx, at, nil); err == nil {
-		run, err = w.awaitRun(ctx, at, run, up)
+	covers := run.Through != nil && *run.Through >= newest
+	if err == nil && joined && run.State.Ended() && !covers && time.Now().Before(up) {
+		if run, _, err = w.Store.Compact(ctx, at, nil); err == nil {
+			run, err = w.awaitRun(ctx, at, run, up)
+		}
 	}
 	return run, replayed, err
 }
@@ -56,7 +54,7 @@ func (w *Waiter) awaitRun(ctx context.Context, at session.Address, run session.R
 }
 
 // Extend lets a request and its answer take until up and a grace, whatever their deadlines were.
-func Extend(req *request.Request, up time.Time) (context.Context, context.CancelFunc) {
+func (req *Request) Extend(up time.Time) (context.Context, context.CancelFunc) {
 	req.WriteBy(up.Add(grace))
 	return context.WithDeadline(req.R.Context(), up.Add(grace))
 }

@@ -1,0 +1,208 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/api/stateless"
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
+	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+// maxWait is how many seconds a caller can wait for a compaction.
+const maxWait = 60
+
+// compactSession handles POST /v1/sessions/{id}/compact.
+func (s *Server) compactSession(req *request.Request) error {
+	wait := req.Query().Seconds("wait", maxWait)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	run, replayed, err := s.waiter.Compact(req, req.Address(), wait)
+	if err != nil {
+		return err
+	}
+	req.Replayed(replayed)
+	location := "/v1/sessions/" + escapeID(req.SessionID) + "/runs/" + run.ID.String()
+	return answerWork(req, run.State.Ended(), location, run)
+}
+
+// answerWork answers with work that may be in progress: 202 until it has ended, with where to ask for it again.
+func answerWork(req *request.Request, ended bool, location string, work any) error {
+	if ended {
+		return req.JSON(http.StatusOK, work)
+	}
+	req.W.Header().Set("Location", location)
+	req.W.Header()["Retry-After"] = request.RetryAfter
+	return req.JSON(http.StatusAccepted, work)
+}
+
+// readRun handles GET /v1/sessions/{id}/runs/{run}.
+func (s *Server) readRun(req *request.Request) error {
+	found, err := s.Store.Run(req.Ctx, req.Address(), req.PathID("run"))
+	return request.AnswerFound(req, found, err, request.AsIs)
+}
+
+// listRuns handles GET /v1/sessions/{id}/runs.
+func (s *Server) listRuns(req *request.Request) error {
+	at := req.Address()
+	find := func(l *request.List) ([]session.Run, error) { return s.Store.Runs(req.Ctx, at, l.Page()) }
+	place := func(last session.Run) request.Place { return request.PlaceIn(last.TriggeredAt, last.ID) }
+	return request.AnswerList(req, "runs of "+at.ID, find, request.AsIs, place)
+}
+
+func previewOf(p *compactor.Proposal, all bool) protocol.Preview {
+	before, after := p.Tokens()
+	answer := protocol.Preview{
+		From: string(p.From), Through: p.Plan.Through, TokensBefore: before, TokensAfter: after,
+		WouldChange: p.Changed, Due: p.Decision.Due(),
+		Reason: p.Decision.Reason(), Why: p.Decision, Stages: p.Plan.Stages, Actions: p.Plan.Actions,
+		Report: p.Report(),
+	}
+	if all {
+		answer.Actions = p.Parts()
+	}
+	return answer
+}
+
+// previewSession handles POST /v1/sessions/{id}/preview.
+func (s *Server) previewSession(req *request.Request) error {
+	all := req.Query().Choice("actions", "changed", "all") == "all"
+	if err := req.Err(); err != nil {
+		return err
+	}
+	at := req.Address()
+	found, err := s.Store.Session(req.Ctx, at)
+	if err != nil {
+		return err
+	}
+	order, err := s.previewOrder(req, at, req.Body())
+	if err != nil {
+		return err
+	}
+	snap, err := s.Store.Snapshot(req.Ctx, session.Key{Tenant: at.Tenant, Key: found.Key})
+	if err != nil {
+		return err
+	}
+	proposal, err := compactor.Propose(req.Ctx, s.Store, snap, order, nil)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusOK, previewOf(proposal, all))
+}
+
+var previewFields = []string{"policy", "from"}
+
+// previewOrder reads the body of a preview. No body is the compaction that an ordinary run would do.
+func (s *Server) previewOrder(req *request.Request, at session.Address, body []byte) (o compactor.Request, err error) {
+	o.Cause = compactor.CausePreview
+	if len(body) == 0 {
+		return o, nil
+	}
+	d, err := request.Open(body)
+	if err != nil {
+		return o, err
+	}
+	var changed rawjson.Span
+	for name, value := range d.Fields(previewFields) {
+		switch name {
+		case "policy":
+			changed = value
+		case "from":
+			o.From = readFrom(d, value)
+		}
+	}
+	if changed != (rawjson.Span{}) {
+		below, err := s.Store.SessionPolicy(req.Ctx, at)
+		if err != nil {
+			return o, err
+		}
+		o.Policy = ingest.PolicyOver(d, changed, below)
+	}
+	return o, d.Err()
+}
+
+// readFrom reads where a compaction starts.
+func readFrom(d *request.Document, value rawjson.Span) compactor.From {
+	text, ok := d.Text("/from", value, session.MaxIDBytes)
+	from := compactor.From(text)
+	if ok && from != compactor.FromCheckpoint && from != compactor.FromLog {
+		d.Wrong("/from", request.InvalidRequest, "from must be checkpoint or log, or left out for what a run would "+
+			"do, not %q",
+			spelling.Shorten(text))
+	}
+	return from
+}
+
+// compactMessages handles POST /v1/compact: messages in, compacted messages out, and nothing stored.
+func (s *Server) compactMessages(req *request.Request) error {
+	b, err := decodeCompact(req.Body())
+	if err != nil {
+		return err
+	}
+	below, err := s.tenantLayers(req)
+	if err != nil {
+		return err
+	}
+	b.Resolve(below)
+	b.Check(s.Models)
+	snap, system, err := b.Snapshot()
+	if err != nil {
+		return err
+	}
+	proposal, err := b.Propose(req.Ctx, snap)
+	if err != nil {
+		return err
+	}
+	return answerCompacted(req, b, proposal, system)
+}
+
+func decodeCompact(body []byte) (*stateless.Body, error) {
+	b := &stateless.Body{Force: true}
+	if err := b.Open(body); err != nil {
+		return nil, err
+	}
+	for name, value := range b.Fields(stateless.Fields) {
+		b.Set(name, value)
+	}
+	return b, nil
+}
+
+// answerCompacted answers with the messages that a proposal makes, byte for byte, and with what was done to them.
+func answerCompacted(req *request.Request, b *stateless.Body, p *compactor.Proposal, system [][]byte) error {
+	figures, err := json.Marshal(stateless.FiguresOf(p, b.IncludeResults))
+	if err != nil {
+		return err
+	}
+	out := req.Buffer()
+	out.B = append(append(out.B, figures[:len(figures)-1]...), `,"format":`...)
+	out.B = rawjson.Quote(out.B, []byte(b.Format))
+	messages, err := stateless.Messages(p)
+	if err != nil {
+		return err
+	}
+	made := b.Render(append(system, messages...)...)
+	if len(made.Repairs) > 0 {
+		out.B = view.AppendMember(out.B, "repairs", made.Repairs)
+	}
+	separate := 0
+	if provider.SeparatesSystem(b.Format) {
+		separate = made.System
+	}
+	if prompt := wire.AppendSystem(b.Format, nil, made.Bodies[:separate]); len(prompt) > 0 && string(prompt) != "[]" {
+		out.B = append(append(out.B, `,"system":`...), prompt...)
+	}
+	out.B = append(out.B, `,"messages":[`...)
+	out.B = append(out.B, bytes.Join(made.Bodies[separate:], []byte{','})...)
+	out.B = append(out.B, "]}"...)
+	return req.Bytes(http.StatusOK, request.JSONType, out.B)
+}

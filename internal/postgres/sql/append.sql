@@ -1,0 +1,42 @@
+WITH grown AS (
+	UPDATE sessions s
+	   SET last_seq = s.last_seq + @count,
+	       tail_bytes = s.tail_bytes + @bytes,
+	       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + @pinned ELSE s.pinned END,
+	       context_tokens = s.context_tokens + @tokens - @spared,
+	       total_tokens = s.total_tokens + @tokens,
+	       format = CASE WHEN s.format = 0 THEN @format ELSE s.format END,{set}
+	       last_append_at = now()
+	  FROM policies p
+	 WHERE s.tenant_id = @tenant
+	   AND s.id = @session
+	   AND p.tenant_id = @tenant
+	   AND p.id = s.policy_id
+	   AND (@expected_seq::bigint IS NULL OR s.last_seq = @expected_seq)
+	   AND s.last_seq + @count <= {max_messages}
+	   AND s.tail_bytes + @bytes <= {max_bytes}
+	   AND (@locked OR s.context_tokens + @tokens + s.overhead_tokens < {armed}
+	              AND (@largest::int <= p.caps_over) IS NOT FALSE)
+	RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration, s.unseen_tokens
+), logged AS (
+	INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
+	                      flags, body, shape{columns})
+	SELECT @tenant, g.key, g.last_seq - @count + m.n, m.role, @format, m.tokens, m.client_id,
+	       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
+	       m.flags, m.body, {shape}{columns}
+	  FROM grown g,
+	       unnest(@roles::text[], @message_tokens::int[], @client_ids::text[], @calls::text[], @answers::text[],
+	              @starts_unit::bool[], @flags::int[], @bodies::bytea[]{arrays})
+	       WITH ORDINALITY
+	           AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body{columns}, n)
+), remembered AS (
+	INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
+	SELECT @tenant, @route, @key, g.key, @digest,
+	       json_build_object('first_seq', g.last_seq - @count + 1, 'last_seq', g.last_seq,
+	                         'tokens', @tokens::bigint, 'context_tokens', g.context_tokens,
+	                         'total_tokens', g.total_tokens, 'compaction', 'none')::text
+	  FROM grown g
+	 WHERE @route::text IS NOT NULL AND NOT @locked
+)
+SELECT last_seq, context_tokens, total_tokens, calibration, unseen_tokens
+  FROM grown
