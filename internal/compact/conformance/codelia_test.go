@@ -1,352 +1,162 @@
 package conformance
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"math"
-	"slices"
+	"errors"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact/summary"
-	"github.com/varve-dev/varve/internal/compact/text"
-	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/llm/llmtest"
+	"github.com/varve-dev/varve/internal/session"
 )
 
-// codelia is recorded in two versions: the one that Varve follows (seed), and a later one (head).
+// errNoAnswer is what a model answers that fails.
+var errNoAnswer = errors.New("the model does not answer")
 
-var codeliaOperations = map[string]operation{
-	"processToolMessage": codeliaProcess,
-	"trimMessages":       codeliaTrim,
-	"shouldCompact":      codeliaShould,
-	"compact":            codeliaCompact,
-}
-
-// codelia is one call: its input, and what it does meanwhile.
-type codelia struct {
-	Version  string
-	Messages []codeliaMessage
-	Rounds   [][]codeliaMessage // lists that are appended before each round
-	Store    string             // "none", "fail", or one that works
-	LLM      struct {
-		Provider, Model string
-		Responses       []codeliaResponse
+// codeliaInput is the input of a vector of codelia.
+type codeliaInput struct {
+	Messages []object
+	Config   object
+	Store    string
+	Registry []struct {
+		ID                            string
+		ContextWindow, MaxInputTokens int
 	}
-	Registry []codeliaModel
-	Usages   []*codeliaUsage
-	Config   codeliaConfig
-
-	policy   policy.Policy
-	asked    int              // how many of the responses were given
-	requests []map[string]any // to the model
-	saved    []codeliaMessage // to the store
-}
-
-type codeliaConfig struct {
-	Enabled, Auto                        *bool
-	ThresholdRatio, RetainLastTurns      *float64
-	Model, SummaryPrompt                 *string
-	RetainPrompt                         json.RawMessage // null: no retain section
-	SummaryDirectives, RetainDirectives  []string
-	MaxMessageBytes, ContextBudgetTokens *float64
-	TotalBudgetTrim                      *bool
-}
-
-type codeliaResponse struct {
-	Text, Error *string
-	ErrorName   string
-	Messages    []codeliaMessage
-	Usage       json.RawMessage
-}
-
-type codeliaUsage struct {
-	Model       *string
-	TotalTokens *float64 `json:"total_tokens"`
-}
-
-func newCodelia(v vector) (*codelia, error) {
-	c := &codelia{}
-	if err := v.decode(c); err != nil {
-		return nil, err
+	Usages []*struct {
+		Model       string
+		TotalTokens int64 `json:"total_tokens"`
 	}
-	p, err := policy.Profile("codelia")
-	if err != nil {
-		return nil, err
-	}
-	if c.head() {
-		p.Trigger, p.Budget.Max = 0.85, 100_000
-	}
-	c.LLM.Provider = orText(c.LLM.Provider, "openai")
-	c.policy = p
-	c.configure()
-	return c, nil
-}
-
-func (c *codelia) head() bool { return c.Version == "head" }
-
-// configure applies the call's options to the profile.
-func (c *codelia) configure() {
-	p, options := &c.policy, c.Config
-	if options.ThresholdRatio != nil {
-		p.Trigger = *options.ThresholdRatio
-	}
-	if options.MaxMessageBytes != nil {
-		p.Cap.MaxBytes = int(math.Floor(*options.MaxMessageBytes))
-	}
-	if options.ContextBudgetTokens != nil {
-		p.Budget.Tokens = int(math.Floor(*options.ContextBudgetTokens))
-	}
-	p.Budget.Enabled = !c.head() || options.TotalBudgetTrim == nil || *options.TotalBudgetTrim
-	s := &p.Summarise
-	s.Directives, s.RetainDirectives = options.SummaryDirectives, options.RetainDirectives
-	if options.SummaryPrompt != nil {
-		s.Prompt = orText(*options.SummaryPrompt, " ") // what is set to nothing is not the built-in one
-	}
-	if string(options.RetainPrompt) == "null" {
-		s.Retain = false
-	} else if prompt, ok := jsonText(options.RetainPrompt); ok {
-		s.RetainPrompt = orText(prompt, " ")
-	}
-	if options.RetainLastTurns != nil {
-		s.KeepTurns = int(math.Max(0, math.Floor(*options.RetainLastTurns)))
-	}
-}
-
-// off reports whether an option that is on unless it is false is off.
-func off(option *bool) bool { return option != nil && !*option }
-
-func codeliaShould(v vector) (any, error) {
-	c, err := newCodelia(v)
-	if err != nil {
-		return nil, err
-	}
-	results := make([]any, len(c.Usages))
-	for i, usage := range c.Usages {
-		results[i] = c.should(usage)
-	}
-	return map[string]any{"results": results}, nil
-}
-
-func (c *codelia) should(usage *codeliaUsage) any {
-	if off(c.Config.Enabled) || off(c.Config.Auto) || usage == nil {
-		return false
-	}
-	id := c.LLM.Model
-	if usage.Model != nil {
-		id = *usage.Model
-	}
-	for _, limit := range c.limits(c.dated(id)) {
-		if limit > 0 {
-			return usage.TotalTokens != nil && reached(int64(*usage.TotalTokens), limit, c.policy.Trigger)
+	LLM struct {
+		Model     string
+		Responses []struct {
+			Text     *string
+			Messages []object
 		}
 	}
-	if c.head() {
-		return false
-	}
-	return map[string]any{"error": fmt.Sprintf("Missing context limit for %s/%s in model registry", c.LLM.Provider, id)}
 }
 
-func codeliaCompact(v vector) (any, error) {
-	c, err := newCodelia(v)
-	if err != nil {
-		return nil, err
+func codelia(v vector) (object, error) {
+	var in codeliaInput
+	v.input(&in)
+	q := ask("codelia", session.OpenAIChat, 1000)
+	q.set("tokens.tokenizer", "bytes4")
+	q.set("only_smaller", false)
+	q.settings(in.Config, "auto auto", "enabled enabled", "thresholdRatio trigger", "maxMessageBytes cap.max_bytes cap.head_chars",
+		"contextBudgetTokens budget.tokens", "retainLastTurns summarise.keep_turns")
+	for _, m := range in.Messages {
+		q.chat(m, "tool_name")
 	}
-	answer := map[string]any{}
-	if c.Rounds == nil {
-		answer, err = c.compact(c.Messages)
-	} else {
-		answer["rounds"], err = c.rounds()
+	switch v.Op {
+	case "shouldCompact":
+		return in.due(q)
+	case "processToolMessage":
+		return in.capped(q)
+	case "trimMessages":
+		return in.trimmed(q)
 	}
-	if err != nil {
-		answer = map[string]any{}
-	}
-	answer["llmRequests"] = orEmpty(c.requests)
-	return answer, err
+	return in.summarised(q)
 }
 
-func (c *codelia) rounds() (answers []map[string]any, err error) {
-	var history []codeliaMessage
-	for _, appended := range c.Rounds {
-		answer, err := c.compact(slices.Concat(history, appended))
+// window returns the window that the registry has for a model.
+func (in *codeliaInput) window(model string) int {
+	for _, m := range in.Registry {
+		if m.ID == model {
+			return max(m.ContextWindow, m.MaxInputTokens)
+		}
+	}
+	return 0
+}
+
+func (in *codeliaInput) due(q *question) (object, error) {
+	results := []any{}
+	for _, usage := range in.Usages {
+		if usage == nil {
+			results = append(results, false)
+			continue
+		}
+		q.window, q.context = in.window(usage.Model), &usage.TotalTokens
+		o, err := q.compact()
 		if err != nil {
 			return nil, err
 		}
-		history = answer["messages"].([]codeliaMessage)
-		answers = append(answers, answer)
+		results = append(results, o.Decision.Due())
 	}
-	return answers, nil
+	return object{"results": results}, nil
 }
 
-func (c *codelia) compact(messages []codeliaMessage) (map[string]any, error) {
-	unchanged := map[string]any{"compacted": false, "messages": orEmpty(messages), "usage": nil, "sameReference": true, "inputMutated": false}
-	prepared := c.prepared(messages)
-	if off(c.Config.Enabled) || c.head() && len(prepared) == 0 {
-		return unchanged, nil
-	}
-	response, err := c.ask(prepared)
-	if err != nil || response.Error != nil {
-		return unchanged, err
-	}
-	if len(response.Usage) > 0 {
-		unchanged["usage"] = response.Usage
-	}
-	answer, ok := summary.Parse(response.said(), c.policy.Summarise.Retain)
-	if !ok {
-		return unchanged, nil
-	}
-	changed := maps.Clone(unchanged)
-	changed["compacted"], changed["sameReference"] = true, false
-	changed["messages"] = c.compacted(messages, answer)
-	return changed, nil
+func (in *codeliaInput) capped(q *question) (object, error) {
+	q.set("budget.enabled", false)
+	q.set("summarise.enabled", false)
+	o, err := q.compact()
+	return object{"messages": in.results(q, &o, in.Store == "")}, err
 }
 
-// prepared returns the messages that the model is asked about: a call that ends them has no result and would be refused.
-func (c *codelia) prepared(messages []codeliaMessage) []codeliaMessage {
-	messages = slices.Clone(messages)
-	if c.head() {
-		messages = slices.DeleteFunc(messages, codeliaMessage.remembers)
-	}
-	if len(messages) == 0 {
-		return messages
-	}
-	last := messages[len(messages)-1]
-	if last.text("role") != "assistant" || len(last.list("tool_calls")) == 0 {
-		return messages
-	}
-	messages = messages[:len(messages)-1]
-	if content, isText := jsonText(last["content"]); last.absent("content") || isText && content == "" {
-		return messages
-	}
-	answer := maps.Clone(last)
-	maps.DeleteFunc(answer, func(name string, _ json.RawMessage) bool {
-		return !slices.Contains([]string{"role", "content", "name"}, name)
+func (in *codeliaInput) trimmed(q *question) (object, error) {
+	q.window = max(in.window(in.LLM.Model), q.window)
+	q.set("cap.enabled", false)
+	q.set("summarise.enabled", false)
+	o, err := q.compact()
+	return object{"messages": in.results(q, &o, false), "trimmed": o.changed(), "sameReference": !o.changed()}, err
+}
+
+// results translates the view back. With a store, the names of refs are the ids of calls.
+func (in *codeliaInput) results(q *question, o *outcome, store bool) []object {
+	list := q.messages(o, in.Messages, "", func(i int, m, body object) {
+		id := ""
+		for _, r := range o.Plan.Results {
+			if store && r.Seq == q.seqs[i] {
+				id = r.CallID
+				m["output_ref"] = object{"id": id, "byte_size": len(r.Stored), "line_count": r.Lines}
+			}
+		}
+		m["content"], m["trimmed"] = named(body["content"].(string), id), true
 	})
-	return append(messages, answer)
+	return list
 }
 
-// ask gives the next scripted response. Only an abort is an error to the caller.
-func (c *codelia) ask(prepared []codeliaMessage) (codeliaResponse, error) {
-	p := c.policy.Summarise
-	question := codeliaMessage{}
-	question.set("role", "user")
-	question.set("content", summary.Prompt(summary.Request{
-		Style: summary.Codelia, Prompt: p.Prompt, Directives: p.Directives,
-		Retain: p.Retain, RetainPrompt: p.RetainPrompt, RetainDirectives: p.RetainDirectives,
-	}))
-	request := map[string]any{"messages": append(prepared, question), "tools": nil, "toolChoice": "none"}
-	if c.Config.Model != nil && *c.Config.Model != "" {
-		request["model"] = *c.Config.Model
+func (in *codeliaInput) summarised(q *question) (object, error) {
+	for field, value := range map[string]any{
+		"trigger": 0.002, "target": 0.001, "hard": 1, "summarise.over": 0, "summarise.min_tokens": 0,
+		"protect.max_turn_ratio": 0, "cap.enabled": false, "budget.enabled": false,
+	} {
+		q.set(field, value)
 	}
-	c.requests = append(c.requests, request)
-	if c.asked == len(c.LLM.Responses) {
-		none := "no response is left"
-		return codeliaResponse{Error: &none}, nil
+	if retain, ok := in.Config["retainPrompt"]; ok && retain == nil {
+		q.set("summarise.retain", false)
 	}
-	response := c.LLM.Responses[c.asked]
-	c.asked++
-	if slices.Contains([]string{"AbortError", "APIUserAbortError", "AbortSignal"}, response.ErrorName) && response.Error != nil {
-		return response, &failure{Name: response.ErrorName, Message: *response.Error}
+	q.settings(in.Config, "summaryPrompt summarise.prompt", "summaryDirectives summarise.directives",
+		"retainPrompt summarise.retain_prompt", "retainDirectives summarise.retain_directives")
+	for _, r := range in.LLM.Responses {
+		reply := llmtest.Reply{Err: errNoAnswer}
+		if r.Text != nil {
+			reply = llmtest.Reply{Text: *r.Text}
+		} else if r.Messages != nil {
+			reply = llmtest.Reply{Text: answerOf(r.Messages)}
+		}
+		q.replies = append(q.replies, reply)
 	}
-	return response, nil
+	o, err := q.compact()
+	return object{
+		"messages":  q.messages(&o, in.Messages, "user", func(int, object, object) {}),
+		"compacted": o.Decision.Verdict == compactor.Now, "sameReference": !o.changed(),
+	}, err
 }
 
-// said returns the text of the assistant messages of a response.
-func (r codeliaResponse) said() string {
-	if r.Text != nil {
-		return *r.Text
-	}
+// answerOf returns the texts of a model's answer.
+func answerOf(messages []object) string {
 	var texts []string
-	for _, m := range r.Messages {
-		if m.text("role") != "assistant" || m.absent("content") {
-			continue
-		}
-		if content, ok := jsonText(m["content"]); ok {
-			texts = append(texts, content)
-			continue
-		}
-		var b strings.Builder
-		for _, part := range m.list("content") {
-			switch part.text("type") {
-			case "text":
-				b.WriteString(part.text("text"))
-			case "other":
-				b.Write(appendJavaScript(nil, part["payload"]))
-			}
-		}
-		texts = append(texts, b.String())
-	}
-	return string(text.Trim([]byte(strings.Join(texts, "\n"))))
-}
-
-const (
-	retainMark  = "[codelia.compaction.retain]\n"
-	summaryMark = "[codelia.compaction.summary]\n"
-)
-
-// compacted returns the new history: system messages, what is retained, the summary, and the last turns.
-func (c *codelia) compacted(messages []codeliaMessage, answer summary.Answer) []codeliaMessage {
-	var systems, others []codeliaMessage
-	var retained, summaries []string
 	for _, m := range messages {
-		content, _ := jsonText(m["content"])
-		switch {
-		case m.text("role") == "system":
-			systems = append(systems, m)
-		case !c.head() || !m.remembers():
-			others = append(others, m)
-		case strings.HasPrefix(content, retainMark):
-			retained = append(retained, content[len(retainMark):])
-		default:
-			summaries = append(summaries, content[len(summaryMark):])
-		}
-	}
-	if c.head() {
-		answer.Retain = marked(retainMark, summary.Carry(append(retained, answer.Retain), "\n\n"))
-		if answer.Summary == "" && len(summaries) > 0 {
-			answer.Summary = string(text.Trim([]byte(summaries[len(summaries)-1])))
-		}
-		answer.Summary = marked(summaryMark, answer.Summary)
-	}
-	history := systems
-	for _, said := range []string{answer.Retain, answer.Summary} {
-		if said != "" {
-			m := codeliaMessage{}
-			m.set("role", "user")
-			m.set("content", said)
-			history = append(history, m)
-		}
-	}
-	return orEmpty(append(history, c.tail(others)...))
-}
-
-func marked(mark, text string) string {
-	if text == "" {
-		return ""
-	}
-	return mark + text
-}
-
-// tail returns the last turns. The system has no units: a turn begins wherever the user says something.
-func (c *codelia) tail(messages []codeliaMessage) []codeliaMessage {
-	turns := make([]summary.Turn, len(messages))
-	for i, m := range messages {
-		turns[i] = summary.Turn{User: m.text("role") == "user", UnitStart: true}
-	}
-	p := c.policy.Summarise
-	kept := messages[summary.Boundary(turns, p.KeepTurns, p.KeepMessages, 0):]
-	if !c.head() {
-		return kept
-	}
-	var normal []codeliaMessage
-	for _, m := range kept {
-		switch m.text("role") {
-		case "user":
-			normal = append(normal, m)
-		case "assistant":
-			if !m.absent("content") || m.text("refusal") != "" {
-				normal = append(normal, m.only("role", "content", "name", "refusal"))
+		text, _ := m["content"].(string)
+		parts, _ := m["content"].([]any)
+		for _, p := range parts {
+			part, _ := p.(object)["text"].(string)
+			if payload := p.(object)["payload"]; payload != nil {
+				part = jsonText(payload)
 			}
+			text += part
+		}
+		if m["role"] == "assistant" && m["content"] != nil {
+			texts = append(texts, text)
 		}
 	}
-	return normal
+	return strings.Join(texts, "\n")
 }

@@ -1,272 +1,246 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
-	"slices"
+	"strings"
 
-	"github.com/varve-dev/varve/internal/compact/rule"
-	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/session"
 )
 
-var cortexOperations = map[string]operation{
-	"estimateTokens": cortexEstimate,
-	"capToolResult":  cortexCap,
-	"applyBookend":   cortexBookend,
-	"computeAction":  cortexAction,
-	"trimState":      cortexTrimState,
-	"micro":          cortexMicro,
+// cortexInput is the input of a vector of cortex.
+type cortexInput struct {
+	Messages      []object
+	Config        object
+	ContextWindow int
+	CurrentTokens *int64
+	CacheCold     *bool
+	UsageRatio    float64
+	Persist       *struct{ Mode string }
+
+	HotZone, DegradationSpan float64 // computeAction
+	Offsets                  []json.Number
+
+	Text, ToolName, Path string // applyBookend, capToolResult, estimateTokens
+	HeadChars, TailChars int
 }
 
-func cortexEstimate(v vector) (any, error) {
-	var in struct{ Text string }
-	err := v.decode(&in)
-	return map[string]any{"tokens": utf16Quarters([]byte(in.Text))}, err
-}
-
-func cortexCap(v vector) (any, error) {
-	var in struct{ Text string }
-	if err := v.decode(&in); err != nil {
-		return nil, err
+func cortex(v vector) (object, error) {
+	in := cortexInput{ContextWindow: 1000}
+	v.input(&in)
+	switch v.Op {
+	case "estimateTokens":
+		q := in.question()
+		q.add(object{"role": "user", "content": in.Text})
+		o, err := q.compact()
+		return object{"tokens": o.Decision.ContextTokens}, err
+	case "capToolResult", "applyBookend":
+		return in.cut(v.Op)
+	case "computeAction":
+		return in.actions()
 	}
-	c, err := newCortex(v)
-	return map[string]any{"content": c.capAtInsertion(in.Text)}, err
-}
-
-func cortexBookend(v vector) (any, error) {
-	var in struct {
-		Text, ToolName, Path                 string
-		HeadChars, TailChars, OriginalTokens int
+	q := in.question()
+	ids := in.add(q)
+	if in.CurrentTokens == nil {
+		tokens := int64(math.Round(in.UsageRatio * float64(in.ContextWindow)))
+		in.CurrentTokens = &tokens
 	}
-	if err := v.decode(&in); err != nil {
-		return nil, err
+	q.context = in.CurrentTokens
+	if in.CacheCold != nil && !*in.CacheCold {
+		q.set("cache.ttl_seconds", 300)
 	}
-	c, err := newCortex(v)
-	action := trimAction{Step: rule.Bookend, Head: in.HeadChars, Tail: in.TailChars, Tokens: in.OriginalTokens}
-	if in.Path != "" {
-		return map[string]any{"content": c.persistedText(in.Text, action, in.ToolName, in.Path)}, err
+	o, err := q.compact()
+	if err != nil || v.Op == "micro" {
+		return object{"messages": in.back(q, &o, ids), "sameReference": !o.changed()}, err
 	}
-	return map[string]any{"content": c.trimmedText(in.Text, action)}, err
-}
-
-func cortexAction(v vector) (any, error) {
-	var in struct {
-		Messages                 []cortexMessage
-		HotZone, DegradationSpan float64
-		Offsets                  []float64
-	}
-	if err := v.decode(&in); err != nil {
-		return nil, err
-	}
-	c, err := newCortex(v)
-	var actions []map[string]any
-	for _, offset := range in.Offsets {
-		actions = append(actions, map[string]any{"tokenOffset": offset, "action": c.action(in.Messages[0], offset, in.HotZone, in.DegradationSpan)})
-	}
-	return map[string]any{"actions": actions}, err
-}
-
-func cortexTrimState(v vector) (any, error) {
-	var in struct {
-		Messages                  []cortexMessage
-		ContextWindow, UsageRatio float64
-	}
-	if err := v.decode(&in); err != nil {
-		return nil, err
-	}
-	c, err := newCortex(v)
-	return c.trimState(in.Messages, in.ContextWindow, in.UsageRatio), err
-}
-
-// cortexCall is one call of apply on an engine.
-type cortexCall struct {
-	Messages                     []cortexMessage
-	ContextWindow, CurrentTokens float64
-	CacheCold                    *bool
-	ResetCache                   bool
-}
-
-func cortexMicro(v vector) (any, error) {
-	var in struct {
-		cortexCall
-		Calls []cortexCall
-	}
-	if err := v.decode(&in); err != nil {
-		return nil, err
-	}
-	c, err := newCortex(v)
-	if in.Calls == nil {
-		answer := c.apply(in.cortexCall)
-		answer["persisted"] = c.persisted
-		return answer, err
-	}
-	var results []map[string]any
-	for _, call := range in.Calls {
-		if call.Messages == nil {
-			call.Messages = in.Messages
-		}
-		results = append(results, c.apply(call))
-	}
-	return map[string]any{"results": results, "persisted": c.persisted}, err
-}
-
-// cortex is one engine of the system: the profile with the vector's configuration, and what it remembers.
-type cortex struct {
-	policy     policy.Policy
-	multiplier float64 // of the hot zone of what cannot be had again
-	persist    string  // "ok", "fail", or "" for no persister
-	persisted  []map[string]any
-	state      *trimState
-}
-
-// trimState are the actions of a history by index, reused as long as its length and band of usage stay.
-type trimState struct {
-	HistoryLength   int                `json:"historyLength"`
-	UtilizationBand int                `json:"utilizationBand"`
-	Actions         map[int]trimAction `json:"actions"`
-}
-
-// cortexConfig is the system's configuration; what is not given is the profile's.
-type cortexConfig struct {
-	MaxResultTokens, HotZoneMinTokens, BookendMaxChars, BookendMinChars             *int
-	TrimFloorRatio, HotZoneRatio, DegradationSpanRatio, ExtendedRetentionMultiplier *float64
-	ToolCategories                                                                  map[string]policy.Category
-}
-
-// newCortex puts the vector's configuration over the profile.
-func newCortex(v vector) (*cortex, error) {
-	var in struct {
-		Config  cortexConfig
-		Persist *struct{ Mode string }
-	}
-	p, err := policy.Profile("cortex")
-	if err == nil {
-		err = v.decode(&in)
-	}
-	in.Config.apply(&p)
-	c := &cortex{policy: p, multiplier: 1.5, persisted: []map[string]any{}}
-	if in.Persist != nil {
-		c.persist, c.multiplier = in.Persist.Mode, 1
-	}
-	set(&c.multiplier, in.Config.ExtendedRetentionMultiplier)
-	return c, err
-}
-
-func (g cortexConfig) apply(p *policy.Policy) {
-	set(&p.Cap.MaxTokens, g.MaxResultTokens)
-	set(&p.Cap.HeadChars, g.BookendMaxChars)
-	set(&p.Cap.TailChars, g.BookendMaxChars)
-	set(&p.Trim.FloorRatio, g.TrimFloorRatio)
-	set(&p.Trim.HotZoneMinTokens, g.HotZoneMinTokens)
-	set(&p.Trim.HotZoneRatio, g.HotZoneRatio)
-	set(&p.Trim.BookendMaxChars, g.BookendMaxChars)
-	set(&p.Trim.BookendMinChars, g.BookendMinChars)
-	set(&p.Trim.DegradationSpanRatio, g.DegradationSpanRatio)
-	for tool, category := range g.ToolCategories {
-		if category != "" {
-			p.Trim.Categories[tool] = category
+	actions := object{}
+	for i, seq := range q.seqs {
+		if action := actionOf(&o, seq); action["kind"] != "full" {
+			actions[fmt.Sprint(i)] = action
 		}
 	}
+	return object{"actions": actions, "historyLength": len(in.Messages)}, nil
 }
 
-// set overwrites what the vector gives.
-func set[T any](setting, given *T) {
-	if given != nil {
-		*setting = *given
+// question translates the settings: those of the first layer, the others being off.
+func (in *cortexInput) question() *question {
+	q := ask("cortex", session.Anthropic, in.ContextWindow)
+	for path, value := range map[string]any{
+		"tokens.tokenizer": "chars4", "only_smaller": false, "trigger": 0.25, "target": 0.001, "cache.ttl_seconds": 0,
+		"cap.enabled": false, "summarise.enabled": false, "truncate.enabled": false,
+	} {
+		q.set(path, value)
 	}
+	if in.Persist == nil {
+		q.set("trim.extended_retention_multiplier", 1.5)
+	}
+	q.settings(in.Config, "trimFloorRatio trim.floor_ratio trigger", "hotZoneMinTokens trim.hot_zone_min_tokens",
+		"hotZoneRatio trim.hot_zone_ratio", "bookendMaxChars trim.bookend_max_chars",
+		"bookendMinChars trim.bookend_min_chars", "degradationSpanRatio trim.degradation_span_ratio",
+		"extendedRetentionMultiplier trim.extended_retention_multiplier", "toolCategories trim.categories",
+		"maxResultTokens cap.max_tokens")
+	return q
 }
 
-// apply runs one turn of microcompaction.
-func (c *cortex) apply(call cortexCall) map[string]any {
-	if call.ResetCache {
-		c.state = nil
-	}
-	after, changed := call.Messages, false
-	ratio := call.CurrentTokens / call.ContextWindow
-	warm := call.CacheCold != nil && !*call.CacheCold
-	if call.ContextWindow > 0 && len(call.Messages) > 0 && !warm && !(ratio < c.policy.Trim.FloorRatio) {
-		after, changed = c.trim(call.Messages, call.ContextWindow, ratio)
-	}
-	return map[string]any{"messages": after, "sameReference": !changed, "inputMutated": false, "cachedState": c.state}
-}
-
-func (c *cortex) trim(history []cortexMessage, window, ratio float64) (after []cortexMessage, changed bool) {
-	if c.state == nil || c.state.HistoryLength != len(history) || c.state.UtilizationBand != band(ratio) {
-		c.state = c.trimState(history, window, ratio)
-	}
-	after = slices.Clone(history)
-	for i := range after {
-		if action, ok := c.state.Actions[i]; ok {
-			after[i] = c.trimMessage(history[i], i, action)
-		}
-	}
-	return after, len(c.state.Actions) > 0
-}
-
-func band(ratio float64) int { return int(math.Floor(ratio * 10)) }
-
-// trimState walks the history from its end and ages each tool result by the tokens behind it.
-func (c *cortex) trimState(history []cortexMessage, window, ratio float64) *trimState {
-	state := &trimState{len(history), band(ratio), map[int]trimAction{}}
-	zone := max(float64(c.policy.Trim.HotZoneMinTokens), window*c.policy.Trim.HotZoneRatio)
-	span := window * c.policy.Trim.DegradationSpanRatio
-	behind := 0
-	for i, message := range slices.Backward(history) {
-		if message.isToolResult() {
-			if action := c.action(message, float64(behind), zone, span); action.Step != rule.Whole {
-				state.Actions[i] = action
+// add translates the messages: a message of the role toolResult is one of the user, and a result without a call gets
+// one. It returns the ids of the results in the order of their parts.
+func (in *cortexInput) add(q *question) (ids [][]string) {
+	type call struct{ id, name string }
+	var open []call
+	for i, m := range in.Messages {
+		parts, isList := m["content"].([]any)
+		list, results := []any{}, []string{}
+		for k, p := range parts {
+			part := p.(object)
+			name, _ := cmpOr(part["name"], m["toolName"]).(string)
+			id, _ := cmpOr(part["tool_use_id"], m["toolCallId"], fmt.Sprintf("call-%d-%d", i, k)).(string)
+			switch {
+			case part["type"] == "tool_use":
+				open = append(open, call{part["id"].(string), name})
+			case part["type"] == "tool_result" || m["role"] == "toolResult" && part["type"] == "text":
+				found := len(open) - 1
+				for found >= 0 && open[found].id != id && open[found].name != name {
+					found--
+				}
+				if found < 0 {
+					q.add(object{"role": "assistant", "content": []object{
+						{"type": "tool_use", "id": id, "name": name, "input": object{}},
+					}})
+				} else {
+					id = open[found].id
+					open = append(open[:found], open[found+1:]...)
+				}
+				results = append(results, id)
+				part = object{"type": "tool_result", "tool_use_id": id, "content": part["text"]}
 			}
+			list = append(list, part)
 		}
-		behind += utf16Quarters([]byte(message.text()))
+		role := m["role"]
+		if role == "toolResult" {
+			role = "user"
+		}
+		content := m["content"]
+		if isList {
+			content = list
+		}
+		q.seqs = append(q.seqs, q.add(object{"role": role, "content": content}))
+		ids = append(ids, results)
 	}
-	return state
+	return ids
 }
 
-// trimAction is what becomes of a tool result.
-type trimAction struct {
-	Step               rule.Step
-	Clear              bool // Line, but without a preview
-	Head, Tail, Tokens int
-	Tool, Preview      string
+func cmpOr(values ...any) any {
+	for _, value := range values {
+		if value != nil {
+			return value
+		}
+	}
+	return nil
 }
 
-// MarshalJSON writes the action as the system does.
-func (a trimAction) MarshalJSON() ([]byte, error) {
+// back translates the view back: the text of each part of the record that is a result is that of the product's.
+func (in *cortexInput) back(q *question, o *outcome, ids [][]string) []object {
+	persisted := 0
+	return q.messages(o, in.Messages, "user", func(i int, m, body object) {
+		list := []any{}
+		for k, p := range m["content"].([]any) {
+			part := maps.Clone(p.(object))
+			now := body["content"].([]any)[k].(object)
+			if text, ok := now["content"].(string); ok {
+				path := ""
+				name, _ := cmpOr(part["name"], m["toolName"]).(string)
+				if in.Persist != nil && in.Persist.Mode == "ok" && strings.Contains(text, "persisted") {
+					path = fmt.Sprintf("/persist/%s-%d.txt", name, persisted)
+					persisted++
+				}
+				part["text"] = named(text, path)
+			}
+			list = append(list, part)
+		}
+		m["content"] = list
+	})
+}
+
+// actionOf returns what was done to the result of message seq, as the system describes it.
+func actionOf(o *outcome, seq int64) object {
+	for _, a := range o.Plan.Actions {
+		if a.Seq != seq || !o.changed() {
+			continue
+		}
+		var distance, chars int
+		switch a.Kind {
+		case compact.Bookend:
+			fmt.Sscanf(a.Reason, "%d tokens came after it: %d characters", &distance, &chars)
+			return object{"kind": "bookend", "headChars": chars, "tailChars": chars, "originalTokens": a.TokensBefore}
+		case compact.Blank:
+			return object{"kind": "clear"}
+		}
+		_, text, _ := bytes.Cut(o.bodies[seq], []byte(`: \"`))
+		preview, _, _ := bytes.Cut(text, []byte(`\" -- `))
+		return object{"kind": "placeholder", "toolName": a.Tool, "preview": string(preview)}
+	}
+	return object{"kind": "full"}
+}
+
+// actions asks for each distance, a text of that many tokens being the newest message. A fraction of a token that the
+// distance has is taken from the zone.
+func (in *cortexInput) actions() (object, error) {
+	list := []object{}
+	for _, offset := range in.Offsets {
+		distance, _ := offset.Float64()
+		whole := math.Floor(distance)
+		q := in.question()
+		q.set("trigger", 0.002)
+		q.set("trim.floor_ratio", 0)
+		q.set("trim.hot_zone_min_tokens", 0)
+		q.set("trim.hot_zone_ratio", (in.HotZone-(distance-whole))/1000)
+		q.set("trim.degradation_span_ratio", in.DegradationSpan/1000)
+		in.add(q)
+		q.add(object{"role": "assistant", "content": strings.Repeat("p", int(4*whole))})
+		o, err := q.compact()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, object{"tokenOffset": offset, "action": actionOf(&o, q.seqs[0])})
+	}
+	return object{"actions": list}, nil
+}
+
+// cut asks for one result: of the cap at insertion, of a persisted bookend, or of a bookend whose head and tail differ,
+// which only the cap has, with the words of a bookend.
+func (in *cortexInput) cut(op string) (object, error) {
+	q := in.question()
+	q.set("trigger", 0.002)
+	in.Messages = []object{{"role": "toolResult", "toolName": cmpOr(in.ToolName, "Read"), "content": []any{
+		object{"type": "text", "text": in.Text},
+	}}}
 	switch {
-	case a.Step == rule.Whole:
-		return json.Marshal(map[string]any{"kind": "full"})
-	case a.Step == rule.Bookend:
-		return json.Marshal(map[string]any{"kind": "bookend", "headChars": a.Head, "tailChars": a.Tail, "originalTokens": a.Tokens})
-	case a.Clear:
-		return json.Marshal(map[string]any{"kind": "clear"})
+	case op == "capToolResult":
+		q.set("cap.enabled", true)
+		q.settings(in.Config, "bookendMaxChars cap.head_chars cap.tail_chars")
+	case in.Path != "":
+		in.Persist = &struct{ Mode string }{"ok"}
+		q.set("trim.hot_zone_min_tokens", 0)
+		q.set("trim.hot_zone_ratio", 0)
+		q.settings(object{"n": in.HeadChars}, "n trim.bookend_max_chars trim.bookend_min_chars")
+	default:
+		profile, err := q.resolve()
+		if err != nil {
+			return nil, err
+		}
+		q.settings(object{"head": in.HeadChars, "tail": in.TailChars, "max": in.HeadChars + in.TailChars,
+			"words": profile.Wording.Bookend, "on": true},
+			"head cap.head_chars", "tail cap.tail_chars", "max cap.max_chars", "words wording.cap", "on cap.enabled")
 	}
-	return json.Marshal(map[string]any{"kind": "placeholder", "toolName": a.Tool, "preview": a.Preview})
-}
-
-func (c *cortex) action(message cortexMessage, distance, zone, span float64) trimAction {
-	tool, named := message.toolName()
-	category := c.category(tool)
-	if category == policy.NonReproducible {
-		zone *= c.multiplier
+	ids := in.add(q)
+	o, err := q.compact()
+	if err != nil {
+		return nil, err
 	}
-	if !named {
-		tool = "unknown"
-	}
-	content := []byte(message.text())
-	aging := rule.Aging{Zone: zone, Span: span, MaxChars: c.policy.Trim.BookendMaxChars, MinChars: c.policy.Trim.BookendMinChars}
-	step, chars := aging.At(distance)
-	return trimAction{
-		Step:  step,
-		Clear: category == policy.Ephemeral,
-		Head:  chars, Tail: chars, Tokens: utf16Quarters(content),
-		Tool: tool, Preview: preview(content, 80),
-	}
-}
-
-// category returns what a tool is worth; one without a name has no category, whatever the table has.
-func (c *cortex) category(tool string) policy.Category {
-	if tool == "" {
-		return ""
-	}
-	return c.policy.Trim.Categories[tool]
+	part := in.back(q, &o, ids)[0]["content"].([]any)[0].(object)
+	return object{"content": strings.Replace(part["text"].(string), "/persist/"+in.ToolName+"-0.txt", in.Path, 1)}, nil
 }
