@@ -1,79 +1,64 @@
 package conformance
 
 import (
-	"errors"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compactor"
-	"github.com/varve-dev/varve/internal/llm/llmtest"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// errNoAnswer is what a model answers that fails.
-var errNoAnswer = errors.New("the model does not answer")
-
-// codeliaInput is the input of a vector of codelia.
-type codeliaInput struct {
-	Messages []object
-	Config   object
-	Store    string
-	Registry []struct {
-		ID                            string
-		ContextWindow, MaxInputTokens int
-	}
-	Usages []*struct {
-		Model       string
-		TotalTokens int64 `json:"total_tokens"`
-	}
-	LLM struct {
-		Model     string
-		Responses []struct {
-			Text     *string
-			Messages []object
-		}
-	}
-}
-
 func codelia(v vector) (object, error) {
-	var in codeliaInput
-	v.input(&in)
-	q := ask("codelia", session.OpenAIChat, 1000)
-	q.set("tokens.tokenizer", "bytes4")
-	q.set("only_smaller", false)
-	q.settings(in.Config, "auto auto", "enabled enabled", "thresholdRatio trigger", "maxMessageBytes cap.max_bytes cap.head_chars",
-		"contextBudgetTokens budget.tokens", "retainLastTurns summarise.keep_turns")
-	for _, m := range in.Messages {
-		q.chat(m, "tool_name")
-	}
+	config, messages := section(v.Input["config"]), objects(v.Input["messages"])
+	q := ask("codelia", session.OpenAIChat, "tokens.tokenizer=bytes4 only_smaller=false")
+	q.translate(config, "auto=auto enabled=enabled thresholdRatio=trigger retainLastTurns=summarise.keep_turns "+
+		"maxMessageBytes=cap.max_bytes maxMessageBytes=cap.head_chars contextBudgetTokens=budget.tokens "+
+		"summaryDirectives=summarise.directives retainDirectives=summarise.retain_directives")
+	q.chat(messages, "tool_name")
 	switch v.Op {
 	case "shouldCompact":
-		return in.due(q)
+		return codeliaDue(q, v.Input)
+	case "compact":
+		return codeliaSummary(q, v.Input, messages)
 	case "processToolMessage":
-		return in.capped(q)
+		q.translate(object{"off": false}, "off=budget.enabled off=summarise.enabled")
 	case "trimMessages":
-		return in.trimmed(q)
+		q.translate(object{"off": false}, "off=cap.enabled off=summarise.enabled")
+		q.window = max(codeliaWindow(v.Input, section(v.Input["llm"])["model"]), q.window)
 	}
-	return in.summarised(q)
+	q.translate(object{"low": 0.002, "lower": 0.001}, "low=trigger lower=target")
+	o, err := q.compact()
+	if err != nil {
+		return nil, err
+	}
+	list := q.back(&o, messages, "", func(m, now object, seq int64) {
+		id := ""
+		for _, r := range o.Plan.Results {
+			if r.Seq == seq && v.Op == "processToolMessage" && v.Input["store"] == nil {
+				id = r.CallID
+				m["output_ref"] = object{"id": id, "byte_size": len(r.Stored), "line_count": r.Lines}
+			}
+		}
+		m["content"], m["trimmed"] = named(now["content"], id), true
+	})
+	return object{"messages": list}, nil
 }
 
-// window returns the window that the registry has for a model.
-func (in *codeliaInput) window(model string) int {
-	for _, m := range in.Registry {
-		if m.ID == model {
-			return max(m.ContextWindow, m.MaxInputTokens)
+// codeliaWindow returns the window that the registry has for a model.
+func codeliaWindow(in object, model any) int {
+	for _, m := range objects(in["registry"]) {
+		if m["id"] == model {
+			return int(max(number(m["contextWindow"]), number(m["maxInputTokens"])))
 		}
 	}
 	return 0
 }
 
-func (in *codeliaInput) due(q *question) (object, error) {
+// codeliaDue asks for each reported usage whether a session is due.
+func codeliaDue(q *question, in object) (object, error) {
 	results := []any{}
-	for _, usage := range in.Usages {
-		if usage == nil {
-			results = append(results, false)
-			continue
-		}
-		q.window, q.context = in.window(usage.Model), &usage.TotalTokens
+	usages, _ := in["usages"].([]any)
+	for _, usage := range usages {
+		q.window = codeliaWindow(in, section(usage)["model"])
+		q.context = int64(number(section(usage)["total_tokens"]))
 		o, err := q.compact()
 		if err != nil {
 			return nil, err
@@ -83,80 +68,43 @@ func (in *codeliaInput) due(q *question) (object, error) {
 	return object{"results": results}, nil
 }
 
-func (in *codeliaInput) capped(q *question) (object, error) {
-	q.set("budget.enabled", false)
-	q.set("summarise.enabled", false)
-	o, err := q.compact()
-	return object{"messages": in.results(q, &o, in.Store == "")}, err
-}
-
-func (in *codeliaInput) trimmed(q *question) (object, error) {
-	q.window = max(in.window(in.LLM.Model), q.window)
-	q.set("cap.enabled", false)
-	q.set("summarise.enabled", false)
-	o, err := q.compact()
-	return object{"messages": in.results(q, &o, false), "trimmed": o.changed(), "sameReference": !o.changed()}, err
-}
-
-// results translates the view back. With a store, the names of refs are the ids of calls.
-func (in *codeliaInput) results(q *question, o *outcome, store bool) []object {
-	list := q.messages(o, in.Messages, "", func(i int, m, body object) {
-		id := ""
-		for _, r := range o.Plan.Results {
-			if store && r.Seq == q.seqs[i] {
-				id = r.CallID
-				m["output_ref"] = object{"id": id, "byte_size": len(r.Stored), "line_count": r.Lines}
-			}
+// codeliaSummary asks for a summary whatever the size is.
+func codeliaSummary(q *question, in object, messages []object) (object, error) {
+	q.translate(object{"off": false, "none": 0, "low": 0.002, "lower": 0.001, "all": 1}, "off=cap.enabled "+
+		"off=budget.enabled none=summarise.over none=summarise.min_tokens none=protect.max_turn_ratio low=trigger "+
+		"lower=target all=hard")
+	if retain, ok := section(in["config"])["retainPrompt"]; ok {
+		q.set("summarise.retain", retain != nil)
+	}
+	q.model(section(in["llm"])["responses"], func(r object) (string, bool) {
+		if answer, ok := r["text"].(string); ok {
+			return answer, true
 		}
-		m["content"], m["trimmed"] = named(body["content"].(string), id), true
+		return codeliaAnswer(objects(r["messages"])), r["messages"] != nil
 	})
-	return list
-}
-
-func (in *codeliaInput) summarised(q *question) (object, error) {
-	for field, value := range map[string]any{
-		"trigger": 0.002, "target": 0.001, "hard": 1, "summarise.over": 0, "summarise.min_tokens": 0,
-		"protect.max_turn_ratio": 0, "cap.enabled": false, "budget.enabled": false,
-	} {
-		q.set(field, value)
-	}
-	if retain, ok := in.Config["retainPrompt"]; ok && retain == nil {
-		q.set("summarise.retain", false)
-	}
-	q.settings(in.Config, "summaryPrompt summarise.prompt", "summaryDirectives summarise.directives",
-		"retainPrompt summarise.retain_prompt", "retainDirectives summarise.retain_directives")
-	for _, r := range in.LLM.Responses {
-		reply := llmtest.Reply{Err: errNoAnswer}
-		if r.Text != nil {
-			reply = llmtest.Reply{Text: *r.Text}
-		} else if r.Messages != nil {
-			reply = llmtest.Reply{Text: answerOf(r.Messages)}
-		}
-		q.replies = append(q.replies, reply)
-	}
 	o, err := q.compact()
-	return object{
-		"messages":  q.messages(&o, in.Messages, "user", func(int, object, object) {}),
-		"compacted": o.Decision.Verdict == compactor.Now, "sameReference": !o.changed(),
-	}, err
+	if err != nil {
+		return nil, err
+	}
+	list := q.back(&o, messages, "user", func(_, _ object, _ int64) {})
+	return object{"messages": list, "compacted": o.changed, "sameReference": !o.changed}, nil
 }
 
-// answerOf returns the texts of a model's answer.
-func answerOf(messages []object) string {
+// codeliaAnswer returns the texts of a model's answer.
+func codeliaAnswer(messages []object) string {
 	var texts []string
 	for _, m := range messages {
-		text, _ := m["content"].(string)
-		parts, _ := m["content"].([]any)
-		for _, p := range parts {
-			part, _ := p.(object)["text"].(string)
-			if payload := p.(object)["payload"]; payload != nil {
-				part = jsonText(payload)
+		if m["role"] != "assistant" || m["content"] == nil {
+			continue
+		}
+		whole := text(m["content"])
+		for _, part := range objects(m["content"]) {
+			whole += text(part["text"])
+			if part["payload"] != nil {
+				whole += jsonText(part["payload"])
 			}
-			text += part
 		}
-		if m["role"] == "assistant" && m["content"] != nil {
-			texts = append(texts, text)
-		}
+		texts = append(texts, whole)
 	}
 	return strings.Join(texts, "\n")
 }

@@ -2,7 +2,7 @@ package conformance
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -12,235 +12,174 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// cortexInput is the input of a vector of cortex.
-type cortexInput struct {
-	Messages      []object
-	Config        object
-	ContextWindow int
-	CurrentTokens *int64
-	CacheCold     *bool
-	UsageRatio    float64
-	Persist       *struct{ Mode string }
-
-	HotZone, DegradationSpan float64 // computeAction
-	Offsets                  []json.Number
-
-	Text, ToolName, Path string // applyBookend, capToolResult, estimateTokens
-	HeadChars, TailChars int
-}
-
 func cortex(v vector) (object, error) {
-	in := cortexInput{ContextWindow: 1000}
-	v.input(&in)
 	switch v.Op {
 	case "estimateTokens":
-		q := in.question()
-		q.add(object{"role": "user", "content": in.Text})
+		q := ask("cortex", session.Anthropic, "tokens.tokenizer=chars4")
+		q.add(object{"role": "user", "content": v.Input["text"]})
 		o, err := q.compact()
 		return object{"tokens": o.Decision.ContextTokens}, err
-	case "capToolResult", "applyBookend":
-		return in.cut(v.Op)
 	case "computeAction":
-		return in.actions()
+		return cortexActions(v.Input)
+	case "capToolResult", "applyBookend":
+		return cortexCut(v.Input)
 	}
-	q := in.question()
-	ids := in.add(q)
-	if in.CurrentTokens == nil {
-		tokens := int64(math.Round(in.UsageRatio * float64(in.ContextWindow)))
-		in.CurrentTokens = &tokens
-	}
-	q.context = in.CurrentTokens
-	if in.CacheCold != nil && !*in.CacheCold {
-		q.set("cache.ttl_seconds", 300)
-	}
+	q, messages := cortexQuestion(v.Input), objects(v.Input["messages"])
+	q.window = int(number(v.Input["contextWindow"]))
+	q.context = int64(number(v.Input["currentTokens"]) + math.Round(number(v.Input["usageRatio"])*float64(q.window)))
+	q.cortex(messages)
 	o, err := q.compact()
 	if err != nil || v.Op == "micro" {
-		return object{"messages": in.back(q, &o, ids), "sameReference": !o.changed()}, err
+		return object{"messages": q.cortexBack(&o, v.Input), "sameReference": !o.changed}, err
 	}
 	actions := object{}
 	for i, seq := range q.seqs {
-		if action := actionOf(&o, seq); action["kind"] != "full" {
+		if action := cortexAction(&o, seq); action["kind"] != "full" {
 			actions[fmt.Sprint(i)] = action
 		}
 	}
-	return object{"actions": actions, "historyLength": len(in.Messages)}, nil
+	return object{"actions": actions, "historyLength": len(messages)}, nil
 }
 
-// question translates the settings: those of the first layer, the others being off.
-func (in *cortexInput) question() *question {
-	q := ask("cortex", session.Anthropic, in.ContextWindow)
-	for path, value := range map[string]any{
-		"tokens.tokenizer": "chars4", "only_smaller": false, "trigger": 0.25, "target": 0.001, "cache.ttl_seconds": 0,
-		"cap.enabled": false, "summarise.enabled": false, "truncate.enabled": false,
-	} {
-		q.set(path, value)
-	}
-	if in.Persist == nil {
+// cortexQuestion translates the settings: those of the first layer; the other layers are off.
+func cortexQuestion(in object) *question {
+	q := ask("cortex", session.Anthropic, "tokens.tokenizer=chars4 only_smaller=false trigger=0.25 target=0.001 "+
+		"cap.enabled=false summarise.enabled=false truncate.enabled=false cache.ttl_seconds=0")
+	if in["persist"] == nil {
 		q.set("trim.extended_retention_multiplier", 1.5)
 	}
-	q.settings(in.Config, "trimFloorRatio trim.floor_ratio trigger", "hotZoneMinTokens trim.hot_zone_min_tokens",
-		"hotZoneRatio trim.hot_zone_ratio", "bookendMaxChars trim.bookend_max_chars",
-		"bookendMinChars trim.bookend_min_chars", "degradationSpanRatio trim.degradation_span_ratio",
-		"extendedRetentionMultiplier trim.extended_retention_multiplier", "toolCategories trim.categories",
-		"maxResultTokens cap.max_tokens")
+	q.translate(section(in["config"]), "trimFloorRatio=trigger trimFloorRatio=trim.floor_ratio "+
+		"hotZoneMinTokens=trim.hot_zone_min_tokens hotZoneRatio=trim.hot_zone_ratio "+
+		"bookendMaxChars=trim.bookend_max_chars bookendMinChars=trim.bookend_min_chars "+
+		"degradationSpanRatio=trim.degradation_span_ratio toolCategories=trim.categories "+
+		"extendedRetentionMultiplier=trim.extended_retention_multiplier")
 	return q
 }
 
-// add translates the messages: a message of the role toolResult is one of the user, and a result without a call gets
-// one. It returns the ids of the results in the order of their parts.
-func (in *cortexInput) add(q *question) (ids [][]string) {
-	type call struct{ id, name string }
-	var open []call
-	for i, m := range in.Messages {
-		parts, isList := m["content"].([]any)
-		list, results := []any{}, []string{}
-		for k, p := range parts {
-			part := p.(object)
-			name, _ := cmpOr(part["name"], m["toolName"]).(string)
-			id, _ := cmpOr(part["tool_use_id"], m["toolCallId"], fmt.Sprintf("call-%d-%d", i, k)).(string)
-			switch {
-			case part["type"] == "tool_use":
-				open = append(open, call{part["id"].(string), name})
-			case part["type"] == "tool_result" || m["role"] == "toolResult" && part["type"] == "text":
-				found := len(open) - 1
-				for found >= 0 && open[found].id != id && open[found].name != name {
-					found--
-				}
-				if found < 0 {
-					q.add(object{"role": "assistant", "content": []object{
-						{"type": "tool_use", "id": id, "name": name, "input": object{}},
-					}})
-				} else {
-					id = open[found].id
-					open = append(open[:found], open[found+1:]...)
-				}
-				results = append(results, id)
-				part = object{"type": "tool_result", "tool_use_id": id, "content": part["text"]}
-			}
-			list = append(list, part)
-		}
-		role := m["role"]
-		if role == "toolResult" {
-			role = "user"
-		}
+// cortex appends messages: one of the role toolResult is the user's, and a result without a call gets one before it.
+func (q *question) cortex(messages []object) {
+	names := map[string]string{} // of the calls without a result
+	for i, m := range messages {
 		content := m["content"]
-		if isList {
-			content = list
-		}
-		q.seqs = append(q.seqs, q.add(object{"role": role, "content": content}))
-		ids = append(ids, results)
-	}
-	return ids
-}
-
-func cmpOr(values ...any) any {
-	for _, value := range values {
-		if value != nil {
-			return value
-		}
-	}
-	return nil
-}
-
-// back translates the view back: the text of each part of the record that is a result is that of the product's.
-func (in *cortexInput) back(q *question, o *outcome, ids [][]string) []object {
-	persisted := 0
-	return q.messages(o, in.Messages, "user", func(i int, m, body object) {
-		list := []any{}
-		for k, p := range m["content"].([]any) {
-			part := maps.Clone(p.(object))
-			now := body["content"].([]any)[k].(object)
-			if text, ok := now["content"].(string); ok {
-				path := ""
-				name, _ := cmpOr(part["name"], m["toolName"]).(string)
-				if in.Persist != nil && in.Persist.Mode == "ok" && strings.Contains(text, "persisted") {
-					path = fmt.Sprintf("/persist/%s-%d.txt", name, persisted)
-					persisted++
+		if parts := objects(content); parts != nil {
+			for k, part := range parts {
+				name := cmp.Or(text(part["name"]), text(m["toolName"]))
+				if part["type"] == "tool_use" {
+					names[text(part["id"])] = name
 				}
-				part["text"] = named(text, path)
+				if part["type"] != "tool_result" && m["role"] != "toolResult" {
+					continue
+				}
+				id := cmp.Or(text(part["tool_use_id"]), text(m["toolCallId"]), fmt.Sprint("call-", i, "-", k))
+				for open, named := range names {
+					if named == name {
+						id = open
+					}
+				}
+				if _, open := names[id]; !open {
+					call := object{"type": "tool_use", "id": id, "name": name, "input": object{}}
+					q.add(object{"role": "assistant", "content": []object{call}})
+				}
+				delete(names, id)
+				parts[k] = object{"type": "tool_result", "tool_use_id": id, "content": part["text"]}
 			}
-			list = append(list, part)
+			content = parts
 		}
-		m["content"] = list
+		role := strings.Replace(text(m["role"]), "toolResult", "user", 1)
+		q.seqs = append(q.seqs, q.add(object{"role": role, "content": content}))
+	}
+}
+
+// cortexBack translates the view back: the texts of results into the record's parts.
+func (q *question) cortexBack(o *outcome, in object) []object {
+	paths := 0
+	return q.back(o, objects(in["messages"]), "user", func(m, now object, _ int64) {
+		parts := objects(m["content"])
+		for k, part := range objects(now["content"]) {
+			if parts[k] = maps.Clone(parts[k]); part["type"] != "tool_result" {
+				continue
+			}
+			path := ""
+			if section(in["persist"])["mode"] == "ok" && strings.Contains(text(part["content"]), "persisted") {
+				path = fmt.Sprintf("/persist/%s-%d.txt", cmp.Or(text(parts[k]["name"]), text(m["toolName"])), paths)
+				paths++
+			}
+			parts[k]["text"] = named(part["content"], cmp.Or(text(in["path"]), path))
+		}
+		m["content"] = parts
 	})
 }
 
-// actionOf returns what was done to the result of message seq, as the system describes it.
-func actionOf(o *outcome, seq int64) object {
+// cortexAction returns what was done to the result of message seq, as the system describes it.
+func cortexAction(o *outcome, seq int64) object {
 	for _, a := range o.Plan.Actions {
-		if a.Seq != seq || !o.changed() {
+		if a.Seq != seq || !o.changed {
 			continue
 		}
-		var distance, chars int
 		switch a.Kind {
 		case compact.Bookend:
+			var distance, chars int
 			fmt.Sscanf(a.Reason, "%d tokens came after it: %d characters", &distance, &chars)
 			return object{"kind": "bookend", "headChars": chars, "tailChars": chars, "originalTokens": a.TokensBefore}
 		case compact.Blank:
 			return object{"kind": "clear"}
 		}
-		_, text, _ := bytes.Cut(o.bodies[seq], []byte(`: \"`))
-		preview, _, _ := bytes.Cut(text, []byte(`\" -- `))
+		_, preview, _ := bytes.Cut(o.bodies[seq], []byte(`: \"`))
+		preview, _, _ = bytes.Cut(preview, []byte(`\" -- `))
 		return object{"kind": "placeholder", "toolName": a.Tool, "preview": string(preview)}
 	}
 	return object{"kind": "full"}
 }
 
-// actions asks for each distance, a text of that many tokens being the newest message. A fraction of a token that the
-// distance has is taken from the zone.
-func (in *cortexInput) actions() (object, error) {
+// cortexActions asks for each distance, with a newest message of that many tokens. A fraction of a token, which no
+// message has, is taken from the zone.
+func cortexActions(in object) (object, error) {
 	list := []object{}
-	for _, offset := range in.Offsets {
-		distance, _ := offset.Float64()
-		whole := math.Floor(distance)
-		q := in.question()
-		q.set("trigger", 0.002)
-		q.set("trim.floor_ratio", 0)
-		q.set("trim.hot_zone_min_tokens", 0)
-		q.set("trim.hot_zone_ratio", (in.HotZone-(distance-whole))/1000)
-		q.set("trim.degradation_span_ratio", in.DegradationSpan/1000)
-		in.add(q)
+	offsets, _ := in["offsets"].([]any)
+	for _, offset := range offsets {
+		whole, fraction := math.Modf(number(offset))
+		q := cortexQuestion(in)
+		q.translate(object{
+			"none": 0, "zone": (number(in["hotZone"]) - fraction) / 1000, "span": number(in["degradationSpan"]) / 1000,
+			"low": 0.002,
+		}, "none=trim.floor_ratio none=trim.hot_zone_min_tokens zone=trim.hot_zone_ratio "+
+			"span=trim.degradation_span_ratio low=trigger")
+		q.cortex(objects(in["messages"]))
 		q.add(object{"role": "assistant", "content": strings.Repeat("p", int(4*whole))})
 		o, err := q.compact()
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, object{"tokenOffset": offset, "action": actionOf(&o, q.seqs[0])})
+		list = append(list, object{"tokenOffset": offset, "action": cortexAction(&o, q.seqs[0])})
 	}
 	return object{"actions": list}, nil
 }
 
-// cut asks for one result: of the cap at insertion, of a persisted bookend, or of a bookend whose head and tail differ,
-// which only the cap has, with the words of a bookend.
-func (in *cortexInput) cut(op string) (object, error) {
-	q := in.question()
-	q.set("trigger", 0.002)
-	in.Messages = []object{{"role": "toolResult", "toolName": cmpOr(in.ToolName, "Read"), "content": []any{
-		object{"type": "text", "text": in.Text},
-	}}}
+// cortexCut asks for one result: of the cap at insertion, or of a bookend. Only a cap can have a head and a tail that
+// differ: it gets the words of a bookend.
+func cortexCut(in object) (object, error) {
+	part := object{"type": "text", "text": in["text"]}
+	in["messages"] = []any{object{"role": "toolResult", "toolName": cmp.Or(text(in["toolName"]), "Read"), "content": []any{part}}}
+	q := cortexQuestion(in)
+	head, tail := number(in["headChars"]), number(in["tailChars"])
 	switch {
-	case op == "capToolResult":
-		q.set("cap.enabled", true)
-		q.settings(in.Config, "bookendMaxChars cap.head_chars cap.tail_chars")
-	case in.Path != "":
-		in.Persist = &struct{ Mode string }{"ok"}
-		q.set("trim.hot_zone_min_tokens", 0)
-		q.set("trim.hot_zone_ratio", 0)
-		q.settings(object{"n": in.HeadChars}, "n trim.bookend_max_chars trim.bookend_min_chars")
+	case in["path"] != nil:
+		in["persist"] = object{"mode": "ok"}
+		q.translate(object{"none": 0, "head": head, "low": 0.002}, "none=trim.floor_ratio none=trim.hot_zone_min_tokens "+
+			"none=trim.hot_zone_ratio head=trim.bookend_max_chars head=trim.bookend_min_chars low=trigger")
+	case in["op"] == "capToolResult":
+		config := section(in["config"])
+		q.translate(object{"on": true, "head": config["bookendMaxChars"], "max": config["maxResultTokens"], "low": 0.002},
+			"on=cap.enabled head=cap.head_chars head=cap.tail_chars max=cap.max_tokens low=trigger")
 	default:
-		profile, err := q.resolve()
-		if err != nil {
-			return nil, err
-		}
-		q.settings(object{"head": in.HeadChars, "tail": in.TailChars, "max": in.HeadChars + in.TailChars,
-			"words": profile.Wording.Bookend, "on": true},
-			"head cap.head_chars", "tail cap.tail_chars", "max cap.max_chars", "words wording.cap", "on cap.enabled")
+		profile, _ := ask("cortex", session.Anthropic, "").resolve()
+		q.translate(object{"on": true, "head": head, "tail": tail, "max": head + tail, "words": profile.Wording.Bookend,
+			"low": 0.002}, "on=cap.enabled head=cap.head_chars tail=cap.tail_chars max=cap.max_chars words=wording.cap low=trigger")
 	}
-	ids := in.add(q)
+	q.cortex(objects(in["messages"]))
 	o, err := q.compact()
 	if err != nil {
 		return nil, err
 	}
-	part := in.back(q, &o, ids)[0]["content"].([]any)[0].(object)
-	return object{"content": strings.Replace(part["text"].(string), "/persist/"+in.ToolName+"-0.txt", in.Path, 1)}, nil
+	return object{"content": objects(q.cortexBack(&o, in)[0]["content"])[0]["text"]}, nil
 }

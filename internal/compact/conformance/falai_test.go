@@ -1,59 +1,43 @@
 package conformance
 
 import (
-	"encoding/json"
 	"math"
 
-	"github.com/varve-dev/varve/internal/llm/llmtest"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// falaiInput is the input of a vector of falai.
-type falaiInput struct {
-	Messages []object
-	Config   object
-	LLM      struct {
-		Responses []struct{ Message *string }
-	}
-	Rounds int
-}
-
 func falai(v vector) (object, error) {
-	var in falaiInput
-	v.input(&in)
-	q := in.question()
-	switch v.Op {
-	case "estimateTokens":
-		o, err := q.compact()
-		return object{"estimatedTokens": o.Decision.ContextTokens}, err
-	case "validateOptions":
+	messages := objects(v.Input["messages"])
+	q := falaiQuestion(v.Input, messages)
+	if v.Op == "validateOptions" {
 		if _, err := q.resolve(); err != nil {
 			return object{"error": object{"name": "Error", "message": err.Error()}}, nil
 		}
 		return object{"valid": true}, nil
-	case "applyToolResultBudget":
-		q.set("whitespace.enabled", false)
-		q.set("summarise.enabled", false)
-		o, err := q.compact()
-		return object{"history": in.history(q, &o)}, err
 	}
 	var rounds []object
-	for range max(in.Rounds, 1) {
+	for range max(int(number(v.Input["rounds"])), 1) {
 		o, err := q.compact()
 		if err != nil {
 			return nil, err
 		}
-		in.Messages = in.history(q, &o)
-		rounds = append(rounds, object{"history": in.Messages, "sameReference": !o.changed(), "strategy": strategy(&o)})
-		q = in.question()
+		if v.Op == "estimateTokens" {
+			return object{"estimatedTokens": o.Decision.ContextTokens}, nil
+		}
+		messages = q.back(&o, messages, "system", func(m, now object, _ int64) { m["content"] = now["content"] })
+		rounds = append(rounds, object{"history": messages, "sameReference": !o.changed, "strategy": strategy(&o)})
+		q = falaiQuestion(v.Input, messages)
 	}
-	if in.Rounds == 0 {
+	switch {
+	case v.Op == "applyToolResultBudget":
+		return object{"history": messages}, nil
+	case len(rounds) == 1:
 		return rounds[0], nil
 	}
 	return object{"rounds": rounds}, nil
 }
 
-// strategy returns what the system calls the last stage that was entered.
+// strategy returns the system's name of the last stage that was entered.
 func strategy(o *outcome) string {
 	name := "none"
 	for _, stage := range o.Plan.Stages {
@@ -67,44 +51,22 @@ func strategy(o *outcome) string {
 	return name
 }
 
-func (in *falaiInput) question() *question {
-	q := ask("falai", session.OpenAIChat, 1000)
-	q.set("tokens.tokenizer", "json-chars4")
-	q.set("only_smaller", false)
-	q.set("hard", 1)
-	q.settings(in.Config, "compactionThreshold trigger", "maxToolResultChars cap.max_chars cap.head_chars")
-	if keep, ok := in.Config["preserveRecentCount"].(json.Number); ok {
-		whole, _ := keep.Float64()
-		q.set("protect.last_messages", int(whole))
-		q.set("summarise.keep_messages", int(whole))
-	} else {
-		q.set("protect.last_messages", 0)
-		q.set("trigger", 0.002)
-		q.set("target", 0.001)
+func falaiQuestion(in object, messages []object) *question {
+	q := ask("falai", session.OpenAIChat, "tokens.tokenizer=json-chars4 only_smaller=false hard=1 protect.system=false")
+	config := section(in["config"])
+	q.translate(config, "compactionThreshold=trigger maxToolResultChars=cap.max_chars maxToolResultChars=cap.head_chars")
+	if in["op"] == "applyToolResultBudget" {
+		q.translate(object{"off": false, "low": 0.001}, "off=whitespace.enabled off=summarise.enabled low=target")
+		q.translate(object{"none": 0, "low": 0.002}, "none=protect.last_messages low=trigger")
 	}
-	if window, ok := in.Config["maxTokens"].(json.Number); ok {
-		size, _ := window.Float64()
+	if keep, ok := config["preserveRecentCount"]; ok {
+		q.translate(object{"n": math.Trunc(number(keep))}, "n=protect.last_messages n=summarise.keep_messages")
+	}
+	if size := number(config["maxTokens"]); size > 0 {
 		q.window = int(size)
-		if threshold, ok := in.Config["compactionThreshold"].(json.Number); ok {
-			share, _ := threshold.Float64()
-			q.set("target", (math.Ceil(share*size)-1)/size) // at the threshold the next strategy runs
-		}
+		q.set("target", (math.Ceil(number(config["compactionThreshold"])*size)-1)/size) // at the threshold it acts
 	}
-	for _, r := range in.LLM.Responses {
-		reply := llmtest.Reply{Err: errNoAnswer}
-		if r.Message != nil {
-			reply = llmtest.Reply{Text: *r.Message}
-		}
-		q.replies = append(q.replies, reply)
-	}
-	for _, m := range in.Messages {
-		q.chat(m, "name")
-	}
+	q.model(section(in["llm"])["responses"], func(r object) (string, bool) { s, ok := r["message"].(string); return s, ok })
+	q.chat(messages, "name")
 	return q
-}
-
-func (in *falaiInput) history(q *question, o *outcome) []object {
-	return q.messages(o, in.Messages, "system", func(_ int, m, body object) {
-		m["content"] = named(body["content"].(string), "")
-	})
 }

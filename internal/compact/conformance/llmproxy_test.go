@@ -1,115 +1,105 @@
 package conformance
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// proxyInput is the input of a vector of llm-proxy.
-type proxyInput struct {
-	Messages      []object
-	Config        object
-	ConfigBase    string
-	TokenEstimate *int64
-	ToolAllowlist []string `json:"tool_allowlist"`
-	ToolDenylist  []string `json:"tool_denylist"`
-}
-
 func llmProxy(v vector) (object, error) {
-	var in proxyInput
-	v.input(&in)
-	q := in.question()
-	if v.Op == "pipeline" {
-		q.threshold(in.Config)
+	messages := objects(v.Input["messages"])
+	for _, m := range messages {
+		for _, call := range objects(m["tool_calls"]) {
+			call["type"] = "function"
+		}
+		maps.DeleteFunc(m, func(_ string, value any) bool { return value == nil })
 	}
+	if v.Op == "extractIdentity" {
+		return proxyIdentities(objects(v.Input["cases"]))
+	}
+	q := proxyQuestion(v)
+	q.chat(messages, "name")
 	o, err := q.compact()
 	if err != nil {
 		return nil, err
 	}
-	switch v.Op {
-	case "should_compact":
+	if v.Op == "should_compact" {
 		return object{"result": o.Decision.Due()}, nil
-	case "pipeline":
-		if o.Decision.Verdict == compactor.Postponed {
-			return object{"stage": "below_threshold_fast", "tokenEstimate": o.Decision.ContextTokens}, nil
-		}
 	}
-	answer := in.answer(q, &o)
-	if v.Op == "pipeline" {
-		answer["stage"], answer["tokenEstimate"] = "compacted", o.Decision.ContextTokens
-		answer["overflowWarning"] = o.Report().OverflowRisk != nil
+	if o.Decision.Verdict == compactor.Postponed && v.Op == "pipeline" {
+		return object{"stage": "below_threshold_fast", "tokenEstimate": o.Decision.ContextTokens}, nil
 	}
-	return answer, nil
+	saved := 0
+	messages = q.back(&o, messages, "", func(m, now object, seq int64) {
+		i := slices.IndexFunc(o.Plan.Results, func(r compact.Result) bool { return r.Seq == seq })
+		size := len(o.Plan.Results[i].Stored)
+		m["content"] = named(now["content"], "")
+		saved += max(0, size-len(text(m["content"])))
+		metadata := object{"_compacted": true, "_original_bytes": size}
+		maps.Copy(metadata, section(m["metadata"]))
+		m["metadata"] = metadata
+	})
+	stale := o.Report().Stale.Resources
+	return object{
+		"messages": messages, "was_compacted": o.changed, "compacted_count": len(o.Plan.Results), "bytes_saved": saved,
+		"tokens_saved_estimate": saved / 4, "stale_resources": slices.Sorted(slices.Values(stale)),
+	}, nil
 }
 
-func (in *proxyInput) question() *question {
-	q := ask("llm-proxy", session.OpenAIChat, 1000)
-	q.set("tokens.tokenizer", "runes4")
-	q.set("only_smaller", false)
-	q.set("trigger", 0.002)
-	q.set("target", 0.001)
-	q.set("dedupe.enabled", in.Config["enabled"] == true)
-	if in.ConfigBase != "default" {
-		q.set("dedupe.allow_operations", []string{})
-		q.set("dedupe.deny_operations", []string{})
+// proxyQuestion translates the settings. Without an estimate the system has no threshold.
+func proxyQuestion(v vector) *question {
+	q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 only_smaller=false trigger=0.002 target=0.001")
+	config := section(v.Input["config"])
+	if v.Input["configBase"] != "default" {
+		q.translate(object{"all": []string{}}, "all=dedupe.allow_operations all=dedupe.deny_operations")
 	}
-	q.settings(in.Config, "min_tool_output_tokens_to_compact dedupe.min_tokens",
-		"redact_resource_identifiers dedupe.redact", "allowed_tool_categories dedupe.allow_operations",
-		"denied_tool_categories dedupe.deny_operations")
-	q.set("dedupe.allow_tools", append([]string{}, in.ToolAllowlist...))
-	q.set("dedupe.deny_tools", append([]string{}, in.ToolDenylist...))
-	if in.TokenEstimate != nil {
-		q.context = in.TokenEstimate
-		q.threshold(in.Config)
-	}
-	for _, m := range in.Messages {
-		q.chat(m, "name")
+	q.translate(config, "min_tool_output_tokens_to_compact=dedupe.min_tokens redact_resource_identifiers=dedupe.redact "+
+		"allowed_tool_categories=dedupe.allow_operations denied_tool_categories=dedupe.deny_operations")
+	q.translate(v.Input, "tool_allowlist=dedupe.allow_tools tool_denylist=dedupe.deny_tools")
+	q.set("dedupe.enabled", config["enabled"] == true)
+	if v.Op == "pipeline" || v.Input["tokenEstimate"] != nil {
+		threshold, limit := 100_000.0, 150_000.0
+		if config["token_threshold"] != nil {
+			threshold = number(config["token_threshold"])
+		}
+		if config["max_tokens"] != nil {
+			limit = number(config["max_tokens"])
+		}
+		q.window, q.context = int(limit), int64(number(v.Input["tokenEstimate"]))
+		q.set("trigger_tokens", threshold+1) // the system compacts above its threshold
 	}
 	return q
 }
 
-// threshold sets the trigger: the system compacts above its threshold.
-func (q *question) threshold(config object) {
-	threshold, limit := 100_000.0, 150_000.0
-	if n, ok := config["token_threshold"].(json.Number); ok {
-		threshold, _ = n.Float64()
-	}
-	if n, ok := config["max_tokens"].(json.Number); ok {
-		limit, _ = n.Float64()
-	}
-	q.window = int(limit)
-	q.set("trigger_tokens", threshold+1)
-}
-
-func (in *proxyInput) answer(q *question, o *outcome) object {
-	applied := map[int64]*compact.Result{}
-	saved := 0
-	for i := range o.Plan.Results {
-		applied[o.Plan.Results[i].Seq] = &o.Plan.Results[i]
-	}
-	messages := q.messages(o, in.Messages, "", func(i int, m, body object) {
-		text, stored := body["content"].(string), applied[q.seqs[i]].Stored
-		saved += max(0, len(stored)-len(text))
-		metadata, _ := m["metadata"].(object)
-		if metadata = maps.Clone(metadata); metadata == nil {
-			metadata = object{}
+// proxyIdentities asks for each case what the first of two results of the same call is about.
+func proxyIdentities(cases []object) (object, error) {
+	identities := []any{}
+	for _, c := range cases {
+		q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 trigger=0.002 target=0.001")
+		q.translate(object{"all": []string{}}, "all=dedupe.allow_operations all=dedupe.deny_operations")
+		arguments, isText := c["arguments"].(string)
+		if !isText {
+			arguments = jsonText(c["arguments"])
 		}
-		metadata["_compacted"], metadata["_original_bytes"] = true, len(stored)
-		m["content"], m["metadata"] = named(text, ""), metadata
-	})
-	for i := range messages {
-		maps.DeleteFunc(messages[i], func(_ string, value any) bool { return value == nil })
+		for _, id := range []string{"a", "b"} {
+			call := object{"id": id, "function": object{"name": c["tool_name"], "arguments": arguments}}
+			result := object{"role": "tool", "tool_call_id": id, "content": strings.Repeat("x", 2000)}
+			q.chat([]object{{"role": "assistant", "tool_calls": []any{call}}, result}, "name")
+		}
+		o, err := q.compact()
+		if err != nil {
+			return nil, err
+		}
+		var identity any
+		for _, name := range o.Report().Stale.Resources {
+			keys := strings.Split(name, ":")
+			identity = object{"tool_name": keys[0], "primary_key": keys[1], "secondary_keys": keys[2:], "str": name}
+		}
+		identities = append(identities, identity)
 	}
-	stale := slices.Clone(o.Report().Stale.Resources)
-	slices.Sort(stale)
-	count := len(o.Plan.Results)
-	return object{
-		"messages": messages, "sameReference": !o.changed() && len(messages) > 0, "was_compacted": o.changed(),
-		"compacted_count": count, "bytes_saved": saved, "tokens_saved_estimate": saved / 4, "stale_resources": stale,
-	}
+	return object{"identities": identities}, nil
 }
