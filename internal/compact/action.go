@@ -39,6 +39,9 @@ func (d ActionKind) rung() ActionKind {
 	return d
 }
 
+// isLine reports whether the action replaces a result by a line.
+func (d ActionKind) isLine() bool { return Stub <= d && d <= Blank }
+
 func (d ActionKind) String() string {
 	if int(d) < len(actionNames) {
 		return actionNames[d]

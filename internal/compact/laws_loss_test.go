@@ -275,11 +275,11 @@ func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
 	chars, limit := text.Len(said(m, p)), 0
 	switch p.action {
 	case Cap:
-		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policy.MinCutChars) + marker
+		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, policy.MaxLineBytes) + marker
 	case Bookend:
 		limit = 2*limits.Trim.BookendMaxChars + marker
 	case Stub, Stale, Placeholder, Blank:
-		chars, limit = p.valueBytes(), 2*policy.MinCutChars
+		chars, limit = p.valueBytes(), policy.MaxLineBytes
 	default:
 		return
 	}

@@ -60,7 +60,7 @@ func randomStages(rng *rand.Rand, p *policy.Policy) {
 	p.Protect.NewestUser, p.Protect.MaxTurnRatio = maybe(4), 0.1+0.9*rng.Float64()
 	p.Trim = policy.Trim{
 		Enabled: maybe(4), MinTokens: rng.IntN(2) * rng.IntN(200), FloorRatio: 0.8 * rng.Float64(),
-		HotZoneMinTokens: rng.IntN(2) * rng.IntN(2000), HotZoneRatio: 0.3 * rng.Float64(), BookendMinChars: policy.MinCutChars + rng.IntN(100),
+		HotZoneMinTokens: rng.IntN(2) * rng.IntN(2000), HotZoneRatio: 0.3 * rng.Float64(), BookendMinChars: 128 + rng.IntN(100),
 		DegradationSpanRatio: float64(rng.IntN(3)) * rng.Float64(), ExtendedRetentionMultiplier: 1 + float64(rng.IntN(2))*rng.Float64(),
 		Categories: p.Trim.Categories,
 	}
@@ -88,7 +88,7 @@ func randomLimits(rng *rand.Rand, c *policy.Cap) {
 		c.MaxLines = 2 + rng.IntN(40)
 	}
 	if rng.IntN(4) == 0 {
-		c.MaxLineChars = policy.MinCutChars + rng.IntN(100)
+		c.MaxLineChars = 128 + rng.IntN(100)
 	}
 	if rng.IntN(4) == 0 {
 		c.MaxBytes = max(400, c.HeadChars+c.TailChars) + rng.IntN(2000)

@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
@@ -109,6 +110,9 @@ func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 		found, ok := b.Inspect(i)
 		if !ok {
 			continue
+		}
+		if b.policy != nil {
+			compact.Recount(b.policy, b.Format, b.Body(i), &found)
 		}
 		tokens := int64(found.Tokens)
 		snap.ContextTokens += tokens

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"cmp"
+	"math"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -24,7 +26,8 @@ func codelia(v vector) (object, error) {
 		q.translate(object{"off": false}, "off=cap.enabled off=summarise.enabled")
 		q.window = max(codeliaWindow(v.Input, section(v.Input["llm"])["model"]), q.window)
 	}
-	q.translate(object{"low": 0.002, "lower": 0.001}, "low=trigger lower=target")
+	q.set("target", 0.00001)
+	q.context = always
 	o, err := q.compact()
 	if err != nil {
 		return nil, err
@@ -39,6 +42,11 @@ func codelia(v vector) (object, error) {
 		}
 		m["content"], m["trimmed"] = named(now["content"], id), true
 	})
+	for _, m := range objects(v.Output["messages"]) {
+		if m["trimmed"] != true {
+			delete(m, "output_ref") // a whole result needs none
+		}
+	}
 	return object{"messages": list}, nil
 }
 
@@ -58,6 +66,10 @@ func codeliaDue(q *question, in object) (object, error) {
 	usages, _ := in["usages"].([]any)
 	for _, usage := range usages {
 		q.window = codeliaWindow(in, section(usage)["model"])
+		ratio := cmp.Or(number(section(in["config"])["thresholdRatio"]), 0.8)
+		if q.window > 0 {
+			q.set("trigger", (math.Floor(float64(q.window)*ratio)-0.5)/float64(q.window))
+		}
 		q.context = int64(number(section(usage)["total_tokens"]))
 		o, err := q.compact()
 		if err != nil {
@@ -70,9 +82,10 @@ func codeliaDue(q *question, in object) (object, error) {
 
 // codeliaSummary asks for a summary whatever the size is.
 func codeliaSummary(q *question, in object, messages []object) (object, error) {
-	q.translate(object{"off": false, "none": 0, "low": 0.002, "lower": 0.001, "all": 1}, "off=cap.enabled "+
-		"off=budget.enabled none=summarise.over none=summarise.min_tokens none=protect.max_turn_ratio low=trigger "+
-		"lower=target all=hard")
+	q.translate(object{"off": false, "none": 0, "low": 0.00001, "all": 1, "few": 500}, "off=cap.enabled "+
+		"off=budget.enabled none=summarise.over none=summarise.min_tokens none=protect.max_turn_ratio low=target "+
+		"all=hard few=summarise.max_tokens")
+	q.context = always
 	if retain, ok := section(in["config"])["retainPrompt"]; ok {
 		q.set("summarise.retain", retain != nil)
 	}

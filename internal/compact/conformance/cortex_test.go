@@ -43,8 +43,13 @@ func cortex(v vector) (object, error) {
 
 // cortexQuestion translates the settings: those of the first layer; the other layers are off.
 func cortexQuestion(in object) *question {
-	q := ask("cortex", session.Anthropic, "tokens.tokenizer=chars4 only_smaller=false trigger=0.25 target=0.001 "+
+	q := ask("cortex", session.Anthropic, "tokens.tokenizer=chars4 only_smaller=false trigger=0.25 target=0.00001 "+
 		"cap.enabled=false summarise.enabled=false truncate.enabled=false cache.ttl_seconds=0")
+	if section(in["persist"])["mode"] != "ok" { // what is not saved is described without a way back
+		profile, _ := q.resolve()
+		q.set("wording.bookend_head", "")
+		q.set("wording.placeholder", profile.Wording.PlaceholderAgain)
+	}
 	if in["persist"] == nil {
 		q.set("trim.extended_retention_multiplier", 1.5)
 	}
@@ -141,9 +146,9 @@ func cortexActions(in object) (object, error) {
 		q := cortexQuestion(in)
 		q.translate(object{
 			"none": 0, "zone": (number(in["hotZone"]) - fraction) / 1000, "span": number(in["degradationSpan"]) / 1000,
-			"low": 0.002,
 		}, "none=trim.floor_ratio none=trim.hot_zone_min_tokens zone=trim.hot_zone_ratio "+
-			"span=trim.degradation_span_ratio low=trigger")
+			"span=trim.degradation_span_ratio")
+		q.context = always
 		q.cortex(objects(in["messages"]))
 		q.add(object{"role": "assistant", "content": strings.Repeat("p", int(4*whole))})
 		o, err := q.compact()
@@ -160,22 +165,25 @@ func cortexActions(in object) (object, error) {
 func cortexCut(in object) (object, error) {
 	part := object{"type": "text", "text": in["text"]}
 	in["messages"] = []any{object{"role": "toolResult", "toolName": cmp.Or(text(in["toolName"]), "Read"), "content": []any{part}}}
+	if in["path"] != nil {
+		in["persist"] = object{"mode": "ok"}
+	}
 	q := cortexQuestion(in)
 	head, tail := number(in["headChars"]), number(in["tailChars"])
 	switch {
 	case in["path"] != nil:
-		in["persist"] = object{"mode": "ok"}
-		q.translate(object{"none": 0, "head": head, "low": 0.002}, "none=trim.floor_ratio none=trim.hot_zone_min_tokens "+
-			"none=trim.hot_zone_ratio head=trim.bookend_max_chars head=trim.bookend_min_chars low=trigger")
+		q.translate(object{"none": 0, "head": head}, "none=trim.floor_ratio none=trim.hot_zone_min_tokens "+
+			"none=trim.hot_zone_ratio head=trim.bookend_max_chars head=trim.bookend_min_chars")
 	case in["op"] == "capToolResult":
 		config := section(in["config"])
-		q.translate(object{"on": true, "head": config["bookendMaxChars"], "max": config["maxResultTokens"], "low": 0.002},
-			"on=cap.enabled head=cap.head_chars head=cap.tail_chars max=cap.max_tokens low=trigger")
+		q.translate(object{"on": true, "head": config["bookendMaxChars"], "max": config["maxResultTokens"], "zero": 0,
+			"off": false}, "on=cap.enabled off=trim.enabled head=cap.head_chars head=cap.tail_chars max=cap.max_tokens")
 	default:
 		profile, _ := ask("cortex", session.Anthropic, "").resolve()
 		q.translate(object{"on": true, "head": head, "tail": tail, "max": head + tail, "words": profile.Wording.Bookend,
-			"low": 0.002}, "on=cap.enabled head=cap.head_chars tail=cap.tail_chars max=cap.max_chars words=wording.cap low=trigger")
+			"off": false}, "off=trim.enabled on=cap.enabled head=cap.head_chars tail=cap.tail_chars max=cap.max_chars words=wording.cap")
 	}
+	q.context = always
 	q.cortex(objects(in["messages"]))
 	o, err := q.compact()
 	if err != nil {

@@ -37,11 +37,11 @@ func falai(v vector) (object, error) {
 	return object{"rounds": rounds}, nil
 }
 
-// strategy returns the system's name of the last stage that was entered.
+// strategy returns the system's name of the last stage that acted.
 func strategy(o *outcome) string {
 	name := "none"
 	for _, stage := range o.Plan.Stages {
-		if stage.Entered && o.Decision.Due() {
+		if stage.Actions > 0 && o.changed {
 			name = map[string]string{
 				"cap": "tool_result_budget", "whitespace": "micro_compact", "summarise": "auto_compact",
 				"truncate": "auto_compact",
@@ -56,8 +56,9 @@ func falaiQuestion(in object, messages []object) *question {
 	config := section(in["config"])
 	q.translate(config, "compactionThreshold=trigger maxToolResultChars=cap.max_chars maxToolResultChars=cap.head_chars")
 	if in["op"] == "applyToolResultBudget" {
-		q.translate(object{"off": false, "low": 0.001}, "off=whitespace.enabled off=summarise.enabled low=target")
-		q.translate(object{"none": 0, "low": 0.002}, "none=protect.last_messages low=trigger")
+		q.translate(object{"off": false, "none": 0, "low": 0.001}, "off=whitespace.enabled off=summarise.enabled "+
+			"off=truncate.enabled none=protect.last_messages low=target")
+		q.window = 1
 	}
 	if keep, ok := config["preserveRecentCount"]; ok {
 		q.translate(object{"n": math.Trunc(number(keep))}, "n=protect.last_messages n=summarise.keep_messages")

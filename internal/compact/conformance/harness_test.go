@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,7 +139,7 @@ func jsonText(value any) string {
 	if err := encoder.Encode(value); err != nil {
 		panic(err)
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.NewReplacer("\n", "", `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(b.String())
 }
 
 // text, number, section and objects return a value of a vector, or nothing if it is missing.
@@ -146,12 +147,18 @@ func text(value any) string    { s, _ := value.(string); return s }
 func number(value any) float64 { n, _ := value.(float64); return n }
 func section(value any) object { o, _ := value.(object); return o }
 func objects(value any) (list []object) {
+	if made, ok := value.([]object); ok {
+		return made
+	}
 	elements, _ := value.([]any)
 	for _, element := range elements {
 		list = append(list, section(element))
 	}
 	return list
 }
+
+// always is a count of tokens with which a compaction is due.
+const always = 1 << 40
 
 // errNoAnswer is the error of a model that fails.
 var errNoAnswer = errors.New("the model does not answer")
@@ -267,6 +274,7 @@ func (q *question) resolve() (policy.Policy, error) {
 }
 
 var lenient func(q *question, err error) bool
+var dbg func(o *outcome, q *question)
 
 // compact has the product compact the messages, as POST /v1/compact does.
 func (q *question) compact() (o outcome, err error) {
@@ -282,8 +290,12 @@ func (q *question) compact() (o outcome, err error) {
 		if err != nil {
 			return o, fmt.Errorf("message %d: %w", i+1, err)
 		}
+		compact.Recount(&resolved, q.format, body, &found)
 		m := postgres.LogMessage{Seq: int64(i + 1), Format: q.format, Tokens: int64(found.Tokens), Body: body}
 		snap.ContextTokens += m.Tokens
+		if !slices.Contains(q.seqs, m.Seq) && q.seqs != nil {
+			snap.OverheadTokens -= found.Tokens // what was added must not count
+		}
 		snap.Tail = append(snap.Tail, m)
 	}
 	snap.ContextTokens = cmp.Or(q.context, snap.ContextTokens)
@@ -293,6 +305,9 @@ func (q *question) compact() (o outcome, err error) {
 		return o, err
 	}
 	o.changed = o.Changed && o.Decision.Verdict == compactor.Now
+	if dbg != nil {
+		dbg(&o, q)
+	}
 	return o, o.read()
 }
 

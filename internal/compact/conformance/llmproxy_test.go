@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -43,16 +44,17 @@ func llmProxy(v vector) (object, error) {
 		maps.Copy(metadata, section(m["metadata"]))
 		m["metadata"] = metadata
 	})
-	stale := o.Report().Stale.Resources
+	stale := append([]string{}, o.Report().Stale.Resources...)
+	slices.Sort(stale)
 	return object{
 		"messages": messages, "was_compacted": o.changed, "compacted_count": len(o.Plan.Results), "bytes_saved": saved,
-		"tokens_saved_estimate": saved / 4, "stale_resources": slices.Sorted(slices.Values(stale)),
+		"tokens_saved_estimate": saved / 4, "stale_resources": stale,
 	}, nil
 }
 
 // proxyQuestion translates the settings. Without an estimate the system has no threshold.
 func proxyQuestion(v vector) *question {
-	q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 only_smaller=false trigger=0.002 target=0.001")
+	q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 only_smaller=false target=0.00001")
 	config := section(v.Input["config"])
 	if v.Input["configBase"] != "default" {
 		q.translate(object{"all": []string{}}, "all=dedupe.allow_operations all=dedupe.deny_operations")
@@ -61,16 +63,13 @@ func proxyQuestion(v vector) *question {
 		"allowed_tool_categories=dedupe.allow_operations denied_tool_categories=dedupe.deny_operations")
 	q.translate(v.Input, "tool_allowlist=dedupe.allow_tools tool_denylist=dedupe.deny_tools")
 	q.set("dedupe.enabled", config["enabled"] == true)
+	q.window = 1
 	if v.Op == "pipeline" || v.Input["tokenEstimate"] != nil {
-		threshold, limit := 100_000.0, 150_000.0
-		if config["token_threshold"] != nil {
-			threshold = number(config["token_threshold"])
-		}
-		if config["max_tokens"] != nil {
-			limit = number(config["max_tokens"])
-		}
+		threshold := cmp.Or(number(config["token_threshold"]), 100_000)
+		limit := cmp.Or(number(config["max_tokens"]), 2*threshold)
 		q.window, q.context = int(limit), int64(number(v.Input["tokenEstimate"]))
-		q.set("trigger_tokens", threshold+1) // the system compacts above its threshold
+		q.set("trigger", min((threshold+0.5)/limit, 1)) // the system compacts above its threshold
+		q.set("hard", 1)
 	}
 	return q
 }
@@ -79,7 +78,7 @@ func proxyQuestion(v vector) *question {
 func proxyIdentities(cases []object) (object, error) {
 	identities := []any{}
 	for _, c := range cases {
-		q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 trigger=0.002 target=0.001")
+		q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 target=0.00001")
 		q.translate(object{"all": []string{}}, "all=dedupe.allow_operations all=dedupe.deny_operations")
 		arguments, isText := c["arguments"].(string)
 		if !isText {

@@ -14,7 +14,8 @@ import (
 // both are objects.
 func toolCompaction(v vector) (object, error) {
 	config := section(v.Input["config"])
-	q := ask("tool-compaction", session.AISDK, "only_smaller=false trigger=0.002 target=0.001")
+	q := ask("tool-compaction", session.AISDK, "only_smaller=false target=0.00001")
+	q.context = always
 	q.set("dedupe.min_bytes", 1+phpLimit(config, "outputTrimBytes"))
 	q.set("dedupe.argument_bytes", phpLimit(config, "inputTrimBytes"))
 	if fields := section(config["toolIdentifierFields"]); fields != nil {
@@ -44,7 +45,7 @@ func toolCompaction(v vector) (object, error) {
 		}
 	}
 	for _, m := range list {
-		q.add(m)
+		q.bodies = append(q.bodies, []byte(php(m)))
 	}
 	o, err := q.compact()
 	if err != nil {
