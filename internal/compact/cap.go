@@ -30,6 +30,14 @@ func (s *runState) capSince(m int) int {
 	return min(m+s.policy.Protect.LastMessages, len(s.messages))
 }
 
+// cappedTo returns what oversized does if the cap is on, whether or not it was needed yet: the state must tell it later.
+func (s *runState) cappedTo(i int) int {
+	if !s.policy.Cap.Enabled || s.parts[i].kind != result {
+		return 0
+	}
+	return s.oversized(i)
+}
+
 // oversized returns about how many tokens the cap keeps of part i, which is a result; 0 if it is within all limits.
 func (s *runState) oversized(i int) int {
 	p, limits := &s.parts[i], s.resultCap()

@@ -27,7 +27,7 @@ func (s *runState) makeDraft(i int) draft {
 	made := draft{replacement: p.replacement}
 	if p.action == Keep {
 		made.replacement = replacementOf(s.content(i))
-		made.capped, made.collapsed = want.capped, want.collapsed
+		made.capped, made.collapsed = s.cappedTo(i), want.collapsed
 	}
 	if p.action != Keep {
 		made.size, made.tokens = p.valueBytes(), p.now

@@ -23,13 +23,18 @@ func trimByDistance(s *runState) {
 
 // stepped rounds the characters of a bookend up to one of a few sizes, each less than the one before by size: a bookend
 // that lost a few characters at every compaction would break the provider's cache of everything after it, and save
-// almost nothing.
+// almost nothing, or in tokens not even that.
 func (s *runState) stepped(chars int, a rule.Aging) int {
-	sizes := s.policy.Trim.BookendSizes
-	if sizes == 0 || chars >= a.MaxChars {
-		return chars
+	size := 1
+	if s.policy.OnlySmaller {
+		size = minCut
 	}
-	size := max((a.MaxChars-a.MinChars)/sizes, minCut)
+	if sizes := s.policy.Trim.BookendSizes; sizes > 0 {
+		size = max((a.MaxChars-a.MinChars)/sizes, size)
+	}
+	if chars >= a.MaxChars {
+		return chars // the least is above the most
+	}
 	return a.MaxChars - (a.MaxChars-chars)/size*size
 }
 

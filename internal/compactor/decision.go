@@ -95,7 +95,7 @@ func newDecision(s postgres.Snapshot, p *policy.Policy, cause string) Decision {
 		TriggerTokens: int64(math.Ceil(p.Trigger * float64(s.WindowTokens))),
 		HardTokens:    int64(math.Ceil(p.Hard * float64(s.WindowTokens))),
 	}
-	if p.Auto {
+	if p.Auto && s.WindowTokens > 0 {
 		d.reached, _ = rule.Due(d.ContextTokens)
 	}
 	return d

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -17,7 +18,7 @@ func codelia(v vector) (object, error) {
 	q.chat(messages, "tool_name")
 	switch v.Op {
 	case "shouldCompact":
-		return codeliaDue(q, v.Input)
+		return codeliaDue(q, v.Input, v.Output)
 	case "compact":
 		return codeliaSummary(q, v.Input, messages)
 	case "processToolMessage":
@@ -50,26 +51,45 @@ func codelia(v vector) (object, error) {
 	return object{"messages": list}, nil
 }
 
-// codeliaWindow returns the window that the registry has for a model.
+// codeliaWindow returns the window that the vector's registry has for a model, 0 for one that the product's does not
+// find among the same models.
 func codeliaWindow(in object, model any) int {
-	for _, m := range objects(in["registry"]) {
-		if m["id"] == model {
-			return int(max(number(m["contextWindow"]), number(m["maxInputTokens"])))
+	listed := objects(in["registry"])
+	known := []object{}
+	for _, m := range listed {
+		known = append(known, object{"id": m["id"], "provider": m["provider"], "context_tokens": 1000,
+			"sources": []object{{"of": "window", "name": "the vector", "date": "2026-01-01"}}})
+	}
+	registry, err := (&models.Registry{}).Extend([]byte(jsonText(object{"models": known})))
+	if err != nil {
+		panic(err)
+	}
+	found, _ := registry.Find(text(model))
+	for _, m := range listed {
+		if m["id"] == found.ID {
+			return int(cmp.Or(number(m["contextWindow"]), number(m["maxInputTokens"])))
 		}
 	}
 	return 0
 }
 
-// codeliaDue asks for each reported usage whether a session is due.
-func codeliaDue(q *question, in object) (object, error) {
+// codeliaDue asks for each reported usage whether a session is due. That a model is unknown is an error for both; its
+// words are not compared.
+func codeliaDue(q *question, in, record object) (object, error) {
 	results := []any{}
 	usages, _ := in["usages"].([]any)
-	for _, usage := range usages {
-		q.window = codeliaWindow(in, section(usage)["model"])
-		ratio := cmp.Or(number(section(in["config"])["thresholdRatio"]), 0.8)
-		if q.window > 0 {
-			q.set("trigger", (math.Floor(float64(q.window)*ratio)-0.5)/float64(q.window))
+	for i, usage := range usages {
+		if section(record["results"].([]any)[i])["error"] != nil {
+			record["results"].([]any)[i] = "unknown model"
 		}
+		q.window = codeliaWindow(in, section(usage)["model"])
+		if usage != nil && q.window == 0 {
+			results = append(results, "unknown model")
+			continue
+		}
+		ratio, size := cmp.Or(number(section(in["config"])["thresholdRatio"]), 0.8), float64(max(q.window, 1))
+		q.set("trigger", max((math.Floor(size*ratio)-0.5)/size, 0.1)) // the system's threshold is a whole number
+		q.set("target", 0.00001)
 		q.context = int64(number(section(usage)["total_tokens"]))
 		o, err := q.compact()
 		if err != nil {

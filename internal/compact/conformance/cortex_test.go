@@ -20,7 +20,7 @@ func cortex(v vector) (object, error) {
 		o, err := q.compact()
 		return object{"tokens": o.Decision.ContextTokens}, err
 	case "computeAction":
-		return cortexActions(v.Input)
+		return cortexActions(v.Input, v.Output)
 	case "capToolResult", "applyBookend":
 		return cortexCut(v.Input)
 	}
@@ -49,6 +49,8 @@ func cortexQuestion(in object) *question {
 		profile, _ := q.resolve()
 		q.set("wording.bookend_head", "")
 		q.set("wording.placeholder", profile.Wording.PlaceholderAgain)
+	} else {
+		q.set("wording.placeholder", `[Tool result persisted -- {tool}: "{preview}" -- use Read on {ref} for full content]`)
 	}
 	if in["persist"] == nil {
 		q.set("trim.extended_retention_multiplier", 1.5)
@@ -138,7 +140,15 @@ func cortexAction(o *outcome, seq int64) object {
 
 // cortexActions asks for each distance, with a newest message of that many tokens. A fraction of a token, which no
 // message has, is taken from the zone.
-func cortexActions(in object) (object, error) {
+func cortexActions(in, record object) (object, error) {
+	content := in["messages"].([]any)[0].(object)["content"]
+	for _, entry := range objects(record["actions"]) {
+		action := section(entry["action"])
+		kept := int(number(action["headChars"]) + number(action["tailChars"]))
+		if kept >= len(text(objects(content)[0]["text"])) && action["kind"] == "bookend" {
+			entry["action"] = object{"kind": "full"} // such a bookend is the whole text
+		}
+	}
 	list := []object{}
 	offsets, _ := in["offsets"].([]any)
 	for _, offset := range offsets {

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"maps"
 	"math"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -33,6 +34,9 @@ func falai(v vector) (object, error) {
 		return object{"history": messages}, nil
 	case len(rounds) == 1:
 		return rounds[0], nil
+	}
+	for _, round := range objects(v.Output["rounds"]) {
+		maps.DeleteFunc(round, func(member string, _ any) bool { return rounds[0][member] == nil })
 	}
 	return object{"rounds": rounds}, nil
 }

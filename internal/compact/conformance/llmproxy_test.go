@@ -44,17 +44,21 @@ func llmProxy(v vector) (object, error) {
 		maps.Copy(metadata, section(m["metadata"]))
 		m["metadata"] = metadata
 	})
+	applied := o.Plan.Results
+	if !o.changed {
+		applied = nil
+	}
 	stale := append([]string{}, o.Report().Stale.Resources...)
 	slices.Sort(stale)
 	return object{
-		"messages": messages, "was_compacted": o.changed, "compacted_count": len(o.Plan.Results), "bytes_saved": saved,
+		"messages": messages, "was_compacted": o.changed, "compacted_count": len(applied), "bytes_saved": saved,
 		"tokens_saved_estimate": saved / 4, "stale_resources": stale,
 	}, nil
 }
 
 // proxyQuestion translates the settings. Without an estimate the system has no threshold.
 func proxyQuestion(v vector) *question {
-	q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 only_smaller=false target=0.00001")
+	q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 target=0.00001")
 	config := section(v.Input["config"])
 	if v.Input["configBase"] != "default" {
 		q.translate(object{"all": []string{}}, "all=dedupe.allow_operations all=dedupe.deny_operations")
