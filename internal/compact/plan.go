@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"bytes"
 	"crypto/sha256"
 
 	"github.com/varve-dev/varve/internal/wire"
