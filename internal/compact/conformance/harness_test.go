@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,9 +41,9 @@ type vector struct {
 	Input, Output object
 }
 
-// systems answer vectors: each translates the input, asks the product, and translates the outcome back. The members
-// that the answer has are compared with those of the record.
-var systems = map[string]func(v vector) (object, error){
+// systems translate a vector into questions to the product, and its answers back. The members that they return are
+// compared with those of the record.
+var systems = map[string]func(v vector) object{
 	"tool-compaction": toolCompaction, "cortex": cortex, "falai": falai, "llm-proxy": llmProxy, "codelia": codelia,
 }
 
@@ -91,13 +92,13 @@ func vectors(t *testing.T, dir string) (list []vector) {
 // documented returns the vectors that the table in docs/compatibility.md lists.
 func documented(t *testing.T) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/compatibility.md")
+	page, err := os.ReadFile("../../../docs/compatibility.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	listed := map[string]bool{}
 	row := regexp.MustCompile("(?m)^\\| `([a-z-]+-\\d{3}[^`]*)` \\|([^|]*)\\|([^|]*)\\|$")
-	for _, cells := range row.FindAllStringSubmatch(string(text), -1) {
+	for _, cells := range row.FindAllStringSubmatch(string(page), -1) {
 		if listed[cells[1]] || strings.TrimSpace(cells[2]) == "" || strings.TrimSpace(cells[3]) == "" {
 			t.Errorf("docs/compatibility.md lists %s twice, or without a reason", cells[1])
 		}
@@ -109,26 +110,29 @@ func documented(t *testing.T) map[string]bool {
 // run returns how the product's answer differs from the record, "" if it does not.
 func run(v vector) (diff string) {
 	defer func() {
-		if panicked := recover(); panicked != nil {
-			diff = fmt.Sprint("panic: ", panicked)
+		if failed := recover(); failed != nil {
+			diff = fmt.Sprint("no answer: ", failed)
 		}
 	}()
-	answer, err := systems[v.System](v)
-	if err != nil || len(answer) == 0 {
-		return fmt.Sprint("no answer: ", err)
-	}
-	want, got := object{}, object{}
+	answer, want, got := systems[v.System](v), object{}, object{}
 	for member := range answer {
 		want[member] = v.Output[member]
 	}
 	decode([]byte(jsonText(answer)), &got)
+	if len(got) == 0 {
+		return "there is no operation " + v.Op
+	}
 	return gocmp.Diff(want, got)
 }
 
-func decode(raw []byte, into any) {
-	if err := json.Unmarshal(raw, into); err != nil {
+func decode(raw []byte, into any) { must(0, json.Unmarshal(raw, into)) }
+
+// must returns a value; an error ends the vector.
+func must[T any](value T, err error) T {
+	if err != nil {
 		panic(err)
 	}
+	return value
 }
 
 // jsonText returns a value as JavaScript writes it.
@@ -136,9 +140,7 @@ func jsonText(value any) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		panic(err)
-	}
+	must(0, encoder.Encode(value))
 	return strings.NewReplacer("\n", "", `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(b.String())
 }
 
@@ -157,11 +159,18 @@ func objects(value any) (list []object) {
 	return list
 }
 
-// always is a count of tokens with which a compaction is due.
-const always = 1 << 40
+// settings are the translations of the systems' settings into a policy: what is fixed, and names of settings with the
+// fields that they set, for a system and for single operations.
+//
+//go:embed testdata/settings.json
+var settings []byte
 
-// errNoAnswer is the error of a model that fails.
-var errNoAnswer = errors.New("the model does not answer")
+type translation struct {
+	Policy     object
+	Names      map[string][]string
+	Always     bool // the operation acts whatever the size is
+	Operations map[string]translation
+}
 
 // question is what the product is asked: to compact messages that are in no session.
 type question struct {
@@ -175,15 +184,30 @@ type question struct {
 	replies []llmtest.Reply // of the model
 }
 
-func ask(profile string, format session.Format, settings string) *question {
-	q := &question{format: format, window: 1000, patch: object{"profile": profile}, open: map[string]bool{}}
-	for field := range strings.FieldsSeq(settings) {
-		path, value, _ := strings.Cut(field, "=")
-		var decoded any
-		if json.Unmarshal([]byte(value), &decoded) != nil {
-			decoded = value
+// always is a count of tokens with which a compaction is due.
+const always = 1 << 40
+
+// ask starts a question with the settings of a vector.
+func ask(v vector, format session.Format) *question {
+	q := &question{format: format, window: 1000, patch: object{"profile": v.System}, open: map[string]bool{}}
+	var all map[string]translation
+	decode(settings, &all)
+	given := maps.Clone(v.Input)
+	maps.Copy(given, section(v.Input["config"]))
+	for _, t := range []translation{all[v.System], all[v.System].Operations[v.Op]} {
+		for path, value := range t.Policy {
+			q.set(path, value)
 		}
-		q.set(path, decoded)
+		for name, paths := range t.Names {
+			for _, path := range paths {
+				if value := given[name]; value != nil {
+					q.set(path, value)
+				}
+			}
+		}
+		if t.Always {
+			q.context = always
+		}
 	}
 	return q
 }
@@ -200,24 +224,14 @@ func (q *question) set(path string, value any) {
 	at[path] = value
 }
 
-// translate sets the fields of the policy that have the names of a system's settings: "name=path name=path …".
-func (q *question) translate(settings object, names string) {
-	for pair := range strings.FieldsSeq(names) {
-		name, path, _ := strings.Cut(pair, "=")
-		if value := settings[name]; value != nil {
-			q.set(path, value)
-		}
-	}
-}
-
-// model sets what the model answers: the member of each scripted response that has the text, or an error.
-func (q *question) model(responses any, answer func(response object) (text string, ok bool)) {
-	for _, response := range objects(responses) {
+// model sets what the model answers: a text for each scripted response, or an error for one without.
+func (q *question) model(v vector, answer func(response object) (text string, ok bool)) {
+	for _, response := range objects(section(v.Input["llm"])["responses"]) {
+		reply := llmtest.Reply{Err: errors.New("the model does not answer")}
 		if text, ok := answer(response); ok {
-			q.replies = append(q.replies, llmtest.Reply{Text: text})
-		} else {
-			q.replies = append(q.replies, llmtest.Reply{Err: errNoAnswer})
+			reply = llmtest.Reply{Text: text}
 		}
+		q.replies = append(q.replies, reply)
 	}
 }
 
@@ -265,63 +279,34 @@ type outcome struct {
 }
 
 // resolve returns the profile with the changes.
-func (q *question) resolve() (policy.Policy, error) {
-	parsed, err := policy.Parse([]byte(jsonText(q.patch)))
-	if err != nil && lenient != nil && lenient(q, err) {
-		return q.resolve()
-	}
-	return parsed, err
-}
-
-var lenient func(q *question, err error) bool
-var dbg func(o *outcome, q *question)
+func (q *question) resolve() (policy.Policy, error) { return policy.Parse([]byte(jsonText(q.patch))) }
 
 // compact has the product compact the messages, as POST /v1/compact does.
-func (q *question) compact() (o outcome, err error) {
-	resolved, err := q.resolve()
-	if err != nil {
-		return o, err
-	}
+func (q *question) compact() *outcome {
+	resolved := must(q.resolve())
 	snap := postgres.Snapshot{
 		Format: q.format, WindowTokens: q.window, Calibration: 1, LastSeq: int64(len(q.bodies)),
 	}
 	for i, body := range q.bodies {
-		found, err := wire.Accept(q.format, body)
-		if err != nil {
-			return o, fmt.Errorf("message %d: %w", i+1, err)
-		}
+		found := must(wire.Accept(q.format, body))
 		compact.Recount(&resolved, q.format, body, &found)
 		m := postgres.LogMessage{Seq: int64(i + 1), Format: q.format, Tokens: int64(found.Tokens), Body: body}
-		snap.ContextTokens += m.Tokens
-		if !slices.Contains(q.seqs, m.Seq) && q.seqs != nil {
+		if snap.ContextTokens += m.Tokens; q.seqs != nil && !slices.Contains(q.seqs, m.Seq) {
 			snap.OverheadTokens -= found.Tokens // what was added must not count
 		}
 		snap.Tail = append(snap.Tail, m)
 	}
 	snap.ContextTokens = cmp.Or(q.context, snap.ContextTokens)
 	request := compactor.Request{Cause: compactor.CausePreview, Policy: &resolved}
-	o.Proposal, err = compactor.Propose(context.Background(), nil, snap, request, llmtest.New(q.replies...))
-	if err != nil {
-		return o, err
-	}
-	o.changed = o.Changed && o.Decision.Verdict == compactor.Now
-	if dbg != nil {
-		dbg(&o, q)
-	}
-	return o, o.read()
-}
-
-// read pairs the messages of the new view with those of the log.
-func (o *outcome) read() error {
-	view, err := stateless.Messages(o.Proposal)
-	first, last := int64(0), int64(-1)
-	for _, a := range o.Plan.Actions {
+	p := must(compactor.Propose(context.Background(), nil, snap, request, llmtest.New(q.replies...)))
+	o := &outcome{Proposal: p, changed: p.Changed && p.Decision.Verdict == compactor.Now, bodies: map[int64][]byte{}}
+	view, first, last := must(stateless.Messages(p)), int64(0), int64(-1)
+	for _, a := range p.Plan.Actions {
 		if a.Part < 0 && o.changed {
 			first, last = a.Seq, a.LastSeq
 		}
 	}
-	o.bodies = map[int64][]byte{}
-	for _, m := range o.Snapshot.Tail {
+	for _, m := range snap.Tail {
 		if m.Seq == first {
 			o.summary, view = view[0], view[1:]
 		}
@@ -329,7 +314,7 @@ func (o *outcome) read() error {
 			o.bodies[m.Seq], view = view[0], view[1:]
 		}
 	}
-	return err
+	return o
 }
 
 // back translates the view back. A message that did not change is the vector's; change puts the content of another one
@@ -338,27 +323,24 @@ func (o *outcome) read() error {
 func (q *question) back(o *outcome, messages []object, role string, change func(m, now object, seq int64)) []object {
 	list := []object{}
 	for i, m := range messages {
+		var now object
 		body := o.bodies[q.seqs[i]]
 		switch {
 		case body == nil && o.summary != nil:
-			if o.Plan.Actions[0].Kind == compact.Summarise {
-				list = append(list, object{"role": role, "content": contentOf(o.summary)["content"]})
+			if decode(o.summary, &now); o.Plan.Actions[0].Kind == compact.Summarise {
+				list = append(list, object{"role": role, "content": now["content"]})
 			}
 			o.summary = nil
 		case body != nil && bytes.Equal(body, q.bodies[q.seqs[i]-1]):
 			list = append(list, m)
 		case body != nil:
+			decode(body, &now)
 			m = maps.Clone(m)
-			change(m, contentOf(body), q.seqs[i])
+			change(m, now, q.seqs[i])
 			list = append(list, m)
 		}
 	}
 	return list
-}
-
-func contentOf(body []byte) (m object) {
-	decode(body, &m)
-	return m
 }
 
 // refClause matches a ref of the product and, if there is one, the clause that introduces it.
@@ -367,8 +349,8 @@ var refClause = regexp.MustCompile(`(; [a-z ]+[ =])?\b(r\d+\.\d+-[0-9a-f]+)\b`)
 // named returns a text with the record's name in place of a ref: a path or a call id. A record without a name has no
 // clause about it.
 func named(text any, name string) string {
-	if name == "" {
-		return refClause.ReplaceAllString(text.(string), "")
+	if name != "" {
+		name = "${1}" + name
 	}
-	return refClause.ReplaceAllString(text.(string), "${1}"+name)
+	return refClause.ReplaceAllString(text.(string), name)
 }

@@ -11,7 +11,10 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-func llmProxy(v vector) (object, error) {
+func llmProxy(v vector) object {
+	if v.Op == "extractIdentity" {
+		return proxyIdentities(v)
+	}
 	messages := objects(v.Input["messages"])
 	for _, m := range messages {
 		for _, call := range objects(m["tool_calls"]) {
@@ -19,71 +22,62 @@ func llmProxy(v vector) (object, error) {
 		}
 		maps.DeleteFunc(m, func(_ string, value any) bool { return value == nil })
 	}
-	if v.Op == "extractIdentity" {
-		return proxyIdentities(objects(v.Input["cases"]))
-	}
 	q := proxyQuestion(v)
 	q.chat(messages, "name")
-	o, err := q.compact()
-	if err != nil {
-		return nil, err
+	switch o := q.compact(); {
+	case v.Op == "should_compact":
+		return object{"result": o.Decision.Due()}
+	case o.Decision.Verdict == compactor.Postponed && v.Op == "pipeline":
+		return object{"stage": "below_threshold_fast", "tokenEstimate": o.Decision.ContextTokens}
+	case v.Output["messages"] != nil:
+		return proxyResult(q, o, messages)
 	}
-	if v.Op == "should_compact" {
-		return object{"result": o.Decision.Due()}, nil
+	return nil
+}
+
+// proxyQuestion translates the lists and the threshold. Without an estimate the system has no threshold.
+func proxyQuestion(v vector) *question {
+	q, config := ask(v, session.OpenAIChat), section(v.Input["config"])
+	if v.Input["configBase"] == "default" { // which are the lists of the profile
+		delete(section(q.patch["dedupe"]), "allow_operations")
+		delete(section(q.patch["dedupe"]), "deny_operations")
 	}
-	if o.Decision.Verdict == compactor.Postponed && v.Op == "pipeline" {
-		return object{"stage": "below_threshold_fast", "tokenEstimate": o.Decision.ContextTokens}, nil
+	q.set("dedupe.enabled", config["enabled"] == true)
+	if q.window = 1; v.Op == "pipeline" || v.Input["tokenEstimate"] != nil {
+		threshold := cmp.Or(number(config["token_threshold"]), 100_000)
+		limit := cmp.Or(number(config["max_tokens"]), 2*threshold)
+		q.window, q.context = int(limit), int64(number(v.Input["tokenEstimate"]))
+		q.set("trigger", min((threshold+0.5)/limit, 1)) // the system compacts above its threshold
 	}
-	saved := 0
-	messages = q.back(&o, messages, "", func(m, now object, seq int64) {
-		i := slices.IndexFunc(o.Plan.Results, func(r compact.Result) bool { return r.Seq == seq })
-		size := len(o.Plan.Results[i].Stored)
-		m["content"] = named(now["content"], "")
-		saved += max(0, size-len(text(m["content"])))
-		metadata := object{"_compacted": true, "_original_bytes": size}
-		maps.Copy(metadata, section(m["metadata"]))
-		m["metadata"] = metadata
-	})
-	applied := o.Plan.Results
+	return q
+}
+
+func proxyResult(q *question, o *outcome, messages []object) object {
+	saved, applied := 0, o.Plan.Results
 	if !o.changed {
 		applied = nil
 	}
+	messages = q.back(o, messages, "", func(m, now object, seq int64) {
+		i := slices.IndexFunc(applied, func(r compact.Result) bool { return r.Seq == seq })
+		metadata := object{"_compacted": true, "_original_bytes": len(applied[i].Stored)}
+		maps.Copy(metadata, section(m["metadata"]))
+		m["content"], m["metadata"] = named(now["content"], ""), metadata
+		saved += max(0, len(applied[i].Stored)-len(text(m["content"])))
+	})
 	stale := append([]string{}, o.Report().Stale.Resources...)
 	slices.Sort(stale)
 	return object{
 		"messages": messages, "was_compacted": o.changed, "compacted_count": len(applied), "bytes_saved": saved,
 		"tokens_saved_estimate": saved / 4, "stale_resources": stale,
-	}, nil
+	}
 }
 
-// proxyQuestion translates the settings. Without an estimate the system has no threshold.
-func proxyQuestion(v vector) *question {
-	q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 target=0.00001")
-	config := section(v.Input["config"])
-	if v.Input["configBase"] != "default" {
-		q.translate(object{"all": []string{}}, "all=dedupe.allow_operations all=dedupe.deny_operations")
-	}
-	q.translate(config, "min_tool_output_tokens_to_compact=dedupe.min_tokens redact_resource_identifiers=dedupe.redact "+
-		"allowed_tool_categories=dedupe.allow_operations denied_tool_categories=dedupe.deny_operations")
-	q.translate(v.Input, "tool_allowlist=dedupe.allow_tools tool_denylist=dedupe.deny_tools")
-	q.set("dedupe.enabled", config["enabled"] == true)
-	q.window = 1
-	if v.Op == "pipeline" || v.Input["tokenEstimate"] != nil {
-		threshold := cmp.Or(number(config["token_threshold"]), 100_000)
-		limit := cmp.Or(number(config["max_tokens"]), 2*threshold)
-		q.window, q.context = int(limit), int64(number(v.Input["tokenEstimate"]))
-		q.set("trigger", min((threshold+0.5)/limit, 1)) // the system compacts above its threshold
-		q.set("hard", 1)
-	}
-	return q
-}
-
-// proxyIdentities asks for each case what the first of two results of the same call is about.
-func proxyIdentities(cases []object) (object, error) {
+// proxyIdentities asks for each case what the older of two results of the same call is about.
+func proxyIdentities(v vector) object {
 	identities := []any{}
-	for _, c := range cases {
-		q := ask("llm-proxy", session.OpenAIChat, "tokens.tokenizer=runes4 target=0.00001")
-		q.translate(object{"all": []string{}}, "all=dedupe.allow_operations all=dedupe.deny_operations")
+	for _, c := range objects(v.Input["cases"]) {
+		q := ask(v, session.OpenAIChat)
+		q.context = always
 		arguments, isText := c["arguments"].(string)
 		if !isText {
 			arguments = jsonText(c["arguments"])
@@ -93,16 +87,12 @@ func proxyIdentities(cases []object) (object, error) {
 			result := object{"role": "tool", "tool_call_id": id, "content": strings.Repeat("x", 2000)}
 			q.chat([]object{{"role": "assistant", "tool_calls": []any{call}}, result}, "name")
 		}
-		o, err := q.compact()
-		if err != nil {
-			return nil, err
-		}
 		var identity any
-		for _, name := range o.Report().Stale.Resources {
+		for _, name := range q.compact().Report().Stale.Resources {
 			keys := strings.Split(name, ":")
 			identity = object{"tool_name": keys[0], "primary_key": keys[1], "secondary_keys": keys[2:], "str": name}
 		}
 		identities = append(identities, identity)
 	}
-	return object{"identities": identities}, nil
+	return object{"identities": identities}
 }
