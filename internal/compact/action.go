@@ -72,10 +72,16 @@ type Action struct {
 	Rule         string     `json:"rule"`   // the field of the policy that decided
 	Reason       string     `json:"reason"` // in words
 	Tool         string     `json:"tool,omitempty"`
+	Category     string     `json:"category,omitempty"` // what the tool does: one of policy.Operations
+	Decision     Decision   `json:"decision,omitempty"`
 	TokensBefore int        `json:"tokens_before"`
 	TokensAfter  int        `json:"tokens_after"`
-	Ref          string     `json:"ref,omitempty"` // brings it back
-	Resource     string     `json:"-"`             // of a superseded part, for reports; masked if dedupe.redact is set
+	BytesBefore  int        `json:"bytes_before"` // of a part its text, of a range its messages
+	BytesAfter   int        `json:"bytes_after"`
+	Ref          string     `json:"ref,omitempty"`          // brings it back
+	Resource     string     `json:"resource,omitempty"`     // of a superseded part, secrets masked
+	SHA256       string     `json:"sha256,omitempty"`       // of the original of a part that is replaced
+	SHA256After  string     `json:"sha256_after,omitempty"` // of its text in the view
 }
 
 // Result is a part that leaves the view, a tool's result or a call's arguments: it must be persisted before the

@@ -171,6 +171,14 @@ func (d *eviction) currentTokens(h *history) (sum int) {
 	return sum
 }
 
+// currentBytes returns the bytes of the evicted messages in the view.
+func (d *eviction) currentBytes(h *history) (sum int) {
+	for m := range d.evicted() {
+		sum += h.messages[m].size
+	}
+	return sum
+}
+
 func (d *eviction) reason() string {
 	if d.action == Summarise {
 		return fmt.Sprintf("a summary stands for %d messages", d.messages)

@@ -114,7 +114,8 @@ func (p *Plan) evict(s *runState) {
 	p.addEvicted(s)
 	p.enter(Action{
 		Seq: d.from, LastSeq: d.to, Part: -1, Kind: d.action, Stage: d.stage, Rule: d.stage + ".enabled",
-		Reason: d.reason(), TokensBefore: before, TokensAfter: d.now, Ref: d.ref(),
+		Reason: d.reason(), Decision: Applied, TokensBefore: before, TokensAfter: d.now,
+		BytesBefore: d.currentBytes(s.history), BytesAfter: len(d.body), Ref: d.ref(),
 	})
 }
 
@@ -170,10 +171,10 @@ func (p *Plan) apply(s *runState, i int) {
 	if at.action == Keep {
 		p.Results = append(p.Results, s.resultOf(at, &made.replacement, s.content(i)))
 	}
-	was := at.now
+	was := size{tokens: at.now, bytes: s.textBytes(i)}
 	at.action, at.now = made.action, made.tokens
 	at.replacement = made.replacement
-	s.messages[at.message].now += made.tokens - was
+	s.messages[at.message].now += made.tokens - was.tokens
 	p.edits = append(p.edits, e)
 	p.record(s, i, was)
 }
