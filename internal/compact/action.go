@@ -73,7 +73,7 @@ type Action struct {
 	Reason       string     `json:"reason"` // in words
 	Tool         string     `json:"tool,omitempty"`
 	Category     string     `json:"category,omitempty"` // what the tool does: one of policy.Operations
-	Decision     Decision   `json:"decision,omitempty"`
+	Decision     Decision   `json:"decision,omitempty"` // in Plan.Parts, as are the digests
 	TokensBefore int        `json:"tokens_before"`
 	TokensAfter  int        `json:"tokens_after"`
 	BytesBefore  int        `json:"bytes_before"` // of a part its text, of a range its messages

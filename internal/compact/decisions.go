@@ -2,6 +2,8 @@ package compact
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,21 +47,38 @@ func (v *verdict) words() string {
 }
 
 // Parts returns the plan's actions and, between them, every tool result and large call that is kept, with the reason. A
-// part that an earlier compaction has shortened has the action of that compaction.
+// part that an earlier compaction has shortened has the action of that compaction. All have their decision, and those
+// of replaced parts the digests of the original and of what the view has.
 func (p *Plan) Parts() []Action {
 	s := p.state
 	all := slices.Clone(p.Actions)
+	edits := p.edits // one for each action on a part, in their order
+	for i := range all {
+		all[i].Decision = Applied
+		if all[i].Part >= 0 {
+			all[i].setDigests(&s.parts[edits[0].part], p.newText(edits[0]))
+			edits = edits[1:]
+		}
+	}
 	p.eachKept(func(i int, why verdict) {
 		a := s.entry(i, why.rule, why.words())
 		a.Decision = why.decision
 		a.BytesBefore = s.textBytes(i)
 		a.BytesAfter = a.BytesBefore
+		if a.Kind != Keep {
+			a.setDigests(&s.parts[i], s.viewText(i))
+		}
 		all = append(all, a)
 	})
 	slices.SortStableFunc(all, func(a, b Action) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Part, b.Part))
 	})
 	return all
+}
+
+func (a *Action) setDigests(p *part, now []byte) {
+	after := sha256.Sum256(now)
+	a.SHA256, a.SHA256After = hex.EncodeToString(p.replacement.sum[:]), hex.EncodeToString(after[:])
 }
 
 // Evaluation is a decision about a tool of a category.
@@ -73,7 +92,7 @@ func (p *Plan) Evaluations() map[Evaluation]int {
 	count := map[Evaluation]int{}
 	for i := range p.Actions {
 		if a := &p.Actions[i]; a.Part >= 0 {
-			count[Evaluation{a.Category, a.Decision}]++
+			count[Evaluation{a.Category, Applied}]++
 		}
 	}
 	p.eachKept(func(i int, why verdict) { count[Evaluation{p.state.parts[i].category(), why.decision}]++ })
@@ -148,7 +167,8 @@ func (p *Plan) whyKept(i int, superseded bool) verdict {
 
 // untrimmed returns why stage trim does nothing to a result.
 func (s *runState) untrimmed(p *part) verdict {
-	switch trim := &s.policy.Trim; {
+	trim := &s.policy.Trim
+	switch {
 	case trim.Enabled && p.tokens < trim.MinTokens:
 		return verdict{decision: BelowMinTokens, rule: "trim.min_tokens", n: int64(p.tokens),
 			reason: "%d tokens are too few to be worth it"}
@@ -185,7 +205,12 @@ func (s *runState) textBytes(i int) int {
 	if s.parts[i].action == Keep {
 		return len(s.content(i).Stored)
 	}
-	return len(decoded(s.parts[i].value.Of(s.body(s.parts[i].message))))
+	return len(s.viewText(i))
+}
+
+// viewText returns the text that the view has of part i, which a compaction has replaced.
+func (s *runState) viewText(i int) []byte {
+	return decoded(s.parts[i].value.Of(s.body(s.parts[i].message)))
 }
 
 // newText returns the text that an edit puts into the view.

@@ -114,7 +114,7 @@ func (p *Plan) evict(s *runState) {
 	p.addEvicted(s)
 	p.enter(Action{
 		Seq: d.from, LastSeq: d.to, Part: -1, Kind: d.action, Stage: d.stage, Rule: d.stage + ".enabled",
-		Reason: d.reason(), Decision: Applied, TokensBefore: before, TokensAfter: d.now,
+		Reason: d.reason(), TokensBefore: before, TokensAfter: d.now,
 		BytesBefore: d.currentBytes(s.history), BytesAfter: len(d.body), Ref: d.ref(),
 	})
 }

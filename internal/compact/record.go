@@ -2,8 +2,6 @@ package compact
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 )
 
@@ -17,7 +15,6 @@ func (s *runState) entry(i int, rule, reason string) Action {
 	}
 	if p.action != Keep {
 		a.Ref = s.ref(p, &p.replacement).String()
-		a.SHA256 = hex.EncodeToString(p.replacement.sum[:])
 	}
 	return a
 }
@@ -30,11 +27,8 @@ func (p *Plan) record(s *runState, i int, before size) {
 		want.head, want.tail = at.headBytes, at.tailBytes
 	}
 	a := s.entry(i, want.rule(s, i), want.reason(at))
-	a.Decision = Applied
 	a.TokensBefore, a.BytesBefore = before.tokens, before.bytes
-	now := p.newText(p.edits[len(p.edits)-1])
-	sum := sha256.Sum256(now)
-	a.BytesAfter, a.SHA256After = len(now), hex.EncodeToString(sum[:])
+	a.BytesAfter = len(p.newText(p.edits[len(p.edits)-1]))
 	if a.Kind == Stub || a.Kind == Stale {
 		a.Resource = at.name()
 	}

@@ -3,7 +3,6 @@ package compactor
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -24,7 +23,7 @@ func storedCheckpoint(p *Proposal) (*postgres.Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := json.Marshal(storedActions(p.Plan.Actions))
+	manifest, err := json.Marshal(p.Plan.Actions)
 	if err != nil {
 		return nil, err
 	}
@@ -38,17 +37,6 @@ func storedCheckpoint(p *Proposal) (*postgres.Checkpoint, error) {
 		ValidatorState: p.rendition.ValidatorState(), Policy: p.Input.Policy.Document(),
 		EngineVersion: compact.EngineVersion, Refs: refs, FromLog: p.Input.Base == nil,
 	}, nil
-}
-
-// storedActions returns actions without what a manifest that is kept for ever need not repeat: all were applied, and the
-// digests are those of the stored result and of the view.
-func storedActions(actions []compact.Action) []compact.Action {
-	stored := slices.Clone(actions)
-	for i := range stored {
-		stored[i].Decision = ""
-		stored[i].SHA256, stored[i].SHA256After = "", ""
-	}
-	return stored
 }
 
 // loaded returns a stored checkpoint as the base that the engine starts from.

@@ -29,8 +29,9 @@ var (
 	staleTotal = counter("varve_compaction_stale_results_total",
 		"Results that a newer one for their resource, or a write of their file, made superfluous.")
 	resourcesTotal = counter("varve_compaction_stale_resources_total", "Resources of those results, of each run.")
-	originalTotal  = counter("varve_compaction_original_messages_total", "Messages of the sessions that were compacted.")
-	categoryTotal  = counters("varve_compaction_evaluations_total",
+	originalTotal  = counter("varve_compaction_original_messages_total",
+		"Messages of the sessions that were compacted.")
+	categoryTotal = counters("varve_compaction_evaluations_total",
 		"Decisions about parts of views, by what the part's tool does.", "category")
 	reasonTotal = counters("varve_compaction_evaluation_reasons_total",
 		"Decisions about parts of views, by what was decided and why.", "reason")

@@ -95,7 +95,8 @@ func (r *run) report(ctx context.Context, p *Proposal, state session.RunState) {
 		"tokens_saved", report.TokensSaved, "messages", report.MessagesTotal,
 		"messages_compacted", report.MessagesCompacted, "results", report.ResultsPersisted,
 		"bytes_before", report.BytesBefore, "bytes_after", report.BytesAfter,
-		"stale", report.Stale.Count, "stale_resources", staleNames(report.Stale), "kept_prefix_tokens", report.KeptPrefix.Tokens, slog.Group("ms", r.steps()...),
+		"stale", report.Stale.Count, "stale_resources", staleNames(report.Stale),
+		"kept_prefix_tokens", report.KeptPrefix.Tokens, slog.Group("ms", r.steps()...),
 	}
 	if failed := report.FailedOpen; len(failed) > 0 {
 		level, message = slog.LevelWarn, "compaction: something failed and was done without"

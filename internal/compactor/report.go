@@ -34,8 +34,9 @@ func (p *Proposal) Report() protocol.Report {
 		}
 	}
 	r.MessagesCompacted += len(touched)
-	r.Stale.Resources = slices.Sorted(maps.Keys(stale))
 	r.Stale.ResourcesTotal = len(stale)
+	r.Stale.Resources = slices.AppendSeq([]string{}, maps.Keys(stale))
+	slices.Sort(r.Stale.Resources)
 	r.Stale.Resources = r.Stale.Resources[:min(len(stale), staleResources)]
 	r.BytesBefore, r.BytesAfter = p.bytes()
 	r.KeptPrefix = p.kept()
