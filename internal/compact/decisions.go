@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
@@ -120,9 +119,9 @@ func (s *runState) superseded() map[int]bool {
 	if !s.policy.Dedupe.Enabled {
 		return found
 	}
-	results, occurrences := s.occurrences()
-	for k, newer := range rule.Superseded(occurrences, s.policy.Dedupe.KeepLast) {
-		if i := results[k]; newer >= 0 && s.parts[i].identity != (identity{}) {
+	occurrences, superseding := s.supersedingOccurrences()
+	for k, newer := range superseding {
+		if i := occurrences[k].part; newer >= 0 && i >= 0 && s.parts[i].identity != (identity{}) {
 			found[i] = true
 		}
 	}
@@ -158,6 +157,9 @@ func (p *Plan) whyKept(i int, superseded bool) verdict {
 	case superseded && at.tokens < s.policy.Dedupe.MinTokens:
 		return verdict{decision: BelowMinTokens, rule: "dedupe.min_tokens", n: int64(at.tokens),
 			reason: "a newer result for the same resource exists, but %d tokens are too few to be worth it"}
+	case superseded && s.bytesOf(i) < s.policy.Dedupe.MinBytes:
+		return verdict{decision: BelowMinTokens, rule: "dedupe.min_bytes", n: int64(s.bytesOf(i)),
+			reason: "a newer result for the same resource exists, but %d bytes are too few to be worth it"}
 	case at.kind == arguments:
 		return verdict{decision: NoStageApplies, rule: "arguments.after_tokens", n: s.distance(at.message),
 			reason: "%d tokens came after the call, or its arguments are not of a kind that is omitted"}

@@ -11,12 +11,8 @@ import (
 // calls. A newer result that is empty or an error supersedes nothing: the older one may be all that is known.
 func stubSuperseded(s *runState) {
 	limits := &s.policy.Dedupe
-	found := s.occurrences()
-	keys := make([]rule.Occurrence[identity], len(found))
-	for k := range found {
-		keys[k] = found[k].Occurrence
-	}
-	for k, newer := range rule.Superseded(keys, limits.KeepLast) {
+	found, superseding := s.supersedingOccurrences()
+	for k, newer := range superseding {
 		i := found[k].part
 		if newer < 0 || i < 0 || !s.dedupable(i) {
 			continue
@@ -33,6 +29,16 @@ func stubSuperseded(s *runState) {
 			s.proposeOmission(c, max(by, s.release[s.parts[c].message]), s.messages[by].seq)
 		}
 	}
+}
+
+// supersedingOccurrences returns all occurrences and, for each, the index of the one that supersedes it, -1 for none.
+func (s *runState) supersedingOccurrences() (found []occurrence, superseding []int) {
+	found = s.occurrences()
+	keys := make([]rule.Occurrence[identity], len(found))
+	for k := range found {
+		keys[k] = found[k].Occurrence
+	}
+	return found, rule.Superseded(keys, s.policy.Dedupe.KeepLast)
 }
 
 // occurrence is a result that answers a call, or a call that has none yet.
