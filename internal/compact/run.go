@@ -75,7 +75,7 @@ func newPlan(in Input, write Write) (*Plan, error) {
 func newRunState(h *history) *runState {
 	window := float64(h.in.WindowTokens)
 	s := &runState{
-		history: h, policy: h.in.Policy, window: window, target: h.in.Policy.Target * window,
+		history: h, policy: h.in.Policy, window: window, target: h.in.Policy.TargetOf(window),
 		sum:        make([]int64, len(h.messages)),
 		protection: protection{pinned: h.systemMessages(), newestUserKept: -1, free: make([]bool, len(h.parts))},
 		proposals: proposals{

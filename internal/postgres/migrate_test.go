@@ -129,7 +129,7 @@ func TestTheMigrationToGapsFindsThem(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.NewEmpty(t)
 	mustMigrate(t, dsn)
-	if err := postgres.MigrateSteps(dsn, -1); err != nil {
+	if err := postgres.MigrateSteps(dsn, -3); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, dsn, `
