@@ -65,9 +65,10 @@ func (s *runState) oversized(i int) int {
 type resultCap struct {
 	*policy.Cap
 	count counter
+	least int // characters that a cut keeps at least, whatever the limits are
 }
 
-func (s *runState) resultCap() resultCap { return resultCap{&s.policy.Cap, s.count} }
+func (s *runState) resultCap() resultCap { return resultCap{&s.policy.Cap, s.count, 2 * s.leastCut()} }
 
 // certainlyFits reports whether a result is within all limits whatever its text is. bytes is the size of its JSON,
 // which has no fewer bytes than the text has characters or lines.
@@ -121,6 +122,9 @@ func (c resultCap) cut(whole []byte) (head, tail []byte) {
 		}
 		headChars = int(float64(headChars) / over * less)
 		tailChars = int(float64(tailChars) / over * less)
+	}
+	if text.Len(head)+text.Len(tail) < c.least {
+		return text.First(whole, c.least), nil
 	}
 	if len(head)+len(tail) == len(t) {
 		return t, nil

@@ -59,18 +59,27 @@ func (s *runState) occurrences() []occurrence {
 			continue
 		}
 		o := occurrence{rule.Occurrence[identity]{Key: p.identity, Counts: p.usable || pending}, i, p.message}
-		for pending && o.message > 0 && s.messages[o.message-1].unit == s.messages[o.message].unit {
-			o.message--
+		if pending {
+			o.message = s.unitOf(p.message)
 		}
 		found = append(found, o)
 	}
 	if pending {
 		for c := range s.open.All() {
-			found = append(found, occurrence{rule.Occurrence[identity]{Key: c.identity, Counts: true}, -1, c.message})
+			o := rule.Occurrence[identity]{Key: c.identity, Counts: true}
+			found = append(found, occurrence{o, -1, s.unitOf(c.message)})
 		}
 		slices.SortStableFunc(found, func(a, b occurrence) int { return a.message - b.message })
 	}
 	return found
+}
+
+// unitOf returns the first message of the unit of message m.
+func (s *runState) unitOf(m int) int {
+	for m > 0 && s.messages[m-1].unit == s.messages[m].unit {
+		m--
+	}
+	return m
 }
 
 // dedupable reports whether the policy allows to replace result i, or to omit the arguments of its call.
@@ -100,5 +109,5 @@ func (s *runState) bytesOf(i int) int {
 	case p.action != Keep:
 		return p.bytes
 	}
-	return len(s.content(i).Text)
+	return len(s.content(i).Stored)
 }

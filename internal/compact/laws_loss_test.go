@@ -277,7 +277,7 @@ func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
 	case Cap:
 		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, policy.MaxLineBytes) + marker
 	case Bookend:
-		limit = 2*limits.Trim.BookendMaxChars + marker
+		limit = max(2*limits.Trim.BookendMaxChars, policy.MaxLineBytes) + marker
 	case Stub, Stale, Placeholder, Blank:
 		chars, limit = p.valueBytes(), policy.MaxLineBytes
 	default:

@@ -29,6 +29,15 @@ const (
 // minCut is how many bytes a bookend must cut away: fewer save nothing, because of the line between head and tail.
 const minCut = 32
 
+// leastCut returns how many characters a bookend keeps at least. If replacements must be smaller, every cut is longer
+// than the line that may replace it later, so that it does not matter which of the two was needed first.
+func (s *runState) leastCut() int {
+	if s.policy.OnlySmaller {
+		return policy.MaxLineBytes / 2
+	}
+	return 0
+}
+
 // words are a policy's wording, ready to be filled in.
 type words struct {
 	parts              [Omit]text.Template // in place of a part, or between its head and tail
