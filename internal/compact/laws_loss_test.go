@@ -66,6 +66,9 @@ func (l *trial) partsAddUp(o outcome) {
 		} else {
 			once[id] = true
 		}
+		a.Decision = "" // only the list has these
+		a.SHA256 = ""
+		a.SHA256After = ""
 		if actions[a]--; actions[a] < 0 && (a.TokensBefore != a.TokensAfter || a.Reason == "") {
 			l.Errorf("the list has %+v, the manifest has not", a)
 		}

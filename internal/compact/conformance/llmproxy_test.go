@@ -61,18 +61,22 @@ func proxyResult(q *question, o *outcome, messages []object) object {
 		i := slices.IndexFunc(applied, func(r compact.Result) bool { return r.Seq == seq })
 		metadata := object{"_compacted": true, "_original_bytes": len(applied[i].Stored)}
 		maps.Copy(metadata, section(m["metadata"]))
+		delete(m, "reasoning_content") // a stub of the system has no member but those of every result
 		m["content"], m["metadata"] = named(now["content"], ""), metadata
 		saved += max(0, len(applied[i].Stored)-len(text(m["content"])))
 	})
-	stale := append([]string{}, o.Report().Stale.Resources...)
-	slices.Sort(stale)
+	stale := []string{}
+	if o.changed {
+		stale = append(stale, o.Report().Stale.Resources...)
+		slices.Sort(stale)
+	}
 	return object{
 		"messages": messages, "was_compacted": o.changed, "compacted_count": len(applied), "bytes_saved": saved,
 		"tokens_saved_estimate": saved / 4, "stale_resources": stale,
 	}
 }
 
-// proxyIdentities asks for each case what the older of two results of the same call is about.
+// proxyIdentities asks for each case what the older of two results of the same call is about: the text of its identity.
 func proxyIdentities(v vector) object {
 	identities := []any{}
 	for _, c := range objects(v.Input["cases"]) {
@@ -89,10 +93,12 @@ func proxyIdentities(v vector) object {
 		}
 		var identity any
 		for _, name := range q.compact().Report().Stale.Resources {
-			keys := strings.Split(name, ":")
-			identity = object{"tool_name": keys[0], "primary_key": keys[1], "secondary_keys": keys[2:], "str": name}
+			identity = object{"str": name}
 		}
 		identities = append(identities, identity)
+	}
+	for _, identity := range objects(v.Output["identities"]) {
+		maps.DeleteFunc(identity, func(member string, _ any) bool { return member != "str" })
 	}
 	return object{"identities": identities}
 }
