@@ -141,8 +141,8 @@ func (l *trial) incremental() {
 	if l.in.Policy.Truncate.Enabled && l.lateAnswers() {
 		return // a call that was dropped as abandoned leaves its late answer behind; no provider takes one
 	}
-	if l.in.Policy.Dedupe.Enabled && l.in.Policy.Dedupe.Pending && l.abandons() {
-		return // a call that superseded a result is forgotten when it is given up
+	if pending := l.in.Policy.Dedupe.Enabled && l.in.Policy.Dedupe.Pending; pending && (l.abandons() || l.lateAnswers()) {
+		return // a call that superseded a result is forgotten when it is given up, or answered after others
 	}
 	last := l.steps[len(l.steps)-1]
 	want, got := *l.whole.made, *last.made

@@ -296,7 +296,11 @@ func (q *question) compact() *outcome {
 		}
 		snap.Tail = append(snap.Tail, m)
 	}
-	snap.ContextTokens = cmp.Or(q.context, snap.ContextTokens)
+	if q.context > snap.ContextTokens && q.context < always {
+		snap.Unseen = q.context - snap.ContextTokens
+	} else {
+		snap.ContextTokens = cmp.Or(q.context, snap.ContextTokens)
+	}
 	request := compactor.Request{Cause: compactor.CausePreview, Policy: &resolved}
 	p := must(compactor.Propose(context.Background(), nil, snap, request, llmtest.New(q.replies...)))
 	o := &outcome{Proposal: p, changed: p.Changed && p.Decision.Verdict == compactor.Now, bodies: map[int64][]byte{}}
