@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"internal/tokens":           {"internal/rawjson"},
 	"internal/wire":             {"internal/units", "internal/spelling", "internal/session", "internal/rawjson", "internal/tokens", "internal/wire/provider"},
 	"internal/wire/provider":    {"internal/session"},
-	"internal/policy":           {"internal/session", "internal/spelling", "internal/rawjson", "internal/compact/text"},
+	"internal/policy":           {"internal/session", "internal/spelling", "internal/rawjson", "internal/compact/text", "internal/due"},
 	"internal/compact":          {"internal/units", "internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary", "internal/compact/failure", "internal/wire/provider"},
 	"internal/compact/text":     {},
 	"internal/compact/failure":  {},

@@ -154,7 +154,7 @@ func viewOf(r *replay) int64 {
 func TestALifeAddsUpItsSessions(t *testing.T) {
 	t.Parallel()
 	c := &compacttest.Conversation{Tokens: []int{60, 40}}
-	r := newReplay(session.Anthropic, policy.Policy{Trigger: 0.8, Target: 0.5}, 100)
+	r := newReplay(session.Anthropic, policy.Policy{Enabled: true, Auto: true, Trigger: 0.8, Target: 0.5}, 100)
 	r.context, r.crossed = 55, true
 	r.done = []compaction{
 		{before: 90, after: 70, kept: 30}, {before: 85, after: 50, kept: 45},

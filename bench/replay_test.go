@@ -60,8 +60,8 @@ func (r *replay) insert(e *compact.Entry) (tokens int, err error) {
 // rule returns what decides whether the session is due: it is compacted each time, so that its trigger is always armed.
 func (r *replay) rule() due.Session {
 	return due.Session{
-		Window: int64(r.window), Calibration: 1, Trigger: r.policy.Trigger, Hard: r.policy.Hard, Floor: r.floor,
-		Armed: due.Trigger,
+		Window: int64(r.window), Calibration: 1, Rule: r.policy.DueRule(),
+		Floor: r.floor, Armed: due.Trigger,
 	}
 }
 

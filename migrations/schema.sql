@@ -175,9 +175,31 @@ CREATE TABLE public.policies (
     patch json DEFAULT '{}'::json NOT NULL,
     tenant_version integer DEFAULT 1 NOT NULL,
     session_version integer DEFAULT 0 NOT NULL,
+    on_request boolean GENERATED ALWAYS AS (((NOT ((document #>> '{enabled}'::text[]) IS DISTINCT FROM 'false'::text)) OR (NOT ((document #>> '{auto}'::text[]) IS DISTINCT FROM 'false'::text)))) STORED NOT NULL,
+    trigger_tokens bigint GENERATED ALWAYS AS (COALESCE(((document #>> '{trigger_tokens}'::text[]))::bigint, (0)::bigint)) STORED NOT NULL,
+    trim_ratio double precision GENERATED ALWAYS AS (
+CASE
+    WHEN (((document #>> '{trim,enabled}'::text[]) = 'true'::text) AND ((document #>> '{trim,eager}'::text[]) = 'true'::text)) THEN GREATEST(((document #>> '{trim,floor_ratio}'::text[]))::double precision, (0.00001)::double precision)
+    ELSE (0)::double precision
+END) STORED NOT NULL,
+    budget_ratio double precision GENERATED ALWAYS AS (
+CASE
+    WHEN (((document #>> '{budget,enabled}'::text[]) = 'true'::text) AND ((document #>> '{budget,eager}'::text[]) = 'true'::text) AND (((document #>> '{budget,tokens}'::text[]))::bigint = 0)) THEN ((document #>> '{budget,ratio}'::text[]))::double precision
+    ELSE (0)::double precision
+END) STORED NOT NULL,
+    budget_min bigint GENERATED ALWAYS AS (
+CASE
+    WHEN (((document #>> '{budget,enabled}'::text[]) = 'true'::text) AND ((document #>> '{budget,eager}'::text[]) = 'true'::text)) THEN COALESCE(NULLIF(((document #>> '{budget,tokens}'::text[]))::bigint, 0), ((document #>> '{budget,min_tokens}'::text[]))::bigint)
+    ELSE (0)::bigint
+END) STORED NOT NULL,
+    budget_max bigint GENERATED ALWAYS AS (
+CASE
+    WHEN (((document #>> '{budget,enabled}'::text[]) = 'true'::text) AND ((document #>> '{budget,eager}'::text[]) = 'true'::text)) THEN COALESCE(NULLIF(((document #>> '{budget,tokens}'::text[]))::bigint, 0), ((document #>> '{budget,max_tokens}'::text[]))::bigint)
+    ELSE (0)::bigint
+END) STORED NOT NULL,
     caps_over integer GENERATED ALWAYS AS (
 CASE
-    WHEN (((document #>> '{cap,enabled}'::text[]) = 'true'::text) AND ((document #>> '{cap,at_insertion}'::text[]) = 'true'::text)) THEN LEAST(NULLIF(((document #>> '{cap,max_tokens}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_bytes}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_chars}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_lines}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_line_chars}'::text[]))::integer, 0))
+    WHEN (((document #>> '{enabled}'::text[]) IS DISTINCT FROM 'false'::text) AND ((document #>> '{cap,enabled}'::text[]) = 'true'::text) AND ((document #>> '{cap,at_insertion}'::text[]) = 'true'::text)) THEN LEAST(NULLIF(((document #>> '{cap,max_tokens}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_bytes}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_chars}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_lines}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_line_chars}'::text[]))::integer, 0))
     ELSE NULL::integer
 END) STORED,
     CONSTRAINT policies_check CHECK (((hard_ratio >= trigger_ratio) AND (hard_ratio <= (1)::double precision))),

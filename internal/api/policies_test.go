@@ -27,10 +27,10 @@ func TestABadPolicyIsOneAnswerThatListsEveryMistake(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
-	const bad = `{"taget":0.4,"trigger":7,"protect":{"last_units":"four"},"dedupe":{"keep_last":0},"trim":{"bookend_min_chars":5000}}`
+	const bad = `{"taget":0.4,"trigger":7,"protect":{"last_units":"four"},"dedupe":{"keep_last":0},"budget":{"min_tokens":70000}}`
 	want := []string{
 		"/taget unknown_field", "/protect/last_units wrong_type", "/trigger out_of_range", "/dedupe/keep_last out_of_range",
-		"/trim/bookend_min_chars contradiction",
+		"/budget/min_tokens contradiction",
 	}
 	for _, r := range []struct{ method, path, body, prefix string }{
 		{"PUT", "/v1/policy", bad, ""},

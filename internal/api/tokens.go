@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/api/stateless"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -83,7 +84,7 @@ func decodeTokens(body []byte) (*tokensBody, error) {
 		b.checkSubject(messages)
 	}
 	if len(b.Problems) == 0 && messages != (rawjson.Span{}) {
-		b.List("/messages", messages, session.MaxBatchMessages)
+		b.List("/messages", messages, stateless.MaxMessages)
 	}
 	return b, b.Err()
 }
@@ -106,7 +107,7 @@ func (b *tokensBody) checkSubject(messages rawjson.Span) {
 	case messages == none && b.text == none:
 		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages; "+
 			"or send text, a string",
-			session.MaxBatchMessages)
+			stateless.MaxMessages)
 	case messages != none && b.text != none:
 		b.Wrong("/text", request.InvalidRequest, "text must not come with messages: send one of the two")
 	case messages != none:

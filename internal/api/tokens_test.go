@@ -94,9 +94,9 @@ func TestTokensTellsEveryProblemAtOnce(t *testing.T) {
 		`{"messages":[],"text":"a"}`:             {"/text"},
 		`{"messages":[` + user("a") + `]}`:       {"/format"},
 		`{"format":"openai-chat","messages":[]}`: {"/messages"},
-		`{"format":"openai-chat","messages":[{"content":"a"},` + user("b") + `,7]}`:                     {"/messages/0/role", "/messages/2"},
-		`{"format":"openai-chat","messages":[` + strings.Repeat(user("a")+",", 1000) + user("a") + `]}`: {"/messages"},
-		`{"format":"anthropic","messages":[{"role":""}],"tokenizer":"o200k"}`:                           {"/messages/0/role"},
+		`{"format":"openai-chat","messages":[{"content":"a"},` + user("b") + `,7]}`:                        {"/messages/0/role", "/messages/2"},
+		`{"format":"openai-chat","messages":[` + strings.Repeat(user("a")+",", 100_000) + user("a") + `]}`: {"/messages"},
+		`{"format":"anthropic","messages":[{"role":""}],"tokenizer":"o200k"}`:                              {"/messages/0/role"},
 	} {
 		got := w.ask("POST", "/v1/tokens", body)
 		p := decoded[problem](got)

@@ -39,6 +39,9 @@ func (d ActionKind) rung() ActionKind {
 	return d
 }
 
+// isLine reports whether the action replaces a result by a line.
+func (d ActionKind) isLine() bool { return Stub <= d && d <= Blank }
+
 func (d ActionKind) String() string {
 	if int(d) < len(actionNames) {
 		return actionNames[d]
@@ -69,10 +72,16 @@ type Action struct {
 	Rule         string     `json:"rule"`   // the field of the policy that decided
 	Reason       string     `json:"reason"` // in words
 	Tool         string     `json:"tool,omitempty"`
+	Category     string     `json:"category,omitempty"` // what the tool does: one of policy.Operations
+	Decision     Decision   `json:"decision,omitempty"` // in Plan.Parts, as are the digests
 	TokensBefore int        `json:"tokens_before"`
 	TokensAfter  int        `json:"tokens_after"`
-	Ref          string     `json:"ref,omitempty"` // brings it back
-	Resource     string     `json:"-"`             // of a superseded part, for reports; masked if dedupe.redact is set
+	BytesBefore  int        `json:"bytes_before"` // of a part its text, of a range its messages
+	BytesAfter   int        `json:"bytes_after"`
+	Ref          string     `json:"ref,omitempty"`          // brings it back
+	Resource     string     `json:"resource,omitempty"`     // of a superseded part, secrets masked
+	SHA256       string     `json:"sha256,omitempty"`       // of the original of a part that is replaced
+	SHA256After  string     `json:"sha256_after,omitempty"` // of its text in the view
 }
 
 // Result is a part that leaves the view, a tool's result or a call's arguments: it must be persisted before the

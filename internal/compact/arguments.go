@@ -11,7 +11,6 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -68,7 +67,7 @@ func (s *runState) omissionOf(i int) omission {
 	p, content := &s.parts[i], s.content(i)
 	made = omission{text: s.withoutLarge(p, content), tokens: p.tokens}
 	if made.text != nil {
-		made.tokens += tokens.Estimate(made.text) - tokens.Estimate(content.Text)
+		made.tokens = max(made.tokens+s.count.text(made.text)-s.count.text(content.Text), 0)
 	}
 	s.omissions[i] = made
 	return made
@@ -89,11 +88,22 @@ func (s *runState) withoutLarge(p *part, content *wire.Content) []byte {
 	if object[start] != '{' || hasMember(object, start, omittedMember) {
 		return nil
 	}
-	rest, omitted := resource.OmitLarge(nil, object, s.isIdentifying(p.tool), limit)
+	rest, omitted := resource.OmitLarge(nil, object, s.isIdentifying(p.tool), limit, s.policy.OnlySmaller)
 	if len(omitted) == 0 {
 		return nil
 	}
-	return appendOmitted(rest, ref, omitted)
+	return appendOmitted(rest, "ref", ref, omitted)
+}
+
+// withoutLargeMembers returns a result that is an object without its large members, and with a line about them; nil if
+// no member is large.
+func (s *runState) withoutLargeMembers(object, line []byte) []byte {
+	limits := &s.policy.Dedupe
+	rest, omitted := resource.OmitLarge(nil, object, nil, limits.MinBytes-1, s.policy.OnlySmaller)
+	if len(omitted) == 0 {
+		return nil
+	}
+	return appendOmitted(rest, "note", string(line), omitted)
 }
 
 // isIdentifying returns a function that reports whether an argument identifies what a tool's calls ask for: it is kept.
@@ -113,14 +123,15 @@ func hasMember(object []byte, at int, name string) bool {
 	return false
 }
 
-// appendOmitted adds what was omitted as the last member of an object.
-func appendOmitted(object []byte, ref string, omitted []resource.Omitted) []byte {
+// appendOmitted adds what was omitted as the last member of an object. handle is the first of that member's own: how to
+// get the whole.
+func appendOmitted(object []byte, name, handle string, omitted []resource.Omitted) []byte {
 	end := len(object) - 1
 	for object[end] != '}' {
 		end--
 	}
-	b := append(object[:end:end], `,"`+omittedMember+`":{"ref":`...)
-	b = rawjson.Quote(b, []byte(ref))
+	b := append(object[:end:end], `,"`+omittedMember+`":{"`+name+`":`...)
+	b = rawjson.Quote(b, []byte(handle))
 	for _, field := range omitted {
 		b = append(b, ',')
 		b = rawjson.Quote(b, []byte(field.Field))

@@ -3,7 +3,6 @@ package compact
 import (
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/tokens"
 )
 
 // capOversized cuts every result over a limit, the newest ones too: one can be larger than a whole view may be.
@@ -13,12 +12,30 @@ func capOversized(s *runState) {
 		if p.kind != result || !s.free[i] {
 			continue
 		}
-		if left := s.oversized(i); left > 0 {
+		since := s.capSince(p.message)
+		if left := s.oversized(i); left > 0 && since < len(s.messages) {
 			want := proposal{action: Cap, head: s.policy.Cap.HeadChars, tail: s.policy.Cap.TailChars}
-			s.propose(i, p.message, want, left)
+			s.propose(i, since, want, left)
 			s.proposed[i].capped = left
 		}
 	}
+}
+
+// capSince returns the message from which on the cap may act on message m: the newest messages that the policy protects
+// are not changed at all, unless no result ever enters a view whole.
+func (s *runState) capSince(m int) int {
+	if s.policy.Cap.AtInsertion {
+		return m
+	}
+	return min(m+s.policy.Protect.LastMessages, len(s.messages))
+}
+
+// cappedTo returns what oversized does if the cap is on, whether or not it was needed yet: the state must tell it later.
+func (s *runState) cappedTo(i int) int {
+	if !s.policy.Cap.Enabled || s.parts[i].kind != result {
+		return 0
+	}
+	return s.oversized(i)
 }
 
 // oversized returns about how many tokens the cap keeps of part i, which is a result; 0 if it is within all limits.
@@ -38,17 +55,24 @@ func (s *runState) oversized(i int) int {
 	if len(head)+len(tail) >= len(content.Text) {
 		return 0
 	}
-	return markerTokens + int(int64(p.tokens)*int64(len(head)+len(tail))/int64(len(content.Text)))
+	v := values{
+		tool: p.tool, chars: text.Len(content.Text), bytes: len(content.Text), tokens: p.tokens, count: s.count,
+	}
+	return max(s.count.text(s.words.appendCut(nil, Cap, head, tail, v)), 1)
 }
 
 // resultCap is the policy's cap with what the engine does by it.
-type resultCap policy.Cap
+type resultCap struct {
+	*policy.Cap
+	count counter
+	least int // characters that a cut keeps at least, whatever the limits are
+}
 
-func (s *runState) resultCap() *resultCap { return (*resultCap)(&s.policy.Cap) }
+func (s *runState) resultCap() resultCap { return resultCap{&s.policy.Cap, s.count, 2 * s.leastCut()} }
 
 // certainlyFits reports whether a result is within all limits whatever its text is. bytes is the size of its JSON,
 // which has no fewer bytes than the text has characters or lines.
-func (c *resultCap) certainlyFits(tokens, bytes int) bool {
+func (c resultCap) certainlyFits(tokens, bytes int) bool {
 	for _, limit := range []int{c.MaxBytes, c.MaxChars, c.MaxLines, c.MaxLineChars} {
 		if limit > 0 && bytes > limit {
 			return false
@@ -58,7 +82,7 @@ func (c *resultCap) certainlyFits(tokens, bytes int) bool {
 }
 
 // exceeds names the limit that a text exceeds; it returns "" if the text is within all.
-func (c *resultCap) exceeds(tokens int, t []byte) string {
+func (c resultCap) exceeds(tokens int, t []byte) string {
 	switch {
 	case c.MaxTokens > 0 && tokens > c.MaxTokens:
 		return "cap.max_tokens"
@@ -76,7 +100,7 @@ func (c *resultCap) exceeds(tokens int, t []byte) string {
 
 // cut returns what the cap keeps of a text that exceeds it: all of it, with its long lines clipped, as head if that is
 // short enough, else head and tail, which are within all limits together.
-func (c *resultCap) cut(whole []byte) (head, tail []byte) {
+func (c resultCap) cut(whole []byte) (head, tail []byte) {
 	t := whole
 	if c.MaxLineChars > 0 {
 		t = text.ClipLines(nil, t, c.MaxLineChars)
@@ -99,9 +123,8 @@ func (c *resultCap) cut(whole []byte) (head, tail []byte) {
 		headChars = int(float64(headChars) / over * less)
 		tailChars = int(float64(tailChars) / over * less)
 	}
-	// Whatever the limits are, a cut keeps so much that no replacement further down the ladder is longer.
-	if text.Len(head)+text.Len(tail) < 2*policy.MinCutChars {
-		return text.First(whole, 2*policy.MinCutChars), nil
+	if text.Len(head)+text.Len(tail) < c.least {
+		return text.First(whole, c.least), nil
 	}
 	if len(head)+len(tail) == len(t) {
 		return t, nil
@@ -111,7 +134,7 @@ func (c *resultCap) cut(whole []byte) (head, tail []byte) {
 
 // ends returns the first and the last characters of a text, no more lines than the limit, and whole lines if the policy
 // wants them.
-func (c *resultCap) ends(t []byte, headChars, tailChars int) (head, tail []byte) {
+func (c resultCap) ends(t []byte, headChars, tailChars int) (head, tail []byte) {
 	head = text.First(t, headChars)
 	tail = text.Last(t[len(head):], tailChars)
 	if c.MaxLines > 0 && text.CountLines(t) > c.MaxLines {
@@ -126,9 +149,9 @@ func (c *resultCap) ends(t []byte, headChars, tailChars int) (head, tail []byte)
 }
 
 // over returns the largest ratio of head and tail together to a limit: 1 or less if they are within all.
-func (c *resultCap) over(head, tail []byte) (worst float64) {
+func (c resultCap) over(head, tail []byte) (worst float64) {
 	for _, at := range []struct{ limit, size int }{
-		{c.MaxTokens, tokens.Estimate(head) + tokens.Estimate(tail)},
+		{c.MaxTokens, c.count.text(head) + c.count.text(tail)},
 		{c.MaxBytes, len(head) + len(tail)},
 		{c.MaxChars, text.Len(head) + text.Len(tail)},
 	} {
@@ -140,7 +163,7 @@ func (c *resultCap) over(head, tail []byte) (worst float64) {
 }
 
 // headLines returns how many of the kept lines are the head's.
-func (c *resultCap) headLines() int {
+func (c resultCap) headLines() int {
 	return c.MaxLines * c.HeadChars / max(c.HeadChars+c.TailChars, 1)
 }
 

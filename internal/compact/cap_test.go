@@ -85,7 +85,7 @@ func TestWhatACapLeaves(t *testing.T) {
 		},
 		"whole lines only": {
 			func(p *policy.Policy) { p.Cap.HeadChars, p.Cap.TailChars, p.Cap.WholeLines = 210, 150, true }, numbered,
-			numbered[:200] + "|" + numbered[len(numbered)-140:],
+			numbered[:199] + "|" + numbered[len(numbered)-140:],
 		},
 		"so many lines, shared like the characters": {
 			func(p *policy.Policy) {

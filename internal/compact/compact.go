@@ -26,10 +26,12 @@
 //   - a proposal keeps the message since which it is right, so that of two on one rung the earlier counts, and a text
 //     that is collapsed before it is cut is always cut from its collapsed form;
 //   - units are counted as they began, so that a late answer does not turn old ones into recent ones;
-//   - every step of the ladder is cut from the one above it and is no longer than that one (policy.MinCutChars), so
-//     whether a replacement is small enough to be used depends on the original alone.
+//   - whether a replacement is used depends on the original alone, whose size the state knows. If replacements must be
+//     smaller (only_smaller), every cut is longer than any line, so that of two on different rungs the lower one is the
+//     smaller, whichever was needed first; else every proposal is used.
 //
-// Summaries are the exception: a summary of a summary differs from a summary of the messages.
+// Summaries are an exception: a summary of a summary differs from a summary of the messages. With dedupe.pending a call
+// that is given up, or answered after other calls, is one, too: it superseded a result while it was pending.
 package compact
 
 import (

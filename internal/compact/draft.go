@@ -1,12 +1,11 @@
 package compact
 
 import (
-	"bytes"
 	"crypto/sha256"
 
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
@@ -17,7 +16,9 @@ type draft struct {
 	action ActionKind
 	text   []byte // of a call's arguments
 	quoted []byte // of a result, as a string literal
+	size   int    // of quoted; 0 for a part that is whole
 	tokens int
+	object bool // quoted is an object
 }
 
 // makeDraft makes the replacement that is proposed for part i. Its action is Keep if the replacement is no shorter.
@@ -26,15 +27,20 @@ func (s *runState) makeDraft(i int) draft {
 	made := draft{replacement: p.replacement}
 	if p.action == Keep {
 		made.replacement = replacementOf(s.content(i))
-		made.capped, made.collapsed = want.capped, want.collapsed
+		made.capped, made.collapsed = s.cappedTo(i), want.collapsed
 	}
+	if p.action != Keep {
+		made.size, made.tokens = p.valueBytes(), p.now
+	}
+	line := made
 	switch {
 	case want.action == Omit:
 		s.draftOmission(i, &made)
-	case want.action >= Stub:
-		s.draftLineOrCut(i, &made)
-	default:
+	case p.action < Stub:
 		s.draftCut(i, &made)
+	}
+	if want.action.isLine() && s.draftLine(i, &line) && s.prefers(&line, &made) {
+		made = line
 	}
 	switch made.stage = want.stage; made.action {
 	case CollapseSpace:
@@ -62,7 +68,10 @@ func (s *runState) appendDraft(dst []byte, p *part, made *draft) (value []byte, 
 	if p.kind == arguments {
 		return appendArguments(dst, old, made.text), 0, 0
 	}
-	before, after := wrapping(s.provider, old)
+	before, after := "", ""
+	if !made.object {
+		before, after = wrapping(s.provider, old)
+	}
 	dst = append(dst, before...)
 	dst = append(dst, made.quoted...)
 	return append(dst, after...), len(before), len(after)
@@ -77,66 +86,102 @@ func wrapping(p *provider.Facts, value []byte) (before, after string) {
 	return "", ""
 }
 
+// prefers reports whether a replacement further down the ladder is used and not the one above it: if they must be small,
+// the smaller. The one above is the shortest cut that age leaves, so that the answer does not depend on when it is given.
+func (s *runState) prefers(line, cut *draft) bool {
+	return !s.policy.OnlySmaller || cut.size == 0 || line.size < cut.size && line.tokens <= cut.tokens
+}
+
+// fits reports whether a text may replace part p, whose original is known: it must be smaller.
+func (s *runState) fits(p *part, original *replacement, shown []byte) bool {
+	if !s.policy.OnlySmaller {
+		return true
+	}
+	size := rawjson.QuotedLen(shown)
+	if s.provider.ResultObjects {
+		size += len(emptyOutput)
+	}
+	return size < original.bytes && s.count.text(shown) < p.tokens
+}
+
+// emptyOutput is around a text where a provider accepts only objects as results.
+const emptyOutput = `{"output":}`
+
 // draftOmission drafts call i without its large arguments, unless they were omitted before.
 func (s *runState) draftOmission(i int, made *draft) {
-	if s.parts[i].action == Keep {
-		made.action = Omit
-		short := s.omissionOf(i)
-		made.text, made.tokens = short.text, short.tokens
-	}
-}
-
-// draftLineOrCut drafts the line that is proposed, unless the text that the line replaces is shorter, or the text that
-// a compaction before the line was due would have made is: only collapsed white space can be that short.
-func (s *runState) draftLineOrCut(i int, made *draft) {
 	p := &s.parts[i]
-	cut := *made
-	s.draftLine(i, made)
-	fits := len(made.quoted) < p.valueBytes() && p.saves(made.tokens)
-	if fits && (p.action != Keep || s.proposed[i].collapsed == 0) {
+	if p.action != Keep {
 		return
 	}
-	made.quoted = bytes.Clone(made.quoted) // draftCut writes to the same buffers
-	s.draftCut(i, &cut)
-	cutFits := cut.action != Keep && cut.tokens < p.now
-	if !fits || cutFits && (len(made.quoted) >= len(cut.quoted) || made.tokens > cut.tokens) {
-		*made = cut
+	if short := s.omissionOf(i); !s.policy.OnlySmaller || len(short.text) < made.bytes && short.tokens < p.tokens {
+		made.action, made.text, made.tokens = Omit, short.text, short.tokens
 	}
 }
 
-// draftLine drafts the one line that is proposed.
-func (s *runState) draftLine(i int, made *draft) {
-	made.action = s.proposed[i].action
+// draftLine drafts the one line that is proposed, and reports whether it fits.
+func (s *runState) draftLine(i int, made *draft) bool {
+	p, v := &s.parts[i], s.valuesOf(i, &made.replacement)
+	s.text = s.words.appendLine(s.text[:0], v)
+	if object := s.objectOf(i); object != nil && v.action == Stub {
+		if s.text = s.withoutLargeMembers(object, s.text); s.text == nil {
+			return true
+		}
+		made.object = true
+	}
+	if !s.fits(p, &made.replacement, s.text) {
+		made.object = false
+		return false
+	}
+	made.action = v.action
 	made.head, made.tail = 0, 0
 	made.headBytes, made.tailBytes = 0, 0
-	s.text = s.words.appendLine(s.text[:0], s.valuesOf(i, &made.replacement))
-	s.quoted = rawjson.Quote(s.quoted[:0], s.text)
-	made.quoted = s.quoted
-	made.tokens = tokens.Estimate(s.text)
+	made.tokens = s.count.text(s.text)
+	if made.quoted = s.text; !made.object {
+		s.quoted = rawjson.Quote(s.quoted[:0], s.text)
+		made.quoted = s.quoted
+	}
+	made.size = len(made.quoted)
+	return true
 }
 
-// draftCut drafts head and tail of part i: collapsed, then capped, then bookends, each only if it is shorter.
+// objectOf returns result i if it is a JSON object of which only the large members are to be replaced, else nil.
+func (s *runState) objectOf(i int) []byte {
+	p := &s.parts[i]
+	if !s.policy.Dedupe.OmitFields || p.action != Keep || s.provider.ResultObjects {
+		return nil
+	}
+	if value := p.value.Of(s.body(p.message)); value[0] == '{' {
+		return value
+	}
+	return nil
+}
+
+// draftCut drafts head and tail of part i: collapsed, then capped, then bookends, each only if it fits.
 func (s *runState) draftCut(i int, made *draft) {
 	p, want := &s.parts[i], &s.proposed[i]
 	if !made.onlyText {
 		return
 	}
 	head, tail := s.current(i)
-	made.tokens = p.now
-	room := p.valueBytes()
+	v := s.valuesOf(i, &made.replacement)
 	use := func(action ActionKind, head, tail []byte) {
 		shown := head
 		if action != CollapseSpace {
-			s.text = s.words.appendCut(s.text[:0], action, head, tail, s.valuesOf(i, &made.replacement))
+			s.text = s.words.appendCut(s.text[:0], action, head, tail, v)
 			shown = s.text
 		}
-		quoted := rawjson.Quote(s.quoted[:0], shown)
-		if now := tokens.Estimate(shown); len(quoted) < room && now <= made.tokens {
-			made.action, made.tokens = action, now
-			made.quoted, room = quoted, len(quoted)
-			s.quoted, s.spare = s.spare, quoted
-			made.headBytes, made.tailBytes = len(head), len(tail)
+		if !s.fits(p, &made.replacement, shown) {
+			return
 		}
+		quoted := rawjson.Quote(s.quoted[:0], shown)
+		next := draft{size: len(quoted), tokens: s.count.text(shown)}
+		if !s.prefers(&next, made) {
+			return
+		}
+		made.action, made.size, made.tokens = action, next.size, next.tokens
+		made.quoted = quoted
+		s.quoted, s.spare = s.spare, quoted
+		made.headBytes, made.tailBytes = len(head), len(tail)
 	}
 	if p.action == Keep && want.collapsed > 0 {
 		head = text.Collapse(nil, head)
@@ -146,13 +191,22 @@ func (s *runState) draftCut(i int, made *draft) {
 		head, tail = s.resultCap().cut(head)
 		use(Cap, head, tail)
 	}
-	if want.action == Bookend {
-		first, last := bookends(head, tail, want.head)
-		if len(first)+len(last)+minCut <= len(head)+len(tail) {
+	made.head, made.tail = want.bookend, want.bookend
+	if want.bookend > 0 {
+		first, last := bookends(head, tail, want.bookend)
+		if s.cutsEnough(text.Len(first)+text.Len(last), v) {
 			use(Bookend, first, last)
 		}
 	}
-	made.head, made.tail = want.head, want.tail
+}
+
+// cutsEnough reports whether bookends that keep a number of characters are worth the line between them. Without
+// promise to be smaller, all that is cut counts, and what is not cut at all may get the line before its head.
+func (s *runState) cutsEnough(kept int, v values) bool {
+	if s.policy.OnlySmaller {
+		return kept+minCut <= v.chars
+	}
+	return kept < v.chars || len(s.words.appendHead(nil, v)) > 0
 }
 
 // current returns what the view has of part i: its whole text, or head and tail around a line.
@@ -165,7 +219,11 @@ func (s *runState) current(i int) (head, tail []byte) {
 	if p.action == CollapseSpace {
 		return s.unquoted, nil
 	}
-	return s.unquoted[:p.headBytes], s.unquoted[len(s.unquoted)-p.tailBytes:]
+	start := 0
+	if p.action == Bookend {
+		start = len(s.words.appendHead(nil, s.valuesOf(i, &p.replacement)))
+	}
+	return s.unquoted[start : start+p.headBytes], s.unquoted[len(s.unquoted)-p.tailBytes:]
 }
 
 // bookends returns the first and the last characters of a text of which head and tail remain.
@@ -182,7 +240,12 @@ func (s *runState) valuesOf(i int, content *replacement) values {
 	p, want := &s.parts[i], &s.proposed[i]
 	v := values{
 		action: want.action, ref: s.ref(p, content), tool: p.tool, resource: p.resource, preview: content.preview,
-		chars: content.chars, bytes: content.bytes, tokens: p.tokens, seq: want.newer,
+		chars: content.chars, bytes: content.bytes, tokens: p.tokens, seq: want.newer, callID: p.callID, count: s.count,
+	}
+	switch s.policy.Trim.Categories[p.tool] {
+	case policy.NonReproducible, policy.Computational:
+	default:
+		v.again = true
 	}
 	if v.resource == "" {
 		v.resource = label(p.tool)

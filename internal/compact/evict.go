@@ -119,7 +119,7 @@ func (s *runState) refOf(i int) session.ResultRef {
 
 // compose makes the message that replaces the others. Its role is the user's: every provider accepts one there, and
 // nothing that was part of a conversation may speak as the system.
-func (d *eviction) compose(f session.Format, template *text.Template, inner string) error {
+func (d *eviction) compose(f session.Format, count counter, template *text.Template, inner string) error {
 	content := template.Append(nil, func(dst []byte, name string) []byte {
 		switch name {
 		case "text":
@@ -140,6 +140,7 @@ func (d *eviction) compose(f session.Format, template *text.Template, inner stri
 	})
 	d.body = wire.UserMessage(f, rawjson.Quote(nil, content))
 	found, err := wire.Inspect(f, d.body)
+	count.message(f, d.body, &found)
 	d.tokens, d.now = found.Tokens, found.Tokens
 	return err
 }
@@ -166,6 +167,14 @@ func (d *eviction) appendLargest(dst []byte) []byte {
 func (d *eviction) currentTokens(h *history) (sum int) {
 	for m := range d.evicted() {
 		sum += h.messages[m].now
+	}
+	return sum
+}
+
+// currentBytes returns the bytes of the evicted messages in the view.
+func (d *eviction) currentBytes(h *history) (sum int) {
+	for m := range d.evicted() {
+		sum += h.messages[m].size
 	}
 	return sum
 }

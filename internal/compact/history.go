@@ -12,6 +12,7 @@ import (
 type history struct {
 	in       Input
 	provider *provider.Facts
+	count    counter
 	messages []message
 	parts    []part
 	open     units.Pairer[call] // the calls without a result

@@ -34,7 +34,10 @@ func CapAtIngest(
 	h := &history{
 		in:       Input{Format: f, Tail: []Entry{{Seq: seq, Tokens: found.Tokens, Body: body}}},
 		provider: provider.Of(f),
+		count:    counter{p.Tokens.Tokenizer},
 	}
+	h.count.message(f, body, &found)
+	h.in.Tail[0].Tokens = found.Tokens
 	for i := range found.Parts {
 		at := &found.Parts[i]
 		name, known := tool(at)

@@ -141,6 +141,9 @@ func (l *trial) incremental() {
 	if l.in.Policy.Truncate.Enabled && l.lateAnswers() {
 		return // a call that was dropped as abandoned leaves its late answer behind; no provider takes one
 	}
+	if pending := l.in.Policy.Dedupe.Enabled && l.in.Policy.Dedupe.Pending; pending && (l.abandons() || l.lateAnswers()) {
+		return // a call that superseded a result is forgotten when it is given up, or answered after others
+	}
 	last := l.steps[len(l.steps)-1]
 	want, got := *l.whole.made, *last.made
 	want.State, got.State = nil, nil
@@ -155,6 +158,23 @@ func (l *trial) incremental() {
 	if results != len(l.whole.plan.Results) {
 		l.Errorf("%d parts persisted on the way, %d from the log", results, len(l.whole.plan.Results))
 	}
+}
+
+// abandons reports whether a call is not answered before the next one of the assistant.
+func (l *trial) abandons() bool {
+	answered := map[[2]int]bool{}
+	calls := 0
+	for m := range l.originals {
+		for _, part := range l.originals[m].Parts {
+			if part.Kind == wire.Call {
+				calls++
+			}
+			if at, ok := l.nearest(m, part, answered); ok {
+				answered[at] = true
+			}
+		}
+	}
+	return len(answered) < calls
 }
 
 // lateAnswers reports whether a result comes after another assistant message than its call's.

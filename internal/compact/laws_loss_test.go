@@ -66,6 +66,9 @@ func (l *trial) partsAddUp(o outcome) {
 		} else {
 			once[id] = true
 		}
+		a.Decision = "" // only the list has these
+		a.SHA256 = ""
+		a.SHA256After = ""
 		if actions[a]--; actions[a] < 0 && (a.TokensBefore != a.TokensAfter || a.Reason == "") {
 			l.Errorf("the list has %+v, the manifest has not", a)
 		}
@@ -275,11 +278,11 @@ func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
 	chars, limit := text.Len(said(m, p)), 0
 	switch p.action {
 	case Cap:
-		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, 2*policy.MinCutChars) + marker
+		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, policy.MaxLineBytes) + marker
 	case Bookend:
-		limit = 2*limits.Trim.BookendMaxChars + marker
+		limit = max(2*limits.Trim.BookendMaxChars, policy.MaxLineBytes) + marker
 	case Stub, Stale, Placeholder, Blank:
-		chars, limit = p.valueBytes(), 2*policy.MinCutChars
+		chars, limit = p.valueBytes(), policy.MaxLineBytes
 	default:
 		return
 	}

@@ -40,6 +40,8 @@ func randomPolicy(rng *rand.Rand) policy.Policy {
 
 // randomWording makes some texts longer, and others no more than a ref.
 func randomWording(rng *rand.Rand, w *policy.Wording) {
+	w.BookendHead = []string{"", "[{tool}: {ref}]\n", "{chars} of {tokens} "}[rng.IntN(3)]
+	w.PlaceholderAgain = []string{"", "{ref}{preview}"}[rng.IntN(2)]
 	for _, t := range []*string{&w.Cap, &w.Bookend, &w.Stub, &w.Stale, &w.Placeholder} {
 		switch rng.IntN(4) {
 		case 0:
@@ -60,18 +62,20 @@ func randomStages(rng *rand.Rand, p *policy.Policy) {
 	p.Protect.NewestUser, p.Protect.MaxTurnRatio = maybe(4), 0.1+0.9*rng.Float64()
 	p.Trim = policy.Trim{
 		Enabled: maybe(4), MinTokens: rng.IntN(2) * rng.IntN(200), FloorRatio: 0.8 * rng.Float64(),
-		HotZoneMinTokens: rng.IntN(2) * rng.IntN(2000), HotZoneRatio: 0.3 * rng.Float64(), BookendMinChars: policy.MinCutChars + rng.IntN(100),
+		HotZoneMinTokens: rng.IntN(2) * rng.IntN(2000), HotZoneRatio: 0.3 * rng.Float64(), BookendMinChars: 1 + rng.IntN(228),
+		HotZoneMaxRatio: 0.5 * float64(rng.IntN(2)), BookendSizes: rng.IntN(3) * 4,
 		DegradationSpanRatio: float64(rng.IntN(3)) * rng.Float64(), ExtendedRetentionMultiplier: 1 + float64(rng.IntN(2))*rng.Float64(),
 		Categories: p.Trim.Categories,
 	}
 	p.Trim.BookendMaxChars = p.Trim.BookendMinChars + rng.IntN(400)
 	p.Cap = policy.Cap{
-		Enabled: maybe(4), AtInsertion: maybe(2), MaxTokens: 100 + rng.IntN(1000), HeadChars: p.Trim.BookendMaxChars + rng.IntN(300),
-		TailChars: p.Trim.BookendMaxChars + rng.IntN(300), WholeLines: maybe(2),
+		Enabled: maybe(4), AtInsertion: maybe(2), MaxTokens: 20 + rng.IntN(1000), HeadChars: 1 + rng.IntN(900),
+		TailChars: rng.IntN(900), WholeLines: maybe(2),
 	}
 	randomLimits(rng, &p.Cap)
 	p.Dedupe.Enabled, p.Dedupe.KeepLast, p.Dedupe.MinTokens = maybe(4), 1+rng.IntN(2), rng.IntN(2)*rng.IntN(100)
 	p.Dedupe.Identity, p.Dedupe.ToolOnly = []policy.Identity{policy.ByArguments, policy.ByResource, policy.ByFields}[rng.IntN(3)], true
+	p.Dedupe.Pending, p.Dedupe.OmitFields, p.Dedupe.MinBytes = maybe(4), maybe(2), rng.IntN(2)*rng.IntN(300)
 	p.Dedupe.Arguments, p.Dedupe.ArgumentBytes = maybe(2), 32+rng.IntN(500)
 	p.Stale = policy.Stale{Enabled: maybe(4), MinTokens: rng.IntN(2) * rng.IntN(100)}
 	p.Arguments.Enabled, p.Arguments.MinBytes, p.Arguments.AfterTokens = maybe(2), 32+rng.IntN(500), rng.IntN(2000)
@@ -88,7 +92,7 @@ func randomLimits(rng *rand.Rand, c *policy.Cap) {
 		c.MaxLines = 2 + rng.IntN(40)
 	}
 	if rng.IntN(4) == 0 {
-		c.MaxLineChars = policy.MinCutChars + rng.IntN(100)
+		c.MaxLineChars = 128 + rng.IntN(100)
 	}
 	if rng.IntN(4) == 0 {
 		c.MaxBytes = max(400, c.HeadChars+c.TailChars) + rng.IntN(2000)

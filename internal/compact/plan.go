@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"bytes"
 	"crypto/sha256"
 
 	"github.com/varve-dev/varve/internal/wire"
@@ -106,14 +107,15 @@ func (p *Plan) evict(s *runState) {
 		return
 	}
 	before := d.currentTokens(s.history)
-	if d.now >= before {
+	if s.policy.OnlySmaller && d.now >= before {
 		return
 	}
 	p.eviction = d
 	p.addEvicted(s)
 	p.enter(Action{
 		Seq: d.from, LastSeq: d.to, Part: -1, Kind: d.action, Stage: d.stage, Rule: d.stage + ".enabled",
-		Reason: d.reason(), TokensBefore: before, TokensAfter: d.now, Ref: d.ref(),
+		Reason: d.reason(), TokensBefore: before, TokensAfter: d.now,
+		BytesBefore: d.currentBytes(s.history), BytesAfter: len(d.body), Ref: d.ref(),
 	})
 }
 
@@ -144,10 +146,11 @@ func (h *history) viewTokens(m int) int {
 
 // lowers reports whether the proposal keeps less of a part than the view has of it.
 func (w *proposal) lowers(p *part) bool {
-	return w.action.rung() > p.action.rung() || w.action == p.action && (w.head < p.head || w.tail < p.tail)
+	return w.action.rung() > p.action.rung() || w.action == Bookend && p.action == Bookend && w.bookend < p.head
 }
 
-// apply replaces part i as proposed if that saves bytes and tokens.
+// apply replaces part i as proposed. Whether a replacement is used depends on the original alone, so that it is the
+// same whatever the view has of the part now; but one line takes the place of another only if it is shorter.
 func (p *Plan) apply(s *runState, i int) {
 	at := &s.parts[i]
 	if !s.proposed[i].lowers(at) {
@@ -160,25 +163,20 @@ func (p *Plan) apply(s *runState, i int) {
 	e := edit{part: i, start: len(p.text)}
 	p.text, e.lead, e.trail = s.appendDraft(p.text, at, &made)
 	e.end = len(p.text)
-	if e.end-e.start >= at.valueBytes() || !at.saves(made.tokens) {
+	same := bytes.Equal(p.text[e.start:], at.value.Of(s.body(at.message)))
+	if longer := e.end-e.start >= at.valueBytes() || made.tokens > at.now; same || at.action >= Stub && longer {
 		p.text = p.text[:e.start]
 		return
 	}
 	if at.action == Keep {
 		p.Results = append(p.Results, s.resultOf(at, &made.replacement, s.content(i)))
 	}
-	was := at.now
+	was := size{tokens: at.now, bytes: s.textBytes(i)}
 	at.action, at.now = made.action, made.tokens
 	at.replacement = made.replacement
-	s.messages[at.message].now += made.tokens - was
+	s.messages[at.message].now += made.tokens - was.tokens
 	p.edits = append(p.edits, e)
 	p.record(s, i, was)
-}
-
-// saves reports whether a replacement with a number of tokens is worth making. Below Keep the number may stay the same:
-// two bookends can differ by less than a token.
-func (p *part) saves(tokens int) bool {
-	return tokens < p.now || tokens == p.now && p.action != Keep
 }
 
 // resultOf returns a part as it must be persisted before it leaves the view.

@@ -15,7 +15,9 @@ var errOrder = errors.New("compact: the messages are not in the order of their s
 
 // readHistory reads a base and a tail. stages is how many stages a run has.
 func readHistory(in Input, stages int) (*history, error) {
-	h := &history{in: in, entered: make([]int64, stages), provider: provider.Of(in.Format)}
+	h := &history{
+		in: in, entered: make([]int64, stages), provider: provider.Of(in.Format), count: counter{in.Policy.Tokens.Tokenizer},
+	}
 	h.units.Items = h.provider.Items
 	if in.Base != nil {
 		if err := h.restore(in.Base); err != nil {
@@ -33,6 +35,12 @@ func readHistory(in Input, stages int) (*history, error) {
 		found, err := reader.messages.Read(in.Format, e.Body, e.Tokens)
 		if err != nil {
 			return nil, fmt.Errorf("compact: message %d: %w", e.Seq, err)
+		}
+		if !h.count.estimates() {
+			h.count.message(in.Format, e.Body, &found)
+			counted := *e
+			e = &counted
+			e.Tokens = found.Tokens
 		}
 		h.add(e, &found, reader)
 		if in.Policy.Summarise.Enabled {

@@ -24,7 +24,7 @@ var stages = []stage{
 	{"stale", func(p *policy.Policy) bool { return p.Stale.Enabled }, nil, stubStale},
 	{"arguments", func(p *policy.Policy) bool { return p.Arguments.Enabled }, nil, omitArguments},
 	{"trim", func(p *policy.Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
-	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled }, nil, keepBudget},
+	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled }, always, keepBudget},
 	{"whitespace", func(p *policy.Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
 	{"summarise", func(p *policy.Policy) bool { return p.Summarise.Enabled }, nil, summariseOldest},
 	{"truncate", func(p *policy.Policy) bool { return p.Truncate.Enabled }, truncateOver, dropOldest},
@@ -75,7 +75,7 @@ func newPlan(in Input, write Write) (*Plan, error) {
 func newRunState(h *history) *runState {
 	window := float64(h.in.WindowTokens)
 	s := &runState{
-		history: h, policy: h.in.Policy, window: window, target: h.in.Policy.Target * window,
+		history: h, policy: h.in.Policy, window: window, target: h.in.Policy.TargetOf(window),
 		sum:        make([]int64, len(h.messages)),
 		protection: protection{pinned: h.systemMessages(), newestUserKept: -1, free: make([]bool, len(h.parts))},
 		proposals: proposals{

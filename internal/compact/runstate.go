@@ -51,6 +51,7 @@ type proposal struct {
 	action    ActionKind
 	stage     string
 	since     int   // the message with which it became right
+	bookend   int   // characters of head and tail, each, that age leaves of it; 0 for all or none
 	head      int   // Cap, Bookend: characters of the beginning
 	tail      int   // Cap, Bookend: characters of the end
 	newer     int64 // Stub: the message that made the part superfluous
@@ -83,7 +84,7 @@ func (s *runState) proposeAction(i, since int, p proposal) {
 	want := &s.proposed[i]
 	if p.action.rung() > want.action.rung() || p.action.rung() == want.action.rung() && since < want.since {
 		p.stage, p.since = s.stage, since
-		p.capped, p.collapsed = want.capped, want.collapsed
+		p.capped, p.collapsed, p.bookend = want.capped, want.collapsed, want.bookend
 		*want = p
 	}
 }

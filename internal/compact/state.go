@@ -15,7 +15,7 @@ import (
 // all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned varints unless a
 // method says otherwise, strings have their length before them. A tool, stage, resource or path is 0 and the string the
 // first time, and 1 + its number in the order of first times afterwards.
-const stateVersion = 3
+const stateVersion = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -121,6 +121,7 @@ func (c *codec) subject(s *subject) {
 	}
 	c.digest(s.identity[:])
 	c.name(&s.resource)
+	c.name(&s.detail)
 	if n := c.count(len(s.paths)); n > len(s.paths) {
 		s.paths = make([]string, n)
 	}

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"crypto/sha256"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/policy"
@@ -16,6 +17,7 @@ type subject struct {
 	does     does
 	identity identity // equal for calls that ask for the same thing; zero for calls that ask for nothing
 	resource string   // a name of that thing, to be shown
+	detail   string   // what else distinguishes it, for reports
 	paths    []string // of the files that the call reads or writes
 }
 
@@ -69,7 +71,7 @@ func (r *partReader) subject(body []byte, at *wire.Part) subject {
 		s.paths = resource.Paths(string(s.does.operation()), sent.text())
 	}
 	if r.policy.Dedupe.Enabled {
-		s.identity, s.resource = r.identify(&s, &sent)
+		r.identify(&s, &sent)
 	}
 	return s
 }
@@ -136,21 +138,22 @@ func doesOf(operation string) does {
 	return does(len(policy.Operations) - 1)
 }
 
-// identify returns a digest of what a call asks for, and a name of that to show.
-func (r *partReader) identify(s *subject, a *sent) (id identity, name string) {
+// identify sets a digest of what a call asks for, and names of that to show; nothing if the call has no identity.
+func (r *partReader) identify(s *subject, a *sent) {
+	name, detail := "", ""
 	r.canonical = append(append(r.canonical[:0], s.tool...), 0)
 	switch rule := &r.policy.Dedupe; rule.Identity {
 	case policy.ByResource:
 		key, ok := resource.Identify(string(s.does.operation()), s.tool, a.text())
 		if !ok {
-			return identity{}, ""
+			return
 		}
 		r.canonical = append(r.canonical[:0], key.Comparable()...)
-		name = key.Primary
+		name, detail = key.Primary, strings.Join(key.Secondary, ":")
 	case policy.ByFields:
 		key, ok := resource.Fields(s.tool, rule.Fields[s.tool], rule.ToolOnly, a.text())
 		if !ok {
-			return identity{}, ""
+			return
 		}
 		r.canonical = append(r.canonical[:0], key...)
 	default:
@@ -160,8 +163,11 @@ func (r *partReader) identify(s *subject, a *sent) (id identity, name string) {
 		name = s.paths[0]
 	}
 	if r.policy.Dedupe.Redact {
-		name = resource.Mask(resource.Redact(name))
+		name, detail = mask(name), mask(detail)
 	}
 	sum := sha256.Sum256(r.canonical)
-	return identity(sum[:16]), name
+	s.identity, s.resource, s.detail = identity(sum[:16]), name, detail
 }
+
+// mask returns a name without secrets.
+func mask(name string) string { return resource.Mask(resource.Redact(name)) }

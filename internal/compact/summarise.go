@@ -22,7 +22,7 @@ func summariseOldest(s *runState) {
 		return
 	}
 	d := s.newEviction(s.pinned, s.summariseUpTo(), Summarise)
-	if d == nil || float64(s.worth(d)) < min(float64(s.policy.Summarise.MinTokens), s.target/4) {
+	if d == nil || s.policy.OnlySmaller && float64(s.worth(d)) < min(float64(s.policy.Summarise.MinTokens), s.target/4) {
 		return
 	}
 	request, err := s.request(d)
@@ -46,10 +46,10 @@ func (s *runState) summarise(d *eviction, r summary.Request) error {
 		return err
 	}
 	content := strings.TrimSpace(answer.Retain + "\n\n" + answer.Summary)
-	if err := d.compose(s.in.Format, &s.words.summary, content); err != nil {
+	if err := d.compose(s.in.Format, s.count, &s.words.summary, content); err != nil {
 		return err
 	}
-	if current := d.currentTokens(s.history); 4*d.now > 3*current {
+	if current := d.currentTokens(s.history); s.policy.OnlySmaller && 4*d.now > 3*current {
 		return fmt.Errorf("%w: %d tokens instead of %d", errNoGain, d.now, current)
 	}
 	return nil
@@ -57,8 +57,11 @@ func (s *runState) summarise(d *eviction, r summary.Request) error {
 
 var errNoGain = errors.New("compact: the summary saves less than a quarter")
 
-// summaryTokens returns the limit of a summary: no more than a quarter of the target.
+// summaryTokens returns the limit of a summary: no more than a quarter of the target if it must be smaller.
 func (s *runState) summaryTokens() int {
+	if !s.policy.OnlySmaller {
+		return s.policy.Summarise.MaxTokens
+	}
 	return min(s.policy.Summarise.MaxTokens, max(int(s.target/4), 1))
 }
 
@@ -164,6 +167,7 @@ func (s *runState) request(d *eviction) (r summary.Request, err error) {
 	r = summary.Request{
 		First: d.from, Last: d.to, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
 		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: s.summaryTokens(),
+		MayGrow: !s.policy.OnlySmaller,
 	}
 	shown := s.shownFrom(d)
 	for m := range d.evicted() {

@@ -16,17 +16,25 @@ func trimByDistance(s *runState) {
 		category := s.policy.Trim.Categories[p.tool]
 		aging, distance := s.aging(category), s.distance(p.message)
 		if step, chars := aging.At(float64(distance)); step != rule.Whole {
-			s.proposeStep(i, step, stepped(chars, aging), category, aging)
+			s.proposeStep(i, step, s.stepped(chars, aging), category, aging)
 		}
 	}
 }
 
 // stepped rounds the characters of a bookend up to one of a few sizes, each less than the one before by size: a bookend
 // that lost a few characters at every compaction would break the provider's cache of everything after it, and save
-// almost nothing.
-func stepped(chars int, a rule.Aging) int {
-	const sizes = 8
-	size := max((a.MaxChars-a.MinChars)/sizes, minCut)
+// almost nothing, or in tokens not even that.
+func (s *runState) stepped(chars int, a rule.Aging) int {
+	size := 1
+	if s.policy.OnlySmaller {
+		size = minCut
+	}
+	if sizes := s.policy.Trim.BookendSizes; sizes > 0 {
+		size = max((a.MaxChars-a.MinChars)/sizes, size)
+	}
+	if chars >= a.MaxChars {
+		return chars // the least is above the most
+	}
 	return a.MaxChars - (a.MaxChars-chars)/size*size
 }
 
@@ -39,6 +47,8 @@ func (s *runState) aging(c policy.Category) rule.Aging {
 		MaxChars: limits.BookendMaxChars,
 		MinChars: limits.BookendMinChars,
 	}
+	a.MinChars = max(a.MinChars, s.leastCut())
+	a.MaxChars = max(a.MaxChars, s.leastCut())
 	if c == policy.NonReproducible {
 		a.Zone *= limits.ExtendedRetentionMultiplier
 	}
@@ -49,7 +59,11 @@ func (s *runState) aging(c policy.Category) rule.Aging {
 // it is never more than half of the target.
 func (s *runState) hotZone() float64 {
 	limits := &s.policy.Trim
-	return min(max(float64(limits.HotZoneMinTokens), s.window*limits.HotZoneRatio), s.target/2)
+	zone := max(float64(limits.HotZoneMinTokens), s.window*limits.HotZoneRatio)
+	if limits.HotZoneMaxRatio > 0 {
+		zone = min(zone, limits.HotZoneMaxRatio*s.target)
+	}
+	return zone
 }
 
 // proposeStep proposes the replacement of result i at its present age, and records its earlier ones.
@@ -69,8 +83,12 @@ func (s *runState) proposeStep(i int, step rule.Step, chars int, c policy.Catego
 	}
 	if step == rule.Line {
 		s.propose(i, since, want, stubTokens)
+		chars = s.stepped(a.MinChars, a) // if the line is not used
 	} else {
 		s.proposeAction(i, since, want)
+	}
+	if a.Span > 0 {
+		s.proposed[i].bookend = max(chars, 1)
 	}
 }
 
@@ -85,7 +103,7 @@ func (s *runState) shrinks(i int, a rule.Aging) {
 			return
 		}
 		_, chars := a.At(a.Zone + along*a.Span)
-		chars = stepped(chars, a)
+		chars = s.stepped(chars, a)
 		s.foresee(i, max(at, s.release[p.message]), 2*chars/charsPerToken+markerTokens)
 	}
 }

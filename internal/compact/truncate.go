@@ -1,12 +1,20 @@
 package compact
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 )
 
-// noticeTokens is about the size of the notice that replaces dropped messages.
-const noticeTokens = 100
+// noticeTokens returns about the size of the notice that replaces dropped messages. It must not depend on them: what is
+// dropped would change while they become more.
+func (s *runState) noticeTokens() int {
+	if s.count.estimates() {
+		return 100
+	}
+	const numbers = 8 // digits
+	return s.count.text(bytes.Repeat([]byte{'0'}, s.words.truncated.Constant()+numbers))
+}
 
 // dropOldest drops the oldest units if there is no summary of them: the last resort. It drops what had to be dropped at
 // any message of the history for the view to stay within its target, so that what was dropped once stays dropped.
@@ -22,11 +30,11 @@ func dropOldest(s *runState) {
 	if d == nil {
 		return
 	}
-	if err := d.compose(s.in.Format, &s.words.truncated, ""); err != nil {
+	if err := d.compose(s.in.Format, s.count, &s.words.truncated, ""); err != nil {
 		s.failed[s.stage] = err
 		return
 	}
-	d.tokens = noticeTokens
+	d.tokens = s.noticeTokens()
 	s.eviction = d
 }
 
@@ -133,7 +141,7 @@ func (t *truncation) drop(m int) bool {
 		}
 	}
 	if t.to == t.first {
-		t.size += noticeTokens
+		t.size += int64(t.noticeTokens())
 	}
 	for k := t.to; k < next; k++ {
 		if t.policy.Protect.NewestUser && t.messages[k].role == user && !t.userSpokeAgain(k, m) {

@@ -64,9 +64,12 @@ func (h *history) unanswered(n int) []call {
 	return calls
 }
 
-// systemMessages returns how many messages of the system or the developer lead the session.
+// systemMessages returns how many messages of the system or the developer lead the session and must not change.
 func (h *history) systemMessages() int {
 	n := 0
+	if !h.in.Policy.Protect.System {
+		return 0
+	}
 	for n < len(h.messages) && h.messages[n].role == system {
 		n++
 	}

@@ -2,7 +2,6 @@ package compact
 
 import (
 	"github.com/varve-dev/varve/internal/compact/text"
-	"github.com/varve-dev/varve/internal/tokens"
 )
 
 // collapseWhitespace makes each run of white space in old results one space. A result that another stage has already
@@ -37,7 +36,8 @@ func (s *runState) collapsed(i int) int {
 		return 0
 	}
 	s.text = text.Collapse(s.text[:0], content.Text)
-	if left := tokens.Estimate(s.text); left < p.tokens {
+	left := s.count.text(s.text)
+	if left < p.tokens || !s.policy.OnlySmaller && len(s.text) < len(content.Text) {
 		return max(left, 1)
 	}
 	return 0

@@ -9,12 +9,10 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/tokens"
 )
 
 // Every text that replaces a part is made here, from the policy's wording. A text depends only on the part and the
-// action, never on what came later, so that it does not change once written. A line is never longer than what head and
-// tail keep at least (policy.MinCutChars), so each step of the ladder is no longer than the one above it.
+// action, never on what came later, so that it does not change once written.
 
 const (
 	previewChars  = 80  // of a result's beginning in its placeholder
@@ -31,9 +29,20 @@ const (
 // minCut is how many bytes a bookend must cut away: fewer save nothing, because of the line between head and tail.
 const minCut = 32
 
+// leastCut returns how many characters a bookend keeps at least. If replacements must be smaller, every cut is longer
+// than the line that may replace it later, so that it does not matter which of the two was needed first.
+func (s *runState) leastCut() int {
+	if s.policy.OnlySmaller {
+		return policy.MaxLineBytes / 2
+	}
+	return 0
+}
+
 // words are a policy's wording, ready to be filled in.
 type words struct {
 	parts              [Omit]text.Template // in place of a part, or between its head and tail
+	head               text.Template       // before the head of a bookend
+	again              text.Template       // a placeholder of a result that can be had again
 	summary, truncated text.Template
 }
 
@@ -52,7 +61,10 @@ func wordsOf(w *policy.Wording) (*words, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &words{summary: templates["summary"], truncated: templates["truncated"]}
+	all := &words{
+		head: templates["bookend_head"], again: templates["placeholder_again"], summary: templates["summary"],
+		truncated: templates["truncated"],
+	}
 	for do := range all.parts {
 		all.parts[do] = templates[actionNames[do]]
 	}
@@ -67,22 +79,46 @@ type values struct {
 	chars, bytes, tokens, cut int
 	head                      int
 	seq                       int64
+	callID                    string
+	again                     bool // the result can be had again
+	count                     counter
 }
 
 // appendCut writes a part's head and tail around a line about what is missing.
 func (w *words) appendCut(dst []byte, do ActionKind, head, tail []byte, v values) []byte {
-	v.cut = v.tokens - tokens.Estimate(head) - tokens.Estimate(tail)
+	v.cut = v.tokens - v.count.text(head) - v.count.text(tail)
 	v.head = text.Len(head)
+	if do == Bookend {
+		dst = w.appendHead(dst, v)
+	}
 	dst = append(dst, head...)
-	dst = w.parts[do].Append(dst, v.append)
+	if text.Len(head)+text.Len(tail) < v.chars {
+		dst = w.parts[do].Append(dst, v.append)
+	}
 	return append(dst, tail...)
+}
+
+// appendHead writes what is before the head of a bookend.
+func (w *words) appendHead(dst []byte, v values) []byte {
+	if v.again {
+		return dst
+	}
+	return w.head.Append(dst, v.append)
+}
+
+// line returns the text of the line that replaces a part.
+func (w *words) line(v values) *text.Template {
+	if v.action == Placeholder && v.again && w.again.Constant() > 0 {
+		return &w.again
+	}
+	return &w.parts[v.action]
 }
 
 // appendLine writes the line that replaces a part. If a long name or preview makes it too long, it shortens those.
 func (w *words) appendLine(dst []byte, v values) []byte {
-	start, room := len(dst), 2*policy.MinCutChars
+	start, room := len(dst), policy.MaxLineBytes
 	for {
-		dst = w.parts[v.action].Append(dst[:start], v.append)
+		dst = w.line(v).Append(dst[:start], v.append)
 		if rawjson.QuotedLen(dst[start:]) <= room || v.preview == "" && v.resource == "" && len(v.tool) <= 1 {
 			return dst
 		}
@@ -110,6 +146,8 @@ func (v values) append(dst []byte, name string) []byte {
 		return append(dst, text.First([]byte(v.resource), resourceBytes)...)
 	case "preview":
 		return append(dst, v.preview...)
+	case "call_id":
+		return append(dst, label(v.callID)...)
 	case "seq":
 		return strconv.AppendInt(dst, v.seq, 10)
 	}

@@ -39,7 +39,7 @@ func TestALineIsShort(t *testing.T) {
 					t.Parallel()
 					v := values{action: do, ref: aRef, tool: long, resource: long, preview: previewOf([]byte(long)), seq: 9_000_000_000}
 					line := w.appendLine([]byte("before"), v)[len("before"):]
-					if n := rawjson.QuotedLen(line); n > 2*policy.MinCutChars {
+					if n := rawjson.QuotedLen(line); n > policy.MaxLineBytes {
 						t.Errorf("%d bytes: %s", n, line)
 					}
 					if strings.Contains(texts.Placeholder, "{ref}") && do == Placeholder && !strings.Contains(string(line), aRef.String()) {
@@ -54,7 +54,7 @@ func TestALineIsShort(t *testing.T) {
 // longestLine returns the longest text beside a ref that a policy may have.
 func longestLine(t *testing.T) string {
 	t.Helper()
-	for n := 2 * policy.MinCutChars; n > 0; n-- {
+	for n := policy.MaxLineBytes; n > 0; n-- {
 		line := strings.Repeat("x", n)
 		if _, err := policy.Parse(fmt.Appendf(nil, `{"wording":{"stub":"%s{ref}"}}`, line)); err == nil {
 			return line

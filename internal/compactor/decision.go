@@ -34,6 +34,7 @@ type Decision struct {
 	Economy       *Economy `json:"economy,omitempty"`
 
 	reached due.Threshold // 0 for none
+	early   bool          // only an eager stage has reached its own trigger
 	reason  string
 }
 
@@ -77,9 +78,7 @@ const (
 
 // ruleOf returns the rule by which the snapshot's session is due under a policy, whatever it grew from.
 func ruleOf(s postgres.Snapshot, p *policy.Policy) due.Session {
-	rule := due.Session{
-		Window: int64(s.WindowTokens), Calibration: 1, Trigger: p.Trigger, Hard: p.Hard, Armed: due.Trigger,
-	}
+	rule := due.Session{Window: int64(s.WindowTokens), Calibration: 1, Rule: p.DueRule(), Armed: due.Trigger}
 	if p.Tokens.Calibrate {
 		rule.Calibration, rule.Unseen = s.Calibration, s.Unseen
 	}
@@ -92,10 +91,15 @@ func newDecision(s postgres.Snapshot, p *policy.Policy, cause string) Decision {
 	d := Decision{
 		Verdict: Now, Cause: cause, Calibration: rule.Calibration, UnseenTokens: rule.Unseen,
 		ContextTokens: s.ContextTokens + int64(s.OverheadTokens),
-		TriggerTokens: int64(math.Ceil(p.Trigger * float64(s.WindowTokens))),
+		TriggerTokens: int64(math.Ceil(rule.TriggerAt())),
 		HardTokens:    int64(math.Ceil(p.Hard * float64(s.WindowTokens))),
 	}
-	d.reached, _ = rule.Due(d.ContextTokens)
+	if s.WindowTokens > 0 {
+		d.reached, _ = rule.Due(d.ContextTokens)
+		rule.Trim, rule.Budget = 0, due.Budget{}
+		reached, _ := rule.Due(d.ContextTokens)
+		d.early = reached != d.reached
+	}
 	return d
 }
 
@@ -131,7 +135,16 @@ func (d *Decision) postpone(format string, args ...any) {
 	d.reason = fmt.Sprintf(format, args...)
 }
 
-func (d *Decision) postponeNotDue() {
+// onRequest reports whether the policy leaves it to the caller when a session is compacted, who has not asked.
+func (d *Decision) onRequest(p *policy.Policy) bool {
+	return !p.Auto && d.Cause != causeManual && d.Cause != causeRecompaction
+}
+
+func (d *Decision) postponeNotDue(p *policy.Policy) {
+	if d.onRequest(p) {
+		d.postpone("%s: the policy compacts only on request (auto is false)", d.size())
+		return
+	}
 	d.postpone("%s, the trigger is %d: not due yet", d.size(), d.TriggerTokens)
 }
 
@@ -139,11 +152,14 @@ func (d *Decision) postponeNotDue() {
 func (d *Decision) weigh(p *Proposal) {
 	policy := &p.Input.Policy
 	switch {
+	case !policy.Enabled:
+		d.Verdict = Unchanged
+		d.reason = "the policy switches compaction off (enabled is false)"
 	case !p.Changed:
 		d.Verdict = Unchanged
 		d.reason = fmt.Sprintf("nothing in the view of %d tokens can be shortened under this policy", d.ContextTokens)
-	case d.Cause == CausePreview && !d.Due():
-		d.postponeNotDue()
+	case d.Cause == CausePreview && !d.Due(), d.onRequest(policy):
+		d.postponeNotDue(policy)
 	case d.Cause == CausePreview && d.waitForCold(p.Snapshot, policy) > 0:
 	case d.automatic() && policy.Economy.Enabled && !d.pays(p):
 		e := d.Economy
@@ -175,6 +191,9 @@ func (d *Decision) occasion() string {
 		return "part of a recompaction: " + d.size()
 	case d.reached == due.Hard:
 		return fmt.Sprintf("%s, the hard limit is %d", d.size(), d.HardTokens)
+	}
+	if d.early {
+		return fmt.Sprintf("%s, below the trigger of %d: a stage that is eager acts", d.size(), d.TriggerTokens)
 	}
 	return fmt.Sprintf("%s, the trigger is %d", d.size(), d.TriggerTokens)
 }

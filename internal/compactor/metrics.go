@@ -27,7 +27,14 @@ var (
 	resultsTotal = counter("varve_compaction_results_persisted_total",
 		"Tool results that left a view and were persisted.")
 	staleTotal = counter("varve_compaction_stale_results_total",
-		"Results that were out of date because their file was written later.")
+		"Results that a newer one for their resource, or a write of their file, made superfluous.")
+	resourcesTotal = counter("varve_compaction_stale_resources_total", "Resources of those results, of each run.")
+	originalTotal  = counter("varve_compaction_original_messages_total",
+		"Messages of the sessions that were compacted.")
+	categoryTotal = counters("varve_compaction_evaluations_total",
+		"Decisions about parts of views, by what the part's tool does.", "category")
+	reasonTotal = counters("varve_compaction_evaluation_reasons_total",
+		"Decisions about parts of views, by what was decided and why.", "reason")
 	failuresTotal = counter("varve_compaction_failures_total",
 		"Attempts at a compaction that failed; most are tried again.")
 	failedOpenTotal = counter("varve_compaction_failed_open_total",
@@ -57,9 +64,19 @@ func count(r protocol.Report, cause string, state session.RunState, timings map[
 	if r.OverflowRisk != nil {
 		overflowTotal.Inc()
 	}
+	if state == session.RunPostponed {
+		return
+	}
+	for category, parts := range r.Decisions.ByCategory {
+		categoryTotal.WithLabelValues(category).Add(float64(parts))
+	}
+	for reason, parts := range r.Decisions.ByReason {
+		reasonTotal.WithLabelValues(reason).Add(float64(parts))
+	}
 	if state != session.RunDone {
 		return
 	}
+	originalTotal.Add(float64(r.MessagesTotal))
 	messagesTotal.Add(float64(r.MessagesCompacted))
 	for action, parts := range r.Actions {
 		partsTotal.WithLabelValues(action).Add(float64(parts))
@@ -71,4 +88,5 @@ func count(r protocol.Report, cause string, state session.RunState, timings map[
 	bytesTotal.Add(float64(max(r.BytesBefore-r.BytesAfter, 0)))
 	resultsTotal.Add(float64(r.ResultsPersisted))
 	staleTotal.Add(float64(r.Stale.Count))
+	resourcesTotal.Add(float64(r.Stale.ResourcesTotal))
 }

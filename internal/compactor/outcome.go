@@ -3,11 +3,14 @@ package compactor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -92,7 +95,8 @@ func (r *run) report(ctx context.Context, p *Proposal, state session.RunState) {
 		"tokens_saved", report.TokensSaved, "messages", report.MessagesTotal,
 		"messages_compacted", report.MessagesCompacted, "results", report.ResultsPersisted,
 		"bytes_before", report.BytesBefore, "bytes_after", report.BytesAfter,
-		"stale", report.Stale.Count, "kept_prefix_tokens", report.KeptPrefix.Tokens, slog.Group("ms", r.steps()...),
+		"stale", report.Stale.Count, "stale_resources", staleNames(report.Stale),
+		"kept_prefix_tokens", report.KeptPrefix.Tokens, slog.Group("ms", r.steps()...),
 	}
 	if failed := report.FailedOpen; len(failed) > 0 {
 		level, message = slog.LevelWarn, "compaction: something failed and was done without"
@@ -103,6 +107,16 @@ func (r *run) report(ctx context.Context, p *Proposal, state session.RunState) {
 		attrs = append(attrs, "over_by", risk.OverBy, "recommendation", risk.Recommendation)
 	}
 	r.Log.Log(ctx, level, message, attrs...)
+}
+
+// staleNames returns the resources of stale results for a log line: at most ten, then how many more there are.
+func staleNames(s protocol.Stale) string {
+	shown := s.Resources[:min(len(s.Resources), 10)]
+	names := strings.Join(shown, ",")
+	if more := s.ResourcesTotal - len(shown); more > 0 {
+		return fmt.Sprintf("%s and %d more", names, more)
+	}
+	return names
 }
 
 func (r *run) steps() []any {

@@ -99,7 +99,7 @@ func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy policy.Pol
 	p.Decision = newDecision(snap, &policy, cause)
 	p.Decision.weigh(p)
 	if p.Changed && !force && !p.Decision.Due() {
-		p.Decision.postponeNotDue()
+		p.Decision.postponeNotDue(&policy)
 	}
 	return p, nil
 }
@@ -146,6 +146,9 @@ func plan(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, fr
 			p, err = nil, fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
 		}
 	}()
+	if !policy.Enabled {
+		policy = policy.Off()
+	}
 	p = &Proposal{Snapshot: snap, From: from}
 	if p.Input, err = inputOf(snap, policy, from); err != nil {
 		return nil, err
@@ -153,7 +156,9 @@ func plan(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, fr
 	if p.Plan, p.Made, err = compact.Run(p.Input, writing(ctx, policy, writer)); err != nil {
 		return nil, err
 	}
-	if p.compare(); p.Changed {
+	p.compare()
+	p.Changed = p.Changed && policy.Enabled
+	if p.Changed {
 		p.rendition, err = check(&p.Input, p.Plan, p.Made)
 	}
 	return p, err

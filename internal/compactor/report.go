@@ -1,27 +1,16 @@
 package compactor
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
 )
-
-// addStale counts a stale result, and names its resource if that is known, not named yet, and there is room for it.
-func addStale(s *protocol.Stale, name string) {
-	s.Count++
-	name = resource.Mask(resource.Redact(name))
-	if name != "" && len(s.Resources) < staleResources && !slices.Contains(s.Resources, name) {
-		s.Resources = append(s.Resources, name)
-	}
-}
-
-// staleResources is how many resources a report names.
-const staleResources = 10
 
 // Report returns what a run of the proposal records of it.
 func (p *Proposal) Report() protocol.Report {
@@ -29,24 +18,45 @@ func (p *Proposal) Report() protocol.Report {
 		From: string(p.From), MessagesTotal: p.Snapshot.LastSeq, Actions: map[string]int{}, Reasons: map[string]int{},
 		ResultsPersisted: len(p.Plan.Results), ViewTokensBefore: p.View(), TokensSaved: p.Saved(),
 		OverflowRisk: p.overflow(),
-		Stale:        protocol.Stale{Resources: []string{}}, FailedOpen: []string{},
+		Decisions:    decisions(p.Plan.Evaluations()), FailedOpen: []string{},
 	}
 	touched := map[int64]bool{}
+	stale := map[string]bool{}
 	for i := range p.Plan.Actions {
 		a := &p.Plan.Actions[i]
 		r.Actions[a.Kind.String()]++
 		r.Reasons[a.Rule]++
 		touched[a.Seq] = true
 		r.MessagesCompacted += int(max(a.LastSeq-a.Seq, 0)) // the others of a range
-		if a.Kind == compact.Stale {
-			addStale(&r.Stale, a.Resource)
+		if a.Kind == compact.Stale || a.Kind == compact.Stub {
+			r.Stale.Count++
+			stale[a.Resource] = true
 		}
 	}
 	r.MessagesCompacted += len(touched)
+	r.Stale.ResourcesTotal = len(stale)
+	r.Stale.Resources = slices.AppendSeq([]string{}, maps.Keys(stale))
+	slices.Sort(r.Stale.Resources)
+	r.Stale.Resources = r.Stale.Resources[:min(len(stale), staleResources)]
 	r.BytesBefore, r.BytesAfter = p.bytes()
 	r.KeptPrefix = p.kept()
 	r.FailedOpen = append(r.FailedOpen, p.failures()...)
 	return r
+}
+
+// staleResources is how many resources a report names.
+const staleResources = 100
+
+// decisions sums evaluations up.
+func decisions(of map[compact.Evaluation]int) protocol.Decisions {
+	d := protocol.Decisions{ByCategory: map[string]int{}, ByReason: map[string]int{}}
+	for e, n := range of {
+		d.Processed += n
+		d.ByCategory[cmp.Or(e.Category, "unknown")] += n
+		d.ByReason[string(e.Decision)] += n
+	}
+	d.Applied = d.ByReason[string(compact.Applied)]
+	return d
 }
 
 // failures returns what failed and was done without.

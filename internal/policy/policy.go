@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/due"
 )
 
 // Policy decides when a session is compacted and how much of it is kept. Ratios are shares of the session's context
@@ -194,6 +195,7 @@ type Arguments struct {
 // the hot zone, then head and tail that shrink along the degradation span, then one line.
 type Trim struct {
 	Enabled                     bool                `json:"enabled"`
+	Eager                       bool                `json:"eager"`
 	MinTokens                   int                 `json:"min_tokens"`
 	FloorRatio                  float64             `json:"floor_ratio"`
 	HotZoneMinTokens            int                 `json:"hot_zone_min_tokens"`
@@ -221,6 +223,7 @@ const (
 // Budget limits the tokens of all results together: the oldest become placeholders.
 type Budget struct {
 	Enabled bool    `json:"enabled"`
+	Eager   bool    `json:"eager"`
 	Tokens  int     `json:"tokens"`
 	Ratio   float64 `json:"ratio"`
 	Min     int     `json:"min_tokens"`
@@ -287,6 +290,46 @@ func (w *Wording) Templates() (map[string]text.Template, error) {
 		templates[strings.TrimPrefix(pointer, "/wording/")] = template
 	}
 	return templates, nil
+}
+
+// minFloor is the lowest share of the window at which an eager trim makes a session due.
+const minFloor = 0.00001
+
+// DueRule returns what the policy has to do with when a session is due.
+func (p *Policy) DueRule() due.Rule {
+	rule := due.Rule{
+		OnRequest: !p.Enabled || !p.Auto, Trigger: p.Trigger, TriggerTokens: int64(p.TriggerTokens), Hard: p.Hard,
+	}
+	if p.Trim.Enabled && p.Trim.Eager {
+		rule.Trim = max(p.Trim.FloorRatio, minFloor)
+	}
+	if b := &p.Budget; b.Enabled && b.Eager {
+		rule.Budget = due.Budget{Ratio: b.Ratio, Min: int64(b.Min), Max: int64(b.Max)}
+		if b.Tokens > 0 {
+			rule.Budget = due.Budget{Min: int64(b.Tokens), Max: int64(b.Tokens)}
+		}
+	}
+	return rule
+}
+
+// TargetOf returns how many tokens of a window of this many are the target: never more than the trigger.
+func (p *Policy) TargetOf(window float64) float64 {
+	trigger, target := p.Trigger*window, p.Target*window
+	if p.TriggerTokens > 0 {
+		trigger = float64(p.TriggerTokens)
+	}
+	if p.TargetTokens > 0 {
+		target = float64(p.TargetTokens)
+	}
+	return min(target, trigger)
+}
+
+// Off returns the policy without any stage.
+func (p Policy) Off() *Policy {
+	p.Cap.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled = false, false, false, false
+	p.Trim.Enabled, p.Budget.Enabled, p.Whitespace.Enabled = false, false, false
+	p.Summarise.Enabled, p.Truncate.Enabled = false, false
+	return &p
 }
 
 // Document returns the policy as JSON with every field, always in the same bytes. Parse reads it back: a category that

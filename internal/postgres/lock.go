@@ -96,10 +96,10 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 		return l, notFound(err)
 	}
 	err = tx.QueryRow(ctx, `
-		SELECT trigger_ratio, hard_ratio, cache_ttl, calibrate, caps_over
-		  FROM policies
-		 WHERE tenant_id = $1 AND id = $2`, tenant, l.policy).
-		Scan(&l.rule.Trigger, &l.rule.Hard, &l.cacheTTL, &l.calibrate, &l.capsOver)
+		SELECT p.cache_ttl, p.calibrate, p.caps_over, `+due.PolicyColumns+`
+		  FROM policies p
+		 WHERE p.tenant_id = $1 AND p.id = $2`, tenant, l.policy).
+		Scan(append([]any{&l.cacheTTL, &l.calibrate, &l.capsOver}, l.rule.Columns()...)...)
 	l.measuredBy(measured)
 	l.coldAt = l.coldAt.Add(l.cacheTTL)
 	return l, err

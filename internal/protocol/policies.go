@@ -57,15 +57,25 @@ type Report struct {
 	ViewTokensBefore  int64          `json:"view_tokens_before"`
 	TokensSaved       int64          `json:"tokens_saved"` // of the view; negative if the log restores more
 	Stale             Stale          `json:"stale"`
+	Decisions         Decisions      `json:"decisions"`
 	KeptPrefix        KeptPrefix     `json:"kept_prefix"`
 	FailedOpen        []string       `json:"failed_open"` // what failed, so that the compaction continued without it
 	OverflowRisk      *OverflowRisk  `json:"overflow_risk"`
 }
 
-// Stale counts results about files that were written later.
+// Stale has the results that were replaced because newer ones for their resource, or a write of their file, followed.
 type Stale struct {
-	Count     int      `json:"count"`
-	Resources []string `json:"resources"` // some of them, secrets in their names masked
+	Count          int      `json:"count"`           // results
+	ResourcesTotal int      `json:"resources_total"` // the different resources that they are about
+	Resources      []string `json:"resources"`       // at most 100 of those, in order, secrets in their names masked
+}
+
+// Decisions counts what was decided about the tool results and large calls of the view that no summary has taken.
+type Decisions struct {
+	Processed  int            `json:"processed"`
+	Applied    int            `json:"applied"`
+	ByCategory map[string]int `json:"by_category"` // by what the tool does
+	ByReason   map[string]int `json:"by_reason"`   // by compact.Decision
 }
 
 // KeptPrefix is the beginning of the view that keeps its bytes, and with them the provider's cache.

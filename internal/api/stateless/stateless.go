@@ -23,8 +23,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// maxMessages is how many messages one request can have compacted.
-const maxMessages = 100_000
+// MaxMessages is how many messages one request can have compacted.
+const MaxMessages = 100_000
 
 // Body is the body of POST /v1/compact.
 type Body struct {
@@ -66,7 +66,7 @@ func (b *Body) Set(name string, value rawjson.Span) {
 }
 
 // ReadMessages reads the array of messages.
-func (b *Body) ReadMessages(pointer string, value rawjson.Span) { b.List(pointer, value, maxMessages) }
+func (b *Body) ReadMessages(pointer string, value rawjson.Span) { b.List(pointer, value, MaxMessages) }
 
 // Resolve puts the policy on top of the layers below.
 func (b *Body) Resolve(below session.PolicyLayers) {
@@ -89,7 +89,7 @@ func (b *Body) Check(windows *models.Registry) {
 	}
 	if b.Spans == nil && !b.Has("/messages") {
 		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages",
-			maxMessages)
+			MaxMessages)
 	}
 	b.RequireFormat()
 	if b.Window > 0 && !b.Has("/window_tokens") && !b.Has("/overhead_tokens") {
@@ -104,7 +104,7 @@ func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 		Format: b.Format, WindowTokens: b.Window, OverheadTokens: b.Overhead, Calibration: 1,
 		LastSeq: int64(len(b.Spans)),
 	}
-	if !b.Format.Valid() || len(b.Spans) > maxMessages {
+	if !b.Format.Valid() || len(b.Spans) > MaxMessages {
 		return snap, nil, b.Err()
 	}
 	snap.Tail = make([]postgres.LogMessage, 0, len(b.Spans))
@@ -112,6 +112,9 @@ func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 		found, ok := b.Inspect(i)
 		if !ok {
 			continue
+		}
+		if b.policy != nil {
+			compact.Recount(b.policy, b.Format, b.Body(i), &found)
 		}
 		tokens := int64(found.Tokens)
 		snap.ContextTokens += tokens

@@ -1,272 +1,166 @@
 package conformance
 
 import (
-	"encoding/json"
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
 	"math"
-	"slices"
+	"strings"
 
-	"github.com/varve-dev/varve/internal/compact/rule"
-	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/session"
 )
 
-var cortexOperations = map[string]operation{
-	"estimateTokens": cortexEstimate,
-	"capToolResult":  cortexCap,
-	"applyBookend":   cortexBookend,
-	"computeAction":  cortexAction,
-	"trimState":      cortexTrimState,
-	"micro":          cortexMicro,
-}
-
-func cortexEstimate(v vector) (any, error) {
-	var in struct{ Text string }
-	err := v.decode(&in)
-	return map[string]any{"tokens": utf16Quarters([]byte(in.Text))}, err
-}
-
-func cortexCap(v vector) (any, error) {
-	var in struct{ Text string }
-	if err := v.decode(&in); err != nil {
-		return nil, err
+func cortex(v vector) object {
+	q, messages := cortexQuestion(v), objects(v.Input["messages"])
+	switch v.Op {
+	case "estimateTokens":
+		q.add(object{"role": "user", "content": v.Input["text"]})
+		return object{"tokens": q.compact().Decision.ContextTokens}
+	case "computeAction":
+		return cortexActions(v)
+	case "capToolResult", "applyBookend":
+		part := object{"type": "text", "text": v.Input["text"]}
+		name := cmp.Or(text(v.Input["toolName"]), "Read")
+		messages = []object{{"role": "toolResult", "toolName": name, "content": []object{part}}}
+		list := q.cortexBack(q.cortex(messages).compact(), messages, v)
+		return object{"content": objects(list[0]["content"])[0]["text"]}
 	}
-	c, err := newCortex(v)
-	return map[string]any{"content": c.capAtInsertion(in.Text)}, err
-}
-
-func cortexBookend(v vector) (any, error) {
-	var in struct {
-		Text, ToolName, Path                 string
-		HeadChars, TailChars, OriginalTokens int
+	q.window = int(number(v.Input["contextWindow"]))
+	q.context = int64(number(v.Input["currentTokens"]) + math.Round(number(v.Input["usageRatio"])*float64(q.window)))
+	o := q.cortex(messages).compact()
+	if v.Op == "micro" {
+		return object{"messages": q.cortexBack(o, messages, v), "sameReference": !o.changed}
 	}
-	if err := v.decode(&in); err != nil {
-		return nil, err
-	}
-	c, err := newCortex(v)
-	action := trimAction{Step: rule.Bookend, Head: in.HeadChars, Tail: in.TailChars, Tokens: in.OriginalTokens}
-	if in.Path != "" {
-		return map[string]any{"content": c.persistedText(in.Text, action, in.ToolName, in.Path)}, err
-	}
-	return map[string]any{"content": c.trimmedText(in.Text, action)}, err
-}
-
-func cortexAction(v vector) (any, error) {
-	var in struct {
-		Messages                 []cortexMessage
-		HotZone, DegradationSpan float64
-		Offsets                  []float64
-	}
-	if err := v.decode(&in); err != nil {
-		return nil, err
-	}
-	c, err := newCortex(v)
-	var actions []map[string]any
-	for _, offset := range in.Offsets {
-		actions = append(actions, map[string]any{"tokenOffset": offset, "action": c.action(in.Messages[0], offset, in.HotZone, in.DegradationSpan)})
-	}
-	return map[string]any{"actions": actions}, err
-}
-
-func cortexTrimState(v vector) (any, error) {
-	var in struct {
-		Messages                  []cortexMessage
-		ContextWindow, UsageRatio float64
-	}
-	if err := v.decode(&in); err != nil {
-		return nil, err
-	}
-	c, err := newCortex(v)
-	return c.trimState(in.Messages, in.ContextWindow, in.UsageRatio), err
-}
-
-// cortexCall is one call of apply on an engine.
-type cortexCall struct {
-	Messages                     []cortexMessage
-	ContextWindow, CurrentTokens float64
-	CacheCold                    *bool
-	ResetCache                   bool
-}
-
-func cortexMicro(v vector) (any, error) {
-	var in struct {
-		cortexCall
-		Calls []cortexCall
-	}
-	if err := v.decode(&in); err != nil {
-		return nil, err
-	}
-	c, err := newCortex(v)
-	if in.Calls == nil {
-		answer := c.apply(in.cortexCall)
-		answer["persisted"] = c.persisted
-		return answer, err
-	}
-	var results []map[string]any
-	for _, call := range in.Calls {
-		if call.Messages == nil {
-			call.Messages = in.Messages
-		}
-		results = append(results, c.apply(call))
-	}
-	return map[string]any{"results": results, "persisted": c.persisted}, err
-}
-
-// cortex is one engine of the system: the profile with the vector's configuration, and what it remembers.
-type cortex struct {
-	policy     policy.Policy
-	multiplier float64 // of the hot zone of what cannot be had again
-	persist    string  // "ok", "fail", or "" for no persister
-	persisted  []map[string]any
-	state      *trimState
-}
-
-// trimState are the actions of a history by index, reused as long as its length and band of usage stay.
-type trimState struct {
-	HistoryLength   int                `json:"historyLength"`
-	UtilizationBand int                `json:"utilizationBand"`
-	Actions         map[int]trimAction `json:"actions"`
-}
-
-// cortexConfig is the system's configuration; what is not given is the profile's.
-type cortexConfig struct {
-	MaxResultTokens, HotZoneMinTokens, BookendMaxChars, BookendMinChars             *int
-	TrimFloorRatio, HotZoneRatio, DegradationSpanRatio, ExtendedRetentionMultiplier *float64
-	ToolCategories                                                                  map[string]policy.Category
-}
-
-// newCortex puts the vector's configuration over the profile.
-func newCortex(v vector) (*cortex, error) {
-	var in struct {
-		Config  cortexConfig
-		Persist *struct{ Mode string }
-	}
-	p, err := policy.Profile("cortex")
-	if err == nil {
-		err = v.decode(&in)
-	}
-	in.Config.apply(&p)
-	c := &cortex{policy: p, multiplier: 1.5, persisted: []map[string]any{}}
-	if in.Persist != nil {
-		c.persist, c.multiplier = in.Persist.Mode, 1
-	}
-	set(&c.multiplier, in.Config.ExtendedRetentionMultiplier)
-	return c, err
-}
-
-func (g cortexConfig) apply(p *policy.Policy) {
-	set(&p.Cap.MaxTokens, g.MaxResultTokens)
-	set(&p.Cap.HeadChars, g.BookendMaxChars)
-	set(&p.Cap.TailChars, g.BookendMaxChars)
-	set(&p.Trim.FloorRatio, g.TrimFloorRatio)
-	set(&p.Trim.HotZoneMinTokens, g.HotZoneMinTokens)
-	set(&p.Trim.HotZoneRatio, g.HotZoneRatio)
-	set(&p.Trim.BookendMaxChars, g.BookendMaxChars)
-	set(&p.Trim.BookendMinChars, g.BookendMinChars)
-	set(&p.Trim.DegradationSpanRatio, g.DegradationSpanRatio)
-	for tool, category := range g.ToolCategories {
-		if category != "" {
-			p.Trim.Categories[tool] = category
+	actions := object{}
+	for i, seq := range q.seqs {
+		if action := cortexAction(o, seq); action["kind"] != "full" {
+			actions[fmt.Sprint(i)] = action
 		}
 	}
+	return object{"actions": actions, "historyLength": len(messages)}
 }
 
-// set overwrites what the vector gives.
-func set[T any](setting, given *T) {
-	if given != nil {
-		*setting = *given
+// cortexQuestion translates what the settings do not say. What is not saved is described without a way back. Bookends
+// whose head and tail differ are a cap's, with the words of a bookend; a saved one is a bookend of a length.
+func cortexQuestion(v vector) *question {
+	q := ask(v, session.Anthropic)
+	profile := must(q.resolve())
+	q.set("wording.placeholder", `[Tool result persisted -- {tool}: "{preview}" -- use Read on {ref} for full content]`)
+	if section(v.Input["persist"])["mode"] != "ok" && v.Input["path"] == nil {
+		q.set("wording.bookend_head", "")
+		q.set("wording.placeholder", profile.Wording.PlaceholderAgain)
 	}
+	if v.Input["persist"] == nil && section(v.Input["config"])["extendedRetentionMultiplier"] == nil {
+		q.set("trim.extended_retention_multiplier", 1.5)
+	}
+	if v.Op == "applyBookend" {
+		q.set("cap.max_chars", number(v.Input["headChars"])+number(v.Input["tailChars"]))
+		q.set("wording.cap", profile.Wording.Bookend)
+	}
+	if v.Input["path"] != nil {
+		q.patch["cap"] = object{"enabled": false}
+		q.patch["trim"] = object{"floor_ratio": 0, "hot_zone_min_tokens": 0, "hot_zone_ratio": 0,
+			"bookend_max_chars": v.Input["headChars"], "bookend_min_chars": v.Input["headChars"]}
+	}
+	return q
 }
 
-// apply runs one turn of microcompaction.
-func (c *cortex) apply(call cortexCall) map[string]any {
-	if call.ResetCache {
-		c.state = nil
-	}
-	after, changed := call.Messages, false
-	ratio := call.CurrentTokens / call.ContextWindow
-	warm := call.CacheCold != nil && !*call.CacheCold
-	if call.ContextWindow > 0 && len(call.Messages) > 0 && !warm && !(ratio < c.policy.Trim.FloorRatio) {
-		after, changed = c.trim(call.Messages, call.ContextWindow, ratio)
-	}
-	return map[string]any{"messages": after, "sameReference": !changed, "inputMutated": false, "cachedState": c.state}
-}
-
-func (c *cortex) trim(history []cortexMessage, window, ratio float64) (after []cortexMessage, changed bool) {
-	if c.state == nil || c.state.HistoryLength != len(history) || c.state.UtilizationBand != band(ratio) {
-		c.state = c.trimState(history, window, ratio)
-	}
-	after = slices.Clone(history)
-	for i := range after {
-		if action, ok := c.state.Actions[i]; ok {
-			after[i] = c.trimMessage(history[i], i, action)
-		}
-	}
-	return after, len(c.state.Actions) > 0
-}
-
-func band(ratio float64) int { return int(math.Floor(ratio * 10)) }
-
-// trimState walks the history from its end and ages each tool result by the tokens behind it.
-func (c *cortex) trimState(history []cortexMessage, window, ratio float64) *trimState {
-	state := &trimState{len(history), band(ratio), map[int]trimAction{}}
-	zone := max(float64(c.policy.Trim.HotZoneMinTokens), window*c.policy.Trim.HotZoneRatio)
-	span := window * c.policy.Trim.DegradationSpanRatio
-	behind := 0
-	for i, message := range slices.Backward(history) {
-		if message.isToolResult() {
-			if action := c.action(message, float64(behind), zone, span); action.Step != rule.Whole {
-				state.Actions[i] = action
+// cortex appends messages: one of the role toolResult is the user's, and a result without a call gets one before it.
+func (q *question) cortex(messages []object) *question {
+	names := map[string]string{} // of the calls without a result
+	for i, m := range messages {
+		content := m["content"]
+		if parts := objects(content); parts != nil {
+			parts = append([]object{}, parts...)
+			for k, part := range parts {
+				name := cmp.Or(text(part["name"]), text(m["toolName"]))
+				if part["type"] == "tool_use" {
+					names[text(part["id"])] = name
+				}
+				if part["type"] != "tool_result" && m["role"] != "toolResult" {
+					continue
+				}
+				id := cmp.Or(text(part["tool_use_id"]), text(m["toolCallId"]), fmt.Sprint("call-", i, "-", k))
+				for open, named := range names {
+					if named == name {
+						id = open
+					}
+				}
+				if _, open := names[id]; !open {
+					call := object{"type": "tool_use", "id": id, "name": name, "input": object{}}
+					q.add(object{"role": "assistant", "content": []object{call}})
+				}
+				delete(names, id)
+				parts[k] = object{"type": "tool_result", "tool_use_id": id, "content": part["text"]}
 			}
+			content = parts
 		}
-		behind += utf16Quarters([]byte(message.text()))
+		role := strings.Replace(text(m["role"]), "toolResult", "user", 1)
+		q.seqs = append(q.seqs, q.add(object{"role": role, "content": content}))
 	}
-	return state
+	return q
 }
 
-// trimAction is what becomes of a tool result.
-type trimAction struct {
-	Step               rule.Step
-	Clear              bool // Line, but without a preview
-	Head, Tail, Tokens int
-	Tool, Preview      string
+// cortexBack translates the view back: the texts of results into the record's parts.
+func (q *question) cortexBack(o *outcome, messages []object, v vector) []object {
+	paths := 0
+	return q.back(o, messages, "user", func(m, now object, _ int64) {
+		parts := append([]object{}, objects(m["content"])...)
+		for k, part := range objects(now["content"]) {
+			if part["type"] != "tool_result" {
+				continue
+			}
+			path := text(v.Input["path"])
+			if section(v.Input["persist"])["mode"] == "ok" && strings.Contains(text(part["content"]), "persisted") {
+				path = fmt.Sprintf("/persist/%s-%d.txt", cmp.Or(text(parts[k]["name"]), text(m["toolName"])), paths)
+				paths++
+			}
+			parts[k] = maps.Clone(parts[k])
+			parts[k]["text"] = named(part["content"], path)
+		}
+		m["content"] = parts
+	})
 }
 
-// MarshalJSON writes the action as the system does.
-func (a trimAction) MarshalJSON() ([]byte, error) {
-	switch {
-	case a.Step == rule.Whole:
-		return json.Marshal(map[string]any{"kind": "full"})
-	case a.Step == rule.Bookend:
-		return json.Marshal(map[string]any{"kind": "bookend", "headChars": a.Head, "tailChars": a.Tail, "originalTokens": a.Tokens})
-	case a.Clear:
-		return json.Marshal(map[string]any{"kind": "clear"})
+// cortexAction returns what was done to the result of message seq, as the system describes it.
+func cortexAction(o *outcome, seq int64) object {
+	for _, a := range o.Plan.Actions {
+		if a.Seq != seq || !o.changed {
+			continue
+		}
+		switch a.Kind {
+		case compact.Bookend:
+			var distance, chars int
+			must(fmt.Sscanf(a.Reason, "%d tokens came after it: %d characters", &distance, &chars))
+			return object{"kind": "bookend", "headChars": chars, "tailChars": chars, "originalTokens": a.TokensBefore}
+		case compact.Blank:
+			return object{"kind": "clear"}
+		}
+		_, preview, _ := bytes.Cut(o.bodies[seq], []byte(`: \"`))
+		preview, _, _ = bytes.Cut(preview, []byte(`\" -- `))
+		return object{"kind": "placeholder", "toolName": a.Tool, "preview": string(preview)}
 	}
-	return json.Marshal(map[string]any{"kind": "placeholder", "toolName": a.Tool, "preview": a.Preview})
+	return object{"kind": "full"}
 }
 
-func (c *cortex) action(message cortexMessage, distance, zone, span float64) trimAction {
-	tool, named := message.toolName()
-	category := c.category(tool)
-	if category == policy.NonReproducible {
-		zone *= c.multiplier
+// cortexActions asks for each distance, with a newest message of that many tokens. A fraction of a token, which no
+// message has, is taken from the zone. A bookend that is the whole text is none.
+func cortexActions(v vector) object {
+	list, messages := []object{}, objects(v.Input["messages"])
+	for _, entry := range objects(v.Output["actions"]) {
+		action := section(entry["action"])
+		kept := int(number(action["headChars"]) + number(action["tailChars"]))
+		if kept >= len(text(objects(messages[0]["content"])[0]["text"])) {
+			entry["action"] = object{"kind": "full"}
+		}
+		whole, fraction := math.Modf(number(entry["tokenOffset"]))
+		q := cortexQuestion(v).cortex(messages)
+		q.set("trim.hot_zone_ratio", (number(v.Input["hotZone"])-fraction)/1000)
+		q.set("trim.degradation_span_ratio", number(v.Input["degradationSpan"])/1000)
+		q.add(object{"role": "assistant", "content": strings.Repeat("p", int(4*whole))})
+		list = append(list, object{"tokenOffset": entry["tokenOffset"], "action": cortexAction(q.compact(), q.seqs[0])})
 	}
-	if !named {
-		tool = "unknown"
-	}
-	content := []byte(message.text())
-	aging := rule.Aging{Zone: zone, Span: span, MaxChars: c.policy.Trim.BookendMaxChars, MinChars: c.policy.Trim.BookendMinChars}
-	step, chars := aging.At(distance)
-	return trimAction{
-		Step:  step,
-		Clear: category == policy.Ephemeral,
-		Head:  chars, Tail: chars, Tokens: utf16Quarters(content),
-		Tool: tool, Preview: preview(content, 80),
-	}
-}
-
-// category returns what a tool is worth; one without a name has no category, whatever the table has.
-func (c *cortex) category(tool string) policy.Category {
-	if tool == "" {
-		return ""
-	}
-	return c.policy.Trim.Categories[tool]
+	return object{"actions": list}
 }

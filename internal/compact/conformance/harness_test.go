@@ -1,76 +1,360 @@
 package conformance
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/api/stateless"
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/llm/llmtest"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
-func TestOnlyWhatIsListedMayDiffer(t *testing.T) {
-	t.Parallel()
-	listed := documented{"known": true, "s/later": true, "s/seed": true, lonely: true}
-	for _, c := range []struct {
-		name   string
-		v      vector
-		diff   string
-		failed error
-		want   verdict
-	}{
-		{"the same", vector{ID: "a"}, "", nil, pass},
-		{"different", vector{ID: "a"}, "-1 +2", nil, other},
-		{"not to be run", vector{ID: "a"}, "", errors.New("no such operation"), other},
-		{"different and listed", vector{ID: "known"}, "-1 +2", nil, differs},
-		{"the same, but listed", vector{ID: "known"}, "", nil, other},
-		{"of a listed class", vector{ID: "a", System: "s", Op: "later", Scope: "later"}, "", errors.New("no such operation"), differs},
-		{"owed, so that no class helps", vector{ID: "a", System: "s", Op: "seed", Scope: "seed"}, "-1 +2", nil, other},
-		{"different by half a character", vector{ID: "a", LoneSurrogate: true}, onlyHalves, nil, differs},
-		{"different by more", vector{ID: "a", LoneSurrogate: true}, "-1 +2", nil, other},
-		{"different by half a character without a reason", vector{ID: "a"}, onlyHalves, nil, other},
-	} {
-		got, problem := verdictOf(c.v, c.diff, c.failed, listed)
-		if got != c.want || (problem != "") != (got == other) {
-			t.Errorf("%s: verdict %d with problem %q, want %d", c.name, got, problem, c.want)
-		}
-	}
+// object is a decoded JSON object.
+type object = map[string]any
+
+// vector is one recorded call of a system.
+type vector struct {
+	ID            string `json:"id"`
+	System        string `json:"oracle"`
+	Op            string `json:"op"`
+	Scope         string `json:"scope"`
+	Input, Output object
 }
 
-func TestAnswersAreComparedByTheirValue(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		a, b string
-		same bool
-	}{
-		{`{"a":1,"b":[2]}`, `{"b":[2.0],"a":1e0}`, true},
-		{`12345678901234567890`, `12345678901234567891`, false},
-		{`1`, `"1"`, false},
-		{`[1,2]`, `[2,1]`, false},
-		{`{"a":null}`, `{}`, false},
-	} {
-		a, err := plain(json.RawMessage(c.a))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := plain(json.RawMessage(c.b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if cmp.Equal(a, b) != c.same {
-			t.Errorf("%s and %s: the same is not %v", c.a, c.b, c.same)
-		}
-	}
+// systems translate a vector into questions to the product, and its answers back. The members that they return are
+// compared with those of the record.
+var systems = map[string]func(v vector) object{
+	"tool-compaction": toolCompaction, "cortex": cortex, "falai": falai, "llm-proxy": llmProxy, "codelia": codelia,
 }
 
-func TestAnErrorStandsBesideWhatElseWasRecorded(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
-	got, err := (&failure{"Error", "stop"}).beside(map[string]any{"calls": []int{1}})
+	dir := cmp.Or(os.Getenv("VARVE_VECTORS"), "testdata/vectors")
+	if _, err := os.Stat(dir); err != nil {
+		dir = filepath.Join("../../..", dir)
+	}
+	listed, passed, different, others := documented(t), 0, 0, 0
+	for _, v := range vectors(t, dir) {
+		switch diff := run(v); {
+		case diff == "" && !listed[v.ID]:
+			passed++
+		case diff != "" && listed[v.ID]:
+			different++
+		default:
+			others++
+			t.Errorf("%s, listed in docs/compatibility.md: %v (-recorded +ours):\n%s", v.ID, listed[v.ID], diff)
+		}
+	}
+	fmt.Printf("%d vectors through the product: %d pass, %d documented, %d other\n",
+		passed+different+others, passed, different, others)
+}
+
+// vectors reads the vectors below dir that Varve owes: those of scope seed.
+func vectors(t *testing.T, dir string) (list []vector) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".json" {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		var v vector
+		if err == nil && json.Unmarshal(raw, &v) == nil && v.Scope == "seed" {
+			list = append(list, v)
+		}
+		return err
+	})
+	if err != nil || len(list) == 0 {
+		t.Fatalf("no vectors in %s (%v)", dir, err)
+	}
+	return list
+}
+
+// documented returns the vectors that the table in docs/compatibility.md lists.
+func documented(t *testing.T) map[string]bool {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/compatibility.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, _ := plain(json.RawMessage(`{"calls":[1],"error":{"name":"Error","message":"stop"}}`))
-	answer, err := plain(got)
-	if diff := cmp.Diff(want, answer); diff != "" || err != nil {
-		t.Errorf("answer (-want +got):\n%s (%v)", diff, err)
+	listed := map[string]bool{}
+	row := regexp.MustCompile("(?m)^\\| `([a-z-]+-\\d{3}[^`]*)` \\|([^|]*)\\|([^|]*)\\|$")
+	for _, cells := range row.FindAllStringSubmatch(string(page), -1) {
+		if listed[cells[1]] || strings.TrimSpace(cells[2]) == "" || strings.TrimSpace(cells[3]) == "" {
+			t.Errorf("docs/compatibility.md lists %s twice, or without a reason", cells[1])
+		}
+		listed[cells[1]] = true
 	}
+	return listed
+}
+
+// run returns how the product's answer differs from the record, "" if it does not.
+func run(v vector) (diff string) {
+	defer func() {
+		if failed := recover(); failed != nil {
+			diff = fmt.Sprint("no answer: ", failed)
+		}
+	}()
+	answer, want, got := systems[v.System](v), object{}, object{}
+	for member := range answer {
+		want[member] = v.Output[member]
+	}
+	decode([]byte(jsonText(answer)), &got)
+	if len(got) == 0 {
+		return "there is no operation " + v.Op
+	}
+	return gocmp.Diff(want, got)
+}
+
+func decode(raw []byte, into any) { must(0, json.Unmarshal(raw, into)) }
+
+// must returns a value; an error ends the vector.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// jsonText returns a value as JavaScript writes it.
+func jsonText(value any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	must(0, encoder.Encode(value))
+	return strings.NewReplacer("\n", "", `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(b.String())
+}
+
+// text, number, section and objects return a value of a vector, or nothing if it is missing.
+func text(value any) string    { s, _ := value.(string); return s }
+func number(value any) float64 { n, _ := value.(float64); return n }
+func section(value any) object { o, _ := value.(object); return o }
+func objects(value any) (list []object) {
+	if made, ok := value.([]object); ok {
+		return made
+	}
+	elements, _ := value.([]any)
+	for _, element := range elements {
+		list = append(list, section(element))
+	}
+	return list
+}
+
+// settings are the translations of the systems' settings into a policy: what is fixed, and names of settings with the
+// fields that they set, for a system and for single operations.
+//
+//go:embed testdata/settings.json
+var settings []byte
+
+type translation struct {
+	Policy     object
+	Names      map[string][]string
+	Always     bool // the operation acts whatever the size is
+	Operations map[string]translation
+}
+
+// question is what the product is asked: to compact messages that are in no session.
+type question struct {
+	format  session.Format
+	patch   object // of the profile
+	window  int
+	context int64 // tokens by the caller's count; 0: they are counted
+	bodies  [][]byte
+	seqs    []int64 // of the vector's messages; the others were added
+	open    map[string]bool
+	replies []llmtest.Reply // of the model
+}
+
+// always is a count of tokens with which a compaction is due.
+const always = 1 << 40
+
+// ask starts a question with the settings of a vector.
+func ask(v vector, format session.Format) *question {
+	q := &question{format: format, window: 1000, patch: object{"profile": v.System}, open: map[string]bool{}}
+	var all map[string]translation
+	decode(settings, &all)
+	given := maps.Clone(v.Input)
+	maps.Copy(given, section(v.Input["config"]))
+	for _, t := range []translation{all[v.System], all[v.System].Operations[v.Op]} {
+		for path, value := range t.Policy {
+			q.set(path, value)
+		}
+		for name, paths := range t.Names {
+			for _, path := range paths {
+				if value := given[name]; value != nil {
+					q.set(path, value)
+				}
+			}
+		}
+		if t.Always {
+			q.context = always
+		}
+	}
+	return q
+}
+
+// set sets a field of the policy.
+func (q *question) set(path string, value any) {
+	at := q.patch
+	if section, field, nested := strings.Cut(path, "."); nested {
+		if at[section] == nil {
+			at[section] = object{}
+		}
+		at, path = at[section].(object), field
+	}
+	at[path] = value
+}
+
+// model sets what the model answers: a text for each scripted response, or an error for one without.
+func (q *question) model(v vector, answer func(response object) (text string, ok bool)) {
+	for _, response := range objects(section(v.Input["llm"])["responses"]) {
+		reply := llmtest.Reply{Err: errors.New("the model does not answer")}
+		if text, ok := answer(response); ok {
+			reply = llmtest.Reply{Text: text}
+		}
+		q.replies = append(q.replies, reply)
+	}
+}
+
+// add appends a message and returns its seq.
+func (q *question) add(message any) int64 {
+	q.bodies = append(q.bodies, []byte(jsonText(message)))
+	return int64(len(q.bodies))
+}
+
+// chat appends messages of an OpenAI-like shape. A result without a call, which providers refuse, gets a call before
+// it, which the translation back leaves out; a result that is no text becomes its JSON. tool is the member that names
+// a result's tool.
+func (q *question) chat(messages []object, tool string) {
+	for _, m := range messages {
+		m = maps.Clone(m)
+		if id, ok := m["tool_call_id"].(string); ok && m["role"] == "tool" {
+			if !q.open[id] {
+				call := object{"id": id, "function": object{"name": text(m[tool]), "arguments": "{}"}}
+				q.add(object{"role": "assistant", "tool_calls": []object{call}})
+			}
+			delete(q.open, id)
+			switch content := m["content"].(type) {
+			case nil:
+				m["content"] = `""`
+			case object:
+				m["content"] = jsonText(content)
+			}
+		}
+		for _, call := range objects(m["tool_calls"]) {
+			q.open[text(call["id"])] = true
+			if call["function"] == nil {
+				call["function"] = object{"name": call["name"], "arguments": jsonText(call["arguments"])}
+			}
+		}
+		q.seqs = append(q.seqs, q.add(m))
+	}
+}
+
+// outcome is the product's answer.
+type outcome struct {
+	*compactor.Proposal
+	changed bool
+	bodies  map[int64][]byte // by seq, as the view has them; an evicted message has none
+	summary []byte           // the message that replaces the evicted ones
+}
+
+// resolve returns the profile with the changes.
+func (q *question) resolve() (policy.Policy, error) { return policy.Parse([]byte(jsonText(q.patch))) }
+
+// compact has the product compact the messages, as POST /v1/compact does.
+func (q *question) compact() *outcome {
+	resolved := must(q.resolve())
+	snap := postgres.Snapshot{
+		Format: q.format, WindowTokens: q.window, Calibration: 1, LastSeq: int64(len(q.bodies)),
+	}
+	for i, body := range q.bodies {
+		found := must(wire.Accept(q.format, body))
+		compact.Recount(&resolved, q.format, body, &found)
+		m := postgres.LogMessage{Seq: int64(i + 1), Format: q.format, Tokens: int64(found.Tokens), Body: body}
+		if snap.ContextTokens += m.Tokens; q.seqs != nil && !slices.Contains(q.seqs, m.Seq) {
+			snap.OverheadTokens -= found.Tokens // what was added must not count
+		}
+		snap.Tail = append(snap.Tail, m)
+	}
+	if q.context > snap.ContextTokens && q.context < always {
+		snap.Unseen = q.context - snap.ContextTokens
+	} else {
+		snap.ContextTokens = cmp.Or(q.context, snap.ContextTokens)
+	}
+	request := compactor.Request{Cause: compactor.CausePreview, Policy: &resolved}
+	p := must(compactor.Propose(context.Background(), nil, snap, request, llmtest.New(q.replies...)))
+	o := &outcome{Proposal: p, changed: p.Changed && p.Decision.Verdict == compactor.Now, bodies: map[int64][]byte{}}
+	view, first, last := must(stateless.Messages(p)), int64(0), int64(-1)
+	for _, a := range p.Plan.Actions {
+		if a.Part < 0 && o.changed {
+			first, last = a.Seq, a.LastSeq
+		}
+	}
+	for _, m := range snap.Tail {
+		if m.Seq == first {
+			o.summary, view = view[0], view[1:]
+		}
+		if m.Seq < first || m.Seq > last {
+			o.bodies[m.Seq], view = view[0], view[1:]
+		}
+	}
+	return o
+}
+
+// back translates the view back. A message that did not change is the vector's; change puts the content of another one
+// into a copy of it. A summary becomes a message of the role that the system gives it. The notice of a truncation, a
+// handle like a ref, has no counterpart.
+func (q *question) back(o *outcome, messages []object, role string, change func(m, now object, seq int64)) []object {
+	list := []object{}
+	for i, m := range messages {
+		var now object
+		body := o.bodies[q.seqs[i]]
+		switch {
+		case body == nil && o.summary != nil:
+			if decode(o.summary, &now); o.Plan.Actions[0].Kind == compact.Summarise {
+				list = append(list, object{"role": role, "content": now["content"]})
+			}
+			o.summary = nil
+		case body != nil && bytes.Equal(body, q.bodies[q.seqs[i]-1]):
+			list = append(list, m)
+		case body != nil:
+			decode(body, &now)
+			m = maps.Clone(m)
+			change(m, now, q.seqs[i])
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// refClause matches a ref of the product and, if there is one, the clause that introduces it.
+var refClause = regexp.MustCompile(`(; [a-z ]+[ =])?\b(r\d+\.\d+-[0-9a-f]+)\b`)
+
+// named returns a text with the record's name in place of a ref: a path or a call id. A record without a name has no
+// clause about it.
+func named(text any, name string) string {
+	if name != "" {
+		name = "${1}" + name
+	}
+	return refClause.ReplaceAllString(text.(string), name)
 }

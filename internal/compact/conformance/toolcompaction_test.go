@@ -1,221 +1,111 @@
 package conformance
 
 import (
-	"encoding/hex"
-	"encoding/json"
-	"slices"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact/resource"
-	"github.com/varve-dev/varve/internal/compact/rule"
-	"github.com/varve-dev/varve/internal/compact/text"
-	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/session"
 )
 
-var toolCompactionOperations = map[string]operation{"transform": transformTools}
-
-// toolMessage has calls and results beside its content. What is not looked at keeps its bytes, and so its order of keys.
-type toolMessage map[string]json.RawMessage
-
-// toolUse is a call or a result.
-type toolUse struct {
-	message  *toolMessage
-	list     string // toolCalls or toolResults
-	at       int
-	value    string // the field with the arguments or the result
-	id, tool string
-	content  json.RawMessage
-	group    string
-}
-
-// toolTransform is tool-compaction over one history.
-type toolTransform struct {
-	fields         map[string][]string // that identify a call, by tool
-	excluded       []string
-	inputs, output int // larger fields are omitted
-	placeholder    text.Template
-	policy         policy.Policy
-}
-
-func transformTools(v vector) (any, error) {
-	var in struct {
-		Messages []toolMessage              `json:"messages"`
-		Config   map[string]json.RawMessage `json:"config"`
+// toolCompaction translates a message with calls and the results that answer them into a message of the AI SDK, where
+// both are objects.
+func toolCompaction(v vector) object {
+	q, config, messages := ask(v, session.AISDK), section(v.Input["config"]), objects(v.Input["messages"])
+	input, output := phpLimit(config["inputTrimBytes"]), phpLimit(config["outputTrimBytes"])
+	q.set("dedupe.argument_bytes", input)
+	q.set("dedupe.min_bytes", output+1)
+	if fields := section(config["toolIdentifierFields"]); fields != nil {
+		q.set("dedupe.fields", fields)
 	}
-	if err := v.decode(&in); err != nil {
-		return nil, err
+	if tools, ok := config["excludedTools"].([]any); ok {
+		q.set("protect.tools", tools)
 	}
-	t, err := newToolTransform(in.Config)
-	if err != nil {
-		return nil, err
-	}
-	t.apply(in.Messages)
-	return map[string]any{"messages": append([]toolMessage{}, in.Messages...)}, nil
-}
-
-// newToolTransform applies a configuration to the profile; a parameter of a wrong type is as good as none. The system
-// names a result by its call's id where Varve has a ref.
-func newToolTransform(config map[string]json.RawMessage) (*toolTransform, error) {
-	policy, err := policy.Profile("tool-compaction")
-	if err != nil {
-		return nil, err
-	}
-	wording := strings.Replace(policy.Wording.Stub, "ref={ref}", "callId={ref}", 1)
-	placeholder, err := text.Parse(wording, "ref", "tool", "resource", "bytes", "seq")
-	t := &toolTransform{policy: policy, placeholder: placeholder, fields: map[string][]string{}}
-	t.inputs, t.output = policy.Dedupe.ArgumentBytes, 4*policy.Dedupe.MinTokens
-	readInteger(config["inputTrimBytes"], &t.inputs)
-	readInteger(config["outputTrimBytes"], &t.output)
-	t.excluded = readStrings(config["excludedTools"])
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(config["toolIdentifierFields"], &fields)
-	for tool, names := range fields {
-		t.fields[tool] = readStrings(names)
-	}
-	return t, err
-}
-
-func readInteger(raw json.RawMessage, value *int) {
-	var number *int
-	if json.Unmarshal(raw, &number) == nil && number != nil {
-		*value = *number
-	}
-}
-
-// readStrings returns the strings of a list.
-func readStrings(raw json.RawMessage) []string {
-	var elements []any
-	_ = json.Unmarshal(raw, &elements) // what is no list has none
-	var texts []string
-	for _, element := range elements {
-		if text, ok := element.(string); ok {
-			texts = append(texts, text)
+	parts := map[string]object{} // of the calls, by id
+	for i := len(messages) - 1; i >= 0; i-- {
+		for _, r := range objects(messages[i]["toolResults"]) {
+			parts[text(r["id"])] = object{"state": "output-available", "output": r["result"]}
 		}
 	}
-	return texts
-}
-
-// apply omits the large fields of all calls and results of a group but the newest call and its result. A call and its
-// result are one sequence, so a call that has no result yet makes the older results superfluous, too.
-func (t *toolTransform) apply(messages []toolMessage) {
-	uses := t.uses(messages)
-	occurrences := make([]rule.Occurrence[string], len(uses))
-	for i, use := range uses {
-		occurrences[i] = rule.Occurrence[string]{Key: use.group, Counts: true}
-	}
-	superseded := rule.Superseded(occurrences, t.policy.Dedupe.KeepLast)
-	newest := map[string]bool{}
-	for i, use := range uses {
-		newest[use.id] = newest[use.id] || superseded[i] < 0
-	}
-	for i, use := range slices.Backward(uses) {
-		isCall := use.list == "toolCalls"
-		if superseded[i] < 0 || isCall && newest[use.id] {
-			continue
+	for _, m := range messages {
+		made := []object{}
+		if m["content"] != nil && len(objects(m["toolResults"])) == 0 {
+			made = append(made, object{"type": "text", "text": m["content"]})
 		}
-		if isCall {
-			t.omit(use, t.fields[use.tool], t.inputs)
-		} else if t.omit(use, nil, t.output) {
-			t.announce(use)
-		}
-	}
-}
-
-// uses returns the calls and results that belong to a group, oldest first.
-func (t *toolTransform) uses(messages []toolMessage) []toolUse {
-	groups := map[string]string{} // by the id of a call
-	var uses []toolUse
-	for i := range messages {
-		for _, call := range messages[i].uses("toolCalls", "arguments") {
-			if group, ok := t.group(call); ok {
-				groups[call.id] = group
+		for _, c := range objects(m["toolCalls"]) {
+			part := parts[text(c["id"])]
+			if part == nil {
+				part = object{"state": "input-available"}
 			}
+			part["type"], part["toolCallId"], part["input"] = "tool-"+text(c["toolName"]), c["id"], c["arguments"]
+			made = append(made, part)
+		}
+		if m["role"] != "tool" {
+			q.bodies = append(q.bodies, []byte(php(object{"role": m["role"], "parts": made})))
 		}
 	}
-	for i := range messages {
-		for _, use := range slices.Concat(messages[i].uses("toolCalls", "arguments"), messages[i].uses("toolResults", "result")) {
-			group, known := groups[use.id]
-			if own, ok := t.group(use); ok && use.list == "toolCalls" {
-				group = own
-			}
-			if use.group = group; known && !slices.Contains(t.excluded, use.tool) {
-				uses = append(uses, use)
-			}
+	for _, body := range q.compact().bodies {
+		var m object
+		decode(body, &m)
+		for _, part := range objects(m["parts"]) {
+			parts[text(part["toolCallId"])] = part
 		}
 	}
-	return uses
+	for _, m := range messages {
+		for _, c := range objects(m["toolCalls"]) {
+			c["arguments"], _ = phpOmitted(section(c["arguments"]), section(parts[text(c["id"])]["input"]), input)
+		}
+		for _, r := range objects(m["toolResults"]) {
+			result, note := phpOmitted(section(r["result"]), section(parts[text(r["id"])]["output"]), output)
+			r["result"], m["content"] = result, cmp.Or(note, text(m["content"]))
+		}
+	}
+	return object{"messages": messages}
 }
 
-func (t *toolTransform) group(call toolUse) (string, bool) {
-	return resource.Fields(call.tool, t.fields[call.tool], t.policy.Dedupe.ToolOnly, call.content)
+// phpLimit returns a limit; the system takes 100 for one of a wrong type.
+func phpLimit(value any) float64 {
+	if limit, ok := value.(float64); ok {
+		return limit
+	}
+	return 100
 }
 
-// uses returns the calls or results in one list of a message.
-func (m *toolMessage) uses(list, value string) []toolUse {
-	var uses []toolUse
-	for i, element := range m.elements(list) {
-		use := toolUse{message: m, list: list, at: i, value: value, content: element[value]}
-		_ = json.Unmarshal(element["id"], &use.id)
-		_ = json.Unmarshal(element["toolName"], &use.tool)
-		uses = append(uses, use)
+// phpOmitted translates what the product lists of omitted members, and names their content as the system does: by the
+// hash of its JSON, not of its text. note is the product's line about a result.
+func phpOmitted(given, now object, limit float64) (members object, note string) {
+	list := section(now["_omitted"])
+	if list == nil {
+		return now, ""
 	}
-	return uses
+	hash := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+	fields := object{}
+	for name, value := range list {
+		if entry := section(value); entry != nil {
+			if entry["sha256"] == hash(text(given[name])) {
+				entry["sha256"] = hash(php(given[name]))
+			}
+			fields[name] = entry
+		}
+	}
+	delete(now, "_omitted")
+	now["_tool_compaction"] = object{"thresholdBytes": limit, "omittedFields": fields}
+	return now, named(text(list["note"]), "")
 }
 
-func (m *toolMessage) elements(list string) []map[string]json.RawMessage {
-	var elements []map[string]json.RawMessage
-	_ = json.Unmarshal((*m)[list], &elements) // null, or missing: none
-	return elements
-}
-
-// omit leaves out the large fields of a call or result, save those named and what a former run has said.
-func (t *toolTransform) omit(use toolUse, keep []string, over int) bool {
-	const meta = "_tool_compaction"
-	rest, omitted := resource.Omit(nil, use.content, func(field string, value []byte) (encoded []byte, size int, large bool) {
-		size, encoded, ok := phpValue(value)
-		return encoded, size, ok && size > max(0, over) && field != meta && !slices.Contains(keep, field)
-	})
-	if len(omitted) == 0 {
-		return false
+// php returns a value as PHP writes it.
+func php(value any) string {
+	var b strings.Builder
+	for _, r := range jsonText(value) {
+		switch {
+		case r == '/':
+			b.WriteString(`\/`)
+		case r > '~':
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
 	}
-	type size struct {
-		Bytes  int    `json:"bytes"`
-		SHA256 string `json:"sha256"`
-	}
-	fields := map[string]size{}
-	for _, o := range omitted {
-		fields[o.Field] = size{o.Bytes, hex.EncodeToString(o.SHA256[:])}
-	}
-	object := map[string]json.RawMessage{}
-	mustUnmarshal(rest, &object)
-	object[meta] = mustMarshal(map[string]any{"thresholdBytes": over, "omittedFields": fields})
-	elements := use.message.elements(use.list)
-	elements[use.at][use.value] = mustMarshal(object)
-	(*use.message)[use.list] = mustMarshal(elements)
-	return true
-}
-
-// announce says in a tool's message that its result was compacted.
-func (t *toolTransform) announce(use toolUse) {
-	if string((*use.message)["role"]) != `"tool"` {
-		return
-	}
-	said := t.placeholder.Append(nil, func(dst []byte, name string) []byte {
-		return append(dst, map[string]string{"tool": use.tool, "ref": use.id}[name]...)
-	})
-	(*use.message)["content"] = mustMarshal(string(said))
-}
-
-func mustMarshal(value any) json.RawMessage {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
-	}
-	return raw
-}
-
-func mustUnmarshal(raw []byte, value any) {
-	if err := json.Unmarshal(raw, value); err != nil {
-		panic(err)
-	}
+	return b.String()
 }

@@ -20,13 +20,17 @@ type Entry struct {
 	LastSeq      int64  `json:"last_seq"` // of messages the last one, else seq
 	Part         int    `json:"part"`     // below 0: messages as a whole
 	Tool         string `json:"tool,omitempty"`
+	Category     string `json:"category,omitempty"` // what the tool does
 	Do           string `json:"do"`
 	Stage        string `json:"stage"`
 	Rule         string `json:"rule,omitempty"` // the field of the policy that decided
 	Reason       string `json:"reason"`
 	TokensBefore int64  `json:"tokens_before"`
 	TokensAfter  int64  `json:"tokens_after"`
-	Ref          string `json:"ref,omitempty"` // of the whole result; without one, the log has it under its seq
+	BytesBefore  int64  `json:"bytes_before"` // of a part its text, of a range its messages; older engines wrote none
+	BytesAfter   int64  `json:"bytes_after"`
+	Resource     string `json:"resource,omitempty"` // of a superseded part
+	Ref          string `json:"ref,omitempty"`      // of the whole result; without one, the log has it under its seq
 }
 
 // Manifest is what left the view, by seq and part.
@@ -86,10 +90,10 @@ func Merge(newestFirst []Manifest) Manifest {
 	for _, m := range slices.Backward(newestFirst) {
 		for _, e := range partsFirst(m) {
 			older := merged[e.key()]
-			e.TokensBefore += older.saved()
+			e.add(&older)
 			delete(merged, e.key())
 			if e.whole() {
-				e.TokensBefore += absorb(merged, &e)
+				absorb(merged, &e)
 			}
 			merged[e.key()] = e
 		}
@@ -119,15 +123,20 @@ func partsFirst(m Manifest) Manifest {
 	return m
 }
 
-// absorb removes the entries that e covers and returns how many tokens they had saved.
-func absorb(merged map[key]Entry, e *Entry) (saved int64) {
+// add adds what an older entry has saved.
+func (e *Entry) add(older *Entry) {
+	e.TokensBefore += older.saved()
+	e.BytesBefore += older.BytesBefore - older.BytesAfter
+}
+
+// absorb removes the entries that e covers and adds what they had saved.
+func absorb(merged map[key]Entry, e *Entry) {
 	for k, other := range merged {
 		if e.covers(&other) {
-			saved += other.saved()
+			e.add(&other)
 			delete(merged, k)
 		}
 	}
-	return saved
 }
 
 // StageSum is what one stage took out of the view.

@@ -21,7 +21,7 @@ func TestOmitLargeOmitsOnlyLargeValues(t *testing.T) {
 		3: {` { "path":"xxxxxxxxxxxx", "a" : "[omitted]","b":"[omitted]", "c":"[omitted]", "d":"[omitted]" } `,
 			[]string{"a 12", "b 15", "c 4", "d 20"}},
 	} {
-		out, omitted := OmitLarge([]byte("> "), []byte(arguments), func(field string) bool { return field == "path" }, over)
+		out, omitted := OmitLarge([]byte("> "), []byte(arguments), func(field string) bool { return field == "path" }, over, true)
 		var got []string
 		for _, o := range omitted {
 			got = append(got, fmt.Sprintf("%s %d", o.Field, o.Bytes))
@@ -34,7 +34,7 @@ func TestOmitLargeOmitsOnlyLargeValues(t *testing.T) {
 
 func TestTheOmittedBytesAreHashedAsMeasured(t *testing.T) {
 	t.Parallel()
-	_, omitted := OmitLarge(nil, []byte(`{"a":"\u00e9/0123456789","b":[ "0123456789" ]}`), nil, 1)
+	_, omitted := OmitLarge(nil, []byte(`{"a":"\u00e9/0123456789","b":[ "0123456789" ]}`), nil, 1, true)
 	want := []Omitted{{"a", 13, sha256.Sum256([]byte("é/0123456789"))}, {"b", 16, sha256.Sum256([]byte(`[ "0123456789" ]`))}}
 	if diff := cmp.Diff(want, omitted); diff != "" {
 		t.Errorf("omitted (-want +got):\n%s", diff)
@@ -44,7 +44,7 @@ func TestTheOmittedBytesAreHashedAsMeasured(t *testing.T) {
 func TestOmitKeepsTextThatIsNotAnObject(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range []string{"", `["0123456789abcdef"]`, `{"a":"0123456789abcdef"`, `{"a":NaN,"b":"0123456789abcdef"}`} {
-		if out, omitted := OmitLarge(nil, []byte(arguments), nil, 5); string(out) != arguments || omitted != nil {
+		if out, omitted := OmitLarge(nil, []byte(arguments), nil, 5, true); string(out) != arguments || omitted != nil {
 			t.Errorf("OmitLarge(%s) = %s, %v", arguments, out, omitted)
 		}
 	}
@@ -56,14 +56,14 @@ func FuzzOmit(f *testing.F) {
 	f.Add([]byte(`{"a":"0123456789abcdef","b":{"c":["0123456789abcdef"]},"a":1}`), 3)
 	f.Add([]byte(`{"a":NaN,"b":"[omitted]"}`), 0)
 	f.Fuzz(func(t *testing.T, arguments []byte, over int) {
-		out, omitted := OmitLarge(nil, arguments, nil, over)
+		out, omitted := OmitLarge(nil, arguments, nil, over, true)
 		if len(out) > len(arguments) {
 			t.Errorf("OmitLarge(%q) = %q, which is longer", arguments, out)
 		}
 		if _, ok := parseJSON(out); len(omitted) > 0 && !ok {
 			t.Errorf("OmitLarge(%q) = %q, which is no object", arguments, out)
 		}
-		if again, more := OmitLarge(nil, out, nil, over); string(again) != string(out) || more != nil {
+		if again, more := OmitLarge(nil, out, nil, over, true); string(again) != string(out) || more != nil {
 			t.Errorf("OmitLarge(%q) = %q, and again %q", arguments, out, again)
 		}
 	})
@@ -74,7 +74,7 @@ func BenchmarkOmitLarge(b *testing.B) {
 	b.SetBytes(int64(len(arguments)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, omitted := OmitLarge(nil, arguments, nil, 100); omitted == nil {
+		if _, omitted := OmitLarge(nil, arguments, nil, 100, true); omitted == nil {
 			b.Fatal("nothing was omitted")
 		}
 	}

@@ -50,7 +50,7 @@ func Check(a Answer, r Request) error {
 	}
 	if n := cost(text); r.MaxTokens > 0 && n > r.MaxTokens {
 		return fmt.Errorf("%d tokens where %d are allowed: %w", n, r.MaxTokens, ErrLong)
-	} else if whole := weight(r); n >= whole {
+	} else if whole := weight(r); n >= whole && !r.MayGrow {
 		return fmt.Errorf("%d tokens would replace %d: %w", n, whole, ErrLong)
 	}
 	if tags.MatchString(text) {

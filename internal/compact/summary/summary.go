@@ -19,7 +19,8 @@ type Request struct {
 	Retain           bool   // ask for facts to retain, word for word
 	RetainPrompt     string // which facts; "" for the text of the style
 	RetainDirectives []string
-	MaxTokens        int // of the answer, 0 for no limit
+	MaxTokens        int  // of the answer, 0 for no limit
+	MayGrow          bool // the answer may be longer than what it replaces
 }
 
 // Message is a decoded message of the view.

@@ -22,15 +22,15 @@ func ClipLines(dst, t []byte, maxChars int) []byte {
 	}
 }
 
-// WholeLinesHead returns the longest beginning of t of up to n characters that ends at a line end; if not even one line
+// WholeLinesHead returns the longest beginning of t of up to n characters that ends before a line end; if not even one line
 // fits, it returns what First does.
 func WholeLinesHead(t []byte, n int) []byte {
 	head := First(t, n)
 	if len(head) == len(t) || t[len(head)] == '\n' {
 		return head
 	}
-	if i := bytes.LastIndexByte(head, '\n'); i >= 0 {
-		return head[:i+1]
+	if i := bytes.LastIndexByte(head, '\n'); i > 0 {
+		return head[:i]
 	}
 	return head
 }

@@ -42,7 +42,7 @@ func TestWholeLinesAreKeptUnlessNoneFits(t *testing.T) {
 		n          int
 		head, tail string
 	}{
-		"a part of a line is left":    {"one\ntwo\nthree\n", 9, "one\ntwo\n", "three\n"},
+		"a part of a line is left":    {"one\ntwo\nthree\n", 9, "one\ntwo", "three\n"},
 		"lines that fit just so":      {"one\ntwo\nsix", 7, "one\ntwo", "two\nsix"},
 		"no line fits":                {"onetwo\nthree", 4, "onet", "hree"},
 		"only an end of a line fits":  {"onetwo\nthree\n", 1, "o", "\n"},
