@@ -103,7 +103,7 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := d.table(); err != nil {
 		return err
 	}
-	if err := errors.Join(d.readBack(ctx), d.firstTrimmed(ctx), d.compareLogs(ctx)); err != nil {
+	if err := errors.Join(d.readBack(ctx), d.checkHandles(ctx), d.firstTrimmed(ctx), d.compareLogs(ctx)); err != nil {
 		return err
 	}
 	return d.next()
