@@ -192,21 +192,17 @@ func (s *runState) draftCut(i int, made *draft) {
 		use(Cap, head, tail)
 	}
 	made.head, made.tail = want.bookend, want.bookend
-	if want.bookend > 0 {
-		first, last := bookends(head, tail, want.bookend)
-		if s.cutsEnough(text.Len(first)+text.Len(last), v) {
-			use(Bookend, first, last)
-		}
+	if want.bookend == 0 {
+		return
 	}
-}
-
-// cutsEnough reports whether bookends that keep a number of characters are worth the line between them. Without
-// promise to be smaller, all that is cut counts, and what is not cut at all may get the line before its head.
-func (s *runState) cutsEnough(kept int, v values) bool {
-	if s.policy.OnlySmaller {
-		return kept+minCut <= v.chars
+	first, last := bookends(head, tail, want.bookend)
+	switch cut := len(head) + len(tail) - len(first) - len(last); {
+	case cut >= minCut, cut > 0 && !s.policy.OnlySmaller:
+		use(Bookend, first, last)
+	case cut == 0 && !s.policy.OnlySmaller && made.action < Cap && len(s.words.appendHead(nil, v)) > 0:
+		v.whole = true // all that a bookend adds is the line before its head
+		use(Bookend, head, tail)
 	}
-	return kept < v.chars || len(s.words.appendHead(nil, v)) > 0
 }
 
 // current returns what the view has of part i: its whole text, or head and tail around a line.

@@ -47,6 +47,23 @@ func TestLaws(t *testing.T) {
 	}
 }
 
+// TestLawsHoldWhereReplacementsMayGrow does the same for policies that use every replacement, as the systems do that
+// Varve unites, and count by their formulas.
+func TestLawsHoldWhereReplacementsMayGrow(t *testing.T) {
+	t.Parallel()
+	counters := []policy.Tokenizer{policy.Estimate, policy.Chars4, policy.JSONChars4, policy.Bytes4, policy.Runes4}
+	for seed := range uint64(*histories) / 8 {
+		grow := func(rng *rand.Rand, p *policy.Policy) {
+			p.OnlySmaller, p.Protect.System = false, rng.IntN(4) > 0
+			p.Tokens.Tokenizer = counters[rng.IntN(len(counters))]
+		}
+		tryUnder(t, seed, nil, grow, (*trial).deterministic, (*trial).incremental, (*trial).valid, (*trial).othersUntouched)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 func FuzzUnitsWhole(f *testing.F)      { fuzz(f, (*trial).unitsWhole) }
 func FuzzProtectedStay(f *testing.F)   { fuzz(f, (*trial).protectedStay) }
 func FuzzNeverGrows(f *testing.F)      { fuzz(f, (*trial).neverGrows) }
@@ -108,8 +125,17 @@ type outcome struct {
 // try makes the history of a seed, has the engine compact it, and holds that to laws.
 func try(t testing.TB, seed uint64, choices []byte, laws ...func(*trial)) *trial {
 	t.Helper()
+	return tryUnder(t, seed, choices, func(*rand.Rand, *policy.Policy) {}, laws...)
+}
+
+// tryUnder does so with changes to the policies.
+func tryUnder(
+	t testing.TB, seed uint64, choices []byte, change func(*rand.Rand, *policy.Policy), laws ...func(*trial),
+) *trial {
+	t.Helper()
 	rng := rand.New(&source{choices, rand.NewPCG(seed, 2)})
 	l := newTrial(t, rng)
+	change(rng, &l.in.Policy)
 	defer func() {
 		if t.Failed() {
 			t.Logf("seed %d, choices %x: %s, window %d, policy %s", seed, choices, l.in.Format, l.in.WindowTokens, l.in.Policy.Document())

@@ -81,6 +81,7 @@ type values struct {
 	seq                       int64
 	callID                    string
 	again                     bool // the result can be had again
+	whole                     bool // nothing is cut
 	count                     counter
 }
 
@@ -92,7 +93,7 @@ func (w *words) appendCut(dst []byte, do ActionKind, head, tail []byte, v values
 		dst = w.appendHead(dst, v)
 	}
 	dst = append(dst, head...)
-	if text.Len(head)+text.Len(tail) < v.chars {
+	if !v.whole {
 		dst = w.parts[do].Append(dst, v.append)
 	}
 	return append(dst, tail...)
