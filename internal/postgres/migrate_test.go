@@ -306,13 +306,3 @@ func TestTheRoleMayNotTruncateNorChangeTheVersion(t *testing.T) {
 		}
 	}
 }
-
-// newest returns the version of the newest migration.
-func newest(t *testing.T) int {
-	t.Helper()
-	_, want, err := postgres.SchemaVersion(t.Context(), openPool(t, pgtest.NewEmpty(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return want
-}
