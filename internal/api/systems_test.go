@@ -250,7 +250,7 @@ func TestRowsOfFalai(t *testing.T) {
 	checkRows(t, "falai", map[string]systemRow{
 		"3 4":        {window: 60_000, policy: `"target":0.5`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 5000]"}},
 		"2":          {window: 1_000_000, messages: talk(results(10)...), same: true},
-		"6 25":       {window: 1000, policy: `"whitespace":{"enabled":false},"cap":{"max_chars":100,"head_chars":100},"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 100]"}},
+		"6 25":       {window: 1000, policy: `"only_smaller":false,"whitespace":{"enabled":false},"cap":{"max_chars":100,"head_chars":100},"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 100]"}},
 		"7":          {window: 1000, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "a   \n\n\n\n  b"+strings.Repeat(" \n\n\n x", 500)), results(4)[0], results(4)[1]), gone: []string{"a   \n\n\n\n  b"}},
 		"16":         {window: 20_000, messages: talk(results(6)...), want: []string{"result 5 " + strings.Repeat("1234567890", 1200)}, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`},
 		"9 17 fewer": {window: 10_000, policy: `"target":0.3`, messages: talk(results(12)...), want: []string{"[Conversation Summary]\n", "result 11 "}},
@@ -307,7 +307,7 @@ func TestRowsOfCodelia(t *testing.T) {
 	}
 	checkRows(t, "codelia", map[string]systemRow{
 		"4 6":         {window: 128_000, policy: `"target":0.1`, messages: talk(exchange("c", "Read", `{}`, big)), want: []string{"big begins\n", "[tool output truncated; ref=r3.0-"}, gone: []string{"big ends"}},
-		"5":           {window: 128_000, policy: `"target":0.001,"budget":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "begins "+strings.Repeat("x", 5000)+" ends\nnext line")), gone: []string{strings.Repeat("x", 2001)}},
+		"5":           {window: 128_000, policy: `"target":0.001,"budget":{"enabled":false},"cap":{"max_line_chars":2000}`, messages: talk(exchange("c", "Read", `{}`, "begins "+strings.Repeat("x", 5000)+" ends\nnext line")), gone: []string{strings.Repeat("x", 2001)}},
 		"2 9 10":      {window: 80_000, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
 		"3":           {window: 1_000_000, policy: `"budget":{"tokens":5000}`, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
 		"29 33 fewer": {window: 8_000, policy: `"budget":{"enabled":false},"target":0.2`, messages: append(append([]string{`{"role":"system","content":"be brief"}`}, talk(results(8, 4000)...)...), user("and now?")), want: []string{"be brief", "and now?"}, gone: []string{"result 0 begins\nsome text of a file, and more of it\nsome text of a file, and more of it\nsome"}},
@@ -372,7 +372,7 @@ func TestOnlyTheStagesThatAreNeededAct(t *testing.T) {
 	for i := range 10 {
 		messages = append(messages, exchange(fmt.Sprintf("c%d", i), "Read", fmt.Sprintf(`{"n":%d}`, i), body("big", 12_000))...)
 	}
-	for window, want := range map[int][]string{60_000: {"cap"}, 20_000: {"cap", "whitespace", "summarise"}} {
+	for window, want := range map[int][]string{60_000: {"cap"}, 20_000: {"cap", "whitespace", "summarise", "truncate"}} {
 		got := w.compactsRow(t, "falai", systemRow{window: window, policy: `"target":0.5`, messages: messages})
 		var entered []string
 		for _, stage := range got.Stages {
