@@ -15,7 +15,7 @@ import (
 
 type policyFromCommand struct {
 	File   string `arg:"" help:"Configuration of another system, JSON or YAML; - is standard input."`
-	System string `help:"The system: cortex, falai, llm-proxy, codelia or tool-compaction; else what the file's name contains."`
+	System string `help:"cortex, falai, llm-proxy, codelia or tool-compaction; else as the file's name has it."`
 }
 
 // Run prints the policy to out, and to standard error what became of each setting.

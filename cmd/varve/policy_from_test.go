@@ -33,7 +33,7 @@ func TestAnotherSystemsConfigurationBecomesAPolicy(t *testing.T) {
 	}
 	for _, line := range []string{
 		"compaction.preserveRecentCount protect.last_messages, summarise.keep_messages",
-		"compaction.maxTokens window_tokens a member of each session, not of the policy",
+		"compaction.maxTokens window_tokens each session's, not the policy's",
 		"compaction.provider not translated a service cannot be given an object of your program",
 		`Set "window_tokens": 90000 for each session.`,
 	} {

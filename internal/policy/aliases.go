@@ -46,8 +46,8 @@ func fieldNamed(section, name string, known []string) string {
 	if slices.Contains(known, name) {
 		return name
 	}
-	if apart := snake(name); slices.Contains(known, apart) {
-		return apart
+	if ours := snake(name); slices.Contains(known, ours) {
+		return ours
 	}
 	return aliases[section+"/"+name]
 }

@@ -245,7 +245,7 @@ func (t *translator) set(of setting, pointer string, value any) {
 	if of.Window {
 		t.Window = value.(int)
 		t.Translated = append(t.Translated, Setting{
-			Name: dotted(pointer), Fields: []string{"window_tokens"}, Why: "a member of each session, not of the policy",
+			Name: dotted(pointer), Fields: []string{"window_tokens"}, Why: "each session's, not the policy's",
 		})
 		return
 	}
@@ -282,9 +282,8 @@ func (t *translator) put(field string, value any, setting string) {
 }
 
 func (t *translator) refuse(pointer string, of setting, value string) {
-	t.problems = append(t.problems, session.Problem{
-		Pointer: pointer, Code: policy.OutOfRange, Detail: of.Name + " " + fmt.Sprintf(of.Refused, value),
-	})
+	detail := of.Name + " " + fmt.Sprintf(of.Refused, value)
+	t.problems = append(t.problems, session.Problem{Pointer: pointer, Code: policy.OutOfRange, Detail: detail})
 }
 
 // finish returns the translation if a policy can hold it.
