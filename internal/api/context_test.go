@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -44,7 +45,12 @@ func (v view) bodies() (list [][]byte) {
 // work starts a worker on the world's database.
 func (w *world) work() {
 	w.Helper()
-	client, err := jobs.NewClient(w.store.Pool(), jobs.Config{Store: w.store})
+	w.workLogging(nil)
+}
+
+func (w *world) workLogging(log *slog.Logger) {
+	w.Helper()
+	client, err := jobs.NewClient(w.store.Pool(), jobs.Config{Store: w.store, Log: log})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -27,13 +28,17 @@ type statelessAnswer struct {
 		TokensBefore int64 `json:"tokens_before"`
 		TokensAfter  int64 `json:"tokens_after"`
 	}
-	Results []struct {
-		Ref, SHA256, Content string
-		Bytes                int
-	}
-	Report *struct {
+	Stages  []compact.StageReport
+	Results []returned
+	Report  *struct {
 		TokensSaved int64 `json:"tokens_saved"`
 	}
+}
+
+// returned is a result that an answer has because it was taken out of the messages.
+type returned struct {
+	Ref, SHA256, Content string
+	Bytes                int
 }
 
 func TestMessagesAreCompactedWithoutASession(t *testing.T) {

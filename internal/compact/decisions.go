@@ -184,19 +184,18 @@ func (s *runState) untrimmed(p *part) verdict {
 // protector returns what protects message m.
 func (s *runState) protector(m int) verdict {
 	limits := &s.policy.Protect
-	v := verdict{decision: Protected}
+	in := func(field, reason string, n int) verdict {
+		return verdict{decision: Protected, rule: field, reason: reason, n: int64(n)}
+	}
 	switch {
 	case m < s.pinned:
-		v.reason = "it leads the session"
+		return in("", "it leads the session", 0)
 	case s.units.Unit()-s.messages[m].unit < limits.LastUnits:
-		v.rule, v.reason, v.n = "protect.last_units", "it is in one of the newest %d units", int64(limits.LastUnits)
+		return in("protect.last_units", "it is in one of the newest %d units", limits.LastUnits)
 	case len(s.messages)-m <= limits.LastMessages:
-		v.rule, v.n = "protect.last_messages", int64(limits.LastMessages)
-		v.reason = "it is in one of the newest %d messages"
-	default:
-		v.rule, v.reason, v.n = "protect.last_turns", "it is in one of the newest %d turns", int64(limits.LastTurns)
+		return in("protect.last_messages", "it is in one of the newest %d messages", limits.LastMessages)
 	}
-	return v
+	return in("protect.last_turns", "it is in one of the newest %d turns", limits.LastTurns)
 }
 
 // size is what a part has in the view.

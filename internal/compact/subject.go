@@ -166,7 +166,8 @@ func (r *partReader) identify(s *subject, a *sent) {
 		name, detail = mask(name), mask(detail)
 	}
 	sum := sha256.Sum256(r.canonical)
-	s.identity, s.resource, s.detail = identity(sum[:16]), name, detail
+	s.identity = identity(sum[:16])
+	s.resource, s.detail = name, detail
 }
 
 // mask returns a name without secrets.

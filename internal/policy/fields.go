@@ -62,9 +62,6 @@ const (
 	maxTools     = 2_000 // tools in a table, those of the profile included
 )
 
-// MinCutChars is how many characters a bookend kept at least; the engine still cuts by it.
-const MinCutChars = 128
-
 // MaxLineBytes is the longest that a line in place of a result is, as JSON.
 const MaxLineBytes = 256
 

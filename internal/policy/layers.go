@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -91,7 +92,7 @@ func profileOf(document []byte) (name string, ok bool) {
 	for key, value := range rawjson.Members(document, rawjson.Start(document)) {
 		if rawjson.KeyIs(document, key, "profile") && document[value.Start] == '"' {
 			text, _ := rawjson.Unquote(nil, value.Of(document))
-			return string(text), true
+			return cmp.Or(profileAliases[string(text)], string(text)), true
 		}
 	}
 	return "", false
@@ -100,7 +101,7 @@ func profileOf(document []byte) (name string, ok bool) {
 // Merge changes a layer's document by a JSON merge patch (RFC 7396). A null stays in the document: it makes a field
 // that of the layer below, and takes a tool out of a table. Both arguments are JSON objects, or empty.
 func Merge(old, patch []byte) []byte {
-	old, patch = bytes.TrimSpace(old), bytes.TrimSpace(patch)
+	old, patch = canonical(bytes.TrimSpace(old)), canonical(bytes.TrimSpace(patch))
 	if len(old) == 0 {
 		return patch
 	}
@@ -169,8 +170,8 @@ func ResolveStored(tenant, own json.RawMessage, pointer string) (session.Policy,
 		return session.Policy{}, err
 	}
 	stored := p.Stored()
-	if stored.Patch = tenant; own != nil {
-		stored.Patch = own
+	if stored.Patch = canonical(tenant); own != nil {
+		stored.Patch = canonical(own)
 	}
 	return stored, nil
 }

@@ -48,13 +48,14 @@ type parser struct {
 	literals map[string]string // numbers as they were written, by pointer
 	numbers  map[string]float64
 	problems []session.Problem
-	bad      map[string]bool // pointers of the problems that are not contradictions
+	bad      map[string]bool   // pointers of the problems that are not contradictions
+	spelled  map[string]string // how the layer that is being read spells a field by another name, by its pointer
 }
 
 func newParser(base Policy, layers []Layer) *parser {
 	p := &parser{
 		policy: base, layers: layers, sources: Sources{}, literals: map[string]string{}, numbers: map[string]float64{},
-		bad: map[string]bool{},
+		bad: map[string]bool{}, spelled: map[string]string{},
 	}
 	for pointer := range eachField(reflect.ValueOf(base), "") {
 		p.sources[pointer] = "profile:" + base.Profile
@@ -66,6 +67,7 @@ func newParser(base Policy, layers []Layer) *parser {
 func (p *parser) parse() {
 	for _, p.layer = range p.layers {
 		if at := rawjson.Value(p.layer.Document); !p.isNull(at) {
+			clear(p.spelled)
 			p.object(at, reflect.ValueOf(&p.policy).Elem(), "")
 		}
 	}
@@ -78,10 +80,20 @@ func (p *parser) err() error {
 
 func (p *parser) problem(pointer, code, format string, args ...any) {
 	if len(p.problems) < maxProblems {
-		detail := fmt.Sprintf(format, args...)
-		p.problems = append(p.problems, session.Problem{Pointer: p.layer.Pointer + pointer, Code: code, Detail: detail})
+		at := p.layer.Pointer + p.asSpelled(pointer)
+		p.problems = append(p.problems, session.Problem{Pointer: at, Code: code, Detail: fmt.Sprintf(format, args...)})
 	}
 	p.bad[pointer] = p.bad[pointer] || code != Contradiction
+}
+
+// asSpelled returns the pointer to a field, or to an entry of one, as the layer spells it.
+func (p *parser) asSpelled(pointer string) string {
+	for field, spelled := range p.spelled {
+		if rest, ok := strings.CutPrefix(pointer, field); ok && (rest == "" || rest[0] == '/') {
+			return spelled + rest
+		}
+	}
+	return pointer
 }
 
 func (p *parser) wrongType(at rawjson.Span, pointer, wanted string) {
@@ -106,7 +118,7 @@ func (p *parser) value(at rawjson.Span, into reflect.Value, pointer string, f fi
 	case reflect.Float64:
 		p.number(at, into, pointer, f)
 	case reflect.String:
-		if text, ok := p.text(at, pointer, f, choicesOf(into.Type(), pointer)); ok {
+		if text, ok := p.text(at, pointer, f, into.Type()); ok {
 			into.SetString(text)
 		}
 	case reflect.Slice:
@@ -153,14 +165,22 @@ func (p *parser) number(at rawjson.Span, into reflect.Value, pointer string, f f
 	p.literals[pointer] = text
 }
 
-// text reads a string that the database can keep, and that is one of allowed if there are some.
-func (p *parser) text(at rawjson.Span, pointer string, f field, allowed []string) (text string, ok bool) {
+// text reads a string that the database can keep. If its type or its field, nil for a tool, has only some values, it is
+// one of those.
+func (p *parser) text(at rawjson.Span, pointer string, f field, of reflect.Type) (text string, ok bool) {
 	literal := at.Of(p.layer.Document)
 	if literal[0] != '"' {
 		p.wrongType(at, pointer, "a string")
 		return "", false
 	}
 	read, whole := rawjson.Unquote(nil, literal)
+	allowed := choicesOf(of, pointer)
+	if alias, ok := valueAliases[of][string(read)]; ok && allowed != nil {
+		read = []byte(alias)
+	}
+	if len(f.Names) > 0 {
+		read = []byte(templateAliases.Replace(string(read)))
+	}
 	shortest := 1
 	if f.Empty {
 		shortest = 0
@@ -237,10 +257,22 @@ func (p *parser) entry(at rawjson.Span, of reflect.Type, pointer string, f field
 // object reads a policy or one of its sections.
 func (p *parser) object(at rawjson.Span, into reflect.Value, pointer string) {
 	known := fieldsOf(into.Type())
+	seen := make([]bool, len(known))
 	for key, value := range p.members(at, pointer) {
 		name := string(p.unquoted(key))
-		i, below := slices.Index(known, name), pointer+"/"+name
+		i := slices.Index(known, fieldNamed(pointer, name, known))
+		below := pointer + "/" + name
+		if i >= 0 && known[i] != name {
+			below = pointer + "/" + known[i]
+			p.spelled[below] = pointer + "/" + token([]byte(name))
+		}
+		set := i >= 0 && seen[i]
+		if i >= 0 {
+			seen[i] = true
+		}
 		switch {
+		case set:
+			p.problem(below, "invalid_json", "the field is set twice: its name here is %q", known[i])
 		case i < 0:
 			p.problem(pointer+"/"+token([]byte(name)), "unknown_field", "there is no field %q here%s",
 				spelling.Shorten(name), spelling.Hint(name, known))

@@ -326,9 +326,15 @@ func (p *Policy) TargetOf(window float64) float64 {
 
 // Off returns the policy without any stage.
 func (p Policy) Off() *Policy {
-	p.Cap.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled = false, false, false, false
-	p.Trim.Enabled, p.Budget.Enabled, p.Whitespace.Enabled = false, false, false
-	p.Summarise.Enabled, p.Truncate.Enabled = false, false
+	p.Cap.Enabled = false
+	p.Dedupe.Enabled = false
+	p.Stale.Enabled = false
+	p.Arguments.Enabled = false
+	p.Trim.Enabled = false
+	p.Budget.Enabled = false
+	p.Whitespace.Enabled = false
+	p.Summarise.Enabled = false
+	p.Truncate.Enabled = false
 	return &p
 }
 

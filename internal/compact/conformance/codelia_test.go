@@ -10,15 +10,16 @@ import (
 )
 
 func codelia(v vector) object {
-	q, messages := ask(v, session.OpenAIChat), objects(v.Input["messages"])
+	part := "compaction"
+	if v.Op == "processToolMessage" || v.Op == "trimMessages" {
+		part = "toolOutputCache"
+	}
+	q, messages := ask(v, session.OpenAIChat, object{part: v.Input["config"]}), objects(v.Input["messages"])
 	q.chat(messages, "tool_name")
 	switch v.Op {
 	case "shouldCompact":
 		return codeliaDue(q, v)
 	case "compact":
-		if retain, ok := section(v.Input["config"])["retainPrompt"]; ok {
-			q.set("summarise.retain", retain != nil)
-		}
 		q.model(v, codeliaAnswer)
 		o := q.compact()
 		list := q.back(o, messages, "user", func(_, _ object, _ int64) {})

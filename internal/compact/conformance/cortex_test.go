@@ -17,6 +17,7 @@ func cortex(v vector) object {
 	switch v.Op {
 	case "estimateTokens":
 		q.add(object{"role": "user", "content": v.Input["text"]})
+		q.context = 0
 		return object{"tokens": q.compact().Decision.ContextTokens}
 	case "computeAction":
 		return cortexActions(v)
@@ -43,26 +44,27 @@ func cortex(v vector) object {
 }
 
 // cortexQuestion translates what the settings do not say. What is not saved is described without a way back. Bookends
-// whose head and tail differ are a cap's, with the words of a bookend; a saved one is a bookend of a length.
+// whose head and tail differ are a cap's, with the words of a bookend.
 func cortexQuestion(v vector) *question {
-	q := ask(v, session.Anthropic)
-	profile := must(q.resolve())
+	q := ask(v, session.Anthropic, section(v.Input["config"]))
+	words := q.resolve().Wording
 	q.set("wording.placeholder", `[Tool result persisted -- {tool}: "{preview}" -- use Read on {ref} for full content]`)
 	if section(v.Input["persist"])["mode"] != "ok" && v.Input["path"] == nil {
 		q.set("wording.bookend_head", "")
-		q.set("wording.placeholder", profile.Wording.PlaceholderAgain)
+		q.set("wording.placeholder", words.PlaceholderAgain)
 	}
 	if v.Input["persist"] == nil && section(v.Input["config"])["extendedRetentionMultiplier"] == nil {
 		q.set("trim.extended_retention_multiplier", 1.5)
 	}
-	if v.Op == "applyBookend" {
-		q.set("cap.max_chars", number(v.Input["headChars"])+number(v.Input["tailChars"]))
-		q.set("wording.cap", profile.Wording.Bookend)
+	if floor := section(v.Input["config"])["trimFloorRatio"]; floor != nil {
+		q.set("trigger", floor)
 	}
-	if v.Input["path"] != nil {
-		q.patch["cap"] = object{"enabled": false}
-		q.patch["trim"] = object{"floor_ratio": 0, "hot_zone_min_tokens": 0, "hot_zone_ratio": 0,
-			"bookend_max_chars": v.Input["headChars"], "bookend_min_chars": v.Input["headChars"]}
+	if head, tail := number(v.Input["headChars"]), number(v.Input["tailChars"]); v.Input["path"] != nil {
+		q.set("trim", object{"bookend_max_chars": head, "bookend_min_chars": head})
+	} else if v.Op == "applyBookend" {
+		q.set("cap", object{"enabled": true, "max_chars": head + tail, "head_chars": head, "tail_chars": tail})
+		q.set("trim.enabled", false)
+		q.set("wording.cap", words.Bookend)
 	}
 	return q
 }

@@ -1,16 +1,21 @@
 package conformance
 
 import (
+	"cmp"
+	"errors"
 	"maps"
 	"math"
 
+	"github.com/varve-dev/varve/internal/policy/foreign"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 func falai(v vector) object {
 	if v.Op == "validateOptions" {
-		if _, err := falaiQuestion(v, nil).resolve(); err != nil {
-			return object{"error": object{"name": "Error", "message": err.Error()}}
+		_, err := foreign.Translate(v.System, []byte(jsonText(v.Input["config"])))
+		var refused *session.InvalidError
+		if errors.As(err, &refused) {
+			return object{"error": object{"name": "Error", "message": refused.Problems[0].Detail}}
 		}
 		return object{"valid": true}
 	}
@@ -45,14 +50,17 @@ func falai(v vector) object {
 }
 
 func falaiQuestion(v vector, messages []object) *question {
-	q, config := ask(v, session.OpenAIChat), section(v.Input["config"])
-	if keep, ok := config["preserveRecentCount"]; ok {
-		q.set("protect.last_messages", math.Trunc(number(keep)))
-		q.set("summarise.keep_messages", math.Trunc(number(keep)))
+	config := maps.Clone(section(v.Input["config"]))
+	keep, threshold := math.Trunc(number(config["preserveRecentCount"])), number(config["compactionThreshold"])
+	if v.Op != "checkAndCompact" { // whose settings are not complete
+		keep, threshold = 2, 0.5
 	}
-	if size := number(config["maxTokens"]); size > 0 {
-		q.window = int(size)
-		q.set("target", (math.Ceil(number(config["compactionThreshold"])*size)-1)/size) // at the threshold it acts
+	q := ask(v, session.OpenAIChat, object{"preserveRecentCount": keep, "compactionThreshold": threshold,
+		"maxToolResultChars": cmp.Or(config["maxToolResultChars"], any(1.0)), "maxTokens": cmp.Or(config["maxTokens"], any(1.0))})
+	if v.Op != "applyToolResultBudget" {
+		size := number(config["maxTokens"])
+		q.context = 0
+		q.set("target", max((math.Ceil(threshold*size)-1)/size, 0.00001)) // at the threshold it acts
 	}
 	q.model(v, func(r object) (string, bool) { answer, ok := r["message"].(string); return answer, ok })
 	q.chat(messages, "name")

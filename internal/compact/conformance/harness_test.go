@@ -24,6 +24,7 @@ import (
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm/llmtest"
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/policy/foreign"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -159,23 +160,16 @@ func objects(value any) (list []object) {
 	return list
 }
 
-// settings are the translations of the systems' settings into a policy: what is fixed, and names of settings with the
-// fields that they set, for a system and for single operations.
+// settings are what the systems' settings do not say, by system and by operation: the formula that counts tokens, and
+// that only the stages of the operation run, whatever the size is.
 //
 //go:embed testdata/settings.json
 var settings []byte
 
-type translation struct {
-	Policy     object
-	Names      map[string][]string
-	Always     bool // the operation acts whatever the size is
-	Operations map[string]translation
-}
-
 // question is what the product is asked: to compact messages that are in no session.
 type question struct {
 	format  session.Format
-	patch   object // of the profile
+	patch   []byte // of the profile
 	window  int
 	context int64 // tokens by the caller's count; 0: they are counted
 	bodies  [][]byte
@@ -187,41 +181,25 @@ type question struct {
 // always is a count of tokens with which a compaction is due.
 const always = 1 << 40
 
-// ask starts a question with the settings of a vector.
-func ask(v vector, format session.Format) *question {
-	q := &question{format: format, window: 1000, patch: object{"profile": v.System}, open: map[string]bool{}}
-	var all map[string]translation
+// ask starts a question with the settings of a vector, translated as varve policy from FILE does it.
+func ask(v vector, format session.Format, config object) *question {
+	translated := must(foreign.Translate(v.System, []byte(jsonText(config))))
+	q := &question{format: format, patch: translated.Patch, window: cmp.Or(translated.Window, 1000), context: always,
+		open: map[string]bool{}}
+	var all map[string]json.RawMessage
 	decode(settings, &all)
-	given := maps.Clone(v.Input)
-	maps.Copy(given, section(v.Input["config"]))
-	for _, t := range []translation{all[v.System], all[v.System].Operations[v.Op]} {
-		for path, value := range t.Policy {
-			q.set(path, value)
-		}
-		for name, paths := range t.Names {
-			for _, path := range paths {
-				if value := given[name]; value != nil {
-					q.set(path, value)
-				}
-			}
-		}
-		if t.Always {
-			q.context = always
-		}
-	}
+	q.patch = policy.Merge(policy.Merge(q.patch, all[v.System]), all[v.System+"/"+v.Op])
 	return q
 }
 
 // set sets a field of the policy.
 func (q *question) set(path string, value any) {
-	at := q.patch
-	if section, field, nested := strings.Cut(path, "."); nested {
-		if at[section] == nil {
-			at[section] = object{}
-		}
-		at, path = at[section].(object), field
+	section, field, nested := strings.Cut(path, ".")
+	patch := object{section: value}
+	if nested {
+		patch[section] = object{field: value}
 	}
-	at[path] = value
+	q.patch = policy.Merge(q.patch, []byte(jsonText(patch)))
 }
 
 // model sets what the model answers: a text for each scripted response, or an error for one without.
@@ -279,11 +257,11 @@ type outcome struct {
 }
 
 // resolve returns the profile with the changes.
-func (q *question) resolve() (policy.Policy, error) { return policy.Parse([]byte(jsonText(q.patch))) }
+func (q *question) resolve() policy.Policy { return must(policy.Parse(q.patch)) }
 
 // compact has the product compact the messages, as POST /v1/compact does.
 func (q *question) compact() *outcome {
-	resolved := must(q.resolve())
+	resolved := q.resolve()
 	snap := postgres.Snapshot{
 		Format: q.format, WindowTokens: q.window, Calibration: 1, LastSeq: int64(len(q.bodies)),
 	}

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -22,8 +21,7 @@ func llmProxy(v vector) object {
 		}
 		maps.DeleteFunc(m, func(_ string, value any) bool { return value == nil })
 	}
-	q := proxyQuestion(v)
-	q.chat(messages, "name")
+	q := proxyQuestion(v, messages)
 	switch o := q.compact(); {
 	case v.Op == "should_compact":
 		return object{"result": o.Decision.Due()}
@@ -35,20 +33,27 @@ func llmProxy(v vector) object {
 	return nil
 }
 
-// proxyQuestion translates the lists and the threshold. Without an estimate the system has no threshold.
-func proxyQuestion(v vector) *question {
-	q, config := ask(v, session.OpenAIChat), section(v.Input["config"])
-	if v.Input["configBase"] == "default" { // which are the lists of the profile
-		delete(section(q.patch["dedupe"]), "allow_operations")
-		delete(section(q.patch["dedupe"]), "deny_operations")
+// proxyQuestion translates the settings. Lists that the vector lacks are empty, or for the factory's those of the
+// profile. Without an estimate the system has no threshold.
+func proxyQuestion(v vector, messages []object) *question {
+	config := object{"allowed_tool_categories": []string{}, "denied_tool_categories": []string{}}
+	if v.Input["configBase"] == "default" {
+		config = object{}
 	}
-	q.set("dedupe.enabled", config["enabled"] == true)
-	if q.window = 1; v.Op == "pipeline" || v.Input["tokenEstimate"] != nil {
-		threshold := cmp.Or(number(config["token_threshold"]), 100_000)
-		limit := cmp.Or(number(config["max_tokens"]), 2*threshold)
-		q.window, q.context = int(limit), int64(number(v.Input["tokenEstimate"]))
-		q.set("trigger", min((threshold+0.5)/limit, 1)) // the system compacts above its threshold
+	maps.Copy(config, section(v.Input["config"]))
+	for _, list := range []string{"tool_allowlist", "tool_denylist"} {
+		if v.Input[list] != nil {
+			config[list] = v.Input[list]
+		}
 	}
+	if v.Op != "pipeline" && v.Input["tokenEstimate"] == nil {
+		delete(config, "token_threshold")
+	}
+	q := ask(v, session.OpenAIChat, config)
+	if q.context = int64(len(messages)) * always; v.Op == "pipeline" || v.Input["tokenEstimate"] != nil {
+		q.context = int64(number(v.Input["tokenEstimate"]))
+	}
+	q.chat(messages, "name")
 	return q
 }
 
@@ -80,7 +85,7 @@ func proxyResult(q *question, o *outcome, messages []object) object {
 func proxyIdentities(v vector) object {
 	identities := []any{}
 	for _, c := range objects(v.Input["cases"]) {
-		q := ask(v, session.OpenAIChat)
+		q := proxyQuestion(vector{System: v.System, Input: object{"config": object{"enabled": true}}}, nil)
 		q.context = always
 		arguments, isText := c["arguments"].(string)
 		if !isText {

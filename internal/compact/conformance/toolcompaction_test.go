@@ -12,16 +12,9 @@ import (
 // toolCompaction translates a message with calls and the results that answer them into a message of the AI SDK, where
 // both are objects.
 func toolCompaction(v vector) object {
-	q, config, messages := ask(v, session.AISDK), section(v.Input["config"]), objects(v.Input["messages"])
-	input, output := phpLimit(config["inputTrimBytes"]), phpLimit(config["outputTrimBytes"])
-	q.set("dedupe.argument_bytes", input)
-	q.set("dedupe.min_bytes", output+1)
-	if fields := section(config["toolIdentifierFields"]); fields != nil {
-		q.set("dedupe.fields", fields)
-	}
-	if tools, ok := config["excludedTools"].([]any); ok {
-		q.set("protect.tools", tools)
-	}
+	config, messages := section(v.Input["config"]), objects(v.Input["messages"])
+	q := ask(v, session.AISDK, config)
+	limits := q.resolve().Dedupe
 	parts := map[string]object{} // of the calls, by id
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, r := range objects(messages[i]["toolResults"]) {
@@ -54,27 +47,19 @@ func toolCompaction(v vector) object {
 	}
 	for _, m := range messages {
 		for _, c := range objects(m["toolCalls"]) {
-			c["arguments"], _ = phpOmitted(section(c["arguments"]), section(parts[text(c["id"])]["input"]), input)
+			c["arguments"], _ = phpOmitted(section(c["arguments"]), section(parts[text(c["id"])]["input"]), limits.ArgumentBytes)
 		}
 		for _, r := range objects(m["toolResults"]) {
-			result, note := phpOmitted(section(r["result"]), section(parts[text(r["id"])]["output"]), output)
+			result, note := phpOmitted(section(r["result"]), section(parts[text(r["id"])]["output"]), limits.MinBytes-1)
 			r["result"], m["content"] = result, cmp.Or(note, text(m["content"]))
 		}
 	}
 	return object{"messages": messages}
 }
 
-// phpLimit returns a limit; the system takes 100 for one of a wrong type.
-func phpLimit(value any) float64 {
-	if limit, ok := value.(float64); ok {
-		return limit
-	}
-	return 100
-}
-
 // phpOmitted translates what the product lists of omitted members, and names their content as the system does: by the
 // hash of its JSON, not of its text. note is the product's line about a result.
-func phpOmitted(given, now object, limit float64) (members object, note string) {
+func phpOmitted(given, now object, limit int) (members object, note string) {
 	list := section(now["_omitted"])
 	if list == nil {
 		return now, ""
