@@ -307,7 +307,7 @@ func TestRowsOfCodelia(t *testing.T) {
 	}
 	checkRows(t, "codelia", map[string]systemRow{
 		"4 6":         {window: 128_000, policy: `"target":0.1`, messages: talk(exchange("c", "Read", `{}`, big)), want: []string{"big begins\n", "[tool output truncated; ref=r3.0-"}, gone: []string{"big ends"}},
-		"5":           {window: 128_000, policy: `"target":0.001,"budget":{"enabled":false},"cap":{"max_line_chars":2000}`, messages: talk(exchange("c", "Read", `{}`, "begins "+strings.Repeat("x", 5000)+" ends\nnext line")), gone: []string{strings.Repeat("x", 2001)}},
+		"5":           {window: 128_000, policy: `"target":0.001,"budget":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "begins "+strings.Repeat("x", 5000)+" ends\nnext line")), gone: []string{strings.Repeat("x", 2001)}},
 		"2 9 10":      {window: 80_000, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
 		"3":           {window: 1_000_000, policy: `"budget":{"tokens":5000}`, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
 		"29 33 fewer": {window: 8_000, policy: `"budget":{"enabled":false},"target":0.2`, messages: append(append([]string{`{"role":"system","content":"be brief"}`}, talk(results(8, 4000)...)...), user("and now?")), want: []string{"be brief", "and now?"}, gone: []string{"result 0 begins\nsome text of a file, and more of it\nsome text of a file, and more of it\nsome"}},
