@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {
-		"internal/protocol",
+		"internal/compact", "internal/protocol",
 		"internal/api/request", "internal/archive", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
 		"internal/session", "internal/spelling", "internal/tokens", "internal/wire",
 	},

@@ -167,6 +167,22 @@ func TestAWrongUsageIsRefusedWithEveryProblem(t *testing.T) {
 	}
 }
 
+func TestAFormulaOfThePolicyCountsTheSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	body := batch("openai-chat", user(strings.Repeat("é ", 50)), `{"role":"assistant","content":"hi","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`)
+	for formula, want := range map[string]int64{
+		"chars4": 25 + 1, "json-chars4": 26 + 2, "bytes4": 38 + 1, "runes4": 25,
+	} {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+formula, `{"policy":{"tokens":{"tokenizer":"`+formula+`"}}}`)
+		appended := decoded[session.Appended](w.must(http.StatusCreated, "POST", "/v1/sessions/"+formula+"/messages", body))
+		got := decoded[sessionUsage](w.must(http.StatusOK, "GET", "/v1/sessions/"+formula, ""))
+		if appended.Tokens != want || got.Calibration != 1 {
+			t.Errorf("%s counts %d tokens, want %d; factor %v", formula, appended.Tokens, want, got.Calibration)
+		}
+	}
+}
+
 func TestAnExactTokenizerOfThePolicyCalibratesTheSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,13 +13,7 @@ import (
 type counter struct{ by policy.Tokenizer }
 
 // estimates reports whether tokens are those that were estimated when a message was appended.
-func (c counter) estimates() bool {
-	switch c.by {
-	case policy.Chars4, policy.JSONChars4, policy.Bytes4, policy.Runes4:
-		return false
-	}
-	return true
-}
+func (c counter) estimates() bool { return !c.by.IsFormula() }
 
 // text counts a text.
 func (c counter) text(t []byte) int {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -41,11 +42,9 @@ const (
 )
 
 // Count sets the append's ExactTokens if the session's policy names an exact tokenizer. A reported usage is better than
-// a count. For tenants without such a policy, which is nearly all, it reads nothing.
+// a count. If the policy names the formula of a system, it is how the messages are counted at all. For tenants without
+// such a policy, which is nearly all, it reads nothing.
 func (c *Counter) Count(ctx context.Context, a *session.Append) error {
-	if a.Usage != nil {
-		return nil
-	}
 	if exact, err := c.countsExactly(ctx, a.Session.Tenant); err != nil || !exact {
 		return err
 	}
@@ -56,6 +55,12 @@ func (c *Counter) Count(ctx context.Context, a *session.Append) error {
 	if err != nil {
 		return err
 	}
+	if by := policy.Tokenizer(tokenizer); by.IsFormula() {
+		return recount(by, a)
+	}
+	if a.Usage != nil {
+		return nil
+	}
 	var total int64
 	for i := range a.Messages {
 		found, err := CountMessage(tokenizer, a.Format, a.Messages[i].Body)
@@ -65,6 +70,21 @@ func (c *Counter) Count(ctx context.Context, a *session.Append) error {
 		total += int64(found.Tokens)
 	}
 	a.ExactTokens = &total
+	return nil
+}
+
+// recount counts the messages of an append by the formula of a system.
+func recount(by policy.Tokenizer, a *session.Append) error {
+	counts := policy.Policy{Tokens: policy.Tokens{Tokenizer: by}}
+	for i := range a.Messages {
+		m := &a.Messages[i]
+		found, err := wire.Inspect(a.Format, m.Body)
+		if err != nil {
+			return err
+		}
+		compact.Recount(&counts, a.Format, m.Body, &found)
+		m.Tokens = found.Tokens
+	}
 	return nil
 }
 

@@ -82,6 +82,12 @@ const (
 	Runes4     Tokenizer = "runes4"      // llm-proxy: a quarter of the code points, rounded down
 )
 
+// IsFormula reports whether it is a formula of one of the systems, by which messages are counted in place of the
+// estimate.
+func (t Tokenizer) IsFormula() bool {
+	return t == Chars4 || t == JSONChars4 || t == Bytes4 || t == Runes4
+}
+
 // Tools lists what the tenant's tools do, on top of a table of well-known ones.
 type Tools struct {
 	Table      ToolTable            `json:"table"`
