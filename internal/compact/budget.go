@@ -1,6 +1,6 @@
 package compact
 
-// always is the limit of a stage that has its own measure of what is too much.
+// always returns the limit of a stage that has its own measure of what is too much.
 func always(*runState) float64 { return -1 }
 
 // keepBudget bounds the tokens of all results together: the oldest become placeholders until the others fit.

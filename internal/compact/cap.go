@@ -30,7 +30,7 @@ func (s *runState) capSince(m int) int {
 	return min(m+s.policy.Protect.LastMessages, len(s.messages))
 }
 
-// cappedTo returns what oversized does if the cap is on, whether or not it was needed yet: the state must tell it later.
+// cappedTo returns what oversized does if the cap is on, whether or not it was needed yet: later the state must know.
 func (s *runState) cappedTo(i int) int {
 	if !s.policy.Cap.Enabled || s.parts[i].kind != result {
 		return 0
@@ -65,10 +65,12 @@ func (s *runState) oversized(i int) int {
 type resultCap struct {
 	*policy.Cap
 	count counter
-	least int // characters that a cut keeps at least, whatever the limits are
+	min   int // characters that a cut keeps, whatever the limits are
 }
 
-func (s *runState) resultCap() resultCap { return resultCap{&s.policy.Cap, s.count, 2 * s.leastCut()} }
+func (s *runState) resultCap() resultCap {
+	return resultCap{&s.policy.Cap, s.count, 2 * s.minCutChars()}
+}
 
 // certainlyFits reports whether a result is within all limits whatever its text is. bytes is the size of its JSON,
 // which has no fewer bytes than the text has characters or lines.
@@ -123,8 +125,8 @@ func (c resultCap) cut(whole []byte) (head, tail []byte) {
 		headChars = int(float64(headChars) / over * less)
 		tailChars = int(float64(tailChars) / over * less)
 	}
-	if text.Len(head)+text.Len(tail) < c.least {
-		return text.First(whole, c.least), nil
+	if text.Len(head)+text.Len(tail) < c.min {
+		return text.First(whole, c.min), nil
 	}
 	if len(head)+len(tail) == len(t) {
 		return t, nil

@@ -86,7 +86,8 @@ func (s *runState) unitOf(m int) int {
 func (s *runState) dedupable(i int) bool {
 	limits, p := &s.policy.Dedupe, &s.parts[i]
 	isTool := func(name string) bool { return strings.EqualFold(name, p.tool) }
-	switch does := p.does.operation(); {
+	does := p.does.operation()
+	switch {
 	case !s.free[i] || slices.ContainsFunc(limits.DenyTools, isTool):
 		return false
 	case slices.ContainsFunc(limits.AllowTools, isTool):

@@ -86,10 +86,10 @@ func wrapping(p *provider.Facts, value []byte) (before, after string) {
 	return "", ""
 }
 
-// prefers reports whether a replacement further down the ladder is used and not the one above it: if they must be small,
-// the smaller. The one above is the shortest cut that age leaves, so that the answer does not depend on when it is given.
-func (s *runState) prefers(line, cut *draft) bool {
-	return !s.policy.OnlySmaller || cut.size == 0 || line.size < cut.size && line.tokens <= cut.tokens
+// prefers reports whether a replacement is used instead of the one above it on the ladder: if they must be small, the
+// smaller. The one above is the shortest cut that age leaves, so that the answer does not depend on the moment.
+func (s *runState) prefers(lower, upper *draft) bool {
+	return !s.policy.OnlySmaller || upper.size == 0 || lower.size < upper.size && lower.tokens <= upper.tokens
 }
 
 // fits reports whether a text may replace part p, whose original is known: it must be smaller.
@@ -164,45 +164,48 @@ func (s *runState) draftCut(i int, made *draft) {
 	}
 	head, tail := s.current(i)
 	v := s.valuesOf(i, &made.replacement)
-	use := func(action ActionKind, head, tail []byte) {
-		shown := head
-		if action != CollapseSpace {
-			s.text = s.words.appendCut(s.text[:0], action, head, tail, v)
-			shown = s.text
-		}
-		if !s.fits(p, &made.replacement, shown) {
-			return
-		}
-		quoted := rawjson.Quote(s.quoted[:0], shown)
-		next := draft{size: len(quoted), tokens: s.count.text(shown)}
-		if !s.prefers(&next, made) {
-			return
-		}
-		made.action, made.size, made.tokens = action, next.size, next.tokens
-		made.quoted = quoted
-		s.quoted, s.spare = s.spare, quoted
-		made.headBytes, made.tailBytes = len(head), len(tail)
-	}
 	if p.action == Keep && want.collapsed > 0 {
 		head = text.Collapse(nil, head)
-		use(CollapseSpace, head, nil)
+		s.use(CollapseSpace, p, made, head, nil, v)
 	}
 	if p.action <= CollapseSpace && want.capped > 0 {
 		head, tail = s.resultCap().cut(head)
-		use(Cap, head, tail)
+		s.use(Cap, p, made, head, tail, v)
 	}
 	made.head, made.tail = want.bookend, want.bookend
 	if want.bookend == 0 {
 		return
 	}
 	first, last := bookends(head, tail, want.bookend)
-	switch cut := len(head) + len(tail) - len(first) - len(last); {
+	cut := len(head) + len(tail) - len(first) - len(last)
+	switch {
 	case cut >= minCut, cut > 0 && !s.policy.OnlySmaller:
-		use(Bookend, first, last)
+		s.use(Bookend, p, made, first, last, v)
 	case cut == 0 && !s.policy.OnlySmaller && made.action < Cap && len(s.words.appendHead(nil, v)) > 0:
 		v.whole = true // all that a bookend adds is the line before its head
-		use(Bookend, head, tail)
+		s.use(Bookend, p, made, head, tail, v)
 	}
+}
+
+// use makes head and tail the draft of part p if they fit and are preferred to what it is so far.
+func (s *runState) use(action ActionKind, p *part, made *draft, head, tail []byte, v values) {
+	shown := head
+	if action != CollapseSpace {
+		s.text = s.words.appendCut(s.text[:0], action, head, tail, v)
+		shown = s.text
+	}
+	if !s.fits(p, &made.replacement, shown) {
+		return
+	}
+	quoted := rawjson.Quote(s.quoted[:0], shown)
+	next := draft{size: len(quoted), tokens: s.count.text(shown)}
+	if !s.prefers(&next, made) {
+		return
+	}
+	made.action, made.quoted = action, quoted
+	made.size, made.tokens = next.size, next.tokens
+	made.headBytes, made.tailBytes = len(head), len(tail)
+	s.quoted, s.spare = s.spare, quoted
 }
 
 // current returns what the view has of part i: its whole text, or head and tail around a line.

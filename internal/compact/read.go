@@ -16,7 +16,8 @@ var errOrder = errors.New("compact: the messages are not in the order of their s
 // readHistory reads a base and a tail. stages is how many stages a run has.
 func readHistory(in Input, stages int) (*history, error) {
 	h := &history{
-		in: in, entered: make([]int64, stages), provider: provider.Of(in.Format), count: counter{in.Policy.Tokens.Tokenizer},
+		in: in, entered: make([]int64, stages), provider: provider.Of(in.Format),
+		count: counter{in.Policy.Tokens.Tokenizer},
 	}
 	h.units.Items = h.provider.Items
 	if in.Base != nil {

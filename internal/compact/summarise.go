@@ -22,7 +22,8 @@ func summariseOldest(s *runState) {
 		return
 	}
 	d := s.newEviction(s.pinned, s.summariseUpTo(), Summarise)
-	if d == nil || s.policy.OnlySmaller && float64(s.worth(d)) < min(float64(s.policy.Summarise.MinTokens), s.target/4) {
+	few := min(float64(s.policy.Summarise.MinTokens), s.target/4)
+	if d == nil || s.policy.OnlySmaller && float64(s.worth(d)) < few {
 		return
 	}
 	request, err := s.request(d)

@@ -47,8 +47,8 @@ func (s *runState) aging(c policy.Category) rule.Aging {
 		MaxChars: limits.BookendMaxChars,
 		MinChars: limits.BookendMinChars,
 	}
-	a.MinChars = max(a.MinChars, s.leastCut())
-	a.MaxChars = max(a.MaxChars, s.leastCut())
+	a.MinChars = max(a.MinChars, s.minCutChars())
+	a.MaxChars = max(a.MaxChars, s.minCutChars())
 	if c == policy.NonReproducible {
 		a.Zone *= limits.ExtendedRetentionMultiplier
 	}

@@ -28,14 +28,7 @@ func falai(v vector) object {
 			return object{"estimatedTokens": o.Decision.ContextTokens}
 		}
 		messages = q.back(o, messages, "system", func(m, now object, _ int64) { m["content"] = now["content"] })
-		round := object{"history": messages, "sameReference": !o.changed, "strategy": "none"}
-		for _, stage := range o.Plan.Stages {
-			if stage.Actions > 0 && o.changed {
-				round["strategy"] = map[string]string{"cap": "tool_result_budget", "whitespace": "micro_compact",
-					"summarise": "auto_compact", "truncate": "auto_compact"}[stage.Stage]
-			}
-		}
-		rounds = append(rounds, round)
+		rounds = append(rounds, object{"history": messages, "sameReference": !o.changed})
 	}
 	if v.Op == "applyToolResultBudget" {
 		return object{"history": messages}

@@ -18,7 +18,8 @@ type Omitted struct {
 
 // OmitLarge appends an object with "[omitted]" for each value that is larger than overBytes, unless keep, which may be
 // nil, returns true for the field. The size and the hash of a string are those of its text, of other values those of
-// their JSON. With onlySmaller no value becomes longer. All other bytes, and texts that are not a JSON object, do not change.
+// their JSON. With onlySmaller no value becomes longer. All other bytes, and texts that are not a JSON object, do not
+// change.
 func OmitLarge(
 	dst, object []byte, keep func(field string) bool, overBytes int, onlySmaller bool,
 ) (out []byte, omitted []Omitted) {

@@ -22,8 +22,8 @@ func ClipLines(dst, t []byte, maxChars int) []byte {
 	}
 }
 
-// WholeLinesHead returns the longest beginning of t of up to n characters that ends before a line end; if not even one line
-// fits, it returns what First does.
+// WholeLinesHead returns the longest beginning of t of up to n characters that ends before a line end; if not even one
+// line fits, it returns what First does.
 func WholeLinesHead(t []byte, n int) []byte {
 	head := First(t, n)
 	if len(head) == len(t) || t[len(head)] == '\n' {
