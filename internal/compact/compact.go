@@ -10,8 +10,8 @@
 // runstate.go and protect.go (what a stage sees), one file for each stage, draft.go and evict.go
 // (replacements), plan.go and record.go (from proposals to a plan, and its reasons), render.go, state.go and codec.go
 // (the checkpoint and what it remembers), ingest.go (the cap while a message is appended).
-// The packages rule, text, resource and summary have what stages decide and cut with; package conformance compares them
-// with the systems that they come from.
+// The packages rule, text, resource and summary have what stages decide and cut with; package conformance asks recorded
+// calls of five other systems of the product.
 //
 // # Why an incremental compaction equals one from the log
 //

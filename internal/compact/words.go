@@ -29,8 +29,8 @@ const (
 // minCut is how many bytes a bookend must cut away: fewer save nothing, because of the line between head and tail.
 const minCut = 32
 
-// minCutChars returns how many characters a bookend keeps at least. If replacements must be smaller, every cut is longer
-// than the line that may replace it later, so that it does not matter which of the two was needed first.
+// minCutChars returns how many characters a bookend keeps at least. If replacements must be smaller, every cut is
+// longer than the line that may replace it later, so that it does not matter which of the two was needed first.
 func (s *runState) minCutChars() int {
 	if s.policy.OnlySmaller {
 		return policy.MaxLineBytes / 2

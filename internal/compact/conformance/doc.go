@@ -1,11 +1,10 @@
-// Package conformance holds Varve's compaction to the recorded behaviour of the five systems that it unites. It has
-// tests only.
+// Package conformance holds Varve to the recorded behaviour of the five systems that it unites. It has tests only.
 //
 // A vector is one recorded call of a system: an operation, its input and its output (testdata/vectors, as they were
-// recorded). An adapter, one file a system, walks the system's own message shape, starts from the system's profile, and
-// drives the decisions that the engine itself is made of; TestConformance compares what comes out with the record, to
-// the letter. What Varve does differently on purpose stands in docs/compatibility.md, which the test reads.
+// recorded). It becomes a question to the product, a compaction as POST /v1/compact does it, with the system's profile
+// and the vector's settings as varve policy from translates them, and the answer is compared with the record to the
+// letter. There is one file a system, which translates shapes of messages and decides nothing. What Varve does
+// differently on purpose is in docs/compatibility.md, which the test reads.
 //
-// Start at conformance_test.go. VARVE_VECTORS=DIR, an absolute path, runs the vectors of another
-// folder instead: every file DIR/<system>/*.json that holds one.
+// Start at harness_test.go. VARVE_VECTORS=DIR runs the vectors of another folder: every DIR/<system>/*.json.
 package conformance
