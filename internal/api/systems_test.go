@@ -199,6 +199,7 @@ func TestRowsOfCortex(t *testing.T) {
 	checkRows(t, "cortex", map[string]systemRow{
 		"10 not widened":       {policy: near, window: 40_000, messages: of("Read"), gone: []string{whole(24)}},
 		"10 widened":           {policy: `"trim":{"hot_zone_min_tokens":2000,"hot_zone_ratio":0.01,"degradation_span_ratio":0.1,"extended_retention_multiplier":4}`, window: 40_000, messages: of("Bash"), want: []string{whole(24)}},
+		"39":                   {policy: line, window: 40_000, format: "anthropic", messages: pictured(12), want: []string{"[Tool result trimmed -- Read", "picture 0"}, gone: []string{"seen 0 ends"}},
 		"41":                   {policy: line, window: 40_000, format: "anthropic", messages: parallel(30), want: []string{"full content at r3.0-", "full content at r3.1-"}},
 		"14 16 38":             {policy: near, window: 40_000, messages: of("Read"), want: []string{"first line of 29 word"}, gone: []string{"first line of 0 word word word word word word word word word word word word word word word word word word word word word word word word"}},
 		"18":                   {policy: near, window: 40_000, messages: of("Bash"), want: []string{"... [~", " tokens trimmed; full content at r"}},
@@ -223,6 +224,18 @@ func besides(n int) []string {
 			fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"Read","input":{"n":%d}}]}`, i, i),
 			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":%s},{"type":"text","text":"keep this text %d"}]}`,
 				i, quoted(body(fmt.Sprintf("answer %d", i), 4000)), i))
+	}
+	return messages
+}
+
+// pictured returns turns of Anthropic's format with an image beside the text of a result.
+func pictured(n int) []string {
+	messages := []string{`{"role":"user","content":"go"}`}
+	for i := range n {
+		messages = append(messages,
+			fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"Read","input":{"n":%d}}]}`, i, i),
+			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":[{"type":"text","text":%s},{"type":"image","source":{"type":"url","url":"https://a.example/picture %d"}}]}]}`,
+				i, quoted(body(fmt.Sprintf("seen %d", i), 4000)), i))
 	}
 	return messages
 }

@@ -70,16 +70,22 @@ func (s *runState) appendDraft(dst []byte, p *part, made *draft) (value []byte, 
 	}
 	before, after := "", ""
 	if !made.object {
-		before, after = wrapping(s.provider, old)
+		before, after = wrapping(&s.in, s.provider, old)
 	}
 	dst = append(dst, before...)
 	dst = append(dst, made.quoted...)
 	return append(dst, after...), len(before), len(after)
 }
 
-// wrapping returns what a provider needs around a text that replaces a result. If the result is an object that has a
-// single text, the part's value is that text, and its object is kept.
-func wrapping(p *provider.Facts, value []byte) (before, after string) {
+// wrapping returns what is around a text that replaces a result: the media beside its text, if the policy keeps them, or
+// what a provider needs. If the result is an object that has a single text, the part's value is that text, and its
+// object is kept.
+func wrapping(in *Input, p *provider.Facts, value []byte) (before, after string) {
+	if in.Policy.Trim.KeepMedia {
+		if mixed, ok := wire.MixedResult(in.Format, value); ok {
+			return mixed.Before, mixed.After
+		}
+	}
 	if p.ResultObjects && len(value) > 0 && value[0] != '"' {
 		return `{"output":`, `}`
 	}
@@ -98,10 +104,32 @@ func (s *runState) fits(p *part, original *replacement, shown []byte) bool {
 		return true
 	}
 	size := rawjson.QuotedLen(shown)
+	if media := s.media(p); media > 0 {
+		return size < original.chars && s.count.text(shown)+media < p.tokens
+	}
 	if s.provider.ResultObjects {
 		size += len(emptyOutput)
 	}
 	return size < original.bytes && s.count.text(shown) < p.tokens
+}
+
+// media returns the tokens of what stays of a result when a line replaces its text.
+func (s *runState) media(p *part) int {
+	if p.kind != result || !s.count.estimates() { // the systems' formulas count no media
+		return 0
+	}
+	value := p.value.Of(s.body(p.message))
+	switch { // what an earlier compaction left beside a line stays, whatever the policy is now
+	case p.action != Keep && p.onlyText, p.action == Keep && !s.policy.Trim.KeepMedia:
+		return 0
+	case p.action != Keep:
+		return max(p.now-s.count.text(decoded(value)), 0)
+	}
+	mixed, ok := wire.MixedResult(s.in.Format, value)
+	if !ok {
+		return 0
+	}
+	return max(p.tokens-mixed.TextTokens, 0)
 }
 
 // emptyOutput is around a text where a provider accepts only objects as results.
@@ -135,7 +163,7 @@ func (s *runState) draftLine(i int, made *draft) bool {
 	made.action = v.action
 	made.head, made.tail = 0, 0
 	made.headBytes, made.tailBytes = 0, 0
-	made.tokens = s.count.text(s.text)
+	made.tokens = s.count.text(s.text) + s.media(p)
 	if made.quoted = s.text; !made.object {
 		s.quoted = rawjson.Quote(s.quoted[:0], s.text)
 		made.quoted = s.quoted

@@ -94,6 +94,7 @@ func (s *runState) foresee(i, at, tokens int) {
 	if at = max(at, s.since); at >= len(s.messages) {
 		return
 	}
+	tokens += s.media(&s.parts[i])
 	s.addRelief(i, -1)
 	steps := s.steps[i]
 	k := sort.Search(len(steps), func(k int) bool { return steps[k].at > at })

@@ -202,6 +202,7 @@ type Arguments struct {
 type Trim struct {
 	Enabled                     bool                `json:"enabled"`
 	Eager                       bool                `json:"eager"`
+	KeepMedia                   bool                `json:"keep_media"`
 	MinTokens                   int                 `json:"min_tokens"`
 	FloorRatio                  float64             `json:"floor_ratio"`
 	HotZoneMinTokens            int                 `json:"hot_zone_min_tokens"`

@@ -55,21 +55,55 @@ func blockTexts(f session.Format, body []byte, array Span) (text []byte, only bo
 	s := scanner{body: body}
 	only = true
 	for element := range s.elements(array) {
-		block := s.object(element)
-		kind, at := block.at("type"), block.at("text")
-		isText := s.equals(kind, "text") && s.is(at, '"')
-		if f == session.OpenAIResponses {
-			isText = s.responsesKind(&block) == Text
-		}
-		if isText && s.equals(kind, "refusal") {
-			at = block.at("refusal")
-		}
+		at, isText := blockText(f, &s, element)
 		if isText {
 			text, _ = rawjson.Unquote(text, at.Of(body))
 		}
 		only = only && isText
 	}
 	return text, only
+}
+
+// blockText returns the text of a block of a result, if it is one.
+func blockText(f session.Format, s *scanner, element Span) (at Span, isText bool) {
+	block := s.object(element)
+	kind, at := block.at("type"), block.at("text")
+	isText = s.equals(kind, "text") && s.is(at, '"')
+	if f == session.OpenAIResponses {
+		isText = s.responsesKind(&block) == Text
+	}
+	if isText && s.equals(kind, "refusal") {
+		at = block.at("refusal")
+	}
+	return at, isText
+}
+
+// Mixed is a result that has text and images or other media.
+type Mixed struct {
+	Before, After string // around a text that replaces its texts: its array with one block of that text, then its media
+	TextTokens    int    // the estimate of its texts
+}
+
+// MixedResult returns the parts of a result that has text and media; ok is false for other results.
+func MixedResult(f session.Format, value []byte) (m Mixed, ok bool) {
+	if len(value) == 0 || value[0] != '[' || f == session.AISDK {
+		return m, false // the output of a tool of the AI SDK is any JSON
+	}
+	var media []byte
+	s := scanner{body: value}
+	for element := range s.elements(Span{End: len(value)}) {
+		if text, isText := blockText(f, &s, element); isText {
+			m.TextTokens += s.tokens(text)
+		} else {
+			media = append(append(media, ','), element.Of(value)...)
+		}
+	}
+	kind := "text"
+	if f == session.OpenAIResponses {
+		kind = "input_text"
+	}
+	m.Before, m.After = `[{"type":"`+kind+`","text":`, "}"+string(media)+"]"
+	return m, m.TextTokens > 0 && len(media) > 0
 }
 
 // Edit puts the JSON value With in the place of Span.
