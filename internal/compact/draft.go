@@ -77,8 +77,8 @@ func (s *runState) appendDraft(dst []byte, p *part, made *draft) (value []byte, 
 	return append(dst, after...), len(before), len(after)
 }
 
-// wrapping returns what is around a text that replaces a result: the media beside its text, if the policy keeps them, or
-// what a provider needs. If the result is an object that has a single text, the part's value is that text, and its
+// wrapping returns what is around a text that replaces a result: the media beside its text, if the policy keeps them,
+// or what a provider needs. If the result is an object that has a single text, the part's value is that text, and its
 // object is kept.
 func wrapping(in *Input, p *provider.Facts, value []byte) (before, after string) {
 	if in.Policy.Trim.KeepMedia {
