@@ -46,6 +46,14 @@ func TestCap(t *testing.T) {
 				calls("c", "Read", `{}`), answered("c", `[{"type":"text","text":`+literal(filler(8000))+`}]`),
 			}, want: []string{"2.0 cap"},
 		},
+		"the newest messages that the policy protects are not": {
+			change: func(p *policy.Policy) { p.Protect.LastMessages = 2 }, window: 1000,
+			moves: []move{gives("Read", "a", 8000), gives("Read", "b", 8000)}, want: []string{"2.0 cap"},
+		},
+		"unless no result enters a view whole": {
+			change: func(p *policy.Policy) { p.Protect.LastMessages, p.Cap.AtInsertion = 2, true }, window: 1000,
+			moves: []move{gives("Read", "a", 8000), gives("Read", "b", 8000)}, want: []string{"2.0 cap", "4.0 cap"},
+		},
 		"a limit in bytes": {
 			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxBytes = 0, 2000 }, window: 500,
 			moves: []move{gives("Read", "a", 1900), gives("Read", "b", 2100)}, want: []string{"4.0 cap"},

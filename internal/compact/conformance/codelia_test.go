@@ -3,24 +3,21 @@ package conformance
 import (
 	"cmp"
 	"math"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 func codelia(v vector) object {
-	part := "compaction"
-	if v.Op == "processToolMessage" || v.Op == "trimMessages" {
-		part = "toolOutputCache"
-	}
-	q, messages := ask(v, session.OpenAIChat, object{part: v.Input["config"]}), objects(v.Input["messages"])
+	part := map[string]string{"processToolMessage": "toolOutputCache", "trimMessages": "toolOutputCache"}[v.Op]
+	config := object{cmp.Or(part, "compaction"): v.Input["config"]}
+	q, messages := ask(v, session.OpenAIChat, config), objects(v.Input["messages"])
 	q.chat(messages, "tool_name")
 	switch v.Op {
 	case "shouldCompact":
 		return codeliaDue(q, v)
 	case "compact":
-		q.model(v, codeliaAnswer)
+		q.model(v, "text")
 		o := q.compact()
 		list := q.back(o, messages, "user", func(_, _ object, _ int64) {})
 		return object{"messages": list, "compacted": o.changed, "sameReference": !o.changed}
@@ -84,25 +81,4 @@ func codeliaDue(q *question, v vector) object {
 		results = append(results, q.compact().Decision.Due())
 	}
 	return object{"results": results}
-}
-
-// codeliaAnswer returns the texts of a model's answer.
-func codeliaAnswer(response object) (answer string, ok bool) {
-	if answer, ok = response["text"].(string); ok {
-		return answer, true
-	}
-	var texts []string
-	for _, m := range objects(response["messages"]) {
-		if m["role"] != "assistant" || m["content"] == nil {
-			continue
-		}
-		whole := text(m["content"])
-		for _, part := range objects(m["content"]) {
-			if whole += text(part["text"]); part["payload"] != nil {
-				whole += jsonText(part["payload"])
-			}
-		}
-		texts = append(texts, whole)
-	}
-	return strings.Join(texts, "\n"), texts != nil
 }

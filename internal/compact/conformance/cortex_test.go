@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
@@ -40,7 +41,7 @@ func cortex(v vector) object {
 			actions[fmt.Sprint(i)] = action
 		}
 	}
-	return object{"actions": actions, "historyLength": len(messages)}
+	return object{"actions": actions}
 }
 
 // cortexQuestion translates what the settings do not say. What is not saved is described without a way back. Bookends
@@ -69,33 +70,22 @@ func cortexQuestion(v vector) *question {
 	return q
 }
 
-// cortex appends messages: one of the role toolResult is the user's, and a result without a call gets one before it.
+// cortex appends messages: one of the role toolResult is the user's. The records have results without calls, and calls
+// of other ids, so that every result gets a call before it, and the record's own are empty texts meanwhile.
 func (q *question) cortex(messages []object) *question {
-	names := map[string]string{} // of the calls without a result
 	for i, m := range messages {
 		content := m["content"]
-		if parts := objects(content); parts != nil {
-			parts = append([]object{}, parts...)
+		if parts := slices.Clone(objects(content)); parts != nil {
 			for k, part := range parts {
-				name := cmp.Or(text(part["name"]), text(m["toolName"]))
-				if part["type"] == "tool_use" {
-					names[text(part["id"])] = name
-				}
-				if part["type"] != "tool_result" && m["role"] != "toolResult" {
-					continue
-				}
-				id := cmp.Or(text(part["tool_use_id"]), text(m["toolCallId"]), fmt.Sprint("call-", i, "-", k))
-				for open, named := range names {
-					if named == name {
-						id = open
-					}
-				}
-				if _, open := names[id]; !open {
+				id, name := fmt.Sprint("call-", i, "-", k), cmp.Or(text(part["name"]), text(m["toolName"]))
+				switch {
+				case part["type"] == "tool_use":
+					parts[k] = object{"type": "text", "text": ""}
+				case part["type"] == "tool_result" || m["role"] == "toolResult":
 					call := object{"type": "tool_use", "id": id, "name": name, "input": object{}}
 					q.add(object{"role": "assistant", "content": []object{call}})
+					parts[k] = object{"type": "tool_result", "tool_use_id": id, "content": part["text"]}
 				}
-				delete(names, id)
-				parts[k] = object{"type": "tool_result", "tool_use_id": id, "content": part["text"]}
 			}
 			content = parts
 		}
@@ -109,7 +99,7 @@ func (q *question) cortex(messages []object) *question {
 func (q *question) cortexBack(o *outcome, messages []object, v vector) []object {
 	paths := 0
 	return q.back(o, messages, "user", func(m, now object, _ int64) {
-		parts := append([]object{}, objects(m["content"])...)
+		parts := slices.Clone(objects(m["content"]))
 		for k, part := range objects(now["content"]) {
 			if part["type"] != "tool_result" {
 				continue

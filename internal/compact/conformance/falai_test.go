@@ -30,10 +30,10 @@ func falai(v vector) object {
 		messages = q.back(o, messages, "system", func(m, now object, _ int64) { m["content"] = now["content"] })
 		rounds = append(rounds, object{"history": messages, "sameReference": !o.changed})
 	}
-	if v.Op == "applyToolResultBudget" {
+	switch {
+	case v.Op == "applyToolResultBudget":
 		return object{"history": messages}
-	}
-	if v.Input["rounds"] == nil {
+	case v.Input["rounds"] == nil:
 		return rounds[0]
 	}
 	for _, round := range objects(v.Output["rounds"]) {
@@ -55,7 +55,7 @@ func falaiQuestion(v vector, messages []object) *question {
 		q.context = 0
 		q.set("target", max((math.Ceil(threshold*size)-1)/size, 0.00001)) // at the threshold it acts
 	}
-	q.model(v, func(r object) (string, bool) { answer, ok := r["message"].(string); return answer, ok })
+	q.model(v, "message")
 	q.chat(messages, "name")
 	return q
 }

@@ -193,10 +193,10 @@ func (q *question) set(path string, value any) {
 }
 
 // model sets what the model answers: a text for each scripted response, or an error for one without.
-func (q *question) model(v vector, answer func(response object) (text string, ok bool)) {
+func (q *question) model(v vector, member string) {
 	for _, response := range objects(section(v.Input["llm"])["responses"]) {
 		reply := llmtest.Reply{Err: errors.New("the model does not answer")}
-		if text, ok := answer(response); ok {
+		if text, ok := response[member].(string); ok {
 			reply = llmtest.Reply{Text: text}
 		}
 		q.replies = append(q.replies, reply)
@@ -252,9 +252,7 @@ func (q *question) resolve() policy.Policy { return must(policy.Parse(q.patch)) 
 // compact has the product compact the messages, as POST /v1/compact does.
 func (q *question) compact() *outcome {
 	resolved := q.resolve()
-	snap := postgres.Snapshot{
-		Format: q.format, WindowTokens: q.window, Calibration: 1, LastSeq: int64(len(q.bodies)),
-	}
+	snap := postgres.Snapshot{Format: q.format, WindowTokens: q.window, Calibration: 1, LastSeq: int64(len(q.bodies))}
 	for i, body := range q.bodies {
 		found := must(wire.Accept(q.format, body))
 		compact.Recount(&resolved, q.format, body, &found)

@@ -41,11 +41,7 @@ func proxyQuestion(v vector, messages []object) *question {
 		config = object{}
 	}
 	maps.Copy(config, section(v.Input["config"]))
-	for _, list := range []string{"tool_allowlist", "tool_denylist"} {
-		if v.Input[list] != nil {
-			config[list] = v.Input[list]
-		}
-	}
+	config["tool_allowlist"], config["tool_denylist"] = v.Input["tool_allowlist"], v.Input["tool_denylist"]
 	if v.Op != "pipeline" && v.Input["tokenEstimate"] == nil {
 		delete(config, "token_threshold")
 	}
@@ -58,9 +54,9 @@ func proxyQuestion(v vector, messages []object) *question {
 }
 
 func proxyResult(q *question, o *outcome, messages []object) object {
-	saved, applied := 0, o.Plan.Results
-	if !o.changed {
-		applied = nil
+	applied, stale := o.Plan.Results, append([]string{}, o.Report().Stale.Resources...)
+	if slices.Sort(stale); !o.changed {
+		applied, stale = nil, []string{}
 	}
 	messages = q.back(o, messages, "", func(m, now object, seq int64) {
 		i := slices.IndexFunc(applied, func(r compact.Result) bool { return r.Seq == seq })
@@ -68,16 +64,9 @@ func proxyResult(q *question, o *outcome, messages []object) object {
 		maps.Copy(metadata, section(m["metadata"]))
 		delete(m, "reasoning_content") // a stub of the system has no member but those of every result
 		m["content"], m["metadata"] = named(now["content"], ""), metadata
-		saved += max(0, len(applied[i].Stored)-len(text(m["content"])))
 	})
-	stale := []string{}
-	if o.changed {
-		stale = append(stale, o.Report().Stale.Resources...)
-		slices.Sort(stale)
-	}
 	return object{
-		"messages": messages, "was_compacted": o.changed, "compacted_count": len(applied), "bytes_saved": saved,
-		"tokens_saved_estimate": saved / 4, "stale_resources": stale,
+		"messages": messages, "was_compacted": o.changed, "compacted_count": len(applied), "stale_resources": stale,
 	}
 }
 

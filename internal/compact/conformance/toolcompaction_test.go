@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -16,25 +18,21 @@ func toolCompaction(v vector) object {
 	q := ask(v, session.AISDK, config)
 	limits := q.resolve().Dedupe
 	parts := map[string]object{} // of the calls, by id
-	for i := len(messages) - 1; i >= 0; i-- {
-		for _, r := range objects(messages[i]["toolResults"]) {
+	for _, m := range slices.Backward(messages) {
+		for _, r := range objects(m["toolResults"]) {
 			parts[text(r["id"])] = object{"state": "output-available", "output": r["result"]}
 		}
 	}
 	for _, m := range messages {
 		made := []object{}
-		if m["content"] != nil && len(objects(m["toolResults"])) == 0 {
-			made = append(made, object{"type": "text", "text": m["content"]})
-		}
 		for _, c := range objects(m["toolCalls"]) {
-			part := parts[text(c["id"])]
-			if part == nil {
-				part = object{"state": "input-available"}
-			}
-			part["type"], part["toolCallId"], part["input"] = "tool-"+text(c["toolName"]), c["id"], c["arguments"]
+			part := object{"state": "input-available", "type": "tool-" + text(c["toolName"]), "toolCallId": c["id"],
+				"input": c["arguments"]}
+			maps.Copy(part, parts[text(c["id"])])
 			made = append(made, part)
 		}
 		if m["role"] != "tool" {
+			made = append(made, object{"type": "text", "text": text(m["content"])})
 			q.bodies = append(q.bodies, []byte(php(object{"role": m["role"], "parts": made})))
 		}
 	}
