@@ -46,7 +46,7 @@ func (c counter) message(f session.Format, body []byte, m *wire.Facts) {
 	if c.estimates() {
 		return
 	}
-	size, texts := 0, 0
+	size := 0
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		switch p.Tokens = 0; p.Kind {
@@ -54,32 +54,32 @@ func (c counter) message(f session.Format, body []byte, m *wire.Facts) {
 			n := c.size(wire.ResultText(f, body, *p).Text)
 			p.Tokens = c.quarter(n)
 			size += n
-			texts++
 		}
 	}
 	if c.by == policy.JSONChars4 {
-		size += falaiExtra(body, texts)
+		size = falaiSize(body, size)
 	}
 	m.Tokens = c.quarter(size)
 }
 
-// falaiExtra returns what falai counts of a message besides its texts: its name, its role as four units, and content
-// that is null as the JSON of an empty text.
-func falaiExtra(body []byte, texts int) int {
-	size := 4
+// falaiSize returns what falai counts of a message: its content, a text or else its JSON, its name, and its role as four
+// units. Content that is null is the JSON of an empty text. Formats without content have the size of their texts.
+func falaiSize(body []byte, texts int) int {
+	const role = 4
+	name, content := 0, max(texts, len(`""`))
 	for key, value := range rawjson.Members(body, rawjson.Start(body)) {
+		read := value.Of(body)
+		if read[0] == '"' {
+			read, _ = rawjson.Unquote(nil, read)
+		}
 		switch {
 		case rawjson.KeyIs(body, key, "name") && body[value.Start] == '"':
-			name, _ := rawjson.Unquote(nil, value.Of(body))
-			size += text.Len(name)
-		case rawjson.KeyIs(body, key, "content") && body[value.Start] == '"':
-			texts++
+			name = text.Len(read)
+		case rawjson.KeyIs(body, key, "content") && string(read) != "null":
+			content = text.Len(read)
 		}
 	}
-	if texts == 0 {
-		size += len(`""`)
-	}
-	return size
+	return content + name + role
 }
 
 // Recount counts the tokens of an inspected message as a policy wants it.

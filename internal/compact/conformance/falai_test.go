@@ -56,6 +56,13 @@ func falaiQuestion(v vector, messages []object) *question {
 		q.set("target", max((math.Ceil(threshold*size)-1)/size, 0.00001)) // at the threshold it acts
 	}
 	q.model(v, "message")
-	q.chat(messages, "name")
+	sent := make([]object, len(messages))
+	for i, m := range messages {
+		sent[i] = maps.Clone(m)
+		if _, isText := m["content"].(string); !isText && m["role"] == "tool" { // it is JSON
+			sent[i]["content"] = jsonText(cmp.Or(m["content"], any("")))
+		}
+	}
+	q.chat(sent, "name")
 	return q
 }

@@ -210,8 +210,7 @@ func (q *question) add(message any) int64 {
 }
 
 // chat appends messages of an OpenAI-like shape. A result without a call, which providers refuse, gets a call before
-// it, which the translation back leaves out; a result that is no text becomes its JSON. tool is the member that names
-// a result's tool.
+// it, which the translation back leaves out. tool is the member that names a result's tool.
 func (q *question) chat(messages []object, tool string) {
 	for _, m := range messages {
 		m = maps.Clone(m)
@@ -221,12 +220,6 @@ func (q *question) chat(messages []object, tool string) {
 				q.add(object{"role": "assistant", "tool_calls": []object{call}})
 			}
 			delete(q.open, id)
-			switch content := m["content"].(type) {
-			case nil:
-				m["content"] = `""`
-			case object:
-				m["content"] = jsonText(content)
-			}
 		}
 		for _, call := range objects(m["tool_calls"]) {
 			q.open[text(call["id"])] = true
