@@ -62,8 +62,8 @@ func (c counter) message(f session.Format, body []byte, m *wire.Facts) {
 	m.Tokens = c.quarter(size)
 }
 
-// falaiSize returns what falai counts of a message: its content, a text or else its JSON, its name, and its role as four
-// units. Content that is null is the JSON of an empty text. Formats without content have the size of their texts.
+// falaiSize returns what falai counts of a message: its content, a text or else its JSON, its name, and its role as
+// four units. Content that is null is the JSON of an empty text. Formats without content have the size of their texts.
 func falaiSize(body []byte, texts int) int {
 	const role = 4
 	name, content := 0, max(texts, len(`""`))
