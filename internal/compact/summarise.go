@@ -75,9 +75,65 @@ func (s *runState) summariseUpTo() int {
 		end = s.summarisable(0, 0)
 	}
 	if !limits.All {
-		end = s.enough(end)
+		end = s.shortenInstead(s.enough(end))
 	}
 	return end
+}
+
+// shortenInstead returns the end of the messages to summarise. If a summary of the last unit before end, too, would
+// leave the view less than half of its target, and shorter results of that unit are enough for the view to be within
+// its target, they are proposed instead: cut as oversized ones are or, if that is not enough, to bookends. Then as few
+// of the units before as are still needed are summarised.
+func (s *runState) shortenInstead(end int) int {
+	if !s.policy.Trim.Enabled || float64(s.sizeWithout(end)) >= s.target/2 {
+		return end
+	}
+	starts, begin := s.startsOf(end), end-1
+	for begin > s.pinned && !starts[begin] {
+		begin--
+	}
+	if begin < s.pinned {
+		return end
+	}
+	capped := proposal{action: Cap, head: s.policy.Cap.HeadChars, tail: s.policy.Cap.TailChars}
+	chars := s.policy.Trim.BookendMaxChars
+	for _, want := range []proposal{capped, {action: Bookend, head: chars, tail: chars, bookend: chars}} {
+		left := (want.head+want.tail)/charsPerToken + markerTokens
+		large, saved := s.longerThan(left, begin, end)
+		if float64(s.sizeWithout(begin)-saved) <= s.target {
+			s.shorten(large, want, left)
+			return s.enough(begin)
+		}
+	}
+	return end
+}
+
+// longerThan returns the results of messages[begin:end] that are whole and have more tokens than limit, and by how many
+// in all.
+func (s *runState) longerThan(limit, begin, end int) (large []int, saved int64) {
+	for m := begin; m < end; m++ {
+		for i := s.messages[m].first; i < s.messages[m].last; i++ {
+			p := &s.parts[i]
+			if p.kind == result && s.free[i] && s.proposed[i].action == Keep && p.action == Keep && p.tokens > limit {
+				large = append(large, i)
+				saved += int64(p.tokens - limit)
+			}
+		}
+	}
+	return large, saved
+}
+
+// shorten proposes the same for some results, which leaves that many tokens of each.
+func (s *runState) shorten(results []int, want proposal, left int) {
+	for _, i := range results {
+		want.distance = s.distance(s.parts[i].message)
+		s.propose(i, len(s.messages)-1, want, left)
+		if want.action == Cap {
+			s.proposed[i].capped = left
+		} else {
+			s.proposed[i].bookend = want.bookend
+		}
+	}
 }
 
 // sizeWithout returns the tokens of the view once a summary replaces the messages before end.

@@ -3,6 +3,7 @@ package compact
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,5 +160,28 @@ func TestASummaryThatFailsIsDoneWithout(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestASummaryDoesNotTakeAUnitThatCanBeCut: of a unit that is larger than the target only the results are cut; a summary
+// that took it too would leave almost nothing.
+func TestASummaryDoesNotTakeAUnitThatCanBeCut(t *testing.T) {
+	t.Parallel()
+	p := policy.Default()
+	moves := []move{asks("compare them")}
+	for i := range 6 {
+		moves = append(moves, gives("Read", fmt.Sprint("f", i), 4000))
+	}
+	moves = append(moves, gives("Grep", "all", 60_000)) // one and a half times the target
+	for range 5 {
+		moves = append(moves, says("thinking"))
+	}
+	in := input(t, session.OpenAIChat, p, 14_000, moves...)
+	plan, made := compacted(t, in)
+	if made.Tokens > 7_000 || made.Tokens < 2_500 {
+		t.Errorf("the view has %d tokens, the target is 7000: %v", made.Tokens, deeds(plan))
+	}
+	if deed := "15.0 cap"; !slices.Contains(deeds(plan), deed) {
+		t.Errorf("no %s among %v", deed, deeds(plan))
 	}
 }
