@@ -114,7 +114,17 @@ func (s *runState) refOf(i int) session.ResultRef {
 	if p.action != Keep {
 		return s.ref(p, &p.replacement)
 	}
-	return s.ref(p, &replacement{sum: sha256.Sum256(s.content(i).Stored)})
+	return s.ref(p, &replacement{sum: s.sumOf(i)})
+}
+
+// sumOf returns the SHA-256 of part i, which must be whole in the view.
+func (s *runState) sumOf(i int) [32]byte {
+	sum, known := s.sums[i]
+	if !known {
+		sum = sha256.Sum256(s.content(i).Stored)
+		s.sums[i] = sum
+	}
+	return sum
 }
 
 // compose makes the message that replaces the others. Its role is the user's: every provider accepts one there, and

@@ -2,7 +2,6 @@ package compact
 
 import (
 	"bytes"
-	"crypto/sha256"
 
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -126,7 +125,7 @@ func (p *Plan) addEvicted(s *runState) {
 		at := &s.parts[i]
 		if at.kind == result && at.action == Keep && at.valueBytes() > 0 && p.evicts(at.message) {
 			content := s.content(i)
-			p.Results = append(p.Results, s.resultOf(at, &replacement{sum: sha256.Sum256(content.Stored)}, content))
+			p.Results = append(p.Results, s.resultOf(at, &replacement{sum: s.sumOf(i)}, content))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -128,12 +129,24 @@ func (h *history) answer(m *message, body []byte, r part) {
 
 // failed reports whether the text of a result shows that its tool failed, in a format that has no flag for it.
 func (h *history) failed(body []byte, r *part) bool {
-	text := endsOf(r.value.Of(body))
+	text := edgesOf(r.value.Of(body))
 	if text == nil {
 		at := wire.Part{Kind: wire.Result, Index: r.index, Value: r.value}
 		text = wire.ResultText(h.in.Format, body, at).Text
 	}
 	return failure.Shows(text, r.does.runs(), h.in.Policy.Tools.Errors)
+}
+
+// edgesOf returns about the first and the last 1,000 characters of a long string literal that is no object, where a
+// failure shows. It decodes line ends alone.
+func edgesOf(literal []byte) []byte {
+	const edge = 1100
+	if len(literal) < 3*edge || literal[0] != '"' || literal[1] == '{' {
+		return nil
+	}
+	edges := make([]byte, 0, 2*edge+1)
+	edges = append(append(append(edges, literal[1:edge]...), '\n'), literal[len(literal)-edge:len(literal)-1]...)
+	return bytes.ReplaceAll(edges, []byte(`\n`), []byte("\n"))
 }
 
 // resultPart returns a result as a part; its message is set later.

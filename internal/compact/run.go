@@ -85,6 +85,7 @@ func newRunState(h *history) *runState {
 		},
 		contents:  make([]*wire.Content, len(h.parts)),
 		omissions: map[int]omission{},
+		sums:      map[int][32]byte{},
 		failed:    map[string]error{},
 	}
 	if s.policy.Protect.NewestUser {

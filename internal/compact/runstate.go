@@ -22,6 +22,7 @@ type runState struct {
 	texts
 
 	contents  []*wire.Content  // by part: of the results that were read
+	sums      map[int][32]byte // by part: of those whose digest was needed
 	omissions map[int]omission // by part: of the calls that were read
 
 	write    Write

@@ -27,9 +27,9 @@ var beginnings = func() (texts []string) {
 	return texts
 }()
 
-// exitCode matches a command's exit code as shells and harnesses of agents write it.
+// exitCode matches a command's exit code as shells and harnesses of agents write it, at the beginning of a text.
 var exitCode = regexp.MustCompile(
-	`(?i)(?:exit(?:ed)?[ _]?(?:with )?(?:code|status)|return[ _]?code)["'>]*\s*[:=]?\s*(-?[0-9]+)`)
+	`^(?i)(?:exit(?:ed)?[ _]?(?:with )?(?:code|status)|return[ _]?code)["'>]*\s*[:=]?\s*(-?[0-9]+)`)
 
 // breakdowns begin a line in the output of a command that failed; complaints are in the line with the reason.
 var (
@@ -43,47 +43,97 @@ var (
 	}, breakdowns...)
 )
 
-// windowBytes is how much of the beginning and of the end of a result is looked at.
-const windowBytes = 4096
+// How much of a result is looked at: of its beginning for a well-known failure, of both ends of a command's output.
+const (
+	beginningBytes = 128
+	windowBytes    = 1024
+)
 
 // Shows reports whether the text of a result shows that its tool failed: it begins as one of the well-known failures or
 // of the texts in more, it is an object that says so, or it is the output of a command that failed.
 func Shows(text []byte, runs bool, more []string) bool {
 	text = bytes.TrimSpace(text)
-	if len(text) > 0 && text[0] == '{' {
+	if len(text) == 0 {
+		return false
+	}
+	if text[0] == '{' {
 		if failed, known := object(text); known {
 			return failed
 		}
 	}
-	begin := strings.ToLower(string(text[:min(len(text), windowBytes)]))
-	for _, list := range [][]string{beginnings, more} {
-		if slices.ContainsFunc(list, func(b string) bool { return strings.HasPrefix(begin, strings.ToLower(b)) }) {
-			return true
-		}
+	begin := strings.ToLower(string(text[:min(len(text), beginningBytes)]))
+	starts := func(b string) bool { return strings.HasPrefix(begin, b) }
+	if slices.ContainsFunc(beginnings, starts) || len(more) > 0 && slices.ContainsFunc(lower(more), starts) {
+		return true
 	}
-	return runs && exited(begin, strings.ToLower(string(text[max(0, len(text)-windowBytes):])))
+	return runs && exited(text)
 }
 
-// exited reports whether the beginning or the end of a command's output shows a failure. The exit code decides, except
-// that 1 without a complaint is a search that found nothing.
-func exited(windows ...string) bool {
-	for _, window := range windows {
-		if code := exitCode.FindStringSubmatch(window); code != nil {
-			return code[1] != "0" && (code[1] != "1" || slices.ContainsFunc(windows, complains))
+func lower(texts []string) []string {
+	small := make([]string, len(texts))
+	for i, t := range texts {
+		small[i] = strings.ToLower(t[:min(len(t), beginningBytes)])
+	}
+	return small
+}
+
+// exited reports whether a command's output shows a failure. The exit code at one of its ends decides, except that 1
+// without a complaint is a search that found nothing.
+func exited(text []byte) bool {
+	first := text[:min(len(text), windowBytes)]
+	last := text[max(len(first), len(text)-windowBytes):]
+	for _, window := range [][]byte{first, last} {
+		if code := codeIn(window); code != "" {
+			return code != "0" && (code != "1" || complains(first) || complains(last))
 		}
 	}
-	for _, window := range windows {
-		for line := range strings.Lines(window) {
-			line = strings.TrimSpace(line)
-			if slices.ContainsFunc(breakdowns, func(b string) bool { return strings.HasPrefix(line, b) }) {
-				return true
+	return breaksDown(first) || breaksDown(last)
+}
+
+// codeIn returns the first exit code in a text, "" for none. It looks for the words first: the expression is slow.
+func codeIn(text []byte) string {
+	for _, word := range [][]byte{[]byte("xit"), []byte("eturn")} {
+		for from := 0; ; {
+			i := bytes.Index(text[from:], word)
+			if i < 0 {
+				break
 			}
+			if code := exitCode.FindSubmatch(text[max(from+i-1, 0):]); code != nil {
+				return string(code[1])
+			}
+			from += i + len(word)
+		}
+	}
+	return ""
+}
+
+// breaksDown reports whether a line begins as that of a failure.
+func breaksDown(window []byte) bool {
+	for len(window) > 0 {
+		line, rest, _ := bytes.Cut(window, []byte{'\n'})
+		window = rest
+		line = bytes.TrimLeft(line, " \t")
+		if len(line) == 0 || !strings.ContainsRune(breakdownLetters, rune(line[0]|0x20)) {
+			continue
+		}
+		begin := strings.ToLower(string(line[:min(len(line), longestBreakdown)]))
+		if slices.ContainsFunc(breakdowns, func(b string) bool { return strings.HasPrefix(begin, b) }) {
+			return true
 		}
 	}
 	return false
 }
 
-func complains(text string) bool { return Complaint(text) != "" }
+// breakdownLetters are those with which breakdowns begin; longestBreakdown is the size of the longest.
+var breakdownLetters, longestBreakdown = func() (letters string, longest int) {
+	for _, b := range breakdowns {
+		letters += b[:1]
+		longest = max(longest, len(b))
+	}
+	return letters, longest
+}()
+
+func complains(text []byte) bool { return Complaint(string(text)) != "" }
 
 // Complaint returns the first line of a failed result that has a reason, "" if none has.
 func Complaint(text string) string {
