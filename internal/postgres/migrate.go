@@ -71,7 +71,7 @@ func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err
 }
 
 // CheckSchema returns an error if the database's schema is older than this program, or the database does not answer. A
-// newer one is served: every migration after 0030 leaves the programs of the version before it working.
+// newer one is served: every migration after 0031 leaves the programs of the version before it working.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	have, want, err := schemaVersion(ctx, s.pool)
 	if err == nil && have < want {

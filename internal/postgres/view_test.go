@@ -19,7 +19,7 @@ func commit(t testing.TB, store *postgres.Store, at session.Address, base int, t
 	return commitOf(t, store, at, base, 0, through, 5, body, refs...)
 }
 
-// commitOf commits a checkpoint that was planned when the log ended with seq planned, 0 for now.
+// commitOf commits a checkpoint that was planned when the log ended with seq planned; 0 stands for its present end.
 func commitOf(t testing.TB, store *postgres.Store, at session.Address, base int, planned, through, tokens int64, body string, refs ...string) error {
 	t.Helper()
 	found, err := store.Session(t.Context(), at)
