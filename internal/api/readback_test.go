@@ -108,3 +108,25 @@ func TestAWrongRefNamesTheNearestRightOnes(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherTenantsRefsAreLikeMissingOnes: a ref that follows from the log must not tell that the log exists.
+func TestAnotherTenantsRefsAreLikeMissingOnes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, stranger := w.newTenant("stranger")
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/theirs", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/theirs/messages", batch("openai-chat", user("secret"), readCall, readResult))
+	logged := session.NewResultRef(3, 0, sha256.Sum256([]byte("package a\nvar x = 1\n"))).String()
+	for _, ref := range []string{"m1", "m1-3", "m99", logged, "r3.0-0000"} {
+		ask := func(id string) string {
+			got := w.ask("GET", "/v1/sessions/"+id+"/results/"+ref, "", "Authorization", "Bearer "+stranger)
+			if got.Code != http.StatusNotFound {
+				t.Errorf("%s of %s: %d %s", ref, id, got.Code, got.Body)
+			}
+			return strings.ReplaceAll(requestID.ReplaceAllString(got.Body.String(), "req"), id, "ID")
+		}
+		if theirs, missing := ask("theirs"), ask("absent"); theirs != missing {
+			t.Errorf("%s: another's\n%s\nmissing\n%s", ref, theirs, missing)
+		}
+	}
+}
