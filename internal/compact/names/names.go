@@ -1,0 +1,302 @@
+// Package names finds identifying names in text: paths, symbols, ids, and settings with their values. These are what an
+// agent must still know of a text that it cannot see any more, to ask for the right thing again. It is pure.
+//
+// Start at Scan, which yields every name of a text, and at Top, which chooses those that represent the text.
+package names
+
+import (
+	"bytes"
+	"iter"
+)
+
+// Kind is what a name names.
+type Kind uint8
+
+// The kinds of names.
+const (
+	Path    Kind = iota // the last two elements of a path, or a file's name
+	Symbol              // an identifier of a program
+	ID                  // a hash, a ticket, a number that is an id
+	Setting             // a key and its value
+	Number              // digits alone
+)
+
+// Name is a name as it stands in its text.
+type Name struct {
+	Text []byte
+	Kind Kind
+}
+
+// The lengths of a name in bytes.
+const (
+	minLength = 4
+	maxLength = 96
+)
+
+// Scan yields the names in a text, in order and with repetitions. Of a string literal of JSON, which is escaped, it
+// reads every escape as a separator.
+func Scan(text []byte, escaped bool) iter.Seq[Name] {
+	return func(yield func(Name) bool) {
+		s := scanner{text: text, escaped: escaped}
+		for s.next() {
+			if name, ok := s.name(); ok && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// scanner finds the words of a text: the longest runs of bytes that may be part of a name.
+type scanner struct {
+	text       []byte
+	escaped    bool
+	start, end int // of the current word
+	last       int // end of the word before
+	before     int // its start
+}
+
+// class says what a byte may be in a name.
+type class uint8
+
+const (
+	separator class = iota
+	letter
+	digit
+	joint // part of a name between others: . / _ - : @ #
+)
+
+var classes = func() (table [256]class) {
+	for c := range table {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c >= 0x80:
+			table[c] = letter
+		case '0' <= c && c <= '9':
+			table[c] = digit
+		case bytes.IndexByte([]byte("./_-:@#"), byte(c)) >= 0:
+			table[c] = joint
+		}
+	}
+	return table
+}()
+
+// next moves to the next word and reports whether there is one.
+func (s *scanner) next() bool {
+	s.before, s.last = s.start, s.end
+	i := s.end
+	for i < len(s.text) && classes[s.text[i]] == separator {
+		i += s.width(i)
+	}
+	s.start = i
+	for i < len(s.text) && classes[s.text[i]] != separator {
+		i++
+	}
+	s.end = i
+	return s.start < len(s.text)
+}
+
+// width returns how many bytes the separator at i has.
+func (s *scanner) width(i int) int {
+	switch {
+	case !s.escaped || s.text[i] != '\\' || i+1 == len(s.text):
+		return 1
+	case s.text[i+1] == 'u':
+		return min(6, len(s.text)-i)
+	}
+	return 2
+}
+
+// name returns the current word as a name, if it is one.
+func (s *scanner) name() (Name, bool) {
+	word := withoutPosition(trimmed(s.text[s.start:s.end]))
+	if len(word) > maxLength {
+		return longPath(word)
+	}
+	f := featuresOf(word)
+	if f.letters == 0 {
+		return s.number(word, f)
+	}
+	if len(word) < minLength {
+		return Name{}, false
+	}
+	if f.slashes > 0 {
+		return pathOf(word, f)
+	}
+	kind, ok := f.kind(word)
+	return Name{word, kind}, ok
+}
+
+// trimmed returns a word without the joints around it.
+func trimmed(word []byte) []byte {
+	start, end := 0, len(word)
+	for start < end && classes[word[start]] == joint && word[start] != '/' && word[start] != '_' {
+		start++
+	}
+	for end > start && classes[word[end-1]] == joint && word[end-1] != '_' {
+		end--
+	}
+	return word[start:end]
+}
+
+// withoutPosition returns a word without the line and the column after a file's name.
+func withoutPosition(word []byte) []byte {
+	for range 2 {
+		i := bytes.LastIndexByte(word, ':')
+		if i <= 0 || i == len(word)-1 || !isNumber(word[i+1:]) || isNumber(word[:i]) {
+			return word
+		}
+		word = word[:i]
+	}
+	return word
+}
+
+func isNumber(word []byte) bool {
+	for _, c := range word {
+		if classes[c] != digit {
+			return false
+		}
+	}
+	return len(word) > 0
+}
+
+// features are what a word consists of.
+type features struct {
+	letters, digits, uppers, dots, slashes, dashes, underscores, colons int
+	humps                                                               int // a lower letter, then an upper one
+	hex                                                                 bool
+}
+
+func featuresOf(word []byte) (f features) {
+	f.hex = true
+	lower := false
+	for _, c := range word {
+		switch {
+		case classes[c] == digit:
+			f.digits++
+		case 'A' <= c && c <= 'Z':
+			f.letters++
+			f.uppers++
+			if lower {
+				f.humps++
+			}
+			f.hex = f.hex && c <= 'F'
+		case classes[c] == letter:
+			f.letters++
+			f.hex = f.hex && c <= 'f'
+		case c == '.':
+			f.dots++
+		case c == '/':
+			f.slashes++
+		case c == '-':
+			f.dashes++
+		case c == '_':
+			f.underscores++
+		case c == ':':
+			f.colons++
+		}
+		lower = 'a' <= c && c <= 'z'
+	}
+	return f
+}
+
+// kind returns what a word without a slash names; it reports false for an ordinary word.
+func (f *features) kind(word []byte) (Kind, bool) {
+	const shortHash = 7
+	plain := f.dots == 0 && f.underscores == 0 && f.colons == 0
+	switch {
+	case f.hex && plain && f.digits > 0 && len(word) >= shortHash:
+		return ID, true
+	case f.uppers == f.letters && f.letters <= 6 && f.dashes == 1 && f.digits > 0 && plain:
+		return ID, true
+	case f.dots > 0 && hasExtension(word):
+		return Path, true
+	case f.underscores > 0 || f.humps > 0 || f.dots > 0 && f.letters > f.dots+2:
+		return Symbol, f.letters > 2
+	case f.digits > 0 && f.letters > 1:
+		return ID, true
+	case f.dashes > 1 && f.uppers == 0, f.colons > 0 && f.letters > 4:
+		return Symbol, true
+	}
+	return 0, false
+}
+
+// hasExtension reports whether a word ends like a file's name.
+func hasExtension(word []byte) bool {
+	i := bytes.LastIndexByte(word, '.')
+	if i <= 0 || len(word)-i-1 > 5 || i == len(word)-1 {
+		return false
+	}
+	for _, c := range word[i+1:] {
+		if !('a' <= c && c <= 'z' || classes[c] == digit) {
+			return false
+		}
+	}
+	return classes[word[i+1]] == letter
+}
+
+// pathOf returns the last two elements of a path; it reports false for words such as "and/or".
+func pathOf(word []byte, f features) (Name, bool) {
+	word = bytes.TrimRight(word, "/")
+	name := lastElements(word)
+	sure := f.slashes > 1 || f.dots > 0 || f.underscores > 0 || f.digits > 0 || f.dashes > 0 || word[0] == '/'
+	return Name{name, Path}, sure && len(name) >= minLength
+}
+
+// longPath returns the end of a path that is too long for a name; it reports false for other long words.
+func longPath(word []byte) (Name, bool) {
+	name := lastElements(word)
+	return Name{name, Path}, len(name) <= maxLength && len(name) >= minLength && len(name) < len(word)
+}
+
+// lastElements returns the last two elements of a path.
+func lastElements(word []byte) []byte {
+	i := bytes.LastIndexByte(word, '/')
+	if i > 0 {
+		if i = bytes.LastIndexByte(word[:i], '/'); i >= 0 {
+			return word[i+1:]
+		}
+	}
+	return bytes.TrimLeft(word, "/")
+}
+
+// number returns a number together with the key before it, or a number that is long enough to name something.
+func (s *scanner) number(word []byte, f features) (Name, bool) {
+	const longNumber = 5
+	if f.digits < 2 || f.digits > 20 {
+		return Name{}, false
+	}
+	end := s.start + bytes.Index(s.text[s.start:s.end], word) + len(word)
+	if s.keyBefore() {
+		return Name{s.text[s.before:end], Setting}, true
+	}
+	return Name{word, Number}, f.digits >= longNumber && f.dots+f.colons == 0
+}
+
+// keyBefore reports whether the word before is a key of which the current word is the value.
+func (s *scanner) keyBefore() bool {
+	key := s.text[s.before:s.last]
+	if len(key) < 2 || len(key) > 40 || s.last == 0 {
+		return false
+	}
+	for _, c := range key {
+		if classes[c] != letter && c != '_' && c != '-' && c != '.' && c != ':' {
+			return false
+		}
+	}
+	between := s.text[s.last:s.start]
+	switch string(bytes.TrimRight(between, " ")) {
+	case "=", `\"`, `"`, `\"=`, `"=`:
+		return true
+	case "":
+		return key[len(key)-1] == ':' || isKeyword(key)
+	}
+	return false
+}
+
+// isKeyword reports whether a number after the word is its value without any sign between.
+func isKeyword(word []byte) bool {
+	switch string(bytes.ToLower(word)) {
+	case "port", "pid", "id", "issue", "pr", "ticket", "code", "status", "version", "build", "job", "order", "user":
+		return true
+	}
+	return false
+}
