@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -16,8 +17,9 @@ type draft struct {
 	file    *File
 	run     object // the run that lists the records, nil if they are values of the file
 	read    record
-	line    int    // of the record that is being read
-	branch  string // the agent whose conversation that record belongs to, "" for the main one
+	line    int       // of the record that is being read
+	at      time.Time // the same record's, zero if it has none
+	branch  string    // the agent whose conversation that record belongs to, "" for the main one
 	slots   []*slot
 	chats   map[string]*chatMessage // messages in pieces, by branch and id
 	dialogs map[string]*dialog      // Anthropic's messages, by branch
@@ -28,6 +30,7 @@ type draft struct {
 type slot struct {
 	branch string
 	line   int
+	at     time.Time
 	body   func() []byte // of the whole message; nil for none
 }
 
@@ -90,6 +93,7 @@ func (d *draft) records(all iter.Seq[entry]) {
 // record reads a record and counts it.
 func (d *draft) record(e entry) {
 	d.line, d.branch = e.line, ""
+	d.at = e.time()
 	d.file.count(e, d.read(d, e))
 }
 
@@ -118,7 +122,7 @@ func (d *draft) addChat(m *chatMessage) error {
 
 // place appends a message that begins in the record that is being read.
 func (d *draft) place(body func() []byte) *slot {
-	s := &slot{branch: d.branch, line: d.line, body: body}
+	s := &slot{branch: d.branch, line: d.line, at: d.at, body: body}
 	d.slots = append(d.slots, s)
 	return s
 }
@@ -154,7 +158,7 @@ func (d *draft) finish(id string) {
 		if messages[s.branch] == nil {
 			names = append(names, s.branch)
 		}
-		messages[s.branch] = append(messages[s.branch], Message{Body: body, Line: s.line})
+		messages[s.branch] = append(messages[s.branch], Message{Body: body, Line: s.line, At: s.at})
 	}
 	main := ""
 	if len(names) == 1 || len(names) > 0 && d.file.kind.firstIsMain {

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -45,8 +46,9 @@ type Conversation struct {
 // Message is one message with its place in the file.
 type Message struct {
 	Body     []byte
-	Line     int    // where the message begins: the line, in a document the message's position; both from 1
-	ClientID string // the same each time the file is read, so that an import can be repeated
+	Line     int       // where the message begins: the line, in a document the message's position; both from 1
+	ClientID string    // the same each time the file is read, so that an import can be repeated
+	At       time.Time // when it was recorded, zero if the file does not say it
 }
 
 // Report counts what became of everything in a file.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // entry is one record: a value on a line or an element of a list. Lines and positions count from 1.
@@ -13,6 +14,15 @@ type entry struct {
 	object
 	raw  []byte
 	line int
+}
+
+// time returns when the record was made, the zero time if it does not say so.
+func (e entry) time() time.Time {
+	at, err := time.Parse(time.RFC3339, e.text("timestamp"))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // layout is where a file of runs, each a conversation, has its records. The empty one is that of a file whose values
