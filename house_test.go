@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 		"internal/compact", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
 		"internal/wire",
 	},
-	"internal/models":           {"internal/spelling"},
+	"internal/models": {"internal/spelling"},
 	"internal/api": {
 		"internal/wire/provider", "internal/view", "internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
