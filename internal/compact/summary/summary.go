@@ -3,6 +3,7 @@
 //
 // Start at Request, the messages to summarise, and at Extract, the writer without a model. boundary.go decides how far
 // a summary reaches. The request to a model is in prompt.go and transcript.go, its answer in answer.go and flags.go.
+// Said tells the words of the user from what a harness wrote, by harness.txt (said.go, elements.go).
 // Extract is in extract.go, with calls.go, outcome.go and todo.go for calls and results, sentences.go and lexicon.go
 // for the choice of sentences, adopt.go for earlier summaries, and notes.go for the limits.
 package summary
