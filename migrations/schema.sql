@@ -266,6 +266,59 @@ CREATE TABLE public.recompactions (
 
 ALTER TABLE ONLY public.recompactions FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.replay_outcomes (
+    tenant_id uuid NOT NULL,
+    replay_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    contender integer NOT NULL,
+    window_tokens integer NOT NULL,
+    outcome jsonb NOT NULL
+);
+
+ALTER TABLE ONLY public.replay_outcomes FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.replay_sessions (
+    tenant_id uuid NOT NULL,
+    replay_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    place integer NOT NULL,
+    last_seq bigint NOT NULL,
+    window_tokens integer NOT NULL,
+    state text DEFAULT 'queued'::text NOT NULL,
+    reason text,
+    attempts integer DEFAULT 0 NOT NULL,
+    finished_at timestamp with time zone,
+    CONSTRAINT replay_sessions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'measured'::text, 'skipped'::text, 'failed'::text])))
+);
+
+ALTER TABLE ONLY public.replay_sessions FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.replays (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    state text DEFAULT 'queued'::text NOT NULL,
+    filter jsonb NOT NULL,
+    contenders json NOT NULL,
+    windows integer[] NOT NULL,
+    sample integer NOT NULL,
+    seed bigint NOT NULL,
+    max_messages bigint NOT NULL,
+    max_bytes bigint NOT NULL,
+    matched bigint DEFAULT 0 NOT NULL,
+    too_short bigint DEFAULT 0 NOT NULL,
+    total bigint DEFAULT 0 NOT NULL,
+    contender text,
+    report json,
+    error text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT replays_sample_check CHECK (((sample >= 1) AND (sample <= 1000))),
+    CONSTRAINT replays_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'cancelling'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
+);
+
+ALTER TABLE ONLY public.replays FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.result_bodies (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -496,6 +549,15 @@ ALTER TABLE ONLY public.recompaction_sessions
 ALTER TABLE ONLY public.recompactions
     ADD CONSTRAINT recompactions_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.replay_outcomes
+    ADD CONSTRAINT replay_outcomes_pkey PRIMARY KEY (tenant_id, replay_id, session_key, contender, window_tokens);
+
+ALTER TABLE ONLY public.replay_sessions
+    ADD CONSTRAINT replay_sessions_pkey PRIMARY KEY (tenant_id, replay_id, session_key);
+
+ALTER TABLE ONLY public.replays
+    ADD CONSTRAINT replays_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.result_bodies
     ADD CONSTRAINT result_bodies_pkey PRIMARY KEY (tenant_id, session_key, sha256);
 
@@ -564,6 +626,18 @@ CREATE INDEX recompactions_live ON public.recompactions USING btree (tenant_id, 
 
 CREATE INDEX recompactions_newest ON public.recompactions USING btree (tenant_id, created_at DESC, id DESC);
 
+CREATE INDEX replay_outcomes_session ON public.replay_outcomes USING btree (tenant_id, session_key);
+
+CREATE INDEX replay_sessions_left ON public.replay_sessions USING btree (tenant_id, replay_id, place) WHERE (finished_at IS NULL);
+
+CREATE UNIQUE INDEX replay_sessions_order ON public.replay_sessions USING btree (tenant_id, replay_id, place);
+
+CREATE INDEX replay_sessions_session ON public.replay_sessions USING btree (tenant_id, session_key);
+
+CREATE UNIQUE INDEX replays_live ON public.replays USING btree (tenant_id) WHERE (finished_at IS NULL);
+
+CREATE INDEX replays_newest ON public.replays USING btree (tenant_id, created_at DESC, id DESC);
+
 CREATE INDEX results_body ON public.results USING btree (tenant_id, session_key, sha256);
 
 CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
@@ -618,6 +692,15 @@ ALTER TABLE ONLY public.recompaction_sessions
 ALTER TABLE ONLY public.recompactions
     ADD CONSTRAINT recompactions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
+ALTER TABLE ONLY public.replay_outcomes
+    ADD CONSTRAINT replay_outcomes_tenant_id_replay_id_session_key_fkey FOREIGN KEY (tenant_id, replay_id, session_key) REFERENCES public.replay_sessions(tenant_id, replay_id, session_key);
+
+ALTER TABLE ONLY public.replay_sessions
+    ADD CONSTRAINT replay_sessions_tenant_id_replay_id_fkey FOREIGN KEY (tenant_id, replay_id) REFERENCES public.replays(tenant_id, id);
+
+ALTER TABLE ONLY public.replays
+    ADD CONSTRAINT replays_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
 ALTER TABLE ONLY public.results
     ADD CONSTRAINT results_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
@@ -655,6 +738,12 @@ ALTER TABLE public.recompaction_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recompactions ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.replay_outcomes ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.replay_sessions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.replays ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.result_bodies ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
@@ -684,6 +773,12 @@ CREATE POLICY tenant ON public.policy_versions USING ((tenant_id = (NULLIF(curre
 CREATE POLICY tenant ON public.recompaction_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.recompactions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.replay_outcomes USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.replay_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.replays USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.result_bodies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -722,6 +817,12 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompactions TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replay_outcomes TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replay_sessions TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replays TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_bodies TO varve_app;
 

@@ -77,7 +77,7 @@ func (c *recompactStartCommand) request() (r protocol.RecompactionRequest, err e
 	f := &c.recompactFilter
 	r.MaxRunning = c.MaxRunning
 	r.DryRun = c.DryRun
-	r.Filter = session.RecompactionFilter{
+	r.Filter = session.SessionFilter{
 		Sessions: f.Session, CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter,
 		MinTokens: f.MinTokens, PolicyVersionBelow: f.PolicyVersionBelow, EngineVersionBelow: f.EngineVersionBelow,
 	}

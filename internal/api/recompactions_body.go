@@ -30,7 +30,7 @@ const (
 type recompactionRequest struct {
 	request.Document
 	member     rawjson.Span // the policy
-	filter     session.RecompactionFilter
+	filter     session.SessionFilter
 	policy     json.RawMessage
 	maxRunning int
 	dryRun     bool
@@ -85,7 +85,7 @@ func (r *recompactionRequest) set(name string, value rawjson.Span) {
 	}
 }
 
-func recompactionFilter(d *request.Document, value rawjson.Span) (f session.RecompactionFilter) {
+func recompactionFilter(d *request.Document, value rawjson.Span) (f session.SessionFilter) {
 	for name, member := range d.Members("/filter", value, filterMembers) {
 		pointer := "/filter/" + name
 		switch name {

@@ -89,7 +89,7 @@ func TestARecompactionCompactsEverySessionThatItsFilterFinds(t *testing.T) {
 	small := w.session("small")
 	w.append(small, appended[0])
 	minTokens := int64(1000)
-	id := w.recompact(session.Recompaction{Filter: session.RecompactionFilter{MinTokens: &minTokens}, Policy: json.RawMessage(lean)})
+	id := w.recompact(session.Recompaction{Filter: session.SessionFilter{MinTokens: &minTokens}, Policy: json.RawMessage(lean)})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
 	if found.State != session.RecompactionDone || found.Total != 5 || found.Changed != 5 || found.Skipped != 0 || found.StartedAt == nil {
@@ -293,7 +293,7 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	w.many(4, 20)
 	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
-	filter := session.RecompactionFilter{Sessions: []string{"s0000", "s0001", "s0002", "s0003"}}
+	filter := session.SessionFilter{Sessions: []string{"s0000", "s0001", "s0002", "s0003"}}
 	id := w.recompact(session.Recompaction{Filter: filter, Policy: json.RawMessage(lean), MaxRunning: 1})
 	await(w, p.reached)
 	for _, erased := range []string{"s0000", "s0002"} { // the one that runs, and one that does not yet
@@ -386,7 +386,7 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 	w := newWorld(t)
 	w.many(7, 20)
 	w.append(w.session("small"), []byte(`{"role":"user","content":"hi"}`))
-	counted, err := w.store.CountRecompaction(t.Context(), w.tenant, session.RecompactionFilter{}, 20)
+	counted, err := w.store.CountRecompaction(t.Context(), w.tenant, session.SessionFilter{}, 20)
 	if err != nil || counted.Sessions != 8 || counted.Messages != 7*41+1 || len(counted.Sample) != 8 {
 		t.Fatalf("%+v, %v", counted, err)
 	}

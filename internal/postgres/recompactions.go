@@ -27,7 +27,7 @@ var (
 	fillSQL   = statement("fill_recompaction", "{filter}", filterSQL)
 )
 
-func filterArgs(tenant uuid.UUID, f session.RecompactionFilter) pgx.NamedArgs {
+func filterArgs(tenant uuid.UUID, f session.SessionFilter) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"tenant": tenant, "sessions": f.Sessions, "metadata": f.Metadata, "created_before": f.CreatedBefore,
 		"created_after": f.CreatedAfter, "min_tokens": f.MinTokens, "engine_version": f.EngineVersionBelow,
@@ -36,7 +36,7 @@ func filterArgs(tenant uuid.UUID, f session.RecompactionFilter) pgx.NamedArgs {
 }
 
 // CountRecompaction counts the sessions that a filter finds, and samples at most this many of them, evenly by age.
-func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.RecompactionFilter, sample int) (
+func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
 	found session.RecompactionCount, err error,
 ) {
 	var keys []uuid.UUID

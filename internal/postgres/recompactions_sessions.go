@@ -62,7 +62,7 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 type lockedRecompaction struct {
 	TenantID, ID uuid.UUID
 	State        session.RecompactionState
-	Filter       session.RecompactionFilter
+	Filter       session.SessionFilter
 	Policy       json.RawMessage
 	MaxRunning   int
 	Cursor       uuid.UUID

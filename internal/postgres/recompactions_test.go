@@ -116,7 +116,7 @@ func TestTheSampleOfARecompactionIsSpreadEvenly(t *testing.T) {
 	store, tenant := newStore(t)
 	for _, sessions := range []int{0, 19, 20, 21, 190} {
 		manySessions(t, store, tenant, sessions)
-		found, err := store.CountRecompaction(t.Context(), tenant, session.RecompactionFilter{}, 20)
+		found, err := store.CountRecompaction(t.Context(), tenant, session.SessionFilter{}, 20)
 		if err != nil || len(found.Sample) != int(min(found.Sessions, 20)) {
 			t.Fatalf("a sample of %d of %d sessions, %v", len(found.Sample), found.Sessions, err)
 		}

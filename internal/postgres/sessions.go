@@ -205,6 +205,7 @@ func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, tenant, key)
 	removeFromRecompactions(batch, row.Key)
+	removeFromReplays(batch, row.Key)
 	for _, table := range []string{
 		"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency",
 		"policy_versions",

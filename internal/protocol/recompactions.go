@@ -11,17 +11,17 @@ import (
 
 // RecompactionRequest is the body that begins a recompaction, or counts what it would do (DryRun).
 type RecompactionRequest struct {
-	Filter     session.RecompactionFilter `json:"filter"`
-	Policy     json.RawMessage            `json:"policy,omitempty"`
-	MaxRunning int                        `json:"max_running,omitempty"`
-	DryRun     bool                       `json:"dry_run,omitempty"`
+	Filter     session.SessionFilter `json:"filter"`
+	Policy     json.RawMessage       `json:"policy,omitempty"`
+	MaxRunning int                   `json:"max_running,omitempty"`
+	DryRun     bool                  `json:"dry_run,omitempty"`
 }
 
 // Recompaction compacts many sessions again, from their logs.
 type Recompaction struct {
 	ID           uuid.UUID                   `json:"id"`
 	State        session.RecompactionState   `json:"state"`
-	Filter       session.RecompactionFilter  `json:"filter"`
+	Filter       session.SessionFilter       `json:"filter"`
 	Policy       json.RawMessage             `json:"policy,omitempty"` // absent: each session's own
 	From         string                      `json:"from"`
 	MaxRunning   int                         `json:"max_running"`

@@ -8,11 +8,12 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// The queues. Recompactions have their own, so that a compaction that an append waits for never waits behind a
-// campaign.
+// The queues. Recompactions and replays have their own, so that a compaction that an append waits for never waits
+// behind a campaign.
 const (
 	Compaction   = "compaction"
 	Recompaction = "recompaction"
+	Replay       = "replay"
 	Maintenance  = "maintenance"
 )
 
@@ -83,6 +84,20 @@ func (FillArgs) Kind() string { return "recompaction_fill" }
 // InsertOpts allows one live job for each recompaction.
 func (FillArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Recompaction, MaxAttempts: fillAttempts, UniqueOpts: oneLive}
+}
+
+// ReplayArgs name a replay that is measured.
+type ReplayArgs struct {
+	Tenant uuid.UUID `json:"tenant" river:"unique"`
+	Replay uuid.UUID `json:"replay" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (ReplayArgs) Kind() string { return "replay" }
+
+// InsertOpts allows one live job for each replay.
+func (ReplayArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Replay, Priority: lowestPriority, MaxAttempts: compactAttempts, UniqueOpts: oneLive}
 }
 
 // SweepArgs are the arguments of the sweep: none.

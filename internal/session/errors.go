@@ -20,6 +20,7 @@ var (
 	ErrLogTooLarge       = errors.New("the log is too large to be compacted from its beginning")
 	ErrImportTaken       = errors.New("another request has taken the import over")
 	ErrImportEnded       = errors.New("the import has ended")
+	ErrReplayLive        = errors.New("another replay of the tenant has not ended")
 )
 
 // StaleError is returned if an append's expected_seq is not the session's last seq.

@@ -25,8 +25,8 @@ func (s RecompactionState) Ended() bool {
 	return s == RecompactionDone || s == RecompactionFailed || s == RecompactionCancelled
 }
 
-// RecompactionFilter selects sessions of a tenant: those for which every condition that is set holds.
-type RecompactionFilter struct {
+// SessionFilter selects sessions of a tenant: those for which every condition that is set holds.
+type SessionFilter struct {
 	Sessions           []string        `json:"sessions,omitempty"` // ids
 	Metadata           json.RawMessage `json:"metadata,omitempty"` // a subset of the session's metadata
 	CreatedBefore      *time.Time      `json:"created_before,omitempty"`
@@ -40,7 +40,7 @@ type RecompactionFilter struct {
 type Recompaction struct {
 	ID           uuid.UUID
 	State        RecompactionState
-	Filter       RecompactionFilter
+	Filter       SessionFilter
 	Policy       json.RawMessage `json:",omitempty"` // changes to each session's policy for this campaign; nil for none
 	MaxRunning   int
 	Total        int64 // sessions

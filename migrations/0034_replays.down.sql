@@ -1,0 +1,1 @@
+DROP TABLE replay_outcomes, replay_sessions, replays;
