@@ -1,0 +1,368 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// longSessions makes sessions of three messages that fill 0.9 of their window.
+func longSessions(t *testing.T, store *postgres.Store, tenant uuid.UUID, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		mustAppend(t, store, batch(newSession(t, store, tenant, id), message("a", 300), message("b", 300), message("c", 300)))
+	}
+}
+
+// twoContenders is a replay of two contenders without any condition.
+func twoContenders() session.Replay {
+	list := []session.ReplayContender{
+		{Name: "default", Source: session.FromProfile, Policy: json.RawMessage(`{"target":0.5}`)},
+		{Name: "never", Source: session.FromYardstick},
+	}
+	return session.Replay{Contenders: list, Sample: 100, Seed: 1, MaxMessages: 1000, MaxBytes: 1 << 20}
+}
+
+func newReplay(t *testing.T, store *postgres.Store, tenant uuid.UUID, r session.Replay) uuid.UUID {
+	t.Helper()
+	made, _, err := store.CreateReplay(t.Context(), tenant, r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+func begin(t *testing.T, store *postgres.Store, tenant, id uuid.UUID) session.Replay {
+	t.Helper()
+	r, err := store.BeginReplay(t.Context(), tenant, id, 0.8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// endReplay ends a replay as its worker does.
+func endReplay(t *testing.T, store *postgres.Store, tenant, id uuid.UUID) {
+	t.Helper()
+	if err := store.EndReplay(t.Context(), tenant, id, json.RawMessage(`{"equal":[]}`), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func next(t *testing.T, store *postgres.Store, tenant, id uuid.UUID) postgres.ReplayStep {
+	t.Helper()
+	step, err := store.NextInReplay(t.Context(), tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return step
+}
+
+func sampled(t *testing.T, store *postgres.Store, tenant, id uuid.UUID) (ids []string) {
+	t.Helper()
+	found, err := store.ReplaySessions(t.Context(), tenant, id, 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range found {
+		ids = append(ids, *s.Session)
+	}
+	return ids
+}
+
+func TestTheSeedDecidesTheSampleOfAReplay(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	for n := range 12 {
+		longSessions(t, store, tenant, fmt.Sprint("s", n))
+	}
+	mustAppend(t, store, batch(newSession(t, store, tenant, "short"), message("a", 799)))
+	newSession(t, store, tenant, "empty")
+	var samples [][]string
+	for _, seed := range []int64{1, 1, 2} {
+		r := twoContenders()
+		r.Sample, r.Seed = 5, seed
+		id := newReplay(t, store, tenant, r)
+		if begun := begin(t, store, tenant, id); begun.State != session.ReplayRunning || begun.Total != 5 || begun.Matched != 14 || begun.TooShort != 2 {
+			t.Errorf("%+v", begun)
+		}
+		begin(t, store, tenant, id) // a second worker takes no other sample
+		samples = append(samples, sampled(t, store, tenant, id))
+		endReplay(t, store, tenant, id)
+	}
+	if !slices.Equal(samples[0], samples[1]) || slices.Equal(samples[0], samples[2]) || len(samples[0]) != 5 {
+		t.Errorf("%q", samples)
+	}
+}
+
+func TestTheWindowsOfAReplayDecideWhichSessionsAreLongEnough(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	longSessions(t, store, tenant, "s")
+	for _, windows := range [][]int{{5000, 1100}, {5000, 1200}} {
+		r := twoContenders()
+		r.Windows = windows
+		id := newReplay(t, store, tenant, r)
+		begun := begin(t, store, tenant, id)
+		if long := windows[1] == 1100; (begun.Total == 1) != long || !slices.Equal(begun.Windows, windows) {
+			t.Errorf("%+v", begun)
+		}
+		endReplay(t, store, tenant, id)
+	}
+}
+
+func TestATenantHasOneReplayAtATime(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	key := &session.Idempotency{Key: "k", Route: "POST /v1/admin/replays"}
+	first, _, err := store.CreateReplay(t.Context(), tenant, twoContenders(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, replayed, err := store.CreateReplay(t.Context(), tenant, twoContenders(), key); err != nil || !replayed || again.ID != first.ID {
+		t.Errorf("%+v, %v, %v", again, replayed, err)
+	}
+	if _, _, err := store.CreateReplay(t.Context(), tenant, twoContenders(), nil); !errors.Is(err, session.ErrReplayLive) {
+		t.Errorf("a second one: %v", err)
+	}
+	newReplay(t, store, newTenant(t, store, "other"), twoContenders())
+	begin(t, store, tenant, first.ID)
+	endReplay(t, store, tenant, first.ID)
+	newReplay(t, store, tenant, twoContenders())
+	if n := countJobs(t, store, "replay"); n != 3 {
+		t.Errorf("%d jobs", n)
+	}
+}
+
+func TestAnOutcomeOfAReplayIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	longSessions(t, store, tenant, "s", "t")
+	id := newReplay(t, store, tenant, twoContenders())
+	begin(t, store, tenant, id)
+	step := next(t, store, tenant, id)
+	if step = next(t, store, tenant, id); step.Attempts != 2 || step.Measured != nil || step.Window != 1000 || step.LastSeq != 3 {
+		t.Fatalf("%+v", step)
+	}
+	for _, text := range []string{`{"far":1}`, `{"far":2}`} {
+		if err := store.PutOutcome(t.Context(), step, postgres.ReplayPair{Contender: 1, Window: 1000}, json.RawMessage(text), "default"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := next(t, store, tenant, id)
+	if again.Key != step.Key || again.Attempts != 1 || !slices.Equal(again.Measured, []postgres.ReplayPair{{Contender: 1, Window: 1000}}) {
+		t.Errorf("%+v", again)
+	}
+	outcomes, err := store.ReplayOutcomes(t.Context(), tenant, id)
+	if err != nil || len(outcomes) != 1 || string(outcomes[0]) != `{"far": 1}` {
+		t.Errorf("%s, %v", outcomes, err)
+	}
+	if err := store.EndReplaySession(t.Context(), step, "measured", ""); err != nil {
+		t.Fatal(err)
+	}
+	if other := next(t, store, tenant, id); other.Key == step.Key {
+		t.Errorf("%+v was measured", other)
+	}
+	found, err := store.Replay(t.Context(), tenant, id)
+	if err != nil || found.Measured != 1 || found.Done() != 1 || found.Total != 2 || found.Outcomes != 1 || *found.Contender != "default" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestACancelledReplayStoresNoOutcome(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	longSessions(t, store, tenant, "s")
+	id := newReplay(t, store, tenant, twoContenders())
+	begin(t, store, tenant, id)
+	step := next(t, store, tenant, id)
+	for range 2 {
+		if r, _, err := store.CancelReplay(t.Context(), tenant, id, nil); err != nil || r.State != session.ReplayCancelling {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if err := store.PutOutcome(t.Context(), step, postgres.ReplayPair{Window: 1000}, json.RawMessage(`{}`), ""); !errors.Is(err, session.ErrEnded) {
+		t.Errorf("%v", err)
+	}
+	if _, err := store.NextInReplay(t.Context(), tenant, id); !errors.Is(err, session.ErrEnded) {
+		t.Errorf("%v", err)
+	}
+	endReplay(t, store, tenant, id)
+	found, err := store.Replay(t.Context(), tenant, id)
+	if err != nil || found.State != session.ReplayCancelled || string(found.Report) != `{"equal":[]}` || found.Outcomes != 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if _, err := store.BeginReplay(t.Context(), tenant, id, 0.8); !errors.Is(err, session.ErrEnded) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnErasedSessionLeavesNothingInAReplay(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	longSessions(t, store, tenant, "s", "t")
+	r := twoContenders()
+	r.Filter.Sessions = []string{"s", "t", "late"}
+	id := newReplay(t, store, tenant, r)
+	newSession(t, store, tenant, "late") // it is not in the sample
+	begin(t, store, tenant, id)
+	step := next(t, store, tenant, id)
+	if err := store.PutOutcome(t.Context(), step, postgres.ReplayPair{Window: 1000}, json.RawMessage(`{}`), ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, erased := range []string{sampled(t, store, tenant, id)[0], "late"} {
+		if _, err := store.Delete(t.Context(), session.Address{Tenant: tenant, ID: erased}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := store.Replay(t.Context(), tenant, id)
+	if err != nil || found.Outcomes != 0 || found.Done() != 1 || !slices.Equal(found.Skipped, []session.ReplaySkip{{Reason: "erased", Sessions: 1}}) {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if left := sampled(t, store, tenant, id); !slices.Equal(found.Filter.Sessions, left) || len(left) != 1 {
+		t.Errorf("the filter knows %q, of the sample %q are left", found.Filter.Sessions, left)
+	}
+	if err := store.PutOutcome(t.Context(), step, postgres.ReplayPair{Window: 2000}, json.RawMessage(`{}`), ""); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("an outcome of an erased session: %v", err)
+	}
+	if _, err := store.ReplayLog(t.Context(), step, r); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("the log of an erased session: %v", err)
+	}
+}
+
+func TestALogIsMeasuredAsTheSampleFoundIt(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	longSessions(t, store, tenant, "s")
+	at := session.Address{Tenant: tenant, ID: "s"}
+	id := newReplay(t, store, tenant, twoContenders())
+	r := begin(t, store, tenant, id)
+	mustRemove(t, store, at, 2)
+	mustAppend(t, store, batch(at, message("late", 10)))
+	step := next(t, store, tenant, id)
+	log, err := store.ReplayLog(t.Context(), step, r)
+	if err != nil || log.Format != session.OpenAIChat || len(log.Messages) != 2 || log.Messages[1].Seq != 3 || log.Messages[1].Tokens != 300 || log.Messages[1].CreatedAt.IsZero() {
+		t.Errorf("%+v, %v", log, err)
+	}
+	for reason, limited := range map[string]func(r *session.Replay){
+		session.SkippedMessages: func(r *session.Replay) { r.MaxMessages = 1 },
+		session.SkippedBytes:    func(r *session.Replay) { r.MaxBytes = 50 },
+	} {
+		small := r
+		limited(&small)
+		if log, err := store.ReplayLog(t.Context(), step, small); err != nil || log.Skipped != reason || log.Messages != nil {
+			t.Errorf("%s: %+v, %v", reason, log, err)
+		}
+	}
+	foreign := session.Append{Session: at, Format: session.Anthropic, Messages: []session.NewMessage{message("other", 10)}}
+	mustAppend(t, store, foreign)
+	step.LastSeq = 1000
+	if log, err := store.ReplayLog(t.Context(), step, r); err != nil || log.Skipped != session.SkippedFormats {
+		t.Errorf("%+v, %v", log, err)
+	}
+}
+
+func TestAReplayIsForgottenAMonthAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	longSessions(t, store, tenant, "s")
+	ids := map[string]uuid.UUID{}
+	for _, age := range []string{"31 days", "29 days"} {
+		id := newReplay(t, store, tenant, twoContenders())
+		ids[age] = id
+		begin(t, store, tenant, id)
+		if err := store.PutOutcome(t.Context(), next(t, store, tenant, id), postgres.ReplayPair{Window: 1000}, json.RawMessage(`{}`), ""); err != nil {
+			t.Fatal(err)
+		}
+		endReplay(t, store, tenant, id)
+		err := execInTenant(t, store, tenant, `
+			UPDATE replays
+			   SET finished_at = now() - $3::text::interval
+			 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(id), age)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Prune(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Replay(t.Context(), tenant, ids["31 days"]); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("it is still there: %v", err)
+	}
+	found, err := store.Replay(t.Context(), tenant, ids["29 days"])
+	if err != nil || found.Outcomes != 1 || found.Total != 1 || len(found.Report) == 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	list, err := store.Replays(t.Context(), tenant, session.Page{Limit: 10})
+	if err != nil || len(list) != 1 || list[0].Report != nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestOneTenantCannotReachAnothersReplay(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	longSessions(t, store, tenant, "s")
+	id := newReplay(t, store, tenant, twoContenders())
+	begin(t, store, tenant, id)
+	step := next(t, store, tenant, id)
+	other := newTenant(t, store, "other")
+	longSessions(t, store, other, "s")
+	_, read := store.Replay(t.Context(), other, id)
+	_, sessions := store.ReplaySessions(t.Context(), other, id, 0, 10)
+	_, begun := store.BeginReplay(t.Context(), other, id, 0.8)
+	_, _, cancelled := store.CancelReplay(t.Context(), other, id, nil)
+	for i, err := range []error{read, sessions, begun, cancelled} {
+		if !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	step.Tenant = other
+	if err := store.PutOutcome(t.Context(), step, postgres.ReplayPair{Window: 1000}, json.RawMessage(`{}`), ""); !errors.Is(err, session.ErrEnded) {
+		t.Errorf("%v", err)
+	}
+	if list, err := store.Replays(t.Context(), other, session.Page{Limit: 10}); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	endReplay(t, store, other, id)
+	if err := store.FailReplay(t.Context(), other, id, "why"); err != nil {
+		t.Error(err)
+	}
+	if found, err := store.Replay(t.Context(), tenant, id); err != nil || found.State != session.ReplayRunning {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestALostJobOfAReplayIsInsertedAgain(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	id := newReplay(t, store, tenant, twoContenders())
+	for _, want := range []int{0, 1, 0} {
+		if lost, err := store.RequeueReplays(t.Context(), tenant); err != nil || lost != want {
+			t.Errorf("%d jobs were lost, want %d; %v", lost, want, err)
+		}
+		if want == 0 && countJobs(t, store, "replay") == 1 {
+			if _, err := store.Pool().Exec(t.Context(), `DELETE FROM river_job WHERE kind = 'replay'`); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := store.FailReplay(t.Context(), tenant, id, "the disk\x00is full"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := store.Replay(t.Context(), tenant, id)
+	if err != nil || found.State != session.ReplayFailed || !strings.Contains(*found.Error, "is full") {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if lost, err := store.RequeueReplays(t.Context(), tenant); err != nil || lost != 0 {
+		t.Errorf("%d, %v", lost, err)
+	}
+}
