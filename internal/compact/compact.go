@@ -9,8 +9,8 @@
 // read.go and units.go (messages, their parts, what calls are about), words.go (every text that replaces a part),
 // runstate.go and protect.go (what a stage sees), one file for each stage, draft.go and evict.go
 // (replacements), plan.go and record.go (from proposals to a plan, and its reasons), render.go, state.go and codec.go
-// (the checkpoint and what it remembers), ingest.go (the cap while a message is appended).
-// The packages rule, text, resource and summary have what stages decide and cut with; package conformance asks recorded
+// (the checkpoint and what it remembers), recall.go (the user's words and the names), ingest.go (the cap while a message is appended).
+// The packages rule, text, resource, names, memory and summary have what stages decide and cut with; package conformance asks recorded
 // calls of five other systems of the product.
 //
 // # Why an incremental compaction equals one from the log
@@ -41,7 +41,7 @@ import (
 )
 
 // EngineVersion is the version of the engine's decisions and wording; another version may make other bytes.
-const EngineVersion = 4
+const EngineVersion = 5
 
 // Input is what a compaction starts from.
 type Input struct {

@@ -129,14 +129,11 @@ func (s *runState) sumOf(i int) [32]byte {
 
 // compose makes the message that replaces the others. Its role is the user's: every provider accepts one there, and
 // nothing that was part of a conversation may speak as the system.
-func (d *eviction) compose(f session.Format, count counter, template *text.Template, inner string) error {
+func (d *eviction) compose(f session.Format, count counter, template *text.Template, with replacementText) error {
 	content := template.Append(nil, func(dst []byte, name string) []byte {
 		switch name {
 		case "text":
-			d.inner.start = len(dst)
-			dst = append(dst, inner...)
-			d.inner.end = len(dst)
-			return dst
+			return d.appendText(dst, with)
 		case "first":
 			return fmt.Append(dst, d.from)
 		case "last":
@@ -153,6 +150,28 @@ func (d *eviction) compose(f session.Format, count counter, template *text.Templ
 	count.message(f, d.body, &found)
 	d.tokens, d.now = found.Tokens, found.Tokens
 	return err
+}
+
+// replacementText is what replaces evicted messages: what a writer wrote, between what the engine remembers of them.
+type replacementText struct{ words, written, names string }
+
+// appendText writes the sections and records where what the writer wrote is.
+func (d *eviction) appendText(dst []byte, with replacementText) []byte {
+	start := len(dst)
+	section := func(heading, text string) {
+		if text == "" {
+			return
+		}
+		if len(dst) > start {
+			dst = append(dst, "\n\n"...)
+		}
+		dst = append(append(dst, heading...), text...)
+	}
+	section("## The user's words\n", with.words)
+	section("", with.written)
+	d.inner.start, d.inner.end = len(dst)-len(with.written), len(dst)
+	section("## Names\n", with.names)
+	return dst
 }
 
 // ref returns the ref of the evicted messages.

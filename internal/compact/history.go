@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"github.com/varve-dev/varve/internal/compact/memory"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire"
@@ -20,6 +21,7 @@ type history struct {
 	entered  []int64      // by stage: the message at which the base's history first needed it, 0 for none
 	tail     []wire.Facts // of the tail, where a summary may need them
 	based    int          // how many of the messages are in the base
+	memory   *memory.Memory
 }
 
 type message struct {

@@ -22,7 +22,7 @@ func render(p *Plan) *Checkpoint {
 	c := &Checkpoint{
 		Through:   p.Through,
 		Body:      r.body,
-		State:     r.state.calls(open),
+		State:     r.state.end(open, h.memory),
 		Units:     r.units,
 		OpenCalls: make([]string, len(open)),
 	}

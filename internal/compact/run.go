@@ -54,6 +54,7 @@ func newPlan(in Input, write Write) (*Plan, error) {
 		return nil, err
 	}
 	s := newRunState(h)
+	s.remember()
 	s.words, s.write = words, write
 	if write == nil {
 		s.write = extract

@@ -3,6 +3,7 @@ package compact
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/varve-dev/varve/internal/compact/memory"
 	"hash/crc32"
 
 	"github.com/varve-dev/varve/internal/policy"
@@ -11,11 +12,11 @@ import (
 )
 
 // A checkpoint's state has what the next compaction must know of every message and every part in its body, so that it
-// parses neither bodies nor replacements: the header, the messages with their parts, the open calls, and the CRC-32C of
-// all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned varints unless a
+// parses neither bodies nor replacements: the header, the messages with their parts, the open calls, the memory, and the
+// CRC-32C of all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned varints unless a
 // method says otherwise, strings have their length before them. A tool, stage, resource or path is 0 and the string the
 // first time, and 1 + its number in the order of first times afterwards.
-const stateVersion = 4
+const stateVersion = 5
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -139,12 +140,14 @@ func (c *codec) call(o *call) {
 	c.subject(&o.subject)
 }
 
-// calls writes the end and returns the whole state.
-func (c *codec) calls(open []call) []byte {
+// end writes the open calls and the memory, and returns the whole state.
+func (c *codec) end(open []call, remembered *memory.Memory) []byte {
 	c.count(len(open))
 	for i := range open {
 		c.call(&open[i])
 	}
+	encoded := string(remembered.Encode())
+	c.text(&encoded)
 	return binary.LittleEndian.AppendUint32(c.bytes, crc32.Checksum(c.bytes, castagnoli))
 }
 
@@ -179,6 +182,13 @@ func (h *history) decode(base *Checkpoint, state []byte) bool {
 		h.units.Called(open.unit)
 	}
 	h.based = len(h.messages)
+	encoded := ""
+	c.text(&encoded)
+	remembered, err := memory.Decode([]byte(encoded))
+	if err != nil {
+		return false
+	}
+	h.memory = remembered
 	return c.err == nil && c.rest == "" && h.describes(base)
 }
 

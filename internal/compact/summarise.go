@@ -46,8 +46,9 @@ func (s *runState) summarise(d *eviction, r summary.Request) error {
 	if err := summary.Check(answer, r); err != nil {
 		return err
 	}
-	content := strings.TrimSpace(answer.Retain + "\n\n" + answer.Summary)
-	if err := d.compose(s.in.Format, s.count, &s.words.summary, content); err != nil {
+	with := s.recall(d)
+	with.written = strings.TrimSpace(answer.Retain + "\n\n" + answer.Summary)
+	if err := d.compose(s.in.Format, s.count, &s.words.summary, with); err != nil {
 		return err
 	}
 	if current := d.currentTokens(s.history); s.policy.OnlySmaller && 4*d.now > 3*current {
@@ -138,7 +139,7 @@ func (s *runState) shorten(results []int, want proposal, left int) {
 
 // sizeWithout returns the tokens of the view once a summary replaces the messages before end.
 func (s *runState) sizeWithout(end int) int64 {
-	size := s.size() + int64(s.summaryTokens())
+	size := s.size() + int64(s.summaryRoom())
 	for m := s.pinned; m < end; m++ {
 		if m != s.newestUserKept {
 			size -= int64(s.foreseen(m))
@@ -175,7 +176,7 @@ func (s *runState) summarisable(keepTurns, keepMessages int) int {
 // all of them do not.
 func (s *runState) enough(end int) int {
 	starts := s.startsOf(end)
-	size := s.size() + int64(s.summaryTokens())
+	size := s.size() + int64(s.summaryRoom())
 	for m := s.pinned; m < end; m++ {
 		if starts[m] && float64(size) <= s.target {
 			return m

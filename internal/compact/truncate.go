@@ -30,7 +30,7 @@ func dropOldest(s *runState) {
 	if d == nil {
 		return
 	}
-	if err := d.compose(s.in.Format, s.count, &s.words.truncated, ""); err != nil {
+	if err := d.compose(s.in.Format, s.count, &s.words.truncated, replacementText{}); err != nil {
 		s.failed[s.stage] = err
 		return
 	}

@@ -253,6 +253,8 @@ type Summarise struct {
 	KeepMessages     int      `json:"keep_messages"`
 	MinTokens        int      `json:"min_tokens"`
 	MaxTokens        int      `json:"max_tokens"`
+	WordsRatio       float64  `json:"words_ratio"`
+	NamesRatio       float64  `json:"names_ratio"`
 	Prompt           string   `json:"prompt"`
 	Directives       []string `json:"directives"`
 	Retain           bool     `json:"retain"`

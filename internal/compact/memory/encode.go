@@ -1,0 +1,103 @@
+package memory
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/compact/names"
+)
+
+// errEncoded reports bytes that Encode did not write.
+var errEncoded = errors.New("memory: damaged")
+
+// weightUnit is the least weight that is encoded.
+const weightUnit = 1.0 / 4096
+
+// Encode returns the memory as bytes: the clock, the words, the names by seq. Numbers are unsigned varints.
+func (m *Memory) Encode() []byte {
+	b := binary.AppendUvarint(nil, uint64(m.clock))
+	b = binary.AppendUvarint(b, uint64(len(m.words)))
+	for _, w := range m.words {
+		b = binary.AppendUvarint(b, uint64(w.seq))
+		b = appendText(b, w.text)
+	}
+	b = binary.AppendUvarint(b, uint64(len(m.known)))
+	for _, k := range m.inOrder() {
+		b = appendText(b, k.name)
+		for _, n := range []int64{int64(k.kind), int64(k.weight / weightUnit), m.clock - k.clock, k.seq} {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
+	}
+	return b
+}
+
+func (m *Memory) inOrder() []*known {
+	all := make([]*known, 0, len(m.known))
+	for _, k := range m.known {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b *known) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// Decode reads what Encode wrote.
+func Decode(encoded []byte) (*Memory, error) {
+	r := reader{encoded}
+	m := &Memory{clock: r.number()}
+	for range r.count() {
+		m.words = append(m.words, words{seq: r.number(), text: r.text()})
+	}
+	n := r.count()
+	m.known = make(map[string]*known, n)
+	for range n {
+		k := &known{name: r.text(), kind: names.Kind(min(r.number(), int64(names.Number)))}
+		k.weight = float64(r.number()) * weightUnit
+		k.clock = m.clock - r.number()
+		k.seq = r.number()
+		m.known[k.name] = k
+	}
+	if r.rest == nil || len(r.rest) > 0 {
+		return nil, errEncoded
+	}
+	return m, nil
+}
+
+// reader reads values; after the first one that is not there it reads zeros, and rest is nil.
+type reader struct{ rest []byte }
+
+func (r *reader) number() int64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || v > 1<<40 {
+		r.rest = nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return int64(v)
+}
+
+// count reads the number of things that follow, of which each has at least a byte.
+func (r *reader) count() int64 {
+	n := r.number()
+	if n > int64(len(r.rest)) {
+		r.rest = nil
+		return 0
+	}
+	return n
+}
+
+func (r *reader) text() string {
+	n := r.number()
+	if n > int64(len(r.rest)) {
+		r.rest = nil
+		return ""
+	}
+	text := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return text
+}

@@ -1,0 +1,113 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/compact/names"
+	"github.com/varve-dev/varve/internal/tokens"
+)
+
+// Seen is the names that a view has besides the index, which need not be in it.
+type Seen map[string]bool
+
+// Add adds the names of a text of the view.
+func (s Seen) Add(text []byte, escaped bool) {
+	for name := range names.Scan(text, escaped) {
+		if !s[string(name.Text)] {
+			s[string(name.Text)] = true
+		}
+	}
+}
+
+// Index returns the names that are most likely to be needed, in no more than room tokens, without those that were seen
+// elsewhere. Each line begins with the ref of the messages that had its names last.
+func (m *Memory) Index(room int, seen Seen) string {
+	chosen := m.choose(room, seen)
+	for len(chosen) > 0 {
+		text := lines(chosen)
+		over := tokens.Estimate([]byte(text)) - room
+		if over <= 0 {
+			return text
+		}
+		chosen = chosen[:len(chosen)-min(len(chosen), over/8+1)]
+	}
+	return ""
+}
+
+// ranked is a name with what it is worth for its length.
+type ranked struct {
+	*known
+	worth float64
+}
+
+// costPower is how much the length of a name counts against it.
+const costPower = 0.5
+
+// choose returns the names that are worth most and fit into about room tokens, the best first.
+func (m *Memory) choose(room int, seen Seen) []ranked {
+	all := make([]ranked, 0, len(m.known))
+	for _, k := range m.known {
+		if !seen[k.name] {
+			all = append(all, ranked{k, k.at(m.clock) / math.Pow(float64(len(k.name)), costPower)})
+		}
+	}
+	slices.SortFunc(all, byWorth)
+	for i := range all {
+		if room -= tokens.Estimate([]byte(all[i].name)) + 1; room < 0 {
+			return all[:i]
+		}
+	}
+	return all
+}
+
+func byWorth(a, b ranked) int {
+	return cmp.Or(cmp.Compare(b.worth, a.worth), strings.Compare(a.name, b.name))
+}
+
+// namesOfLine is how many names a line of the index has at least.
+const namesOfLine = 12
+
+// lines writes names in the order of their messages, those of one message on one line.
+func lines(chosen []ranked) string {
+	chosen = slices.Clone(chosen)
+	slices.SortFunc(chosen, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.name, b.name))
+	})
+	var text strings.Builder
+	for len(chosen) > 0 {
+		n := min(namesOfLine, len(chosen))
+		for n < len(chosen) && chosen[n].seq == chosen[n-1].seq {
+			n++
+		}
+		if first, last := chosen[0].seq, chosen[n-1].seq; first == last {
+			fmt.Fprintf(&text, "m%d:", first)
+		} else {
+			fmt.Fprintf(&text, "m%d-%d:", first, last)
+		}
+		for _, k := range chosen[:n] {
+			text.WriteString(" " + k.name)
+		}
+		text.WriteByte('\n')
+		chosen = chosen[n:]
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// Prune forgets all but the number of names that are worth most.
+func (m *Memory) Prune(limit int) {
+	if len(m.known) <= limit {
+		return
+	}
+	all := make([]ranked, 0, len(m.known))
+	for _, k := range m.known {
+		all = append(all, ranked{k, k.at(m.clock)})
+	}
+	slices.SortFunc(all, byWorth)
+	for _, k := range all[limit:] {
+		delete(m.known, k.name)
+	}
+}

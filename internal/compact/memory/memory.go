@@ -1,0 +1,100 @@
+// Package memory is what a checkpoint remembers of the messages that leave the view, whatever a writer's summary says of
+// them: the user's own words, and an index of the names that the messages had. It is pure and grows message by message,
+// so that a compaction reads no message that an earlier one has read.
+//
+// Start at Memory. words.go keeps the user's words within their budget, index.go chooses and writes the names, encode.go
+// has the form in a checkpoint's state.
+package memory
+
+import (
+	"math"
+
+	"github.com/varve-dev/varve/internal/compact/names"
+)
+
+// Memory is what is remembered of the messages that were noted, in the order of the log. The zero Memory is empty.
+type Memory struct {
+	clock int64 // tokens of all messages that were noted
+	words []words
+	known map[string]*known
+	notes int      // number of texts that were noted
+	found []*known // in the text that is being noted
+}
+
+// known is a name and how likely it is to be needed again.
+type known struct {
+	name   string
+	kind   names.Kind
+	weight float64 // as of clock
+	fresh  float64 // what its newest message has added to weight
+	clock  int64   // of its newest message
+	seq    int64   // of its newest message
+	note   int     // the newest text that has it
+}
+
+// Source says where a text stands.
+type Source struct {
+	Seq     int64
+	Weight  float64 // of each of its names
+	Shared  bool    // the more names the text has, the less each counts
+	Escaped bool    // the text is JSON
+}
+
+// halfLife is after how many tokens an occurrence of a name counts half.
+const halfLife = 24_000
+
+// factors are how much names of a kind count.
+var factors = [...]float64{names.Path: 1, names.Symbol: 0.8, names.ID: 0.8, names.Setting: 0.6, names.Number: 0.3}
+
+// Pass adds the tokens of a message, which comes after all that was noted.
+func (m *Memory) Pass(tokens int) { m.clock += int64(tokens) }
+
+// Note adds the names of a text.
+func (m *Memory) Note(text []byte, from Source) {
+	m.find(text, from.Escaped)
+	weight := from.Weight
+	if from.Shared {
+		weight /= math.Sqrt(float64(len(m.found)))
+	}
+	for _, k := range m.found {
+		k.count(m.clock, from.Seq, weight*factors[k.kind])
+	}
+}
+
+// find sets found to the distinct names of a text.
+func (m *Memory) find(text []byte, escaped bool) {
+	if m.known == nil {
+		m.known = map[string]*known{}
+	}
+	m.notes++
+	m.found = m.found[:0]
+	for name := range names.Scan(text, escaped) {
+		k := m.known[string(name.Text)]
+		if k == nil {
+			k = &known{name: string(name.Text), kind: name.Kind, clock: m.clock}
+			m.known[k.name] = k
+		}
+		if k.note != m.notes {
+			k.note = m.notes
+			m.found = append(m.found, k)
+		}
+	}
+}
+
+// count adds an occurrence. Of those in one message only the one that counts most is counted.
+func (k *known) count(clock, seq int64, weight float64) {
+	if k.seq == seq {
+		if weight > k.fresh {
+			k.weight += weight - k.fresh
+			k.fresh = weight
+		}
+		return
+	}
+	k.weight = k.at(clock) + weight
+	k.clock, k.seq, k.fresh = clock, seq, weight
+}
+
+// at returns the weight of a name as of a later time.
+func (k *known) at(clock int64) float64 {
+	return k.weight * math.Exp2(-float64(clock-k.clock)/halfLife)
+}

@@ -1,0 +1,112 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/tokens"
+)
+
+// words are what the user wrote in one message.
+type words struct {
+	seq  int64
+	text string
+}
+
+// longest is how many characters of one message are remembered at most.
+const longest = 64_000
+
+// Say adds what the user wrote.
+func (m *Memory) Say(seq int64, said string) {
+	if said = strings.TrimSpace(said); said != "" {
+		m.words = append(m.words, words{seq, cut(said, seq, longest)})
+	}
+}
+
+// shortest is to how many tokens a text is cut at least.
+const shortest = 48
+
+// Words returns the user's words in the messages up to last, whole as long as they fit into room tokens. If they do
+// not, the longest are cut to head and tail, all to about one length. If even that is too much, the oldest but the
+// first are dropped. What was cut or dropped is forgotten.
+func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
+	limit, dropped := m.limit(room, evicted), 0
+	var said strings.Builder
+	kept := m.words[:0]
+	for i, w := range m.words {
+		if !evicted(w.seq) {
+			kept = append(kept, w)
+			continue
+		}
+		if limit < shortest && i > 0 && m.tokensFrom(i, evicted) > room {
+			dropped++
+			continue
+		}
+		w.text = within(w, max(limit, shortest))
+		kept = append(kept, w)
+		fmt.Fprintf(&said, "[m%d] %s\n", w.seq, w.text)
+	}
+	m.words = kept
+	return strings.TrimSuffix(said.String(), "\n")
+}
+
+// limit returns how many tokens each text may have so that all fit into the room.
+func (m *Memory) limit(room int, evicted func(seq int64) bool) int {
+	var sizes []int
+	for _, w := range m.words {
+		if evicted(w.seq) {
+			sizes = append(sizes, w.tokens())
+		}
+	}
+	slices.Sort(sizes)
+	for i, size := range sizes {
+		share := room / (len(sizes) - i)
+		if size > share {
+			return share
+		}
+		room -= size
+	}
+	return longest
+}
+
+// tokensFrom returns the tokens of the words from number i on, each cut to the shortest.
+func (m *Memory) tokensFrom(i int, evicted func(seq int64) bool) (sum int) {
+	for _, w := range m.words[i:] {
+		if evicted(w.seq) {
+			sum += min(w.tokens(), shortest)
+		}
+	}
+	return sum
+}
+
+// tokens returns the tokens of a text with the ref before it.
+func (w *words) tokens() int {
+	const ref = 5
+	return tokens.Estimate([]byte(w.text)) + ref
+}
+
+// within returns a text cut to about limit tokens.
+func within(w words, limit int) string {
+	for chars := len(w.text); w.tokens() > limit && chars > 0; {
+		chars = min(chars*limit/w.tokens(), chars-16)
+		w.text = cut(w.text, w.seq, max(chars, 32))
+	}
+	return w.text
+}
+
+// cut returns a text of which no more than a number of characters remain: two thirds from its beginning, one from its
+// end, around the ref of its message.
+func cut(said string, seq int64, chars int) string {
+	whole := []byte(said)
+	if text.Len(whole) <= chars {
+		return said
+	}
+	gap := fmt.Sprintf(" [… whole: m%d …] ", seq)
+	said = strings.ReplaceAll(said, gap, "")
+	whole = []byte(said)
+	head := text.First(whole, max(chars-len(gap), 0)*2/3)
+	tail := text.Last(whole, max(chars-len(gap), 0)/3)
+	return string(head) + gap + string(tail)
+}

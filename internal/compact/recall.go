@@ -1,0 +1,98 @@
+package compact
+
+import (
+	"github.com/varve-dev/varve/internal/compact/memory"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// namesLimit is how many names a checkpoint's state remembers for each token of room that the index has.
+const namesLimit = 1
+
+// remembers reports whether the policy wants the user's words or an index of names.
+func (s *runState) remembers() bool {
+	return s.policy.Summarise.Enabled && s.policy.Summarise.WordsRatio+s.policy.Summarise.NamesRatio > 0
+}
+
+// remember adds the messages that the base does not cover and the checkpoint will to the memory.
+func (s *runState) remember() {
+	if s.memory == nil {
+		s.memory = &memory.Memory{}
+	}
+	if !s.remembers() {
+		return
+	}
+	for m := s.based; m < s.through(); m++ {
+		s.note(m)
+	}
+	s.memory.Prune(max(namesLimit*s.namesRoom(), minNames))
+}
+
+// minNames is how many names a state remembers at least, where there is room in the view for few.
+const minNames = 512
+
+// note adds message m, which is of the tail, to the memory.
+func (s *runState) note(m int) {
+	at, body := &s.messages[m], s.body(m)
+	s.memory.Pass(at.tokens)
+	for i := range s.tail[m-s.based].Parts {
+		p := &s.tail[m-s.based].Parts[i]
+		from := memory.Source{Seq: at.seq, Weight: 1, Escaped: true, Shared: p.Kind == wire.Result}
+		switch p.Kind {
+		case wire.Text, wire.Call, wire.Result, wire.Reasoning:
+			s.memory.Note(p.Value.Of(body), from)
+		}
+		if p.Kind == wire.Text && at.role == user {
+			s.memory.Say(at.seq, s.textOf(body, p))
+		}
+	}
+}
+
+// namesRoom returns how many tokens the index of names may have.
+func (s *runState) namesRoom() int { return s.share(s.policy.Summarise.NamesRatio) }
+
+// wordsRoom returns how many tokens the user's words may have.
+func (s *runState) wordsRoom() int { return s.share(s.policy.Summarise.WordsRatio) }
+
+// share returns a share of the window in tokens, never more than a quarter of the target.
+func (s *runState) share(ratio float64) int { return int(min(ratio*s.window, s.target/4)) }
+
+// summaryRoom returns how many tokens a summary may have with all that stands beside it.
+func (s *runState) summaryRoom() int { return s.summaryTokens() + s.namesRoom() + s.wordsRoom() }
+
+// recall returns what the memory has of the evicted messages: the user's words, and the names that the rest of the view
+// does not have.
+func (s *runState) recall(d *eviction) (with replacementText) {
+	if !s.remembers() {
+		return with
+	}
+	inView := map[int64]bool{}
+	for m := range s.messages {
+		inView[s.messages[m].seq] = inView[s.messages[m].seq] || !d.evicts(m)
+	}
+	with.words = s.memory.Words(s.wordsRoom(), func(seq int64) bool { return !inView[seq] })
+	with.names = s.memory.Index(s.namesRoom(), s.seen(d))
+	return with
+}
+
+// seen returns the names that the view has besides the evicted messages.
+func (s *runState) seen(d *eviction) memory.Seen {
+	seen := memory.Seen{}
+	for m := range s.messages {
+		if !d.evicts(m) {
+			s.see(seen, m)
+		}
+	}
+	return seen
+}
+
+// see adds the names of message m, without those of the parts that a stage wants to replace.
+func (s *runState) see(seen memory.Seen, m int) {
+	body, from := s.body(m), 0
+	for i := s.messages[m].first; i < s.messages[m].last; i++ {
+		if p := &s.parts[i]; p.valueBytes() > 0 && s.proposed[i].lowers(p) {
+			seen.Add(body[from:p.value.Start], true)
+			from = p.value.End
+		}
+	}
+	seen.Add(body[from:], true)
+}
