@@ -89,13 +89,16 @@ func lines(chosen []ranked) string {
 			fmt.Fprintf(&text, "m%d-%d:", first, last)
 		}
 		for _, k := range chosen[:n] {
-			text.WriteString(" " + k.name)
+			text.WriteString(" " + unquoted.Replace(k.name))
 		}
 		text.WriteByte('\n')
 		chosen = chosen[n:]
 	}
 	return strings.TrimSuffix(text.String(), "\n")
 }
+
+// unquoted removes the quotes around the key of a setting.
+var unquoted = strings.NewReplacer(`\"`, "", `"`, "")
 
 // Prune forgets all but the number of names that are worth most.
 func (m *Memory) Prune(limit int) {

@@ -68,7 +68,7 @@ const (
 var classes = func() (table [256]class) {
 	for c := range table {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c >= 0x80:
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
 			table[c] = letter
 		case '0' <= c && c <= '9':
 			table[c] = digit
@@ -107,7 +107,7 @@ func (s *scanner) width(i int) int {
 
 // name returns the current word as a name, if it is one.
 func (s *scanner) name() (Name, bool) {
-	word := withoutPosition(trimmed(s.text[s.start:s.end]))
+	word := trimmed(withoutPosition(trimmed(s.text[s.start:s.end])))
 	if len(word) > maxLength {
 		return longPath(word)
 	}
@@ -125,8 +125,14 @@ func (s *scanner) name() (Name, bool) {
 	return Name{word, kind}, ok
 }
 
-// trimmed returns a word without the joints around it.
+// trimmed returns a word without the joints around it and without the slashes that begin a comment.
 func trimmed(word []byte) []byte {
+	for bytes.HasPrefix(word, []byte("//")) {
+		word = word[1:]
+		if !bytes.HasPrefix(word, []byte("//")) {
+			word = word[1:]
+		}
+	}
 	start, end := 0, len(word)
 	for start < end && classes[word[start]] == joint && word[start] != '/' && word[start] != '_' {
 		start++
@@ -137,17 +143,23 @@ func trimmed(word []byte) []byte {
 	return word[start:end]
 }
 
-// withoutPosition returns a word without the line and the column after a file's name.
+// withoutPosition returns a word without the line and the column after a file's name, and without the number of a line
+// before its text, as search tools print them: main.go:12:3, main.go-12-, 12:func.
 func withoutPosition(word []byte) []byte {
 	for range 2 {
-		i := bytes.LastIndexByte(word, ':')
-		if i <= 0 || i == len(word)-1 || !isNumber(word[i+1:]) || isNumber(word[:i]) {
-			return word
+		i := bytes.LastIndexAny(word, ":-")
+		if i <= 0 || !isNumber(word[i+1:]) || isNumber(word[:i]) || word[i] == '-' && !hasExtension(word[:i]) {
+			break
 		}
 		word = word[:i]
 	}
+	if i := bytes.IndexAny(word, ":-"); i > 0 && isNumber(word[:i]) && !startsWithDigit(word[i+1:]) {
+		word = word[i+1:]
+	}
 	return word
 }
+
+func startsWithDigit(word []byte) bool { return len(word) > 0 && classes[word[0]] == digit }
 
 func isNumber(word []byte) bool {
 	for _, c := range word {
@@ -212,8 +224,10 @@ func (f *features) kind(word []byte) (Kind, bool) {
 	case f.underscores > 0 || f.humps > 0 || f.dots > 0 && f.letters > f.dots+2:
 		return Symbol, f.letters > 2
 	case f.digits > 0 && f.letters > 1:
-		return ID, true
-	case f.dashes > 1 && f.uppers == 0, f.colons > 0 && f.letters > 4:
+		return ID, !startsWithDigit(word) || f.letters > 3
+	case f.dashes > 1 && f.uppers == 0:
+		return Symbol, f.letters > 4*f.dashes // not drwxr-xr-x
+	case f.colons > 0 && f.letters > 4:
 		return Symbol, true
 	}
 	return 0, false
@@ -274,7 +288,7 @@ func (s *scanner) number(word []byte, f features) (Name, bool) {
 // keyBefore reports whether the word before is a key of which the current word is the value.
 func (s *scanner) keyBefore() bool {
 	key := s.text[s.before:s.last]
-	if len(key) < 2 || len(key) > 40 || s.last == 0 {
+	if len(key) < 2 || len(key) > 40 || classes[key[0]] != letter {
 		return false
 	}
 	for _, c := range key {
