@@ -2,6 +2,8 @@ package compact
 
 import (
 	"github.com/varve-dev/varve/internal/compact/memory"
+	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -41,10 +43,25 @@ func (s *runState) note(m int) {
 		case wire.Text, wire.Call, wire.Result, wire.Reasoning:
 			s.memory.Note(p.Value.Of(body), from)
 		}
-		if p.Kind == wire.Text && at.role == user {
-			s.memory.Say(at.seq, s.textOf(body, p))
+		switch {
+		case p.Kind == wire.Text && at.role == user:
+			s.memory.Say(at.seq, summary.Said(s.textOf(body, p)))
+		case p.Kind == wire.Result:
+			if said, ok := summary.SaidInResult(beginning(p.Value.Of(body))); ok {
+				s.memory.Say(at.seq, said)
+			}
 		}
 	}
+}
+
+// beginning decodes the beginning of a string literal, "" for other values: the user's answer is all of a short result.
+func beginning(literal []byte) string {
+	const answer = 4096
+	if len(literal) > answer || len(literal) == 0 || literal[0] != '"' {
+		return ""
+	}
+	text, _ := rawjson.Unquote(nil, literal)
+	return string(text)
 }
 
 // namesRoom returns how many tokens the index of names may have.
