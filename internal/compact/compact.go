@@ -9,9 +9,9 @@
 // read.go and units.go (messages, their parts, what calls are about), words.go (every text that replaces a part),
 // runstate.go and protect.go (what a stage sees), one file for each stage, draft.go and evict.go
 // (replacements), plan.go and record.go (from proposals to a plan, and its reasons), render.go, state.go and codec.go
-// (the checkpoint and what it remembers), recall.go (the user's words and the names), ingest.go (the cap while a message is appended).
-// The packages rule, text, resource, names, memory and summary have what stages decide and cut with; package conformance asks recorded
-// calls of five other systems of the product.
+// (the checkpoint and what it remembers), recall.go (the user's words and the names that a summary has), ingest.go
+// (the cap while a message is appended). The packages rule, text, resource, names, memory and summary have what stages
+// decide and cut with; package conformance asks recorded calls of five other systems of the product.
 //
 // # Why an incremental compaction equals one from the log
 //

@@ -12,10 +12,10 @@ import (
 )
 
 // A checkpoint's state has what the next compaction must know of every message and every part in its body, so that it
-// parses neither bodies nor replacements: the header, the messages with their parts, the open calls, the memory, and the
-// CRC-32C of all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned varints unless a
-// method says otherwise, strings have their length before them. A tool, stage, resource or path is 0 and the string the
-// first time, and 1 + its number in the order of first times afterwards.
+// parses neither bodies nor replacements: the header, the messages with their parts, the open calls, the memory, and
+// the CRC-32C of all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned
+// varints unless a method says otherwise, strings have their length before them. A tool, stage, resource or path is 0
+// and the string the first time, and 1 + its number in the order of first times afterwards.
 const stateVersion = 5
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

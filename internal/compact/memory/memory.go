@@ -1,9 +1,9 @@
-// Package memory is what a checkpoint remembers of the messages that leave the view, whatever a writer's summary says of
-// them: the user's own words, and an index of the names that the messages had. It is pure and grows message by message,
-// so that a compaction reads no message that an earlier one has read.
+// Package memory is what a checkpoint remembers of the messages that leave the view, whatever a writer's summary says
+// of them: the user's own words, and an index of the names that the messages had. It is pure and grows message by
+// message, so that a compaction reads no message that an earlier one has read.
 //
-// Start at Memory. words.go keeps the user's words within their budget, index.go chooses and writes the names, encode.go
-// has the form in a checkpoint's state.
+// Start at Memory. words.go keeps the user's words within their budget, index.go chooses and writes the names,
+// encode.go has the form in a checkpoint's state.
 package memory
 
 import (
