@@ -54,7 +54,7 @@ func (s *Server) readContext(req *request.Request) error {
 	if err := s.openView(req, want, known, stored); err != nil {
 		return err
 	}
-	tag := want.tagOf(stored.Version, stored.Format, stored.Model)
+	tag := want.tagOf(stored)
 	if want.has(tag) {
 		return notModified(req, tag)
 	}
@@ -63,7 +63,7 @@ func (s *Server) readContext(req *request.Request) error {
 		if err := s.openView(req, want, postgres.Version{}, stored); err != nil {
 			return err
 		}
-		tag = want.tagOf(stored.Version, stored.Format, stored.Model)
+		tag = want.tagOf(stored)
 	}
 	if want.AsStored(stored) {
 		return answerView(req, want, tag, stored, view.Notes{})

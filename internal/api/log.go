@@ -25,8 +25,9 @@ func (s *Server) readLog(req *request.Request, want viewRequest) error {
 	head := postgres.View{
 		Version: postgres.Version{Key: found.Key,
 			LastSeq: found.LastSeq}, Format: found.Format, Tokens: found.TotalTokens,
+		Window: int64(found.WindowTokens), Room: found.Room(),
 	}
-	tag := want.tagOf(head.Version, head.Format, "")
+	tag := want.tagOf(&head)
 	if want.has(tag) {
 		return notModified(req, tag)
 	}

@@ -9,13 +9,12 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // rendererVersion changes whenever the same view would get other bytes than before.
-const rendererVersion = "3"
+const rendererVersion = "4"
 
 // entityTag is a version of a view and how it was rendered, as an ETag has it:
 // "<session key>.<checkpoint>.<last seq>.<rendering>".
@@ -24,9 +23,9 @@ type entityTag struct {
 	rendering string
 }
 
-// tagOf returns the ETag of the answer to r at a version of a session of a format. The session's model may have rules
-// of its own, and may change without the version.
-func (r *viewRequest) tagOf(v postgres.Version, format session.Format, model string) string {
+// tagOf returns the ETag of the answer to r that is made of a view. What an answer has of the session's settings, its
+// window and the rules of its model, may change without the version.
+func (r *viewRequest) tagOf(v *postgres.View) string {
 	b := make([]byte, 0, 64)
 	b = append(b, '"')
 	b = base64.RawURLEncoding.AppendEncode(b, v.Key[:])
@@ -37,9 +36,18 @@ func (r *viewRequest) tagOf(v postgres.Version, format session.Format, model str
 	b = append(b, '.')
 	b = append(b, r.rendering()...)
 	b = append(b, '.')
-	b = strconv.AppendInt(b, int64(format.Number()), 10)
-	if rules := provider.ModelRules(r.Target(format), model); rules != "" {
+	b = strconv.AppendInt(b, int64(v.Format.Number()), 10)
+	if rules := provider.ModelRules(r.Target(v.Format), v.Model); rules != "" {
 		b = append(append(b, '-'), rules...)
+	}
+	b = append(b, '.')
+	b = strconv.AppendInt(b, v.Window, 36)
+	switch {
+	case r.MaxTokens > 0: // its tokens are not known yet
+		b = append(b, '.')
+		b = strconv.AppendInt(b, v.Room, 36)
+	case v.Tokens > v.Room:
+		b = append(b, "-over"...)
 	}
 	return string(append(b, '"'))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
@@ -29,6 +30,8 @@ type View struct {
 	Model   string
 	Through int64 // the last seq that the checkpoint covers
 	Tokens  int64
+	Window  int64  // the session's window, by the provider's count
+	Room    int64  // how many tokens have room in the window beside the overhead: session.Session.Room
 	Pinned  int64  // how many system messages lead the log
 	System  []byte // those of a format with a separate system prompt, joined by commas
 	Body    []byte // the checkpoint's messages, joined by commas, as zframe blocks
@@ -56,6 +59,14 @@ var pinnedElsewhere = `CASE WHEN s.format IN (` + separatingSystem() + `) THEN s
 func separatingSystem() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(provider.SeparatingSystem()), " ", ", "), "[]")
 }
+
+// A session's window and its room, as session.Session.Room counts it. Each is the high half of a column whose low half
+// is another number: see windowAndSize and roomAndPinned.
+const (
+	windowSQL = `s.window_tokens::bigint << 32`
+	roomSQL   = `greatest(least(s.window_tokens, floor((s.window_tokens - s.unseen_tokens) / s.calibration::float8))
+	       - s.overhead_tokens, 0)::bigint << 32`
+)
 
 // shapeSQL writes what was found in message m when it was appended, as wire.FastValidator reads it: fields ended by
 // ASCII 31, of which the last two are lists of texts that ASCII 29 separates. It is written with the message, because
@@ -102,6 +113,7 @@ var olderSession = `(
 	                      WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL
 	                        AND seq > r.after AND seq <= r.through) m) AS context_tokens
 	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.pinned, o.gap_seq,
+	                      o.window_tokens, o.overhead_tokens, o.calibration, o.unseen_tokens,
 	                      coalesce(c.n, 0) AS checkpoint_n, coalesce(c.tokens, 0) AS checkpoint_tokens,
 	                      coalesce(c.through_seq, 0) AS through_seq, coalesce(c.body_size, 0) AS checkpoint_size,
 	                      CASE WHEN $10::boolean THEN coalesce(c.through_seq, 0) ELSE o.last_seq END AS last_seq
@@ -133,8 +145,9 @@ func viewStatement(sessions, body, tokens string) string {
 	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + known
 	}
 	return `
-	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq, s.checkpoint_size,
-	       s.pinned,
+	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq,
+	       ` + windowSQL + ` | s.checkpoint_size,
+	       ` + roomSQL + ` | s.pinned,
 	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d') || E'\x1e' || c.units::text,
 	       pinned.bodies, pinned.shapes, tail.bodies, tail.shapes
 	  FROM ` + sessions + ` s
@@ -204,8 +217,8 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 // descriptions at each read.
 func (v *View) columns() []any {
 	return []any{
-		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens, &v.Through, &v.Size, &v.Pinned,
-		(*reused)(&v.Body), (*reused)(&v.Validator), (*callsAndUnits)(v),
+		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens, &v.Through,
+		(*windowAndSize)(v), (*roomAndPinned)(v), (*reused)(&v.Body), (*reused)(&v.Validator), (*callsAndUnits)(v),
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}
 }
@@ -219,6 +232,24 @@ func (v *callsAndUnits) ScanBytes(src []byte) error {
 	calls, units, _ := bytes.Cut(src, []byte{30})
 	v.OpenCalls = append(v.OpenCalls[:0], calls...)
 	v.Units = bytes.Clone(units)
+	return nil
+}
+
+// windowAndSize is a view whose window and size are scanned from one column.
+type windowAndSize View
+
+// ScanInt64 takes the column apart.
+func (v *windowAndSize) ScanInt64(column pgtype.Int8) error {
+	v.Window, v.Size = column.Int64>>32, int(column.Int64&math.MaxUint32)
+	return nil
+}
+
+// roomAndPinned is a view whose room and pinned head are scanned from one column.
+type roomAndPinned View
+
+// ScanInt64 takes the column apart.
+func (v *roomAndPinned) ScanInt64(column pgtype.Int8) error {
+	v.Room, v.Pinned = column.Int64>>32, column.Int64&math.MaxUint32
 	return nil
 }
 

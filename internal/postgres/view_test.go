@@ -59,7 +59,7 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := postgres.View{
-		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 15,
+		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 15, Window: 1000, Room: 1000,
 		Body: []byte("compacted"), Size: 9, Units: []byte(`[]`), Tail: c.Body, TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f"),
 	}
 	for range 2 { // the second time with the checkpoint that is held
@@ -248,4 +248,48 @@ func TestAViewWhoseCheckpointIsHeldIsThatOfTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(1, "of another session with this id")
+}
+
+// TestTheRoomOfAViewIsThatOfItsSession holds the rule in SQL to that in Go.
+func TestTheRoomOfAViewIsThatOfItsSession(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 10)))
+	if err := commit(t, store, at, 0, 1, "x"); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		window, overhead, unseen int64
+		calibration              float64
+		want                     int64
+	}{
+		{1000, 0, 0, 1, 1000}, {1000, 200, 0, 1, 800}, {1000, 200, 300, 1, 500}, {1000, 200, -300, 1, 800},
+		{1000, 200, 0, 0.5, 800}, {1000, 200, 0, 3, 133}, {1000, 0, 0, 1.3, 769}, {1000, 200, 900, 1, 0},
+		{1000, 100, 2000, 2, 0}, {2147483647, 0, 0, 1, 2147483647}, {10000000, 9999999, -5000000, 2.2, 0},
+	} {
+		sql := `UPDATE sessions SET window_tokens = $1, overhead_tokens = $2, unseen_tokens = $3, calibration = $4::real`
+		err := execInTenant(t, store, tenant, sql, test.window, test.overhead, test.unseen, test.calibration)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := store.Session(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest, err := store.View(t.Context(), at, postgres.Version{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		older, err := store.OlderView(t.Context(), at, 1, false, postgres.Version{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.Room() != test.want || newest.Room != test.want || older.Room != test.want {
+			t.Errorf("%+v: room %d in Go, %d and %d in SQL", test, found.Room(), newest.Room, older.Room)
+		}
+		if newest.Window != test.window || newest.Size != 1 || newest.Pinned != 0 || older.Window != test.window {
+			t.Errorf("%+v: %+v", test, newest)
+		}
+	}
 }

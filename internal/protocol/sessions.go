@@ -49,6 +49,8 @@ type View struct {
 	Through    int64             `json:"through_seq"`
 	LastSeq    int64             `json:"last_seq"`
 	Tokens     int64             `json:"tokens"`
+	Window     int64             `json:"window_tokens"` // of the session, by the provider's count
+	OverWindow bool              `json:"over_window"`   // tokens and overhead do not fit into the window
 	Omitted    *Omitted          `json:"omitted,omitempty"`
 	Degraded   bool              `json:"degraded,omitempty"`
 	Repairs    json.RawMessage   `json:"repairs,omitempty"`

@@ -24,3 +24,12 @@ const (
 func (s Session) CalibratedTokens() int64 {
 	return int64(math.Round(float64(s.ContextTokens+int64(s.OverheadTokens))*s.Calibration)) + s.UnseenTokens
 }
+
+// Room returns how many estimated tokens a view of the session may have beside the overhead. What the provider counts
+// beyond the estimate takes room. What it counts less gives none, because that may be of other messages than those of
+// the view.
+func (s Session) Room() int64 {
+	window := float64(s.WindowTokens)
+	counted := math.Floor((window - float64(s.UnseenTokens)) / s.Calibration)
+	return max(int64(min(window, counted))-int64(s.OverheadTokens), 0)
+}

@@ -27,6 +27,10 @@ func AppendHead(dst []byte, session string, v *postgres.View, notes Notes) []byt
 	dst = strconv.AppendInt(dst, v.LastSeq, 10)
 	dst = append(dst, `,"tokens":`...)
 	dst = strconv.AppendInt(dst, v.Tokens, 10)
+	dst = append(dst, `,"window_tokens":`...)
+	dst = strconv.AppendInt(dst, v.Window, 10)
+	dst = append(dst, `,"over_window":`...)
+	dst = strconv.AppendBool(dst, v.Tokens > v.Room)
 	if notes.Omitted.Units > 0 {
 		dst = AppendMember(dst, "omitted", notes.Omitted)
 	}
