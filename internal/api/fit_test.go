@@ -18,7 +18,7 @@ func TestEveryViewSaysItsWindowAndWhetherItIsOver(t *testing.T) {
 	w := newWorld(t)
 	const path = "/v1/sessions/s"
 	w.must(http.StatusCreated, "PUT", path, `{"window_tokens":1000}`)
-	w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", user("hi"), user(strings.Repeat("many words ", 400))))
+	w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", user("hi"), user(strings.Repeat("many words ", 600))))
 	w.commit("s", 0, 1, user("compacted"), `[{"offset":0,"first_seq":1,"messages":1,"tokens":8}]`)
 	queries := map[string]bool{ // whether the view is over the window
 		"/context": true, "/context?view=full": true, "/context?view=full&format=gemini": true, "/context?format=anthropic": true,
