@@ -202,6 +202,16 @@ CASE
     WHEN (((document #>> '{enabled}'::text[]) IS DISTINCT FROM 'false'::text) AND ((document #>> '{cap,enabled}'::text[]) = 'true'::text) AND ((document #>> '{cap,at_insertion}'::text[]) = 'true'::text)) THEN LEAST(NULLIF(((document #>> '{cap,max_tokens}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_bytes}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_chars}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_lines}'::text[]))::integer, 0), NULLIF(((document #>> '{cap,max_line_chars}'::text[]))::integer, 0))
     ELSE NULL::integer
 END) STORED,
+    idle_ratio double precision GENERATED ALWAYS AS (
+CASE
+    WHEN (((document #>> '{idle,enabled}'::text[]) = 'true'::text) AND (GREATEST(((document #>> '{idle,after_seconds}'::text[]))::bigint, ((document #>> '{economy,ttl_seconds}'::text[]))::bigint) > 0)) THEN ((document #>> '{idle,from}'::text[]))::double precision
+    ELSE (0)::double precision
+END) STORED NOT NULL,
+    idle_after bigint GENERATED ALWAYS AS (
+CASE
+    WHEN ((document #>> '{idle,enabled}'::text[]) = 'true'::text) THEN COALESCE(NULLIF(((document #>> '{idle,after_seconds}'::text[]))::bigint, 0), ((document #>> '{economy,ttl_seconds}'::text[]))::bigint)
+    ELSE (0)::bigint
+END) STORED NOT NULL,
     CONSTRAINT policies_check CHECK (((hard_ratio >= trigger_ratio) AND (hard_ratio <= (1)::double precision))),
     CONSTRAINT policies_session_version_check CHECK ((session_version >= 0)),
     CONSTRAINT policies_tenant_version_check CHECK ((tenant_version > 0)),
@@ -450,7 +460,7 @@ CREATE TABLE public.runs (
     reason text DEFAULT ''::text NOT NULL,
     why jsonb DEFAULT '{}'::jsonb NOT NULL,
     report jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text, 'recompaction'::text, 'restore'::text]))),
+    CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'idle'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text, 'recompaction'::text, 'restore'::text]))),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'unchanged'::text, 'postponed'::text, 'superseded'::text, 'failed'::text])))
 );
 
@@ -491,6 +501,9 @@ CREATE TABLE public.sessions (
     gap_seq bigint DEFAULT 0 NOT NULL,
     unseen_tokens bigint DEFAULT 0 NOT NULL,
     shrunk_tokens bigint DEFAULT 0 NOT NULL,
+    idle_asked boolean DEFAULT false NOT NULL,
+    floor_seq bigint DEFAULT 0 NOT NULL,
+    floor_version integer DEFAULT 0 NOT NULL,
     CONSTRAINT sessions_armed_threshold_check CHECK (((armed_threshold >= 1) AND (armed_threshold <= 3))),
     CONSTRAINT sessions_calibration_check CHECK (((calibration >= (0.5)::double precision) AND (calibration <= (3)::double precision))),
     CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),

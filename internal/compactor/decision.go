@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -43,15 +42,6 @@ type Cache struct {
 	Warm       bool  `json:"warm"`
 	AgeSeconds int64 `json:"age_seconds"` // since the last append
 	TTLSeconds int64 `json:"ttl_seconds"`
-}
-
-// Economy is what a compaction gains and costs, in the price of an input token that no cache holds.
-type Economy struct {
-	Saved     int64   `json:"saved"`     // tokens that the view has fewer
-	Rewritten int64   `json:"rewritten"` // tokens behind the kept prefix
-	Gain      float64 `json:"gain"`
-	Cost      float64 `json:"cost"`
-	Horizon   int     `json:"horizon"` // requests
 }
 
 // Due reports whether the view has reached its trigger.
@@ -170,16 +160,28 @@ func (d *Decision) weigh(p *Proposal) {
 	}
 }
 
-// pays weighs what the compaction saves against the part of the provider's cache that it breaks.
+// pays weighs the compaction by the policy's price card.
 func (d *Decision) pays(p *Proposal) bool {
-	policy := p.Input.Policy.Economy
-	e := &Economy{Saved: p.Saved(), Rewritten: p.Plan.After - p.Kept, Horizon: policy.Horizon}
-	d.Cache = cacheOf(p.Snapshot, policy.TTLSeconds)
-	price := rule.Cache{Read: policy.CacheRead, Write: policy.CacheWrite}
-	worth, gain, cost := rule.Worth(e.Saved, e.Rewritten, d.Cache.Warm, e.Horizon, price)
-	e.Gain, e.Cost = gain, cost
-	d.Economy = e
-	return worth
+	card := p.Input.Policy.Economy
+	d.Cache = cacheOf(p.Snapshot, card.TTLSeconds)
+	offer := Offer{Saved: p.Saved(), After: p.Plan.After, Kept: p.Kept, Warm: d.Cache.Warm}
+	if d.reached == due.Trigger {
+		offer.Requests = requestsLeft(p)
+	}
+	priced, pays := Price(card, offer)
+	d.Economy = &priced
+	return pays
+}
+
+// requestsLeft goes by the messages that came since the newest checkpoint.
+func requestsLeft(p *Proposal) int {
+	tokens := int64(0)
+	for i := range p.Snapshot.Tail {
+		tokens += p.Snapshot.Tail[i].Tokens
+	}
+	of := ruleOf(p.Snapshot, &p.Input.Policy)
+	context := p.Snapshot.ContextTokens + int64(p.Snapshot.OverheadTokens)
+	return RequestsLeft(of, context, tokens, len(p.Snapshot.Tail))
 }
 
 // occasion returns what made the compaction due.

@@ -3,11 +3,15 @@
 //
 // A session is due when its view, with the overhead, reaches the trigger: a share of its window, or a number of tokens.
 // It is due at once, with nothing to wait for, when the view reaches the hard limit. An eager stage makes a session due
-// before that, when the view is so large that the stage may have something to do. A session that its newest compaction
-// left above the first of these must grow by Regrowth of its window before it is due again, or to its trigger. A
-// session whose policy compacts only on request is never due.
+// before that, when the view is so large that the stage may have something to do. Below all of these, a session is
+// compacted once nobody has used it for a while, from the share of its window that its policy names.
 //
-// Start at Session.Due.
+// A session that its newest compaction left above the first of these, its floor, must grow by Regrowth of its window
+// before it is due again, or to its trigger or hard limit. A floor ends early when the policy protects less of what is
+// there, because other messages came, and when the policy changes. A session whose policy compacts only on request is
+// never due.
+//
+// Start at Session.Due, which decides by tokens, and Session.DueWithin, which decides by tokens and time.
 package due
 
 import "strconv"
@@ -18,8 +22,10 @@ const Regrowth = 0.05
 // Threshold names a number of tokens at which a session asks for a compaction.
 type Threshold int16
 
-// The thresholds. The one that is armed makes the next append that reaches it take the slow path.
+// The thresholds. The one that is armed makes the next append that reaches it take the slow path. Idle is never armed
+// by itself: it asks while the trigger is armed, unless it has asked already.
 const (
+	Idle    Threshold = -1
 	Trigger Threshold = 1
 	Hard    Threshold = 2 // armed once the trigger has asked for a compaction
 	None    Threshold = 3 // armed once the hard limit has
@@ -36,6 +42,12 @@ type Session struct {
 	Rule
 	Floor int64     // estimated tokens that the newest compaction left; 0 if the session is due above them
 	Armed Threshold // the next one that asks for a compaction
+
+	IdleAsked    bool  // Idle has asked for a compaction
+	Seq          int64 // of the last message
+	FloorSeq     int64 // the floor ends with this message; 0 for none: only growth ends it
+	FloorVersion int   // of the tenant's policy for which the floor was set
+	Version      int   // of the tenant's policy now
 }
 
 // Rule is what a policy has to do with it.
@@ -46,6 +58,9 @@ type Rule struct {
 	Hard          float64 // share of the window
 	Trim          float64 // share of the window at which the stage trim has something to do; 0: it is not eager
 	Budget        Budget  // of the stage budget
+	ColdAfter     int64   // seconds without an append for which a session at its trigger waits; 0: it does not wait
+	IdleFrom      float64 // share of the window from which a session is compacted once it is idle; 0: it never is
+	IdleAfter     int64   // seconds without an append after which it is idle
 }
 
 // Budget is what the tokens of all results may be, and so the least that a view has whose results are more. The zero
@@ -98,6 +113,14 @@ func (s Session) first() float64 {
 	return first
 }
 
+// floor returns the floor, or 0 if it has ended.
+func (s Session) floor() int64 {
+	if s.FloorVersion != s.Version || s.FloorSeq > 0 && s.Seq >= s.FloorSeq {
+		return 0
+	}
+	return s.Floor
+}
+
 // regrown returns how many estimated tokens are enough growth since the newest compaction.
 func (s Session) regrown() float64 {
 	return float64(s.Floor) + float64(float64(Regrowth*float64(s.Window))/s.calibration())
@@ -105,11 +128,11 @@ func (s Session) regrown() float64 {
 
 // reachTrigger returns how many estimated tokens reach the trigger, or the first of what comes before it.
 func (s Session) reachTrigger() float64 {
-	trigger := s.estimated(s.TriggerAt())
+	trigger, floor := s.estimated(s.TriggerAt()), s.floor()
 	switch {
-	case s.Floor == 0:
+	case floor == 0:
 		return s.first()
-	case float64(s.Floor) >= trigger:
+	case float64(floor) >= trigger:
 		return s.regrown()
 	}
 	return min(trigger, max(s.first(), s.regrown()))
@@ -117,29 +140,71 @@ func (s Session) reachTrigger() float64 {
 
 // reachHard returns how many estimated tokens reach the hard limit.
 func (s Session) reachHard() float64 {
-	if s.Floor == 0 {
-		return s.share(s.Hard)
+	hard := s.share(s.Hard)
+	if floor := s.floor(); floor > 0 && float64(floor) >= hard {
+		return s.regrown()
 	}
-	return max(s.share(s.Hard), s.regrown())
+	return hard
+}
+
+// reachIdle returns how many estimated tokens make the session one to compact once it is idle.
+func (s Session) reachIdle() float64 {
+	from := s.share(s.IdleFrom)
+	if s.floor() == 0 {
+		return from
+	}
+	return max(from, s.regrown())
 }
 
 // Due returns the highest threshold that a session with this many estimated tokens, overhead included, reaches; it
-// reports false if that threshold is not armed or none is reached.
+// reports false if that threshold is not armed or none is reached. What has reached a threshold still waits: see Wait.
 func (s Session) Due(tokens int64) (Threshold, bool) {
 	switch {
 	case s.Armed == None, s.OnRequest:
 		return 0, false
 	case float64(tokens) >= s.reachHard():
 		return Hard, true
-	case s.Armed == Trigger && float64(tokens) >= s.reachTrigger():
+	case s.Armed != Trigger:
+		return 0, false
+	case float64(tokens) >= s.reachTrigger():
 		return Trigger, true
+	case s.IdleFrom > 0 && !s.IdleAsked && float64(tokens) >= s.reachIdle():
+		return Idle, true
 	}
 	return 0, false
 }
 
+// Wait returns how many seconds without an append a session waits that has reached a threshold.
+func (r *Rule) Wait(reached Threshold) int64 {
+	switch reached {
+	case Trigger:
+		return r.ColdAfter
+	case Idle:
+		return r.IdleAfter
+	}
+	return 0
+}
+
+// DueWithin returns the threshold at which a session is compacted that has this many estimated tokens, overhead
+// included, after an append that no other one follows for a number of seconds. after is how many seconds later than the
+// append that is: 0 for at once. It reports false if the session is not compacted before the next append. The worker
+// does the same, without knowing when the next append comes: a compaction that waits begins to wait anew with each.
+func (s Session) DueWithin(tokens int64, seconds float64) (reached Threshold, after int64, isDue bool) {
+	s.Armed, s.IdleAsked = Trigger, false
+	if reached, isDue = s.Due(tokens); !isDue {
+		return 0, 0, false
+	}
+	after = s.Wait(reached)
+	return reached, after, after == 0 || float64(after) <= seconds
+}
+
 // FloorAfter returns the floor of a session that a compaction left with this many tokens, overhead included.
 func (s Session) FloorAfter(tokens int64) int64 {
-	if float64(tokens) < min(s.first(), s.share(s.Hard)) {
+	limit := min(s.first(), s.share(s.Hard))
+	if s.IdleFrom > 0 {
+		limit = min(limit, s.share(s.IdleFrom))
+	}
+	if float64(tokens) < limit {
 		return 0
 	}
 	return max(tokens, 1)
@@ -153,31 +218,35 @@ func (s Session) FloorAfterPostponed(tokens int64) int64 {
 
 // PolicyColumns are the columns of policies that hold a Rule, in the order of Rule.Columns.
 const PolicyColumns = `p.on_request, p.trigger_ratio, p.trigger_tokens, p.hard_ratio, p.trim_ratio, p.budget_ratio,
-	p.budget_min, p.budget_max`
+	p.budget_min, p.budget_max, extract(epoch FROM p.cache_ttl)::bigint, p.idle_ratio, p.idle_after`
 
 // Columns returns where a row's PolicyColumns go.
 func (r *Rule) Columns() []any {
 	return []any{
 		&r.OnRequest, &r.Trigger, &r.TriggerTokens, &r.Hard, &r.Trim, &r.Budget.Ratio, &r.Budget.Min, &r.Budget.Max,
+		&r.ColdAfter, &r.IdleFrom, &r.IdleAfter,
 	}
 }
 
 // ArmedSQL returns the number of estimated tokens, overhead included, at which the next append takes the slow path. It
-// is an SQL expression over a row s of sessions and a row p of policies; calibration and unseen are the session's.
-func ArmedSQL(calibration, unseen string) string {
-	e := expression{calibration: calibration, unseen: unseen}
+// is an SQL expression over a row s of sessions and a row p of policies; calibration, unseen and seq, the last seq, are
+// the session's.
+func ArmedSQL(calibration, unseen, seq string) string {
+	e := expression{calibration: calibration, unseen: unseen, seq: seq}
 	return `
 	CASE
 	WHEN p.on_request THEN 'infinity'::float8
-	WHEN s.armed_threshold = ` + number(Trigger) + ` THEN least(` + e.reachTrigger() + `, ` + e.reachHard() + `)
+	WHEN s.armed_threshold = ` + number(Trigger) + `
+	    THEN least(` + e.reachTrigger() + `, ` + e.reachHard() + `,
+	               CASE WHEN p.idle_ratio > 0 AND NOT s.idle_asked THEN ` + e.reachIdle() + ` END)
 	WHEN s.armed_threshold = ` + number(Hard) + ` THEN ` + e.reachHard() + `
 	ELSE 'infinity'::float8
 	END`
 }
 
-// TriggerSQL returns what ArmedSQL returns with the trigger armed.
-func TriggerSQL(calibration, unseen string) string {
-	e := expression{calibration: calibration, unseen: unseen}
+// TriggerSQL returns what ArmedSQL returns with the trigger armed and without what waits for an idle session.
+func TriggerSQL(calibration, unseen, seq string) string {
+	e := expression{calibration: calibration, unseen: unseen, seq: seq}
 	return `
 	CASE
 	WHEN p.on_request THEN 'infinity'::float8
@@ -186,7 +255,7 @@ func TriggerSQL(calibration, unseen string) string {
 }
 
 // expression writes the methods of Session as SQL.
-type expression struct{ calibration, unseen string }
+type expression struct{ calibration, unseen, seq string }
 
 func (e expression) factor() string {
 	return `(CASE WHEN p.calibrate THEN ` + e.calibration + ` ELSE 1 END)::float8`
@@ -211,6 +280,12 @@ func (e expression) first() string {
 	                                 p.budget_min) END)`
 }
 
+// floor returns the floor, or NULL if it has ended.
+func (e expression) floor() string {
+	return `(CASE WHEN s.floor_tokens > 0 AND s.floor_version = p.tenant_version
+	              AND (s.floor_seq = 0 OR ` + e.seq + ` < s.floor_seq) THEN s.floor_tokens END)`
+}
+
 func (e expression) regrown() string {
 	regrowth := strconv.FormatFloat(Regrowth, 'g', -1, 64) + `::float8`
 	return `(s.floor_tokens + ` + regrowth + ` * s.window_tokens / ` + e.factor() + `)`
@@ -218,15 +293,20 @@ func (e expression) regrown() string {
 
 func (e expression) reachTrigger() string {
 	return `CASE
-	        WHEN s.floor_tokens = 0 THEN ` + e.first() + `
+	        WHEN ` + e.floor() + ` IS NULL THEN ` + e.first() + `
 	        WHEN s.floor_tokens >= ` + e.trigger() + ` THEN ` + e.regrown() + `
 	        ELSE least(` + e.trigger() + `, greatest(` + e.first() + `, ` + e.regrown() + `))
 	        END`
 }
 
 func (e expression) reachHard() string {
-	return `greatest(` + e.estimated(`p.hard_ratio * s.window_tokens`) + `,
-	                 CASE WHEN s.floor_tokens > 0 THEN ` + e.regrown() + ` END)`
+	hard := e.estimated(`p.hard_ratio * s.window_tokens`)
+	return `CASE WHEN ` + e.floor() + ` >= ` + hard + ` THEN ` + e.regrown() + ` ELSE ` + hard + ` END`
+}
+
+func (e expression) reachIdle() string {
+	from := e.estimated(`p.idle_ratio * s.window_tokens`)
+	return `CASE WHEN ` + e.floor() + ` > 0 THEN greatest(` + from + `, ` + e.regrown() + `) ELSE ` + from + ` END`
 }
 
 func number(t Threshold) string { return strconv.Itoa(int(t)) }

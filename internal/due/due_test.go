@@ -34,8 +34,13 @@ func random(r *rand.Rand) (s due.Session, tokens int64) {
 		s.Budget = due.Budget{Ratio: r.Float64() * float64(r.IntN(2)), Min: 1 + r.Int64N(40_000)}
 		s.Budget.Max = s.Budget.Min + int64(r.IntN(2))*r.Int64N(s.Window)
 	}
+	if r.IntN(4) > 0 {
+		s.IdleFrom, s.IdleAsked = s.Trigger*r.Float64(), r.IntN(4) == 0
+	}
 	if r.IntN(2) == 0 {
 		s.Floor = r.Int64N(s.Window)
+		s.Seq, s.FloorSeq = r.Int64N(3), r.Int64N(3)
+		s.Version = r.IntN(8) / 7
 	}
 	window := s.EstimatedWindow()
 	if r.IntN(4) == 0 {
@@ -45,6 +50,7 @@ func random(r *rand.Rand) (s due.Session, tokens int64) {
 		s.TriggerAt()/s.Calibration - s.EstimatedUnseen(),
 		s.Hard*window - s.EstimatedUnseen(),
 		s.Trim*window - s.EstimatedUnseen(),
+		s.IdleFrom*window - s.EstimatedUnseen(),
 		s.Budget.Ratio * window,
 		float64(s.Budget.Max),
 		float64(s.Floor) + due.Regrowth*window,
@@ -61,12 +67,14 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	sql := `
-		SELECT $8::bigint >= ` + due.ArmedSQL(`s.calibration`, `s.unseen_tokens`) + `, $8::bigint >= ` + due.TriggerSQL(`s.calibration`, `s.unseen_tokens`) + `
-		  FROM (SELECT $1::int AS window_tokens, $2::real AS calibration, $3::bigint AS floor_tokens, $4::smallint AS armed_threshold, $9::bigint AS unseen_tokens) s,
+		SELECT $8::bigint >= ` + due.ArmedSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`) + `, $8::bigint >= ` + due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`) + `
+		  FROM (SELECT $1::int AS window_tokens, $2::real AS calibration, $3::bigint AS floor_tokens, $4::smallint AS armed_threshold, $9::bigint AS unseen_tokens,
+		               $17::bool AS idle_asked, $18::bigint AS last_seq, $19::bigint AS floor_seq, $20::int AS floor_version) s,
 		       (SELECT $5::float8 AS trigger_ratio, $6::float8 AS hard_ratio, $7::bool AS calibrate, $10::bool AS on_request,
-		               $11::bigint AS trigger_tokens, $12::float8 AS trim_ratio, $13::float8 AS budget_ratio, $14::bigint AS budget_min, $15::bigint AS budget_max) p`
+		               $11::bigint AS trigger_tokens, $12::float8 AS trim_ratio, $13::float8 AS budget_ratio, $14::bigint AS budget_min, $15::bigint AS budget_max,
+		               $16::float8 AS idle_ratio, $21::int AS tenant_version) p`
 	r := rand.New(rand.NewPCG(1, 2))
-	reached := 0
+	reached, idle := 0, 0
 	for range 10_000 {
 		s, tokens := random(r)
 		calibrate := r.IntN(3) > 0
@@ -74,6 +82,7 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 		args := []any{
 			s.Window, s.Calibration, s.Floor, int16(s.Armed), s.Trigger, s.Hard, calibrate, tokens, s.Unseen,
 			s.OnRequest, s.TriggerTokens, s.Trim, s.Budget.Ratio, s.Budget.Min, s.Budget.Max,
+			s.IdleFrom, s.IdleAsked, s.Seq, s.FloorSeq, s.FloorVersion, s.Version,
 		}
 		if err := conn.QueryRow(t.Context(), sql, args...).Scan(&armed, &trigger); err != nil {
 			t.Fatal(err)
@@ -81,10 +90,14 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 		if !calibrate {
 			s.Calibration, s.Unseen = 1, 0
 		}
-		if _, want := s.Due(tokens); armed != want {
+		threshold, want := s.Due(tokens)
+		if threshold == due.Idle {
+			idle++
+		}
+		if armed != want {
 			t.Fatalf("%+v with %d tokens: the expression reports %t, the function %t", s, tokens, armed, want)
 		}
-		s.Armed = due.Trigger
+		s.Armed, s.IdleAsked = due.Trigger, true
 		if _, want := s.Due(tokens); trigger != want {
 			t.Fatalf("%+v with %d tokens, trigger armed: the expression reports %t, the function %t", s, tokens, trigger, want)
 		}
@@ -92,8 +105,8 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 			reached++
 		}
 	}
-	if reached < 2000 || reached > 8000 {
-		t.Errorf("%d of 10000 sessions are due: the test looks at one side only", reached)
+	if reached < 2000 || reached > 8000 || idle < 100 {
+		t.Errorf("%d of 10000 sessions are due, %d once they are idle: the test looks at one side only", reached, idle)
 	}
 }
 
@@ -116,6 +129,8 @@ func TestASessionIsDueAtTheThresholdThatIsArmed(t *testing.T) {
 		{due.Trigger, 850, 900, due.Trigger},
 		{due.Hard, 980, 1029, 0},
 		{due.Hard, 980, 1030, due.Hard},
+		{due.Trigger, 940, 949, 0},
+		{due.Trigger, 940, 950, due.Hard},
 	} {
 		s.Armed, s.Floor = c.armed, c.floor
 		if got, ok := s.Due(c.tokens); got != c.want || ok != (c.want != 0) {
@@ -162,6 +177,7 @@ func TestNoSessionIsDueAgainAtOnce(t *testing.T) {
 	for range 10_000 {
 		s, tokens := random(r)
 		s.Armed, s.Floor = due.Trigger, 0
+		s.FloorSeq, s.Version = 0, 0
 		if _, ok := s.Due(tokens); !ok || tokens < 1 {
 			continue
 		}
@@ -170,7 +186,12 @@ func TestNoSessionIsDueAgainAtOnce(t *testing.T) {
 		}
 		trigger := s.TriggerAt()/s.Calibration - s.EstimatedUnseen()
 		grown := int64(due.Regrowth*s.EstimatedWindow()) - 1
-		if next := tokens + grown/2; float64(next) < trigger || float64(tokens) >= trigger {
+		hard := s.Hard*s.EstimatedWindow() - s.EstimatedUnseen()
+		next := tokens + grown/2
+		if float64(next) >= hard && float64(tokens) < hard {
+			continue // the hard limit waits for nothing
+		}
+		if float64(next) < trigger || float64(tokens) >= trigger {
 			if _, ok := s.Due(next); ok && grown > 1 {
 				t.Fatalf("%+v is due at %d tokens, after a compaction left %d", s, next, tokens)
 			}
@@ -191,6 +212,8 @@ func TestTheColumnsAreThePolicys(t *testing.T) {
 		`{"trigger_tokens":5000}`, `{"trim":{"eager":true,"floor_ratio":0}}`, `{"trim":{"eager":true,"enabled":false}}`,
 		`{"trim":{"eager":true,"floor_ratio":0.123}}`, `{"budget":{"eager":true}}`, `{"budget":{"eager":true,"enabled":true,"tokens":77}}`,
 		`{"budget":{"enabled":true,"eager":true,"ratio":0.3,"min_tokens":5,"max_tokens":600}}`,
+		`{"idle":{"enabled":true}}`, `{"idle":{"enabled":true,"from":0.123,"after_seconds":77}}`, `{"idle":{"enabled":false}}`,
+		`{"idle":{"enabled":true},"economy":{"ttl_seconds":3600}}`,
 	} {
 		p, err := policy.Parse([]byte(document))
 		if err != nil {
@@ -202,12 +225,12 @@ func TestTheColumnsAreThePolicys(t *testing.T) {
 		}
 		const insert = `
 			WITH t AS (INSERT INTO tenants (id, name) VALUES (gen_random_uuid(), 'x') RETURNING id)
-			INSERT INTO policies AS p (tenant_id, id, trigger_ratio, hard_ratio, document)
-			SELECT t.id, gen_random_uuid(), $1, $2, $3
+			INSERT INTO policies AS p (tenant_id, id, trigger_ratio, hard_ratio, document, cache_ttl)
+			SELECT t.id, gen_random_uuid(), $1, $2, $3, make_interval(secs => $4)
 			  FROM t
 			RETURNING ` + due.PolicyColumns
 		var got due.Rule
-		err = tx.QueryRow(t.Context(), insert, p.Trigger, p.Hard, p.Document()).Scan(got.Columns()...)
+		err = tx.QueryRow(t.Context(), insert, p.Trigger, p.Hard, p.Document(), p.Cache.TTLSeconds).Scan(got.Columns()...)
 		if diff := cmp.Diff(p.DueRule(), got); err != nil || diff != "" {
 			t.Errorf("%s: %v, rule (-policy +columns):\n%s", document, err, diff)
 		}
@@ -231,5 +254,53 @@ func TestAPostponedCompactionIsDueAtTheHardLimit(t *testing.T) {
 		if _, ok := s.Due(int64(hard) + 1); !ok {
 			t.Fatalf("%+v is not due at its hard limit", s)
 		}
+	}
+}
+
+func TestASessionIsCompactedOnceItIsIdle(t *testing.T) {
+	t.Parallel()
+	const forever = 1e9
+	s := due.Session{Window: 1000, Calibration: 1, Rule: due.Rule{Trigger: 0.8, Hard: 0.95, IdleFrom: 0.5, IdleAfter: 300}}
+	type answer struct {
+		reached due.Threshold
+		after   int64
+		isDue   bool
+	}
+	for name, c := range map[string]struct {
+		change  func(*due.Session)
+		tokens  int64
+		seconds float64
+		want    answer
+	}{
+		"too small":                      {nil, 499, forever, answer{}},
+		"idle":                           {nil, 500, 300, answer{due.Idle, 300, true}},
+		"used again in time":             {nil, 500, 299.9, answer{due.Idle, 300, false}},
+		"asked already":                  {func(s *due.Session) { s.IdleAsked = true }, 500, 300, answer{due.Idle, 300, true}},
+		"switched off":                   {func(s *due.Session) { s.IdleFrom = 0 }, 799, forever, answer{}},
+		"on request":                     {func(s *due.Session) { s.OnRequest = true }, 999, forever, answer{}},
+		"at the trigger, nothing waits":  {nil, 800, 0, answer{due.Trigger, 0, true}},
+		"at the trigger, warm":           {func(s *due.Session) { s.ColdAfter = 60 }, 800, 59, answer{due.Trigger, 60, false}},
+		"at the trigger, cold":           {func(s *due.Session) { s.ColdAfter = 60 }, 800, 60, answer{due.Trigger, 60, true}},
+		"at the hard limit":              {func(s *due.Session) { s.ColdAfter = 60 }, 950, 0, answer{due.Hard, 0, true}},
+		"grown little since":             {func(s *due.Session) { s.Floor = 500 }, 549, forever, answer{}},
+		"grown enough since":             {func(s *due.Session) { s.Floor = 500 }, 550, forever, answer{due.Idle, 300, true}},
+		"grown little, but more is free": {func(s *due.Session) { s.Floor, s.FloorSeq, s.Seq = 500, 7, 7 }, 501, forever, answer{due.Idle, 300, true}},
+		"not yet":                        {func(s *due.Session) { s.Floor, s.FloorSeq, s.Seq = 500, 7, 6 }, 501, forever, answer{}},
+		"grown little, another policy":   {func(s *due.Session) { s.Floor, s.Version = 500, 1 }, 501, forever, answer{due.Idle, 300, true}},
+	} {
+		of := s
+		if c.change != nil {
+			c.change(&of)
+		}
+		reached, after, isDue := of.DueWithin(c.tokens, c.seconds)
+		if got := (answer{reached, after, isDue}); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+	if floor := s.FloorAfter(499); floor != 0 {
+		t.Errorf("the floor after 499 tokens is %d", floor)
+	}
+	if floor := s.FloorAfter(500); floor != 500 {
+		t.Errorf("the floor after 500 tokens is %d", floor)
 	}
 }

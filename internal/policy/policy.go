@@ -9,6 +9,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -32,6 +33,7 @@ type Policy struct {
 	Hard          float64    `json:"hard"`
 	Cache         Cache      `json:"cache"`
 	Economy       Economy    `json:"economy"`
+	Idle          Idle       `json:"idle"`
 	Tokens        Tokens     `json:"tokens"`
 	Tools         Tools      `json:"tools"`
 	Protect       Protect    `json:"protect"`
@@ -52,15 +54,27 @@ type Cache struct {
 	TTLSeconds int `json:"ttl_seconds"`
 }
 
-// Economy makes a compaction wait if it would cost more in a broken prompt cache than it saves. Prices are
-// relative: 1 is an input token that no cache holds. It counts only below hard.
+// Economy is the price card, and makes a compaction wait if it would cost more in a broken prompt cache than it saves.
+// Prices are relative: 1 is an input token that no cache holds. It counts only below hard.
 type Economy struct {
-	Enabled    bool    `json:"enabled"`
-	CacheRead  float64 `json:"cache_read"`
-	CacheWrite float64 `json:"cache_write"`
-	TTLSeconds int     `json:"ttl_seconds"`
-	Horizon    int     `json:"horizon"`
+	Enabled        bool    `json:"enabled"`
+	CacheRead      float64 `json:"cache_read"`
+	CacheWrite     float64 `json:"cache_write"`
+	TTLSeconds     int     `json:"ttl_seconds"`
+	Horizon        int     `json:"horizon"`
+	ReadBackTokens int     `json:"read_back_tokens"`
 }
+
+// Idle has a session compacted below its trigger once nobody has used it for so long that its provider has dropped its
+// prefix, if that pays by the price card.
+type Idle struct {
+	Enabled      bool    `json:"enabled"`
+	From         float64 `json:"from"`
+	AfterSeconds int     `json:"after_seconds"`
+}
+
+// idleAfter returns after how many seconds without an append a session is idle.
+func (p *Policy) idleAfter() int { return cmp.Or(p.Idle.AfterSeconds, p.Economy.TTLSeconds) }
 
 // Tokens decides how tokens are counted.
 type Tokens struct {
@@ -308,6 +322,10 @@ const minFloor = 0.00001
 func (p *Policy) DueRule() due.Rule {
 	rule := due.Rule{
 		OnRequest: !p.Enabled || !p.Auto, Trigger: p.Trigger, TriggerTokens: int64(p.TriggerTokens), Hard: p.Hard,
+		ColdAfter: int64(p.Cache.TTLSeconds),
+	}
+	if p.Idle.Enabled && p.idleAfter() > 0 {
+		rule.IdleFrom, rule.IdleAfter = p.Idle.From, int64(p.idleAfter())
 	}
 	if p.Trim.Enabled && p.Trim.Eager {
 		rule.Trim = max(p.Trim.FloorRatio, minFloor)

@@ -188,6 +188,8 @@ func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session
 	})
 }
 
+var overTrigger = due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`)
+
 // sweepSQL finds a tenant's sessions that are over their trigger without a live job. It does not trust the armed
 // threshold.
 var sweepSQL = `
@@ -195,7 +197,7 @@ var sweepSQL = `
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1
-	   AND s.context_tokens + s.overhead_tokens >= ` + due.TriggerSQL(`s.calibration`, `s.unseen_tokens`) + `
+	   AND s.context_tokens + s.overhead_tokens >= ` + overTrigger + `
 	   AND NOT ` + queue.HasCompaction(`s.key`)
 
 // Sweep inserts a job for each of a tenant's sessions that is over its trigger and has none, because the job was lost.

@@ -30,13 +30,15 @@ type lockedSession struct {
 
 // due reports whether the session is due with this many tokens in its view, and which threshold they reach.
 func (l *lockedSession) due(context int64) (due.Threshold, bool) {
-	return l.rule.Due(context + l.overhead)
+	rule := l.rule
+	rule.IdleAsked = true // a session is not compacted below its trigger yet
+	return rule.Due(context + l.overhead)
 }
 
 // overTrigger reports whether the session is over its trigger, whatever is armed.
 func (l *lockedSession) overTrigger() (due.Threshold, bool) {
 	rule := l.rule
-	rule.Armed = due.Trigger
+	rule.Armed, rule.IdleAsked = due.Trigger, true
 	return rule.Due(l.contextTokens + l.overhead)
 }
 

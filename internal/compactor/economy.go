@@ -1,0 +1,64 @@
+package compactor
+
+import (
+	"math"
+
+	"github.com/varve-dev/varve/internal/compact/rule"
+	"github.com/varve-dev/varve/internal/due"
+	"github.com/varve-dev/varve/internal/policy"
+)
+
+// Economy is what a compaction gains and costs, in the price of an input token that no cache holds.
+type Economy struct {
+	Saved     int64   `json:"saved"`     // tokens that the view has fewer
+	Rewritten int64   `json:"rewritten"` // tokens behind the kept prefix
+	Gain      float64 `json:"gain"`
+	Cost      float64 `json:"cost"`
+	ReadBack  float64 `json:"read_back"` // part of the cost: what is expected to be read back afterwards
+	Horizon   int     `json:"horizon"`   // requests
+}
+
+// Offer is a compaction that could be done now.
+type Offer struct {
+	Saved    int64 // tokens that it takes from the view
+	After    int64 // tokens of the view that it leaves
+	Kept     int64 // tokens of the beginning of the view that keeps its bytes
+	Warm     bool  // the provider's cache still has the view
+	Requests int   // that are expected before the hard limit makes a compaction necessary; 0: not known
+}
+
+// Price weighs an offer by the price card of a policy, and reports whether the compaction pays. It is pure: with
+// due.Session.DueWithin it is all that decides when a session is compacted.
+//
+// The gain is that of sending fewer tokens in the requests to come, which are at most those until the hard limit while
+// the cache is warm: then the session is compacted in any case. The cost is that of writing what is behind the kept
+// prefix anew, which a cold cache does not charge for, since the next request writes the whole view anyway; and that of
+// what is read back, which is a request more that reads the view, and tokens that all later requests send.
+func Price(card policy.Economy, o Offer) (e Economy, pays bool) {
+	e = Economy{Saved: o.Saved, Rewritten: o.After - o.Kept, Horizon: card.Horizon}
+	if o.Warm && o.Requests > 0 {
+		e.Horizon = min(e.Horizon, o.Requests)
+	}
+	price := rule.Cache{Read: card.CacheRead, Write: card.CacheWrite}
+	if _, e.Gain, e.Cost = rule.Worth(e.Saved, e.Rewritten, o.Warm, e.Horizon, price); e.Saved <= 0 {
+		return e, false
+	}
+	if card.ReadBackTokens > 0 {
+		sent := card.CacheWrite + float64(e.Horizon-1)*card.CacheRead // of a token, now and in all requests to come
+		e.ReadBack = card.CacheRead*float64(o.After) + sent*float64(card.ReadBackTokens)
+	}
+	e.Cost += e.ReadBack
+	return e, e.Gain >= e.Cost
+}
+
+// RequestsLeft returns how many requests are expected until a session with this many tokens in its view, overhead
+// included, reaches its hard limit, at least 1, if messages came with this many tokens. A request and its answer are
+// about two messages. It returns 0 if there is nothing to go by.
+func RequestsLeft(s due.Session, tokens, messageTokens int64, messages int) int {
+	if messageTokens <= 0 || messages <= 0 {
+		return 0
+	}
+	each := 2 * float64(messageTokens) / float64(messages)
+	left := s.Hard*s.EstimatedWindow() - s.EstimatedUnseen() - float64(tokens)
+	return int(max(1, min(math.MaxInt32, left/each)))
+}
