@@ -280,9 +280,12 @@ func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
 	case Cap:
 		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, policy.MaxLineBytes) + marker
 	case Bookend:
-		limit = max(2*limits.Trim.BookendMaxChars, policy.MaxLineBytes) + marker
+		limit = max(2*limits.Trim.BookendMaxChars, 2*limits.Rank.BookendChars, policy.MaxLineBytes) + marker
 	case Stub, Stale, Placeholder, Blank:
 		chars, limit = p.valueBytes(), policy.MaxLineBytes
+		if p.action == Placeholder && p.stage == "rank" {
+			limit += limits.Rank.NamesChars + 6*outcomeChars // whose characters may need escapes
+		}
 	default:
 		return
 	}

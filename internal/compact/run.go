@@ -26,6 +26,7 @@ var stages = []stage{
 	{"trim", func(p *policy.Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
 	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled }, always, keepBudget},
 	{"whitespace", func(p *policy.Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
+	{"rank", func(p *policy.Policy) bool { return p.Rank.Enabled }, nil, lowerByWorth},
 	{"summarise", func(p *policy.Policy) bool { return p.Summarise.Enabled }, nil, summariseOldest},
 	{"truncate", func(p *policy.Policy) bool { return p.Truncate.Enabled }, truncateOver, dropOldest},
 }
@@ -59,6 +60,10 @@ func newPlan(in Input, write Write) (*Plan, error) {
 	if write == nil {
 		s.write = extract
 	}
+	if s.policy.Rank.Enabled {
+		s.describes = true
+		s.assumeCurrent()
+	}
 	p := &Plan{
 		Actions: []Action{}, Stages: make([]StageReport, len(stages)), Entered: make([]int64, len(stages)), state: s,
 	}
@@ -87,6 +92,7 @@ func newRunState(h *history) *runState {
 		contents:  make([]*wire.Content, len(h.parts)),
 		omissions: map[int]omission{},
 		sums:      map[int][32]byte{},
+		drafts:    map[int]knownDraft{},
 		failed:    map[string]error{},
 	}
 	if s.policy.Protect.NewestUser {

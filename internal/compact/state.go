@@ -95,6 +95,10 @@ func (c *codec) part(p *part, number int) {
 	c.digest(p.sum[:])
 	c.ints(&p.capped, &p.collapsed, &p.bytes, &p.chars, &p.head, &p.tail, &p.headBytes, &p.tailBytes)
 	c.text(&p.preview)
+	if p.action < Stub {
+		c.text(&p.outcome)
+		c.text(&p.names)
+	}
 }
 
 // callOf handles the distance of a result from its call, 0 if the call is not a part.
