@@ -1,7 +1,7 @@
 package compact
 
-// ranked: after a compaction the view is within its target, or above it by less than what is worth a summary, or rank
-// has nothing left that it may lower.
+// ranked: after a compaction the view is, as the stages foresee it, within its target, or above it by less than what is
+// worth a summary, or rank has nothing left that it may lower.
 func (l *trial) ranked() {
 	for _, o := range append([]outcome{l.whole}, l.steps...) {
 		s := o.plan.state
@@ -9,8 +9,7 @@ func (l *trial) ranked() {
 		if s.policy.Summarise.Enabled {
 			few = min(float64(s.policy.Summarise.MinTokens), s.target/4)
 		}
-		size := float64(o.plan.After) + float64(o.in.OverheadTokens)
-		if s.failed["summarise"] != nil || o.plan.eviction != nil || size <= s.target+few {
+		if s.failed["summarise"] != nil || o.plan.eviction != nil || float64(s.size()) <= s.target+few {
 			continue
 		}
 		for i := range s.parts {

@@ -69,7 +69,7 @@ func TestLawsHoldWhereReplacementsMayGrow(t *testing.T) {
 func TestLawsHoldWithRank(t *testing.T) {
 	t.Parallel()
 	var seen [Drop + 1]int
-	for seed := range uint64(*histories) / 4 {
+	for seed := range uint64(*histories) / 8 {
 		l := tryUnder(t, seed, nil, withRank, (*trial).unitsWhole, (*trial).protectedStay, (*trial).neverGrows, (*trial).deterministic,
 			(*trial).idempotent, (*trial).downTheLadder, (*trial).addsUp, (*trial).othersUntouched, (*trial).recoverable, (*trial).valid,
 			(*trial).bounded, (*trial).ranked)
@@ -83,7 +83,7 @@ func TestLawsHoldWithRank(t *testing.T) {
 		}
 	}
 	for _, do := range []ActionKind{Bookend, Stub, Stale, Placeholder, Blank, Omit} {
-		if seen[do] < *histories/400 {
+		if seen[do] < *histories/800 {
 			t.Errorf("the action %s was taken %d times by rank: the histories test little", do, seen[do])
 		}
 	}

@@ -49,7 +49,7 @@ func (r *ranking) walk(steps []demotion) {
 	}
 }
 
-// steps returns all steps that are possible. Units leave only if stage summarise will work towards the same target.
+// steps returns every step that may be taken. Units leave only if stage summarise will work towards the same target.
 func (r *ranking) steps() []demotion {
 	steps := r.partSteps()
 	if limits := &r.policy.Summarise; limits.Enabled && limits.Over*r.window <= r.target {
@@ -99,7 +99,7 @@ func (r *ranking) lowerTo(i int, to proposal) bool {
 // leave counts the messages before end out of the view. The first of them make room for the summary.
 func (r *ranking) leave(end int) {
 	if r.gone == r.pinned {
-		r.size += int64(r.summaryTokens())
+		r.size += int64(r.summaryRoom())
 	}
 	for m := r.gone; m < end; m++ {
 		if m != r.newestUserKept {
@@ -118,7 +118,7 @@ func (s *runState) assumeCurrent() {
 	}
 }
 
-// assume records that part i has so many tokens, as if it had never had more.
+// assume records how many tokens part i has left, as if it had never had more.
 func (s *runState) assume(i, tokens int) {
 	s.addRelief(i, -1)
 	s.steps[i] = append(s.steps[i][:0], step{s.parts[i].message, tokens})

@@ -48,7 +48,8 @@ func (r *ranking) partSteps() (steps []demotion) {
 	return steps
 }
 
-// left returns how many tokens part i has before its last step: after the bookends that the last of steps leaves, or now.
+// left returns how many tokens part i has before it becomes a line: those of its bookends if the last of steps makes
+// them, else those that it has now.
 func (r *ranking) left(i int, steps []demotion) int {
 	if n := len(steps); n > 0 && steps[n-1].part == i {
 		return 2*r.policy.Rank.BookendChars/charsPerToken + markerTokens
