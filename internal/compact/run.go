@@ -130,6 +130,14 @@ func (s *runState) runStage(number int) (entered int64) {
 	return entered
 }
 
+// firstOf returns the first of the messages that are of the same message of the log as message m.
+func (h *history) firstOf(m int) int {
+	for m > 0 && h.messages[m].continues && h.messages[m-1].seq == h.messages[m].seq {
+		m--
+	}
+	return m
+}
+
 // needed returns the first message with which the view, compacted by the stages before, was over a stage's limit, or
 // len(messages) if it never was.
 func (s *runState) needed(number int) int {
@@ -143,7 +151,7 @@ func (s *runState) needed(number int) int {
 	size := int64(s.in.OverheadTokens)
 	for m := range s.messages {
 		if size += int64(s.messages[m].tokens) - s.relief[m]; float64(size) > limit {
-			return m
+			return s.firstOf(m)
 		}
 	}
 	return len(s.messages)

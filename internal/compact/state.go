@@ -49,7 +49,7 @@ func (c *codec) message(m *message) (parts int) {
 	m.seq = c.seq
 	c.ints(&m.size)
 	covers := m.coversOthers()
-	m.role = role(c.flags(byte(m.role), 2, &m.begins, &m.whole, &covers))
+	m.role = role(c.flags(byte(m.role), 2, &m.begins, &m.whole, &covers, &m.continues))
 	c.ints(&m.tokens, &m.now)
 	if covers {
 		c.int64s(&m.from, &m.to)
