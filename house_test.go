@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
-	"internal/jobs":             {"internal/session", "internal/compactor", "internal/llm", "internal/persist", "internal/postgres", "internal/queue"},
+	"internal/jobs":             {"internal/session", "internal/compactor", "internal/llm", "internal/persist", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/compact", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 		"internal/wire/provider", "internal/view", "internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
-		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless",
+		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay",
 	},
 	"internal/api/openapi": {"internal/rawjson"},
 	"internal/api/request": {"internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},

@@ -146,6 +146,13 @@ func (s *Server) routes() {
 	s.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
 	s.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
 	s.do("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
+
+	s.post("/v1/admin/replays", s.createReplay)
+	s.list("/v1/admin/replays", s.listReplays)
+	s.get("/v1/admin/replays/:replay", s.readReplay)
+	s.list("/v1/admin/replays/:replay/sessions", s.listReplaySessions)
+	s.get("/v1/admin/replays/:replay/report", s.readReplayReport, "format")
+	s.do("/v1/admin/replays/:replay/cancel", s.cancelReplay)
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

@@ -65,6 +65,8 @@ var sentinels = []struct {
 	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
 	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a " +
 		"new one"},
+	{session.ErrReplayLive, "replay_live", "the tenant has a replay that has not ended: wait for its end, or cancel " +
+		"it; GET /v1/admin/replays lists it first"},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or " +
 		"choose another id"},
 }
@@ -79,6 +81,9 @@ var (
 		"there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them")
 	errNoRecompaction = request.Fail(request.NotFound,
 		"there is no such recompaction: GET /v1/admin/recompactions lists them")
+	errNoReplay = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
+	errNoReport = request.Fail(request.NotFound,
+		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
 	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
 
 	errPanic = errors.New("panic") // a bug of ours; the log has its stack

@@ -91,6 +91,10 @@ var wrongRequests = map[string]struct {
 		path := w.must(http.StatusCreated, "POST", "/v1/imports", `{"session":{"id":"imported"}}`).Header().Get("Location")
 		return w.ask("POST", path+"?from_line=2", `{"session":{"id":"more"}}`)
 	}, "begin a new one"},
+	"replay_live": {func(w *world) answer {
+		w.must(http.StatusAccepted, "POST", replays, `{"policies":["default"]}`)
+		return w.ask("POST", replays, `{"policies":["default"]}`)
+	}, "cancel it"},
 	"unsupported_source": {func(w *world) answer {
 		return w.ask("POST", "/v1/imports", `{"x":1}`)
 	}, "what can be imported is"},
@@ -326,7 +330,7 @@ func TestAParameterThatARouteDoesNotKnowIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
-	names := strings.NewReplacer(":id", "s", ":recompaction", uuid.NewString(), ":run", uuid.NewString(), ":ref", "r1.0-abcd", ":n", "1")
+	names := strings.NewReplacer(":id", "s", ":recompaction", uuid.NewString(), ":replay", uuid.NewString(), ":run", uuid.NewString(), ":ref", "r1.0-abcd", ":n", "1")
 	for _, route := range w.server.Routes() {
 		method, path, _ := strings.Cut(route, " ")
 		if !strings.HasPrefix(path, "/v1/") {

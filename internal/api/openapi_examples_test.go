@@ -75,6 +75,8 @@ func (w *world) shown() map[string]string {
 	w.fill("chat-41")
 	recompaction := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["chat-41"]},"policy":{"target":0.3}}`)
 	w.ended(recompaction.Header().Get("Location"))
+	measured := w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
+	w.replayEnded(measured.Header().Get("Location"))
 	const path = "/v1/sessions/chat-42"
 	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":{"target":0.5,"trim":{"min_tokens":100}}}`)
 	for round := range 2 {
@@ -98,6 +100,7 @@ func (w *world) shown() map[string]string {
 		"0198f0c1-7c1e-7000-8000-000000000001":  w.doneRun(path),
 		"0198f0c1-7c1e-7000-8000-000000000003":  id(recompaction),
 		"0198f0c1-7c1e-7000-8000-000000000004":  id(imported),
+		"0198f0c1-7c1e-7000-8000-000000000006":  id(measured),
 		"conv_0198f0c17c1e70008000000000000005": id(conversation),
 		"msg_0000000100009f3a8f3c1de6f3d4f1b4":  items["id"].(string),
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),

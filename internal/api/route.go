@@ -123,6 +123,7 @@ var parts = map[string]part{
 	":run":          {func(req *request.Request) { req.PathID("run") }, errNoRun},
 	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
+	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
 }
 

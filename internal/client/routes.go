@@ -43,6 +43,10 @@ const (
 	GetRecompaction    Route[protocol.Recompaction]     = "GET admin/recompactions/{recompaction}"
 	CancelRecompaction Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/cancel"
 
+	BeginReplay  Route[protocol.Replay] = "POST admin/replays" // ReplayRequest
+	GetReplay    Route[protocol.Replay] = "GET admin/replays/{replay}"
+	CancelReplay Route[protocol.Replay] = "POST admin/replays/{replay}/cancel"
+
 	BeginImport    Route[protocol.Import]      = "POST imports"
 	GetImport      Route[protocol.Import]      = "GET imports/{import}"
 	GetImportLines Route[protocol.ImportLines] = "GET imports/{import}/lines"
@@ -51,6 +55,8 @@ const (
 	Checkpoints          ListRoute[session.CheckpointRecord]    = "sessions/{session}/checkpoints"
 	Results              ListRoute[protocol.Result]             = "sessions/{session}/results"
 	Recompactions        ListRoute[protocol.Recompaction]       = "admin/recompactions"
+	Replays              ListRoute[protocol.Replay]             = "admin/replays"
+	ReplaySessions       ListRoute[session.ReplaySession]       = "admin/replays/{replay}/sessions"
 	RecompactionSessions ListRoute[session.RecompactionSession] = "admin/recompactions/{recompaction}/sessions"
 )
 

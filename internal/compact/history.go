@@ -33,7 +33,6 @@ type message struct {
 	role        role
 	begins      bool // a unit began with it when it came
 	whole       bool // base only: a unit begins with it, even after late answers have joined others
-	continues   bool // it is of the same message of the log as the one before it
 	unit        int  // how many units had begun with it
 	calls       int  // tail only: how many calls it makes
 	first, last int  // its parts are parts[first:last]
@@ -59,16 +58,13 @@ type named struct {
 // span is a half-open range.
 type span struct{ start, end int }
 
-func (c *coverage) coversOthers() bool { return c.from > 0 }
+func (c *coverage) coversOthers() bool { return c.messages > 0 }
 
 // cover adds a message, or those that it covers.
 func (c *coverage) cover(m *message) {
 	first, messages := m.seq, 1
-	switch {
-	case m.coversOthers():
+	if m.coversOthers() {
 		first, messages = m.from, m.messages
-	case m.continues:
-		messages = 0
 	}
 	if c.from == 0 || first < c.from {
 		c.from = first
@@ -144,8 +140,6 @@ type replacement struct {
 	headBytes int // before and after the line between them, decoded
 	tailBytes int
 	preview   string
-	outcome   string // what became of the call, and the names in the whole: until a line has them
-	names     string
 }
 
 // body returns the bytes of a message as the view has them.

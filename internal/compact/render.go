@@ -170,9 +170,7 @@ func (r *renderer) unit(m int, at *message, offset int) {
 		r.units = append(r.units, u)
 	}
 	u := &r.units[len(r.units)-1]
-	if !at.continues {
-		u.Messages++
-	}
+	u.Messages++
 	u.Tokens += int64(at.now)
 }
 

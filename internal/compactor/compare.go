@@ -24,8 +24,7 @@ func (p *Proposal) compare() {
 }
 
 // served returns what the view shows of the messages that were made anew, as far as that is known: not after a
-// checkpoint that cannot be read, and not from the first message on that was capped at ingestion. What came after the
-// checkpoint is divided by steps, too: to a model, that is the same.
+// checkpoint that cannot be read, and not from the first message on that was capped at ingestion.
 func (p *Proposal) served(base *postgres.Checkpoint) (body []byte, known bool) {
 	newest, err := loaded(base)
 	if err != nil || p.Made.Through < newest.Through {
@@ -40,9 +39,7 @@ func (p *Proposal) served(base *postgres.Checkpoint) (body []byte, known bool) {
 		if m.ViewTokens > 0 {
 			return body, false
 		}
-		for _, e := range compact.Divide(m.Format, compact.Entry{Seq: m.Seq, Body: m.Body}) {
-			body = append(append(body, ','), e.Body...)
-		}
+		body = append(append(body, ','), m.Body...)
 	}
 	return body, true
 }

@@ -2,6 +2,7 @@
 //
 //   - compact.go: one session's compaction, inserted by the append that reaches the session's trigger
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
+//   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
 //
 // Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the
@@ -38,7 +39,8 @@ type Config struct {
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
 
-	// Trace, if set, is called after each step of a compaction, see compactor.Compactor.
+	// Trace, if set, is called after each step of a compaction, see compactor.Compactor, and of a replay: sampled,
+	// outcome, session, ended.
 	Trace func(step string)
 }
 
@@ -70,6 +72,9 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 	river.AddWorker(workers, &compactWorker{Compactor: compactor})
 	river.AddWorker(workers, &recompactWorker{Compactor: compactor})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
+	river.AddWorker(workers, &replayWorker{
+		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / slicesOfTimeout,
+	})
 	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log})
 	return river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Logger:               riverLog(config.Log),
@@ -84,6 +89,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 		Queues: map[string]river.QueueConfig{
 			queue.Compaction:   {MaxWorkers: config.Compactions},
 			queue.Recompaction: {MaxWorkers: max(1, config.Compactions/2)},
+			queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
 			queue.Maintenance:  {MaxWorkers: 1},
 		},
 		PeriodicJobs: []*river.PeriodicJob{

@@ -44,5 +44,9 @@ func (w *sweepWorker) sweep(ctx context.Context, tenant uuid.UUID) error {
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "sessions of a recompaction had lost their job", "tenant", tenant, "sessions", lost)
 	}
-	return errors.Join(err, requeueErr, w.Store.Prune(ctx, tenant))
+	lost, replayErr := w.Store.RequeueReplays(ctx, tenant)
+	if lost > 0 {
+		w.Log.WarnContext(ctx, "a replay had lost its job", "tenant", tenant)
+	}
+	return errors.Join(err, requeueErr, replayErr, w.Store.Prune(ctx, tenant))
 }

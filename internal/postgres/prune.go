@@ -17,8 +17,8 @@ const (
 	importRetention       = 30 * 24 * time.Hour // after its last line
 )
 
-// Prune deletes a tenant's Idempotency-Keys, recompactions, replays and imports whose time is over, but not the sessions
-// that the imports wrote.
+// Prune deletes a tenant's Idempotency-Keys, recompactions, replays and imports whose time is over, but not the
+// sessions that the imports wrote.
 func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,10 +12,10 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// The statements that read replays: one with its report, and a list without any.
+// The statements that read one replay, and a list.
 var (
-	readReplaySQL  = statement("read_replay", "{report}", "r.report") + ` AND r.id = $2`
-	listReplaysSQL = statement("read_replay", "{report}", "NULL::json") + newestFirst(`r.created_at`, `r.id`)
+	readReplaySQL  = statement("read_replay") + ` AND r.id = $2`
+	listReplaysSQL = statement("read_replay") + newestFirst(`r.created_at`, `r.id`)
 )
 
 // CreateReplay begins a replay of the sessions that a filter finds and that exist now.
@@ -58,9 +59,17 @@ func (s *Store) insertReplay(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUI
 
 var scanReplay = pgx.RowToStructByName[session.Replay]
 
-// Replay reads a replay with its report; ErrNotFound.
+// Replay reads a replay without its report; ErrNotFound.
 func (s *Store) Replay(ctx context.Context, tenant, id uuid.UUID) (session.Replay, error) {
 	return queryRow(ctx, s, tenant, scanReplay, readReplaySQL, tenant, id)
+}
+
+// ReplayReport reads the report of a replay, nil if there is none yet; ErrNotFound.
+func (s *Store) ReplayReport(ctx context.Context, tenant, id uuid.UUID) (json.RawMessage, error) {
+	return queryRow(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
+		SELECT report
+		  FROM replays
+		 WHERE tenant_id = $1 AND id = $2`, tenant, id)
 }
 
 // Replays lists a tenant's replays, newest first, without their reports.

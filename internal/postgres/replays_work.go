@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -64,20 +65,12 @@ func takeSample(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Repl
 	args["share"] = share
 	args["smallest"] = nil
 	if len(r.Windows) > 0 {
-		args["smallest"] = smallest(r.Windows)
+		args["smallest"] = slices.Min(r.Windows)
 	}
 	if err := exec(ctx, tx, sampleReplaySQL, args); err != nil {
 		return fmt.Errorf("sample of replay %s: %w", r.ID, err)
 	}
 	return nil
-}
-
-func smallest(windows []int) int {
-	least := windows[0]
-	for _, w := range windows {
-		least = min(least, w)
-	}
-	return least
 }
 
 // ReplayStep is the session of a replay that is measured next.
@@ -205,13 +198,14 @@ func (s *Store) ContinueReplay(ctx context.Context, tenant, id uuid.UUID, job in
 	})
 }
 
-// ReplayOutcomes reads all that a replay has measured, in the order of its sample.
+// ReplayOutcomes reads what a replay has measured, in the order of its sample. It leaves out sessions that were not
+// measured under all contenders: the others would be compared over different sessions.
 func (s *Store) ReplayOutcomes(ctx context.Context, tenant, id uuid.UUID) ([]json.RawMessage, error) {
 	return queryRows(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
 		SELECT o.outcome
 		  FROM replay_outcomes o
 		  JOIN replay_sessions l ON l.tenant_id = $1 AND l.replay_id = $2 AND l.session_key = o.session_key
-		 WHERE o.tenant_id = $1 AND o.replay_id = $2
+		 WHERE o.tenant_id = $1 AND o.replay_id = $2 AND l.state = 'measured'
 		 ORDER BY l.place, o.contender, o.window_tokens`, tenant, id)
 }
 

@@ -41,10 +41,9 @@ type Replay struct {
 	Total       int64             // sessions in the sample
 	Measured    int64
 	Failed      int64
-	Skipped     []ReplaySkip    // the sessions of the sample that were not measured, by reason
-	Outcomes    int64           // sessions under a contender in a window
-	Contender   *string         // the one that is being measured
-	Report      json.RawMessage // nil before the end; lists omit it
+	Skipped     []ReplaySkip // the sessions of the sample that were not measured, by reason
+	Outcomes    int64        // sessions under a contender in a window
+	Contender   *string      // the one that is being measured
 	Error       *string
 	CreatedAt   time.Time
 	StartedAt   *time.Time

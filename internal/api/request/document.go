@@ -66,7 +66,7 @@ func (d *Document) Err() error {
 	}
 	code := d.Problems[0].Code
 	for _, p := range d.Problems {
-		if p.Code != code || strings.HasPrefix(p.Pointer, "/policy/") {
+		if p.Code != code || strings.Contains(p.Pointer, "/policy/") {
 			code = InvalidRequest
 			break
 		}

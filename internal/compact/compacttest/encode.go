@@ -72,9 +72,7 @@ func (g *generator) say(role, text string) {
 
 // assistant makes n calls in one message, or in one item each.
 func (g *generator) assistant(n int) []call {
-	if len(g.pending) > 0 || len(g.steps) == 0 {
-		g.flush()
-	}
+	g.flush()
 	calls, blocks := make([]call, n), make([]string, n)
 	for i := range calls {
 		calls[i] = g.newCall()
@@ -203,25 +201,13 @@ func (g *generator) uiMessage(answered []call, results []string) {
 	for _, result := range results {
 		blocks += "," + result
 	}
-	g.steps = append(g.steps, g.form("step", values{"blocks": blocks}))
-	if len(g.steps) >= g.options.Steps {
-		g.endMessage()
-	}
+	g.add(g.form("calls", values{"blocks": blocks}))
 }
 
-// endMessage adds the message of the steps so far.
-func (g *generator) endMessage() {
-	g.add(g.form("steps", values{"steps": strings.Join(g.steps, ",")}))
-	g.steps = nil
-}
-
-// flush adds the calls that have no result, and the message that may have had more steps.
+// flush adds the calls that have no result.
 func (g *generator) flush() {
 	if len(g.pending) > 0 {
 		g.uiMessage(nil, nil)
-	}
-	if len(g.steps) > 0 {
-		g.endMessage()
 	}
 }
 

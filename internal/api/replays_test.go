@@ -1,0 +1,195 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+const replays = "/v1/admin/replays"
+
+// replayed is a replay as callers decode it.
+type replayed struct {
+	ID       uuid.UUID
+	State    string
+	Policies []struct {
+		Name, Source string
+		Policy       json.RawMessage
+	}
+	Windows     []int
+	Sample      int
+	Seed        int64
+	MaxMessages int64 `json:"max_messages"`
+	Progress    struct {
+		Matched, Total, Done, Measured, Failed, Outcomes int
+		TooShort                                         int `json:"too_short"`
+		Skipped                                          []session.ReplaySkip
+	}
+	Error    *string
+	Finished *time.Time `json:"finished_at"`
+}
+
+// replayEnded waits until the replay at a place has ended.
+func (w *world) replayEnded(location string) (r replayed) {
+	w.Helper()
+	up := time.After(15 * time.Minute) // for a machine that has much else to do
+	for r.Finished == nil {
+		select {
+		case <-up:
+			w.Fatalf("the replay does not end: %+v", r)
+		case <-time.After(10 * time.Millisecond):
+		}
+		r = decoded[replayed](w.must(http.StatusOK, "GET", location, ""))
+	}
+	return r
+}
+
+// fillFor makes sessions that fill a window of 6,000 tokens, below their own trigger.
+func (w *world) fillFor(ids ...string) {
+	w.Helper()
+	for _, id := range ids {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, `{"window_tokens":20000}`)
+		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", batch("openai-chat", turn("openai-chat", 1, 5, 6000)...))
+	}
+}
+
+func TestAReplayMeasuresPoliciesOverStoredSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.fillFor("a", "b", "c")
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/tiny", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/tiny/messages", batch("openai-chat", user("hi")))
+	made := w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant",{"name":"lean","policy":{"target":0.2}},"never"],"windows":[6000],"max_messages":500}`)
+	location := made.Header().Get("Location")
+	r := w.replayEnded(location)
+	p := r.Progress
+	if r.State != "done" || p.Matched != 4 || p.TooShort != 1 || p.Total != 3 || p.Done != 3 || p.Measured != 3 || p.Outcomes != 9 || p.Failed != 0 {
+		t.Errorf("%+v", r)
+	}
+	if r.Sample != 200 || r.Seed != 1 || r.MaxMessages != 500 || !slices.Equal(r.Windows, []int{6000}) || len(r.Policies) != 3 {
+		t.Errorf("%+v", r)
+	}
+	if lean := r.Policies[1]; lean.Name != "lean" || lean.Source != "document" || string(lean.Policy) != `{"target":0.2}` || r.Policies[0].Source != "tenant" || r.Policies[2].Source != "yardstick" {
+		t.Errorf("%+v", r.Policies)
+	}
+	w.must(http.StatusOK, "GET", location+"/report", "")
+	list := decoded[listPage](w.must(http.StatusOK, "GET", location+"/sessions?limit=2", ""))
+	if len(list.Data) != 2 || !list.HasMore || list.Data[0]["state"] != "measured" || list.Data[0]["outcomes"] != 3.0 {
+		t.Errorf("%+v", list)
+	}
+	more := decoded[listPage](w.must(http.StatusOK, "GET", location+"/sessions?limit=2&cursor="+*list.NextCursor, ""))
+	if len(more.Data) != 1 || more.Data[0]["session"] == list.Data[1]["session"] {
+		t.Errorf("%+v", more)
+	}
+}
+
+func TestAReplayIsBegunOnceAndCancelled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t) // without a worker
+	body := `{"policies":["default"]}`
+	made := w.must(http.StatusAccepted, "POST", replays, body, "Idempotency-Key", "k")
+	again := w.must(http.StatusAccepted, "POST", replays, body, "Idempotency-Key", "k")
+	if id(made) != id(again) || again.Header().Get("Idempotent-Replayed") != "true" {
+		t.Errorf("%s and %s", made.Body, again.Body)
+	}
+	if p := decoded[problem](w.must(http.StatusConflict, "POST", replays, body)); p.Code != "replay_live" {
+		t.Errorf("%+v", p)
+	}
+	location := made.Header().Get("Location")
+	if p := decoded[problem](w.must(http.StatusNotFound, "GET", location+"/report", "")); !strings.Contains(p.Detail, "made at the end") {
+		t.Errorf("%+v", p)
+	}
+	if r := decoded[replayed](w.must(http.StatusOK, "POST", location+"/cancel", "")); r.State != "cancelled" || r.Finished == nil {
+		t.Errorf("%+v", r)
+	}
+	w.must(http.StatusAccepted, "POST", replays, body)
+	if list := decoded[listPage](w.must(http.StatusOK, "GET", replays, "")); len(list.Data) != 2 || list.Data[0]["state"] != "queued" {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestWhatIsWrongWithAReplayIsSaidByField(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seventeen := `"default"` + strings.Repeat(`,"x"`, 16)
+	for body, want := range map[string]string{
+		`{}`:                                             "/policies: is missing",
+		`{"policies":[]}`:                                "/policies: must contain 1 to 16",
+		`{"policies":"default"}`:                         "/policies: must be an array",
+		`{"policies":[` + seventeen + `]}`:               "/policies: must contain 1 to 16 policies, not 17",
+		`{"policies":["defualt"]}`:                       `/policies/0: there is no policy "defualt": did you mean "default"?`,
+		`{"policies":["tenant@7"]}`:                      "/policies/0: the tenant's policy has no version 7",
+		`{"policies":["tenant@07"]}`:                     `/policies/0: there is no policy "tenant@07"`,
+		`{"policies":[1]}`:                               "/policies/0: must be the name of a policy",
+		`{"policies":[{"policy":{}}]}`:                   "/policies/0/name: is missing",
+		`{"policies":[{"name":" ","policy":{}}]}`:        "/policies/0/name: the name must not be empty",
+		`{"policies":[{"name":"oracle","policy":{}}]}`:   "/policies/0/name: \"oracle\" is the name of another policy",
+		`{"policies":[{"name":"tenant@9","policy":{}}]}`: "/policies/0/name: \"tenant@9\" is the name of another policy",
+		`{"policies":["default",{"name":"a","policy":{"targt":0.5}}]}`:                                           "/policies/1/policy/targt: ",
+		`{"policies":[{"name":"a","policy":{"target":7}}]}`:                                                      "/policies/0/policy/target: ",
+		`{"policies":[{"name":"a","policy":7}]}`:                                                                 "/policies/0/policy: must be an object, not a number",
+		`{"policies":["default","default"]}`:                                                                     `/policies/1: "default" is there twice`,
+		`{"policies":["default"],"windows":[]}`:                                                                  "/windows: must contain 1 to 8",
+		`{"policies":["default"],"windows":[10]}`:                                                                "/windows/0: must be a whole number from 1000",
+		`{"policies":["default"],"windows":[2000,2000]}`:                                                         "/windows/1: the window 2000 is there twice",
+		`{"policies":["default"],"sample":1001}`:                                                                 "/sample: must be a whole number from 1 to 1000",
+		`{"policies":["default"],"sample":0}`:                                                                    "/sample: must be a whole number from 1 to 1000",
+		`{"policies":["default"],"seed":-1}`:                                                                     "/seed: must be a whole number",
+		`{"policies":["default"],"max_messages":0}`:                                                              "/max_messages: must be a whole number from 1 to 100000",
+		`{"policies":["default"],"max_bytes":67108865}`:                                                          "/max_bytes: must be a whole number from 1 to 67108864",
+		`{"policies":["default"],"filter":{"min_tokens":-1}}`:                                                    "/filter/min_tokens: ",
+		`{"policies":["default"],"smaple":1}`:                                                                    "/smaple: ",
+		`{"policies":["default","never","oracle"],"sample":1000,"windows":[1000,2000,3000,4000,5000,6000,7000]}`: "/sample: 1000 sessions × 3 policies × 7 windows are 21000 measurements",
+	} {
+		got := w.ask("POST", replays, body)
+		p := decoded[problem](got)
+		if len(p.Errors) == 0 {
+			t.Errorf("%s: %d %s", body, got.Code, got.Body)
+			continue
+		}
+		said := fmt.Sprintf("%s: %s", p.Errors[0].Pointer, p.Errors[0].Detail)
+		if !strings.HasPrefix(said, want) || len(p.Errors) != 1 {
+			t.Errorf("%s: %d %+v, want %s", body, got.Code, p.Errors, want)
+		}
+		if strings.Contains(want, "/policy/") && (got.Code != http.StatusUnprocessableEntity || p.Code != "invalid_request") {
+			t.Errorf("%s: %d %s", body, got.Code, p.Code)
+		}
+	}
+	if p := decoded[problem](w.must(http.StatusForbidden, "POST", replays, `{"policies":["default"],"tenant":"another"}`)); p.Code != "forbidden" {
+		t.Errorf("%+v", p)
+	}
+	if list := decoded[listPage](w.must(http.StatusOK, "GET", replays, "")); len(list.Data) != 0 {
+		t.Errorf("%+v", list)
+	}
+	w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant@1"],"tenant":"`+w.tenant.String()+`"}`)
+}
+
+func TestAnotherTenantsReplayIsLikeAMissingOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, stranger := w.newTenant("stranger")
+	theirs := w.must(http.StatusAccepted, "POST", replays, `{"policies":["default"]}`).Header().Get("Location")
+	missing := replays + "/" + uuid.NewString()
+	for _, route := range []string{"GET ", "GET /sessions", "GET /report", "POST /cancel"} {
+		method, end, _ := strings.Cut(route, " ")
+		ask := func(location string) string {
+			got := w.must(http.StatusNotFound, method, location+end, "", "Authorization", "Bearer "+stranger)
+			return strings.ReplaceAll(requestID.ReplaceAllString(got.Body.String(), "req"), location, "ID")
+		}
+		if a, b := ask(theirs), ask(missing); a != b {
+			t.Errorf("%s: another's\n%s\nmissing\n%s", route, a, b)
+		}
+	}
+	if list := decoded[listPage](w.must(http.StatusOK, "GET", replays, "", "Authorization", "Bearer "+stranger)); len(list.Data) != 0 {
+		t.Errorf("%+v", list)
+	}
+}
