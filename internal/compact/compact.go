@@ -63,9 +63,10 @@ type Entry struct {
 	Body       []byte
 	ViewTokens int // of the message in the view, if results were capped at ingest; 0: the same
 
-	// Part is the number of its first part. A message of another format may become several in the view: they have one
-	// Seq, and all but the first have a Part that continues after those before it.
+	// Part is the number of its first part. A message of another format, or one of several steps, may become several
+	// in the view: they have one Seq, and all but the first have a Part that continues after those before it.
 	Part int
+	Step bool // a unit begins with it although it has a Part: it is a step of the assistant's, see Divide
 }
 
 // Checkpoint is the compacted rendition of a session's messages up to Through.
@@ -83,7 +84,7 @@ type Checkpoint struct {
 type Unit struct {
 	Offset   int   `json:"offset"` // of its first message in the checkpoint's body
 	FirstSeq int64 `json:"first_seq"`
-	Messages int   `json:"messages"` // of the log
+	Messages int   `json:"messages"` // of the log that begin in it
 	Tokens   int64 `json:"tokens"`
 	Pinned   bool  `json:"pinned"` // a leading system message, a summary or a notice: never left out
 }

@@ -1,8 +1,6 @@
 package compact
 
 import (
-	"crypto/sha256"
-
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -24,9 +22,12 @@ type draft struct {
 // makeDraft makes the replacement that is proposed for part i. Its action is Keep if the replacement is no shorter.
 func (s *runState) makeDraft(i int) draft {
 	p, want := &s.parts[i], &s.proposed[i]
+	if known, ok := s.drafts[i]; ok && known.want == *want {
+		return known.draft
+	}
 	made := draft{replacement: p.replacement}
 	if p.action == Keep {
-		made.replacement = replacementOf(s.content(i))
+		made.replacement = s.replacementOf(i)
 		made.capped, made.collapsed = s.cappedTo(i), want.collapsed
 	}
 	if p.action != Keep {
@@ -48,18 +49,32 @@ func (s *runState) makeDraft(i int) draft {
 	case Cap:
 		made.stage = "cap"
 	}
+	if made.action.isLine() {
+		made.outcome, made.names = "", "" // the line has them
+	}
 	return made
 }
 
-// replacementOf returns what the state remembers of a part that was whole in the view until now.
-func replacementOf(content *wire.Content) replacement {
-	return replacement{
-		sum:      sha256.Sum256(content.Stored),
+// knownDraft is a draft with the proposal that it was made for.
+type knownDraft struct {
+	want proposal
+	draft
+}
+
+// replacementOf returns what the state remembers of part i, which was whole in the view until now.
+func (s *runState) replacementOf(i int) replacement {
+	content := s.content(i)
+	made := replacement{
+		sum:      s.sumOf(i),
 		bytes:    len(content.Stored),
 		chars:    text.Len(content.Text),
 		onlyText: content.OnlyText,
 		preview:  previewOf(content.Text),
 	}
+	if s.describes && s.parts[i].kind == result {
+		made.outcome, made.names = s.outcomeOf(i), s.namesOf(content)
+	}
+	return made
 }
 
 // appendDraft appends a draft as the value of part p. lead and trail are its bytes before and after the text.
@@ -268,6 +283,8 @@ func (s *runState) valuesOf(i int, content *replacement) values {
 	v := values{
 		action: want.action, ref: s.ref(p, content), tool: p.tool, resource: p.resource, preview: content.preview,
 		chars: content.chars, bytes: content.bytes, tokens: p.tokens, seq: want.newer, callID: p.callID, count: s.count,
+		outcome: content.outcome, names: content.names,
+		ranked: want.stage == "rank" && want.action == Placeholder,
 	}
 	switch s.policy.Trim.Categories[p.tool] {
 	case policy.NonReproducible, policy.Computational:

@@ -33,6 +33,7 @@ type message struct {
 	role        role
 	begins      bool // a unit began with it when it came
 	whole       bool // base only: a unit begins with it, even after late answers have joined others
+	continues   bool // it is of the same message of the log as the one before it
 	unit        int  // how many units had begun with it
 	calls       int  // tail only: how many calls it makes
 	first, last int  // its parts are parts[first:last]
@@ -58,13 +59,16 @@ type named struct {
 // span is a half-open range.
 type span struct{ start, end int }
 
-func (c *coverage) coversOthers() bool { return c.messages > 0 }
+func (c *coverage) coversOthers() bool { return c.from > 0 }
 
 // cover adds a message, or those that it covers.
 func (c *coverage) cover(m *message) {
 	first, messages := m.seq, 1
-	if m.coversOthers() {
+	switch {
+	case m.coversOthers():
 		first, messages = m.from, m.messages
+	case m.continues:
+		messages = 0
 	}
 	if c.from == 0 || first < c.from {
 		c.from = first
@@ -140,6 +144,8 @@ type replacement struct {
 	headBytes int // before and after the line between them, decoded
 	tailBytes int
 	preview   string
+	outcome   string // what became of the call, and the names in the whole: until a line has them
+	names     string
 }
 
 // body returns the bytes of a message as the view has them.

@@ -53,40 +53,40 @@ func (l *trial) idempotent() {
 // protectedStay: what the policy protects is not touched, whatever the stages want, caps of giants aside.
 func (l *trial) protectedStay() {
 	for _, o := range append([]outcome{l.whole}, l.steps...) {
-		protected := l.protected(o.end())
+		protected := l.protected(l.count(o.end()))
 		for _, a := range o.plan.Actions {
 			if a.Part < 0 || a.Kind == Cap {
 				continue
 			}
-			if protected[a.Seq-1] || slices.Contains(o.in.Policy.Protect.Tools, a.Tool) {
+			if protected[l.place(a.Seq, a.Part)] || slices.Contains(o.in.Policy.Protect.Tools, a.Tool) {
 				l.Errorf("protected: %+v", a)
 			}
 		}
 		shown := o.units()
-		for seq := int64(1); seq <= o.made.Through; seq++ {
-			if _, ok := shown[seq]; !ok && protected[seq-1] {
-				l.Errorf("message %d has left, and is protected", seq)
+		for m := range l.count(o.made.Through) {
+			if _, ok := shown[m]; !ok && protected[m] {
+				l.Errorf("message %d has left, and is protected", l.in.Tail[m].Seq)
 			}
 		}
 	}
 }
 
 // protected says of each of the first n messages whether the policy protects it.
-func (l *trial) protected(n int64) []bool {
+func (l *trial) protected(n int) []bool {
 	rule, target := &l.in.Policy.Protect, l.in.Policy.Target*float64(l.in.WindowTokens)
 	_, units := l.boundary(n)
 	protected := make([]bool, n)
 	turns, tokens := 0, 0 // after the message at hand
-	for m := int(n) - 1; m >= 0; m-- {
+	for m := n - 1; m >= 0; m-- {
 		turn := turns < rule.LastTurns && float64(tokens) < rule.MaxTurnRatio*target*float64(rule.LastTurns)
 		asks := l.asks(m)
-		protected[m] = units[m] > units[n-1]-rule.LastUnits || m >= int(n)-rule.LastMessages || turn || rule.NewestUser && asks && turns == 0
+		protected[m] = units[m] > units[n-1]-rule.LastUnits || m >= n-rule.LastMessages || turn || rule.NewestUser && asks && turns == 0
 		if asks {
 			turns++
 		}
 		tokens += l.originals[m].Tokens
 	}
-	for m := 0; m < int(n) && l.originals[m].Flags&wire.FlagPinned != 0; m++ {
+	for m := 0; m < n && l.originals[m].Flags&wire.FlagPinned != 0; m++ {
 		protected[m] = true
 	}
 	return protected
@@ -121,7 +121,7 @@ func (l *trial) noStepUp(before, now *outcome) {
 		}
 	}
 	for _, m := range now.view {
-		if _, stood := shown[m.seq]; !stood && !m.coversOthers() && m.seq <= before.made.Through {
+		if _, stood := shown[m.place]; !stood && !m.coversOthers() && m.seq <= before.made.Through {
 			l.Errorf("message %d has come back", m.seq)
 		}
 		for _, p := range m.parts {

@@ -110,7 +110,7 @@ func (l *trial) namesEveryPart(o outcome) {
 // now returns how many tokens a part has in the view.
 func (l *trial) now(m shownMessage, index int) int {
 	for _, p := range m.found.Parts {
-		if p.Index == index {
+		if p.Index+l.in.Tail[m.place].Part == index {
 			return p.Tokens
 		}
 	}
@@ -138,11 +138,10 @@ func (l *trial) neverGrows() {
 
 // stoodFor returns how large the messages of the log are that a message replaces.
 func (l *trial) stoodFor(m shownMessage) (bytes, tokens int) {
-	first, last := m.seq, m.seq
-	if m.coversOthers() {
-		first, last = m.from, m.to
+	if !m.coversOthers() {
+		return len(l.in.Tail[m.place].Body), l.in.Tail[m.place].Tokens
 	}
-	for _, e := range l.in.Tail[first-1 : last] {
+	for _, e := range l.in.Tail[l.count(m.from-1):l.count(m.to)] {
 		bytes, tokens = bytes+len(e.Body), tokens+e.Tokens
 	}
 	return bytes, tokens
@@ -190,8 +189,8 @@ func (l *trial) recoverable() {
 // the ref that its place and its content have. It returns how many there are.
 func (l *trial) evictedResults(o outcome, persisted map[session.ResultRef][]byte) (count int) {
 	shown := o.units()
-	for _, e := range l.in.Tail {
-		if _, ok := shown[e.Seq]; ok || e.Seq > o.made.Through {
+	for i, e := range l.in.Tail {
+		if _, ok := shown[i]; ok || e.Seq > o.made.Through {
 			continue
 		}
 		found, err := wire.Inspect(l.in.Format, e.Body)
@@ -216,8 +215,9 @@ func (l *trial) evictedResults(o outcome, persisted map[session.ResultRef][]byte
 // hasRanges: every message of the log is shown or within the range of one that stands for others.
 func (l *trial) hasRanges(o outcome) {
 	shown := o.units()
-	for seq := int64(1); seq <= o.made.Through; seq++ {
-		if _, ok := shown[seq]; ok {
+	for i := range l.count(o.made.Through) {
+		seq := l.in.Tail[i].Seq
+		if _, ok := shown[i]; ok {
 			continue
 		}
 		within := false
@@ -233,7 +233,7 @@ func (l *trial) hasRanges(o outcome) {
 func (l *trial) hasRef(m shownMessage, p *part, persisted map[session.ResultRef][]byte, named bool) {
 	ref := session.NewResultRef(m.seq, p.index, p.sum)
 	stored, ok := persisted[ref]
-	if want := wire.ResultText(l.in.Format, l.in.Tail[m.seq-1].Body, l.original(m, *p)); !ok || !bytes.Equal(stored, want.Stored) {
+	if want := wire.ResultText(l.in.Format, l.in.Tail[m.place].Body, l.original(m, *p)); !ok || !bytes.Equal(stored, want.Stored) {
 		l.Errorf("%s: %s brings other bytes back than it had", at(m.seq, *p), ref)
 	}
 	name := []byte("ref " + ref.String())
@@ -280,9 +280,12 @@ func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
 	case Cap:
 		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, policy.MaxLineBytes) + marker
 	case Bookend:
-		limit = max(2*limits.Trim.BookendMaxChars, policy.MaxLineBytes) + marker
+		limit = max(2*limits.Trim.BookendMaxChars, 2*limits.Rank.BookendChars, policy.MaxLineBytes) + marker
 	case Stub, Stale, Placeholder, Blank:
 		chars, limit = p.valueBytes(), policy.MaxLineBytes
+		if p.action == Placeholder && p.stage == "rank" {
+			limit += limits.Rank.NamesChars + 6*outcomeChars // whose characters may need escapes
+		}
 	default:
 		return
 	}

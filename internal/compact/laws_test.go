@@ -64,6 +64,44 @@ func TestLawsHoldWhereReplacementsMayGrow(t *testing.T) {
 	}
 }
 
+// TestLawsHoldWithRank does the same for policies that lower parts by one ranking. A compaction from the log may make
+// other bytes there than one step by step does; all other promises hold.
+func TestLawsHoldWithRank(t *testing.T) {
+	t.Parallel()
+	var seen [Drop + 1]int
+	for seed := range uint64(*histories) / 8 {
+		l := tryUnder(t, seed, nil, withRank, (*trial).unitsWhole, (*trial).protectedStay, (*trial).neverGrows, (*trial).deterministic,
+			(*trial).idempotent, (*trial).downTheLadder, (*trial).addsUp, (*trial).othersUntouched, (*trial).recoverable, (*trial).valid,
+			(*trial).bounded, (*trial).ranked)
+		if t.Failed() {
+			return
+		}
+		for _, a := range l.whole.plan.Actions {
+			if a.Stage == "rank" {
+				seen[a.Kind]++
+			}
+		}
+	}
+	for _, do := range []ActionKind{Bookend, Stub, Stale, Placeholder, Blank, Omit} {
+		if seen[do] < *histories/800 {
+			t.Errorf("the action %s was taken %d times by rank: the histories test little", do, seen[do])
+		}
+	}
+}
+
+// withRank switches stage rank on with any measures, and most of the stages off whose decisions it makes.
+func withRank(rng *rand.Rand, p *policy.Policy) {
+	p.OnlySmaller, p.Protect.System = true, true
+	p.Tokens.Tokenizer = policy.Estimate
+	p.Rank = policy.Rank{
+		Enabled: true, MinTokens: rng.IntN(2) * rng.IntN(200), SizeWeight: []float64{1, 0, 0.5, 2}[rng.IntN(4)], NamesChars: rng.IntN(3) * rng.IntN(200),
+		BookendChars: rng.IntN(2) * rng.IntN(300), ArgumentBytes: rng.IntN(2) * (32 + rng.IntN(500)), UnitWeight: float64(rng.IntN(4)),
+	}
+	if rng.IntN(4) > 0 {
+		p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled, p.Trim.Enabled, p.Budget.Enabled = false, false, false, false, false
+	}
+}
+
 func FuzzUnitsWhole(f *testing.F)      { fuzz(f, (*trial).unitsWhole) }
 func FuzzProtectedStay(f *testing.F)   { fuzz(f, (*trial).protectedStay) }
 func FuzzNeverGrows(f *testing.F)      { fuzz(f, (*trial).neverGrows) }
@@ -104,7 +142,8 @@ func (s *source) Uint64() uint64 {
 }
 
 // trial is one history with what is known of it without the engine, and what the engine made of it: at once, step by
-// step, and then under another policy.
+// step, and then under another policy. Its messages are counted as the engine takes them: an AI SDK message of several
+// steps is several.
 type trial struct {
 	testing.TB
 	in        Input // the whole log
@@ -161,19 +200,18 @@ func newTrial(t testing.TB, rng *rand.Rand) *trial {
 	case 1, 2:
 		options.Messages = 60
 	}
+	if f == session.AISDK && rng.IntN(2) == 0 {
+		options.Steps = 12
+		options.Messages = 1 + options.Messages/4
+	}
 	l := &trial{TB: t, in: Input{Format: f, Policy: randomPolicy(rng)}}
 	tokens := 0
-	for i, body := range compacttest.Session(rng, f, options) {
-		found, err := wire.Inspect(f, body)
-		if err != nil {
-			t.Fatalf("message %d: %v\n%s", i, err, body)
-		}
-		l.originals = append(l.originals, found)
-		l.in.Tail = append(l.in.Tail, Entry{Seq: int64(i + 1), Tokens: found.Tokens, Body: body})
-		tokens += found.Tokens
+	bodies := compacttest.Session(rng, f, options)
+	for i, body := range bodies {
+		tokens += l.append(int64(i+1), body)
 	}
 	if cut := rng.IntN(4); cut == 0 { // a log that ends anywhere, with calls in flight
-		n := 1 + rng.IntN(len(l.in.Tail))
+		n := l.count(int64(1 + rng.IntN(len(bodies))))
 		l.in.Tail, l.originals = l.in.Tail[:n], l.originals[:n]
 	}
 	l.in.WindowTokens = 1 + int(float64(tokens)*(0.2+2*rng.Float64()))
@@ -181,11 +219,48 @@ func newTrial(t testing.TB, rng *rand.Rand) *trial {
 	return l
 }
 
+// append adds a message of the log and returns its tokens.
+func (l *trial) append(seq int64, body []byte) (tokens int) {
+	l.Helper()
+	found, err := wire.Inspect(l.in.Format, body)
+	if err != nil {
+		l.Fatalf("message %d: %v\n%s", seq, err, body)
+	}
+	for _, e := range Divide(l.in.Format, Entry{Seq: seq, Tokens: found.Tokens, Body: body}) {
+		if found, err = wire.Inspect(l.in.Format, e.Body); err != nil {
+			l.Fatalf("message %d: %v\n%s", seq, err, e.Body)
+		}
+		l.originals = append(l.originals, found)
+		l.in.Tail = append(l.in.Tail, e)
+		tokens += e.Tokens
+	}
+	return tokens
+}
+
+// count returns how many messages the engine takes of the log through a seq.
+func (l *trial) count(seq int64) int {
+	n := 0
+	for n < len(l.in.Tail) && l.in.Tail[n].Seq <= seq {
+		n++
+	}
+	return n
+}
+
+// place returns the message that has a part.
+func (l *trial) place(seq int64, part int) int {
+	m := l.count(seq) - 1
+	for l.in.Tail[m].Part > part {
+		m--
+	}
+	return m
+}
+
 // walk compacts the history as it grows.
 func (l *trial) walk(rng *rand.Rand) {
 	in := l.in
 	for at := 0; at < len(l.in.Tail); {
 		at += 1 + rng.IntN(len(l.in.Tail)-at)
+		at = l.count(l.in.Tail[at-1].Seq)
 		in.Tail = after(l.in.Tail[:at], in.Base.through())
 		step := l.compact(in)
 		l.steps = append(l.steps, step)
@@ -222,7 +297,16 @@ func (c *Checkpoint) through() int64 {
 func (l *trial) compact(in Input) outcome {
 	l.Helper()
 	plan, made := compacted(l, in)
-	return outcome{in, plan, made, show(l, in.Format, made)}
+	o := outcome{in, plan, made, show(l, in.Format, made)}
+	shown := map[int64]int{} // by seq
+	for i := len(o.view) - 1; i >= 0; i-- {
+		m := &o.view[i]
+		if m.place = -1; !m.coversOthers() { // of a divided message, the first steps leave first
+			shown[m.seq]++
+			m.place = l.count(m.seq) - shown[m.seq]
+		}
+	}
+	return o
 }
 
 func compacted(t testing.TB, in Input) (*Plan, *Checkpoint) {

@@ -20,6 +20,7 @@ type shownMessage struct {
 	body  []byte
 	found wire.Facts
 	unit  int
+	place int    // among the messages of the log as the engine takes them, -1 for one that stands for others
 	parts []part // those that stages may shorten, as the state has them
 }
 
@@ -47,7 +48,7 @@ func show(t testing.TB, f session.Format, c *Checkpoint) []shownMessage {
 		if m.whole {
 			unit++
 		}
-		all = append(all, shownMessage{m, body, found, unit, h.parts[m.first:m.last]})
+		all = append(all, shownMessage{message: m, body: body, found: found, unit: unit, parts: h.parts[m.first:m.last]})
 	}
 	if len(all) != len(h.messages) {
 		t.Fatalf("%d messages in the rendition, %d in its state", len(all), len(h.messages))
@@ -66,8 +67,12 @@ func (l *trial) unitsWhole() {
 }
 
 func (l *trial) reachesThrough(o outcome) {
-	want, _ := l.boundary(o.end())
-	if want = max(want, o.in.Base.through()); o.made.Through != want || o.plan.Through != want {
+	n, _ := l.boundary(l.count(o.end()))
+	want := o.in.Base.through()
+	if n > 0 {
+		want = max(want, l.in.Tail[n-1].Seq)
+	}
+	if o.made.Through != want || o.plan.Through != want {
 		l.Errorf("through %d (plan %d), want %d of %d", o.made.Through, o.plan.Through, want, o.end())
 	}
 }
@@ -83,7 +88,9 @@ func (o *outcome) end() int64 {
 func (l *trial) unitsCover(o outcome) {
 	shown, messages, tokens := 0, 0, int64(0)
 	for _, m := range o.view {
-		shown += max(m.messages, 1)
+		if shown += m.messages; !m.coversOthers() && l.in.Tail[m.place].Part == 0 {
+			shown++
+		}
 	}
 	for i, u := range o.made.Units {
 		if i > 0 && o.made.Body[u.Offset-1] != ',' {
@@ -99,8 +106,8 @@ func (l *trial) unitsCover(o outcome) {
 func (l *trial) pairsStay(o outcome) {
 	unitOf, open := o.units(), 0
 	answered := map[[2]int]bool{}
-	for m := range int(o.made.Through) {
-		unit, there := unitOf[int64(m+1)]
+	for m := range l.count(o.made.Through) {
+		unit, there := unitOf[m]
 		for _, part := range l.originals[m].Parts {
 			if part.Kind == wire.Call && there {
 				open++
@@ -110,7 +117,7 @@ func (l *trial) pairsStay(o outcome) {
 				continue
 			}
 			answered[at] = true
-			asking, kept := unitOf[int64(at[0]+1)]
+			asking, kept := unitOf[at[0]]
 			if !kept {
 				continue // a call may have left as abandoned before its late answer came
 			}
@@ -125,12 +132,12 @@ func (l *trial) pairsStay(o outcome) {
 	}
 }
 
-// units returns the units of the messages of the log that the view has, by seq.
-func (o *outcome) units() map[int64]int {
-	units := map[int64]int{}
+// units returns the units of the messages of the log that the view has, by place.
+func (o *outcome) units() map[int]int {
+	units := map[int]int{}
 	for _, m := range o.view {
 		if !m.coversOthers() {
-			units[m.seq] = m.unit
+			units[m.place] = m.unit
 		}
 	}
 	return units
@@ -138,11 +145,11 @@ func (o *outcome) units() map[int64]int {
 
 // boundary says where a checkpoint of the first n messages must end, and in which unit, by order of beginning, each
 // message is. It walks the messages as slowly and plainly as can be.
-func (l *trial) boundary(n int64) (through int64, units []int) {
+func (l *trial) boundary(n int) (through int, units []int) {
 	pending := map[string]int{} // calls of the newest assistant message without an answer
 	answered := map[[2]int]bool{}
 	unit, asked := 0, -1
-	for m := range int(n) {
+	for m := range n {
 		found := &l.originals[m]
 		waiting := 0
 		for _, c := range pending {
@@ -180,9 +187,9 @@ func (l *trial) boundary(n int64) (through int64, units []int) {
 			pending[id] -= n
 		}
 	}
-	goesOn := n > 0 && l.in.Format == session.OpenAIResponses && l.speaks(int(n-1))
+	goesOn := n > 0 && l.in.Format == session.OpenAIResponses && l.speaks(n-1)
 	if goesOn || slices.ContainsFunc(slices.Collect(maps.Values(pending)), func(c int) bool { return c > 0 }) {
-		return int64(slices.Index(units, units[asked])), units
+		return slices.Index(units, units[asked]), units
 	}
 	return n, units
 }
@@ -208,9 +215,9 @@ func (l *trial) nearest(m int, result wire.Part, answered map[[2]int]bool) ([2]i
 
 // valid: the rendition breaks no rule of the provider that the originals keep.
 func (l *trial) valid() {
-	before := map[int64]bool{} // messages that no provider takes anyway
+	before := map[int]bool{} // messages that no provider takes anyway
 	for _, v := range wire.ValidateMessages(l.in.Format, l.originals) {
-		before[int64(v.Message+1)] = true
+		before[v.Message] = true
 	}
 	runs := l.all()
 	if l.lateAnswers() {
@@ -223,8 +230,8 @@ func (l *trial) valid() {
 		}
 		for _, v := range wire.ValidateMessages(l.in.Format, view) {
 			late := v.Rule == "V-R2" && len(o.made.OpenCalls) > 0 // there the answer may come at any time
-			if seq := o.view[v.Message].seq; !before[seq] && !late {
-				l.Errorf("message %d of the rendition, number %d of the log, breaks %s: %s", v.Message+1, seq, v.Rule, v.Detail)
+			if m := &o.view[v.Message]; !before[m.place] && !late {
+				l.Errorf("message %d of the rendition, number %d of the log, breaks %s: %s", v.Message+1, m.seq, v.Rule, v.Detail)
 			}
 		}
 	}
@@ -237,7 +244,7 @@ func (l *trial) othersUntouched() {
 			if m.coversOthers() {
 				continue
 			}
-			original := l.in.Tail[m.seq-1].Body
+			original := l.in.Tail[m.place].Body
 			var edits []wire.Edit
 			for _, p := range m.parts {
 				if p.action != Keep {
@@ -273,8 +280,8 @@ func (l *trial) wrapped(in *Input, m shownMessage, p part, original []byte) []by
 // original returns a part as it was appended.
 func (l *trial) original(m shownMessage, p part) wire.Part {
 	l.Helper()
-	for _, original := range l.originals[m.seq-1].Parts {
-		if original.Index == p.index {
+	for _, original := range l.originals[m.place].Parts {
+		if original.Index+l.in.Tail[m.place].Part == p.index {
 			return original
 		}
 	}

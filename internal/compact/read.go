@@ -68,9 +68,10 @@ func (h *history) follows(e *Entry) bool {
 func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 	m := message{
 		seq: e.Seq, size: len(e.Body), tokens: e.Tokens, now: e.Tokens, role: roleOf(found), first: len(h.parts),
+		continues: e.Part > 0,
 	}
 	m.begins = h.units.Add(units.Message{
-		Assistant: m.role == assistant, StartsUnit: found.StartsUnit, Continues: e.Part > 0,
+		Assistant: m.role == assistant, StartsUnit: found.StartsUnit, Continues: e.Part > 0 && !e.Step,
 	})
 	m.unit = h.units.Unit()
 	for i := range found.Parts {

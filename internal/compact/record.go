@@ -48,6 +48,7 @@ var rulesOfStages = map[string]string{
 	"arguments": "arguments.after_tokens",
 	"trim":      "trim.degradation_span_ratio",
 	"budget":    "budget.tokens",
+	"rank":      "rank.size_weight",
 }
 
 // rule returns the field of the policy that decided.
@@ -57,6 +58,8 @@ func (w *proposal) rule(s *runState, i int) string {
 		return s.resultCap().exceeds(s.parts[i].tokens, s.content(i).Text)
 	case w.stage == "budget" && s.policy.Budget.Tokens == 0:
 		return "budget.ratio"
+	case w.stage == "rank" && w.action == Bookend:
+		return "rank.bookend_chars"
 	}
 	return cmp.Or(rules[w.action], rulesOfStages[w.stage])
 }
@@ -81,6 +84,10 @@ func (w *proposal) reason(p *part) string {
 				w.newer)
 		}
 		return fmt.Sprintf("%d tokens came after it: large arguments are omitted", w.distance)
+	}
+	if w.stage == "rank" {
+		return fmt.Sprintf("of all that could leave it was worth least by its size and age: %d tokens came after it",
+			w.distance)
 	}
 	if w.stage == "budget" {
 		return "all results together are over their budget, and this is among the oldest"

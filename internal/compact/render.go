@@ -170,7 +170,9 @@ func (r *renderer) unit(m int, at *message, offset int) {
 		r.units = append(r.units, u)
 	}
 	u := &r.units[len(r.units)-1]
-	u.Messages++
+	if !at.continues {
+		u.Messages++
+	}
 	u.Tokens += int64(at.now)
 }
 

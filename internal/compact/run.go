@@ -26,6 +26,7 @@ var stages = []stage{
 	{"trim", func(p *policy.Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
 	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled }, always, keepBudget},
 	{"whitespace", func(p *policy.Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
+	{"rank", func(p *policy.Policy) bool { return p.Rank.Enabled }, nil, lowerByWorth},
 	{"summarise", func(p *policy.Policy) bool { return p.Summarise.Enabled }, nil, summariseOldest},
 	{"truncate", func(p *policy.Policy) bool { return p.Truncate.Enabled }, truncateOver, dropOldest},
 }
@@ -59,6 +60,10 @@ func newPlan(in Input, write Write) (*Plan, error) {
 	if write == nil {
 		s.write = extract
 	}
+	if s.policy.Rank.Enabled {
+		s.describes = true
+		s.assumeCurrent()
+	}
 	p := &Plan{
 		Actions: []Action{}, Stages: make([]StageReport, len(stages)), Entered: make([]int64, len(stages)), state: s,
 	}
@@ -87,6 +92,7 @@ func newRunState(h *history) *runState {
 		contents:  make([]*wire.Content, len(h.parts)),
 		omissions: map[int]omission{},
 		sums:      map[int][32]byte{},
+		drafts:    map[int]knownDraft{},
 		failed:    map[string]error{},
 	}
 	if s.policy.Protect.NewestUser {
@@ -124,6 +130,14 @@ func (s *runState) runStage(number int) (entered int64) {
 	return entered
 }
 
+// firstOf returns the first of the messages that are of the same message of the log as message m.
+func (h *history) firstOf(m int) int {
+	for m > 0 && h.messages[m].continues && h.messages[m-1].seq == h.messages[m].seq {
+		m--
+	}
+	return m
+}
+
 // needed returns the first message with which the view, compacted by the stages before, was over a stage's limit, or
 // len(messages) if it never was.
 func (s *runState) needed(number int) int {
@@ -137,7 +151,7 @@ func (s *runState) needed(number int) int {
 	size := int64(s.in.OverheadTokens)
 	for m := range s.messages {
 		if size += int64(s.messages[m].tokens) - s.relief[m]; float64(size) > limit {
-			return m
+			return s.firstOf(m)
 		}
 	}
 	return len(s.messages)

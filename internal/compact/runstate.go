@@ -24,6 +24,8 @@ type runState struct {
 	contents  []*wire.Content  // by part: of the results that were read
 	sums      map[int][32]byte // by part: of those whose digest was needed
 	omissions map[int]omission // by part: of the calls that were read
+	drafts    map[int]knownDraft
+	describes bool // a replacement remembers the outcome and the names of what was whole
 
 	write    Write
 	eviction *eviction        // what summarise or truncate has decided

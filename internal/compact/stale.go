@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/resource"
@@ -8,21 +9,34 @@ import (
 
 // stubStale replaces what was read of a file before it was written: the old text would mislead the model.
 func stubStale(s *runState) {
-	later := writes{paths: map[string]int{}, ends: map[string]int{}}
-	for i := len(s.parts) - 1; i >= 0; i-- {
+	for i, by := range s.outOfDate() {
 		p := &s.parts[i]
-		if p.kind != result || !p.paired {
-			continue
+		if p.tokens >= s.policy.Stale.MinTokens && s.free[i] && !s.protected(p.message) {
+			want := proposal{action: Stale, newer: s.messages[by].seq}
+			s.propose(i, max(by, s.release[p.message]), want, stubTokens)
 		}
-		switch {
-		case p.does.writes() && p.usable:
-			for _, name := range p.paths {
-				later.add(name, p.message)
+	}
+}
+
+// outOfDate yields, from the newest backwards, the results of which everything that was read was written later, each
+// with the message of the write.
+func (s *runState) outOfDate() iter.Seq2[int, int] {
+	return func(yield func(i, by int) bool) {
+		later := writes{paths: map[string]int{}, ends: map[string]int{}}
+		for i := len(s.parts) - 1; i >= 0; i-- {
+			p := &s.parts[i]
+			if p.kind != result || !p.paired {
+				continue
 			}
-		case p.does.reads() && p.tokens >= s.policy.Stale.MinTokens && s.free[i] && !s.protected(p.message):
-			if by, ok := later.all(p); ok {
-				want := proposal{action: Stale, newer: s.messages[by].seq}
-				s.propose(i, max(by, s.release[p.message]), want, stubTokens)
+			switch {
+			case p.does.writes() && p.usable:
+				for _, name := range p.paths {
+					later.add(name, p.message)
+				}
+			case p.does.reads():
+				if by, ok := later.all(p); ok && !yield(i, by) {
+					return
+				}
 			}
 		}
 	}

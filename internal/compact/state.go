@@ -49,7 +49,7 @@ func (c *codec) message(m *message) (parts int) {
 	m.seq = c.seq
 	c.ints(&m.size)
 	covers := m.coversOthers()
-	m.role = role(c.flags(byte(m.role), 2, &m.begins, &m.whole, &covers))
+	m.role = role(c.flags(byte(m.role), 2, &m.begins, &m.whole, &covers, &m.continues))
 	c.ints(&m.tokens, &m.now)
 	if covers {
 		c.int64s(&m.from, &m.to)
@@ -95,6 +95,10 @@ func (c *codec) part(p *part, number int) {
 	c.digest(p.sum[:])
 	c.ints(&p.capped, &p.collapsed, &p.bytes, &p.chars, &p.head, &p.tail, &p.headBytes, &p.tailBytes)
 	c.text(&p.preview)
+	if p.action < Stub {
+		c.text(&p.outcome)
+		c.text(&p.names)
+	}
 }
 
 // callOf handles the distance of a result from its call, 0 if the call is not a part.

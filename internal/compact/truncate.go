@@ -98,10 +98,11 @@ func (t *truncation) resume() {
 }
 
 // remains reports whether message m after a notice is the one that was kept of what the notice covers, up to message
-// last: the newest message of the user, which is among them, or ended one of their units.
+// last: the newest message of the user, which is among them, or ended one of their units. Steps of message last that
+// are left are none of it.
 func (t *truncation) remains(m int, last int64) bool {
 	at := &t.messages[m]
-	return at.seq <= last || at.role == user && !at.begins
+	return at.role == user && (at.seq <= last || !at.begins)
 }
 
 // arrive adds message m and drops units until the view is within its target.

@@ -19,7 +19,7 @@ func (h *history) through() int {
 	for m > 0 && h.messages[m].role != assistant {
 		m--
 	}
-	for m > 0 && h.messages[m-1].unit == h.messages[m].unit {
+	for m > 0 && (h.messages[m-1].unit == h.messages[m].unit || h.messages[m].continues) {
 		m--
 	}
 	return max(m, h.based)

@@ -24,7 +24,8 @@ func (p *Proposal) compare() {
 }
 
 // served returns what the view shows of the messages that were made anew, as far as that is known: not after a
-// checkpoint that cannot be read, and not from the first message on that was capped at ingestion.
+// checkpoint that cannot be read, and not from the first message on that was capped at ingestion. What came after the
+// checkpoint is divided by steps, too: to a model, that is the same.
 func (p *Proposal) served(base *postgres.Checkpoint) (body []byte, known bool) {
 	newest, err := loaded(base)
 	if err != nil || p.Made.Through < newest.Through {
@@ -39,7 +40,9 @@ func (p *Proposal) served(base *postgres.Checkpoint) (body []byte, known bool) {
 		if m.ViewTokens > 0 {
 			return body, false
 		}
-		body = append(append(body, ','), m.Body...)
+		for _, e := range compact.Divide(m.Format, compact.Entry{Seq: m.Seq, Body: m.Body}) {
+			body = append(append(body, ','), e.Body...)
+		}
 	}
 	return body, true
 }

@@ -33,9 +33,9 @@ func inputOf(s postgres.Snapshot, p *policy.Policy, from From) (in compact.Input
 			in.Tail = append(in.Tail, translated(s.Format, s.Tail[i:i+n])...)
 			i += n
 		default:
-			in.Tail = append(in.Tail, compact.Entry{
+			in.Tail = append(in.Tail, compact.Divide(s.Format, compact.Entry{
 				Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body, ViewTokens: int(e.ViewTokens),
-			})
+			})...)
 			i++
 		}
 	}
@@ -51,12 +51,10 @@ func foreign(f session.Format, tail []postgres.LogMessage) int {
 	return n
 }
 
-// translated returns messages of other formats in that of their session, as a view shows them.
+// translated returns messages of other formats in that of their session, as a view shows them, each step of the
+// assistant's by itself.
 func translated(f session.Format, run []postgres.LogMessage) (entries []compact.Entry) {
-	view := make([]wire.Stored, len(run))
-	for i := range run {
-		view[i] = wire.Stored{Format: run[i].Format, Body: run[i].Body, Seq: run[i].Seq}
-	}
+	view, divided := stepsOf(run)
 	parts := 0
 	for _, m := range wire.Translate(f, view) {
 		found, err := wire.Inspect(f, m.Body)
@@ -66,8 +64,27 @@ func translated(f session.Format, run []postgres.LogMessage) (entries []compact.
 		if n := len(entries); n == 0 || entries[n-1].Seq != m.Seq {
 			parts = 0
 		}
-		entries = append(entries, compact.Entry{Seq: m.Seq, Tokens: found.Tokens, Body: m.Body, Part: parts})
+		speaks := found.Role == "assistant" || found.Role == "model"
+		entries = append(entries, compact.Entry{
+			Seq: m.Seq, Tokens: found.Tokens, Body: m.Body, Part: parts, Step: parts > 0 && speaks && divided[m.Seq],
+		})
 		parts += max(len(found.Parts), 1)
 	}
 	return entries
+}
+
+// stepsOf returns messages with those of several steps divided, and the seqs of these.
+func stepsOf(run []postgres.LogMessage) (view []wire.Stored, divided map[int64]bool) {
+	divided = map[int64]bool{}
+	for i := range run {
+		m := &run[i]
+		bodies := wire.Steps(m.Format, m.Body)
+		if divided[m.Seq] = len(bodies) > 0; len(bodies) == 0 {
+			bodies = [][]byte{m.Body}
+		}
+		for _, body := range bodies {
+			view = append(view, wire.Stored{Format: m.Format, Body: body, Seq: m.Seq})
+		}
+	}
+	return view, divided
 }

@@ -61,7 +61,8 @@ func (p *parser) templates() {
 		size[pointer] = parsed.Constant() + refBytes*parsed.Places("ref")
 	}
 	const again, clear = "/wording/placeholder_again", "/wording/clear"
-	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", again, clear} {
+	lines := []string{"/wording/stub", "/wording/stale", "/wording/placeholder", again, "/wording/ranked", clear}
+	for _, line := range lines {
 		if size[line] > maxLineBytes {
 			p.problem(line, OutOfRange,
 				"the line has %d bytes without its values: the limit is %d",

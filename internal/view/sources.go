@@ -14,7 +14,7 @@ type Rendered struct {
 }
 
 // CheckpointMessages returns the messages of a view's checkpoint. A unit that has as many messages as the log has there
-// renders them one by one; any other replaces them.
+// renders them one by one; any other replaces them, also one that has only some steps of a message.
 func CheckpointMessages(v *postgres.ViewWithSources) ([]Rendered, error) {
 	list, err := StoredUnits(v.Body, v.Size, v.Units)
 	if err != nil {
@@ -33,7 +33,7 @@ func CheckpointMessages(v *postgres.ViewWithSources) ([]Rendered, error) {
 		seqs := seqsOf(v.Messages, u.FirstSeq, last)
 		for b, body := range bodies {
 			m := session.Message{Seq: u.FirstSeq, Format: v.Format, Body: body}
-			replaces := len(seqs) != len(bodies)
+			replaces := len(seqs) != len(bodies) || u.Messages == 0
 			if !replaces {
 				m.Seq = seqs[b]
 			}

@@ -279,6 +279,7 @@ func viewItems(at session.Address, v *postgres.ViewWithSources) (items []item, e
 	if err != nil {
 		return nil, err
 	}
+	replacements := map[int64]int{} // by seq
 	for i := range covered {
 		m := &covered[i]
 		if m.Seq >= v.RawFrom {
@@ -286,7 +287,8 @@ func viewItems(at session.Address, v *postgres.ViewWithSources) (items []item, e
 		}
 		of := itemsOf(at, &m.Message)
 		if m.Replaces {
-			renumber(at, of)
+			renumber(at, of, replacements[m.Seq])
+			replacements[m.Seq] += len(of)
 		}
 		items = append(items, of...)
 	}
@@ -302,9 +304,9 @@ func viewItems(at session.Address, v *postgres.ViewWithSources) (items []item, e
 // message has as many items.
 const firstReplacement = 1<<16 - 1
 
-// renumber gives the items ids that no message has.
-func renumber(at session.Address, of []item) {
+// renumber gives the items ids that no message has, and no item of those before that replace messages of their seq.
+func renumber(at session.Address, of []item, before int) {
 	for i := range of {
-		of[i].id = itemID(at, of[i].seq, firstReplacement-i, readFields(of[i].body).kind)
+		of[i].id = itemID(at, of[i].seq, firstReplacement-before-i, readFields(of[i].body).kind)
 	}
 }

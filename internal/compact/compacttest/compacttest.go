@@ -17,6 +17,7 @@ type Options struct {
 	Messages     int  // at least; the last calls get their results
 	ResultTokens int  // of the median result; 0: 120, as in real coding sessions
 	Wild         bool // orphans, abandoned calls, late answers, repeated ids, unusual contents
+	Steps        int  // AI SDK: how many steps a message may have; 0: 1
 }
 
 // Session returns the messages of one conversation. One of Anthropic or Gemini has no system message: these formats
@@ -44,8 +45,9 @@ type generator struct {
 	format   session.Format
 	options  Options
 	messages [][]byte
-	waiting  []call // calls that may still be answered
-	pending  []call // of an AI SDK message that is not written yet
+	waiting  []call   // calls that may still be answered
+	pending  []call   // of an AI SDK message that is not written yet
+	steps    []string // of that message
 	calls    int
 }
 

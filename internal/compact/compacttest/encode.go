@@ -72,7 +72,9 @@ func (g *generator) say(role, text string) {
 
 // assistant makes n calls in one message, or in one item each.
 func (g *generator) assistant(n int) []call {
-	g.flush()
+	if len(g.pending) > 0 || len(g.steps) == 0 {
+		g.flush()
+	}
 	calls, blocks := make([]call, n), make([]string, n)
 	for i := range calls {
 		calls[i] = g.newCall()
@@ -201,13 +203,25 @@ func (g *generator) uiMessage(answered []call, results []string) {
 	for _, result := range results {
 		blocks += "," + result
 	}
-	g.add(g.form("calls", values{"blocks": blocks}))
+	g.steps = append(g.steps, g.form("step", values{"blocks": blocks}))
+	if len(g.steps) >= g.options.Steps {
+		g.endMessage()
+	}
 }
 
-// flush adds the calls that have no result.
+// endMessage adds the message of the steps so far.
+func (g *generator) endMessage() {
+	g.add(g.form("steps", values{"steps": strings.Join(g.steps, ",")}))
+	g.steps = nil
+}
+
+// flush adds the calls that have no result, and the message that may have had more steps.
 func (g *generator) flush() {
 	if len(g.pending) > 0 {
 		g.uiMessage(nil, nil)
+	}
+	if len(g.steps) > 0 {
+		g.endMessage()
 	}
 }
 

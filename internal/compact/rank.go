@@ -1,0 +1,134 @@
+package compact
+
+import (
+	"cmp"
+	"slices"
+)
+
+// lowerByWorth lowers results and large arguments in one order, of which the view loses least for each token that it
+// gains, until the view is within its target. Unlike the stages before, it measures the view as it is now: what an
+// earlier compaction has lowered has already made room. Of a unit that is worth less than what else could be lowered,
+// it lowers nothing more: a summary will replace it.
+func lowerByWorth(s *runState) {
+	r := &ranking{runState: s, gone: s.pinned}
+	r.walk(r.steps())
+	if r.gone > s.pinned && r.tooFew() {
+		r.gone = s.pinned
+		r.walk(r.partSteps())
+	}
+}
+
+// ranking walks the steps of the view's parts and units down, the cheapest first.
+type ranking struct {
+	*runState
+	size int64 // of the view, after the steps so far
+	gone int   // the messages before this one will be summarised
+}
+
+// demotion is a step of a part down the ladder, or the leaving of the oldest units up to a message.
+type demotion struct {
+	part  int // -1 for a unit
+	end   int // of the unit
+	to    proposal
+	score float64 // how much the view gains for what it loses
+}
+
+// walk takes steps, the cheapest first, until the view is within its target.
+func (r *ranking) walk(steps []demotion) {
+	slices.SortStableFunc(steps, func(a, b demotion) int { return cmp.Compare(b.score, a.score) })
+	r.size = r.runState.size()
+	for _, step := range steps {
+		if float64(r.size) <= r.target {
+			return
+		}
+		if step.part < 0 {
+			r.leave(step.end)
+		} else {
+			r.lower(step)
+		}
+	}
+}
+
+// steps returns every step that may be taken. Units leave only if stage summarise will work towards the same target.
+func (r *ranking) steps() []demotion {
+	steps := r.partSteps()
+	if limits := &r.policy.Summarise; limits.Enabled && limits.Over*r.window <= r.target {
+		steps = append(steps, r.unitSteps()...)
+	}
+	return steps
+}
+
+// tooFew reports whether the units that would leave are too few for a summary.
+func (r *ranking) tooFew() bool {
+	d := eviction{begin: r.pinned, end: r.gone, kept: r.newestUserKept}
+	return float64(r.worth(&d)) < min(float64(r.policy.Summarise.MinTokens), r.target/4)
+}
+
+// lower takes a step of a part, unless the part's unit leaves anyway. A result of which only the large members would be
+// replaced by what says why it is superfluous becomes a line if it has none.
+func (r *ranking) lower(step demotion) {
+	if r.parts[step.part].message < r.gone {
+		return
+	}
+	if !r.lowerTo(step.part, step.to) && step.to.action.rung() == Stub {
+		step.to.action = Placeholder
+		r.lowerTo(step.part, step.to)
+	}
+}
+
+// lowerTo proposes an action for part i and keeps its draft. It reports false, and proposes nothing, if that saves
+// nothing.
+func (r *ranking) lowerTo(i int, to proposal) bool {
+	before := r.proposed[i]
+	r.proposeAction(i, r.parts[i].message, to)
+	if to.action == Bookend {
+		r.proposed[i].bookend = to.bookend
+	}
+	made, now := r.makeDraft(i), r.now(i)
+	if made.action == Keep || made.tokens >= now {
+		r.proposed[i] = before
+		return false
+	}
+	made.quoted, made.text = slices.Clone(made.quoted), slices.Clone(made.text)
+	r.drafts[i] = knownDraft{r.proposed[i], made}
+	r.assume(i, made.tokens)
+	r.size -= int64(now - made.tokens)
+	return true
+}
+
+// leave counts the messages before end out of the view. The first of them make room for the summary.
+func (r *ranking) leave(end int) {
+	if r.gone == r.pinned {
+		r.size += int64(r.summaryRoom())
+	}
+	for m := r.gone; m < end; m++ {
+		if m != r.newestUserKept {
+			r.size -= int64(r.foreseen(m))
+		}
+	}
+	r.gone = max(r.gone, end)
+}
+
+// assumeCurrent records what earlier compactions have left of the parts of the base.
+func (s *runState) assumeCurrent() {
+	for i := range s.parts {
+		if s.parts[i].action != Keep {
+			s.assume(i, s.parts[i].now)
+		}
+	}
+}
+
+// assume records how many tokens part i has left, as if it had never had more.
+func (s *runState) assume(i, tokens int) {
+	s.addRelief(i, -1)
+	s.steps[i] = append(s.steps[i][:0], step{s.parts[i].message, tokens})
+	s.addRelief(i, +1)
+}
+
+// now returns how many tokens part i has after the proposals so far.
+func (s *runState) now(i int) int {
+	if steps := s.steps[i]; len(steps) > 0 {
+		return min(steps[len(steps)-1].tokens, s.parts[i].tokens)
+	}
+	return s.parts[i].tokens
+}
