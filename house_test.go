@@ -69,9 +69,10 @@ var mayImport = map[string][]string{
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/compact", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
-		"internal/wire",
+		"internal/due", "internal/wire",
 	},
-	"internal/models": {"internal/spelling"},
+	"internal/replay/folder": {"internal/importer", "internal/replay", "internal/wire"},
+	"internal/models":        {"internal/spelling"},
 	"internal/api": {
 		"internal/wire/provider", "internal/view", "internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",

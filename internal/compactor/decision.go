@@ -59,6 +59,9 @@ func (d *Decision) automatic() bool {
 // CausePreview is the cause of a proposal that is not carried out. It is weighed like one that a trigger asks for.
 const CausePreview = "preview"
 
+// causeThreshold is the cause of a run that the trigger asked for.
+const causeThreshold = "threshold"
+
 // The causes that do not wait.
 const (
 	causeManual       = "manual"

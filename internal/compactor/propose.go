@@ -136,16 +136,12 @@ func sameEngine(base *postgres.Checkpoint) bool {
 	return base != nil && base.EngineVersion == compact.EngineVersion
 }
 
-// plan runs the pure part: it decides about every part of the view, renders, and checks. It returns a panic as an
-// error, so that the caller can continue without the stage that failed.
+// plan runs the pure part on a snapshot. It returns a panic as an error, so that the caller can continue without the
+// stage that failed.
 func plan(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, from From, writer llm.Writer) (
 	p *Proposal, err error,
 ) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			p, err = nil, fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
-		}
-	}()
+	defer failOpen(&err)
 	if !policy.Enabled {
 		policy = policy.Off()
 	}
@@ -153,15 +149,28 @@ func plan(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, fr
 	if p.Input, err = inputOf(snap, policy, from); err != nil {
 		return nil, err
 	}
-	if p.Plan, p.Made, err = compact.Run(p.Input, writing(ctx, policy, writer)); err != nil {
-		return nil, err
+	return p, p.plan(writing(ctx, policy, writer))
+}
+
+// failOpen makes a panic an error.
+func failOpen(err *error) {
+	if cause := recover(); cause != nil {
+		*err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+	}
+}
+
+// plan decides about every part of the view, renders, and checks. It returns a panic as an error.
+func (p *Proposal) plan(write compact.Write) (err error) {
+	defer failOpen(&err)
+	if p.Plan, p.Made, err = compact.Run(p.Input, write); err != nil {
+		return err
 	}
 	p.compare()
-	p.Changed = p.Changed && policy.Enabled
+	p.Changed = p.Changed && p.Input.Policy.Enabled
 	if p.Changed {
 		p.rendition, err = check(&p.Input, p.Plan, p.Made)
 	}
-	return p, err
+	return err
 }
 
 // planWithout fails open: what the checkpoint made impossible is done from the log, and what a stage made impossible

@@ -50,7 +50,7 @@ const (
 	hindsight             // knows which strings are needed later: it clears results and drops units that are not
 )
 
-var yardsticks = []string{never: "never", "sliding-half", "clear-keep3", "summarise-95", "oracle"}
+var yardsticks = []string{never: "never", "sliding-half", "summarise-95"}
 
 // Yardsticks lists the names of all yardsticks.
 func Yardsticks() []string { return slices.Clone(yardsticks[never:]) }
@@ -61,5 +61,25 @@ func Yardstick(name string) (Contender, error) {
 	if i < int(never) {
 		return Contender{}, fmt.Errorf("there is no yardstick %q: there are %s", name, strings.Join(Yardsticks(), ", "))
 	}
-	return Contender{Name: name, Policy: policy.Default(), yardstick: yardstick(i)}, nil
+	y := yardstick(i)
+	return Contender{Name: name, Policy: y.policy(), yardstick: y}, nil
+}
+
+// policy returns the policy of a yardstick; of one that needs more than that, when it is due.
+func (y yardstick) policy() policy.Policy {
+	p := *policy.Default().Off()
+	p.Target, p.Hard = 0.5, 0.95
+	p.Tokens.Calibrate = false
+	p.Protect = policy.Protect{System: true}
+	switch y {
+	case never:
+		p.Enabled = false
+	case slidingHalf:
+		p.Truncate.Enabled = true
+	case summarise95:
+		p.Trigger, p.Hard = 0.95, 1
+		p.Summarise.Enabled, p.Summarise.All = true, true
+		p.Summarise.KeepTurns, p.Summarise.KeepMessages = 0, 0
+	}
+	return p
 }

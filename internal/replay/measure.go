@@ -1,6 +1,10 @@
 package replay
 
-import "context"
+import (
+	"context"
+	"math"
+	"time"
+)
 
 // Measure replays a session under a contender in a window of this many tokens. It is safe to be called by several
 // goroutines, also with the same session.
@@ -8,5 +12,191 @@ import "context"
 // Errors: that of a message that cannot be read, or of a compaction that failed.
 func Measure(ctx context.Context, s *Session, by Contender, window int) (Outcome, error) {
 	o := Outcome{Session: s.Name, Contender: by.Name, Window: window, Seed: s.seed, LogTokens: s.Tokens()}
-	return o, ctx.Err()
+	if err := s.prepare(); err != nil {
+		return o, err
+	}
+	by.Policy.Summarise.Writer = "extract"
+	m := &meter{life: newLife(s, by, window), out: &o}
+	m.all = meterFor(&o.All)
+	m.share = meterFor(&o.Share)
+	m.late = meterFor(&o.Late)
+	m.life.after = m.compacted
+	return o, m.run(ctx)
+}
+
+// meter measures a life.
+type meter struct {
+	*life
+	out   *Outcome
+	all   sums
+	share sums
+	late  sums
+
+	seen     int64     // tokens of the view at the last request
+	answered time.Time // when that was answered
+}
+
+// sums are Sums under way.
+type sums struct {
+	*Sums
+	readBacks map[[2]int32]bool // source and compaction
+}
+
+func meterFor(s *Sums) sums {
+	s.makeMaps()
+	return sums{s, map[[2]int32]bool{}}
+}
+
+func (m *meter) run(ctx context.Context) error {
+	m.view.kept = math.MaxInt64
+	next := 0
+	for i := range m.messages {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if next < len(m.requests) && m.requests[next].message == i {
+			m.request(&m.requests[next])
+			next++
+		}
+		if err := m.append(ctx, i); err != nil {
+			return err
+		}
+	}
+	m.finish()
+	return nil
+}
+
+// request measures the view that a request sends.
+func (m *meter) request(r *request) {
+	at, before := m.messages[r.message].at, m.messages[r.message].before
+	m.out.Peak = max(m.out.Peak, m.view.tokens)
+	cached := min(m.view.kept, m.seen)
+	idle := at.Sub(m.answered)
+	for _, part := range []struct {
+		from float64
+		to   *sums
+	}{{0, &m.all}, {lateShare * float64(m.window), &m.share}, {lateTokens, &m.late}} {
+		if float64(before) >= part.from {
+			m.count(part.to, cached, idle)
+			for i := range r.calls {
+				m.call(part.to, &r.calls[i])
+			}
+		}
+	}
+	m.seen, m.answered = m.view.tokens, at
+	m.view.kept = math.MaxInt64
+}
+
+// count counts a request and its cost.
+func (m *meter) count(to *sums, cached int64, idle time.Duration) {
+	to.Requests++
+	to.Tokens += m.view.tokens
+	if m.view.tokens > int64(m.window) {
+		to.Over++
+	}
+	for _, c := range Cards() {
+		read := float64(cached)
+		if m.seen == 0 || idle > time.Duration(c.TTLSeconds)*time.Second {
+			read = 0
+		}
+		to.Cost[c.Name] += read*c.Read + (float64(m.view.tokens)-read)*c.Write
+	}
+}
+
+// call counts a call.
+func (m *meter) call(to *sums, c *call) {
+	whole, farWhole, isFar := 1.0, 1.0, false
+	var by, far [kinds]Ratio
+	for _, n := range c.needs {
+		held := m.holds(n.found)
+		by[n.kind].need(held)
+		if n.far {
+			isFar = true
+			far[n.kind].need(held)
+		}
+		if held {
+			continue
+		}
+		whole = 0
+		if n.far {
+			farWhole = 0
+		}
+		m.readBack(to, n)
+	}
+	to.Calls.add(Ratio{whole, 1})
+	if isFar {
+		to.Far.add(Ratio{farWhole, 1})
+		if c.edit {
+			to.FarEdits.add(Ratio{farWhole, 1})
+		}
+	}
+	for k := range kinds {
+		addBy(to.CallsBy, k, by[k])
+		addBy(to.FarBy, k, far[k])
+	}
+}
+
+// need counts a string of a call: a call is whole if all of them are held.
+func (r *Ratio) need(held bool) {
+	if r.All == 0 {
+		*r = Ratio{1, 1}
+	}
+	if !held {
+		r.Kept = 0
+	}
+}
+
+func addBy(by map[string]Ratio, k Kind, r Ratio) {
+	sum := by[k.String()]
+	sum.add(r)
+	by[k.String()] = sum
+}
+
+// The cost of a read-back: one more request that reads the view, its output, and the source again in the view, read by
+// some requests after it.
+const (
+	backOutput = 100 * 5
+	backReads  = 10
+)
+
+// readBack counts that the agent has to read a source again, unless it did so since the last compaction.
+func (m *meter) readBack(to *sums, n need) {
+	key := [2]int32{n.last, int32(m.view.compactions)}
+	if to.readBacks[key] {
+		return
+	}
+	to.readBacks[key] = true
+	to.ReadBacks++
+	source := float64(m.session.Messages[n.last].Tokens)
+	for _, c := range Cards() {
+		to.BackCost[c.Name] += float64(m.view.tokens)*c.Read + backOutput + source*(c.Write+backReads*c.Read)
+	}
+}
+
+// compacted counts what is left of the user's words.
+func (m *meter) compacted() { m.out.UserEach.add(m.wordsKept(m.view.tail+len(m.tail), false)) }
+
+// wordsKept returns how much of the user's words in the first n messages, or of the demands, the view has.
+func (m *meter) wordsKept(n int, onlyDemands bool) (r Ratio) {
+	for _, w := range m.words {
+		if w.message >= n || onlyDemands && !w.demand {
+			continue
+		}
+		size := float64(w.size)
+		if onlyDemands {
+			size = 1
+		}
+		r.All += size
+		if m.holds(w.found) {
+			r.Kept += size
+		}
+	}
+	return r
+}
+
+func (m *meter) finish() {
+	m.out.Compactions = m.view.compactions
+	m.out.Prefix = Ratio{float64(m.view.outlived), float64(m.view.before)}
+	m.out.UserEnd = m.wordsKept(len(m.messages), false)
+	m.out.DemandsEnd = m.wordsKept(len(m.messages), true)
 }

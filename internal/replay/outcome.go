@@ -11,6 +11,7 @@ type Outcome struct {
 	Peak        int64  `json:"peak"`        // tokens of the largest view that was requested
 	Prefix      Ratio  `json:"prefix"`      // tokens of the beginnings that outlived a compaction, of the views before
 
+	All   Sums `json:"all"`   // of all requests
 	Share Sums `json:"share"` // of the requests after 0.8 of the window
 	Late  Sums `json:"late"`  // of the requests after 40,000 tokens of the log
 

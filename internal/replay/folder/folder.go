@@ -1,0 +1,74 @@
+// Package folder reads the sessions to replay from a folder of conversations.
+//
+// Start at Read.
+package folder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/varve-dev/varve/internal/importer"
+	"github.com/varve-dev/varve/internal/replay"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// Read reads all conversations in and below a folder that the importer can read, in the order of their files, and lists
+// the other JSON files.
+func Read(dir string) (read []*replay.Session, unread []string, err error) {
+	err = filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+		ext := filepath.Ext(file)
+		if err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {
+			return err
+		}
+		name, err := filepath.Rel(dir, file)
+		if err != nil {
+			return err
+		}
+		found, err := readFile(file, filepath.ToSlash(name))
+		if unsupported := new(importer.UnsupportedError); errors.As(err, &unsupported) {
+			unread = append(unread, name)
+			return nil
+		}
+		read = append(read, found...)
+		return err
+	})
+	return read, unread, err
+}
+
+// readFile reads the conversations of one file. They are named after its place in the folder.
+func readFile(file, name string) (read []*replay.Session, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	content, err := importer.Read(importer.SessionID(name), data, importer.Auto)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for i := range content.Conversations {
+		c := &content.Conversations[i]
+		s, err := sessionOf(path.Join(path.Dir(name), c.ID), c)
+		if err != nil {
+			return nil, err
+		}
+		read = append(read, s)
+	}
+	return read, nil
+}
+
+func sessionOf(name string, c *importer.Conversation) (*replay.Session, error) {
+	s := &replay.Session{Name: name, Format: c.Format, Messages: make([]replay.Message, len(c.Messages))}
+	for i := range c.Messages {
+		m := &c.Messages[i]
+		found, err := wire.Inspect(c.Format, m.Body)
+		if err != nil {
+			return nil, fmt.Errorf("%s: message %d: %w", name, i+1, err)
+		}
+		s.Messages[i] = replay.Message{Seq: int64(i + 1), Body: m.Body, Tokens: found.Tokens, At: m.At}
+	}
+	return s, nil
+}
