@@ -33,6 +33,7 @@ type Config struct {
 
 	Compactions int           // at once in this process; 4
 	JobTimeout  time.Duration // of one attempt; 2 minutes. A dead worker's job is taken over after twice that.
+	ReplaySlice time.Duration // how long a replay measures before those of other tenants; a quarter of JobTimeout
 	SweepEvery  time.Duration // 30 seconds
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
 
@@ -40,7 +41,7 @@ type Config struct {
 	Writer llm.Writer
 
 	// Trace, if set, is called after each step of a compaction, see compactor.Compactor, and of a replay: sampled,
-	// outcome, session, ended.
+	// log, outcome, session, ended.
 	Trace func(step string)
 }
 
@@ -48,6 +49,7 @@ func (c Config) withDefaults() Config {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Compactions = cmp.Or(c.Compactions, 4)
 	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
+	c.ReplaySlice = cmp.Or(c.ReplaySlice, c.JobTimeout/4) // a measurement that begins at its end has the rest
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
 	c.SoftStop = cmp.Or(c.SoftStop, 20*time.Second)
 	if c.Trace == nil {
@@ -73,7 +75,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 	river.AddWorker(workers, &recompactWorker{Compactor: compactor})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
 	river.AddWorker(workers, &replayWorker{
-		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / slicesOfTimeout,
+		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,
 	})
 	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log})
 	return river.NewClient(riverpgxv5.New(pool), &river.Config{

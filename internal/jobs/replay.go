@@ -23,10 +23,6 @@ import (
 )
 
 const (
-	// slicesOfTimeout is how many slices fit into a job's timeout. A job measures for one slice, so that a measurement
-	// that begins at its end has the rest of the time.
-	slicesOfTimeout = 4
-
 	// reachedShare is the share of a window that a session must reach to be sampled: replay.Session.Reaches.
 	reachedShare = 0.8
 
@@ -97,7 +93,7 @@ func (r *replaying) work(ctx context.Context) (err error) {
 		return err
 	}
 	r.Trace("sampled")
-	for time.Since(began) < r.Slice {
+	for measured := 0; measured == 0 || time.Since(began) < r.Slice; measured++ {
 		step, err := r.Store.NextInReplay(ctx, r.tenant, r.id)
 		if errors.Is(err, session.ErrEnded) {
 			return r.end(ctx)
@@ -175,6 +171,7 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 	if err != nil || log.Skipped != "" {
 		return log.Skipped, err
 	}
+	r.Trace("log")
 	windows := r.Windows
 	if len(windows) == 0 {
 		windows = []int{step.Window}
