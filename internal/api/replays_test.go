@@ -138,7 +138,7 @@ func TestWhatIsWrongWithAReplayIsSaidByField(t *testing.T) {
 		`{"policies":[{"name":"a","policy":{"target":7}}]}`:                                                      "/policies/0/policy/target: ",
 		`{"policies":[{"name":"a","policy":7}]}`:                                                                 "/policies/0/policy: must be an object, not a number",
 		`{"policies":["default","default"]}`:                                                                     `/policies/1: "default" is there twice`,
-		`{"policies":["default"],"windows":[]}`:                                                                  "/windows: must contain 1 to 8",
+		`{"policies":["default"],"windows":[]}`:                                                                  "/windows: must contain 1 to 16",
 		`{"policies":["default"],"windows":[10]}`:                                                                "/windows/0: must be a whole number from 1000",
 		`{"policies":["default"],"windows":[2000,2000]}`:                                                         "/windows/1: the window 2000 is there twice",
 		`{"policies":["default"],"sample":1001}`:                                                                 "/sample: must be a whole number from 1 to 1000",

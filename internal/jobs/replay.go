@@ -176,12 +176,12 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 	if len(windows) == 0 {
 		windows = []int{step.Window}
 	}
-	tasks := r.tasks(sessionOf(step, log), windows)
+	tasks := replay.Tasks([]*replay.Session{sessionOf(step, log)}, r.contenders, windows)
 	if len(tasks) == 0 {
 		return session.SkippedShort, nil
 	}
 	for i, t := range tasks {
-		pair := postgres.ReplayPair{Contender: t.place, Window: t.window}
+		pair := postgres.ReplayPair{Contender: r.place(t.By.Name), Window: t.Window}
 		if slices.Contains(step.Measured, pair) {
 			continue
 		}
@@ -189,7 +189,7 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 		if err != nil {
 			return "", err
 		}
-		next := tasks[(i+1)%len(tasks)].by.Name
+		next := tasks[(i+1)%len(tasks)].By.Name
 		if err := r.Store.PutOutcome(ctx, step, pair, outcome, next); err != nil {
 			return "", err
 		}
@@ -199,25 +199,9 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 	return "", nil
 }
 
-// task is a measurement.
-type task struct {
-	session *replay.Session
-	by      replay.Contender
-	place   int // of the contender in the replay's list
-	window  int
-}
-
-// tasks lists the measurements of a session: in the windows in which it is long enough to be compacted.
-func (r *replaying) tasks(s *replay.Session, windows []int) (list []task) {
-	for _, window := range windows {
-		if !s.Reaches(window) {
-			continue
-		}
-		for i, by := range r.contenders {
-			list = append(list, task{s, by, i, window})
-		}
-	}
-	return list
+// place returns the place of a contender in the replay's list.
+func (r *replaying) place(name string) int {
+	return slices.IndexFunc(r.contenders, func(c replay.Contender) bool { return c.Name == name })
 }
 
 func sessionOf(step postgres.ReplayStep, log postgres.ReplayLog) *replay.Session {
@@ -229,10 +213,10 @@ func sessionOf(step postgres.ReplayStep, log postgres.ReplayLog) *replay.Session
 }
 
 // outcomeOf does a measurement. All errors but that of a process that stops are a *measureError.
-func outcomeOf(ctx context.Context, t task) (json.RawMessage, error) {
+func outcomeOf(ctx context.Context, t replay.Task) (json.RawMessage, error) {
 	var outcome replay.Outcome
 	err := recovered(func() (err error) {
-		outcome, err = replay.Measure(ctx, t.session, t.by, t.window)
+		outcome, err = replay.Measure(ctx, t.Session, t.By, t.Window)
 		return err
 	})
 	switch {
@@ -242,7 +226,7 @@ func outcomeOf(ctx context.Context, t task) (json.RawMessage, error) {
 		err = errors.New("it took longer than a job may take")
 		fallthrough
 	case err != nil:
-		return nil, &measureError{fmt.Errorf("%s in a window of %d: %w", t.by.Name, t.window, err)}
+		return nil, &measureError{fmt.Errorf("%s in a window of %d: %w", t.By.Name, t.Window, err)}
 	}
 	return json.Marshal(outcome)
 }
