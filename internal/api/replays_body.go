@@ -21,7 +21,7 @@ const (
 	defaultSample      = 200
 	maxSample          = 1000
 	maxContenders      = 16
-	maxWindows         = 8
+	maxWindows         = 16
 	maxOutcomes        = 20_000 // they are summed up in memory
 	defaultLogMessages = 10_000
 	mostMessages       = 100_000

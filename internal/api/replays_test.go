@@ -132,13 +132,13 @@ func TestWhatIsWrongWithAReplayIsSaidByField(t *testing.T) {
 		`{"policies":[1]}`:                               "/policies/0: must be the name of a policy",
 		`{"policies":[{"policy":{}}]}`:                   "/policies/0/name: is missing",
 		`{"policies":[{"name":" ","policy":{}}]}`:        "/policies/0/name: the name must not be empty",
-		`{"policies":[{"name":"oracle","policy":{}}]}`:   "/policies/0/name: \"oracle\" is the name of another policy",
+		`{"policies":[{"name":"never","policy":{}}]}`:    "/policies/0/name: \"never\" is the name of another policy",
 		`{"policies":[{"name":"tenant@9","policy":{}}]}`: "/policies/0/name: \"tenant@9\" is the name of another policy",
 		`{"policies":["default",{"name":"a","policy":{"targt":0.5}}]}`:                                           "/policies/1/policy/targt: ",
 		`{"policies":[{"name":"a","policy":{"target":7}}]}`:                                                      "/policies/0/policy/target: ",
 		`{"policies":[{"name":"a","policy":7}]}`:                                                                 "/policies/0/policy: must be an object, not a number",
 		`{"policies":["default","default"]}`:                                                                     `/policies/1: "default" is there twice`,
-		`{"policies":["default"],"windows":[]}`:                                                                  "/windows: must contain 1 to 16",
+		`{"policies":["default"],"windows":[]}`:                                                                  "/windows: must contain 1 to 16 windows, not 0",
 		`{"policies":["default"],"windows":[10]}`:                                                                "/windows/0: must be a whole number from 1000",
 		`{"policies":["default"],"windows":[2000,2000]}`:                                                         "/windows/1: the window 2000 is there twice",
 		`{"policies":["default"],"sample":1001}`:                                                                 "/sample: must be a whole number from 1 to 1000",
@@ -148,7 +148,7 @@ func TestWhatIsWrongWithAReplayIsSaidByField(t *testing.T) {
 		`{"policies":["default"],"max_bytes":67108865}`:                                                          "/max_bytes: must be a whole number from 1 to 67108864",
 		`{"policies":["default"],"filter":{"min_tokens":-1}}`:                                                    "/filter/min_tokens: ",
 		`{"policies":["default"],"smaple":1}`:                                                                    "/smaple: ",
-		`{"policies":["default","never","oracle"],"sample":1000,"windows":[1000,2000,3000,4000,5000,6000,7000]}`: "/sample: 1000 sessions × 3 policies × 7 windows are 21000 measurements",
+		`{"policies":["default","never","cortex"],"sample":1000,"windows":[1000,2000,3000,4000,5000,6000,7000]}`: "/sample: 1000 sessions × 3 policies × 7 windows are 21000 measurements",
 	} {
 		got := w.ask("POST", replays, body)
 		p := decoded[problem](got)
