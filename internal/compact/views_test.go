@@ -37,7 +37,14 @@ func (l logged) entries(t testing.TB, f session.Format, after, through int64) (e
 		if n := len(entries); n == 0 || entries[n-1].Seq != m.Seq {
 			part = 0
 		}
-		entries = append(entries, Entry{Seq: m.Seq, Tokens: found.Tokens, Body: m.Body, Part: part})
+		e := Entry{Seq: m.Seq, Tokens: found.Tokens, Body: m.Body, Part: part}
+		if of := &l[m.Seq-1]; of.Format == f {
+			entries = append(entries, Divide(f, e)...)
+			continue
+		} else if found.Role == "assistant" || found.Role == "model" {
+			e.Step = part > 0 && wire.Steps(of.Format, of.Body) != nil
+		}
+		entries = append(entries, e)
 		part += max(len(found.Parts), 1)
 	}
 	return entries
@@ -129,7 +136,7 @@ func checkGrowing(t *testing.T, seed uint64) {
 func randomLog(rng *rand.Rand, own session.Format) (log logged) {
 	f := own
 	for range 1 + rng.IntN(3) {
-		options := compacttest.Options{Messages: 1 + rng.IntN(20), ResultTokens: 5 + rng.IntN(40), Wild: rng.IntN(5) > 0}
+		options := compacttest.Options{Messages: 1 + rng.IntN(20), ResultTokens: 5 + rng.IntN(40), Wild: rng.IntN(5) > 0, Steps: rng.IntN(2) * 12}
 		for _, body := range compacttest.Session(rng, f, options) {
 			log = append(log, wire.Stored{Format: f, Body: body, Seq: int64(len(log) + 1)})
 		}

@@ -51,10 +51,16 @@ func foreign(f session.Format, tail []postgres.LogMessage) int {
 	return n
 }
 
-// translated returns messages of other formats in that of their session, as a view shows them, each step of the
-// assistant's by itself.
+// translated returns messages of other formats in that of their session, as a view shows them. Of a message of several
+// steps, a unit begins with each of them.
 func translated(f session.Format, run []postgres.LogMessage) (entries []compact.Entry) {
-	view, divided := stepsOf(run)
+	view := make([]wire.Stored, len(run))
+	divided := map[int64]bool{} // by seq
+	for i := range run {
+		m := &run[i]
+		view[i] = wire.Stored{Format: m.Format, Body: m.Body, Seq: m.Seq}
+		divided[m.Seq] = wire.Steps(m.Format, m.Body) != nil
+	}
 	parts := 0
 	for _, m := range wire.Translate(f, view) {
 		found, err := wire.Inspect(f, m.Body)
@@ -71,20 +77,4 @@ func translated(f session.Format, run []postgres.LogMessage) (entries []compact.
 		parts += max(len(found.Parts), 1)
 	}
 	return entries
-}
-
-// stepsOf returns messages with those of several steps divided, and the seqs of these.
-func stepsOf(run []postgres.LogMessage) (view []wire.Stored, divided map[int64]bool) {
-	divided = map[int64]bool{}
-	for i := range run {
-		m := &run[i]
-		bodies := wire.Steps(m.Format, m.Body)
-		if divided[m.Seq] = len(bodies) > 0; len(bodies) == 0 {
-			bodies = [][]byte{m.Body}
-		}
-		for _, body := range bodies {
-			view = append(view, wire.Stored{Format: m.Format, Body: body, Seq: m.Seq})
-		}
-	}
-	return view, divided
 }

@@ -1,0 +1,191 @@
+package jobs_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// step is a text of the assistant, a call and its result.
+type step struct {
+	n      int
+	result string // a string literal
+}
+
+// steps returns that many steps whose results have 1,000 to 8,000 tokens.
+func steps(many int) (list []step) {
+	for n := range many {
+		var text strings.Builder
+		for line := 0; text.Len() < 4*1000*(1+n*5%8); line++ {
+			fmt.Fprintf(&text, "func file%d_line%d(ctx context.Context) error { return store.Append(ctx, %d) }\n", n, line, n*line)
+		}
+		list = append(list, step{n, string(rawjson.Quote(nil, []byte(text.String())))})
+	}
+	return list
+}
+
+const (
+	stepText = `I read file %[1]d, for its tests fail.`
+	stepPath = `{"path":"internal/app/file%[1]d.go"}`
+)
+
+// stepForms has the messages of a step in the formats that have some for each: of the assistant, and of its tool.
+var stepForms = map[session.Format][]string{
+	session.OpenAIChat: {
+		`{"role":"assistant","content":"` + stepText + `","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"Read","arguments":"{\"path\":\"internal/app/file%[1]d.go\"}"}}]}`,
+		`{"role":"tool","tool_call_id":"c%[1]d","content":%[2]s}`,
+	},
+	session.OpenAIResponses: {
+		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"` + stepText + `","annotations":[]}]}`,
+		`{"type":"function_call","call_id":"c%[1]d","name":"Read","arguments":"{\"path\":\"internal/app/file%[1]d.go\"}"}`,
+		`{"type":"function_call_output","call_id":"c%[1]d","output":%[2]s}`,
+	},
+	session.Anthropic: {
+		`{"role":"assistant","content":[{"type":"text","text":"` + stepText + `"},{"type":"tool_use","id":"c%[1]d","name":"Read","input":` + stepPath + `}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%[1]d","content":%[2]s}]}`,
+	},
+	session.Gemini: {
+		`{"role":"model","parts":[{"text":"` + stepText + `"},{"functionCall":{"id":"c%[1]d","name":"Read","args":` + stepPath + `}}]}`,
+		`{"role":"user","parts":[{"functionResponse":{"id":"c%[1]d","name":"Read","response":{"output":%[2]s}}}]}`,
+	},
+}
+
+// written returns steps as messages of a format. An AI SDK message has twelve of them.
+func written(f session.Format, list []step) (bodies []string) {
+	if f == session.AISDK {
+		return uiMessages(list, 12)
+	}
+	for _, s := range list {
+		for _, form := range stepForms[f] {
+			body := fmt.Sprintf(form+"%[2]s", s.n, s.result)
+			bodies = append(bodies, strings.TrimSuffix(body, s.result))
+		}
+	}
+	return bodies
+}
+
+func uiMessages(list []step, inOne int) (bodies []string) {
+	const form = `{"type":"step-start"},{"type":"text","text":"` + stepText + `"},` +
+		`{"type":"tool-Read","toolCallId":"c%[1]d","state":"output-available","input":` + stepPath + `,"output":%[2]s}`
+	for len(list) > 0 {
+		n := min(inOne, len(list))
+		parts := make([]string, n)
+		for i, s := range list[:n] {
+			parts[i] = fmt.Sprintf(form, s.n, s.result)
+		}
+		bodies = append(bodies, fmt.Sprintf(`{"id":"msg_%d","role":"assistant","parts":[%s]}`, list[0].n, strings.Join(parts, ",")))
+		list = list[n:]
+	}
+	return bodies
+}
+
+// said returns a message of the user or the assistant that is a text.
+func said(f session.Format, role, text string) string {
+	switch f {
+	case session.Gemini:
+		return fmt.Sprintf(`{"role":%q,"parts":[{"text":%q}]}`, strings.Replace(role, "assistant", "model", 1), text)
+	case session.AISDK:
+		return fmt.Sprintf(`{"id":"%s_%x","role":%q,"parts":[{"type":"text","text":%[2]q}]}`, role, text, role)
+	}
+	return fmt.Sprintf(`{"role":%q,"content":%q}`, role, text)
+}
+
+// TestTheSameContentInAnyFormatEndsAtViewsOfTheSameSize compacts 30 steps, of which an AI SDK message has twelve, in a
+// session of each format. The views differ by at most 15 % of the smallest, whatever left one can be read back, and so
+// it is where a session of another format has the messages of the AI SDK.
+func TestTheSameContentInAnyFormatEndsAtViewsOfTheSameSize(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	list := steps(30)
+	var sessions []session.Address
+	for _, window := range []int{32_000, 128_000} {
+		for _, own := range session.Formats() {
+			for _, f := range slices.Compact([]session.Format{own, session.AISDK}) {
+				at := w.sessionOf(fmt.Sprintf("%s in %s, %d", f, own, window), window)
+				w.appendAs(own, at, []byte(said(own, "user", "Find out why the tests fail.")))
+				for _, body := range written(f, list) {
+					w.appendAs(f, at, []byte(body))
+				}
+				sessions = append(sessions, at)
+			}
+		}
+	}
+	w.work(jobs.Config{})
+	w.settle()
+	var sizes []string
+	least, most := map[int]int64{}, map[int]int64{}
+	for _, at := range sessions {
+		found, err := w.store.Session(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		window := found.WindowTokens
+		w.checkResults(at, found)
+		w.checkView(at, found)
+		if least[window] == 0 || found.ContextTokens < least[window] {
+			least[window] = found.ContextTokens
+		}
+		most[window] = max(most[window], found.ContextTokens)
+		sizes = append(sizes, fmt.Sprintf("%s: %d of %d tokens", at.ID, found.ContextTokens, found.TotalTokens))
+	}
+	t.Log(strings.Join(sizes, "\n"))
+	for window := range least {
+		if 100*most[window] > 115*least[window] {
+			t.Errorf("in a window of %d, the views have %d to %d tokens", window, least[window], most[window])
+		}
+	}
+}
+
+// checkView wants the stored view to be valid as it is, and to have the tokens that the session counts.
+func (w *world) checkView(at session.Address, found session.Session) {
+	w.Helper()
+	view, bodies := w.read(at)
+	if found.Checkpoint == 0 || len(view.Tail) > 0 {
+		w.Errorf("%s has checkpoint %d and a tail of %d bytes", at.ID, found.Checkpoint, len(view.Tail))
+	}
+	if violations := wire.Validate(view.Format, bodies, wire.Options{Model: "gemini-2.5-pro"}); len(violations) > 0 {
+		w.Errorf("the view of %s breaks its provider's rules: %v", at.ID, violations)
+	}
+	tokens := int64(0)
+	for _, body := range bodies {
+		m, err := wire.Inspect(view.Format, body)
+		if err != nil {
+			w.Fatal(err)
+		}
+		tokens += int64(m.Tokens)
+	}
+	if tokens != found.ContextTokens {
+		w.Errorf("the view of %s has %d tokens, context_tokens is %d", at.ID, tokens, found.ContextTokens)
+	}
+}
+
+// An answer of OpenAI's Responses may continue after a text of the assistant, so a message of the AI SDK that ends with
+// one stays in the tail, with all its steps, until another role speaks.
+func TestAMessageOfSeveralStepsIsCoveredAsAWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.appendAs(session.OpenAIResponses, at, []byte(said(session.OpenAIResponses, "user", "Find out why the tests fail.")))
+	w.appendAs(session.AISDK, at, []byte(uiMessages(steps(3), 3)[0]))
+	last := strings.TrimSuffix(uiMessages(steps(2), 2)[0], "]}") + `,{"type":"step-start"},{"type":"text","text":"They read one file."}]}`
+	w.appendAs(session.AISDK, at, []byte(last))
+	if p := w.propose(at, compactor.Request{Cause: compactor.CausePreview}); p.FailedOpen != nil || p.Made.Through != 2 {
+		t.Fatalf("through message %d, failed %v", p.Made.Through, p.FailedOpen)
+	}
+	w.work(jobs.Config{})
+	w.appendAs(session.OpenAIResponses, at, []byte(said(session.OpenAIResponses, "user", "Thanks.")))
+	w.compactNow(at)
+	found, err := w.store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.checkResults(at, found)
+	w.checkView(at, found)
+}
