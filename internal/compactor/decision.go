@@ -34,6 +34,7 @@ type Decision struct {
 
 	reached due.Threshold // 0 for none
 	early   bool          // only an eager stage has reached its own trigger
+	wait    time.Duration // until it is decided again, if nobody uses the session; 0 if that is not known
 	reason  string
 }
 
@@ -62,8 +63,9 @@ const CausePreview = "preview"
 // causeThreshold is the cause of a run that the trigger asked for.
 const causeThreshold = "threshold"
 
-// The causes that do not wait.
+// The causes that decide otherwise than a trigger. Only an idle one waits for anything.
 const (
+	causeIdle         = "idle"
 	causeManual       = "manual"
 	causeRecompaction = "recompaction"
 	causeHard         = "hard"
@@ -96,31 +98,41 @@ func newDecision(s postgres.Snapshot, p *policy.Policy, cause string) Decision {
 	return d
 }
 
-// waitForCold postpones what must wait until the provider's cache is cold, and returns how long that takes; 0 if it
-// need not wait.
-func (d *Decision) waitForCold(s postgres.Snapshot, policy *policy.Policy) time.Duration {
-	ttl := policy.Cache.TTLSeconds
+// waitForCold postpones what must wait until nobody has used the session for a while, so that the provider's cache is
+// cold, and reports whether it must.
+func (d *Decision) waitForCold(s postgres.Snapshot, policy *policy.Policy) bool {
+	of := policy.DueRule()
+	ttl := of.Wait(d.reached)
 	if ttl == 0 || !d.automatic() {
-		return 0
+		return false
 	}
-	d.Cache = cacheOf(s, ttl)
-	if !d.Cache.Warm {
-		return 0
+	if d.Cache = cacheOf(s, ttl); !d.Cache.Warm {
+		return false
 	}
-	wait := time.Duration(ttl)*time.Second - age(s)
+	d.waitFor(s, ttl)
+	if d.reached == due.Idle {
+		d.postpone("the session was used %d s ago and is idle after %d s: the compaction waits until it is",
+			d.Cache.AgeSeconds, ttl)
+		return true
+	}
 	d.postpone("the provider's cache of the prefix was used %d s ago and is kept for %d s: "+
 		"the compaction waits until it is cold", d.Cache.AgeSeconds, ttl)
-	return wait
+	return true
+}
+
+// waitFor sets how long it takes until nobody has used the session for a number of seconds.
+func (d *Decision) waitFor(s postgres.Snapshot, seconds int64) {
+	d.wait = max(0, time.Duration(seconds)*time.Second-age(s))
 }
 
 func age(s postgres.Snapshot) time.Duration {
 	return time.Duration(s.LastAppendAge * float64(time.Second))
 }
 
-func cacheOf(s postgres.Snapshot, ttl int) *Cache {
+func cacheOf(s postgres.Snapshot, ttl int64) *Cache {
 	since := age(s)
 	warm := since < time.Duration(ttl)*time.Second
-	return &Cache{Warm: warm, AgeSeconds: int64(since.Seconds()), TTLSeconds: int64(ttl)}
+	return &Cache{Warm: warm, AgeSeconds: int64(since.Seconds()), TTLSeconds: ttl}
 }
 
 func (d *Decision) postpone(format string, args ...any) {
@@ -138,12 +150,18 @@ func (d *Decision) postponeNotDue(p *policy.Policy) {
 		d.postpone("%s: the policy compacts only on request (auto is false)", d.size())
 		return
 	}
+	if d.reached == due.Idle {
+		d.postpone("%s, the trigger is %d: not due before nobody has used the session for %d s",
+			d.size(), d.TriggerTokens, p.DueRule().IdleAfter)
+		return
+	}
 	d.postpone("%s, the trigger is %d: not due yet", d.size(), d.TriggerTokens)
 }
 
 // weigh decides whether what was planned is done now.
 func (d *Decision) weigh(p *Proposal) {
 	policy := &p.Input.Policy
+	pays := d.price(p)
 	switch {
 	case !policy.Enabled:
 		d.Verdict = Unchanged
@@ -151,28 +169,62 @@ func (d *Decision) weigh(p *Proposal) {
 	case !p.Changed:
 		d.Verdict = Unchanged
 		d.reason = fmt.Sprintf("nothing in the view of %d tokens can be shortened under this policy", d.ContextTokens)
-	case d.Cause == CausePreview && !d.Due(), d.onRequest(policy):
+	case d.Cause == CausePreview && !d.Due(), d.Cause == causeIdle && d.reached == 0, d.onRequest(policy):
 		d.postponeNotDue(policy)
-	case d.Cause == CausePreview && d.waitForCold(p.Snapshot, policy) > 0:
-	case d.automatic() && policy.Economy.Enabled && !d.pays(p):
-		e := d.Economy
-		d.postpone("sending %d tokens fewer in %d requests gains %.0f, writing %d tokens behind the kept prefix anew "+
-			"costs %.0f: waiting is cheaper", e.Saved, e.Horizon, e.Gain, e.Rewritten, e.Cost)
+	case d.Cause == CausePreview && d.waitForCold(p.Snapshot, policy):
+	case d.automatic() && d.weighs(policy) && !pays:
+		d.postponeUnpaid(p)
 	default:
-		d.reason = fmt.Sprintf("%s; the compaction takes %d tokens away", d.occasion(), p.Saved())
+		d.reason = fmt.Sprintf("%s; the compaction takes %d tokens away%s", d.occasion(), p.Saved(), d.priced())
 	}
 }
 
-// pays weighs the compaction by the policy's price card.
-func (d *Decision) pays(p *Proposal) bool {
-	card := p.Input.Policy.Economy
-	d.Cache = cacheOf(p.Snapshot, card.TTLSeconds)
-	offer := Offer{Saved: p.Saved(), After: p.Plan.After, Kept: p.Kept, Warm: d.Cache.Warm}
+// weighs reports whether the compaction is done only if it pays: always, if the session is idle below its trigger.
+func (d *Decision) weighs(p *policy.Policy) bool { return p.Economy.Enabled || d.reached == due.Idle }
+
+// postponeUnpaid postpones what does not pay. At its trigger, a session whose cache is warm waits until that is cold,
+// if its policy compacts idle sessions: then the compaction breaks no cache.
+func (d *Decision) postponeUnpaid(p *Proposal) {
+	e := d.Economy
+	sums := fmt.Sprintf("sending %d tokens fewer in %d requests gains %.0f", e.Saved, e.Horizon, e.Gain)
+	if d.reached == due.Idle {
+		d.postpone("%s; the session is idle, but %s, and what is read back costs %.0f: it does not pay",
+			d.size(), sums, e.Cost)
+		return
+	}
+	if of := p.Input.Policy.DueRule(); d.Cache.Warm && of.IdleFrom > 0 {
+		d.waitFor(p.Snapshot, of.IdleAfter)
+	}
+	d.postpone("%s, writing %d tokens behind the kept prefix anew costs %.0f: waiting is cheaper",
+		sums, e.Rewritten, e.Cost)
+}
+
+// priced returns what the compaction gains and costs, as a part of a sentence that is empty if it was not priced.
+func (d *Decision) priced() string {
+	e := d.Economy
+	if e == nil {
+		return ""
+	}
+	return fmt.Sprintf(", which gains %.0f in %d requests and costs %.0f", e.Gain, e.Horizon, e.Cost)
+}
+
+// price weighs the compaction of a session by the policy's price card, and reports whether it pays. What nobody has
+// used for as long as makes the session idle is cold.
+func (d *Decision) price(p *Proposal) (pays bool) {
+	if p.Snapshot.ID == "" || !p.Changed {
+		return false
+	}
+	card, of := p.Input.Policy.Economy, p.Input.Policy.DueRule()
+	cache := cacheOf(p.Snapshot, int64(card.TTLSeconds))
+	if d.reached == due.Idle {
+		cache = cacheOf(p.Snapshot, of.IdleAfter)
+	}
+	offer := Offer{Saved: p.Saved(), After: p.Plan.After, Kept: p.Kept, Warm: cache.Warm}
 	if d.reached == due.Trigger {
 		offer.Requests = requestsLeft(p)
 	}
 	priced, pays := Price(card, offer)
-	d.Economy = &priced
+	d.Cache, d.Economy = cache, &priced
 	return pays
 }
 
@@ -196,6 +248,10 @@ func (d *Decision) occasion() string {
 		return "part of a recompaction: " + d.size()
 	case d.reached == due.Hard:
 		return fmt.Sprintf("%s, the hard limit is %d", d.size(), d.HardTokens)
+	}
+	if d.reached == due.Idle && d.Cause == causeIdle {
+		return fmt.Sprintf("%s, the trigger is %d, and nobody has used the session for %d s: its cache is cold after %d s",
+			d.size(), d.TriggerTokens, d.Cache.AgeSeconds, d.Cache.TTLSeconds)
 	}
 	if d.early {
 		return fmt.Sprintf("%s, below the trigger of %d: a stage that is eager acts", d.size(), d.TriggerTokens)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -33,7 +34,10 @@ func newResults(evicted []compact.Result) []persist.NewResult {
 
 // outcome returns what the last transaction writes. stored is how many bytes the persisted results take.
 func (r *run) outcome(p *Proposal, stored int64) (o postgres.Outcome, err error) {
-	o = postgres.Outcome{LastSeq: p.Snapshot.LastSeq, Recompaction: r.recompaction}
+	o = postgres.Outcome{
+		LastSeq: p.Snapshot.LastSeq, Recompaction: r.recompaction, Policy: p.Snapshot.Policy.Version,
+		FreedAfter: p.freedAfter(),
+	}
 	if p.Snapshot.Base != nil {
 		o.Base = p.Snapshot.Base.N
 	}
@@ -66,7 +70,7 @@ func (r *run) record(p *Proposal, stored int64) (session.Run, error) {
 		persisted = 0
 	}
 	run := session.Run{
-		ID: r.id, TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &stored,
+		ID: r.id, Cause: p.Decision.Cause, TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &stored,
 		Reason: p.Decision.Reason(),
 	}
 	for _, part := range []struct {
@@ -125,4 +129,10 @@ func (r *run) steps() []any {
 		steps = append(steps, slog.Float64(step, ms))
 	}
 	return steps
+}
+
+// freedAfter returns after how many messages so much is no longer protected that another compaction is worth a try: as
+// much as a session would have to grow before it is due again.
+func (p *Proposal) freedAfter() int {
+	return p.Plan.FreedAfter(int64(due.Regrowth * float64(p.Input.WindowTokens)))
 }

@@ -77,11 +77,11 @@ func (r *run) compact(ctx context.Context) (wait time.Duration, err error) {
 		return 0, err
 	}
 	decision := newDecision(snap, &policy, cause)
-	if wait := decision.waitForCold(snap, &policy); wait > 0 {
-		return wait, r.snooze(ctx, decision, wait)
+	if decision.waitForCold(snap, &policy) {
+		return decision.wait, r.snooze(ctx, decision)
 	}
 	r.step("snapshot")
-	return 0, r.execute(ctx, snap, Request{Cause: cause, Policy: &policy})
+	return r.execute(ctx, snap, Request{Cause: cause, Policy: &policy})
 }
 
 // Recompact does the run of a session that a job of a recompaction is for, and completes the job.
@@ -97,17 +97,27 @@ func (c *Compactor) Recompact(
 		return err
 	}
 	r.step("snapshot")
-	return r.execute(ctx, snap, request)
+	_, err = r.execute(ctx, snap, request) // which never waits
+	return err
 }
 
 // execute plans a compaction, persists what leaves the view, and commits. No transaction is open between the steps; the
-// last one commits only if the checkpoint that was the newest still is.
-func (r *run) execute(ctx context.Context, snap postgres.Snapshot, request Request) error {
+// last one commits only if the checkpoint that was the newest still is. It returns how long the job has to wait if the
+// plan shows that waiting is cheaper.
+func (r *run) execute(ctx context.Context, snap postgres.Snapshot, request Request) (wait time.Duration, err error) {
 	p, err := Propose(ctx, r.Store, snap, request, r.Writer)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r.step("planned")
+	if p.Decision.wait > 0 {
+		return p.Decision.wait, r.snooze(ctx, p.Decision)
+	}
+	return 0, r.carryOut(ctx, p)
+}
+
+// carryOut persists and commits what was planned.
+func (r *run) carryOut(ctx context.Context, p *Proposal) (err error) {
 	var stored int64
 	if p.Decision.Verdict == Now {
 		if stored, err = r.Store.PutResults(ctx, r.key, newResults(p.Plan.Results)); err != nil {
@@ -140,13 +150,13 @@ func (r *run) step(name string) {
 }
 
 // snooze makes the job wait and records the reasons.
-func (r *run) snooze(ctx context.Context, d Decision, wait time.Duration) error {
+func (r *run) snooze(ctx context.Context, d Decision) error {
 	why, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	waiting := session.Run{ID: r.id, Reason: d.Reason(), Why: why}
-	if err := r.Store.SnoozeRun(ctx, r.key, waiting, r.job, wait); err != nil {
+	waiting := session.Run{ID: r.id, Cause: d.Cause, Reason: d.Reason(), Why: why}
+	if err := r.Store.SnoozeRun(ctx, r.key, waiting, r.job, d.wait); err != nil {
 		return err
 	}
 	r.Trace("snoozed")

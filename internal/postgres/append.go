@@ -104,29 +104,37 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 	}
 	done.FirstSeq = done.LastSeq - p.count + 1
 	row.measuredBy(measured)
+	row.rule.Seq, row.lastAppend = done.LastSeq, time.Now()
 	threshold, isDue := row.due(done.ContextTokens)
 	if !isDue {
 		return done, nil
 	}
-	row.coldAt = time.Now().Add(row.cacheTTL)
 	done.Compaction, err = s.askForCompaction(ctx, tx, row, threshold, causes[threshold])
 	return done, err
 }
 
 // causes maps a threshold to the cause of the run that it asks for.
-var causes = map[due.Threshold]string{due.Trigger: "threshold", due.Hard: "hard"}
+var causes = map[due.Threshold]string{due.Idle: causeIdle, due.Trigger: "threshold", due.Hard: "hard"}
 
-// askForCompaction inserts a job because the session reached a threshold, and arms the next one. At the trigger, a
-// session whose cache is warm waits until it is cold; at the hard limit it waits no longer. The lock order is session
-// row, then job row.
+// causeIdle is the cause of a run that waits until nobody has used the session for a while.
+const causeIdle = "idle"
+
+// askForCompaction inserts a job because the session reached a threshold, and arms the next one. Below the hard limit
+// the job may have to wait until the session has not been used for a while. One that waits already starts now if a
+// higher threshold than its own is reached, and decides anew: a session never has two. A job that waits for an idle
+// session is not reported to the caller, who may never see it run. The lock order is session row, then job row.
 func (s *Store) askForCompaction(
 	ctx context.Context, tx pgx.Tx, row lockedSession, reached due.Threshold, cause string,
 ) (session.Compaction, error) {
-	at := time.Time{}
-	if reached == due.Trigger && row.cacheTTL > 0 {
-		at = row.coldAt
+	if reached == due.Idle {
+		_, err := s.enqueue(ctx, tx, row.Key, causeIdle, row.waitsUntil(reached), false)
+		if err == nil {
+			err = idleAsked(ctx, tx, row.Key)
+		}
+		return session.CompactionNone, err
 	}
-	inserted, err := s.enqueue(ctx, tx, row.Key, cause, at, reached == due.Hard && row.cacheTTL > 0)
+	runNow := reached == due.Hard && row.mayWait() || row.rule.IdleAsked
+	inserted, err := s.enqueue(ctx, tx, row.Key, cause, row.waitsUntil(reached), runNow)
 	if err != nil {
 		return "", err
 	}
@@ -143,8 +151,16 @@ func (s *Store) askForCompaction(
 func arm(ctx context.Context, tx pgx.Tx, key session.Key, t due.Threshold) error {
 	return exec(ctx, tx, `
 		UPDATE sessions
-		   SET armed_threshold = $3
-		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, t)
+		   SET armed_threshold = $3, idle_asked = idle_asked AND $3 <> $4
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, t, due.Trigger)
+}
+
+// idleAsked records that the session has a job that waits until nobody uses it: no append asks again.
+func idleAsked(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	return exec(ctx, tx, `
+		UPDATE sessions
+		   SET idle_asked = true
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
 }
 
 // compactIfDue inserts a compaction job if what this transaction changed makes the session due.

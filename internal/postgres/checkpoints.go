@@ -88,7 +88,7 @@ func (s *Store) Restore(
 		if err != nil {
 			return made, err
 		}
-		return made, rearm(ctx, tx, row.Key, row.rule.FloorAfter(tokens+row.overhead))
+		return made, rearm(ctx, tx, row, row.rule.FloorAfter(tokens+row.overhead), 0)
 	})
 }
 

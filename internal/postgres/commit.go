@@ -43,6 +43,9 @@ type Outcome struct {
 	Checkpoint *Checkpoint // nil if there was nothing to do
 	Saved      int64       // tokens by which the view shrinks
 
+	Policy     session.PolicyVersion // by which it was planned
+	FreedAfter int                   // messages after which the policy protects much less; 0 if that is not known
+
 	Recompaction *RecompactionJob // nil unless the run is part of a recompaction
 }
 
@@ -61,7 +64,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 			return session.ErrStale
 		}
 		if o.Run.State == session.RunPostponed {
-			if err := refuseRequested(ctx, tx, key, o.Run.ID); err != nil {
+			if err := refuseRequested(ctx, tx, key, o.Run); err != nil {
 				return err
 			}
 		}
@@ -88,14 +91,15 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 	})
 }
 
-func refuseRequested(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID) error {
+// refuseRequested returns ErrRunRequested if a run has another cause by now than it was started with.
+func refuseRequested(ctx context.Context, tx pgx.Tx, key session.Key, run session.Run) error {
 	var requested bool
 	err := tx.QueryRow(ctx, `
 		SELECT EXISTS (
 		       SELECT
 		         FROM runs
-		        WHERE tenant_id = $1 AND id = $2 AND cause IN ('manual', 'hard') AND state IN ('queued', 'running'))`,
-		key.Tenant, run).Scan(&requested)
+		        WHERE tenant_id = $1 AND id = $2 AND cause <> $3 AND state IN ('queued', 'running'))`,
+		key.Tenant, run.ID, run.Cause).Scan(&requested)
 	if err == nil && requested {
 		err = ErrRunRequested
 	}
@@ -145,7 +149,7 @@ func texts(ids []string) []string {
 }
 
 // rearmAfter arms the trigger of a session by the tokens that its compaction left. What was appended meanwhile does not
-// count.
+// count. There is no floor if the policy has changed meanwhile: under the new one, more may be free.
 func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
 	later, err := rowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT coalesce(sum(coalesce(view_tokens, tokens)), 0)
@@ -156,19 +160,26 @@ func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) er
 		return err
 	}
 	tokens := row.contextTokens + row.overhead - o.Saved - later
-	floor := row.rule.FloorAfter(tokens)
-	if o.Run.State == session.RunPostponed {
-		floor = row.rule.FloorAfterPostponed(tokens)
+	switch {
+	case o.Policy != row.version:
+		return rearm(ctx, tx, row, 0, 0)
+	case o.Run.State == session.RunPostponed:
+		return rearm(ctx, tx, row, row.rule.FloorAfterPostponed(tokens), 0)
+	case o.FreedAfter > 0:
+		return rearm(ctx, tx, row, row.rule.FloorAfter(tokens), o.LastSeq+int64(o.FreedAfter))
 	}
-	return rearm(ctx, tx, row.Key, floor)
+	return rearm(ctx, tx, row, row.rule.FloorAfter(tokens), 0)
 }
 
-// rearm arms the trigger of a session that was compacted, and sets the floor from which it must grow.
-func rearm(ctx context.Context, tx pgx.Tx, key session.Key, floor int64) error {
+// rearm arms the trigger of a session that was compacted, and sets the floor from which it must grow until message
+// floorSeq comes, or without an end if that is 0.
+func rearm(ctx context.Context, tx pgx.Tx, row lockedSession, floor, floorSeq int64) error {
 	return exec(ctx, tx, `
 		UPDATE sessions
-		   SET armed_threshold = $3, floor_tokens = greatest($4, 0)
-		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, due.Trigger, floor)
+		   SET armed_threshold = $3, idle_asked = false,
+		       floor_tokens = greatest($4, 0), floor_seq = $5, floor_version = $6
+		 WHERE tenant_id = $1 AND key = $2`,
+		row.Tenant, row.Key.Key, due.Trigger, floor, floorSeq, row.version.Tenant)
 }
 
 // MarkSuperseded ends a run that another one overtook, completes its job, and asks for the next compaction if the

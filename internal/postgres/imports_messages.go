@@ -215,7 +215,7 @@ func (l *importedLog) compactIfDue(ctx context.Context) error {
 	if !isDue {
 		return nil
 	}
-	l.row.cacheTTL = 0
+	l.row.rule.ColdAfter, l.row.rule.IdleAfter = 0, 0
 	_, err := l.s.askForCompaction(ctx, l.tx, l.row, reached, causes[reached])
 	return err
 }

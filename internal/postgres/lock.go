@@ -23,24 +23,41 @@ type lockedSession struct {
 	calibrate     bool
 	checkpoint    int
 	policy        uuid.UUID
-	cacheTTL      time.Duration
+	version       session.PolicyVersion
 	capsOver      *int32    // bytes; nil caps nothing at ingestion
-	coldAt        time.Time // when the provider's cache of its prefix will be cold
+	lastAppend    time.Time // now, if there was none
 }
 
 // due reports whether the session is due with this many tokens in its view, and which threshold they reach.
 func (l *lockedSession) due(context int64) (due.Threshold, bool) {
-	rule := l.rule
-	rule.IdleAsked = true // a session is not compacted below its trigger yet
-	return rule.Due(context + l.overhead)
+	return l.rule.Due(context + l.overhead)
 }
 
 // overTrigger reports whether the session is over its trigger, whatever is armed.
 func (l *lockedSession) overTrigger() (due.Threshold, bool) {
+	reached, isDue := l.reached()
+	return reached, isDue && reached != due.Idle
+}
+
+// reached returns what the session would ask for if nothing had been asked for.
+func (l *lockedSession) reached() (due.Threshold, bool) {
 	rule := l.rule
-	rule.Armed, rule.IdleAsked = due.Trigger, true
+	rule.Armed, rule.IdleAsked = due.Trigger, false
 	return rule.Due(l.contextTokens + l.overhead)
 }
+
+// waitsUntil returns when a session that has reached a threshold is compacted if it is not used meanwhile; the zero
+// time is now.
+func (l *lockedSession) waitsUntil(reached due.Threshold) time.Time {
+	wait := l.rule.Wait(reached)
+	if wait == 0 {
+		return time.Time{}
+	}
+	return l.lastAppend.Add(time.Duration(wait) * time.Second)
+}
+
+// mayWait reports whether a job of the session may be waiting until nobody has used it for a while.
+func (l *lockedSession) mayWait() bool { return l.rule.ColdAfter > 0 || l.rule.IdleFrom > 0 }
 
 // measure is what a session has learned about how its provider counts.
 type measure struct {
@@ -58,7 +75,8 @@ func (l *lockedSession) measuredBy(m measure) {
 
 const lockSQL = `
 	SELECT key, last_seq, tail_bytes, context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
-	       unseen_tokens, floor_tokens, armed_threshold, checkpoint_n, policy_id, coalesce(last_append_at, now())
+	       unseen_tokens, floor_tokens, floor_seq, floor_version, armed_threshold, idle_asked, checkpoint_n, policy_id,
+	       coalesce(last_append_at, now())
 	  FROM sessions
 	 WHERE tenant_id = $1 AND `
 
@@ -92,17 +110,17 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
 	var measured measure
 	err := row.Scan(&l.Key.Key, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens,
-		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.rule.Floor, &l.rule.Armed,
-		&l.checkpoint, &l.policy, &l.coldAt)
+		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.rule.Floor, &l.rule.FloorSeq,
+		&l.rule.FloorVersion, &l.rule.Armed, &l.rule.IdleAsked, &l.checkpoint, &l.policy, &l.lastAppend)
 	if err != nil {
 		return l, notFound(err)
 	}
 	err = tx.QueryRow(ctx, `
-		SELECT p.cache_ttl, p.calibrate, p.caps_over, `+due.PolicyColumns+`
+		SELECT p.tenant_version, p.session_version, p.calibrate, p.caps_over, `+due.PolicyColumns+`
 		  FROM policies p
 		 WHERE p.tenant_id = $1 AND p.id = $2`, tenant, l.policy).
-		Scan(append([]any{&l.cacheTTL, &l.calibrate, &l.capsOver}, l.rule.Columns()...)...)
+		Scan(append([]any{&l.version.Tenant, &l.version.Session, &l.calibrate, &l.capsOver}, l.rule.Columns()...)...)
 	l.measuredBy(measured)
-	l.coldAt = l.coldAt.Add(l.cacheTTL)
+	l.rule.Seq, l.rule.Version = l.lastSeq, l.version.Tenant
 	return l, err
 }

@@ -67,7 +67,7 @@ func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.
 	}
 	_, err = tx.Exec(ctx, `
 		UPDATE sessions
-		   SET policy_id = $3, floor_tokens = 0, armed_threshold = 1
+		   SET policy_id = $3, floor_tokens = 0, armed_threshold = 1, idle_asked = false
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, id)
 	if err != nil {
 		return err

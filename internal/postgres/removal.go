@@ -53,7 +53,7 @@ func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq i
 	if _, err := rollBack(ctx, tx, row, made, fmt.Sprintf("message %d was removed", seq)); err != nil {
 		return err
 	}
-	if err := rearm(ctx, tx, row.Key, 0); err != nil {
+	if err := rearm(ctx, tx, row, 0, 0); err != nil {
 		return err
 	}
 	return s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger])

@@ -99,21 +99,24 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 // asksFor reports whether a run with this cause must be done: the session is due, or the cause does not depend on
 // that.
 func (l lockedSession) asksFor(cause string) bool {
+	isDue := true
 	switch cause {
 	case "threshold", "hard", "sweep", "follow_up":
-		_, isDue := l.overTrigger()
-		return isDue
+		_, isDue = l.overTrigger()
+	case causeIdle:
+		_, isDue = l.reached()
 	}
-	return true
+	return isDue
 }
 
 // SnoozeRun marks a run as queued again, records why, and makes its job wait, all in one transaction: a request that
 // comes later finds the job waiting and starts it.
 //
-// Errors: ErrNotFound; ErrEnded; ErrRunRequested if the run was requested to start now before.
+// Errors: ErrNotFound; ErrEnded; ErrRunRequested if the run was requested to start now before, for another cause than
+// the one that run has.
 func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run, job int64, wait time.Duration) error {
 	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
-		if err := refuseRequested(ctx, tx, key, run.ID); err != nil {
+		if err := refuseRequested(ctx, tx, key, run); err != nil {
 			return err
 		}
 		err := execOne(ctx, tx, session.ErrEnded, `
@@ -128,12 +131,14 @@ func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run,
 	})
 }
 
-// requestRun records on the run of a live job what requested it to start now, so that it does not wait for a cold
-// cache. The cause of a manual run is kept.
+// requestRun records on the run of a live job what requested it to start now. Only a person and the hard limit do not
+// wait for a cold cache, and a trigger takes the place of an idle session. The cause of a manual run is kept.
 func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
 	return exec(ctx, tx, `
 		UPDATE runs
-		   SET cause = CASE WHEN cause IN ('manual', 'recompaction') THEN cause ELSE $4 END
+		   SET cause = CASE WHEN cause = 'idle' OR cause NOT IN ('manual', 'recompaction') AND $4 IN ('manual', 'hard')
+		                    THEN $4
+		                    ELSE cause END
 		 WHERE tenant_id = $1 AND session_key = $2 AND job_id = $3 AND state IN ('queued', 'running')`,
 		key.Tenant, key.Key, job, cause)
 }
@@ -151,7 +156,7 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 		if err != nil || !last || tag.RowsAffected() == 0 {
 			return err
 		}
-		return rearm(ctx, tx, row.Key, row.rule.FloorAfter(row.contextTokens+row.overhead))
+		return rearm(ctx, tx, row, row.rule.FloorAfter(row.contextTokens+row.overhead), 0)
 	})
 }
 

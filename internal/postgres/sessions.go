@@ -184,7 +184,8 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 		       overhead_tokens = coalesce($6::int, overhead_tokens),
 		       metadata = coalesce($7::jsonb, metadata),
 		       floor_tokens = CASE WHEN $8 THEN 0 ELSE floor_tokens END,
-		       armed_threshold = CASE WHEN $8 THEN 1 ELSE armed_threshold END
+		       armed_threshold = CASE WHEN $8 THEN 1 ELSE armed_threshold END,
+		       idle_asked = idle_asked AND NOT $8
 		 WHERE tenant_id = $1 AND key = $2`,
 		row.Tenant, row.Key.Key, formatNumber(change.Format), change.Model, change.WindowTokens,
 		change.OverheadTokens, change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil,

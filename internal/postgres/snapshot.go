@@ -94,6 +94,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq,
 			&snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
+			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session,
 			&separate, &snap.SeparateTokens,
 			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units,
 			&base.Policy, &base.EngineVersion)
