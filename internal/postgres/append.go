@@ -151,8 +151,8 @@ func (s *Store) askForCompaction(
 func arm(ctx context.Context, tx pgx.Tx, key session.Key, t due.Threshold) error {
 	return exec(ctx, tx, `
 		UPDATE sessions
-		   SET armed_threshold = $3, idle_asked = idle_asked AND $3 <> $4
-		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, t, due.Trigger)
+		   SET armed_threshold = $3, idle_asked = idle_asked AND NOT $4
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, t, t == due.Trigger)
 }
 
 // idleAsked records that the session has a job that waits until nobody uses it: no append asks again.
