@@ -211,7 +211,7 @@ func (d *Decision) priced() string {
 // price weighs the compaction of a session by the policy's price card, and reports whether it pays. What nobody has
 // used for as long as makes the session idle is cold.
 func (d *Decision) price(p *Proposal) (pays bool) {
-	if p.Snapshot.ID == "" || !p.Changed {
+	if p.alone || !p.Changed {
 		return false
 	}
 	card, of := p.Input.Policy.Economy, p.Input.Policy.DueRule()

@@ -36,7 +36,7 @@ func newResults(evicted []compact.Result) []persist.NewResult {
 func (r *run) outcome(p *Proposal, stored int64) (o postgres.Outcome, err error) {
 	o = postgres.Outcome{
 		LastSeq: p.Snapshot.LastSeq, Recompaction: r.recompaction, Policy: p.Snapshot.Policy.Version,
-		FreedAfter: p.freedAfter(),
+		FreedAfter: p.FreedAfter(),
 	}
 	if p.Snapshot.Base != nil {
 		o.Base = p.Snapshot.Base.N
@@ -131,8 +131,8 @@ func (r *run) steps() []any {
 	return steps
 }
 
-// freedAfter returns after how many messages so much is no longer protected that another compaction is worth a try: as
-// much as a session would have to grow before it is due again.
-func (p *Proposal) freedAfter() int {
+// FreedAfter returns after how many messages so much is no longer protected that another compaction is worth a try: as
+// much as a session would have to grow before it is due again. It returns 0 if that is not known.
+func (p *Proposal) FreedAfter() int {
 	return p.Plan.FreedAfter(int64(due.Regrowth * float64(p.Input.WindowTokens)))
 }

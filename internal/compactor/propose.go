@@ -45,6 +45,7 @@ type Proposal struct {
 	FailedOpen error    // nil, or what failed and was done without
 
 	rendition *view.Rendition // Made, message by message, if it is another view
+	alone     bool            // it is of no session: nothing is known of a cache
 }
 
 // Propose decides how a session is compacted, for a run, its preview and a recompaction alike. snap is what
@@ -92,6 +93,7 @@ func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy policy.Pol
 		}
 		p.FailedOpen = failed
 	}
+	p.alone = true
 	cause := causeHard
 	if force {
 		cause = causeManual

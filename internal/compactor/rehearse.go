@@ -18,22 +18,20 @@ type Rehearsal struct {
 	Age     time.Duration // since the last append
 }
 
-// Rehearse decides a compaction as a worker does: it waits for a cold cache, is planned, checked and weighed, and is
-// done without a stage that fails. wait is how long a job would be snoozed, and then there is no proposal. The summary
-// is the one that needs no model, whatever the policy names, for nothing is asked outside.
+// Rehearse decides a compaction as a worker does: it waits until nobody has used the session for a while, is planned,
+// checked and weighed, and is done without a stage that fails. wait is how long a job would be snoozed, and then the
+// proposal is not carried out; it is nil if nothing was planned. The summary is the one that needs no model, whatever
+// the policy names, for nothing is asked outside.
 func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration, err error) {
 	in := &r.Input
 	snap := postgres.Snapshot{
 		Format: in.Format, WindowTokens: in.WindowTokens, OverheadTokens: in.OverheadTokens,
 		ContextTokens: r.Context - int64(in.OverheadTokens), LastAppendAge: r.Age.Seconds(), Calibration: 1,
 	}
-	cause := causeHard
-	if r.Reached != due.Hard {
-		cause = causeThreshold
-	}
-	decision := newDecision(snap, &in.Policy, cause)
-	if wait := decision.waitForCold(snap, &in.Policy); wait > 0 {
-		return nil, wait, nil
+	causes := map[due.Threshold]string{due.Hard: causeHard, due.Trigger: causeThreshold, due.Idle: causeIdle}
+	decision := newDecision(snap, &in.Policy, causes[r.Reached])
+	if decision.waitForCold(snap, &in.Policy) {
+		return nil, decision.wait, nil
 	}
 	if !in.Policy.Enabled {
 		in.Policy = *in.Policy.Off()
@@ -48,5 +46,5 @@ func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration
 	}
 	p.Decision = decision
 	p.Decision.weigh(p)
-	return p, 0, nil
+	return p, p.Decision.wait, nil
 }

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/postgres"
@@ -64,8 +65,8 @@ func TestAFloorEndsWithAnotherPolicyOfTheTenant(t *testing.T) {
 	}
 	other := session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{"target":0.1}`), Patch: []byte(`{"target":0.1}`)}
 	if _, _, err := store.ChangeTenantPolicy(t.Context(), at.Tenant, session.TenantPolicy{
-		Edit:   func(_, _ []byte) (session.Policy, error) { return other, nil },
-		Rebase: func(_, _ []byte) (session.Policy, error) { return other, nil },
+		Edit:   func(_, _ json.RawMessage) (session.Policy, error) { return other, nil },
+		Rebase: func(_, _ json.RawMessage) (session.Policy, error) { return other, nil },
 	}); err != nil {
 		t.Fatal(err)
 	}

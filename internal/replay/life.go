@@ -27,8 +27,9 @@ type life struct {
 	base    *compact.Checkpoint
 	tail    []compact.Entry
 	calls   compactor.OpenCalls
-	waits   bool      // a job waits for a cold cache
-	last    time.Time // of the newest message
+	waits   time.Duration // a job waits until nothing was appended for this long; 0: there is none
+	asked   due.Threshold // what that job was asked for by
+	last    time.Time     // of the newest message
 	text    []byte
 }
 
@@ -86,6 +87,7 @@ func (l *life) append(ctx context.Context, i int) error {
 		return err
 	}
 	l.tail = append(l.tail, e)
+	l.rule.Seq = m.Seq
 	added := e.Tokens
 	if e.ViewTokens > 0 {
 		added = e.ViewTokens
@@ -101,11 +103,10 @@ func (l *life) append(ctx context.Context, i int) error {
 
 // pass lets the time until the next message pass.
 func (l *life) pass(ctx context.Context, until time.Time) error {
-	age := until.Sub(l.last)
-	if !l.waits || age < time.Duration(l.by.Policy.Cache.TTLSeconds)*time.Second {
+	if l.waits == 0 || until.Sub(l.last) < l.waits {
 		return nil
 	}
-	return l.compact(ctx, due.Trigger, time.Duration(l.by.Policy.Cache.TTLSeconds)*time.Second)
+	return l.compact(ctx, l.asked, l.waits)
 }
 
 // cap cuts the results of a message if the policy does that at insertion.
@@ -141,23 +142,42 @@ func (l *life) compact(ctx context.Context, reached due.Threshold, age time.Dura
 	if err != nil {
 		return fmt.Errorf("%s, window %d, %s: %w", l.by.Name, l.window, l.session.Name, err)
 	}
-	if l.waits = wait > 0; l.waits {
-		l.rule.Armed = reached.Next()
+	if l.waits = 0; wait > 0 {
+		l.wait(reached, age+wait)
 		return nil
 	}
-	l.rule.Armed = due.Trigger
+	l.rule.Armed, l.rule.IdleAsked = due.Trigger, false
+	l.rule.FloorSeq = 0
 	switch p.Decision.Verdict {
 	case compactor.Now:
 		if err := l.commit(p); err != nil {
 			return err
 		}
-		l.rule.Floor = l.rule.FloorAfter(l.context)
+		l.floor(p)
 	case compactor.Postponed:
 		l.rule.Floor = l.rule.FloorAfterPostponed(l.context)
 	default:
-		l.rule.Floor = l.rule.FloorAfter(l.context)
+		l.floor(p)
 	}
 	return nil
+}
+
+// wait has a job wait that a threshold asked for, until nothing was appended for that long.
+func (l *life) wait(reached due.Threshold, idle time.Duration) {
+	l.asked, l.waits = reached, idle
+	if reached == due.Idle {
+		l.rule.IdleAsked = true
+		return
+	}
+	l.rule.Armed = reached.Next()
+}
+
+// floor sets from where the session must grow after a compaction, and how long.
+func (l *life) floor(p *compactor.Proposal) {
+	l.rule.Floor = l.rule.FloorAfter(l.context)
+	if n := p.FreedAfter(); n > 0 {
+		l.rule.FloorSeq = l.rule.Seq + int64(n)
+	}
 }
 
 // commit makes what a compaction made the view.
