@@ -179,66 +179,6 @@ func (d *Decision) weigh(p *Proposal) {
 	}
 }
 
-// weighs reports whether the compaction is done only if it pays: always, if the session is idle below its trigger.
-func (d *Decision) weighs(p *policy.Policy) bool { return p.Economy.Enabled || d.reached == due.Idle }
-
-// postponeUnpaid postpones what does not pay. At its trigger, a session whose cache is warm waits until that is cold,
-// if its policy compacts idle sessions: then the compaction breaks no cache.
-func (d *Decision) postponeUnpaid(p *Proposal) {
-	e := d.Economy
-	sums := fmt.Sprintf("sending %d tokens fewer in %d requests gains %.0f", e.Saved, e.Horizon, e.Gain)
-	if d.reached == due.Idle {
-		d.postpone("%s; the session is idle, but %s, and what is read back costs %.0f: it does not pay",
-			d.size(), sums, e.Cost)
-		return
-	}
-	if of := p.Input.Policy.DueRule(); d.Cache.Warm && of.IdleFrom > 0 {
-		d.waitFor(p.Snapshot, of.IdleAfter)
-	}
-	d.postpone("%s, writing %d tokens behind the kept prefix anew costs %.0f: waiting is cheaper",
-		sums, e.Rewritten, e.Cost)
-}
-
-// priced returns what the compaction gains and costs, as a part of a sentence that is empty if it was not priced.
-func (d *Decision) priced() string {
-	e := d.Economy
-	if e == nil {
-		return ""
-	}
-	return fmt.Sprintf(", which gains %.0f in %d requests and costs %.0f", e.Gain, e.Horizon, e.Cost)
-}
-
-// price weighs the compaction of a session by the policy's price card, and reports whether it pays. What nobody has
-// used for as long as makes the session idle is cold.
-func (d *Decision) price(p *Proposal) (pays bool) {
-	if p.alone || !p.Changed {
-		return false
-	}
-	card, of := p.Input.Policy.Economy, p.Input.Policy.DueRule()
-	cache := cacheOf(p.Snapshot, int64(card.TTLSeconds))
-	if d.reached == due.Idle {
-		cache = cacheOf(p.Snapshot, of.IdleAfter)
-	}
-	offer := Offer{Saved: p.Saved(), After: p.Plan.After, Kept: p.Kept, Warm: cache.Warm}
-	if d.reached == due.Trigger {
-		offer.Requests = requestsLeft(p)
-	}
-	priced, pays := Price(card, offer)
-	d.Cache, d.Economy = cache, &priced
-	return pays
-}
-
-// requestsLeft goes by the messages that came since the newest checkpoint.
-func requestsLeft(p *Proposal) int {
-	tokens := int64(0)
-	for i := range p.Snapshot.Tail {
-		tokens += p.Snapshot.Tail[i].Tokens
-	}
-	of := ruleOf(p.Snapshot, &p.Input.Policy)
-	context := p.Snapshot.ContextTokens + int64(p.Snapshot.OverheadTokens)
-	return RequestsLeft(of, context, tokens, len(p.Snapshot.Tail))
-}
-
 // occasion returns what made the compaction due.
 func (d *Decision) occasion() string {
 	switch {
@@ -250,7 +190,7 @@ func (d *Decision) occasion() string {
 		return fmt.Sprintf("%s, the hard limit is %d", d.size(), d.HardTokens)
 	}
 	if d.reached == due.Idle && d.Cause == causeIdle {
-		return fmt.Sprintf("%s, the trigger is %d, and nobody has used the session for %d s: its cache is cold after %d s",
+		return fmt.Sprintf("%s, the trigger is %d; nobody has used the session for %d s, its cache is cold after %d s",
 			d.size(), d.TriggerTokens, d.Cache.AgeSeconds, d.Cache.TTLSeconds)
 	}
 	if d.early {

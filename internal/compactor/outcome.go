@@ -70,8 +70,8 @@ func (r *run) record(p *Proposal, stored int64) (session.Run, error) {
 		persisted = 0
 	}
 	run := session.Run{
-		ID: r.id, Cause: p.Decision.Cause, TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &stored,
-		Reason: p.Decision.Reason(),
+		ID: r.id, Cause: p.Decision.Cause, Reason: p.Decision.Reason(),
+		TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &stored,
 	}
 	for _, part := range []struct {
 		to    *json.RawMessage

@@ -81,7 +81,7 @@ func (r *run) compact(ctx context.Context) (wait time.Duration, err error) {
 		return decision.wait, r.snooze(ctx, decision)
 	}
 	r.step("snapshot")
-	return r.execute(ctx, snap, Request{Cause: cause, Policy: &policy})
+	return r.propose(ctx, snap, Request{Cause: cause, Policy: &policy})
 }
 
 // Recompact does the run of a session that a job of a recompaction is for, and completes the job.
@@ -97,14 +97,13 @@ func (c *Compactor) Recompact(
 		return err
 	}
 	r.step("snapshot")
-	_, err = r.execute(ctx, snap, request) // which never waits
+	_, err = r.propose(ctx, snap, request) // which never waits
 	return err
 }
 
-// execute plans a compaction, persists what leaves the view, and commits. No transaction is open between the steps; the
-// last one commits only if the checkpoint that was the newest still is. It returns how long the job has to wait if the
-// plan shows that waiting is cheaper.
-func (r *run) execute(ctx context.Context, snap postgres.Snapshot, request Request) (wait time.Duration, err error) {
+// propose plans a compaction and carries it out, unless the plan shows that waiting is cheaper: then it returns how
+// long the job has to wait.
+func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Request) (wait time.Duration, err error) {
 	p, err := Propose(ctx, r.Store, snap, request, r.Writer)
 	if err != nil {
 		return 0, err
@@ -113,11 +112,12 @@ func (r *run) execute(ctx context.Context, snap postgres.Snapshot, request Reque
 	if p.Decision.wait > 0 {
 		return p.Decision.wait, r.snooze(ctx, p.Decision)
 	}
-	return 0, r.carryOut(ctx, p)
+	return 0, r.execute(ctx, p)
 }
 
-// carryOut persists and commits what was planned.
-func (r *run) carryOut(ctx context.Context, p *Proposal) (err error) {
+// execute persists what leaves the view, and commits. No transaction is open between the steps; the last one commits
+// only if the checkpoint that was the newest still is.
+func (r *run) execute(ctx context.Context, p *Proposal) (err error) {
 	var stored int64
 	if p.Decision.Verdict == Now {
 		if stored, err = r.Store.PutResults(ctx, r.key, newResults(p.Plan.Results)); err != nil {
