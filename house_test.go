@@ -23,7 +23,7 @@ const module = "github.com/varve-dev/varve/"
 var mayImport = map[string][]string{
 	"internal/session":          {"internal/rawjson"},
 	"internal/rawjson":          {},
-	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/postgres", "internal/protocol"},
+	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/postgres", "internal/protocol", "internal/readback", "internal/tokens"},
 	"internal/zframe":           {},
 	"internal/spelling":         {},
 	"internal/units":            {},

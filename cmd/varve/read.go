@@ -17,6 +17,7 @@ import (
 type contextCommand struct {
 	Session   string `arg:"" help:"Session id."`
 	MaxTokens *int   `help:"Omit whole oldest units until the view has at most this many tokens."`
+	Fit       bool   `help:"Cut what does not fit the session's window."`
 	Full      bool   `help:"The whole log instead of the compacted view."`
 	Pretty    bool   `help:"Text for a person instead of JSON; --json takes precedence."`
 }
@@ -24,6 +25,9 @@ type contextCommand struct {
 // Run prints the view as the API sends it, or as text.
 func (c *contextCommand) Run(ctx context.Context, to *console) error {
 	query := client.Query{"max_tokens": c.MaxTokens}
+	if c.Fit {
+		query["fit"] = "window"
+	}
 	if c.Full {
 		query["view"] = "full"
 	}

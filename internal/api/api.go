@@ -112,7 +112,8 @@ func (s *Server) routes() {
 
 	s.post("/v1/sessions/:id/messages", s.appendMessages)
 	s.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "limit")
-	s.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "pending")
+	s.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "pending", "fit",
+		"wait")
 
 	s.do("/v1/sessions/:id/compact", s.compactSession, "wait")
 	s.ask("/v1/sessions/:id/preview", s.previewSession, "actions")

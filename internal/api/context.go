@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -27,11 +28,12 @@ var degradedViews = promauto.NewCounter(prometheus.CounterOpts{
 type viewRequest struct {
 	view.Request
 	at         session.Address
-	full       bool        // the raw log
-	checkpoint int         // whose view is wanted, 0 for the newest
-	zstd       bool        // the reader takes zstd
-	tags       []entityTag // versions that the reader has
-	any        bool        // If-None-Match: *
+	wait       time.Duration // for a compaction, if the view must fit the window and does not
+	full       bool          // the raw log
+	checkpoint int           // whose view is wanted, 0 for the newest
+	zstd       bool          // the reader takes zstd
+	tags       []entityTag   // versions that the reader has
+	any        bool          // If-None-Match: *
 }
 
 // newest reports whether the session's view is wanted, not its log or an older view.
@@ -41,7 +43,7 @@ func (r *viewRequest) newest() bool { return !r.full && r.checkpoint == 0 }
 // /v1/sessions/{id}/checkpoints/{n}/context. A view that is stored as the reader wants it goes out as those
 // bytes; any other is made of the same bytes.
 func (s *Server) readContext(req *request.Request) error {
-	want, err := viewRequestOf(req)
+	want, err := s.viewRequestOf(req)
 	if err != nil {
 		return err
 	}
@@ -58,13 +60,21 @@ func (s *Server) readContext(req *request.Request) error {
 	if want.has(tag) {
 		return notModified(req, tag)
 	}
+	if want.awaitsRoom(stored) {
+		return s.answerWithRoom(req, want, stored)
+	}
 	if stored.Version == known {
 		// The reader named this version, but not by the tag of what it asks for: read it again, with its bodies.
 		if err := s.openView(req, want, postgres.Version{}, stored); err != nil {
 			return err
 		}
-		tag = want.tagOf(stored)
 	}
+	return s.answerStored(req, want, stored)
+}
+
+// answerStored answers with a stored view, or one that is made of it.
+func (s *Server) answerStored(req *request.Request, want viewRequest, stored *postgres.View) error {
+	tag := want.tagOf(stored)
 	if want.AsStored(stored) {
 		return answerView(req, want, tag, stored, view.Notes{})
 	}
@@ -108,8 +118,9 @@ func freeView(v *postgres.View) {
 	}
 }
 
-func viewRequestOf(req *request.Request) (r viewRequest, err error) {
+func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	q := req.Query()
+	r.at = req.Address()
 	r.MaxTokens = q.Integer("max_tokens", 1, math.MaxInt32, 0)
 	r.Format = session.Format(q.Text("format", ""))
 	if r.Format == "" && q.Values.Has("format") {
@@ -127,6 +138,7 @@ func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	if r.full && r.MaxTokens > 0 {
 		q.Wrong("max_tokens", request.InvalidRequest, "view=full is the whole log: leave max_tokens or view=full out")
 	}
+	s.readFit(req, &r)
 	if err := q.Err(); err != nil {
 		return r, err
 	}
@@ -137,7 +149,6 @@ func viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	}
 	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
 	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])
-	r.at = req.Address()
 	if req.Param("n") != "" {
 		r.checkpoint = checkpointOf(req)
 	}

@@ -30,6 +30,7 @@ type view struct {
 	Omitted    *struct {
 		Units, Messages int
 		Tokens          int64
+		Refs            []string
 	}
 	System   json.RawMessage
 	Messages []json.RawMessage

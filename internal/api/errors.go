@@ -96,6 +96,7 @@ func failureOf(err error) *request.Failure {
 	var stale *session.StaleError
 	var staleVersion *session.StaleVersionError
 	var cannotFit *session.CannotFitError
+	var exceeded *session.WindowExceededError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -108,6 +109,9 @@ func failureOf(err error) *request.Failure {
 	case errors.As(err, &cannotFit):
 		return &request.Failure{Code: "view_cannot_fit", Detail: cannotFit.Error() + ": ask for at least as many",
 			Minimum: &cannotFit.Minimum}
+	case errors.As(err, &exceeded):
+		return &request.Failure{Code: "window_exceeded", Detail: exceeded.Error() +
+			": choose a model with a larger window, or remove them", Minimum: &exceeded.Minimum}
 	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {

@@ -152,6 +152,11 @@ var wrongRequests = map[string]struct {
 	"view_cannot_fit": {func(w *world) answer {
 		return w.ask("GET", "/v1/sessions/s/context?max_tokens=1", "")
 	}, "at least"},
+	"window_exceeded": {func(w *world) answer {
+		w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"window_tokens":1000}`)
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"user","content":[`+picture+","+picture+`]}`))
+		return w.ask("GET", "/v1/sessions/s/context?fit=window&wait=0", "")
+	}, "larger window"},
 	"internal": {func(w *world) answer {
 		w.exec(`ALTER TABLE runs RENAME TO walks`)
 		return w.ask("GET", "/v1/sessions/s/runs", "")
@@ -203,7 +208,7 @@ func checkProblem(t testing.TB, got answer, p problem) {
 		t.Errorf("request id %q in the header: %s", h.Get("X-Request-Id"), got.Body)
 	case p.Error.Message != p.Detail, p.Error.Code != p.Code, p.Error.Type == "":
 		t.Errorf("error member of %s", got.Body)
-	case (p.Current != nil) != (p.Code == "stale_expected_seq"), (p.Minimum != nil) != (p.Code == "view_cannot_fit"):
+	case (p.Current != nil) != (p.Code == "stale_expected_seq"), (p.Minimum != nil) != (p.Code == "view_cannot_fit" || p.Code == "window_exceeded"):
 		t.Errorf("members of %s", got.Body)
 	case (h.Get("Content-Range") != "") != (p.Status == 416), strings.HasPrefix(p.Detail, ":"):
 		t.Errorf("headers %v for %s", h, got.Body)

@@ -43,7 +43,7 @@ func (r *viewRequest) tagOf(v *postgres.View) string {
 	b = append(b, '.')
 	b = strconv.AppendInt(b, v.Window, 36)
 	switch {
-	case r.MaxTokens > 0: // its tokens are not known yet
+	case r.MaxTokens > 0 || r.Fit != nil: // its tokens are not known yet
 		b = append(b, '.')
 		b = strconv.AppendInt(b, v.Room, 36)
 	case v.Tokens > v.Room:
@@ -67,6 +67,9 @@ func (r *viewRequest) rendering() string {
 		coding = "z"
 	}
 	rendering := rendererVersion + kind + coding + strconv.FormatInt(r.MaxTokens, 10)
+	if r.Fit != nil {
+		rendering += "w"
+	}
 	if r.Format != "" || r.Model != "" || r.Pending != wire.KeepPending {
 		rendering += "-" + strconv.Itoa(int(r.Format.Number())) + string(r.Pending[:1])
 		rendering += strconv.FormatUint(uint64(digestOf(r.Model)), 36)

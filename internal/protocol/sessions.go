@@ -52,6 +52,7 @@ type View struct {
 	Window     int64             `json:"window_tokens"` // of the session, by the provider's count
 	OverWindow bool              `json:"over_window"`   // tokens and overhead do not fit into the window
 	Omitted    *Omitted          `json:"omitted,omitempty"`
+	Cut        []Cut             `json:"cut,omitempty"`
 	Degraded   bool              `json:"degraded,omitempty"`
 	Repairs    json.RawMessage   `json:"repairs,omitempty"`
 	System     json.RawMessage   `json:"system,omitempty"` // of formats whose system prompt is not a message
@@ -60,9 +61,19 @@ type View struct {
 
 // Omitted counts what a bounded view leaves out.
 type Omitted struct {
-	Units    int   `json:"units"`
-	Messages int   `json:"messages"`
-	Tokens   int64 `json:"tokens"`
+	Units    int      `json:"units"`
+	Messages int      `json:"messages"`
+	Tokens   int64    `json:"tokens"`
+	Refs     []string `json:"refs"` // of these messages
+}
+
+// Cut is a part of a message of which a view that fits the window has only the beginning and the end.
+type Cut struct {
+	Seq          int64  `json:"seq"`  // for messages of a checkpoint that are not known one by one: the first of them
+	Kind         string `json:"kind"` // result, call or text
+	Ref          string `json:"ref"`  // of the whole part, or else of its message
+	TokensBefore int    `json:"tokens_before"`
+	TokensAfter  int    `json:"tokens_after"`
 }
 
 // MessagePage is a page of a session's log. The server writes it by hand, because messages keep their bytes.

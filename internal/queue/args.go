@@ -121,6 +121,15 @@ func IsLive(job string) string {
 	        WHERE j.id = ` + job + ` AND j.state IN (` + liveSQL() + `))`
 }
 
+// IsStarting returns the SQL condition that the job with this id runs, or starts as soon as a worker is free.
+func IsStarting(job string) string {
+	return `EXISTS (
+	       SELECT
+	         FROM river_job j
+	        WHERE j.id = ` + job + ` AND j.state IN ('` + string(rivertype.JobStateAvailable) + `', '` +
+		string(rivertype.JobStateRunning) + `'))`
+}
+
 // HasCompaction returns the SQL condition that the session with this key has a live compaction.
 func HasCompaction(key string) string {
 	return `EXISTS (

@@ -31,13 +31,13 @@ func Result(ctx context.Context, store *postgres.Store, at session.Address, name
 	if !errors.Is(err, session.ErrNotFound) {
 		return found, body, err
 	}
-	logged, err := resultsInLog(ctx, store, at, ref.Seq)
+	logged, err := Parts(ctx, store, at, ref.Seq)
 	if err != nil {
 		return found, nil, err
 	}
-	for _, r := range logged {
-		if r.Ref == ref.String() {
-			return r.Result, r.Body, nil
+	for _, p := range logged {
+		if p.Ref == ref.String() {
+			return p.result.Result, p.result.Body, nil
 		}
 	}
 	near, err := nearest(ctx, store, at, ref, logged)
@@ -47,11 +47,17 @@ func Result(ctx context.Context, store *postgres.Store, at session.Address, name
 	return found, nil, fmt.Errorf("result %s: %w%s", ref, session.ErrNotFound, near)
 }
 
-// resultsInLog returns the results and the calls' arguments of a message, as a compaction would persist them. There are
-// none of a message that does not exist.
-func resultsInLog(ctx context.Context, store *postgres.Store, at session.Address, seq int64) (
-	list []persist.NewResult, err error,
-) {
+// Part is a result, or a call with its arguments, of a message of the log. Its ref brings back all of it.
+type Part struct {
+	Kind   wire.Kind // wire.Result or wire.Call
+	CallID string
+	Ref    string
+	result persist.NewResult
+}
+
+// Parts returns the results and the calls' arguments of a message of the log, as a compaction would persist them. There
+// are none of a message that does not exist.
+func Parts(ctx context.Context, store *postgres.Store, at session.Address, seq int64) (list []Part, err error) {
 	of, messages, err := store.Messages(ctx, at, postgres.Range{After: seq - 1, To: seq, Limit: 1})
 	if err != nil || len(messages) == 0 {
 		return nil, err
@@ -67,7 +73,7 @@ func resultsInLog(ctx context.Context, store *postgres.Store, at session.Address
 			p.Index += before
 			if content := wire.ResultText(of.Format, body, p); content.Stored != nil && isResult(&p) {
 				r := resultOf(&messages[0], &p, &content)
-				list = append(list, r)
+				list = append(list, Part{Kind: p.Kind, CallID: p.CallID, Ref: r.Ref, result: r})
 			}
 		}
 		before += max(len(facts.Parts), 1)
@@ -102,7 +108,7 @@ func resultOf(m *session.Message, p *wire.Part, content *wire.Content) persist.N
 
 // nearest names the refs that were probably meant: those of the same message, else the nearest in the session.
 func nearest(
-	ctx context.Context, store *postgres.Store, at session.Address, ref session.ResultRef, logged []persist.NewResult,
+	ctx context.Context, store *postgres.Store, at session.Address, ref session.ResultRef, logged []Part,
 ) (string, error) {
 	if len(logged) > 0 {
 		refs := make([]string, 0, maxNear)

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The errors of the domain. internal/api maps each to a status and a code in one table.
@@ -36,6 +37,20 @@ type CannotFitError struct{ MaxTokens, Minimum int64 }
 func (e *CannotFitError) Error() string {
 	return fmt.Sprintf("max_tokens is %d, but the system messages and the newest unit alone have %d tokens",
 		e.MaxTokens, e.Minimum)
+}
+
+// WindowExceededError is returned if what cannot be cut of a view is larger than its session's window.
+type WindowExceededError struct {
+	Room    int64   // tokens that have room in the window beside the overhead
+	Minimum int64   // tokens of the smallest view
+	Largest []int64 // the seqs of its largest messages
+}
+
+func (e *WindowExceededError) Error() string {
+	seqs := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Largest), " ", ", "), "[]")
+	return fmt.Sprintf("the window has room for %d tokens beside the overhead, but the smallest view has %d: images, "+
+		"files, reasoning and what tools of the provider returned are not cut; its largest messages have the seqs %s",
+		e.Room, e.Minimum, seqs)
 }
 
 // Problem is one mistake in an input: where it is, which rule it breaks, and what would be right.

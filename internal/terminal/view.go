@@ -21,6 +21,13 @@ func View(out io.Writer, v *protocol.View) error {
 	if o := v.Omitted; o != nil {
 		fmt.Fprintf(w, "left out: %d units (%d messages, %d tokens)\n", o.Units, o.Messages, o.Tokens)
 	}
+	for _, c := range v.Cut {
+		fmt.Fprintf(w, "cut: %s of message %d from %d to %d tokens (%s)\n", c.Kind, c.Seq, c.TokensBefore,
+			c.TokensAfter, c.Ref)
+	}
+	if v.OverWindow {
+		fmt.Fprintf(w, "the view does not fit the window of %d tokens\n", v.Window)
+	}
 	if len(v.System) > 0 {
 		fmt.Fprintf(w, "\n## system\n\n%s", systemText(v.Format, v.System))
 	}

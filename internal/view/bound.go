@@ -1,6 +1,7 @@
 package view
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/protocol"
@@ -16,62 +17,110 @@ import (
 //
 // Errors: *session.CannotFitError.
 func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
-	all := append(o.units, o.tailUnits()...)
-	c := cut{format: o.stored.Format, limit: limit, minimum: o.stored.Tokens}
-	if !c.find(all, o.stored.Tokens) {
-		return omitted, &session.CannotFitError{MaxTokens: limit, Minimum: c.minimum}
+	all := o.allUnits()
+	minimum := o.stored.Tokens
+	for c := range cuts(all, o.stored.Format, o.stored.Tokens, nobody) {
+		if minimum = min(minimum, c.tokens); c.tokens > limit {
+			continue
+		}
+		o.units, o.tail = nil, nil
+		for i, u := range all {
+			if c.keeps(i, &u) {
+				o.units = append(o.units, u)
+			}
+		}
+		return omittedBy(c, all), nil
 	}
-	o.units, o.tail = nil, nil
-	for i, u := range all {
-		if i >= c.first || i == c.anchor || u.Pinned {
-			o.units = append(o.units, u)
+	return omitted, &session.CannotFitError{MaxTokens: limit, Minimum: minimum}
+}
+
+// allUnits returns the units of the checkpoint and of the tail, each with the seqs of its messages.
+func (o *opened) allUnits() []unit {
+	all := append(o.units, o.tailUnits()...)
+	for i := range all {
+		u := &all[i]
+		next := o.stored.LastSeq + 1
+		if i+1 < len(all) {
+			next = all[i+1].FirstSeq
+		}
+		u.last = max(next-1, u.FirstSeq)
+		if u.FirstSeq = max(u.FirstSeq, 1); u.last == u.FirstSeq { // units that a summary left are not always in order
+			u.last = u.FirstSeq + max(int64(u.Messages), 1) - 1
+		}
+	}
+	return all
+}
+
+// cut is a way to bound a view: the units from first on are kept, and the one before them that is the anchor.
+type cut struct {
+	first, anchor int
+	tokens        int64 // of the view
+}
+
+// nobody is the number of a unit that is not there.
+const nobody = -1
+
+// cuts yields the ways to bound a view of units, which has tokens in all: from the one that keeps everything to the
+// one that keeps the newest unit. The unit user, if there is one, is kept by all.
+func cuts(all []unit, own session.Format, tokens int64, user int) iter.Seq[cut] {
+	return func(yield func(cut) bool) {
+		newest := nobody // user's message before unit i
+		tied := lastTied(all)
+		for i := range all {
+			u := &all[i]
+			if u.Pinned {
+				continue
+			}
+			c := cut{first: i, anchor: nobody, tokens: tokens}
+			if provider.Of(own).FirstUser {
+				if !u.tied && u.isFromUser(own) {
+					newest = i
+				} else {
+					c.anchor = newest
+				}
+			}
+			if nobody < user && user < i {
+				c.anchor = user
+			}
+			if c.anchor >= 0 {
+				c.tokens += all[c.anchor].Tokens
+			}
+			tokens -= u.Tokens
+			if i > tied && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+func (c *cut) keeps(i int, u *unit) bool { return i >= c.first || i == c.anchor || u.Pinned }
+
+// omittedBy counts the units that a cut leaves out.
+func omittedBy(c cut, all []unit) (omitted protocol.Omitted) {
+	var run session.MessagesRef
+	for i := range all {
+		u := &all[i]
+		if c.keeps(i, u) {
 			continue
 		}
 		omitted.Units++
 		omitted.Messages += u.Messages
 		omitted.Tokens += u.Tokens
+		if run.Last+1 != u.FirstSeq {
+			omitted.Refs = appendRef(omitted.Refs, run)
+			run.First = u.FirstSeq
+		}
+		run.Last = u.last
 	}
-	return omitted, nil
+	omitted.Refs = appendRef(omitted.Refs, run)
+	return omitted
 }
 
-// cut is where a bounded view begins.
-type cut struct {
-	format  session.Format
-	limit   int64
-	minimum int64 // tokens of the smallest view that was found
-	first   int   // the first unit that is kept
-	anchor  int   // the unit before it that has to be kept, -1 for none
-}
-
-// find finds the largest view of the units, which have tokens in all, within the limit. It reports whether
-// there is one.
-func (c *cut) find(all []unit, tokens int64) bool {
-	user := -1 // the newest unit before i that a view may begin with
-	tied := lastTied(all)
-	for i := range all {
-		u := &all[i]
-		if u.Pinned {
-			continue
-		}
-		size := tokens
-		c.first, c.anchor = i, -1
-		if provider.Of(c.format).FirstUser {
-			if !u.tied && u.isFromUser(c.format) {
-				user = i
-			} else if c.anchor = user; user >= 0 {
-				size += all[user].Tokens
-			}
-		}
-		tokens -= u.Tokens
-		if i <= tied {
-			continue
-		}
-		c.minimum = min(c.minimum, size)
-		if size <= c.limit {
-			return true
-		}
+func appendRef(refs []string, run session.MessagesRef) []string {
+	if run.Last == 0 {
+		return refs
 	}
-	return false
+	return append(refs, run.String())
 }
 
 // lastTied returns the last unit that must not be separated from the checkpoint, because the call that it answers is
@@ -120,6 +169,7 @@ func (o *opened) tailUnits() []unit {
 		}
 		u := &list[i]
 		u.tail = o.tail[start:end]
+		u.FirstSeq = o.tail[start].Seq
 		u.Messages = end - start
 		u.Pinned = o.tail[start].Seq <= o.stored.Pinned
 		for m := start; m < end; m++ {

@@ -34,6 +34,9 @@ func AppendHead(dst []byte, session string, v *postgres.View, notes Notes) []byt
 	if notes.Omitted.Units > 0 {
 		dst = AppendMember(dst, "omitted", notes.Omitted)
 	}
+	if len(notes.Cut) > 0 {
+		dst = AppendMember(dst, "cut", notes.Cut)
+	}
 	if notes.Degraded {
 		dst = append(dst, `,"degraded":true`...)
 	}

@@ -153,6 +153,7 @@ func (o *opened) messages() ([]wire.Stored, error) {
 // unit is a part of a view that is kept or left out as a whole: a unit of the checkpoint or of the tail.
 type unit struct {
 	Unit
+	last int64         // seq of its messages in the log; it is known of a view that is bounded
 	tail []wire.Stored // the messages, if it is of the tail
 	tied bool          // it answers a call of the checkpoint
 }

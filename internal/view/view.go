@@ -29,11 +29,13 @@ type Request struct {
 	Format    session.Format // "" for the session's own
 	Model     string         // that the view is for; "" for the session's
 	Pending   wire.Pending   // what becomes of calls that have no result yet
+	Fit       *Fit           // nil unless the view must fit the session's window
 }
 
 // Notes are what an answer says about a view besides its messages.
 type Notes struct {
 	Omitted  protocol.Omitted
+	Cut      []protocol.Cut
 	Degraded bool // an older view stands in for one that cannot be made valid
 	Repairs  []wire.Repair
 }
@@ -60,7 +62,7 @@ func (r *Request) AsStored(v *postgres.View) bool {
 	switch {
 	case v.LastSeq == 0:
 		return true
-	case r.MaxTokens > 0 && v.Tokens > r.MaxTokens:
+	case v.Tokens > r.limit(v):
 		return false
 	case r.Target(v.Format) != v.Format || r.Pending != wire.KeepPending || r.Model != "" && r.Model != v.Model:
 		return false
@@ -80,19 +82,22 @@ func (r *Request) AsStored(v *postgres.View) bool {
 // Make makes the view that the reader asks for out of a stored one, which it leaves as it is. Its System and Tail
 // have all messages, and it has no Body. A stored view of more tokens than asked for must have those of its messages.
 //
-// Errors: *BrokenError, *session.CannotFitError.
+// Errors: *BrokenError, *session.CannotFitError, and what makeFitting returns.
 func (r *Request) Make(stored *postgres.View) (*postgres.View, Notes, error) {
 	var notes Notes
 	opened, err := open(stored)
 	if err != nil {
 		return nil, notes, &BrokenError{err}
 	}
-	made := *stored
+	if r.Fit != nil {
+		return r.makeFitting(&opened)
+	}
+	tokens := stored.Tokens
 	if r.MaxTokens > 0 && stored.Tokens > r.MaxTokens {
 		if notes.Omitted, err = opened.bound(r.MaxTokens); err != nil {
 			return nil, notes, err
 		}
-		made.Tokens -= notes.Omitted.Tokens
+		tokens -= notes.Omitted.Tokens
 	}
 	messages, err := opened.messages()
 	if err != nil {
@@ -103,14 +108,22 @@ func (r *Request) Make(stored *postgres.View) (*postgres.View, Notes, error) {
 		return nil, notes, err
 	}
 	notes.Repairs = rendition.Repairs
+	made := viewOf(stored, r.Target(stored.Format), rendition)
+	made.Tokens = tokens
+	return made, notes, nil
+}
+
+// viewOf returns the stored view with the messages of a rendition.
+func viewOf(stored *postgres.View, target session.Format, made *wire.Rendition) *postgres.View {
 	separate := 0
-	if provider.SeparatesSystem(r.Target(stored.Format)) {
-		separate = rendition.System
+	if provider.SeparatesSystem(target) {
+		separate = made.System
 	}
-	made.System = bytes.Join(rendition.Bodies[:separate], []byte{','})
-	made.Tail = bytes.Join(rendition.Bodies[separate:], []byte{','})
-	made.Body, made.Size = nil, 0
-	return &made, notes, nil
+	v := *stored
+	v.System = bytes.Join(made.Bodies[:separate], []byte{','})
+	v.Tail = bytes.Join(made.Bodies[separate:], []byte{','})
+	v.Body, v.Size = nil, 0
+	return &v
 }
 
 // render renders messages for the reader, and refuses a rendition that its provider would refuse.

@@ -250,7 +250,7 @@ type Failure struct {
 	Code     string
 	Detail   string
 	Problems []session.Problem
-	Minimum  *int64 // of view_cannot_fit
+	Minimum  *int64 // of view_cannot_fit and window_exceeded
 	Current  *int64 // of stale_expected_seq
 	Size     int    // of range_not_satisfiable: how many bytes there are
 }

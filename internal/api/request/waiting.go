@@ -38,17 +38,18 @@ func (w *Waiter) Compact(req *Request, at session.Address, limit time.Duration) 
 		}
 		newest = found.LastSeq
 	}
-	run, err = w.awaitRun(ctx, at, run, up)
+	run, err = w.Await(ctx, at, run, up)
 	covers := run.Through != nil && *run.Through >= newest
 	if err == nil && joined && run.State.Ended() && !covers && time.Now().Before(up) {
 		if run, _, err = w.Store.Compact(ctx, at, nil); err == nil {
-			run, err = w.awaitRun(ctx, at, run, up)
+			run, err = w.Await(ctx, at, run, up)
 		}
 	}
 	return run, replayed, err
 }
 
-func (w *Waiter) awaitRun(ctx context.Context, at session.Address, run session.Run, up time.Time) (session.Run, error) {
+// Await waits until a run has ended or the time is up, and returns the run as it is then.
+func (w *Waiter) Await(ctx context.Context, at session.Address, run session.Run, up time.Time) (session.Run, error) {
 	return Until(ctx, w, run, up, func(run session.Run) bool { return run.State.Ended() },
 		func() (session.Run, error) { return w.Store.Run(ctx, at, run.ID) })
 }

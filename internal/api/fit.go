@@ -1,0 +1,57 @@
+package api
+
+import (
+	"errors"
+	"time"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/readback"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
+)
+
+// defaultRoomWait is how many seconds a reader waits whose view must fit the window, if the reader does not say.
+const defaultRoomWait = 5
+
+// readFit reads whether the view must fit the session's window, and how long its reader waits for that.
+func (s *Server) readFit(req *request.Request, r *viewRequest) {
+	q := req.Query()
+	fit := q.Values.Has("fit") && q.Choice("fit", "window") == "window"
+	r.wait = time.Duration(q.Integer("wait", 0, maxWait, defaultRoomWait)) * time.Second
+	switch {
+	case fit && r.full:
+		q.Wrong("fit", request.InvalidRequest, "view=full is the whole log: leave fit or view=full out")
+	case !fit && q.Values.Has("wait"):
+		q.Wrong("wait", request.InvalidRequest, "only a read with fit=window waits: leave wait out, or add fit=window")
+	case fit:
+		r.Fit = &view.Fit{Parts: func(seq int64) ([]readback.Part, error) {
+			return readback.Parts(req.Ctx, s.Store, r.at, seq)
+		}}
+	}
+}
+
+// awaitsRoom reports whether a reader whose view must fit the window waits for a compaction, because it does not.
+func (r *viewRequest) awaitsRoom(v *postgres.View) bool {
+	return r.Fit != nil && r.wait > 0 && r.newest() && v.Tokens > v.Room
+}
+
+// answerWithRoom waits for the compaction of a session that is over its window, if there is one that starts soon, and
+// answers with what the view is then. The compaction is asked for if the session is due and nobody has.
+func (s *Server) answerWithRoom(req *request.Request, want viewRequest, stored *postgres.View) error {
+	up := time.Now().Add(want.wait)
+	ctx, cancel := req.Extend(up)
+	defer cancel()
+	req.Ctx = ctx
+	run, err := s.Store.StartingRun(ctx, want.at, want.wait)
+	if err == nil {
+		_, err = s.waiter.Await(ctx, want.at, run, up)
+	}
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
+	if err := s.openView(req, want, postgres.Version{}, stored); err != nil {
+		return err
+	}
+	return s.answerStored(req, want, stored)
+}
