@@ -37,7 +37,7 @@ type commands struct {
 	Recompact   recompactCommand   `cmd:"" help:"Compact many sessions again, from their logs."`
 	Runs        runsCommand        `cmd:"" help:"List a session's compactions."`
 	Checkpoints checkpointsCommand `cmd:"" help:"List a session's checkpoints, show one, compare two, or restore one."`
-	Replay      replayCommand      `cmd:"" help:"Measure what policies keep."`
+	Replay      replayCommand      `cmd:"" help:"Measure what policies keep, over a folder of conversations or stored sessions."`
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
 	Results     resultsCommand     `cmd:"" help:"List a session's persisted tool results, or print one."`
 }
@@ -78,7 +78,7 @@ func helpText(command string) string {
 
 // parser returns the command line's parser. A command whose Run names a *console gets it from connect.
 func parser(cli *commands) *kong.Kong {
-	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(), replayWindows(),
+	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(),
 		kong.BindToProvider(connect),
 		kong.Description("A session store for LLM agents that keeps every message and a small context."))
 }

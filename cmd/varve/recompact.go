@@ -34,6 +34,18 @@ type recompactFilter struct {
 	EngineVersionBelow *int64 `placeholder:"N" help:"Only those last compacted by an older engine."`
 }
 
+// filter returns what the flags select.
+func (f *recompactFilter) filter() (selected session.SessionFilter, err error) {
+	selected = session.SessionFilter{
+		Sessions: f.Session, CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter,
+		MinTokens: f.MinTokens, PolicyVersionBelow: f.PolicyVersionBelow, EngineVersionBelow: f.EngineVersionBelow,
+	}
+	if len(f.Metadata) > 0 {
+		selected.Metadata, err = json.Marshal(f.Metadata)
+	}
+	return selected, err
+}
+
 type recompactStartCommand struct {
 	recompactFilter `embed:""`
 	policyChoice    `embed:""`
@@ -74,17 +86,10 @@ func (c *recompactStartCommand) Run(ctx context.Context, to *console) error {
 
 // request returns what the flags ask for.
 func (c *recompactStartCommand) request() (r protocol.RecompactionRequest, err error) {
-	f := &c.recompactFilter
 	r.MaxRunning = c.MaxRunning
 	r.DryRun = c.DryRun
-	r.Filter = session.SessionFilter{
-		Sessions: f.Session, CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter,
-		MinTokens: f.MinTokens, PolicyVersionBelow: f.PolicyVersionBelow, EngineVersionBelow: f.EngineVersionBelow,
-	}
-	if len(f.Metadata) > 0 {
-		if r.Filter.Metadata, err = json.Marshal(f.Metadata); err != nil {
-			return r, err
-		}
+	if r.Filter, err = c.filter(); err != nil {
+		return r, err
 	}
 	r.Policy, err = c.policy()
 	return r, err

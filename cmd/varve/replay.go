@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,26 +12,43 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/replay/folder"
 )
 
-type replayCommand struct {
-	Dir        string   `arg:"" help:"Folder of recorded conversations, in any format that varve import reads."`
-	Policy     []string `sep:"none" placeholder:"FILE" help:"A policy to measure, under its file's name. Repeatable."`
-	Profiles   string   `default:"all" help:"Profiles to measure: names with commas, all, or none."`
-	Yardsticks string   `default:"all" help:"Yardsticks to measure: names with commas, all, or none."`
-	Windows    []int    `default:"${replay_windows}" help:"Context windows in tokens."`
-	Only       string   `help:"Measure only sessions whose name contains this."`
-	Half       string   `enum:",odd,even" default:"" help:"Measure only one half of the sessions, odd or even."`
+type replayRunCommand struct {
+	Dir        string   `arg:"" optional:"" help:"Folder of recorded conversations, in any format that varve import reads."`
+	Policy     []string `sep:"none" placeholder:"FILE" help:"A policy, under its file's name; or tenant, tenant@3. Repeatable."`
+	Profiles   string   `help:"Profiles to measure: names with commas, all, or none. Default: all in a folder."`
+	Yardsticks string   `help:"Yardsticks to measure: names with commas, all, or none. Default: all in a folder."`
+	Windows    []int    `help:"Context windows in tokens. Default: nine from 20,000 in a folder, else the sessions' own."`
+	Only       string   `help:"Measure only sessions of the folder whose name contains this."`
+	Half       string   `enum:",odd,even" default:"" help:"Measure only one half of the folder's sessions, odd or even."`
+
+	storedSessions `embed:""`
 }
 
-// Run measures the sessions of the folder and prints the tables.
-func (c *replayCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+// folderWindows are the windows of a folder's measurement if the flags name none.
+var folderWindows = []int{20_000, 26_000, 32_000, 40_000, 48_000, 64_000, 80_000, 96_000, 128_000}
+
+// Run measures the sessions of the folder, or stored ones, and prints the tables.
+func (c *replayRunCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.Tenant != "" {
+		to, err := connect(settings, out)
+		if err != nil {
+			return err
+		}
+		return c.ofTenant(ctx, to)
+	}
+	return c.ofFolder(ctx, settings, out)
+}
+
+func (c *replayRunCommand) ofFolder(ctx context.Context, settings *config.Client, out io.Writer) error {
 	contenders, err := c.contenders()
 	if err != nil {
 		return usageError(err.Error())
@@ -38,6 +56,9 @@ func (c *replayCommand) Run(ctx context.Context, settings *config.Client, out io
 	sessions, err := c.sessions()
 	if err != nil {
 		return err
+	}
+	if len(c.Windows) == 0 {
+		c.Windows = folderWindows
 	}
 	tasks := replay.Tasks(sessions, contenders, c.Windows)
 	if len(tasks) == 0 {
@@ -59,7 +80,7 @@ func (c *replayCommand) Run(ctx context.Context, settings *config.Client, out io
 }
 
 // sessions reads the sessions that the flags choose.
-func (c *replayCommand) sessions() (chosen []*replay.Session, err error) {
+func (c *replayRunCommand) sessions() (chosen []*replay.Session, err error) {
 	all, _, err := folder.Read(c.Dir)
 	for _, s := range all {
 		if strings.Contains(s.Name, c.Only) && (c.Half == "" || c.Half == half(s.Name)) {
@@ -80,9 +101,9 @@ func half(name string) string {
 }
 
 // contenders returns what the flags choose: the profiles, the policies, the yardsticks.
-func (c *replayCommand) contenders() (list []replay.Contender, err error) {
-	if c.Profiles != "none" {
-		if list, err = replay.Profiles(names(c.Profiles)...); err != nil {
+func (c *replayRunCommand) contenders() (list []replay.Contender, err error) {
+	if names := listed(c.Profiles, "all", policy.Profiles()); len(names) > 0 {
+		if list, err = replay.Profiles(names...); err != nil {
 			return nil, err
 		}
 	}
@@ -93,14 +114,7 @@ func (c *replayCommand) contenders() (list []replay.Contender, err error) {
 		}
 		list = append(list, own)
 	}
-	yardsticks := names(c.Yardsticks)
-	switch c.Yardsticks {
-	case "all":
-		yardsticks = replay.Yardsticks()
-	case "none":
-		yardsticks = nil
-	}
-	for _, name := range yardsticks {
+	for _, name := range listed(c.Yardsticks, "all", replay.Yardsticks()) {
 		y, err := replay.Yardstick(name)
 		if err != nil {
 			return nil, err
@@ -110,12 +124,16 @@ func (c *replayCommand) contenders() (list []replay.Contender, err error) {
 	return list, uniqueNames(list)
 }
 
-// names returns the names in a list with commas, none for all.
-func names(list string) []string {
-	if list == "all" {
+// listed returns the names in a flag: with commas, all of them, or none. Without a flag it is the fallback.
+func listed(flag, fallback string, all []string) []string {
+	switch text := cmp.Or(flag, fallback); text {
+	case "all":
+		return all
+	case "none":
 		return nil
+	default:
+		return strings.Split(text, ",")
 	}
-	return strings.Split(list, ",")
 }
 
 // contenderOf reads a policy, whose name is its file's.
@@ -128,8 +146,13 @@ func contenderOf(file string) (c replay.Contender, err error) {
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", file, err)
 	}
+	return replay.Under(fileName(file), p), nil
+}
+
+// fileName returns the name of a file without its folder and its ending.
+func fileName(file string) string {
 	name := filepath.Base(file)
-	return replay.Under(strings.TrimSuffix(name, filepath.Ext(name)), p), nil
+	return strings.TrimSuffix(name, filepath.Ext(name))
 }
 
 func uniqueNames(list []replay.Contender) error {
@@ -141,9 +164,4 @@ func uniqueNames(list []replay.Contender) error {
 		seen[c.Name] = true
 	}
 	return nil
-}
-
-// replayWindows sets the windows that are measured if the flags name none.
-func replayWindows() kong.Option {
-	return kong.Vars{"replay_windows": "20000,26000,32000,40000,48000,64000,80000,96000,128000"}
 }

@@ -237,6 +237,7 @@ func TestARouteIsItsMethodAndPath(t *testing.T) {
 		"GET /v1/admin/replays?limit=7":                      all(c, client.Replays, 7),
 		"GET /v1/admin/replays/7":                            with(c, client.GetReplay, nil, "7"),
 		"GET /v1/admin/replays/7/sessions?limit=9":           all(c, client.ReplaySessions, 9, "7"),
+		"GET /v1/admin/replays/7/report":                     with(c, client.ReplayReport, nil, "7"),
 		"POST /v1/admin/replays/7/cancel":                    with(c, client.CancelReplay, nil, "7"),
 		"POST /v1/admin/recompactions/7/cancel":              with(c, client.CancelRecompaction, nil, "7"),
 		"POST /v1/imports?from=codex&more=true&session=s":    with(c, client.BeginImport, query{"from": "codex", "more": true, "session": "s"}),

@@ -46,6 +46,7 @@ const (
 	BeginReplay  Route[protocol.Replay] = "POST admin/replays" // ReplayRequest
 	GetReplay    Route[protocol.Replay] = "GET admin/replays/{replay}"
 	CancelReplay Route[protocol.Replay] = "POST admin/replays/{replay}/cancel"
+	ReplayReport Route[json.RawMessage] = "GET admin/replays/{replay}/report"
 
 	BeginImport    Route[protocol.Import]      = "POST imports"
 	GetImport      Route[protocol.Import]      = "GET imports/{import}"
