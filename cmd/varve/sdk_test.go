@@ -18,13 +18,23 @@ var offline = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ET
 // no lock file: its entries name the registry that they were made at.
 func TestTheClientsOfOpenAIWorkAgainstVarveUp(t *testing.T) {
 	t.Parallel()
+	dir := installed(t, "openai-sdk")
+	u := startUp(t, filepath.Join(t.TempDir(), "data"))
+	nodeTest(t, dir, "VARVE_URL="+u.url, "VARVE_KEY="+u.key)
+	u.stop()
+}
+
+// installed returns a copy of a folder of test/ with its packages from npm. It skips the test where there is no npm, or
+// none of its registry.
+func installed(t *testing.T, name string) (dir string) {
+	t.Helper()
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("OpenAI's clients for JavaScript are not checked: %v", err)
+			t.Skipf("test/%s is not run: %v", name, err)
 		}
 	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "test", "openai-sdk"))); err != nil {
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "test", name))); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -33,16 +43,22 @@ func TestTheClientsOfOpenAIWorkAgainstVarveUp(t *testing.T) {
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
 		if offline.Match(out) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Skipf("OpenAI's clients for JavaScript are not checked, npm cannot reach its registry:\n%s", out)
+			t.Skipf("test/%s is not run, npm cannot reach its registry:\n%s", name, out)
 		}
 		t.Fatalf("npm install: %v\n%s", err, out)
 	}
-	u := startUp(t, filepath.Join(t.TempDir(), "data"))
+	return dir
+}
+
+// nodeTest runs the tests of a folder.
+func nodeTest(t *testing.T, dir string, env ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
 	tests := exec.CommandContext(ctx, "node", "--test")
 	tests.Dir = dir
-	tests.Env = append(os.Environ(), "VARVE_URL="+u.url, "VARVE_KEY="+u.key)
+	tests.Env = append(os.Environ(), env...)
 	if out, err := tests.CombinedOutput(); err != nil {
 		t.Errorf("node --test: %v\n%s", err, out)
 	}
-	u.stop()
 }
