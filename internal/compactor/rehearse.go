@@ -28,6 +28,9 @@ func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration
 		Format: in.Format, WindowTokens: in.WindowTokens, OverheadTokens: in.OverheadTokens,
 		ContextTokens: r.Context - int64(in.OverheadTokens), LastAppendAge: r.Age.Seconds(), Calibration: 1,
 	}
+	for i := range in.Tail { // of which only the sizes count
+		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: in.Tail[i].Seq, Tokens: int64(in.Tail[i].Tokens)})
+	}
 	causes := map[due.Threshold]string{due.Hard: causeHard, due.Trigger: causeThreshold, due.Idle: causeIdle}
 	decision := newDecision(snap, &in.Policy, causes[r.Reached])
 	if decision.waitForCold(snap, &in.Policy) {

@@ -20,6 +20,7 @@ type index struct {
 	matcher  *matcher
 	places   [][]int32 // by string: the messages that have it
 	words    []segment
+	uses     [][]int32 // by string: the requests that need it, by their first message
 }
 
 // indexed is what is known of a message.
@@ -27,6 +28,8 @@ type indexed struct {
 	before    int64 // tokens of the log before it
 	at        time.Time
 	assistant bool
+	system    bool
+	starts    bool    // a unit begins with it
 	strings   []int32 // outside of its results
 	results   []resultIn
 }
@@ -111,6 +114,8 @@ func (x *indexer) read(i int) error {
 		}
 	}
 	to.assistant = isAssistant(&found)
+	to.system = found.Flags&wire.FlagPinned != 0
+	to.starts = found.StartsUnit && !(to.assistant && i > 0 && x.messages[i-1].assistant)
 	for k := range found.Parts {
 		switch p := &found.Parts[k]; p.Kind {
 		case wire.Call:
@@ -209,6 +214,7 @@ func (b bits) list() (list []int32) {
 
 // ask finds the requests and what their calls need.
 func (x *indexer) ask() {
+	x.uses = make([][]int32, x.strings)
 	for i := range x.messages {
 		if !x.messages[i].assistant || i == 0 {
 			continue
@@ -222,6 +228,9 @@ func (x *indexer) ask() {
 		r := &x.requests[len(x.requests)-1]
 		for _, c := range x.calls[i] {
 			if needs := x.needs(r.message, i, c); len(needs) > 0 {
+				for _, n := range needs {
+					x.uses[n.found] = append(x.uses[n.found], int32(r.message))
+				}
 				r.calls = append(r.calls, call{c.edit, needs})
 			}
 		}

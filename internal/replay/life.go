@@ -26,6 +26,7 @@ type life struct {
 	context int64 // tokens of the view as the worker counts them
 	base    *compact.Checkpoint
 	tail    []compact.Entry
+	items   []item // of a yardstick that trims
 	calls   compactor.OpenCalls
 	waits   time.Duration // a job waits until nothing was appended for this long; 0: there is none
 	asked   due.Threshold // what that job was asked for by
@@ -133,6 +134,11 @@ func (l *life) stringsIn(body []byte) bits {
 
 // compact makes the next checkpoint if the worker would make it now.
 func (l *life) compact(ctx context.Context, reached due.Threshold, age time.Duration) error {
+	if l.by.yardstick == clearKeep3 || l.by.yardstick == hindsight {
+		l.trim()
+		l.rule.Floor = l.rule.FloorAfter(l.context)
+		return nil
+	}
 	p, wait, err := compactor.Rehearse(ctx, compactor.Rehearsal{
 		Input: compact.Input{
 			Format: l.session.Format, Policy: l.by.Policy, WindowTokens: l.window, Base: l.base, Tail: l.tail,
