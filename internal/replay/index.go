@@ -59,6 +59,7 @@ type need struct {
 	kind  Kind
 	last  int32 // the message before the request that has it last
 	far   bool
+	own   bool // what the call is about uses it, not what the call writes
 }
 
 // prepare indexes the session, once.
@@ -247,7 +248,7 @@ func (x *indexer) needs(request, i int, c *callStrings) (needs []need) {
 		}
 		last := x.places[n][before-1]
 		far := x.messages[i].before-x.messages[last].before >= farTokens
-		needs = append(needs, need{n, u.kind, last, far})
+		needs = append(needs, need{n, u.kind, last, far, !u.written})
 	}
 	return needs
 }

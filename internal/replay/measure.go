@@ -105,34 +105,29 @@ func (m *meter) count(to *sums, cached int64, idle time.Duration) {
 
 // call counts a call.
 func (m *meter) call(to *sums, c *call) {
-	whole, farWhole, isFar := 1.0, 1.0, false
-	var by, far [kinds]Ratio
+	var whole, far, edit Ratio
+	var by, farBy [kinds]Ratio
 	for _, n := range c.needs {
 		held := m.holds(n.found)
+		whole.need(held)
 		by[n.kind].need(held)
 		if n.far {
-			isFar = true
-			far[n.kind].need(held)
+			far.need(held)
+			farBy[n.kind].need(held)
 		}
-		if held {
-			continue
+		if n.far && n.own && c.edit {
+			edit.need(held)
 		}
-		whole = 0
-		if n.far {
-			farWhole = 0
-		}
-		m.readBack(to, n)
-	}
-	to.Calls.add(Ratio{whole, 1})
-	if isFar {
-		to.Far.add(Ratio{farWhole, 1})
-		if c.edit {
-			to.FarEdits.add(Ratio{farWhole, 1})
+		if !held {
+			m.readBack(to, n)
 		}
 	}
+	to.Calls.add(whole)
+	to.Far.add(far)
+	to.FarEdits.add(edit)
 	for k := range kinds {
 		addBy(to.CallsBy, k, by[k])
-		addBy(to.FarBy, k, far[k])
+		addBy(to.FarBy, k, farBy[k])
 	}
 }
 

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -27,18 +28,20 @@ func (k Kind) String() string { return kindNames[k] }
 
 // used is a string that identifies something and that a call uses.
 type used struct {
-	text string // normalised
-	kind Kind
+	text    string // normalised
+	kind    Kind
+	written bool // it is in what the call writes
 }
 
 // callStrings collects the strings that the arguments of a call use.
 type callStrings struct {
-	list []used
-	edit bool // it replaces a text
+	list    []used
+	edit    bool // it replaces a text
+	writing bool // what is being read is what the call writes
 }
 
-// stringsOf returns the strings that identify what a call is about. What the call writes, as contents of a file and
-// prose, is not among them: the agent makes that up.
+// stringsOf returns the strings that identify what a call is about. Of what the call writes, as the contents of a file
+// and prose, only the paths are among them: the agent makes up the rest.
 func stringsOf(arguments []byte) *callStrings {
 	c := &callStrings{}
 	if len(arguments) > 0 && arguments[0] == '"' {
@@ -50,13 +53,21 @@ func stringsOf(arguments []byte) *callStrings {
 	}
 	c.value("", value)
 	slices.SortFunc(c.list, func(a, b used) int {
-		if a.text != b.text {
-			return strings.Compare(a.text, b.text)
-		}
-		return int(a.kind) - int(b.kind)
+		return cmp.Or(strings.Compare(a.text, b.text), order(a.written, b.written), cmp.Compare(a.kind, b.kind))
 	})
 	c.list = slices.CompactFunc(c.list, func(a, b used) bool { return a.text == b.text })
 	return c
+}
+
+// order sorts false before true.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // written are the arguments that hold what a call writes or says; replaced those that hold what an edit replaces.
@@ -77,37 +88,27 @@ func (c *callStrings) value(key string, v any) {
 			c.value(key, inner)
 		}
 	case string:
-		switch {
-		case replaced.MatchString(key):
-			c.replaces(v)
-		case !written.MatchString(key):
-			c.scan(v)
+		if replaced.MatchString(key) {
+			c.edit, c.writing = true, false
+			c.add(v, Quoted)
+			return
 		}
+		c.writing = written.MatchString(key)
+		c.scan(v)
 	}
 }
 
 func (c *callStrings) add(text string, k Kind) {
-	if text = normalised(text); len(text) >= gram {
-		c.list = append(c.list, used{text, k})
+	if c.writing && k != Path {
+		return
+	}
+	if text = normalised(text); len(text) >= shortest {
+		c.list = append(c.list, used{text, k, c.writing})
 	}
 }
 
-// maxQuoted is how much of a line that an edit replaces is looked for.
-const maxQuoted = 100
-
-// replaces adds the lines of a text that an edit replaces.
-func (c *callStrings) replaces(text string) {
-	c.edit = true
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if len(line) > maxQuoted {
-			line = strings.ToValidUTF8(line[:maxQuoted], "")
-		}
-		if len(line) >= 12 {
-			c.add(line, Quoted)
-		}
-	}
-}
+// shortest is how many bytes a string has at least that is looked for.
+const shortest = 4
 
 var (
 	inQuotes = regexp.MustCompile("\"([^\"\n]{6,80})\"|'([^'\n]{6,80})'|`([^`\n]{6,80})`")

@@ -50,7 +50,7 @@ func (x *indexer) readWords(i int) {
 
 func (x *indexer) segment(i int, sentence string) {
 	text := normalised(strings.TrimSpace(sentence))
-	if len(text) < gram {
+	if len(text) < shortest {
 		return
 	}
 	x.words = append(x.words, segment{i, x.pattern(text, false), len(text), demands.MatchString(text)})
