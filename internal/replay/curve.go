@@ -36,7 +36,8 @@ func sumUp(list []*Outcome, late func(*Outcome) *Sums) point {
 	v.FarEdits, v.EditCalls = calls.FarEdits.Share(), calls.FarEdits.All
 	v.FarBy, v.CallsBy = shares(calls.FarBy), shares(calls.CallsBy)
 	v.ReadBacks, v.Over = float64(all.ReadBacks), float64(all.Over)
-	v.UserEach, v.UserEnd, v.Demands, v.Prefix = each.Share(), end.Share(), demands.Share(), prefix.Share()
+	v.UserEach, v.UserEnd = each.Share(), end.Share()
+	v.Demands, v.Prefix = demands.Share(), prefix.Share()
 	v.Cost, v.FullCost = all.Cost, map[string]float64{}
 	for card, cost := range all.Cost {
 		v.FullCost[card] = cost + all.BackCost[card]

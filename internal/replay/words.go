@@ -17,7 +17,8 @@ type segment struct {
 
 // machine recognises texts in the user's messages that nobody typed: the harness put them there.
 var machine = regexp.MustCompile(`(?s)^\s*(<(command|local-command|system|task|environment|user|ide|bash)[-_]|` +
-	`Caveat: The messages below|This session is being continued|\[Request interrupted|# AGENTS\.md|Base directory for this skill)`)
+	`Caveat: The messages below|This session is being continued|` +
+	`\[Request interrupted|# AGENTS\.md|Base directory for this skill)`)
 
 // sentences ends a segment: a line end, or the end of a sentence before white space.
 var sentences = regexp.MustCompile(`\n+|[.!?]\s+`)
