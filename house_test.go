@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"internal/compact/failure":  {},
 	"internal/compact/rule":     {},
 	"internal/compact/resource": {"internal/rawjson"},
-	"internal/compact/summary":  {"internal/compact/failure", "internal/compact/resource", "internal/compact/text", "internal/tokens"},
+	"internal/compact/summary":  {"internal/compact/failure", "internal/compact/names", "internal/compact/resource", "internal/compact/text", "internal/tokens"},
 	"internal/llm":              {"internal/compact/summary"},
 	"internal/llm/llmtest":      {"internal/compact/summary"},
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},

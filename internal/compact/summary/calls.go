@@ -22,22 +22,32 @@ const windowBytes = 4096
 
 // call is a tool call whose result may follow.
 type call struct {
+	tool      string // in lower case
 	operation string
 	subject   string // the tool and the purpose of the call
 	paths     []string
+	change    string // of an edit: a line that tells what it changes
+	command   command
 }
 
 // call records a call, and the to-dos that it may write.
 func (d *draft) call(m Message, p Part) {
-	c := call{operation: resource.OperationOfCall("common", p.Tool, []byte(p.Text))}
+	c := call{tool: strings.ToLower(p.Tool), operation: resource.OperationOfCall("common", p.Tool, []byte(p.Text))}
 	c.paths = resource.Paths(c.operation, []byte(p.Text))
-	c.subject = label(p.Tool) + ": " + subject(p.Text)
+	line := commandText(p.Text)
+	c.subject = strings.TrimSuffix(label(p.Tool)+": "+clip(collapse(clean(head(line, windowBytes))), subjectChars), " ")
+	if c.runs() {
+		c.command = commandOf(line)
+	} else if fileUse[c.operation] == wrote {
+		c.change = changeOf(p.Text)
+	}
 	d.calls[p.CallID] = c
-	d.list(m.Seq, p)
+	d.worked = true
+	d.list(m.Seq, c, p.Text)
 }
 
-// subject returns the purpose of a call on one short line: the command, or else all arguments.
-func subject(arguments string) string {
+// commandText returns the command in a call's arguments, or else all arguments.
+func commandText(arguments string) string {
 	var object struct{ Command, Cmd, Script json.RawMessage }
 	if strings.Contains(arguments, "\"c") || strings.Contains(arguments, "\"script") {
 		if json.Unmarshal([]byte(arguments), &object) == nil {
@@ -45,7 +55,7 @@ func subject(arguments string) string {
 			arguments = cmp.Or(command, arguments)
 		}
 	}
-	return clip(collapse(clean(head(arguments, windowBytes))), subjectChars)
+	return arguments
 }
 
 // commandLine returns a JSON string, or the strings of a JSON list with spaces between them.
@@ -64,51 +74,139 @@ func commandLine(value json.RawMessage) string {
 	return ""
 }
 
-// result records the outcome of a call: a file read or written, an error, a solved error, or another outcome.
+// result records the outcome of a call: a file read or written, an error, a solved error, a commit, another outcome, or
+// what the user said to it.
 func (d *draft) result(m Message, p Part) {
 	c, ok := d.calls[p.CallID]
 	if !ok {
-		c = call{operation: resource.OperationOfCall("common", p.Tool, nil), subject: label(p.Tool) + ": "}
+		c = call{operation: resource.OperationOfCall("common", p.Tool, nil), subject: label(p.Tool) + ":"}
+	}
+	if words, ok := SaidInResult(p.Text); ok {
+		d.answered(m.Seq, c, clean(words))
+		return
 	}
 	ref, marker := refOf(p)
-	verb, aboutFiles := fileUse[c.operation]
-	aboutFiles = aboutFiles && len(c.paths) > 0
+	aboutFiles := fileUse[c.operation] != "" && len(c.paths) > 0
 	text := ""
 	if !marker && (p.Failed || c.runs() || !aboutFiles) {
 		text = clean(window(p.Text))
 	}
 	if p.Failed || failure.Shows([]byte(text), c.runs(), nil) {
-		d.sections[calls].drop(c.subject)
-		d.sections[failures].put(c.subject, at(m.Seq, c.subject+outcome+complaint(text)+ref))
+		d.failed(m.Seq, c, text, ref)
 		return
 	}
 	if !marker {
-		if failed, ok := d.sections[failures].drop(c.subject); ok {
-			d.sections[solved].put(c.subject, failed+", solved at "+strconv.FormatInt(m.Seq, 10))
-		}
+		d.solve(m.Seq, c)
 	}
-	if aboutFiles {
-		if verb == "read" {
-			verb += ref // the result of a write is not worth retrieving
-		}
-		d.files(m.Seq, c.paths, verb)
-		return
+	switch {
+	case aboutFiles:
+		d.used(m.Seq, c, ref)
+	case c.command.commits && !marker:
+		d.committed(m.Seq, lineOf(c, text)+ref)
+	case c.plans():
+		d.created(m.Seq, c, text)
+	case !c.looks() && c.subject != nobody:
+		d.sections[calls].put(note{key: c.subject, seq: m.Seq, text: c.subject + outcome + lineOf(c, text) + ref})
 	}
-	d.sections[calls].put(c.subject, at(m.Seq, c.subject+outcome+lineOf(c, text)+ref))
 }
 
-var fileUse = map[string]string{"file_read": "read", "view_file": "read", "file_write": "written"}
-
-// files records the last use of each file; a read does not replace a write.
-func (d *draft) files(seq int64, paths []string, done string) {
-	for _, path := range paths {
-		path = clip(collapse(clean(path)), subjectChars)
-		entry := at(seq, path+use+done)
-		before, _ := d.sections[files].drop(path)
-		if strings.Contains(before, use+"written") && done != "written" {
-			entry = before
+// answered records that the user refused a call, or answered its question.
+func (d *draft) answered(seq int64, c call, words string) {
+	const spoken = 8 // the worth of the user's word about a call
+	words = clip(collapse(words), saidChars)
+	text := "The user refused " + c.key()
+	if strings.HasPrefix(words, `"`) {
+		text = "The user answered"
+	}
+	if words != "" {
+		text += outcome + words
+		if !d.wordsKept {
+			d.demand(seq, words)
 		}
-		d.sections[files].put(path, entry)
+	}
+	d.sections[findings].put(note{key: text, seq: seq, text: text, worth: spoken})
+	d.sections[calls].drop(c.subject)
+	d.sections[failures].drop(c.subject)
+	if words != "" {
+		d.follow(seq, words)
+	}
+}
+
+// failed records a call that failed, unless it only looked for something: then the failure is no work that is open.
+func (d *draft) failed(seq int64, c call, text, ref string) {
+	d.sections[calls].drop(c.subject)
+	if c.looks() || c.subject == nobody || fileUse[c.operation] == "read" {
+		return
+	}
+	key := c.key()
+	d.sections[failures].put(note{key: key, seq: seq, text: key + outcome + complaint(text) + ref})
+	if open := d.sections[failures].all(); len(open) > maxOpen {
+		d.pass(open[0], "")
+	}
+}
+
+// maxOpen is how many errors count as open at once.
+const maxOpen = 24
+
+// looks reports whether a call only looks for something.
+func (c call) looks() bool {
+	return c.command.looks || c.operation == "search" || c.operation == "list_dir"
+}
+
+// key returns the key of a call's failure: an edit of a file that succeeds at last solves all before.
+func (c call) key() string {
+	tool, _, _ := strings.Cut(c.subject, ":")
+	if fileUse[c.operation] == wrote && len(c.paths) > 0 {
+		return tool + ": " + clip(collapse(clean(c.paths[0])), subjectChars)
+	}
+	return c.subject
+}
+
+// solve removes the failures that the success of a call solves: those of the same call, of edits of the same file, and
+// of commands that it includes.
+func (d *draft) solve(seq int64, c call) {
+	if len(d.sections[failures].at) == 0 {
+		return
+	}
+	solution := ", solved at " + strconv.FormatInt(seq, 10)
+	for _, e := range d.sections[failures].all() {
+		same := e.key == c.key()
+		if !same && !c.command.includes(commandOf(withoutTool(e.key))) {
+			continue
+		}
+		if fileUse[c.operation] == "" {
+			d.pass(e, solution)
+		} else {
+			d.sections[failures].drop(e.key)
+		}
+	}
+}
+
+// withoutTool returns the purpose in a call's subject.
+func withoutTool(subject string) string {
+	_, purpose, _ := strings.Cut(subject, ": ")
+	return purpose
+}
+
+// nobody is the subject of a call about which nothing is known.
+var nobody = label("") + ":"
+
+var fileUse = map[string]string{"file_read": "read", "view_file": "read", "file_write": wrote}
+
+// used records the use of files: those written are in flight, those read are listed unless names are kept elsewhere.
+func (d *draft) used(seq int64, c call, ref string) {
+	if fileUse[c.operation] == wrote {
+		d.inFlight(seq, c)
+		return
+	}
+	if d.wordsKept {
+		return
+	}
+	for _, path := range c.paths {
+		path = clip(collapse(clean(path)), subjectChars)
+		if _, ok := d.sections[files].at[path]; !ok {
+			d.sections[reads].put(note{key: path, seq: seq, text: path + use + "read" + ref})
+		}
 	}
 }
 

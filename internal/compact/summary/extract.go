@@ -1,7 +1,7 @@
 package summary
 
 import (
-	"regexp"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -10,28 +10,39 @@ import (
 
 // The limits of copied texts, in characters.
 const (
-	goalChars     = 600
-	saidChars     = 240
+	goalChars = 600
+	saidChars = 240
+	taskChars = 320
+
+	shortTaskChars = 160
+
+	endedChars    = 120 // of the demand of a task that ended
 	sentenceChars = 320
-	stateChars    = 600
+	stateChars    = 400
 	subjectChars  = 160
-	outcomeChars  = 160
+	outcomeChars  = 200
 	entryChars    = 1_000 // of a line of an earlier summary; more than Extract writes
 )
 
-// Extract returns a summary written without a model. Under headings it lists the user's goal and demands, decisions and
-// findings, files and commands, errors, and what is open, each with the seq of its message and the ref that retrieves a
-// result. It chooses sentences by their words (lexicon.go) and copies them. Previous, Retained and earlier summaries
-// among the messages are merged into the same sections. The answer is deterministic, within MaxTokens, smaller than the
-// messages, masked (resource.Mask), and without a tag that could close the section around it. It is empty if no summary
-// would be shorter.
+// Extract returns a summary written without a model. Under headings it lists the state: the task now, the plan, files
+// written and not committed, open errors, and what is next. Then it has the decisions and findings of the agent, the
+// tasks before with how each ended, and the outcomes of calls, each with the seq of its message and the ref that
+// retrieves a result. The user's goal, demands and messages and the files read are only there if WordsKept is false.
+//
+// Extract chooses sentences by their words (lexicon.go, worth.go) and copies them; what a harness wrote is not copied
+// (harness.txt). Previous, Retained and earlier summaries among the messages are merged into the same sections. A line,
+// once written, does not change while what it says holds, and leaves only for want of room or because it no longer
+// holds. The answer is deterministic, within MaxTokens, smaller than the messages, masked (resource.Mask), and without
+// a tag that could close the section around it. It is empty if no summary would be shorter.
 func Extract(r Request) Answer {
-	d := draft{calls: map[string]call{}}
-	d.adopt(r.Retained)
-	d.adopt(r.Previous)
+	d := draft{calls: map[string]call{}, wordsKept: r.WordsKept}
+	d.adopt(r.Retained, 0)
+	d.adopt(r.Previous, 0)
+	d.resume()
 	for _, m := range r.Messages {
 		if m.Summary {
-			d.adopt(texts(m))
+			d.adopt(texts(m), 0)
+			d.resume()
 		} else {
 			d.message(m)
 		}
@@ -42,14 +53,22 @@ func Extract(r Request) Answer {
 
 // draft is a summary as it grows.
 type draft struct {
-	sections [sectionCount]notes
-	calls    map[string]call // the newest of each id
-	goal     string          // the first text of the user
-	last     string          // the newest text of the agent
-	lastSeq  int64
+	wordsKept bool
+	sections  [sectionCount]notes
+	calls     map[string]call // the newest of each id
+	goal      string          // the first text of the user
+	last      string          // the newest text of the agent
+	lastSeq   int64
+	ending    string // how that text closes, if closed
+	closed    bool
+	spoke     bool  // the agent said something in these messages
+	worked    bool  // the agent said or did something since the newest demand
+	commandAt int64 // seq of the newest message that is a command of the harness
+	newest    int64 // seq of the newest message
 }
 
 func (d *draft) message(m Message) {
+	d.newest = max(d.newest, m.Seq)
 	for _, p := range m.Parts {
 		switch {
 		case p.Kind == Call:
@@ -62,7 +81,7 @@ func (d *draft) message(m Message) {
 		case m.Role == "system" || m.Role == "developer":
 			d.demand(m.Seq, clean(p.Text))
 		case m.Role != "tool":
-			d.user(m.Seq, clean(p.Text))
+			d.written(m.Seq, p.Text)
 		}
 	}
 }
@@ -70,83 +89,42 @@ func (d *draft) message(m Message) {
 // clean returns a text that is safe to copy into a summary.
 func clean(text string) string { return resource.Mask(neutral(text)) }
 
-// user records a message of the user: the first is the goal; of later ones demands and exact values are kept whole.
-func (d *draft) user(seq int64, text string) {
-	text = reminders.ReplaceAllString(text, "")
-	whole := collapse(text)
-	if whole == "" {
-		return
-	}
-	if len(d.sections[goal].at)+len(d.sections[earlier].at) == 0 {
-		d.goal = clip(whole, goalChars)
-		d.sections[goal].put("", at(seq, d.goal))
-	} else {
-		d.sections[said].put(clip(whole, saidChars), at(seq, clip(whole, saidChars)))
-	}
-	d.demand(seq, text)
-}
-
-// demand records the demands in a text, and its exact values. Of a long text, probably pasted, only commands count.
-func (d *draft) demand(seq int64, text string) {
-	const longText, maxDemands = 2_000, 16
-	isDemand := demanding
-	if len(text) > longText {
-		isDemand = commands.matches
-	}
-	var wanted []string
-	for s := range sentences(text) {
-		if s = clip(s, sentenceChars); s == d.goal {
-			continue
-		}
-		if isDemand(s) {
-			wanted = append(wanted, s)
-		} else if exact(s) {
-			d.fact(seq, s)
-		}
-	}
-	for i, s := range wanted {
-		if i < maxDemands/2 || i >= len(wanted)-maxDemands/2 {
-			d.sections[demands].keep(s, at(seq, s))
-		}
-	}
-}
-
-// agent records a text of the agent.
+// agent records a text of the agent: its check boxes, its findings, and how it closes.
 func (d *draft) agent(seq int64, text string) {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	d.last, d.lastSeq = text, seq
+	d.say(seq, text)
+	d.spoke, d.worked = true, true
 	d.boxes(seq, text)
-	for s := range sentences(text) {
-		switch {
-		case narrating(s):
-		case results.matches(s):
-			d.sections[findings].keep(clip(s, sentenceChars), at(seq, clip(s, sentenceChars)))
-		case exact(s):
-			d.fact(seq, s)
+	for s, points := range valued(text) {
+		if points >= worthKeeping {
+			s = clip(s, sentenceChars)
+			d.sections[findings].keep(note{key: s, seq: seq, text: s, worth: points})
 		}
 	}
 }
 
-func (d *draft) fact(seq int64, sentence string) {
-	sentence = clip(sentence, sentenceChars)
-	d.sections[facts].keep(sentence, at(seq, sentence))
-}
-
-// close records the state at the end of the messages: the last text of the agent and its next steps.
-func (d *draft) close() {
-	if d.last == "" {
-		return
-	}
-	d.sections[state].put("", at(d.lastSeq, clip(collapse(d.last), stateChars)))
-	d.sections[open].dropAll("next: ")
-	for s := range sentences(d.last) {
-		if plans.matches(s) {
-			d.open(d.lastSeq, "next", clip(s, sentenceChars))
+// valued yields the sentences of a text that do not only announce, each with its worth. A beginning such as "The cause
+// is:" and the sentence after it are one.
+func valued(text string) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		open := ""
+		for s := range sentences(plain(text)) {
+			if strings.HasSuffix(s, ":") && !narrating(s) {
+				open = s + " "
+				continue
+			}
+			s, open = open+s, ""
+			if !narrating(s) && !strings.HasSuffix(s, "?") && !yield(s, worth(s)) {
+				return
+			}
 		}
 	}
 }
+
+// plain returns a text without Markdown's marks of strong words, which say nothing to a model.
+func plain(text string) string { return strings.ReplaceAll(text, "**", "") }
 
 // answer returns the sections cut to the limit of the request.
 func (d *draft) answer(r Request) Answer {
@@ -167,28 +145,28 @@ func (d *draft) answer(r Request) Answer {
 }
 
 func (d *draft) within(limit int, retain bool) Answer {
-	kept := fit(&d.sections, limit)
-	a := Answer{Retain: write(kept, true), Summary: write(kept, false)}
+	kept := fit(&d.sections, limit, d.newest)
 	if !retain {
-		a = Answer{Summary: strings.Trim(a.Retain+"\n"+a.Summary, "\n")}
+		return Answer{Summary: write(kept, func(section) bool { return true })}
 	}
-	return a
+	return Answer{
+		Retain:  write(kept, func(s section) bool { return layout[s].retained }),
+		Summary: write(kept, func(s section) bool { return !layout[s].retained }),
+	}
 }
 
 // at returns text with the seq of its message before it.
 func at(seq int64, text string) string { return "[" + strconv.FormatInt(seq, 10) + "] " + text }
 
-// withoutSeq returns an entry without the seq that at put before it.
-func withoutSeq(entry string) string {
+// parted returns the seq that at put before an entry, 0 for none, and the entry without it.
+func parted(entry string) (seq int64, text string) {
 	number, text, ok := strings.Cut(strings.TrimPrefix(entry, "["), "] ")
 	if !ok || !strings.HasPrefix(entry, "[") {
-		return entry
+		return 0, entry
 	}
-	if _, err := strconv.ParseInt(number, 10, 64); err != nil {
-		return entry
+	seq, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || seq <= 0 {
+		return 0, entry
 	}
-	return text
+	return seq, text
 }
-
-// reminders matches text that the harness, not the user, put into a message.
-var reminders = regexp.MustCompile(`(?s)<system-reminder>.*?(?:</system-reminder>|\z)`)

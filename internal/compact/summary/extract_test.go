@@ -77,7 +77,8 @@ func TestExtractKeepsWhatMatters(t *testing.T) {
 		"- [4] The root cause is a missing index on ledger_v2(account_id).",
 		"- [4] We use port 5433 for the replica.",
 		"- [16] 我决定采用方案二，因为它更快。",
-		"- [8] /srv/app/export/query.go -- written",
+		"## Files in flight\n- [8] /srv/app/export/query.go -- edited: b",
+		"## Task now\n- [15] 必须使用 UTF-8。价格不得超过 300 元。",
 		"- [10] Bash: go test ./export ⇒ ok app/export 1.2s (r9.0-00ff)",
 		"Bash: go test ./export ⇒ --- FAIL: TestExport (30.01s), solved at 10",
 		"- [12] Bash: deploy --stage ⇒ fatal: host stage-3 not found",
@@ -125,11 +126,11 @@ func TestAFailureIsOpenUntilTheCallSucceeds(t *testing.T) {
 	}
 	text := extracted(t, messages...)
 	want := "## Errors, not solved\n- [3] Bash: make test ⇒ KeyError: 'seq'\n"
-	if !strings.Contains(text, want) || strings.Contains(text, "Errors, solved") {
+	if !strings.Contains(text, want) || strings.Contains(text, "Errors, past") {
 		t.Errorf("want %q in\n%s", want, text)
 	}
 	text = extracted(t, append(messages, calls("Bash", "c5", test), answers("c5", "ok"))...)
-	if want := "## Errors, solved\n- [3] Bash: make test ⇒ KeyError: 'seq', solved at 11\n"; !strings.Contains(text, want) {
+	if want := "## Errors, past\n- [3] Bash: make test ⇒ KeyError: 'seq', solved at 11\n"; !strings.Contains(text, want) {
 		t.Errorf("want %q in\n%s", want, text)
 	}
 }
@@ -182,8 +183,8 @@ func TestAForeignSummaryIsIncluded(t *testing.T) {
 		Previous: "[Summary of messages 1 to 9, written by a machine]\nThe user builds a parser.\n\n- It reads 4 formats.",
 		Messages: numbered(10, said("user", "Go on with the next format."), filler), MaxTokens: 1_000,
 	}
-	want := "## The user's messages\n- [10] Go on with the next format.\n## Earlier summary\n- The user builds a parser.\n- It reads 4 formats.\n## Last state\n- [11] "
-	if text := whole(summary.Extract(r)); !strings.HasPrefix(strings.TrimSpace(text), want) {
+	want := "## Earlier summary\n- The user builds a parser.\n- It reads 4 formats.\n## Last state\n- [11] "
+	if text := whole(summary.Extract(r)); !strings.Contains(text, want) || !strings.HasPrefix(text, "\n## Task now\n- [10] Go on") {
 		t.Error(text)
 	}
 }

@@ -12,7 +12,7 @@ var harnessText string
 var harness = readHarness(harnessText)
 
 type harnessLists struct {
-	lines, requests              []string
+	lines, summaries, requests   []string
 	texts, ends, quotes, answers [][3]string // the parts of each entry
 	elements, wrappers, screens  map[string]bool
 	textLetters, answerLetters   [256]bool // with which texts and answers begin
@@ -30,9 +30,10 @@ func readHarness(text string) *harnessLists {
 			lists[name] = append(lists[name], line)
 		}
 	}
+	lists["texts"] = append(lists["texts"], lists["summaries"]...)
 	return &harnessLists{
-		lines: lists["lines"], texts: partsOf(lists["texts"]), ends: partsOf(lists["ends"]),
-		quotes: partsOf(lists["quotes"]), answers: partsOf(lists["answers"]),
+		lines: lists["lines"], summaries: lists["summaries"], texts: partsOf(lists["texts"]),
+		ends: partsOf(lists["ends"]), quotes: partsOf(lists["quotes"]), answers: partsOf(lists["answers"]),
 		elements: namesIn(lists["elements"]), requests: strings.Split(lists["requests"][0], "|"),
 		wrappers: namesIn(lists["wrappers"]), screens: namesIn(lists["screens"]),
 		textLetters: lettersOf(lists["texts"]), answerLetters: lettersOf(lists["answers"]),

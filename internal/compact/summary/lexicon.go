@@ -10,6 +10,29 @@ import (
 //go:embed lexicon.txt
 var lexiconText string
 
+// signs are what the words of a sentence say about it: one bit for each lexicon.
+type signs uint16
+
+// The signs, in the order of lexiconNames.
+const (
+	commands signs = 1 << iota
+	wishes
+	results
+	decisions
+	causes
+	hedges
+	routine
+	plans
+	settings
+	states
+	beginsPair // it is the first word of a pair
+)
+
+var lexiconNames = []string{
+	"commands", "wishes", "findings", "decisions", "causes", "hedges", "routine", "plans", "settings",
+	"states",
+}
+
 // lexicon has the words and marks that identify one kind of sentence.
 type lexicon struct {
 	words map[string]bool // single words, and pairs with a space between them
@@ -17,13 +40,28 @@ type lexicon struct {
 }
 
 var (
-	lexicons  = readLexicons(lexiconText)
-	commands  = lexicons["commands"]
-	wishes    = lexicons["wishes"]
-	results   = lexicons["findings"]
-	plans     = lexicons["plans"]
-	narration = lexicons["narration"]
+	lexicons   = readLexicons(lexiconText)
+	narration  = lexicons["narration"]
+	announcing = lexicons["announcing"]
+	nods       = lexicons["nods"]
 )
+
+// signed has the signs of each word, pair of words, and mark of lexiconNames.
+var signed, signedMarks = func() (words, marks map[string]signs) {
+	words, marks = map[string]signs{}, map[string]signs{}
+	for i, name := range lexiconNames {
+		for word := range lexicons[name].words {
+			words[word] |= 1 << i
+			if first, _, ok := strings.Cut(word, " "); ok {
+				words[first] |= beginsPair
+			}
+		}
+		for _, mark := range lexicons[name].marks {
+			marks[mark] |= 1 << i
+		}
+	}
+	return words, marks
+}()
 
 // readLexicons reads lexicon.txt: "= name" begins a lexicon, "marks:" a line of marks between spaces; other lines have
 // words between bars.
@@ -49,20 +87,26 @@ func readLexicons(text string) map[string]*lexicon {
 	return all
 }
 
-// matches reports whether a sentence has one of the words, pairs of words or marks.
-func (l *lexicon) matches(sentence string) bool {
+// signsOf returns the signs of a sentence: of its words, pairs of words, and marks.
+func signsOf(sentence string) (found signs) {
 	before, wide := "", false
 	sentence = strings.ReplaceAll(strings.ToLower(sentence), "’", "'")
 	for word := range strings.FieldsFuncSeq(sentence, separatesWords) {
-		if l.words[word] || before != "" && l.words[before+" "+word] {
-			return true
+		found |= signed[word]
+		if signed[before]&beginsPair != 0 {
+			found |= signed[before+" "+word]
 		}
 		before, wide = word, wide || word[0] >= 0xE0
 	}
 	if !wide && !strings.ContainsFunc(sentence, func(r rune) bool { return r >= 0x0E00 }) {
-		return false
+		return found
 	}
-	return slices.ContainsFunc(l.marks, func(mark string) bool { return strings.Contains(sentence, mark) })
+	for mark, sign := range signedMarks {
+		if found&sign != sign && strings.Contains(sentence, mark) {
+			found |= sign
+		}
+	}
+	return found
 }
 
 // separatesWords reports whether r is between words. Marks belong to words: Hindi and Thai write vowels so.
@@ -70,22 +114,41 @@ func separatesWords(r rune) bool {
 	return r != '\'' && r != '-' && !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
 }
 
-// demanding reports whether a sentence states what must or should be.
-func demanding(sentence string) bool { return commands.matches(sentence) || wishes.matches(sentence) }
-
-// narrating reports whether a sentence only announces what comes next. It is also true for check boxes, which have a
-// section of their own.
+// narrating reports whether a sentence only says what the agent looks at or does. It is also true for check boxes, for
+// which there is a section of their own.
 func narrating(sentence string) bool {
-	if strings.HasPrefix(sentence, "[ ] ") || ticked(sentence) {
-		return true
-	}
-	fields := strings.Fields(strings.ToLower(head(sentence, 40)))
+	return strings.HasPrefix(sentence, "[ ] ") || ticked(sentence) || narration.begins(sentence)
+}
+
+// begins reports whether a sentence begins with a word, two words or a mark of the lexicon.
+func (l *lexicon) begins(sentence string) bool {
+	sentence = strings.ReplaceAll(head(sentence, 40), "’", "'")
+	fields := strings.Fields(strings.ToLower(sentence))
 	for n := 1; n <= min(2, len(fields)); n++ {
-		if narration.words[strings.Trim(strings.Join(fields[:n], " "), ",.!")] {
+		if l.words[strings.Trim(strings.Join(fields[:n], " "), ",.!:—–*")] {
 			return true
 		}
 	}
-	return slices.ContainsFunc(narration.marks, func(mark string) bool { return strings.HasPrefix(sentence, mark) })
+	return slices.ContainsFunc(l.marks, func(mark string) bool { return strings.HasPrefix(sentence, mark) })
+}
+
+// nodding reports whether a text of the user asks for nothing new: it is short, and has no words but such as "yes",
+// "continue" and "thanks".
+func nodding(text string) bool {
+	const longest = 60
+	if len(text) > longest {
+		return false
+	}
+	text = strings.ToLower(text)
+	for _, mark := range nods.marks {
+		text = strings.ReplaceAll(text, mark, " ")
+	}
+	for word := range strings.FieldsFuncSeq(text, separatesWords) {
+		if !nods.words[word] {
+			return false
+		}
+	}
+	return true
 }
 
 // exact reports whether a sentence has values that must be kept as they are: numbers, paths, code, addresses.

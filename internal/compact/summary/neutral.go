@@ -10,14 +10,14 @@ var tags = regexp.MustCompile(`(?i)<(\s*/?\s*(?:retain|summary|compaction-summar
 
 // neutral returns a text without invisible characters, with a line feed for each line end, and with escaped tags.
 func neutral(text string) string {
-	if plain(text) {
+	if visibleASCII(text) {
 		return escaped(text)
 	}
 	return escaped(strings.Map(visible, strings.ReplaceAll(text, "\r\n", "\n")))
 }
 
-// plain reports whether a text has only visible ASCII, tabs and line feeds.
-func plain(text string) bool {
+// visibleASCII reports whether a text has only visible ASCII, tabs and line feeds.
+func visibleASCII(text string) bool {
 	for i := range len(text) {
 		if b := text[i]; b < ' ' && b != '\n' && b != '\t' || b >= 0x7F {
 			return false

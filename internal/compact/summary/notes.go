@@ -1,119 +1,113 @@
 package summary
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
 
-// section is one of the headings of Extract, in the order of the summary.
-type section int
-
-const (
-	goal section = iota
-	demands
-	facts
-	open
-	said
-	findings
-	files
-	calls
-	failures
-	solved
-	earlier
-	state
-	sectionCount
-)
-
-// layout has for each section its heading, its share of the room if there is not enough for all, whether then its
-// newest entries are dropped first, and whether its entries are facts to retain.
-var layout = [sectionCount]struct {
-	heading    string
-	share      int
-	dropNewest bool
-	retained   bool
-}{
-	goal:     {"## Goal", 10, true, true},
-	demands:  {"## The user's demands", 34, false, true},
-	facts:    {"## Facts", 8, false, true},
-	open:     {"## Open", 8, false, true},
-	said:     {"## The user's messages", 10, false, false},
-	findings: {"## Decisions and findings", 16, false, false},
-	files:    {"## Files", 12, false, false},
-	calls:    {"## Calls", 6, false, false},
-	failures: {"## Errors, not solved", 6, false, false},
-	solved:   {"## Errors, solved", 2, false, false},
-	earlier:  {"## Earlier summary", 10, true, false},
-	state:    {"## Last state", 8, false, false},
-}
-
 // notes are the entries of a section, each on one line, oldest first. A key has one entry.
 type notes struct {
-	entries []entry
+	entries []note
 	at      map[string]int
 }
 
-type entry struct {
-	key, text string
+// note is an entry of a section. It is on one line, and empty once it was removed.
+type note struct {
+	key   string
+	seq   int64 // of the message that it comes from, 0 if unknown
+	text  string
+	worth int
+}
+
+// line returns a note as a line of a list.
+func (n note) line() string {
+	if n.seq == 0 {
+		return "- " + n.text + "\n"
+	}
+	return "- " + at(n.seq, n.text) + "\n"
 }
 
 // put adds an entry as the newest and removes the one with the same key.
-func (n *notes) put(key, text string) {
-	n.drop(key)
+func (n *notes) put(e note) {
+	n.drop(e.key)
 	if n.at == nil {
 		n.at = map[string]int{}
 	}
-	n.at[key] = len(n.entries)
-	n.entries = append(n.entries, entry{key, text})
+	if len(n.entries) > 2*len(n.at)+spare {
+		n.tidy()
+	}
+	n.at[e.key] = len(n.entries)
+	n.entries = append(n.entries, e)
+}
+
+// spare is how many removed entries may stay.
+const spare = 64
+
+// tidy removes the entries that were removed from the list, too.
+func (n *notes) tidy() {
+	n.entries = n.all()
+	for i, e := range n.entries {
+		n.at[e.key] = i
+	}
 }
 
 // keep adds an entry unless the key has one.
-func (n *notes) keep(key, text string) {
-	if _, ok := n.at[key]; !ok {
-		n.put(key, text)
+func (n *notes) keep(e note) {
+	if _, ok := n.at[e.key]; !ok {
+		n.put(e)
 	}
 }
 
-// drop removes the entry with that key and returns its text.
-func (n *notes) drop(key string) (text string, ok bool) {
+// drop removes the entry with that key and returns it.
+func (n *notes) drop(key string) (dropped note, ok bool) {
 	i, ok := n.at[key]
 	if !ok {
-		return "", false
+		return note{}, false
 	}
-	text = n.entries[i].text
-	n.entries[i] = entry{}
+	dropped = n.entries[i]
+	n.entries[i] = note{}
 	delete(n.at, key)
-	return text, true
+	return dropped, true
 }
 
-// dropAll removes the entries whose text, without its seq, has that beginning.
+// remove removes the entry with that key and returns it, an empty one if there is none.
+func (n *notes) remove(key string) note {
+	dropped, _ := n.drop(key)
+	return dropped
+}
+
+// dropAll removes the entries whose text has that beginning.
 func (n *notes) dropAll(beginning string) {
-	before := n.entries
-	*n = notes{}
-	for _, e := range before {
-		if text := withoutSeq(e.text); e.text != "" && !strings.HasPrefix(text, beginning) {
-			n.put(e.key, e.text)
+	for i := range n.entries {
+		if e := &n.entries[i]; e.text != "" && strings.HasPrefix(e.text, beginning) {
+			n.drop(e.key)
 		}
 	}
 }
 
-// lines returns the entries that were not removed, as lines of a list.
-func (n *notes) lines() []string {
-	var lines []string
+// newest returns the highest seq of an entry, 0 for none.
+func (n *notes) newest() (seq int64) {
 	for _, e := range n.entries {
-		if e.text != "" {
-			lines = append(lines, "- "+e.text+"\n")
-		}
+		seq = max(seq, e.seq)
 	}
-	return lines
+	return seq
 }
 
-// fit returns the lines of each section that fit into limit tokens together, headings included.
-func fit(sections *[sectionCount]notes, limit int) (kept [sectionCount][]string) {
+// all returns the entries that were not removed.
+func (n *notes) all() []note {
+	return slices.DeleteFunc(slices.Clone(n.entries), func(e note) bool { return e.text == "" })
+}
+
+// fit returns the lines of each section that fit into limit tokens together, headings included. Newest is the seq of
+// the newest message.
+func fit(sections *[sectionCount]notes, limit int, newest int64) (kept [sectionCount][]string) {
 	var needs [sectionCount]int
+	var entries [sectionCount][]note
 	for s := range sections {
-		kept[s] = sections[s].lines()
-		for _, line := range kept[s] {
-			needs[s] += cost(line)
+		entries[s] = sections[s].all()
+		for _, e := range entries[s] {
+			needs[s] += cost(e.line())
 		}
 		if needs[s] > 0 {
 			needs[s] += headingCost(section(s))
@@ -121,7 +115,10 @@ func fit(sections *[sectionCount]notes, limit int) (kept [sectionCount][]string)
 	}
 	for s, room := range divide(needs, limit) {
 		if room < needs[s] {
-			kept[s] = within(kept[s], room-headingCost(section(s)), layout[s].dropNewest)
+			entries[s] = within(entries[s], room-headingCost(section(s)), layout[s].order, newest)
+		}
+		for _, e := range entries[s] {
+			kept[s] = append(kept[s], e.line())
 		}
 	}
 	return kept
@@ -160,30 +157,43 @@ func divide(needs [sectionCount]int, limit int) (rooms [sectionCount]int) {
 	return rooms
 }
 
-// within returns the newest lines, or the oldest, that fit into the room. It skips lines that are too long for the rest
-// of the room and continues with shorter ones.
-func within(lines []string, room int, dropNewest bool) (kept []string) {
-	order := slices.Backward(lines)
-	if dropNewest {
-		order = slices.All(lines)
+// within returns the entries that fit into the room, in the order of their section: it chooses the newest, the oldest,
+// or those that are worth most. It skips entries that are too long for the rest of the room and continues with shorter
+// ones.
+func within(entries []note, room int, by order, newest int64) []note {
+	chosen := make([]int, len(entries))
+	for i := range entries {
+		chosen[i] = i
 	}
-	for _, line := range order {
-		if cost := cost(line); cost <= room {
-			room -= cost
-			kept = append(kept, line)
+	switch by {
+	case newestFirst:
+		slices.Reverse(chosen)
+	case worthFirst:
+		slices.SortFunc(chosen, func(i, j int) int {
+			return cmp.Or(cmp.Compare(entries[j].rank(newest), entries[i].rank(newest)), cmp.Compare(j, i))
+		})
+	}
+	chosen = slices.DeleteFunc(chosen, func(i int) bool {
+		need := cost(entries[i].line())
+		if need > room {
+			return true
 		}
-	}
-	if !dropNewest {
-		slices.Reverse(kept)
+		room -= need
+		return false
+	})
+	slices.Sort(chosen)
+	kept := make([]note, len(chosen))
+	for i, at := range chosen {
+		kept[i] = entries[at]
 	}
 	return kept
 }
 
-// write returns the text of the retained sections, or of the others.
-func write(kept [sectionCount][]string, retained bool) string {
+// write returns the text of the sections that want is true for.
+func write(kept [sectionCount][]string, want func(section) bool) string {
 	var b strings.Builder
 	for s, lines := range kept {
-		if layout[s].retained != retained || len(lines) == 0 {
+		if !want(section(s)) || len(lines) == 0 {
 			continue
 		}
 		b.WriteString(layout[s].heading + "\n")

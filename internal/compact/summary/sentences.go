@@ -37,11 +37,17 @@ func each(line string, yield func(string) bool) bool {
 	return true
 }
 
-// sentenceEnd returns the end of the first sentence of a line.
+// sentenceEnd returns the end of the first sentence of a line. No sentence ends in code between backticks.
 func sentenceEnd(line string) int {
+	codeEnd := 0
 	for i, r := range line {
 		next := i + utf8.RuneLen(r)
+		if i < codeEnd {
+			continue
+		}
 		switch r {
+		case '`':
+			codeEnd = next + max(strings.IndexByte(line[next:], '`')+1, 0)
 		case '。', '！', '？', '；', '।', '۔', '؟':
 			return closed(line, next)
 		case '.', '!', '?', ';':

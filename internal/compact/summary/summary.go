@@ -22,6 +22,10 @@ type Request struct {
 	RetainDirectives []string
 	MaxTokens        int  // of the answer, 0 for no limit
 	MayGrow          bool // the answer may be longer than what it replaces
+
+	// WordsKept says that the user's words and the names of what was read and written stand elsewhere in the view, so
+	// that Extract does not repeat them.
+	WordsKept bool
 }
 
 // Message is a decoded message of the view.
