@@ -37,7 +37,7 @@ type commands struct {
 	Recompact   recompactCommand   `cmd:"" help:"Compact many sessions again, from their logs."`
 	Runs        runsCommand        `cmd:"" help:"List a session's compactions."`
 	Checkpoints checkpointsCommand `cmd:"" help:"List a session's checkpoints, show one, compare two, or restore one."`
-	Replay      replayCommand      `cmd:"" help:"Measure what policies keep, over a folder of conversations or stored sessions."`
+	Replay      replayCommand      `cmd:"" help:"Measure what policies keep of conversations or stored sessions."`
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
 	Results     resultsCommand     `cmd:"" help:"List a session's persisted tool results, or print one."`
 }

@@ -19,13 +19,13 @@ import (
 )
 
 type replayRunCommand struct {
-	Dir        string   `arg:"" optional:"" help:"Folder of recorded conversations, in any format that varve import reads."`
-	Policy     []string `sep:"none" placeholder:"FILE" help:"A policy, under its file's name; or tenant, tenant@3. Repeatable."`
-	Profiles   string   `help:"Profiles to measure: names with commas, all, or none. Default: all in a folder."`
-	Yardsticks string   `help:"Yardsticks to measure: names with commas, all, or none. Default: all in a folder."`
-	Windows    []int    `help:"Context windows in tokens. Default: nine from 20,000 in a folder, else the sessions' own."`
+	Dir        string   `arg:"" optional:"" help:"Folder of conversations, in any format that varve import reads."`
+	Policy     []string `sep:"none" placeholder:"FILE" help:"A policy, by its file's name, tenant or tenant@3. Repeatable."`
+	Profiles   string   `help:"Profiles to measure: names with commas, all, or none. Default: all of a folder."`
+	Yardsticks string   `help:"Yardsticks to measure, in the same way."`
+	Windows    []int    `help:"Windows in tokens. Default: nine from 20,000 for a folder, else the sessions' own."`
 	Only       string   `help:"Measure only sessions of the folder whose name contains this."`
-	Half       string   `enum:",odd,even" default:"" help:"Measure only one half of the folder's sessions, odd or even."`
+	Half       string   `enum:",odd,even" default:"" help:"Measure only one half of the folder, odd or even."`
 
 	storedSessions `embed:""`
 }

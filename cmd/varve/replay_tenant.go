@@ -91,8 +91,8 @@ func (c *replayRunCommand) request() (r protocol.ReplayRequest, err error) {
 	if r.Filter, err = c.filter(); err != nil {
 		return r, err
 	}
-	for _, named := range c.Policy {
-		p, err := policyNamed(named)
+	for i, text := range c.Policy {
+		p, err := policyOf(text, i+1)
 		if err != nil {
 			return r, err
 		}
@@ -103,16 +103,23 @@ func (c *replayRunCommand) request() (r protocol.ReplayRequest, err error) {
 	) {
 		r.Policies = append(r.Policies, protocol.ReplayPolicy{Name: name})
 	}
+	if len(r.Policies) == 0 {
+		return r, usageError("name what to measure: --policy, --profiles or --yardsticks")
+	}
 	return r, nil
 }
 
-// policyNamed returns the policy that a flag names: the tenant's default or a version of it, or a file.
-func policyNamed(text string) (p protocol.ReplayPolicy, err error) {
+// policyOf returns the policy that the nth flag names: the tenant's default or a version of it, a file, or JSON.
+func policyOf(text string, n int) (p protocol.ReplayPolicy, err error) {
 	if name, _, _ := strings.Cut(text, "@"); name == "tenant" {
 		return protocol.ReplayPolicy{Name: text}, nil
 	}
-	document, err := readPolicy(text)
-	return protocol.ReplayPolicy{Name: fileName(text), Policy: document}, err
+	p.Name = fileName(text)
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		p.Name = fmt.Sprintf("policy-%d", n)
+	}
+	p.Policy, err = readPolicy(text)
+	return p, err
 }
 
 // followReplay waits for the end of a replay and shows its progress.
