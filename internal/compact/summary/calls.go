@@ -101,6 +101,9 @@ func (d *draft) result(m Message, p Part) {
 	switch {
 	case aboutFiles:
 		d.used(m.Seq, c, ref)
+	case len(c.command.writes) > 0 && !c.command.commits && !marker:
+		c.paths = c.command.writes
+		d.inFlight(m.Seq, c)
 	case c.command.commits && !marker:
 		d.committed(m.Seq, lineOf(c, text)+ref)
 	case c.plans():

@@ -1,7 +1,7 @@
 package summary
 
 import (
-	_ "embed"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -12,6 +12,7 @@ type command struct {
 	arguments []string // without flags
 	looks     bool     // it only looks at something
 	commits   bool     // it commits to version control
+	writes    []string // files that it writes on its own
 }
 
 // lookers are programs that only look, alone or with the subcommand after a space.
@@ -19,7 +20,8 @@ var lookers = lookersOf(`ls cat head tail grep rg ag find fd wc which type pwd e
 	` printenv ps whoami uname jq awk sort uniq cut diff less more printf true export source . sleep test [`,
 	`git log|git show|git diff|git status|git branch|git remote|git rev-parse|git blame|git ls-files|git grep`,
 	`git merge-base|git reflog|git config|git describe|git tag|git check-ignore|git cat-file|git ls-tree|git fetch`,
-	`gh pr view|gh pr list|gh pr diff|gh pr checks|gh issue|gh api|gh run|gh search|sed -n|go doc|go list`)
+	`gh pr view|gh pr list|gh pr diff|gh pr checks|gh issue|gh api|gh run|gh search|sed -n|nl -ba|go doc|go list`,
+	`python -c|python3 -c|node -e|perl -e|ruby -e`)
 
 func lookersOf(single string, pairs ...string) map[string]bool {
 	all := map[string]bool{}
@@ -39,31 +41,68 @@ var committers = []string{"git commit", "hg commit", "jj commit", "svn commit"}
 // commandOf reads a command line, up to the first text that it has for a program's input. Of several commands the last
 // one that does more than look counts.
 func commandOf(line string) command {
-	line, _, _ = strings.Cut(head(line, windowBytes), "<<")
 	c := command{looks: true}
-	for part := range commandsIn(strings.ReplaceAll(line, "\n", ";")) {
-		words := wordsOf(part)
-		if len(words) == 0 || lookers[words[0]] {
-			continue
-		}
-		program := strings.Join(words[:min(len(words), 2)], " ")
-		longer := strings.Join(words[:min(len(words), 3)], " ")
-		c.commits = c.commits || slices.Contains(committers, program)
-		if lookers[program] || lookers[longer] {
-			continue
-		}
-		c.looks, c.program = false, words[0]
-		c.arguments = nil
-		for i, word := range words[1:] {
-			flag := strings.HasPrefix(word, "-") || strings.Contains(word, ">")
-			if i == 0 && !flag {
-				c.program = program
-			} else if !flag {
-				c.arguments = append(c.arguments, word)
-			}
-		}
+	for part := range commandsIn(strings.ReplaceAll(withoutInput(head(line, windowBytes)), "\n", ";")) {
+		c.add(wordsOf(part))
 	}
 	return c
+}
+
+// add adds one command of a line.
+func (c *command) add(words []string) {
+	if len(words) == 0 {
+		return
+	}
+	c.writes = append(c.writes, written(words)...)
+	program := strings.Join(words[:min(len(words), 2)], " ")
+	longer := strings.Join(words[:min(len(words), 3)], " ")
+	c.commits = c.commits || slices.Contains(committers, program)
+	if lookers[words[0]] || lookers[program] || lookers[longer] {
+		return
+	}
+	c.looks, c.program = false, words[0]
+	c.arguments = nil
+	for i, word := range words[1:] {
+		flag := strings.HasPrefix(word, "-") || strings.Contains(word, ">")
+		if i == 0 && !flag {
+			c.program = program
+		} else if !flag {
+			c.arguments = append(c.arguments, word)
+		}
+	}
+}
+
+// written returns the files that a command of a shell writes on its own: with a redirection, or sed in place.
+func written(words []string) (paths []string) {
+	last := words[len(words)-1]
+	if words[0] == "sed" && slices.Contains(words, "-i") && len(words) > 2 {
+		return []string{last}
+	}
+	if !slices.Contains([]string{"cat", "echo", "printf", "tee"}, words[0]) {
+		return nil
+	}
+	for i, word := range words[1:] {
+		path := strings.TrimLeft(word, ">")
+		redirects := path != word && !strings.HasPrefix(path, "&")
+		if redirects && path == "" && i+2 < len(words) {
+			path = words[i+2]
+		}
+		if redirects && path != "" && path != "/dev/null" {
+			paths = append(paths, strings.Trim(path, `"'`))
+		}
+	}
+	return paths
+}
+
+// withoutInput returns a command line without the text that it has for a program's input, and all after that text.
+func withoutInput(line string) string {
+	line, input, ok := strings.Cut(line, "<<")
+	if !ok {
+		return line
+	}
+	rest, _, _ := strings.Cut(input, "\n")
+	_, rest, _ = strings.Cut(rest, " ") // after the word that ends the text
+	return line + " " + rest
 }
 
 // wordsOf returns the words of a command without what only says how or where it runs.
@@ -79,42 +118,33 @@ func wordsOf(part string) []string {
 }
 
 // commandsIn yields the commands of a line, without what their output is piped to.
-func commandsIn(line string) func(yield func(string) bool) {
+func commandsIn(line string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for line != "" {
-			i := strings.IndexAny(line, "&;|")
-			if i < 0 {
-				yield(line)
-				return
-			}
-			if i > 0 && line[i] == '&' && line[i-1] == '>' { // 2>&1
-				j := strings.IndexAny(line[i+1:], "&;|")
-				if j < 0 {
-					yield(line)
+		start, quote := 0, byte(0)
+		piped := false
+		for i := range len(line) {
+			b := line[i]
+			switch {
+			case quote != 0:
+				if b == quote {
+					quote = 0
+				}
+			case b == '"' || b == '\'' || b == '`':
+				quote = b
+			case b == '&' && i > 0 && line[i-1] == '>': // 2>&1
+			case b == '&' || b == ';' || b == '|':
+				if !piped && !yield(line[start:i]) {
 					return
 				}
-				i += 1 + j
-			}
-			piped := line[i] == '|' && !strings.HasPrefix(line[i:], "||")
-			if !yield(line[:i]) {
-				return
-			}
-			line = strings.TrimLeft(line[i:], "&;|")
-			if piped {
-				line = afterPipes(line)
+				start = i + 1
+				alone := i == 0 || line[i-1] != '|'
+				piped = b == '|' && alone && !strings.HasPrefix(line[i+1:], "|")
 			}
 		}
-	}
-}
-
-// afterPipes returns a line from the command that follows a pipeline.
-func afterPipes(line string) string {
-	for _, end := range []string{"&&", ";", "||"} {
-		if i := strings.Index(line, end); i >= 0 {
-			return line[i+len(end):]
+		if !piped {
+			yield(line[start:])
 		}
 	}
-	return ""
 }
 
 // includes reports whether a command does at least what another one does: the same program with the same arguments, or

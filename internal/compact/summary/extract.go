@@ -80,7 +80,7 @@ func (d *draft) message(m Message) {
 			d.agent(m.Seq, clean(p.Text))
 		case m.Role == "system" || m.Role == "developer":
 			d.demand(m.Seq, clean(p.Text))
-		case m.Role != "tool":
+		case m.Role == "user" || m.Role == "human":
 			d.written(m.Seq, p.Text)
 		}
 	}

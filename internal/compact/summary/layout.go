@@ -32,26 +32,27 @@ const (
 )
 
 // layout has for each section its heading, its share of the room if there is not enough for all, the order in which its
-// entries are kept, and whether they are facts to retain.
+// entries are kept, whether they are facts to retain, and how many there may be.
 var layout = [sectionCount]struct {
 	heading  string
 	share    int
 	order    order
 	retained bool
+	limit    int // of entries, 0 for none
 }{
-	goal:     {"## Goal", 6, oldestFirst, true},
-	task:     {"## Task now", 8, newestFirst, false},
-	plan:     {"## Plan", 8, oldestFirst, false},
-	files:    {"## Files in flight", 8, newestFirst, false},
-	failures: {"## Errors, not solved", 6, newestFirst, false},
-	next:     {"## Next", 6, oldestFirst, false},
-	demands:  {"## The user's demands", 26, worthFirst, true},
-	findings: {"## Decisions and findings", 40, worthFirst, true},
-	before:   {"## Tasks before", 10, newestFirst, false},
-	said:     {"## The user's messages", 8, newestFirst, false},
-	calls:    {"## Calls", 4, newestFirst, false},
-	reads:    {"## Files read", 4, newestFirst, false},
-	solved:   {"## Errors, past", 2, newestFirst, false},
-	earlier:  {"## Earlier summary", 4, oldestFirst, false},
-	state:    {"## Last state", 6, newestFirst, false},
+	goal:     {"## Goal", 6, oldestFirst, true, 0},
+	task:     {"## Task now", 8, newestFirst, false, 0},
+	plan:     {"## Plan", 8, oldestFirst, false, 0},
+	files:    {"## Files in flight", 8, newestFirst, false, 0},
+	failures: {"## Errors, not solved", 6, newestFirst, false, 0},
+	next:     {"## Next", 6, oldestFirst, false, 0},
+	demands:  {"## The user's demands", 26, worthFirst, true, 0},
+	findings: {"## Decisions and findings", 40, worthFirst, true, 0},
+	before:   {"## Tasks before", 10, newestFirst, false, 0},
+	said:     {"## The user's messages", 8, newestFirst, false, 0},
+	calls:    {"## Calls", 4, newestFirst, false, 24},
+	reads:    {"## Files read", 4, newestFirst, false, 0},
+	solved:   {"## Errors, past", 2, newestFirst, false, 8},
+	earlier:  {"## Earlier summary", 4, oldestFirst, false, 0},
+	state:    {"## Last state", 6, newestFirst, false, 0},
 }

@@ -44,6 +44,15 @@ func (n *notes) put(e note) {
 // spare is how many removed entries may stay.
 const spare = 64
 
+// newestOf returns the newest entries, at most limit of them unless it is 0.
+func (n *notes) newestOf(limit int) []note {
+	all := n.all()
+	if limit > 0 && len(all) > limit {
+		return all[len(all)-limit:]
+	}
+	return all
+}
+
 // tidy removes the entries that were removed from the list, too.
 func (n *notes) tidy() {
 	n.entries = n.all()
@@ -105,7 +114,7 @@ func fit(sections *[sectionCount]notes, limit int, newest int64) (kept [sectionC
 	var needs [sectionCount]int
 	var entries [sectionCount][]note
 	for s := range sections {
-		entries[s] = sections[s].all()
+		entries[s] = sections[s].newestOf(layout[s].limit)
 		for _, e := range entries[s] {
 			needs[s] += cost(e.line())
 		}

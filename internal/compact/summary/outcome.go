@@ -147,10 +147,12 @@ func hasLetter(line string) bool { return strings.ContainsFunc(line, unicode.IsL
 func hasContent(line string) bool {
 	line = strings.TrimSpace(line)
 	opens := strings.HasPrefix(line, "<") && strings.HasSuffix(line, ">") && !strings.Contains(line, "</")
-	return line != "" && !opens && !strings.HasPrefix(line, "</")
+	return line != "" && !opens && !strings.HasPrefix(line, "</") && !strings.HasPrefix(line, "<returncode>")
 }
 
-func short(line string) string { return clip(collapse(line), outcomeChars) }
+func short(line string) string {
+	return clip(collapse(strings.TrimSuffix(strings.TrimSpace(line), "</output>")), outcomeChars)
+}
 
 // window returns the beginning and the end of a long text.
 func window(text string) string {

@@ -90,6 +90,15 @@ func TestTheTaskNowIsNotTheFirstOne(t *testing.T) {
 		"## Files in flight\n- [17] src/session.ts -- edited: reset() {; dispose() {\n", "not yo\n", "not Files read")
 }
 
+func TestFilesThatAShellWritesAreInFlight(t *testing.T) {
+	t.Parallel()
+	text := state(t, said("user", "write it"),
+		calls("bash", "c1", `{"command":"cat > n.py <<'EOF'\nprint(1); x && y\nEOF"}`), answers("c1", "<returncode>0</returncode>\n<output>\n</output>"),
+		calls("bash", "c2", `{"command":"sed -i 's/1/2/' n.py && python n.py"}`), answers("c2", "2"),
+	)
+	has(t, text, "## Files in flight\n- [5] n.py -- written\n", "not ## Calls")
+}
+
 func TestTheUsersWordsAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	text := state(t,

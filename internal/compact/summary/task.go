@@ -161,7 +161,11 @@ func (d *draft) closing() string {
 // demand records the demands in a text, and its statements with exact values. Of a long text, probably pasted, only
 // commands count.
 func (d *draft) demand(seq int64, text string) {
-	const longText, maxDemands = 2_000, 16
+	const longText = 2_000
+	maxDemands := 16
+	if d.wordsKept {
+		maxDemands = 6 // of a system message
+	}
 	var wanted []note
 	for s := range sentences(text) {
 		if s = clip(s, sentenceChars); s == d.goal {
@@ -171,7 +175,7 @@ func (d *draft) demand(seq int64, text string) {
 		switch {
 		case e.worth >= commanded, e.worth >= wished && len(text) <= longText:
 			wanted = append(wanted, e)
-		case e.worth >= worthKeeping:
+		case e.worth >= worthKeeping && !d.wordsKept:
 			d.sections[demands].keep(e)
 		}
 	}
