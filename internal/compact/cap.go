@@ -40,10 +40,11 @@ func (s *runState) cappedTo(i int) int {
 
 // oversized returns about how many tokens the cap keeps of part i, which is a result; 0 if it is within all limits.
 func (s *runState) oversized(i int) int {
-	p, limits := &s.parts[i], s.resultCap()
+	p := &s.parts[i]
 	if p.action != Keep {
 		return p.capped
 	}
+	limits := s.resultCap(i)
 	if limits.certainlyFits(p.tokens, p.valueBytes()) {
 		return 0
 	}
@@ -65,11 +66,21 @@ func (s *runState) oversized(i int) int {
 type resultCap struct {
 	*policy.Cap
 	count counter
-	min   int // characters that a cut keeps, whatever the limits are
+	min   int    // characters that a cut keeps, whatever the limits are
+	rule  string // the field that set the limit of tokens
 }
 
-func (s *runState) resultCap() resultCap {
-	return resultCap{&s.policy.Cap, s.count, 2 * s.minCutChars()}
+// resultCap returns the cap of result i.
+func (s *runState) resultCap(i int) resultCap {
+	c := resultCap{&s.policy.Cap, s.count, 2 * s.minCutChars(), "cap.max_tokens"}
+	if s.capByRatio {
+		c.rule = "cap.max_ratio"
+	}
+	if tokens, ok := s.unitCaps[i]; ok {
+		c.Cap = s.capTo(i, tokens)
+		c.rule = "cap.unit_ratio"
+	}
+	return c
 }
 
 // certainlyFits reports whether a result is within all limits whatever its text is. bytes is the size of its JSON,
@@ -87,7 +98,7 @@ func (c resultCap) certainlyFits(tokens, bytes int) bool {
 func (c resultCap) exceeds(tokens int, t []byte) string {
 	switch {
 	case c.MaxTokens > 0 && tokens > c.MaxTokens:
-		return "cap.max_tokens"
+		return c.rule
 	case c.MaxBytes > 0 && len(t) > c.MaxBytes:
 		return "cap.max_bytes"
 	case c.MaxChars > 0 && text.Len(t) > c.MaxChars:

@@ -38,6 +38,18 @@ func TestCap(t *testing.T) {
 		"a result over the limit is cut, one within it is not": {
 			window: 1000, moves: []move{gives("Read", "a", 8000), gives("Read", "b", 3000)}, want: []string{"2.0 cap"},
 		},
+		"the limit may be a share of the window": {
+			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxRatio = 0, 0.5 }, window: 1000,
+			moves: []move{gives("Read", "a", 4000), gives("Read", "b", 2000)}, want: []string{"2.0 cap"},
+		},
+		"of a unit that is too large the largest results are cut": {
+			change: func(p *policy.Policy) { p.Cap.UnitRatio = 0.3 }, window: 2000,
+			moves: []move{many(700, 2100, 2100), gives("Read", "b", 2400)}, want: []string{"3.0 cap", "4.0 cap"},
+		},
+		"the results of several units are not added up": {
+			change: func(p *policy.Policy) { p.Cap.UnitRatio = 0.5 }, window: 1000,
+			moves: []move{gives("Read", "a", 2400), gives("Read", "b", 2400)},
+		},
 		"a result with a picture is not cut": {
 			window: 1000, moves: []move{shows("a", 8000)},
 		},
@@ -149,5 +161,28 @@ func TestIngestCapsAsTheStageDoes(t *testing.T) {
 		if again, err := CapAtIngest(&p, f, last.Seq, capped.Body, tool); again != nil || err != nil {
 			t.Errorf("%s: capped twice: %v, %v", f, again, err)
 		}
+	}
+}
+
+// many returns a message with several calls and their results, each of a number of characters.
+func many(chars ...int) move {
+	return func(f session.Format) (bodies []string) {
+		var calls []string
+		for i := range chars {
+			call := `{"type":"tool_use","id":"m%d","name":"Read","input":{}}`
+			if f == session.OpenAIChat {
+				call = `{"id":"m%d","type":"function","function":{"name":"Read","arguments":"{}"}}`
+			}
+			calls = append(calls, fmt.Sprintf(call, i))
+		}
+		body := `{"role":"assistant","content":[` + strings.Join(calls, ",") + `]}`
+		if f == session.OpenAIChat {
+			body = `{"role":"assistant","content":null,"tool_calls":[` + strings.Join(calls, ",") + `]}`
+		}
+		bodies = append(bodies, body)
+		for i, n := range chars {
+			bodies = append(bodies, answered(fmt.Sprintf("m%d", i), literal(filler(n)))(f)...)
+		}
+		return bodies
 	}
 }

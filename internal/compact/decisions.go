@@ -107,7 +107,8 @@ func (p *Plan) eachKept(f func(i int, why verdict)) {
 	}
 	superseded := s.superseded()
 	for i := range s.parts {
-		if !acted[i] && !p.evicts(s.parts[i].message) {
+		listed := s.parts[i].kind != prose || s.parts[i].action != Keep
+		if listed && !acted[i] && !p.evicts(s.parts[i].message) {
 			f(i, p.whyKept(i, superseded[i]))
 		}
 	}

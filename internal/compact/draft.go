@@ -212,7 +212,7 @@ func (s *runState) draftCut(i int, made *draft) {
 		s.use(CollapseSpace, p, made, head, nil, v)
 	}
 	if p.action <= CollapseSpace && want.capped > 0 {
-		head, tail = s.resultCap().cut(head)
+		head, tail = s.resultCap(i).cut(head)
 		s.use(Cap, p, made, head, tail, v)
 	}
 	made.head, made.tail = want.bookend, want.bookend
@@ -293,6 +293,9 @@ func (s *runState) valuesOf(i int, content *replacement) values {
 	}
 	if v.resource == "" {
 		v.resource = label(p.tool)
+	}
+	if p.kind == prose {
+		v.refText = s.refText(p, content)
 	}
 	return v
 }

@@ -106,6 +106,7 @@ type kind uint8
 const (
 	result    kind = iota // a tool's result: its content may be replaced
 	arguments             // a call with large arguments: they may be omitted
+	prose                 // a very large text of a message: it is cut where nothing else is left, see hard.go
 )
 
 // part is a piece of a message that stages may shorten, and what has become of it.
@@ -155,6 +156,15 @@ func (h *history) body(m int) []byte {
 	}
 	from := h.messages[m].offset
 	return h.in.Base.Body[from : from+h.messages[m].size]
+}
+
+// refText returns what brings a part back whose content is known: of a text its message, which the log has.
+func (h *history) refText(p *part, content *replacement) string {
+	if p.kind == prose {
+		seq := h.messages[p.message].seq
+		return session.MessagesRef{First: seq, Last: seq}.String()
+	}
+	return h.ref(p, content).String()
 }
 
 // ref returns the ref of a part whose content is known.

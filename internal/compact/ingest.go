@@ -51,6 +51,7 @@ func CapAtIngest(
 	m.last = len(h.parts)
 	h.messages = []message{m}
 	h.in.Policy, h.in.WindowTokens = *p, 1
+	h.in.Policy.Cap.MaxRatio, h.in.Policy.Cap.UnitRatio = 0, 0 // no window is known here
 	s := newRunState(h)
 	s.words = words
 	capOversized(s)

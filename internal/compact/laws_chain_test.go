@@ -53,6 +53,9 @@ func (l *trial) idempotent() {
 // protectedStay: what the policy protects is not touched, whatever the stages want, caps of giants aside.
 func (l *trial) protectedStay() {
 	for _, o := range append([]outcome{l.whole}, l.steps...) {
+		if o.yielded() {
+			continue
+		}
 		protected := l.protected(l.count(o.end()))
 		for _, a := range o.plan.Actions {
 			if a.Part < 0 || a.Kind == Cap {
@@ -137,6 +140,9 @@ func (l *trial) noStepUp(before, now *outcome) {
 func (l *trial) incremental() {
 	if l.in.Policy.Summarise.Enabled {
 		return // a summary of a summary is another one
+	}
+	if slices.ContainsFunc(append([]outcome{l.whole}, l.steps...), outcome.yielded) {
+		return // what had to yield at one moment need not at another
 	}
 	if l.in.Policy.Truncate.Enabled && l.lateAnswers() {
 		return // a call that was dropped as abandoned leaves its late answer behind; no provider takes one

@@ -174,7 +174,7 @@ func (l *trial) recoverable() {
 	shortened := 0
 	for _, m := range l.whole.view {
 		for i := range m.parts {
-			if m.parts[i].action != Keep {
+			if p := &m.parts[i]; p.action != Keep && p.kind != prose {
 				shortened++
 			}
 		}
@@ -231,6 +231,12 @@ func (l *trial) hasRanges(o outcome) {
 }
 
 func (l *trial) hasRef(m shownMessage, p *part, persisted map[session.ResultRef][]byte, named bool) {
+	if p.kind == prose {
+		if name := "ref " + (session.MessagesRef{First: m.seq, Last: m.seq}).String(); named && !bytes.Contains(said(m, p), []byte(name)) {
+			l.Errorf("%s does not name %s: %s", at(m.seq, *p), name, said(m, p))
+		}
+		return // the log has it
+	}
 	ref := session.NewResultRef(m.seq, p.index, p.sum)
 	stored, ok := persisted[ref]
 	if want := wire.ResultText(l.in.Format, l.in.Tail[m.place].Body, l.original(m, *p)); !ok || !bytes.Equal(stored, want.Stored) {
@@ -267,20 +273,24 @@ func (l *trial) bounded() {
 				}
 			}
 			for i := range m.parts {
-				l.partBounded(m, &m.parts[i], &o.in.Policy)
+				l.partBounded(m, &m.parts[i], &o.in)
 			}
 		}
 	}
 }
 
-func (l *trial) partBounded(m shownMessage, p *part, limits *policy.Policy) {
+func (l *trial) partBounded(m shownMessage, p *part, in *Input) {
+	limits := &in.Policy
 	marker := 100 + max(len(limits.Wording.Cap), len(limits.Wording.Bookend)) // characters of the line between head and tail
 	chars, limit := text.Len(said(m, p)), 0
 	switch p.action {
 	case Cap:
-		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, policy.MaxLineBytes) + marker
+		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, policy.MaxLineBytes, int(8*limits.Cap.UnitRatio*float64(in.WindowTokens))) + marker
 	case Bookend:
 		limit = max(2*limits.Trim.BookendMaxChars, 2*limits.Rank.BookendChars, policy.MaxLineBytes) + marker
+		if p.stage == "hard" {
+			limit += p.head + p.tail
+		}
 	case Stub, Stale, Placeholder, Blank:
 		chars, limit = p.valueBytes(), policy.MaxLineBytes
 		if p.action == Placeholder && p.stage == "rank" {

@@ -73,6 +73,8 @@ func randomStages(rng *rand.Rand, p *policy.Policy) {
 		TailChars: rng.IntN(900), WholeLines: maybe(2),
 	}
 	randomLimits(rng, &p.Cap)
+	p.Cap.MaxRatio, p.Cap.UnitRatio = 0.4*rng.Float64()*float64(rng.IntN(2)), 0.5*rng.Float64()*float64(rng.IntN(2))
+	p.Protect.Yields = maybe(2)
 	p.Dedupe.Enabled, p.Dedupe.KeepLast, p.Dedupe.MinTokens = maybe(4), 1+rng.IntN(2), rng.IntN(2)*rng.IntN(100)
 	p.Dedupe.Identity, p.Dedupe.ToolOnly = []policy.Identity{policy.ByArguments, policy.ByResource, policy.ByFields}[rng.IntN(3)], true
 	p.Dedupe.Pending, p.Dedupe.OmitFields, p.Dedupe.MinBytes = maybe(4), maybe(2), rng.IntN(2)*rng.IntN(300)

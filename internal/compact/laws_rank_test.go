@@ -9,7 +9,7 @@ func (l *trial) ranked() {
 		if s.policy.Summarise.Enabled {
 			few = min(float64(s.policy.Summarise.MinTokens), s.target/4)
 		}
-		if s.failed["summarise"] != nil || o.plan.eviction != nil || float64(s.size()) <= s.target+few {
+		if o.yielded() || s.failed["summarise"] != nil || o.plan.eviction != nil || float64(s.size()) <= s.target+few {
 			continue
 		}
 		for i := range s.parts {

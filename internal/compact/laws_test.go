@@ -20,6 +20,7 @@ var histories = flag.Int("histories", defaultHistories, "how many random histori
 var laws = []func(*trial){
 	(*trial).unitsWhole, (*trial).protectedStay, (*trial).neverGrows, (*trial).deterministic, (*trial).idempotent, (*trial).downTheLadder,
 	(*trial).addsUp, (*trial).othersUntouched, (*trial).recoverable, (*trial).incremental, (*trial).valid, (*trial).bounded,
+	(*trial).belowHard,
 }
 
 // TestLaws puts random histories under random policies through the engine and holds it to its promises. A failure names
@@ -72,7 +73,7 @@ func TestLawsHoldWithRank(t *testing.T) {
 	for seed := range uint64(*histories) / 8 {
 		l := tryUnder(t, seed, nil, withRank, (*trial).unitsWhole, (*trial).protectedStay, (*trial).neverGrows, (*trial).deterministic,
 			(*trial).idempotent, (*trial).downTheLadder, (*trial).addsUp, (*trial).othersUntouched, (*trial).recoverable, (*trial).valid,
-			(*trial).bounded, (*trial).ranked)
+			(*trial).bounded, (*trial).ranked, (*trial).belowHard)
 		if t.Failed() {
 			return
 		}
@@ -113,6 +114,7 @@ func FuzzOthersUntouched(f *testing.F) { fuzz(f, (*trial).othersUntouched) }
 func FuzzRecoverable(f *testing.F)     { fuzz(f, (*trial).recoverable) }
 func FuzzIncremental(f *testing.F)     { fuzz(f, (*trial).incremental) }
 func FuzzValid(f *testing.F)           { fuzz(f, (*trial).valid) }
+func FuzzBelowHard(f *testing.F)       { fuzz(f, (*trial).belowHard) }
 func FuzzBounded(f *testing.F)         { fuzz(f, (*trial).bounded) }
 
 // fuzz looks for a history that breaks a law. The bytes are the first choices of the generator, so that a change of one

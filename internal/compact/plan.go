@@ -167,7 +167,7 @@ func (p *Plan) apply(s *runState, i int) {
 		p.text = p.text[:e.start]
 		return
 	}
-	if at.action == Keep {
+	if at.action == Keep && at.kind != prose { // the log has a message's text
 		p.Results = append(p.Results, s.resultOf(at, &made.replacement, s.content(i)))
 	}
 	was := size{tokens: at.now, bytes: s.textBytes(i)}

@@ -76,24 +76,11 @@ func (r *ranking) lower(step demotion) {
 	}
 }
 
-// lowerTo proposes an action for part i and keeps its draft. It reports false, and proposes nothing, if that saves
-// nothing.
+// lowerTo takes a step of part i, and reports whether that saves anything.
 func (r *ranking) lowerTo(i int, to proposal) bool {
-	before := r.proposed[i]
-	r.proposeAction(i, r.parts[i].message, to)
-	if to.action == Bookend {
-		r.proposed[i].bookend = to.bookend
-	}
-	made, now := r.makeDraft(i), r.now(i)
-	if made.action == Keep || made.tokens >= now {
-		r.proposed[i] = before
-		return false
-	}
-	made.quoted, made.text = slices.Clone(made.quoted), slices.Clone(made.text)
-	r.drafts[i] = knownDraft{r.proposed[i], made}
-	r.assume(i, made.tokens)
-	r.size -= int64(now - made.tokens)
-	return true
+	saved := r.runState.lowerTo(i, to)
+	r.size -= int64(saved)
+	return saved > 0
 }
 
 // leave counts the messages before end out of the view. The first of them make room for the summary.
@@ -109,11 +96,36 @@ func (r *ranking) leave(end int) {
 	r.gone = max(r.gone, end)
 }
 
+// lowerTo proposes an action for part i, as if it had always been right, and keeps its draft. It returns how many tokens
+// that saves; if none, it proposes nothing.
+func (s *runState) lowerTo(i int, to proposal) (saved int) {
+	before := s.proposed[i]
+	s.proposeAction(i, s.parts[i].message, to)
+	if want := &s.proposed[i]; to.action == Bookend && want.action == Bookend {
+		want.head, want.tail, want.bookend = to.head, to.tail, to.bookend
+		want.stage = s.stage
+	}
+	made, now := s.makeDraft(i), s.now(i)
+	if made.action == Keep || made.tokens >= now {
+		s.proposed[i] = before
+		return 0
+	}
+	s.assume(i, s.keepDraft(i, made))
+	return now - made.tokens
+}
+
+// keepDraft keeps the draft of what is proposed for part i, so that it is made only once, and returns its tokens.
+func (s *runState) keepDraft(i int, made draft) (tokens int) {
+	made.quoted, made.text = slices.Clone(made.quoted), slices.Clone(made.text)
+	s.drafts[i] = knownDraft{s.proposed[i], made}
+	return made.tokens
+}
+
 // assumeCurrent records what earlier compactions have left of the parts of the base.
 func (s *runState) assumeCurrent() {
 	for i := range s.parts {
-		if s.parts[i].action != Keep {
-			s.assume(i, s.parts[i].now)
+		if p := &s.parts[i]; p.action != Keep && p.now < s.now(i) {
+			s.assume(i, p.now)
 		}
 	}
 }

@@ -82,10 +82,28 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 			h.answer(&m, e.Body, r)
 		case wire.Call:
 			h.ask(&m, e, at, reader)
+		case wire.Text:
+			h.addProse(&m, e, at)
 		}
 	}
 	m.last = len(h.parts)
 	h.messages = append(h.messages, m)
+}
+
+// proseShare is the share of the window above which a text is a part.
+const proseShare = 1.0 / 16
+
+// addProse makes a text of message m a part if it is very large, and if the policy may want to cut it.
+func (h *history) addProse(m *message, e *Entry, at *wire.Part) {
+	large := float64(at.Tokens) > proseShare*float64(h.in.WindowTokens)
+	value := at.Value.Of(e.Body)
+	if !h.in.Policy.Protect.Yields || !large || m.role == system || len(value) == 0 || value[0] != '"' {
+		return
+	}
+	h.parts = append(h.parts, part{
+		kind: prose, message: len(h.messages), index: at.Index + e.Part, value: at.Value, asked: -1, call: -1,
+		tokens: at.Tokens, now: at.Tokens,
+	})
 }
 
 // ask records a call of message m, and makes it a part if its arguments are large.

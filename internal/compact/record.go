@@ -14,7 +14,7 @@ func (s *runState) entry(i int, rule, reason string) Action {
 		Tool: p.tool, Category: p.category(), TokensBefore: p.now, TokensAfter: p.now,
 	}
 	if p.action != Keep {
-		a.Ref = s.ref(p, &p.replacement).String()
+		a.Ref = s.refText(p, &p.replacement)
 	}
 	return a
 }
@@ -49,23 +49,29 @@ var rulesOfStages = map[string]string{
 	"trim":      "trim.degradation_span_ratio",
 	"budget":    "budget.tokens",
 	"rank":      "rank.size_weight",
+	"hard":      "protect.yields",
 }
 
 // rule returns the field of the policy that decided.
 func (w *proposal) rule(s *runState, i int) string {
 	switch {
 	case w.action == Cap:
-		return s.resultCap().exceeds(s.parts[i].tokens, s.content(i).Text)
+		return s.resultCap(i).exceeds(s.parts[i].tokens, s.content(i).Text)
 	case w.stage == "budget" && s.policy.Budget.Tokens == 0:
 		return "budget.ratio"
 	case w.stage == "rank" && w.action == Bookend:
 		return "rank.bookend_chars"
+	case w.stage == "hard":
+		return "protect.yields"
 	}
 	return cmp.Or(rules[w.action], rulesOfStages[w.stage])
 }
 
 // reason returns in words why an action was taken.
 func (w *proposal) reason(p *part) string {
+	if w.stage == "hard" {
+		return "it is protected, but the view would have been above its hard limit"
+	}
 	switch w.action {
 	case CollapseSpace:
 		return "its white space is collapsed"

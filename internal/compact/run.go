@@ -27,6 +27,7 @@ var stages = []stage{
 	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled }, always, keepBudget},
 	{"whitespace", func(p *policy.Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
 	{"rank", func(p *policy.Policy) bool { return p.Rank.Enabled }, nil, lowerByWorth},
+	{"hard", func(p *policy.Policy) bool { return p.Protect.Yields }, hardOver, yieldAtHard},
 	{"summarise", func(p *policy.Policy) bool { return p.Summarise.Enabled }, nil, summariseOldest},
 	{"truncate", func(p *policy.Policy) bool { return p.Truncate.Enabled }, truncateOver, dropOldest},
 }
@@ -108,6 +109,7 @@ func newRunState(h *history) *runState {
 		s.free[i] = p.paired && p.valueBytes() > 0 && !slices.Contains(s.policy.Protect.Tools, p.tool)
 	}
 	s.release = s.releases()
+	s.applyRatios()
 	return s
 }
 

@@ -20,6 +20,7 @@ type runState struct {
 	protection
 	proposals
 	texts
+	ratioCaps
 
 	contents  []*wire.Content  // by part: of the results that were read
 	sums      map[int][32]byte // by part: of those whose digest was needed
@@ -38,6 +39,7 @@ type protection struct {
 	newestUserKept int    // the newest message of the user, -1 if it is not protected
 	free           []bool // by part: stages may change it
 	release        []int  // by message: the message with which its protection ended, len(messages) for not yet
+	allMayLeave    bool   // above the hard limit even the newest unit may leave
 }
 
 // proposals are what the stages have proposed so far.

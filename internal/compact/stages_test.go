@@ -96,11 +96,11 @@ func input(t testing.TB, f session.Format, p policy.Policy, window int, moves ..
 func only(stage string, change func(*policy.Policy)) policy.Policy {
 	p := policy.Default()
 	p.Target = 0.5
-	p.Protect.LastUnits, p.Protect.NewestUser = 0, false
+	p.Protect.LastUnits, p.Protect.NewestUser, p.Protect.Yields = 0, false, false
 	p.Cap.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled = stage == "cap", stage == "dedupe", stage == "stale", stage == "arguments"
 	p.Trim.Enabled, p.Budget.Enabled, p.Whitespace.Enabled = stage == "trim", stage == "budget", stage == "whitespace"
 	p.Summarise.Enabled, p.Truncate.Enabled = stage == "summarise", stage == "truncate"
-	p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars = 1000, 500, 500
+	p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars, p.Cap.MaxRatio, p.Cap.UnitRatio = 1000, 500, 500, 0, 0
 	p.Trim.HotZoneMinTokens, p.Trim.HotZoneRatio, p.Trim.BookendMaxChars, p.Trim.BookendMinChars, p.Trim.FloorRatio = 0, 0, 400, 200, 0
 	p.Arguments.MinBytes, p.Arguments.AfterTokens = 400, 100
 	p.Budget.Tokens = 300

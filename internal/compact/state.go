@@ -77,7 +77,7 @@ func (c *codec) part(p *part, number int) {
 	size := p.valueBytes()
 	c.ints(&p.index, &p.value.Start, &size)
 	p.value.End = p.value.Start + size
-	p.kind = kind(c.flags(byte(p.kind), 1, &p.paired, &p.usable, &p.onlyText))
+	p.kind = kind(c.flags(byte(p.kind), 2, &p.paired, &p.usable, &p.onlyText))
 	p.action = ActionKind(c.byte(byte(p.action)))
 	c.text(&p.callID)
 	c.name(&p.tool)
@@ -202,7 +202,7 @@ func (h *history) decodeMessage(c *codec, offset int) int {
 	for range c.message(&m) {
 		p := part{message: len(h.messages), asked: -1, call: -1}
 		c.part(&p, len(h.parts))
-		if p.value.End > m.size || p.action > Omit || p.headBytes+p.tailBytes > p.valueBytes() {
+		if p.value.End > m.size || p.kind > prose || p.action > Omit || p.headBytes+p.tailBytes > p.valueBytes() {
 			c.fail()
 		}
 		h.parts = append(h.parts, p)

@@ -23,6 +23,9 @@ func summariseOldest(s *runState) {
 	}
 	d := s.newEviction(s.pinned, s.summariseUpTo(), Summarise)
 	few := min(float64(s.policy.Summarise.MinTokens), s.target/4)
+	if s.policy.Protect.Yields && s.overHard() {
+		few = 0
+	}
 	if d == nil || s.policy.OnlySmaller && float64(s.worth(d)) < few {
 		return
 	}
@@ -115,9 +118,12 @@ func (s *runState) longerThan(limit, begin, end int) (large []int, saved int64) 
 	for m := begin; m < end; m++ {
 		for i := s.messages[m].first; i < s.messages[m].last; i++ {
 			p := &s.parts[i]
-			if p.kind == result && s.free[i] && s.proposed[i].action == Keep && p.action == Keep && p.tokens > limit {
+			if p.kind != result || !s.free[i] || s.proposed[i].action != Keep || p.action != Keep || p.tokens <= limit {
+				continue
+			}
+			if left := limit + s.media(p); p.tokens > left {
 				large = append(large, i)
-				saved += int64(p.tokens - limit)
+				saved += int64(p.tokens - left)
 			}
 		}
 	}
@@ -288,7 +294,7 @@ func (s *runState) decode(m int, whole bool) (summary.Message, error) {
 		for ; next < at.last && s.parts[next].value.Start <= p.Value.Start; next++ {
 			if known := &s.parts[next]; known.value == p.Value {
 				read.Tool = known.tool
-				if known.kind == result || known.action != Keep {
+				if known.kind == result || known.kind == arguments && known.action != Keep {
 					read.Ref = s.refOf(next).String()
 				}
 			}

@@ -72,6 +72,8 @@ func (s *runState) truncation() *truncation {
 	}
 	if covered := s.through(); covered < len(s.messages) {
 		t.starts = append(t.starts, covered) // the unit whose calls are in flight
+	} else if s.allMayLeave {
+		t.starts = append(t.starts, covered)
 	}
 	t.resume()
 	for i := range s.parts {
@@ -133,7 +135,7 @@ func (t *truncation) arrive(m int) {
 // drop drops the oldest unit if that is allowed once message m has come, and reports whether it did.
 func (t *truncation) drop(m int) bool {
 	next := t.next()
-	if next < 0 || next > m {
+	if atEnd := next == len(t.messages) && m == next-1; next < 0 || next > m && !atEnd {
 		return false
 	}
 	for k := t.to; k < next; k++ {

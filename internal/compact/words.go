@@ -76,6 +76,7 @@ func wordsOf(w *policy.Wording) (*words, error) {
 type values struct {
 	action                    ActionKind
 	ref                       session.ResultRef
+	refText                   string // in place of ref, if it is not empty
 	tool, resource, preview   string
 	chars, bytes, tokens, cut int
 	head                      int
@@ -149,6 +150,9 @@ func shorter(t string) string {
 func (v values) append(dst []byte, name string) []byte {
 	switch name {
 	case "ref":
+		if v.refText != "" {
+			return append(dst, v.refText...)
+		}
 		return append(dst, v.ref.String()...)
 	case "tool":
 		return append(dst, label(v.tool)...)

@@ -160,7 +160,7 @@ func TestParsePolicyRefuses(t *testing.T) {
 			"/wording/clear contradiction", "/wording/clear contradiction", "/wording/clear contradiction", "/wording/clear contradiction",
 		}},
 		"a short placeholder":            {`{"wording":{"placeholder":"gone"}}`, []string{"/wording/placeholder contradiction"}},
-		"a cap without a limit":          {`{"cap":{"max_tokens":0}}`, []string{"/cap/max_tokens contradiction"}},
+		"a cap without a limit":          {`{"cap":{"max_tokens":0,"max_ratio":0,"unit_ratio":0}}`, []string{"/cap/max_tokens contradiction"}},
 		"a budget upside down":           {`{"budget":{"min_tokens":70000}}`, []string{"/budget/min_tokens contradiction"}},
 		"a cache dearer to read":         {`{"economy":{"cache_write":0.05}}`, []string{"/economy/cache_write contradiction"}},
 		"two lifetimes of one cache":     {`{"cache":{"ttl_seconds":60},"economy":{"enabled":true}}`, []string{"/cache/ttl_seconds contradiction"}},

@@ -124,9 +124,10 @@ func (p *parser) cuts() {
 	if !c.Enabled {
 		return
 	}
-	if c.MaxTokens == 0 && c.MaxBytes == 0 && c.MaxChars == 0 && c.MaxLines == 0 && c.MaxLineChars == 0 {
-		p.conflict("the cap must have a limit: set one of max_tokens, max_bytes, max_chars, max_lines and "+
-			"max_line_chars, or set enabled to false", "/cap/enabled",
+	limits := c.MaxTokens + c.MaxBytes + c.MaxChars + c.MaxLines + c.MaxLineChars
+	if limits == 0 && c.MaxRatio == 0 && c.UnitRatio == 0 {
+		p.conflict("the cap must have a limit: set one of max_tokens, max_bytes, max_chars, max_lines, "+
+			"max_line_chars, max_ratio and unit_ratio, or set enabled to false", "/cap/enabled",
 			"/cap/max_tokens", "/cap/max_bytes", "/cap/max_chars", "/cap/max_lines", "/cap/max_line_chars")
 	}
 }
