@@ -2,6 +2,7 @@ package compact
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 

@@ -19,8 +19,8 @@ func (s *runState) applyRatios() {
 	if !limits.Enabled {
 		return
 	}
-	if most := int(limits.MaxRatio * s.window); most > 0 && (limits.MaxTokens == 0 || most < limits.MaxTokens) {
-		limits.MaxTokens = most
+	if tokens := int(limits.MaxRatio * s.window); tokens > 0 && (limits.MaxTokens == 0 || tokens < limits.MaxTokens) {
+		limits.MaxTokens = tokens
 		s.capByRatio = true
 	}
 	if room := int(limits.UnitRatio * s.window); room > 0 {
@@ -61,8 +61,8 @@ func (s *runState) capUnit(first, end, room int) {
 
 // uncapped returns how many tokens part i has if it is a result within the limit of one result; 0 for other parts.
 func (s *runState) uncapped(i int) int {
-	p := &s.parts[i]
-	switch limit := s.policy.Cap.MaxTokens; {
+	p, limit := &s.parts[i], s.policy.Cap.MaxTokens
+	switch {
 	case p.kind != result:
 		return 0
 	case limit > 0:

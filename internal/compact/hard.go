@@ -29,15 +29,15 @@ func (s *runState) overHard() bool { return float64(s.size()) > s.hardLimit() }
 
 // yieldAtHard makes what the policy protects yield if the view would be above its hard limit without all that may
 // leave it. Each step is taken only if those before it are not enough: results in protected units are cut, the newest
-// least, then become lines, as do large arguments; very large texts are cut; the units themselves may leave, but for the
-// newest; the newest message of the user is cut; the newest unit may leave. Leading system messages never change.
+// least, then become lines, as do large arguments; very large texts are cut; the units themselves may leave, but for
+// the newest; the newest message of the user is cut; the newest unit may leave. Leading system messages never change.
 func yieldAtHard(s *runState) {
 	s.measure()
 	y := &yielding{runState: s, covered: s.through()}
 	for _, step := range []func(){
 		y.cutResults, y.dropResults, y.cutTexts, y.cutHugeWords, y.releaseUnits, y.cutWords, y.releaseAll,
 	} {
-		if float64(y.least()) <= y.hardLimit() {
+		if float64(y.smallest()) <= y.hardLimit() {
 			return
 		}
 		step()
@@ -66,8 +66,8 @@ type yielding struct {
 	covered int // the messages that the checkpoint will cover
 }
 
-// least returns the tokens of the view without all that may leave it.
-func (y *yielding) least() int64 {
+// smallest returns the tokens of the view without all that may leave it.
+func (y *yielding) smallest() int64 {
 	size := y.size()
 	for m := range y.messages[:y.based] {
 		if at := &y.messages[m]; at.coversOthers() {
@@ -89,8 +89,8 @@ func (y *yielding) mayLeave() int {
 	return end
 }
 
-// without returns the tokens of the view if a summary, or a notice where there can be none, replaces the messages before
-// end.
+// without returns the tokens of the view if a summary, or a notice where there can be none, replaces the messages
+// before end.
 func (y *yielding) without(end int) int64 {
 	return y.sizeWithout(end) + int64(max(y.noticeTokens()-y.summaryRoom(), 0))
 }
@@ -131,7 +131,7 @@ func (y *yielding) dropResults() {
 	parts := y.staying(func(_ int, p *part) bool { return p.paired })
 	slices.SortStableFunc(parts, func(a, b int) int { return cmp.Compare(listed(a), listed(b)) })
 	for _, i := range parts {
-		if y.least() <= y.goal() {
+		if y.smallest() <= y.goal() {
 			return
 		}
 		to := proposal{action: Placeholder, distance: y.distance(y.parts[i].message)}
@@ -147,7 +147,8 @@ func (y *yielding) cutTexts() {
 	y.cut(y.staying(func(_ int, p *part) bool { return p.kind == prose && p.message != y.newestUserKept }))
 }
 
-// cutHugeWords cuts the newest message of the user if the view is too large even without all other units but the newest.
+// cutHugeWords cuts the newest message of the user if the view is too large even without all other units but the
+// newest.
 func (y *yielding) cutHugeWords() {
 	if left := y.without(y.newestUnit()); float64(left) > y.hardLimit() {
 		y.cutWords()
@@ -172,7 +173,7 @@ func (y *yielding) newestUnit() int {
 func (y *yielding) releaseUnits() {
 	newest := y.newestUnit()
 	for _, m := range append(y.starts(newest), newest) {
-		if y.releaseBefore(m); y.least() <= y.goal() {
+		if y.releaseBefore(m); y.smallest() <= y.goal() {
 			return
 		}
 	}
@@ -195,7 +196,7 @@ func (y *yielding) releaseBefore(end int) {
 // to the same number of tokens, those of older units to less.
 func (y *yielding) cut(list []int) {
 	const less = 0.9
-	for room := y.roomFor(list); len(list) > 0 && y.least() > y.goal(); room = int(less * float64(room)) {
+	for room := y.roomFor(list); len(list) > 0 && y.smallest() > y.goal(); room = int(less * float64(room)) {
 		level := y.levelFor(list, room)
 		for _, i := range list {
 			y.cutTo(i, max(level/y.older(i), markerTokens))
@@ -209,11 +210,11 @@ func (y *yielding) cut(list []int) {
 // levelFor returns how many tokens a part of the newest unit may have, and those of older units accordingly fewer, for
 // all to be within room.
 func (y *yielding) levelFor(list []int, room int) int {
-	most := 0
+	highest := 0
 	for _, i := range list {
-		most = max(most, y.now(i)*y.older(i))
+		highest = max(highest, y.now(i)*y.older(i))
 	}
-	return sort.Search(most, func(level int) bool {
+	return sort.Search(highest, func(level int) bool {
 		sum := 0
 		for _, i := range list {
 			sum += min(y.now(i), (level+1)/y.older(i))
@@ -227,7 +228,7 @@ func (y *yielding) older(i int) int { return y.units.Unit() - y.unitOfPart(i) + 
 
 // roomFor returns how many tokens the goal leaves for parts.
 func (y *yielding) roomFor(list []int) int {
-	room := y.goal() - y.least()
+	room := y.goal() - y.smallest()
 	for _, i := range list {
 		room += int64(y.now(i))
 	}

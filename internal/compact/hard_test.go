@@ -57,7 +57,7 @@ func TestNothingOutranksTheWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		window int
 		moves  []move
-		least  float64 // share of the window that stays: no more is cut than needed
+		keeps  float64 // share of the window that stays: no more is cut than needed
 		change func(*policy.Policy)
 		want   string // what the view must contain
 	}{
@@ -93,7 +93,7 @@ func TestNothingOutranksTheWindow(t *testing.T) {
 					if p.Rank.Enabled = rank; c.change != nil {
 						c.change(&p)
 					}
-					checkBelowHard(t, translated(t, f, p, c.window, c.moves...), c.least, c.want)
+					checkBelowHard(t, translated(t, f, p, c.window, c.moves...), c.keeps, c.want)
 				})
 			}
 		}

@@ -96,14 +96,14 @@ func (r *ranking) leave(end int) {
 	r.gone = max(r.gone, end)
 }
 
-// lowerTo proposes an action for part i, as if it had always been right, and keeps its draft. It returns how many tokens
-// that saves; if none, it proposes nothing.
+// lowerTo proposes an action for part i, as if it had always been right, and keeps its draft. It returns how many
+// tokens that saves; if none, it proposes nothing.
 func (s *runState) lowerTo(i int, to proposal) (saved int) {
 	before := s.proposed[i]
 	s.proposeAction(i, s.parts[i].message, to)
 	if want := &s.proposed[i]; to.action == Bookend && want.action == Bookend {
-		want.head, want.tail, want.bookend = to.head, to.tail, to.bookend
-		want.stage = s.stage
+		want.head, want.tail = to.head, to.tail
+		want.bookend, want.stage = to.bookend, s.stage
 	}
 	made, now := s.makeDraft(i), s.now(i)
 	if made.action == Keep || made.tokens >= now {

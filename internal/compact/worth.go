@@ -143,7 +143,8 @@ func (r *ranking) unitSteps() (steps []demotion) {
 	end := r.summarisable(limits.KeepTurns, limits.KeepMessages)
 	starts := r.startsOf(end)
 	for begin := r.pinned; begin < end; {
-		next, results, tokens := begin, 0, 0
+		next, results := begin, 0
+		tokens := 0
 		for first := true; next < end && (first || !starts[next]); next++ {
 			first = false
 			results += r.messages[next].last - r.messages[next].first
