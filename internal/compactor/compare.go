@@ -15,6 +15,7 @@ func (p *Proposal) compare() {
 	p.Changed, p.Kept = p.Plan.Changed(), p.Plan.Kept
 	base := p.Snapshot.Base
 	if p.From == FromCheckpoint || base == nil {
+		p.Changed = p.Changed && !p.dividedForLess()
 		return
 	}
 	served, known := p.served(base)
@@ -22,6 +23,9 @@ func (p *Proposal) compare() {
 	same := known && sameEngine(base) && bytes.Equal(base.Policy, p.Input.Policy.Document())
 	p.Changed = !same || !bytes.Equal(served, p.Made.Body)
 }
+
+// dividedForLess reports whether the plan saves less than it costs that messages of the tail become several in the view.
+func (p *Proposal) dividedForLess() bool { return p.Saved() < 0 && p.Plan.Before >= p.Plan.After }
 
 // served returns what the view shows of the messages that were made anew, as far as that is known: not after a
 // checkpoint that cannot be read, and not from the first message on that was capped at ingestion. What came after the

@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -188,4 +189,37 @@ func TestAMessageOfSeveralStepsIsCoveredAsAWhole(t *testing.T) {
 	}
 	w.checkResults(at, found)
 	w.checkView(at, found)
+}
+
+// To be divided costs a message a few tokens for each step.
+func TestMessagesAreNotDividedForLessThanThatCosts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const small = `"package app"`
+	for name, c := range map[string]struct {
+		oldest  string
+		changes bool
+	}{
+		"a large result can leave": {steps(4)[3].result, true},
+		"a small result can leave": {`"` + strings.Repeat("package app, ", 40) + `"`, false},
+	} {
+		at := w.session(name)
+		w.appendAs(session.AISDK, at, []byte(said(session.AISDK, "user", "Find out why the tests fail.")))
+		list := []step{{0, c.oldest}}
+		for n := range 240 {
+			list = append(list, step{n + 1, small})
+		}
+		for _, body := range uiMessages(list, 12) {
+			w.appendAs(session.AISDK, at, []byte(body))
+		}
+		w.set(at, func(p *policy.Policy) {
+			p.Summarise.Enabled, p.Truncate.Enabled, p.Whitespace.Enabled, p.Rank.Enabled = false, false, false, false
+			p.Dedupe.Enabled, p.Stale.Enabled = false, false
+			p.Target, p.Trim.MinTokens = 0.1, 1
+		})
+		p := w.propose(at, compactor.Request{Cause: compactor.CausePreview})
+		if p.Changed != c.changes || !p.Plan.Changed() || p.Changed != (p.Saved() > 0) {
+			t.Errorf("%s: the view is changed (%t) to save %d tokens, the plan is %t", name, p.Changed, p.Saved(), p.Plan.Changed())
+		}
+	}
 }
