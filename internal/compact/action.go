@@ -65,8 +65,9 @@ func (d *ActionKind) UnmarshalText(text []byte) error {
 // Action is an entry of the loss manifest: what was done to one part, or to a range of messages, and what it saved.
 type Action struct {
 	Seq          int64      `json:"seq"`
-	LastSeq      int64      `json:"last_seq"` // Summarise, Drop: the last message of the range; else seq
-	Part         int        `json:"part"`     // -1 for a range
+	LastSeq      int64      `json:"last_seq"`          // Summarise, Drop: the last message of the range; else seq
+	Part         int        `json:"part"`              // -1 for a range
+	Partial      bool       `json:"partial,omitempty"` // of the last message of the range, later steps stay
 	Kind         ActionKind `json:"do"`
 	Stage        string     `json:"stage"`
 	Rule         string     `json:"rule"`   // the field of the policy that decided

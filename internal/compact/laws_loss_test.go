@@ -3,6 +3,7 @@ package compact
 import (
 	"bytes"
 	"crypto/sha256"
+	"slices"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -212,9 +213,18 @@ func (l *trial) evictedResults(o outcome, persisted map[session.ResultRef][]byte
 	return count
 }
 
-// hasRanges: every message of the log is shown or within the range of one that stands for others.
+// hasRanges: every message of the log is shown or within the range of one that stands for others. An entry about a range
+// is partial if later steps of its last message are shown.
 func (l *trial) hasRanges(o outcome) {
 	shown := o.units()
+	for _, a := range o.plan.Actions {
+		later := slices.ContainsFunc(o.view, func(m shownMessage) bool {
+			return m.place >= 0 && m.seq == a.LastSeq && l.in.Tail[m.place].Part > 0
+		})
+		if a.Part < 0 && a.Partial != later {
+			l.Errorf("partial %t, shown %t: %+v", a.Partial, later, a)
+		}
+	}
 	for i := range l.count(o.made.Through) {
 		seq := l.in.Tail[i].Seq
 		if _, ok := shown[i]; ok {

@@ -112,10 +112,15 @@ func (p *Plan) evict(s *runState) {
 	p.eviction = d
 	p.addEvicted(s)
 	p.enter(Action{
-		Seq: d.from, LastSeq: d.to, Part: -1, Kind: d.action, Stage: d.stage, Rule: d.stage + ".enabled",
-		Reason: d.reason(), TokensBefore: before, TokensAfter: d.now,
+		Seq: d.from, LastSeq: d.to, Part: -1, Partial: s.remains(d), Kind: d.action, Stage: d.stage,
+		Rule: d.stage + ".enabled", Reason: d.reason(), TokensBefore: before, TokensAfter: d.now,
 		BytesBefore: d.currentBytes(s.history), BytesAfter: len(d.body), Ref: d.ref(),
 	})
+}
+
+// remains reports whether steps of the last message that is evicted stay in the view.
+func (h *history) remains(d *eviction) bool {
+	return d.end < len(h.messages) && h.messages[d.end].continues && h.messages[d.end].seq == d.to
 }
 
 // addEvicted adds the results of the evicted messages that are whole in the view until now: they must be persisted like

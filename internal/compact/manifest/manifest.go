@@ -17,8 +17,9 @@ import (
 // Entry is one thing that left the view: a part of a message, or whole messages.
 type Entry struct {
 	Seq          int64  `json:"seq"`
-	LastSeq      int64  `json:"last_seq"` // of messages the last one, else seq
-	Part         int    `json:"part"`     // below 0: messages as a whole
+	LastSeq      int64  `json:"last_seq"`          // of messages the last one, else seq
+	Part         int    `json:"part"`              // below 0: messages as a whole
+	Partial      bool   `json:"partial,omitempty"` // of the last message, later steps stay
 	Tool         string `json:"tool,omitempty"`
 	Category     string `json:"category,omitempty"` // what the tool does
 	Do           string `json:"do"`
@@ -64,9 +65,11 @@ func (e *Entry) saved() int64 { return e.TokensBefore - e.TokensAfter }
 // whole reports whether the entry is about messages and not about one part.
 func (e *Entry) whole() bool { return e.Part < 0 || e.LastSeq > e.Seq }
 
-// covers reports whether e includes everything that other is about.
+// covers reports whether e includes everything that other is about. Parts of a message some steps of which stay are
+// entries of their own until they leave, too.
 func (e *Entry) covers(other *Entry) bool {
-	return e.whole() && e.Seq <= other.Seq && other.LastSeq <= e.LastSeq
+	stays := e.Partial && other.LastSeq == e.LastSeq && !(other.whole() && other.Partial)
+	return e.whole() && e.Seq <= other.Seq && other.LastSeq <= e.LastSeq && !stays
 }
 
 // key distinguishes the entries of one manifest.

@@ -44,6 +44,23 @@ func TestMessagesThatLeftTakeTheEntriesAboutTheirPartsAlong(t *testing.T) {
 	}
 }
 
+func TestPartsOfAMessageOfWhichStepsStayAreEntriesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	partial := messages(2, 5, 60, 30)
+	partial.Partial = true
+	earlier, shown := part(4, 0, "bookend", 100, 90), part(5, 9, "bookend", 80, 20)
+	lineage := []manifest.Manifest{{partial}, {earlier, shown}}
+	want := manifest.Manifest{partial, shown}
+	want[0].TokensBefore += 10
+	if diff := cmp.Diff(want, manifest.Merge(lineage)); diff != "" {
+		t.Error(diff)
+	}
+	lineage = append([]manifest.Manifest{{messages(2, 5, 70, 10)}}, lineage...)
+	if diff := cmp.Diff(manifest.Manifest{messages(2, 5, 70+30+10+60, 10)}, manifest.Merge(lineage)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAMergedManifestSavesWhatItsManifestsSave(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
