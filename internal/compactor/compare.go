@@ -24,7 +24,8 @@ func (p *Proposal) compare() {
 	p.Changed = !same || !bytes.Equal(served, p.Made.Body)
 }
 
-// dividedForLess reports whether the plan saves less than it costs that messages of the tail become several in the view.
+// dividedForLess reports whether the plan saves less than it costs that messages of the tail become several in the
+// view.
 func (p *Proposal) dividedForLess() bool { return p.Saved() < 0 && p.Plan.Before >= p.Plan.After }
 
 // served returns what the view shows of the messages that were made anew, as far as that is known: not after a

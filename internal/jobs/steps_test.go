@@ -121,7 +121,7 @@ func TestTheSameContentInAnyFormatEndsAtViewsOfTheSameSize(t *testing.T) {
 	w.work(jobs.Config{})
 	w.settle()
 	var sizes []string
-	least, most := map[int]int64{}, map[int]int64{}
+	smallest, largest := map[int]int64{}, map[int]int64{}
 	for _, at := range sessions {
 		found, err := w.store.Session(t.Context(), at)
 		if err != nil {
@@ -130,16 +130,16 @@ func TestTheSameContentInAnyFormatEndsAtViewsOfTheSameSize(t *testing.T) {
 		window := found.WindowTokens
 		w.checkResults(at, found)
 		w.checkView(at, found)
-		if least[window] == 0 || found.ContextTokens < least[window] {
-			least[window] = found.ContextTokens
+		if smallest[window] == 0 || found.ContextTokens < smallest[window] {
+			smallest[window] = found.ContextTokens
 		}
-		most[window] = max(most[window], found.ContextTokens)
+		largest[window] = max(largest[window], found.ContextTokens)
 		sizes = append(sizes, fmt.Sprintf("%s: %d of %d tokens", at.ID, found.ContextTokens, found.TotalTokens))
 	}
 	t.Log(strings.Join(sizes, "\n"))
-	for window := range least {
-		if 100*most[window] > 115*least[window] {
-			t.Errorf("in a window of %d, the views have %d to %d tokens", window, least[window], most[window])
+	for window := range smallest {
+		if 100*largest[window] > 115*smallest[window] {
+			t.Errorf("in a window of %d, the views have %d to %d tokens", window, smallest[window], largest[window])
 		}
 	}
 }
