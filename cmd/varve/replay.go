@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	"github.com/schollz/progressbar/v3"
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/policy"
@@ -26,7 +30,10 @@ type replayRunCommand struct {
 	Windows    []int    `help:"Windows in tokens. Default: nine from 20,000 for a folder, else the sessions' own."`
 	Only       string   `help:"Measure only sessions of the folder whose name contains this."`
 	Half       string   `enum:",odd,even" default:"" help:"Measure only one half of the folder, odd or even."`
+	Seeds      int      `default:"3" help:"How often facts are planted in each session of a folder; 0: not at all."`
+	FactsIn    []int    `default:"32000,64000" help:"Windows in which planted facts are followed."`
 
+	reportFiles    `embed:""`
 	storedSessions `embed:""`
 }
 
@@ -57,26 +64,77 @@ func (c *replayRunCommand) ofFolder(ctx context.Context, settings *config.Client
 	if err != nil {
 		return err
 	}
+	options := replay.Options{Windows: c.Windows}
 	if len(c.Windows) == 0 {
 		c.Windows = folderWindows
+		options.Windows = []int{32_000, 64_000, 128_000}
 	}
 	tasks := replay.Tasks(sessions, contenders, c.Windows)
-	if len(tasks) == 0 {
-		return fmt.Errorf("no conversation in %s is long enough to be compacted in any of the windows", c.Dir)
-	}
-	outcomes, err := replay.MeasureAll(ctx, tasks, func(int) {})
+	facts, err := replay.FactTasks(sessions, contenders, c.FactsIn, c.Seeds)
 	if err != nil {
 		return err
 	}
-	report := replay.Summarise(outcomes, replay.Options{})
-	if settings.JSON {
-		document, err := json.Marshal(report)
-		if err != nil {
+	if tasks = append(tasks, facts...); len(tasks) == 0 {
+		return fmt.Errorf("no conversation in %s is long enough to be compacted in any of the windows", c.Dir)
+	}
+	outcomes, err := measure(ctx, tasks, os.Stderr)
+	if err != nil {
+		return err
+	}
+	report := replay.Summarise(outcomes, options)
+	if err := c.write(report, settings.JSON, out); err != nil {
+		return err
+	}
+	if behind := report.Behind(replay.Default, policy.Profiles(), 20_000, 32_000); behind != nil {
+		return errors.New(strings.Join(behind, "\n"))
+	}
+	return nil
+}
+
+// measure does the tasks and shows how many are done.
+func measure(ctx context.Context, tasks []replay.Task, out *os.File) ([]replay.Outcome, error) {
+	total := int64(len(tasks))
+	shown := newMeter(out, total, progressbar.OptionShowCount())
+	defer shown.finish()
+	var one sync.Mutex
+	return replay.MeasureAll(ctx, tasks, func(done int) {
+		one.Lock()
+		defer one.Unlock()
+		shown.update(int64(done), total, "measurements", fmt.Sprintf("%d of %d measurements", done, total))
+	})
+}
+
+// reportFiles are files that a report is written to besides.
+type reportFiles struct {
+	CSV string `name:"csv" placeholder:"FILE" help:"Write the rows of the tables to a file, too."`
+	SVG string `name:"svg" placeholder:"FILE" help:"Draw the far calls against tokens and against cost."`
+}
+
+// write writes the files that the flags name, and prints the report.
+func (f *reportFiles) write(report *replay.Report, asJSON bool, out io.Writer) error {
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{{f.CSV, report.WriteCSV}, {f.SVG, report.WriteSVG}} {
+		if file.name == "" {
+			continue
+		}
+		var text bytes.Buffer
+		if err := file.write(&text); err != nil {
 			return err
 		}
-		return writeIndented(out, document)
+		if err := os.WriteFile(file.name, text.Bytes(), 0o644); err != nil {
+			return err
+		}
 	}
-	return report.WriteText(out)
+	if !asJSON {
+		return report.WriteText(out)
+	}
+	document, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	return writeIndented(out, document)
 }
 
 // sessions reads the sessions that the flags choose.

@@ -48,7 +48,9 @@ func sumUp(list []*Outcome, late func(*Outcome) *Sums) point {
 func shares(by map[string]Ratio) map[string]float64 {
 	m := map[string]float64{}
 	for kind, r := range by {
-		m[kind] = r.Share()
+		if r.All > 0 {
+			m[kind] = r.Share()
+		}
 	}
 	return m
 }

@@ -149,6 +149,9 @@ func (x *indexer) number() {
 	for i := range x.session.Messages {
 		x.readWords(i)
 	}
+	for i := range x.session.facts {
+		x.session.facts[i].found = x.pattern(normalised(x.session.facts[i].token), true)
+	}
 	x.strings = len(x.patterns)
 }
 

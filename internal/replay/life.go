@@ -26,7 +26,8 @@ type life struct {
 	context int64 // tokens of the view as the worker counts them
 	base    *compact.Checkpoint
 	tail    []compact.Entry
-	items   []item // of a yardstick that trims
+	cut     map[int32][]byte // messages that were cut when they were appended, as the view has them
+	items   []item           // of a yardstick that trims
 	calls   compactor.OpenCalls
 	waits   time.Duration // a job waits until nothing was appended for this long; 0: there is none
 	asked   due.Threshold // what that job was asked for by
@@ -49,7 +50,7 @@ type view struct {
 func newLife(s *Session, by Contender, window int) *life {
 	return &life{
 		index: s.index, session: s, by: by, window: window, after: func() {},
-		view: view{capped: map[int32]bits{}},
+		view: view{capped: map[int32]bits{}}, cut: map[int32][]byte{},
 		rule: due.Session{Window: int64(window), Calibration: 1, Rule: by.Policy.DueRule(), Armed: due.Trigger},
 	}
 }
@@ -121,6 +122,7 @@ func (l *life) cap(e *compact.Entry, i int) error {
 		return err
 	}
 	e.ViewTokens = capped.Tokens
+	l.cut[int32(i)] = capped.Body
 	l.view.capped[int32(i)] = l.stringsIn(capped.Body)
 	return nil
 }
@@ -208,6 +210,7 @@ func (l *life) commit(p *compactor.Proposal) error {
 	v.compactions++
 	for i := range covered {
 		delete(v.capped, int32(v.tail+i))
+		delete(l.cut, int32(v.tail+i))
 	}
 	v.tail += covered
 	v.held = l.stringsIn(made.Body)

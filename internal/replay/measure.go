@@ -21,6 +21,10 @@ func Measure(ctx context.Context, s *Session, by Contender, window int) (Outcome
 	m.share = meterFor(&o.Share)
 	m.late = meterFor(&o.Late)
 	m.life.after = m.compacted
+	m.fates.facts = s.facts
+	for i := range s.facts {
+		m.fates.list = append(m.fates.list, Fate{Kind: s.facts[i].kind.name, OfResult: s.facts[i].kind.in >= inResult})
+	}
 	return o, m.run(ctx)
 }
 
@@ -31,6 +35,7 @@ type meter struct {
 	all   sums
 	share sums
 	late  sums
+	fates fates
 
 	seen     int64     // tokens of the view at the last request
 	answered time.Time // when that was answered
@@ -168,8 +173,11 @@ func (m *meter) readBack(to *sums, n need) {
 	}
 }
 
-// compacted counts what is left of the user's words.
-func (m *meter) compacted() { m.out.UserEach.add(m.wordsKept(m.view.tail+len(m.tail), false)) }
+// compacted counts what is left of the user's words and of the facts.
+func (m *meter) compacted() {
+	m.out.UserEach.add(m.wordsKept(m.view.tail+len(m.tail), false))
+	m.follow(&m.fates)
+}
 
 // wordsKept returns how much of the user's words in the first n messages, or of the demands, the view has.
 func (m *meter) wordsKept(n int, onlyDemands bool) (r Ratio) {
@@ -190,6 +198,7 @@ func (m *meter) wordsKept(n int, onlyDemands bool) (r Ratio) {
 }
 
 func (m *meter) finish() {
+	m.out.Facts = m.fates.list
 	m.out.Compactions = m.view.compactions
 	m.out.Prefix = Ratio{float64(m.view.outlived), float64(m.view.before)}
 	m.out.UserEnd = m.wordsKept(len(m.messages), false)

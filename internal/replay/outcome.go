@@ -57,9 +57,10 @@ type Sums struct {
 
 // Fate is what became of a planted fact.
 type Fate struct {
-	Kind   string `json:"kind"`
-	Views  []bool `json:"views"`  // whether the view held it after compaction 1, 2, … that followed it
-	Recall []bool `json:"recall"` // whether the view held it or a ref that brings it back with one call
+	Kind     string `json:"kind"`
+	OfResult bool   `json:"of_result"` // only a result held it
+	Views    []bool `json:"views"`     // whether the view held it after compaction 1, 2, … that followed it
+	Recall   []bool `json:"recall"`    // whether the view held it or a ref that brings it back with one call
 }
 
 // Card is a provider's prices, in those of an input token that no cache holds.

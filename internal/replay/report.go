@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -9,6 +10,7 @@ import (
 type Options struct {
 	Baseline  string // the contender that the others are compared with; "": Default
 	MeanViews []int  // tokens of the late views at which contenders are compared; nil: 20k, 32k, 48k
+	Windows   []int  // that have a table; nil: all
 	Resamples int    // of the bootstrap; 0: 400
 	Seed      uint64 // of the bootstrap
 }
@@ -17,6 +19,22 @@ type Options struct {
 type Report struct {
 	Equal []Row `json:"equal"` // at equal mean size of the late views, interpolated over the windows
 	Same  []Row `json:"same"`  // in the same window
+
+	Curves []Curve   `json:"curves"` // of the long sessions, over the windows
+	Facts  []FactRow `json:"facts,omitempty"`
+}
+
+// Curve is how a contender's figures go with the size of its views.
+type Curve struct {
+	Contender string       `json:"contender"`
+	Points    []CurvePoint `json:"points"` // by mean view
+}
+
+// CurvePoint is one window of a contender.
+type CurvePoint struct {
+	MeanView float64 `json:"mean_view"`
+	Far      float64 `json:"far"`
+	FullCost float64 `json:"full_cost"` // of the first price card, read-backs included
 }
 
 // Row is one contender at one mean size, or in one window.
@@ -81,9 +99,48 @@ func Summarise(outcomes []Outcome, o Options) *Report {
 		r.Equal = append(r.Equal, t.equal(float64(mean), o, samples)...)
 	}
 	for _, window := range t.windows {
+		if o.Windows != nil && !slices.Contains(o.Windows, window) {
+			continue
+		}
 		r.Same = append(r.Same, t.same(window)...)
 	}
+	for _, name := range t.contenders {
+		r.Curves = append(r.Curves, curveOf(name, t.curve(name)))
+	}
+	r.Facts = factRows(outcomes)
 	return r
+}
+
+func curveOf(name string, c curve) Curve {
+	points := make([]CurvePoint, len(c))
+	for i := range c {
+		points[i] = CurvePoint{c[i].mean, c[i].values.Far, c[i].values.FullCost[Cards()[0].Name]}
+	}
+	return Curve{Contender: name, Points: points}
+}
+
+// Behind returns in words where the baseline has fewer far calls whole than one of these contenders at one of these
+// mean sizes.
+func (r *Report) Behind(baseline string, contenders []string, means ...int) (reasons []string) {
+	far := map[string]map[float64]float64{}
+	for i := range r.Equal {
+		row := &r.Equal[i]
+		if far[row.Contender] == nil {
+			far[row.Contender] = map[float64]float64{}
+		}
+		far[row.Contender][row.MeanView] = row.Far
+	}
+	for _, mean := range means {
+		own, ok := far[baseline][float64(mean)]
+		for _, name := range contenders {
+			if other, found := far[name][float64(mean)]; ok && found && other > own && name != baseline {
+				reasons = append(reasons, fmt.Sprintf(
+					"at a mean view of %d tokens %s has %.1f %% of the far calls whole, %s %.1f %%",
+					mean, baseline, own, name, other))
+			}
+		}
+	}
+	return reasons
 }
 
 // table has outcomes by contender and window.

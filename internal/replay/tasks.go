@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -29,6 +30,30 @@ func Tasks(sessions []*Session, contenders []Contender, windows []int) (list []T
 		}
 	}
 	return list
+}
+
+// FactTasks lists the measurements that tell what becomes of planted facts, with these seeds.
+//
+// Errors: those of Session.Plant.
+func FactTasks(sessions []*Session, contenders []Contender, windows []int, seeds int) (list []Task, err error) {
+	for _, s := range sessions {
+		long := slices.DeleteFunc(slices.Clone(windows), func(window int) bool { return !s.Reaches(window) })
+		if len(long) == 0 {
+			continue
+		}
+		for seed := range seeds {
+			planted, err := s.Plant(seed + 1)
+			if err != nil {
+				return nil, err
+			}
+			for _, window := range long {
+				for _, by := range contenders {
+					list = append(list, Task{planted, by, window})
+				}
+			}
+		}
+	}
+	return list, nil
 }
 
 // MeasureAll does tasks on all processors, and returns their outcomes in the order of the tasks. It calls done, from

@@ -20,6 +20,9 @@ var machine = regexp.MustCompile(`(?s)^\s*(<(command|local-command|system|task|e
 	`Caveat: The messages below|This session is being continued|` +
 	`\[Request interrupted|# AGENTS\.md|Base directory for this skill)`)
 
+// maxTyped is how many bytes of a text are the user's words: of more, which is a paste, half of that at both ends.
+const maxTyped = 4000
+
 // sentences ends a segment: a line end, or the end of a sentence before white space.
 var sentences = regexp.MustCompile(`\n+|[.!?]\s+`)
 
@@ -42,6 +45,9 @@ func (x *indexer) readWords(i int) {
 		text := string(wire.ResultText(x.session.Format, body, *p).Text)
 		if machine.MatchString(text) {
 			continue
+		}
+		if len(text) > maxTyped {
+			text = text[:maxTyped/2] + "\n" + text[len(text)-maxTyped/2:]
 		}
 		for _, sentence := range sentences.Split(text, -1) {
 			x.segment(i, sentence)
