@@ -78,6 +78,9 @@ func (a *adopter) put(e note) {
 func (d *draft) resume() {
 	for _, e := range d.sections[state].all() {
 		d.say(e.seq, e.text)
+		for s := range statements(e.text) {
+			d.closes(s)
+		}
 	}
 	begun, acted := d.sections[task].newest(), d.lastSeq
 	for _, s := range []section{calls, files, failures, before} {

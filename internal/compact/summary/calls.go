@@ -217,7 +217,7 @@ var refs = regexp.MustCompile(`r[0-9]+\.[0-9]+-[0-9a-f]{4}\b`)
 
 // refOf returns the ref of a result, in brackets, and whether the text is only the marker that replaced the result.
 func refOf(p Part) (ref string, marker bool) {
-	if ref = p.Ref; ref == "" && len(p.Text) < windowBytes {
+	if ref = p.Ref; ref == "" && len(p.Text) < windowBytes && strings.Contains(p.Text, "[") {
 		ref = refs.FindString(p.Text)
 	}
 	if ref == "" {

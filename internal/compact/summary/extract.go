@@ -59,12 +59,11 @@ type draft struct {
 	goal      string          // the first text of the user
 	last      string          // the newest text of the agent
 	lastSeq   int64
-	ending    string // how that text closes, if closed
-	closed    bool
-	spoke     bool  // the agent said something in these messages
-	worked    bool  // the agent said or did something since the newest demand
-	commandAt int64 // seq of the newest message that is a command of the harness
-	newest    int64 // seq of the newest message
+	ending    ending // of that text
+	spoke     bool   // the agent said something in these messages
+	worked    bool   // the agent said or did something since the newest demand
+	commandAt int64  // seq of the newest message that is a command of the harness
+	newest    int64  // seq of the newest message
 }
 
 func (d *draft) message(m Message) {
@@ -97,26 +96,37 @@ func (d *draft) agent(seq int64, text string) {
 	d.say(seq, text)
 	d.spoke, d.worked = true, true
 	d.boxes(seq, text)
-	for s, points := range valued(text) {
-		if points >= worthKeeping {
-			s = clip(s, sentenceChars)
-			d.sections[findings].keep(note{key: s, seq: seq, text: s, worth: points})
+	for s := range statements(text) {
+		d.closes(s)
+		if s.worth >= worthKeeping {
+			s.text = clip(s.text, sentenceChars)
+			d.sections[findings].keep(note{key: s.text, seq: seq, text: s.text, worth: s.worth})
 		}
 	}
 }
 
-// valued yields the sentences of a text that do not only announce, each with its worth. A beginning such as "The cause
-// is:" and the sentence after it are one.
-func valued(text string) iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
+// statement is a sentence of the agent that does not only announce something or ask.
+type statement struct {
+	text  string
+	worth int
+	signs signs
+}
+
+// statements yields the statements of a text. A beginning such as "The cause is:" and the sentence after it are one.
+func statements(text string) iter.Seq[statement] {
+	return func(yield func(statement) bool) {
 		open := ""
 		for s := range sentences(plain(text)) {
-			if strings.HasSuffix(s, ":") && !narrating(s) {
+			if narrating(s) || strings.HasSuffix(s, "?") {
+				continue
+			}
+			if strings.HasSuffix(s, ":") {
 				open = s + " "
 				continue
 			}
 			s, open = open+s, ""
-			if !narrating(s) && !strings.HasSuffix(s, "?") && !yield(s, worth(s)) {
+			found := signsOf(s)
+			if !yield(statement{s, weigh(s, found), found}) {
 				return
 			}
 		}

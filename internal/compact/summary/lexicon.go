@@ -122,14 +122,19 @@ func narrating(sentence string) bool {
 
 // begins reports whether a sentence begins with a word, two words or a mark of the lexicon.
 func (l *lexicon) begins(sentence string) bool {
-	sentence = strings.ReplaceAll(head(sentence, 40), "’", "'")
-	fields := strings.Fields(strings.ToLower(sentence))
-	for n := 1; n <= min(2, len(fields)); n++ {
-		if l.words[strings.Trim(strings.Join(fields[:n], " "), ",.!:—–*")] {
-			return true
-		}
+	const longest = 40 // bytes of two words
+	first, rest, _ := strings.Cut(head(sentence, longest), " ")
+	second, _, _ := strings.Cut(rest, " ")
+	first, second = bareWord(first), bareWord(second)
+	if l.words[first] || second != "" && l.words[first+" "+second] {
+		return true
 	}
 	return slices.ContainsFunc(l.marks, func(mark string) bool { return strings.HasPrefix(sentence, mark) })
+}
+
+// bareWord returns a word as the lexicons spell it.
+func bareWord(word string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.Trim(word, ",.!:—–*")), "’", "'")
 }
 
 // nodding reports whether a text of the user asks for nothing new: it is short, and has no words but such as "yes",

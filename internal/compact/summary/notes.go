@@ -28,6 +28,12 @@ func (n note) line() string {
 	return "- " + at(n.seq, n.text) + "\n"
 }
 
+// cost returns about the tokens of the line.
+func (n note) cost() int {
+	const mark = 5 // of the mark of a list, the seq and the line's end
+	return cost(n.text) + mark
+}
+
 // put adds an entry as the newest and removes the one with the same key.
 func (n *notes) put(e note) {
 	n.drop(e.key)
@@ -116,7 +122,7 @@ func fit(sections *[sectionCount]notes, limit int, newest int64) (kept [sectionC
 	for s := range sections {
 		entries[s] = sections[s].newestOf(layout[s].limit)
 		for _, e := range entries[s] {
-			needs[s] += cost(e.line())
+			needs[s] += e.cost()
 		}
 		if needs[s] > 0 {
 			needs[s] += headingCost(section(s))
@@ -183,7 +189,7 @@ func within(entries []note, room int, by order, newest int64) []note {
 		})
 	}
 	chosen = slices.DeleteFunc(chosen, func(i int) bool {
-		need := cost(entries[i].line())
+		need := entries[i].cost()
 		if need > room {
 			return true
 		}

@@ -87,7 +87,7 @@ func (d *draft) begin(seq int64, line string) {
 // forget moves the errors to the past that are older than the task that ends.
 func (d *draft) forget() {
 	tasks := d.sections[task].all()
-	if len(tasks) == 0 {
+	if len(tasks) == 0 || len(d.sections[failures].at) == 0 {
 		return
 	}
 	for _, e := range d.sections[failures].all() {
@@ -134,29 +134,31 @@ func (d *draft) end() {
 // say makes a text the newest of the agent.
 func (d *draft) say(seq int64, text string) {
 	d.last, d.lastSeq = text, seq
-	d.closed = false
+	d.ending = ending{}
+}
+
+// ending is what a text of the agent says about how a task ended.
+type ending struct {
+	first, best string
+	worth       int // of the best sentence
+}
+
+// closes notes a statement of the agent's newest text as its ending if it is better than those before.
+func (d *draft) closes(s statement) {
+	const reports = 3 // how much more a sentence is worth here that reports a result
+	if s.signs&(routine|results) != 0 {
+		s.worth += reports
+	}
+	if s.worth > d.ending.worth {
+		d.ending.best, d.ending.worth = s.text, s.worth
+	}
+	if d.ending.first == "" {
+		d.ending.first = s.text
+	}
 }
 
 // closing returns the sentence of the agent's newest text that says best how a task ended, "" if none does.
-func (d *draft) closing() string {
-	const ends = 3 // how much more a sentence is worth here that reports a result
-	if d.closed {
-		return d.ending
-	}
-	first, best := "", ""
-	highest := 0
-	for s, points := range valued(d.last) {
-		first = cmp.Or(first, s)
-		if signsOf(s)&(routine|results) != 0 {
-			points += ends
-		}
-		if points > highest {
-			best, highest = s, points
-		}
-	}
-	d.ending, d.closed = clip(cmp.Or(best, first), outcomeChars), true
-	return d.ending
-}
+func (d *draft) closing() string { return clip(cmp.Or(d.ending.best, d.ending.first), outcomeChars) }
 
 // demand records the demands in a text, and its statements with exact values. Of a long text, probably pasted, only
 // commands count.

@@ -16,10 +16,17 @@ const worthKeeping = 3
 // on the sentence alone, so that an adopted sentence has the same worth again. A whole sentence that names something
 // and states a decision, a cause or an exact value is worth most; narration, questions, headings and fragments nothing.
 func worth(sentence string) int {
-	if !isWhole(sentence) || narrating(sentence) {
+	if narrating(sentence) {
 		return 0
 	}
-	found := signsOf(sentence)
+	return weigh(sentence, signsOf(sentence))
+}
+
+// weigh returns the worth of a sentence with those signs that is no narration.
+func weigh(sentence string, found signs) int {
+	if !isWhole(sentence) {
+		return 0
+	}
 	points := 0
 	if named(sentence) {
 		points += 2
