@@ -300,7 +300,7 @@ func TestAViewShrinksOnceWhatIsLargeIsNotProtectedAnyMore(t *testing.T) {
 	}
 }
 
-// TestAViewAboveItsWindowComesBackIntoIt is what was found by replay: 53,000 tokens of 32,000 for all 14 turns.
+// TestAViewAboveItsWindowComesBackIntoIt repeats what a replay has found: 53,000 tokens of 32,000 for all 14 turns.
 func TestAViewAboveItsWindowComesBackIntoIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

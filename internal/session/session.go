@@ -153,7 +153,7 @@ type Idempotency struct {
 // Run is one compaction: what asked for it, what it did, and how it ended.
 type Run struct {
 	ID uuid.UUID `json:"id"`
-	// Cause is threshold, hard, manual, sweep, follow_up, recompaction or restore.
+	// Cause is threshold, hard, idle, manual, sweep, follow_up, recompaction or restore.
 	Cause            string          `json:"trigger"`
 	State            RunState        `json:"state"`
 	Base             *int            `json:"base_checkpoint"`
