@@ -106,7 +106,7 @@ func omittedBy(c cut, all []unit) (omitted protocol.Omitted) {
 		omitted.Units++
 		omitted.Messages += u.Messages
 		omitted.Tokens += u.Tokens
-		if run.Last+1 != u.FirstSeq {
+		if run.First == 0 || run.Last+1 != u.FirstSeq {
 			omitted.Refs = appendRef(omitted.Refs, run)
 			run.First = u.FirstSeq
 		}

@@ -56,7 +56,7 @@ func (r *Request) makeFitting(o *opened) (*postgres.View, Notes, error) {
 		switch {
 		case over <= 0:
 			return made.view, made.notes, nil
-		case made.smallest:
+		case made.smallest || aim == 0:
 			return nil, Notes{}, f.cannotFit(limit, made.view.Tokens)
 		}
 		aim = max(aim-max(over, limit/20, 1), 0)
