@@ -167,6 +167,11 @@ func TestWhatIsCutFirst(t *testing.T) {
 			if test.want != "" && made.Tokens < 1500 {
 				t.Errorf("only %d tokens are left", made.Tokens)
 			}
+			for _, c := range notes.Cut {
+				if c.TokensAfter < 150 {
+					t.Errorf("too little is left to be read: %+v", c)
+				}
+			}
 		})
 	}
 }
@@ -177,4 +182,52 @@ func cutsOf(list []protocol.Cut) string {
 		cuts = append(cuts, fmt.Sprint(c.Kind, " ", c.Seq))
 	}
 	return strings.Join(cuts, ", ")
+}
+
+// TestMediaAreKeptWhole has results with text and an image, in which the text is cut, and one whose image is inside its
+// JSON, which is kept.
+func TestMediaAreKeptWhole(t *testing.T) {
+	t.Parallel()
+	data := strings.Repeat("aGVsbG8gd29ybGQg", 1200)
+	user := `{"role":"user","content":"look"}`
+	anthropic := []string{user, `{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"f","input":{}}]}`,
+		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":%q},
+			{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}]}]}`, big(5000), data)}
+	sdk := func(output string) []string {
+		return []string{`{"id":"1","role":"user","parts":[{"type":"text","text":"look"}]}`,
+			`{"id":"2","role":"assistant","parts":[{"type":"tool-f","toolCallId":"x","state":"output-available","input":{},"output":` + output + `}]}`}
+	}
+	image := fmt.Sprintf(`{"type":"media","mediaType":"image/png","data":%q}`, data)
+	content := fmt.Sprintf(`{"type":"content","value":[{"type":"text","text":%q},%s]}`, "seen", image)
+	for name, test := range map[string]struct {
+		format session.Format
+		log    []string
+		cut    bool
+	}{
+		"beside a text":   {session.Anthropic, anthropic, true},
+		"inside of JSON":  {session.AISDK, sdk(content), false},
+		"a list of JSON":  {session.AISDK, sdk(`[{"a":"` + big(5000) + `"}]`), true},
+		"an object":       {session.AISDK, sdk(`{"a":"` + big(5000) + `"}`), true},
+		"many of a batch": {session.Anthropic, append(anthropic[:2:2], strings.Replace(anthropic[2], big(5000), big(9000), 1)), true},
+	} {
+		var bodies [][]byte
+		for _, m := range test.log {
+			bodies = append(bodies, []byte(m))
+		}
+		request := view.Request{Pending: wire.KeepPending, Fit: fits}
+		if !test.cut {
+			_, notes, err := request.Make(of(t, test.format, 1000, bodies...))
+			if exceeded := new(session.WindowExceededError); !errors.As(err, &exceeded) || exceeded.Largest[0] != 2 {
+				t.Errorf("%s: %v, cut %+v", name, err, notes.Cut)
+			}
+			continue
+		}
+		made, notes, err := request.Make(of(t, test.format, 2500, bodies...))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if isKept := strings.Contains(string(made.Tail), data); isKept != strings.Contains(strings.Join(test.log, ""), data) || notes.Cut == nil {
+			t.Errorf("%s: the image is there: %t; cut %+v", name, isKept, notes.Cut)
+		}
+	}
 }
