@@ -281,6 +281,8 @@ func TestAFittedViewKeepsTheNewestUnitsAndTheUsersWord(t *testing.T) {
 				w.wholeOf(path, ref)
 			}
 		}
+		bounded := w.must(http.StatusOK, "GET", path+"/context?max_tokens=2500", "").Header().Get("Etag")
+		w.must(http.StatusOK, "GET", path+"/context?max_tokens=2500&fit=window&wait=0", "", "If-None-Match", bounded)
 	}
 }
 
@@ -351,6 +353,26 @@ func TestAReadWaitsForTheCompaction(t *testing.T) {
 				w.checkFits(path, f, "wait=60&format="+string(f), int64(size.window)-500)
 			}
 		}
+	}
+}
+
+func TestAReadGetsWhatTheCompactionMakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const path = "/v1/sessions/s"
+	w.must(http.StatusCreated, "PUT", path, `{"window_tokens":8000}`)
+	for n := range 12 {
+		w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", turn("openai-chat", n, 2, 2500)...))
+	}
+	before := w.checkFits(path, session.OpenAIChat, "wait=0", 8000)
+	got := make(chan fitted, 1)
+	go func() {
+		defer close(got)
+		got <- w.checkFits(path, session.OpenAIChat, "wait=60", 8000)
+	}()
+	w.work() // only now
+	if after := <-got; before.Checkpoint != 0 || after.Checkpoint != 1 {
+		t.Errorf("checkpoint %d while no worker is there, and %d for a reader who waits", before.Checkpoint, after.Checkpoint)
 	}
 }
 

@@ -130,7 +130,9 @@ func answer(id string, tokens int) string {
 // TestWhatIsCutFirst has the parts of a log that are cut for a window of 2,000 tokens.
 func TestWhatIsCutFirst(t *testing.T) {
 	t.Parallel()
-	text := func(role string, tokens int) string { return fmt.Sprintf(`{"role":%q,"content":%q}`, role, big(tokens)) }
+	text := func(role string, tokens int) string {
+		return fmt.Sprintf(`{"role":%q,"content":%q}`, role, big(tokens))
+	}
 	arguments := func(tokens int) string {
 		return fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":%q}}]}`,
 			fmt.Sprintf(`{"a":%q}`, big(tokens)))
@@ -229,5 +231,27 @@ func TestMediaAreKeptWhole(t *testing.T) {
 		if isKept := strings.Contains(string(made.Tail), data); isKept != strings.Contains(strings.Join(test.log, ""), data) || notes.Cut == nil {
 			t.Errorf("%s: the image is there: %t; cut %+v", name, isKept, notes.Cut)
 		}
+	}
+}
+
+func TestARefIsThatOfThePart(t *testing.T) {
+	t.Parallel()
+	tool := fmt.Sprintf(`{"type":"tool-f","toolCallId":"x","state":"output-available","input":{},"output":%q}`, big(3000))
+	stored := of(t, session.AISDK, 2000, []byte(`{"id":"1","role":"user","parts":[{"type":"text","text":"look"}]}`),
+		[]byte(`{"id":"2","role":"assistant","parts":[`+tool+","+tool+`]}`))
+	parts := []readback.Part{{Kind: wire.Call, CallID: "x", Ref: "call"}, {Kind: wire.Result, CallID: "x", Ref: "first"},
+		{Kind: wire.Result, CallID: "y", Ref: "other"}, {Kind: wire.Result, CallID: "x", Ref: "second"}}
+	for known, want := range map[int]string{4: "first second", 3: "first m2", 0: "m2 m2"} {
+		fit := &view.Fit{Parts: func(int64) ([]readback.Part, error) { return parts[:known], nil }}
+		request := view.Request{Pending: wire.KeepPending, Fit: fit}
+		_, notes, err := request.Make(stored)
+		if err != nil || len(notes.Cut) != 2 || notes.Cut[0].Ref+" "+notes.Cut[1].Ref != want {
+			t.Errorf("with %d parts: %+v, %v, want %s", known, notes.Cut, err, want)
+		}
+	}
+	lost := errors.New("the database does not answer")
+	request := view.Request{Pending: wire.KeepPending, Fit: &view.Fit{Parts: func(int64) ([]readback.Part, error) { return nil, lost }}}
+	if _, _, err := request.Make(stored); !errors.Is(err, lost) {
+		t.Errorf("%v, want %v", err, lost)
 	}
 }
