@@ -24,7 +24,7 @@ import (
 
 type replayRunCommand struct {
 	Dir        string   `arg:"" optional:"" help:"Folder of conversations, in any format that varve import reads."`
-	Policy     []string `sep:"none" placeholder:"FILE" help:"A policy, by its file's name, tenant or tenant@3. Repeatable."`
+	Policy     []string `sep:"none" placeholder:"FILE" help:"A policy: a file, tenant or tenant@3. Repeatable."`
 	Profiles   string   `help:"Profiles to measure: names with commas, all, or none. Default: all of a folder."`
 	Yardsticks string   `help:"Yardsticks to measure, in the same way."`
 	Windows    []int    `help:"Windows in tokens. Default: nine from 20,000 for a folder, else the sessions' own."`

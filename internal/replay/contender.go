@@ -65,21 +65,25 @@ func Yardstick(name string) (Contender, error) {
 	return Contender{Name: name, Policy: y.policy(), yardstick: y}, nil
 }
 
-// policy returns the policy of a yardstick; of one that needs more than that, when it is due.
+// policy returns the policy of a yardstick; of one that needs more than that, when it is due. It takes nothing from a
+// profile but the wording, so that it stays what it is when the profiles become better.
 func (y yardstick) policy() policy.Policy {
-	p := *policy.Default().Off()
-	p.Target, p.Hard = 0.5, 0.95
-	p.Tokens.Calibrate = false
-	p.Protect = policy.Protect{System: true}
+	p := policy.Policy{
+		Profile: Default, Enabled: y != never, Auto: true, OnlySmaller: true,
+		Trigger: 0.8, Target: 0.5, Hard: 0.95,
+		Tokens:  policy.Tokens{Tokenizer: policy.Estimate},
+		Tools:   policy.Tools{Table: policy.CommonTools},
+		Protect: policy.Protect{System: true},
+		Wording: policy.Default().Wording,
+	}
 	switch y {
-	case never:
-		p.Enabled = false
 	case slidingHalf:
 		p.Truncate.Enabled = true
 	case summarise95:
 		p.Trigger, p.Hard = 0.95, 1
-		p.Summarise.Enabled, p.Summarise.All = true, true
-		p.Summarise.KeepTurns, p.Summarise.KeepMessages = 0, 0
+		p.Summarise = policy.Summarise{
+			Enabled: true, Writer: policy.Extract, All: true, MinTokens: 2000, MaxTokens: 2000, Retain: true,
+		}
 	}
 	return p
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 // Measure replays a session under a contender in a window of this many tokens. It is safe to be called by several
@@ -15,7 +17,7 @@ func Measure(ctx context.Context, s *Session, by Contender, window int) (Outcome
 	if err := s.prepare(); err != nil {
 		return o, err
 	}
-	by.Policy.Summarise.Writer = "extract"
+	by.Policy.Summarise.Writer = policy.Extract
 	m := &meter{life: newLife(s, by, window), out: &o}
 	m.all = meterFor(&o.All)
 	m.share = meterFor(&o.Share)
