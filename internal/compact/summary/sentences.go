@@ -84,7 +84,25 @@ func bare(line string) string {
 }
 
 // collapse returns a text on one line, with one space for each run of white space.
-func collapse(text string) string { return strings.Join(strings.Fields(text), " ") }
+func collapse(text string) string {
+	if collapsed(text) {
+		return text
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// collapsed reports whether a text has nothing to collapse; it looks closely only at visible ASCII.
+func collapsed(text string) bool {
+	spaced := true // the byte before is white space, or the text begins
+	for i := range len(text) {
+		b := text[i]
+		if b < ' ' || b >= utf8.RuneSelf || b == ' ' && spaced {
+			return false
+		}
+		spaced = b == ' '
+	}
+	return !spaced || text == ""
+}
 
 // clip returns a text on one line shortened to about n characters. It cuts between words if possible, because half a
 // number is another number. A text that was clipped before does not change.
