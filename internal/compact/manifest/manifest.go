@@ -68,8 +68,8 @@ func (e *Entry) whole() bool { return e.Part < 0 || e.LastSeq > e.Seq }
 // covers reports whether e includes everything that other is about. Parts of a message some steps of which stay are
 // entries of their own until they leave, too.
 func (e *Entry) covers(other *Entry) bool {
-	apart := e.Partial && other.LastSeq == e.LastSeq && !(other.whole() && other.Partial)
-	return e.whole() && e.Seq <= other.Seq && other.LastSeq <= e.LastSeq && !apart
+	separate := e.Partial && other.LastSeq == e.LastSeq && !(other.whole() && other.Partial)
+	return e.whole() && e.Seq <= other.Seq && other.LastSeq <= e.LastSeq && !separate
 }
 
 // key distinguishes the entries of one manifest.
