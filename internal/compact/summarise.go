@@ -231,7 +231,7 @@ func (s *runState) request(d *eviction) (r summary.Request, err error) {
 	r = summary.Request{
 		First: d.from, Last: d.to, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
 		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: s.summaryTokens(),
-		MayGrow: !s.policy.OnlySmaller,
+		MayGrow: !s.policy.OnlySmaller, WordsKept: limits.WordsRatio > 0 && limits.NamesRatio > 0,
 	}
 	shown := s.shownFrom(d)
 	for m := range d.evicted() {

@@ -130,6 +130,22 @@ func TestANewSummaryTakesTheOldOneUp(t *testing.T) {
 	}
 }
 
+// TestTheWriterKnowsWhetherTheUsersWordsAreKept: then it does not repeat them.
+func TestTheWriterKnowsWhetherTheUsersWordsAreKept(t *testing.T) {
+	t.Parallel()
+	for ratio, want := range map[float64]bool{0: false, 0.1: true} {
+		kept := !want
+		write := func(r summary.Request) (summary.Answer, error) {
+			kept = r.WordsKept
+			return summary.Answer{Summary: "What was done."}, nil
+		}
+		set := func(p *policy.Policy) { p.Summarise.WordsRatio, p.Summarise.NamesRatio = ratio, ratio }
+		if _, _, err := Run(input(t, session.OpenAIChat, only("summarise", set), 800, turns(8)...), write); err != nil || kept != want {
+			t.Errorf("ratio %g: the words are kept: %v, want %v (%v)", ratio, kept, want, err)
+		}
+	}
+}
+
 func TestASummaryThatFailsIsDoneWithout(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the model is down")
