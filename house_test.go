@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/api/openai": {
 		"internal/api/request", "internal/api/stateless", "internal/ingest", "internal/models",
-		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
+		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {
 		"internal/compact", "internal/protocol",

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // compaction is one as callers of OpenAI's API decode it.
@@ -155,5 +158,29 @@ func TestAConversationIsCompactedByItsIDAndNothingOfItIsLost(t *testing.T) {
 			t.Errorf("the output does not name %s", r.Ref)
 		}
 		w.must(http.StatusOK, "GET", "/v1/sessions/"+id+"/results/"+r.Ref, "")
+	}
+}
+
+func TestAConversationWhoseNewestItemsAreGiantIsCutToItsWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	for n, query := range []string{"?tools=items", ""} {
+		id := w.conversing(user("hi"))
+		w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":20000}`)
+		items := parallelReads(session.OpenAIResponses, 6, 6000, 0)
+		w.must(http.StatusOK, "POST", "/v1/conversations/"+id+"/items", `{"items":[`+strings.Join(items, ",")+`]}`)
+		got := decoded[struct{ Output []json.RawMessage }](w.must(http.StatusOK, "POST", "/v1/responses/compact"+query, `{"previous_response_id":"`+id+`"}`))
+		sum := 0
+		for _, item := range got.Output {
+			facts, err := wire.Inspect(session.OpenAIResponses, item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += facts.Tokens
+		}
+		if sum > 20000 || sum < 5000 || len(got.Output) < 8 {
+			t.Errorf("%d: %d tokens in %d items", n, sum, len(got.Output))
+		}
 	}
 }

@@ -44,7 +44,7 @@ func (o *opened) allUnits() []unit {
 			next = all[i+1].FirstSeq
 		}
 		u.last = max(next-1, u.FirstSeq)
-		if u.FirstSeq = max(u.FirstSeq, 1); u.last == u.FirstSeq { // units that a summary left are not always in order
+		if u.FirstSeq = max(u.FirstSeq, 1); u.last == u.FirstSeq { // the next begins in this one, or before it
 			u.last = u.FirstSeq + max(int64(u.Messages), 1) - 1
 		}
 	}
@@ -106,11 +106,11 @@ func omittedBy(c cut, all []unit) (omitted protocol.Omitted) {
 		omitted.Units++
 		omitted.Messages += u.Messages
 		omitted.Tokens += u.Tokens
-		if run.First == 0 || run.Last+1 != u.FirstSeq {
+		if continues := run.First <= u.FirstSeq && u.FirstSeq <= run.Last+1; run.First == 0 || !continues {
 			omitted.Refs = appendRef(omitted.Refs, run)
-			run.First = u.FirstSeq
+			run = session.MessagesRef{First: u.FirstSeq}
 		}
-		run.Last = u.last
+		run.Last = max(run.Last, u.last) // of a message that was divided by step, each step is a unit
 	}
 	omitted.Refs = appendRef(omitted.Refs, run)
 	return omitted

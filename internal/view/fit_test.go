@@ -120,7 +120,7 @@ func checkNotes(t *testing.T, stored *postgres.View, notes view.Notes) {
 	}
 }
 
-// big is a text of Chat Completions of about so many tokens.
+// big returns a text of about this number of tokens.
 func big(tokens int) string { return strings.Repeat("some words of a text. ", tokens/5) }
 
 func answer(id string, tokens int) string {

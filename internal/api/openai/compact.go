@@ -14,10 +14,14 @@ import (
 	"github.com/varve-dev/varve/internal/api/stateless"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
 	"github.com/varve-dev/varve/internal/tokens"
+	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // compactResponses handles POST /v1/responses/compact: items in, a shorter list of items out. Items of the request are
@@ -146,7 +150,8 @@ func (b *compactBody) compact(req *request.Request, answer *compaction) ([][]byt
 // conversationWait is how long the compaction of a conversation may take before the caller has to ask again.
 const conversationWait = 25 * time.Second
 
-// compactConversation compacts a conversation as POST /v1/sessions/{id}/compact does, and reads its view.
+// compactConversation compacts a conversation as POST /v1/sessions/{id}/compact does, and reads its view. The newest
+// items of that are whole, unless they leave it no room in the window.
 func (s *Server) compactConversation(req *request.Request, id string) (bodies [][]byte, err error) {
 	at := session.Address{Tenant: req.Tenant, ID: id}
 	req.SessionID = id
@@ -169,10 +174,35 @@ func (s *Server) compactConversation(req *request.Request, id string) (bodies []
 		return nil, err
 	}
 	items, err := viewItems(at, &stored)
+	size := int64(0)
 	for i := range items {
 		bodies = append(bodies, items[i].body)
+		facts, _ := wire.Inspect(session.OpenAIResponses, items[i].body) // what cannot be read has no size
+		size += int64(facts.Tokens)
+	}
+	if err == nil && size > stored.Room() {
+		return s.fittedItems(req, at)
 	}
 	return bodies, err
+}
+
+// fittedItems returns the items of a conversation's view, cut to its window. A twentieth of the window remains for what
+// withoutTools writes around calls.
+func (s *Server) fittedItems(req *request.Request, at session.Address) ([][]byte, error) {
+	stored, err := s.Store.View(req.Ctx, at, postgres.Version{})
+	if err != nil {
+		return nil, err
+	}
+	want := view.Request{Format: session.OpenAIResponses, Pending: wire.KeepPending}
+	want.Fit = &view.Fit{Parts: func(seq int64) ([]readback.Part, error) {
+		return readback.Parts(req.Ctx, s.Store, at, seq)
+	}}
+	want.MaxTokens = max(stored.Room*19/20, 1)
+	made, _, err := want.Make(&stored)
+	if err != nil {
+		return nil, err
+	}
+	return view.Split(made.Tail)
 }
 
 // compaction is a compaction as OpenAI's API answers it, without its output, and with what it did in a member of ours.
