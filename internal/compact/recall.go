@@ -102,13 +102,17 @@ func (s *runState) seen(d *eviction) memory.Seen {
 	return seen
 }
 
-// see adds the names of message m, without those of the parts that a stage wants to replace.
+// see adds the names of message m: of the parts that a stage wants to replace those of what replaces them.
 func (s *runState) see(seen memory.Seen, m int) {
 	body, from := s.body(m), 0
 	for i := s.messages[m].first; i < s.messages[m].last; i++ {
 		if p := &s.parts[i]; p.valueBytes() > 0 && s.proposed[i].lowers(p) {
 			seen.Add(body[from:p.value.Start], true)
 			from = p.value.End
+			if d, ok := s.drafts[i]; ok {
+				seen.Add(d.quoted, true)
+				seen.Add(d.text, true)
+			}
 		}
 	}
 	seen.Add(body[from:], true)

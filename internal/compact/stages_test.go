@@ -103,6 +103,7 @@ func only(stage string, change func(*policy.Policy)) policy.Policy {
 	p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars, p.Cap.MaxRatio, p.Cap.UnitRatio = 1000, 500, 500, 0, 0
 	p.Trim.HotZoneMinTokens, p.Trim.HotZoneRatio, p.Trim.BookendMaxChars, p.Trim.BookendMinChars, p.Trim.FloorRatio = 0, 0, 400, 200, 0
 	p.Arguments.MinBytes, p.Arguments.AfterTokens = 400, 100
+	p.Rank = policy.Rank{Enabled: stage == "rank", SizeWeight: 1, NamesChars: 100, ArgumentBytes: 400, UnitWeight: 1}
 	p.Budget.Tokens = 300
 	p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens, p.Summarise.Retain = true, 0, 2, 0, false
 	if change != nil {
