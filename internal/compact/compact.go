@@ -7,7 +7,8 @@
 //
 // The files, from the bottom up: action.go and compact.go (the types of input and output), subject.go, history.go,
 // read.go and units.go (messages, their parts, what calls are about), words.go (every text that replaces a part),
-// runstate.go and protect.go (what a stage sees), one file for each stage, draft.go and evict.go
+// runstate.go and protect.go (what a stage sees), one file for each stage, besides capratio.go (caps that are shares of
+// the window), worth.go and describe.go (the ranking's scores, and what its lines keep), draft.go and evict.go
 // (replacements), plan.go and record.go (from proposals to a plan, and its reasons), render.go, state.go and codec.go
 // (the checkpoint and what it remembers), recall.go (the user's words and the names that a summary has), ingest.go
 // (the cap while a message is appended). The packages rule, text, resource, names, memory and summary have what stages
@@ -29,6 +30,8 @@
 //   - whether a replacement is used depends on the original alone, whose size the state knows. If replacements must be
 //     smaller (only_smaller), every cut is longer than any line, so that of two on different rungs the lower one is the
 //     smaller, whichever was needed first; else every proposal is used.
+//
+// Stages rank and hard are exceptions: they go by the view as it is now, so that only what ADR 29 says holds for them.
 //
 // Summaries are an exception: a summary of a summary differs from a summary of the messages. With dedupe.pending a call
 // that is given up, or answered after other calls, is one, too: it superseded a result while it was pending.

@@ -45,7 +45,7 @@ func TestRank(t *testing.T) {
 			}, want: []string{"4.0 placeholder"},
 		},
 		"what was asked for before the user spoke last leaves sooner": {
-			window: 2700, moves: []move{gives("Read", "a", 1500), asks("next"), gives("Read", "b", 1900), later}, want: []string{"2.0 placeholder"},
+			window: 2700, moves: []move{gives("Read", "a", 1500), asks("next"), gives("Read", "b", 2300), later}, want: []string{"2.0 placeholder"},
 		},
 		"large arguments leave later than results": {
 			window: 2700, moves: []move{
