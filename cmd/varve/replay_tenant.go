@@ -79,7 +79,7 @@ func (c *replayRunCommand) ofTenant(ctx context.Context, to *console) error {
 			return err
 		}
 	}
-	return printReport(ctx, to, id)
+	return c.print(ctx, to, id)
 }
 
 // request returns what the flags ask for. The first policy is the one that the others are compared with.
@@ -146,20 +146,17 @@ func followReplay(
 	return a, err
 }
 
-// printReport prints the tables of a replay that has ended.
-func printReport(ctx context.Context, to *console, id string) error {
+// print writes the files that the flags name, and prints the tables of a replay that has ended.
+func (f *reportFiles) print(ctx context.Context, to *console, id string) error {
 	a, err := client.ReplayReport.Call(ctx, to.api, id)
 	if err != nil {
 		return err
-	}
-	if to.JSON {
-		return to.printRaw(a.Raw)
 	}
 	var report replay.Report
 	if err := json.Unmarshal(a.Value, &report); err != nil {
 		return err
 	}
-	return report.WriteText(to.out)
+	return f.write(&report, to.JSON, to.out)
 }
 
 type replayListCommand struct {
@@ -186,12 +183,13 @@ func (c *replayShowCommand) Run(ctx context.Context, to *console) error {
 }
 
 type replayReportCommand struct {
-	ID string `arg:"" help:"The replay's id."`
+	ID          string `arg:"" help:"The replay's id."`
+	reportFiles `embed:""`
 }
 
 // Run prints the tables of the replay.
 func (c *replayReportCommand) Run(ctx context.Context, to *console) error {
-	return printReport(ctx, to, c.ID)
+	return c.print(ctx, to, c.ID)
 }
 
 type replayCancelCommand struct {

@@ -117,11 +117,17 @@ Window of 20000 tokens: 2 sessions`
 	}
 	cli.JSON = true
 	out.Reset()
+	cli.Replay.Run.CSV, cli.Replay.Run.SVG = filepath.Join(t.TempDir(), "rows.csv"), filepath.Join(t.TempDir(), "plot.svg")
 	if err := cli.Replay.Run.ofTenant(t.Context(), &console{Client: &cli.Client, api: api, out: &out}); err != nil {
 		t.Fatal(err)
 	}
-	if !json.Valid([]byte(out.String())) || !strings.Contains(out.String(), `"same":[{"contender":"a"`) {
+	if !json.Valid([]byte(out.String())) || !strings.Contains(out.String(), `"contender": "a"`) {
 		t.Errorf("JSON: %s", out.String())
+	}
+	for file, want := range map[string]string{cli.Replay.Run.CSV: "20000", cli.Replay.Run.SVG: "<svg"} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s, %v", file, text, err)
+		}
 	}
 }
 

@@ -1,12 +1,15 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -84,24 +87,42 @@ func (s *Server) listReplaySessions(req *request.Request) error {
 	return request.AnswerList(req, "sessions of replay "+id.String(), find, request.AsIs, place)
 }
 
+// reportFormats are the forms of a report beside JSON.
+var reportFormats = map[string]struct {
+	mediaType []string
+	write     func(*replay.Report, io.Writer) error
+}{
+	"csv":  {[]string{"text/csv; charset=utf-8"}, (*replay.Report).WriteCSV},
+	"svg":  {[]string{"image/svg+xml"}, (*replay.Report).WriteSVG},
+	"text": {[]string{"text/plain; charset=utf-8"}, (*replay.Report).WriteText},
+}
+
 // readReplayReport handles GET /v1/admin/replays/{replay}/report.
 func (s *Server) readReplayReport(req *request.Request) error {
-	format := req.Query().Choice("format", "json")
+	name := req.Query().Choice("format", "json", "csv", "svg", "text")
 	if err := req.Err(); err != nil {
 		return err
 	}
 	stored, err := s.Store.ReplayReport(req.Ctx, req.Tenant, req.PathID("replay"))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if stored == nil {
+	case stored == nil:
 		return errNoReport
 	}
-	return answerReport(req, stored, format)
-}
-
-func answerReport(req *request.Request, stored json.RawMessage, _ string) error {
-	return req.Bytes(http.StatusOK, request.JSONType, stored)
+	format, ok := reportFormats[name]
+	if !ok {
+		return req.Bytes(http.StatusOK, request.JSONType, stored)
+	}
+	var report replay.Report
+	if err := json.Unmarshal(stored, &report); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := format.write(&report, &text); err != nil {
+		return err
+	}
+	return req.Bytes(http.StatusOK, format.mediaType, text.Bytes())
 }
 
 // cancelReplay handles POST /v1/admin/replays/{replay}/cancel.

@@ -81,6 +81,14 @@ func TestAReplayMeasuresPoliciesOverStoredSessions(t *testing.T) {
 	if lean := r.Policies[1]; lean.Name != "lean" || lean.Source != "document" || string(lean.Policy) != `{"target":0.2}` || r.Policies[0].Source != "tenant" || r.Policies[2].Source != "yardstick" {
 		t.Errorf("%+v", r.Policies)
 	}
+	for format, want := range map[string]string{
+		"json": `{"baseline":"tenant"`, "csv": ",", "text": "Window of 6000 tokens: 3 sessions", "svg": "<svg",
+	} {
+		if got := w.must(http.StatusOK, "GET", location+"/report?format="+format, "").Body.String(); !strings.HasPrefix(got, want) && format != "csv" || !strings.Contains(got, want) {
+			t.Errorf("%s: %s", format, got)
+		}
+	}
+	w.must(http.StatusUnprocessableEntity, "GET", location+"/report?format=pdf", "")
 	w.must(http.StatusOK, "GET", location+"/report", "")
 	list := decoded[listPage](w.must(http.StatusOK, "GET", location+"/sessions?limit=2", ""))
 	if len(list.Data) != 2 || !list.HasMore || list.Data[0]["state"] != "measured" || list.Data[0]["outcomes"] != 3.0 {

@@ -111,8 +111,12 @@ func TestTheWindowsOfAReplayDecideWhichSessionsAreLongEnough(t *testing.T) {
 		r := twoContenders()
 		r.Windows = windows
 		id := newReplay(t, store, tenant, r)
+		longSessions(t, store, tenant, fmt.Sprint("young", windows)) // it does not belong to this replay
 		begun := begin(t, store, tenant, id)
-		if long := windows[1] == 1100; (begun.Total == 1) != long || !slices.Equal(begun.Windows, windows) {
+		if _, err := store.Delete(t.Context(), session.Address{Tenant: tenant, ID: fmt.Sprint("young", windows)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if long := windows[1] == 1100; (begun.Total == 1) != long || begun.Matched != 1 || !slices.Equal(begun.Windows, windows) {
 			t.Errorf("%+v", begun)
 		}
 		endReplay(t, store, tenant, id)

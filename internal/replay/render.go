@@ -18,7 +18,7 @@ type Table struct {
 // Tables returns the report as tables: those at equal mean size, those of the windows, and those of the facts.
 func (r *Report) Tables() (list []Table) {
 	for _, rows := range grouped(slices.Concat(r.Equal, r.Same)) {
-		list = append(list, tableOf(rows[0].title(), columns, rows), tableOf(
+		list = append(list, r.tableOf(rows[0].title(), columns, rows), r.tableOf(
 			"Calls whole by the kind of string, far and late; costs by price card", kindColumns(), rows))
 	}
 	return append(list, factTables(r.Facts)...)
@@ -46,11 +46,14 @@ type column struct {
 	cell  func(*Row) string
 }
 
+// besideBaseline is the title of the column with the differences to the baseline.
+const besideBaseline = "beside %s (95 %%)"
+
 // columns are the columns of the main tables. Costs are in thousands of input tokens that no cache holds.
 var columns = []column{
 	{"policy", func(r *Row) string { return r.Contender }},
 	{"far calls", func(r *Row) string { return tenths(r.Far) }},
-	{"beside default (95 %)", func(r *Row) string { return r.Against.String() }},
+	{besideBaseline, func(r *Row) string { return r.Against.String() }},
 	{"late calls", func(r *Row) string { return tenths(r.Calls) }},
 	{"far edits", func(r *Row) string { return tenths(r.FarEdits) }},
 	{"read-backs", func(r *Row) string { return tenths(r.ReadBacks) }},
@@ -93,9 +96,12 @@ func ofKind(by map[string]float64, kind string) string {
 func tenths(v float64) string    { return fmt.Sprintf("%.1f", v) }
 func thousands(v float64) string { return fmt.Sprintf("%.0fk", v/1000) }
 
-func tableOf(title string, columns []column, rows []Row) Table {
+func (r *Report) tableOf(title string, columns []column, rows []Row) Table {
 	t := Table{Title: title}
 	for _, c := range columns {
+		if c.title == besideBaseline {
+			c.title = fmt.Sprintf(besideBaseline, r.Baseline)
+		}
 		t.Head = append(t.Head, c.title)
 	}
 	for i := range rows {

@@ -17,6 +17,8 @@ type Options struct {
 
 // Report compares contenders.
 type Report struct {
+	Baseline string `json:"baseline"` // the contender that the others are compared with
+
 	Equal []Row `json:"equal"` // at equal mean size of the late views, interpolated over the windows
 	Same  []Row `json:"same"`  // in the same window
 
@@ -94,7 +96,7 @@ func Summarise(outcomes []Outcome, o Options) *Report {
 	o = o.withDefaults()
 	t := newTable(outcomes)
 	samples := draws(len(t.sessions), o)
-	r := &Report{}
+	r := &Report{Baseline: o.Baseline}
 	for _, mean := range o.MeanViews {
 		r.Equal = append(r.Equal, t.equal(float64(mean), o, samples)...)
 	}
