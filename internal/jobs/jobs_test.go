@@ -46,11 +46,20 @@ type world struct {
 	tenant uuid.UUID
 }
 
+// settled returns the default policy with numbers of its own, which the tests know: in a window of 10,000 tokens the
+// trigger is at 8,000 and the hard limit at 9,500, and nothing waits.
+func settled() policy.Policy {
+	p := policy.Default()
+	p.Trigger, p.Target, p.Hard = 0.8, 0.5, 0.95
+	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
+	return p
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, dsn: pgtest.New(t)}
 	w.store = openStore(t, w.dsn)
-	policy := policy.Default()
+	policy := settled()
 	tenant, err := w.store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()})
 	if err != nil {
 		t.Fatal(err)

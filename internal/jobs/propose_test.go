@@ -25,7 +25,7 @@ import (
 // set gives a session a policy of its own.
 func (w *world) set(at session.Address, change func(p *policy.Policy)) {
 	w.Helper()
-	policy := policy.Default()
+	policy := settled()
 	change(&policy)
 	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()}
 	if _, _, err := w.store.Update(w.Context(), at, session.Change{Policy: &own}, nil); err != nil {
