@@ -34,7 +34,8 @@ type Offer struct {
 // The gain is that of sending fewer tokens in the requests to come, which are at most those until the hard limit while
 // the cache is warm: then the session is compacted in any case. The cost is that of writing what is behind the kept
 // prefix anew, which a cold cache does not charge for, since the next request writes the whole view anyway; and that of
-// what is read back, which is a request more that reads the view, and tokens that all later requests send.
+// what is read back, which is a request more that reads the view, and tokens that all later requests send: as many as
+// the card says, but at most half of what the compaction takes.
 func Price(card policy.Economy, o Offer) (e Economy, pays bool) {
 	e = Economy{Saved: o.Saved, Rewritten: o.After - o.Kept, Horizon: card.Horizon}
 	if o.Warm && o.Requests > 0 {
@@ -44,9 +45,9 @@ func Price(card policy.Economy, o Offer) (e Economy, pays bool) {
 	if _, e.Gain, e.Cost = rule.Worth(e.Saved, e.Rewritten, o.Warm, e.Horizon, price); e.Saved <= 0 {
 		return e, false
 	}
-	if card.ReadBackTokens > 0 {
+	if back := min(float64(card.ReadBackTokens), float64(e.Saved)/2); back > 0 {
 		sent := card.CacheWrite + float64(e.Horizon-1)*card.CacheRead // of a token, now and in all requests to come
-		e.ReadBack = card.CacheRead*float64(o.After) + sent*float64(card.ReadBackTokens)
+		e.ReadBack = card.CacheRead*float64(o.After) + sent*back
 	}
 	e.Cost += e.ReadBack
 	return e, e.Gain >= e.Cost
@@ -84,10 +85,11 @@ func (d *Decision) postponeUnpaid(p *Proposal) {
 		sums, e.Rewritten, e.Cost)
 }
 
-// priced returns what the compaction gains and costs, as a part of a sentence that is empty if it was not priced.
+// priced returns what the compaction gains and costs, as a part of a sentence. It is empty if the compaction was not
+// priced or is done whatever it costs.
 func (d *Decision) priced() string {
 	e := d.Economy
-	if e == nil {
+	if e == nil || !d.automatic() {
 		return ""
 	}
 	return fmt.Sprintf(", which gains %.0f in %d requests and costs %.0f", e.Gain, e.Horizon, e.Cost)
