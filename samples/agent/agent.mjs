@@ -21,7 +21,7 @@ const run = { read_file: ({ path }) => readFile(path, 'utf8'), read_result: ({ r
 await varve('PUT', session, { format: 'openai-chat', model: 'gpt-4o' })
 await varve('POST', `${session}/messages`, { messages: [{ role: 'user', content: process.argv[2] }] })
 for (;;) {
-  const { messages } = await varve('GET', `${session}/context`)
+  const { messages } = await varve('GET', `${session}/context?fit=window`)
   const answer = await openai('POST', '/v1/chat/completions', { model: 'gpt-4o', messages, tools })
   const { message } = answer.choices[0]
   const cached = answer.usage.prompt_tokens_details?.cached_tokens ?? 0
