@@ -19,6 +19,7 @@ type adopter struct {
 	section section // of the heading above
 	foreign bool    // that heading is not one of Extract's
 	ignored bool    // the heading is that of a part that stands elsewhere
+	base    string  // the directory in the heading of files in flight
 	fenced  bool    // the line is in a block of code
 }
 
@@ -30,7 +31,12 @@ func (a *adopter) line(line string) {
 		return
 	}
 	if own, ok := headings[line]; ok {
-		a.section = own
+		a.section, a.base = own, ""
+		a.foreign, a.ignored = false, false
+		return
+	}
+	if base, ok := strings.CutPrefix(line, layout[files].heading+inDirectory); ok {
+		a.section, a.base = files, base
 		a.foreign, a.ignored = false, false
 		return
 	}
@@ -52,7 +58,7 @@ func (a *adopter) line(line string) {
 		seq = a.seq
 	}
 	a.newest = max(a.newest, seq)
-	a.put(note{seq: seq, text: clip(text, entryChars)})
+	a.put(note{seq: seq, text: clip(a.base+text, entryChars)})
 }
 
 // put adds an entry to the current section.

@@ -157,11 +157,11 @@ func (d *draft) answer(r Request) Answer {
 func (d *draft) within(limit int, retain bool) Answer {
 	kept := fit(&d.sections, limit, d.newest)
 	if !retain {
-		return Answer{Summary: write(kept, func(section) bool { return true })}
+		return Answer{Summary: kept.write(func(section) bool { return true })}
 	}
 	return Answer{
-		Retain:  write(kept, func(s section) bool { return layout[s].retained }),
-		Summary: write(kept, func(s section) bool { return !layout[s].retained }),
+		Retain:  kept.write(func(s section) bool { return layout[s].retained }),
+		Summary: kept.write(func(s section) bool { return !layout[s].retained }),
 	}
 }
 

@@ -108,3 +108,29 @@ func lineNotIn(text, other, prefix string) string {
 	}
 	return ""
 }
+
+// trimBase removes the directory that all files have in common from the entries, and returns it, "" for none. Otherwise
+// it would take most of their room.
+func trimBase(entries []note) string {
+	const short = 8
+	if len(entries) < 2 {
+		return ""
+	}
+	base := entries[0].key
+	for _, e := range entries {
+		for !strings.HasPrefix(e.key, base) {
+			base = base[:strings.LastIndexByte(base[:len(base)-1], '/')+1]
+			if len(base) < short {
+				return ""
+			}
+		}
+	}
+	base = base[:strings.LastIndexByte(base, '/')+1]
+	if len(base) < short {
+		return ""
+	}
+	for i := range entries {
+		entries[i].text = strings.TrimPrefix(entries[i].text, base)
+	}
+	return base
+}

@@ -43,7 +43,7 @@ var layout = [sectionCount]struct {
 	goal:     {"## Goal", 6, oldestFirst, true, 0},
 	task:     {"## Task now", 8, newestFirst, false, 0},
 	plan:     {"## Plan", 8, oldestFirst, false, 0},
-	files:    {"## Files in flight", 8, newestFirst, false, 0},
+	files:    {"## Files in flight", 16, newestFirst, false, 0},
 	failures: {"## Errors, not solved", 6, newestFirst, false, 0},
 	next:     {"## Next", 6, oldestFirst, false, 0},
 	demands:  {"## The user's demands", 26, worthFirst, true, 0},

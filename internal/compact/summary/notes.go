@@ -114,32 +114,50 @@ func (n *notes) all() []note {
 	return slices.DeleteFunc(slices.Clone(n.entries), func(e note) bool { return e.text == "" })
 }
 
+// lines are the lines of each section that a summary keeps.
+type lines struct {
+	of   [sectionCount][]string
+	base string // the directory of all files in flight, which stands once, in their heading
+}
+
 // fit returns the lines of each section that fit into limit tokens together, headings included. Newest is the seq of
 // the newest message.
-func fit(sections *[sectionCount]notes, limit int, newest int64) (kept [sectionCount][]string) {
+func fit(sections *[sectionCount]notes, limit int, newest int64) (kept lines) {
 	var needs [sectionCount]int
 	var entries [sectionCount][]note
 	for s := range sections {
 		entries[s] = sections[s].newestOf(layout[s].limit)
+		if section(s) == files {
+			kept.base = trimBase(entries[s])
+		}
 		for _, e := range entries[s] {
 			needs[s] += e.cost()
 		}
 		if needs[s] > 0 {
-			needs[s] += headingCost(section(s))
+			needs[s] += cost(kept.heading(section(s))) + 2
 		}
 	}
 	for s, room := range divide(needs, limit) {
 		if room < needs[s] {
-			entries[s] = within(entries[s], room-headingCost(section(s)), layout[s].order, newest)
+			entries[s] = within(entries[s], room-cost(kept.heading(section(s)))-2, layout[s].order, newest)
 		}
 		for _, e := range entries[s] {
-			kept[s] = append(kept[s], e.line())
+			kept.of[s] = append(kept.of[s], e.line())
 		}
 	}
 	return kept
 }
 
-func headingCost(s section) int { return cost(layout[s].heading) + 2 }
+// heading returns the heading of a section.
+func (l *lines) heading(s section) string {
+	if s == files && l.base != "" {
+		return layout[s].heading + inDirectory + l.base
+	}
+	return layout[s].heading
+}
+
+// inDirectory stands between the heading of the files in flight and their directory.
+const inDirectory = ", in "
 
 // divide returns the room of each section: what it needs, or its share of what the others do not need.
 func divide(needs [sectionCount]int, limit int) (rooms [sectionCount]int) {
@@ -205,14 +223,14 @@ func within(entries []note, room int, by order, newest int64) []note {
 }
 
 // write returns the text of the sections that want is true for.
-func write(kept [sectionCount][]string, want func(section) bool) string {
+func (l *lines) write(want func(section) bool) string {
 	var b strings.Builder
-	for s, lines := range kept {
-		if !want(section(s)) || len(lines) == 0 {
+	for s, list := range l.of {
+		if !want(section(s)) || len(list) == 0 {
 			continue
 		}
-		b.WriteString(layout[s].heading + "\n")
-		for _, line := range lines {
+		b.WriteString(l.heading(section(s)) + "\n")
+		for _, line := range list {
 			b.WriteString(line)
 		}
 	}

@@ -99,6 +99,20 @@ func TestFilesThatAShellWritesAreInFlight(t *testing.T) {
 	has(t, text, "## Files in flight\n- [5] n.py -- written\n", "not ## Calls")
 }
 
+func TestTheDirectoryOfTheFilesInFlightStandsOnce(t *testing.T) {
+	t.Parallel()
+	messages := []summary.Message{said("user", "write them")}
+	for i, name := range []string{"a.go", "b/c.go", "b/d -- e.go"} {
+		id := fmt.Sprint("c", i)
+		messages = append(messages, calls("Write", id, fmt.Sprintf(`{"file_path":"/home/me/work/%s","content":"x"}`, name)), answers(id, "ok"))
+	}
+	text := state(t, messages...)
+	want := "## Files in flight, in /home/me/work/\n- [3] a.go -- written\n- [5] b/c.go -- written\n- [7] b/d -- e.go -- written\n"
+	has(t, text, want)
+	again := summary.Request{Previous: text, Messages: numbered(20, calls("Write", "d", `{"file_path":"/home/me/x.go","content":"x"}`), answers("d", "ok"), filler)}
+	has(t, summary.Extract(again).Summary, "## Files in flight, in /home/me/\n- [3] work/a.go -- written\n", "- [21] x.go -- written")
+}
+
 func TestTheUsersWordsAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	text := state(t,
