@@ -101,6 +101,10 @@ func (d *draft) result(m Message, p Part) {
 	switch {
 	case aboutFiles:
 		d.used(m.Seq, c, ref)
+	case c.command.reverts() && !marker:
+		for _, path := range c.command.arguments {
+			d.sections[files].drop(path)
+		}
 	case len(c.command.writes) > 0 && !c.command.commits && !marker:
 		c.paths = c.command.writes
 		d.inFlight(m.Seq, c)

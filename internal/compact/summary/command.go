@@ -147,6 +147,9 @@ func commandsIn(line string) iter.Seq[string] {
 	}
 }
 
+// reverts reports whether a command takes changes of files back: those in its arguments.
+func (c command) reverts() bool { return c.program == "git checkout" || c.program == "git restore" }
+
 // includes reports whether a command does at least what another one does: the same program with the same arguments, or
 // on everything.
 func (c command) includes(other command) bool {

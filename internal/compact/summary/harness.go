@@ -12,10 +12,10 @@ var harnessText string
 var harness = readHarness(harnessText)
 
 type harnessLists struct {
-	lines, summaries, requests   []string
-	texts, ends, quotes, answers [][3]string // the parts of each entry
-	elements, wrappers, screens  map[string]bool
-	textLetters, answerLetters   [256]bool // with which texts and answers begin
+	lines, summaries, rules, requests []string
+	texts, ends, quotes, answers      [][3]string // the parts of each entry
+	elements, wrappers, screens       map[string]bool
+	textLetters, answerLetters        [256]bool // with which texts and answers begin
 }
 
 // readHarness reads harness.txt.
@@ -32,7 +32,7 @@ func readHarness(text string) *harnessLists {
 	}
 	lists["texts"] = append(lists["texts"], lists["summaries"]...)
 	return &harnessLists{
-		lines: lists["lines"], summaries: lists["summaries"], texts: partsOf(lists["texts"]),
+		lines: lists["lines"], summaries: lists["summaries"], rules: lists["rules"], texts: partsOf(lists["texts"]),
 		ends: partsOf(lists["ends"]), quotes: partsOf(lists["quotes"]), answers: partsOf(lists["answers"]),
 		elements: namesIn(lists["elements"]), requests: strings.Split(lists["requests"][0], "|"),
 		wrappers: namesIn(lists["wrappers"]), screens: namesIn(lists["screens"]),

@@ -97,6 +97,9 @@ func TestFilesThatAShellWritesAreInFlight(t *testing.T) {
 		calls("bash", "c2", `{"command":"sed -i 's/1/2/' n.py && python n.py"}`), answers("c2", "2"),
 	)
 	has(t, text, "## Files in flight\n- [5] n.py -- written\n", "not ## Calls")
+	text = state(t, said("user", "write it"), calls("bash", "c1", `{"command":"sed -i 's/1/2/' n.py"}`), answers("c1", ""),
+		calls("bash", "c2", `{"command":"git checkout -- n.py"}`), answers("c2", "Updated 1 path from the index"))
+	has(t, text, "not n.py -- written")
 }
 
 func TestTheDirectoryOfTheFilesInFlightStandsOnce(t *testing.T) {
@@ -111,6 +114,13 @@ func TestTheDirectoryOfTheFilesInFlightStandsOnce(t *testing.T) {
 	has(t, text, want)
 	again := summary.Request{Previous: text, Messages: numbered(20, calls("Write", "d", `{"file_path":"/home/me/x.go","content":"x"}`), answers("d", "ok"), filler)}
 	has(t, summary.Extract(again).Summary, "## Files in flight, in /home/me/\n- [3] work/a.go -- written\n", "- [21] x.go -- written")
+}
+
+func TestTheRulesOfAProjectAreDemands(t *testing.T) {
+	t.Parallel()
+	rules := "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nThis is a shop.\n- Never commit to main.\n</INSTRUCTIONS>"
+	text := state(t, said("user", rules), said("user", "write it"))
+	has(t, text, "## The user's demands\n- [1] Never commit to main.\n", "## Task now\n- [2] write it\n", "not shop")
 }
 
 func TestTheUsersWordsAreNotRepeated(t *testing.T) {

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -11,6 +12,8 @@ func (d *draft) written(seq int64, text string) {
 	switch {
 	case said == "" && isSummary(text):
 		d.adopt(clean(text), seq)
+	case said == "" && begins(harness.rules, text):
+		d.demand(seq, clean(text))
 	case said == "" || d.commandAt > 0 && d.commandAt == seq-1 && expands(said):
 	default:
 		d.user(seq, clean(said))
@@ -28,13 +31,13 @@ func expands(text string) bool {
 
 // isSummary reports whether a text is a summary of the conversation before.
 func isSummary(text string) bool {
+	return begins(harness.summaries, text)
+}
+
+// begins reports whether a text begins with one of the beginnings.
+func begins(beginnings []string, text string) bool {
 	text = strings.TrimSpace(text)
-	for _, begin := range harness.summaries {
-		if strings.HasPrefix(text, begin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(text, b) })
 }
 
 // user records what the user said: it is the task now, unless it asks for nothing new. If the user's words are not kept
@@ -166,7 +169,7 @@ func (d *draft) demand(seq int64, text string) {
 	const longText = 2_000
 	maxDemands := 16
 	if d.wordsKept {
-		maxDemands = 6 // of a system message
+		maxDemands = 8 // of a system message, or of the rules
 	}
 	var wanted []note
 	for s := range sentences(text) {

@@ -10,7 +10,7 @@ import (
 )
 
 // worthKeeping is the least worth of a sentence that a summary keeps.
-const worthKeeping = 3
+const worthKeeping = 2
 
 // worth returns how much the reader of a summary loses without a sentence of the agent, from 0 to about 10. It depends
 // on the sentence alone, so that an adopted sentence has the same worth again. A whole sentence that names something
