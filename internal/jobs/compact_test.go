@@ -12,7 +12,6 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -254,7 +253,7 @@ func TestACompactionOnRequestDoesNotWaitForAColdCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	policy := policy.Default()
+	policy := byThreshold()
 	policy.Cache.TTLSeconds = 3600
 	policy.Hard = 1
 	change := session.Policy{Trigger: policy.Trigger, Hard: 1, CacheTTL: time.Hour, Document: policy.Document()}

@@ -112,7 +112,7 @@ func TestTheHardLimitStartsAJobThatIsJustBeingSnoozed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	policy := policy.Default()
+	policy := byThreshold()
 	policy.Cache.TTLSeconds = 3600
 	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, CacheTTL: time.Hour, Document: policy.Document()}
 	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &own}, nil); err != nil {
@@ -137,7 +137,7 @@ func TestACompactionOfAColdPrefixPays(t *testing.T) {
 	w := newWorld(t)
 	at := w.session("s")
 	w.due(at)
-	policy := policy.Default()
+	policy := byThreshold()
 	dear(&policy)
 	policy.Economy.TTLSeconds = 60
 	for age, want := range map[float64]compactor.Verdict{59: compactor.Postponed, 61: compactor.Now} {
@@ -154,7 +154,7 @@ func TestARunThatWaitsForAColdCacheSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	policy := policy.Default()
+	policy := byThreshold()
 	policy.Cache.TTLSeconds, policy.Hard = 3600, 1
 	change := session.Policy{Trigger: policy.Trigger, Hard: 1, CacheTTL: time.Hour, Document: policy.Document()}
 	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &change}, nil); err != nil {

@@ -50,13 +50,22 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, dsn: pgtest.New(t)}
 	w.store = openStore(t, w.dsn)
-	policy := policy.Default()
+	policy := byThreshold()
 	tenant, err := w.store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.tenant = tenant.ID
 	return w
+}
+
+// byThreshold returns the default policy with the numbers that these tests count on: of a window of 10,000 tokens it has
+// the trigger at 8,000, the target at 5,000 and the hard limit at 9,500. No session is compacted for being idle.
+func byThreshold() policy.Policy {
+	p := policy.Default()
+	p.Trigger, p.Target, p.Hard = 0.8, 0.5, 0.95
+	p.Idle.Enabled = false
+	return p
 }
 
 func openStore(t *testing.T, dsn string) *postgres.Store {

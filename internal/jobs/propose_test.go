@@ -25,7 +25,7 @@ import (
 // set gives a session a policy of its own.
 func (w *world) set(at session.Address, change func(p *policy.Policy)) {
 	w.Helper()
-	policy := policy.Default()
+	policy := byThreshold()
 	change(&policy)
 	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()}
 	if _, _, err := w.store.Update(w.Context(), at, session.Change{Policy: &own}, nil); err != nil {
@@ -136,7 +136,9 @@ func TestARecompactionUnderTheSamePolicyChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	w.set(at, func(p *policy.Policy) { p.Summarise.Enabled, p.Truncate.Enabled = false, false }) // a summary of all is another one
+	w.set(at, func(p *policy.Policy) { // a summary of all is another one, and so is a ranking of all
+		p.Summarise.Enabled, p.Truncate.Enabled, p.Rank.Enabled = false, false, false
+	})
 	w.work(jobs.Config{})
 	w.fill(at)
 	w.settle()

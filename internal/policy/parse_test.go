@@ -141,7 +141,7 @@ func TestParsePolicyRefuses(t *testing.T) {
 			`{"protect":{"tools":["` + strings.Repeat(strings.Repeat("<", 127)+`","`, 100) + `<"]}}`, []string{" out_of_range"},
 		},
 		"a target in tokens at the trigger": {`{"trigger_tokens":5000,"target_tokens":5000}`, []string{"/target_tokens contradiction"}},
-		"a target at the trigger":           {`{"target":0.8}`, []string{"/target contradiction"}},
+		"a target at the trigger":           {`{"trigger":0.8,"target":0.8}`, []string{"/target contradiction"}},
 		"a trigger above hard":              {`{"hard":0.7}`, []string{"/hard contradiction"}},
 		"a profile nobody knows":            {`{"profile":"cortx"}`, []string{"/profile unknown_value"}},
 		"a profile that is no name":         {`{"profile":3}`, []string{"/profile wrong_type"}},
@@ -237,9 +237,9 @@ func TestPolicyProblemsSayWhatWasWritten(t *testing.T) {
 	for document, want := range map[string]string{
 		`{"cap":{"max_tokens":99999999999999999999}}`:    "must be from 1 to 10000000, or 0, not 99999999999999999999",
 		`{"cache":{"ttl_seconds":-9223372036854775809}}`: "must be from 0 to 604800, not -9223372036854775809",
-		`{"target":1e999}`:           "must be from 0.00001 to 1, not 1e999",
-		`{"target":0.80,"hard":0.9}`: "0.80 must be below /policy/trigger (0.8)",
-		`{"cap":{"max_tokens":4.5}}`: "must be a whole number, written in digits, from 1 to 10000000, or 0, not 4.5",
+		`{"target":1e999}`:                         "must be from 0.00001 to 1, not 1e999",
+		`{"trigger":0.8,"target":0.80,"hard":0.9}`: "0.80 must be below /policy/trigger (0.8)",
+		`{"cap":{"max_tokens":4.5}}`:               "must be a whole number, written in digits, from 1 to 10000000, or 0, not 4.5",
 	} {
 		_, err := ParseAt("/policy", []byte(document))
 		var invalid *session.InvalidError
