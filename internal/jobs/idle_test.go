@@ -23,6 +23,7 @@ func sleepy(p *policy.Policy) {
 	p.Idle = policy.Idle{Enabled: true, From: 0.4}
 	p.Economy = policy.Economy{CacheRead: 0.1, CacheWrite: 1.25, TTLSeconds: 300, Horizon: 20, ReadBackTokens: 100}
 	p.Protect.LastUnits = 1
+	p.Rank.Enabled, p.Summarise.WordsRatio, p.Summarise.NamesRatio, p.Summarise.MaxTokens = false, 0, 0, 2000
 }
 
 // asleep returns a session of about 5,000 tokens with what was appended to it.
@@ -276,6 +277,7 @@ func TestAViewShrinksOnceWhatIsLargeIsNotProtectedAnyMore(t *testing.T) {
 	w.set(at, func(p *policy.Policy) {
 		p.Trigger, p.Target, p.Hard = 0.5, 0.3, 1
 		p.Protect.LastUnits, p.Idle.Enabled = 4, false
+		p.Cap.MaxRatio, p.Cap.UnitRatio = 0, 0
 	})
 	w.work(jobs.Config{})
 	bodies := append([][]byte{[]byte(`{"role":"user","content":"read all files"}`)}, reads(10, 2200)...)
