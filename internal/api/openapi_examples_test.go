@@ -109,9 +109,8 @@ func (w *world) shown() map[string]string {
 	measured := w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
 	w.replayEnded(measured.Header().Get("Location"))
 	const path = "/v1/sessions/chat-42"
-	const byAge = `{"trigger":0.8,"target":0.5,"trim":{"min_tokens":100},"rank":{"enabled":false},"idle":{"enabled":false},` +
-		`"summarise":{"max_tokens":2000,"words_ratio":0,"names_ratio":0}}`
-	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":`+byAge+`}`)
+	const own = `{"trigger":0.8,"target":0.5,"trim":{"min_tokens":100},"idle":{"enabled":false}}`
+	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":`+own+`}`)
 	for round := range 2 {
 		for n := range 3 {
 			w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", turn("openai-chat", 3*round+n, 3, 6000)...))
