@@ -70,7 +70,7 @@ func TestTheQuickstartShowsTheSamplesLoop(t *testing.T) {
 // reports how long the text was.
 type readingModel struct{ file string }
 
-var referenced = regexp.MustCompile(`ref (r\d+\.\d+-[0-9a-f]{4})`)
+var referenced = regexp.MustCompile(`(?:ref|Its largest results:) (r\d+\.\d+-[0-9a-f]{4})`)
 
 func (m *readingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var request struct {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 // TestEveryExampleFitsItsSchema validates what the description shows.
@@ -51,6 +53,35 @@ func TestEveryExampleFitsItsSchema(t *testing.T) {
 	}
 }
 
+// TestExamplesShowTheDefaultPolicyAsItIs compares the trigger of each example of the profile default with the profile's.
+func TestExamplesShowTheDefaultPolicyAsItIs(t *testing.T) {
+	t.Parallel()
+	shown := 0
+	var look func(value any)
+	look = func(value any) {
+		switch value := value.(type) {
+		case []any:
+			for _, v := range value {
+				look(v)
+			}
+		case map[string]any:
+			if value["profile"] == "default" {
+				shown++
+				if trigger := fmt.Sprint(value["trigger"]); trigger != fmt.Sprint(policy.Default().Trigger) {
+					t.Errorf("an example of the default policy has the trigger %s", trigger)
+				}
+			}
+			for _, v := range value {
+				look(v)
+			}
+		}
+	}
+	look(described().root)
+	if shown < 5 {
+		t.Errorf("%d examples of the default policy", shown)
+	}
+}
+
 // TestEveryExampleRuns sends the example of every operation to the API and finds what the description says: the world
 // holds each exchange to it. Operations run in the order of the document, those of a tag on one database.
 func TestEveryExampleRuns(t *testing.T) {
@@ -78,7 +109,8 @@ func (w *world) shown() map[string]string {
 	measured := w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
 	w.replayEnded(measured.Header().Get("Location"))
 	const path = "/v1/sessions/chat-42"
-	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":{"target":0.5,"trim":{"min_tokens":100}}}`)
+	const own = `{"trigger":0.8,"target":0.5,"trim":{"min_tokens":100},"idle":{"enabled":false},"protect":{"yields":false},"cap":{"max_ratio":0,"unit_ratio":0}}`
+	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":`+own+`}`)
 	for round := range 2 {
 		for n := range 3 {
 			w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", turn("openai-chat", 3*round+n, 3, 6000)...))

@@ -108,7 +108,7 @@ func TestAPatchMergesAndAPutReplaces(t *testing.T) {
 	w := newWorld(t)
 	w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":0.3,"hard":0.9}`)
 	merged := decoded[policyBody](w.must(http.StatusOK, "PATCH", "/v1/policy", `{"target":null,"trigger":0.75}`))
-	if p := merged.Effective; p.Target != 0.5 || p.Hard != 0.9 || p.Trigger != 0.75 || merged.Version.Tenant != 3 {
+	if p := merged.Effective; p.Target != policy.Default().Target || p.Hard != 0.9 || p.Trigger != 0.75 || merged.Version.Tenant != 3 {
 		t.Errorf("after a PATCH: %+v", merged)
 	}
 	replaced := decoded[policyBody](w.must(http.StatusOK, "PUT", "/v1/policy", `{"profile":"codelia"}`))
@@ -122,13 +122,13 @@ func TestAPatchMergesAndAPutReplaces(t *testing.T) {
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"policy":{"target":0.3,"hard":0.9}}`)
 	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":{"target":null,"trigger":0.75}}`)
 	own := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/sessions/s/policy", ""))
-	if p := own.Effective; p.Target != 0.5 || p.Hard != 0.9 || p.Trigger != 0.75 || own.Version.Session != 2 {
+	if p := own.Effective; p.Target != policy.Default().Target || p.Hard != 0.9 || p.Trigger != 0.75 || own.Version.Session != 2 {
 		t.Errorf("after a PATCH of the session: %+v", own)
 	}
 	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":null}`)
-	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":{"hard":0.85}}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":{"hard":0.92}}`)
 	own = decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/sessions/s/policy", ""))
-	if own.Effective.Trigger != 0.8 || own.Version != (session.PolicyVersion{Tenant: 5, Session: 4}) {
+	if own.Effective.Trigger != policy.Default().Trigger || own.Version != (session.PolicyVersion{Tenant: 5, Session: 4}) {
 		t.Errorf("after null and another: %+v", own)
 	}
 }
@@ -144,8 +144,8 @@ func TestASessionsOwnPolicyIsReplacedMergedAndTakenAway(t *testing.T) {
 		patch        string
 	}{
 		{"PUT", `{"target":0.3}`, 0.3, 0.95, `{"target":0.3}`},
-		{"PATCH", `{"hard":0.85}`, 0.3, 0.85, `{"hard":0.85,"target":0.3}`},
-		{"DELETE", ``, 0.5, 0.95, `null`},
+		{"PATCH", `{"hard":0.92}`, 0.3, 0.92, `{"hard":0.92,"target":0.3}`},
+		{"DELETE", ``, policy.Default().Target, policy.Default().Hard, `null`},
 	} {
 		w.must(http.StatusOK, step.method, "/v1/sessions/s/policy", step.body)
 		got := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/sessions/s/policy", ""))
@@ -227,7 +227,7 @@ func TestADefaultThatDoesNotFitUnderASessionsOwnPolicyIsRefused(t *testing.T) {
 	if p := decoded[problem](got); !strings.Contains(p.Detail, `session "high"`) || !strings.Contains(p.Detail, "0.7 must be below") {
 		t.Errorf("%s", got.Body)
 	}
-	if now := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/policy", "")); now.Version.Tenant != 1 || now.Effective.Trigger != 0.8 {
+	if now := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/policy", "")); now.Version.Tenant != 1 || now.Effective.Trigger != policy.Default().Trigger {
 		t.Errorf("the refused default: %+v", now.Version)
 	}
 }
@@ -238,7 +238,7 @@ func TestACheckAnswersWhatAPutWouldAndStoresNothing(t *testing.T) {
 	w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":0.3}`)
 	asTenant := decoded[policyBody](w.must(http.StatusOK, "POST", "/v1/policy/check", `{"hard":0.9}`))
 	asSession := decoded[policyBody](w.must(http.StatusOK, "POST", "/v1/policy/check?as=session", `{"hard":0.9}`))
-	if asTenant.Effective.Target != 0.5 || asSession.Effective.Target != 0.3 || asSession.Sources["/hard"] != "session" {
+	if asTenant.Effective.Target != policy.Default().Target || asSession.Effective.Target != 0.3 || asSession.Sources["/hard"] != "session" {
 		t.Errorf("as the tenant's %v, as a session's %v", asTenant.Effective.Target, asSession.Effective.Target)
 	}
 	if now := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/policy", "")); now.Version.Tenant != 2 || now.Effective.Hard != 0.95 {
@@ -281,7 +281,7 @@ func TestOneTenantsDefaultIsNotAnothers(t *testing.T) {
 	_, stranger := w.newTenant("stranger")
 	w.must(http.StatusOK, "PUT", "/v1/policy", `{"target":0.3}`)
 	theirs := w.must(http.StatusOK, "GET", "/v1/policy", "", "Authorization", "Bearer "+stranger)
-	if p := decoded[policyBody](theirs); p.Version.Tenant != 1 || p.Effective.Target != 0.5 {
+	if p := decoded[policyBody](theirs); p.Version.Tenant != 1 || p.Effective.Target != policy.Default().Target {
 		t.Errorf("the stranger's: %s", theirs.Body)
 	}
 	versions := w.must(http.StatusOK, "GET", "/v1/policy/versions", "", "Authorization", "Bearer "+stranger)

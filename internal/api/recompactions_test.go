@@ -69,6 +69,7 @@ func (w *world) ended(location string) (r recompaction) {
 func TestARecompactionFromItsDryRunToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.must(http.StatusOK, "PUT", "/v1/policy", `{"idle":{"enabled":false}}`)
 	w.fill("a", "b", "c")
 	const what = `"filter":{"sessions":["a","b","none"]},"policy":{"trigger":0.4,"target":0.1}`
 	dry := decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, `{`+what+`,"dry_run":true}`))

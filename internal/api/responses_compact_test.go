@@ -29,6 +29,9 @@ type compaction struct {
 	}
 }
 
+// resultsOnly is a policy by which, of the turns of these tests in a window of 30,000 tokens, only results leave.
+const resultsOnly = `"policy":{"trigger":0.8,"target":0.5,"rank":{"enabled":false}}`
+
 // turnsOf returns a list of turns, as the items of a request.
 func turnsOf(turns int) string {
 	var items []string
@@ -41,7 +44,7 @@ func turnsOf(turns int) string {
 func TestResponsesCompactAnswersMessagesAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	body := `{"model":"gpt-5","window_tokens":30000,"input":` + turnsOf(12) + `,"prompt_cache_key":"k","service_tier":null,"instructions":"be brief"}`
+	body := `{"model":"gpt-5","window_tokens":30000,"input":` + turnsOf(12) + `,"prompt_cache_key":"k","service_tier":null,"instructions":"be brief",` + resultsOnly + `}`
 	got := decoded[compaction](w.must(http.StatusOK, "POST", "/v1/responses/compact", body))
 	if got.Object != "response.compaction" || !strings.HasPrefix(got.ID, "resp_") || got.Created == 0 || got.Usage["total_tokens"] != 0.0 {
 		t.Errorf("answer %+v", got)
@@ -73,7 +76,7 @@ func TestWhatACompactionToldIsACallAgainInTheNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	compacted := func(window int, input string) string {
-		got := decoded[struct{ Output json.RawMessage }](w.must(http.StatusOK, "POST", fmt.Sprintf("/v1/responses/compact?window_tokens=%d", window), `{"input":`+input+`}`))
+		got := decoded[struct{ Output json.RawMessage }](w.must(http.StatusOK, "POST", fmt.Sprintf("/v1/responses/compact?window_tokens=%d", window), `{"input":`+input+`,`+resultsOnly+`}`))
 		return string(got.Output)
 	}
 	told := compacted(10_000_000, turnsOf(12))
@@ -96,7 +99,7 @@ func TestWhatACompactionToldIsACallAgainInTheNext(t *testing.T) {
 func TestResponsesCompactKeepsItemsForWhoAsks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	got := decoded[compaction](w.must(http.StatusOK, "POST", "/v1/responses/compact?tools=items", `{"model":"gpt-5","window_tokens":30000,"input":`+turnsOf(12)+`}`))
+	got := decoded[compaction](w.must(http.StatusOK, "POST", "/v1/responses/compact?tools=items", `{"model":"gpt-5","window_tokens":30000,"input":`+turnsOf(12)+`,`+resultsOnly+`}`))
 	if len(got.Output) != 48 {
 		t.Fatalf("%d items", len(got.Output))
 	}

@@ -70,8 +70,8 @@ func (s *runState) namesRoom() int { return s.share(s.policy.Summarise.NamesRati
 // wordsRoom returns how many tokens the user's words may have.
 func (s *runState) wordsRoom() int { return s.share(s.policy.Summarise.WordsRatio) }
 
-// share returns a share of the window in tokens, never more than a quarter of the target.
-func (s *runState) share(ratio float64) int { return int(min(ratio*s.window, s.target/4)) }
+// share returns a share of the window in tokens, never more than half of the target.
+func (s *runState) share(ratio float64) int { return int(min(ratio*s.window, s.target/2)) }
 
 // summaryRoom returns how many tokens a summary may have with all that stands beside it.
 func (s *runState) summaryRoom() int { return s.summaryTokens() + s.namesRoom() + s.wordsRoom() }

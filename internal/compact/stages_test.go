@@ -95,7 +95,9 @@ func input(t testing.TB, f session.Format, p policy.Policy, window int, moves ..
 // only returns the default policy with one stage, nothing protected, and the measures of a small window.
 func only(stage string, change func(*policy.Policy)) policy.Policy {
 	p := policy.Default()
+	byAge(&p)
 	p.Target = 0.5
+	p.Rank.Enabled = stage == "rank"
 	p.Protect.LastUnits, p.Protect.NewestUser, p.Protect.Yields = 0, false, false
 	p.Cap.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled = stage == "cap", stage == "dedupe", stage == "stale", stage == "arguments"
 	p.Trim.Enabled, p.Budget.Enabled, p.Whitespace.Enabled = stage == "trim", stage == "budget", stage == "whitespace"

@@ -184,6 +184,8 @@ func TestASummaryThatFailsIsDoneWithout(t *testing.T) {
 func TestASummaryDoesNotTakeAUnitThatCanBeCut(t *testing.T) {
 	t.Parallel()
 	p := policy.Default()
+	byAge(&p)
+	p.Target = 0.5
 	moves := []move{asks("compare them")}
 	for i := range 6 {
 		moves = append(moves, gives("Read", fmt.Sprint("f", i), 4000))

@@ -27,10 +27,11 @@ import (
 	"github.com/varve-dev/varve/samples"
 )
 
-// Window and Policy are the settings of the sessions: they are compacted at 60,000 tokens, down to 30,000.
+// Window and Policy are the settings of the sessions: they are compacted at 60,000 tokens, down to 30,000, and no run
+// waits until a session is idle.
 const (
 	Window = 75_000
-	Policy = `{"trigger": 0.8, "target": 0.4}`
+	Policy = `{"trigger": 0.8, "target": 0.4, "idle": {"enabled": false}}`
 
 	threshold = 60_000
 	target    = 30_000

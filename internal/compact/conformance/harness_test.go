@@ -255,7 +255,7 @@ func (q *question) compact() *outcome {
 		}
 		snap.Tail = append(snap.Tail, m)
 	}
-	if q.context > snap.ContextTokens && q.context < always {
+	if q.context > 0 && q.context < always {
 		snap.Unseen = q.context - snap.ContextTokens
 	} else {
 		snap.ContextTokens = cmp.Or(q.context, snap.ContextTokens)

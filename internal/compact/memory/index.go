@@ -45,7 +45,7 @@ type ranked struct {
 }
 
 // costPower is how much the length of a name counts against it.
-const costPower = 0.5
+const costPower = 0.7
 
 // choose returns the names that are worth most and fit into about room tokens, the best first.
 func (m *Memory) choose(room int, seen Seen) []ranked {

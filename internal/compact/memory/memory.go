@@ -41,7 +41,10 @@ type Source struct {
 }
 
 // halfLife is after how many tokens an occurrence of a name counts half.
-const halfLife = 24_000
+const halfLife = 48_000
+
+// crowding is how much the number of names in a text counts against each of them, if they share its weight.
+const crowding = 0.75
 
 // factors are how much names of a kind count.
 var factors = [...]float64{names.Path: 1, names.Symbol: 0.8, names.ID: 0.8, names.Setting: 0.6, names.Number: 0.3}
@@ -54,7 +57,7 @@ func (m *Memory) Note(text []byte, from Source) {
 	m.find(text, from.Escaped)
 	weight := from.Weight
 	if from.Shared {
-		weight /= math.Sqrt(float64(len(m.found)))
+		weight /= math.Pow(float64(max(len(m.found), 1)), crowding)
 	}
 	for _, k := range m.found {
 		k.count(m.clock, from.Seq, weight*factors[k.kind])
