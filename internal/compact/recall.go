@@ -32,15 +32,18 @@ func (s *runState) remember() {
 // minNames is how many names a state remembers at least, where there is room in the view for few.
 const minNames = 512
 
+// weights are how much a name counts by where it stands. What the agent only asked for or thought counts less than what
+// was said or found.
+var weights = map[wire.Kind]float64{wire.Text: 3, wire.Result: 3, wire.Call: 1, wire.Reasoning: 1}
+
 // note adds message m, which is of the tail, to the memory.
 func (s *runState) note(m int) {
 	at, body := &s.messages[m], s.body(m)
 	s.memory.Pass(at.tokens)
 	for i := range s.tail[m-s.based].Parts {
 		p := &s.tail[m-s.based].Parts[i]
-		from := memory.Source{Seq: at.seq, Weight: 1, Escaped: true, Shared: p.Kind == wire.Result}
-		switch p.Kind {
-		case wire.Text, wire.Call, wire.Result, wire.Reasoning:
+		if weight := weights[p.Kind]; weight > 0 {
+			from := memory.Source{Seq: at.seq, Weight: weight, Escaped: true, Shared: p.Kind == wire.Result}
 			s.memory.Note(p.Value.Of(body), from)
 		}
 		switch {
@@ -64,8 +67,11 @@ func beginning(literal []byte) string {
 	return string(text)
 }
 
+// mostNames is how many tokens an index has at most, however large the window is: more names are needed too seldom.
+const mostNames = 8000
+
 // namesRoom returns how many tokens the index of names may have.
-func (s *runState) namesRoom() int { return s.share(s.policy.Summarise.NamesRatio) }
+func (s *runState) namesRoom() int { return min(s.share(s.policy.Summarise.NamesRatio), mostNames) }
 
 // wordsRoom returns how many tokens the user's words may have.
 func (s *runState) wordsRoom() int { return s.share(s.policy.Summarise.WordsRatio) }

@@ -41,7 +41,7 @@ type Source struct {
 }
 
 // halfLife is after how many tokens an occurrence of a name counts half.
-const halfLife = 48_000
+const halfLife = 100_000
 
 // crowding is how much the number of names in a text counts against each of them, if they share its weight.
 const crowding = 0.75
@@ -52,35 +52,59 @@ var factors = [...]float64{names.Path: 1, names.Symbol: 0.8, names.ID: 0.8, name
 // Pass adds the tokens of a message, which comes after all that was noted.
 func (m *Memory) Pass(tokens int) { m.clock += int64(tokens) }
 
-// Note adds the names of a text.
+// Note adds the names of a text. Of a text with very many names it adds those at the beginning and at the end.
 func (m *Memory) Note(text []byte, from Source) {
-	m.find(text, from.Escaped)
+	rest := m.find(text, from)
 	weight := from.Weight
 	if from.Shared {
-		weight /= math.Pow(float64(max(len(m.found), 1)), crowding)
+		share := float64(len(text)) / float64(max(len(text)-rest, 1)) // of the names that were looked at
+		weight /= math.Pow(float64(max(len(m.found), 1))*share, crowding)
 	}
 	for _, k := range m.found {
 		k.count(m.clock, from.Seq, weight*factors[k.kind])
 	}
 }
 
-// find sets found to the distinct names of a text.
-func (m *Memory) find(text []byte, escaped bool) {
+// manyNames is of how many names each counts too little to look for more, and endBytes how long the end is that is looked
+// at nevertheless.
+const (
+	manyNames = 256
+	endBytes  = 2048
+)
+
+// find sets found to the distinct names of a text. It returns how many bytes it left out.
+func (m *Memory) find(text []byte, from Source) (rest int) {
 	if m.known == nil {
 		m.known = map[string]*known{}
 	}
 	m.notes++
 	m.found = m.found[:0]
-	for name := range names.Scan(text, escaped) {
-		k := m.known[string(name.Text)]
-		if k == nil {
-			k = &known{name: string(name.Text), kind: name.Kind, clock: m.clock}
-			m.known[k.name] = k
+	at := 0
+	for name := range names.Scan(text, from.Escaped) {
+		if m.add(name); from.Shared && len(m.found) == manyNames {
+			at = cap(text) - cap(name.Text)
+			break
 		}
-		if k.note != m.notes {
-			k.note = m.notes
-			m.found = append(m.found, k)
-		}
+	}
+	if at == 0 || at > len(text)-2*endBytes {
+		return 0
+	}
+	for name := range names.Scan(text[len(text)-endBytes:], from.Escaped) {
+		m.add(name)
+	}
+	return len(text) - at - endBytes
+}
+
+// add adds a name to those that were found.
+func (m *Memory) add(name names.Name) {
+	k := m.known[string(name.Text)]
+	if k == nil {
+		k = &known{name: string(name.Text), kind: name.Kind, clock: m.clock}
+		m.known[k.name] = k
+	}
+	if k.note != m.notes {
+		k.note = m.notes
+		m.found = append(m.found, k)
 	}
 }
 

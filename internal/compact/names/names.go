@@ -50,26 +50,33 @@ func Scan(text []byte, escaped bool) iter.Seq[Name] {
 type scanner struct {
 	text       []byte
 	escaped    bool
-	start, end int // of the current word
-	last       int // end of the word before
-	before     int // its start
+	start, end int   // of the current word
+	last       int   // end of the word before
+	before     int   // its start
+	has        class // what the current word consists of
 }
 
-// class says what a byte may be in a name.
+// class is what bytes are in a name. A byte has one, a word those of its bytes.
 type class uint8
 
 const (
-	separator class = iota
-	letter
+	lower class = 1 << iota
+	upper
 	digit
-	joint // part of a name between others: . / _ - : @ #
+	joint // between others: . / _ - : @ #
+	hump  // of a word: an upper letter after a lower one
+
+	separator class = 0
+	letter          = lower | upper
 )
 
 var classes = func() (table [256]class) {
 	for c := range table {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
-			table[c] = letter
+		case 'a' <= c && c <= 'z':
+			table[c] = lower
+		case 'A' <= c && c <= 'Z':
+			table[c] = upper
 		case '0' <= c && c <= '9':
 			table[c] = digit
 		case bytes.IndexByte([]byte("./_-:@#"), byte(c)) >= 0:
@@ -86,9 +93,16 @@ func (s *scanner) next() bool {
 	for i < len(s.text) && classes[s.text[i]] == separator {
 		i += s.width(i)
 	}
-	s.start = i
-	for i < len(s.text) && classes[s.text[i]] != separator {
-		i++
+	s.start, s.has = i, 0
+	for ; i < len(s.text); i++ {
+		c := classes[s.text[i]]
+		if c == separator {
+			break
+		}
+		if c == upper && s.has&lower != 0 {
+			c |= hump
+		}
+		s.has |= c
 	}
 	s.end = i
 	return s.start < len(s.text)
@@ -105,9 +119,17 @@ func (s *scanner) width(i int) int {
 	return 2
 }
 
-// name returns the current word as a name, if it is one.
+// name returns the current word as a name, if it is one. Most words are ordinary ones, which it tells at once.
 func (s *scanner) name() (Name, bool) {
-	word := trimmed(withoutPosition(trimmed(s.text[s.start:s.end])))
+	if s.has&(digit|joint|hump) == 0 {
+		return Name{}, false
+	}
+	word := s.text[s.start:s.end]
+	if s.has&joint != 0 {
+		if word = trimmed(word); s.has&digit != 0 {
+			word = trimmed(withoutPosition(word))
+		}
+	}
 	if len(word) > maxLength {
 		return longPath(word)
 	}
@@ -146,29 +168,46 @@ func trimmed(word []byte) []byte {
 // withoutPosition returns a word without the line and the column after a file's name, and without the number of a line
 // before its text, as search tools print them: main.go:12:3, main.go-12-, 12:func.
 func withoutPosition(word []byte) []byte {
-	for range 2 {
-		i := bytes.LastIndexAny(word, ":-")
-		if i <= 0 || !isNumber(word[i+1:]) || isNumber(word[:i]) || word[i] == '-' && !hasExtension(word[:i]) {
-			break
-		}
-		word = word[:i]
+	base := withoutNumber(word)
+	if !isFile(base) {
+		base = withoutNumber(base)
 	}
-	if i := bytes.IndexAny(word, ":-"); i > 0 && isNumber(word[:i]) && !startsWithDigit(word[i+1:]) {
-		word = word[i+1:]
+	if isFile(base) {
+		word = base
+	}
+	i := 0
+	for i < len(word) && classes[word[i]] == digit {
+		i++
+	}
+	if i > 0 && i+1 < len(word) && (word[i] == ':' || word[i] == '-') && classes[word[i+1]] != digit {
+		return word[i+1:]
 	}
 	return word
 }
 
-func startsWithDigit(word []byte) bool { return len(word) > 0 && classes[word[0]] == digit }
-
-func isNumber(word []byte) bool {
-	for _, c := range word {
-		if classes[c] != digit {
-			return false
-		}
+// withoutNumber returns a word without a number at its end and the colon or dash before it.
+func withoutNumber(word []byte) []byte {
+	i := len(word)
+	for i > 0 && classes[word[i-1]] == digit {
+		i--
 	}
-	return len(word) > 0
+	if i < 2 || i == len(word) || word[i-1] != ':' && word[i-1] != '-' {
+		return word
+	}
+	return word[:i-1]
 }
+
+// isFile reports whether a word ends like a file's name rather than a host's, after which a number is its port.
+func isFile(word []byte) bool {
+	switch string(word[bytes.LastIndexByte(word, '.')+1:]) {
+	case "com", "org", "net", "io", "dev", "local":
+		return false
+	}
+	return hasExtension(word)
+}
+
+// startsWithDigit reports whether the first byte of a word is a digit.
+func startsWithDigit(word []byte) bool { return len(word) > 0 && classes[word[0]] == digit }
 
 // features are what a word consists of.
 type features struct {
@@ -179,7 +218,7 @@ type features struct {
 
 func featuresOf(word []byte) (f features) {
 	f.hex = true
-	lower := false
+	afterLower := false
 	for _, c := range word {
 		switch {
 		case classes[c] == digit:
@@ -187,11 +226,11 @@ func featuresOf(word []byte) (f features) {
 		case 'A' <= c && c <= 'Z':
 			f.letters++
 			f.uppers++
-			if lower {
+			if afterLower {
 				f.humps++
 			}
 			f.hex = f.hex && c <= 'F'
-		case classes[c] == letter:
+		case classes[c] == lower:
 			f.letters++
 			f.hex = f.hex && c <= 'f'
 		case c == '.':
@@ -205,7 +244,7 @@ func featuresOf(word []byte) (f features) {
 		case c == ':':
 			f.colons++
 		}
-		lower = 'a' <= c && c <= 'z'
+		afterLower = classes[c] == lower
 	}
 	return f
 }
@@ -244,7 +283,7 @@ func hasExtension(word []byte) bool {
 			return false
 		}
 	}
-	return classes[word[i+1]] == letter
+	return classes[word[i+1]] == lower
 }
 
 // pathOf returns the last two elements of a path; it reports false for words such as "and/or".
@@ -278,6 +317,9 @@ func (s *scanner) number(word []byte, f features) (Name, bool) {
 	if f.digits < 2 || f.digits > 20 {
 		return Name{}, false
 	}
+	if f.dots == 3 && f.dashes+f.slashes == 0 { // an address
+		return Name{word, ID}, true
+	}
 	end := s.start + bytes.Index(s.text[s.start:s.end], word) + len(word)
 	if s.keyBefore() {
 		return Name{s.text[s.before:end], Setting}, true
@@ -288,11 +330,11 @@ func (s *scanner) number(word []byte, f features) (Name, bool) {
 // keyBefore reports whether the word before is a key of which the current word is the value.
 func (s *scanner) keyBefore() bool {
 	key := s.text[s.before:s.last]
-	if len(key) < 2 || len(key) > 40 || classes[key[0]] != letter {
+	if len(key) < 2 || len(key) > 40 || classes[key[0]]&letter == 0 {
 		return false
 	}
 	for _, c := range key {
-		if classes[c] != letter && c != '_' && c != '-' && c != '.' && c != ':' {
+		if classes[c]&letter == 0 && c != '_' && c != '-' && c != '.' && c != ':' {
 			return false
 		}
 	}

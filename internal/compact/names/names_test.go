@@ -15,6 +15,7 @@ func TestScan(t *testing.T) {
 		"port 48213, max_retries=17 and timeout: 30":          "port 48213 max_retries max_retries=17 timeout: 30",
 		"https://example.org/team/repo/pull/169":              "pull/169",
 		"an ordinary sentence, with words. And numbers 7 42":  "",
+		"on 127.0.0.1:48213, localhost:8080, example.com:443": "127.0.0.1:48213 localhost:8080 example.com:443",
 		"a.go-12-x 12:func src/b.go:7: //go:build drwxr-xr-x": "a.go-12-x src/b.go go:build",
 		"order 2026-11-22 at 10:31:12 of 1234567":             "order 2026-11-22 1234567",
 	} {

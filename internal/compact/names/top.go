@@ -6,7 +6,8 @@ import (
 )
 
 // Top returns the names that represent a text best, in the order of the text, joined by spaces, in no more than room
-// bytes. Of names that occur equally often, paths and symbols count more than ids and numbers.
+// bytes. Of names that occur equally often, paths and symbols count more than ids and numbers. Of a long text it reads
+// the beginning and the end.
 func Top(text []byte, escaped bool, room int) []byte {
 	found := distinct(text, escaped)
 	byWorth := slices.Clone(found)
@@ -39,18 +40,31 @@ func (c *counted) worth() int {
 	return min(c.times, 4) + [...]int{Path: 3, Symbol: 2, ID: 2, Setting: 3, Number: 0}[c.Kind]
 }
 
+// headBytes and tailBytes are how much of a long text is read.
+const (
+	headBytes = 6144
+	tailBytes = 2048
+)
+
 // distinct returns the names of a text in the order of their first occurrences.
-func distinct(text []byte, escaped bool) []*counted {
-	var list []*counted
+func distinct(text []byte, escaped bool) (list []*counted) {
 	known := map[string]*counted{}
-	for name := range Scan(text, escaped) {
-		if c := known[string(name.Text)]; c != nil {
-			c.times++
-			continue
+	add := func(text []byte) {
+		for name := range Scan(text, escaped) {
+			if c := known[string(name.Text)]; c != nil {
+				c.times++
+				continue
+			}
+			c := &counted{Name: name, times: 1}
+			known[string(name.Text)] = c
+			list = append(list, c)
 		}
-		c := &counted{Name: name, times: 1}
-		known[string(name.Text)] = c
-		list = append(list, c)
 	}
+	if len(text) <= headBytes+tailBytes {
+		add(text)
+		return list
+	}
+	add(text[:headBytes])
+	add(text[len(text)-tailBytes:])
 	return list
 }
