@@ -32,8 +32,8 @@ func (s *runState) overHard() bool { return float64(s.size()) > s.hardLimit() }
 // least, then become lines, as do large arguments; very large texts are cut; the units themselves may leave, but for
 // the newest; the newest message of the user is cut; the newest unit may leave. Leading system messages never change.
 func yieldAtHard(s *runState) {
-	s.measure()
 	y := &yielding{runState: s, covered: s.through()}
+	y.measure()
 	for _, step := range []func(){
 		y.cutResults, y.dropResults, y.cutTexts, y.cutHugeWords, y.releaseUnits, y.cutWords, y.releaseAll,
 	} {
@@ -44,20 +44,30 @@ func yieldAtHard(s *runState) {
 	}
 }
 
-// measure replaces what the stages before foresee of every part by what it will have: here an estimate is not enough.
-// What the checkpoint does not cover stays as it is.
-func (s *runState) measure() {
-	covered := s.through()
-	for i := range s.parts {
-		p := &s.parts[i]
-		tokens := p.now
-		if s.proposed[i].lowers(p) && p.message < covered {
-			if made := s.makeDraft(i); made.action != Keep {
-				tokens = min(s.keepDraft(i, made), tokens)
-			}
+// measure replaces what the stages before foresee of the newest messages by what they will have: here an estimate is not
+// enough. It stops at a message that must leave in any case. What the checkpoint does not cover stays as it is.
+func (y *yielding) measure() {
+	y.assumeCurrent()
+	sum, leaves := 0, y.policy.Summarise.Enabled || y.policy.Truncate.Enabled
+	for m := len(y.messages) - 1; m >= 0 && (float64(sum) <= y.window || !leaves); m-- {
+		for i := y.messages[m].first; i < y.messages[m].last; i++ {
+			y.assume(i, y.measured(i))
 		}
-		s.assume(i, tokens)
+		sum += y.foreseen(m)
 	}
+}
+
+// measured returns how many tokens part i has once what is proposed is applied.
+func (y *yielding) measured(i int) int {
+	p := &y.parts[i]
+	if p.message >= y.covered || !y.proposed[i].lowers(p) {
+		return p.now
+	}
+	made := y.makeDraft(i)
+	if made.action == Keep {
+		return p.now
+	}
+	return min(y.keepDraft(i, made), p.now)
 }
 
 // yielding has what is needed while protection yields.
@@ -130,15 +140,16 @@ func (y *yielding) dropResults() {
 	}
 	parts := y.staying(func(_ int, p *part) bool { return p.paired })
 	slices.SortStableFunc(parts, func(a, b int) int { return cmp.Compare(listed(a), listed(b)) })
+	over := y.smallest() - y.goal()
 	for _, i := range parts {
-		if y.smallest() <= y.goal() {
+		if over <= 0 {
 			return
 		}
 		to := proposal{action: Placeholder, distance: y.distance(y.parts[i].message)}
 		if y.parts[i].kind == arguments {
 			to.action = Omit
 		}
-		y.lowerTo(i, to)
+		over -= int64(y.lowerTo(i, to))
 	}
 }
 
@@ -172,11 +183,9 @@ func (y *yielding) newestUnit() int {
 // releaseUnits lets as many of the oldest protected units leave as needed, but for the newest.
 func (y *yielding) releaseUnits() {
 	newest := y.newestUnit()
-	for _, m := range append(y.starts(newest), newest) {
-		if y.releaseBefore(m); y.smallest() <= y.goal() {
-			return
-		}
-	}
+	ends := append(y.starts(newest), newest)
+	first := sort.Search(len(ends)-1, func(k int) bool { return y.without(ends[k]) <= y.goal() })
+	y.releaseBefore(ends[first])
 }
 
 // releaseAll lets every unit leave.

@@ -11,11 +11,37 @@ import (
 // it lowers nothing more: a summary will replace it.
 func lowerByWorth(s *runState) {
 	r := &ranking{runState: s, gone: s.pinned}
-	r.walk(r.steps())
+	steps := r.steps()
+	gone := r.foreseeGone(steps)
+	r.walk(steps, gone)
 	if r.gone > s.pinned && r.tooFew() {
 		r.gone = s.pinned
-		r.walk(r.partSteps())
+		r.walk(r.partSteps(), s.pinned)
 	}
+}
+
+// foreseeGone returns the end of the units that will leave if lines have about the size that they may have: what leaves
+// need not be lowered, and its names not be found.
+func (r *ranking) foreseeGone(steps []demotion) (gone int) {
+	cheapestFirst(steps)
+	dry := ranking{runState: r.runState, gone: r.pinned, size: r.runState.size()}
+	line := stubTokens + r.policy.Rank.NamesChars/charsPerToken
+	for _, step := range steps {
+		switch {
+		case float64(dry.size) <= r.target:
+			return dry.gone
+		case step.part < 0:
+			dry.leave(step.end)
+		case r.parts[step.part].message >= dry.gone && step.to.action != Bookend:
+			dry.size -= int64(max(r.now(step.part)-line, 0))
+		}
+	}
+	return dry.gone
+}
+
+// cheapestFirst sorts steps.
+func cheapestFirst(steps []demotion) {
+	slices.SortStableFunc(steps, func(a, b demotion) int { return cmp.Compare(b.score, a.score) })
 }
 
 // ranking walks the steps of the view's parts and units down, the cheapest first.
@@ -33,10 +59,12 @@ type demotion struct {
 	score float64 // how much the view gains for what it loses
 }
 
-// walk takes steps, the cheapest first, until the view is within its target.
-func (r *ranking) walk(steps []demotion) {
-	slices.SortStableFunc(steps, func(a, b demotion) int { return cmp.Compare(b.score, a.score) })
-	r.size = r.runState.size()
+// walk takes steps, the cheapest first, until the view is within its target. The messages before gone leave first.
+func (r *ranking) walk(steps []demotion, gone int) {
+	cheapestFirst(steps)
+	if r.size = r.runState.size(); gone > r.pinned {
+		r.leave(gone)
+	}
 	for _, step := range steps {
 		if float64(r.size) <= r.target {
 			return
