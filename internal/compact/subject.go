@@ -51,6 +51,9 @@ func newPartReader(p *policy.Policy) *partReader {
 	return &partReader{policy: p, maxArgument: maxArgumentBytes(p), known: map[string]does{}}
 }
 
+// giantArgument is the size above which arguments may be omitted at the hard limit, whatever else the policy keeps.
+const giantArgument = 8000
+
 // maxArgumentBytes returns the size above which an argument may be omitted, a very large one if none may.
 func maxArgumentBytes(p *policy.Policy) int {
 	over := 1 << 40
@@ -62,6 +65,9 @@ func maxArgumentBytes(p *policy.Policy) int {
 	}
 	if p.Rank.Enabled && p.Rank.ArgumentBytes > 0 {
 		over = min(over, p.Rank.ArgumentBytes)
+	}
+	if p.Protect.Yields {
+		over = min(over, giantArgument)
 	}
 	return over
 }

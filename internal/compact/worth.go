@@ -22,6 +22,9 @@ func (r *ranking) partSteps() (steps []demotion) {
 	replaced, used := r.replacedBy(), r.lastUses()
 	for i := range r.parts {
 		p := &r.parts[i]
+		if p.kind == arguments && r.policy.Rank.ArgumentBytes == 0 {
+			continue
+		}
 		if !r.free[i] || r.protected(p.message) || p.action >= Stub || r.now(i) < r.policy.Rank.MinTokens {
 			continue
 		}

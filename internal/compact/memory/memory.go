@@ -65,8 +65,8 @@ func (m *Memory) Note(text []byte, from Source) {
 	}
 }
 
-// manyNames is of how many names each counts too little to look for more, and endBytes how long the end is that is looked
-// at nevertheless.
+// manyNames is of how many names each counts too little to look for more, and endBytes how long the end is that is
+// looked at nevertheless.
 const (
 	manyNames = 256
 	endBytes  = 2048
