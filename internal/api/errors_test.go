@@ -306,7 +306,7 @@ func TestTheFirstProblemDecides(t *testing.T) {
 		{"PATCH", "/v1/sessions/s", `{"policy":{"cap":{"enabled":1},"zz":1}}`, "invalid_request", "/policy/cap/enabled: must be true or false, not 1"},
 		{"PATCH", "/v1/sessions/s", `{"policy":{"zz":1,"cap":{"enabled":1}}}`, "invalid_request", "/policy/zz: "},
 		{"PATCH", "/v1/sessions/s", `{"policy":{"target":0.1,"target":0.2}}`, "invalid_request", `/policy/target: the member "target" appears twice`},
-		{"PATCH", "/v1/sessions/s", `{"policy":{"target":0.9}}`, "invalid_request", "/policy/target: 0.9 must be below /policy/trigger (0.8)"},
+		{"PATCH", "/v1/sessions/s", `{"policy":{"target":0.9}}`, "invalid_request", "/policy/target: 0.9 must be below /policy/trigger (0.8"},
 		{"PATCH", "/v1/sessions/s", `{"policy":{"protect":{"tools":["` + strings.Repeat("x", 8<<20) + `"]}}}`, "invalid_request", "/policy: the policy has 8388"},
 		{"PATCH", "/v1/sessions/s", `[]`, "invalid_request", "must be an object"},
 		{"POST", "/v1/sessions/s/messages", "", "invalid_json", "the body is empty"},

@@ -128,7 +128,7 @@ func TestAPatchMergesAndAPutReplaces(t *testing.T) {
 	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":null}`)
 	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":{"hard":0.85}}`)
 	own = decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/sessions/s/policy", ""))
-	if own.Effective.Trigger != 0.8 || own.Version != (session.PolicyVersion{Tenant: 5, Session: 4}) {
+	if own.Effective.Trigger != policy.Default().Trigger || own.Version != (session.PolicyVersion{Tenant: 5, Session: 4}) {
 		t.Errorf("after null and another: %+v", own)
 	}
 }
@@ -227,7 +227,7 @@ func TestADefaultThatDoesNotFitUnderASessionsOwnPolicyIsRefused(t *testing.T) {
 	if p := decoded[problem](got); !strings.Contains(p.Detail, `session "high"`) || !strings.Contains(p.Detail, "0.7 must be below") {
 		t.Errorf("%s", got.Body)
 	}
-	if now := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/policy", "")); now.Version.Tenant != 1 || now.Effective.Trigger != 0.8 {
+	if now := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/policy", "")); now.Version.Tenant != 1 || now.Effective.Trigger != policy.Default().Trigger {
 		t.Errorf("the refused default: %+v", now.Version)
 	}
 }

@@ -145,7 +145,7 @@ func (w *world) previewAndCompact(policy string) {
 func TestAPreviewSaysWhetherACompactionIsDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":20000}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":20000,"policy":{"idle":{"enabled":false}}}`)
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", conversation(20, 500)...))
 	early := decoded[previewed](w.must(http.StatusOK, "POST", "/v1/sessions/s/preview", ""))
 	if early.Due || !early.WouldChange || early.Why["decision"] != "postponed" || !strings.Contains(early.Reason, "not due") || early.From != "log" {
