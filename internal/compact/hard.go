@@ -44,12 +44,12 @@ func yieldAtHard(s *runState) {
 	}
 }
 
-// measure replaces what the stages before foresee of the newest messages by what they will have: here an estimate is not
-// enough. It stops at a message that must leave in any case. What the checkpoint does not cover stays as it is.
+// measure replaces what the stages before foresee of the newest messages by what they will have: here an estimate is
+// not enough. It stops at a message that must leave in any case. What the checkpoint does not cover stays as it is.
 func (y *yielding) measure() {
 	y.assumeCurrent()
-	sum, leaves := 0, y.policy.Summarise.Enabled || y.policy.Truncate.Enabled
-	for m := len(y.messages) - 1; m >= 0 && (float64(sum) <= y.window || !leaves); m-- {
+	sum, all := 0, !y.policy.Summarise.Enabled && !y.policy.Truncate.Enabled
+	for m := len(y.messages) - 1; m >= 0 && (all || float64(sum) <= y.window); m-- {
 		for i := y.messages[m].first; i < y.messages[m].last; i++ {
 			y.assume(i, y.measured(i))
 		}
