@@ -18,7 +18,7 @@ test: postgres ## Run all tests, with the race detector, on a private database
 
 check: lint test ## What CI runs
 
-bench: build ## Measure append, view and compaction beside their floors; ONLY=engine,profiles measures some groups
+bench: build ## Measure append, view and compaction beside their floors; ONLY=engine,replay measures some groups
 	@$(GO) run ./bench -only "$(ONLY)"
 
 soak: postgres ## Long fuzzing and many random histories; takes about half an hour

@@ -8,9 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/compact/compacttest"
-	"github.com/varve-dev/varve/internal/due"
-	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/zframe"
 )
@@ -99,7 +96,7 @@ func TestThePageHasEverySection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"measurements", "profiles"} {
+	for _, name := range []string{"measurements", "replay"} {
 		if _, err := replaceSection(page, name, "|"); err != nil {
 			t.Error(err)
 		}
@@ -115,58 +112,6 @@ func TestAnUnknownGroupIsRefused(t *testing.T) {
 	}
 	if _, err := chosen("engine,views", known); err == nil {
 		t.Error("an unknown group was chosen")
-	}
-}
-
-func TestAReplayKeepsItsViewNearTheTrigger(t *testing.T) {
-	t.Parallel()
-	for _, f := range session.Formats() {
-		t.Run(string(f), func(t *testing.T) {
-			t.Parallel()
-			c := generated(t, f, 1000, 5)
-			r := newReplay(f, policy.Default(), 64_000)
-			for _, e := range entries(c) {
-				if err := r.append(e); err != nil {
-					t.Fatal(err)
-				}
-				if limit := (r.policy.Trigger + due.Regrowth) * 64_000; float64(r.context) > limit {
-					t.Fatalf("message %d: a view of %d tokens, over %.0f", e.Seq, r.context, limit)
-				}
-			}
-			if total := int64(c.Total()); r.context >= total || len(r.done) < 2 || !r.crossed {
-				t.Errorf("%d compactions made %d of %d tokens", len(r.done), r.context, total)
-			}
-			if got := viewOf(r); got != r.context {
-				t.Errorf("the replay counts %d tokens, its view has %d", r.context, got)
-			}
-		})
-	}
-}
-
-func viewOf(r *replay) int64 {
-	tokens := r.base.Tokens
-	for _, e := range r.tail {
-		tokens += int64(e.Tokens)
-	}
-	return tokens
-}
-
-func TestALifeAddsUpItsSessions(t *testing.T) {
-	t.Parallel()
-	c := &compacttest.Conversation{Tokens: []int{60, 40}}
-	r := newReplay(session.Anthropic, policy.Policy{Enabled: true, Auto: true, Trigger: 0.8, Target: 0.5}, 100)
-	r.context, r.crossed = 55, true
-	r.done = []compaction{
-		{before: 90, after: 70, kept: 30}, {before: 85, after: 50, kept: 45},
-	}
-	var got lives
-	got.add(r, c)
-	got.add(newReplay(session.Anthropic, r.policy, 1_000), c)
-	want := lives{
-		sessions: 2, crossed: 1, onTarget: 1, compactions: 2, before: 100, after: 55, compacted: 175, kept: 75,
-	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(lives{})); diff != "" {
-		t.Error(diff)
 	}
 }
 

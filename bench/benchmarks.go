@@ -106,19 +106,6 @@ func tableName(benchmark string) string {
 	return strings.NewReplacer("/", ", ", "_", " ").Replace(strings.ToLower(benchmark))
 }
 
-// measureProfiles lets every recorded conversation live under every profile: what counts is what becomes of it.
-func measureProfiles(ctx context.Context, b *bench) error {
-	lives, err := b.ownBenchmarks(ctx, "Profiles", "-benchtime=1x")
-	if len(lives) == 0 && err == nil {
-		b.note("profiles: not measured, because there are no recorded conversations, or -run matches none")
-	}
-	for _, l := range lives {
-		l.Name = strings.TrimPrefix(tableName(l.Name), "profiles, ")
-		b.lives = append(b.lives, l)
-	}
-	return err
-}
-
 const enginePackage = "internal/compact"
 
 // measureEngine measures the engine beside its floor, or with -against the benchmarks of its package that both

@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -76,20 +78,35 @@ func isQuestion(f session.Format, body []byte) bool {
 // newMessages before its end, where the checkpoint is.
 func grown(tb testing.TB, c *compacttest.Conversation) compact.Input {
 	tb.Helper()
-	r := newReplay(c.Format, policy.Default(), fixedWindow)
 	list := entries(c)
 	before := len(list) - newMessages
-	for _, e := range list[:before] {
-		if err := r.append(e); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := r.compact(); err != nil {
+	in, err := replay.Grow(replayedSession(c, before), replay.Under(replay.Default, policy.Default()), fixedWindow)
+	if err != nil {
 		tb.Fatal(err)
 	}
-	in := r.input()
-	in.Tail = append(in.Tail, list[before:]...)
+	if _, in.Base, err = compact.Run(in, nil); err != nil {
+		tb.Fatal(err)
+	}
+	in.Tail = slices.DeleteFunc(list, func(e compact.Entry) bool { return e.Seq <= in.Base.Through })
 	return in
+}
+
+// replayedSession returns the first n messages of a conversation.
+func replayedSession(c *compacttest.Conversation, n int) *replay.Session {
+	s := &replay.Session{Name: c.ID, Format: c.Format}
+	for _, e := range entries(c)[:n] {
+		s.Messages = append(s.Messages, replay.Message{Seq: e.Seq, Body: e.Body, Tokens: e.Tokens})
+	}
+	return s
+}
+
+// entries returns a conversation as the engine takes it.
+func entries(c *compacttest.Conversation) []compact.Entry {
+	list := make([]compact.Entry, len(c.Messages))
+	for i, body := range c.Messages {
+		list[i] = compact.Entry{Seq: int64(i + 1), Tokens: c.Tokens[i], Body: body}
+	}
+	return list
 }
 
 func runOnce(in compact.Input) error {

@@ -15,20 +15,21 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
+	"github.com/varve-dev/varve/internal/replay"
 )
 
 // bench is what a measurement may use. Groups without a lab may use the options and the results alone.
 type bench struct {
 	options
-	dir     string // temporary: the cluster, the binaries, the logs
-	cluster *embedded.Server
-	sites   []*site
-	here    *site // this checkout's
-	other   *site // that of -against, else nil
-	store   *postgres.Store
-	notes   []string
-	rows    []row
-	lives   []measured // what the profiles made of the recorded conversations
+	dir      string // temporary: the cluster, the binaries, the logs
+	cluster  *embedded.Server
+	sites    []*site
+	here     *site // this checkout's
+	other    *site // that of -against, else nil
+	store    *postgres.Store
+	notes    []string
+	rows     []row
+	replayed *replay.Report // of the recorded conversations, nil if they were not replayed
 }
 
 // open starts the cluster and the processes of this checkout, on tables that are filled as they are in use, or of both

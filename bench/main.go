@@ -37,7 +37,7 @@ var scenarios = []scenario{
 	{"linear", false, false, goBenchmarks("Linear", linearFigures...)},
 	{"incremental", false, false, goBenchmarks("Incremental", figure{"", "ns/op", "<= 1.2"})},
 	{"formats", false, false, goBenchmarks("Formats", figure{"", "MB/s", ">= 1.2"})},
-	{"profiles", false, false, measureProfiles},
+	{"replay", false, false, measureReplay},
 	{"memory", true, false, measureMemory},
 	{"append", true, true, measureLoads(appendLoads)},
 	{"view", true, true, measureLoads(viewLoads)},
@@ -62,6 +62,7 @@ type options struct {
 	crossings int
 	output    string
 	publish   bool // write docsFile
+	isPart    bool // -run or -quick leaves something out
 	against   string
 }
 
@@ -92,7 +93,8 @@ func parseOptions() (o options, err error) {
 	} else if o.against != "" {
 		o.rounds = max(o.rounds, 5)
 	}
-	if len(o.only) == len(known) && *run == "" && !*quick && o.against == "" {
+	o.isPart = *run != "" || *quick
+	if len(o.only) == len(known) && !o.isPart && o.against == "" {
 		o.publish = true
 		o.output = cmp.Or(o.output, latestFile)
 	}

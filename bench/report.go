@@ -83,10 +83,6 @@ func (r row) cells() []string {
 var (
 	rowsHead    = []string{"what", "unit", "value", "floor", "ratio", "spread of the pairs", "goal", "met"}
 	againstHead = []string{"what", "unit", "new", "old", "new/old", "spread of the pairs"}
-	livesHead   = []string{
-		"window, profile", "sessions", "crossed", "compactions", "tokens before", "tokens after", "% of the log",
-		"% of prefix kept", "on target",
-	}
 )
 
 func (b *bench) add(rows ...row) {
@@ -101,10 +97,13 @@ func (b *bench) report(w io.Writer) error {
 	if b.against != "" && len(b.rows) == 0 {
 		return errors.New("-against measures append, view and engine: none was chosen, or -run matches nothing")
 	}
-	rows, lives := b.rowsTable(), b.livesTable()
-	fmt.Fprintf(w, "%s\n%s", rows, lives)
+	rows := b.rowsTable()
+	fmt.Fprintf(w, "%s\n%s", rows, b.replayTables())
+	if err := b.publishReplay(); err != nil {
+		return err
+	}
 	if b.publish {
-		if err := writeDocs(docsFile, map[string]string{"measurements": rows, "profiles": lives}); err != nil {
+		if err := writeDocs(docsFile, map[string]string{"measurements": rows}); err != nil {
 			return err
 		}
 	}
@@ -112,10 +111,9 @@ func (b *bench) report(w io.Writer) error {
 		return nil
 	}
 	text, err := json.MarshalIndent(struct {
-		Measurements []row      `json:"measurements"`
-		Profiles     []measured `json:"profiles,omitempty"`
-		Notes        []string   `json:"notes"`
-	}{b.rows, b.lives, b.notes}, "", "  ")
+		Measurements []row    `json:"measurements"`
+		Notes        []string `json:"notes"`
+	}{b.rows, b.notes}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -137,19 +135,6 @@ func (b *bench) rowsTable() string {
 		text += "\n* " + strings.Join(b.notes, "\n* ") + "\n"
 	}
 	return text
-}
-
-// livesTable returns what the profiles made of the recorded conversations.
-func (b *bench) livesTable() string {
-	var lines [][]string
-	for _, l := range b.lives {
-		cells := []string{l.Name}
-		for _, column := range livesHead[1:] {
-			cells = append(cells, fmt.Sprintf("%.0f", l.Values[strings.ReplaceAll(column, " ", "_")]))
-		}
-		lines = append(lines, cells)
-	}
-	return table(livesHead, lines)
 }
 
 // table returns a Markdown table, "" if it has no lines.

@@ -30,7 +30,8 @@ type compaction struct {
 }
 
 // resultsOnly is a policy by which, of the turns of these tests in a window of 30,000 tokens, only results leave.
-const resultsOnly = `"policy":{"trigger":0.8,"target":0.5,"rank":{"enabled":false}}`
+const resultsOnly = `"policy":{"trigger":0.8,"target":0.5,"rank":{"enabled":false},"trim":{"enabled":true},` +
+	`"cap":{"max_ratio":0,"unit_ratio":0},"summarise":{"words_ratio":0,"names_ratio":0}}`
 
 // turnsOf returns a list of turns, as the items of a request.
 func turnsOf(turns int) string {
@@ -146,7 +147,7 @@ func TestAConversationIsCompactedByItsIDAndNothingOfItIsLost(t *testing.T) {
 	for n := range 12 {
 		w.must(http.StatusOK, "POST", "/v1/conversations/"+id+"/items", `{"items":[`+strings.Join(turnOf(n), ",")+`]}`)
 	}
-	w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":20000}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":20000,`+resultsOnly+`}`)
 	answer := w.must(http.StatusOK, "POST", "/v1/responses/compact?tools=items", `{"model":"gpt-5","previous_response_id":"`+id+`"}`).Body
 	got := decoded[compaction](w.must(http.StatusOK, "POST", "/v1/responses/compact?tools=items", `{"model":"gpt-5","previous_response_id":"`+id+`"}`))
 	if len(got.Output) != 48 {

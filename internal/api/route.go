@@ -19,9 +19,7 @@ type handler func(*request.Request) error
 // The methods below register routes: with a document as the body (post, put, patch), without one (do, delete), and with
 // one but without effect, so that an Idempotency-Key has none either (ask). The handler of feed reads the body itself.
 
-func (s *Server) post(path string, h handler, query ...string) {
-	s.add("POST", path, document, h, query)
-}
+func (s *Server) post(path string, h handler)                 { s.add("POST", path, document, h, nil) }
 func (s *Server) put(path string, h handler, query ...string) { s.add("PUT", path, document, h, query) }
 func (s *Server) patch(path string, h handler, query ...string) {
 	s.add("PATCH", path, document, h, query)

@@ -48,8 +48,8 @@ func yieldAtHard(s *runState) {
 // not enough. It stops at a message that must leave in any case. What the checkpoint does not cover stays as it is.
 func (y *yielding) measure() {
 	y.assumeCurrent()
-	sum, evicts := 0, y.policy.Summarise.Enabled || y.policy.Truncate.Enabled
-	for m := len(y.messages) - 1; m >= 0 && (float64(sum) <= y.window || !evicts); m-- {
+	sum, all := 0, !y.policy.Summarise.Enabled && !y.policy.Truncate.Enabled
+	for m := len(y.messages) - 1; m >= 0 && (all || float64(sum) <= y.window); m-- {
 		for i := y.messages[m].first; i < y.messages[m].last; i++ {
 			y.assume(i, y.measured(i))
 		}

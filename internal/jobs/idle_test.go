@@ -149,7 +149,8 @@ func TestAnIdleSessionIsNotCompactedIfThatDoesNotPay(t *testing.T) {
 	w := newWorld(t)
 	at, bodies := w.asleep("s", func(p *policy.Policy) {
 		sleepy(p)
-		p.Economy.ReadBackTokens = 9000
+		p.Protect.LastUnits = 4
+		p.Economy = policy.Economy{CacheRead: 1, CacheWrite: 1, TTLSeconds: 300, Horizon: 1, ReadBackTokens: 9000}
 	})
 	w.work(jobs.Config{})
 	w.lastUsed(at, 301)

@@ -103,17 +103,8 @@ func (x *indexer) read(i int) error {
 	if err != nil {
 		return err
 	}
+	x.place(i)
 	to := &x.messages[i]
-	to.at = m.At
-	if i > 0 {
-		earlier := &x.messages[i-1]
-		to.before = earlier.before + int64(x.session.Messages[i-1].Tokens)
-		if m.At.IsZero() {
-			to.at = earlier.at.Add(pause)
-		} else if m.At.Before(earlier.at) {
-			to.at = earlier.at
-		}
-	}
 	to.assistant = isAssistant(&found)
 	to.system = found.Flags&wire.FlagPinned != 0
 	to.starts = found.StartsUnit && !(to.assistant && i > 0 && x.messages[i-1].assistant)
@@ -127,6 +118,22 @@ func (x *indexer) read(i int) error {
 	}
 	x.facts = append(x.facts, found)
 	return nil
+}
+
+// place sets what comes before a message, and when it was appended: never before the one that precedes it.
+func (x *indexer) place(i int) {
+	to := &x.messages[i]
+	to.at = x.session.Messages[i].At
+	if i == 0 {
+		return
+	}
+	earlier := &x.messages[i-1]
+	to.before = earlier.before + int64(x.session.Messages[i-1].Tokens)
+	if to.at.IsZero() {
+		to.at = earlier.at.Add(pause)
+	} else if to.at.Before(earlier.at) {
+		to.at = earlier.at
+	}
 }
 
 func isAssistant(found *wire.Facts) bool {

@@ -142,10 +142,7 @@ func (l *life) compact(ctx context.Context, reached due.Threshold, age time.Dura
 		return nil
 	}
 	p, wait, err := compactor.Rehearse(ctx, compactor.Rehearsal{
-		Input: compact.Input{
-			Format: l.session.Format, Policy: l.by.Policy, WindowTokens: l.window, Base: l.base, Tail: l.tail,
-		},
-		Context: l.context, Reached: reached, Age: age,
+		Input: l.input(), Context: l.context, Reached: reached, Age: age,
 	})
 	if err != nil {
 		return fmt.Errorf("%s, window %d, %s: %w", l.by.Name, l.window, l.session.Name, err)
@@ -168,6 +165,12 @@ func (l *life) compact(ctx context.Context, reached due.Threshold, age time.Dura
 		l.floor(p)
 	}
 	return nil
+}
+
+func (l *life) input() compact.Input {
+	return compact.Input{
+		Format: l.session.Format, Policy: l.by.Policy, WindowTokens: l.window, Base: l.base, Tail: l.tail,
+	}
 }
 
 // wait has a job wait that a threshold asked for, until nothing was appended for that long.

@@ -18,7 +18,11 @@ type Table struct {
 // Tables returns the report as tables: those at equal mean size, those of the windows, and those of the facts.
 func (r *Report) Tables() (list []Table) {
 	for _, rows := range grouped(slices.Concat(r.Equal, r.Same)) {
-		list = append(list, r.tableOf(rows[0].title(), columns, rows), r.tableOf(
+		shown := columns
+		if rows[0].Window > 0 { // nothing is compared with the baseline in one window
+			shown = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.title == besideBaseline })
+		}
+		list = append(list, r.tableOf(rows[0].title(), shown, rows), r.tableOf(
 			"Calls whole by the kind of string, far and late; costs by price card", kindColumns(), rows))
 	}
 	return append(list, factTables(r.Facts)...)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -78,12 +80,16 @@ func (r *Report) plotted() (shown []Curve) {
 	return shown
 }
 
+// maxSteps is how many lines the grid of a horizontal axis has at most.
+const maxSteps = 10
+
 // axis is a horizontal axis; the vertical one is always the share of far calls.
 type axis struct {
-	name      string
-	value     func(CurvePoint) float64
-	low, high float64
-	bottom    float64 // of the vertical axis
+	name   string
+	value  func(CurvePoint) float64
+	step   float64 // between two lines of the grid
+	high   float64
+	bottom float64 // of the vertical axis
 }
 
 // fit makes the axes span the curves.
@@ -97,11 +103,16 @@ func (a *axis) fit(curves []Curve) {
 			}
 		}
 	}
-	a.high = max(a.high, 1)
+	for _, a.step = range []float64{1, 2, 5, 10, 20} {
+		if a.high <= maxSteps*a.step {
+			break
+		}
+	}
+	a.high = a.step * max(1, math.Ceil(a.high/a.step))
 	a.bottom = max(0, min(a.bottom, 90))
 }
 
-func (a *axis) x(v float64) float64 { return marginLeft + plotWidth*(v-a.low)/(a.high-a.low) }
+func (a *axis) x(v float64) float64 { return marginLeft + plotWidth*v/a.high }
 
 func (a *axis) y(far float64) float64 {
 	return marginTop + plotHeight*(100-far)/(100-a.bottom)
@@ -114,10 +125,9 @@ func (a *axis) draw(out *strings.Builder) {
 		fmt.Fprintf(out, "<path class=\"g\" d=\"M%d %.1fh%d\"/>\n", marginLeft, y, plotWidth)
 		label(out, "end", marginLeft-6, y+4, fmt.Sprintf("%.0f", far))
 	}
-	for i := range 6 {
-		v := a.low + float64(i)*(a.high-a.low)/5
+	for v := 0.0; v <= a.high; v += a.step {
 		fmt.Fprintf(out, "<path class=\"g\" d=\"M%.1f %dv%d\"/>\n", a.x(v), marginTop, plotHeight)
-		label(out, "middle", a.x(v), marginTop+plotHeight+16, fmt.Sprintf("%.3g", v))
+		label(out, "middle", a.x(v), marginTop+plotHeight+16, fmt.Sprintf("%.0f", v))
 	}
 	label(out, "middle", marginLeft+plotWidth/2, panelHeight-14, a.name)
 	label(out, "start", marginLeft, marginTop-6, "far calls whole, %")
@@ -139,7 +149,11 @@ func (a *axis) line(out *strings.Builder, c *Curve, k int) {
 		fmt.Fprintf(&path, "%c%.1f %.1f", command, x, y)
 		fmt.Fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"/>\n", x, y, colour(k))
 	}
-	fmt.Fprintf(out, "<path class=\"l\" stroke=\"%s\" d=\"%s\"/>\n", colour(k), path.String())
+	dashes := ""
+	if slices.Contains(yardsticks, c.Contender) {
+		dashes = ` stroke-dasharray="5 3"`
+	}
+	fmt.Fprintf(out, "<path class=\"l\" stroke=\"%s\"%s d=\"%s\"/>\n", colour(k), dashes, path.String())
 }
 
 // colour returns the colour of a curve, of medium lightness: it stands out on white and on black.
