@@ -288,7 +288,7 @@ func TestTheCompactedViewEndsAsItsItemsWereAdded(t *testing.T) {
 		w.must(http.StatusOK, "POST", "/v1/conversations/"+id+"/items", `{"items":[`+strings.Join(turnOf(n), ",")+`]}`)
 	}
 	full := w.items(id, "?order=asc&limit=100")
-	w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":20000}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":30000,`+resultsOnly+`}`)
 	w.must(http.StatusOK, "POST", "/v1/sessions/"+id+"/compact?wait=60", "")
 	w.must(http.StatusOK, "POST", "/v1/conversations/"+id, `{"metadata":{"view":"compacted"}}`)
 	short := w.items(id, "?order=asc&limit=100")

@@ -147,7 +147,7 @@ func TestAConversationIsCompactedByItsIDAndNothingOfItIsLost(t *testing.T) {
 	for n := range 12 {
 		w.must(http.StatusOK, "POST", "/v1/conversations/"+id+"/items", `{"items":[`+strings.Join(turnOf(n), ",")+`]}`)
 	}
-	w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":20000,`+resultsOnly+`}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":30000,`+resultsOnly+`}`)
 	answer := w.must(http.StatusOK, "POST", "/v1/responses/compact?tools=items", `{"model":"gpt-5","previous_response_id":"`+id+`"}`).Body
 	got := decoded[compaction](w.must(http.StatusOK, "POST", "/v1/responses/compact?tools=items", `{"model":"gpt-5","previous_response_id":"`+id+`"}`))
 	if len(got.Output) != 48 {

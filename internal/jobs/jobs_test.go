@@ -47,11 +47,13 @@ type world struct {
 }
 
 // settled returns the default policy with numbers of its own, which the tests know: in a window of 10,000 tokens the
-// trigger is at 8,000 and the hard limit at 9,500, and nothing waits.
+// trigger is at 8,000 and the hard limit at 9,500, nothing waits, and results leave by their age.
 func settled() policy.Policy {
 	p := policy.Default()
 	p.Trigger, p.Target, p.Hard = 0.8, 0.5, 0.95
 	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
+	p.Trim.Enabled, p.Arguments.Enabled, p.Rank.Enabled = true, true, false
+	p.Summarise.WordsRatio, p.Summarise.NamesRatio = 0, 0
 	return p
 }
 
