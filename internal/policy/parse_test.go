@@ -157,7 +157,7 @@ func TestParsePolicyRefuses(t *testing.T) {
 		"an empty template":                 {`{"wording":{"cap":""}}`, []string{"/wording/cap out_of_range"}},
 		"a summary without its text":        {`{"wording":{"summary":"messages {first} to {last}"}}`, []string{"/wording/summary invalid_template"}},
 		"a cleared line that is too long": {`{"wording":{"clear":"` + strings.Repeat("x", 150) + `"}}`, []string{
-			"/wording/clear contradiction", "/wording/clear contradiction", "/wording/clear contradiction", "/wording/clear contradiction",
+			"/wording/clear contradiction", "/wording/clear contradiction", "/wording/clear contradiction",
 		}},
 		"a short placeholder":            {`{"wording":{"placeholder":"gone"}}`, []string{"/wording/placeholder contradiction"}},
 		"a cap without a limit":          {`{"cap":{"max_tokens":0,"max_ratio":0,"unit_ratio":0}}`, []string{"/cap/max_tokens contradiction"}},
@@ -298,5 +298,18 @@ func TestASettingOfASystemIsAPolicy(t *testing.T) {
 		if _, err := Parse([]byte(document)); err != nil {
 			t.Errorf("%s: %v", document, err)
 		}
+	}
+}
+
+// TestAWordingFromBeforeTheRankedLineIsValid has the line of release 0.1.0, which stored policies have.
+func TestAWordingFromBeforeTheRankedLineIsValid(t *testing.T) {
+	t.Parallel()
+	const clear = `"clear":"[Tool result cleared -- read_result {ref} returns it]","placeholder":"[Tool result trimmed -- {tool}: {preview} -- read_result {ref} returns all of it]",` +
+		`"stub":"[Superseded by a newer result of the same call -- read_result {ref} returns this one]"`
+	if _, err := Parse([]byte(`{"wording":{` + clear + `}}`)); err != nil {
+		t.Error(err)
+	}
+	if _, err := Parse([]byte(`{"wording":{` + clear + `,"ranked":"[{ref}]"}}`)); err == nil {
+		t.Error("a ranked line shorter than that is accepted")
 	}
 }
