@@ -74,6 +74,9 @@ func TestDataOfSchema29SurvivesUpDownUpAndIsServed(t *testing.T) {
 // repairText is the sentence that explains a repair. Releases may word it differently; rule, kind and seq must not change.
 var repairText = regexp.MustCompile(`"detail":"(?:[^"\\]|\\.)*"`)
 
+// newMembers are those that later releases have added to the answer.
+var newMembers = regexp.MustCompile(`,"window_tokens":\d+,"over_window":(?:true|false)`)
+
 // compareViews compares every session's view and log, byte for byte but for the sentences of repairs, with the answers
 // of the release of schema 29.
 func compareViews(s *service) {
@@ -90,6 +93,7 @@ func compareViews(s *service) {
 		}
 		status, got := s.call("GET", path, "")
 		answer, got = repairText.ReplaceAllString(answer, ""), repairText.ReplaceAllString(got, "")
+		got = newMembers.ReplaceAllString(got, "")
 		if status != 200 || got != answer {
 			s.Errorf("%s is %d and differs:\n%s", path, status, cmp.Diff(answer, got))
 		}
