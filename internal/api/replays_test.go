@@ -134,7 +134,7 @@ func TestWhatIsWrongWithAReplayIsSaidByField(t *testing.T) {
 		`{"policies":[]}`:                                "/policies: must contain 1 to 16",
 		`{"policies":"default"}`:                         "/policies: must be an array",
 		`{"policies":[` + seventeen + `]}`:               "/policies: must contain 1 to 16 policies, not 17",
-		`{"policies":["defalt"]}`:                       `/policies/0: there is no policy "defalt": did you mean "default"?`,
+		`{"policies":["defalt"]}`:                        `/policies/0: there is no policy "defalt": did you mean "default"?`,
 		`{"policies":["tenant@7"]}`:                      "/policies/0: the tenant's policy has no version 7",
 		`{"policies":["tenant@07"]}`:                     `/policies/0: there is no policy "tenant@07"`,
 		`{"policies":[1]}`:                               "/policies/0: must be the name of a policy",
