@@ -2,6 +2,7 @@ package compact
 
 import (
 	"github.com/varve-dev/varve/internal/compact/memory"
+	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/wire"
@@ -83,7 +84,7 @@ func (s *runState) share(ratio float64) int { return int(min(ratio*s.window, s.t
 func (s *runState) summaryRoom() int { return s.summaryTokens() + s.namesRoom() + s.wordsRoom() }
 
 // recall returns what the memory has of the evicted messages: the user's words, and the names that the rest of the view
-// does not have.
+// does not have, secrets of well-known forms masked.
 func (s *runState) recall(d *eviction) (with replacementText) {
 	if !s.remembers() {
 		return with
@@ -92,8 +93,8 @@ func (s *runState) recall(d *eviction) (with replacementText) {
 	for m := range s.messages {
 		inView[s.messages[m].seq] = inView[s.messages[m].seq] || !d.evicts(m)
 	}
-	with.words = s.memory.Words(s.wordsRoom(), func(seq int64) bool { return !inView[seq] })
-	with.names = s.memory.Index(s.namesRoom(), s.seen(d))
+	with.words = resource.Mask(s.memory.Words(s.wordsRoom(), func(seq int64) bool { return !inView[seq] }))
+	with.names = resource.Mask(s.memory.Index(s.namesRoom(), s.seen(d)))
 	return with
 }
 

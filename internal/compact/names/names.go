@@ -33,13 +33,13 @@ const (
 	maxLength = 96
 )
 
-// Scan yields the names in a text, in order and with repetitions. Of a string literal of JSON, which is escaped, it
+// Scan yields the names in a text, in order and with repetitions, but for what looks like a key or encoded data. Of a string literal of JSON, which is escaped, it
 // reads every escape as a separator.
 func Scan(text []byte, escaped bool) iter.Seq[Name] {
 	return func(yield func(Name) bool) {
 		s := scanner{text: text, escaped: escaped}
 		for s.next() {
-			if name, ok := s.name(); ok && !yield(name) {
+			if name, ok := s.name(); ok && !isRandom(name.Text) && !yield(name) {
 				return
 			}
 		}
@@ -145,6 +145,29 @@ func (s *scanner) name() (Name, bool) {
 	}
 	kind, ok := f.kind(word)
 	return Name{word, kind}, ok
+}
+
+// isRandom reports whether a name has a long part of upper and lower letters and digits, as keys and base64 have.
+func isRandom(name []byte) bool {
+	const long = 20
+	length, uppers, lowers, digits := 0, 0, 0, 0
+	for _, c := range name {
+		switch classes[c] {
+		case upper:
+			uppers++
+		case lower:
+			lowers++
+		case digit:
+			digits++
+		default:
+			length, uppers, lowers, digits = 0, 0, 0, 0
+			continue
+		}
+		if length++; length >= long && uppers > 2 && lowers > 2 && digits > 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // trimmed returns a word without the joints around it and without the slashes that begin a comment.

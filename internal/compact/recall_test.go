@@ -1,0 +1,77 @@
+package compact
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// spoken is a session in which the user demands something, and results have names, a secret among them.
+func spoken(units int) []move {
+	const key = "AKIAIOSFODNN7EXAMPLE"
+	moves := []move{asks("never touch billing_archive; the key is " + key)}
+	for i := range units {
+		id := fmt.Sprint("c", i)
+		text := fmt.Sprintf("listening on 127.0.0.1:%d, %s\n", 40_000+i, key) + strings.Repeat("an ordinary line of output\n", 100)
+		moves = append(moves, calls(id, "Bash", fmt.Sprintf(`{"command":"run worker_%d"}`, i)), answered(id, literal(text)))
+		if i%4 == 3 {
+			moves = append(moves, says("done so far"), asks(fmt.Sprintf("and now step %d, please", i)))
+		}
+	}
+	return moves
+}
+
+func TestASummaryHasTheUsersWordsAndTheNames(t *testing.T) {
+	t.Parallel()
+	for _, f := range []session.Format{session.OpenAIChat, session.Anthropic} {
+		in := input(t, f, policy.Default(), 16_000, spoken(60)...)
+		_, made := compacted(t, in)
+		view, _, _ := strings.Cut(string(made.Body), `"},{"role"`) // the summary alone
+		for want, is := range map[string]bool{
+			"never touch billing_archive": true, "and now step 3, please": true, "127.0.0.1:40002": true, "worker_2": true,
+			"AKIAIOSFODNN7EXAMPLE": false,
+		} {
+			if strings.Contains(view, want) != is {
+				t.Errorf("%s: %q: got %v in %s", f, want, !is, view)
+			}
+		}
+	}
+}
+
+// TestTheMemoryOutlivesCompactions has words and names of messages that left at the first of several compactions.
+func TestTheMemoryOutlivesCompactions(t *testing.T) {
+	t.Parallel()
+	in := input(t, session.OpenAIChat, policy.Default(), 16_000, spoken(120)...)
+	all := in.Tail
+	for end := 60; end <= len(all); end += 30 {
+		through := int64(0)
+		if in.Base != nil {
+			through = in.Base.Through
+		}
+		in.Tail = all[through:end]
+		_, in.Base = compacted(t, in)
+	}
+	for _, want := range []string{"never touch billing_archive", "and now step 3, please", "127.0.0.1:40001"} {
+		if !strings.Contains(string(in.Base.Body), want) {
+			t.Errorf("%q is missing after several compactions: %s", want, in.Base.Body)
+		}
+	}
+	if n := strings.Count(string(in.Base.Body), "[m11] and now step 3, please"); n != 1 {
+		t.Errorf("the user's words stand %d times", n)
+	}
+}
+
+// TestNamesOfTheViewAreNotRepeated looks for a name that a kept message has.
+func TestNamesOfTheViewAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	in := input(t, session.OpenAIChat, policy.Default(), 16_000, append(spoken(60), asks("what of worker_2 and 127.0.0.1:40002?"))...)
+	_, made := compacted(t, in)
+	for _, name := range []string{"worker_2 ", "127.0.0.1:40002"} {
+		if n := strings.Count(string(made.Body), name); n != 1 {
+			t.Errorf("%q stands %d times in %s", name, n, made.Body)
+		}
+	}
+}
