@@ -31,7 +31,7 @@ func TestASummaryHasTheUsersWordsAndTheNames(t *testing.T) {
 		_, made := compacted(t, in)
 		view, _, _ := strings.Cut(string(made.Body), `"},{"role"`) // the summary alone
 		for want, is := range map[string]bool{
-			"never touch billing_archive": true, "and now step 3, please": true, "127.0.0.1:40002": true, "worker_2": true,
+			"[m1] never touch billing_archive": true, "[m11] and now step 3, please": true, "127.0.0.1:40002": true, "worker_2": true,
 			"AKIAIOSFODNN7EXAMPLE": false,
 		} {
 			if strings.Contains(view, want) != is {
