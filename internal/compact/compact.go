@@ -16,6 +16,10 @@
 //
 // # Why an incremental compaction equals one from the log
 //
+// It does so for policies without stage rank and without summaries, as long as protection does not yield at the hard
+// limit. For every policy, the same input gives the same bytes, and from one checkpoint to the next a part only moves
+// down the ladder; but with rank (on in the default policy) or summaries a compaction from the log may differ.
+//
 // A stage decides from original figures only, which the state keeps, and proposes an action for every part of the
 // session, as if nothing had been done to it yet. What is applied is the lower of that and of what the view has, on the
 // ladder of ActionKind. Both ways give the same bytes because no proposal ever moves up as a session grows:
@@ -33,8 +37,10 @@
 //
 // Stages rank and hard are exceptions: they go by the view as it is now, so that only what ADR 29 says holds for them.
 //
-// Summaries are an exception: a summary of a summary differs from a summary of the messages. With dedupe.pending a call
-// that is given up, or answered after other calls, is one, too: it superseded a result while it was pending.
+// Summaries are an exception: a summary of a summary differs from a summary of the messages. The user's words that were
+// cut once stay cut, and of the names only the best are remembered at each compaction (ADR 30). Two rare cases are
+// exceptions, too: an answer that comes after its call was dropped as abandoned, and with dedupe.pending a call that is
+// given up, or answered after other calls: it superseded a result while it was pending.
 package compact
 
 import (

@@ -28,8 +28,8 @@ func (m *Memory) Say(seq int64, said string) {
 // shortest is to how many tokens a text is cut at least.
 const shortest = 48
 
-// Words returns the user's words in the messages up to last, whole as long as they fit into room tokens. If they do
-// not, the longest are cut to head and tail, all to about one length. If even that is too much, the oldest but the
+// Words returns the user's words in the evicted messages, whole as long as they fit into room tokens. If they do not,
+// the longest are cut to head and tail, all to about one length. If even that is too much, the oldest but the
 // first are dropped. What was cut or dropped is forgotten.
 func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
 	limit, dropped := m.limit(room, evicted), 0
