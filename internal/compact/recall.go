@@ -8,8 +8,9 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// namesLimit is how many names a checkpoint's state remembers for each token of room that the index has.
-const namesLimit = 1
+// tokensOfName is how many tokens of room in the index there are for each name that a checkpoint's state remembers: about
+// half of them fit.
+const tokensOfName = 2
 
 // remembers reports whether the policy wants the user's words or an index of names.
 func (s *runState) remembers() bool {
@@ -27,7 +28,7 @@ func (s *runState) remember() {
 	for m := s.based; m < s.through(); m++ {
 		s.note(m)
 	}
-	s.memory.Prune(max(namesLimit*s.namesRoom(), minNames))
+	s.memory.Prune(max(s.namesRoom()/tokensOfName, minNames))
 }
 
 // minNames is how many names a state remembers at least, where there is room in the view for few.
