@@ -96,7 +96,7 @@ func withRank(rng *rand.Rand, p *policy.Policy) {
 	p.Tokens.Tokenizer = policy.Estimate
 	p.Rank = policy.Rank{
 		Enabled: true, MinTokens: rng.IntN(2) * rng.IntN(200), SizeWeight: []float64{1, 0, 0.5, 2}[rng.IntN(4)], NamesChars: rng.IntN(3) * rng.IntN(200),
-		BookendChars: rng.IntN(2) * rng.IntN(300), ArgumentBytes: rng.IntN(2) * (32 + rng.IntN(500)), UnitWeight: float64(rng.IntN(4)),
+		BookendChars: min(rng.IntN(4), 1) * (60 + rng.IntN(240)), ArgumentBytes: rng.IntN(2) * (32 + rng.IntN(500)), UnitWeight: float64(rng.IntN(4)),
 	}
 	if rng.IntN(4) > 0 {
 		p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled, p.Trim.Enabled, p.Budget.Enabled = false, false, false, false, false
