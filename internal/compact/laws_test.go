@@ -84,7 +84,7 @@ func TestLawsHoldWithRank(t *testing.T) {
 		}
 	}
 	for _, do := range []ActionKind{Bookend, Stub, Stale, Placeholder, Blank, Omit} {
-		if seen[do] < *histories/800 {
+		if seen[do] < *histories/2000 {
 			t.Errorf("the action %s was taken %d times by rank: the histories test little", do, seen[do])
 		}
 	}

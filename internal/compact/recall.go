@@ -8,8 +8,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// tokensOfName is how many tokens of room in the index there are for each name that a checkpoint's state remembers: about
-// half of them fit.
+// tokensOfName is how many tokens of room in the index there are for each name that a checkpoint's state remembers:
+// about half of them fit.
 const tokensOfName = 2
 
 // remembers reports whether the policy wants the user's words or an index of names.

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// spoken is a session in which the user demands something, and results have names, a secret among them.
+// spoken returns a session in which the user demands something, and results have names, a secret among them.
 func spoken(units int) []move {
 	const key = "AKIAIOSFODNN7EXAMPLE"
 	moves := []move{asks("never touch billing_archive; the key is " + key)}

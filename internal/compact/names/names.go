@@ -149,21 +149,21 @@ func (s *scanner) name() (Name, bool) {
 
 // isRandom reports whether a name has a long part of upper and lower letters and digits, as keys and base64 have.
 func isRandom(name []byte) bool {
-	const long = 20
-	length, uppers, lowers, digits := 0, 0, 0, 0
+	const long, many = 20, 3
+	var seen struct{ all, upper, lower, digit int }
 	for _, c := range name {
 		switch classes[c] {
 		case upper:
-			uppers++
+			seen.upper++
 		case lower:
-			lowers++
+			seen.lower++
 		case digit:
-			digits++
+			seen.digit++
 		default:
-			length, uppers, lowers, digits = 0, 0, 0, 0
+			seen = struct{ all, upper, lower, digit int }{}
 			continue
 		}
-		if length++; length >= long && uppers > 2 && lowers > 2 && digits > 2 {
+		if seen.all++; seen.all >= long && min(seen.upper, seen.lower, seen.digit) >= many {
 			return true
 		}
 	}
