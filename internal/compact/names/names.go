@@ -33,8 +33,8 @@ const (
 	maxLength = 96
 )
 
-// Scan yields the names in a text, in order and with repetitions, but for what looks like a key or encoded data. Of a string literal of JSON, which is escaped, it
-// reads every escape as a separator.
+// Scan yields the names in a text, in order and with repetitions, but for what looks like a key or encoded data. Of
+// a string literal of JSON, which is escaped, it reads every escape as a separator.
 func Scan(text []byte, escaped bool) iter.Seq[Name] {
 	return func(yield func(Name) bool) {
 		s := scanner{text: text, escaped: escaped}
