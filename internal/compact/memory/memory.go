@@ -63,7 +63,14 @@ func (m *Memory) Note(text []byte, from Source) {
 	for _, k := range m.found {
 		k.count(m.clock, from.Seq, weight*factors[k.kind])
 	}
+	if len(m.known) > mostKnown {
+		m.Prune(mostKnown / 4)
+	}
 }
+
+// mostKnown is how many names are kept at most while texts are noted, so that a very long log takes no more memory than
+// others.
+const mostKnown = 65_536
 
 // manyNames is of how many names each counts too little to look for more, and endBytes how long the end is that is
 // looked at nevertheless.

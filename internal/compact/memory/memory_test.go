@@ -142,3 +142,22 @@ func TestEncodeKeepsEverything(t *testing.T) {
 		}
 	}
 }
+
+func TestAVeryLongLogTakesNoMoreMemory(t *testing.T) {
+	t.Parallel()
+	var m Memory
+	for seq := range int64(2000) {
+		m.Pass(500)
+		text := []byte("src/often.go ")
+		for i := range 100 {
+			text = fmt.Appendf(text, "name_%d_%d ", seq, i)
+		}
+		m.Note(text, Source{Seq: seq + 1, Weight: 1, Shared: true})
+		if len(m.known) > mostKnown {
+			t.Fatalf("%d names are kept", len(m.known))
+		}
+	}
+	if index := m.Index(200, nil); !strings.Contains(index, "src/often.go") {
+		t.Errorf("the name that every message has is not in the index: %s", index)
+	}
+}
