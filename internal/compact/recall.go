@@ -38,22 +38,26 @@ const minNames = 512
 // was said or found.
 var weights = map[wire.Kind]float64{wire.Text: 3, wire.Result: 3, wire.Call: 1, wire.Reasoning: 1}
 
+// inResult stands before what a result has as the user's words: a tool could have written that, too.
+const inResult = "(in a call's result) "
+
 // note adds message m, which is of the tail, to the memory.
 func (s *runState) note(m int) {
 	at, body := &s.messages[m], s.body(m)
 	s.memory.Pass(at.tokens)
 	for i := range s.tail[m-s.based].Parts {
 		p := &s.tail[m-s.based].Parts[i]
-		if weight := weights[p.Kind]; weight > 0 {
+		if weight := weights[p.Kind]; weight > 0 && s.namesRoom() > 0 {
 			from := memory.Source{Seq: at.seq, Weight: weight, Escaped: true, Shared: p.Kind == wire.Result}
 			s.memory.Note(p.Value.Of(body), from)
 		}
 		switch {
+		case s.wordsRoom() == 0:
 		case p.Kind == wire.Text && at.role == user:
 			s.memory.Say(at.seq, summary.Said(s.textOf(body, p)))
 		case p.Kind == wire.Result:
-			if said, ok := summary.SaidInResult(beginning(p.Value.Of(body))); ok {
-				s.memory.Say(at.seq, said)
+			if said, _ := summary.SaidInResult(beginning(p.Value.Of(body))); said != "" {
+				s.memory.Say(at.seq, inResult+said)
 			}
 		}
 	}

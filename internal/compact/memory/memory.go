@@ -128,7 +128,8 @@ func (k *known) count(clock, seq int64, weight float64) {
 	k.clock, k.seq, k.fresh = clock, seq, weight
 }
 
-// at returns the weight of a name as of a later time.
+// at returns the weight of a name as of a later time. The conversion keeps the compiler from fusing operations, so that
+// every machine chooses the same names.
 func (k *known) at(clock int64) float64 {
-	return k.weight * math.Exp2(-float64(clock-k.clock)/halfLife)
+	return float64(k.weight * math.Exp2(-float64(clock-k.clock)/halfLife))
 }

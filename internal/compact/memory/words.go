@@ -32,7 +32,7 @@ const shortest = 48
 // the longest are cut to head and tail, all to about one length. If even that is too much, the oldest but the
 // first are dropped. What was cut or dropped is forgotten.
 func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
-	limit, dropped := m.limit(room, evicted), 0
+	limit := m.limit(room, evicted)
 	var said strings.Builder
 	kept := m.words[:0]
 	for i, w := range m.words {
@@ -41,7 +41,6 @@ func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
 			continue
 		}
 		if limit < shortest && i > 0 && m.tokensFrom(i, evicted) > room {
-			dropped++
 			continue
 		}
 		w.text = within(w, max(limit, shortest))
