@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"internal/zframe":           {},
 	"internal/spelling":         {},
 	"internal/units":            {},
+	"internal/pack":             {"internal/rawjson"},
 	"migrations":                {},
 	"internal/tokens":           {"internal/rawjson"},
 	"internal/wire":             {"internal/units", "internal/spelling", "internal/session", "internal/rawjson", "internal/tokens", "internal/wire/provider"},
@@ -46,7 +47,7 @@ var mayImport = map[string][]string{
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/embedded":         {"internal/config"},
-	"internal/postgres":         {"internal/session", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/persist"},
+	"internal/postgres":         {"internal/session", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session"},
@@ -97,7 +98,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything.
-var pure = []string{"internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(context|os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 
