@@ -69,8 +69,12 @@ CREATE TABLE public.checkpoints (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     restored_from integer,
     validator_state bytea,
+    body_digest bytea,
+    state_digest bytea,
+    CONSTRAINT checkpoints_body_digest_check CHECK ((octet_length(body_digest) = 32)),
     CONSTRAINT checkpoints_check CHECK ((restored_from < n)),
-    CONSTRAINT checkpoints_n_check CHECK ((n > 0))
+    CONSTRAINT checkpoints_n_check CHECK ((n > 0)),
+    CONSTRAINT checkpoints_state_digest_check CHECK ((octet_length(state_digest) = 32))
 );
 ALTER TABLE ONLY public.checkpoints ALTER COLUMN body SET STORAGE EXTERNAL;
 ALTER TABLE ONLY public.checkpoints ALTER COLUMN state SET STORAGE EXTERNAL;
@@ -152,6 +156,7 @@ CREATE TABLE public.messages (
     removed_at timestamp with time zone,
     removed_seq bigint,
     shape text NOT NULL,
+    digest bytea,
     CONSTRAINT messages_check CHECK (((view_body IS NULL) = (view_tokens IS NULL))),
     CONSTRAINT messages_check1 CHECK ((removed_seq > seq)),
     CONSTRAINT messages_check2 CHECK (((removed_at IS NULL) = (removed_seq IS NULL))),
@@ -460,7 +465,7 @@ CREATE TABLE public.runs (
     reason text DEFAULT ''::text NOT NULL,
     why jsonb DEFAULT '{}'::jsonb NOT NULL,
     report jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'idle'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text, 'recompaction'::text, 'restore'::text]))),
+    CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'idle'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text, 'recompaction'::text, 'restore'::text, 'damage'::text]))),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'unchanged'::text, 'postponed'::text, 'superseded'::text, 'failed'::text])))
 );
 
@@ -504,6 +509,7 @@ CREATE TABLE public.sessions (
     idle_asked boolean DEFAULT false NOT NULL,
     floor_seq bigint DEFAULT 0 NOT NULL,
     floor_version integer DEFAULT 0 NOT NULL,
+    damaged_n integer DEFAULT 0 NOT NULL,
     CONSTRAINT sessions_armed_threshold_check CHECK (((armed_threshold >= 1) AND (armed_threshold <= 3))),
     CONSTRAINT sessions_calibration_check CHECK (((calibration >= (0.5)::double precision) AND (calibration <= (3)::double precision))),
     CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),

@@ -175,7 +175,7 @@ func answerView(req *request.Request, want viewRequest, tag string, v *postgres.
 	}
 	var err error
 	if body.B, err = zframe.Decompress(append(body.B, head.B...), v.Body, v.Size); err != nil {
-		return err
+		return session.DamagedCheckpoint(v.Checkpoint, err)
 	}
 	body.B = append(body.B, tail.B...)
 	return req.Bytes(http.StatusOK, request.JSONType, body.B)

@@ -97,7 +97,10 @@ func failureOf(err error) *request.Failure {
 	var staleVersion *session.StaleVersionError
 	var cannotFit *session.CannotFitError
 	var exceeded *session.WindowExceededError
+	var damaged *session.DamagedError
 	switch {
+	case errors.As(err, &damaged): // first: a decoder's io.ErrUnexpectedEOF is no lost connection
+		return damagedFailure(damaged)
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &invalid):
@@ -142,6 +145,14 @@ func specific(err, sentinel error, general string) string {
 	}
 	return general
 }
+
+func damagedFailure(e *session.DamagedError) *request.Failure {
+	return &request.Failure{Code: codeDamaged, Detail: e.What + " is damaged: what is stored is not what came in, and " +
+		"is not served; everything else stays readable. The operator finds out more with varve verify"}
+}
+
+// codeDamaged is the code of the one fault of the server that no repetition of the request mends.
+const codeDamaged = "damaged"
 
 func staleFailure(e *session.StaleError) *request.Failure {
 	f := &request.Failure{Code: "stale_expected_seq", Current: &e.Current}
@@ -195,6 +206,7 @@ var (
 
 // answer sends the error to the caller, unless the caller is gone or has a part of the answer already.
 func (s *Server) answer(req *request.Request, err error, committed bool) {
+	postgres.CountDamage(err)
 	f := failureOf(err)
 	status := statuses[f.Code]
 	if status == 0 {
@@ -225,8 +237,8 @@ func (s *Server) answer(req *request.Request, err error, committed bool) {
 const statusClientGone = 499
 
 func writeProblem(req *request.Request, f *request.Failure, status int) error {
-	retryable := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable ||
-		status == http.StatusRequestTimeout
+	retryable := status == http.StatusInternalServerError && f.Code != codeDamaged ||
+		status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout
 	kind, answer := problemType, any(protocol.Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail,
 		Instance: req.R.URL.EscapedPath(),

@@ -157,6 +157,10 @@ var wrongRequests = map[string]struct {
 		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"user","content":[`+picture+","+picture+`]}`))
 		return w.ask("GET", "/v1/sessions/s/context?fit=window&wait=0", "")
 	}, "larger window"},
+	"damaged": {func(w *world) answer {
+		w.exec(`UPDATE messages SET body = 'x' WHERE seq = 1`)
+		return w.ask("GET", "/v1/sessions/s/messages", "")
+	}, "message 1 "},
 	"internal": {func(w *world) answer {
 		w.exec(`ALTER TABLE runs RENAME TO walks`)
 		return w.ask("GET", "/v1/sessions/s/runs", "")
@@ -195,7 +199,7 @@ func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 // checkProblem checks what every error has in common.
 func checkProblem(t testing.TB, got answer, p problem) {
 	t.Helper()
-	retryable := p.Status == 500 || p.Status == 503 || p.Status == 408
+	retryable := p.Status == 500 && p.Code != "damaged" || p.Status == 503 || p.Status == 408
 	h := got.Header()
 	switch {
 	case h.Get("Content-Type") != "application/problem+json", h.Get("X-Content-Type-Options") != "nosniff":

@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -39,19 +40,23 @@ func storedCheckpoint(p *Proposal) (*postgres.Checkpoint, error) {
 	}, nil
 }
 
-// loaded returns a stored checkpoint as the base that the engine starts from.
+// loaded returns a stored checkpoint as the base that the engine starts from; *session.DamagedError.
 func loaded(c *postgres.Checkpoint) (*compact.Checkpoint, error) {
 	body, err := zframe.Decompress(nil, c.Body, c.Size)
 	if err != nil {
-		return nil, fmt.Errorf("body of checkpoint %d: %w", c.N, err)
+		return nil, session.DamagedCheckpoint(c.N, err)
 	}
 	state, err := decoder.DecodeAll(c.State, nil)
 	if err != nil {
-		return nil, fmt.Errorf("state of checkpoint %d: %w", c.N, err)
+		return nil, damagedState(c.N, err)
 	}
 	base := &compact.Checkpoint{Through: c.Through, Tokens: c.Tokens, Body: body, State: state}
 	if err := json.Unmarshal(c.Units, &base.Units); err != nil {
-		return nil, fmt.Errorf("units of checkpoint %d: %w", c.N, err)
+		return nil, session.DamagedCheckpoint(c.N, err)
 	}
 	return base, nil
+}
+
+func damagedState(n int, cause error) error {
+	return &session.DamagedError{What: fmt.Sprintf("state of checkpoint %d", n), Cause: cause}
 }

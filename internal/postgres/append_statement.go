@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"slices"
@@ -35,7 +36,7 @@ type appendParams struct {
 var (
 	appendNames = []string{
 		"tenant", "session", "format", "count", "tokens", "locked", "expected_seq", "pinned",
-		"roles", "message_tokens", "client_ids", "calls", "answers", "starts_unit", "flags", "bodies",
+		"roles", "message_tokens", "client_ids", "calls", "answers", "starts_unit", "flags", "bodies", "digests",
 		"route", "key", "digest", "bytes", "spared", "largest",
 	}
 	usageNames  = []string{"used", "counted", "usage"}
@@ -70,7 +71,8 @@ func columnsOf(messages []session.NewMessage) []any {
 	tokens, flags := make([]int32, n), make([]int32, n)
 	clientIDs := make([]*string, n)
 	startsUnit := make([]bool, n)
-	bodies := make([][]byte, n)
+	bodies, digests := make([][]byte, n), make([][]byte, n)
+	sums := make([][sha256.Size]byte, n)
 	for i := range messages {
 		m := &messages[i]
 		roles[i] = Text(m.Role)
@@ -80,11 +82,13 @@ func columnsOf(messages []session.NewMessage) []any {
 		startsUnit[i] = m.StartsUnit
 		flags[i] = m.Flags
 		bodies[i] = m.Body
+		sums[i] = sha256.Sum256(m.Body)
+		digests[i] = sums[i][:]
 		if m.ClientID != "" {
 			clientIDs[i] = &m.ClientID
 		}
 	}
-	return []any{roles, tokens, clientIDs, calls, answers, startsUnit, flags, bodies}
+	return []any{roles, tokens, clientIDs, calls, answers, startsUnit, flags, bodies, digests}
 }
 
 func newAppendParams(a session.Append) appendParams {

@@ -90,7 +90,7 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 		v.Messages, err = rowsIn(ctx, tx, scanMessage, `
 			SELECT seq, role, format, tokens, coalesce(client_id, ''),
 			       CASE WHEN seq >= $4 THEN body WHEN seq > $3 THEN coalesce(view_body, body) END,
-			       created_at, removed_at, 0
+			       created_at, removed_at, 0, CASE WHEN seq >= $4 OR seq > $3 AND view_body IS NULL THEN digest END
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $5 AND removed_at IS NULL
 			 ORDER BY seq`, at.Tenant, v.Key, v.Through, v.RawFrom, v.LastSeq)

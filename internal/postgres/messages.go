@@ -73,9 +73,16 @@ func (r Range) read(ctx context.Context, tx pgx.Tx, key session.Key) ([]session.
 
 // messageColumns are those of a session.Message, in their order.
 const messageColumns = `seq, role, format, tokens, coalesce(client_id, ''), body, created_at, removed_at,
-	coalesce(removed_seq, 0)`
+	coalesce(removed_seq, 0), digest`
 
-var scanMessage = pgx.RowToStructByPos[session.Message]
+// scanMessage reads a message and checks its bytes: *session.DamagedError.
+func scanMessage(row pgx.CollectableRow) (session.Message, error) {
+	m, err := pgx.RowToStructByPos[session.Message](row)
+	if err != nil {
+		return m, err
+	}
+	return m, session.CheckMessage(m.Seq, m.Body, m.Digest)
+}
 
 // sessionKey returns the key of a session's rows; ErrNotFound.
 func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (uuid.UUID, error) {

@@ -96,6 +96,7 @@ type Message struct {
 	CreatedAt  time.Time
 	RemovedAt  *time.Time // nil unless it was taken out of every view
 	RemovedSeq int64      // the seq that its removal took; read by exports only
+	Digest     []byte     // SHA-256 of Body; nil for a message from before there were digests
 }
 
 // NewMessage is one message on its way into the log: its bytes and what was read from them, once, when it came in.
@@ -153,7 +154,7 @@ type Idempotency struct {
 // Run is one compaction: what asked for it, what it did, and how it ended.
 type Run struct {
 	ID uuid.UUID `json:"id"`
-	// Cause is threshold, hard, idle, manual, sweep, follow_up, recompaction or restore.
+	// Cause is threshold, hard, idle, manual, sweep, follow_up, recompaction, restore or damage.
 	Cause            string          `json:"trigger"`
 	State            RunState        `json:"state"`
 	Base             *int            `json:"base_checkpoint"`

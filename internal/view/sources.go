@@ -1,8 +1,6 @@
 package view
 
 import (
-	"fmt"
-
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -18,13 +16,13 @@ type Rendered struct {
 func CheckpointMessages(v *postgres.ViewWithSources) ([]Rendered, error) {
 	list, err := StoredUnits(v.Body, v.Size, v.Units)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint %d: %w", v.Checkpoint, err)
+		return nil, session.DamagedCheckpoint(v.Checkpoint, err)
 	}
 	var messages []Rendered
 	for i, u := range list {
 		bodies, err := Split(u.Joined)
 		if err != nil {
-			return nil, fmt.Errorf("checkpoint %d: %w", v.Checkpoint, err)
+			return nil, session.DamagedCheckpoint(v.Checkpoint, err)
 		}
 		last := v.Through
 		if i+1 < len(list) {

@@ -67,7 +67,8 @@ func Units(body []byte, stored []compact.Unit) ([]Unit, error) {
 	return list, nil
 }
 
-// StoredUnits splits the body of a checkpoint as the store has it: compressed, size bytes long, its units as JSON.
+// StoredUnits splits the body of a checkpoint as the store has it: compressed, size bytes long, its units as JSON. Its
+// callers know the checkpoint, and make the error a *session.DamagedError.
 func StoredUnits(compressed []byte, size int, units []byte) ([]Unit, error) {
 	if size == 0 {
 		return nil, nil
@@ -103,7 +104,7 @@ func open(v *postgres.View) (o opened, err error) {
 	}
 	list, err := StoredUnits(v.Body, v.Size, v.Units)
 	if err != nil {
-		return o, fmt.Errorf("checkpoint %d: %w", v.Checkpoint, err)
+		return o, session.DamagedCheckpoint(v.Checkpoint, err)
 	}
 	for _, u := range list {
 		if u.Tokens == 0 {
@@ -143,7 +144,7 @@ func (o *opened) messages() ([]wire.Stored, error) {
 	for i := range o.units {
 		messages, err := o.units[i].messages(o.stored.Format)
 		if err != nil {
-			return nil, fmt.Errorf("checkpoint %d: %w", o.stored.Checkpoint, err)
+			return nil, session.DamagedCheckpoint(o.stored.Checkpoint, err)
 		}
 		all = append(all, messages...)
 	}
