@@ -476,6 +476,25 @@ CREATE TABLE public.schema_migrations (
     dirty boolean NOT NULL
 );
 
+CREATE TABLE public.session_tokens (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    id uuid NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    digest bytea NOT NULL,
+    last4 text NOT NULL,
+    scopes text[] NOT NULL,
+    made_by uuid NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    revoked_at timestamp with time zone,
+    CONSTRAINT session_tokens_check CHECK ((expires_at <= (created_at + '24:00:00'::interval))),
+    CONSTRAINT session_tokens_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT session_tokens_scopes_check CHECK (((scopes @> ARRAY['read'::text]) AND (scopes <@ ARRAY['read'::text, 'compact'::text])))
+);
+
+ALTER TABLE ONLY public.session_tokens FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.sessions (
     tenant_id uuid NOT NULL,
     key uuid NOT NULL,
@@ -607,6 +626,9 @@ ALTER TABLE ONLY public.runs
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY public.session_tokens
+    ADD CONSTRAINT session_tokens_pkey PRIMARY KEY (tenant_id, session_key, id);
+
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, key);
 
@@ -677,6 +699,8 @@ CREATE INDEX river_notification_topic_id_idx ON public.river_notification USING 
 
 CREATE INDEX runs_newest ON public.runs USING btree (tenant_id, session_key, triggered_at DESC, id DESC);
 
+CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (tenant_id, digest);
+
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
 
 CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_id);
@@ -729,6 +753,12 @@ ALTER TABLE ONLY public.results
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.session_tokens
+    ADD CONSTRAINT session_tokens_tenant_id_made_by_fkey FOREIGN KEY (tenant_id, made_by) REFERENCES public.api_keys(tenant_id, id);
+
+ALTER TABLE ONLY public.session_tokens
+    ADD CONSTRAINT session_tokens_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
@@ -769,6 +799,8 @@ ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.session_tokens ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.sessions ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY tenant ON public.api_keys USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -804,6 +836,8 @@ CREATE POLICY tenant ON public.result_bodies USING ((tenant_id = (NULLIF(current
 CREATE POLICY tenant ON public.results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -864,6 +898,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_queue TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
 
 GRANT SELECT ON TABLE public.schema_migrations TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
 

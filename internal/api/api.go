@@ -23,6 +23,7 @@ import (
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Config is what the API needs.
@@ -80,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Drain makes /readyz answer that the process takes no more requests. Requests are still answered.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// routes lists every route, with the parameters of its query.
+// routes lists every route, with who may use it and the parameters of its query.
 func (s *Server) routes() {
 	s.open("/livez", s.livez)
 	s.open("/readyz", s.readyz)
@@ -89,71 +90,79 @@ func (s *Server) routes() {
 	s.open("/openapi.json", describe(request.JSONType, func(d *openapi.Document) []byte { return d.JSON }))
 	s.open("/docs", s.readDocs)
 
-	s.get("/v1/policies/profiles", s.listProfiles)
-	s.get("/v1/policies/schema", s.readPolicySchema)
-	s.get("/v1/policy", s.readTenantPolicy)
-	s.put("/v1/policy", s.changeTenantPolicy(replaceLayer))
-	s.patch("/v1/policy", s.changeTenantPolicy(mergeLayer))
-	s.delete("/v1/policy", s.changeTenantPolicy(removeLayer))
-	s.list("/v1/policy/versions", s.listTenantPolicyVersions)
-	s.ask("/v1/policy/check", s.checkPolicy, "as")
-	s.get("/v1/sessions/:id/policy", s.readSessionPolicy)
-	s.put("/v1/sessions/:id/policy", s.changeSessionPolicy(replaceLayer))
-	s.patch("/v1/sessions/:id/policy", s.changeSessionPolicy(mergeLayer))
-	s.delete("/v1/sessions/:id/policy", s.changeSessionPolicy(removeLayer))
-	s.list("/v1/sessions/:id/policy/versions", s.listSessionPolicyVersions)
+	keys := door{s, keyOnly}                 // for a key of the tenant, and no session token
+	read := door{s, session.ScopeRead}       // for the session's tokens, too
+	compact := door{s, session.ScopeCompact} // for those of them that may compact
 
-	s.post("/v1/sessions", s.createSession)
-	s.list("/v1/sessions", s.listSessions)
-	s.put("/v1/sessions/:id", s.putSession)
-	s.get("/v1/sessions/:id", s.readSession)
-	s.patch("/v1/sessions/:id", s.patchSession)
-	s.delete("/v1/sessions/:id", s.deleteSession)
+	keys.get("/v1/policies/profiles", s.listProfiles)
+	keys.get("/v1/policies/schema", s.readPolicySchema)
+	keys.get("/v1/policy", s.readTenantPolicy)
+	keys.put("/v1/policy", s.changeTenantPolicy(replaceLayer))
+	keys.patch("/v1/policy", s.changeTenantPolicy(mergeLayer))
+	keys.delete("/v1/policy", s.changeTenantPolicy(removeLayer))
+	keys.list("/v1/policy/versions", s.listTenantPolicyVersions)
+	keys.ask("/v1/policy/check", s.checkPolicy, "as")
+	read.get("/v1/sessions/:id/policy", s.readSessionPolicy)
+	keys.put("/v1/sessions/:id/policy", s.changeSessionPolicy(replaceLayer))
+	keys.patch("/v1/sessions/:id/policy", s.changeSessionPolicy(mergeLayer))
+	keys.delete("/v1/sessions/:id/policy", s.changeSessionPolicy(removeLayer))
+	keys.list("/v1/sessions/:id/policy/versions", s.listSessionPolicyVersions)
 
-	s.post("/v1/sessions/:id/messages", s.appendMessages)
-	s.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "limit")
-	s.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "pending", "fit",
+	keys.post("/v1/sessions", s.createSession)
+	keys.list("/v1/sessions", s.listSessions)
+	keys.put("/v1/sessions/:id", s.putSession)
+	read.get("/v1/sessions/:id", s.readSession)
+	keys.patch("/v1/sessions/:id", s.patchSession)
+	keys.delete("/v1/sessions/:id", s.deleteSession)
+
+	keys.post("/v1/sessions/:id/messages", s.appendMessages)
+	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "limit")
+	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "pending", "fit",
 		"wait")
 
-	s.do("/v1/sessions/:id/compact", s.compactSession, "wait")
-	s.ask("/v1/sessions/:id/preview", s.previewSession, "actions")
-	s.ask("/v1/compact", s.compactMessages)
-	s.ask("/v1/tokens", s.countTokens)
-	s.list("/v1/sessions/:id/runs", s.listRuns)
-	s.get("/v1/sessions/:id/runs/:run", s.readRun)
-	s.get("/v1/models", s.listModels, "model")
-	s.list("/v1/sessions/:id/checkpoints", s.listCheckpoints)
-	s.get("/v1/sessions/:id/checkpoints/:n", s.readCheckpoint, "manifest")
-	s.get("/v1/sessions/:id/checkpoints/:n/context", s.readContext)
-	s.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints, "to")
-	s.do("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
+	compact.do("/v1/sessions/:id/compact", s.compactSession, "wait")
+	compact.ask("/v1/sessions/:id/preview", s.previewSession, "actions")
+	keys.ask("/v1/compact", s.compactMessages)
+	keys.ask("/v1/tokens", s.countTokens)
+	read.list("/v1/sessions/:id/runs", s.listRuns)
+	read.get("/v1/sessions/:id/runs/:run", s.readRun)
+	keys.get("/v1/models", s.listModels, "model")
+	read.list("/v1/sessions/:id/checkpoints", s.listCheckpoints)
+	read.get("/v1/sessions/:id/checkpoints/:n", s.readCheckpoint, "manifest")
+	read.get("/v1/sessions/:id/checkpoints/:n/context", s.readContext)
+	read.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints, "to")
+	keys.do("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
 
 	dialect := openai.Server{Store: s.Store, Models: s.Models, Counter: &s.counter, Waiter: &s.waiter}
 	dialect.Register(s.openAI)
 
-	s.list("/v1/sessions/:id/results", s.listResults)
-	s.get("/v1/sessions/:id/results/:ref", s.readResult, "raw", "offset", "limit")
+	read.list("/v1/sessions/:id/results", s.listResults)
+	read.get("/v1/sessions/:id/results/:ref", s.readResult, "raw", "offset", "limit")
 
-	s.feed("/v1/imports", s.createImport, "from", "session", "settings", "more")
-	s.list("/v1/imports", s.listImports)
-	s.get("/v1/imports/:import", s.readImport, "wait")
-	s.feed("/v1/imports/:import", s.resumeImport, "from_line", "settings", "more")
-	s.get("/v1/imports/:import/lines", s.listImportLines, "from", "limit", "outcome")
-	s.get("/v1/export", s.exportTenant)
-	s.get("/v1/sessions/:id/export", s.exportSession)
+	keys.ask("/v1/sessions/:id/tokens", s.createToken) // shown once: an Idempotency-Key cannot bring it back
+	keys.list("/v1/sessions/:id/tokens", s.listTokens)
+	keys.delete("/v1/sessions/:id/tokens/:token", s.revokeToken)
 
-	s.post("/v1/admin/recompactions", s.createRecompaction)
-	s.list("/v1/admin/recompactions", s.listRecompactions)
-	s.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
-	s.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
-	s.do("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
+	keys.feed("/v1/imports", s.createImport, "from", "session", "settings", "more")
+	keys.list("/v1/imports", s.listImports)
+	keys.get("/v1/imports/:import", s.readImport, "wait")
+	keys.feed("/v1/imports/:import", s.resumeImport, "from_line", "settings", "more")
+	keys.get("/v1/imports/:import/lines", s.listImportLines, "from", "limit", "outcome")
+	keys.get("/v1/export", s.exportTenant)
+	keys.get("/v1/sessions/:id/export", s.exportSession)
 
-	s.post("/v1/admin/replays", s.createReplay)
-	s.list("/v1/admin/replays", s.listReplays)
-	s.get("/v1/admin/replays/:replay", s.readReplay)
-	s.list("/v1/admin/replays/:replay/sessions", s.listReplaySessions)
-	s.get("/v1/admin/replays/:replay/report", s.readReplayReport, "format")
-	s.do("/v1/admin/replays/:replay/cancel", s.cancelReplay)
+	keys.post("/v1/admin/recompactions", s.createRecompaction)
+	keys.list("/v1/admin/recompactions", s.listRecompactions)
+	keys.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
+	keys.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
+	keys.do("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
+
+	keys.post("/v1/admin/replays", s.createReplay)
+	keys.list("/v1/admin/replays", s.listReplays)
+	keys.get("/v1/admin/replays/:replay", s.readReplay)
+	keys.list("/v1/admin/replays/:replay/sessions", s.listReplaySessions)
+	keys.get("/v1/admin/replays/:replay/report", s.readReplayReport, "format")
+	keys.do("/v1/admin/replays/:replay/cancel", s.cancelReplay)
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

@@ -12,10 +12,18 @@ import (
 // keyLifetime is how long a key is accepted after the database confirmed it, and so how late a revocation can be.
 const keyLifetime = 5 * time.Second
 
-// authenticate finds the tenant whose key the request came with. Text that cannot be a key is refused without a
-// database read, and every refusal looks the same.
+// authenticate finds who sent the request: the holder of a tenant's key or of a session token. Text that cannot be
+// either is refused without a database read, and every refusal looks the same.
 func (s *Server) authenticate(req *request.Request) error {
-	tenant, digest, err := session.ParseKey(bearer(req.R.Header["Authorization"]))
+	text := bearer(req.R.Header["Authorization"])
+	if tenant, digest, err := session.ParseToken(text); err == nil {
+		// A token is looked up for every request, so that its revocation, its expiry and the end of its session hold
+		// at once: an agent sends few.
+		req.Caller, err = s.Store.CallerByToken(req.Ctx, tenant, digest)
+		req.Tenant = req.Caller.Tenant
+		return err
+	}
+	tenant, digest, err := session.ParseKey(text)
 	if err != nil {
 		return err
 	}
@@ -27,6 +35,7 @@ func (s *Server) authenticate(req *request.Request) error {
 		s.keys.add(digest, now)
 	}
 	req.Tenant, req.KeyDigest = tenant, digest
+	req.Caller = session.Caller{Tenant: tenant}
 	return nil
 }
 
@@ -37,6 +46,32 @@ func bearer(header []string) string {
 		return ""
 	}
 	return strings.TrimSpace(header[0][len(scheme):])
+}
+
+// keyOnly is the access of routes that take a tenant's key and no session token.
+const keyOnly session.Scope = ""
+
+const notAllowed = "token_not_allowed"
+
+var (
+	errKeyOnly = request.Fail(notAllowed, "a session token cannot do this: it takes a key of the tenant")
+	errOther   = request.Fail(notAllowed, "the session token is for another session, and reaches that one alone")
+)
+
+// admit reports whether the caller may use a route. It looks at no session, so that its answer tells nothing about one.
+func admit(req *request.Request, access session.Scope, ofSession bool) error {
+	caller := &req.Caller
+	switch {
+	case !caller.Bound():
+		return nil
+	case access == keyOnly:
+		return errKeyOnly
+	case ofSession && req.Address().ID != caller.Session:
+		return errOther
+	case !caller.May(access):
+		return request.Fail(notAllowed, "the session token may not do this: it needs the scope %s", access)
+	}
+	return nil
 }
 
 // keyCache remembers the digests of keys that the database confirmed a moment ago; unknown keys are not remembered.

@@ -47,8 +47,8 @@ var sentinels = []struct {
 	code   string
 	detail string
 }{
-	{session.ErrUnauthorized, "unauthorized", "send a live key as \"Authorization: Bearer vk_…\"; varve keys create " +
-		"makes one"},
+	{session.ErrUnauthorized, "unauthorized", "send a live key or session token as \"Authorization: Bearer vk_…\" " +
+		"or st_…; varve keys create makes a key"},
 	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
 	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d "+
 		"have theirs, and the one that was restored last; its statistics and its manifest are there, and GET "+
@@ -67,6 +67,8 @@ var sentinels = []struct {
 		"new one"},
 	{session.ErrReplayLive, "replay_live", "the tenant has a replay that has not ended: wait for its end, or cancel " +
 		"it; GET /v1/admin/replays lists it first"},
+	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
+		"them expire", session.MaxLiveTokens)},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or " +
 		"choose another id"},
 }
@@ -84,6 +86,8 @@ var (
 	errNoReplay = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
 	errNoReport = request.Fail(request.NotFound,
 		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
+	errNoToken = request.Fail(request.NotFound,
+		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")
 	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
 
 	errPanic = errors.New("panic") // a bug of ours; the log has its stack

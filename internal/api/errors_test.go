@@ -68,6 +68,15 @@ var wrongRequests = map[string]struct {
 	"forbidden": {func(w *world) answer {
 		return w.ask("POST", "/v1/admin/recompactions", `{"tenant":"another"}`)
 	}, "leave tenant out"},
+	"token_not_allowed": {func(w *world) answer {
+		return w.ask("DELETE", "/v1/sessions/s", "", "Authorization", "Bearer "+w.newToken("s", "").Text)
+	}, "a key of the tenant"},
+	"too_many_tokens": {func(w *world) answer {
+		w.newToken("s", "")
+		w.exec(`INSERT INTO session_tokens (tenant_id, session_key, id, digest, last4, scopes, made_by, expires_at)
+		        SELECT tenant_id, session_key, gen_random_uuid(), sha256(n::text::bytea), last4, scopes, made_by, expires_at FROM session_tokens, generate_series(2, 1000) n`)
+		return w.ask("POST", "/v1/sessions/s/tokens", "")
+	}, "revoke some"},
 	"not_found": {func(w *world) answer {
 		return w.ask("GET", "/v1/sessions/none", "")
 	}, "PUT /v1/sessions/{id}"},

@@ -3,6 +3,8 @@ package api
 import (
 	"slices"
 	"time"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Codes are all error codes with their statuses.
@@ -42,3 +44,6 @@ func (c *keyCache) Len() int { return len(c.until) }
 
 // MaxCachedKeys is how many keys the cache may have.
 const MaxCachedKeys = maxCachedKeys
+
+// ListForTokens registers a route that would show a tenant's sessions to the holder of a session token.
+func ListForTokens(s *Server) { door{s, session.ScopeRead}.list("/v1/sessions/all", s.listSessions) }

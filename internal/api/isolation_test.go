@@ -25,6 +25,7 @@ func TestAnotherTenantsSessionIsLikeAMissingOne(t *testing.T) {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/theirs/messages", batch("openai-chat", user("secret")))
 	ref := w.putResult("theirs", []byte("secret"))
 	run := decoded[session.Run](w.must(http.StatusAccepted, "POST", "/v1/sessions/theirs/compact", "")).ID
+	token := w.newToken("theirs", "").ID.String()
 	tag := w.must(http.StatusOK, "GET", "/v1/sessions/theirs/context", "").Header().Get("Etag")
 	bodies := map[string]string{"POST /v1/sessions/:id/messages": batch("openai-chat", user("x")), "PATCH /v1/sessions/:id": `{"model":"gpt-4o"}`, "PATCH /v1/sessions/:id/policy": `{"target":0.3}`,
 		"POST /v1/conversations/:id": `{"metadata":{}}`, "POST /v1/conversations/:id/items": `{"items":[` + user("x") + `]}`}
@@ -34,7 +35,7 @@ func TestAnotherTenantsSessionIsLikeAMissingOne(t *testing.T) {
 		if !strings.Contains(path, ":id") || method == "PUT" { // PUT makes the session, see below
 			continue
 		}
-		path = strings.NewReplacer(":run", run.String(), ":ref", ref, ":n", "1").Replace(path)
+		path = strings.NewReplacer(":run", run.String(), ":ref", ref, ":n", "1", ":token", token).Replace(path)
 		ask := func(id string) string {
 			got := w.ask(method, strings.Replace(path, ":id", id, 1), bodies[route], "Authorization", "Bearer "+stranger, "If-None-Match", tag)
 			if got.Code != http.StatusNotFound {
@@ -117,7 +118,7 @@ func TestWhatCannotBeAKeyIsRefusedWithoutTheDatabase(t *testing.T) {
 		}
 		return r
 	}, w.key)
-	for _, key := range []string{broken, "", strings.Repeat("a", len(w.key)), w.key + "0"} {
+	for _, key := range []string{broken, "", strings.Repeat("a", len(w.key)), w.key + "0", "st_" + w.key[3:]} {
 		w.must(http.StatusUnauthorized, "GET", "/v1/sessions", "", "Authorization", "Bearer "+key)
 	}
 	w.must(http.StatusServiceUnavailable, "GET", "/v1/sessions", "")

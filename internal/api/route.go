@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,24 +17,29 @@ import (
 // handler answers one request.
 type handler func(*request.Request) error
 
+// door registers the routes that callers with one kind of access may use: every route goes through one, and so says
+// who may use it.
+type door struct {
+	s      *Server
+	access session.Scope // what a session token needs, or keyOnly
+}
+
 // The methods below register routes: with a document as the body (post, put, patch), without one (do, delete), and with
 // one but without effect, so that an Idempotency-Key has none either (ask). The handler of feed reads the body itself.
 
-func (s *Server) post(path string, h handler)                 { s.add("POST", path, document, h, nil) }
-func (s *Server) put(path string, h handler, query ...string) { s.add("PUT", path, document, h, query) }
-func (s *Server) patch(path string, h handler, query ...string) {
-	s.add("PATCH", path, document, h, query)
+func (d door) post(path string, h handler)                 { d.add("POST", path, document, h, nil) }
+func (d door) put(path string, h handler, query ...string) { d.add("PUT", path, document, h, query) }
+func (d door) patch(path string, h handler, query ...string) {
+	d.add("PATCH", path, document, h, query)
 }
-func (s *Server) do(path string, h handler, query ...string) { s.add("POST", path, command, h, query) }
-func (s *Server) delete(path string, h handler, query ...string) {
-	s.add("DELETE", path, command, h, query)
+func (d door) do(path string, h handler, query ...string) { d.add("POST", path, command, h, query) }
+func (d door) delete(path string, h handler, query ...string) {
+	d.add("DELETE", path, command, h, query)
 }
-func (s *Server) ask(path string, h handler, query ...string) {
-	s.add("POST", path, question, h, query)
-}
-func (s *Server) feed(path string, h handler, query ...string) { s.add("POST", path, key, h, query) }
-func (s *Server) get(path string, h handler, query ...string)  { s.add("GET", path, nothing, h, query) }
-func (s *Server) list(path string, h handler)                  { s.get(path, h, request.ListQuery...) }
+func (d door) ask(path string, h handler, query ...string)  { d.add("POST", path, question, h, query) }
+func (d door) feed(path string, h handler, query ...string) { d.add("POST", path, key, h, query) }
+func (d door) get(path string, h handler, query ...string)  { d.add("GET", path, nothing, h, query) }
+func (d door) list(path string, h handler)                  { d.get(path, h, request.ListQuery...) }
 
 // A reader reads a part of a request before its handler runs. What is wrong with it is kept for Err.
 type reader func(*request.Request)
@@ -44,9 +50,16 @@ func question(req *request.Request) { req.Body() }
 func key(req *request.Request)      { req.Idempotency() } // without a fingerprint of the body
 func nothing(*request.Request)      {}
 
-// add registers a route for callers whose key is valid.
-func (s *Server) add(method, path string, body reader, h handler, query []string) {
-	s.handle(method, path, s.authorized(path, body, h, query))
+// sessionless are the routes that take session tokens although their paths name no session: their handlers go by the
+// caller's.
+var sessionless = []string{"/mcp", "/v1/tools"}
+
+// add registers a route.
+func (d door) add(method, path string, body reader, h handler, query []string) {
+	if d.access != keyOnly && !strings.HasPrefix(path, "/v1/sessions/:id") && !slices.Contains(sessionless, path) {
+		panic(path + " takes session tokens, but is not a session's") // it would open the tenant to an agent
+	}
+	d.s.handle(method, path, d.s.authorized(path, d.access, body, h, query))
 }
 
 // open registers a route that needs no key.
@@ -57,7 +70,7 @@ func (s *Server) open(path string, h handler) {
 // openAI registers a route of OpenAI's API.
 func (s *Server) openAI(method, path string, h func(*request.Request) error, query ...string) {
 	body := map[string]reader{"GET": nothing, "POST": document, "DELETE": command}[method]
-	dialect := s.authorized(path, body, h, query)
+	dialect := s.authorized(path, keyOnly, body, h, query)
 	s.handle(method, path, func(c echo.Context) error {
 		c.(*routed).req.OpenAI = true
 		return dialect(c)
@@ -80,9 +93,11 @@ type routed struct {
 // requestTimeout bounds how long one request may wait for the database.
 const requestTimeout = 30 * time.Second
 
-// authorized runs h for a caller whose key is valid, with a request in whose path, query and body nothing is wrong that
-// shows without the handler.
-func (s *Server) authorized(path string, body reader, h handler, query []string) echo.HandlerFunc {
+// authorized runs h for a caller who may use the route, with a request in whose path, query and body nothing is wrong
+// that shows without the handler.
+func (s *Server) authorized(
+	path string, access session.Scope, body reader, h handler, query []string,
+) echo.HandlerFunc {
 	ofSession := strings.Contains(path, "/:id")
 	part := partOf(path)
 	return func(c echo.Context) error {
@@ -91,6 +106,9 @@ func (s *Server) authorized(path string, body reader, h handler, query []string)
 		defer cancel()
 		req.Ctx = ctx
 		if err := s.authenticate(req); err != nil {
+			return err
+		}
+		if err := admit(req, access, ofSession); err != nil {
 			return err
 		}
 		req.Query(query...)
@@ -122,6 +140,7 @@ var parts = map[string]part{
 	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
+	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
 }
 

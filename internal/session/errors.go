@@ -21,6 +21,7 @@ var (
 	ErrLogTooLarge       = errors.New("the log is too large to be compacted from its beginning")
 	ErrImportTaken       = errors.New("another request has taken the import over")
 	ErrImportEnded       = errors.New("the import has ended")
+	ErrTooManyTokens     = errors.New("the session has as many live tokens as it may")
 	ErrReplayLive        = errors.New("another replay of the tenant has not ended")
 )
 

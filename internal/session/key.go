@@ -6,17 +6,18 @@ import (
 	"encoding/hex"
 	"hash/crc32"
 	"math/big"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 )
 
 // An API key reads vk_<tenant>_<secret><checksum>: the tenant's id as 32 hex digits, 30 random base62 characters (178
-// bits), and the CRC-32 of all before it as 6 base62 characters. Secret scanners find one with KeyPattern and drop
-// look-alikes by the checksum; we refuse those without asking the database.
+// bits), and the CRC-32 of all before it as 6 base62 characters. A session token reads the same with st_. Secret
+// scanners find them with KeyPattern and TokenPattern and drop look-alikes by the checksum; we refuse those without
+// asking the database.
 const (
 	keyPrefix      = "vk_"
+	tokenPrefix    = "st_"
 	keyTenant      = len(keyPrefix)
 	keySecret      = keyTenant + 32 + 1
 	keyChecksum    = keySecret + 30
@@ -25,8 +26,12 @@ const (
 	checksumDigits = keyLength - keyChecksum
 )
 
-// KeyPattern is the regular expression by which a secret scanner recognises a key.
-const KeyPattern = `vk_[0-9a-f]{32}_[0-9A-Za-z]{36}`
+// KeyPattern and TokenPattern are the regular expressions by which a secret scanner recognises a key and a session
+// token.
+const (
+	KeyPattern   = `vk_[0-9a-f]{32}_[0-9A-Za-z]{36}`
+	TokenPattern = `st_[0-9a-f]{32}_[0-9A-Za-z]{36}`
+)
 
 // APIKey is an API key as it is stored: all but its text.
 type APIKey struct {
@@ -40,9 +45,15 @@ type APIKey struct {
 
 // NewAPIKey returns the text of a new API key of a tenant. Only its holder may keep the text; ParseKey returns what is
 // stored.
-func NewAPIKey(tenant uuid.UUID) string {
+func NewAPIKey(tenant uuid.UUID) string { return newSecret(keyPrefix, tenant) }
+
+// NewTokenText returns the text of a new session token of a tenant. Only its holder may keep the text; ParseToken
+// returns what is stored.
+func NewTokenText(tenant uuid.UUID) string { return newSecret(tokenPrefix, tenant) }
+
+func newSecret(prefix string, tenant uuid.UUID) string {
 	b := make([]byte, 0, keyLength)
-	b = append(b, keyPrefix...)
+	b = append(b, prefix...)
 	b = hex.AppendEncode(b, tenant[:])
 	b = append(b, '_')
 	for len(b) < keyChecksum {
@@ -59,7 +70,16 @@ func NewAPIKey(tenant uuid.UUID) string {
 // ParseKey parses the text of an API key. It returns the key's tenant and the SHA-256 under which the database has the
 // key; ErrUnauthorized if the text is not a key, which its checksum shows.
 func ParseKey(text string) (tenant uuid.UUID, digest [sha256.Size]byte, err error) {
-	if len(text) != keyLength || !strings.HasPrefix(text, keyPrefix) || text[keySecret-1] != '_' {
+	return parseSecret(keyPrefix, text)
+}
+
+// ParseToken parses the text of a session token like ParseKey that of a key.
+func ParseToken(text string) (tenant uuid.UUID, digest [sha256.Size]byte, err error) {
+	return parseSecret(tokenPrefix, text)
+}
+
+func parseSecret(prefix, text string) (tenant uuid.UUID, digest [sha256.Size]byte, err error) {
+	if len(text) != keyLength || text[:keyTenant] != prefix || text[keySecret-1] != '_' {
 		return tenant, digest, ErrUnauthorized
 	}
 	if sum := checksum([]byte(text[:keyChecksum])); string(sum[:]) != text[keyChecksum:] {

@@ -33,8 +33,9 @@ type Request struct {
 	Param     func(name string) string // returns a parameter of the path, escaped
 	Route     string                   // the path with names for its parameters
 	ID        string                   // of the request
-	Tenant    uuid.UUID                // the owner of the key that authorized the request
+	Tenant    uuid.UUID                // the owner of the key or session token that authorized the request
 	KeyDigest [32]byte                 // the digest of that key
+	Caller    session.Caller           // who holds it, and what they may do
 
 	OpenAI bool // queries are read and errors are answered as OpenAI's API does
 
