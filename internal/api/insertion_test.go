@@ -21,7 +21,7 @@ func TestAnOversizedResultNeverEntersAViewWhole(t *testing.T) {
 		t.Errorf("%d tokens spared: %+v after %+v", spared, done, calls)
 	}
 	view := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Body.String()
-	if !strings.Contains(view, small[1]) || strings.Contains(view, large[1]) || !strings.Contains(view, "trimmed at insertion; full content at r5.0-") {
+	if !strings.Contains(view, small[1]) || strings.Contains(view, large[1]) || !strings.Contains(view, "trimmed at insertion; full content: read_result r5.0-") {
 		t.Errorf("view %s", view)
 	}
 	for _, query := range []string{"view=full", "view=full&format=openai-chat"} {

@@ -200,9 +200,9 @@ func TestRowsOfCortex(t *testing.T) {
 		"10 not widened":       {policy: near, window: 40_000, messages: of("Read"), gone: []string{whole(24)}},
 		"10 widened":           {policy: `"trim":{"hot_zone_min_tokens":2000,"hot_zone_ratio":0.01,"degradation_span_ratio":0.1,"extended_retention_multiplier":4}`, window: 40_000, messages: of("Bash"), want: []string{whole(24)}},
 		"39":                   {policy: line, window: 40_000, format: "anthropic", messages: pictured(12), want: []string{"[Tool result trimmed -- Read", "picture 0"}, gone: []string{"seen 0 ends"}},
-		"41":                   {policy: line, window: 40_000, format: "anthropic", messages: parallel(30), want: []string{"full content at r3.0-", "full content at r3.1-"}},
+		"41":                   {policy: line, window: 40_000, format: "anthropic", messages: parallel(30), want: []string{"full content: read_result r3.0-", "full content: read_result r3.1-"}},
 		"14 16 38":             {policy: near, window: 40_000, messages: of("Read"), want: []string{"first line of 29 word"}, gone: []string{"first line of 0 word word word word word word word word word word word word word word word word word word word word word word word word"}},
-		"18":                   {policy: near, window: 40_000, messages: of("Bash"), want: []string{"... [~", " tokens trimmed; full content at r"}},
+		"18":                   {policy: near, window: 40_000, messages: of("Bash"), want: []string{"... [~", " tokens trimmed; full content: read_result r"}},
 		"19":                   {policy: near, window: 40_000, messages: of("Bash"), want: []string{"[Result persisted: r", "tokens) -- Bash]\n\nfirst line of"}},
 		"20 22 35":             {policy: line, window: 40_000, messages: of("Read"), want: []string{`[Tool result trimmed -- Read: "first line of 0 word`, "see assistant response below for findings"}},
 		"13":                   {policy: line, window: 40_000, messages: of("Mystery"), want: []string{`[Tool result trimmed -- Mystery: "first line of 0`}},
@@ -211,7 +211,7 @@ func TestRowsOfCortex(t *testing.T) {
 		"23":                   {policy: line, window: 40_000, messages: of("TaskOutput"), want: []string{"[Tool result cleared"}, gone: []string{"first line of 0"}},
 		"33 below a quarter":   {policy: near, window: 400_000, messages: of("Read"), same: true},
 		"40 text beside":       {policy: line, window: 40_000, format: "anthropic", messages: besides(30), want: []string{"keep this text 0", "[Tool result"}, gone: []string{"answer 0 ends"}},
-		"27 cap at insertion":  {window: 1_000_000, messages: talk(exchange("c", "Read", `{}`, body("big", 400_000))), policy: `"target":0.001`, want: []string{"tokens trimmed at insertion; full content at r", "big begins", "big ends"}},
+		"27 cap at insertion":  {window: 1_000_000, messages: talk(exchange("c", "Read", `{}`, body("big", 400_000))), policy: `"target":0.001`, want: []string{"tokens trimmed at insertion; full content: read_result r", "big begins", "big ends"}},
 		"28 not above the cap": {window: 1_000_000, messages: talk(exchange("c", "Read", `{}`, body("small", 4_000))), same: true},
 	})
 }
@@ -261,12 +261,12 @@ func TestRowsOfFalai(t *testing.T) {
 		return all
 	}
 	checkRows(t, "falai", map[string]systemRow{
-		"3 4":        {window: 60_000, policy: `"target":0.5`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 5000]"}},
+		"3 4":        {window: 60_000, policy: `"target":0.5`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 5000; read_result r"}},
 		"2":          {window: 1_000_000, messages: talk(results(10)...), same: true},
-		"6 25":       {window: 1000, policy: `"only_smaller":false,"whitespace":{"enabled":false},"cap":{"max_chars":100,"head_chars":100},"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 100]"}},
+		"6 25":       {window: 1000, policy: `"only_smaller":false,"whitespace":{"enabled":false},"cap":{"max_chars":100,"head_chars":100},"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 100; read_result r"}},
 		"7":          {window: 1000, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "a   \n\n\n\n  b"+strings.Repeat(" \n\n\n x", 500)), results(4)[0], results(4)[1]), gone: []string{"a   \n\n\n\n  b"}},
 		"16":         {window: 20_000, messages: talk(results(6)...), want: []string{"result 5 " + strings.Repeat("1234567890", 1200)}, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`},
-		"9 17 fewer": {window: 10_000, policy: `"target":0.3`, messages: talk(results(12)...), want: []string{"[Conversation Summary]\n", "result 11 "}},
+		"9 17 fewer": {window: 10_000, policy: `"target":0.3`, messages: talk(results(12)...), want: []string{"[Conversation Summary; in full: get_messages m1-", "result 11 "}},
 	})
 }
 
@@ -319,10 +319,10 @@ func TestRowsOfCodelia(t *testing.T) {
 		return all
 	}
 	checkRows(t, "codelia", map[string]systemRow{
-		"4 6":         {window: 128_000, policy: `"target":0.1`, messages: talk(exchange("c", "Read", `{}`, big)), want: []string{"big begins\n", "[tool output truncated; ref=r3.0-"}, gone: []string{"big ends"}},
+		"4 6":         {window: 128_000, policy: `"target":0.1`, messages: talk(exchange("c", "Read", `{}`, big)), want: []string{"big begins\n", "[tool output truncated; read_result ref=r3.0-"}, gone: []string{"big ends"}},
 		"5":           {window: 128_000, policy: `"target":0.001,"budget":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "begins "+strings.Repeat("x", 5000)+" ends\nnext line")), gone: []string{strings.Repeat("x", 2001)}},
-		"2 9 10":      {window: 80_000, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
-		"3":           {window: 1_000_000, policy: `"budget":{"tokens":5000}`, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
+		"2 9 10":      {window: 80_000, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; read_result ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
+		"3":           {window: 1_000_000, policy: `"budget":{"tokens":5000}`, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; read_result ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
 		"29 33 fewer": {window: 8_000, policy: `"budget":{"enabled":false},"target":0.2`, messages: append(append([]string{`{"role":"system","content":"be brief"}`}, talk(results(8, 4000)...)...), user("and now?")), want: []string{"be brief", "and now?"}, gone: []string{"result 0 begins\nsome text of a file, and more of it\nsome text of a file, and more of it\nsome"}},
 	})
 }
@@ -469,7 +469,8 @@ func (w lineWriter) Write(line []byte) (int, error) {
 // checkEvent checks the record of a decision that was applied to a text.
 func checkEvent(t *testing.T, a compact.Action, original string) {
 	t.Helper()
-	stub := fmt.Sprintf("[COMPACTED] Previous output for /a.py (%d bytes) was removed because a newer result for this resource exists later in the conversation.", len(original))
+	stub := fmt.Sprintf("[COMPACTED] Previous output for /a.py (%d bytes) was removed because a newer result for this resource exists later in the conversation."+
+		" In full: read_result %s.", len(original), a.Ref)
 	want := compact.Action{
 		Seq: 3, LastSeq: 3, Kind: compact.Stub, Stage: "dedupe", Rule: "dedupe.keep_last", Reason: "message 5 has a newer result for the same resource", Tool: "cat",
 		Category: "file_read", Decision: compact.Applied, TokensBefore: a.TokensBefore, TokensAfter: a.TokensAfter, BytesBefore: len(original), BytesAfter: len(stub),

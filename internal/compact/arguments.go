@@ -81,7 +81,7 @@ func (s *runState) withoutLarge(p *part, content *wire.Content) []byte {
 		if len(object) <= limit {
 			return nil
 		}
-		const line = "[omitted -- ref %s: %d bytes, sha256 %x]"
+		const line = "[omitted -- read_result %s: %d bytes, sha256 %x]"
 		return fmt.Appendf(nil, line, ref, len(object), sha256.Sum256(object))
 	}
 	start := rawjson.Start(object)
@@ -92,7 +92,7 @@ func (s *runState) withoutLarge(p *part, content *wire.Content) []byte {
 	if len(omitted) == 0 {
 		return nil
 	}
-	return appendOmitted(rest, "ref", ref, omitted)
+	return appendOmitted(rest, "read_result", ref, omitted)
 }
 
 // withoutLargeMembers returns a result that is an object without its large members, and with a line about them; nil if

@@ -72,7 +72,7 @@ func TestWhatIsLeftOfOmittedArguments(t *testing.T) {
 			t.Fatalf("%s: %v", f, err)
 		}
 		want := map[string]any{"path": "a.go", "content": "[omitted]", "_omitted": map[string]any{
-			"ref": plan.Actions[0].Ref, "content": map[string]any{"bytes": 2000.0, "sha256": hex.EncodeToString(sum[:])},
+			"read_result": plan.Actions[0].Ref, "content": map[string]any{"bytes": 2000.0, "sha256": hex.EncodeToString(sum[:])},
 		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", f, diff)
@@ -90,7 +90,7 @@ func TestArgumentsThatAreNoJSONAreOmittedWhole(t *testing.T) {
 	if diff := cmp.Diff([]string{"1.0 omit"}, deeds(plan)); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
-	if want := `"arguments":"[omitted -- ref ` + plan.Actions[0].Ref + ": "; !strings.Contains(string(made.Body), want) {
+	if want := `"arguments":"[omitted -- read_result ` + plan.Actions[0].Ref + ": "; !strings.Contains(string(made.Body), want) {
 		t.Errorf("no %s in\n%s", want, made.Body)
 	}
 }

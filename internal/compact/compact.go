@@ -50,7 +50,7 @@ import (
 )
 
 // EngineVersion is the version of the engine's decisions and wording; another version may make other bytes.
-const EngineVersion = 5
+const EngineVersion = 6
 
 // Input is what a compaction starts from.
 type Input struct {

@@ -61,28 +61,28 @@ func TestNothingOutranksTheWindow(t *testing.T) {
 		change func(*policy.Policy)
 		want   string // what the view must contain
 	}{
-		"ten parallel reads of 8k in 32k":   {32_000, []move{small, asks("read"), parallel(10, 8000)}, 0.4, nil, "ref r"},
-		"ten parallel reads of 16k in 128k": {128_000, []move{small, asks("read"), parallel(10, 16_000)}, 0.4, nil, "ref r"},
+		"ten parallel reads of 8k in 32k":   {32_000, []move{small, asks("read"), parallel(10, 8000)}, 0.4, nil, "read_result r"},
+		"ten parallel reads of 16k in 128k": {128_000, []move{small, asks("read"), parallel(10, 16_000)}, 0.4, nil, "read_result r"},
 		"four units of three reads in 32k": {
-			32_000, []move{asks("read"), parallel(3, 3000), parallel(3, 3001), parallel(3, 3002), parallel(3, 3003)}, 0.5, nil, "ref r",
+			32_000, []move{asks("read"), parallel(3, 3000), parallel(3, 3001), parallel(3, 3002), parallel(3, 3003)}, 0.5, nil, "read_result r",
 		},
-		"a giant result in a window that it alone exceeds": {16_000, []move{small, asks("read"), parallel(1, 24_000)}, 0.1, nil, "ref r"},
-		"a thousand small results":                         {16_000, []move{small, asks("read"), parallel(1000, 40)}, 0.0, nil, "ref"},
+		"a giant result in a window that it alone exceeds": {16_000, []move{small, asks("read"), parallel(1, 24_000)}, 0.1, nil, "read_result r"},
+		"a thousand small results":                         {16_000, []move{small, asks("read"), parallel(1000, 40)}, 0.0, nil, "read_result"},
 		"a giant argument": {
 			16_000, []move{small, calls("w", "Write", `{"path":"x.go","content":`+literal(code(20_000))+`}`), answered("w", `"ok"`)}, 0.0, nil, "_omitted",
 		},
-		"a giant text of the user": {16_000, []move{small, asks(code(40_000))}, 0.3, nil, "ref m5"},
+		"a giant text of the user": {16_000, []move{small, asks(code(40_000))}, 0.3, nil, "read_result m5"},
 		"a giant text of the user, then work": {
-			16_000, []move{small, asks(code(40_000)), parallel(2, 2000), says("read")}, 0.3, nil, "ref m5",
+			16_000, []move{small, asks(code(40_000)), parallel(2, 2000), says("read")}, 0.3, nil, "read_result m5",
 		},
-		"a giant text of the assistant": {16_000, []move{small, asks("write"), says(code(40_000)), asks("thanks")}, 0.1, nil, "ref m"},
-		"listed tools":                  {32_000, []move{small, asks("read"), parallel(10, 8000)}, 0.0, func(p *policy.Policy) { p.Protect.Tools = []string{"Read"} }, "ref r"},
+		"a giant text of the assistant": {16_000, []move{small, asks("write"), says(code(40_000)), asks("thanks")}, 0.1, nil, "read_result m"},
+		"listed tools":                  {32_000, []move{small, asks("read"), parallel(10, 8000)}, 0.0, func(p *policy.Policy) { p.Protect.Tools = []string{"Read"} }, "read_result r"},
 		"all turns protected": {
 			32_000, []move{asks("read"), parallel(3, 7000), asks("read"), parallel(3, 7001), asks("read"), parallel(3, 7002)}, 0.4,
-			func(p *policy.Policy) { p.Protect.LastTurns, p.Protect.MaxTurnRatio, p.Cap.Enabled = 9, 1, false }, "ref r",
+			func(p *policy.Policy) { p.Protect.LastTurns, p.Protect.MaxTurnRatio, p.Cap.Enabled = 9, 1, false }, "read_result r",
 		},
 		"no cap": {
-			32_000, []move{small, asks("read"), parallel(10, 8000)}, 0.5, func(p *policy.Policy) { p.Cap.Enabled = false }, "ref r",
+			32_000, []move{small, asks("read"), parallel(10, 8000)}, 0.5, func(p *policy.Policy) { p.Cap.Enabled = false }, "read_result r",
 		},
 	} {
 		for _, f := range session.Formats() {

@@ -22,8 +22,8 @@ func (l *trial) belowHard() {
 		if o.plan.state.failed["summarise"] != nil {
 			continue // and the next compaction tries again
 		}
-		if !p.Protect.Yields || !last || len(o.made.OpenCalls) > 0 || o.made.Through < o.end() || size <= p.Hard*float64(o.in.WindowTokens)+100 {
-			continue // nobody knows before how long a summary or a notice will be, to a few words
+		if !p.Protect.Yields || !last || len(o.made.OpenCalls) > 0 || o.made.Through < o.end() || size <= p.Hard*float64(o.in.WindowTokens)+150 {
+			continue // nobody knows before how long a summary or a notice will be, to a sentence
 		}
 		left, small := l.mayLeave(o), 150
 		if !p.Truncate.Enabled {

@@ -242,7 +242,7 @@ func (l *trial) hasRanges(o outcome) {
 
 func (l *trial) hasRef(m shownMessage, p *part, persisted map[session.ResultRef][]byte, named bool) {
 	if p.kind == prose {
-		if name := "ref " + (session.MessagesRef{First: m.seq, Last: m.seq}).String(); named && !bytes.Contains(said(m, p), []byte(name)) {
+		if name := "read_result " + (session.MessagesRef{First: m.seq, Last: m.seq}).String(); named && !bytes.Contains(said(m, p), []byte(name)) {
 			l.Errorf("%s does not name %s: %s", at(m.seq, *p), name, said(m, p))
 		}
 		return // the log has it
@@ -252,7 +252,7 @@ func (l *trial) hasRef(m shownMessage, p *part, persisted map[session.ResultRef]
 	if want := wire.ResultText(l.in.Format, l.in.Tail[m.place].Body, l.original(m, *p)); !ok || !bytes.Equal(stored, want.Stored) {
 		l.Errorf("%s: %s brings other bytes back than it had", at(m.seq, *p), ref)
 	}
-	name := []byte("ref " + ref.String())
+	name := []byte("read_result " + ref.String())
 	if p.action == Omit {
 		name, named = []byte(ref.String()), true
 	}

@@ -107,7 +107,7 @@ func TestALineHasOutcomeAndNames(t *testing.T) {
 		tool, text string
 		want       []string
 	}{
-		"a read":             {"Read", middle, []string{"Read: 3 lines, ~", " tokens: store/parseRef.go HandlerFunc -- in full: ref r2.0-"}},
+		"a read":             {"Read", middle, []string{"Read: 3 lines, ~", " tokens: store/parseRef.go HandlerFunc -- in full: read_result r2.0-"}},
 		"a failure":          {"Bash", "Exit code: 2\nmake: cannot find file x\n" + middle, []string{"failed, 5 lines", `, "make: cannot find file x"`}},
 		"a command's end":    {"Bash", middle + "\nok 12 passed\n---\n", []string{`tokens, "ok 12 passed"`}},
 		"a secret is masked": {"Bash", middle + "\ntoken ghp_0123456789abcdefghijABCDEFGHIJ012345\n", []string{"***"}},

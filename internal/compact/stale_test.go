@@ -79,7 +79,7 @@ func TestAStaleReadNamesTheFirstWrite(t *testing.T) {
 	t.Parallel()
 	in := input(t, session.OpenAIChat, only("stale", nil), 600, gives("Read", "a.go", 2000), returns("Edit", "a.go", "ok"), returns("Edit", "a.go", "ok"))
 	plan, _ := compacted(t, in)
-	want := "[Out of date: the file was written at message 4 -- the old text: ref " + plan.Actions[0].Ref + "]"
+	want := "[Out of date: the file was written at message 4 -- the old text: read_result " + plan.Actions[0].Ref + "]"
 	if got := current(t, in)[2]; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

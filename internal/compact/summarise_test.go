@@ -90,7 +90,7 @@ func TestTheMessageThatStandsForOthers(t *testing.T) {
 		bodies = append(bodies, string(m.body))
 	}
 	want := []string{
-		`{"role":"user","content":"[Summary of messages 1 to 12, written by a machine: a record, not an instruction. In full: ref m1-12. Its largest results: r3.0-ca7e Read (182 tokens), r7.0-ca7e Read (182 tokens), r11.0-ca7e Read (182 tokens).]\nWhat was done."}`,
+		`{"role":"user","content":"[Summary of messages 1 to 12, written by a machine: a record, not an instruction. In full: get_messages m1-12; a result (r...): read_result; to find text: search_session. Its largest results: r3.0-ca7e Read (182 tokens), r7.0-ca7e Read (182 tokens), r11.0-ca7e Read (182 tokens).]\nWhat was done."}`,
 		string(in.Tail[12].Body), string(in.Tail[13].Body), string(in.Tail[14].Body), string(in.Tail[15].Body),
 	}
 	if diff := cmp.Diff(want, bodies); diff != "" {

@@ -10,7 +10,7 @@ import (
 // dropped would change while they become more.
 func (s *runState) noticeTokens() int {
 	if s.count.estimates() {
-		return 100
+		return 110
 	}
 	const numbers = 8 // digits
 	return s.count.text(bytes.Repeat([]byte{'0'}, s.words.truncated.Constant()+numbers))

@@ -59,11 +59,11 @@ func TestANoticeGrows(t *testing.T) {
 	first.Tail, second.Tail = whole.Tail[:12], whole.Tail[12:]
 	_, second.Base = compacted(t, first)
 	early, late, atOnce := current(t, first), current(t, second), current(t, whole)
-	if want := "[Messages 1 to 7 were left out: 7 messages, in full: ref m1-7." +
+	if want := "[Messages 1 to 7 were left out: 7 messages, in full: get_messages m1-7; a result (r...): read_result." +
 		" Its largest results: r3.0-ca7e Read (182 tokens), r7.0-ca7e Read (182 tokens).]"; early[1] != want {
 		t.Errorf("got %s, want %s", early[1], want)
 	}
-	if want := "[Messages 1 to 19 were left out: 19 messages, in full: ref m1-19." +
+	if want := "[Messages 1 to 19 were left out: 19 messages, in full: get_messages m1-19; a result (r...): read_result." +
 		" Its largest results: r3.0-ca7e Read (182 tokens), r7.0-ca7e Read (182 tokens), r11.0-ca7e Read (182 tokens)," +
 		" r15.0-ca7e Read (182 tokens), r19.0-ca7e Read (182 tokens).]"; late[1] != want {
 		t.Errorf("got %s, want %s", late[1], want)

@@ -21,9 +21,9 @@ const (
 	charsPerToken = 4
 
 	// stubTokens is about the size of a stub; stages use it to foresee the size of a view.
-	stubTokens = 28
+	stubTokens = 30
 	// markerTokens is about the size of the line between head and tail.
-	markerTokens = 24
+	markerTokens = 26
 )
 
 // minCut is how many bytes a bookend must cut away: fewer save nothing, because of the line between head and tail.

@@ -71,7 +71,7 @@ func resultPiece(f session.Format, body []byte, p *wire.Part) *piece {
 
 // cutTo returns the value of the part with its piece cut to a number of tokens, nil if there is none that is smaller.
 func (p *piece) cutTo(goal int, ref string) []byte {
-	line := fmt.Sprintf("[... cut to fit the window -- all %d characters, ~%d tokens: ref %s ...]",
+	line := fmt.Sprintf("[... cut to fit the window -- all %d characters, ~%d tokens: read_result %s ...]",
 		text.Len(p.text), p.tokens, ref)
 	if p.call != nil {
 		return p.cutArguments(goal, line)

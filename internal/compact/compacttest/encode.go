@@ -269,7 +269,7 @@ var (
 	oddities = []string{
 		`\u0000`, `\ud83d`, `\ude00\ud83d`, `\ud83d\ude00`, "😀😀😀", "漢字かな交じり文", "é",
 		`\/`, `\u0041`, `\r\n`, `\f`, "\u2028", `\u0007`,
-		`[... trimmed -- all 9 characters, ~3 tokens: ref r1.0-0000 ...]`,
+		`[... trimmed -- all 9 characters, ~3 tokens: read_result r1.0-0000 ...]`,
 	}
 )
 

@@ -12,6 +12,7 @@ func codelia(v vector) object {
 	part := map[string]string{"processToolMessage": "toolOutputCache", "trimMessages": "toolOutputCache"}[v.Op]
 	config := object{cmp.Or(part, "compaction"): v.Input["config"]}
 	q, messages := ask(v, session.OpenAIChat, config), objects(v.Input["messages"])
+	q.set("wording.summary", "{text}")
 	q.chat(messages, "tool_name")
 	switch v.Op {
 	case "shouldCompact":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/policy/foreign"
 	"github.com/varve-dev/varve/internal/session"
@@ -50,6 +51,9 @@ func falaiQuestion(v vector, messages []object) *question {
 	}
 	q := ask(v, session.OpenAIChat, object{"preserveRecentCount": keep, "compactionThreshold": threshold,
 		"maxToolResultChars": cmp.Or(config["maxToolResultChars"], any(1.0)), "maxTokens": cmp.Or(config["maxTokens"], any(1.0))})
+	q.set("wording.cap", "\n\n[Truncated: {chars} chars total, showing first {head}]")
+	q.set("wording.summary", "[Conversation Summary]\n{text}")
+	q.set("wording.truncated", strings.Repeat("-", 60)) // the system has no notice: a shorter one leaves more room
 	if v.Op != "applyToolResultBudget" {
 		size := number(config["maxTokens"])
 		q.context = 0

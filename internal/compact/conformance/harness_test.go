@@ -306,14 +306,20 @@ func (q *question) back(o *outcome, messages []object, role string, change func(
 	return list
 }
 
-// refClause matches a ref of the product and, if there is one, the clause that introduces it.
-var refClause = regexp.MustCompile(`(; [a-z ]+[ =])?\b(r\d+\.\d+-[0-9a-f]+)\b`)
+// refClause matches a ref of the product and, if there is one, the clause that introduces it, which names a tool.
+var refClause = regexp.MustCompile(`(; full content: read_result |; read_result ref=|; read_result |\. In full: read_result )?` +
+	`\b(r\d+\.\d+-[0-9a-f]+)\b`)
+
+// systemsClause is how the systems introduce a name where the product has the clause with a tool.
+var systemsClause = map[string]string{"; full content: read_result ": "; full content at ", "; read_result ref=": "; ref="}
 
 // named returns a text with the record's name in place of a ref: a path or a call id. A record without a name has no
 // clause about it.
 func named(text any, name string) string {
-	if name != "" {
-		name = "${1}" + name
-	}
-	return refClause.ReplaceAllString(text.(string), name)
+	return refClause.ReplaceAllStringFunc(text.(string), func(found string) string {
+		if name == "" {
+			return ""
+		}
+		return systemsClause[refClause.FindStringSubmatch(found)[1]] + name
+	})
 }
