@@ -151,8 +151,8 @@ func specific(err, sentinel error, general string) string {
 }
 
 func damagedFailure(e *session.DamagedError) *request.Failure {
-	return &request.Failure{Code: codeDamaged, Detail: e.What + " is damaged: what is stored is not what came in, and " +
-		"is not served; everything else stays readable. The operator finds out more with varve verify"}
+	return &request.Failure{Code: codeDamaged, Detail: e.What + " is damaged: what is stored is not what came in, " +
+		"and is not served; everything else stays readable. The operator finds out more with varve verify"}
 }
 
 // codeDamaged is the code of the one fault of the server that no repetition of the request mends.

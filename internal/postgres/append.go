@@ -95,6 +95,7 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 		sql = appendSQLOf(a).capped
 		locked.capped = capped
 		locked.spared = capped.spared
+		locked.shapes = shapesOf(p.format, a.Messages, capped)
 	}
 	var measured measure
 	err = tx.QueryRow(ctx, sql, locked.args()...).

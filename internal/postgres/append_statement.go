@@ -25,6 +25,7 @@ type appendParams struct {
 	expectedSeq *int64
 	pinned      int64 // leading system messages
 	messages    []any // by column
+	shapes      []string
 	idempotency *session.Idempotency
 	bytes       int64
 	spared      int64 // tokens that views do not show of capped messages
@@ -37,6 +38,7 @@ var (
 	appendNames = []string{
 		"tenant", "session", "format", "count", "tokens", "locked", "expected_seq", "pinned",
 		"roles", "message_tokens", "client_ids", "calls", "answers", "starts_unit", "flags", "bodies", "digests",
+		"shapes",
 		"route", "key", "digest", "bytes", "spared", "largest",
 	}
 	usageNames  = []string{"used", "counted", "usage"}
@@ -55,7 +57,7 @@ func (p *appendParams) args() []any {
 	args := make([]any, 0, len(appendNames)+len(usageNames)+len(cappedNames))
 	args = append(args, p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned)
 	args = append(args, p.messages...)
-	args = append(args, route, key, digest, p.bytes, p.spared, p.largest)
+	args = append(args, p.shapes, route, key, digest, p.bytes, p.spared, p.largest)
 	args = append(args, p.measured...)
 	if p.capped != nil {
 		args = append(args, p.capped.bodies, p.capped.tokens)
@@ -95,6 +97,7 @@ func newAppendParams(a session.Append) appendParams {
 	p := appendParams{
 		tenant: [16]byte(a.Session.Tenant), session: a.Session.ID, format: a.Format.Number(),
 		count: int64(len(a.Messages)), expectedSeq: a.ExpectedSeq, messages: columnsOf(a.Messages),
+		shapes:      shapesOf(a.Format.Number(), a.Messages, nil),
 		idempotency: a.Idempotency, bytes: bytesOf(a.Messages), largest: largestAnswer(a.Messages),
 	}
 	for i := range a.Messages {
@@ -200,7 +203,7 @@ func clamped(calibration string) string {
 // cap. armed is the number of tokens at which it does, set what else the session gets.
 func appendStatement(armed, set, columns, arrays string) string {
 	return statement("append", "{set}", set, "{columns}", columns, "{arrays}", arrays,
-		"{shape}", shapeSQL(`@format`), "{armed}", armed,
+		"{armed}", armed,
 		"{max_messages}", fmt.Sprint(session.MaxSessionMessages), "{max_bytes}", fmt.Sprint(session.MaxTailBytes))
 }
 

@@ -186,7 +186,7 @@ func (l *importedLog) append(ctx context.Context, fresh []*importLine) error {
 	return nil
 }
 
-var importSQL = statement("import_messages", "{shape}", shapeSQL(`$4`))
+var importSQL = statement("import_messages")
 
 func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *cappedViews) []any {
 	n := len(fresh)
@@ -205,7 +205,7 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *
 	p := newAppendParams(a)
 	args := []any{key.Tenant, key.Key, fresh[0].seq, p.format, p.pinned}
 	args = append(args, p.messages...)
-	return append(args, views, viewTokens, created, removed, removedSeqs)
+	return append(args, shapesOf(p.format, a.Messages, capped), views, viewTokens, created, removed, removedSeqs)
 }
 
 // compactIfDue asks for a compaction if the session is due. It does not wait for a cold cache: no provider has the

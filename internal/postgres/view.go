@@ -68,15 +68,6 @@ const (
 	       - s.overhead_tokens, 0)::bigint << 32`
 )
 
-// shapeSQL writes what was found in message m when it was appended, as wire.FastValidator reads it: fields ended by
-// ASCII 31, of which the last two are lists of texts that ASCII 29 separates. It is written with the message, because
-// making it at every read would cost more than all else that a read does with a message.
-func shapeSQL(format string) string {
-	return `concat_ws(E'\x1f', ` + format + `::smallint, m.flags, m.role,
-		                 translate(substr(m.calls, 2), E'\x1f', E'\x1d'),
-		                 translate(substr(m.answers, 2), E'\x1f', E'\x1d'), '')`
-}
-
 // newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join
 // and its table, through which the planner does not see the keys: a plain LEFT JOIN would read all checkpoints of the
 // tenant.
@@ -94,12 +85,18 @@ const newestCheckpoint = `LEFT JOIN LATERAL (
 //	$6, $7 the checkpoint that the caller holds: key, number  $8 the most tokens that the view may have
 //	$9 the number of an older checkpoint or 0 for the log  $10 without the messages after it
 var (
-	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`)
+	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`, `shape`)
 	olderView  = viewStatement(olderSession,
-		`CASE WHEN $9 = 0 THEN body ELSE coalesce(view_body, body) END`, olderTokens)
+		`CASE WHEN $9 = 0 THEN body ELSE coalesce(view_body, body) END`, olderTokens,
+		`CASE WHEN $9 = 0 THEN `+loggedShape+` ELSE shape END`)
 )
 
 const olderTokens = `CASE WHEN $9 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`
+
+// loggedShape is the shape of a message of which the log itself is read, not what views show of it: its sum has the
+// digest.
+const loggedShape = `coalesce(substring(shape FROM E'^(?:[^\x1f]*\x1f){5}') || to_hex(octet_length(body)) || '.'
+	                               || encode(digest, 'hex') || E'\x1f', shape)`
 
 // olderSession is a session as it would be if an older checkpoint were its newest.
 var olderSession = `(
@@ -133,13 +130,13 @@ var olderSession = `(
 // A message is named, by its seq and its tokens before its shape, only in a view that must be cut or whose messages
 // do not follow one another without a gap. Everywhere else a seq is known by counting, and naming messages would cost
 // every read a tenth of PostgreSQL's time.
-func viewStatement(sessions, body, tokens string) string {
+func viewStatement(sessions, body, tokens, shape string) string {
 	messages := func(gap string) string {
 		return `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.shape, E'\x1e') AS shapes
 	         FROM (SELECT ` + body + ` AS body,
 	                      CASE WHEN s.context_tokens > $8 OR ` + gap + `
-	                           THEN concat_ws(E'\x1c', seq, ` + tokens + `, shape)
-	                           ELSE shape
+	                           THEN concat_ws(E'\x1c', seq, ` + tokens + `, ` + shape + `)
+	                           ELSE ` + shape + `
 	                      END AS shape
 	                 FROM messages
 	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + known
@@ -210,7 +207,19 @@ func viewArgs(at session.Address, known Version, held heldBody, maxTokens int64)
 }
 
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
-	return query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...))
+	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
+		return err
+	}
+	return v.checkMessages()
+}
+
+// checkMessages returns a *session.DamagedError if a message of the log is not what was stored.
+func (v *View) checkMessages() error {
+	separate := v.Separate()
+	if err := (logged{v.System, v.SystemShapes, 0, separate}).check(); err != nil {
+		return err
+	}
+	return logged{v.Tail, v.TailShapes, max(v.Through, separate), v.LastSeq}.check()
 }
 
 // columns returns where the columns of viewStatement are scanned to. For more than 16 columns pgx would allocate their

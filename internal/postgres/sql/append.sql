@@ -23,12 +23,13 @@ WITH grown AS (
 	                      flags, body, digest, shape{columns})
 	SELECT @tenant, g.key, g.last_seq - @count + m.n, m.role, @format, m.tokens, m.client_id,
 	       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
-	       m.flags, m.body, m.digest, {shape}{columns}
+	       m.flags, m.body, m.digest, m.shape{columns}
 	  FROM grown g,
 	       unnest(@roles::text[], @message_tokens::int[], @client_ids::text[], @calls::text[], @answers::text[],
-	              @starts_unit::bool[], @flags::int[], @bodies::bytea[], @digests::bytea[]{arrays})
+	              @starts_unit::bool[], @flags::int[], @bodies::bytea[], @digests::bytea[],
+	              @shapes::text[]{arrays})
 	       WITH ORDINALITY
-	           AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, digest{columns}, n)
+	           AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, digest, shape{columns}, n)
 ), remembered AS (
 	INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
 	SELECT @tenant, @route, @key, g.key, @digest,
