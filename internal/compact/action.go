@@ -80,6 +80,7 @@ type Action struct {
 	BytesBefore  int        `json:"bytes_before"` // of a part its text, of a range its messages
 	BytesAfter   int        `json:"bytes_after"`
 	Ref          string     `json:"ref,omitempty"`          // brings it back
+	Source       string     `json:"source,omitempty"`       // the result that it is a text or a window of
 	Resource     string     `json:"resource,omitempty"`     // of a superseded part, secrets masked
 	SHA256       string     `json:"sha256,omitempty"`       // of the original of a part that is replaced
 	SHA256After  string     `json:"sha256_after,omitempty"` // of its text in the view
@@ -99,6 +100,7 @@ type Result struct {
 	SHA256    [32]byte
 	Lines     int
 	Tokens    int
+	Source    string // the result that it is a text or a window of, "" for none: its bytes need no second place
 }
 
 // StageReport has what a stage did in one run.

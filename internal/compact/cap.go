@@ -9,7 +9,7 @@ import (
 func capOversized(s *runState) {
 	for i := range s.parts {
 		p := &s.parts[i]
-		if p.kind != result || !s.free[i] {
+		if p.kind != result || !s.free[i] || s.stays(p) {
 			continue
 		}
 		since := s.capSince(p.message)
@@ -32,10 +32,16 @@ func (s *runState) capSince(m int) int {
 
 // cappedTo returns what oversized does if the cap is on, whether or not it was needed yet: later the state must know.
 func (s *runState) cappedTo(i int) int {
-	if !s.policy.Cap.Enabled || s.parts[i].kind != result {
+	if !s.policy.Cap.Enabled || s.parts[i].kind != result || s.stays(&s.parts[i]) {
 		return 0
 	}
 	return s.oversized(i)
+}
+
+// stays reports whether a result is a window that was asked for, where results are cut as they come in: to read it
+// again would be to cut it again.
+func (s *runState) stays(p *part) bool {
+	return s.policy.Cap.AtInsertion && p.readBack && p.source != ""
 }
 
 // oversized returns about how many tokens the cap keeps of part i, which is a result; 0 if it is within all limits.

@@ -6,7 +6,7 @@
 // policy.Policy sets how much is kept.
 //
 // The files, from the bottom up: action.go and compact.go (the types of input and output), subject.go, history.go,
-// read.go and units.go (messages, their parts, what calls are about), words.go (every text that replaces a part),
+// read.go, origin.go and units.go (messages, their parts, what calls are about, what results are copies of), words.go (every text that replaces a part),
 // runstate.go and protect.go (what a stage sees), one file for each stage, besides capratio.go (caps that are shares of
 // the window), worth.go and describe.go (the ranking's scores, and what its lines keep), draft.go and evict.go
 // (replacements), plan.go and record.go (from proposals to a plan, and its reasons), render.go, state.go and codec.go
@@ -60,6 +60,7 @@ type Input struct {
 	OverheadTokens int         // tokens that are sent besides these messages
 	Base           *Checkpoint // nil: start from the log
 	Tail           []Entry     // the messages after Base.Through, by seq
+	Uploads        []Upload    // the session's uploaded results of which a message may have the capped text
 }
 
 // Write writes a summary. After an error the compaction continues without one.
@@ -76,6 +77,13 @@ type Entry struct {
 	// in the view: they have one Seq, and all but the first have a Part that continues after those before it.
 	Part int
 	Step bool // a unit begins with it although it has a Part: it is a step of the assistant's, see Divide
+}
+
+// Upload is an uploaded result. A tool result that has its mark is the capped text of it.
+type Upload struct {
+	Ref    string
+	CallID string // of the call that it answers; "" for not known
+	Mark   string // the line of its capped text that names it
 }
 
 // Checkpoint is the compacted rendition of a session's messages up to Through.

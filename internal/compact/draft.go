@@ -294,8 +294,8 @@ func (s *runState) valuesOf(i int, content *replacement) values {
 	if v.resource == "" {
 		v.resource = label(p.tool)
 	}
-	if p.kind == prose {
-		v.refText = s.refText(p, content)
+	if p.kind == prose || p.source != "" {
+		v.refText = s.shownRef(p, content)
 	}
 	return v
 }

@@ -79,7 +79,7 @@ func (s *runState) largestOf(d *eviction) (largest []named) {
 	slices.SortFunc(bySize, func(a, b evictedResult) int { return cmp.Compare(a.place, b.place) })
 	for _, r := range bySize {
 		if r.part >= 0 {
-			r.ref = s.refOf(r.part).String()
+			r.ref = s.shownRefOf(r.part)
 		}
 		largest = append(largest, r.named)
 	}
@@ -115,6 +115,14 @@ func (s *runState) refOf(i int) session.ResultRef {
 		return s.ref(p, &p.replacement)
 	}
 	return s.ref(p, &replacement{sum: s.sumOf(i)})
+}
+
+// shownRefOf returns what the view names in place of part i.
+func (s *runState) shownRefOf(i int) string {
+	if source := s.parts[i].source; source != "" {
+		return source
+	}
+	return s.refOf(i).String()
 }
 
 // sumOf returns the SHA-256 of part i, which must be whole in the view.

@@ -122,6 +122,7 @@ type part struct {
 	asked       int  // tail only, a result: the message of its call, -1 for an orphan
 	askedAt     int  // the part of that message
 	call        int  // a result: the number of its call among the parts, -1 if the call is not one
+	origin           // of a result that is a copy
 	tokens      int  // of the whole
 	now         int  // of what the view has of it
 	action      ActionKind
@@ -165,6 +166,14 @@ func (h *history) refText(p *part, content *replacement) string {
 		return session.MessagesRef{First: seq, Last: seq}.String()
 	}
 	return h.ref(p, content).String()
+}
+
+// shownRef returns what the view names in place of a part: of a copy the result that it was made of.
+func (h *history) shownRef(p *part, content *replacement) string {
+	if p.source != "" {
+		return p.source
+	}
+	return h.refText(p, content)
 }
 
 // ref returns the ref of a part whose content is known.

@@ -44,6 +44,7 @@ func CapAtIngest(
 		if at.Kind == wire.Result {
 			r := resultPart(body, at)
 			r.tool, r.paired = name, known
+			r.origin = h.originOf(body, &r)
 			h.parts = append(h.parts, r)
 		}
 	}

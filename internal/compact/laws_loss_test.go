@@ -253,8 +253,11 @@ func (l *trial) hasRef(m shownMessage, p *part, persisted map[session.ResultRef]
 		l.Errorf("%s: %s brings other bytes back than it had", at(m.seq, *p), ref)
 	}
 	name := []byte("read_result " + ref.String())
-	if p.action == Omit {
+	switch {
+	case p.action == Omit:
 		name, named = []byte(ref.String()), true
+	case p.source != "":
+		name = []byte(p.source) // its own ref has its bytes, the line names the original
 	}
 	if named && p.action != CollapseSpace && !bytes.Contains(said(m, p), name) {
 		l.Errorf("%s does not name %s: %s", at(m.seq, *p), ref, said(m, p))

@@ -1,10 +1,12 @@
 package compact
 
 import (
+	"bytes"
 	"encoding/binary"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -87,6 +89,65 @@ func TestLawsHoldWithRank(t *testing.T) {
 		if seen[do] < *histories/2000 {
 			t.Errorf("the action %s was taken %d times by rank: the histories test little", do, seen[do])
 		}
+	}
+}
+
+// TestLawsHoldWithCopies does the same for histories in which results are windows that were read back, or the capped
+// texts of uploaded results.
+func TestLawsHoldWithCopies(t *testing.T) {
+	t.Parallel()
+	windows, texts := 0, 0
+	for seed := range uint64(*histories) / 8 {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		l := newTrial(t, rng)
+		l.copies(rng)
+		l.whole = l.compact(l.in)
+		l.walk(rng)
+		l.other = l.compact(l.next(l.whole.made, randomPolicy(rng)))
+		for _, holds := range laws {
+			holds(l)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d: %s, window %d, policy %s", seed, l.in.Format, l.in.WindowTokens, l.in.Policy.Document())
+		}
+		for _, r := range l.whole.plan.Results {
+			switch {
+			case strings.HasPrefix(r.Source, "u"):
+				texts++
+			case r.Source != "":
+				windows++
+			}
+		}
+	}
+	if windows < *histories/100 || texts < *histories/100 {
+		t.Errorf("%d windows and %d capped texts have left: the histories test little", windows, texts)
+	}
+}
+
+// copies makes some results of the history copies of others.
+func (l *trial) copies(rng *rand.Rand) {
+	l.in.Uploads = []Upload{{Ref: "u1-0a0b", Mark: "[900 tokens cut: u1-0a0b has all]"}, {Ref: "u2-c0de", CallID: "x", Mark: "u2-c0de"}}
+	for i := range l.in.Tail {
+		e := &l.in.Tail[i]
+		e.Body = bytes.ReplaceAll(e.Body, []byte(`"WebFetch"`), []byte(`"mcp__varve__read_result"`))
+		found, err := wire.Inspect(l.in.Format, e.Body)
+		if err != nil {
+			l.Fatal(err)
+		}
+		var edits []wire.Edit
+		for _, p := range found.Parts {
+			value := p.Value.Of(e.Body)
+			if p.Kind != wire.Result || len(value) < 2 || value[0] != '"' {
+				continue
+			}
+			begin := `"` + []string{"", `r2.0-9f3a, lines 3-90 of 200\n`, `m4-7: 4 messages\n`, `[900 tokens cut: u1-0a0b has all]`, `u2-c0de`}[rng.IntN(5)]
+			edits = append(edits, wire.Edit{Span: p.Value, With: append([]byte(begin), value[1:]...)})
+		}
+		e.Body = wire.Replace(nil, e.Body, edits)
+		if l.originals[i], err = wire.Inspect(l.in.Format, e.Body); err != nil {
+			l.Fatal(err)
+		}
+		e.Tokens = l.originals[i].Tokens
 	}
 }
 

@@ -197,5 +197,6 @@ func (s *runState) resultOf(p *part, made *replacement, content *wire.Content) R
 		SHA256:    made.sum,
 		Lines:     content.Lines(),
 		Tokens:    p.tokens,
+		Source:    p.source,
 	}
 }

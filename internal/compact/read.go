@@ -135,6 +135,7 @@ func (h *history) answer(m *message, body []byte, r part) {
 		r.subject = c.subject
 		r.asked, r.askedAt = c.message, c.index
 		r.paired = m.role != assistant || h.provider.OwnResults
+		r.origin = h.originOf(body, &r)
 		if r.usable && !h.provider.FlagsErrors {
 			r.usable = !h.failed(body, &r)
 		}

@@ -15,6 +15,7 @@ func (s *runState) entry(i int, rule, reason string) Action {
 	}
 	if p.action != Keep {
 		a.Ref = s.refText(p, &p.replacement)
+		a.Source = p.source
 	}
 	return a
 }

@@ -16,7 +16,7 @@ import (
 // the CRC-32C of all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned
 // varints unless a method says otherwise, strings have their length before them. A tool, stage, resource or path is 0
 // and the string the first time, and 1 + its number in the order of first times afterwards.
-const stateVersion = 5
+const stateVersion = 6
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -77,7 +77,11 @@ func (c *codec) part(p *part, number int) {
 	size := p.valueBytes()
 	c.ints(&p.index, &p.value.Start, &size)
 	p.value.End = p.value.Start + size
-	p.kind = kind(c.flags(byte(p.kind), 2, &p.paired, &p.usable, &p.onlyText))
+	copied := p.source != ""
+	p.kind = kind(c.flags(byte(p.kind), 2, &p.paired, &p.usable, &p.onlyText, &p.readBack, &copied))
+	if copied {
+		c.text(&p.source)
+	}
 	p.action = ActionKind(c.byte(byte(p.action)))
 	c.text(&p.callID)
 	c.name(&p.tool)

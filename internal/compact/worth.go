@@ -14,6 +14,7 @@ const (
 	scarceFactor     = 0.7 // what cannot be had again by the same call
 	failedFactor     = 1.5 // its line tells why it failed
 	argumentFactor   = 0.3 // the agent's own words
+	readBackFactor   = 8.0 // what it was read from is stored, and can be read again
 	earlierTurn      = 1.5 // it was asked for before the user spoke last
 )
 
@@ -38,7 +39,7 @@ func (r *ranking) partSteps() (steps []demotion) {
 		case isReplaced:
 			to.action, to.newer = by.action, by.newer
 			factor *= supersededFactor
-		case r.policy.Trim.Categories[p.tool] == policy.Ephemeral:
+		case r.policy.Trim.Categories[p.tool] == policy.Ephemeral || p.readBack:
 			to.action = Blank
 		case r.recent(to.distance) && p.action < Bookend:
 			steps = append(steps, r.bookendStep(i, age*factor)...)
@@ -96,6 +97,9 @@ func (r *ranking) factor(i int) float64 {
 		factor *= ephemeralFactor
 	case policy.NonReproducible:
 		factor *= scarceFactor
+	}
+	if p.readBack {
+		factor *= readBackFactor
 	}
 	if p.message < r.newestUser() {
 		factor *= earlierTurn

@@ -32,6 +32,7 @@ type Entry struct {
 	BytesAfter   int64  `json:"bytes_after"`
 	Resource     string `json:"resource,omitempty"` // of a superseded part
 	Ref          string `json:"ref,omitempty"`      // of the whole result; without one, the log has it under its seq
+	Source       string `json:"source,omitempty"`   // the result that it is a capped text or a window of
 }
 
 // Manifest is what left the view, by seq and part.

@@ -1,0 +1,86 @@
+package compact
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// origin is what a tool result is a copy of: a window that one of Varve's tools read back, or the capped text of an
+// uploaded result. A copy keeps a ref of its own, but its line names the original.
+type origin struct {
+	readBack bool   // a tool of Varve's answered it
+	source   string // the original's ref, with the lines that the window has; "" for none
+}
+
+// readers are the tools of Varve's whose answers are copies of what is stored.
+var readers = []string{
+	"read_result", "grep_results", "list_results", "search_session", "get_messages", "get_context",
+}
+
+// isReader reports whether a tool is one of Varve's. Clients may put the name of their server before it:
+// mcp__varve__read_result.
+func isReader(tool string) bool {
+	return slices.ContainsFunc(readers, func(name string) bool {
+		server, ok := strings.CutSuffix(tool, name)
+		return ok && (server == "" || strings.IndexByte("_./:-", server[len(server)-1]) >= 0)
+	})
+}
+
+// originOf returns the origin of result r of a message, which answers a call.
+func (h *history) originOf(body []byte, r *part) (found origin) {
+	found.readBack = isReader(r.tool)
+	if !found.readBack && !h.namesUpload(r.value.Of(body)) {
+		return found
+	}
+	at := wire.Part{Kind: wire.Result, Index: r.index, Value: r.value}
+	text := wire.ResultText(h.in.Format, body, at).Text
+	if found.readBack {
+		found.source = sourceIn(text)
+	} else {
+		found.source = h.uploadIn(text, r.callID)
+	}
+	return found
+}
+
+// heading is what the first line of an answer has: a result and the lines of it, or messages.
+var heading = regexp.MustCompile(
+	`\b(r[1-9][0-9]{0,17}\.[0-9]{1,9}-[0-9a-f]{4}|u[1-9][0-9]{0,8}-[0-9a-f]{4}|m[1-9][0-9]{0,17}(?:-[1-9][0-9]{0,17})?)\b` +
+		`(?:[^\n]*?\blines ([0-9]{1,12})(?:-| to )([0-9]{1,12})\b)?`)
+
+// headingBytes is how much of an answer's first line is looked at.
+const headingBytes = 512
+
+// sourceIn returns the ref that the first line of a text names, with the lines that it says the text has.
+func sourceIn(text []byte) string {
+	line, _, _ := bytes.Cut(text[:min(len(text), headingBytes)], []byte("\n"))
+	found := heading.FindSubmatch(line)
+	switch {
+	case found == nil:
+		return ""
+	case len(found[2]) > 0:
+		return string(found[1]) + " lines " + string(found[2]) + "-" + string(found[3])
+	}
+	return string(found[1])
+}
+
+// namesUpload reports whether a value may have the capped text of an uploaded result.
+func (h *history) namesUpload(value []byte) bool {
+	return slices.ContainsFunc(h.in.Uploads, func(u Upload) bool { return bytes.Contains(value, []byte(u.Ref)) })
+}
+
+// uploadIn returns the ref of the uploaded result whose capped text a text is, "" for none. It looks for the whole line
+// that names the upload, and for its call: a ref alone may be quoted anywhere.
+func (h *history) uploadIn(text []byte, callID string) string {
+	for i := range h.in.Uploads {
+		u := &h.in.Uploads[i]
+		of := u.CallID == "" || callID == "" || u.CallID == callID
+		if of && bytes.Contains(text, []byte(u.Mark)) {
+			return u.Ref
+		}
+	}
+	return ""
+}
