@@ -137,6 +137,10 @@ CREATE TABLE public.imports (
 
 ALTER TABLE ONLY public.imports FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.installation (
+    id uuid DEFAULT gen_random_uuid() NOT NULL
+);
+
 CREATE TABLE public.messages (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -337,13 +341,42 @@ ALTER TABLE ONLY public.replays FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.result_bodies (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
-    sha256 bytea NOT NULL,
-    codec smallint NOT NULL,
-    body bytea NOT NULL
+    id uuid NOT NULL,
+    sha256 bytea,
+    bytes bigint DEFAULT 0 NOT NULL,
+    lines bigint DEFAULT 0 NOT NULL,
+    store smallint DEFAULT 0 NOT NULL,
+    writing bytea,
+    touched_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT result_bodies_sha256_check CHECK ((octet_length(sha256) = 32)),
+    CONSTRAINT result_bodies_store_check CHECK ((store = ANY (ARRAY[0, 1, 2])))
 );
-ALTER TABLE ONLY public.result_bodies ALTER COLUMN body SET STORAGE EXTERNAL;
 
 ALTER TABLE ONLY public.result_bodies FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.result_chunks (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    body_id uuid NOT NULL,
+    n integer NOT NULL,
+    at bigint NOT NULL,
+    line bigint NOT NULL,
+    in_line boolean NOT NULL,
+    size integer NOT NULL,
+    codec smallint NOT NULL,
+    digest bytea NOT NULL,
+    body bytea,
+    object uuid,
+    object_at bigint,
+    object_size integer,
+    CONSTRAINT result_chunks_check CHECK (((body IS NULL) OR (object IS NULL))),
+    CONSTRAINT result_chunks_check1 CHECK (((body IS NOT NULL) OR ((object IS NOT NULL) AND (object_at IS NOT NULL) AND (object_size IS NOT NULL)))),
+    CONSTRAINT result_chunks_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT result_chunks_n_check CHECK ((n >= 0))
+);
+ALTER TABLE ONLY public.result_chunks ALTER COLUMN body SET STORAGE EXTERNAL;
+
+ALTER TABLE ONLY public.result_chunks FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.results (
     tenant_id uuid NOT NULL,
@@ -360,6 +393,7 @@ CREATE TABLE public.results (
     tokens bigint NOT NULL,
     sha256 bytea NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    body_id uuid,
     CONSTRAINT results_sha256_check CHECK ((octet_length(sha256) = 32))
 );
 
@@ -572,6 +606,9 @@ ALTER TABLE ONLY public.import_lines
 ALTER TABLE ONLY public.imports
     ADD CONSTRAINT imports_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.installation
+    ADD CONSTRAINT installation_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, session_key, seq);
 
@@ -597,7 +634,10 @@ ALTER TABLE ONLY public.replays
     ADD CONSTRAINT replays_pkey PRIMARY KEY (tenant_id, id);
 
 ALTER TABLE ONLY public.result_bodies
-    ADD CONSTRAINT result_bodies_pkey PRIMARY KEY (tenant_id, session_key, sha256);
+    ADD CONSTRAINT result_bodies_pkey PRIMARY KEY (tenant_id, session_key, id);
+
+ALTER TABLE ONLY public.result_chunks
+    ADD CONSTRAINT result_chunks_pkey PRIMARY KEY (tenant_id, session_key, body_id, n);
 
 ALTER TABLE ONLY public.results
     ADD CONSTRAINT results_pkey PRIMARY KEY (tenant_id, session_key, ref);
@@ -679,7 +719,13 @@ CREATE UNIQUE INDEX replays_live ON public.replays USING btree (tenant_id) WHERE
 
 CREATE INDEX replays_newest ON public.replays USING btree (tenant_id, created_at DESC, id DESC);
 
-CREATE INDEX results_body ON public.results USING btree (tenant_id, session_key, sha256);
+CREATE UNIQUE INDEX result_bodies_content ON public.result_bodies USING btree (tenant_id, session_key, sha256);
+
+CREATE INDEX result_bodies_touched ON public.result_bodies USING btree (tenant_id, touched_at);
+
+CREATE INDEX result_chunks_object ON public.result_chunks USING btree (tenant_id, object) WHERE (object IS NOT NULL);
+
+CREATE INDEX results_body ON public.results USING btree (tenant_id, session_key, body_id) WHERE (body_id IS NOT NULL);
 
 CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
 
@@ -744,11 +790,17 @@ ALTER TABLE ONLY public.replay_sessions
 ALTER TABLE ONLY public.replays
     ADD CONSTRAINT replays_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
-ALTER TABLE ONLY public.results
-    ADD CONSTRAINT results_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+ALTER TABLE ONLY public.result_bodies
+    ADD CONSTRAINT result_bodies_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.result_chunks
+    ADD CONSTRAINT result_chunks_tenant_id_session_key_body_id_fkey FOREIGN KEY (tenant_id, session_key, body_id) REFERENCES public.result_bodies(tenant_id, session_key, id) DEFERRABLE INITIALLY DEFERRED;
 
 ALTER TABLE ONLY public.results
-    ADD CONSTRAINT results_tenant_id_session_key_sha256_fkey FOREIGN KEY (tenant_id, session_key, sha256) REFERENCES public.result_bodies(tenant_id, session_key, sha256) DEFERRABLE INITIALLY DEFERRED;
+    ADD CONSTRAINT results_tenant_id_session_key_body_id_fkey FOREIGN KEY (tenant_id, session_key, body_id) REFERENCES public.result_bodies(tenant_id, session_key, id) DEFERRABLE INITIALLY DEFERRED;
+
+ALTER TABLE ONLY public.results
+    ADD CONSTRAINT results_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
@@ -795,6 +847,8 @@ ALTER TABLE public.replays ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.result_bodies ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.result_chunks ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
@@ -833,6 +887,8 @@ CREATE POLICY tenant ON public.replays USING ((tenant_id = (NULLIF(current_setti
 
 CREATE POLICY tenant ON public.result_bodies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.result_chunks USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -857,6 +913,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.import_lines TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.imports TO varve_app;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.installation TO varve_app;
+
 GRANT SELECT,INSERT,DELETE ON TABLE public.messages TO varve_app;
 
 GRANT UPDATE(removed_at) ON TABLE public.messages TO varve_app;
@@ -878,6 +936,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replay_sessions TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replays TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_bodies TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_chunks TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.results TO varve_app;
 

@@ -95,8 +95,8 @@ func (w *world) digests() map[string]string {
 	found := map[string]string{}
 	err := postgres.InTenant(w.Context(), w.store.Pool(), w.tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		for _, table := range []string{
-			"sessions", "messages", "checkpoints", "runs", "results", "result_bodies", "checkpoint_results", "policies",
-			"policy_versions", "idempotency",
+			"sessions", "messages", "checkpoints", "runs", "results", "result_bodies", "result_chunks", "checkpoint_results",
+			"policies", "policy_versions", "idempotency",
 		} {
 			var sum string
 			err := tx.QueryRow(w.Context(), `

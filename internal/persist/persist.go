@@ -1,19 +1,22 @@
 // Package persist keeps full tool results, so that a view can name them instead of holding them. It owns the tables
-// results and result_bodies; every function runs in a transaction of its caller's.
+// results, result_bodies and result_chunks; every function that takes a transaction runs in one of its caller's.
 //
-// Start at Put, which must be called before a checkpoint that names the results is committed, and Read, which brings
-// one back.
+// A body is what a result says. It belongs to a session, which has equal bodies once: a body that is complete is found
+// by its SHA-256. It lies in chunks of at most 128 KiB, cut after lines where that is possible, each compressed for
+// itself with a digest of its own (chunk.go), so that a part of a body is read without the rest (content.go).
+//
+// A body is written whole by Put, which must be called before a checkpoint that names the results is committed, or as
+// it arrives by a Writer (writer.go): what was stored is kept, and another process can go on after it.
+//
+// Start at Put and Content.
 package persist
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -31,10 +34,11 @@ type Result struct {
 	Lines     int64
 	Tokens    int64
 	SHA256    []byte // of the body
+	InLog     bool   // it has no body of its own: its message has the bytes
 	CreatedAt time.Time
 }
 
-// NewResult is a result to persist.
+// NewResult is a result to persist. The Body of one that is InLog is only measured.
 type NewResult struct {
 	Result
 	Body []byte
@@ -60,71 +64,16 @@ func Batches(results []NewResult) iter.Seq[[]NewResult] {
 // batchBytes bounds what one transaction carries.
 const batchBytes = 8 << 20
 
-// Put persists results of a session. A result that is there already stays as it is, so a compaction that was
-// interrupted simply puts again. stored is the number of bytes that the compressed bodies have.
-func Put(ctx context.Context, tx pgx.Tx, key session.Key, results []NewResult) (stored int64, err error) {
-	c := columnsOf(results)
-	for _, body := range c.bodies {
-		stored += int64(len(body))
-	}
-	return stored, c.insert(ctx, tx, key)
-}
-
-// columns are results by column, as unnest takes them.
-type columns struct {
-	refs, tools, calls, categories, mediaTypes []string
-	seqs, bytes, lines, tokens                 []int64
-	parts                                      []int32
-	sums, bodies                               [][]byte
-	codecs                                     []int16
-}
-
-func (c *columns) insert(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	_, err := tx.Exec(ctx, `
-		INSERT INTO result_bodies (tenant_id, session_key, sha256, codec, body)
-		SELECT $1, $2, r.sha256, r.codec, r.body
-		  FROM unnest($3::bytea[], $4::smallint[], $5::bytea[]) AS r (sha256, codec, body)
-		ON CONFLICT DO NOTHING`,
-		key.Tenant, key.Key, c.sums, c.codecs, c.bodies)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `
-		INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes,
-		                     lines, tokens, sha256)
-		SELECT $1, $2, r.*
-		  FROM unnest($3::text[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[],
-		              $10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[]) r
-		ON CONFLICT DO NOTHING`,
-		key.Tenant, key.Key, c.refs, c.seqs, c.parts, c.tools, c.calls, c.categories, c.mediaTypes,
-		c.bytes, c.lines, c.tokens, c.sums)
-	return err
-}
-
-func columnsOf(results []NewResult) (c columns) {
-	for i := range results {
-		r := &results[i]
-		codec, body := compress(r.Body)
-		c.refs = append(c.refs, r.Ref)
-		c.seqs = append(c.seqs, r.Seq)
-		c.parts = append(c.parts, int32(r.Part))
-		c.tools = append(c.tools, r.Tool)
-		c.calls = append(c.calls, r.CallID)
-		c.categories = append(c.categories, r.Category)
-		c.mediaTypes = append(c.mediaTypes, r.MediaType)
-		c.bytes = append(c.bytes, int64(len(r.Body)))
-		c.lines = append(c.lines, r.Lines)
-		c.tokens = append(c.tokens, r.Tokens)
-		c.sums = append(c.sums, r.SHA256)
-		c.codecs = append(c.codecs, codec)
-		c.bodies = append(c.bodies, body)
-	}
-	return c
-}
-
-const resultColumns = `
+// ResultColumns are the columns of a Result in a statement in which results is r.
+const ResultColumns = `
 	r.ref, r.seq, r.part, r.tool_name AS tool, r.call_id, r.category, r.media_type, r.bytes, r.lines, r.tokens,
-	r.sha256, r.created_at`
+	r.sha256, r.body_id IS NULL AS in_log, r.created_at`
+
+// Dest returns where the ResultColumns are scanned to.
+func (r *Result) Dest() []any {
+	return []any{&r.Ref, &r.Seq, &r.Part, &r.Tool, &r.CallID, &r.Category, &r.MediaType, &r.Bytes, &r.Lines, &r.Tokens,
+		&r.SHA256, &r.InLog, &r.CreatedAt}
+}
 
 // Place is a place in a session's list of results: what comes after part Part of message Seq.
 type Place struct {
@@ -135,7 +84,7 @@ type Place struct {
 // List reads a session's results by seq and part.
 func List(ctx context.Context, tx pgx.Tx, key session.Key, after Place, limit int) ([]Result, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT `+resultColumns+`
+		SELECT `+ResultColumns+`
 		  FROM results r
 		 WHERE r.tenant_id = $1
 		   AND r.session_key = $2
@@ -146,36 +95,6 @@ func List(ctx context.Context, tx pgx.Tx, key session.Key, after Place, limit in
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Result])
-}
-
-// Read returns a result and its whole body; ErrNotFound for a ref that does not exist. The check digits make a
-// miscopied ref a miss instead of another result.
-func Read(ctx context.Context, tx pgx.Tx, key session.Key, ref session.ResultRef) (r Result, body []byte, err error) {
-	rows, err := tx.Query(ctx, `
-		SELECT `+resultColumns+`, b.codec, b.body
-		  FROM results r
-		  JOIN result_bodies b ON b.tenant_id = r.tenant_id AND b.session_key = r.session_key AND b.sha256 = r.sha256
-		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.ref = $3`,
-		key.Tenant, key.Key, ref.String())
-	if err != nil {
-		return r, nil, err
-	}
-	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[stored])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return r, nil, fmt.Errorf("result %s: %w", ref, session.ErrNotFound)
-	}
-	if err != nil {
-		return r, nil, err
-	}
-	body, err = decompress(found.Codec, found.Body, found.Bytes)
-	return found.Result, body, err
-}
-
-// stored is a result with its body as it is stored.
-type stored struct {
-	Result
-	Codec int16
-	Body  []byte
 }
 
 // Nearest returns the refs of the results nearest to message seq.
@@ -199,37 +118,4 @@ func Nearest(ctx context.Context, tx pgx.Tx, key session.Key, seq int64, limit i
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-// The codecs of result_bodies.codec.
-const (
-	codecRaw  int16 = 0
-	codecZstd int16 = 1
-)
-
-var (
-	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2))
-	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(1<<30))
-)
-
-// compress returns the smaller of a body and its compressed form.
-func compress(body []byte) (codec int16, stored []byte) {
-	packed := encoder.EncodeAll(body, nil)
-	if len(packed) < len(body) {
-		return codecZstd, packed
-	}
-	if body == nil {
-		body = []byte{}
-	}
-	return codecRaw, body
-}
-
-func decompress(codec int16, stored []byte, size int64) ([]byte, error) {
-	switch codec {
-	case codecRaw:
-		return stored, nil
-	case codecZstd:
-		return decoder.DecodeAll(stored, make([]byte, 0, size))
-	}
-	return nil, fmt.Errorf("result body with codec %d: this version knows 0 and 1", codec)
 }

@@ -370,14 +370,14 @@ func TestAResultThatARestoredCheckpointNamesCannotBeDeleted(t *testing.T) {
 	mustAppend(t, store, batch(at, message("a", 10), message("b", 10)))
 	err := execInTenant(t, store, tenant, `
 		WITH body AS (
-		    INSERT INTO result_bodies (tenant_id, session_key, sha256, codec, body)
-		    SELECT tenant_id, key, decode(repeat('aa', 32), 'hex'), 0, ''
+		    INSERT INTO result_bodies (tenant_id, session_key, id, sha256)
+		    SELECT tenant_id, key, gen_random_uuid(), decode(repeat('aa', 32), 'hex')
 		      FROM sessions
 		     WHERE tenant_id = $1
-		    RETURNING tenant_id, session_key, sha256
+		    RETURNING tenant_id, session_key, id, sha256
 		)
-		INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes, lines, tokens, sha256)
-		SELECT tenant_id, session_key, 'r1.0-aaaa', 1, 0, '', '', '', '', 0, 0, 0, sha256
+		INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes, lines, tokens, sha256, body_id)
+		SELECT tenant_id, session_key, 'r1.0-aaaa', 1, 0, '', '', '', '', 0, 0, 0, sha256, id
 		  FROM body`, [16]byte(tenant))
 	if err != nil {
 		t.Fatal(err)

@@ -156,6 +156,56 @@ func TestTheMigrationToGapsFindsThem(t *testing.T) {
 	}
 }
 
+func TestTheMigrationToChunksKeepsEveryBodyAndGoesBack(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.NewEmpty(t)
+	mustMigrate(t, dsn)
+	if err := postgres.MigrateSteps(dsn, 36-newest(t)); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, dsn, `
+		INSERT INTO tenants (id, name) VALUES ('00000000-0000-0000-0000-000000000001', 'a');
+		INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, document)
+		SELECT id, '00000000-0000-0000-0000-000000000000', 0.8, 0.95, '{}' FROM tenants;
+		INSERT INTO sessions (tenant_id, key, id, window_tokens, policy_id)
+		SELECT t.id, '00000000-0000-0000-0000-000000000002', 's', 1000, '00000000-0000-0000-0000-000000000000' FROM tenants t;
+		INSERT INTO result_bodies (tenant_id, session_key, sha256, codec, body)
+		SELECT tenant_id, key, sha256(text::bytea), 0, text::bytea FROM sessions, unnest(ARRAY['one', 'a b']) text;
+		INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes, lines, tokens, sha256)
+		SELECT b.tenant_id, b.session_key, encode(b.sha256, 'hex') || n, n, get_byte(b.body, 0), '', '', '', '', octet_length(b.body), 1, 1, b.sha256
+		  FROM result_bodies b, generate_series(1, 2) n;`)
+	before := resultsAndBodies(t, dsn, `SELECT r.ref || ' ' || encode(b.body, 'escape') || ' ' || b.codec FROM results r JOIN result_bodies b USING (sha256)`)
+	mustMigrate(t, dsn)
+	after := resultsAndBodies(t, dsn, `
+		SELECT r.ref || ' ' || encode(c.body, 'escape') || ' ' || c.codec
+		  FROM results r
+		  JOIN result_bodies b ON b.id = r.body_id AND b.sha256 = r.sha256 AND b.bytes = r.bytes
+		  JOIN result_chunks c ON c.body_id = b.id AND c.size = b.bytes AND c.digest = b.sha256`)
+	if len(before) != 4 || !slices.Equal(before, after) {
+		t.Errorf("before %q, after %q", before, after)
+	}
+	if err := postgres.MigrateSteps(dsn, 36-newest(t)); err != nil {
+		t.Fatal(err)
+	}
+	back := resultsAndBodies(t, dsn, `SELECT r.ref || ' ' || encode(b.body, 'escape') || ' ' || b.codec FROM results r JOIN result_bodies b USING (sha256)`)
+	if !slices.Equal(before, back) {
+		t.Errorf("before %q, back %q", before, back)
+	}
+}
+
+func resultsAndBodies(t *testing.T, dsn, sql string) []string {
+	t.Helper()
+	rows, err := openPool(t, dsn).Query(t.Context(), sql+` ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 func TestMigratingAMigratedDatabaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.New(t)

@@ -40,17 +40,6 @@ func (s *Store) Results(
 	})
 }
 
-// Result reads one result of a session with its body; ErrNotFound, see persist.Read.
-func (s *Store) Result(ctx context.Context, at session.Address, ref session.ResultRef) (
-	found persist.Result, body []byte, err error,
-) {
-	found, err = inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (r persist.Result, err error) {
-		r, body, err = persist.Read(ctx, tx, key, ref)
-		return r, err
-	})
-	return found, body, err
-}
-
 // NearestResults returns the refs of the persisted results nearest to message seq; ErrNotFound for the session.
 func (s *Store) NearestResults(ctx context.Context, at session.Address, seq int64, limit int) ([]string, error) {
 	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]string, error) {

@@ -208,8 +208,8 @@ func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
 	removeFromRecompactions(batch, row.Key)
 	removeFromReplays(batch, row.Key)
 	for _, table := range []string{
-		"checkpoint_results", "results", "result_bodies", "checkpoints", "runs", "messages", "idempotency",
-		"policy_versions", "session_tokens",
+		"checkpoint_results", "results", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
+		"idempotency", "policy_versions", "session_tokens",
 	} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}

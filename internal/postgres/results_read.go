@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// openResultSQL opens the result with the ref $3 of the session with the id $2, openBodySQL the body $3 of the session
+// with the key $2.
+var (
+	openResultSQL = statement("open_body",
+		"{columns}", persist.ResultColumns+",",
+		"{from}", `
+  FROM sessions s
+  JOIN results r ON r.tenant_id = s.tenant_id AND r.session_key = s.key
+  LEFT JOIN result_bodies b ON b.tenant_id = r.tenant_id AND b.session_key = r.session_key AND b.id = r.body_id`,
+		"{where}", `
+ WHERE s.tenant_id = $1 AND s.id = $2 AND r.ref = $3`)
+	openBodySQL = statement("open_body",
+		"{columns}", "",
+		"{from}", `
+  FROM result_bodies b`,
+		"{where}", `
+ WHERE b.tenant_id = $1 AND b.session_key = $2 AND b.id = $3`)
+)
+
+// OpenResult returns a result and its content, which is read chunk by chunk. The content is nil of a result that lies in
+// the log: its message has it. It is one round trip, and none more for a body of one chunk.
+//
+// Errors: ErrNotFound for the session and the result, DamagedError. The check digits of a ref make a miscopied one a
+// miss instead of another result.
+func (s *Store) OpenResult(ctx context.Context, at session.Address, ref session.ResultRef) (
+	persist.Result, *persist.Content, error,
+) {
+	return s.OpenResultAt(ctx, at, ref, persist.Want{})
+}
+
+// OpenResultAt is OpenResult for a reader that knows what it will read first, which comes along in the same round trip.
+func (s *Store) OpenResultAt(ctx context.Context, at session.Address, ref session.ResultRef, want persist.Want) (
+	r persist.Result, c *persist.Content, err error,
+) {
+	var body persist.Opened
+	args := append([]any{at.Tenant, at.ID, ref.String()}, want.Args()...)
+	err = query(ctx, s.pool, at.Tenant, openResultSQL, args, one(append(r.Dest(), body.Dest()...)...))
+	if err != nil {
+		return r, nil, fmt.Errorf("result %s: %w", ref, err)
+	}
+	if body.ID == nil {
+		return r, nil, nil
+	}
+	what := "result " + ref.String()
+	if !body.Is(&r) {
+		return r, nil, &session.DamagedError{What: what, Cause: persist.ErrOtherBody}
+	}
+	c, err = s.content(at.Tenant, &body, what)
+	return r, c, err
+}
+
+// OpenBody returns the content of a complete body; ErrNotFound, DamagedError.
+func (s *Store) OpenBody(ctx context.Context, key session.Key, id uuid.UUID) (*persist.Content, error) {
+	var body persist.Opened
+	args := append([]any{key.Tenant, key.Key, id}, persist.Want{}.Args()...)
+	err := query(ctx, s.pool, key.Tenant, openBodySQL, args, one(body.Dest()...))
+	if err == nil && !body.Complete() {
+		err = session.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("body %s: %w", id, err)
+	}
+	return s.content(key.Tenant, &body, "body "+id.String())
+}
+
+// content returns the content of a body that was opened.
+func (s *Store) content(tenant uuid.UUID, body *persist.Opened, what string) (*persist.Content, error) {
+	key := session.Key{Tenant: tenant, Key: *body.Session}
+	return body.Content(what, func(ctx context.Context, first, limit int) ([]persist.StoredChunk, error) {
+		return s.chunks(ctx, key, *body.ID, first, limit)
+	})
+}
+
+// chunks reads chunks of a body as they are stored; ErrNotFound if the body is gone.
+func (s *Store) chunks(ctx context.Context, key session.Key, body uuid.UUID, first, limit int) (
+	[]persist.StoredChunk, error,
+) {
+	found, err := queryRows(ctx, s, key.Tenant, pgx.RowToStructByPos[persist.StoredChunk], `
+		SELECT codec, body
+		  FROM result_chunks
+		 WHERE tenant_id = $1 AND session_key = $2 AND body_id = $3 AND n >= $4 AND n < $5
+		 ORDER BY n`, key.Tenant, key.Key, body, first, first+limit)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("body %s: %w", body, session.ErrNotFound)
+	}
+	return found, err
+}
+
+// Result reads one result of a session with its whole body, which is nil if the result lies in the log.
+//
+// Errors: those of OpenResult.
+func (s *Store) Result(ctx context.Context, at session.Address, ref session.ResultRef) (
+	found persist.Result, body []byte, err error,
+) {
+	found, content, err := s.OpenResult(ctx, at, ref)
+	if err != nil || content == nil {
+		return found, nil, err
+	}
+	body, err = content.All(ctx)
+	return found, body, err
+}
