@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/config"
 )
@@ -139,5 +140,37 @@ func TestRunsAreATable(t *testing.T) {
 		runID + "  2026-01-01T00:00:00Z  sweep    failed  -           -        0       -      -        the plan is not valid\n"
 	if diff := cmp.Diff(want, output(t, api, config.Client{}, &runsCommand{Session: "s"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTokensAreMadeListedAndRevoked(t *testing.T) {
+	t.Parallel()
+	const id = "0198f0c1-7c1e-7000-8000-000000000008"
+	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		var body bytes.Buffer
+		body.ReadFrom(r.Body)
+		switch r.Method + " " + r.URL.Path + " " + body.String() {
+		case `POST /v1/sessions/s/tokens {"ttl_seconds":3600,"scopes":["read","compact"]}`:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"token":"st_x","id":"`+id+`"}`)
+		case `GET /v1/sessions/s/tokens `:
+			fmt.Fprint(w, `{"data":[{"id":"`+id+`","last4":"abcd","scopes":["read"]}],"has_more":false,"next_cursor":null}`)
+		case `DELETE /v1/sessions/s/tokens/` + id + ` `:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			t.Errorf("%s %s %s", r.Method, r.URL.Path, &body)
+		}
+	})
+	if got := output(t, api, config.Client{}, &tokensCreateCommand{Session: "s", Expires: time.Hour, Compact: true}); got != "st_x\n" {
+		t.Errorf("made %q", got)
+	}
+	if got := output(t, api, config.Client{}, &tokensListCommand{Session: "s"}); !strings.Contains(got, id+"  …abcd") {
+		t.Errorf("listed %q", got)
+	}
+	output(t, api, config.Client{}, &tokensRevokeCommand{Session: "s", ID: uuid.MustParse(id)})
+	for _, wrong := range []time.Duration{0, 25 * time.Hour} {
+		if (&tokensCreateCommand{Expires: wrong}).Validate() == nil {
+			t.Errorf("a token may live for %s", wrong)
+		}
 	}
 }

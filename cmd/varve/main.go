@@ -39,6 +39,7 @@ type commands struct {
 	Checkpoints checkpointsCommand `cmd:"" help:"List a session's checkpoints, show one, compare two, or restore one."`
 	Replay      replayCommand      `cmd:"" help:"Measure what policies keep of conversations or stored sessions."`
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
+	Tokens      tokensCommand      `cmd:"" help:"Create, list and revoke session tokens, which agents hold."`
 	Results     resultsCommand     `cmd:"" help:"List a session's persisted tool results, or print one."`
 }
 

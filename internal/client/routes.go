@@ -34,6 +34,7 @@ const (
 	DiffCheckpoints   Route[protocol.CheckpointDiff]   = "GET sessions/{session}/checkpoints/{n}/diff"
 	RestoreCheckpoint Route[session.CheckpointRecord]  = "POST sessions/{session}/checkpoints/{n}/restore"
 	GetResult         Route[protocol.ResultPage]       = "GET sessions/{session}/results/{ref}"
+	CreateToken       Route[protocol.NewToken]         = "POST sessions/{session}/tokens" // TokenRequest
 
 	CheckPolicy Route[protocol.Policy]                 = "POST policy/check"
 	Profiles    Route[protocol.List[protocol.Profile]] = "GET policies/profiles"
@@ -55,6 +56,7 @@ const (
 	Runs                 ListRoute[session.Run]                 = "sessions/{session}/runs"
 	Checkpoints          ListRoute[session.CheckpointRecord]    = "sessions/{session}/checkpoints"
 	Results              ListRoute[protocol.Result]             = "sessions/{session}/results"
+	Tokens               ListRoute[session.Token]               = "sessions/{session}/tokens"
 	Recompactions        ListRoute[protocol.Recompaction]       = "admin/recompactions"
 	Replays              ListRoute[protocol.Replay]             = "admin/replays"
 	ReplaySessions       ListRoute[session.ReplaySession]       = "admin/replays/{replay}/sessions"
@@ -180,6 +182,15 @@ func (o *Options) body() (io.Reader, error) {
 func (c *Client) RawResult(ctx context.Context, id, ref string) (body io.ReadCloser, sha256 string, err error) {
 	body, header, err := c.stream(ctx, "GET sessions/{session}/results/{ref}", Query{"raw": true}, id, ref)
 	return body, header.Get("X-Content-Sha256"), err
+}
+
+// RevokeToken revokes a session's token.
+func (c *Client) RevokeToken(ctx context.Context, id string, token any) error {
+	res, err := c.do(ctx, "DELETE sessions/{session}/tokens/{token}", Options{}, []any{id, token})
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
 }
 
 // Export returns the export of a session or, without an id, of all sessions. The caller closes it.
