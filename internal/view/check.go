@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -111,4 +112,25 @@ func (r *Rendition) ValidatorState() []byte {
 		validator.Add(&shape)
 	}
 	return validator.State()
+}
+
+// OpenCalls returns the ids of the calls that no result answers, in their order.
+func (r *Rendition) OpenCalls() (ids []string) {
+	var open units.Pairer[int]
+	var calls []string
+	for i := range r.facts {
+		for p := range r.facts[i].Parts {
+			switch part := &r.facts[i].Parts[p]; part.Kind {
+			case wire.Call:
+				open.Call(part.CallID, part.Name, len(calls))
+				calls = append(calls, part.CallID)
+			case wire.Result:
+				open.Answer(part.CallID, part.Name)
+			}
+		}
+	}
+	for _, n := range slices.Sorted(open.All()) {
+		ids = append(ids, calls[n])
+	}
+	return ids
 }

@@ -174,3 +174,17 @@ func (u *unit) messages(own session.Format) ([]wire.Stored, error) {
 	}
 	return list, nil
 }
+
+// Bodies returns the messages of a stored view as a reader gets them who asks for it as it is.
+func Bodies(v *postgres.View) ([][]byte, error) {
+	opened, err := open(v)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := opened.messages()
+	bodies := make([][]byte, len(messages))
+	for i := range messages {
+		bodies[i] = messages[i].Body
+	}
+	return bodies, err
+}

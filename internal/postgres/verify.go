@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Audit reads all that is stored of one session as it was at one moment, for a check of it against itself. It is valid
+// inside Store.Audit only.
+type Audit struct {
+	session.Key
+	AuditedSession
+	tx pgx.Tx
+}
+
+// AuditedSession is a session's row: its counters as they are stored.
+type AuditedSession struct {
+	ID             string
+	Format         session.Format
+	Separate       int64 // the last seq of the separate system prompt, 0 for none
+	LastSeq        int64
+	Pinned         int64
+	GapSeq         int64
+	TailBytes      int64
+	ContextTokens  int64
+	TotalTokens    int64
+	Checkpoint     int
+	Through        int64
+	CheckpointSize int
+}
+
+// AuditedMessage is a row of the log.
+type AuditedMessage struct {
+	Seq        int64
+	Role       string
+	Format     session.Format
+	Tokens     int64
+	Calls      []string
+	Answers    []string
+	StartsUnit bool
+	Flags      int32
+	Body       []byte
+	ViewBody   []byte // nil if views show the message itself
+	Shown      int64  // tokens of what views show
+	Removed    bool
+	RemovedSeq int64 // the seq that its removal took, 0 for none
+	OldShape   bool  // it is from before there were shapes
+	ShapeFits  bool
+}
+
+// AuditedCheckpoint is a row of a checkpoint. One whose body is not Kept has statistics only.
+type AuditedCheckpoint struct {
+	N              int
+	Base           int
+	RestoredFrom   int
+	Through        int64
+	Tokens         int64
+	Kept           bool
+	Body           []byte // zframe blocks
+	Size           int    // of Body, decompressed
+	State          []byte // zstd
+	Units          json.RawMessage
+	Manifest       json.RawMessage
+	OpenCalls      []string
+	ValidatorState []byte
+	EngineVersion  int
+	Messages       int64 // of the log that it covers
+	Translated     bool  // some of them have another format than the session
+}
+
+var (
+	auditSessionSQL    = statement("verify_session", "{pinned}", pinnedElsewhere)
+	auditMessagesSQL   = statement("verify_messages", "{shape}", storedShapeSQL)
+	auditCheckpointSQL = statement("verify_checkpoint", "{pinned}", pinnedElsewhere)
+)
+
+// storedShapeSQL is the shape that the columns of a stored message m make.
+var storedShapeSQL = `(
+	       SELECT ` + shapeSQL(`m.format`) + `
+	         FROM (SELECT m.format, m.flags, m.role,
+	                      E'\x1f' || array_to_string(m.calls, E'\x1f') AS calls,
+	                      E'\x1f' || array_to_string(m.answers, E'\x1f') AS answers) m)`
+
+// What Audit.Messages reads at once.
+const (
+	auditedMessages = 500
+	auditedBytes    = 8 << 20
+)
+
+// Audit calls look with all that is stored of a session, in one transaction that reads the same moment; ErrNotFound.
+func (s *Store) Audit(ctx context.Context, key session.Key, look func(*Audit) error) error {
+	return s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
+		found, err := rowIn(ctx, tx, pgx.RowToStructByName[AuditedSession], auditSessionSQL, key.Tenant, key.Key)
+		if err != nil {
+			return err
+		}
+		return look(&Audit{Key: key, AuditedSession: found, tx: tx})
+	})
+}
+
+// Messages returns the messages behind a seq, as many as fit into a few megabytes; none at the end of the log.
+func (a *Audit) Messages(ctx context.Context, after int64) ([]AuditedMessage, error) {
+	return rowsIn(ctx, a.tx, pgx.RowToStructByName[AuditedMessage], auditMessagesSQL,
+		a.Tenant, a.Key.Key, after, auditedMessages, auditedBytes)
+}
+
+// Checkpoints returns the numbers of the session's checkpoints.
+func (a *Audit) Checkpoints(ctx context.Context) ([]int, error) {
+	return rowsIn(ctx, a.tx, pgx.RowTo[int], `
+		SELECT n
+		  FROM checkpoints
+		 WHERE tenant_id = $1 AND session_key = $2
+		 ORDER BY n`, a.Tenant, a.Key.Key)
+}
+
+// ReadCheckpoint returns a checkpoint; ErrNotFound.
+func (a *Audit) ReadCheckpoint(ctx context.Context, n int) (AuditedCheckpoint, error) {
+	return rowIn(ctx, a.tx, pgx.RowToStructByName[AuditedCheckpoint], auditCheckpointSQL, a.Tenant, a.Key.Key, n)
+}
+
+// Linked returns the refs that checkpoints are linked to, each with the first checkpoint that is.
+func (a *Audit) Linked(ctx context.Context) (map[string]int, error) {
+	rows, err := rowsIn(ctx, a.tx, pgx.RowToStructByPos[struct {
+		Ref string
+		N   int
+	}], `
+		SELECT ref, min(n)
+		  FROM checkpoint_results
+		 WHERE tenant_id = $1 AND session_key = $2
+		 GROUP BY ref`, a.Tenant, a.Key.Key)
+	first := make(map[string]int, len(rows))
+	for _, r := range rows {
+		first[r.Ref] = r.N
+	}
+	return first, err
+}
+
+// Results returns the persisted results behind a place, without their bodies.
+func (a *Audit) Results(ctx context.Context, after persist.Place, limit int) ([]persist.Result, error) {
+	return persist.List(ctx, a.tx, a.Key, after, limit)
+}
+
+// ResultBody returns the whole body of a result as it is stored.
+func (a *Audit) ResultBody(ctx context.Context, r *persist.Result) ([]byte, error) {
+	ref, err := session.ParseResultRef(r.Ref)
+	if err != nil {
+		return nil, err
+	}
+	_, body, err := persist.Read(ctx, a.tx, a.Key, ref)
+	return body, err
+}
+
+// AuditedKey is a session that can be audited.
+type AuditedKey struct {
+	Key uuid.UUID
+	ID  string
+}
+
+// AuditKeys returns the sessions of a tenant whose keys are behind one, in the order of their keys.
+func (s *Store) AuditKeys(ctx context.Context, tenant, after uuid.UUID, limit int) ([]AuditedKey, error) {
+	return queryRows(ctx, s, tenant, pgx.RowToStructByName[AuditedKey], `
+		SELECT key, id
+		  FROM sessions
+		 WHERE tenant_id = $1 AND key > $2
+		 ORDER BY key
+		 LIMIT $3`, tenant, after, limit)
+}
+
+// CountSessions counts a tenant's sessions.
+func (s *Store) CountSessions(ctx context.Context, tenant uuid.UUID) (int64, error) {
+	return queryRow(ctx, s, tenant, pgx.RowTo[int64], `
+		SELECT count(*)
+		  FROM sessions
+		 WHERE tenant_id = $1`, tenant)
+}

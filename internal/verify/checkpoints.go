@@ -1,0 +1,218 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/zframe"
+)
+
+var decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(1<<30))
+
+// checkpoints checks every checkpoint of the session, one at a time.
+func (i *inspection) checkpoints(ctx context.Context) (err error) {
+	numbers, err := i.audit.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	if i.linked, err = i.audit.Linked(ctx); err != nil {
+		return err
+	}
+	for n := 1; n <= i.audit.Checkpoint; n++ {
+		if !slices.Contains(numbers, n) {
+			i.add(Finding{Kind: Lost, Checkpoint: n}, "the session has no such checkpoint, and its newest is %d",
+				i.audit.Checkpoint)
+		}
+	}
+	for _, n := range numbers {
+		c, err := i.audit.ReadCheckpoint(ctx, n)
+		if err != nil {
+			return err
+		}
+		i.checkpoint(&c)
+	}
+	return nil
+}
+
+func (i *inspection) checkpoint(c *postgres.AuditedCheckpoint) {
+	i.report.Checkpoints++
+	i.report.Bytes += int64(len(c.Body) + len(c.State) + len(c.Units) + len(c.Manifest))
+	switch {
+	case c.N > i.audit.Checkpoint:
+		i.add(Finding{Kind: Counter, Checkpoint: c.N, Name: "checkpoint_n"},
+			"the session's newest checkpoint is %d by its row", i.audit.Checkpoint)
+	case c.N == i.audit.Checkpoint:
+		i.newest = c
+		if !c.Kept {
+			i.add(Finding{Kind: Checkpoint, Checkpoint: c.N}, "it is the newest, and has no body")
+		}
+	}
+	if c.Base >= c.N || c.RestoredFrom >= c.N || c.Through > i.audit.LastSeq {
+		i.add(Finding{Kind: Coverage, Checkpoint: c.N},
+			"it builds on checkpoint %d and covers messages 1 to %d of %d", c.Base, c.Through, i.audit.LastSeq)
+	}
+	i.manifest(c)
+	if c.Kept {
+		i.rendition(c)
+	}
+}
+
+// manifest checks that every ref of what left the view at a checkpoint brings something back.
+func (i *inspection) manifest(c *postgres.AuditedCheckpoint) {
+	var actions []compact.Action
+	if err := json.Unmarshal(c.Manifest, &actions); err != nil {
+		i.add(Finding{Kind: Manifest, Checkpoint: c.N}, "its manifest does not read: %v", err)
+		return
+	}
+	for a := range actions {
+		switch ref := actions[a].Ref; {
+		case ref == "":
+		case ref[0] == 'm':
+			if m, ok := session.ParseMessagesRef(ref); !ok || m.Last > i.audit.LastSeq {
+				i.add(Finding{Kind: Ref, Ref: ref, Checkpoint: c.N}, "its manifest names messages that are not there")
+			}
+		default:
+			i.persisted(c.N, ref)
+		}
+	}
+}
+
+// persisted checks that a result which is not whole in the view is persisted, and that a checkpoint holds it.
+func (i *inspection) persisted(n int, ref string) {
+	first, linked := i.linked[ref]
+	switch {
+	case i.named[ref]:
+	case !i.results[ref]:
+		i.add(Finding{Kind: Ref, Ref: ref, Checkpoint: n}, "the checkpoint names the result, which is not persisted")
+	case linked && first > n:
+		i.add(Finding{Kind: Link, Ref: ref, Checkpoint: n}, "no checkpoint before %d holds the result", first)
+	}
+	i.named[ref] = true
+}
+
+// rendition checks the body of a checkpoint and all that was computed from it.
+func (i *inspection) rendition(c *postgres.AuditedCheckpoint) {
+	body, err := zframe.Decompress(nil, c.Body, c.Size)
+	if err != nil {
+		i.add(Finding{Kind: Checkpoint, Checkpoint: c.N}, "its body does not decompress: %v", err)
+		return
+	}
+	i.report.Bytes += int64(len(body))
+	made, err := view.NewRendition(i.audit.Format, body)
+	if err != nil {
+		i.add(Finding{Kind: Checkpoint, Checkpoint: c.N}, "its body is damaged: %v", err)
+		return
+	}
+	i.units(c, body)
+	i.walked(c, made)
+	i.state(c, body)
+}
+
+// walked compares what a reader relies on with what the body says.
+func (i *inspection) walked(c *postgres.AuditedCheckpoint, made *view.Rendition) {
+	if len(c.ValidatorState) > 0 && !bytes.Equal(c.ValidatorState, made.ValidatorState()) {
+		i.add(Finding{Kind: Walk, Checkpoint: c.N, Name: "validator_state"},
+			"the state of the validator is not that of the body")
+	}
+	open := made.OpenCalls()
+	for n := range open {
+		open[n] = postgres.Text(open[n])
+	}
+	slices.Sort(open)
+	stored := slices.Sorted(slices.Values(c.OpenCalls))
+	if !slices.Equal(open, stored) {
+		i.add(Finding{Kind: Walk, Checkpoint: c.N, Name: "open_calls"}, "it has the open calls %v, its body %v",
+			stored, open)
+	}
+}
+
+// units checks that the units divide the body, and stand for the messages that the checkpoint covers, each once.
+func (i *inspection) units(c *postgres.AuditedCheckpoint, body []byte) {
+	var stored []compact.Unit
+	err := json.Unmarshal(c.Units, &stored)
+	if err != nil {
+		i.add(Finding{Kind: Units, Checkpoint: c.N}, "its units do not read: %v", err)
+		return
+	}
+	list, err := view.Units(body, stored)
+	if err != nil {
+		i.add(Finding{Kind: Units, Checkpoint: c.N}, "%v", err)
+		return
+	}
+	for n := range list {
+		if _, err := view.Split(list[n].Joined); err != nil {
+			i.add(Finding{Kind: Units, Checkpoint: c.N}, "its unit %d does not begin where a message does: %v", n, err)
+			return
+		}
+	}
+	if len(stored) > 0 {
+		i.covered(c, stored)
+	}
+}
+
+func (i *inspection) covered(c *postgres.AuditedCheckpoint, stored []compact.Unit) {
+	var tokens, messages int64
+	for n := range stored {
+		tokens += stored[n].Tokens
+		messages += int64(stored[n].Messages)
+		if seq := stored[n].FirstSeq; seq < 1 || seq > c.Through {
+			i.add(Finding{Kind: Coverage, Checkpoint: c.N}, "its unit %d begins with message %d of 1 to %d", n, seq,
+				c.Through)
+			return
+		}
+	}
+	if tokens != c.Tokens {
+		i.add(Finding{Kind: Counter, Checkpoint: c.N, Name: "tokens"}, "it has %d tokens, its units %d", c.Tokens,
+			tokens)
+	}
+	if messages != c.Messages && !c.Translated {
+		i.add(Finding{Kind: Coverage, Checkpoint: c.N}, "its units stand for %d messages, the log has %d through %d",
+			messages, c.Messages, c.Through)
+	}
+}
+
+// state checks that the next compaction can start from the checkpoint, and that what it names is there.
+func (i *inspection) state(c *postgres.AuditedCheckpoint, body []byte) {
+	state, err := decoder.DecodeAll(c.State, nil)
+	if err != nil {
+		i.add(Finding{Kind: State, Checkpoint: c.N}, "its state does not decompress: %v", err)
+		return
+	}
+	if c.EngineVersion != compact.EngineVersion {
+		return // another version of the engine starts from the log
+	}
+	facts, err := compact.ReadState(i.audit.Format, &compact.Checkpoint{Through: c.Through, Body: body, State: state})
+	if err != nil {
+		i.add(Finding{Kind: State, Checkpoint: c.N}, "its state does not read: %v", err)
+		return
+	}
+	for _, ref := range facts.Replaced {
+		i.persisted(c.N, ref)
+	}
+	for _, ref := range facts.Named {
+		i.want(c.N, ref)
+	}
+}
+
+// want looks for a result that a summary names, in the log unless it is persisted.
+func (i *inspection) want(n int, ref string) {
+	if i.named[ref] || i.results[ref] {
+		return
+	}
+	i.named[ref] = true
+	at, err := session.ParseResultRef(ref)
+	if errors.Is(err, session.ErrNotFound) {
+		i.add(Finding{Kind: State, Checkpoint: n}, "its summary names %q", ref)
+		return
+	}
+	i.wanted[at.Seq] = append(i.wanted[at.Seq], wantedRef{ref, n})
+}

@@ -1,0 +1,211 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// logWalk is what a pass over a log adds up and remembers.
+type logWalk struct {
+	last      int64 // seq
+	gaps      []session.MessagesRef
+	removals  map[int64]bool // the seqs that removals took
+	total     int64          // tokens
+	context   int64          // tokens that the view has of it
+	tailBytes int64
+	pinned    int64 // the last of the leading system messages
+	unpinned  int64 // the first message that is none, 0 for none
+}
+
+// messages reads the whole log, page by page.
+func (i *inspection) messages(ctx context.Context) error {
+	i.log.removals = map[int64]bool{}
+	for read := int64(0); ; {
+		page, err := i.audit.Messages(ctx, read)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		for m := range page {
+			i.message(&page[m])
+		}
+		read = page[len(page)-1].Seq
+	}
+	if i.log.last < i.audit.LastSeq {
+		i.log.gaps = append(i.log.gaps, session.MessagesRef{First: i.log.last + 1, Last: i.audit.LastSeq})
+	}
+	i.gaps()
+	for _, seq := range slices.Sorted(maps.Keys(i.wanted)) {
+		for _, w := range i.wanted[seq] {
+			i.add(Finding{Kind: Ref, Ref: w.ref, Seq: seq, Checkpoint: w.checkpoint},
+				"the checkpoint names the result, which is neither persisted nor in the log")
+		}
+	}
+	return nil
+}
+
+func (i *inspection) message(m *postgres.AuditedMessage) {
+	i.report.Messages++
+	i.report.Bytes += int64(len(m.Body) + len(m.ViewBody))
+	if m.Seq > i.audit.LastSeq {
+		i.add(Finding{Kind: Extra, Seq: m.Seq}, "the session's last seq is %d", i.audit.LastSeq)
+		return
+	}
+	i.walk(m)
+	if err := rawjson.Check(m.Body, rawjson.Limits{}); err != nil {
+		i.add(Finding{Kind: Message, Seq: m.Seq}, "its body is not JSON: %v", err)
+		return
+	}
+	found, err := wire.Inspect(m.Format, m.Body)
+	if err != nil {
+		i.add(Finding{Kind: Message, Seq: m.Seq}, "its body is no message of %s: %v", m.Format, err)
+		return
+	}
+	if wrong := wrongColumns(m, &found); len(wrong) > 0 {
+		i.add(Finding{Kind: Columns, Seq: m.Seq, Name: strings.Join(wrong, ", ")},
+			"the columns are not what is in the body")
+	}
+	if m.ViewBody != nil {
+		if _, err := wire.Accept(m.Format, m.ViewBody); err != nil {
+			i.add(Finding{Kind: ViewBody, Seq: m.Seq}, "what views show of it is no message of %s: %v", m.Format, err)
+		}
+	}
+	i.findWanted(m, &found)
+}
+
+// wrongColumns returns the names of the columns that do not hold what is in the message.
+func wrongColumns(m *postgres.AuditedMessage, found *wire.Facts) (wrong []string) {
+	var calls, answers []string
+	for p := range found.Parts {
+		switch id := postgres.Text(found.Parts[p].CallID); found.Parts[p].Kind {
+		case wire.Call:
+			calls = append(calls, id)
+		case wire.Result:
+			answers = append(answers, id)
+		}
+	}
+	for name, same := range map[string]bool{
+		"role":        m.Role == postgres.Text(found.Role),
+		"tokens":      m.Tokens == int64(found.Tokens),
+		"calls":       slices.Equal(m.Calls, calls),
+		"answers":     slices.Equal(m.Answers, answers),
+		"starts_unit": m.StartsUnit == found.StartsUnit,
+		"flags":       m.OldShape || m.Flags == int32(found.Flags),
+		"shape":       m.OldShape || m.ShapeFits,
+	} {
+		if !same {
+			wrong = append(wrong, name)
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// walk adds a message to the sums.
+func (i *inspection) walk(m *postgres.AuditedMessage) {
+	w := &i.log
+	if m.Seq > w.last+1 {
+		w.gaps = append(w.gaps, session.MessagesRef{First: w.last + 1, Last: m.Seq - 1})
+	}
+	w.last = m.Seq
+	switch {
+	case w.unpinned > 0:
+	case m.Flags&int32(wire.FlagPinned) != 0:
+		w.pinned = m.Seq
+	default:
+		w.unpinned = m.Seq
+	}
+	if m.Removed {
+		w.removals[m.RemovedSeq] = true
+		return
+	}
+	w.total += m.Tokens
+	switch {
+	case m.Seq <= i.audit.Separate:
+		w.context += m.Tokens
+	case m.Seq > i.audit.Through:
+		w.context += m.Shown
+	}
+	if m.Seq > i.audit.Through {
+		w.tailBytes += int64(len(m.Body))
+	}
+}
+
+// gaps finds the messages that are missing. A removal takes a seq that no message has, and an import keeps the seqs of
+// a file whose lines may have been rejected: of a gap that an import may have made, the tokens of the log tell.
+func (i *inspection) gaps() {
+	w := &i.log
+	imported := w.total == i.audit.TotalTokens
+	for _, gap := range w.gaps {
+		first := int64(0) // of the missing ones
+		for seq := gap.First; seq <= gap.Last+1; seq++ {
+			legal := seq > gap.Last || w.removals[seq] || imported && seq <= i.audit.GapSeq
+			switch {
+			case !legal && first == 0:
+				first = seq
+			case legal && first > 0:
+				i.missing(session.MessagesRef{First: first, Last: seq - 1})
+				first = 0
+			}
+		}
+	}
+}
+
+func (i *inspection) missing(gap session.MessagesRef) {
+	f := Finding{Kind: Missing, Seq: gap.First}
+	if gap.Last > gap.First {
+		f.LastSeq = gap.Last
+	}
+	i.add(f, "the log has %d messages fewer than the session counts, and no removal took their seqs",
+		gap.Last-gap.First+1)
+}
+
+// findWanted takes a message's results off the list of the refs that are looked for.
+func (i *inspection) findWanted(m *postgres.AuditedMessage, found *wire.Facts) {
+	wanted := i.wanted[m.Seq]
+	if wanted == nil {
+		return
+	}
+	before := 0 // parts of the message in the bodies before
+	for _, body := range inFormat(i.audit.Format, m) {
+		facts := found
+		if m.Format != i.audit.Format {
+			translated, err := wire.Inspect(i.audit.Format, body)
+			if err != nil {
+				continue
+			}
+			facts = &translated
+		}
+		for p := range facts.Parts {
+			part := facts.Parts[p]
+			content := wire.ResultText(i.audit.Format, body, part)
+			ref := session.NewResultRef(m.Seq, part.Index+before, sha256.Sum256(content.Stored)).String()
+			wanted = slices.DeleteFunc(wanted, func(w wantedRef) bool { return w.ref == ref })
+		}
+		before += max(len(facts.Parts), 1)
+	}
+	if i.wanted[m.Seq] = wanted; len(wanted) == 0 {
+		delete(i.wanted, m.Seq)
+	}
+}
+
+// inFormat returns a message in the format of its session, in which it may be several.
+func inFormat(f session.Format, m *postgres.AuditedMessage) (bodies [][]byte) {
+	if m.Format == f {
+		return [][]byte{m.Body}
+	}
+	for _, t := range wire.Translate(f, []wire.Stored{{Format: m.Format, Body: m.Body, Seq: m.Seq}}) {
+		bodies = append(bodies, t.Body)
+	}
+	return bodies
+}

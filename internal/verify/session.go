@@ -1,0 +1,107 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// inspection is one look at a session.
+type inspection struct {
+	audit   *postgres.Audit
+	report  Report
+	log     logWalk
+	newest  *postgres.AuditedCheckpoint // its statistics; nil if there is none
+	results map[string]bool             // refs of the results that are persisted
+	linked  map[string]int              // the first checkpoint that is linked to a ref
+	named   map[string]bool             // refs that were looked at
+	wanted  map[int64][]wantedRef       // refs that only the log can have, by seq
+}
+
+// wantedRef is a ref that a checkpoint names without a persisted result.
+type wantedRef struct {
+	ref        string
+	checkpoint int
+}
+
+// look reads all of a session at one moment, and then its view.
+func (v *Verifier) look(ctx context.Context, key session.Key) (Report, error) {
+	var i inspection
+	err := v.Store.Audit(ctx, key, func(a *postgres.Audit) error {
+		i = inspection{audit: a, results: map[string]bool{}, named: map[string]bool{}, wanted: map[int64][]wantedRef{}}
+		return i.inspect(ctx)
+	})
+	if err != nil {
+		return i.report, fmt.Errorf("session %s: %w", key.Key, err)
+	}
+	i.report.Sessions = 1
+	if len(i.report.Findings) == 0 && i.audit.LastSeq > 0 {
+		err = v.lookAtView(ctx, &i)
+	}
+	return i.report, err
+}
+
+// add adds a finding of the session.
+func (i *inspection) add(f Finding, what string, args ...any) {
+	f.Tenant, f.Session, f.Key = i.audit.Tenant, i.audit.ID, i.audit.Key.Key
+	f.What = fmt.Sprintf(what, args...)
+	f.Means, f.Do = advices[f.Kind].means, advices[f.Kind].do
+	i.report.Findings = append(i.report.Findings, f)
+}
+
+// inspect checks checkpoints before messages, because they name the results that the log must have.
+func (i *inspection) inspect(ctx context.Context) (err error) {
+	if err := i.readResults(ctx); err != nil {
+		return err
+	}
+	if err := i.checkpoints(ctx); err != nil {
+		return err
+	}
+	if err := i.messages(ctx); err != nil {
+		return err
+	}
+	i.counters()
+	return nil
+}
+
+// isWhole reports whether nothing of these kinds was found.
+func (i *inspection) isWhole(kinds ...Kind) bool {
+	return !slices.ContainsFunc(i.report.Findings, func(f Finding) bool { return slices.Contains(kinds, f.Kind) })
+}
+
+// lookAtView makes the session's view as a reader gets it. It reads what is stored now; a later message or checkpoint
+// is as good.
+func (v *Verifier) lookAtView(ctx context.Context, i *inspection) error {
+	at := session.Address{Tenant: i.audit.Tenant, ID: i.audit.ID}
+	stored, err := v.Store.View(ctx, at, postgres.Version{})
+	if errors.Is(err, session.ErrNotFound) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	request := view.Request{}
+	if _, _, err = request.Make(&stored); err != nil {
+		i.add(Finding{Kind: View, Checkpoint: stored.Checkpoint}, "no valid view can be made: %v", err)
+		return nil
+	}
+	if !request.AsStored(&stored) {
+		return nil
+	}
+	bodies, err := view.Bodies(&stored)
+	if err != nil {
+		return err
+	}
+	for _, broken := range wire.Validate(stored.Format, bodies, wire.Options{Model: stored.Model}) {
+		i.add(Finding{Kind: View, Checkpoint: stored.Checkpoint},
+			"it is sent as it is stored, and breaks %s at its message %d: %s", broken.Rule, broken.Message, broken.Detail)
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+// Package verify proves that everything is still there: it recomputes what can be computed of what is stored (digests,
+// the order of seqs, columns, counters, checkpoints, refs, views) and reports what differs, where it is, what that means
+// for readers, and what to do. It only reads; Repair (repair.go) rebuilds derived data from the log, and never the log.
+//
+// Start at Verifier.Run, then Verifier.Session (session.go), which looks at one session as it was at one moment, so
+// that appends and compactions go on meanwhile. finding.go lists what can be found. It owns no tables.
+package verify
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Verifier checks sessions of a store.
+type Verifier struct{ Store *postgres.Store }
+
+// Report is what was looked at, and what was found.
+type Report struct {
+	Sessions    int64     `json:"sessions"`
+	Messages    int64     `json:"messages"`
+	Checkpoints int64     `json:"checkpoints"`
+	Results     int64     `json:"results"`
+	Bytes       int64     `json:"bytes"` // read and found to be explained
+	Findings    []Finding `json:"findings"`
+}
+
+// Add adds another report.
+func (r *Report) Add(o *Report) {
+	r.Sessions += o.Sessions
+	r.Messages += o.Messages
+	r.Checkpoints += o.Checkpoints
+	r.Results += o.Results
+	r.Bytes += o.Bytes
+	r.Findings = append(r.Findings, o.Findings...)
+}
+
+// Session looks at one session. It looks again before it reports anything: what is not found a second time was work
+// under way. A session that is gone has nothing to report.
+func (v *Verifier) Session(ctx context.Context, key session.Key) (Report, error) {
+	first, err := v.look(ctx, key)
+	if errors.Is(err, session.ErrNotFound) {
+		return Report{}, nil
+	}
+	if err != nil || len(first.Findings) == 0 {
+		return first, err
+	}
+	again, err := v.look(ctx, key)
+	if errors.Is(err, session.ErrNotFound) {
+		return Report{}, nil
+	}
+	seen := map[place]bool{}
+	for i := range first.Findings {
+		seen[first.Findings[i].place()] = true
+	}
+	confirmed := again.Findings[:0]
+	for _, f := range again.Findings {
+		if seen[f.place()] {
+			confirmed = append(confirmed, f)
+		}
+	}
+	again.Findings = confirmed
+	return again, err
+}
+
+// Scope is what to look at. The zero Scope is everything.
+type Scope struct {
+	Tenants []session.Tenant // nil for all
+	Session string           // the id of one session of the only tenant; "" for all
+	Share   float64          // of the sessions, drawn at random; 0 for all of them
+}
+
+// Progress is told after each session how many of how many there are, and what was found in it.
+type Progress func(done, total int64, of *Report) error
+
+// Run looks at all sessions of a scope, one after another.
+func (v *Verifier) Run(ctx context.Context, scope Scope, told Progress) error {
+	total := int64(0)
+	for _, t := range scope.Tenants {
+		n, err := v.Store.CountSessions(ctx, t.ID)
+		if err != nil {
+			return err
+		}
+		total += n
+	}
+	done := int64(0)
+	for _, t := range scope.Tenants {
+		err := v.tenant(ctx, t.ID, scope.Share, func(r *Report) error {
+			done++
+			return told(done, max(total, done), r)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyPage is how many keys of sessions are read at once.
+const keyPage = 1000
+
+func (v *Verifier) tenant(ctx context.Context, tenant uuid.UUID, share float64, told func(*Report) error) error {
+	for after := uuid.Nil; ; {
+		keys, err := v.Store.AuditKeys(ctx, tenant, after, keyPage)
+		if err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			return nil
+		}
+		for _, k := range keys {
+			report := Report{}
+			if share == 0 || rand.Float64() < share {
+				if report, err = v.Session(ctx, session.Key{Tenant: tenant, Key: k.Key}); err != nil {
+					return err
+				}
+			}
+			if err := told(&report); err != nil {
+				return err
+			}
+		}
+		after = keys[len(keys)-1].Key
+	}
+}

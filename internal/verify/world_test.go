@@ -1,0 +1,155 @@
+package verify_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/replay"
+	"github.com/varve-dev/varve/internal/replay/folder"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/verify"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// world is a store on a database of the test's own, with one tenant, and the database's superuser.
+type world struct {
+	*testing.T
+	store  *postgres.Store
+	admin  *pgx.Conn
+	tenant session.Tenant
+}
+
+// newWorld returns a world whose tenant has the default policy as change leaves it.
+func newWorld(t *testing.T, change func(*policy.Policy)) *world {
+	t.Helper()
+	dsn := pgtest.New(t)
+	w := &world{T: t}
+	pool, err := postgres.Open(context.Background(), dsn, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	inserts, err := queue.New(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = postgres.New(pool, inserts, compactor.CapAtIngest)
+	p := policy.Default()
+	if change != nil {
+		change(&p)
+	}
+	stored := session.Policy{Trigger: p.Trigger, Hard: p.Hard, Document: p.Document()}
+	if w.tenant, err = w.store.CreateTenant(t.Context(), "acme", stored); err != nil {
+		t.Fatal(err)
+	}
+	if w.admin, err = pgx.Connect(context.Background(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.admin.Close(context.Background()) })
+	return w
+}
+
+// corpus returns the recorded conversations in folders of ../shared/data, "" for all; none where there is no such data.
+func corpus(t *testing.T, name string) []*replay.Session {
+	t.Helper()
+	dir := os.Getenv("VARVE_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("there are no recorded conversations on this machine")
+	}
+	read, _, err := folder.Read(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// store stores a conversation batch by batch, with a compaction after each.
+func (w *world) save(id string, s *replay.Session, window, batch int) session.Key {
+	w.Helper()
+	at := session.Address{Tenant: w.tenant.ID, ID: id}
+	made, _, err := w.store.Create(w.Context(), at, session.Change{WindowTokens: &window}, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for first := 0; first < len(s.Messages); first += batch {
+		w.append(at, s.Format, s.Messages[first:min(first+batch, len(s.Messages))])
+		w.compact(at, made.Session.Key)
+	}
+	return session.Key{Tenant: w.tenant.ID, Key: made.Session.Key}
+}
+
+func (w *world) append(at session.Address, f session.Format, messages []replay.Message) {
+	w.Helper()
+	a := session.Append{Session: at, Format: f}
+	for i := range messages {
+		m, err := ingest.Message(f, messages[i].Body)
+		if err != nil {
+			w.Fatalf("%s: %v", at.ID, err)
+		}
+		a.Messages = append(a.Messages, m)
+	}
+	if _, _, err := w.store.Append(w.Context(), a); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// compact compacts a session now, as a worker would.
+func (w *world) compact(at session.Address, key uuid.UUID) {
+	w.Helper()
+	run, _, err := w.store.Compact(w.Context(), at, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var job int64
+	err = w.admin.QueryRow(w.Context(), `SELECT job_id FROM runs WHERE id = $1`, run.ID).Scan(&job)
+	if err != nil {
+		w.Fatal(err)
+	}
+	c := compactor.Compactor{Store: w.store, Log: slog.New(slog.DiscardHandler), Trace: func(string) {}}
+	if _, err := c.Compact(w.Context(), session.Key{Tenant: at.Tenant, Key: key}, run.ID, job); err != nil {
+		w.Fatalf("%s: %v", at.ID, err)
+	}
+}
+
+// verify looks at everything and returns the report.
+func (w *world) verify() (all verify.Report) {
+	w.Helper()
+	v := verify.Verifier{Store: w.store}
+	err := v.Run(w.Context(), verify.Scope{Tenants: []session.Tenant{w.tenant}}, func(_, _ int64, r *verify.Report) error {
+		all.Add(r)
+		return nil
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return all
+}
+
+func (w *world) clean() verify.Report {
+	w.Helper()
+	report := w.verify()
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		w.Errorf("%s %s of %s: %s", f.Kind, f.Where(), f.Session, f.What)
+	}
+	return report
+}
+
+func named(s *replay.Session) string { return strings.ReplaceAll(s.Name, "/", ".") }
