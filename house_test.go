@@ -66,6 +66,7 @@ var mayImport = map[string][]string{
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
+	"internal/verify":           {"internal/compact", "internal/compactor", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
 	"internal/jobs":             {"internal/session", "internal/compactor", "internal/llm", "internal/persist", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
 	"internal/compact/manifest": {},
 	"internal/replay": {

@@ -40,6 +40,7 @@ type commands struct {
 	Replay      replayCommand      `cmd:"" help:"Measure what policies keep of conversations or stored sessions."`
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
 	Tokens      tokensCommand      `cmd:"" help:"Create, list and revoke session tokens, which agents hold."`
+	Verify      verifyCommand      `cmd:"" help:"Prove that everything is still there, and repair what can be."`
 	Results     resultsCommand     `cmd:"" help:"List a session's persisted tool results, or print one."`
 }
 

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -46,12 +48,12 @@ type AuditedMessage struct {
 	StartsUnit bool
 	Flags      int32
 	Body       []byte
+	Digest     []byte // SHA-256 of Body; nil for a message from before there were digests
 	ViewBody   []byte // nil if views show the message itself
 	Shown      int64  // tokens of what views show
 	Removed    bool
 	RemovedSeq int64 // the seq that its removal took, 0 for none
-	OldShape   bool  // it is from before there were shapes
-	ShapeFits  bool
+	Shape      string
 }
 
 // AuditedCheckpoint is a row of a checkpoint. One whose body is not Kept has statistics only.
@@ -76,16 +78,9 @@ type AuditedCheckpoint struct {
 
 var (
 	auditSessionSQL    = statement("verify_session", "{pinned}", pinnedElsewhere)
-	auditMessagesSQL   = statement("verify_messages", "{shape}", storedShapeSQL)
+	auditMessagesSQL   = statement("verify_messages")
 	auditCheckpointSQL = statement("verify_checkpoint", "{pinned}", pinnedElsewhere)
 )
-
-// storedShapeSQL is the shape that the columns of a stored message m make.
-var storedShapeSQL = `(
-	       SELECT ` + shapeSQL(`m.format`) + `
-	         FROM (SELECT m.format, m.flags, m.role,
-	                      E'\x1f' || array_to_string(m.calls, E'\x1f') AS calls,
-	                      E'\x1f' || array_to_string(m.answers, E'\x1f') AS answers) m)`
 
 // What Audit.Messages reads at once.
 const (
@@ -102,6 +97,21 @@ func (s *Store) Audit(ctx context.Context, key session.Key, look func(*Audit) er
 		}
 		return look(&Audit{Key: key, AuditedSession: found, tx: tx})
 	})
+}
+
+// HasShape reports whether the message is not from before there were shapes.
+func (m *AuditedMessage) HasShape() bool { return m.Shape != fmt.Sprint(m.Format.Number()) }
+
+// ShapeFits reports whether the message's shape has what the other columns have.
+func (m *AuditedMessage) ShapeFits() bool { return strings.HasPrefix(m.Shape, m.shape()) }
+
+// shape returns what the other columns make of the message's shape.
+func (m *AuditedMessage) shape() string {
+	const group = "\x1d"
+	return strings.Join([]string{
+		fmt.Sprint(m.Format.Number()), fmt.Sprint(m.Flags), m.Role, strings.Join(m.Calls, group),
+		strings.Join(m.Answers, group), "",
+	}, "\x1f")
 }
 
 // Messages returns the messages behind a seq, as many as fit into a few megabytes; none at the end of the log.
@@ -156,16 +166,10 @@ func (a *Audit) ResultBody(ctx context.Context, r *persist.Result) ([]byte, erro
 	return body, err
 }
 
-// AuditedKey is a session that can be audited.
-type AuditedKey struct {
-	Key uuid.UUID
-	ID  string
-}
-
 // AuditKeys returns the sessions of a tenant whose keys are behind one, in the order of their keys.
-func (s *Store) AuditKeys(ctx context.Context, tenant, after uuid.UUID, limit int) ([]AuditedKey, error) {
-	return queryRows(ctx, s, tenant, pgx.RowToStructByName[AuditedKey], `
-		SELECT key, id
+func (s *Store) AuditKeys(ctx context.Context, tenant, after uuid.UUID, limit int) ([]uuid.UUID, error) {
+	return queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], `
+		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key > $2
 		 ORDER BY key

@@ -175,8 +175,25 @@ func (i *inspection) covered(c *postgres.AuditedCheckpoint, stored []compact.Uni
 			tokens)
 	}
 	if messages != c.Messages && !c.Translated {
-		i.add(Finding{Kind: Coverage, Checkpoint: c.N}, "its units stand for %d messages, the log has %d through %d",
-			messages, c.Messages, c.Through)
+		i.uncovered = append(i.uncovered, uncovered{c.N, messages, c.Messages, c.Through})
+	}
+}
+
+// uncovered is a checkpoint whose units stand for another number of messages than the log has there.
+type uncovered struct {
+	n               int
+	claimed, logged int64
+	through         int64
+}
+
+// coverage reports the checkpoints that do not cover the log. If the log itself misses messages, they are not to blame.
+func (i *inspection) coverage() {
+	if !i.isWhole(Missing, Extra) {
+		return
+	}
+	for _, u := range i.uncovered {
+		i.add(Finding{Kind: Coverage, Checkpoint: u.n}, "its units stand for %d messages, the log has %d through %d",
+			u.claimed, u.logged, u.through)
 	}
 }
 

@@ -62,6 +62,13 @@ func (i *inspection) message(m *postgres.AuditedMessage) {
 		return
 	}
 	i.walk(m)
+	if m.Digest == nil {
+		i.report.Undigested++
+	}
+	if err := session.CheckDigest(m.Body, m.Digest); err != nil {
+		i.add(Finding{Kind: Message, Seq: m.Seq}, "%v", err)
+		return
+	}
 	if err := rawjson.Check(m.Body, rawjson.Limits{}); err != nil {
 		i.add(Finding{Kind: Message, Seq: m.Seq}, "its body is not JSON: %v", err)
 		return
@@ -85,23 +92,15 @@ func (i *inspection) message(m *postgres.AuditedMessage) {
 
 // wrongColumns returns the names of the columns that do not hold what is in the message.
 func wrongColumns(m *postgres.AuditedMessage, found *wire.Facts) (wrong []string) {
-	var calls, answers []string
-	for p := range found.Parts {
-		switch id := postgres.Text(found.Parts[p].CallID); found.Parts[p].Kind {
-		case wire.Call:
-			calls = append(calls, id)
-		case wire.Result:
-			answers = append(answers, id)
-		}
-	}
+	want := extracted(found)
 	for name, same := range map[string]bool{
-		"role":        m.Role == postgres.Text(found.Role),
-		"tokens":      m.Tokens == int64(found.Tokens),
-		"calls":       slices.Equal(m.Calls, calls),
-		"answers":     slices.Equal(m.Answers, answers),
-		"starts_unit": m.StartsUnit == found.StartsUnit,
-		"flags":       m.OldShape || m.Flags == int32(found.Flags),
-		"shape":       m.OldShape || m.ShapeFits,
+		"role":        m.Role == want.Role,
+		"tokens":      m.Tokens == int64(want.Tokens),
+		"calls":       slices.Equal(m.Calls, want.Calls),
+		"answers":     slices.Equal(m.Answers, want.Answers),
+		"starts_unit": m.StartsUnit == want.StartsUnit,
+		"flags":       !m.HasShape() || m.Flags == want.Flags,
+		"shape":       !m.HasShape() || m.ShapeFits(),
 	} {
 		if !same {
 			wrong = append(wrong, name)
@@ -109,6 +108,22 @@ func wrongColumns(m *postgres.AuditedMessage, found *wire.Facts) (wrong []string
 	}
 	slices.Sort(wrong)
 	return wrong
+}
+
+// extracted returns what the columns of a message have, as the database can hold it.
+func extracted(found *wire.Facts) session.NewMessage {
+	m := session.NewMessage{
+		Role: postgres.Text(found.Role), Tokens: found.Tokens, StartsUnit: found.StartsUnit, Flags: int32(found.Flags),
+	}
+	for p := range found.Parts {
+		switch id := postgres.Text(found.Parts[p].CallID); found.Parts[p].Kind {
+		case wire.Call:
+			m.Calls = append(m.Calls, id)
+		case wire.Result:
+			m.Answers = append(m.Answers, id)
+		}
+	}
+	return m
 }
 
 // walk adds a message to the sums.

@@ -14,14 +14,15 @@ import (
 
 // inspection is one look at a session.
 type inspection struct {
-	audit   *postgres.Audit
-	report  Report
-	log     logWalk
-	newest  *postgres.AuditedCheckpoint // its statistics; nil if there is none
-	results map[string]bool             // refs of the results that are persisted
-	linked  map[string]int              // the first checkpoint that is linked to a ref
-	named   map[string]bool             // refs that were looked at
-	wanted  map[int64][]wantedRef       // refs that only the log can have, by seq
+	audit     *postgres.Audit
+	report    Report
+	log       logWalk
+	newest    *postgres.AuditedCheckpoint // its statistics; nil if there is none
+	results   map[string]bool             // refs of the results that are persisted
+	linked    map[string]int              // the first checkpoint that is linked to a ref
+	named     map[string]bool             // refs that were looked at
+	wanted    map[int64][]wantedRef       // refs that only the log can have, by seq
+	uncovered []uncovered
 }
 
 // wantedRef is a ref that a checkpoint names without a persisted result.
@@ -66,6 +67,7 @@ func (i *inspection) inspect(ctx context.Context) (err error) {
 	if err := i.messages(ctx); err != nil {
 		return err
 	}
+	i.coverage()
 	i.counters()
 	return nil
 }

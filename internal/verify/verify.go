@@ -9,6 +9,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/google/uuid"
@@ -26,7 +27,8 @@ type Report struct {
 	Messages    int64     `json:"messages"`
 	Checkpoints int64     `json:"checkpoints"`
 	Results     int64     `json:"results"`
-	Bytes       int64     `json:"bytes"` // read and found to be explained
+	Bytes       int64     `json:"bytes"`      // read and found to be explained
+	Undigested  int64     `json:"undigested"` // messages and checkpoints from before there were digests
 	Findings    []Finding `json:"findings"`
 }
 
@@ -37,6 +39,7 @@ func (r *Report) Add(o *Report) {
 	r.Checkpoints += o.Checkpoints
 	r.Results += o.Results
 	r.Bytes += o.Bytes
+	r.Undigested += o.Undigested
 	r.Findings = append(r.Findings, o.Findings...)
 }
 
@@ -78,8 +81,16 @@ type Scope struct {
 // Progress is told after each session how many of how many there are, and what was found in it.
 type Progress func(done, total int64, of *Report) error
 
-// Run looks at all sessions of a scope, one after another.
-func (v *Verifier) Run(ctx context.Context, scope Scope, told Progress) error {
+// Run looks at all sessions of a scope, one after another, and repairs what it finds if it is to. ErrNotFound if there
+// is no such session.
+func (v *Verifier) Run(ctx context.Context, scope Scope, repair bool, told Progress) error {
+	look := v.Session
+	if repair {
+		look = v.Repair
+	}
+	if scope.Session != "" {
+		return v.one(ctx, session.Address{Tenant: scope.Tenants[0].ID, ID: scope.Session}, look, told)
+	}
 	total := int64(0)
 	for _, t := range scope.Tenants {
 		n, err := v.Store.CountSessions(ctx, t.ID)
@@ -90,9 +101,15 @@ func (v *Verifier) Run(ctx context.Context, scope Scope, told Progress) error {
 	}
 	done := int64(0)
 	for _, t := range scope.Tenants {
-		err := v.tenant(ctx, t.ID, scope.Share, func(r *Report) error {
+		err := v.tenant(ctx, t.ID, func(key session.Key) (err error) {
 			done++
-			return told(done, max(total, done), r)
+			var report Report
+			if scope.Share == 0 || rand.Float64() < scope.Share {
+				if report, err = look(ctx, key); err != nil {
+					return err
+				}
+			}
+			return told(done, max(total, done), &report)
 		})
 		if err != nil {
 			return err
@@ -101,29 +118,35 @@ func (v *Verifier) Run(ctx context.Context, scope Scope, told Progress) error {
 	return nil
 }
 
+type looker func(context.Context, session.Key) (Report, error)
+
+func (v *Verifier) one(ctx context.Context, at session.Address, look looker, told Progress) error {
+	found, err := v.Store.Session(ctx, at)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", at.ID, err)
+	}
+	report, err := look(ctx, session.Key{Tenant: at.Tenant, Key: found.Key})
+	if err != nil {
+		return err
+	}
+	return told(1, 1, &report)
+}
+
 // keyPage is how many keys of sessions are read at once.
 const keyPage = 1000
 
-func (v *Verifier) tenant(ctx context.Context, tenant uuid.UUID, share float64, told func(*Report) error) error {
+// tenant calls do with every session of a tenant.
+func (v *Verifier) tenant(ctx context.Context, tenant uuid.UUID, do func(session.Key) error) error {
 	for after := uuid.Nil; ; {
 		keys, err := v.Store.AuditKeys(ctx, tenant, after, keyPage)
-		if err != nil {
+		if err != nil || len(keys) == 0 {
 			return err
 		}
-		if len(keys) == 0 {
-			return nil
-		}
-		for _, k := range keys {
-			report := Report{}
-			if share == 0 || rand.Float64() < share {
-				if report, err = v.Session(ctx, session.Key{Tenant: tenant, Key: k.Key}); err != nil {
-					return err
-				}
-			}
-			if err := told(&report); err != nil {
+		for _, key := range keys {
+			if err := do(session.Key{Tenant: tenant, Key: key}); err != nil {
 				return err
 			}
 		}
-		after = keys[len(keys)-1].Key
+		after = keys[len(keys)-1]
 	}
 }

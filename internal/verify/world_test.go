@@ -80,7 +80,19 @@ func corpus(t *testing.T, name string) []*replay.Session {
 	return read
 }
 
-// store stores a conversation batch by batch, with a compaction after each.
+// conversation returns the first recorded conversation of a folder whose name contains a text.
+func conversation(t *testing.T, in, name string) *replay.Session {
+	t.Helper()
+	for _, s := range corpus(t, in) {
+		if strings.Contains(s.Name, name) {
+			return s
+		}
+	}
+	t.Fatalf("%s has no conversation %s", in, name)
+	return nil
+}
+
+// save stores a conversation batch by batch, with a compaction after each.
 func (w *world) save(id string, s *replay.Session, window, batch int) session.Key {
 	w.Helper()
 	at := session.Address{Tenant: w.tenant.ID, ID: id}
@@ -129,10 +141,11 @@ func (w *world) compact(at session.Address, key uuid.UUID) {
 }
 
 // verify looks at everything and returns the report.
-func (w *world) verify() (all verify.Report) {
+func (w *world) verify(repair bool) (all verify.Report) {
 	w.Helper()
 	v := verify.Verifier{Store: w.store}
-	err := v.Run(w.Context(), verify.Scope{Tenants: []session.Tenant{w.tenant}}, func(_, _ int64, r *verify.Report) error {
+	scope := verify.Scope{Tenants: []session.Tenant{w.tenant}}
+	err := v.Run(w.Context(), scope, repair, func(_, _ int64, r *verify.Report) error {
 		all.Add(r)
 		return nil
 	})
@@ -144,7 +157,7 @@ func (w *world) verify() (all verify.Report) {
 
 func (w *world) clean() verify.Report {
 	w.Helper()
-	report := w.verify()
+	report := w.verify(false)
 	for i := range report.Findings {
 		f := &report.Findings[i]
 		w.Errorf("%s %s of %s: %s", f.Kind, f.Where(), f.Session, f.What)

@@ -1,13 +1,12 @@
--- A page of a session's messages with all that was extracted from them. old_shape is that of a message from before there
--- were shapes; shape_fits says whether the shape is what its columns make.
+-- A page of a session's messages with all that was extracted from them.
 --
 --   $1 tenant  $2 session key  $3 after which seq  $4 most rows  $5 most bytes of bodies
-SELECT m.seq, m.role, m.format, m.tokens, m.calls, m.answers, m.starts_unit, m.flags, m.body, m.view_body,
+SELECT m.seq, m.role, m.format, m.tokens, m.calls, m.answers, m.starts_unit, m.flags, m.body, m.digest,
+       m.view_body,
        coalesce(m.view_tokens, m.tokens)::bigint AS shown, m.removed_at IS NOT NULL AS removed,
-       coalesce(m.removed_seq, 0) AS removed_seq, m.shape = m.format::text AS old_shape,
-       m.shape = {shape} AS shape_fits
+       coalesce(m.removed_seq, 0) AS removed_seq, m.shape
   FROM (SELECT l.*, row_number() OVER before AS place, sum(l.bytes) OVER before - l.bytes AS bytes_before
-          FROM (SELECT seq, role, format, tokens, calls, answers, starts_unit, flags, body, view_body, view_tokens,
+          FROM (SELECT seq, role, format, tokens, calls, answers, starts_unit, flags, body, digest, view_body, view_tokens,
                        removed_at, removed_seq, shape, octet_length(body) AS bytes
                   FROM messages
                  WHERE tenant_id = $1 AND session_key = $2 AND seq > $3

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/verify"
+)
+
+// The exit codes of varve verify.
+const (
+	exitFindings   = 1
+	exitUnverified = 2 // it could not look at everything
+)
+
+// share is a share of all sessions on the command line: 1% or 0.01.
+type share float64
+
+// UnmarshalText reads a share.
+func (s *share) UnmarshalText(text []byte) error {
+	number, isPercent := strings.CutSuffix(string(text), "%")
+	value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if isPercent {
+		value /= 100
+	}
+	if err != nil || !(value > 0 && value <= 1) {
+		return fmt.Errorf("%.40q is no share: it must be like 1%% or 0.01, above 0 and at most 100%%", text)
+	}
+	*s = share(value)
+	return nil
+}
+
+type verifyCommand struct {
+	config.Database `embed:""`
+	Tenant          tenantName `placeholder:"NAME" help:"Only the sessions of this tenant."`
+	Session         string     `placeholder:"ID" help:"Only this session (of the tenant \"default\" if none is named)."`
+	Sample          share      `placeholder:"SHARE" help:"Only a share of the sessions, drawn at random, e.g. 1%."`
+	Repair          bool       `help:"Rebuild derived data that is wrong; never the log."`
+}
+
+// Help is shown below the flags.
+func (c *verifyCommand) Help() string { return helpText("verify") }
+
+// Run verifies, with a bar on a terminal, and prints each finding and how much was looked at.
+func (c *verifyCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	var found *failure
+	err := withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+		left, err := c.verify(ctx, store, &verifyPrinter{out: out, asJSON: settings.JSON, meter: newMeter(os.Stderr, -1,
+			progressbar.OptionShowCount())})
+		if left > 0 {
+			found = &failure{exitFindings, fmt.Sprintf("%d things are wrong", left)}
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, session.ErrNotFound):
+		return err
+	case err != nil:
+		return &failure{exitUnverified, err.Error()}
+	case found != nil:
+		return found
+	}
+	return nil
+}
+
+// verify returns how many findings are left.
+func (c *verifyCommand) verify(ctx context.Context, store *postgres.Store, to *verifyPrinter) (left int, err error) {
+	scope, err := c.scope(ctx, store)
+	if err != nil {
+		return 0, err
+	}
+	verifier := verify.Verifier{Store: store}
+	err = verifier.Run(ctx, scope, c.Repair, to.report)
+	to.meter.finish()
+	if err != nil {
+		return to.left, err
+	}
+	return to.left, to.summary()
+}
+
+func (c *verifyCommand) scope(ctx context.Context, store *postgres.Store) (scope verify.Scope, err error) {
+	scope.Session, scope.Share = c.Session, float64(c.Sample)
+	if c.Tenant == "" && c.Session == "" {
+		scope.Tenants, err = store.Tenants(ctx)
+		return scope, err
+	}
+	name := string(c.Tenant)
+	if name == "" {
+		name = defaultTenant
+	}
+	tenant, err := store.TenantByName(ctx, name)
+	scope.Tenants = []session.Tenant{tenant}
+	return scope, err
+}
+
+// verifyPrinter prints findings as they are found: with --json each as a line of JSON, and the sums as the last one.
+type verifyPrinter struct {
+	out    io.Writer
+	asJSON bool
+	meter  meter
+	all    verify.Report // without findings
+	found  int
+	left   int
+}
+
+// report is a verify.Progress.
+func (p *verifyPrinter) report(done, total int64, r *verify.Report) error {
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		p.found++
+		if f.Repaired == "" {
+			p.left++
+		}
+		if err := printValue(p.out, p.asJSON, "finding", f); err != nil {
+			return err
+		}
+	}
+	sums := *r
+	sums.Findings = nil
+	p.all.Add(&sums)
+	text := fmt.Sprintf("%s of %s sessions", thousands(done), thousands(total))
+	if p.found > 0 {
+		text += fmt.Sprintf(", %d things are wrong", p.found)
+	}
+	p.meter.update(done, total, text, text)
+	return nil
+}
+
+// verified is the last line of varve verify.
+type verified struct {
+	verify.Report
+	Findings int `json:"findings"`
+	Left     int `json:"left"` // of them, that were not repaired
+}
+
+func (p *verifyPrinter) summary() error {
+	return printValue(p.out, p.asJSON, "verified", verified{Report: p.all, Findings: p.found, Left: p.left})
+}
+
+// megabytes writes a number of bytes.
+func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }

@@ -1,0 +1,322 @@
+package verify_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// damage is something that is done to the database behind the store's back.
+type damage struct {
+	sql    string   // with $1 for the session's key
+	want   []string // the findings: kind and place
+	remain bool     // nothing can repair it
+	other  bool     // the repaired view is valid, but another
+}
+
+// damages are done one by one to a session with four checkpoints and a tail. What the issue names comes first.
+var damages = map[string]damage{
+	"a message's body": {
+		`UPDATE messages SET body = 'x' WHERE session_key = $1 AND seq = 3`,
+		[]string{"message: message 3"}, true, false,
+	},
+	"a message's body, still JSON": {
+		`UPDATE messages SET body = convert_to(replace(convert_from(body, 'UTF8'), 'a', 'b'), 'UTF8')
+		  WHERE session_key = $1 AND seq = 4`,
+		[]string{"message: message 4"}, true, false,
+	},
+	"a message of the tail": {
+		`UPDATE messages SET body = 'x' WHERE session_key = $1 AND seq = (SELECT max(seq) FROM messages WHERE session_key = $1)`,
+		[]string{"message: message LAST"}, true, false,
+	},
+	"the newest checkpoint's body, cut": {
+		`UPDATE checkpoints SET body = substring(body FOR octet_length(body) / 2)
+		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
+		[]string{"checkpoint: checkpoint NEWEST"}, false, false,
+	},
+	"an old checkpoint's body, cut": {
+		`UPDATE checkpoints SET body = substring(body FOR octet_length(body) / 2) WHERE session_key = $1 AND n = 2`,
+		[]string{"checkpoint: checkpoint 2"}, false, false,
+	},
+	"the newest checkpoint's body, overwritten": {
+		`UPDATE checkpoints SET body = (SELECT body FROM checkpoints WHERE session_key = $1 AND n = 1)
+		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
+		[]string{"checkpoint: checkpoint NEWEST"}, false, false,
+	},
+	"a checkpoint's state": {
+		`UPDATE checkpoints SET state = set_byte(state, octet_length(state) / 2, (get_byte(state, octet_length(state) / 2) + 1) % 256)
+		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
+		[]string{"state: checkpoint NEWEST"}, false, false,
+	},
+	"a checkpoint's units": {
+		`UPDATE checkpoints SET units = jsonb_set(units, '{1,offset}', '7')
+		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
+		[]string{"units: checkpoint NEWEST"}, false, false,
+	},
+	"what a checkpoint's units stand for": {
+		`UPDATE checkpoints SET units = jsonb_set(units, '{1,messages}', '100')
+		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
+		[]string{"coverage: checkpoint NEWEST"}, false, false,
+	},
+	"a checkpoint's validator state": {
+		`UPDATE checkpoints SET validator_state = '\x00'
+		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
+		[]string{"validator_state: checkpoint NEWEST, validator_state"}, false, false,
+	},
+	"a checkpoint's manifest": {
+		`UPDATE checkpoints SET manifest = '7' WHERE session_key = $1 AND n = 2`,
+		[]string{"manifest: checkpoint 2"}, false, false,
+	},
+	"the tokens of the view": {
+		`UPDATE sessions SET context_tokens = context_tokens + 1000 WHERE key = $1`,
+		[]string{"counter: context_tokens"}, false, false,
+	},
+	"the bytes of the tail": {
+		`UPDATE sessions SET tail_bytes = 0 WHERE key = $1`,
+		[]string{"counter: tail_bytes"}, false, false,
+	},
+	"the tokens of the log": {
+		`UPDATE sessions SET total_tokens = 7 WHERE key = $1`,
+		[]string{"counter: total_tokens"}, false, false,
+	},
+	"the end of what the checkpoint covers": {
+		`UPDATE sessions SET through_seq = through_seq - 1 WHERE key = $1`,
+		[]string{"counter: through_seq"}, false, false,
+	},
+	"the pinned head": {
+		`UPDATE sessions SET pinned = 5 WHERE key = $1`,
+		[]string{"counter: pinned"}, false, false,
+	},
+	"a message's columns": {
+		`UPDATE messages SET role = 'user', tokens = tokens + 1 WHERE session_key = $1 AND seq = 5`,
+		[]string{"columns: message 5, role, shape, tokens"}, false, false,
+	},
+	"a message is missing": {
+		`DELETE FROM messages WHERE session_key = $1 AND seq = 5`,
+		[]string{"missing_message: message 5"}, true, false,
+	},
+	"the last message is missing": {
+		`DELETE FROM messages WHERE session_key = $1 AND seq = (SELECT max(seq) FROM messages WHERE session_key = $1)`,
+		[]string{"missing_message: message LAST"}, true, false,
+	},
+	"several messages are missing": {
+		`DELETE FROM messages WHERE session_key = $1 AND seq BETWEEN 5 AND 8`,
+		[]string{"missing_message: messages 5 to 8"}, true, false,
+	},
+	"a message has a wrong seq": {
+		`UPDATE messages SET seq = 1000 WHERE session_key = $1 AND seq = 5`,
+		[]string{"extra_message: message 1000", "missing_message: message 5"}, true, false,
+	},
+	"a row too many": {
+		`INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body, shape)
+		 SELECT tenant_id, session_key, 1000, role, format, tokens, starts_unit, body, shape
+		   FROM messages WHERE session_key = $1 AND seq = 2`,
+		[]string{"extra_message: message 1000"}, true, false,
+	},
+	"an old checkpoint is missing": {
+		`DELETE FROM checkpoints WHERE session_key = $1 AND n = 2`,
+		[]string{"missing_checkpoint: checkpoint 2"}, false, false,
+	},
+	"the newest checkpoint is missing": {
+		`DELETE FROM checkpoints WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
+		[]string{"missing_checkpoint: checkpoint NEWEST"}, false, true,
+	},
+	"a checkpoint holds no results": {
+		`DELETE FROM checkpoint_results
+		  WHERE session_key = $1 AND ref = (SELECT ref FROM results WHERE session_key = $1 ORDER BY seq, part LIMIT 1)`,
+		[]string{"link: checkpoint 1, LINK"}, false, false,
+	},
+}
+
+// plain is the default policy with nothing in it that depends on how often a session was compacted, or on time.
+func plain(p *policy.Policy) {
+	p.Rank.Enabled, p.Trim.Enabled = false, true
+	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
+	p.Summarise.WordsRatio, p.Summarise.NamesRatio = 0, 0
+}
+
+func TestEveryDamageIsFoundWhereItIsAndRepairedWhereThatCanBe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, plain)
+	if _, err := w.admin.Exec(t.Context(), `SET session_replication_role = replica`); err != nil { // no foreign keys
+		t.Fatal(err)
+	}
+	recorded := conversation(t, "claude-code", "entire-17")
+	server := api.New(api.Config{Store: w.store, Log: slog.New(slog.DiscardHandler)})
+	bystander := w.save("bystander", recorded, 30_000, 30)
+	for name, d := range damages {
+		id := strings.ReplaceAll(name, " ", "-")
+		id = strings.ReplaceAll(strings.ReplaceAll(id, ",", ""), "'", "")
+		key := w.save(id, recorded, 30_000, 30)
+		at := session.Address{Tenant: w.tenant.ID, ID: id}
+		reader := reading{w, server, w.key(), id}
+		before := reader.views()
+		tag, err := w.admin.Exec(t.Context(), d.sql, key.Key)
+		if err != nil || tag.RowsAffected() == 0 {
+			t.Fatalf("%s: %v, %d rows", name, err, tag.RowsAffected())
+		}
+		want := w.places(key.Key, d.want)
+		if diff := cmp.Diff(want, w.found(false)); diff != "" {
+			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
+		}
+		reader.readsWithoutHarm(name)
+		w.found(true)
+		if left := w.found(false); d.remain != (len(left) > 0) {
+			t.Errorf("%s: after the repair %v are left", name, left)
+		}
+		if !d.remain && !d.other {
+			if diff := cmp.Diff(before, reader.views()); diff != "" {
+				t.Errorf("%s: the repaired view is another:\n%s", name, diff)
+			}
+		}
+		if _, err := w.store.Delete(t.Context(), at, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bystander.Key == uuid.Nil {
+		t.Error("no bystander")
+	}
+	w.clean()
+}
+
+// places fills in what a damage's findings call LAST and NEWEST.
+func (w *world) places(key uuid.UUID, want []string) (filled []string) {
+	w.Helper()
+	var last int64
+	var newest int
+	var ref string
+	err := w.admin.QueryRow(w.Context(), `SELECT last_seq, checkpoint_n, (SELECT ref FROM results WHERE session_key = $1 ORDER BY seq, part LIMIT 1)
+		  FROM sessions WHERE key = $1`, key).Scan(&last, &newest, &ref)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, place := range want {
+		place = strings.ReplaceAll(place, "LAST", fmt.Sprint(last))
+		place = strings.ReplaceAll(place, "LINK", ref)
+		filled = append(filled, strings.ReplaceAll(place, "NEWEST", fmt.Sprint(newest)))
+	}
+	return filled
+}
+
+func (w *world) found(repair bool) (places []string) {
+	w.Helper()
+	report := w.verify(repair)
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		if f.What == "" || f.Means == "" || f.Do == "" {
+			w.Errorf("a finding does not say what it is: %+v", f)
+		}
+		w.Logf("%s %s: %s; repaired: %s; unrepaired: %s", f.Kind, f.Where(), f.What, f.Repaired, f.Unrepaired)
+		places = append(places, string(f.Kind)+": "+f.Where())
+	}
+	slices.Sort(places)
+	return places
+}
+
+// key returns a new API key of the tenant.
+func (w *world) key() string {
+	w.Helper()
+	key := session.NewAPIKey(w.tenant.ID)
+	if _, err := w.store.CreateKey(w.Context(), w.tenant.ID, "test", key, nil); err != nil {
+		w.Fatal(err)
+	}
+	return key
+}
+
+// reading reads a session through the HTTP API.
+type reading struct {
+	*world
+	server http.Handler
+	key    string
+	id     string
+}
+
+func (r *reading) get(path, encoding string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodGet, path, nil)
+	request.Header.Set("Authorization", "Bearer "+r.key)
+	request.Header.Set("Accept-Encoding", encoding)
+	answer := httptest.NewRecorder()
+	r.server.ServeHTTP(answer, request)
+	return answer
+}
+
+// views returns the messages of the session's view and of its log.
+func (r *reading) views() []string {
+	r.Helper()
+	var views []string
+	for _, query := range []string{"", "?view=full"} {
+		answer := r.get("/v1/sessions/"+r.id+"/context"+query, "identity")
+		var body struct{ Messages json.RawMessage }
+		if err := json.Unmarshal(answer.Body.Bytes(), &body); err != nil || answer.Code != http.StatusOK {
+			r.Errorf("%s: %d: %.200s", query, answer.Code, answer.Body)
+		}
+		views = append(views, string(body.Messages))
+	}
+	return views
+}
+
+var decompressor, _ = zstd.NewReader(nil)
+
+// readsWithoutHarm reads all of the session and holds each answer to what it promises: JSON is JSON, a digest is that
+// of the bytes, damage is said to be damage, and nobody blames the database.
+func (r *reading) readsWithoutHarm(of string) {
+	r.Helper()
+	base := "/v1/sessions/" + r.id
+	paths := []string{
+		"", "/context", "/context?view=full", "/context?max_tokens=4000", "/context?format=anthropic", "/messages",
+		"/checkpoints", "/checkpoints/1", "/checkpoints/2", "/compactions", "/results",
+	}
+	var listed struct{ Data []struct{ Ref string } }
+	if err := json.Unmarshal(r.get(base+"/results", "identity").Body.Bytes(), &listed); err != nil {
+		r.Error(err)
+	}
+	for _, result := range listed.Data {
+		paths = append(paths, "/results/"+result.Ref, "/results/"+result.Ref+"?raw=true")
+	}
+	for _, path := range paths {
+		for _, encoding := range []string{"identity", "zstd"} {
+			r.harmless(of, path, r.get(base+path, encoding))
+		}
+	}
+}
+
+func (r *reading) harmless(of, path string, answer *httptest.ResponseRecorder) {
+	r.Helper()
+	body := answer.Body.Bytes()
+	if answer.Header().Get("Content-Encoding") == "zstd" {
+		var err error
+		if body, err = decompressor.DecodeAll(body, nil); err != nil {
+			r.Errorf("%s: %s answers %d with a frame that does not decompress: %v", of, path, answer.Code, err)
+			return
+		}
+	}
+	isJSON := strings.Contains(answer.Header().Get("Content-Type"), "json")
+	sum := sha256.Sum256(body)
+	digest := answer.Header().Get("X-Content-Sha256")
+	switch {
+	case answer.Code == http.StatusServiceUnavailable || bytes.Contains(body, []byte("database")) && answer.Code >= 500:
+		r.Errorf("%s: %s blames the database: %d %.200s", of, path, answer.Code, body)
+	case answer.Code >= 500 && !bytes.Contains(body, []byte(`"damaged"`)):
+		r.Errorf("%s: %s answers %d %.300s", of, path, answer.Code, body)
+	case isJSON && !json.Valid(body):
+		r.Errorf("%s: %s answers %d with what is no JSON: %.200s", of, path, answer.Code, body)
+	case strings.Contains(path, "raw=true") && answer.Code == http.StatusOK && digest != hex.EncodeToString(sum[:]):
+		r.Errorf("%s: %s has the SHA-256 %x under the digest %s", of, path, sum, digest)
+	}
+}
