@@ -156,14 +156,9 @@ func (a *Audit) Results(ctx context.Context, after persist.Place, limit int) ([]
 	return persist.List(ctx, a.tx, a.Key, after, limit)
 }
 
-// ResultBody returns the whole body of a result as it is stored.
-func (a *Audit) ResultBody(ctx context.Context, r *persist.Result) ([]byte, error) {
-	ref, err := session.ParseResultRef(r.Ref)
-	if err != nil {
-		return nil, err
-	}
-	_, body, err := persist.Read(ctx, a.tx, a.Key, ref)
-	return body, err
+// Bodies returns the rows of the bodies of results behind an id.
+func (a *Audit) Bodies(ctx context.Context, after uuid.UUID, limit int) ([]persist.AuditedBody, error) {
+	return persist.AuditBodies(ctx, a.tx, a.Key, after, limit)
 }
 
 // AuditKeys returns the sessions of a tenant whose keys are behind one, in the order of their keys.

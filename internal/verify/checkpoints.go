@@ -215,7 +215,7 @@ func (i *inspection) state(c *postgres.AuditedCheckpoint, body []byte) {
 	for _, ref := range facts.Replaced {
 		i.persisted(c.N, ref)
 	}
-	for _, ref := range facts.Named {
+	for _, ref := range facts.Named { // an upload has no place in the log
 		i.want(c.N, ref)
 	}
 }
@@ -231,5 +231,5 @@ func (i *inspection) want(n int, ref string) {
 		i.add(Finding{Kind: State, Checkpoint: n}, "its summary names %q", ref)
 		return
 	}
-	i.wanted[at.Seq] = append(i.wanted[at.Seq], wantedRef{ref, n})
+	i.wanted[at.Seq] = append(i.wanted[at.Seq], wantedRef{ref: ref, checkpoint: n})
 }

@@ -28,6 +28,7 @@ const (
 	Ref        Kind = "ref" // a ref that brings nothing back
 	Link       Kind = "link"
 	Result     Kind = "result" // a result's body
+	Chunk      Kind = "chunk"  // a piece of a result's body
 	Orphan     Kind = "orphan" // rows or objects that nothing names
 	View       Kind = "view"   // no valid view can be made
 )
@@ -110,6 +111,7 @@ var advices = map[Kind]advice{
 	Ref:        {"a model that reads the ref gets 404", repairIt},
 	Link:       {"nothing keeps the result from being deleted", repairIt},
 	Result:     {"reading the result answers 500 damaged", repairIt},
+	Chunk:      {"the lines in it answer 500 damaged; the others of the result stay readable", repairIt},
 	Orphan:     {"nothing: it takes room", "a support question: nothing in Varve leaves such rows"},
 	View:       {"reads fall back to an older checkpoint or to the log, and are marked degraded", recompactIt},
 }

@@ -47,11 +47,26 @@ func (i *inspection) messages(ctx context.Context) error {
 	i.gaps()
 	for _, seq := range slices.Sorted(maps.Keys(i.wanted)) {
 		for _, w := range i.wanted[seq] {
-			i.add(Finding{Kind: Ref, Ref: w.ref, Seq: seq, Checkpoint: w.checkpoint},
-				"the checkpoint names the result, which is neither persisted nor in the log")
+			i.lost(seq, w)
 		}
 	}
 	return nil
+}
+
+// lost reports a result that the log should have. The message that is to blame, or a gap, is reported already.
+func (i *inspection) lost(seq int64, w wantedRef) {
+	for f := range i.report.Findings {
+		at := &i.report.Findings[f]
+		if (at.Kind == Message || at.Kind == Missing) && at.Seq <= seq && seq <= max(at.Seq, at.LastSeq) {
+			return
+		}
+	}
+	if w.sum != nil {
+		i.add(Finding{Kind: Result, Ref: w.ref, Seq: seq}, "it lies in the log, and message %d does not have it", seq)
+		return
+	}
+	i.add(Finding{Kind: Ref, Ref: w.ref, Seq: seq, Checkpoint: w.checkpoint},
+		"the checkpoint names the result, which is neither persisted nor in the log")
 }
 
 func (i *inspection) message(m *postgres.AuditedMessage) {
@@ -204,8 +219,11 @@ func (i *inspection) findWanted(m *postgres.AuditedMessage, found *wire.Facts) {
 		for p := range facts.Parts {
 			part := facts.Parts[p]
 			content := wire.ResultText(i.audit.Format, body, part)
-			ref := session.NewResultRef(m.Seq, part.Index+before, sha256.Sum256(content.Stored)).String()
-			wanted = slices.DeleteFunc(wanted, func(w wantedRef) bool { return w.ref == ref })
+			sum := sha256.Sum256(content.Stored)
+			ref := session.NewResultRef(m.Seq, part.Index+before, sum).String()
+			wanted = slices.DeleteFunc(wanted, func(w wantedRef) bool {
+				return w.ref == ref && (w.sum == nil || *w.sum == sum)
+			})
 		}
 		before += max(len(facts.Parts), 1)
 	}

@@ -4,57 +4,159 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// resultPage is how many results are listed at once.
-const resultPage = 500
+// Pages of results and bodies.
+const (
+	resultPage = 500
+	bodyPage   = 500
+)
 
-// readResults checks every persisted result with its body.
+// readResults checks the rows of persisted results, and looks for those in the log that have no body of their own.
 func (i *inspection) readResults(ctx context.Context) error {
-	for after := (persist.Place{}); ; {
+	for after := (persist.Place{Part: -1}); ; {
 		page, err := i.audit.Results(ctx, after, resultPage)
-		if err != nil {
+		if err != nil || len(page) == 0 {
 			return err
 		}
-		if len(page) == 0 {
-			return nil
-		}
 		for r := range page {
-			i.results[page[r].Ref] = true
-			if err := i.result(ctx, &page[r]); err != nil {
-				return err
-			}
+			i.result(&page[r])
 		}
 		last := &page[len(page)-1]
 		after = persist.Place{Seq: last.Seq, Part: last.Part}
 	}
 }
 
-func (i *inspection) result(ctx context.Context, r *persist.Result) error {
+func (i *inspection) result(r *persist.Result) {
 	i.report.Results++
-	at := Finding{Kind: Result, Ref: r.Ref, Seq: r.Seq}
-	if want := session.NewResultRef(r.Seq, r.Part, [32]byte(r.SHA256)); want.String() != r.Ref {
-		i.add(at, "its row says message %d, part %d and the digest %x: that is %s", r.Seq, r.Part, r.SHA256[:2], want)
-		return nil
+	i.results[r.Ref] = true
+	sum := [32]byte(r.SHA256)
+	if want := session.NewResultRef(r.Seq, r.Part, sum); want.String() != r.Ref {
+		i.add(Finding{Kind: Result, Ref: r.Ref, Seq: r.Seq},
+			"its row says message %d, part %d and the SHA-256 %x: that is %s", r.Seq, r.Part, r.SHA256, want)
+		return
 	}
-	body, err := i.audit.ResultBody(ctx, r)
-	if err != nil {
-		if ctx.Err() != nil {
+	if r.InLog {
+		i.wanted[r.Seq] = append(i.wanted[r.Seq], wantedRef{ref: r.Ref, sum: &sum})
+	} else {
+		i.rows[r.Ref] = *r
+	}
+}
+
+// readBodies lists the bodies of results. They are read when the snapshot is closed: they may lie outside of the
+// database, and a complete one never changes.
+func (i *inspection) readBodies(ctx context.Context) error {
+	for after := uuid.Nil; ; {
+		page, err := i.audit.Bodies(ctx, after, bodyPage)
+		if err != nil || len(page) == 0 {
 			return err
 		}
-		i.add(at, "its body does not read: %v", err)
-		return nil
+		i.bodies = append(i.bodies, page...)
+		after = page[len(page)-1].ID
 	}
-	i.report.Bytes += int64(len(body))
-	sum := sha256.Sum256(body)
-	switch {
-	case !bytes.Equal(sum[:], r.SHA256):
-		i.add(at, "its body has the SHA-256 %x instead of %x", sum, r.SHA256)
-	case int64(len(body)) != r.Bytes:
-		i.add(at, "its body has %d bytes instead of %d", len(body), r.Bytes)
+}
+
+// orphanAfter is how long a body must have been left alone before it is an orphan: until then a writer may finish it, or
+// a result be committed that names it.
+const orphanAfter = 48 * time.Hour
+
+// lookAtBodies reads every body, chunk by chunk.
+func (v *Verifier) lookAtBodies(ctx context.Context, i *inspection) error {
+	for b := range i.bodies {
+		body := &i.bodies[b]
+		idle := time.Duration(body.Idle * float64(time.Second))
+		if len(body.Refs) == 0 && idle > orphanAfter && !i.held[body.ID] {
+			i.add(Finding{Kind: Orphan, Name: "body " + body.ID.String()}, "no result has it since %s, and nothing else",
+				idle.Round(time.Hour))
+		}
+		if body.SHA256 == nil {
+			continue
+		}
+		if err := v.lookAtBody(ctx, i, body); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (v *Verifier) lookAtBody(ctx context.Context, i *inspection, body *persist.AuditedBody) error {
+	at := Finding{Kind: Result, Name: "body " + body.ID.String()}
+	if len(body.Refs) > 0 {
+		at.Ref = body.Refs[0]
+	}
+	content, err := v.Store.OpenBody(ctx, i.audit.Key, body.ID)
+	switch {
+	case errors.Is(err, session.ErrDamaged):
+		i.add(at, "%v%s", err, others(body.Refs))
+		return nil
+	case errors.Is(err, session.ErrNotFound):
+		return nil // it was collected meanwhile
+	case err != nil:
+		return err
+	}
+	sum := sha256.New()
+	line, inLine, whole := int64(1), false, true
+	for n, chunk := range content.Index() {
+		text, err := content.Chunk(ctx, n)
+		at := at
+		at.Kind, at.Name = Chunk, fmt.Sprintf("body %s chunk %d", body.ID, n)
+		switch {
+		case errors.Is(err, session.ErrDamaged):
+			i.add(at, "%v%s", err, others(body.Refs))
+			whole = false
+			continue
+		case errors.Is(err, session.ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		case whole && (chunk.Line != line || chunk.InLine != inLine):
+			i.add(at, "it says that it begins in line %d, and that is line %d%s", chunk.Line, line, others(body.Refs))
+		}
+		sum.Write(text)
+		i.report.Bytes += int64(len(text))
+		line += int64(bytes.Count(text, []byte{'\n'}))
+		inLine = len(text) > 0 && text[len(text)-1] != '\n'
+	}
+	if inLine {
+		line++
+	}
+	if whole {
+		i.wholeBody(at, body, sum.Sum(nil), line-1)
+	}
+	return nil
+}
+
+// wholeBody compares a body whose chunks are whole with its row, and with those of its results.
+func (i *inspection) wholeBody(at Finding, body *persist.AuditedBody, sum []byte, lines int64) {
+	switch {
+	case !bytes.Equal(sum, body.SHA256):
+		i.add(at, "it has the SHA-256 %x instead of %x%s", sum, body.SHA256, others(body.Refs))
+		return
+	case lines != body.Lines:
+		i.add(at, "it has %d lines instead of %d%s", lines, body.Lines, others(body.Refs))
+		return
+	}
+	for _, ref := range body.Refs {
+		if r, ok := i.rows[ref]; ok && (!bytes.Equal(r.SHA256, sum) || r.Bytes != body.Bytes) {
+			i.add(Finding{Kind: Result, Ref: ref, Seq: r.Seq},
+				"its row says %d bytes with the SHA-256 %x, its body has %d with %x", r.Bytes, r.SHA256, body.Bytes, sum)
+		}
+	}
+}
+
+// others names the other results that have a body.
+func others(refs []string) string {
+	if len(refs) < 2 {
+		return ""
+	}
+	return "; it is also that of " + strings.Join(refs[1:], ", ")
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
@@ -23,25 +26,33 @@ type inspection struct {
 	named     map[string]bool             // refs that were looked at
 	wanted    map[int64][]wantedRef       // refs that only the log can have, by seq
 	uncovered []uncovered
+	rows      map[string]persist.Result // of the results with bodies of their own, by ref
+	bodies    []persist.AuditedBody
+	held      map[uuid.UUID]bool // bodies that messages in packs need
 }
 
 // wantedRef is a ref that a checkpoint names without a persisted result.
 type wantedRef struct {
 	ref        string
 	checkpoint int
+	sum        *[32]byte // nil for a result without a row
 }
 
 // look reads all of a session at one moment, and then its view.
 func (v *Verifier) look(ctx context.Context, key session.Key) (Report, error) {
 	var i inspection
 	err := v.Store.Audit(ctx, key, func(a *postgres.Audit) error {
-		i = inspection{audit: a, results: map[string]bool{}, named: map[string]bool{}, wanted: map[int64][]wantedRef{}}
+		i = inspection{audit: a, results: map[string]bool{}, named: map[string]bool{}, wanted: map[int64][]wantedRef{},
+			rows: map[string]persist.Result{}, held: map[uuid.UUID]bool{}}
 		return i.inspect(ctx)
 	})
 	if err != nil {
 		return i.report, fmt.Errorf("session %s: %w", key.Key, err)
 	}
 	i.report.Sessions = 1
+	if err := v.lookAtBodies(ctx, &i); err != nil {
+		return i.report, err
+	}
 	if len(i.report.Findings) == 0 && i.audit.LastSeq > 0 {
 		err = v.lookAtView(ctx, &i)
 	}
@@ -65,6 +76,9 @@ func (i *inspection) inspect(ctx context.Context) (err error) {
 		return err
 	}
 	if err := i.messages(ctx); err != nil {
+		return err
+	}
+	if err := i.readBodies(ctx); err != nil {
 		return err
 	}
 	i.coverage()
