@@ -26,7 +26,8 @@ var viewsText string
 // views are the templates of what is printed for a person.
 var views = template.Must(template.New("views").Funcs(template.FuncMap{
 	"row": tableRow, "cell": cell, "cut": terminal.Cut, "place": place, "stages": stagesOf, "outcomes": outcomes,
-	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "megabytes": megabytes, "printable": terminal.Printable,
+	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base,
+	"megabytes": megabytes, "printable": terminal.Printable,
 	"plus": func(a, b int64) int64 { return a + b }, "minus": func(a, b int64) int64 { return a - b },
 }).Parse(viewsText))
 

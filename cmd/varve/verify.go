@@ -48,7 +48,7 @@ type verifyCommand struct {
 	Repair          bool       `help:"Rebuild derived data that is wrong; never the log."`
 }
 
-// Help is shown below the flags.
+// Help returns what is shown below the flags.
 func (c *verifyCommand) Help() string { return helpText("verify") }
 
 // Run verifies, with a bar on a terminal, and prints each finding and how much was looked at.
@@ -113,7 +113,7 @@ type verifyPrinter struct {
 	left   int
 }
 
-// report is a verify.Progress.
+// report prints what was found in a session, and how far the command is: a verify.Progress.
 func (p *verifyPrinter) report(done, total int64, r *verify.Report) error {
 	for i := range r.Findings {
 		f := &r.Findings[i]

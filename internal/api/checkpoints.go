@@ -44,7 +44,7 @@ func (s *Server) readCheckpoint(req *request.Request) error {
 	}
 	lineage, err := manifest.Parse(found[0].Manifests)
 	if err != nil {
-		return err
+		return session.DamagedCheckpoint(found[0].N, err)
 	}
 	lost := lineage[0]
 	if of == "all" {
@@ -96,7 +96,7 @@ func diff(from, to *session.Lineage) (a protocol.CheckpointDiff, err error) {
 	for i, l := range []*session.Lineage{from, to} {
 		lineage, err := manifest.Parse(l.Manifests)
 		if err != nil {
-			return a, err
+			return a, session.DamagedCheckpoint(l.N, err)
 		}
 		lost[i] = manifest.Merge(lineage)
 	}

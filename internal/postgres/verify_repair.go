@@ -14,8 +14,8 @@ import (
 
 var countersSQL = statement("verify_counters", "{pinned}", pinnedElsewhere)
 
-// RepairCounters counts the numbers of a session's row again, from its log and its newest checkpoint. pinned is the flag
-// of messages that may be in the pinned head; ErrNotFound.
+// RepairCounters counts the numbers of a session's row again, from its log and its newest checkpoint. pinned is the
+// flag of messages that may be in the pinned head; ErrNotFound.
 func (s *Store) RepairCounters(ctx context.Context, key session.Key, pinned int32) error {
 	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		return execOne(ctx, tx, session.ErrNotFound, countersSQL, key.Tenant, key.Key, pinned)
@@ -45,7 +45,9 @@ func (s *Store) asOwner(ctx context.Context, key session.Key, do func(tx pgx.Tx)
 // RepairColumns writes again what is extracted from a message of the log. Its body and its digest stay.
 //
 // Errors: ErrNotFound, ErrNotOwner.
-func (s *Store) RepairColumns(ctx context.Context, key session.Key, seq int64, f session.Format, m session.NewMessage) error {
+func (s *Store) RepairColumns(
+	ctx context.Context, key session.Key, seq int64, f session.Format, m session.NewMessage,
+) error {
 	calls, answers := texts(m.Calls), texts(m.Answers)
 	audited := AuditedMessage{Role: Text(m.Role), Format: f, Flags: m.Flags, Calls: calls, Answers: answers}
 	return s.asOwner(ctx, key, func(tx pgx.Tx) error {
@@ -85,8 +87,8 @@ func (s *Store) LinkResults(ctx context.Context, key session.Key, n int, refs []
 	})
 }
 
-// FillCheckpoint puts an empty checkpoint, which no engine made, in the place of one whose row is lost. The session goes
-// back to its log if it was the newest. pinned: see RepairCounters.
+// FillCheckpoint puts an empty checkpoint, which no engine made, in the place of one whose row is lost. The session
+// goes back to its log if it was the newest. pinned: see RepairCounters.
 func (s *Store) FillCheckpoint(ctx context.Context, key session.Key, n int, pinned int32) error {
 	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		if err := fits(ctx, tx, key); err != nil {

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -74,7 +74,8 @@ func (i *inspection) manifest(c *postgres.AuditedCheckpoint) {
 		return
 	}
 	for a := range actions {
-		switch ref := actions[a].Ref; {
+		ref := actions[a].Ref
+		switch {
 		case ref == "":
 		case ref[0] == 'm':
 			if m, ok := session.ParseMessagesRef(ref); !ok || m.Last > i.audit.LastSeq {
@@ -88,15 +89,20 @@ func (i *inspection) manifest(c *postgres.AuditedCheckpoint) {
 
 // persisted checks that a result which is not whole in the view is persisted, and that a checkpoint holds it.
 func (i *inspection) persisted(n int, ref string) {
-	first, linked := i.linked[ref]
-	switch {
-	case i.named[ref]:
-	case !i.results[ref]:
-		i.add(Finding{Kind: Ref, Ref: ref, Checkpoint: n}, "the checkpoint names the result, which is not persisted")
-	case linked && first > n:
-		i.add(Finding{Kind: Link, Ref: ref, Checkpoint: n}, "no checkpoint before %d holds the result", first)
+	if i.named[ref] {
+		return
 	}
 	i.named[ref] = true
+	first, linked := i.linked[ref]
+	at, err := session.ParseResultRef(ref)
+	switch {
+	case err != nil:
+		i.add(Finding{Kind: State, Checkpoint: n}, "it names %q, which is no ref", ref)
+	case !i.results[ref]:
+		i.add(Finding{Kind: Ref, Ref: ref, Checkpoint: n}, "the checkpoint names the result, which is not persisted")
+	case !at.IsUpload() && (!linked || first > n):
+		i.unlinked[at.Seq] = append(i.unlinked[at.Seq], wantedRef{ref: ref, checkpoint: n})
+	}
 }
 
 // rendition checks the body of a checkpoint and all that was computed from it.
@@ -120,7 +126,7 @@ func (i *inspection) rendition(c *postgres.AuditedCheckpoint) {
 // walked compares what a reader relies on with what the body says.
 func (i *inspection) walked(c *postgres.AuditedCheckpoint, made *view.Rendition) {
 	if len(c.ValidatorState) > 0 && !bytes.Equal(c.ValidatorState, made.ValidatorState()) {
-		i.add(Finding{Kind: Walk, Checkpoint: c.N, Name: "validator_state"},
+		i.add(Finding{Kind: Validator, Checkpoint: c.N, Name: "validator_state"},
 			"the state of the validator is not that of the body")
 	}
 	open := made.OpenCalls()
@@ -130,7 +136,7 @@ func (i *inspection) walked(c *postgres.AuditedCheckpoint, made *view.Rendition)
 	slices.Sort(open)
 	stored := slices.Sorted(slices.Values(c.OpenCalls))
 	if !slices.Equal(open, stored) {
-		i.add(Finding{Kind: Walk, Checkpoint: c.N, Name: "open_calls"}, "it has the open calls %v, its body %v",
+		i.add(Finding{Kind: Validator, Checkpoint: c.N, Name: "open_calls"}, "it has the open calls %v, its body %v",
 			stored, open)
 	}
 }
@@ -188,7 +194,7 @@ type uncovered struct {
 
 // coverage reports the checkpoints that do not cover the log. If the log itself misses messages, they are not to blame.
 func (i *inspection) coverage() {
-	if !i.isWhole(Missing, Extra) {
+	if !i.isWhole(Missing, Extra) || i.isFound("pinned") {
 		return
 	}
 	for _, u := range i.uncovered {
@@ -215,7 +221,7 @@ func (i *inspection) state(c *postgres.AuditedCheckpoint, body []byte) {
 	for _, ref := range facts.Replaced {
 		i.persisted(c.N, ref)
 	}
-	for _, ref := range facts.Named { // an upload has no place in the log
+	for _, ref := range facts.Named {
 		i.want(c.N, ref)
 	}
 }
@@ -226,10 +232,10 @@ func (i *inspection) want(n int, ref string) {
 		return
 	}
 	i.named[ref] = true
+	ref, _, _ = strings.Cut(ref, " lines ")
 	at, err := session.ParseResultRef(ref)
-	if errors.Is(err, session.ErrNotFound) {
-		i.add(Finding{Kind: State, Checkpoint: n}, "its summary names %q", ref)
-		return
+	if err != nil || at.IsUpload() {
+		return // a copy names what its tool said that it is
 	}
 	i.wanted[at.Seq] = append(i.wanted[at.Seq], wantedRef{ref: ref, checkpoint: n})
 }

@@ -17,16 +17,9 @@ func (i *inspection) counters() {
 		i.counter("checkpoint_size", int64(a.CheckpointSize), 0)
 	}
 	i.counter("total_tokens", a.TotalTokens, w.total)
-	if i.isWhole(Counter) { // the others depend on through_seq
+	if i.isWhole(Counter) { // the others depend on through_seq and pinned
 		i.counter("context_tokens", a.ContextTokens, tokens+w.context)
 		i.counter("tail_bytes", a.TailBytes, w.tailBytes)
-	}
-	lastPinned := a.LastSeq
-	if w.unpinned > 0 {
-		lastPinned = w.unpinned - 1
-	}
-	if a.Pinned < w.pinned || a.Pinned > lastPinned {
-		i.counter("pinned", a.Pinned, w.pinned)
 	}
 	for removal := range w.removals {
 		if removal <= a.LastSeq && removal > a.GapSeq {
@@ -39,5 +32,21 @@ func (i *inspection) counters() {
 func (i *inspection) counter(name string, stored, counted int64) {
 	if stored != counted {
 		i.add(Finding{Kind: Counter, Name: name}, "the session has %s %d, its log %d", name, stored, counted)
+	}
+}
+
+// pinned compares the pinned head with the leading system messages of the log. The seqs of removals and gaps behind
+// them may count among them.
+func (i *inspection) pinned() {
+	a, w := i.audit, &i.log
+	if !i.isWhole(Message, Missing, Extra, Columns) {
+		return
+	}
+	lastPinned := a.LastSeq
+	if w.unpinned > 0 {
+		lastPinned = w.unpinned - 1
+	}
+	if a.Pinned < w.pinned || a.Pinned > lastPinned {
+		i.counter("pinned", a.Pinned, w.pinned)
 	}
 }

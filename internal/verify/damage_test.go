@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -29,6 +28,13 @@ type damage struct {
 	remain bool     // nothing can repair it
 	other  bool     // the repaired view is valid, but another
 }
+
+// linkedRef is the first result that a checkpoint took out of the view.
+const linkedRef = `SELECT min(l.ref) FROM checkpoint_results l JOIN results r USING (session_key, ref)
+	                 JOIN messages m USING (session_key, seq)
+	                WHERE session_key = $1 AND m.view_body IS NULL
+	                  AND l.ref IN (SELECT e ->> 'ref' FROM checkpoints c, jsonb_array_elements(c.manifest) e
+	                                 WHERE c.session_key = $1)`
 
 // damages are done one by one to a session with four checkpoints and a tail. What the issue names comes first.
 var damages = map[string]damage{
@@ -104,7 +110,7 @@ var damages = map[string]damage{
 		[]string{"counter: pinned"}, false, false,
 	},
 	"a message's columns": {
-		`UPDATE messages SET role = 'user', tokens = tokens + 1 WHERE session_key = $1 AND seq = 5`,
+		`UPDATE messages SET role = 'tool', tokens = tokens + 1 WHERE session_key = $1 AND seq = 5`,
 		[]string{"columns: message 5, role, shape, tokens"}, false, false,
 	},
 	"a message is missing": {
@@ -139,12 +145,12 @@ var damages = map[string]damage{
 	},
 	"a checkpoint holds no results": {
 		`DELETE FROM checkpoint_results
-		  WHERE session_key = $1 AND ref = (SELECT ref FROM results WHERE session_key = $1 ORDER BY seq, part LIMIT 1)`,
-		[]string{"link: checkpoint 1, LINK"}, false, false,
+		  WHERE session_key = $1 AND ref = (` + linkedRef + `)`,
+		[]string{"link: checkpoint FIRST, message SEQ, REF"}, false, false,
 	},
 }
 
-// plain is the default policy with nothing in it that depends on how often a session was compacted, or on time.
+// plain takes out of the default policy what depends on how often a session was compacted, or on time.
 func plain(p *policy.Policy) {
 	p.Rank.Enabled, p.Trim.Enabled = false, true
 	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
@@ -159,19 +165,19 @@ func TestEveryDamageIsFoundWhereItIsAndRepairedWhereThatCanBe(t *testing.T) {
 	}
 	recorded := conversation(t, "claude-code", "entire-17")
 	server := api.New(api.Config{Store: w.store, Log: slog.New(slog.DiscardHandler)})
-	bystander := w.save("bystander", recorded, 30_000, 30)
+	bystander := w.save("bystander", recorded, 20_000, 12, true)
 	for name, d := range damages {
 		id := strings.ReplaceAll(name, " ", "-")
 		id = strings.ReplaceAll(strings.ReplaceAll(id, ",", ""), "'", "")
-		key := w.save(id, recorded, 30_000, 30)
+		key := w.save(id, recorded, 20_000, 12, true)
 		at := session.Address{Tenant: w.tenant.ID, ID: id}
 		reader := reading{w, server, w.key(), id}
 		before := reader.views()
+		want := w.places(key.Key, d.want)
 		tag, err := w.admin.Exec(t.Context(), d.sql, key.Key)
 		if err != nil || tag.RowsAffected() == 0 {
 			t.Fatalf("%s: %v, %d rows", name, err, tag.RowsAffected())
 		}
-		want := w.places(key.Key, d.want)
 		if diff := cmp.Diff(want, w.found(false)); diff != "" {
 			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
 		}
@@ -195,21 +201,23 @@ func TestEveryDamageIsFoundWhereItIsAndRepairedWhereThatCanBe(t *testing.T) {
 	w.clean()
 }
 
-// places fills in what a damage's findings call LAST and NEWEST.
+// places fills in what a damage's findings call LAST, NEWEST, FIRST, SEQ and REF.
 func (w *world) places(key uuid.UUID, want []string) (filled []string) {
 	w.Helper()
-	var last int64
-	var newest int
-	var ref string
-	err := w.admin.QueryRow(w.Context(), `SELECT last_seq, checkpoint_n, (SELECT ref FROM results WHERE session_key = $1 ORDER BY seq, part LIMIT 1)
-		  FROM sessions WHERE key = $1`, key).Scan(&last, &newest, &ref)
+	var last, newest, first, seq, ref string
+	err := w.admin.QueryRow(w.Context(), `
+		SELECT s.last_seq::text, s.checkpoint_n::text, min(l.n)::text, r.seq::text, r.ref
+		  FROM sessions s
+		  JOIN results r ON r.session_key = s.key
+		  JOIN checkpoint_results l ON l.session_key = s.key AND l.ref = r.ref
+		 WHERE s.key = $1 AND r.ref = (`+linkedRef+`)
+		 GROUP BY s.last_seq, s.checkpoint_n, r.seq, r.ref`, key).Scan(&last, &newest, &first, &seq, &ref)
 	if err != nil {
 		w.Fatal(err)
 	}
+	names := strings.NewReplacer("LAST", last, "NEWEST", newest, "FIRST", first, "SEQ", seq, "REF", ref)
 	for _, place := range want {
-		place = strings.ReplaceAll(place, "LAST", fmt.Sprint(last))
-		place = strings.ReplaceAll(place, "LINK", ref)
-		filled = append(filled, strings.ReplaceAll(place, "NEWEST", fmt.Sprint(newest)))
+		filled = append(filled, names.Replace(place))
 	}
 	return filled
 }

@@ -22,7 +22,7 @@ const (
 	Checkpoint Kind = "checkpoint" // a checkpoint's body
 	State      Kind = "state"      // what the next compaction must know of it
 	Units      Kind = "units"      // where its units are
-	Walk       Kind = "validator_state"
+	Validator  Kind = "validator_state"
 	Coverage   Kind = "coverage" // it does not stand for the messages that it says it does
 	Manifest   Kind = "manifest"
 	Ref        Kind = "ref" // a ref that brings nothing back
@@ -105,7 +105,7 @@ var advices = map[Kind]advice{
 	Checkpoint: {"reads fall back to an older checkpoint or to the log, and are marked degraded", recompactIt},
 	State:      {"the next compaction starts from the log", recompactIt},
 	Units:      {"bounded views and previews of it fail", recompactIt},
-	Walk:       {"views may be sent unrepaired that their provider refuses", repairIt},
+	Validator:  {"views may be sent unrepaired that their provider refuses", repairIt},
 	Coverage:   {"the view shows messages twice or not at all", recompactIt},
 	Manifest:   {"what left the view cannot be listed; refs in the view still work", recompactIt},
 	Ref:        {"a model that reads the ref gets 404", repairIt},

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"maps"
@@ -22,7 +23,7 @@ type logWalk struct {
 	context   int64          // tokens that the view has of it
 	tailBytes int64
 	pinned    int64 // the last of the leading system messages
-	unpinned  int64 // the first message that is none, 0 for none
+	unpinned  int64 // the first message that is not one, 0 for none
 }
 
 // messages reads the whole log, page by page.
@@ -103,6 +104,23 @@ func (i *inspection) message(m *postgres.AuditedMessage) {
 		}
 	}
 	i.findWanted(m, &found)
+	i.dropMentioned(m.Body)
+	if m.ViewBody != nil {
+		delete(i.unlinked, m.Seq) // its results were capped when it came: no checkpoint took them out
+	}
+}
+
+// links reports the results that nothing holds although a checkpoint names them.
+func (i *inspection) links() {
+	if !i.isWhole(Missing, Message) {
+		return
+	}
+	for _, seq := range slices.Sorted(maps.Keys(i.unlinked)) {
+		for _, w := range i.unlinked[seq] {
+			i.add(Finding{Kind: Link, Ref: w.ref, Seq: seq, Checkpoint: w.checkpoint},
+				"the checkpoint names the result and is not linked to it, nor is one before it")
+		}
+	}
 }
 
 // wrongColumns returns the names of the columns that do not hold what is in the message.
@@ -164,7 +182,7 @@ func (i *inspection) walk(m *postgres.AuditedMessage) {
 	case m.Seq <= i.audit.Separate:
 		w.context += m.Tokens
 	case m.Seq > i.audit.Through:
-		w.context += m.Shown
+		w.context += m.ViewTokens
 	}
 	if m.Seq > i.audit.Through {
 		w.tailBytes += int64(len(m.Body))
@@ -229,6 +247,19 @@ func (i *inspection) findWanted(m *postgres.AuditedMessage, found *wire.Facts) {
 	}
 	if i.wanted[m.Seq] = wanted; len(wanted) == 0 {
 		delete(i.wanted, m.Seq)
+	}
+}
+
+// dropMentioned takes the refs off the list that a message of the log has in its text: a summary names the source of a
+// copy as the copy's tool said it, and nobody promised that it exists.
+func (i *inspection) dropMentioned(body []byte) {
+	for seq, refs := range i.wanted {
+		refs = slices.DeleteFunc(refs, func(w wantedRef) bool {
+			return w.sum == nil && bytes.Contains(body, []byte(w.ref))
+		})
+		if i.wanted[seq] = refs; len(refs) == 0 {
+			delete(i.wanted, seq)
+		}
 	}
 }
 

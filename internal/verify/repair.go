@@ -133,7 +133,7 @@ func (r *repairing) results(context.Context) error { return nil }
 func (r *repairing) checkpoints(ctx context.Context) error {
 	done := map[int]string{}
 	failed := map[int]error{}
-	kinds := []Kind{Checkpoint, State, Units, Walk, Coverage, Manifest, View, ViewBody, Lost}
+	kinds := []Kind{Checkpoint, State, Units, Validator, Coverage, Manifest, View, ViewBody, Lost}
 	numbers := map[int]bool{}
 	for i := range r.report.Findings {
 		if f := &r.report.Findings[i]; slices.Contains(kinds, f.Kind) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"strings"
 	"time"
 
@@ -65,8 +66,8 @@ func (i *inspection) readBodies(ctx context.Context) error {
 	}
 }
 
-// orphanAfter is how long a body must have been left alone before it is an orphan: until then a writer may finish it, or
-// a result be committed that names it.
+// orphanAfter is how long a body must have been left alone before it is an orphan: until then a writer may finish it,
+// or a result be committed that names it.
 const orphanAfter = 48 * time.Hour
 
 // lookAtBodies reads every body, chunk by chunk.
@@ -75,8 +76,8 @@ func (v *Verifier) lookAtBodies(ctx context.Context, i *inspection) error {
 		body := &i.bodies[b]
 		idle := time.Duration(body.Idle * float64(time.Second))
 		if len(body.Refs) == 0 && idle > orphanAfter && !i.held[body.ID] {
-			i.add(Finding{Kind: Orphan, Name: "body " + body.ID.String()}, "no result has it since %s, and nothing else",
-				idle.Round(time.Hour))
+			i.add(Finding{Kind: Orphan, Name: "body " + body.ID.String()},
+				"nothing has named it for %s", idle.Round(time.Hour))
 		}
 		if body.SHA256 == nil {
 			continue
@@ -103,36 +104,55 @@ func (v *Verifier) lookAtBody(ctx context.Context, i *inspection, body *persist.
 	case err != nil:
 		return err
 	}
-	sum := sha256.New()
-	line, inLine, whole := int64(1), false, true
-	for n, chunk := range content.Index() {
+	read := reader{inspection: i, body: body, line: 1, sum: sha256.New(), whole: true}
+	for n := range content.Index() {
 		text, err := content.Chunk(ctx, n)
-		at := at
-		at.Kind, at.Name = Chunk, fmt.Sprintf("body %s chunk %d", body.ID, n)
-		switch {
-		case errors.Is(err, session.ErrDamaged):
-			i.add(at, "%v%s", err, others(body.Refs))
-			whole = false
-			continue
-		case errors.Is(err, session.ErrNotFound):
+		if errors.Is(err, session.ErrNotFound) {
 			return nil
-		case err != nil:
-			return err
-		case whole && (chunk.Line != line || chunk.InLine != inLine):
-			i.add(at, "it says that it begins in line %d, and that is line %d%s", chunk.Line, line, others(body.Refs))
 		}
-		sum.Write(text)
-		i.report.Bytes += int64(len(text))
-		line += int64(bytes.Count(text, []byte{'\n'}))
-		inLine = len(text) > 0 && text[len(text)-1] != '\n'
+		if err != nil && !errors.Is(err, session.ErrDamaged) {
+			return err
+		}
+		at.Kind, at.Name = Chunk, fmt.Sprintf("body %s chunk %d", body.ID, n)
+		read.chunk(at, content.Index()[n], text, err)
 	}
-	if inLine {
-		line++
-	}
-	if whole {
-		i.wholeBody(at, body, sum.Sum(nil), line-1)
-	}
+	at.Kind, at.Name = Result, "body "+body.ID.String()
+	read.end(at)
 	return nil
+}
+
+// reader reads a body from its first chunk to its last.
+type reader struct {
+	*inspection
+	body   *persist.AuditedBody
+	line   int64 // of the next byte
+	inLine bool  // the line began in an earlier chunk
+	sum    hash.Hash
+	whole  bool // no chunk was damaged
+}
+
+func (r *reader) chunk(at Finding, index persist.Chunk, text []byte, damaged error) {
+	if damaged != nil {
+		r.add(at, "%v%s", damaged, others(r.body.Refs))
+		r.whole = false
+		return
+	}
+	if r.whole && (index.Line != r.line || index.InLine != r.inLine) {
+		r.add(at, "it says that it begins in line %d, and that is line %d%s", index.Line, r.line, others(r.body.Refs))
+	}
+	r.sum.Write(text)
+	r.report.Bytes += int64(len(text))
+	r.line += int64(bytes.Count(text, []byte{'\n'}))
+	r.inLine = len(text) > 0 && text[len(text)-1] != '\n'
+}
+
+func (r *reader) end(at Finding) {
+	if r.inLine {
+		r.line++
+	}
+	if r.whole {
+		r.wholeBody(at, r.body, r.sum.Sum(nil), r.line-1)
+	}
 }
 
 // wholeBody compares a body whose chunks are whole with its row, and with those of its results.
@@ -148,7 +168,8 @@ func (i *inspection) wholeBody(at Finding, body *persist.AuditedBody, sum []byte
 	for _, ref := range body.Refs {
 		if r, ok := i.rows[ref]; ok && (!bytes.Equal(r.SHA256, sum) || r.Bytes != body.Bytes) {
 			i.add(Finding{Kind: Result, Ref: ref, Seq: r.Seq},
-				"its row says %d bytes with the SHA-256 %x, its body has %d with %x", r.Bytes, r.SHA256, body.Bytes, sum)
+				"its row says %d bytes with the SHA-256 %x, its body has %d with %x",
+				r.Bytes, r.SHA256, body.Bytes, sum)
 		}
 	}
 }

@@ -25,6 +25,7 @@ type inspection struct {
 	linked    map[string]int              // the first checkpoint that is linked to a ref
 	named     map[string]bool             // refs that were looked at
 	wanted    map[int64][]wantedRef       // refs that only the log can have, by seq
+	unlinked  map[int64][]wantedRef       // refs that no checkpoint holds, by seq
 	uncovered []uncovered
 	rows      map[string]persist.Result // of the results with bodies of their own, by ref
 	bodies    []persist.AuditedBody
@@ -43,7 +44,7 @@ func (v *Verifier) look(ctx context.Context, key session.Key) (Report, error) {
 	var i inspection
 	err := v.Store.Audit(ctx, key, func(a *postgres.Audit) error {
 		i = inspection{audit: a, results: map[string]bool{}, named: map[string]bool{}, wanted: map[int64][]wantedRef{},
-			rows: map[string]persist.Result{}, held: map[uuid.UUID]bool{}}
+			rows: map[string]persist.Result{}, unlinked: map[int64][]wantedRef{}, held: map[uuid.UUID]bool{}}
 		return i.inspect(ctx)
 	})
 	if err != nil {
@@ -61,7 +62,8 @@ func (v *Verifier) look(ctx context.Context, key session.Key) (Report, error) {
 
 // add adds a finding of the session.
 func (i *inspection) add(f Finding, what string, args ...any) {
-	f.Tenant, f.Session, f.Key = i.audit.Tenant, i.audit.ID, i.audit.Key.Key
+	f.Tenant, f.Session = i.audit.Tenant, i.audit.ID
+	f.Key = i.audit.Key.Key
 	f.What = fmt.Sprintf(what, args...)
 	f.Means, f.Do = advices[f.Kind].means, advices[f.Kind].do
 	i.report.Findings = append(i.report.Findings, f)
@@ -81,6 +83,8 @@ func (i *inspection) inspect(ctx context.Context) (err error) {
 	if err := i.readBodies(ctx); err != nil {
 		return err
 	}
+	i.links()
+	i.pinned()
 	i.coverage()
 	i.counters()
 	return nil
@@ -89,6 +93,13 @@ func (i *inspection) inspect(ctx context.Context) (err error) {
 // isWhole reports whether nothing of these kinds was found.
 func (i *inspection) isWhole(kinds ...Kind) bool {
 	return !slices.ContainsFunc(i.report.Findings, func(f Finding) bool { return slices.Contains(kinds, f.Kind) })
+}
+
+// isFound reports whether a counter was found to be wrong.
+func (i *inspection) isFound(counter string) bool {
+	return slices.ContainsFunc(i.report.Findings, func(f Finding) bool {
+		return f.Kind == Counter && f.Name == counter
+	})
 }
 
 // lookAtView makes the session's view as a reader gets it. It reads what is stored now; a later message or checkpoint
@@ -116,7 +127,8 @@ func (v *Verifier) lookAtView(ctx context.Context, i *inspection) error {
 	}
 	for _, broken := range wire.Validate(stored.Format, bodies, wire.Options{Model: stored.Model}) {
 		i.add(Finding{Kind: View, Checkpoint: stored.Checkpoint},
-			"it is sent as it is stored, and breaks %s at its message %d: %s", broken.Rule, broken.Message, broken.Detail)
+			"it is sent as it is stored, and breaks %s at its message %d: %s",
+			broken.Rule, broken.Message, broken.Detail)
 		return nil
 	}
 	return nil

@@ -1,6 +1,6 @@
 // Package verify proves that everything is still there: it recomputes what can be computed of what is stored (digests,
-// the order of seqs, columns, counters, checkpoints, refs, views) and reports what differs, where it is, what that means
-// for readers, and what to do. It only reads; Repair (repair.go) rebuilds derived data from the log, and never the log.
+// the order of seqs, columns, counters, checkpoints, refs, views) and reports what differs, where it is, what that
+// means for readers, and what to do. It only reads; Repair (repair.go) rebuilds derived data, and never the log.
 //
 // Start at Verifier.Run, then Verifier.Session (session.go), which looks at one session as it was at one moment, so
 // that appends and compactions go on meanwhile. finding.go lists what can be found. It owns no tables.

@@ -92,8 +92,8 @@ func conversation(t *testing.T, in, name string) *replay.Session {
 	return nil
 }
 
-// save stores a conversation batch by batch, with a compaction after each.
-func (w *world) save(id string, s *replay.Session, window, batch int) session.Key {
+// save stores a conversation batch by batch, with a compaction after each but, where a tail is wanted, the last.
+func (w *world) save(id string, s *replay.Session, window, batch int, tail bool) session.Key {
 	w.Helper()
 	at := session.Address{Tenant: w.tenant.ID, ID: id}
 	made, _, err := w.store.Create(w.Context(), at, session.Change{WindowTokens: &window}, nil)
@@ -102,7 +102,9 @@ func (w *world) save(id string, s *replay.Session, window, batch int) session.Ke
 	}
 	for first := 0; first < len(s.Messages); first += batch {
 		w.append(at, s.Format, s.Messages[first:min(first+batch, len(s.Messages))])
-		w.compact(at, made.Session.Key)
+		if !tail || first+batch < len(s.Messages) {
+			w.compact(at, made.Session.Key)
+		}
 	}
 	return session.Key{Tenant: w.tenant.ID, Key: made.Session.Key}
 }

@@ -3,7 +3,7 @@
 --   $1 tenant  $2 session key  $3 after which seq  $4 most rows  $5 most bytes of bodies
 SELECT m.seq, m.role, m.format, m.tokens, m.calls, m.answers, m.starts_unit, m.flags, m.body, m.digest,
        m.view_body,
-       coalesce(m.view_tokens, m.tokens)::bigint AS shown, m.removed_at IS NOT NULL AS removed,
+       coalesce(m.view_tokens, m.tokens)::bigint AS view_tokens, m.removed_at IS NOT NULL AS removed,
        coalesce(m.removed_seq, 0) AS removed_seq, m.shape
   FROM (SELECT l.*, row_number() OVER before AS place, sum(l.bytes) OVER before - l.bytes AS bytes_before
           FROM (SELECT seq, role, format, tokens, calls, answers, starts_unit, flags, body, digest, view_body, view_tokens,
