@@ -50,7 +50,7 @@ type AuditedMessage struct {
 	Body       []byte
 	Digest     []byte // SHA-256 of Body; nil for a message from before there were digests
 	ViewBody   []byte // nil if views show the message itself
-	ViewTokens      int64  // tokens of what views show
+	ViewTokens int64  // tokens of what views show
 	Removed    bool
 	RemovedSeq int64 // the seq that its removal took, 0 for none
 	Shape      string
