@@ -84,33 +84,49 @@ func TestTheTextSaysWhatAnUploadIs(t *testing.T) {
 func TestNoPolicyCutsTheTextOfAnUploadAgain(t *testing.T) {
 	t.Parallel()
 	lines := strings.Repeat("2026-01-02T03:04:05Z INFO a line of some length, wörter and 日本語\n", 30_000)
-	for name, content := range map[string]string{
+	contents := map[string]string{
 		"lines": lines, "one line": strings.ReplaceAll(lines, "\n", " "), "short lines": strings.Repeat("ok\n", 400_000),
 		"JSON": "[" + strings.Repeat(`{"a":"b\\\"c"},`, 60_000) + "1]",
+	}
+	policies := map[string]policy.Policy{}
+	for _, name := range policy.Profiles() {
+		policies[name], _ = policy.Profile(name)
+	}
+	for name, limits := range map[string]policy.Cap{
+		"characters": {MaxChars: 1000}, "bytes": {MaxBytes: 1000}, "tokens": {MaxTokens: 300}, "lines": {MaxLines: 9},
+		"a share": {MaxRatio: 0.02},
 	} {
-		for _, profile := range policy.Profiles() {
+		limits.Enabled = true
+		limits.HeadChars, limits.TailChars = 6000, 5000
+		p := policy.Default()
+		p.Cap = limits
+		policies[name] = p
+	}
+	for profile, p := range policies {
+		for name, content := range contents {
 			for _, window := range []int{8_000, 128_000, 1_000_000} {
-				p, err := policy.Profile(profile)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.Cap.AtInsertion = true
-				shown, mark, err := uploaded(content, "text/plain").TextOf(&p, window)
-				if err != nil || mark == "" {
-					t.Fatalf("%s, %s: %q, %v", name, profile, mark, err)
-				}
-				in := input(t, session.OpenAIChat, p, window, calls("c", "Bash", `{}`), answered("c", literal(shown)))
-				bash := func(*wire.Part) (string, bool) { return "Bash", true }
-				if capped, err := CapAtIngest(&p, session.OpenAIChat, 2, in.Tail[1].Body, bash); capped != nil || err != nil {
-					t.Errorf("%s, %s, %d: cut when it was appended: %v, %v", name, profile, window, capped != nil, err)
-				}
-				plan, _ := compacted(t, in)
-				for _, a := range plan.Actions {
-					if a.Kind == Cap {
-						t.Errorf("%s, %s, %d: cut by a compaction to %d of %d tokens by %s", name, profile, window, a.TokensAfter, a.TokensBefore, a.Rule)
-					}
-				}
+				fitsItsPolicy(t, profile+", "+name, p, window, content)
 			}
+		}
+	}
+}
+
+func fitsItsPolicy(t *testing.T, name string, p policy.Policy, window int, content string) {
+	t.Helper()
+	p.Cap.AtInsertion = true
+	shown, mark, err := uploaded(content, plainText).TextOf(&p, window)
+	if err != nil || mark == "" {
+		t.Fatalf("%s: %q, %v", name, mark, err)
+	}
+	in := input(t, session.OpenAIChat, p, window, calls("c", "Bash", `{}`), answered("c", literal(shown)))
+	bash := func(*wire.Part) (string, bool) { return "Bash", true }
+	if capped, err := CapAtIngest(&p, session.OpenAIChat, 2, in.Tail[1].Body, bash); capped != nil || err != nil {
+		t.Errorf("%s, %d: cut when it was appended: %t, %v", name, window, capped != nil, err)
+	}
+	plan, _ := compacted(t, in)
+	for _, a := range plan.Actions {
+		if a.Kind == Cap {
+			t.Errorf("%s, %d: cut by a compaction to %d of %d tokens by %s", name, window, a.TokensAfter, a.TokensBefore, a.Rule)
 		}
 	}
 }
