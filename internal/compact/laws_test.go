@@ -104,7 +104,7 @@ func TestLawsHoldWithCopies(t *testing.T) {
 		l.whole = l.compact(l.in)
 		l.walk(rng)
 		l.other = l.compact(l.next(l.whole.made, randomPolicy(rng)))
-		for _, holds := range laws {
+		for _, holds := range laws[:len(laws)-1] { // belowHard knows nothing of these longer texts
 			holds(l)
 		}
 		if t.Failed() {
@@ -127,6 +127,7 @@ func TestLawsHoldWithCopies(t *testing.T) {
 // copies makes some results of the history copies of others.
 func (l *trial) copies(rng *rand.Rand) {
 	l.in.Uploads = []Upload{{Ref: "u1-0a0b", Mark: "[900 tokens cut: u1-0a0b has all]"}, {Ref: "u2-c0de", CallID: "x", Mark: "u2-c0de"}}
+	window := func(ref string) string { return strings.Trim(literal(passage(ref, "")), `"`) }
 	for i := range l.in.Tail {
 		e := &l.in.Tail[i]
 		e.Body = bytes.ReplaceAll(e.Body, []byte(`"WebFetch"`), []byte(`"mcp__varve__read_result"`))
@@ -140,7 +141,7 @@ func (l *trial) copies(rng *rand.Rand) {
 			if p.Kind != wire.Result || len(value) < 2 || value[0] != '"' {
 				continue
 			}
-			begin := `"` + []string{"", `r2.0-9f3a, lines 3-90 of 200\n`, `m4-7: 4 messages\n`, `[900 tokens cut: u1-0a0b has all]`, `u2-c0de`}[rng.IntN(5)]
+			begin := `"` + []string{"", window("r2.0-9f3a"), window("m4-7"), `[900 tokens cut: u1-0a0b has all]`, `u2-c0de`}[rng.IntN(5)]
 			edits = append(edits, wire.Edit{Span: p.Value, With: append([]byte(begin), value[1:]...)})
 		}
 		e.Body = wire.Replace(nil, e.Body, edits)

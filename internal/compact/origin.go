@@ -2,10 +2,11 @@ package compact
 
 import (
 	"bytes"
-	"regexp"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -46,25 +47,16 @@ func (h *history) originOf(body []byte, r *part) (found origin) {
 	return found
 }
 
-// heading is what the first line of an answer has: a result and the lines of it, or messages.
-var heading = regexp.MustCompile(
-	`\b(r[1-9][0-9]{0,17}\.[0-9]{1,9}-[0-9a-f]{4}|u[1-9][0-9]{0,8}-[0-9a-f]{4}|m[1-9][0-9]{0,17}(?:-[1-9][0-9]{0,17})?)\b` +
-		`(?:[^\n]*?\blines ([0-9]{1,12})(?:-| to )([0-9]{1,12})\b)?`)
-
-// headingBytes is how much of an answer's first line is looked at.
-const headingBytes = 512
-
-// sourceIn returns the ref that the first line of a text names, with the lines that it says the text has.
+// sourceIn returns the ref of what a passage is of, with the lines or bytes that it has; "" for other texts.
 func sourceIn(text []byte) string {
-	line, _, _ := bytes.Cut(text[:min(len(text), headingBytes)], []byte("\n"))
-	found := heading.FindSubmatch(line)
+	p, _, ok := session.ParsePassage(text)
 	switch {
-	case found == nil:
+	case !ok:
 		return ""
-	case len(found[2]) > 0:
-		return string(found[1]) + " lines " + string(found[2]) + "-" + string(found[3])
+	case p.First > 0:
+		return fmt.Sprintf("%s lines %d-%d", p.Ref, p.First, p.Last)
 	}
-	return string(found[1])
+	return fmt.Sprintf("%s bytes %d-%d", p.Ref, p.Offset, p.Offset+p.Bytes-1)
 }
 
 // namesUpload reports whether a value may have the capped text of an uploaded result.

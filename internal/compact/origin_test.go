@@ -23,20 +23,13 @@ func TestReadersAreKnownByTheirNames(t *testing.T) {
 	}
 }
 
-func TestTheFirstLineNamesTheSource(t *testing.T) {
+func TestAPassageNamesItsSource(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		"r17.1-9f3a: lines 200-399 of 1,204\nx":             "r17.1-9f3a lines 200-399",
-		"[r17.1-9f3a Bash, lines 1 to 20 of 20, sha256 ab]": "r17.1-9f3a lines 1-20",
-		"u3-9f3a lines 5-9":                                 "u3-9f3a lines 5-9",
-		"m17-42: 26 messages\nr1.0-aaaa":                    "m17-42",
-		"m17":                                               "m17",
-		"no ref here\nr17.1-9f3a":                           "",
-		"xr17.1-9f3a":                                       "",
-		"r17.1-9f3az":                                       "",
-		"r17-9f3a u3.1":                                     "",
-		strings.Repeat(" ", 512) + " u3-9f3a":               "",
-		"":                                                  "",
+	for want, text := range map[string]string{
+		"r9.0-9f3a lines 200-399": passage("r9.0-9f3a", "abc"),
+		"m17-42 lines 200-399":    passage("m17-42", ""),
+		"u3-9f3a bytes 5-7":       session.Passage{Ref: "u3-9f3a", Offset: 5, Bytes: 3, TotalBytes: 9, SHA256: strings.Repeat("0", 64)}.String() + "\nabc",
+		"":                        "see " + passage("r9.0-9f3a", "abc"),
 	} {
 		if got := sourceIn([]byte(text)); got != want {
 			t.Errorf("%.40q names %q, want %q", text, got, want)
@@ -44,9 +37,14 @@ func TestTheFirstLineNamesTheSource(t *testing.T) {
 	}
 }
 
-// window is what read_result answers.
+// passage is what read_result answers.
+func passage(ref, content string) string {
+	p := session.Passage{Ref: ref, First: 200, Last: 399, TotalLines: 1000, Bytes: int64(len(content)), TotalBytes: 1 << 20, SHA256: strings.Repeat("9f", 32)}
+	return p.String() + "\n" + content
+}
+
 func window(tool, ref string, chars int) move {
-	return returns(tool, "x", ref+" lines 200-399 of 1000\n"+filler(chars))
+	return returns(tool, "x", passage(ref, filler(chars)))
 }
 
 func TestWhatWasReadBackLeavesFirst(t *testing.T) {
@@ -76,7 +74,7 @@ func TestACopyNamesItsOriginal(t *testing.T) {
 		want string
 	}{
 		"a window":                       {window("read_result", "r9.0-9f3a", 1500), "r9.0-9f3a lines 200-399"},
-		"messages":                       {returns("get_messages", "x", "m3-9: 7 messages\n"+filler(1500)), "m3-9"},
+		"messages":                       {window("get_messages", "m3-9", 1500), "m3-9 lines 200-399"},
 		"a search has no one original":   {gives("search_session", "x", 1500), ""},
 		"the text of an upload":          {returns("Bash", "x", text), "u3-9f3a"},
 		"a text around it":               {returns("Bash", "x", "exit 0\n"+text), "u3-9f3a"},
@@ -124,7 +122,7 @@ func TestASummaryNamesTheUpload(t *testing.T) {
 func TestAWindowIsNotCutAtInsertion(t *testing.T) {
 	t.Parallel()
 	p := only("cap", func(p *policy.Policy) { p.Cap.AtInsertion = true })
-	for text, want := range map[string]bool{"r9.0-9f3a lines 200-399\n": false, "": true} {
+	for text, want := range map[string]bool{passage("r9.0-9f3a", ""): false, "": true} {
 		in := input(t, session.OpenAIChat, p, 1000, calls("c", "read_result", `{}`), answered("c", literal(text+filler(9000))))
 		plan, _ := compacted(t, in)
 		if cut := len(plan.Actions) > 0; cut != want {
