@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 )
 
 // ChunkBytes is how many bytes a chunk has at most. A line that is no longer lies in one chunk, unless it begins before
@@ -30,6 +32,9 @@ type encoded struct {
 	n      int
 	codec  int16
 	stored []byte
+
+	object   *uuid.UUID // that has the bytes; nil if the row has them
+	objectAt int64
 }
 
 // cutAt returns where a chunk ends that begins with text, 0 if more text must be known. It ends after a line, else

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -17,9 +18,11 @@ import (
 type newBody struct {
 	Body
 	id     uuid.UUID
+	store  Kind
 	chunks []encoded
 }
 
+// newBodyOf cuts a body.
 func newBodyOf(content []byte) newBody {
 	c := newCutter()
 	chunks := c.write(content)
@@ -35,18 +38,74 @@ func (b *newBody) stored() (bytes int64) {
 	return bytes
 }
 
-// Put persists results of a session. A result that is there already stays as it is, so a compaction that was
-// interrupted simply puts again. stored is the number of bytes that the compressed bodies have.
+// Put persists results of a session in PostgreSQL. A result that is there already stays as it is, so a compaction that
+// was interrupted simply puts again. stored is the number of bytes that the compressed bodies have.
 func Put(ctx context.Context, tx pgx.Tx, key session.Key, results []NewResult) (stored int64, err error) {
+	p, err := Prepare(results)
+	if err != nil {
+		return 0, err
+	}
+	return p.Stored, p.Commit(ctx, tx, key)
+}
+
+// Prepared are results whose bodies are cut and compressed. Those that shall lie outside the database must be put there
+// before the transaction of Commit.
+type Prepared struct {
+	Stored  int64 // bytes that the compressed bodies have
+	results []NewResult
+	bodies  []newBody
+	put     time.Time // when the first object was put; zero for none
+}
+
+// Prepare cuts and compresses the bodies of results.
+func Prepare(results []NewResult) (*Prepared, error) {
 	bodies, stored, err := bodiesOf(results)
-	if err != nil {
-		return 0, err
+	return &Prepared{Stored: stored, results: results, bodies: bodies}, err
+}
+
+// Sums returns the SHA-256 of each body.
+func (p *Prepared) Sums() [][]byte {
+	sums := make([][]byte, len(p.bodies))
+	for i := range p.bodies {
+		sums[i] = p.bodies[i].SHA256[:]
 	}
-	ids, err := putBodies(ctx, tx, key, bodies)
-	if err != nil {
-		return 0, err
+	return sums
+}
+
+// PutOutside puts the bodies where new ones go, except those that the session has, and verifies them. No transaction
+// may be open.
+func (p *Prepared) PutOutside(ctx context.Context, stores *Stores, key session.Key, known [][]byte) error {
+	has := map[[32]byte]bool{}
+	for _, sum := range known {
+		has[[32]byte(sum)] = true
 	}
-	return stored, putResults(ctx, tx, key, results, ids)
+	p.put = time.Now()
+	for i := range p.bodies {
+		b := &p.bodies[i]
+		if has[b.SHA256] {
+			continue
+		}
+		b.store = stores.New
+		if err := stores.putChunks(ctx, key, b.store, b.chunks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Commit stores the rows of the results and their bodies. If a body that the session had is gone, its bytes go to
+// PostgreSQL.
+func (p *Prepared) Commit(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	if !p.put.IsZero() {
+		if err := inTime(p.put); err != nil {
+			return err
+		}
+	}
+	ids, err := putBodies(ctx, tx, key, p.bodies)
+	if err != nil {
+		return err
+	}
+	return putResults(ctx, tx, key, p.results, ids)
 }
 
 // bodiesOf returns the bodies that results have, equal ones once, in the order in which every transaction locks them.
@@ -140,11 +199,11 @@ func insertBodies(
 		return nil
 	}
 	rows, err := tx.Query(ctx, `
-		INSERT INTO result_bodies (tenant_id, session_key, id, sha256, bytes, lines)
+		INSERT INTO result_bodies (tenant_id, session_key, id, sha256, bytes, lines, store)
 		SELECT $1, $2, b.*
-		  FROM unnest($3::uuid[], $4::bytea[], $5::bigint[], $6::bigint[]) b
+		  FROM unnest($3::uuid[], $4::bytea[], $5::bigint[], $6::bigint[], $7::smallint[]) b
 		ON CONFLICT (tenant_id, session_key, sha256) DO NOTHING
-		RETURNING sha256, id`, key.Tenant, key.Key, c.ids, c.sums, c.bytes, c.lines)
+		RETURNING sha256, id`, key.Tenant, key.Key, c.ids, c.sums, c.bytes, c.lines, c.stores)
 	if err != nil {
 		return err
 	}
@@ -167,6 +226,7 @@ type bodyColumns struct {
 	ids          []uuid.UUID
 	sums         [][]byte
 	bytes, lines []int64
+	stores       []Kind
 }
 
 func (c *bodyColumns) add(b *newBody) {
@@ -174,45 +234,7 @@ func (c *bodyColumns) add(b *newBody) {
 	c.sums = append(c.sums, b.SHA256[:])
 	c.bytes = append(c.bytes, b.Bytes)
 	c.lines = append(c.lines, b.Lines)
-}
-
-// chunkColumns are chunks by column, as unnest takes them.
-type chunkColumns struct {
-	ids             []uuid.UUID
-	numbers, sizes  []int32
-	starts, lines   []int64
-	inLine          []bool
-	codecs          []int16
-	digests, bodies [][]byte
-}
-
-func (c *chunkColumns) add(body uuid.UUID, chunks []encoded) {
-	for i := range chunks {
-		chunk := &chunks[i]
-		c.ids = append(c.ids, body)
-		c.numbers = append(c.numbers, int32(chunk.n))
-		c.sizes = append(c.sizes, int32(chunk.Size))
-		c.starts = append(c.starts, chunk.At)
-		c.lines = append(c.lines, chunk.Line)
-		c.inLine = append(c.inLine, chunk.InLine)
-		c.codecs = append(c.codecs, chunk.codec)
-		c.digests = append(c.digests, chunk.Digest[:])
-		c.bodies = append(c.bodies, chunk.stored)
-	}
-}
-
-// insert stores chunks, in place of those that a writer that died stored under the same numbers.
-func (c *chunkColumns) insert(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	if len(c.ids) == 0 {
-		return nil
-	}
-	_, err := tx.Exec(ctx, `
-		INSERT INTO result_chunks (tenant_id, session_key, body_id, n, size, at, line, in_line, codec, digest, body)
-		SELECT $1, $2, c.*
-		  FROM unnest($3::uuid[], $4::int[], $5::int[], $6::bigint[], $7::bigint[], $8::boolean[], $9::smallint[],
-		              $10::bytea[], $11::bytea[]) c`,
-		key.Tenant, key.Key, c.ids, c.numbers, c.sizes, c.starts, c.lines, c.inLine, c.codecs, c.digests, c.bodies)
-	return err
+	c.stores = append(c.stores, b.store)
 }
 
 // putResults stores results whose bodies are there.

@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -90,6 +91,8 @@ type Store struct {
 	queue  *queue.Queue
 	bodies *bodyCache
 	cap    IngestCap
+
+	results persist.Stores
 }
 
 // New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps
@@ -97,6 +100,12 @@ type Store struct {
 func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies)}
 }
+
+// UseResultStores sets where results lie besides PostgreSQL. It must be called before the store is used.
+func (s *Store) UseResultStores(stores persist.Stores) { s.results = stores }
+
+// ResultStores returns where results lie.
+func (s *Store) ResultStores() *persist.Stores { return &s.results }
 
 // Pool returns the pool that the store uses.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }

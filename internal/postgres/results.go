@@ -16,19 +16,41 @@ func (s *Store) PutResults(ctx context.Context, key session.Key, results []persi
 	stored int64, err error,
 ) {
 	for batch := range persist.Batches(results) {
-		err := s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-			bytes, err := persist.Put(ctx, tx, key, batch)
-			stored += bytes
-			return err
-		})
-		if hasCode(err, "23503") { // foreign_key_violation
-			err = fmt.Errorf("session of results: %w", session.ErrNotFound)
-		}
+		bytes, err := s.putResults(ctx, key, batch)
 		if err != nil {
 			return stored, err
 		}
+		stored += bytes
 	}
 	return stored, nil
+}
+
+// putResults persists results in one transaction, after their bodies were put outside if new ones go there.
+func (s *Store) putResults(ctx context.Context, key session.Key, batch []persist.NewResult) (stored int64, err error) {
+	p, err := persist.Prepare(batch)
+	if err != nil {
+		return 0, err
+	}
+	if s.results.New != persist.Postgres {
+		known, err := queryRows(ctx, s, key.Tenant, pgx.RowTo[[]byte], `
+			SELECT sha256
+			  FROM result_bodies
+			 WHERE tenant_id = $1 AND session_key = $2 AND sha256 = ANY ($3)`, key.Tenant, key.Key, p.Sums())
+		if err != nil {
+			return 0, err
+		}
+		if err := p.PutOutside(ctx, &s.results, key, known); err != nil {
+			return 0, err
+		}
+	}
+	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error { return p.Commit(ctx, tx, key) })
+	if hasCode(err, "23503") { // foreign_key_violation
+		err = fmt.Errorf("session of results: %w", session.ErrNotFound)
+	}
+	if err == nil {
+		s.results.Step("committed")
+	}
+	return p.Stored, err
 }
 
 // Results lists a session's results by seq and part; ErrNotFound if there is no such session.

@@ -84,19 +84,42 @@ func (s *Store) content(tenant uuid.UUID, body *persist.Opened, what string) (*p
 	})
 }
 
-// chunks reads chunks of a body as they are stored; ErrNotFound if the body is gone.
+// chunks reads chunks of a body as they are stored. What a move takes away between the row and the object is looked for
+// again; what is missing then is damaged.
+//
+// Errors: ErrNotFound if the body is gone, ErrResultStore.
 func (s *Store) chunks(ctx context.Context, key session.Key, body uuid.UUID, first, limit int) (
 	[]persist.StoredChunk, error,
 ) {
-	found, err := queryRows(ctx, s, key.Tenant, pgx.RowToStructByPos[persist.StoredChunk], `
-		SELECT codec, body
-		  FROM result_chunks
-		 WHERE tenant_id = $1 AND session_key = $2 AND body_id = $3 AND n >= $4 AND n < $5
-		 ORDER BY n`, key.Tenant, key.Key, body, first, first+limit)
-	if err == nil && len(found) == 0 {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		rows, err := s.chunkRows(ctx, key, body, first, limit)
+		if err != nil {
+			return nil, err
+		}
+		found, err := s.results.Load(ctx, key, rows)
+		if !persist.IsMissing(err) {
+			return found, err
+		}
+		if attempt == attempts {
+			return nil, nil
+		}
+	}
+}
+
+func (s *Store) chunkRows(ctx context.Context, key session.Key, body uuid.UUID, first, limit int) (
+	[]persist.Row, error,
+) {
+	rows, err := queryRows(ctx, s, key.Tenant, pgx.RowToStructByPos[persist.Row], `
+		SELECT c.codec, c.body, b.store, c.object, c.object_at, c.object_size
+		  FROM result_chunks c
+		  JOIN result_bodies b ON b.tenant_id = c.tenant_id AND b.session_key = c.session_key AND b.id = c.body_id
+		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.body_id = $3 AND c.n >= $4 AND c.n < $5
+		 ORDER BY c.n`, key.Tenant, key.Key, body, first, first+limit)
+	if err == nil && len(rows) == 0 {
 		err = fmt.Errorf("body %s: %w", body, session.ErrNotFound)
 	}
-	return found, err
+	return rows, err
 }
 
 // Result reads one result of a session with its whole body, which is nil if the result lies in the log.

@@ -23,6 +23,8 @@ var (
 	ErrImportEnded       = errors.New("the import has ended")
 	ErrTooManyTokens     = errors.New("the session has as many live tokens as it may")
 	ErrReplayLive        = errors.New("another replay of the tenant has not ended")
+	ErrResultStore       = errors.New("the result store does not answer")
+	ErrWritten           = errors.New("another request has written to the body, or it is complete")
 )
 
 // StaleError is returned if an append's expected_seq is not the session's last seq.
