@@ -69,8 +69,8 @@ var sentinels = []struct {
 		"it; GET /v1/admin/replays lists it first"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
 		"them expire", session.MaxLiveTokens)},
-	{session.ErrResultStore, request.Unavailable, "the result store does not answer, which holds what results say: try " +
-		"again after Retry-After. The database answers, and all else can be read"},
+	{session.ErrResultStore, request.Unavailable, "the result store does not answer, which holds what results say: " +
+		"try again after Retry-After. The database answers, and all else can be read"},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or " +
 		"choose another id"},
 }

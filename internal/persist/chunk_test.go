@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// bodies are bodies whose chunks are hard to get right.
+// bodies returns bodies whose chunks are hard to get right.
 func bodies() map[string][]byte {
 	random := make([]byte, 3*ChunkBytes+5)
 	for i := range random {

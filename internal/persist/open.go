@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Want is what of a body is brought along when it is opened, at most eight chunks: bytes, or lines from 1. A body of one
-// chunk always comes whole.
+// Want is what of a body is brought along when it is opened, at most eight chunks: bytes, or lines from 1. A body of
+// one chunk always comes whole.
 type Want struct {
 	FromByte, ToByte   int64 // from the first to before the second
 	FromLine, LastLine int64
@@ -29,7 +29,8 @@ type StoredChunk struct {
 	Bytes []byte
 }
 
-// Fetch reads chunks of a body as they are stored now: limit of them from number first on, or fewer if some are missing.
+// Fetch reads chunks of a body as they are stored now: limit of them from number first on, or fewer if some are
+// missing.
 type Fetch func(ctx context.Context, first, limit int) ([]StoredChunk, error)
 
 // Opened is a body's row and the index of its chunks, as the statement that opens a body returns them. All is NULL of a

@@ -47,8 +47,8 @@ func (s *Stores) Store(kind Kind) (object.Store, error) {
 	if found := s.Outside[kind]; found != nil {
 		return found, nil
 	}
-	return nil, fmt.Errorf("%w: bodies lie in the store %q, which is not set up: see VARVE_RESULTS", session.ErrResultStore,
-		kind)
+	return nil, fmt.Errorf("%w: bodies lie in the store %q, which is not set up: see VARVE_RESULTS",
+		session.ErrResultStore, kind)
 }
 
 // ObjectName returns the name of an object of a session.
@@ -70,7 +70,7 @@ const MinGrace = 4 * maxPut
 var errTooSlow = fmt.Errorf("%w: it took longer than %s to store objects", session.ErrResultStore, maxPut)
 
 // inTime returns an error if objects that were put at a time are too old to be named now: a collection may have deleted
-// them. The clock is that of the wall, which goes on while a machine is suspended.
+// them. The clock is that of the wall, which does not stop while a machine is suspended.
 func inTime(put time.Time) error {
 	if time.Now().Round(0).Sub(put.Round(0)) > maxPut {
 		return errTooSlow

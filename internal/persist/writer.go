@@ -59,7 +59,7 @@ type Writer struct {
 	saved  int64     // the offset that the row has
 }
 
-// NewWriter returns a writer that goes on where another saved.
+// NewWriter returns a writer that continues where another saved.
 func NewWriter(stores *Stores, key session.Key, id uuid.UUID, state WriterState) (*Writer, error) {
 	w := &Writer{stores: stores, key: key, id: id, kind: state.Store, cut: newCutter(), saved: state.Bytes}
 	if state.Saved == nil {

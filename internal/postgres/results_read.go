@@ -30,8 +30,8 @@ var (
  WHERE b.tenant_id = $1 AND b.session_key = $2 AND b.id = $3`)
 )
 
-// OpenResult returns a result and its content, which is read chunk by chunk. The content is nil of a result that lies in
-// the log: its message has it. It is one round trip, and none more for a body of one chunk.
+// OpenResult returns a result and its content, which is read chunk by chunk. The content is nil of a result that lies
+// in the log: its message has it. It is one round trip, and a body of one chunk needs no other.
 //
 // Errors: ErrNotFound for the session and the result, DamagedError. The check digits of a ref make a miscopied one a
 // miss instead of another result.
@@ -41,7 +41,8 @@ func (s *Store) OpenResult(ctx context.Context, at session.Address, ref session.
 	return s.OpenResultAt(ctx, at, ref, persist.Want{})
 }
 
-// OpenResultAt is OpenResult for a reader that knows what it will read first, which comes along in the same round trip.
+// OpenResultAt does what OpenResult does for a reader that knows what it will read first, which comes along in the same
+// round trip.
 func (s *Store) OpenResultAt(ctx context.Context, at session.Address, ref session.ResultRef, want persist.Want) (
 	r persist.Result, c *persist.Content, err error,
 ) {

@@ -18,7 +18,7 @@ type BodyWriter struct {
 	w     *persist.Writer
 }
 
-// WriteBody returns a writer for a body that persist.NewBody has inserted. It goes on after what was saved last.
+// WriteBody returns a writer for a body that persist.NewBody has inserted. It continues after what was saved last.
 //
 // Errors: ErrNotFound, ErrWritten if the body is complete.
 func (s *Store) WriteBody(ctx context.Context, key session.Key, id uuid.UUID) (*BodyWriter, error) {
@@ -55,7 +55,7 @@ func (w *BodyWriter) Write(ctx context.Context, p []byte) error {
 	return nil
 }
 
-// Save stores all that has arrived: another writer goes on after it. It may be called when nothing has.
+// Save stores all that has arrived: another writer can continue after it. It may be called when nothing has.
 //
 // Errors: ErrWritten if another writer has saved meanwhile: this one must not be used any more.
 func (w *BodyWriter) Save(ctx context.Context) error {

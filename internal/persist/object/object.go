@@ -58,8 +58,8 @@ func check(name string) error {
 	return nil
 }
 
-// down returns the error of a store that does not answer. The cause is text only: what is wrong with a disk or a network
-// must not be taken for the database's.
+// down returns the error of a store that does not answer. The cause is text only: what is wrong with a disk or a
+// network must not be taken for the database's.
 func down(ctx context.Context, s Store, cause error) error {
 	if cause == nil {
 		return nil
