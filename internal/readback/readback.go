@@ -1,7 +1,9 @@
 // Package readback returns what left a view, by the refs that a view names: results and omitted arguments as they were
 // persisted or, if they never left a view, from the log, and messages from the log.
 //
-// Start at Result and Messages. A ref holds as long as its session, whatever the view shows.
+// Start at Open: it finds what a ref names, and Lines, Bytes and Pointer read it. Grep looks for a pattern in what refs
+// name, Search for words in a whole session. Every answer is bounded, says how much there is, and where to go on. A ref
+// holds as long as its session, whatever the view shows.
 package readback
 
 import (
@@ -62,17 +64,22 @@ func Parts(ctx context.Context, store *postgres.Store, at session.Address, seq i
 	if err != nil || len(messages) == 0 {
 		return nil, err
 	}
+	return partsOf(of.Format, &messages[0])
+}
+
+// partsOf returns the results and the calls' arguments of a message of a session that has a format.
+func partsOf(format session.Format, m *session.Message) (list []Part, err error) {
 	before := 0 // parts of the message in the bodies before
-	for _, body := range inFormat(of.Format, &messages[0]) {
-		facts, err := wire.Inspect(of.Format, body)
+	for _, body := range inFormat(format, m) {
+		facts, err := wire.Inspect(format, body)
 		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", seq, err)
+			return nil, fmt.Errorf("message %d: %w", m.Seq, err)
 		}
 		for i := range facts.Parts {
 			p := facts.Parts[i]
 			p.Index += before
-			if content := wire.ResultText(of.Format, body, p); content.Stored != nil && isResult(&p) {
-				r := resultOf(&messages[0], &p, &content)
+			if content := wire.ResultText(format, body, p); content.Stored != nil && isResult(&p) {
+				r := resultOf(m, &p, &content)
 				list = append(list, Part{Kind: p.Kind, CallID: p.CallID, Ref: r.Ref, result: r})
 			}
 		}

@@ -25,6 +25,7 @@ var (
 	ErrReplayLive        = errors.New("another replay of the tenant has not ended")
 	ErrResultStore       = errors.New("the result store does not answer")
 	ErrWritten           = errors.New("another request has written to the body, or it is complete")
+	ErrBusy              = errors.New("too many greps and searches of the tenant run at once")
 )
 
 // StaleError is returned if an append's expected_seq is not the session's last seq.
