@@ -34,7 +34,7 @@ func (s *Server) listResults(req *request.Request) error {
 	at := req.Address()
 	find := func(l *request.List) ([]persist.Result, error) {
 		after := persist.Place{Seq: l.After.Order, Part: partIn(l.After)}
-		return s.Store.Results(req.Ctx, at, after, l.Limit)
+		return s.Store.Results(req.Ctx, at, persist.Filter{}, after, l.Limit)
 	}
 	place := func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) }
 	return request.AnswerList(req, "results of "+at.ID, find, answerOfResult, place)

@@ -81,16 +81,31 @@ type Place struct {
 	Part int
 }
 
-// List reads a session's results by seq and part.
-func List(ctx context.Context, tx pgx.Tx, key session.Key, after Place, limit int) ([]Result, error) {
+// Filter says which results are wanted. A zero field lets all through.
+type Filter struct {
+	Tool     string
+	Category string
+	FromSeq  int64
+	ToSeq    int64
+}
+
+// List reads those of a session's results that fit a filter, by seq and part: uploaded ones first.
+func List(
+	ctx context.Context, tx pgx.Tx, key session.Key, filter Filter, after Place, limit int,
+) ([]Result, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+ResultColumns+`
 		  FROM results r
 		 WHERE r.tenant_id = $1
 		   AND r.session_key = $2
 		   AND (r.seq, r.part) > ($3, $4)
+		   AND ($6 = '' OR r.tool_name = $6)
+		   AND ($7 = '' OR r.category = $7)
+		   AND r.seq >= $8
+		   AND ($9 = 0 OR r.seq <= $9)
 		 ORDER BY r.seq, r.part
-		 LIMIT $5`, key.Tenant, key.Key, after.Seq, after.Part, limit)
+		 LIMIT $5`, key.Tenant, key.Key, after.Seq, after.Part, limit,
+		filter.Tool, filter.Category, filter.FromSeq, filter.ToSeq)
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func TestPuttingAgainAndAtOnceChangesNothing(t *testing.T) {
 		})
 	}
 	group.Wait()
-	found, err := store.Results(t.Context(), at, persist.Place{}, 100)
+	found, err := store.Results(t.Context(), at, persist.Filter{}, persist.Place{}, 100)
 	if err != nil || len(found) != len(results) {
 		t.Errorf("%d results, want %d; %v", len(found), len(results), err)
 	}
@@ -124,7 +124,7 @@ func TestAListIsReadInPages(t *testing.T) {
 	}
 	got, after := []string{}, persist.Place{}
 	for {
-		page, err := store.Results(t.Context(), at, after, 4)
+		page, err := store.Results(t.Context(), at, persist.Filter{}, after, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestResultsOfNoSession(t *testing.T) {
 	t.Parallel()
 	store, at, key := newResults(t)
 	at.ID = "none"
-	if _, err := store.Results(t.Context(), at, persist.Place{}, 10); !errors.Is(err, session.ErrNotFound) {
+	if _, err := store.Results(t.Context(), at, persist.Filter{}, persist.Place{}, 10); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("list: %v", err)
 	}
 	key.Key[0] ^= 1

@@ -53,12 +53,12 @@ func (s *Store) putResults(ctx context.Context, key session.Key, batch []persist
 	return p.Stored, err
 }
 
-// Results lists a session's results by seq and part; ErrNotFound if there is no such session.
+// Results lists those of a session's results that fit a filter, by seq and part; ErrNotFound if there is no such session.
 func (s *Store) Results(
-	ctx context.Context, at session.Address, after persist.Place, limit int,
+	ctx context.Context, at session.Address, filter persist.Filter, after persist.Place, limit int,
 ) ([]persist.Result, error) {
 	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]persist.Result, error) {
-		return persist.List(ctx, tx, key, after, limit)
+		return persist.List(ctx, tx, key, filter, after, limit)
 	})
 }
 

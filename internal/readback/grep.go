@@ -173,7 +173,7 @@ func listed(ctx context.Context, store *postgres.Store, at session.Address, from
 			after = persist.Place{Seq: ref.Seq, Part: ref.Part - 1}
 		}
 		for {
-			page, err := store.Results(ctx, at, after, listedPage)
+			page, err := store.Results(ctx, at, persist.Filter{}, after, listedPage)
 			if err != nil {
 				yield("", err)
 				return

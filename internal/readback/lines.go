@@ -57,6 +57,16 @@ func (w *LinesWanted) check() error {
 	return checkBytes(&w.MaxBytes)
 }
 
+// Want says what to bring along when the result is opened.
+func (w *LinesWanted) Want() persist.Want {
+	first := max(w.Offset, 1)
+	limit := w.Limit
+	if limit < 1 || limit > MaxLines {
+		limit = DefaultLines
+	}
+	return persist.Want{FromLine: first, LastLine: first + limit - 1}
+}
+
 // bound is a number of a request with what it may be.
 type bound struct {
 	name                   string

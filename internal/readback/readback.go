@@ -21,7 +21,7 @@ import (
 
 // Result returns a result, or a call's arguments, and its whole content.
 //
-// Errors: ErrNotFound, with the nearest refs in its text: models miscopy.
+// Errors: those of Open.
 func Result(ctx context.Context, store *postgres.Store, at session.Address, name string) (
 	found persist.Result, body []byte, err error,
 ) {
@@ -29,18 +29,39 @@ func Result(ctx context.Context, store *postgres.Store, at session.Address, name
 	if err != nil {
 		return found, nil, err
 	}
-	found, body, err = store.Result(ctx, at, ref)
-	if !errors.Is(err, session.ErrNotFound) {
-		return found, body, err
-	}
-	logged, err := Parts(ctx, store, at, ref.Seq)
+	found, content, err := openResult(ctx, store, at, ref, persist.Want{})
 	if err != nil {
 		return found, nil, err
 	}
+	body, err = content.All(ctx)
+	return found, body, err
+}
+
+// openResult finds a result where it was persisted, or in the log, and brings along what is wanted of it.
+func openResult(
+	ctx context.Context, store *postgres.Store, at session.Address, ref session.ResultRef, want persist.Want,
+) (persist.Result, *persist.Content, error) {
+	found, content, err := store.OpenResultAt(ctx, at, ref, want)
+	missing := errors.Is(err, session.ErrNotFound)
+	if err != nil && !missing || content != nil {
+		return found, content, err
+	}
+	var logged []Part
+	if !ref.IsUpload() {
+		if logged, err = Parts(ctx, store, at, ref.Seq); err != nil {
+			return found, nil, err
+		}
+	}
 	for _, p := range logged {
 		if p.Ref == ref.String() {
-			return p.result.Result, p.result.Body, nil
+			if missing {
+				found = p.result.Result
+			}
+			return found, persist.ContentOf(p.result.Body), nil
 		}
+	}
+	if !missing {
+		return found, nil, &session.DamagedError{What: "result " + ref.String(), Cause: errNotInLog}
 	}
 	near, err := nearest(ctx, store, at, ref, logged)
 	if err != nil {
@@ -48,6 +69,8 @@ func Result(ctx context.Context, store *postgres.Store, at session.Address, name
 	}
 	return found, nil, fmt.Errorf("result %s: %w%s", ref, session.ErrNotFound, near)
 }
+
+var errNotInLog = errors.New("it is not in its message")
 
 // Part is a result, or a call with its arguments, of a message of the log. Its ref brings back all of it.
 type Part struct {
@@ -128,7 +151,11 @@ func nearest(
 	if err != nil || len(refs) == 0 {
 		return "", err
 	}
-	return fmt.Sprintf("; message %d has no result, the nearest are %s", ref.Seq, strings.Join(refs, ", ")), nil
+	what := fmt.Sprintf("message %d has no result", ref.Seq)
+	if ref.IsUpload() {
+		what = "there is no such upload"
+	}
+	return fmt.Sprintf("; %s, the nearest are %s", what, strings.Join(refs, ", ")), nil
 }
 
 // maxNear is how many refs an error names.

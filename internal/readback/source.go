@@ -20,8 +20,15 @@ type Source struct {
 // Open finds what a ref names: a result, a call's arguments, an upload, or messages. It reads no more of a persisted
 // result than where its chunks are.
 //
-// Errors: ErrNotFound, with the nearest refs in its text; DamagedError.
+// Errors: ErrNotFound, with the nearest refs in its text: models miscopy. DamagedError.
 func Open(ctx context.Context, store *postgres.Store, at session.Address, name string) (*Source, error) {
+	return OpenAt(ctx, store, at, name, persist.Want{})
+}
+
+// OpenAt is Open for a reader that knows what it reads first, which comes along.
+func OpenAt(
+	ctx context.Context, store *postgres.Store, at session.Address, name string, want persist.Want,
+) (*Source, error) {
 	if ref, ok := session.ParseMessagesRef(name); ok {
 		run, err := Messages(ctx, store, at, ref)
 		if err != nil {
@@ -31,11 +38,15 @@ func Open(ctx context.Context, store *postgres.Store, at session.Address, name s
 			Ref: run.Ref.String(), Run: run, Stored: persist.ContentOf(run.Stored), text: persist.ContentOf(run.Text),
 		}, nil
 	}
-	found, body, err := Result(ctx, store, at, name)
+	ref, err := session.ParseResultRef(name)
 	if err != nil {
 		return nil, err
 	}
-	return &Source{Ref: found.Ref, Result: &found, Stored: persist.ContentOf(body)}, nil
+	found, content, err := openResult(ctx, store, at, ref, want)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{Ref: found.Ref, Result: &found, Stored: content}, nil
 }
 
 // Text returns what a person or a model reads: of messages a text under headings, of a result that is JSON blocks their
