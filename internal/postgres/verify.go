@@ -153,7 +153,7 @@ func (a *Audit) Linked(ctx context.Context) (map[string]int, error) {
 
 // Results returns the persisted results behind a place, without their bodies.
 func (a *Audit) Results(ctx context.Context, after persist.Place, limit int) ([]persist.Result, error) {
-	return persist.List(ctx, a.tx, a.Key, after, limit)
+	return persist.List(ctx, a.tx, a.Key, persist.Filter{}, after, limit)
 }
 
 // Bodies returns the rows of the bodies of results behind an id.
