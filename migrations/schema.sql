@@ -243,6 +243,25 @@ CREATE TABLE public.policy_versions (
 
 ALTER TABLE ONLY public.policy_versions FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.recalls (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    ref text NOT NULL,
+    checkpoint_n integer NOT NULL,
+    via text NOT NULL,
+    tool text NOT NULL,
+    action text NOT NULL,
+    rule text NOT NULL,
+    tokens bigint NOT NULL,
+    reads bigint NOT NULL,
+    first_read_at timestamp with time zone NOT NULL,
+    last_read_at timestamp with time zone NOT NULL,
+    CONSTRAINT recalls_reads_check CHECK ((reads > 0)),
+    CONSTRAINT recalls_via_check CHECK ((via = ANY (ARRAY['rest'::text, 'mcp'::text, 'tools'::text])))
+);
+
+ALTER TABLE ONLY public.recalls FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.recompaction_sessions (
     tenant_id uuid NOT NULL,
     recompaction_id uuid NOT NULL,
@@ -618,6 +637,9 @@ ALTER TABLE ONLY public.policies
 ALTER TABLE ONLY public.policy_versions
     ADD CONSTRAINT policy_versions_pkey PRIMARY KEY (tenant_id, session_key, version);
 
+ALTER TABLE ONLY public.recalls
+    ADD CONSTRAINT recalls_pkey PRIMARY KEY (tenant_id, session_key, ref, checkpoint_n, via);
+
 ALTER TABLE ONLY public.recompaction_sessions
     ADD CONSTRAINT recompaction_sessions_pkey PRIMARY KEY (tenant_id, recompaction_id, session_key);
 
@@ -682,6 +704,8 @@ ALTER TABLE ONLY public.tenants
     ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
 
 CREATE INDEX checkpoint_results_ref ON public.checkpoint_results USING btree (tenant_id, session_key, ref);
+
+CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
 CREATE INDEX idempotency_age ON public.idempotency USING btree (tenant_id, created_at);
 
@@ -775,6 +799,9 @@ ALTER TABLE ONLY public.policies
 ALTER TABLE ONLY public.policy_versions
     ADD CONSTRAINT policy_versions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
+ALTER TABLE ONLY public.recalls
+    ADD CONSTRAINT recalls_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.recompaction_sessions
     ADD CONSTRAINT recompaction_sessions_tenant_id_recompaction_id_fkey FOREIGN KEY (tenant_id, recompaction_id) REFERENCES public.recompactions(tenant_id, id);
 
@@ -835,6 +862,8 @@ ALTER TABLE public.policies ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.policy_versions ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.recalls ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.recompaction_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recompactions ENABLE ROW LEVEL SECURITY;
@@ -874,6 +903,8 @@ CREATE POLICY tenant ON public.messages USING ((tenant_id = (NULLIF(current_sett
 CREATE POLICY tenant ON public.policies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.policy_versions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.recalls USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.recompaction_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -924,6 +955,8 @@ GRANT UPDATE(removed_seq) ON TABLE public.messages TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recalls TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 

@@ -8,6 +8,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/recall"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -40,6 +42,7 @@ type Server struct {
 	keys     keyCache
 	counter  ingest.Counter
 	waiter   request.Waiter
+	recall   *recall.Counter
 	ready    readiness
 	draining atomic.Bool
 }
@@ -53,6 +56,7 @@ func New(config Config) *Server {
 		config.Models = models.Embedded()
 	}
 	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store}}
+	s.recall = &recall.Counter{Store: s.Store, Log: s.Log}
 	s.waiter = request.Waiter{Store: s.Store, Draining: &s.draining}
 	s.echo.Use(s.observe)
 	s.routes()
@@ -80,6 +84,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Drain makes /readyz answer that the process takes no more requests. Requests are still answered.
 func (s *Server) Drain() { s.draining.Store(true) }
+
+// Close writes what is counted and not written yet.
+func (s *Server) Close(ctx context.Context) { s.recall.Flush(ctx) }
 
 // routes lists every route, with who may use it and the parameters of its query.
 func (s *Server) routes() {
@@ -138,6 +145,8 @@ func (s *Server) routes() {
 
 	read.list("/v1/sessions/:id/results", s.listResults)
 	read.get("/v1/sessions/:id/results/:ref", s.readResult, "raw", "offset", "limit")
+
+	keys.get("/v1/recall", s.readRecall, "from", "to")
 
 	keys.ask("/v1/sessions/:id/tokens", s.createToken) // shown once: an Idempotency-Key cannot bring it back
 	keys.list("/v1/sessions/:id/tokens", s.listTokens)

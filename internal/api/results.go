@@ -32,12 +32,18 @@ func answerOfResult(r persist.Result) protocol.Result {
 // listResults handles GET /v1/sessions/{id}/results.
 func (s *Server) listResults(req *request.Request) error {
 	at := req.Address()
+	var counted reads
 	find := func(l *request.List) ([]persist.Result, error) {
 		after := persist.Place{Seq: l.After.Order, Part: partIn(l.After)}
-		return s.Store.Results(req.Ctx, at, persist.Filter{}, after, l.Limit)
+		found, err := s.Store.Results(req.Ctx, at, persist.Filter{}, after, l.Limit)
+		if err == nil {
+			counted, err = s.readsOf(req, found...)
+		}
+		return found, err
 	}
 	place := func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) }
-	return request.AnswerList(req, "results of "+at.ID, find, answerOfResult, place)
+	answer := func(r persist.Result) protocol.Result { return counted.answerOf(r) }
+	return request.AnswerList(req, "results of "+at.ID, find, answer, place)
 }
 
 // placeOfPart returns the place of a part of a message: lists of results have part numbers where other lists have ids.
@@ -83,12 +89,17 @@ func (s *Server) readResult(req *request.Request) error {
 	if err != nil {
 		return err
 	}
+	s.readBack(req, found.Ref)
 	stored := content{mediaType: found.MediaType, sum: found.SHA256, body: body}
 	stored.digest(req)
 	if page.raw {
 		return answerContent(req, stored)
 	}
-	answer := protocol.ResultPage{Result: answerOfResult(found), Offset: page.offset, Limit: page.limit}
+	counted, err := s.readsOf(req, found)
+	if err != nil {
+		return err
+	}
+	answer := protocol.ResultPage{Result: counted.answerOf(found), Offset: page.offset, Limit: page.limit}
 	answer.Content, answer.NextOffset = numbered(body, page.offset, page.limit)
 	return req.JSON(http.StatusOK, answer)
 }
@@ -110,6 +121,7 @@ func (s *Server) readMessages(
 	if err != nil {
 		return err
 	}
+	s.readBack(req, run.Ref.String())
 	stored := content{mediaType: messagesType, sum: run.SHA256[:], body: run.Stored}
 	stored.digest(req)
 	if page.raw {

@@ -65,6 +65,7 @@ func API(
 		return err
 	}
 	handler := api.New(api.Config{Store: store, Models: known, Log: log})
+	defer handler.Close(context.WithoutCancel(ctx))
 	listener, err := Listen(ctx, settings.Addr)
 	if err != nil {
 		return err

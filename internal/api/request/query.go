@@ -71,6 +71,19 @@ func (q *Query) Integer(name string, lowest, highest, fallback int64) int64 {
 	return n
 }
 
+// Time returns a parameter that must be a time in the form of RFC 3339, or the fallback if it is not there.
+func (q *Query) Time(name string, fallback time.Time) time.Time {
+	if !q.Values.Has(name) {
+		return fallback
+	}
+	text := q.Text(name, "")
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || len(text) > maxTimestampBytes {
+		q.Wrong(name, InvalidRequest, "must be a time such as 2026-01-31T12:00:00Z, not %q", spelling.Shorten(text))
+	}
+	return at
+}
+
 // Seconds returns a parameter that counts seconds, from 0 to limit; 0 if it is not there.
 func (q *Query) Seconds(name string, limit int64) time.Duration {
 	return time.Duration(q.Integer(name, 0, limit, 0)) * time.Second

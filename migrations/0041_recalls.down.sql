@@ -1,0 +1,2 @@
+DROP INDEX checkpoints_created;
+DROP TABLE recalls;
