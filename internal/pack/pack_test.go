@@ -213,7 +213,7 @@ func TestFillUndoesCut(t *testing.T) {
 	})
 }
 
-// checkIn is check for rapid, whose T is no testing.TB.
+// checkIn does what check does, for rapid, whose T is no testing.TB.
 func (s *shelf) checkIn(t *rapid.T, body []byte) {
 	r := s.cut(body)
 	filled, err := r.Fill(s.content)
