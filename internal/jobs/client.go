@@ -2,6 +2,7 @@
 //
 //   - compact.go: one session's compaction, inserted by the append that reaches the session's trigger
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
+//   - offload.go: one session's old messages move into packs, after a compaction
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
 //
@@ -22,6 +23,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 )
@@ -35,6 +37,7 @@ type Config struct {
 	JobTimeout  time.Duration // of one attempt; 2 minutes. A dead worker's job is taken over after twice that.
 	ReplaySlice time.Duration // how long a replay measures before those of other tenants; a quarter of JobTimeout
 	SweepEvery  time.Duration // 30 seconds
+	KeepWhole   bool          // packs no more messages
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
@@ -77,7 +80,10 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 	river.AddWorker(workers, &replayWorker{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,
 	})
-	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log})
+	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
+		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
+	}})
+	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole})
 	return river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Logger:               riverLog(config.Log),
 		Workers:              workers,
@@ -92,6 +98,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 			queue.Compaction:   {MaxWorkers: config.Compactions},
 			queue.Recompaction: {MaxWorkers: max(1, config.Compactions/2)},
 			queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
+			queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
 			queue.Maintenance:  {MaxWorkers: 1},
 		},
 		PeriodicJobs: []*river.PeriodicJob{

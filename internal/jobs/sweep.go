@@ -15,8 +15,9 @@ import (
 
 type sweepWorker struct {
 	river.WorkerDefaults[queue.SweepArgs]
-	Store *postgres.Store
-	Log   *slog.Logger
+	Store     *postgres.Store
+	Log       *slog.Logger
+	KeepWhole bool
 }
 
 // Work sweeps one tenant after another, because row-level security shows only one at a time, in random order, so that
@@ -48,5 +49,9 @@ func (w *sweepWorker) sweep(ctx context.Context, tenant uuid.UUID) error {
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "a replay had lost its job", "tenant", tenant)
 	}
-	return errors.Join(err, requeueErr, replayErr, w.Store.Prune(ctx, tenant))
+	var offloadErr error
+	if !w.KeepWhole {
+		_, offloadErr = w.Store.RequeueOffloads(ctx, tenant)
+	}
+	return errors.Join(err, requeueErr, replayErr, offloadErr, w.Store.Prune(ctx, tenant))
 }

@@ -125,8 +125,11 @@ func (c *cutter) value(at rawjson.Span) {
 	for len(c.cuts) > 0 && c.cuts[len(c.cuts)-1].span.Start > at.Start {
 		c.cuts = c.cuts[:len(c.cuts)-1]
 	}
-	c.cuts = append(c.cuts, cut{at, Hole{Body: body, Style: raw}})
+	c.cuts = append(c.cuts, cut{at, Hole{Body: body, Style: raw | kinds[c.body[at.Start]]}})
 }
+
+// kinds are the values that raw holes are made of by their first byte. A string has none of them.
+var kinds = map[byte]Style{'[': array, '{': object}
 
 var (
 	errStyle  = errors.New("a hole has a style that this version does not know")
@@ -153,10 +156,10 @@ func (r *Record) Fill(content func(body uuid.UUID) ([]byte, error)) ([]byte, err
 			return nil, err
 		}
 		switch {
-		case h.Style == raw:
-			filled = append(filled, text...)
-		case h.Style&^anyStyle != 0 || h.Style&raw != 0:
+		case h.Style&^anyStyle != 0:
 			return nil, errStyle
+		case h.Style&raw != 0:
+			filled = append(filled, text...)
 		default:
 			filled = h.Style.quote(filled, text)
 		}
@@ -166,6 +169,27 @@ func (r *Record) Fill(content func(body uuid.UUID) ([]byte, error)) ([]byte, err
 		return nil, errDigest
 	}
 	return filled, nil
+}
+
+// Outline returns the message with an empty string, array or object in each hole, as its kind is. It has the calls and
+// the answers of the message.
+func (r *Record) Outline() []byte {
+	var out []byte
+	end := 0
+	for _, h := range r.Holes {
+		at := min(max(h.At, end), len(r.Rest))
+		out = append(out, r.Rest[end:at]...)
+		end = at
+		switch {
+		case h.Style&array != 0:
+			out = append(out, "[]"...)
+		case h.Style&object != 0:
+			out = append(out, "{}"...)
+		default:
+			out = append(out, `""`...)
+		}
+	}
+	return append(out, r.Rest[end:]...)
 }
 
 // Bodies returns the stored bodies that the holes of records name, each once.

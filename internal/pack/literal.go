@@ -25,6 +25,8 @@ const (
 	lineSeparators                   // U+2028 and U+2029 as \uXXXX
 	longControls                     // \b and \f as \uXXXX
 	longSpaces                       // \n, \r and \t as \uXXXX
+	array                            // with raw: the value is an array
+	object                           // with raw: the value is an object
 	anyStyle       = 1<<iota - 1
 )
 

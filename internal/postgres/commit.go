@@ -72,6 +72,9 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 			if err := insertCheckpoint(ctx, tx, row, o); err != nil {
 				return err
 			}
+			if err := s.insertOffload(ctx, tx, key); err != nil {
+				return err
+			}
 		}
 		if err := rearmAfter(ctx, tx, row, o); err != nil {
 			return err

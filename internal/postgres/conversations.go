@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -47,12 +50,21 @@ func (s *Store) appendFirst(ctx context.Context, tx pgx.Tx, a session.Append) er
 	return err
 }
 
+// containingLimit is how many messages Containing finds at most.
+const containingLimit = 16
+
 // Containing reads the newest of a session's messages, removed ones aside, whose bytes contain text: a few, newest
-// first. ErrNotFound if there is no such session.
+// first. PostgreSQL searches those whose bytes are in their rows; those in packs are read, a page in a transaction.
+// ErrNotFound if there is no such session.
 func (s *Store) Containing(ctx context.Context, at session.Address, text []byte) ([]session.Message, error) {
-	const limit = 16
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.Message, error) {
-		return rowsIn(ctx, tx, scanMessage, `
+	var log logOf[session.Message]
+	var packed int64 // the last seq in a pack, 0 for none
+	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
+		key, err := sessionKey(ctx, tx, at)
+		if err != nil {
+			return err
+		}
+		log, err = readLog(ctx, tx, session.Key{Tenant: at.Tenant, Key: key}, ofMessage, scanMessage, `
 			SELECT `+messageColumns+`
 			  FROM messages
 			 WHERE tenant_id = $1
@@ -61,8 +73,53 @@ func (s *Store) Containing(ctx context.Context, at session.Address, text []byte)
 			   AND removed_at IS NULL
 			   AND position($3::bytea IN body) > 0
 			 ORDER BY seq DESC
-			 LIMIT $4`, at.Tenant, key.Key, text, limit)
+			 LIMIT $4`, at.Tenant, key, text, containingLimit)
+		if err != nil {
+			return err
+		}
+		packed, err = rowIn(ctx, tx, pgx.RowTo[int64], `
+			SELECT coalesce(max(last_seq), 0)
+			  FROM message_packs
+			 WHERE tenant_id = $1 AND session_key = $2`, at.Tenant, key)
+		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	found, err := log.complete(ctx, s)
+	if err != nil || packed == 0 {
+		return found, err
+	}
+	inPacks, err := s.packedContaining(ctx, at, text, packed)
+	return newestOf(append(found, inPacks...)), err
+}
+
+// packedContaining does what Containing does for the messages up to seq last.
+func (s *Store) packedContaining(
+	ctx context.Context, at session.Address, text []byte, last int64,
+) (found []session.Message, err error) {
+	page := Range{After: last + 1, Descending: true, Limit: exportMessages, Bytes: exportBytes}
+	for page.After > 1 && len(found) < containingLimit {
+		_, messages, err := s.Messages(ctx, at, page)
+		if err != nil || len(messages) == 0 {
+			return found, err
+		}
+		for i := range messages {
+			if m := &messages[i]; bytes.Contains(m.Body, text) {
+				m.Body = bytes.Clone(m.Body) // without the rest of its pack
+				found = append(found, *m)
+			}
+		}
+		page.After = messages[len(messages)-1].Seq
+	}
+	return found, nil
+}
+
+// newestOf returns the newest of messages, newest first and each once, as many as Containing finds.
+func newestOf(messages []session.Message) []session.Message {
+	slices.SortFunc(messages, func(a, b session.Message) int { return cmp.Compare(b.Seq, a.Seq) })
+	messages = slices.CompactFunc(messages, func(a, b session.Message) bool { return a.Seq == b.Seq })
+	return messages[:min(len(messages), containingLimit)]
 }
 
 // ViewWithSources is a view with what is needed to tell which message of the log each of its messages renders.
@@ -80,6 +137,7 @@ type ViewWithSources struct {
 
 // ViewWithSources reads a view and the messages behind it; ErrNotFound.
 func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v ViewWithSources, err error) {
+	var log logOf[session.Message]
 	err = s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
 		if v.Session, err = readSession(ctx, tx, at); err != nil {
 			return err
@@ -87,16 +145,31 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 		if err := v.readCheckpoint(ctx, tx, at); err != nil {
 			return err
 		}
-		v.Messages, err = rowsIn(ctx, tx, scanMessage, `
+		// Only those that are in packs have NULL: all others have a body, which may be empty.
+		key := session.Key{Tenant: at.Tenant, Key: v.Key}
+		log, err = readLog(ctx, tx, key, v.place, scanMessage, `
 			SELECT seq, role, format, tokens, coalesce(client_id, ''),
-			       CASE WHEN seq >= $4 THEN body WHEN seq > $3 THEN coalesce(view_body, body) END,
+			       CASE WHEN seq >= $4 THEN body WHEN seq > $3 THEN coalesce(view_body, body) ELSE '' END,
 			       created_at, removed_at, 0, CASE WHEN seq >= $4 OR seq > $3 AND view_body IS NULL THEN digest END
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $5 AND removed_at IS NULL
 			 ORDER BY seq`, at.Tenant, v.Key, v.Through, v.RawFrom, v.LastSeq)
 		return err
 	})
+	if err != nil {
+		return v, err
+	}
+	v.Messages, err = log.complete(ctx, s)
+	for i := range v.Messages {
+		if m := &v.Messages[i]; len(m.Body) == 0 {
+			m.Body = nil
+		}
+	}
 	return v, err
+}
+
+func (v *ViewWithSources) place(m *session.Message) place {
+	return place{seq: m.Seq, body: &m.Body, digest: m.Digest, shown: m.Seq < v.RawFrom}
 }
 
 var sourcesSQL = statement("view_sources", "{checkpoint}", newestCheckpoint)

@@ -61,6 +61,7 @@ const (
 func (s *Store) ExportMessages(
 	ctx context.Context, e session.Exported, from int64,
 ) (found []session.Message, err error) {
+	var log logOf[session.Message]
 	err = s.inSnapshot(ctx, e.Key.Tenant, func(tx pgx.Tx) error {
 		err := execOne(ctx, tx, session.ErrNotFound, `
 			SELECT
@@ -70,9 +71,12 @@ func (s *Store) ExportMessages(
 			return err
 		}
 		r := Range{After: from - 1, To: cmp.Or(e.LastSeq, -1), Removed: true, Limit: exportMessages, Bytes: exportBytes}
-		found, err = r.read(ctx, tx, e.Key)
+		log, err = r.read(ctx, tx, e.Key)
 		return err
 	})
+	if err == nil {
+		found, err = log.complete(ctx, s)
+	}
 	for i := range found {
 		if m := &found[i]; m.RemovedSeq > e.LastSeq {
 			m.RemovedAt = nil

@@ -1,12 +1,9 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -81,14 +78,15 @@ func (l *importedLog) readHeld(ctx context.Context, lines []importLine) error {
 	if seqs == nil && clients == nil {
 		return nil
 	}
-	stored, err := rowsIn(ctx, l.tx, pgx.RowToStructByPos[storedMessage], `
-		SELECT seq, coalesce(client_id, ''), body
+	stored, err := readStored(ctx, l.tx, l.row.Key, `
+		SELECT seq, coalesce(client_id, ''), body, digest
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq = ANY ($3)
 		UNION ALL
-		SELECT seq, coalesce(client_id, ''), body
+		SELECT seq, coalesce(client_id, ''), body, digest
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($4)`, l.tenant, l.row.Key.Key, seqs, clients)
+		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($4)
+		 ORDER BY seq`, l.tenant, l.row.Key.Key, seqs, clients)
 	for _, m := range stored {
 		l.hold(m)
 	}
@@ -129,7 +127,7 @@ func (l *importedLog) isNew(line *importLine) bool {
 	if m.RemovedAt == nil {
 		l.tail += int64(len(m.Body))
 	}
-	l.hold(storedMessage{seq, m.ClientID, m.Body})
+	l.hold(storedMessage{Seq: seq, ClientID: m.ClientID, Body: m.Body})
 	line.Set(session.LineStored, "")
 	return true
 }
@@ -147,7 +145,7 @@ func (l *importedLog) find(m *session.ImportedMessage) (held storedMessage, ok b
 func compare(line *importLine, held storedMessage) {
 	m := line.Message
 	switch {
-	case (m.Seq == 0 || m.Seq == held.Seq) && held.ClientID == m.ClientID && bytes.Equal(held.Body, m.Body):
+	case (m.Seq == 0 || m.Seq == held.Seq) && held.ClientID == m.ClientID && held.is(m.Body):
 		line.seq = held.Seq
 		line.Set(session.LineDuplicate, "")
 	case m.Seq == held.Seq:

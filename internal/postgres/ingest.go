@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -81,16 +83,50 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 	for i := range a.Messages {
 		calls = append(calls, a.Messages[i].Answers...)
 	}
-	batch.Earlier, err = rowsIn(ctx, tx, pgx.RowTo[[]byte], `
-		SELECT body
+	earlier, err := readLog(ctx, tx, row.Key, ofStored, pgx.RowToStructByPos[storedMessage], `
+		SELECT seq, '', body, digest
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
-		   AND (calls && $5::text[] OR answers && $5::text[])
+		   AND (calls && $5::text[] OR answers && $5::text[] OR body IS NULL)
 		   AND format = $6
 		 ORDER BY seq`,
 		row.Tenant, row.Key.Key, max(batch.FirstSeq-earlierMessages, 1), batch.FirstSeq,
 		texts(calls), a.Format.Number())
+	if err != nil {
+		return batch, err
+	}
+	batch.Earlier, err = outlines(earlier, texts(calls))
 	return batch, err
+}
+
+// outlines returns the bodies of messages. Of those in packs it takes only those that make or answer one of the calls,
+// and leaves empty what their holes had: to fill them might take a store outside the database, which must not be read
+// under the session's lock, and only calls and answers are looked for.
+func outlines(log logOf[storedMessage], calls []string) (bodies [][]byte, err error) {
+	for i := range log.messages {
+		m := &log.messages[i]
+		if m.Body != nil {
+			bodies = append(bodies, m.Body)
+			continue
+		}
+		r, err := log.packs.record(m.Seq)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(callsOfShape(r.Shape), func(id string) bool { return slices.Contains(calls, id) }) {
+			bodies = append(bodies, r.Outline())
+		}
+	}
+	return bodies, nil
+}
+
+// callsOfShape returns the calls that a message makes and answers, as shapeSQL writes them.
+func callsOfShape(shape string) []string {
+	fields := strings.Split(shape, "\x1f")
+	if len(fields) < 5 {
+		return nil
+	}
+	return append(strings.Split(fields[3], "\x1d"), strings.Split(fields[4], "\x1d")...)
 }
 
 // largestAnswer returns the size of the largest message that answers calls.

@@ -36,7 +36,7 @@ func (r Range) SQL() string {
 	return `
 	SELECT ` + messageColumns + `
 	  FROM (SELECT *, row_number() OVER before AS place,
-	               sum(octet_length(body)) OVER before - octet_length(body) AS bytes_before
+	               sum(` + messageBytes + `) OVER before - ` + messageBytes + ` AS bytes_before
 	          FROM messages
 	         WHERE tenant_id = $1
 	           AND session_key = $2
@@ -56,33 +56,31 @@ func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (sess
 		r.After = session.MaxSessionMessages + 1
 	}
 	var found session.Session
-	var messages []session.Message
+	var log logOf[session.Message]
 	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) (err error) {
 		if found, err = readSession(ctx, tx, at); err != nil {
 			return err
 		}
-		messages, err = r.read(ctx, tx, session.Key{Tenant: at.Tenant, Key: found.Key})
+		log, err = r.read(ctx, tx, session.Key{Tenant: at.Tenant, Key: found.Key})
 		return err
 	})
+	if err != nil {
+		return found, nil, err
+	}
+	messages, err := log.complete(ctx, s)
 	return found, messages, err
 }
 
-func (r Range) read(ctx context.Context, tx pgx.Tx, key session.Key) ([]session.Message, error) {
-	return rowsIn(ctx, tx, scanMessage, r.SQL(), key.Tenant, key.Key, r.After, r.To, r.Limit, r.Bytes)
+func (r Range) read(ctx context.Context, tx pgx.Tx, key session.Key) (logOf[session.Message], error) {
+	return readLog(ctx, tx, key, ofMessage, scanMessage,
+		r.SQL(), key.Tenant, key.Key, r.After, r.To, r.Limit, r.Bytes)
 }
 
 // messageColumns are those of a session.Message, in their order.
 const messageColumns = `seq, role, format, tokens, coalesce(client_id, ''), body, created_at, removed_at,
 	coalesce(removed_seq, 0), digest`
 
-// scanMessage reads a message and checks its bytes: *session.DamagedError.
-func scanMessage(row pgx.CollectableRow) (session.Message, error) {
-	m, err := pgx.RowToStructByPos[session.Message](row)
-	if err != nil {
-		return m, err
-	}
-	return m, session.CheckMessage(m.Seq, m.Body, m.Digest)
-}
+var scanMessage = pgx.RowToStructByPos[session.Message]
 
 // sessionKey returns the key of a session's rows; ErrNotFound.
 func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (uuid.UUID, error) {

@@ -115,11 +115,13 @@ type ReplayMessage struct {
 	Tokens    int
 	Body      []byte
 	CreatedAt time.Time
+	Digest    []byte // SHA-256 of Body; nil if it is not known
 }
 
 // ReplayLog reads the log of a session up to the last message that the sample saw, unless it has more messages or bytes
 // than the replay allows; ErrNotFound if the session was erased.
 func (s *Store) ReplayLog(ctx context.Context, step ReplayStep, r session.Replay) (log ReplayLog, err error) {
+	var found logOf[ReplayMessage]
 	err = s.inSnapshot(ctx, step.Tenant, func(tx pgx.Tx) error {
 		var messages, size, separate int64
 		var foreign bool
@@ -136,14 +138,18 @@ func (s *Store) ReplayLog(ctx context.Context, step ReplayStep, r session.Replay
 		case foreign:
 			log.Skipped = session.SkippedFormats
 		default:
-			log.Messages, err = rowsIn(ctx, tx, pgx.RowToStructByPos[ReplayMessage], `
-				SELECT seq, tokens, body, created_at
+			found, err = readLog(ctx, tx, step.Key, ofReplayMessage, pgx.RowToStructByPos[ReplayMessage], `
+				SELECT seq, tokens, body, created_at, digest
 				  FROM messages
 				 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4 AND removed_at IS NULL
 				 ORDER BY seq`, step.Tenant, step.Key.Key, separate, step.LastSeq)
 		}
 		return err
 	})
+	if err != nil {
+		return log, err
+	}
+	log.Messages, err = found.complete(ctx, s)
 	return log, err
 }
 

@@ -34,6 +34,7 @@ type LogMessage struct {
 	Tokens     int64
 	ViewTokens int64 // of what views show of it if it was capped at ingestion, else 0
 	Body       []byte
+	Digest     []byte // SHA-256 of Body; nil if it is not known
 }
 
 // Snapshot reads what a compaction of a session needs, at one moment; ErrNotFound.
@@ -48,6 +49,7 @@ func (s *Store) SnapshotFromLog(ctx context.Context, key session.Key) (Snapshot,
 }
 
 func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (snap Snapshot, err error) {
+	var tail logOf[LogMessage]
 	err = s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
 		var after int64 // the last seq of the separate system prompt
 		if snap, after, err = readSnapshot(ctx, tx, key); err != nil {
@@ -60,13 +62,17 @@ func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (sn
 		} else if snap.Base != nil {
 			after = max(after, snap.Base.Through)
 		}
-		snap.Tail, err = rowsIn(ctx, tx, pgx.RowToStructByPos[LogMessage], `
-			SELECT seq, format, tokens, coalesce(view_tokens, 0), body
+		tail, err = readLog(ctx, tx, key, ofLogMessage, pgx.RowToStructByPos[LogMessage], `
+			SELECT seq, format, tokens, coalesce(view_tokens, 0), body, digest
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4 AND removed_at IS NULL
 			 ORDER BY seq`, key.Tenant, key.Key, after, snap.LastSeq)
 		return err
 	})
+	if err != nil {
+		return snap, err
+	}
+	snap.Tail, err = tail.complete(ctx, s)
 	return snap, err
 }
 
@@ -74,7 +80,7 @@ func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (sn
 func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	var size int64
 	err := tx.QueryRow(ctx, `
-		SELECT coalesce(sum(octet_length(body)), 0)
+		SELECT coalesce(sum(`+messageBytes+`), 0)
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND removed_at IS NULL`, key.Tenant, key.Key).Scan(&size)
 	if err == nil && size > session.MaxTailBytes {

@@ -210,6 +210,11 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}
+	if v.packed() {
+		if err := s.readPackedView(ctx, at, sql, args, v); err != nil {
+			return err
+		}
+	}
 	return v.checkMessages()
 }
 

@@ -14,6 +14,7 @@ const (
 	Compaction   = "compaction"
 	Recompaction = "recompaction"
 	Replay       = "replay"
+	Offload      = "offload"
 	Maintenance  = "maintenance"
 )
 
@@ -24,6 +25,9 @@ const (
 
 	// fillAttempts bounds how often the search for a recompaction's sessions is tried.
 	fillAttempts = 5
+
+	// offloadAttempts bounds how often a session's messages are packed after a failure. The sweep asks again later.
+	offloadAttempts = 4
 
 	// lowestPriority is River's number for it.
 	lowestPriority = 4
@@ -100,6 +104,20 @@ func (ReplayArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Replay, Priority: lowestPriority, MaxAttempts: compactAttempts, UniqueOpts: oneLive}
 }
 
+// OffloadArgs name a session whose old messages move into packs.
+type OffloadArgs struct {
+	Tenant  uuid.UUID `json:"tenant" river:"unique"`
+	Session uuid.UUID `json:"session" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (OffloadArgs) Kind() string { return "offload" }
+
+// InsertOpts allows one live job for each session.
+func (OffloadArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Offload, Priority: lowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: oneLive}
+}
+
 // SweepArgs are the arguments of the sweep: none.
 type SweepArgs struct{}
 
@@ -131,11 +149,16 @@ func IsStarting(job string) string {
 }
 
 // HasCompaction returns the SQL condition that the session with this key has a live compaction.
-func HasCompaction(key string) string {
+func HasCompaction(key string) string { return hasLive(CompactArgs{}.Kind(), key) }
+
+// HasOffload returns the SQL condition that the messages of the session with this key are being packed, or will be.
+func HasOffload(key string) string { return hasLive(OffloadArgs{}.Kind(), key) }
+
+func hasLive(kind, key string) string {
 	return `EXISTS (
 	       SELECT
 	         FROM river_job j
-	        WHERE j.kind = '` + CompactArgs{}.Kind() + `'
+	        WHERE j.kind = '` + kind + `'
 	          AND j.state IN (` + liveSQL() + `)
 	          AND j.args ->> 'session' = ` + key + `::text)`
 }

@@ -13,7 +13,7 @@ UPDATE sessions s
                WHERE m.tenant_id = $1 AND m.session_key = $2
                  AND m.seq > greatest($4, {pinned}) AND m.seq <= s.last_seq
                  AND m.removed_at IS NULL),
-       tail_bytes = (SELECT coalesce(sum(octet_length(m.body)), 0)
+       tail_bytes = (SELECT coalesce(sum(coalesce(m.bytes, octet_length(m.body))), 0)
                        FROM messages m
                       WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > $4 AND m.seq <= s.last_seq
                         AND m.removed_at IS NULL)

@@ -4,7 +4,7 @@ WITH removed AS (
 	UPDATE messages
 	   SET removed_at = now(), removed_seq = @removed_seq
 	 WHERE tenant_id = @tenant AND session_key = @session AND seq = @seq AND removed_at IS NULL
-	RETURNING tokens, coalesce(view_tokens, tokens) AS shown, octet_length(body) AS size
+	RETURNING tokens, coalesce(view_tokens, tokens) AS shown, coalesce(bytes, octet_length(body)) AS size
 )
 UPDATE sessions s
    SET last_seq = @removed_seq,

@@ -1,7 +1,7 @@
 -- The size of a session's log up to a message, without its separate system prompt and what was removed.
 --
 --   $1 tenant  $2 session key  $3 last seq
-SELECT s.format, {pinned}, count(m.seq), coalesce(sum(octet_length(m.body)), 0),
+SELECT s.format, {pinned}, count(m.seq), coalesce(sum(coalesce(m.bytes, octet_length(m.body))), 0),
        coalesce(bool_or(m.format <> s.format), false)
   FROM sessions s
   LEFT JOIN messages m

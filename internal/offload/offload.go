@@ -1,0 +1,134 @@
+// Package offload keeps one copy of each byte: it moves the old messages of a session into packs, in which results that
+// have a body of their own leave holes.
+//
+// Start at Offloader.Session, which a job calls after a compaction. What a pack is, is package pack's; package postgres
+// plans and commits them.
+package offload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/pack"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Offloader packs sessions.
+type Offloader struct {
+	Store *postgres.Store
+	Log   *slog.Logger
+	Trace func(step string) // is called after each step: packs_planned, packed, pack_committed
+	Slice time.Duration     // how long Session works before others have their turn
+}
+
+// stalePlans bounds how often a pack is planned again because the session was rolled back meanwhile.
+const stalePlans = 3
+
+// Session packs the messages of a session that no kept checkpoint needs, one pack in a transaction. done is false if the
+// time was up before the end. A process that dies on the way leaves each message where it was or in a pack.
+//
+// Errors: ErrNotFound; ErrStale; *session.DamagedError if a pack that must be made again cannot be read.
+func (o *Offloader) Session(ctx context.Context, key session.Key) (done bool, err error) {
+	end := time.Now().Add(o.Slice)
+	after, stale := int64(0), 0
+	for time.Now().Before(end) {
+		plan, n, err := o.Store.PlanPack(ctx, key, after)
+		if errors.Is(err, session.ErrDamaged) {
+			return false, errors.Join(err, o.Store.EndOffload(ctx, key, n)) // or the sweep would ask again and again
+		}
+		if err != nil {
+			return false, err
+		}
+		if plan == nil {
+			return true, o.Store.EndOffload(ctx, key, n)
+		}
+		o.Trace("packs_planned")
+		err = o.commit(ctx, plan)
+		switch {
+		case err == nil:
+			after, stale = plan.First, 0
+		case errors.Is(err, session.ErrStale) && stale < stalePlans:
+			stale++
+		default:
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// commit makes the pack of a plan, verifies it, and puts it in the place of what it was made of.
+func (o *Offloader) commit(ctx context.Context, plan *postgres.PackPlan) error {
+	packed, err := o.pack(ctx, plan)
+	if err != nil {
+		return err
+	}
+	o.Trace("packed")
+	if err := o.Store.CommitPack(ctx, plan, packed); err != nil {
+		return err
+	}
+	o.Trace("pack_committed")
+	return nil
+}
+
+// pack encodes the messages of a plan, and decodes and fills them again. A message that does not come back byte for byte
+// is packed whole.
+func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, error) {
+	records := make([]pack.Record, len(plan.Messages))
+	for i := range plan.Messages {
+		m := &plan.Messages[i]
+		records[i] = pack.Cut(m.Body, plan.Stored, plan.Sizes)
+		records[i].Seq, records[i].Shape, records[i].View = m.Seq, m.Shape, m.View
+	}
+	packed := pack.Encode(records)
+	wrong, err := o.wrong(ctx, plan, packed)
+	if err != nil || len(wrong) == 0 {
+		return packed, err
+	}
+	for _, i := range wrong {
+		m := &plan.Messages[i]
+		records[i] = pack.Record{Seq: m.Seq, Rest: m.Body, Shape: m.Shape, View: m.View}
+	}
+	packed = pack.Encode(records)
+	if wrong, err = o.wrong(ctx, plan, packed); err == nil && len(wrong) > 0 {
+		err = errNotPacked
+	}
+	return packed, err
+}
+
+var errNotPacked = errors.New("a pack does not give back what was put into it")
+
+// wrong returns the places of the messages that a pack does not give back as they are.
+func (o *Offloader) wrong(ctx context.Context, plan *postgres.PackPlan, packed []byte) (wrong []int, err error) {
+	records, err := pack.Decode(packed)
+	if err != nil || len(records) != len(plan.Messages) {
+		return nil, errors.Join(errNotPacked, err)
+	}
+	var unavailable error
+	for i := range records {
+		m, r := &plan.Messages[i], &records[i]
+		body, err := r.Fill(func(id uuid.UUID) ([]byte, error) {
+			content, err := o.Store.StoredBody(ctx, plan.Key, id)
+			if err != nil && !errors.Is(err, session.ErrDamaged) {
+				unavailable = err
+			}
+			return content, err
+		})
+		if unavailable != nil {
+			return nil, unavailable
+		}
+		same := err == nil && r.Seq == m.Seq && r.Shape == m.Shape && (r.View == nil) == (m.View == nil) &&
+			bytes.Equal(r.View, m.View) && bytes.Equal(body, m.Body)
+		if !same {
+			o.Log.ErrorContext(ctx, "a message cannot be filled again and stays whole", "tenant", plan.Tenant,
+				"session_key", plan.Key.Key, "seq", m.Seq, "error", err)
+			wrong = append(wrong, i)
+		}
+	}
+	return wrong, nil
+}

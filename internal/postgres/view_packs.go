@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// packed reports whether bytes of the view's tail are in packs, so that what was read is not all of it. That is so
+// behind an older checkpoint or a removal: what the newest checkpoints do not cover is in no pack.
+func (v *View) packed() bool { return bytes.IndexByte(v.TailShapes, packedShape[0]) >= 0 }
+
+// readPackedView reads a view like readView, at one moment with the packs that its tail needs, and puts the tail
+// together here.
+func (s *Store) readPackedView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
+	var tail logOf[tailMessage]
+	var named bool
+	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		err = one(v.columns()...)(rows)
+		rows.Close()
+		if err != nil || !v.packed() {
+			return err
+		}
+		tail, named, err = v.readTail(ctx, tx, at, args)
+		return err
+	})
+	if err != nil || tail.place == nil {
+		return err
+	}
+	messages, err := tail.complete(ctx, s)
+	if err != nil {
+		return err
+	}
+	v.setTail(messages, named)
+	return nil
+}
+
+// tailMessage is a message of a view's tail.
+type tailMessage struct {
+	Seq    int64
+	Tokens int64 // of what the view shows
+	Body   []byte
+	Shape  string
+	asIs   bool // what the view shows is the message, whatever views show else
+}
+
+// readTail reads the messages of the view's tail. named reports whether their shapes have their seqs and tokens.
+func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args []any) (
+	tail logOf[tailMessage], named bool, err error,
+) {
+	var raw bool // the log itself, in which nothing was capped
+	if len(args) > olderArg {
+		raw = args[olderArg] == 0
+	}
+	key := session.Key{Tenant: at.Tenant, Key: v.Key}
+	named, err = rowIn(ctx, tx, pgx.RowTo[bool], `
+		SELECT context_tokens > $3 OR gap_seq > $4
+		  FROM sessions
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, args[maxTokensArg], v.Through)
+	if err != nil {
+		return tail, named, err
+	}
+	tail, err = readLog(ctx, tx, key, (*tailMessage).place, scanTail(raw), `
+		SELECT seq, CASE WHEN $5 THEN tokens ELSE coalesce(view_tokens, tokens) END,
+		       CASE WHEN $5 THEN body ELSE coalesce(view_body, body) END, shape
+		  FROM messages
+		 WHERE tenant_id = $1
+		   AND session_key = $2
+		   AND removed_at IS NULL
+		   AND seq > $3
+		   AND seq <= $4
+		 ORDER BY seq`, key.Tenant, key.Key, max(v.Through, v.Separate()), v.LastSeq, raw)
+	return tail, named, err
+}
+
+// The places of arguments of viewStatement.
+const (
+	maxTokensArg = 7
+	olderArg     = 8
+)
+
+func scanTail(raw bool) pgx.RowToFunc[tailMessage] {
+	return func(row pgx.CollectableRow) (m tailMessage, err error) {
+		m.asIs = raw
+		return m, row.Scan(&m.Seq, &m.Tokens, &m.Body, &m.Shape)
+	}
+}
+
+func (m *tailMessage) place() place {
+	return place{seq: m.Seq, body: &m.Body, shown: !m.asIs, shape: &m.Shape}
+}
+
+// setTail joins messages as viewStatement does.
+func (v *View) setTail(messages []tailMessage, named bool) {
+	v.Tail, v.TailShapes = v.Tail[:0], v.TailShapes[:0]
+	for i := range messages {
+		m := &messages[i]
+		if i > 0 {
+			v.Tail = append(v.Tail, ',')
+			v.TailShapes = append(v.TailShapes, '\x1e')
+		}
+		v.Tail = append(v.Tail, m.Body...)
+		if named {
+			v.TailShapes = strconv.AppendInt(v.TailShapes, m.Seq, 10)
+			v.TailShapes = append(v.TailShapes, '\x1c')
+			v.TailShapes = strconv.AppendInt(v.TailShapes, m.Tokens, 10)
+			v.TailShapes = append(v.TailShapes, '\x1c')
+		}
+		v.TailShapes = append(v.TailShapes, m.Shape...)
+	}
+}
