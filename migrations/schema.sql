@@ -11,6 +11,14 @@ CREATE TYPE public.river_job_state AS ENUM (
     'scheduled'
 );
 
+CREATE FUNCTION public.refuse_new_body() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the bytes of a message are written once';
+END
+$$;
+
 CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -141,6 +149,23 @@ CREATE TABLE public.installation (
     id uuid DEFAULT gen_random_uuid() NOT NULL
 );
 
+CREATE TABLE public.message_packs (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    first_seq bigint NOT NULL,
+    last_seq bigint NOT NULL,
+    raw bigint NOT NULL,
+    results integer NOT NULL,
+    digest bytea NOT NULL,
+    body bytea NOT NULL,
+    CONSTRAINT message_packs_check CHECK ((last_seq >= first_seq)),
+    CONSTRAINT message_packs_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT message_packs_first_seq_check CHECK ((first_seq > 0))
+);
+ALTER TABLE ONLY public.message_packs ALTER COLUMN body SET STORAGE EXTERNAL;
+
+ALTER TABLE ONLY public.message_packs FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.messages (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -149,11 +174,11 @@ CREATE TABLE public.messages (
     format smallint NOT NULL,
     tokens integer NOT NULL,
     client_id text,
-    calls text[] DEFAULT '{}'::text[] NOT NULL,
-    answers text[] DEFAULT '{}'::text[] NOT NULL,
+    calls text[] DEFAULT '{}'::text[],
+    answers text[] DEFAULT '{}'::text[],
     starts_unit boolean NOT NULL,
     flags integer DEFAULT 0 NOT NULL,
-    body bytea NOT NULL,
+    body bytea,
     view_body bytea,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     view_tokens integer,
@@ -161,11 +186,13 @@ CREATE TABLE public.messages (
     removed_seq bigint,
     shape text NOT NULL,
     digest bytea,
-    CONSTRAINT messages_check CHECK (((view_body IS NULL) = (view_tokens IS NULL))),
+    bytes integer,
     CONSTRAINT messages_check1 CHECK ((removed_seq > seq)),
     CONSTRAINT messages_check2 CHECK (((removed_at IS NULL) = (removed_seq IS NULL))),
+    CONSTRAINT messages_packed_check CHECK ((((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)))),
     CONSTRAINT messages_seq_check CHECK ((seq > 0)),
     CONSTRAINT messages_tokens_check CHECK ((tokens >= 0)),
+    CONSTRAINT messages_view_check CHECK ((((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL))),
     CONSTRAINT messages_view_tokens_check CHECK ((view_tokens >= 0))
 );
 
@@ -582,6 +609,7 @@ CREATE TABLE public.sessions (
     floor_seq bigint DEFAULT 0 NOT NULL,
     floor_version integer DEFAULT 0 NOT NULL,
     damaged_n integer DEFAULT 0 NOT NULL,
+    offloaded_n integer DEFAULT 0 NOT NULL,
     CONSTRAINT sessions_armed_threshold_check CHECK (((armed_threshold >= 1) AND (armed_threshold <= 3))),
     CONSTRAINT sessions_calibration_check CHECK (((calibration >= (0.5)::double precision) AND (calibration <= (3)::double precision))),
     CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),
@@ -627,6 +655,9 @@ ALTER TABLE ONLY public.imports
 
 ALTER TABLE ONLY public.installation
     ADD CONSTRAINT installation_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.message_packs
+    ADD CONSTRAINT message_packs_pkey PRIMARY KEY (tenant_id, session_key, first_seq);
 
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, session_key, seq);
@@ -773,7 +804,11 @@ CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (
 
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
 
+CREATE INDEX sessions_offload ON public.sessions USING btree (tenant_id, key) WHERE (checkpoint_n > offloaded_n);
+
 CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_id);
+
+CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN (((CURRENT_USER = 'varve_app'::name) AND (new.body IS NOT NULL))) EXECUTE FUNCTION public.refuse_new_body();
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -792,6 +827,9 @@ ALTER TABLE ONLY public.import_lines
 
 ALTER TABLE ONLY public.imports
     ADD CONSTRAINT imports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.message_packs
+    ADD CONSTRAINT message_packs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -856,6 +894,8 @@ ALTER TABLE public.import_lines ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.imports ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.message_packs ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.policies ENABLE ROW LEVEL SECURITY;
@@ -898,6 +938,8 @@ CREATE POLICY tenant ON public.import_lines USING ((tenant_id = (NULLIF(current_
 
 CREATE POLICY tenant ON public.imports USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.message_packs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.messages USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.policies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -930,6 +972,8 @@ CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_sett
 
 GRANT USAGE ON SCHEMA public TO varve_app;
 
+GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
+
 GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_keys TO varve_app;
@@ -946,11 +990,27 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.imports TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.installation TO varve_app;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.message_packs TO varve_app;
+
 GRANT SELECT,INSERT,DELETE ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(calls) ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(answers) ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(body) ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(view_body) ON TABLE public.messages TO varve_app;
 
 GRANT UPDATE(removed_at) ON TABLE public.messages TO varve_app;
 
 GRANT UPDATE(removed_seq) ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(shape) ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(digest) ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(bytes) ON TABLE public.messages TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
 

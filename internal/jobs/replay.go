@@ -168,6 +168,9 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 		return "", &measureError{fmt.Errorf("its worker died %d times", replayAttempts)}
 	}
 	log, err := r.Store.ReplayLog(ctx, step, r.Replay)
+	if errors.Is(err, session.ErrDamaged) {
+		return "", &measureError{err}
+	}
 	if err != nil || log.Skipped != "" {
 		return log.Skipped, err
 	}

@@ -142,8 +142,14 @@ func TestMessagesCannotBeChanged(t *testing.T) {
 	store, tenant := newStore(t)
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, message("a", 1)))
-	err := execInTenant(t, store, tenant, `UPDATE messages SET body = 'x' WHERE tenant_id = $1`, [16]byte(tenant))
-	if err == nil || !strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("an UPDATE of messages: %v", err)
+	for sql, want := range map[string]string{
+		`UPDATE messages SET role = 'x' WHERE tenant_id = $1`:                  "permission denied",
+		`UPDATE messages SET body = 'x' WHERE tenant_id = $1`:                  "written once",
+		`UPDATE messages SET body = NULL WHERE tenant_id = $1`:                 "messages_packed_check",
+		`UPDATE messages SET bytes = 1, view_body = body WHERE tenant_id = $1`: "written once",
+	} {
+		if err := execInTenant(t, store, tenant, sql, [16]byte(tenant)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", sql, err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,7 +50,8 @@ type tailMessage struct {
 	Tokens int64 // of what the view shows
 	Body   []byte
 	Shape  string
-	asIs   bool // what the view shows is the message, whatever views show else
+	raw    bool   // the view shows the message itself
+	capped []byte // of a message in a pack: what other views show of it; nil if that is the message
 }
 
 // readTail reads the messages of the view's tail. named reports whether their shapes have their seqs and tokens.
@@ -70,7 +72,8 @@ func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args
 	}
 	tail, err = readLog(ctx, tx, key, (*tailMessage).place, scanTail(raw), `
 		SELECT seq, CASE WHEN $5 THEN tokens ELSE coalesce(view_tokens, tokens) END,
-		       CASE WHEN $5 THEN body ELSE coalesce(view_body, body) END, shape
+		       CASE WHEN $5 THEN body ELSE coalesce(view_body, body) END,
+		       CASE WHEN $5 THEN `+loggedShape+` ELSE shape END
 		  FROM messages
 		 WHERE tenant_id = $1
 		   AND session_key = $2
@@ -89,13 +92,20 @@ const (
 
 func scanTail(raw bool) pgx.RowToFunc[tailMessage] {
 	return func(row pgx.CollectableRow) (m tailMessage, err error) {
-		m.asIs = raw
+		m.raw = raw
 		return m, row.Scan(&m.Seq, &m.Tokens, &m.Body, &m.Shape)
 	}
 }
 
 func (m *tailMessage) place() place {
-	return place{seq: m.Seq, body: &m.Body, shown: !m.asIs, shape: &m.Shape}
+	return place{seq: m.Seq, body: &m.Body, shown: !m.raw, shape: &m.Shape, view: &m.capped}
+}
+
+// shapeWithout returns a shape without its sum, which is that of what other views show. What comes from a pack was
+// checked when that was opened.
+func shapeWithout(shape string) string {
+	fields := strings.SplitAfter(shape, string(rune(fieldEnd)))
+	return strings.Join(fields[:min(len(fields), fieldsOfShape-1)], "")
 }
 
 // setTail joins messages as viewStatement does.
@@ -113,6 +123,9 @@ func (v *View) setTail(messages []tailMessage, named bool) {
 			v.TailShapes = append(v.TailShapes, '\x1c')
 			v.TailShapes = strconv.AppendInt(v.TailShapes, m.Tokens, 10)
 			v.TailShapes = append(v.TailShapes, '\x1c')
+		}
+		if m.raw && m.capped != nil {
+			m.Shape = shapeWithout(m.Shape)
 		}
 		v.TailShapes = append(v.TailShapes, m.Shape...)
 	}
