@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -113,20 +112,17 @@ func outlines(log logOf[storedMessage], calls []string) (bodies [][]byte, err er
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(callsOfShape(r.Shape), func(id string) bool { return slices.Contains(calls, id) }) {
+		made, answered := idsOfShape(r.Shape)
+		if meet(made, calls) || meet(answered, calls) {
 			bodies = append(bodies, r.Outline())
 		}
 	}
 	return bodies, nil
 }
 
-// callsOfShape returns the calls that a message makes and answers, as shapeSQL writes them.
-func callsOfShape(shape string) []string {
-	fields := strings.Split(shape, "\x1f")
-	if len(fields) < 5 {
-		return nil
-	}
-	return append(strings.Split(fields[3], "\x1d"), strings.Split(fields[4], "\x1d")...)
+// meet reports whether two lists have an id in common.
+func meet(a, b []string) bool {
+	return slices.ContainsFunc(a, func(id string) bool { return slices.Contains(b, id) })
 }
 
 // largestAnswer returns the size of the largest message that answers calls.

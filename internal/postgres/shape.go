@@ -48,6 +48,23 @@ func appendIDs(dst []byte, ids []string) []byte {
 	return dst
 }
 
+// idsOfShape returns the ids of the calls that a message makes and of those that it answers, as appendIDs wrote them. A
+// message with one call whose id is empty is taken for one without calls.
+func idsOfShape(shape string) (calls, answers []string) {
+	fields := strings.Split(shape, string(rune(fieldEnd)))
+	if len(fields) < fieldsOfShape-1 {
+		return nil, nil
+	}
+	return splitIDs(fields[3]), splitIDs(fields[4])
+}
+
+func splitIDs(ids string) []string {
+	if ids == "" {
+		return nil
+	}
+	return strings.Split(ids, betweenIDs)
+}
+
 // appendSum appends the length of a body and, behind a dot, its CRC-32C, both in hexadecimal digits.
 func appendSum(dst, body []byte) []byte {
 	dst = append(strconv.AppendInt(dst, int64(len(body)), 16), '.')

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,7 +20,8 @@ import (
 type Audit struct {
 	session.Key
 	AuditedSession
-	tx pgx.Tx
+	store *Store
+	tx    pgx.Tx
 }
 
 // AuditedSession is a session's row: its counters as they are stored.
@@ -54,6 +57,11 @@ type AuditedMessage struct {
 	Removed    bool
 	RemovedSeq int64 // the seq that its removal took, 0 for none
 	Shape      string
+	Damage     error `db:"-"` // why its bytes cannot be read
+}
+
+func (m *AuditedMessage) place() place {
+	return place{seq: m.Seq, body: &m.Body, shape: &m.Shape, view: &m.ViewBody}
 }
 
 // AuditedCheckpoint is a row of a checkpoint. One whose body is not Kept has statistics only.
@@ -95,7 +103,7 @@ func (s *Store) Audit(ctx context.Context, key session.Key, look func(*Audit) er
 		if err != nil {
 			return err
 		}
-		return look(&Audit{Key: key, AuditedSession: found, tx: tx})
+		return look(&Audit{Key: key, AuditedSession: found, store: s, tx: tx})
 	})
 }
 
@@ -114,10 +122,28 @@ func (m *AuditedMessage) shape() string {
 	}, "\x1f")
 }
 
-// Messages returns the messages behind a seq, as many as fit into a few megabytes; none at the end of the log.
+// Messages returns the messages behind a seq, as many as fit into a few megabytes; none at the end of the log. Those in
+// packs come with their holes filled, which may ask a store outside the database: no other reader does that in a
+// transaction, but this one holds no lock.
 func (a *Audit) Messages(ctx context.Context, after int64) ([]AuditedMessage, error) {
-	return rowsIn(ctx, a.tx, pgx.RowToStructByName[AuditedMessage], auditMessagesSQL,
-		a.Tenant, a.Key.Key, after, auditedMessages, auditedBytes)
+	log, err := readLog(ctx, a.tx, a.Key, (*AuditedMessage).place, pgx.RowToStructByName[AuditedMessage],
+		auditMessagesSQL, a.Tenant, a.Key.Key, after, auditedMessages, auditedBytes)
+	for i := range log.messages {
+		m := &log.messages[i]
+		if m.Body != nil {
+			continue
+		}
+		if m.Damage = log.completeOne(ctx, a.store, m); m.Damage != nil {
+			if !errors.Is(m.Damage, session.ErrDamaged) {
+				return nil, m.Damage
+			}
+			continue
+		}
+		sum := sha256.Sum256(m.Body) // it was compared when the holes were filled
+		m.Digest = sum[:]
+		m.Calls, m.Answers = idsOfShape(m.Shape)
+	}
+	return log.messages, err
 }
 
 // Checkpoints returns the numbers of the session's checkpoints.

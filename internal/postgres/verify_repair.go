@@ -131,6 +131,7 @@ type Remake struct {
 // ReadRemake reads what a checkpoint was made of: the messages that were there when its run began are known by their
 // times. ErrNotFound, also if its base is not kept.
 func (s *Store) ReadRemake(ctx context.Context, key session.Key, n int) (r Remake, err error) {
+	var tail logOf[LogMessage]
 	err = s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if r.Stored, err = rowIn(ctx, tx, pgx.RowToStructByName[AuditedCheckpoint], auditCheckpointSQL,
 			key.Tenant, key.Key, n); err != nil {
@@ -146,8 +147,13 @@ func (s *Store) ReadRemake(ctx context.Context, key session.Key, n int) (r Remak
 		if r.Base != nil {
 			after = max(after, r.Base.Through)
 		}
-		return r.readTail(ctx, tx, after)
+		tail, err = r.readTail(ctx, tx, after)
+		return err
 	})
+	if err != nil {
+		return r, err
+	}
+	r.Tail, err = tail.complete(ctx, s)
 	return r, err
 }
 
@@ -173,8 +179,8 @@ func (r *Remake) readPolicyAndBase(ctx context.Context, tx pgx.Tx) error {
 }
 
 // readTail reads the messages behind the base that a run may have seen. Those that were removed since were there, too.
-func (r *Remake) readTail(ctx context.Context, tx pgx.Tx, after int64) error {
-	err := tx.QueryRow(ctx, `
+func (r *Remake) readTail(ctx context.Context, tx pgx.Tx, after int64) (tail logOf[LogMessage], err error) {
+	err = tx.QueryRow(ctx, `
 		SELECT greatest(c.through_seq, coalesce(max(m.seq) FILTER (WHERE m.created_at <= r.started_at), 0)),
 		       greatest(c.through_seq, coalesce(max(m.seq), 0))
 		  FROM checkpoints c
@@ -183,10 +189,10 @@ func (r *Remake) readTail(ctx context.Context, tx pgx.Tx, after int64) error {
 		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3
 		 GROUP BY c.through_seq`, r.Tenant, r.Key.Key, r.Stored.N).Scan(&r.LastSeqs[0], &r.LastSeqs[1])
 	if err != nil {
-		return notFound(err)
+		return tail, notFound(err)
 	}
-	r.Tail, err = rowsIn(ctx, tx, pgx.RowToStructByPos[LogMessage], `
-		SELECT seq, format, tokens, coalesce(view_tokens, 0), body
+	return readLog(ctx, tx, r.Snapshot.Key, ofLogMessage, pgx.RowToStructByPos[LogMessage], `
+		SELECT seq, format, tokens, coalesce(view_tokens, 0), body, digest
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4
 		   AND (removed_at IS NULL
@@ -197,7 +203,6 @@ func (r *Remake) readTail(ctx context.Context, tx pgx.Tx, after int64) error {
 		                                               FROM checkpoints
 		                                              WHERE tenant_id = $1 AND session_key = $2 AND n = $6)))
 		 ORDER BY seq`, r.Tenant, r.Key.Key, after, r.LastSeqs[1], r.Stored.Through, r.Stored.N)
-	return err
 }
 
 // ReplaceRendition writes a checkpoint that was made again in the place of the damaged one, with the same number.

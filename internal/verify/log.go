@@ -78,6 +78,10 @@ func (i *inspection) message(m *postgres.AuditedMessage) {
 		return
 	}
 	i.walk(m)
+	if m.Damage != nil {
+		i.add(Finding{Kind: Message, Seq: m.Seq}, "%v", m.Damage)
+		return
+	}
 	if m.Digest == nil {
 		i.report.Undigested++
 	}

@@ -38,7 +38,7 @@ UPDATE sessions s
                 FROM messages m
                WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.removed_at IS NULL AND m.seq <= s.last_seq
                  AND (m.seq <= n.separate OR m.seq > n.through)),
-       tail_bytes = (SELECT coalesce(sum(octet_length(m.body)), 0)
+       tail_bytes = (SELECT coalesce(sum(coalesce(m.bytes, octet_length(m.body))), 0)
                        FROM messages m
                       WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.removed_at IS NULL
                         AND m.seq > n.through AND m.seq <= s.last_seq)

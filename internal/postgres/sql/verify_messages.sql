@@ -7,7 +7,7 @@ SELECT m.seq, m.role, m.format, m.tokens, m.calls, m.answers, m.starts_unit, m.f
        coalesce(m.removed_seq, 0) AS removed_seq, m.shape
   FROM (SELECT l.*, row_number() OVER before AS place, sum(l.bytes) OVER before - l.bytes AS bytes_before
           FROM (SELECT seq, role, format, tokens, calls, answers, starts_unit, flags, body, digest, view_body, view_tokens,
-                       removed_at, removed_seq, shape, octet_length(body) AS bytes
+                       removed_at, removed_seq, shape, coalesce(bytes, octet_length(body)) AS bytes
                   FROM messages
                  WHERE tenant_id = $1 AND session_key = $2 AND seq > $3
                  ORDER BY seq
