@@ -101,13 +101,13 @@ func TestAViewIsReadOnceHoweverItIsMade(t *testing.T) {
 		for _, when := range []string{"read", "read again, its checkpoint held"} {
 			reads.n.Store(0)
 			answer := other.must(http.StatusOK, "GET", test.path, "").Body.String()
-			most := int64(1)
+			limit := int64(1)
 			if strings.Contains(test.path, "view=full") {
-				most = 3 // messages in packs are read beside it
+				limit = 3 // messages in packs are read beside it
 			}
-			if got := reads.n.Load(); got < 1 || got > most || !strings.Contains(answer, test.has) {
+			if got := reads.n.Load(); got < 1 || got > limit || !strings.Contains(answer, test.has) {
 				t.Errorf("a view %s, %s, took %d reads, want %d; it has %s: %t\n%.600s",
-					name, when, got, most, test.has, strings.Contains(answer, test.has), answer)
+					name, when, got, limit, test.has, strings.Contains(answer, test.has), answer)
 			}
 		}
 	}

@@ -30,8 +30,8 @@ type Offloader struct {
 // stalePlans bounds how often a pack is planned again because the session was rolled back meanwhile.
 const stalePlans = 3
 
-// Session packs the messages of a session that no kept checkpoint needs, one pack in a transaction. done is false if the
-// time was up before the end. A process that dies on the way leaves each message where it was or in a pack.
+// Session packs the messages of a session that no kept checkpoint needs, one pack in a transaction. done is false if
+// the time was up before the end. A process that dies on the way leaves each message where it was or in a pack.
 //
 // Errors: ErrNotFound; ErrStale; *session.DamagedError if a pack that must be made again cannot be read.
 func (o *Offloader) Session(ctx context.Context, key session.Key) (done bool, err error) {
@@ -76,8 +76,8 @@ func (o *Offloader) commit(ctx context.Context, plan *postgres.PackPlan) error {
 	return nil
 }
 
-// pack encodes the messages of a plan, and decodes and fills them again. A message that does not come back byte for byte
-// is packed whole.
+// pack encodes the messages of a plan, and decodes and fills them again. A message that does not come back byte for
+// byte is packed whole.
 func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, error) {
 	records := make([]pack.Record, len(plan.Messages))
 	for i := range plan.Messages {

@@ -19,7 +19,7 @@ type Stored map[[sha256.Size]byte]uuid.UUID
 // at. The record has neither seq nor shape.
 func Cut(body []byte, stored Stored, sizes Sizes) Record {
 	whole := Record{Rest: body}
-	if len(stored) == 0 || len(body) < sizes.least || rawjson.Check(body, rawjson.Limits{}) != nil {
+	if len(stored) == 0 || len(body) < sizes.smallest || rawjson.Check(body, rawjson.Limits{}) != nil {
 		return whole
 	}
 	c := cutter{body: body, stored: stored, sizes: sizes}
@@ -44,7 +44,7 @@ func Cut(body []byte, stored Stored, sizes Sizes) Record {
 // Sizes are the sizes of stored contents.
 type Sizes struct {
 	known map[int]bool
-	least int
+	smallest int
 }
 
 // NewSizes returns a set of sizes.
@@ -52,8 +52,8 @@ func NewSizes(sizes ...int) Sizes {
 	s := Sizes{known: map[int]bool{}}
 	for i, n := range sizes {
 		s.known[n] = true
-		if i == 0 || n < s.least {
-			s.least = n
+		if i == 0 || n < s.smallest {
+			s.smallest = n
 		}
 	}
 	return s
@@ -94,7 +94,7 @@ func (c *cutter) scan() {
 // literal cuts a string whose text is stored and that can be made again. A string that UTF-8 cannot express is stored
 // as the literal itself.
 func (c *cutter) literal(at rawjson.Span) {
-	if at.End-at.Start < c.sizes.least {
+	if at.End-at.Start < c.sizes.smallest {
 		return
 	}
 	literal := at.Of(c.body)

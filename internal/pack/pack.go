@@ -164,10 +164,10 @@ func (r *reader) number() uint64 {
 	return n
 }
 
-// count reads a number that cannot be more than most.
-func (r *reader) count(most int) int {
+// count reads a number that cannot be more than limit.
+func (r *reader) count(limit int) int {
 	n := r.number()
-	if n > uint64(most) {
+	if n > uint64(limit) {
 		r.failed = true
 		r.rest = nil
 		return 0

@@ -246,8 +246,8 @@ func (p *PackPlan) take(ctx context.Context, s *Store, log *logOf[PackMessage]) 
 	return nil
 }
 
-// CommitPack puts a pack in the place of the packs and the rows that it was made of, if nothing has changed since it was
-// planned.
+// CommitPack puts a pack in the place of the packs and the rows that it was made of, if nothing has changed since it
+// was planned.
 //
 // Errors: ErrNotFound, ErrStale.
 func (s *Store) CommitPack(ctx context.Context, p *PackPlan, packed []byte) error {

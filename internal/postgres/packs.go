@@ -194,7 +194,8 @@ func (l *logOf[M]) missing() (seqs []int64) {
 	return seqs
 }
 
-// complete returns the messages with all their bodies, checked: as they came in. It must not be called in a transaction.
+// complete returns the messages with all their bodies, checked: as they came in. It must not be called in a
+// transaction.
 //
 // Errors: *session.DamagedError; ErrNotFound if the session was erased meanwhile.
 func (l *logOf[M]) complete(ctx context.Context, s *Store) ([]M, error) {
