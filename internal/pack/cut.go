@@ -43,7 +43,7 @@ func Cut(body []byte, stored Stored, sizes Sizes) Record {
 
 // Sizes are the sizes of stored contents.
 type Sizes struct {
-	known map[int]bool
+	known    map[int]bool
 	smallest int
 }
 
