@@ -89,6 +89,17 @@ ALTER TABLE ONLY public.checkpoints ALTER COLUMN state SET STORAGE EXTERNAL;
 
 ALTER TABLE ONLY public.checkpoints FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.findings (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    n integer NOT NULL,
+    kind text NOT NULL,
+    finding jsonb NOT NULL,
+    found_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY public.findings FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.idempotency (
     tenant_id uuid NOT NULL,
     route text NOT NULL,
@@ -628,6 +639,20 @@ CREATE TABLE public.tenants (
     CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255)))
 );
 
+CREATE TABLE public.verifications (
+    tenant_id uuid NOT NULL,
+    cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    sessions bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    finished_at timestamp with time zone,
+    last_sessions bigint DEFAULT 0 NOT NULL,
+    last_bytes bigint DEFAULT 0 NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY public.verifications FORCE ROW LEVEL SECURITY;
+
 ALTER TABLE ONLY public.river_job ALTER COLUMN id SET DEFAULT nextval('public.river_job_id_seq'::regclass);
 
 ALTER TABLE ONLY public.river_notification ALTER COLUMN id SET DEFAULT nextval('public.river_notification_id_seq'::regclass);
@@ -643,6 +668,9 @@ ALTER TABLE ONLY public.checkpoint_results
 
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (tenant_id, session_key, n);
+
+ALTER TABLE ONLY public.findings
+    ADD CONSTRAINT findings_pkey PRIMARY KEY (tenant_id, session_key, n);
 
 ALTER TABLE ONLY public.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (tenant_id, route, key);
@@ -734,6 +762,9 @@ ALTER TABLE ONLY public.tenants
 ALTER TABLE ONLY public.tenants
     ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.verifications
+    ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
+
 CREATE INDEX checkpoint_results_ref ON public.checkpoint_results USING btree (tenant_id, session_key, ref);
 
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
@@ -822,6 +853,9 @@ ALTER TABLE ONLY public.checkpoint_results
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.findings
+    ADD CONSTRAINT findings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
 ALTER TABLE ONLY public.import_lines
     ADD CONSTRAINT import_lines_tenant_id_import_id_fkey FOREIGN KEY (tenant_id, import_id) REFERENCES public.imports(tenant_id, id);
 
@@ -882,11 +916,16 @@ ALTER TABLE ONLY public.sessions
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_tenant_id_policy_id_fkey FOREIGN KEY (tenant_id, policy_id) REFERENCES public.policies(tenant_id, id);
 
+ALTER TABLE ONLY public.verifications
+    ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.checkpoint_results ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.findings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.idempotency ENABLE ROW LEVEL SECURITY;
 
@@ -932,6 +971,8 @@ CREATE POLICY tenant ON public.checkpoint_results USING ((tenant_id = (NULLIF(cu
 
 CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.findings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.idempotency USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.import_lines USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -970,6 +1011,10 @@ CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(curren
 
 CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.verifications USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
+
 GRANT USAGE ON SCHEMA public TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
@@ -981,6 +1026,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_keys TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoints TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.idempotency TO varve_app;
 
@@ -1057,3 +1104,5 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.tenants TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;

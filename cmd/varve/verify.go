@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,7 @@ type verifyCommand struct {
 	Session         string     `placeholder:"ID" help:"Only this session (of the tenant \"default\" if none is named)."`
 	Sample          share      `placeholder:"SHARE" help:"Only a share of the sessions, drawn at random, e.g. 1%."`
 	Repair          bool       `help:"Rebuild derived data that is wrong; never the log."`
+	Last            bool       `help:"Do not look, but print what the worker's verification found last."`
 }
 
 // Help returns what is shown below the flags.
@@ -79,6 +81,9 @@ func (c *verifyCommand) verify(ctx context.Context, store *postgres.Store, to *v
 	if err != nil {
 		return 0, err
 	}
+	if c.Last {
+		return c.last(ctx, store, scope, to)
+	}
 	verifier := verify.Verifier{Store: store}
 	err = verifier.Run(ctx, scope, c.Repair, to.report)
 	to.meter.finish()
@@ -86,6 +91,48 @@ func (c *verifyCommand) verify(ctx context.Context, store *postgres.Store, to *v
 		return to.left, err
 	}
 	return to.left, to.summary()
+}
+
+// shownFindings is how many findings of a tenant are printed that the worker has found.
+const shownFindings = 1000
+
+// last prints what the periodic verification found, and how far it is.
+func (c *verifyCommand) last(
+	ctx context.Context, store *postgres.Store, scope verify.Scope, to *verifyPrinter,
+) (left int, err error) {
+	for _, tenant := range scope.Tenants {
+		at, err := store.Verification(ctx, tenant.ID)
+		if err != nil {
+			return to.left, err
+		}
+		found, err := store.Findings(ctx, tenant.ID, shownFindings)
+		if err != nil {
+			return to.left, err
+		}
+		var report verify.Report
+		for _, stored := range found {
+			var f verify.Finding
+			if err := json.Unmarshal(stored, &f); err != nil {
+				return to.left, err
+			}
+			if c.Session == "" || f.Session == c.Session {
+				report.Findings = append(report.Findings, f)
+			}
+		}
+		if err := to.report(0, 0, &report); err != nil {
+			return to.left, err
+		}
+		if err := printValue(to.out, to.asJSON, "verification", verification{tenant.Name, at}); err != nil {
+			return to.left, err
+		}
+	}
+	return to.left, nil
+}
+
+// verification is how far the worker's verification of a tenant is.
+type verification struct {
+	Tenant string `json:"tenant"`
+	postgres.Verification
 }
 
 func (c *verifyCommand) scope(ctx context.Context, store *postgres.Store) (scope verify.Scope, err error) {

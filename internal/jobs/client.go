@@ -4,6 +4,7 @@
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
 //   - offload.go: one session's old messages move into packs, after a compaction
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
+//   - verify.go: a slice of the periodic verification
 //   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
 //
 // Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the
@@ -26,6 +27,7 @@ import (
 	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/verify"
 )
 
 // Config is the setting of a worker process. Zero values are the defaults.
@@ -38,6 +40,8 @@ type Config struct {
 	ReplaySlice time.Duration // how long a replay measures before those of other tenants; a quarter of JobTimeout
 	SweepEvery  time.Duration // 30 seconds
 	KeepWhole   bool          // packs no more messages
+	VerifyRound time.Duration // in which every session is verified once; negative for never, 4 days
+	VerifyEvery time.Duration // from one slice of a round to the next; 5 minutes
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
@@ -54,6 +58,8 @@ func (c Config) withDefaults() Config {
 	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
 	c.ReplaySlice = cmp.Or(c.ReplaySlice, c.JobTimeout/4) // a measurement that begins at its end has the rest
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
+	c.VerifyRound = cmp.Or(c.VerifyRound, 4*24*time.Hour)
+	c.VerifyEvery = cmp.Or(c.VerifyEvery, 5*time.Minute)
 	c.SoftStop = cmp.Or(c.SoftStop, 20*time.Second)
 	if c.Trace == nil {
 		c.Trace = func(string) {}
@@ -84,6 +90,10 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
 	}})
 	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole})
+	river.AddWorker(workers, &verifyWorker{Rolling: verify.Rolling{
+		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,
+		Every: config.VerifyEvery,
+	}})
 	return river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Logger:               riverLog(config.Log),
 		Workers:              workers,
@@ -100,13 +110,24 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 			queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
 			queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
 			queue.Maintenance:  {MaxWorkers: 1},
+			queue.Verification: {MaxWorkers: 1},
 		},
-		PeriodicJobs: []*river.PeriodicJob{
-			river.NewPeriodicJob(river.PeriodicInterval(config.SweepEvery), func() (river.JobArgs, *river.InsertOpts) {
-				return queue.SweepArgs{}, nil
-			}, &river.PeriodicJobOpts{RunOnStart: true}),
-		},
+		PeriodicJobs: periodic(config),
 	})
+}
+
+// periodic returns the jobs that come again and again. A verification that is off is not among them.
+func periodic(config Config) []*river.PeriodicJob {
+	jobs := []*river.PeriodicJob{
+		river.NewPeriodicJob(river.PeriodicInterval(config.SweepEvery), func() (river.JobArgs, *river.InsertOpts) {
+			return queue.SweepArgs{}, nil
+		}, &river.PeriodicJobOpts{RunOnStart: true}),
+	}
+	if config.VerifyRound > 0 {
+		jobs = append(jobs, river.NewPeriodicJob(river.PeriodicInterval(config.VerifyEvery),
+			func() (river.JobArgs, *river.InsertOpts) { return queue.VerifyArgs{}, nil }, nil))
+	}
+	return jobs
 }
 
 // retryWaits are the times from a failed attempt to the next. The first ones are short: most failures come from a

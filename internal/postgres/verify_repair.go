@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -84,6 +85,26 @@ func (s *Store) LinkResults(ctx context.Context, key session.Key, n int, refs []
 			SELECT $1, $2, $3, ref
 			  FROM unnest($4::text[]) ref
 			ON CONFLICT DO NOTHING`, key.Tenant, key.Key, n, refs)
+	})
+}
+
+// RewriteBody puts a result's content, which the log still has, in the place of its damaged body.
+//
+// Errors: ErrNotFound if the session has no such body with this content.
+func (s *Store) RewriteBody(ctx context.Context, key session.Key, body uuid.UUID, content []byte) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		return persist.Rewrite(ctx, tx, key, body, content)
+	})
+}
+
+// RewriteResult writes again what a result's row says of its content.
+func (s *Store) RewriteResult(ctx context.Context, key session.Key, r *persist.Result) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		return execOne(ctx, tx, session.ErrNotFound, `
+			UPDATE results
+			   SET seq = $4, part = $5, bytes = $6, lines = $7, sha256 = $8
+			 WHERE tenant_id = $1 AND session_key = $2 AND ref = $3`,
+			key.Tenant, key.Key, r.Ref, r.Seq, r.Part, r.Bytes, r.Lines, r.SHA256)
 	})
 }
 

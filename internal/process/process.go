@@ -5,6 +5,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
 		Store: store, Log: log,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
-		SoftStop: settings.StopTimeout,
+		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1),
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ const (
 	Replay       = "replay"
 	Offload      = "offload"
 	Maintenance  = "maintenance"
+	Verification = "verification"
 )
 
 const (
@@ -127,6 +128,17 @@ func (SweepArgs) Kind() string { return "sweep" }
 // InsertOpts allows one live sweep, which is not retried: the next one comes soon enough.
 func (SweepArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Maintenance, MaxAttempts: 1, UniqueOpts: oneLive}
+}
+
+// VerifyArgs are the arguments of a slice of the periodic verification: none.
+type VerifyArgs struct{}
+
+// Kind returns the job's name in River's tables.
+func (VerifyArgs) Kind() string { return "verify" }
+
+// InsertOpts allows one live slice, which is not retried: the next one goes on where it ended.
+func (VerifyArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Verification, Priority: lowestPriority, MaxAttempts: 1, UniqueOpts: oneLive}
 }
 
 var oneLive = river.UniqueOpts{ByArgs: true, ByState: live}

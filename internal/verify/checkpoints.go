@@ -109,12 +109,14 @@ func (i *inspection) persisted(n int, ref string) {
 func (i *inspection) rendition(c *postgres.AuditedCheckpoint) {
 	body, err := zframe.Decompress(nil, c.Body, c.Size)
 	if err != nil {
+		i.report.Unexplained += int64(len(c.Body))
 		i.add(Finding{Kind: Checkpoint, Checkpoint: c.N}, "its body does not decompress: %v", err)
 		return
 	}
 	i.report.Bytes += int64(len(body))
 	made, err := view.NewRendition(i.audit.Format, body)
 	if err != nil {
+		i.report.Unexplained += int64(len(c.Body) + len(body))
 		i.add(Finding{Kind: Checkpoint, Checkpoint: c.N}, "its body is damaged: %v", err)
 		return
 	}

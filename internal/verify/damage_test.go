@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -36,6 +38,10 @@ const linkedRef = `SELECT min(l.ref) FROM checkpoint_results l JOIN results r US
 	                  AND l.ref IN (SELECT e ->> 'ref' FROM checkpoints c, jsonb_array_elements(c.manifest) e
 	                                 WHERE c.session_key = $1)`
 
+// storedRef is the first result with a body of its own and no other result with that body.
+const storedRef = `SELECT min(r.ref) FROM results r WHERE session_key = $1
+	                  AND (SELECT count(*) FROM results o WHERE o.session_key = $1 AND o.body_id = r.body_id) = 1`
+
 // damages are done one by one to a session with four checkpoints and a tail. What the issue names comes first.
 var damages = map[string]damage{
 	"a message's body": {
@@ -43,7 +49,7 @@ var damages = map[string]damage{
 		[]string{"message: message 3"}, true, false,
 	},
 	"a message's body, still JSON": {
-		`UPDATE messages SET body = convert_to(replace(convert_from(body, 'UTF8'), 'a', 'b'), 'UTF8')
+		`UPDATE messages SET body = convert_to(replace(convert_from(body, 'UTF8'), 'o', '0'), 'UTF8')
 		  WHERE session_key = $1 AND seq = 4`,
 		[]string{"message: message 4"}, true, false,
 	},
@@ -135,6 +141,54 @@ var damages = map[string]damage{
 		   FROM messages WHERE session_key = $1 AND seq = 2`,
 		[]string{"extra_message: message 1000"}, true, false,
 	},
+	"a result's body": {
+		`UPDATE result_chunks SET body = convert_to('another body', 'UTF8'), codec = 0 WHERE session_key = $1 AND n = 0
+		    AND body_id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
+		[]string{"result: STORED, body BODY"}, false, false,
+	},
+	"a result's body, without its chunks": {
+		`DELETE FROM result_chunks
+		  WHERE session_key = $1 AND body_id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
+		[]string{"result: STORED, body BODY"}, false, false,
+	},
+	"a result's body, cut": {
+		`UPDATE result_chunks SET body = substring(body FOR octet_length(body) / 2) WHERE session_key = $1 AND n = 0
+		    AND body_id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
+		[]string{"result: STORED, body BODY"}, false, false,
+	},
+	"a chunk": {
+		`UPDATE result_chunks SET body = set_byte(body, 9, (get_byte(body, 9) + 1) % 256) WHERE session_key = $1 AND n = 2`,
+		[]string{"chunk: LARGE chunk 2"}, false, false,
+	},
+	"a chunk is missing": {
+		`DELETE FROM result_chunks WHERE session_key = $1 AND n = 1`,
+		[]string{"result: LARGE"}, false, false,
+	},
+	"where a chunk begins": {
+		`UPDATE result_chunks SET line = 9 WHERE session_key = $1 AND n = 0
+		    AND body_id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
+		[]string{"chunk: STORED, body BODY chunk 0"}, false, false,
+	},
+	"the lines of a body": {
+		`UPDATE result_bodies SET lines = lines + 1 WHERE session_key = $1
+		    AND id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
+		[]string{"result: STORED, body BODY"}, false, false,
+	},
+	"a result's row": {
+		`UPDATE results SET bytes = bytes + 1 WHERE session_key = $1 AND ref = (` + storedRef + `)`,
+		[]string{"result: message SOURCE, STORED"}, false, false,
+	},
+	"a result's row is missing": {
+		`DELETE FROM results WHERE session_key = $1 AND ref = (` + linkedRef + `)`,
+		[]string{"ref: checkpoint FIRST, REF"}, false, false,
+	},
+	"a body that nothing names": {
+		`INSERT INTO result_bodies (tenant_id, session_key, id, sha256, touched_at)
+		 SELECT tenant_id, key, '00000000-0000-7000-8000-000000000001', sha256(''), now() - interval '9 days'
+		   FROM sessions WHERE key = $1`,
+		[]string{"orphan: body 00000000-0000-7000-8000-000000000001", "result: body 00000000-0000-7000-8000-000000000001"},
+		true, false,
+	},
 	"an old checkpoint is missing": {
 		`DELETE FROM checkpoints WHERE session_key = $1 AND n = 2`,
 		[]string{"missing_checkpoint: checkpoint 2"}, false, false,
@@ -163,7 +217,7 @@ func TestEveryDamageIsFoundWhereItIsAndRepairedWhereThatCanBe(t *testing.T) {
 	if _, err := w.admin.Exec(t.Context(), `SET session_replication_role = replica`); err != nil { // no foreign keys
 		t.Fatal(err)
 	}
-	recorded := conversation(t, "claude-code", "entire-17")
+	recorded := withLargeResult(conversation(t, "claude-code", "entire-17"))
 	server := api.New(api.Config{Store: w.store, Log: slog.New(slog.DiscardHandler)})
 	bystander := w.save("bystander", recorded, 20_000, 12, true)
 	for name, d := range damages {
@@ -201,10 +255,23 @@ func TestEveryDamageIsFoundWhereItIsAndRepairedWhereThatCanBe(t *testing.T) {
 	w.clean()
 }
 
+// withLargeResult returns a conversation of Anthropic's format that has a result of several chunks in its beginning.
+func withLargeResult(s *replay.Session) *replay.Session {
+	var lines strings.Builder
+	for n := range 4500 {
+		fmt.Fprintf(&lines, "line %d of a long file, %x\\n", n, sha256.Sum256([]byte{byte(n), byte(n >> 8)}))
+	}
+	large := []replay.Message{
+		{Body: []byte(`{"role":"assistant","content":[{"type":"tool_use","id":"large","name":"Bash","input":{}}]}`)},
+		{Body: []byte(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"large","content":"` + lines.String() + `"}]}`)},
+	}
+	return &replay.Session{Name: s.Name, Format: s.Format, Messages: slices.Insert(slices.Clone(s.Messages), 1, large...)}
+}
+
 // places fills in what a damage's findings call LAST, NEWEST, FIRST, SEQ and REF.
 func (w *world) places(key uuid.UUID, want []string) (filled []string) {
 	w.Helper()
-	var last, newest, first, seq, ref string
+	var last, newest, first, seq, ref, stored, source, body, large string
 	err := w.admin.QueryRow(w.Context(), `
 		SELECT s.last_seq::text, s.checkpoint_n::text, min(l.n)::text, r.seq::text, r.ref
 		  FROM sessions s
@@ -215,7 +282,23 @@ func (w *world) places(key uuid.UUID, want []string) (filled []string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	names := strings.NewReplacer("LAST", last, "NEWEST", newest, "FIRST", first, "SEQ", seq, "REF", ref)
+	err = w.admin.QueryRow(w.Context(), `
+		SELECT ref, seq::text, body_id::text
+		  FROM results
+		 WHERE session_key = $1 AND ref = (`+storedRef+`)`, key).Scan(&stored, &source, &body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	err = w.admin.QueryRow(w.Context(), `
+		SELECT r.ref || ', body ' || r.body_id
+		  FROM results r
+		  JOIN result_chunks c USING (session_key, body_id)
+		 WHERE session_key = $1 AND c.n = 2`, key).Scan(&large)
+	if err != nil {
+		w.Fatal(err)
+	}
+	names := strings.NewReplacer("LAST", last, "NEWEST", newest, "FIRST", first, "SEQ", seq, "REF", ref,
+		"STORED", stored, "SOURCE", source, "BODY", body, "LARGE", large)
 	for _, place := range want {
 		filled = append(filled, names.Replace(place))
 	}

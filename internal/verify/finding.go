@@ -49,6 +49,8 @@ type Finding struct {
 	Do         string    `json:"do"`
 	Repaired   string    `json:"repaired,omitempty"` // what --repair did
 	Unrepaired string    `json:"unrepaired,omitempty"`
+
+	body uuid.UUID // of the result
 }
 
 // place is what makes two findings the same one when a session is looked at again.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -74,6 +75,7 @@ func (i *inspection) message(m *postgres.AuditedMessage) {
 	i.report.Messages++
 	i.report.Bytes += int64(len(m.Body) + len(m.ViewBody))
 	if m.Seq > i.audit.LastSeq {
+		i.report.Unexplained += int64(len(m.Body))
 		i.add(Finding{Kind: Extra, Seq: m.Seq}, "the session's last seq is %d", i.audit.LastSeq)
 		return
 	}
@@ -85,17 +87,10 @@ func (i *inspection) message(m *postgres.AuditedMessage) {
 	if m.Digest == nil {
 		i.report.Undigested++
 	}
-	if err := session.CheckDigest(m.Body, m.Digest); err != nil {
-		i.add(Finding{Kind: Message, Seq: m.Seq}, "%v", err)
-		return
-	}
-	if err := rawjson.Check(m.Body, rawjson.Limits{}); err != nil {
-		i.add(Finding{Kind: Message, Seq: m.Seq}, "its body is not JSON: %v", err)
-		return
-	}
-	found, err := wire.Inspect(m.Format, m.Body)
+	found, err := wholeMessage(m)
 	if err != nil {
-		i.add(Finding{Kind: Message, Seq: m.Seq}, "its body is no message of %s: %v", m.Format, err)
+		i.report.Unexplained += int64(len(m.Body))
+		i.add(Finding{Kind: Message, Seq: m.Seq}, "%v", err)
 		return
 	}
 	if wrong := wrongColumns(m, &found); len(wrong) > 0 {
@@ -125,6 +120,20 @@ func (i *inspection) links() {
 				"the checkpoint names the result and is not linked to it, nor is one before it")
 		}
 	}
+}
+
+// wholeMessage returns what is in a message, or why it is not what came in.
+func wholeMessage(m *postgres.AuditedMessage) (found wire.Facts, err error) {
+	if err := session.CheckDigest(m.Body, m.Digest); err != nil {
+		return found, err
+	}
+	if err := rawjson.Check(m.Body, rawjson.Limits{}); err != nil {
+		return found, fmt.Errorf("its body is not JSON: %w", err)
+	}
+	if found, err = wire.Inspect(m.Format, m.Body); err != nil {
+		err = fmt.Errorf("its body is not a message of %s: %w", m.Format, err)
+	}
+	return found, err
 }
 
 // wrongColumns returns the names of the columns that do not hold what is in the message.

@@ -117,17 +117,19 @@ func (r *repairing) columns(ctx context.Context) error {
 // message reads one message, whose body must be whole.
 func (r *repairing) message(ctx context.Context, seq int64) (m postgres.AuditedMessage, err error) {
 	err = r.Store.Audit(ctx, r.key, func(a *postgres.Audit) error {
-		page, err := a.Messages(ctx, seq-1)
-		if err != nil || len(page) == 0 || page[0].Seq != seq {
-			return errors.Join(err, fmt.Errorf("message %d: %w", seq, session.ErrNotFound))
-		}
-		m = page[0]
-		return session.CheckMessage(seq, m.Body, m.Digest)
+		m, err = messageOf(ctx, a, seq)
+		return err
 	})
 	return m, err
 }
 
-func (r *repairing) results(context.Context) error { return nil }
+func messageOf(ctx context.Context, a *postgres.Audit, seq int64) (m postgres.AuditedMessage, err error) {
+	page, err := a.Messages(ctx, seq-1)
+	if err != nil || len(page) == 0 || page[0].Seq != seq {
+		return m, errors.Join(err, fmt.Errorf("message %d: %w", seq, session.ErrNotFound))
+	}
+	return page[0], session.CheckMessage(seq, page[0].Body, page[0].Digest)
+}
 
 // checkpoints makes damaged checkpoints again, oldest first, because the newer ones are made of them.
 func (r *repairing) checkpoints(ctx context.Context) error {

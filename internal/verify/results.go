@@ -76,6 +76,7 @@ func (v *Verifier) lookAtBodies(ctx context.Context, i *inspection) error {
 		body := &i.bodies[b]
 		idle := time.Duration(body.Idle * float64(time.Second))
 		if len(body.Refs) == 0 && idle > orphanAfter && !i.held[body.ID] {
+			i.report.Unexplained += body.Bytes
 			i.add(Finding{Kind: Orphan, Name: "body " + body.ID.String()},
 				"nothing has named it for %s", idle.Round(time.Hour))
 		}
@@ -90,7 +91,7 @@ func (v *Verifier) lookAtBodies(ctx context.Context, i *inspection) error {
 }
 
 func (v *Verifier) lookAtBody(ctx context.Context, i *inspection, body *persist.AuditedBody) error {
-	at := Finding{Kind: Result, Name: "body " + body.ID.String()}
+	at := Finding{Kind: Result, Name: "body " + body.ID.String(), body: body.ID}
 	if len(body.Refs) > 0 {
 		at.Ref = body.Refs[0]
 	}
@@ -133,6 +134,7 @@ type reader struct {
 
 func (r *reader) chunk(at Finding, index persist.Chunk, text []byte, damaged error) {
 	if damaged != nil {
+		r.report.Unexplained += int64(index.Size)
 		r.add(at, "%v%s", damaged, others(r.body.Refs))
 		r.whole = false
 		return

@@ -27,8 +27,9 @@ type Report struct {
 	Messages    int64     `json:"messages"`
 	Checkpoints int64     `json:"checkpoints"`
 	Results     int64     `json:"results"`
-	Bytes       int64     `json:"bytes"`      // read and found to be explained
-	Undigested  int64     `json:"undigested"` // messages and checkpoints from before there were digests
+	Bytes       int64     `json:"bytes"`       // that were read
+	Unexplained int64     `json:"unexplained"` // of these, those of what is damaged, or of no use
+	Undigested  int64     `json:"undigested"`  // messages and checkpoints from before there were digests
 	Findings    []Finding `json:"findings"`
 }
 
@@ -39,6 +40,7 @@ func (r *Report) Add(o *Report) {
 	r.Checkpoints += o.Checkpoints
 	r.Results += o.Results
 	r.Bytes += o.Bytes
+	r.Unexplained += o.Unexplained
 	r.Undigested += o.Undigested
 	r.Findings = append(r.Findings, o.Findings...)
 }

@@ -1,0 +1,32 @@
+package jobs_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/jobs"
+)
+
+func TestAWorkerVerifiesSessionsAllTheTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.append(at, []byte(`{"role":"user","content":"hello"}`))
+	w.work(jobs.Config{VerifyEvery: 20 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		at, err := w.store.Verification(ctx, w.tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at.LastSessions == 1 {
+			break
+		}
+	}
+	// The tests' messages come without the columns that an API extracts.
+	if found, err := w.store.Findings(ctx, w.tenant, 10); err != nil || len(found) != 1 {
+		t.Errorf("found %s, %v", found, err)
+	}
+}

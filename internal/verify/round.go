@@ -1,0 +1,94 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+var (
+	violationsTotal = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "varve_verify_violations_total", Help: "Things that the periodic verification found to be wrong, by kind.",
+	}, []string{"kind"})
+	checkedTotal = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "varve_verify_checked_bytes_total", Help: "Bytes that the periodic verification has read.",
+	})
+	explainedTotal = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "varve_verify_explained_bytes_total",
+		Help: "Of the checked bytes, those that are what they should be, and that something names.",
+	})
+	sessionsTotal = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "varve_verify_sessions_total", Help: "Sessions that the periodic verification has looked at.",
+	})
+)
+
+// Rolling is the periodic verification: each slice looks at some sessions of every tenant, and goes on where the slice
+// before ended.
+type Rolling struct {
+	Verifier
+	Log   *slog.Logger
+	Round time.Duration // in which every session is looked at once
+	Every time.Duration // from one slice to the next
+}
+
+// Slice looks at as many sessions of a tenant as one slice of a round has, or fewer if ctx ends.
+func (r *Rolling) Slice(ctx context.Context, tenant uuid.UUID) error {
+	at, err := r.Store.Verification(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	total, err := r.Store.CountSessions(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	keys, err := r.Store.AuditKeys(ctx, tenant, at.Cursor, r.share(total))
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := r.session(ctx, session.Key{Tenant: tenant, Key: key}); err != nil {
+			return err
+		}
+	}
+	if len(keys) < r.share(total) {
+		return r.Store.EndVerificationRound(ctx, tenant)
+	}
+	return nil
+}
+
+// share returns how many of all sessions one slice looks at: at least one.
+func (r *Rolling) share(total int64) int {
+	slices := max(int64(r.Round/max(r.Every, 1)), 1)
+	return int((total + slices - 1) / slices)
+}
+
+func (r *Rolling) session(ctx context.Context, key session.Key) error {
+	report, err := r.Session(ctx, key)
+	if err != nil {
+		return err
+	}
+	sessionsTotal.Inc()
+	checkedTotal.Add(float64(report.Bytes))
+	explainedTotal.Add(float64(max(report.Bytes-report.Unexplained, 0)))
+	found := make([]postgres.StoredFinding, len(report.Findings))
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		violationsTotal.WithLabelValues(string(f.Kind)).Inc()
+		r.Log.ErrorContext(ctx, "verification: something is wrong", "kind", f.Kind, "tenant", f.Tenant,
+			"session", f.Session, "where", f.Where(), "what", f.What, "do", f.Do)
+		found[i].Kind = string(f.Kind)
+		if found[i].Finding, err = json.Marshal(f); err != nil {
+			return fmt.Errorf("finding of session %s: %w", key.Key, err)
+		}
+	}
+	return r.Store.RecordVerified(ctx, key, report.Bytes, found)
+}
