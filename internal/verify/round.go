@@ -17,7 +17,8 @@ import (
 
 var (
 	violationsTotal = promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "varve_verify_violations_total", Help: "Things that the periodic verification found to be wrong, by kind.",
+		Name: "varve_verify_violations_total",
+		Help: "Things that the periodic verification found to be wrong, by kind.",
 	}, []string{"kind"})
 	checkedTotal = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "varve_verify_checked_bytes_total", Help: "Bytes that the periodic verification has read.",
@@ -31,7 +32,7 @@ var (
 	})
 )
 
-// Rolling is the periodic verification: each slice looks at some sessions of every tenant, and goes on where the slice
+// Rolling is the periodic verification: each slice looks at some sessions of every tenant, and continues where the slice
 // before ended.
 type Rolling struct {
 	Verifier
