@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/embedded":         {"internal/config"},
-	"internal/postgres":         {"internal/session", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist"},
+	"internal/postgres":         {"internal/session", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},

@@ -63,7 +63,7 @@ func (s *Server) readContext(req *request.Request) error {
 	if want.awaitsRoom(stored) {
 		return s.answerWithRoom(req, want, stored)
 	}
-	if stored.Version == known {
+	if stored.Version == known && stored.Damage == nil {
 		// The reader named this version, but not by the tag of what it asks for: read it again, with its bodies.
 		if err := s.openView(req, want, postgres.Version{}, stored); err != nil {
 			return err
@@ -75,8 +75,11 @@ func (s *Server) readContext(req *request.Request) error {
 // answerStored answers with a stored view, or one that is made of it.
 func (s *Server) answerStored(req *request.Request, want viewRequest, stored *postgres.View) error {
 	tag := want.tagOf(stored)
+	if stored.Damage != nil {
+		s.degraded(want.at, "the newest checkpoint is damaged, an older view is served", stored.Damage)
+	}
 	if want.AsStored(stored) {
-		return answerView(req, want, tag, stored, view.Notes{})
+		return answerView(req, want, tag, stored, view.Notes{Degraded: stored.Damage != nil})
 	}
 	return s.answerMade(req, want, tag, stored)
 }
@@ -96,17 +99,22 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
 	made, notes, err := want.Make(stored)
 	if broken := new(view.BrokenError); want.newest() && errors.As(err, &broken) {
-		degradedViews.Inc()
 		s.Store.ForgetBody(want.at)
-		s.Log.Error("view is broken, an older one is served",
-			"session", want.at.ID, "tenant", want.at.Tenant, "err", err)
+		s.degraded(want.at, "view is broken, an older one is served", err)
 		made, notes, err = want.LastGood(req.Ctx, s.Store, want.at, stored, err)
-		tag = `W/"degraded"` // what is wrong may be mended at any time
+		tag = degradedTag
 	}
 	if err != nil {
 		return err
 	}
+	notes.Degraded = notes.Degraded || stored.Damage != nil
 	return answerView(req, want, tag, made, notes)
+}
+
+// degraded counts and logs that an older view stands in for the newest one.
+func (s *Server) degraded(at session.Address, why string, err error) {
+	degradedViews.Inc()
+	s.Log.Error(why, "session", at.ID, "tenant", at.Tenant, "err", err)
 }
 
 // views go from request to request for their memory: a view is as large as a context.

@@ -1,12 +1,25 @@
 package api_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/zframe"
 )
 
 // viewQueries are reads of a view that go different ways.
@@ -67,5 +80,165 @@ func TestADamagedMessageOfATailIsNeverServed(t *testing.T) {
 	w.exec(fmt.Sprintf(`DELETE FROM messages WHERE seq = %d AND session_key = (SELECT key FROM sessions WHERE id = 'anthropic')`, last-1))
 	if got := w.ask("GET", path+"/context", ""); got.Code != http.StatusInternalServerError || decoded[problem](got).Code != "damaged" {
 		t.Errorf("without a message: %d %s", got.Code, got.Body)
+	}
+}
+
+// otherBody is a statement's text for a body of the right size that decompresses to something else.
+func otherBody(size int) string {
+	text := bytes.Repeat([]byte(" "), size)
+	copy(text, `{"role":"user","content":"another"}`)
+	return fmt.Sprintf(`'\x%x'`, zframe.Compress(text))
+}
+
+// checkpointDamages are statements that damage checkpoint %n. %other is a body of the same size.
+var checkpointDamages = map[string]string{
+	"body cut":                     `UPDATE checkpoints SET body = substr(body, 1, length(body) / 2) WHERE n = %n`,
+	"body overwritten":             `UPDATE checkpoints SET body = overlay(body PLACING 'damaged' FROM 50) WHERE n = %n`,
+	"body of another":              `UPDATE checkpoints SET body = %other WHERE n = %n`,
+	"body gone":                    `UPDATE checkpoints SET body = NULL WHERE n = %n`,
+	"body cut, without a digest":   `UPDATE checkpoints SET body = substr(body, 1, length(body) / 2), body_digest = NULL WHERE n = %n`,
+	"units unreadable":             `UPDATE checkpoints SET units = '"x"' WHERE n = %n`,
+	"units others":                 `UPDATE checkpoints SET units = jsonb_set(units, '{0,tokens}', '1') WHERE n = %n`,
+	"validator's state":            `UPDATE checkpoints SET validator_state = set_byte(validator_state, 0, 7) WHERE n = %n`,
+	"open calls":                   `UPDATE checkpoints SET open_calls = '{x}' WHERE n = %n`,
+	"digest":                       `UPDATE checkpoints SET body_digest = set_byte(body_digest, 0, 255 - get_byte(body_digest, 0)) WHERE n = %n`,
+	"size in the session":          `UPDATE sessions SET checkpoint_size = checkpoint_size - 1`,
+	"row gone":                     `DELETE FROM checkpoint_results WHERE n = %n; DELETE FROM checkpoints WHERE n = %n`,
+	"state overwritten, body, too": `UPDATE checkpoints SET state = 'x', body = 'x' WHERE n = %n`,
+}
+
+// restart makes a process of the world that holds nothing in memory.
+func (w *world) restart() {
+	w.Helper()
+	inserts, err := queue.New(w.store.Pool())
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.store = postgres.New(w.store.Pool(), inserts, compactor.CapAtIngest)
+	w.server = api.New(api.Config{Store: w.store, Log: w.server.Log})
+}
+
+// workUntil lets a worker work until done.
+func (w *world) workUntil(done func() bool) {
+	w.Helper()
+	w.whileWorking(func() {
+		for patience := 600; !done(); patience-- {
+			if patience == 0 {
+				w.Fatal("the worker did not come to it")
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+}
+
+// runsBy returns the runs of a session with this cause, newest first.
+func (w *world) runsBy(path, cause string) (runs []session.Run) {
+	w.Helper()
+	list := decoded[struct{ Data []session.Run }](w.must(http.StatusOK, "GET", path+"/runs", ""))
+	return slices.DeleteFunc(list.Data, func(r session.Run) bool { return r.Cause != cause })
+}
+
+// damaged returns how often damage of a kind was counted.
+func damagedCount(t testing.TB, kind string) (n float64) {
+	t.Helper()
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "varve_damaged_total" && m.GetLabel()[0].GetValue() == kind {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
+}
+
+// degradedRead reads a view, which must be one that stands in for the newest.
+func (w *world) degradedRead(query, encoding string, newest int) {
+	w.Helper()
+	got := w.must(http.StatusOK, "GET", query, "", "Accept-Encoding", encoding)
+	body := got.Body.Bytes()
+	if got.Header().Get("Content-Encoding") == "zstd" {
+		body = []byte(unzstd(w, body))
+	}
+	var v renderedView
+	if err := json.Unmarshal(body, &v); err != nil {
+		w.Fatalf("%s: %v: %.200s", query, err, body)
+	}
+	if !v.Degraded || v.Checkpoint >= newest || got.Header().Get("ETag") != `W/"degraded"` {
+		w.Errorf("%s: degraded %v, checkpoint %d of %d, ETag %s", query, v.Degraded, v.Checkpoint, newest, got.Header().Get("ETag"))
+	}
+	for _, violation := range wire.Validate(*v.Format, v.bodies(), wire.Options{}) {
+		w.Errorf("%s: message %d breaks %s: %s", query, violation.Message, violation.Rule, violation.Detail)
+	}
+}
+
+func TestADamagedCheckpointIsDoneWithoutAndHeals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var path string
+	w.whileWorking(func() { path = w.compacted("openai-chat") })
+	for name, damage := range checkpointDamages {
+		w.restart()
+		good := decoded[session.Session](w.must(http.StatusOK, "GET", path, ""))
+		size := decoded[struct{ Data []session.CheckpointRecord }](w.must(http.StatusOK, "GET", path+"/checkpoints", "")).Data[0].BodyBytes
+		w.exec(strings.NewReplacer("%n", fmt.Sprint(good.Checkpoint), "%other", otherBody(size)).Replace(damage))
+		before := damagedCount(t, "checkpoint")
+		asked := len(w.runsBy(path, "damage"))
+		for _, read := range readsOf(path) {
+			w.degradedRead(read[0], read[1], good.Checkpoint)
+		}
+		w.must(http.StatusOK, "GET", "/v1/conversations/openai-chat/items?view=compacted", "")
+		w.must(http.StatusOK, "POST", path+"/preview", "")
+		if damagedCount(t, "checkpoint") < before+float64(len(readsOf(path))) {
+			t.Errorf("%s: the damage was not counted", name)
+		}
+		if name != "body gone" && name != "size in the session" { // then the checkpoint itself is as one that was pruned, or whole
+			w.checkNamed(name, path, good.Checkpoint)
+		}
+		runs := w.runsBy(path, "damage")
+		if len(runs) != asked+1 || runs[0].State != session.RunQueued {
+			t.Fatalf("%s: %d runs were asked for, not one: %+v", name, len(runs)-asked, runs)
+		}
+		w.workUntil(func() bool { return w.runsBy(path, "damage")[0].State.Ended() })
+		if run := w.runsBy(path, "damage")[0]; run.State != session.RunDone {
+			t.Errorf("%s: the run is %s: %v %s", name, run.State, run.Error, run.Reason)
+		}
+		v := w.read(path, session.OpenAIChat, "")
+		if v.Degraded || v.Checkpoint != good.Checkpoint+1 {
+			t.Errorf("%s: healed: degraded %v, checkpoint %d after %d", name, v.Degraded, v.Checkpoint, good.Checkpoint)
+		}
+	}
+}
+
+// checkNamed asks for the damaged checkpoint n by itself.
+func (w *world) checkNamed(name, path string, n int) {
+	w.Helper()
+	what := fmt.Sprint("checkpoint ", n)
+	at := fmt.Sprintf("%s/checkpoints/%d", path, n)
+	w.ask("GET", at+"/context", "").isDamaged(what, name+": context")
+	w.ask("GET", at+"/context", "", "Accept-Encoding", "zstd").isDamaged(what, name+": context as zstd")
+	if !strings.HasSuffix(name, "without a digest") {
+		w.ask("GET", at+"/diff", "").isDamaged(what, name+": diff")
+		w.ask("GET", fmt.Sprintf("%s/checkpoints/1/diff?to=%d", path, n), "").isDamaged(what, name+": diff to it")
+		w.ask("POST", at+"/restore", "").isDamaged(what, name+": restore")
+	}
+}
+
+// whileWorking does something that needs a worker.
+func (w *world) whileWorking(do func()) {
+	w.Helper()
+	client, err := jobs.NewClient(w.store.Pool(), jobs.Config{Store: w.store})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := client.Start(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	do()
+	if err := client.Stop(w.Context()); err != nil {
+		w.Fatal(err)
 	}
 }

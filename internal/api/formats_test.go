@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/zframe"
 )
 
 // renderedView is a view with what is said about it.
@@ -155,17 +156,19 @@ func TestAViewInAnotherFormatHasAnETagOfItsOwn(t *testing.T) {
 func TestABrokenCheckpointIsNotServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.work()
-	path := w.compacted("openai-chat")
-	newest := decoded[session.Session](w.must(http.StatusOK, "GET", path, "")).Checkpoint
-	w.exec(`UPDATE checkpoints SET body = 'damaged'::bytea || body WHERE n = ` + fmt.Sprint(newest))
+	var path string
+	w.whileWorking(func() { path = w.compacted("openai-chat") })
+	newest := decoded[struct{ Data []session.CheckpointRecord }](w.must(http.StatusOK, "GET", path+"/checkpoints", "")).Data[0]
+	w.exec(`CREATE TABLE whole AS SELECT n, body, body_digest FROM checkpoints`)
+	// What no digest covers may be readable, and no JSON.
+	w.exec(fmt.Sprintf(`UPDATE checkpoints SET body_digest = NULL, body = '\x%x' WHERE n = %d`, zframe.Compress(make([]byte, newest.BodyBytes)), newest.N))
 	v := w.read(path, session.OpenAIChat, "pending=drop")
-	if !v.Degraded || v.Checkpoint >= newest {
-		t.Errorf("degraded %v, checkpoint %d; the newest is %d", v.Degraded, v.Checkpoint, newest)
+	if !v.Degraded || v.Checkpoint >= newest.N {
+		t.Errorf("degraded %v, checkpoint %d; the newest is %d", v.Degraded, v.Checkpoint, newest.N)
 	}
-	w.exec(`UPDATE checkpoints SET body = substr(body, 8) WHERE n = ` + fmt.Sprint(newest))
+	w.exec(`UPDATE checkpoints c SET body = o.body, body_digest = o.body_digest FROM whole o WHERE o.n = c.n`)
 	good := w.read(path, session.OpenAIChat, "format=openai-chat&pending=drop")
-	if good.Degraded || good.Checkpoint != newest || len(v.Messages) < len(good.Messages) {
+	if good.Degraded || good.Checkpoint != newest.N || len(v.Messages) < len(good.Messages) {
 		t.Errorf("mended: degraded %v, checkpoint %d with %d messages; degraded it had %d", good.Degraded, good.Checkpoint, len(good.Messages), len(v.Messages))
 	}
 }

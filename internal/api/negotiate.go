@@ -23,9 +23,15 @@ type entityTag struct {
 	rendering string
 }
 
+// degradedTag is the ETag of every view that stands in for another: what is wrong may be mended at any time.
+const degradedTag = `W/"degraded"`
+
 // tagOf returns the ETag of the answer to r that is made of a view. What an answer has of the session's settings, its
 // window and the rules of its model, may change without the version.
 func (r *viewRequest) tagOf(v *postgres.View) string {
+	if v.Damage != nil {
+		return degradedTag
+	}
 	b := make([]byte, 0, 64)
 	b = append(b, '"')
 	b = base64.RawURLEncoding.AppendEncode(b, v.Key[:])

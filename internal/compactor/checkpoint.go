@@ -2,7 +2,6 @@ package compactor
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -42,21 +41,20 @@ func storedCheckpoint(p *Proposal) (*postgres.Checkpoint, error) {
 
 // loaded returns a stored checkpoint as the base that the engine starts from; *session.DamagedError.
 func loaded(c *postgres.Checkpoint) (*compact.Checkpoint, error) {
+	if c.Damage != nil {
+		return nil, c.Damage
+	}
 	body, err := zframe.Decompress(nil, c.Body, c.Size)
 	if err != nil {
 		return nil, session.DamagedCheckpoint(c.N, err)
 	}
 	state, err := decoder.DecodeAll(c.State, nil)
 	if err != nil {
-		return nil, damagedState(c.N, err)
+		return nil, session.DamagedState(c.N, err)
 	}
 	base := &compact.Checkpoint{Through: c.Through, Tokens: c.Tokens, Body: body, State: state}
 	if err := json.Unmarshal(c.Units, &base.Units); err != nil {
 		return nil, session.DamagedCheckpoint(c.N, err)
 	}
 	return base, nil
-}
-
-func damagedState(n int, cause error) error {
-	return &session.DamagedError{What: fmt.Sprintf("state of checkpoint %d", n), Cause: cause}
 }

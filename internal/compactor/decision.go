@@ -54,7 +54,8 @@ func (d *Decision) Reason() string { return d.reason }
 // automatic reports whether nobody asked for the compaction and the view is below its hard limit: only then does it
 // wait for anything.
 func (d *Decision) automatic() bool {
-	return d.Cause != causeManual && d.Cause != causeRecompaction && d.Cause != causeHard && d.reached != due.Hard
+	return d.Cause != causeManual && d.Cause != causeRecompaction && d.Cause != causeHard && d.Cause != causeDamage &&
+		d.reached != due.Hard
 }
 
 // CausePreview is the cause of a proposal that is not carried out. It is weighed like one that a trigger asks for.
@@ -69,6 +70,7 @@ const (
 	causeManual       = "manual"
 	causeRecompaction = "recompaction"
 	causeHard         = "hard"
+	causeDamage       = "damage" // of the newest checkpoint
 )
 
 // ruleOf returns the rule by which the snapshot's session is due under a policy, whatever it grew from.
@@ -142,7 +144,7 @@ func (d *Decision) postpone(format string, args ...any) {
 
 // onRequest reports whether the policy leaves it to the caller when a session is compacted, who has not asked.
 func (d *Decision) onRequest(p *policy.Policy) bool {
-	return !p.Auto && d.Cause != causeManual && d.Cause != causeRecompaction
+	return !p.Auto && d.Cause != causeManual && d.Cause != causeRecompaction && d.Cause != causeDamage
 }
 
 func (d *Decision) postponeNotDue(p *policy.Policy) {
@@ -186,6 +188,8 @@ func (d *Decision) occasion() string {
 		return "asked for: " + d.size()
 	case d.Cause == causeRecompaction:
 		return "part of a recompaction: " + d.size()
+	case d.Cause == causeDamage:
+		return "the newest checkpoint is damaged: " + d.size()
 	case d.reached == due.Hard:
 		return fmt.Sprintf("%s, the hard limit is %d", d.size(), d.HardTokens)
 	}

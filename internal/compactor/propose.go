@@ -116,7 +116,7 @@ func policyOf(snap postgres.Snapshot) (policy.Policy, error) {
 }
 
 // start returns where a compaction starts, and the snapshot with the log if it starts there. An explicit From is
-// obeyed; a log that does not fit into memory is an error only if there is no other way.
+// obeyed; a log that does not fit into memory or is damaged is an error only if there is no other way.
 func start(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, request Request) (
 	postgres.Snapshot, From, error,
 ) {
@@ -128,10 +128,16 @@ func start(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, r
 		return snap, FromCheckpoint, nil
 	}
 	logged, err := store.SnapshotFromLog(ctx, snap.Key)
-	if errors.Is(err, session.ErrLogTooLarge) && request.From == "" && sameEngine(snap.Base) {
+	if isUnreadable(err) && request.From == "" && sameEngine(snap.Base) {
+		postgres.CountDamage(err)
 		return snap, FromCheckpoint, nil
 	}
 	return logged, FromLog, err
+}
+
+// isUnreadable reports whether err is that of a log from which nothing can be made.
+func isUnreadable(err error) bool {
+	return errors.Is(err, session.ErrLogTooLarge) || errors.Is(err, session.ErrDamaged)
 }
 
 func sameEngine(base *postgres.Checkpoint) bool {
@@ -181,6 +187,7 @@ func (p *Proposal) plan(write compact.Write) (err error) {
 func planWithout(
 	ctx context.Context, store *postgres.Store, key session.Key, policy *policy.Policy, writer llm.Writer, failed error,
 ) (*Proposal, error) {
+	postgres.CountDamage(failed)
 	snap, err := store.SnapshotFromLog(ctx, key)
 	if err != nil {
 		return nil, errors.Join(failed, err)

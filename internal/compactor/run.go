@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -81,7 +82,32 @@ func (r *run) compact(ctx context.Context) (wait time.Duration, err error) {
 		return decision.wait, r.snooze(ctx, decision)
 	}
 	r.step("snapshot")
+	if cause == causeDamage {
+		return r.heal(ctx, snap, &policy)
+	}
 	return r.propose(ctx, snap, Request{Cause: cause, Policy: &policy})
+}
+
+// heal makes a new checkpoint from the log, because the newest is damaged. If the log cannot be read or the policy does
+// not compact, the session goes back to the newest checkpoint that is whole.
+func (r *run) heal(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy) (time.Duration, error) {
+	var failed error
+	if policy.Enabled {
+		wait, err := r.propose(ctx, snap, Request{Cause: causeDamage, Policy: policy, From: FromLog})
+		if !isUnreadable(err) {
+			return wait, err
+		}
+		failed = err
+	}
+	reason := "the newest checkpoint is damaged"
+	if failed != nil {
+		reason += ", and it cannot be made again: " + failed.Error()
+	}
+	back, err := r.Store.GoBack(ctx, r.key, r.id, r.job, reason, failed == nil)
+	if err != nil || !back {
+		return 0, errors.Join(failed, err)
+	}
+	return 0, nil
 }
 
 // Recompact does the run of a session that a job of a recompaction is for, and completes the job.

@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -41,12 +42,17 @@ func (w *compactWorker) Work(ctx context.Context, job *river.Job[queue.CompactAr
 		return w.Store.MarkSuperseded(ctx, key, run, job.ID)
 	}
 	compactor.CountFailure()
+	damaged := errors.Is(err, session.ErrDamaged) // which no repetition mends
+	postgres.CountDamage(err)
 	// The time may be up, or the process may be stopping: the failure is recorded all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	failErr := w.Store.FailRun(ctx, key, job.Args.Run, err.Error(), job.Attempt >= job.MaxAttempts)
+	failErr := w.Store.FailRun(ctx, key, job.Args.Run, err.Error(), damaged || job.Attempt >= job.MaxAttempts)
 	if errors.Is(failErr, session.ErrNotFound) {
 		failErr = nil
+	}
+	if damaged && failErr == nil {
+		return river.JobCancel(err)
 	}
 	return errors.Join(err, failErr)
 }

@@ -30,6 +30,7 @@ func (b *heldBody) copyTo(v *View) {
 	v.Validator = append(v.Validator[:0], b.validator...)
 	v.OpenCalls = append(v.OpenCalls[:0], b.calls...)
 	v.Units = b.units
+	v.Seal = v.Seal[:0]
 }
 
 // bodyCache holds the bodies of the checkpoints that were read last, by the session's address: an agent reads the same
@@ -64,7 +65,7 @@ func (s *Store) ForgetBody(at session.Address) {
 	s.bodies.lru.Remove(at)
 }
 
-// put holds a copy of a view's body, unless it takes more than an eighth of the room.
+// put holds a copy of a view's body, which was checked, unless it takes more than an eighth of the room.
 func (c *bodyCache) put(at session.Address, v *View) {
 	if len(v.Body) > c.limit/8 {
 		return

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
@@ -37,7 +38,9 @@ func (s *Store) Checkpoints(
 	})
 }
 
-// Lineages reads checkpoints of a session by their numbers, 0 for the newest; ErrNotFound unless all are there.
+// Lineages reads checkpoints of a session by their numbers, 0 for the newest.
+//
+// Errors: ErrNotFound unless all are there; *session.DamagedError.
 func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int) ([]session.Lineage, error) {
 	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (found []session.Lineage, err error) {
 		for _, n := range numbers {
@@ -55,13 +58,20 @@ var lineageSQL = statement("lineage")
 
 func readLineage(ctx context.Context, tx pgx.Tx, key session.Key, n int) (l session.Lineage, err error) {
 	l, err = rowIn(ctx, tx, pgx.RowToStructByNameLax[session.Lineage], `
-		SELECT c.policy, jsonb_array_length(c.units) AS units, cardinality(c.open_calls) AS open_calls,
+		SELECT c.policy, CASE WHEN jsonb_typeof(c.units) = 'array' THEN jsonb_array_length(c.units) ELSE 0 END AS units,
+		       cardinality(c.open_calls) AS open_calls,
 		       `+recordColumns+`
 		  FROM sessions s
 		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key
 		                    AND c.n = CASE WHEN $3 = 0 THEN s.checkpoint_n ELSE $3 END
 		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key, n)
+	if errors.Is(err, session.ErrNotFound) {
+		err = missingCheckpoint(ctx, tx, key, n)
+	}
 	if err != nil {
+		return l, err
+	}
+	if err := refuseUnkept(ctx, tx, key, l.N); err != nil && !errors.Is(err, session.ErrPruned) {
 		return l, err
 	}
 	l.Manifests, err = rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], lineageSQL,
@@ -98,22 +108,15 @@ func (s *Store) Restore(
 func copyCheckpoint(
 	ctx context.Context, tx pgx.Tx, row lockedSession, n int,
 ) (made session.CheckpointRecord, err error) {
-	kept, err := rowIn(ctx, tx, pgx.RowTo[bool], `
-		SELECT body IS NOT NULL
-		  FROM checkpoints
-		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, row.Tenant, row.Key.Key, n)
-	if err != nil {
+	if err := refuseUnkept(ctx, tx, row.Key, n); err != nil {
 		return made, err
-	}
-	if !kept {
-		return made, pruned(n)
 	}
 	made, err = rowIn(ctx, tx, scanRecord, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body,
 		                              body_size, state, units, manifest, open_calls, policy, engine_version, run_id,
-		                              validator_state)
+		                              validator_state, body_digest, state_digest)
 		SELECT tenant_id, session_key, $4, n, n, through_seq, tokens, body, body_size, state, units,
-		       '[]', open_calls, policy, engine_version, $5, validator_state
+		       '[]', open_calls, policy, engine_version, $5, validator_state, body_digest, state_digest
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
 		RETURNING `+recordColumns, row.Tenant, row.Key.Key, n, row.checkpoint+1, uuid.Must(uuid.NewV7()))
@@ -125,6 +128,27 @@ func copyCheckpoint(
 		   SET body = NULL, state = NULL
 		 WHERE tenant_id = $1 AND session_key = $2 AND n <= $3 AND body IS NOT NULL`,
 		row.Tenant, row.Key.Key, made.N-KeptCheckpoints)
+}
+
+// refuseUnkept returns ErrPruned for a checkpoint without a body, and a *session.DamagedError for one that is not what
+// was written.
+func refuseUnkept(ctx context.Context, tx pgx.Tx, key session.Key, n int) error {
+	var kept, whole bool
+	err := tx.QueryRow(ctx, `
+		SELECT c.body IS NOT NULL, coalesce(`+wholeSQL(`c`)+`, true)
+		  FROM checkpoints c
+		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3`, key.Tenant, key.Key, n).Scan(&kept, &whole)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return missingCheckpoint(ctx, tx, key, n)
+	case err != nil:
+		return err
+	case !kept:
+		return pruned(n)
+	case !whole:
+		return session.DamagedCheckpoint(n, errOtherDigest)
+	}
+	return nil
 }
 
 // separateTokens counts the tokens of the separate system prompt of session s, whose key is $2.

@@ -33,6 +33,8 @@ type Checkpoint struct {
 	EngineVersion  int
 	Refs           []string // of results that it names and its base does not
 	FromLog        bool     // it has no base: its manifest lists everything that it does not show whole
+
+	Damage error // of one that was read: nil if it is what was written
 }
 
 // Outcome is what a compaction commits.
@@ -128,6 +130,7 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
 		texts(c.OpenCalls), c.Policy, c.EngineVersion, o.Run.ID, c.ValidatorState)
+	batch.Queue(sealSQL, tenant, key, o.Base+1)
 	batch.Queue(`
 		INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
 		SELECT $1, $2, $3, ref

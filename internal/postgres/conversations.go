@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -129,19 +130,24 @@ type ViewWithSources struct {
 	Body    []byte          // the checkpoint's messages, joined by commas, as zframe blocks
 	Size    int             // of Body, decompressed
 	Units   json.RawMessage // of the checkpoint, as package compact wrote them
+	Damage  error           // why the checkpoint is an older one than the session's newest: see View.Damage
 	RawFrom int64           // seq of the newest message of the user or, if that is later, of the last but three
 
 	// Messages are the log without removed messages. Those before RawFrom that the checkpoint covers have no bodies.
 	Messages []session.Message
 }
 
-// ViewWithSources reads a view and the messages behind it; ErrNotFound.
+// ViewWithSources reads a view and the messages behind it. A damaged checkpoint is done without, as ViewInto does.
+//
+// Errors: ErrNotFound, *session.DamagedError.
 func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v ViewWithSources, err error) {
 	var log logOf[session.Message]
+	var newest Version
 	err = s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
 		if v.Session, err = readSession(ctx, tx, at); err != nil {
 			return err
 		}
+		newest = Version{Key: v.Key, Checkpoint: v.Checkpoint}
 		if err := v.readCheckpoint(ctx, tx, at); err != nil {
 			return err
 		}
@@ -159,6 +165,10 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 	if err != nil {
 		return v, err
 	}
+	if v.Damage != nil {
+		CountDamage(v.Damage)
+		v.Damage = errors.Join(v.Damage, s.askToHeal(ctx, at, newest))
+	}
 	v.Messages, err = log.complete(ctx, s)
 	for i := range v.Messages {
 		if m := &v.Messages[i]; len(m.Body) == 0 {
@@ -172,8 +182,31 @@ func (v *ViewWithSources) place(m *session.Message) place {
 	return place{seq: m.Seq, body: &m.Body, digest: m.Digest, shown: m.Seq < v.RawFrom}
 }
 
-var sourcesSQL = statement("view_sources", "{checkpoint}", newestCheckpoint)
+var sourcesSQL = statement("view_sources", "{checkpoint}", joinCheckpoint(`$3`))
 
+// readCheckpoint reads the newest checkpoint or, if that is damaged, the newest before it that is whole, if any.
 func (v *ViewWithSources) readCheckpoint(ctx context.Context, tx pgx.Tx, at session.Address) error {
-	return tx.QueryRow(ctx, sourcesSQL, at.Tenant, v.Key).Scan(&v.Through, &v.Body, &v.Size, &v.Units, &v.RawFrom)
+	whole, err := v.readOne(ctx, tx, at, v.Checkpoint)
+	if err != nil || whole {
+		return err
+	}
+	v.Damage = session.DamagedCheckpoint(v.Checkpoint, errOtherDigest)
+	older, err := rowsIn(ctx, tx, pgx.RowTo[int], wholeCheckpointsSQL, at.Tenant, v.Key, v.Checkpoint)
+	if err != nil {
+		return err
+	}
+	for _, n := range append(older, 0) {
+		v.Checkpoint = n
+		if whole, err = v.readOne(ctx, tx, at, n); err != nil || whole {
+			break
+		}
+	}
+	return err
+}
+
+func (v *ViewWithSources) readOne(ctx context.Context, tx pgx.Tx, at session.Address, n int) (whole bool, err error) {
+	var sealed bool
+	err = tx.QueryRow(ctx, sourcesSQL, at.Tenant, v.Key, n).
+		Scan(&sealed, &whole, &v.Through, &v.Body, &v.Size, &v.Units, &v.RawFrom)
+	return err == nil && whole && (sealed || isReadable(v.Body, v.Size) == nil), err
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -91,6 +92,7 @@ type Store struct {
 	queue  *queue.Queue
 	bodies *bodyCache
 	cap    IngestCap
+	asked  *lru.Cache[checkpointID, struct{}] // damaged checkpoints that a compaction was asked for
 
 	results persist.Stores
 }
@@ -98,7 +100,8 @@ type Store struct {
 // New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps
 // nothing.
 func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
-	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies)}
+	asked, _ := lru.New[checkpointID, struct{}](rememberedDamages) // its only error is a size of 0
+	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies), asked: asked}
 }
 
 // UseResultStores sets where results lie besides PostgreSQL. It must be called before the store is used.

@@ -60,7 +60,7 @@ func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq i
 }
 
 // goBack deletes the bodies of the checkpoints that cover seq, so that none of them can be restored, and copies the
-// newest one that does not cover it to a new checkpoint. If none is kept, the new one covers nothing.
+// newest whole one that does not cover it to a new checkpoint. If none is kept, the new one covers nothing.
 func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made session.CheckpointRecord, err error) {
 	err = exec(ctx, tx, `
 		UPDATE checkpoints
@@ -70,18 +70,17 @@ func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made 
 	if err != nil {
 		return made, err
 	}
-	kept, err := rowIn(ctx, tx, pgx.RowTo[int], `
-		SELECT n
-		  FROM checkpoints
-		 WHERE tenant_id = $1 AND session_key = $2 AND body IS NOT NULL
-		 ORDER BY n DESC
-		 LIMIT 1`, row.Tenant, row.Key.Key)
+	made, err = copyWhole(ctx, tx, row)
 	if errors.Is(err, session.ErrNotFound) {
-		if err := fits(ctx, tx, row.Key); err != nil {
-			return made, err
-		}
 		return blankCheckpoint(ctx, tx, row)
 	}
+	return made, err
+}
+
+// copyWhole copies the newest whole checkpoint; ErrNotFound if there is none.
+func copyWhole(ctx context.Context, tx pgx.Tx, row lockedSession) (made session.CheckpointRecord, err error) {
+	kept, err := rowIn(ctx, tx, pgx.RowTo[int], wholeCheckpointsSQL+`
+		 LIMIT 1`, row.Tenant, row.Key.Key, row.checkpoint+1)
 	if err != nil {
 		return made, err
 	}
@@ -91,10 +90,13 @@ func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made 
 // noEngine is the engine version of a checkpoint that no engine made. The next compaction starts from the log.
 const noEngine = 0
 
-// blankCheckpoint inserts a checkpoint of no messages after the newest one. The number of a checkpoint is never used
+// blankCheckpoint inserts a checkpoint of no messages after the newest one, if the log fits into memory. The number of a checkpoint is never used
 // again, so the session cannot go back to having none.
 func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (session.CheckpointRecord, error) {
-	return rowIn(ctx, tx, scanRecord, `
+	if err := fits(ctx, tx, row.Key); err != nil {
+		return session.CheckpointRecord{}, err
+	}
+	made, err := rowIn(ctx, tx, scanRecord, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state,
 		                              units, manifest, policy, engine_version, run_id)
 		SELECT $1, $2, $3, 0, 0, 0, '', 0, '', '[]',
@@ -103,6 +105,10 @@ func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (session
 		 WHERE tenant_id = $1 AND id = $6
 		RETURNING `+recordColumns,
 		row.Tenant, row.Key.Key, row.checkpoint+1, noEngine, uuid.Must(uuid.NewV7()), row.policy)
+	if err != nil {
+		return made, err
+	}
+	return made, exec(ctx, tx, sealSQL, row.Tenant, row.Key.Key, made.N)
 }
 
 // refuseRemoved returns ErrStale if a message that the checkpoint covers was removed after the compaction was planned.

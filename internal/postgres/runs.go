@@ -136,12 +136,12 @@ func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run,
 	})
 }
 
-// requestRun records on the run of a live job what requested it to start now. Only a person and the hard limit do not
-// wait for a cold cache, and a trigger takes the place of an idle session. The cause of a manual run is kept.
+// requestRun records on the run of a live job what requested it to start now. Only a person, the hard limit and damage
+// do not wait for a cold cache, and a trigger takes the place of an idle session. The cause of a manual run is kept.
 func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
 	return exec(ctx, tx, `
 		UPDATE runs
-		   SET cause = CASE WHEN cause = 'idle' OR cause NOT IN ('manual', 'recompaction') AND $4 IN ('manual', 'hard')
+		   SET cause = CASE WHEN cause = 'idle' OR cause NOT IN ('manual', 'recompaction') AND $4 IN ('manual', 'hard', 'damage')
 		                    THEN $4
 		                    ELSE cause END
 		 WHERE tenant_id = $1 AND session_key = $2 AND job_id = $3 AND state IN ('queued', 'running')`,

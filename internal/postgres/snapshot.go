@@ -96,6 +96,7 @@ var snapshotSQL = statement("snapshot", "{pinned}", pinnedElsewhere, "{separate_
 func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, separate int64, err error) {
 	snap = Snapshot{Key: key}
 	var base Checkpoint
+	var whole, stateWhole bool
 	err = tx.QueryRow(ctx, snapshotSQL, key.Tenant, key.Key).
 		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq,
 			&snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
@@ -103,9 +104,10 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session,
 			&separate, &snap.SeparateTokens,
 			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units,
-			&base.Policy, &base.EngineVersion)
+			&base.Policy, &base.EngineVersion, &whole, &stateWhole)
 	if base.N > 0 {
 		snap.Base = &base
+		base.Damage = damageOf(base.N, whole, stateWhole)
 	}
 	return snap, separate, notFound(err)
 }

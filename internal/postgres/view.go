@@ -38,10 +38,15 @@ type View struct {
 	Size    int    // of Body, decompressed
 	Tail    []byte // the messages after the checkpoint, joined by commas
 
+	// Damage is why an older view stands in for the newest one: a *session.DamagedError, and what else went wrong. It is
+	// nil for the view that was asked for.
+	Damage error
+
 	SystemShapes, TailShapes []byte // of those messages, for wire.ParseShapes
 	Validator                []byte // state of the fast validator behind the checkpoint; empty for not known
 	OpenCalls                []byte // ids of calls that the checkpoint leaves open, separated by ASCII 29
 	Units                    []byte // of the checkpoint, as package compact wrote them
+	Seal                     []byte // of the checkpoint, if it was read: whether it has a digest, and that
 }
 
 // Separate returns the last seq of the separate system prompt, 0 if there is none: pinnedElsewhere of the view.
@@ -71,11 +76,18 @@ const (
 // newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join
 // and its table, through which the planner does not see the keys: a plain LEFT JOIN would read all checkpoints of the
 // tenant.
-const newestCheckpoint = `LEFT JOIN LATERAL (
-	      SELECT tokens, body, body_size, state, units, open_calls, policy, engine_version
-	        FROM checkpoints
-	       WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
+var newestCheckpoint = joinCheckpoint(`s.checkpoint_n`)
+
+// joinCheckpoint joins a checkpoint of session s as c, and what is whole of it: both are NULL if it is not there.
+func joinCheckpoint(n string) string {
+	return `LEFT JOIN LATERAL (
+	      SELECT n, through_seq, tokens, body, body_size, state, units, open_calls, policy, engine_version,
+	             body_digest IS NOT NULL AS sealed, ` + wholeSQL(`k`) + ` AS whole,
+	             state_digest IS NULL OR state_digest = sha256(state) AS state_whole
+	        FROM checkpoints k
+	       WHERE tenant_id = $1 AND session_key = s.key AND n = ` + n + `
 	      OFFSET 0) c ON true`
+}
 
 // The statements of views. They read the bytes that a view consists of, and what tells whether they are valid and what
 // each message is. Bodies are NULL if the caller has this very version, and the checkpoint's also if the caller holds
@@ -145,11 +157,11 @@ func viewStatement(sessions, body, tokens, shape string) string {
 	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq,
 	       ` + windowSQL + ` | s.checkpoint_size,
 	       ` + roomSQL + ` | s.pinned,
-	       c.body, c.validator_state, array_to_string(c.open_calls, E'\x1d') || E'\x1e' || c.units::text,
+	       c.body, c.sealed, array_to_string(c.open_calls, E'\x1d') || E'\x1e' || c.units::text,
 	       pinned.bodies, pinned.shapes, tail.bodies, tail.shapes
 	  FROM ` + sessions + ` s
 	  LEFT JOIN LATERAL (
-	       SELECT body, validator_state, open_calls, units
+	       SELECT body, ` + sealedSQL + ` AS sealed, open_calls, units
 	         FROM checkpoints
 	        WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	          AND NOT ` + known + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7)
@@ -177,9 +189,12 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 }
 
 // ViewInto does what View does and reuses the memory of the view that v was before. The shapes of a view of more than
-// maxTokens (0 for no limit) have the tokens of its messages. After an error, such as ErrNotFound, v must not be read.
+// maxTokens (0 for no limit) have the tokens of its messages. If the newest checkpoint is damaged,
+// v is the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a *session.DamagedError,
+// v must not be read.
 func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, maxTokens int64, v *View) error {
 	held := s.bodies.get(at)
+	v.Damage = nil
 	if err := s.readView(ctx, at, newestView, viewArgs(at, known, held, maxTokens), v); err != nil {
 		return err
 	}
@@ -188,6 +203,9 @@ func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version,
 	case v.Key == held.key && v.Checkpoint == held.n:
 		held.copyTo(v)
 	default:
+		if damaged := v.checkCheckpoint(); damaged != nil {
+			return s.standIn(ctx, at, damaged, v)
+		}
 		s.bodies.put(at, v)
 	}
 	return nil
@@ -232,7 +250,7 @@ func (v *View) checkMessages() error {
 func (v *View) columns() []any {
 	return []any{
 		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens, &v.Through,
-		(*windowAndSize)(v), (*roomAndPinned)(v), (*reused)(&v.Body), (*reused)(&v.Validator), (*callsAndUnits)(v),
+		(*windowAndSize)(v), (*roomAndPinned)(v), (*reused)(&v.Body), (*sealedState)(v), (*callsAndUnits)(v),
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}
 }
@@ -281,7 +299,7 @@ func (r *reused) ScanBytes(src []byte) error {
 // version known, only the version comes back.
 //
 // Errors: ErrNotFound if there is no such session or checkpoint; ErrPruned if the checkpoint has no body any more;
-// ErrLogTooLarge if the log does not fit into memory.
+// *session.DamagedError; ErrLogTooLarge if the log does not fit into memory.
 func (s *Store) OlderView(
 	ctx context.Context, at session.Address, n int, bare bool, known Version,
 ) (v View, err error) {
@@ -296,11 +314,15 @@ func (s *Store) OlderView(
 	}
 	switch {
 	case v.Checkpoint != n:
-		return v, session.ErrNotFound
-	case v.Version != known && v.Size > 0 && len(v.Body) == 0:
+		return v, s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+			return missingCheckpoint(ctx, tx, session.Key{Tenant: at.Tenant, Key: v.Key}, n)
+		})
+	case v.Version == known || n == 0:
+		return v, nil
+	case v.Size > 0 && len(v.Body) == 0:
 		return v, pruned(n)
 	}
-	return v, nil
+	return v, v.checkCheckpoint()
 }
 
 func (s *Store) logFits(ctx context.Context, at session.Address) error {

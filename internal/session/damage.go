@@ -44,6 +44,11 @@ func DamagedCheckpoint(n int, cause error) error {
 	return &DamagedError{What: fmt.Sprintf("checkpoint %d", n), Cause: cause}
 }
 
+// DamagedState returns the error for what a checkpoint keeps for the next compaction.
+func DamagedState(n int, cause error) error {
+	return &DamagedError{What: fmt.Sprintf("state of checkpoint %d", n), Cause: cause}
+}
+
 var errDigest = errors.New("its bytes are not those that were stored: they have another digest")
 
 // CheckDigest returns an error unless digest is the SHA-256 of body. A digest of nil is one from before there were

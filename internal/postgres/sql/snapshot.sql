@@ -6,7 +6,9 @@ SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens, s.l
        p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.tenant_version, p.session_version,
        {pinned}, {separate_tokens},
        s.checkpoint_n, s.through_seq, coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units,
-       c.policy, coalesce(c.engine_version, 0)
+       c.policy, coalesce(c.engine_version, 0),
+       coalesce(c.whole AND c.through_seq = s.through_seq AND c.body_size = s.checkpoint_size, false),
+       coalesce(c.state_whole, false)
   FROM sessions s
   JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
   {checkpoint}
