@@ -15,8 +15,8 @@ import (
 func BodyDigestSQL(c string) string {
 	state := `coalesce(` + c + `.validator_state, ''::bytea)`
 	return `sha256(int8send(` + c + `.through_seq) || int8send(` + c + `.body_size::bigint)
-		|| int8send(octet_length(` + c + `.body)::bigint) || int8send(octet_length(` + state + `)::bigint) || ` + state + `
-		|| ` + c + `.body
+		|| int8send(octet_length(` + c + `.body)::bigint) || int8send(octet_length(` + state + `)::bigint)
+		|| ` + state + ` || ` + c + `.body
 		|| convert_to(array_to_string(` + c + `.open_calls, E'\x1d') || E'\x1e' || ` + c + `.units::text, 'UTF8'))`
 }
 

@@ -38,8 +38,8 @@ type View struct {
 	Size    int    // of Body, decompressed
 	Tail    []byte // the messages after the checkpoint, joined by commas
 
-	// Damage is why an older view stands in for the newest one: a *session.DamagedError, and what else went wrong. It is
-	// nil for the view that was asked for.
+	// Damage is why an older view stands in for the newest one: a *session.DamagedError, and what else went wrong. It
+	// is nil for the view that was asked for.
 	Damage error
 
 	SystemShapes, TailShapes []byte // of those messages, for wire.ParseShapes

@@ -152,7 +152,8 @@ func (r *Request) LastGood(
 	}
 	for _, n := range slices.Backward(older) {
 		stored, err := store.OlderView(ctx, at, n, false, postgres.Version{})
-		if errors.Is(err, session.ErrPruned) || errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrDamaged) {
+		isLost := errors.Is(err, session.ErrPruned) || errors.Is(err, session.ErrNotFound)
+		if isLost || errors.Is(err, session.ErrDamaged) {
 			continue
 		}
 		if err != nil {
