@@ -83,7 +83,7 @@ func TestADamagedMessageOfATailIsNeverServed(t *testing.T) {
 	}
 }
 
-// otherBody is a statement's text for a body of the right size that decompresses to something else.
+// otherBody returns the literal of a body of the right size that decompresses to something else.
 func otherBody(size int) string {
 	text := bytes.Repeat([]byte(" "), size)
 	copy(text, `{"role":"user","content":"another"}`)

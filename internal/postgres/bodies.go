@@ -30,7 +30,7 @@ func (b *heldBody) copyTo(v *View) {
 	v.Validator = append(v.Validator[:0], b.validator...)
 	v.OpenCalls = append(v.OpenCalls[:0], b.calls...)
 	v.Units = b.units
-	v.Seal = v.Seal[:0]
+	v.Proof = v.Proof[:0]
 }
 
 // bodyCache holds the bodies of the checkpoints that were read last, by the session's address: an agent reads the same

@@ -129,8 +129,8 @@ func (s *Store) GoBack(
 	return back, err
 }
 
-// replaceDamaged does what GoBack does to the checkpoints, and returns how the run ends; ErrNotFound if there is nothing
-// to go back to.
+// replaceDamaged does what GoBack does to the checkpoints, and returns how the run ends; ErrNotFound if there is
+// nothing to go back to.
 func replaceDamaged(ctx context.Context, tx pgx.Tx, row lockedSession, reason string, toLog bool) (
 	ended session.Run, err error,
 ) {

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
-// BodyDigestSQL is the SHA-256 of all that is needed to serve checkpoint c: what it covers, its body, the validator's
-// state, the open calls and the units. The database makes it, because it writes units in a way of its own;
+// BodyDigestSQL returns, in SQL, the SHA-256 of all that is needed to serve checkpoint c: what it covers, its body, the
+// validator's state, the open calls and the units. The database makes it, because it writes units in a way of its own;
 // View.checkCheckpoint makes the same of what it has read.
 func BodyDigestSQL(c string) string {
 	state := `coalesce(` + c + `.validator_state, ''::bytea)`
@@ -20,7 +20,8 @@ func BodyDigestSQL(c string) string {
 		|| convert_to(array_to_string(` + c + `.open_calls, E'\x1d') || E'\x1e' || ` + c + `.units::text, 'UTF8'))`
 }
 
-// wholeSQL tells whether checkpoint c is what was written, as far as it has a digest. It is NULL without a body.
+// wholeSQL returns, in SQL, whether checkpoint c is what was written, as far as it has a digest. That is NULL without a
+// body.
 func wholeSQL(c string) string {
 	return `(` + c + `.body_digest IS NULL OR ` + c + `.body_digest = ` + BodyDigestSQL(c) + `)`
 }
@@ -46,7 +47,7 @@ func (v *sealedState) ScanBytes(src []byte) error {
 	if size > 0 && src[0] == 1 {
 		size = min(len(src), 1+sha256.Size)
 	}
-	v.Seal = append(v.Seal[:0], src[:size]...)
+	v.Proof = append(v.Proof[:0], src[:size]...)
 	v.Validator = append(v.Validator[:0], src[size:]...)
 	return nil
 }
@@ -60,14 +61,14 @@ var (
 // written. One from before there were digests must at least be readable.
 func (v *View) checkCheckpoint() error {
 	switch {
-	case len(v.Seal) == 0:
+	case len(v.Proof) == 0:
 		return session.DamagedCheckpoint(v.Checkpoint, errNoCheckpoint)
-	case v.Seal[0] == 0:
+	case v.Proof[0] == 0:
 		if err := isReadable(v.Body, v.Size); err != nil {
 			return session.DamagedCheckpoint(v.Checkpoint, err)
 		}
 		return nil
-	case string(v.bodyDigest()) != string(v.Seal[1:]):
+	case string(v.bodyDigest()) != string(v.Proof[1:]):
 		return session.DamagedCheckpoint(v.Checkpoint, errOtherDigest)
 	}
 	return nil

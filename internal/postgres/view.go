@@ -46,7 +46,7 @@ type View struct {
 	Validator                []byte // state of the fast validator behind the checkpoint; empty for not known
 	OpenCalls                []byte // ids of calls that the checkpoint leaves open, separated by ASCII 29
 	Units                    []byte // of the checkpoint, as package compact wrote them
-	Seal                     []byte // of the checkpoint, if it was read: whether it has a digest, and that
+	Proof                     []byte // of the checkpoint, if it was read: whether it has a digest, and that
 }
 
 // Separate returns the last seq of the separate system prompt, 0 if there is none: pinnedElsewhere of the view.
@@ -189,9 +189,9 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 }
 
 // ViewInto does what View does and reuses the memory of the view that v was before. The shapes of a view of more than
-// maxTokens (0 for no limit) have the tokens of its messages. If the newest checkpoint is damaged,
-// v is the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a *session.DamagedError,
-// v must not be read.
+// maxTokens (0 for no limit) have the tokens of its messages. If the newest checkpoint is damaged, v is
+// the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a *session.DamagedError, v
+// must not be read.
 func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, maxTokens int64, v *View) error {
 	held := s.bodies.get(at)
 	v.Damage = nil

@@ -63,7 +63,7 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 		Body: []byte("compacted"), Size: 9, Units: []byte(`[]`), Tail: c.Body, TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f1d.e7986005\x1f"),
 	}
 	for range 2 { // the second time with the checkpoint that is held
-		got.Seal = nil
+		got.Proof = nil
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
