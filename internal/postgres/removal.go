@@ -90,8 +90,8 @@ func copyWhole(ctx context.Context, tx pgx.Tx, row lockedSession) (made session.
 // noEngine is the engine version of a checkpoint that no engine made. The next compaction starts from the log.
 const noEngine = 0
 
-// blankCheckpoint inserts a checkpoint of no messages after the newest one, if the log fits into memory. The number of a
-// checkpoint is never used again, so the session cannot go back to having none.
+// blankCheckpoint inserts a checkpoint of no messages after the newest one, if the log fits into memory. The number of
+// a checkpoint is never used again, so the session cannot go back to having none.
 func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (session.CheckpointRecord, error) {
 	if err := fits(ctx, tx, row.Key); err != nil {
 		return session.CheckpointRecord{}, err

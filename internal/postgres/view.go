@@ -46,7 +46,7 @@ type View struct {
 	Validator                []byte // state of the fast validator behind the checkpoint; empty for not known
 	OpenCalls                []byte // ids of calls that the checkpoint leaves open, separated by ASCII 29
 	Units                    []byte // of the checkpoint, as package compact wrote them
-	Proof                     []byte // of the checkpoint, if it was read: whether it has a digest, and that
+	Proof                    []byte // of the checkpoint, if it was read: whether it has a digest, and that
 }
 
 // Separate returns the last seq of the separate system prompt, 0 if there is none: pinnedElsewhere of the view.
