@@ -33,6 +33,8 @@ type Config struct {
 	Store  *postgres.Store
 	Models *models.Registry // nil: those that are built in
 	Log    *slog.Logger     // nil logs nothing
+
+	Origins []string // of pages that may use MCP, as http.CrossOriginProtection takes them
 }
 
 // Server is the HTTP API. Make it with New.
@@ -45,6 +47,7 @@ type Server struct {
 	recall   *recall.Counter
 	ready    readiness
 	draining atomic.Bool
+	mcp      http.Handler
 }
 
 // New returns the HTTP API on a store.
@@ -58,6 +61,7 @@ func New(config Config) *Server {
 	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store}}
 	s.recall = &recall.Counter{Store: s.Store, Log: s.Log}
 	s.waiter = request.Waiter{Store: s.Store, Draining: &s.draining}
+	s.mcp = s.newMCP()
 	s.echo.Use(s.observe)
 	s.routes()
 	return s
@@ -147,6 +151,9 @@ func (s *Server) routes() {
 	read.get("/v1/sessions/:id/results/:ref", s.readResult, "raw", "offset", "limit")
 
 	keys.get("/v1/recall", s.readRecall, "from", "to")
+	read.get("/v1/tools", s.listTools, "format")
+	read.ask("/v1/sessions/:id/tools/:tool", s.callTool)
+	s.handle("POST", "/mcp", s.sameOrigin(s.authorized("/mcp", read.access, nothing, s.serveMCP, []string{"session"})))
 
 	keys.ask("/v1/sessions/:id/tokens", s.createToken) // shown once: an Idempotency-Key cannot bring it back
 	keys.list("/v1/sessions/:id/tokens", s.listTokens)

@@ -208,6 +208,8 @@ var (
 	retryAfterMS = []string{"1000"}
 	supported    = []string{"gzip, zstd"}
 	challenge    = []string{`Bearer realm="varve"`}
+
+	scopeChallenge = []string{`Bearer realm="varve", error="insufficient_scope"`}
 )
 
 // answer sends the error to the caller, unless the caller is gone or has a part of the answer already.
@@ -276,6 +278,10 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 		h["Content-Range"] = []string{fmt.Sprintf("bytes */%d", f.Size)}
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = challenge
+	case http.StatusForbidden:
+		if f.Code == notAllowed {
+			h["Www-Authenticate"] = scopeChallenge
+		}
 	case http.StatusUnsupportedMediaType:
 		h["Accept"], h["Accept-Encoding"] = request.JSONType, supported
 	}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -86,6 +87,7 @@ type API struct {
 	Addr       string        `env:"VARVE_ADDR" default:"127.0.0.1:8080" help:"Address to listen on."`
 	DrainDelay time.Duration `env:"VARVE_DRAIN_DELAY" default:"0s" help:"How long /readyz says 503 before the end."`
 	ModelsFile string        `name:"models" env:"VARVE_MODELS" help:"JSON file of models, before those built in."`
+	Origins    []string      `name:"mcp-origins" env:"VARVE_MCP_ORIGINS" help:"Origins of web pages that may use MCP."`
 }
 
 // Models returns the registry of models: those that are built in, and those of the file.
@@ -110,8 +112,17 @@ func (a API) Validate() error {
 	return errors.Join(
 		check(isAddress(a.Addr), "--addr (VARVE_ADDR)", a.Addr, "a host and a port, e.g. 127.0.0.1:8080"),
 		check(a.DrainDelay >= 0, "--drain-delay (VARVE_DRAIN_DELAY)", a.DrainDelay, "0s or more"),
-		err,
+		a.checkOrigins(), err,
 	)
+}
+
+func (a API) checkOrigins() error {
+	for _, origin := range a.Origins {
+		if http.NewCrossOriginProtection().AddTrustedOrigin(origin) != nil {
+			return check(false, "--mcp-origins (VARVE_MCP_ORIGINS)", origin, "origins such as https://chat.example")
+		}
+	}
+	return nil
 }
 
 // isAddress reports whether addr is a host, which may be empty, and a port.

@@ -65,7 +65,7 @@ func API(
 	if err != nil {
 		return err
 	}
-	handler := api.New(api.Config{Store: store, Models: known, Log: log})
+	handler := api.New(api.Config{Store: store, Models: known, Log: log, Origins: settings.Origins})
 	defer handler.Close(context.WithoutCancel(ctx))
 	listener, err := Listen(ctx, settings.Addr)
 	if err != nil {
