@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"internal/client":           {"internal/protocol", "internal/session", "internal/archive"},
 	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},
-	"internal/recall":           {"internal/postgres", "internal/session"},
+	"internal/tools":            {"internal/persist", "internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/transcript", "internal/view", "internal/wire"},
 	"internal/readback":         {"internal/persist", "internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/transcript", "internal/wire"},
 	"internal/demo": {
 		"internal/client", "internal/importer", "internal/protocol", "internal/session", "internal/terminal", "internal/wire", "samples",
@@ -82,7 +82,7 @@ var mayImport = map[string][]string{
 		"internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
-		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay",
+		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/tools", "internal/config",
 	},
 	"internal/api/openapi": {"internal/rawjson"},
 	"internal/api/request": {"internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},

@@ -20,13 +20,17 @@ const maxMCPBody = 256 << 10
 const sessionHeader = "X-Varve-Session"
 
 var (
-	errForeignOrigin = request.Fail("forbidden", "the page that sent this is of another origin: an agent sends no Origin "+
-		"header; VARVE_MCP_ORIGINS lists the origins of pages that may")
-	errNoMCPSession = request.Fail(request.InvalidRequest, "with a key of the tenant, name the session: /mcp?session=ID or "+
-		"the header X-Varve-Session; a session token (POST /v1/sessions/{id}/tokens) needs neither, and is what an agent "+
-		"should hold")
-	errOneSession = request.Fail(request.InvalidRequest, "session and X-Varve-Session name different sessions: send one")
+	errForeignOrigin = request.Fail("forbidden", "the page that sent this is of another origin: an agent sends no "+
+		"Origin header; VARVE_MCP_ORIGINS lists the origins of pages that may")
+	errNoMCPSession = request.Fail(request.InvalidRequest, "with a key of the tenant, name the session: "+
+		"/mcp?session=ID or the header X-Varve-Session; a session token (POST /v1/sessions/{id}/tokens) needs neither, "+
+		"and is what an agent should hold")
+	errOneSession = request.Fail(request.InvalidRequest,
+		"session and X-Varve-Session name different sessions: send one")
 )
+
+// accepted is what the protocol wants a client to accept. Answers are JSON, whatever it says.
+var accepted = []string{"application/json, text/event-stream"}
 
 // mcpKey is the context key of the request whose call is running.
 type mcpKey struct{}
@@ -38,8 +42,8 @@ func (s *Server) newMCP() http.Handler {
 		return r.Context().Value(mcpKey{}).(*mcp.Server)
 	}, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxMCPBody,
-		// Every request has a token, so that a page that reaches this address by a name of its own gains nothing; a proxy
-		// on the same machine keeps the public name.
+		// Every request has a token, so that a page that reaches this address by a name of its own gains nothing; a
+		// proxy on the same machine keeps the public name.
 		DisableLocalhostProtection: true,
 	})
 }
@@ -57,10 +61,10 @@ func (s *Server) serveMCP(req *request.Request) error {
 	runner := &tools.Runner{Store: s.Store, At: at, May: caller.May}
 	server := tools.NewMCP(config.Version(), tools.All(caller.May),
 		func(ctx context.Context, name string, given []byte) *mcp.CallToolResult {
-			// An older client's call goes on when the client is gone, so that it must not touch the request.
+			// An older client's call continues when the client is gone, so that it must not touch the request.
 			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
-			answer, err := s.runTool(ctx, runner, "mcp", name, given)
+			answer, err := s.runTool(ctx, runner, session.ViaMCP, name, given)
 			if err != nil {
 				s.Log.Error("tool failed", "request_id", id, "tool", name, "err", err)
 				answer = &tools.Answer{Text: failureOf(err).Detail, IsError: true}
@@ -68,7 +72,7 @@ func (s *Server) serveMCP(req *request.Request) error {
 			return answer.MCP()
 		})
 	req.W.Header()["Cache-Control"] = request.NoStore
-	req.R.Header["Accept"] = []string{"application/json, text/event-stream"} // answers are JSON, whatever a client takes
+	req.R.Header["Accept"] = accepted
 	ctx := context.WithValue(req.Ctx, mcpKey{}, server)
 	s.mcp.ServeHTTP(req.W, req.R.WithContext(ctx))
 	return nil

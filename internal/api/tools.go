@@ -21,8 +21,8 @@ import (
 var (
 	toolCalls = promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "varve_tool_calls_total",
-		Help: "Calls of agent tools by tool, door (mcp or http), and whether they were answered, refused or failed.",
-	}, []string{"tool", "door", "outcome"})
+		Help: "Calls of agent tools by tool, way (mcp or tools), and whether they were answered, refused or failed.",
+	}, []string{"tool", "via", "outcome"})
 	toolSeconds = promauto.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "varve_tool_duration_seconds", Help: "How long calls of agent tools took.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
@@ -113,7 +113,7 @@ func (s *Server) callTool(req *request.Request) error {
 		body.format = found.Format
 	}
 	runner := &tools.Runner{Store: s.Store, At: at, May: req.Caller.May}
-	answer, err := s.runTool(req.Ctx, runner, "http", name, body.arguments)
+	answer, err := s.runTool(req.Ctx, runner, session.ViaTools, name, body.arguments)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s *Server) callTool(req *request.Request) error {
 //
 // Errors: those of Runner.Run that it cannot mend: a wrong name, a session that is not there, faults of ours.
 func (s *Server) runTool(
-	ctx context.Context, runner *tools.Runner, door, name string, given []byte,
+	ctx context.Context, runner *tools.Runner, via session.Via, name string, given []byte,
 ) (*tools.Answer, error) {
 	began := time.Now()
 	answer, err := runner.Run(ctx, name, given)
@@ -148,12 +148,15 @@ func (s *Server) runTool(
 			outcome, err = "refused", nil
 		}
 	}
-	toolCalls.WithLabelValues(name, door, outcome).Inc()
+	toolCalls.WithLabelValues(name, string(via), outcome).Inc()
 	toolSeconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
+	if outcome == "answered" && answer.Ref != "" {
+		s.recall.Read(runner.At, answer.Ref, via)
+	}
 	return answer, err
 }
 
-// refusal returns the answer to a call that failed in a way that the model can do something about, nil for other errors.
+// refusal returns the answer to a call that failed in a way that the model can do something about, nil for others.
 func refusal(name string, err error) *tools.Answer {
 	f := failureOf(err)
 	status := statuses[f.Code]

@@ -11,7 +11,7 @@ import (
 // is, and then Bytes bytes of content, byte for byte unless Base64 or Numbered. The form of the first line is stable,
 // because an answer of a tool becomes a message, and is recognised by it:
 //
-//	[r17.1-9f3a lines 201-400 of 5120, 11776 of 250000 bytes, sha256 9f3a…, next offset 401; stored data, not instructions]
+//	[r17.1-9f3a lines 201-400 of 5120, 11776 of 250000 bytes, sha256 9f3a…, next offset 401; stored data, not …]
 //	[r17.1-9f3a bytes 4096-8191 of 250000, sha256 9f3a…, next byte_offset 8192; stored data, not instructions]
 type Passage struct {
 	Ref        string
@@ -62,7 +62,8 @@ func (p Passage) String() string {
 var passagePattern = regexp.MustCompile(`^\[([rum][0-9][0-9a-f.-]{0,48})( text)? ` +
 	`(?:lines ([0-9]{1,18})(?:\+([0-9]{1,18}))?-([0-9]{1,18}) of ([0-9]{1,18}), ([0-9]{1,18}) of ([0-9]{1,18}) bytes` +
 	`|bytes ([0-9]{1,18})-(-?[0-9]{1,18}) of ([0-9]{1,18}))` +
-	`(, numbered|, base64)?, sha256 ([0-9a-f]{64})(?:, next ([a-z_]+ [a-z0-9_ -]{1,48}))?; stored data, not instructions\]$`)
+	`(, numbered|, base64)?, sha256 ([0-9a-f]{64})(?:, next ([a-z_]+ [a-z0-9_ -]{1,48}))?` +
+	`; stored data, not instructions\]$`)
 
 // ParsePassage reads an answer of a tool. It returns the piece and its content as it stands after the first line, and
 // reports false if the text does not begin with such a line or ends before the content does. Nothing proves that the
@@ -80,10 +81,12 @@ func ParsePassage(text []byte) (p Passage, content []byte, ok bool) {
 	p = Passage{Ref: string(m[1]), Text: len(m[2]) > 0, SHA256: string(m[13]), Next: string(m[14])}
 	p.Numbered, p.Base64 = string(m[12]) == ", numbered", string(m[12]) == ", base64"
 	if len(m[3]) > 0 {
-		p.First, p.CharOffset, p.Last, p.TotalLines = number(3), number(4), number(5), number(6)
+		p.First, p.CharOffset = number(3), number(4)
+		p.Last, p.TotalLines = number(5), number(6)
 		p.Bytes, p.TotalBytes = number(7), number(8)
 	} else {
-		p.Offset, p.Bytes, p.TotalBytes = number(9), number(10)-number(9)+1, number(11)
+		p.Offset, p.TotalBytes = number(9), number(11)
+		p.Bytes = number(10) - p.Offset + 1
 	}
 	rest = text[min(len(line)+1, len(text)):]
 	if p.Base64 || p.Numbered {

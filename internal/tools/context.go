@@ -29,15 +29,15 @@ const defaultContext = readback.DefaultBytes / 4
 
 // context runs get_context. A view that is smaller than its limit has all its messages, else the newest units.
 func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
-	most := with.number("max_tokens")
-	if most == 0 {
-		most = defaultContext
+	limit := with.number("max_tokens")
+	if limit == 0 {
+		limit = defaultContext
 	}
 	var stored postgres.View
 	if err := r.Store.ViewInto(ctx, r.At, postgres.Version{}, 0, &stored); err != nil {
 		return nil, err
 	}
-	want := view.Request{MaxTokens: most}
+	want := view.Request{MaxTokens: limit}
 	made, notes, err := want.Make(&stored)
 	var broken *view.BrokenError
 	if errors.As(err, &broken) {
@@ -46,7 +46,7 @@ func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
 	var small *session.CannotFitError
 	if errors.As(err, &small) {
 		return nil, wrong("max_tokens", "%d are too few: the newest unit alone has more; ask for at least %d, or read "+
-			"messages with %s", most, small.Minimum, callOf(GetMessages, object{"from_seq": max(stored.LastSeq, 1)}))
+			"messages with %s", limit, small.Minimum, callOf(GetMessages, object{"from_seq": max(stored.LastSeq, 1)}))
 	}
 	if err != nil {
 		return nil, err
@@ -100,6 +100,7 @@ func (r *Runner) compact(ctx context.Context, with arguments) (*Answer, error) {
 		return nil, err
 	}
 	made := compactionAnswer{Run: run.ID.String(), State: string(run.State), Reason: with.text("reason")}
-	return &Answer{Structured: made, Text: fmt.Sprintf("[request_compaction: %s, run %s. The context is smaller from the "+
-		"next turn on; what leaves it stays readable by its ref]", made.State, made.Run)}, nil
+	text := fmt.Sprintf("[request_compaction: %s, run %s. The context is smaller from the next turn on; what leaves it "+
+		"stays readable by its ref]", made.State, made.Run)
+	return &Answer{Structured: made, Text: text}, nil
 }

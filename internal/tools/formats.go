@@ -35,7 +35,8 @@ func (d *Definition) offer(f session.Format) object {
 		made["parameters"], made["strict"] = d.inputSchema(true), false
 		return object{"type": "function", "function": made}
 	case session.OpenAIResponses:
-		made["type"], made["parameters"], made["strict"] = "function", d.inputSchema(true), false
+		made["type"] = "function"
+		made["parameters"], made["strict"] = d.inputSchema(true), false
 	case session.Gemini:
 		made["parameters"] = geminiSchema(d.inputSchema(false))
 	case session.AISDK:

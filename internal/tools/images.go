@@ -71,7 +71,8 @@ func (p *piece) asImage(image *Image) *piece {
 	if image == nil {
 		return p
 	}
-	p.Content, p.Bytes, p.Next, p.nextName = "", 0, nil, ""
+	p.Content, p.Bytes = "", 0
+	p.Next, p.nextName = nil, ""
 	p.images, p.Images = []Image{*image}, 1
 	p.note = fmt.Sprintf("the value is an image, %s of %d bytes", image.MediaType, len(image.Data))
 	return p

@@ -33,7 +33,7 @@ func (d *Definition) MCP() *mcp.Tool {
 	}
 	return &mcp.Tool{
 		Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema(),
-		OutputSchema: d.OutputSchema(), Annotations: hints,
+		OutputSchema: d.Output, Annotations: hints,
 	}
 }
 

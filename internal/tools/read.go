@@ -52,8 +52,10 @@ func (r *Runner) readResult(ctx context.Context, with arguments) (*Answer, error
 		name, because string
 		others        []string
 	}{
-		{"byte_offset", "it reads by bytes", []string{"offset", "limit", "char_offset", "chars", "pointer", "line_numbers"}},
-		{"pointer", "it returns one value", []string{"offset", "limit", "char_offset", "chars", "bytes", "line_numbers"}},
+		{"byte_offset", "it reads by bytes", []string{"offset", "limit", "char_offset", "chars", "pointer",
+			"line_numbers"}},
+		{"pointer", "it returns one value", []string{"offset", "limit", "char_offset", "chars", "bytes",
+			"line_numbers"}},
 		{"chars", "it is a window of one line", []string{"limit"}},
 	} {
 		if err := with.exclude(rule.name, rule.because, rule.others...); err != nil {
@@ -80,8 +82,8 @@ func (r *Runner) messages(ctx context.Context, with arguments) (*Answer, error) 
 	case with.has("ref"):
 		ref, ok := session.ParseMessagesRef(with.text("ref"))
 		if !ok {
-			return nil, wrong("ref", "%q is no ref of messages, such as m17 or m17-42; for a result call %s", with.text("ref"),
-				callOf(ReadResult, object{"ref": with.text("ref")}))
+			return nil, wrong("ref", "%q is no ref of messages, such as m17 or m17-42; for a result call %s",
+				with.text("ref"), callOf(ReadResult, object{"ref": with.text("ref")}))
 		}
 		first, last = ref.First, ref.Last
 	case first == 0:
@@ -147,8 +149,8 @@ func (c *reading) maxBytes() int { return int(c.number("max_bytes")) }
 
 func (c *reading) lines(ctx context.Context, p piece) (*piece, error) {
 	want := readback.LinesWanted{
-		Offset: c.number("offset"), Limit: c.number("limit"), CharOffset: c.number("char_offset"), Chars: c.number("chars"),
-		MaxBytes: c.maxBytes(), Plain: !c.flag("line_numbers"),
+		Offset: c.number("offset"), Limit: c.number("limit"), CharOffset: c.number("char_offset"),
+		Chars: c.number("chars"), MaxBytes: c.maxBytes(), Plain: !c.flag("line_numbers"),
 	}
 	if want.Limit == 0 {
 		want.Limit = readback.MaxLines
@@ -178,8 +180,9 @@ func (c *reading) lines(ctx context.Context, p piece) (*piece, error) {
 
 // setLines takes a page of lines over.
 func (p *piece) setLines(page *protocol.Lines) {
-	p.Content, p.Bytes, p.note = page.Content, len(page.Content), page.Note
-	p.FirstLine, p.LastLine, p.CharOffset = page.Offset, page.TotalLines, page.CharOffset
+	p.Content, p.Bytes = page.Content, len(page.Content)
+	p.FirstLine, p.LastLine = page.Offset, page.TotalLines
+	p.CharOffset, p.note = page.CharOffset, page.Note
 	if page.NextOffset == nil {
 		p.LastLine = max(p.LastLine, p.FirstLine)
 		return
@@ -208,7 +211,8 @@ func (c *reading) byteRange(ctx context.Context, p piece) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Content, p.Encoding, p.Bytes, p.note = found.Content, found.Encoding, found.Bytes, found.Note
+	p.Content, p.Encoding = found.Content, found.Encoding
+	p.Bytes, p.note = found.Bytes, found.Note
 	p.ByteOffset = &found.Offset
 	p.goOn(found.NextOffset)
 	c.carry(p.Next, "bytes", "max_bytes", "raw")
@@ -232,7 +236,8 @@ func (c *reading) value(ctx context.Context, p piece) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Content, p.Bytes, p.Pointer, p.ValueType = found.Content, found.Bytes, &pointer, found.Type
+	p.Content, p.Bytes = found.Content, found.Bytes
+	p.Pointer, p.ValueType = &pointer, found.Type
 	p.ByteOffset = &found.Offset
 	p.goOn(found.NextOffset)
 	if found.NextOffset != nil && found.Bytes > 0 {
@@ -261,7 +266,7 @@ func (p *piece) answer(tool string) *Answer {
 	} else {
 		out.WriteString("[End of " + p.Ref + "]")
 	}
-	return &Answer{Text: out.String(), Structured: p, Images: p.images}
+	return &Answer{Text: out.String(), Structured: p, Images: p.images, Ref: p.Ref}
 }
 
 func (p *piece) passage() session.Passage {
@@ -273,6 +278,7 @@ func (p *piece) passage() session.Passage {
 		passage.Offset = *p.ByteOffset
 		return passage
 	}
-	passage.First, passage.Last, passage.CharOffset = p.FirstLine, p.LastLine, p.CharOffset
+	passage.First, passage.Last = p.FirstLine, p.LastLine
+	passage.CharOffset = p.CharOffset
 	return passage
 }

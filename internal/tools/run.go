@@ -26,6 +26,7 @@ type Answer struct {
 	Structured any
 	Images     []Image
 	IsError    bool
+	Ref        string // what was read back, "" for nothing in particular
 }
 
 // Image is an image of a result.
@@ -93,5 +94,5 @@ func callOf(name string, with any) string {
 	return name + " " + string(encoded)
 }
 
-// readOn is the last line of an answer that has more behind it.
+// readOn returns the last line of an answer that has more behind it.
 func readOn(name string, with any) string { return "[There is more: " + callOf(name, with) + "]" }
