@@ -56,6 +56,7 @@ var mayImport = map[string][]string{
 	"internal/client":           {"internal/protocol", "internal/session", "internal/archive"},
 	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},
+	"internal/recall":           {"internal/postgres", "internal/session"},
 	"internal/tools":            {"internal/persist", "internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/transcript", "internal/view", "internal/wire"},
 	"internal/readback":         {"internal/persist", "internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/transcript", "internal/wire"},
 	"internal/demo": {

@@ -23,8 +23,8 @@ var (
 	errForeignOrigin = request.Fail("forbidden", "the page that sent this is of another origin: an agent sends no "+
 		"Origin header; VARVE_MCP_ORIGINS lists the origins of pages that may")
 	errNoMCPSession = request.Fail(request.InvalidRequest, "with a key of the tenant, name the session: "+
-		"/mcp?session=ID or the header X-Varve-Session; a session token (POST /v1/sessions/{id}/tokens) needs neither, "+
-		"and is what an agent should hold")
+		"/mcp?session=ID or the header X-Varve-Session; a session token (POST /v1/sessions/{id}/tokens) needs "+
+		"neither, and is what an agent should hold")
 	errOneSession = request.Fail(request.InvalidRequest,
 		"session and X-Varve-Session name different sessions: send one")
 )

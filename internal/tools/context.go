@@ -100,7 +100,7 @@ func (r *Runner) compact(ctx context.Context, with arguments) (*Answer, error) {
 		return nil, err
 	}
 	made := compactionAnswer{Run: run.ID.String(), State: string(run.State), Reason: with.text("reason")}
-	text := fmt.Sprintf("[request_compaction: %s, run %s. The context is smaller from the next turn on; what leaves it "+
-		"stays readable by its ref]", made.State, made.Run)
+	text := fmt.Sprintf("[request_compaction: %s, run %s. The context is smaller from the next turn on; what leaves "+
+		"it stays readable by its ref]", made.State, made.Run)
 	return &Answer{Structured: made, Text: text}, nil
 }

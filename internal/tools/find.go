@@ -20,7 +20,8 @@ func (r *Runner) grep(ctx context.Context, with arguments) (*Answer, error) {
 	want := readback.GrepWanted{
 		Pattern: with.text("pattern"), Regex: with.flag("regexp"), IgnoreCase: with.flag("ignore_case"), Text: true,
 		Before: int(with.number("before")), After: int(with.number("after")),
-		MaxMatches: int(with.number("max_matches")), MaxBytes: int(with.number("max_bytes")), Cursor: with.text("cursor"),
+		MaxMatches: int(with.number("max_matches")), MaxBytes: int(with.number("max_bytes")),
+		Cursor: with.text("cursor"),
 	}
 	if with.has("ref") {
 		want.Refs = []string{with.text("ref")}

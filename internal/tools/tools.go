@@ -110,4 +110,3 @@ func Find(name string) *Definition {
 	}
 	return nil
 }
-
