@@ -30,8 +30,8 @@ const (
 var (
 	recallTotal = promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "varve_recall_total",
-		Help: "Times that something was read back, by the action and the section of the policy that took it out of the " +
-			"view, and by the way.",
+		Help: "Times that something was read back, by the action and the section of the policy that took it out of " +
+			"the view, and by the way.",
 	}, []string{"action", "rule", "via"})
 	droppedTotal = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "varve_recall_uncounted_total",
