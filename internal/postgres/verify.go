@@ -57,6 +57,8 @@ type AuditedMessage struct {
 	Removed    bool
 	RemovedSeq int64 // the seq that its removal took, 0 for none
 	Shape      string
+	Packed     bool  // its bytes are in a pack, as are its calls, answers and shape
+	Size       int64 // of Body, also of one that is in a pack
 	Damage     error `db:"-"` // why its bytes cannot be read
 }
 
@@ -86,7 +88,7 @@ type AuditedCheckpoint struct {
 
 var (
 	auditSessionSQL    = statement("verify_session", "{pinned}", pinnedElsewhere)
-	auditMessagesSQL   = statement("verify_messages")
+	auditMessagesSQL   = statement("verify_messages", "{size}", messageBytes)
 	auditCheckpointSQL = statement("verify_checkpoint", "{pinned}", pinnedElsewhere)
 )
 
@@ -123,11 +125,17 @@ func (m *AuditedMessage) shape() string {
 }
 
 // Messages returns the messages behind a seq, as many as fit into a few megabytes; none at the end of the log. Those in
-// packs come with their holes filled, which may ask a store outside the database: no other reader does that in a
-// transaction, but this one holds no lock.
+// packs come without their bytes: see Store.AuditPack.
 func (a *Audit) Messages(ctx context.Context, after int64) ([]AuditedMessage, error) {
+	return rowsIn(ctx, a.tx, pgx.RowToStructByName[AuditedMessage], auditMessagesSQL,
+		a.Tenant, a.Key.Key, after, auditedMessages, auditedBytes, 0)
+}
+
+// WholeMessages returns what Messages returns, those in packs with their holes filled, which may ask a store outside the
+// database: no other reader does that in a transaction, but this one holds no lock.
+func (a *Audit) WholeMessages(ctx context.Context, after int64) ([]AuditedMessage, error) {
 	log, err := readLog(ctx, a.tx, a.Key, (*AuditedMessage).place, pgx.RowToStructByName[AuditedMessage],
-		auditMessagesSQL, a.Tenant, a.Key.Key, after, auditedMessages, auditedBytes)
+		auditMessagesSQL, a.Tenant, a.Key.Key, after, auditedMessages, auditedBytes, 0)
 	for i := range log.messages {
 		m := &log.messages[i]
 		if m.Body != nil {

@@ -54,8 +54,11 @@ func (s *Store) RepairColumns(
 	return s.asOwner(ctx, key, func(tx pgx.Tx) error {
 		return execOne(ctx, tx, session.ErrNotFound, `
 			UPDATE messages
-			   SET role = $4, tokens = $5, calls = $6, answers = $7, starts_unit = $8, flags = $9,
-			       shape = $10 || coalesce(substring(shape FROM E'^(?:[^\x1f]*\x1f){5}(.*)$'), '')
+			   SET role = $4, tokens = $5, starts_unit = $8, flags = $9,
+			       calls = CASE WHEN body IS NOT NULL THEN $6::text[] END,
+			       answers = CASE WHEN body IS NOT NULL THEN $7::text[] END,
+			       shape = CASE WHEN body IS NULL THEN shape
+			                    ELSE $10 || coalesce(substring(shape FROM E'^(?:[^\x1f]*\x1f){5}(.*)$'), '') END
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq = $3`,
 			key.Tenant, key.Key, seq, audited.Role, m.Tokens, calls, answers, m.StartsUnit, m.Flags,
 			audited.shape())

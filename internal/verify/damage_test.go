@@ -29,6 +29,7 @@ type damage struct {
 	want   []string // the findings: kind and place
 	remain bool     // nothing can repair it
 	other  bool     // the repaired view is valid, but another
+	packed bool     // the beginning of the log is in packs
 }
 
 // linkedRef is the first result that a checkpoint took out of the view.
@@ -46,161 +47,189 @@ const storedRef = `SELECT min(r.ref) FROM results r WHERE session_key = $1
 var damages = map[string]damage{
 	"a message's body": {
 		`UPDATE messages SET body = 'x' WHERE session_key = $1 AND seq = 3`,
-		[]string{"message: message 3"}, true, false,
+		[]string{"message: message 3"}, true, false, false,
 	},
 	"a message's body, still JSON": {
 		`UPDATE messages SET body = convert_to(replace(convert_from(body, 'UTF8'), 'o', '0'), 'UTF8')
 		  WHERE session_key = $1 AND seq = 4`,
-		[]string{"message: message 4"}, true, false,
+		[]string{"message: message 4"}, true, false, false,
 	},
 	"a message of the tail": {
 		`UPDATE messages SET body = 'x' WHERE session_key = $1 AND seq = (SELECT max(seq) FROM messages WHERE session_key = $1)`,
-		[]string{"message: message LAST"}, true, false,
+		[]string{"message: message LAST"}, true, false, false,
 	},
 	"the newest checkpoint's body, cut": {
 		`UPDATE checkpoints SET body = substring(body FOR octet_length(body) / 2)
 		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
-		[]string{"checkpoint: checkpoint NEWEST"}, false, false,
+		[]string{"checkpoint: checkpoint NEWEST"}, false, false, false,
 	},
 	"an old checkpoint's body, cut": {
 		`UPDATE checkpoints SET body = substring(body FOR octet_length(body) / 2) WHERE session_key = $1 AND n = 2`,
-		[]string{"checkpoint: checkpoint 2"}, false, false,
+		[]string{"checkpoint: checkpoint 2"}, false, false, false,
 	},
 	"the newest checkpoint's body, overwritten": {
 		`UPDATE checkpoints SET body = (SELECT body FROM checkpoints WHERE session_key = $1 AND n = 1)
 		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
-		[]string{"checkpoint: checkpoint NEWEST"}, false, false,
+		[]string{"checkpoint: checkpoint NEWEST"}, false, false, false,
 	},
 	"a checkpoint's state": {
 		`UPDATE checkpoints SET state = set_byte(state, octet_length(state) / 2, (get_byte(state, octet_length(state) / 2) + 1) % 256)
 		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
-		[]string{"state: checkpoint NEWEST"}, false, false,
+		[]string{"state: checkpoint NEWEST"}, false, false, false,
 	},
 	"a checkpoint's units": {
 		`UPDATE checkpoints SET units = jsonb_set(units, '{1,offset}', '7')
 		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
-		[]string{"units: checkpoint NEWEST"}, false, false,
+		[]string{"units: checkpoint NEWEST"}, false, false, false,
 	},
 	"what a checkpoint's units stand for": {
 		`UPDATE checkpoints SET units = jsonb_set(units, '{1,messages}', '100')
 		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
-		[]string{"coverage: checkpoint NEWEST"}, false, false,
+		[]string{"coverage: checkpoint NEWEST"}, false, false, false,
 	},
 	"a checkpoint's validator state": {
 		`UPDATE checkpoints SET validator_state = '\x00'
 		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
-		[]string{"validator_state: checkpoint NEWEST, validator_state"}, false, false,
+		[]string{"validator_state: checkpoint NEWEST, validator_state"}, false, false, false,
 	},
 	"a checkpoint's manifest": {
 		`UPDATE checkpoints SET manifest = '7' WHERE session_key = $1 AND n = 2`,
-		[]string{"manifest: checkpoint 2"}, false, false,
+		[]string{"manifest: checkpoint 2"}, false, false, false,
 	},
 	"the tokens of the view": {
 		`UPDATE sessions SET context_tokens = context_tokens + 1000 WHERE key = $1`,
-		[]string{"counter: context_tokens"}, false, false,
+		[]string{"counter: context_tokens"}, false, false, false,
 	},
 	"the bytes of the tail": {
 		`UPDATE sessions SET tail_bytes = 0 WHERE key = $1`,
-		[]string{"counter: tail_bytes"}, false, false,
+		[]string{"counter: tail_bytes"}, false, false, false,
 	},
 	"the tokens of the log": {
 		`UPDATE sessions SET total_tokens = 7 WHERE key = $1`,
-		[]string{"counter: total_tokens"}, false, false,
+		[]string{"counter: total_tokens"}, false, false, false,
 	},
 	"the end of what the checkpoint covers": {
 		`UPDATE sessions SET through_seq = through_seq - 1 WHERE key = $1`,
-		[]string{"counter: through_seq"}, false, false,
+		[]string{"counter: through_seq"}, false, false, false,
 	},
 	"the pinned head": {
 		`UPDATE sessions SET pinned = 5 WHERE key = $1`,
-		[]string{"counter: pinned"}, false, false,
+		[]string{"counter: pinned"}, false, false, false,
 	},
 	"a message's columns": {
 		`UPDATE messages SET role = 'tool', tokens = tokens + 1 WHERE session_key = $1 AND seq = 5`,
-		[]string{"columns: message 5, role, shape, tokens"}, false, false,
+		[]string{"columns: message 5, role, shape, tokens"}, false, false, false,
 	},
 	"a message is missing": {
 		`DELETE FROM messages WHERE session_key = $1 AND seq = 5`,
-		[]string{"missing_message: message 5"}, true, false,
+		[]string{"missing_message: message 5"}, true, false, false,
 	},
 	"the last message is missing": {
 		`DELETE FROM messages WHERE session_key = $1 AND seq = (SELECT max(seq) FROM messages WHERE session_key = $1)`,
-		[]string{"missing_message: message LAST"}, true, false,
+		[]string{"missing_message: message LAST"}, true, false, false,
 	},
 	"several messages are missing": {
 		`DELETE FROM messages WHERE session_key = $1 AND seq BETWEEN 5 AND 8`,
-		[]string{"missing_message: messages 5 to 8"}, true, false,
+		[]string{"missing_message: messages 5 to 8"}, true, false, false,
 	},
 	"a message has a wrong seq": {
 		`UPDATE messages SET seq = 1000 WHERE session_key = $1 AND seq = 5`,
-		[]string{"extra_message: message 1000", "missing_message: message 5"}, true, false,
+		[]string{"extra_message: message 1000", "missing_message: message 5"}, true, false, false,
 	},
 	"a row too many": {
 		`INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body, shape)
 		 SELECT tenant_id, session_key, 1000, role, format, tokens, starts_unit, body, shape
 		   FROM messages WHERE session_key = $1 AND seq = 2`,
-		[]string{"extra_message: message 1000"}, true, false,
+		[]string{"extra_message: message 1000"}, true, false, false,
 	},
 	"a result's body": {
 		`UPDATE result_chunks SET body = convert_to('another body', 'UTF8'), codec = 0 WHERE session_key = $1 AND n = 0
 		    AND body_id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
-		[]string{"result: STORED, body BODY"}, false, false,
+		[]string{"result: STORED, body BODY"}, false, false, false,
 	},
 	"a result's body, without its chunks": {
 		`DELETE FROM result_chunks
 		  WHERE session_key = $1 AND body_id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
-		[]string{"result: STORED, body BODY"}, false, false,
+		[]string{"result: STORED, body BODY"}, false, false, false,
 	},
 	"a result's body, cut": {
 		`UPDATE result_chunks SET body = substring(body FOR octet_length(body) / 2) WHERE session_key = $1 AND n = 0
 		    AND body_id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
-		[]string{"result: STORED, body BODY"}, false, false,
+		[]string{"result: STORED, body BODY"}, false, false, false,
 	},
 	"a chunk": {
 		`UPDATE result_chunks SET body = set_byte(body, 9, (get_byte(body, 9) + 1) % 256) WHERE session_key = $1 AND n = 2`,
-		[]string{"chunk: LARGE chunk 2"}, false, false,
+		[]string{"chunk: LARGE chunk 2"}, false, false, false,
 	},
 	"a chunk is missing": {
 		`DELETE FROM result_chunks WHERE session_key = $1 AND n = 1`,
-		[]string{"result: LARGE"}, false, false,
+		[]string{"result: LARGE"}, false, false, false,
 	},
 	"where a chunk begins": {
 		`UPDATE result_chunks SET line = 9 WHERE session_key = $1 AND n = 0
 		    AND body_id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
-		[]string{"chunk: STORED, body BODY chunk 0"}, false, false,
+		[]string{"chunk: STORED, body BODY chunk 0"}, false, false, false,
 	},
 	"the lines of a body": {
 		`UPDATE result_bodies SET lines = lines + 1 WHERE session_key = $1
 		    AND id = (SELECT body_id FROM results WHERE session_key = $1 AND ref = (` + storedRef + `))`,
-		[]string{"result: STORED, body BODY"}, false, false,
+		[]string{"result: STORED, body BODY"}, false, false, false,
 	},
 	"a result's row": {
 		`UPDATE results SET bytes = bytes + 1 WHERE session_key = $1 AND ref = (` + storedRef + `)`,
-		[]string{"result: message SOURCE, STORED"}, false, false,
+		[]string{"result: message SOURCE, STORED"}, false, false, false,
 	},
 	"a result's row is missing": {
 		`DELETE FROM results WHERE session_key = $1 AND ref = (` + linkedRef + `)`,
-		[]string{"ref: checkpoint FIRST, REF"}, false, false,
+		[]string{"ref: checkpoint FIRST, REF"}, false, false, false,
 	},
 	"a body that nothing names": {
 		`INSERT INTO result_bodies (tenant_id, session_key, id, sha256, touched_at)
 		 SELECT tenant_id, key, '00000000-0000-7000-8000-000000000001', sha256(''), now() - interval '9 days'
 		   FROM sessions WHERE key = $1`,
 		[]string{"orphan: body 00000000-0000-7000-8000-000000000001", "result: body 00000000-0000-7000-8000-000000000001"},
-		true, false,
+		true, false, false,
+	},
+	"a pack": {
+		`UPDATE message_packs SET body = set_byte(body, 99, (get_byte(body, 99) + 1) % 256) WHERE session_key = $1`,
+		[]string{"pack: messages 1 to PACKED, pack"}, true, false, true,
+	},
+	"a pack is missing": {
+		`DELETE FROM message_packs WHERE session_key = $1`,
+		[]string{"pack: messages 1 to PACKED, no pack"}, true, false, true,
+	},
+	"a chunk of what fills a hole": {
+		`UPDATE result_chunks SET body = set_byte(body, 9, (get_byte(body, 9) + 1) % 256) WHERE session_key = $1 AND n = 2`,
+		[]string{"chunk: LARGE chunk 2"}, true, false, true,
+	},
+	"what fills a hole is missing": {
+		`WITH gone AS (
+		   DELETE FROM result_chunks
+		    WHERE body_id = (SELECT body_id FROM result_chunks WHERE session_key = $1 AND n = 2)
+		   RETURNING body_id)
+		 DELETE FROM result_bodies b USING gone WHERE b.id = gone.body_id`,
+		[]string{"hole: message LARGESEQ", "result: message LARGESEQ, LARGEREF"}, true, false, true,
+	},
+	"the tokens of a message in a pack": {
+		`UPDATE messages SET tokens = tokens + 1 WHERE session_key = $1 AND seq = 2`,
+		[]string{"columns: message 2, tokens"}, false, false, true,
+	},
+	"an old checkpoint's body, when its messages are in packs": {
+		`UPDATE checkpoints SET body = substring(body FOR octet_length(body) / 2) WHERE session_key = $1 AND n = 1`,
+		[]string{"checkpoint: checkpoint 1"}, false, false, true,
 	},
 	"an old checkpoint is missing": {
 		`DELETE FROM checkpoints WHERE session_key = $1 AND n = 2`,
-		[]string{"missing_checkpoint: checkpoint 2"}, false, false,
+		[]string{"missing_checkpoint: checkpoint 2"}, false, false, false,
 	},
 	"the newest checkpoint is missing": {
 		`DELETE FROM checkpoints WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
-		[]string{"missing_checkpoint: checkpoint NEWEST"}, false, true,
+		[]string{"missing_checkpoint: checkpoint NEWEST"}, false, true, false,
 	},
 	"a checkpoint holds no results": {
 		`DELETE FROM checkpoint_results
 		  WHERE session_key = $1 AND ref = (` + linkedRef + `)`,
-		[]string{"link: checkpoint FIRST, message SEQ, REF"}, false, false,
+		[]string{"link: checkpoint FIRST, message SEQ, REF"}, false, false, false,
 	},
 }
 
@@ -225,6 +254,9 @@ func TestEveryDamageIsFoundWhereItIsAndRepairedWhereThatCanBe(t *testing.T) {
 		id = strings.ReplaceAll(strings.ReplaceAll(id, ",", ""), "'", "")
 		key := w.save(id, recorded, 20_000, 12, true)
 		at := session.Address{Tenant: w.tenant.ID, ID: id}
+		if d.packed {
+			w.offload(key)
+		}
 		reader := reading{w, server, w.key(), id}
 		before := reader.views()
 		want := w.places(key.Key, d.want)
@@ -271,7 +303,7 @@ func withLargeResult(s *replay.Session) *replay.Session {
 // places fills in what a damage's findings call LAST, NEWEST, FIRST, SEQ and REF.
 func (w *world) places(key uuid.UUID, want []string) (filled []string) {
 	w.Helper()
-	var last, newest, first, seq, ref, stored, source, body, large string
+	var last, newest, first, seq, ref, stored, source, body, large, largeRef, largeSeq, packed string
 	err := w.admin.QueryRow(w.Context(), `
 		SELECT s.last_seq::text, s.checkpoint_n::text, min(l.n)::text, r.seq::text, r.ref
 		  FROM sessions s
@@ -290,14 +322,15 @@ func (w *world) places(key uuid.UUID, want []string) (filled []string) {
 		w.Fatal(err)
 	}
 	err = w.admin.QueryRow(w.Context(), `
-		SELECT r.ref || ', body ' || r.body_id
+		SELECT r.ref || ', body ' || r.body_id, r.ref, r.seq::text,
+		       (SELECT coalesce(max(seq), 0)::text FROM messages m WHERE m.session_key = $1 AND m.body IS NULL)
 		  FROM results r
 		  JOIN result_chunks c USING (session_key, body_id)
-		 WHERE session_key = $1 AND c.n = 2`, key).Scan(&large)
+		 WHERE session_key = $1 AND c.n = 2`, key).Scan(&large, &largeRef, &largeSeq, &packed)
 	if err != nil {
 		w.Fatal(err)
 	}
-	names := strings.NewReplacer("LAST", last, "NEWEST", newest, "FIRST", first, "SEQ", seq, "REF", ref,
+	names := strings.NewReplacer("LARGEREF", largeRef, "LARGESEQ", largeSeq, "PACKED", packed, "LAST", last, "NEWEST", newest, "FIRST", first, "SEQ", seq, "REF", ref,
 		"STORED", stored, "SOURCE", source, "BODY", body, "LARGE", large)
 	for _, place := range want {
 		filled = append(filled, names.Replace(place))

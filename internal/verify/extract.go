@@ -93,7 +93,7 @@ func partOf(f session.Format, m *postgres.AuditedMessage, ref session.ResultRef)
 func toolOf(ctx context.Context, a *postgres.Audit, ref session.ResultRef) (tool string, err error) {
 	var calls compactor.OpenCalls
 	for seq := int64(0); ; {
-		page, err := a.Messages(ctx, seq)
+		page, err := a.WholeMessages(ctx, seq)
 		if err != nil || len(page) == 0 {
 			return "", err
 		}

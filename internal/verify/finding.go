@@ -29,6 +29,8 @@ const (
 	Link       Kind = "link"
 	Result     Kind = "result" // a result's body
 	Chunk      Kind = "chunk"  // a piece of a result's body
+	Pack       Kind = "pack"   // messages that were compressed together
+	Hole       Kind = "hole"   // a message in a pack that cannot be filled
 	Orphan     Kind = "orphan" // rows or objects that nothing names
 	View       Kind = "view"   // no valid view can be made
 )
@@ -114,6 +116,8 @@ var advices = map[Kind]advice{
 	Link:       {"nothing keeps the result from being deleted", repairIt},
 	Result:     {"reading the result answers 500 damaged", repairIt},
 	Chunk:      {"the lines in it answer 500 damaged; the others of the result stay readable", repairIt},
+	Pack:       {"reading the messages answers 500 damaged; checkpoints show what they had of them", restoreLog},
+	Hole:       {"reading the message answers 500 damaged; what a checkpoint shows of it stays readable", restoreLog},
 	Orphan:     {"nothing: it takes room", "a support question: nothing in Varve leaves such rows"},
 	View:       {"reads fall back to an older checkpoint or to the log, and are marked degraded", recompactIt},
 }

@@ -47,19 +47,25 @@ func (i *inspection) messages(ctx context.Context) error {
 		i.log.gaps = append(i.log.gaps, session.MessagesRef{First: i.log.last + 1, Last: i.audit.LastSeq})
 	}
 	i.gaps()
+	return nil
+}
+
+// namedResults reports the results that checkpoints name or the log should have, and that are not there.
+func (i *inspection) namedResults() {
 	for _, seq := range slices.Sorted(maps.Keys(i.wanted)) {
 		for _, w := range i.wanted[seq] {
 			i.lost(seq, w)
 		}
 	}
-	return nil
+	i.links()
 }
 
 // lost reports a result that the log should have. The message that is to blame, or a gap, is reported already.
 func (i *inspection) lost(seq int64, w wantedRef) {
 	for f := range i.report.Findings {
 		at := &i.report.Findings[f]
-		if (at.Kind == Message || at.Kind == Missing) && at.Seq <= seq && seq <= max(at.Seq, at.LastSeq) {
+		isLog := slices.Contains([]Kind{Message, Missing, Pack, Hole}, at.Kind)
+		if isLog && at.Seq <= seq && seq <= max(at.Seq, at.LastSeq) {
 			return
 		}
 	}
@@ -80,11 +86,30 @@ func (i *inspection) message(m *postgres.AuditedMessage) {
 		return
 	}
 	i.walk(m)
-	if m.Damage != nil {
-		i.add(Finding{Kind: Message, Seq: m.Seq}, "%v", m.Damage)
-		return
+	if !m.Packed {
+		i.content(m)
+	} else if !i.isInPack(m.Seq) {
+		i.nowhere(m.Seq)
 	}
-	if m.Digest == nil {
+}
+
+// nowhere reports a message whose bytes are gone, together with those before it.
+func (i *inspection) nowhere(seq int64) {
+	if n := len(i.report.Findings); n > 0 {
+		f := &i.report.Findings[n-1]
+		if f.Kind == Pack && f.Name == nowhere && max(f.Seq, f.LastSeq) == seq-1 {
+			f.LastSeq = seq
+			return
+		}
+	}
+	i.add(Finding{Kind: Pack, Seq: seq, Name: nowhere}, "the bytes are neither in a row nor in exactly one pack")
+}
+
+const nowhere = "no pack"
+
+// content checks the bytes of a message, and what was extracted from them.
+func (i *inspection) content(m *postgres.AuditedMessage) {
+	if m.Digest == nil && !m.Packed {
 		i.report.Undigested++
 	}
 	found, err := wholeMessage(m)
@@ -111,7 +136,7 @@ func (i *inspection) message(m *postgres.AuditedMessage) {
 
 // links reports the results that nothing holds although a checkpoint names them.
 func (i *inspection) links() {
-	if !i.isWhole(Missing, Message) {
+	if !i.isWhole(Missing, Message, Pack, Hole) {
 		return
 	}
 	for _, seq := range slices.Sorted(maps.Keys(i.unlinked)) {
@@ -139,6 +164,9 @@ func wholeMessage(m *postgres.AuditedMessage) (found wire.Facts, err error) {
 // wrongColumns returns the names of the columns that do not hold what is in the message.
 func wrongColumns(m *postgres.AuditedMessage, found *wire.Facts) (wrong []string) {
 	want := extracted(found)
+	if m.Packed {
+		m.Calls, m.Answers = want.Calls, want.Answers // only its shape has them
+	}
 	for name, same := range map[string]bool{
 		"role":        m.Role == want.Role,
 		"tokens":      m.Tokens == int64(want.Tokens),
@@ -198,7 +226,7 @@ func (i *inspection) walk(m *postgres.AuditedMessage) {
 		w.context += m.ViewTokens
 	}
 	if m.Seq > i.audit.Through {
-		w.tailBytes += int64(len(m.Body))
+		w.tailBytes += m.Size
 	}
 }
 

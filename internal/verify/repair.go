@@ -124,9 +124,12 @@ func (r *repairing) message(ctx context.Context, seq int64) (m postgres.AuditedM
 }
 
 func messageOf(ctx context.Context, a *postgres.Audit, seq int64) (m postgres.AuditedMessage, err error) {
-	page, err := a.Messages(ctx, seq-1)
+	page, err := a.WholeMessages(ctx, seq-1)
 	if err != nil || len(page) == 0 || page[0].Seq != seq {
 		return m, errors.Join(err, fmt.Errorf("message %d: %w", seq, session.ErrNotFound))
+	}
+	if page[0].Damage != nil {
+		return m, page[0].Damage
 	}
 	return page[0], session.CheckMessage(seq, page[0].Body, page[0].Digest)
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,20 +76,43 @@ const orphanAfter = 48 * time.Hour
 func (v *Verifier) lookAtBodies(ctx context.Context, i *inspection) error {
 	for b := range i.bodies {
 		body := &i.bodies[b]
+		if body.SHA256 == nil {
+			continue
+		}
+		before := len(i.report.Findings)
+		if err := v.lookAtBody(ctx, i, body); err != nil {
+			return err
+		}
+		if len(i.report.Findings) > before {
+			i.damaged[body.ID] = before
+		}
+	}
+	return nil
+}
+
+// bodiless reports the results whose bodies are gone.
+func (i *inspection) bodiless() {
+	for b := range i.bodies {
+		for _, ref := range i.bodies[b].Refs {
+			delete(i.rows, ref)
+		}
+	}
+	for _, ref := range slices.Sorted(maps.Keys(i.rows)) {
+		i.add(Finding{Kind: Result, Ref: ref, Seq: i.rows[ref].Seq}, "its row names a body that is not there")
+	}
+}
+
+// orphans reports the bodies that neither a result nor a hole has.
+func (i *inspection) orphans() {
+	for b := range i.bodies {
+		body := &i.bodies[b]
 		idle := time.Duration(body.Idle * float64(time.Second))
 		if len(body.Refs) == 0 && idle > orphanAfter && !i.held[body.ID] {
 			i.report.Unexplained += body.Bytes
 			i.add(Finding{Kind: Orphan, Name: "body " + body.ID.String()},
 				"nothing has named it for %s", idle.Round(time.Hour))
 		}
-		if body.SHA256 == nil {
-			continue
-		}
-		if err := v.lookAtBody(ctx, i, body); err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func (v *Verifier) lookAtBody(ctx context.Context, i *inspection, body *persist.AuditedBody) error {

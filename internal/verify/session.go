@@ -29,6 +29,8 @@ type inspection struct {
 	uncovered []uncovered
 	rows      map[string]persist.Result // of the results with bodies of their own, by ref
 	bodies    []persist.AuditedBody
+	packs     []session.MessagesRef
+	damaged   map[uuid.UUID]int  // bodies, and which finding says so
 	held      map[uuid.UUID]bool // bodies that messages in packs need
 }
 
@@ -44,16 +46,20 @@ func (v *Verifier) look(ctx context.Context, key session.Key) (Report, error) {
 	var i inspection
 	err := v.Store.Audit(ctx, key, func(a *postgres.Audit) error {
 		i = inspection{audit: a, results: map[string]bool{}, named: map[string]bool{}, wanted: map[int64][]wantedRef{},
-			rows: map[string]persist.Result{}, unlinked: map[int64][]wantedRef{}, held: map[uuid.UUID]bool{}}
+			rows: map[string]persist.Result{}, unlinked: map[int64][]wantedRef{}, held: map[uuid.UUID]bool{}, damaged: map[uuid.UUID]int{}}
 		return i.inspect(ctx)
 	})
 	if err != nil {
 		return i.report, fmt.Errorf("session %s: %w", key.Key, err)
 	}
 	i.report.Sessions = 1
-	if err := v.lookAtBodies(ctx, &i); err != nil {
+	if err := v.lookAtPacks(ctx, &i); err != nil {
 		return i.report, err
 	}
+	i.namedResults()
+	i.pinned()
+	i.coverage()
+	i.counters()
 	if len(i.report.Findings) == 0 && i.audit.LastSeq > 0 {
 		err = v.lookAtView(ctx, &i)
 	}
@@ -77,16 +83,15 @@ func (i *inspection) inspect(ctx context.Context) (err error) {
 	if err := i.checkpoints(ctx); err != nil {
 		return err
 	}
+	if i.packs, err = i.audit.Packs(ctx); err != nil {
+		return err
+	}
 	if err := i.messages(ctx); err != nil {
 		return err
 	}
 	if err := i.readBodies(ctx); err != nil {
 		return err
 	}
-	i.links()
-	i.pinned()
-	i.coverage()
-	i.counters()
 	return nil
 }
 

@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -107,6 +109,17 @@ func (w *world) save(id string, s *replay.Session, window, batch int, tail bool)
 		}
 	}
 	return session.Key{Tenant: w.tenant.ID, Key: made.Session.Key}
+}
+
+// offload packs what no kept checkpoint of a session needs.
+func (w *world) offload(key session.Key) {
+	w.Helper()
+	o := offload.Offloader{
+		Store: w.store, Log: slog.New(slog.DiscardHandler), Trace: func(string) {}, Slice: time.Hour,
+	}
+	if done, err := o.Session(w.Context(), key); err != nil || !done {
+		w.Fatalf("offload: done %v, %v", done, err)
+	}
 }
 
 func (w *world) append(at session.Address, f session.Format, messages []replay.Message) {
