@@ -131,8 +131,8 @@ func (a *Audit) Messages(ctx context.Context, after int64) ([]AuditedMessage, er
 		a.Tenant, a.Key.Key, after, auditedMessages, auditedBytes, 0)
 }
 
-// WholeMessages returns what Messages returns, those in packs with their holes filled, which may ask a store outside the
-// database: no other reader does that in a transaction, but this one holds no lock.
+// WholeMessages returns what Messages returns, those in packs with their holes filled, which may ask a store outside
+// the database: no other reader does that in a transaction, but this one holds no lock.
 func (a *Audit) WholeMessages(ctx context.Context, after int64) ([]AuditedMessage, error) {
 	log, err := readLog(ctx, a.tx, a.Key, (*AuditedMessage).place, pgx.RowToStructByName[AuditedMessage],
 		auditMessagesSQL, a.Tenant, a.Key.Key, after, auditedMessages, auditedBytes, 0)

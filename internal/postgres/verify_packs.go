@@ -105,7 +105,8 @@ func (s *Store) fillAudited(
 			p.Failed[r.Seq] = err
 		default:
 			delete(p.Failed, r.Seq)
-			m.Body, m.ViewBody, m.Shape = body, r.View, r.Shape
+			m.Body, m.ViewBody = body, r.View
+			m.Shape = r.Shape
 			p.Messages = append(p.Messages, *m)
 		}
 	}

@@ -52,6 +52,8 @@ func (i *inspection) messages(ctx context.Context) error {
 
 // namedResults reports the results that checkpoints name or the log should have, and that are not there.
 func (i *inspection) namedResults() {
+	maps.DeleteFunc(i.wanted, func(seq int64, _ []wantedRef) bool { return i.isSkipped(seq) })
+	maps.DeleteFunc(i.unlinked, func(seq int64, _ []wantedRef) bool { return i.isSkipped(seq) })
 	for _, seq := range slices.Sorted(maps.Keys(i.wanted)) {
 		for _, w := range i.wanted[seq] {
 			i.lost(seq, w)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -30,6 +31,7 @@ func (v *Verifier) lookAtPacks(ctx context.Context, i *inspection) error {
 	for _, at := range i.packs {
 		p, err := v.Store.AuditPack(ctx, i.audit.Key, at.First)
 		if errors.Is(err, session.ErrNotFound) {
+			i.skipped = append(i.skipped, at)
 			continue
 		}
 		if err != nil {
@@ -69,7 +71,13 @@ func (i *inspection) pack(p *postgres.AuditedPack) {
 	}
 }
 
-// hole reports a message that cannot be filled. If a body is to blame that was found to be damaged, its finding says so.
+// isSkipped reports whether a message was not looked at because its pack was replaced meanwhile.
+func (i *inspection) isSkipped(seq int64) bool {
+	return slices.ContainsFunc(i.skipped, func(p session.MessagesRef) bool { return p.First <= seq && seq <= p.Last })
+}
+
+// hole reports a message that cannot be filled. If a body is to blame that was found to be damaged, its finding says
+// so.
 func (i *inspection) hole(p *postgres.AuditedPack, seq int64) {
 	for _, body := range p.Needs[seq] {
 		if at, ok := i.damaged[body]; ok {

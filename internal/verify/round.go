@@ -32,8 +32,8 @@ var (
 	})
 )
 
-// Rolling is the periodic verification: each slice looks at some sessions of every tenant, and continues where the slice
-// before ended.
+// Rolling is the periodic verification: each slice looks at some sessions of every tenant, and continues where the
+// slice before ended.
 type Rolling struct {
 	Verifier
 	Log   *slog.Logger

@@ -30,8 +30,17 @@ type inspection struct {
 	rows      map[string]persist.Result // of the results with bodies of their own, by ref
 	bodies    []persist.AuditedBody
 	packs     []session.MessagesRef
-	damaged   map[uuid.UUID]int  // bodies, and which finding says so
-	held      map[uuid.UUID]bool // bodies that messages in packs need
+	skipped   []session.MessagesRef // packs that were replaced meanwhile
+	damaged   map[uuid.UUID]int     // bodies, and which finding says so
+	held      map[uuid.UUID]bool    // bodies that messages in packs need
+}
+
+func newInspection(a *postgres.Audit) inspection {
+	return inspection{
+		audit: a, results: map[string]bool{}, named: map[string]bool{}, wanted: map[int64][]wantedRef{},
+		rows: map[string]persist.Result{}, unlinked: map[int64][]wantedRef{}, held: map[uuid.UUID]bool{},
+		damaged: map[uuid.UUID]int{},
+	}
 }
 
 // wantedRef is a ref that a checkpoint names without a persisted result.
@@ -45,8 +54,7 @@ type wantedRef struct {
 func (v *Verifier) look(ctx context.Context, key session.Key) (Report, error) {
 	var i inspection
 	err := v.Store.Audit(ctx, key, func(a *postgres.Audit) error {
-		i = inspection{audit: a, results: map[string]bool{}, named: map[string]bool{}, wanted: map[int64][]wantedRef{},
-			rows: map[string]persist.Result{}, unlinked: map[int64][]wantedRef{}, held: map[uuid.UUID]bool{}, damaged: map[uuid.UUID]int{}}
+		i = newInspection(a)
 		return i.inspect(ctx)
 	})
 	if err != nil {
@@ -89,10 +97,7 @@ func (i *inspection) inspect(ctx context.Context) (err error) {
 	if err := i.messages(ctx); err != nil {
 		return err
 	}
-	if err := i.readBodies(ctx); err != nil {
-		return err
-	}
-	return nil
+	return i.readBodies(ctx)
 }
 
 // isWhole reports whether nothing of these kinds was found.
@@ -114,6 +119,10 @@ func (v *Verifier) lookAtView(ctx context.Context, i *inspection) error {
 	stored, err := v.Store.View(ctx, at, postgres.Version{})
 	if errors.Is(err, session.ErrNotFound) {
 		return nil // deleted meanwhile
+	}
+	if errors.Is(err, session.ErrDamaged) {
+		i.add(Finding{Kind: View, Checkpoint: i.audit.Checkpoint}, "it cannot be read: %v", err)
+		return nil
 	}
 	if err != nil {
 		return err
