@@ -45,6 +45,7 @@ type resultsCommand struct {
 	Session string `arg:"" help:"Session id."`
 	Ref     string `arg:"" optional:"" help:"A result's ref, like r17.0-9f3a; lists all results if not given."`
 	Offset  *int   `help:"First line to print, counted from 1; the first of the result if not given."`
+	Char    *int   `name:"char-offset" help:"How many characters of the first line to leave out."`
 	Limit   *int   `help:"How many lines to print, at most 2000 (200), or how many results to list (all)."`
 	Raw     bool   `help:"Print the result's bytes as they are, and check their SHA-256."`
 }
@@ -54,10 +55,10 @@ func (c *resultsCommand) Validate() error {
 	switch {
 	case c.Ref == "" && c.Raw:
 		return errors.New("--raw needs the ref of a result")
-	case c.Ref == "" && c.Offset != nil:
-		return errors.New("--offset needs the ref of a result")
-	case c.Raw && (c.Offset != nil || c.Limit != nil):
-		return errors.New("--raw prints the whole result, without --offset and --limit")
+	case c.Ref == "" && (c.Offset != nil || c.Char != nil):
+		return errors.New("--offset and --char-offset need the ref of a result")
+	case c.Raw && (c.Offset != nil || c.Limit != nil || c.Char != nil):
+		return errors.New("--raw prints the whole result, without --offset, --char-offset and --limit")
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (c *resultsCommand) Run(ctx context.Context, to *console) error {
 
 // lines prints a page of lines with their numbers, and on notes how to continue.
 func (c *resultsCommand) lines(ctx context.Context, to *console, notes io.Writer) error {
-	query := client.Query{"offset": c.Offset, "limit": c.Limit}
+	query := client.Query{"offset": c.Offset, "char_offset": c.Char, "limit": c.Limit}
 	page, err := client.GetResult.With(ctx, to.api, client.Options{Query: query}, c.Session, c.Ref)
 	if err != nil {
 		return err
@@ -95,7 +96,11 @@ func (c *resultsCommand) lines(ctx context.Context, to *console, notes io.Writer
 	}
 	_, err = io.WriteString(to.out, p.Content)
 	if p.NextOffset != nil {
-		fmt.Fprintf(notes, "… %d lines in all; continue with --offset %d\n", p.Lines, *p.NextOffset)
+		more := ""
+		if p.NextCharOffset > 0 {
+			more = fmt.Sprintf(" --char-offset %d", p.NextCharOffset)
+		}
+		fmt.Fprintf(notes, "… %d lines in all; continue with --offset %d%s\n", p.Lines, *p.NextOffset, more)
 	}
 	return err
 }

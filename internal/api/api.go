@@ -147,8 +147,11 @@ func (s *Server) routes() {
 	dialect := openai.Server{Store: s.Store, Models: s.Models, Counter: &s.counter, Waiter: &s.waiter}
 	dialect.Register(s.openAI)
 
-	read.list("/v1/sessions/:id/results", s.listResults)
-	read.get("/v1/sessions/:id/results/:ref", s.readResult, "raw", "offset", "limit")
+	read.get("/v1/sessions/:id/results", s.listResults, resultsQuery...)
+	read.get("/v1/sessions/:id/results/grep", s.grepResults, append([]string{"refs"}, grepQuery...)...)
+	read.get("/v1/sessions/:id/results/:ref", s.readResult, readQuery...)
+	read.get("/v1/sessions/:id/results/:ref/grep", s.grepResult, grepQuery...)
+	read.get("/v1/sessions/:id/search", s.searchSession, "q", "limit", "max_bytes", "cursor")
 
 	keys.get("/v1/recall", s.readRecall, "from", "to")
 	read.get("/v1/tools", s.listTools, "format")

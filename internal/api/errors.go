@@ -71,6 +71,8 @@ var sentinels = []struct {
 		"them expire", session.MaxLiveTokens)},
 	{session.ErrResultStore, request.Unavailable, "the result store does not answer, which holds what results say: " +
 		"try again after Retry-After. The database answers, and all else can be read"},
+	{session.ErrBusy, "busy", "two greps or searches of the tenant run, and one waited for its turn for a second: try " +
+		"again after Retry-After"},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or " +
 		"choose another id"},
 }
@@ -246,7 +248,8 @@ const statusClientGone = 499
 
 func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	retryable := status == http.StatusInternalServerError && f.Code != codeDamaged ||
-		status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout
+		status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout ||
+		status == http.StatusTooManyRequests
 	kind, answer := problemType, any(protocol.Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail,
 		Instance: req.R.URL.EscapedPath(),
@@ -270,7 +273,7 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	}
 	h["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}
 	switch status {
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h["Retry-After"], h["Retry-After-Ms"] = request.RetryAfter, retryAfterMS
 	case http.StatusRequestTimeout:
 		h["Connection"] = []string{"close"}

@@ -16,7 +16,6 @@ var ProblemCodes = problemCodes
 // What is tested without a request.
 var (
 	AcceptsZstd = acceptsZstd
-	Numbered    = numbered
 )
 
 // Routes lists every route as "METHOD /path".

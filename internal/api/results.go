@@ -1,23 +1,19 @@
 package api
 
 import (
-	"bytes"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
-	"time"
+	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/spelling"
 )
 
 func answerOfResult(r persist.Result) protocol.Result {
@@ -29,13 +25,25 @@ func answerOfResult(r persist.Result) protocol.Result {
 	}
 }
 
+// resultsQuery are the parameters of a list of results.
+var resultsQuery = append([]string{"tool", "category", "from_seq", "to_seq"}, request.ListQuery...)
+
 // listResults handles GET /v1/sessions/{id}/results.
 func (s *Server) listResults(req *request.Request) error {
 	at := req.Address()
+	q := req.Query()
+	filter := persist.Filter{Tool: q.Text("tool", ""), Category: q.Text("category", "")}
+	filter.FromSeq = q.Integer("from_seq", 0, session.MaxSessionMessages+1, 0)
+	filter.ToSeq = q.Integer("to_seq", 1, session.MaxSessionMessages+1, 0)
+	for name, text := range map[string]string{"tool": filter.Tool, "category": filter.Category} {
+		if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+			q.Wrong(name, request.InvalidRequest, "must be UTF-8 without NUL")
+		}
+	}
 	var counted reads
 	find := func(l *request.List) ([]persist.Result, error) {
 		after := persist.Place{Seq: l.After.Order, Part: partIn(l.After)}
-		found, err := s.Store.Results(req.Ctx, at, persist.Filter{}, after, l.Limit)
+		found, err := s.Store.Results(req.Ctx, at, filter, after, l.Limit)
 		if err == nil {
 			counted, err = s.readsOf(req, found...)
 		}
@@ -43,7 +51,7 @@ func (s *Server) listResults(req *request.Request) error {
 	}
 	place := func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) }
 	answer := func(r persist.Result) protocol.Result { return counted.answerOf(r) }
-	return request.AnswerList(req, "results of "+at.ID, find, answer, place)
+	return request.AnswerList(req, fmt.Sprintf("results of %s %+v", at.ID, filter), find, answer, place)
 }
 
 // placeOfPart returns the place of a part of a message: lists of results have part numbers where other lists have ids.
@@ -61,171 +69,165 @@ func partIn(p request.Place) int {
 	return int(binary.BigEndian.Uint64(p.ID[8:]))
 }
 
-// The lines that a page of a result has.
-const (
-	defaultLines = 200
-	maxLines     = 2000
-)
+// readQuery are the parameters of reading what a ref names.
+var readQuery = []string{"raw", "offset", "limit", "char_offset", "chars", "max_bytes", "plain", "text", "pointer"}
 
-// readResult handles GET /v1/sessions/{id}/results/{ref}: some lines of what the ref names, or with raw=true its bytes.
+// readResult handles GET /v1/sessions/{id}/results/{ref}: some lines of what the ref names, the value that a JSON pointer
+// names in it, or with raw=true its bytes.
 func (s *Server) readResult(req *request.Request) error {
 	q := req.Query()
-	page := linesWanted{raw: q.Flag("raw")}
-	page.offset = q.Integer("offset", 1, math.MaxInt32, 1)
-	page.limit = q.Integer("limit", 1, maxLines, defaultLines)
-	if page.raw && (q.Values.Has("offset") || q.Values.Has("limit")) {
-		q.Wrong("raw", request.InvalidRequest, "raw=true is the whole result: offset and limit are for its lines; "+
-			"ask for a Range of bytes instead")
+	if q.Flag("raw") {
+		for _, name := range readQuery[1:] {
+			if q.Values.Has(name) {
+				q.Wrong("raw", request.InvalidRequest, "raw=true is the whole result: %s is for its lines; "+
+					"ask for a Range of bytes instead", name)
+			}
+		}
+		if err := req.Err(); err != nil {
+			return err
+		}
+		return s.readRaw(req)
+	}
+	maxBytes := int(q.Integer("max_bytes", readback.MinBytes, readback.MaxBytes, readback.DefaultBytes))
+	text := q.Flag("text")
+	if q.Values.Has("pointer") {
+		return s.readPointer(req, q.Text("pointer", ""), maxBytes)
+	}
+	want := readback.LinesWanted{
+		Offset: q.Integer("offset", 1, math.MaxInt64, 1), Limit: q.Integer("limit", 1, readback.MaxLines,
+			readback.DefaultLines),
+		CharOffset: q.Integer("char_offset", 0, math.MaxInt64, 0), Chars: q.Integer("chars", 1, readback.MaxBytes, 0),
+		MaxBytes: maxBytes, Plain: q.Flag("plain"),
 	}
 	if err := req.Err(); err != nil {
 		return err
 	}
-	at := req.Address()
-	name := req.Param("ref")
-	if ref, ok := session.ParseMessagesRef(name); ok {
-		return s.readMessages(req, at, ref, page)
-	}
-	found, body, err := readback.Result(req.Ctx, s.Store, at, name)
+	source, err := readback.OpenAt(req.Ctx, s.Store, req.Address(), req.Param("ref"), want.Want())
 	if err != nil {
 		return err
 	}
-	s.readBack(req, found.Ref)
-	stored := content{mediaType: found.MediaType, sum: found.SHA256, body: body}
-	stored.digest(req)
-	if page.raw {
-		return answerContent(req, stored)
-	}
-	counted, err := s.readsOf(req, found)
-	if err != nil {
-		return err
-	}
-	answer := protocol.ResultPage{Result: counted.answerOf(found), Offset: page.offset, Limit: page.limit}
-	answer.Content, answer.NextOffset = numbered(body, page.offset, page.limit)
-	return req.JSON(http.StatusOK, answer)
+	return s.answerLines(req, source, want, text)
 }
 
-// linesWanted is which lines a request asks for, or all bytes.
-type linesWanted struct {
-	raw           bool
-	offset, limit int64
-}
-
-// messagesType is the media type of messages as they were appended: one, or an array of several.
-const messagesType = "application/vnd.varve.messages+json"
-
-// readMessages answers with messages of the log that a ref names.
-func (s *Server) readMessages(
-	req *request.Request, at session.Address, ref session.MessagesRef, page linesWanted,
+// answerLines answers with lines of a source.
+func (s *Server) answerLines(
+	req *request.Request, source *readback.Source, want readback.LinesWanted, text bool,
 ) error {
-	run, err := readback.Messages(req.Ctx, s.Store, at, ref)
+	of, err := source.Lines(req.Ctx, text)
 	if err != nil {
 		return err
 	}
-	s.readBack(req, run.Ref.String())
-	stored := content{mediaType: messagesType, sum: run.SHA256[:], body: run.Stored}
-	stored.digest(req)
-	if page.raw {
-		return answerContent(req, stored)
+	lines, err := readback.Lines(req.Ctx, of, want)
+	if err != nil {
+		return err
 	}
+	if of != source.Stored {
+		sum := of.SHA256()
+		lines.TextSHA256 = hex.EncodeToString(sum[:])
+	}
+	s.readBack(req, source.Ref)
+	digest(req, source.Stored)
+	if source.Run == nil {
+		counted, err := s.readsOf(req, *source.Result)
+		if err != nil {
+			return err
+		}
+		return req.JSON(http.StatusOK, protocol.ResultPage{Result: counted.answerOf(*source.Result), LinePage: *lines})
+	}
+	sum := source.Stored.SHA256()
+	run := source.Run
 	answer := protocol.MessagesPage{
-		Ref: run.Ref.String(), Messages: run.Messages, Tokens: run.Tokens,
-		Lines: int64(bytes.Count(run.Text, []byte{'\n'})), Bytes: int64(len(run.Stored)),
-		SHA256: hex.EncodeToString(run.SHA256[:]), Offset: page.offset, Limit: page.limit,
+		Ref: source.Ref, Messages: run.Messages, Tokens: run.Tokens, Lines: of.Lines(), Bytes: source.Stored.Size(),
+		SHA256: hex.EncodeToString(sum[:]), LinePage: *lines,
 	}
 	if run.Next != (session.MessagesRef{}) {
-		next := run.Next.String()
-		answer.NextRef = &next
+		answer.NextRef = new(run.Next.String())
 	}
-	answer.Content, answer.NextOffset = numbered(run.Text, page.offset, page.limit)
 	return req.JSON(http.StatusOK, answer)
 }
 
-// content is what a ref names.
-type content struct {
-	mediaType string
-	sum       []byte
-	body      []byte
-}
-
-// digest sets the headers that prove the content.
-func (c content) digest(req *request.Request) {
-	h := req.W.Header()
-	h.Set("X-Content-Sha256", hex.EncodeToString(c.sum))
-	h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(c.sum)+":")
-}
-
-// answerContent answers with a content's bytes, or the part of them that Range selects.
-func answerContent(req *request.Request, of content) error {
-	h := req.W.Header()
-	h.Set("Content-Type", of.mediaType)
-	h.Set("Etag", `"`+hex.EncodeToString(of.sum)+`"`)
-	h.Set("Cache-Control", "private, no-cache")
-	w := &rangeWriter{ResponseWriter: req.W}
-	given := req.R.Header.Get("Range")
-	req.R.Header.Del("Range")
-	if satisfiable := byteRange(given, len(of.body)); satisfiable != "" {
-		req.R.Header.Set("Range", satisfiable)
-	}
-	http.ServeContent(w, req.R, "", time.Time{}, bytes.NewReader(of.body))
-	if w.refused {
-		return &request.Failure{
-			Code: request.OutsideRange, Size: len(of.body), Detail: fmt.Sprintf("the result has %d bytes: no part of "+
-				"the Range %q is in it", len(of.body), spelling.Shorten(given)),
+// readPointer answers with a value in a result that is JSON.
+func (s *Server) readPointer(req *request.Request, pointer string, maxBytes int) error {
+	q := req.Query()
+	for _, name := range []string{"offset", "limit", "char_offset", "chars", "plain", "text"} {
+		if q.Values.Has(name) {
+			q.Wrong("pointer", request.InvalidRequest, "a pointer names a value, and %s is for lines: leave one of them "+
+				"out", name)
 		}
 	}
-	return nil
-}
-
-// byteRange returns a Range header without what http.ServeContent gets wrong: it takes the last 0 bytes for a range
-// that exists. It returns "" for a header to be ignored: one of another unit, or for an empty body.
-func byteRange(header string, size int) string {
-	unit, set, _ := strings.Cut(header, "=")
-	if !strings.EqualFold(strings.TrimSpace(unit), "bytes") || size == 0 {
-		return ""
+	if err := req.Err(); err != nil {
+		return err
 	}
-	kept := slices.DeleteFunc(strings.Split(set, ","), func(spec string) bool {
-		length, suffix := strings.CutPrefix(strings.TrimSpace(spec), "-")
-		return suffix && length != "" && strings.Trim(length, "0") == ""
+	source, err := readback.Open(req.Ctx, s.Store, req.Address(), req.Param("ref"))
+	if err != nil {
+		return err
+	}
+	value, err := readback.Pointer(req.Ctx, source.Stored, pointer, maxBytes)
+	if err != nil {
+		return err
+	}
+	s.readBack(req, source.Ref)
+	digest(req, source.Stored)
+	sum := source.Stored.SHA256()
+	return req.JSON(http.StatusOK, protocol.ResultValue{
+		Ref: source.Ref, SHA256: hex.EncodeToString(sum[:]), JSONValue: *value,
 	})
-	if len(kept) == 0 {
-		return fmt.Sprintf("bytes=%d-", size) // behind the end
+}
+
+// grepQuery are the parameters of a grep in one result, and, with refs, in several.
+var grepQuery = []string{"pattern", "regex", "ignore_case", "text", "before", "after", "max_matches", "max_bytes",
+	"cursor"}
+
+// grepResult handles GET /v1/sessions/{id}/results/{ref}/grep.
+func (s *Server) grepResult(req *request.Request) error {
+	return s.grep(req, []string{req.Param("ref")})
+}
+
+// grepResults handles GET /v1/sessions/{id}/results/grep: in the refs of the query, or in all results.
+func (s *Server) grepResults(req *request.Request) error {
+	var refs []string
+	if given := req.Query().Text("refs", ""); given != "" {
+		refs = strings.Split(given, ",")
 	}
-	return "bytes=" + strings.Join(kept, ",")
+	return s.grep(req, refs)
 }
 
-// rangeWriter keeps http.ServeContent from answering a wrong Range in plain text.
-type rangeWriter struct {
-	http.ResponseWriter
-	refused bool
-}
-
-func (w *rangeWriter) WriteHeader(status int) {
-	w.refused = status == http.StatusRequestedRangeNotSatisfiable
-	if !w.refused {
-		w.ResponseWriter.WriteHeader(status)
+func (s *Server) grep(req *request.Request, refs []string) error {
+	q := req.Query()
+	want := readback.GrepWanted{
+		Refs: refs, Pattern: q.Text("pattern", ""), Regex: q.Flag("regex"), IgnoreCase: q.Flag("ignore_case"),
+		Text:       q.Flag("text"),
+		Before:     int(q.Integer("before", 0, readback.MaxContext, 0)),
+		After:      int(q.Integer("after", 0, readback.MaxContext, 0)),
+		MaxMatches: int(q.Integer("max_matches", 1, readback.MaxMatches, readback.DefaultMatches)),
+		MaxBytes:   int(q.Integer("max_bytes", readback.MinBytes, readback.MaxBytes, readback.DefaultBytes)),
+		Cursor:     q.Text("cursor", ""),
 	}
-}
-
-func (w *rangeWriter) Write(b []byte) (int, error) {
-	if w.refused {
-		return len(b), nil
+	if err := req.Err(); err != nil {
+		return err
 	}
-	return w.ResponseWriter.Write(b)
-}
-
-// numbered returns limit lines of a text from line offset on, each with its number before it as cat -n writes it, and
-// the number of the line after them, nil at the end.
-func numbered(body []byte, offset, limit int64) (content string, next *int64) {
-	var page bytes.Buffer
-	n := int64(0)
-	for line := range bytes.Lines(body) {
-		n++
-		if n >= offset+limit {
-			return page.String(), &n
+	found, err := readback.Grep(req.Ctx, s.Store, req.Address(), want)
+	if err == nil {
+		for i, group := range found.Groups { // those of a result follow one another
+			if i == 0 || group.Ref != found.Groups[i-1].Ref {
+				s.readBack(req, group.Ref)
+			}
 		}
-		if n >= offset {
-			fmt.Fprintf(&page, "%6d\t%s", n, line)
-		}
 	}
-	return page.String(), nil
+	return request.AnswerFound(req, found, err, request.AsIs)
+}
+
+// searchSession handles GET /v1/sessions/{id}/search.
+func (s *Server) searchSession(req *request.Request) error {
+	q := req.Query()
+	want := readback.SearchWanted{
+		Query: q.Text("q", ""), Limit: int(q.Integer("limit", 1, readback.MaxHits, readback.DefaultHits)),
+		MaxBytes: int(q.Integer("max_bytes", readback.MinBytes, readback.MaxBytes, readback.DefaultBytes)),
+		Cursor:   q.Text("cursor", ""),
+	}
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := readback.Search(req.Ctx, s.Store, req.Address(), want)
+	return request.AnswerFound(req, found, err, request.AsIs)
 }

@@ -9,38 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/varve-dev/varve/internal/api"
 )
-
-func TestAResultIsReadByItsLines(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, body    string
-		offset, limit int64
-		want          string
-		next          int64
-	}{
-		{"an empty result has no lines", "", 1, 10, "", 0},
-		{"a line without an end", "a", 1, 10, "     1\ta", 0},
-		{"a line with an end is one line", "a\n", 1, 10, "     1\ta\n", 0},
-		{"an empty line is a line", "\n\nb", 1, 10, "     1\t\n     2\t\n     3\tb", 0},
-		{"the limit ends the page", "a\nb\nc\n", 1, 2, "     1\ta\n     2\tb\n", 3},
-		{"the offset begins it", "a\nb\nc\n", 2, 2, "     2\tb\n     3\tc\n", 0},
-		{"an offset behind the end", "a\nb\n", 3, 2, "", 0},
-		{"carriage returns stay", "a\r\nb", 1, 1, "     1\ta\r\n", 2},
-		{"a JSON value is shown as it is", `{"a": [1, "\ud800"]}`, 1, 1, "     1\t" + `{"a": [1, "\ud800"]}`, 0},
-	} {
-		content, next := api.Numbered([]byte(test.body), test.offset, test.limit)
-		got := int64(0)
-		if next != nil {
-			got = *next
-		}
-		if content != test.want || got != test.next {
-			t.Errorf("%s: %q, next %d; want %q, %d", test.name, content, got, test.want, test.next)
-		}
-	}
-}
 
 func TestAResultComesBackWhole(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,7 @@
 package protocol
 
-// Lines is a page of the lines of a result or of messages.
-type Lines struct {
+// LinePage is a page of the lines of a result or of messages.
+type LinePage struct {
 	Offset         int64  `json:"offset"`      // the first line, counted from 1
 	CharOffset     int64  `json:"char_offset"` // how many characters of this line come before the page
 	Limit          int64  `json:"limit"`

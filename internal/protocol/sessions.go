@@ -117,10 +117,14 @@ type Result struct {
 // ResultPage is some lines of a result, numbered.
 type ResultPage struct {
 	Result
-	Offset     int64  `json:"offset"`
-	Limit      int64  `json:"limit"`
-	Content    string `json:"content"`
-	NextOffset *int64 `json:"next_offset"`
+	LinePage
+}
+
+// ResultValue is a value in a result that is JSON.
+type ResultValue struct {
+	Ref    string `json:"ref"`
+	SHA256 string `json:"sha256"` // of the whole result
+	JSONValue
 }
 
 // CheckpointDetail is a checkpoint with its loss manifest.
@@ -168,15 +172,12 @@ type CheckpointSide struct {
 
 // MessagesPage is some lines of the text of messages, numbered.
 type MessagesPage struct {
-	Ref        string  `json:"ref"`
-	NextRef    *string `json:"next_ref"` // of the messages after these that one answer has no room for
-	Messages   int     `json:"messages"`
-	Tokens     int64   `json:"tokens"`
-	Lines      int64   `json:"lines"`  // of the text
-	Bytes      int64   `json:"bytes"`  // of the messages as they were appended
-	SHA256     string  `json:"sha256"` // of these bytes, in hexadecimal
-	Offset     int64   `json:"offset"`
-	Limit      int64   `json:"limit"`
-	Content    string  `json:"content"`
-	NextOffset *int64  `json:"next_offset"`
+	Ref      string  `json:"ref"`
+	NextRef  *string `json:"next_ref"` // of the messages after these that one answer has no room for
+	Messages int     `json:"messages"`
+	Tokens   int64   `json:"tokens"`
+	Lines    int64   `json:"lines"`  // of the text
+	Bytes    int64   `json:"bytes"`  // of the messages as they were appended
+	SHA256   string  `json:"sha256"` // of these bytes, in hexadecimal
+	LinePage
 }

@@ -17,7 +17,7 @@ const (
 	DefaultBytes  = 32 << 10  // about 8,000 tokens
 	MaxAgentBytes = 100 << 10 // about 25,000 tokens
 	MaxBytes      = 1 << 20   // for programs
-	minBytes      = 64        // a line number and a character
+	MinBytes      = 64        // a line number and a character
 )
 
 // The lines that a page has.
@@ -91,39 +91,39 @@ func checkBytes(given *int) error {
 	if *given == 0 {
 		*given = DefaultBytes
 	}
-	return bound{"max_bytes", int64(*given), minBytes, MaxBytes}.check()
+	return bound{"max_bytes", int64(*given), MinBytes, MaxBytes}.check()
 }
 
 // Lines returns a page of lines. It ends before a line that has no room in max_bytes, or inside the first line if that
 // alone is too long: NextOffset and NextCharOffset are where to go on. An offset behind the end is said in Note.
-func Lines(ctx context.Context, of *persist.Content, want LinesWanted) (*protocol.Lines, error) {
+func Lines(ctx context.Context, of *persist.Content, want LinesWanted) (*protocol.LinePage, error) {
 	if err := want.check(); err != nil {
 		return nil, err
 	}
 	p := &linePage{LinesWanted: want, r: newReader(of)}
-	p.Lines = protocol.Lines{
+	p.LinePage = protocol.LinePage{
 		Offset: want.Offset, CharOffset: want.CharOffset, Limit: want.Limit,
 		TotalLines: of.Lines(), TotalBytes: of.Size(),
 	}
 	if want.Offset > max(of.Lines(), 1) {
 		p.Note = fmt.Sprintf("offset %d is beyond the end: there are %d lines; the last %d begin at offset %d",
 			want.Offset, of.Lines(), min(want.Limit, of.Lines()), max(of.Lines()-want.Limit, 0)+1)
-		return &p.Lines, nil
+		return &p.LinePage, nil
 	}
 	at, err := p.begin(ctx)
 	if err != nil || p.Note != "" {
-		return &p.Lines, err
+		return &p.LinePage, err
 	}
 	if err := p.fill(ctx, at); err != nil {
 		return nil, err
 	}
-	return &p.Lines, p.measure(ctx, at)
+	return &p.LinePage, p.measure(ctx, at)
 }
 
 // linePage is a page that is being made.
 type linePage struct {
 	LinesWanted
-	protocol.Lines
+	protocol.LinePage
 	r *reader
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // page reads a page, which must be there.
-func page(t *testing.T, of *persist.Content, want readback.LinesWanted) *protocol.Lines {
+func page(t *testing.T, of *persist.Content, want readback.LinesWanted) *protocol.LinePage {
 	t.Helper()
 	got, err := readback.Lines(t.Context(), of, want)
 	if err != nil {

@@ -252,7 +252,7 @@ type Failure struct {
 	Problems []session.Problem
 	Minimum  *int64 // of view_cannot_fit and window_exceeded
 	Current  *int64 // of stale_expected_seq
-	Size     int    // of range_not_satisfiable: how many bytes there are
+	Size     int64  // of range_not_satisfiable: how many bytes there are
 }
 
 func (f *Failure) Error() string { return f.Code + ": " + f.Detail }
