@@ -29,12 +29,14 @@ func TestAnotherTenantsSessionIsLikeAMissingOne(t *testing.T) {
 	tag := w.must(http.StatusOK, "GET", "/v1/sessions/theirs/context", "").Header().Get("Etag")
 	bodies := map[string]string{"POST /v1/sessions/:id/messages": batch("openai-chat", user("x")), "PATCH /v1/sessions/:id": `{"model":"gpt-4o"}`, "PATCH /v1/sessions/:id/policy": `{"target":0.3}`,
 		"POST /v1/conversations/:id": `{"metadata":{}}`, "POST /v1/conversations/:id/items": `{"items":[` + user("x") + `]}`}
+	queries := map[string]string{"/v1/sessions/:id/results/grep": "?pattern=x", "/v1/sessions/:id/results/:ref/grep": "?pattern=x", "/v1/sessions/:id/search": "?q=x"}
 	checked := 0
 	for _, route := range w.server.Routes() {
 		method, path, _ := strings.Cut(route, " ")
 		if !strings.Contains(path, ":id") || method == "PUT" { // PUT makes the session, see below
 			continue
 		}
+		path += queries[path]
 		path = strings.NewReplacer(":run", run.String(), ":ref", ref, ":n", "1", ":token", token).Replace(path)
 		ask := func(id string) string {
 			got := w.ask(method, strings.Replace(path, ":id", id, 1), bodies[route], "Authorization", "Bearer "+stranger, "If-None-Match", tag)
