@@ -166,6 +166,7 @@ var wrongRequests = map[string]struct {
 		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"user","content":[`+picture+","+picture+`]}`))
 		return w.ask("GET", "/v1/sessions/s/context?fit=window&wait=0", "")
 	}, "larger window"},
+	"busy": {func(w *world) answer { return w.askBusy() }, "try again"},
 	"damaged": {func(w *world) answer {
 		w.exec(`UPDATE messages SET body = 'x' WHERE seq = 1`)
 		return w.ask("GET", "/v1/sessions/s/messages", "")
@@ -208,14 +209,14 @@ func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 // checkProblem checks what every error has in common.
 func checkProblem(t testing.TB, got answer, p problem) {
 	t.Helper()
-	retryable := p.Status == 500 && p.Code != "damaged" || p.Status == 503 || p.Status == 408
+	retryable := p.Status == 500 && p.Code != "damaged" || p.Status == 503 || p.Status == 429 || p.Status == 408
 	h := got.Header()
 	switch {
 	case h.Get("Content-Type") != "application/problem+json", h.Get("X-Content-Type-Options") != "nosniff":
 		t.Errorf("headers %v", h)
 	case p.Status != got.Code, p.Title != http.StatusText(p.Status), p.Type != "about:blank", p.Retryable != retryable:
 		t.Errorf("%d: %s", got.Code, got.Body)
-	case h.Get("X-Should-Retry") != strconv.FormatBool(retryable), (h.Get("Retry-After") != "") != (p.Status == 503):
+	case h.Get("X-Should-Retry") != strconv.FormatBool(retryable), (h.Get("Retry-After") != "") != (p.Status == 503 || p.Status == 429):
 		t.Errorf("headers %v for %s", h, got.Body)
 	case p.RequestID != h.Get("X-Request-Id"), !strings.HasPrefix(p.RequestID, "req_"), !strings.HasPrefix(p.Instance, "/"):
 		t.Errorf("request id %q in the header: %s", h.Get("X-Request-Id"), got.Body)
