@@ -63,8 +63,8 @@ func (w *world) askBusy() answer {
 	return got
 }
 
-// logOf returns a text of many lines.
-func logOf(lines int) []byte {
+// manyLines returns a text of many lines.
+func manyLines(lines int) []byte {
 	var text bytes.Buffer
 	for i := range lines {
 		fmt.Fprintf(&text, "%06d some words of a log <&> é, and their number %d\n", i+1, i*7919%10007)
@@ -78,7 +78,7 @@ func TestALargeResultIsReadByPagesRangesAndAsAStream(t *testing.T) {
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
-	body := logOf(60_000)
+	body := manyLines(60_000)
 	sum := sha256.Sum256(body)
 	path := "/v1/sessions/s/results/" + w.putResult("s", body)
 	raw := w.must(http.StatusOK, "GET", path+"?raw=true", "")
@@ -132,7 +132,7 @@ func TestADamagedChunkIsNeverSent(t *testing.T) {
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
-	body := logOf(60_000)
+	body := manyLines(60_000)
 	ref := w.putResult("s", body)
 	path := "/v1/sessions/s/results/" + ref
 	w.exec(`UPDATE result_chunks SET body = 'x' WHERE n = 20`)
@@ -189,7 +189,7 @@ func TestGrepsGoOnWhereTheyStopped(t *testing.T) {
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x"), readCall, readResult))
-	refs := w.putResults("s", 1, logOf(5000), []byte("nothing"), []byte(`[{"type":"text","text":"a \"quoted\" word 77\nand more"},{"type":"image","data":"x"}]`))
+	refs := w.putResults("s", 1, manyLines(5000), []byte("nothing"), []byte(`[{"type":"text","text":"a \"quoted\" word 77\nand more"},{"type":"image","data":"x"}]`))
 	w.exec(`UPDATE results SET media_type = 'application/json' WHERE part = 2`)
 	var found []string
 	cursor := ""
@@ -206,7 +206,7 @@ func TestGrepsGoOnWhereTheyStopped(t *testing.T) {
 		cursor = "&cursor=" + url.QueryEscape(*got.NextCursor)
 	}
 	want := []string{}
-	for i, line := range strings.Split(string(logOf(5000)), "\n") {
+	for i, line := range strings.Split(string(manyLines(5000)), "\n") {
 		if strings.Contains(line, "number 77") {
 			want = append(want, fmt.Sprint(refs[0], ":", i+1))
 		}
@@ -238,7 +238,7 @@ func TestASearchFindsWhatWasSaidDoneAndReturned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"anthropic"}`)
-	result, _ := json.Marshal(string(logOf(3000)) + "the deploy token is \"kestrel\"\n" + string(logOf(300)))
+	result, _ := json.Marshal(string(manyLines(3000)) + "the deploy token is \"kestrel\"\n" + string(manyLines(300)))
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("anthropic",
 		`{"role":"user","content":"Where is the ÜBERSICHT of our deploys?"}`,
 		`{"role":"assistant","content":[{"type":"text","text":"I look for the token."},{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"grep -rn deploy_token ."}}]}`,

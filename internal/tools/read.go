@@ -179,7 +179,7 @@ func (c *reading) lines(ctx context.Context, p piece) (*piece, error) {
 }
 
 // setLines takes a page of lines over.
-func (p *piece) setLines(page *protocol.Lines) {
+func (p *piece) setLines(page *protocol.LinePage) {
 	p.Content, p.Bytes = page.Content, len(page.Content)
 	p.FirstLine, p.LastLine = page.Offset, page.TotalLines
 	p.CharOffset, p.note = page.CharOffset, page.Note
