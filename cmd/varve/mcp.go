@@ -22,7 +22,7 @@ type mcpCommand struct {
 	Session string `help:"Session id; not needed with a session token." env:"VARVE_SESSION"`
 }
 
-// Help is shown by varve mcp --help.
+// Help returns what varve mcp --help shows below its flags.
 func (c *mcpCommand) Help() string { return helpText("mcp") }
 
 // Run answers an agent on standard input and output until the input ends. What goes wrong is told on standard error.

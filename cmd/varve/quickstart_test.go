@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // TestTheQuickstartsAgentReadsBackWhatWasTrimmed runs samples/agent/agent.mjs against varve up and a model that reads a
@@ -66,11 +68,16 @@ func TestTheQuickstartShowsTheSamplesLoop(t *testing.T) {
 	}
 }
 
-// readingModel answers as Chat Completions does: it reads its file until it sees a reference, reads that back, and
-// reports how long the text was.
-type readingModel struct{ file string }
+// readingModel answers as Chat Completions does: it reads its file until it sees a reference, reads that back as each
+// answer says, and reports how long the text was.
+type readingModel struct {
+	file string
+	read int // bytes of the result so far
+}
 
-var referenced = regexp.MustCompile(`(?:ref|Its largest results:) (r\d+\.\d+-[0-9a-f]{4})`)
+var more = regexp.MustCompile(`\[There is more: read_result (\{.*\})\]$`)
+
+var referenced = regexp.MustCompile(`(?:read_result|Its largest results:) (r\d+\.\d+-[0-9a-f]{4})`)
 
 func (m *readingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var request struct {
@@ -93,13 +100,22 @@ func (m *readingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch {
-	case last.ToolCallID == "back":
-		message["content"] = fmt.Sprintf("%d characters", len(last.Content))
+	case strings.HasPrefix(last.ToolCallID, "back"):
+		_, content, _ := session.ParsePassage([]byte(last.Content))
+		m.read += len(content)
+		message["content"] = fmt.Sprintf("%d characters", m.read)
+		if next := more.FindStringSubmatch(last.Content); next != nil {
+			var with map[string]any
+			if err := json.Unmarshal([]byte(next[1]), &with); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			message["tool_calls"] = []any{callOf(last.ToolCallID+"+", "read_result", with)}
+		}
 	case ref != "":
-		message["tool_calls"] = []any{callOf("back", "read_result", map[string]string{"ref": ref})}
+		message["tool_calls"] = []any{callOf("back", "read_result", map[string]any{"ref": ref})}
 	default:
 		id := fmt.Sprintf("call_%d", len(request.Messages))
-		message["tool_calls"] = []any{callOf(id, "read_file", map[string]string{"path": m.file})}
+		message["tool_calls"] = []any{callOf(id, "read_file", map[string]any{"path": m.file})}
 	}
 	answer := map[string]any{
 		"choices": []any{map[string]any{"message": message}},
@@ -111,7 +127,7 @@ func (m *readingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func callOf(id, name string, arguments map[string]string) map[string]any {
+func callOf(id, name string, arguments map[string]any) map[string]any {
 	encoded, _ := json.Marshal(arguments)
 	return map[string]any{"id": id, "type": "function", "function": map[string]string{"name": name, "arguments": string(encoded)}}
 }

@@ -12,10 +12,10 @@ const varve = client(VARVE_URL, VARVE_KEY)
 const openai = client(OPENAI_URL, OPENAI_API_KEY)
 const session = `/v1/sessions/agent-${process.env.SESSION ?? Date.now()}`
 
-const tool = (name, description, parameter) => ({ type: 'function', function: { name, description,
-  parameters: { type: 'object', properties: { [parameter]: { type: 'string' } }, required: [parameter] } } })
-const tools = [tool('read_file', 'Reads a file', 'path'), tool('read_result', 'Returns a trimmed tool result', 'ref')]
-const run = { read_file: ({ path }) => readFile(path, 'utf8'), read_result: ({ ref }) => varve('GET', `${session}/results/${ref}?raw=true`) }
+const readFileTool = { type: 'function', function: { name: 'read_file', description: 'Reads a file',
+  parameters: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] } } }
+const tools = [readFileTool, ...(await varve('GET', '/v1/tools?format=openai-chat')).tools]
+const run = { read_file: ({ path }) => readFile(path, 'utf8') }
 
 // quickstart: begin
 await varve('PUT', session, { format: 'openai-chat', model: 'gpt-4o' })
@@ -32,7 +32,8 @@ for (;;) {
     break
   }
   const results = await Promise.all(message.tool_calls.map(async ({ id, function: { name, arguments: args } }) => (
-    { role: 'tool', tool_call_id: id, content: String(await run[name](JSON.parse(args))) })))
-  await varve('POST', `${session}/messages`, { messages: results })
+    run[name] ? [{ role: 'tool', tool_call_id: id, content: String(await run[name](JSON.parse(args))) }]
+      : (await varve('POST', `${session}/tools/${name}`, { arguments: args, call_id: id })).messages)))
+  await varve('POST', `${session}/messages`, { messages: results.flat() })
 }
 // quickstart: end
