@@ -32,6 +32,12 @@ var sealSQL = `
 	   SET body_digest = ` + BodyDigestSQL(`c`) + `, state_digest = sha256(c.state)
 	 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3`
 
+// fillProofsSQL writes the digests of a session's checkpoints that have none.
+var fillProofsSQL = `
+	UPDATE checkpoints c
+	   SET body_digest = ` + BodyDigestSQL(`c`) + `, state_digest = sha256(c.state)
+	 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.body_digest IS NULL AND c.body IS NOT NULL`
+
 // sealedSQL is a checkpoint's seal and, behind it, the state of the validator: see sealedState.
 const sealedSQL = `CASE WHEN body_digest IS NULL
 	                         THEN '\x00'::bytea

@@ -84,12 +84,15 @@ type AuditedCheckpoint struct {
 	EngineVersion  int
 	Messages       int64 // of the log that it covers
 	Translated     bool  // some of them have another format than the session
+	Sealed         bool  // it has digests
+	Whole          bool  // what is served of it has its digest, if it has one
+	StateWhole     bool  // so has its state
 }
 
 var (
 	auditSessionSQL    = statement("verify_session", "{pinned}", pinnedElsewhere)
 	auditMessagesSQL   = statement("verify_messages", "{size}", messageBytes)
-	auditCheckpointSQL = statement("verify_checkpoint", "{pinned}", pinnedElsewhere)
+	auditCheckpointSQL = statement("verify_checkpoint", "{pinned}", pinnedElsewhere, "{whole}", wholeSQL(`c`))
 )
 
 // What Audit.Messages reads at once.

@@ -127,6 +127,9 @@ func (s *Store) FillCheckpoint(ctx context.Context, key session.Key, n int, pinn
 			 WHERE tenant_id = $1 AND id = $7
 			ON CONFLICT DO NOTHING`,
 			key.Tenant, key.Key, n, n == row.checkpoint, noEngine, uuid.Must(uuid.NewV7()), row.policy)
+		if err == nil {
+			err = exec(ctx, tx, sealSQL, key.Tenant, key.Key, n)
+		}
 		if err != nil {
 			return err
 		}
@@ -232,13 +235,24 @@ func (r *Remake) readTail(ctx context.Context, tx pgx.Tx, after int64) (tail log
 // ReplaceRendition writes a checkpoint that was made again in the place of the damaged one, with the same number.
 func (s *Store) ReplaceRendition(ctx context.Context, key session.Key, n int, c *Checkpoint) error {
 	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
-		return execOne(ctx, tx, session.ErrNotFound, `
+		err := execOne(ctx, tx, session.ErrNotFound, `
 			UPDATE checkpoints
 			   SET body = $4, body_size = $5, state = $6, units = $7, manifest = $8, open_calls = $9,
 			       validator_state = $10, through_seq = $11, tokens = $12
 			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`,
 			key.Tenant, key.Key, n, c.Body, c.Size, c.State, c.Units, c.Manifest, texts(c.OpenCalls), c.ValidatorState,
 			c.Through, c.Tokens)
+		if err != nil {
+			return err
+		}
+		return exec(ctx, tx, sealSQL, key.Tenant, key.Key, n)
+	})
+}
+
+// FillProofs writes the digests of a session's checkpoints from before there were digests; ErrNotFound.
+func (s *Store) FillProofs(ctx context.Context, key session.Key) error {
+	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+		return exec(ctx, tx, fillProofsSQL, key.Tenant, key.Key)
 	})
 }
 

@@ -62,7 +62,22 @@ func (i *inspection) checkpoint(c *postgres.AuditedCheckpoint) {
 	}
 	i.manifest(c)
 	if c.Kept {
+		found := len(i.report.Findings) + len(i.uncovered)
 		i.rendition(c)
+		i.digests(c, len(i.report.Findings)+len(i.uncovered) > found)
+	}
+}
+
+// digests compares a checkpoint with its digests, unless it is known already that something is wrong with it.
+func (i *inspection) digests(c *postgres.AuditedCheckpoint, found bool) {
+	switch {
+	case !c.Sealed:
+		i.report.Undigested++
+	case found:
+	case !c.Whole:
+		i.add(Finding{Kind: Checkpoint, Checkpoint: c.N}, "it has another digest than when it was written")
+	case !c.StateWhole:
+		i.add(Finding{Kind: State, Checkpoint: c.N}, "its state has another digest than when it was written")
 	}
 }
 

@@ -246,6 +246,9 @@ func (r *repairing) digests(ctx context.Context) error {
 	if r.report.Undigested == 0 || r.hasFound(Message) {
 		return nil
 	}
+	if err := r.Store.FillProofs(ctx, r.key); err != nil {
+		return err
+	}
 	_, err := r.Store.FillDigests(ctx, r.key)
 	if errors.Is(err, postgres.ErrNotOwner) {
 		return nil // they stay unknown, as the report says

@@ -4,7 +4,8 @@
 SELECT c.n, c.base_n AS base, coalesce(c.restored_from, 0) AS restored_from, c.through_seq AS through, c.tokens,
        c.body IS NOT NULL AS kept, coalesce(c.body, '') AS body, c.body_size AS size, coalesce(c.state, '') AS state,
        c.units, c.manifest, c.open_calls, coalesce(c.validator_state, '') AS validator_state,
-       c.engine_version,
+       c.engine_version, c.body_digest IS NOT NULL AS sealed, coalesce({whole}, true) AS whole,
+       coalesce(c.state_digest IS NULL OR c.state_digest = sha256(c.state), true) AS state_whole,
        (SELECT count(*)
           FROM messages m
          WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > {pinned} AND m.seq <= c.through_seq
