@@ -86,7 +86,7 @@ func TestEveryResultComesBackAsItWas(t *testing.T) {
 }
 
 // sampledSessions is how many recordings there are for each that an ordinary run takes.
-const sampledSessions = 12
+const sampledSessions = 8
 
 // rare are recordings with stale files and large arguments, which few have.
 var rare = []string{"claude-code/raze-claude-session", "gemini-cli/entire-fc3b788017"}
