@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 	"internal/protocol": {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/compactor": {
 		"internal/view", "internal/due",
-		"internal/protocol",
+		"internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},

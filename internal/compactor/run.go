@@ -146,7 +146,11 @@ func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Reque
 func (r *run) execute(ctx context.Context, p *Proposal) (err error) {
 	var stored int64
 	if p.Decision.Verdict == Now {
-		if stored, err = r.Store.PutResults(ctx, r.key, newResults(p.Plan.Results)); err != nil {
+		results := newResults(p.Plan.Results)
+		if err := r.leaveInLog(ctx, &p.Snapshot, results); err != nil {
+			return err
+		}
+		if stored, err = r.Store.PutResults(ctx, r.key, results); err != nil {
 			return err
 		}
 		r.step("persisted")

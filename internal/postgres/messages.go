@@ -76,6 +76,23 @@ func (r Range) read(ctx context.Context, tx pgx.Tx, key session.Key) (logOf[sess
 		r.SQL(), key.Tenant, key.Key, r.After, r.To, r.Limit, r.Bytes)
 }
 
+// MessagesAt reads messages of a log by their seqs, removed ones, too.
+func (s *Store) MessagesAt(ctx context.Context, key session.Key, seqs []int64) ([]session.Message, error) {
+	var log logOf[session.Message]
+	err := s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) (err error) {
+		log, err = readLog(ctx, tx, key, ofMessage, scanMessage, `
+			SELECT `+messageColumns+`
+			  FROM messages
+			 WHERE tenant_id = $1 AND session_key = $2 AND seq = ANY ($3)
+			 ORDER BY seq`, key.Tenant, key.Key, seqs)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return log.complete(ctx, s)
+}
+
 // messageColumns are those of a session.Message, in their order.
 const messageColumns = `seq, role, format, tokens, coalesce(client_id, ''), body, created_at, removed_at,
 	coalesce(removed_seq, 0), digest`

@@ -111,6 +111,17 @@ func partsOf(format session.Format, m *session.Message) (list []Part, err error)
 	return list, nil
 }
 
+// Sums returns the SHA-256 of the results and the calls' arguments of a message of a session that has a format, by their
+// refs: what Open brings back of a result that lies in the log.
+func Sums(format session.Format, m *session.Message) (map[string][32]byte, error) {
+	parts, err := partsOf(format, m)
+	sums := make(map[string][32]byte, len(parts))
+	for _, p := range parts {
+		sums[p.Ref] = [32]byte(p.result.SHA256)
+	}
+	return sums, err
+}
+
 func isResult(p *wire.Part) bool { return p.Kind == wire.Result || p.Kind == wire.Call }
 
 // inFormat returns a message of the log in the format of its session, in which it may be several.

@@ -1,0 +1,75 @@
+package compactor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/readback"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// ownBody is the size up to which a result gets no body of its own: its message in the log has it, and one copy of a
+// small result costs less than a row and what it saves there.
+const ownBody = 4 << 10
+
+// leaveInLog marks the results that need no body: small ones that a reader finds in their messages, byte for byte, by
+// the same functions that look for them later. All others keep theirs.
+func (r *run) leaveInLog(ctx context.Context, snap *postgres.Snapshot, results []persist.NewResult) error {
+	var wanted []int64
+	for i := range results {
+		if of := &results[i]; len(of.Body) <= ownBody && (len(wanted) == 0 || wanted[len(wanted)-1] != of.Seq) {
+			wanted = append(wanted, of.Seq)
+		}
+	}
+	found, err := r.messages(ctx, snap, wanted)
+	if err != nil {
+		return err
+	}
+	sums := map[int64]map[string][32]byte{}
+	for seq, m := range found {
+		if found, err := readback.Sums(snap.Format, m); err == nil {
+			sums[seq] = found
+		}
+	}
+	for i := range results {
+		of := &results[i]
+		sum, there := sums[of.Seq][of.Ref]
+		of.InLog = len(of.Body) <= ownBody && there && string(sum[:]) == string(of.SHA256)
+	}
+	return nil
+}
+
+// messagesAtOnce bounds how many messages are read at once: one may have several megabytes.
+const messagesAtOnce = 16
+
+// messages returns messages of the log by their seqs: from the snapshot, which has those behind its checkpoint, else
+// from the database.
+func (r *run) messages(ctx context.Context, snap *postgres.Snapshot, seqs []int64) (map[int64]*session.Message, error) {
+	tail := make(map[int64]*postgres.LogMessage, len(snap.Tail))
+	for i := range snap.Tail {
+		tail[snap.Tail[i].Seq] = &snap.Tail[i]
+	}
+	found := map[int64]*session.Message{}
+	var others []int64
+	for _, seq := range seqs {
+		if m := tail[seq]; m != nil {
+			found[seq] = &session.Message{Seq: seq, Format: m.Format, Body: m.Body}
+		} else {
+			others = append(others, seq)
+		}
+	}
+	for len(others) > 0 {
+		n := min(len(others), messagesAtOnce)
+		read, err := r.Store.MessagesAt(ctx, r.key, others[:n])
+		if err != nil && !errors.Is(err, session.ErrDamaged) { // what is damaged in the log gets a body
+			return nil, err
+		}
+		for i := range read {
+			found[read[i].Seq] = &read[i]
+		}
+		others = others[n:]
+	}
+	return found, nil
+}

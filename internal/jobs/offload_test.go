@@ -1,0 +1,212 @@
+package jobs_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/readback"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// offloaded waits until no job that compacts or packs is live, and returns how much of the database is packed.
+func (w *world) offloaded() (packs, packed, holes int) {
+	w.Helper()
+	w.drained("river_job WHERE kind IN ('compact', 'recompact', 'offload') AND finalized_at IS NULL")
+	return w.count("message_packs"), w.count("messages WHERE body IS NULL"),
+		w.count("message_packs WHERE results > 0")
+}
+
+// drained waits until no row of a table fits any more.
+func (w *world) drained(rows string) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	for tick := time.NewTicker(20 * time.Millisecond); w.count(rows) > 0; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			w.Fatalf("there are still rows of %s", rows)
+		}
+	}
+}
+
+// count counts rows of a table, of any tenant.
+func (w *world) count(rows string) (n int) {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), w.dsn)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(w.Context()))
+	if err := conn.QueryRow(w.Context(), `SELECT count(*) FROM `+rows).Scan(&n); err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+// appendLog appends messages of a format.
+func (w *world) appendLog(at session.Address, f session.Format, bodies [][]byte) {
+	w.Helper()
+	for batch := range slices.Chunk(bodies, 40) {
+		a := session.Append{Session: at, Format: f}
+		for _, body := range batch {
+			m, err := wire.Inspect(f, body)
+			if err != nil {
+				w.Fatal(err)
+			}
+			n := session.NewMessage{
+				Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit, Flags: int32(m.Flags),
+				Pinned: m.Flags&wire.FlagPinned != 0,
+			}
+			for i := range m.Parts {
+				switch m.Parts[i].Kind {
+				case wire.Call:
+					n.Calls = append(n.Calls, m.Parts[i].CallID)
+				case wire.Result:
+					n.Answers = append(n.Answers, m.Parts[i].CallID)
+				}
+			}
+			a.Messages = append(a.Messages, n)
+		}
+		if _, _, err := w.store.Append(context.WithoutCancel(w.Context()), a); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// same holds a log to its messages on every way that reads them.
+func (w *world) same(at session.Address, f session.Format, bodies [][]byte) {
+	w.Helper()
+	ctx := context.WithoutCancel(w.Context())
+	_, log, err := w.store.Messages(ctx, at, postgres.Range{Removed: true, Limit: 1_000_000})
+	if err != nil || len(log) != len(bodies) {
+		w.Fatalf("%s: %d messages of %d, %v", at.ID, len(log), len(bodies), err)
+	}
+	for i := range log {
+		if !bytes.Equal(log[i].Body, bodies[i]) {
+			w.Fatalf("%s: message %d is another", at.ID, i+1)
+		}
+	}
+	e, err := w.store.ExportSession(ctx, at)
+	if err != nil {
+		w.Fatal(err)
+	}
+	exported := 0
+	for from := int64(1); ; {
+		page, err := w.store.ExportMessages(ctx, e, from)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for i := range page {
+			if !bytes.Equal(page[i].Body, bodies[page[i].Seq-1]) {
+				w.Fatalf("%s: exported message %d is another", at.ID, page[i].Seq)
+			}
+			exported++
+		}
+		from = page[len(page)-1].Seq + 1
+	}
+	if exported != len(bodies) {
+		w.Fatalf("%s: %d messages exported of %d", at.ID, exported, len(bodies))
+	}
+	full, err := w.store.OlderView(ctx, at, 0, false, postgres.Version{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if want := bytes.Join(bodies[full.Separate():], []byte(",")); !bytes.Equal(full.Tail, want) {
+		w.Fatalf("%s: the log as a view is another", at.ID)
+	}
+	snap, err := w.store.SnapshotFromLog(ctx, e.Key)
+	if err != nil || len(snap.Tail) != len(bodies)-int(full.Separate()) {
+		w.Fatalf("%s: a snapshot of %d messages, %v", at.ID, len(snap.Tail), err)
+	}
+	for i := range snap.Tail {
+		if !bytes.Equal(snap.Tail[i].Body, bodies[snap.Tail[i].Seq-1]) {
+			w.Fatalf("%s: message %d of the snapshot is another", at.ID, snap.Tail[i].Seq)
+		}
+	}
+}
+
+// readBack reads every persisted result of a session back and returns how many there are, and how many have a body.
+func (w *world) readBack(at session.Address, f session.Format, bodies [][]byte) (n, stored int) {
+	w.Helper()
+	ctx := context.WithoutCancel(w.Context())
+	var after persist.Place
+	for {
+		page, err := w.store.Results(ctx, at, persist.Filter{}, after, 1000)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if len(page) == 0 {
+			return n, stored
+		}
+		for i := range page {
+			r := &page[i]
+			found, body, err := readback.Result(ctx, w.store, at, r.Ref)
+			if err != nil || found.Ref != r.Ref {
+				w.Fatalf("%s %s: %v", at.ID, r.Ref, err)
+			}
+			facts, err := wire.Inspect(f, bodies[r.Seq-1])
+			if err != nil {
+				w.Fatal(err)
+			}
+			content := wire.ResultText(f, bodies[r.Seq-1], facts.Parts[r.Part])
+			if sum := sha256.Sum256(content.Stored); !bytes.Equal(body, content.Stored) || !bytes.Equal(sum[:], r.SHA256) {
+				w.Fatalf("%s %s: its body is another", at.ID, r.Ref)
+			}
+			if n++; !r.InLog {
+				stored++
+			}
+			if small := len(body) <= 4<<10; small != r.InLog {
+				w.Errorf("%s %s of %d bytes: in the log: %v", at.ID, r.Ref, len(body), r.InLog)
+			}
+			after = persist.Place{Seq: r.Seq, Part: r.Part}
+		}
+	}
+}
+
+func TestRecordedSessionsAreKeptOnceAndComeBackByteForByte(t *testing.T) {
+	t.Parallel()
+	read, _, err := compacttest.Recorded("../../../shared/data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	w.work(jobs.Config{})
+	originals := map[session.Address]*compacttest.Conversation{}
+	for i := range read {
+		c := &read[i]
+		if total := c.Total(); total > 8000 && (!testing.Short() || total < 20_000) {
+			at := w.sessionOf(fmt.Sprintf("%d-%s", i, c.ID), max(total/4, 6000))
+			w.appendLog(at, c.Format, c.Messages)
+			originals[at] = c
+		}
+	}
+	packs, packed, holed := w.offloaded()
+	t.Logf("%d sessions: %d packs with %d messages; %d packs with stored results", len(originals), packs, packed, holed)
+	if len(originals) > 0 && (packs == 0 || packed == 0 || holed == 0) {
+		t.Error("nothing was packed")
+	}
+	results, stored := 0, 0
+	for at, c := range originals {
+		w.same(at, c.Format, c.Messages)
+		n, withBody := w.readBack(at, c.Format, c.Messages)
+		results += n
+		stored += withBody
+	}
+	t.Logf("%d results, %d of them with a body", results, stored)
+}
