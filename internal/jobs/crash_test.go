@@ -103,7 +103,7 @@ func TestAWorkerKilledBetweenAnyTwoStepsLeavesNothingHalfDone(t *testing.T) {
 // rescue does at once what River does when twice the job's timeout is over.
 func (w *world) rescue() {
 	w.Helper()
-	_, err := w.store.Pool().Exec(w.Context(), `UPDATE river_job SET state = 'available' WHERE state = 'running' AND kind = 'compact'`)
+	_, err := w.store.Pool().Exec(w.Context(), `UPDATE river_job SET state = 'available' WHERE state = 'running' AND kind IN ('compact', 'offload')`)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (w *offloadWorker) Work(ctx context.Context, job *river.Job[queue.OffloadAr
 	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
 	var done bool
 	err := recovered(func() (err error) {
-		done, err = w.Session(ctx, key)
+		done, err = w.Session(ctx, key, job.ID)
 		return err
 	})
 	switch {
@@ -39,8 +39,9 @@ func (w *offloadWorker) Work(ctx context.Context, job *river.Job[queue.OffloadAr
 		return nil
 	case errors.Is(err, session.ErrDamaged):
 		postgres.CountDamage(err)
-		w.Log.ErrorContext(ctx, "messages cannot be packed", "tenant", key.Tenant, "session_key", key.Key, "error", err)
-		return river.JobCancel(err)
+		w.Log.ErrorContext(ctx, "messages cannot be packed",
+			"tenant", key.Tenant, "session_key", key.Key, "error", err)
+		return nil
 	case err == nil:
 		return river.JobSnooze(nextSlice)
 	}

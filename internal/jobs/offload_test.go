@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -209,4 +210,208 @@ func TestRecordedSessionsAreKeptOnceAndComeBackByteForByte(t *testing.T) {
 		stored += withBody
 	}
 	t.Logf("%d results, %d of them with a body", results, stored)
+}
+
+// turns returns a request and n turns with results of about this many tokens.
+func turns(n, tokens int) [][]byte {
+	bodies := [][]byte{[]byte(`{"role":"user","content":"read all files"}`)}
+	for i := range n {
+		bodies = append(bodies, turn(i, tokens)...)
+	}
+	return bodies
+}
+
+func TestAViewBehindThePackedMessagesIsWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	bodies := turns(60, 1500)
+	w.work(jobs.Config{})
+	w.appendLog(at, session.OpenAIChat, bodies)
+	if packs, packed, _ := w.offloaded(); packs == 0 || packed == 0 {
+		t.Fatalf("%d packs with %d messages", packs, packed)
+	}
+	ctx := t.Context()
+	records, err := w.store.Checkpoints(ctx, at, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range records {
+		if !c.HasBody {
+			continue
+		}
+		view, err := w.store.OlderView(ctx, at, c.N, false, postgres.Version{})
+		if want := bytes.Join(bodies[c.Through:], []byte(",")); err != nil || !bytes.Equal(view.Tail, want) {
+			t.Fatalf("the view behind checkpoint %d: %v", c.N, err)
+		}
+	}
+	const removed = 5 // in a pack, before every checkpoint's end: the session goes back to its log
+	if _, _, err := w.store.Remove(ctx, at, removed, nil); err != nil {
+		t.Fatal(err)
+	}
+	rest := slices.Delete(slices.Clone(bodies), removed-1, removed)
+	for name, view := range map[string]func() (postgres.View, error){
+		"the newest": func() (postgres.View, error) { return w.store.View(ctx, at, postgres.Version{}) },
+		"full":       func() (postgres.View, error) { return w.store.OlderView(ctx, at, 0, false, postgres.Version{}) },
+	} {
+		v, err := view()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(v.Tail); v.Checkpoint == 0 && got != string(bytes.Join(rest, []byte(","))) {
+			t.Errorf("%s view after the removal has %d bytes of a tail", name, len(got))
+		}
+		if n := bytes.Count(v.TailShapes, []byte{0x1e}) + 1; v.Through == 0 && n != len(rest) {
+			t.Errorf("%s view after the removal has %d shapes, want %d", name, n, len(rest))
+		}
+	}
+	w.offloaded()
+	_, log, err := w.store.Messages(ctx, at, postgres.Range{Removed: true, Limit: 1_000_000})
+	if err != nil || len(log) != len(bodies) || !bytes.Equal(log[removed-1].Body, bodies[removed-1]) {
+		t.Fatalf("%d messages, %v", len(log), err)
+	}
+}
+
+func TestAMessageInAPackIsRecognisedWhenItIsSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	bodies := turns(60, 1500)
+	w.work(jobs.Config{})
+	a := session.Append{Session: at, Format: session.OpenAIChat}
+	for i, body := range bodies {
+		facts, err := wire.Inspect(a.Format, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Messages = append(a.Messages, session.NewMessage{
+			Body: body, Role: facts.Role, Tokens: facts.Tokens, StartsUnit: facts.StartsUnit, ClientID: fmt.Sprint(i),
+		})
+	}
+	if _, _, err := w.store.Append(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if packs, packed, holed := w.offloaded(); packs == 0 || packed == 0 || holed == 0 {
+		t.Fatalf("%d packs with %d messages, %d with holes", packs, packed, holed)
+	}
+	if done, _, err := w.store.Append(t.Context(), a); err != nil || !done.Replayed || done.FirstSeq != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	a.Messages = slices.Clone(a.Messages)
+	a.Messages[2].Body = bytes.Replace(a.Messages[2].Body, []byte("line"), []byte("lime"), 1)
+	if _, _, err := w.store.Append(t.Context(), a); err == nil {
+		t.Error("another message with a known client_id was taken for the one that is there")
+	}
+	found, err := w.store.Containing(t.Context(), at, []byte("line of file 3 "))
+	if err != nil || len(found) != 1 || found[0].Seq != 9 {
+		t.Errorf("%d messages, %v", len(found), err)
+	}
+}
+
+func TestADamagedPackIsNeverServed(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]string{
+		"the pack":          `UPDATE message_packs SET body = set_byte(body, 40, get_byte(body, 40) # 255)`,
+		"the pack is gone":  `DELETE FROM message_packs`,
+		"what fills a hole": `UPDATE result_chunks SET body = set_byte(body, 20, get_byte(body, 20) # 255)`,
+		"a body is gone":    `SET session_replication_role = replica; DELETE FROM result_chunks; DELETE FROM result_bodies`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			at := w.session("s")
+			bodies := turns(60, 1500)
+			_, stop := w.work(jobs.Config{})
+			w.appendLog(at, session.OpenAIChat, bodies)
+			if _, _, holed := w.offloaded(); holed == 0 {
+				t.Fatal("no pack has a hole")
+			}
+			stop()
+			conn, err := pgx.Connect(t.Context(), w.dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(context.WithoutCancel(t.Context()))
+			if _, err := conn.Exec(t.Context(), damage); err != nil {
+				t.Fatal(err)
+			}
+			damaged := 0
+			for seq := int64(1); seq <= int64(len(bodies)); seq++ {
+				_, found, err := w.store.Messages(t.Context(), at, postgres.Range{After: seq - 1, To: seq, Limit: 1})
+				switch {
+				case errors.Is(err, session.ErrDamaged):
+					damaged++
+				case err != nil || len(found) != 1 || !bytes.Equal(found[0].Body, bodies[seq-1]):
+					t.Fatalf("message %d: %v", seq, err)
+				}
+			}
+			if damaged == 0 {
+				t.Error("the damage was not noticed")
+			}
+			if _, err := w.store.View(t.Context(), at, postgres.Version{}); err != nil {
+				t.Errorf("the newest view needs no pack: %v", err)
+			}
+		})
+	}
+}
+
+func TestAPackerKilledBetweenAnyTwoStepsLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"packs_planned", "packed", "pack_committed"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			at := w.session("s")
+			bodies := turns(60, 1500)
+			w.appendLog(at, session.OpenAIChat, bodies)
+			w.kill(step)
+			w.same(at, session.OpenAIChat, bodies)
+			if committed := step == "pack_committed"; committed != (w.count("message_packs") > 0) {
+				t.Fatalf("killed after %s: %d packs", step, w.count("message_packs"))
+			}
+			w.rescue()
+			w.work(jobs.Config{})
+			if packs, packed, _ := w.offloaded(); packs == 0 || packed == 0 {
+				t.Errorf("%d packs with %d messages", packs, packed)
+			}
+			w.same(at, session.OpenAIChat, bodies)
+			w.readBack(at, session.OpenAIChat, bodies)
+		})
+	}
+}
+
+func TestResultsThatLeaveLaterLeaveHolesLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	bodies := turns(200, 1500)
+	_, stop := w.work(jobs.Config{})
+	w.appendLog(at, session.OpenAIChat, bodies)
+	w.offloaded()
+	stop()
+	before := w.count("message_packs p WHERE results < (SELECT count(*) FROM results r WHERE r.seq BETWEEN p.first_seq AND p.last_seq AND r.body_id IS NOT NULL)")
+	whole := w.count("message_packs WHERE raw > 800000")
+	if before > 0 || whole > 0 {
+		t.Errorf("%d packs have results whole that are stored, %d are too large", before, whole)
+	}
+	w.same(at, session.OpenAIChat, bodies)
+}
+
+func TestTheSweepAsksForSessionsThatWereNotPacked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	bodies := turns(60, 1500)
+	_, stop := w.work(jobs.Config{KeepWhole: true})
+	w.appendLog(at, session.OpenAIChat, bodies)
+	if packs, _, _ := w.offloaded(); packs > 0 {
+		t.Fatalf("%d packs although the operator wants none", packs)
+	}
+	stop()
+	w.work(jobs.Config{SweepEvery: 100 * time.Millisecond})
+	for tick := time.NewTicker(20 * time.Millisecond); w.count("message_packs") == 0; {
+		<-tick.C
+	}
+	w.offloaded()
+	w.same(at, session.OpenAIChat, bodies)
 }

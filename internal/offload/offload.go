@@ -31,31 +31,31 @@ type Offloader struct {
 const stalePlans = 3
 
 // Session packs the messages of a session that no kept checkpoint needs, one pack in a transaction. done is false if
-// the time was up before the end. A process that dies on the way leaves each message where it was or in a pack.
+// the time was up before the end; at the end its job is complete. A process that dies on the way leaves each message
+// where it was or in a pack.
 //
 // Errors: ErrNotFound; ErrStale; *session.DamagedError if a pack that must be made again cannot be read.
-func (o *Offloader) Session(ctx context.Context, key session.Key) (done bool, err error) {
+func (o *Offloader) Session(ctx context.Context, key session.Key, job int64) (done bool, err error) {
 	end := time.Now().Add(o.Slice)
-	after, stale := int64(0), 0
-	for time.Now().Before(end) {
-		plan, n, err := o.Store.PlanPack(ctx, key, after)
-		if errors.Is(err, session.ErrDamaged) {
-			return false, errors.Join(err, o.Store.EndOffload(ctx, key, n)) // or the sweep would ask again and again
-		}
-		if err != nil {
+	for stale := 0; time.Now().Before(end); {
+		plan, n, err := o.Store.PlanPack(ctx, key)
+		damaged := errors.Is(err, session.ErrDamaged)
+		if err != nil && !damaged {
 			return false, err
 		}
-		if plan == nil {
-			return true, o.Store.EndOffload(ctx, key, n)
+		if plan == nil || damaged { // damage is left alone, or the sweep would ask again and again
+			done, endErr := o.Store.EndOffload(ctx, key, n, job)
+			if done || err != nil || endErr != nil {
+				return done, errors.Join(err, endErr)
+			}
+			continue
 		}
 		o.Trace("packs_planned")
-		err = o.commit(ctx, plan)
-		switch {
-		case err == nil:
-			after, stale = plan.First, 0
-		case errors.Is(err, session.ErrStale) && stale < stalePlans:
+		if err = o.commit(ctx, plan); errors.Is(err, session.ErrStale) && stale < stalePlans {
 			stale++
-		default:
+			continue
+		}
+		if err != nil {
 			return false, err
 		}
 	}

@@ -69,11 +69,11 @@ func (m *PackMessage) place() place {
 }
 
 // PlanPack plans the next pack of a session: the oldest messages that are in none, together with small packs before
-// them; else a pack behind seq after whose messages have more stored results than when it was made. The plan is nil if
-// there is nothing to do, and n the newest checkpoint at that moment. Messages that are damaged stay in their rows.
+// them; else a pack whose messages have more stored results than when it was made. The plan is nil if there is nothing
+// to do, and n the newest checkpoint at that moment. Messages that are damaged stay in their rows.
 //
 // Errors: ErrNotFound; *session.DamagedError if a pack that is to be made again cannot be read.
-func (s *Store) PlanPack(ctx context.Context, key session.Key, after int64) (plan *PackPlan, n int, err error) {
+func (s *Store) PlanPack(ctx context.Context, key session.Key) (plan *PackPlan, n int, err error) {
 	var log logOf[PackMessage]
 	err = s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
 		at, err := readPacked(ctx, tx, key)
@@ -81,7 +81,7 @@ func (s *Store) PlanPack(ctx context.Context, key session.Key, after int64) (pla
 			return err
 		}
 		n = at.checkpoint
-		if plan, err = at.plan(ctx, tx, after); err != nil || plan == nil {
+		if plan, err = at.plan(ctx, tx); err != nil || plan == nil {
 			return err
 		}
 		if log, err = plan.read(ctx, tx, at.pinned); err != nil {
@@ -120,7 +120,7 @@ func readPacked(ctx context.Context, tx pgx.Tx, key session.Key) (at packedLog, 
 	return at, notFound(err)
 }
 
-func (l *packedLog) plan(ctx context.Context, tx pgx.Tx, after int64) (*PackPlan, error) {
+func (l *packedLog) plan(ctx context.Context, tx pgx.Tx) (*PackPlan, error) {
 	fresh, size, err := l.unpacked(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (l *packedLog) plan(ctx context.Context, tx pgx.Tx, after int64) (*PackPlan
 		}
 		return &fresh, err
 	}
-	return l.outdated(ctx, tx, after)
+	return l.outdated(ctx, tx)
 }
 
 // unpacked returns a plan of the oldest messages that are in no pack, and their size. It has no Last if there are none.
@@ -171,17 +171,17 @@ func (l *packedLog) smaller(ctx context.Context, tx pgx.Tx, size int64) (merged 
 }
 
 // outdated returns a plan of a pack that has results whole which have been stored since it was made.
-func (l *packedLog) outdated(ctx context.Context, tx pgx.Tx, after int64) (*PackPlan, error) {
+func (l *packedLog) outdated(ctx context.Context, tx pgx.Tx) (*PackPlan, error) {
 	old, err := rowIn(ctx, tx, scanPack, `
 		SELECT `+packColumns+`
 		  FROM message_packs p
-		 WHERE p.tenant_id = $1 AND p.session_key = $2 AND p.first_seq > $3
+		 WHERE p.tenant_id = $1 AND p.session_key = $2
 		   AND p.results < (SELECT count(*)
 		                      FROM results r
 		                     WHERE r.tenant_id = $1 AND r.session_key = $2
 		                       AND r.seq >= p.first_seq AND r.seq <= p.last_seq AND r.body_id IS NOT NULL)
 		 ORDER BY p.first_seq
-		 LIMIT 1`, l.Tenant, l.Key.Key, after)
+		 LIMIT 1`, l.Tenant, l.Key.Key)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil, nil
 	}
@@ -198,10 +198,10 @@ func (p *PackPlan) read(ctx context.Context, tx pgx.Tx, pinned int64) (logOf[Pac
 
 func (p *PackPlan) readResults(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `
-		SELECT b.id, b.sha256, b.bytes
+		SELECT r.body_id, b.sha256, r.bytes
 		  FROM results r
-		  JOIN result_bodies b ON b.tenant_id = $1 AND b.session_key = $2 AND b.id = r.body_id
-		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.seq >= $3 AND r.seq <= $4`,
+		  LEFT JOIN result_bodies b ON b.tenant_id = $1 AND b.session_key = $2 AND b.id = r.body_id
+		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.seq >= $3 AND r.seq <= $4 AND r.body_id IS NOT NULL`,
 		p.Tenant, p.Key.Key, p.First, p.Last)
 	if err != nil {
 		return err
@@ -311,14 +311,24 @@ func execAll(ctx context.Context, tx pgx.Tx, n int, sql string, args ...any) err
 	return err
 }
 
-// EndOffload records that nothing was left to pack when checkpoint n was the newest.
-func (s *Store) EndOffload(ctx context.Context, key session.Key, n int) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+// EndOffload completes the job that packed a session's messages, and records that nothing was left to pack when
+// checkpoint n was the newest. It does neither if there is a newer one, whose job was dropped as a duplicate of this:
+// done is false. ErrNotFound.
+func (s *Store) EndOffload(ctx context.Context, key session.Key, n int, job int64) (done bool, err error) {
+	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+		if done = row.checkpoint == n; !done {
+			return nil
+		}
+		err := exec(ctx, tx, `
 			UPDATE sessions
 			   SET offloaded_n = $3
-			 WHERE tenant_id = $1 AND key = $2 AND offloaded_n < $3`, key.Tenant, key.Key, n)
+			 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, n)
+		if err != nil {
+			return err
+		}
+		return s.queue.Complete(ctx, tx, job)
 	})
+	return done, err
 }
 
 // offloadsAtOnce is how many sessions of a tenant a sweep asks for: the sessions of an older version have their turn a
