@@ -117,7 +117,7 @@ func (w *world) offload(key session.Key) {
 	o := offload.Offloader{
 		Store: w.store, Log: slog.New(slog.DiscardHandler), Trace: func(string) {}, Slice: time.Hour,
 	}
-	if done, err := o.Session(w.Context(), key); err != nil || !done {
+	if done, err := o.Session(w.Context(), key, 0); err != nil || !done {
 		w.Fatalf("offload: done %v, %v", done, err)
 	}
 }
