@@ -451,6 +451,7 @@ CREATE TABLE public.results (
     sha256 bytea NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     body_id uuid,
+    CONSTRAINT results_seq_check CHECK (((seq >= 0) AND ((seq = 0) = (ref ~~ 'u%'::text)))),
     CONSTRAINT results_sha256_check CHECK ((octet_length(sha256) = 32))
 );
 
@@ -652,6 +653,29 @@ CREATE TABLE public.verifications (
 );
 
 ALTER TABLE ONLY public.verifications FORCE ROW LEVEL SECURITY;
+CREATE TABLE public.uploads (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    id uuid NOT NULL,
+    n integer NOT NULL,
+    body_id uuid NOT NULL,
+    key text,
+    tool text NOT NULL,
+    call_id text NOT NULL,
+    media_type text NOT NULL,
+    expected bytea,
+    ref text,
+    shown bytea,
+    mark text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    finished_at timestamp with time zone,
+    CONSTRAINT uploads_check CHECK (((ref IS NULL) = (finished_at IS NULL))),
+    CONSTRAINT uploads_check1 CHECK (((shown IS NULL) = (finished_at IS NULL))),
+    CONSTRAINT uploads_expected_check CHECK ((octet_length(expected) = 32)),
+    CONSTRAINT uploads_n_check CHECK ((n > 0))
+);
+
+ALTER TABLE ONLY public.uploads FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE ONLY public.river_job ALTER COLUMN id SET DEFAULT nextval('public.river_job_id_seq'::regclass);
 
@@ -764,6 +788,8 @@ ALTER TABLE ONLY public.tenants
 
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
+ALTER TABLE ONLY public.uploads
+    ADD CONSTRAINT uploads_pkey PRIMARY KEY (tenant_id, session_key, id);
 
 CREATE INDEX checkpoint_results_ref ON public.checkpoint_results USING btree (tenant_id, session_key, ref);
 
@@ -840,6 +866,13 @@ CREATE INDEX sessions_offload ON public.sessions USING btree (tenant_id, key) WH
 CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_id);
 
 CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN (((CURRENT_USER = 'varve_app'::name) AND (new.body IS NOT NULL))) EXECUTE FUNCTION public.refuse_new_body();
+CREATE INDEX uploads_body ON public.uploads USING btree (tenant_id, session_key, body_id);
+
+CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, session_key, key) WHERE (key IS NOT NULL);
+
+CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
+
+CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -918,6 +951,11 @@ ALTER TABLE ONLY public.sessions
 
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+ALTER TABLE ONLY public.uploads
+    ADD CONSTRAINT uploads_tenant_id_session_key_body_id_fkey FOREIGN KEY (tenant_id, session_key, body_id) REFERENCES public.result_bodies(tenant_id, session_key, id) DEFERRABLE INITIALLY DEFERRED;
+
+ALTER TABLE ONLY public.uploads
+    ADD CONSTRAINT uploads_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
@@ -1014,6 +1052,9 @@ CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_sett
 CREATE POLICY tenant ON public.verifications USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON public.uploads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+ALTER TABLE public.uploads ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA public TO varve_app;
 
@@ -1106,3 +1147,4 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.tenants TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.uploads TO varve_app;

@@ -16,6 +16,9 @@ func inputOf(s postgres.Snapshot, p *policy.Policy, from From) (in compact.Input
 		Format: s.Format, Policy: *p, WindowTokens: max(int(rule.EstimatedWindow()), 1),
 		OverheadTokens: overhead + int(s.SeparateTokens), Tail: make([]compact.Entry, 0, len(s.Tail)),
 	}
+	for _, u := range s.Uploads {
+		in.Uploads = append(in.Uploads, compact.Upload(u))
+	}
 	through := int64(0)
 	if from == FromCheckpoint {
 		if in.Base, err = loaded(s.Base); err != nil {

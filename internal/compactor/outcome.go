@@ -25,6 +25,7 @@ func newResults(evicted []compact.Result) []persist.NewResult {
 				Tool: postgres.Text(r.Tool), CallID: postgres.Text(r.CallID),
 				Category: r.Category, MediaType: r.MediaType,
 				Lines: int64(r.Lines), Tokens: int64(r.Tokens), SHA256: r.SHA256[:],
+				InLog: r.Source != "", // its original is stored, and its message has the copy
 			},
 			Body: r.Stored,
 		}

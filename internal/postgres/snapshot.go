@@ -25,6 +25,7 @@ type Snapshot struct {
 	SeparateTokens int64        // of a system prompt that is separate from the view's messages
 	Base           *Checkpoint  // the newest one, nil before the first
 	Tail           []LogMessage // the messages after Base or, from the log, all but the separate system prompt
+	Uploads        []UploadedText
 }
 
 // LogMessage is a message of the log.
@@ -61,6 +62,9 @@ func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (sn
 			}
 		} else if snap.Base != nil {
 			after = max(after, snap.Base.Through)
+		}
+		if snap.Uploads, err = uploadedTexts(ctx, tx, key); err != nil {
+			return err
 		}
 		tail, err = readLog(ctx, tx, key, ofLogMessage, pgx.RowToStructByPos[LogMessage], `
 			SELECT seq, format, tokens, coalesce(view_tokens, 0), body, digest

@@ -1,0 +1,114 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
+)
+
+// finish makes an upload whose bytes are stored a result, with the text that the session's policy makes of it.
+func finish(ctx context.Context, store *postgres.Store, at session.Address, u session.Upload) (session.Upload, error) {
+	of, err := store.Session(ctx, at)
+	if err != nil {
+		return u, err
+	}
+	own, err := policy.Parse(of.Policy.Document)
+	if err != nil {
+		return u, fmt.Errorf("policy of session %s: %w", at.ID, err)
+	}
+	content, err := store.OpenBody(ctx, u.Session, u.Body)
+	if err != nil {
+		return u, err
+	}
+	counted, err := count(ctx, content)
+	if err != nil {
+		return u, err
+	}
+	sum := content.SHA256()
+	made := compact.Uploaded{
+		Upload: compact.Upload{Ref: session.NewUploadRef(u.N, sum).String(), CallID: u.CallID},
+		Tool:   u.Tool, MediaType: u.MediaType, Bytes: content.Size(), Chars: counted.chars, Tokens: counted.tokens,
+	}
+	if made.Head, made.Tail, err = edges(ctx, content); err != nil {
+		return u, err
+	}
+	text, mark, err := made.TextOf(&own, of.WindowTokens)
+	if err != nil {
+		return u, err
+	}
+	return store.FinishUpload(ctx, u, persist.Result{
+		Ref: made.Ref, Category: string(own.Trim.Categories[u.Tool]), Bytes: content.Size(), Lines: content.Lines(),
+		Tokens: counted.tokens, SHA256: sum[:],
+	}, text, mark)
+}
+
+// edges returns the first and the last bytes of a content: all of it, as head, if it is small.
+func edges(ctx context.Context, c *persist.Content) (head, tail []byte, err error) {
+	if head, err = between(ctx, c, 0, compact.UploadEdge); err != nil {
+		return nil, nil, err
+	}
+	tail, err = between(ctx, c, max(c.Size()-compact.UploadEdge, compact.UploadEdge), c.Size())
+	return head, tail, err
+}
+
+// between returns the bytes of a content from one offset to before another.
+func between(ctx context.Context, c *persist.Content, from, to int64) (found []byte, err error) {
+	if to = min(to, c.Size()); from >= to {
+		return nil, nil
+	}
+	index := c.Index()
+	for i := c.At(from); i < len(index) && index[i].At < to; i++ {
+		chunk, err := c.Chunk(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		first, last := max(from-index[i].At, 0), min(to-index[i].At, int64(len(chunk)))
+		found = append(found, chunk[first:last]...)
+	}
+	return found, nil
+}
+
+// counts are the sizes of a content that nothing else knows.
+type counts struct{ chars, tokens int64 }
+
+// countedChunks is how many chunks are counted: of a content that has more, chunks at equal distances stand for all.
+const countedChunks = 256
+
+func count(ctx context.Context, c *persist.Content) (sum counts, err error) {
+	all := len(c.Index())
+	every := (all + countedChunks - 1) / countedChunks
+	counted := int64(0)
+	for i := 0; i < all; i += every {
+		chunk, err := c.Chunk(ctx, i)
+		if err != nil {
+			return sum, err
+		}
+		sum.chars += chars(chunk)
+		sum.tokens += int64(tokens.Estimate(chunk))
+		counted += int64(len(chunk))
+	}
+	if counted > 0 && counted < c.Size() {
+		share := float64(c.Size()) / float64(counted)
+		sum.chars, sum.tokens = int64(float64(sum.chars)*share), int64(float64(sum.tokens)*share)
+	}
+	return sum, nil
+}
+
+// chars counts characters as the policy's limits do, in UTF-16 units, wherever the bytes are cut.
+func chars(b []byte) (n int64) {
+	for _, c := range b {
+		if c&0xC0 != 0x80 {
+			n++
+		}
+		if c >= 0xF0 {
+			n++
+		}
+	}
+	return n
+}
