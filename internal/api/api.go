@@ -48,6 +48,7 @@ type Server struct {
 	ready    readiness
 	draining atomic.Bool
 	mcp      http.Handler
+	uploads  uploadPlaces
 }
 
 // New returns the HTTP API on a store.
@@ -149,6 +150,10 @@ func (s *Server) routes() {
 
 	read.get("/v1/sessions/:id/results", s.listResults, resultsQuery...)
 	read.get("/v1/sessions/:id/results/grep", s.grepResults, append([]string{"refs"}, grepQuery...)...)
+	keys.feed("/v1/sessions/:id/results", s.createUpload, "tool", "call_id", "media_type", "sha256", "more")
+	keys.get("/v1/sessions/:id/results/uploads/:upload", s.readUpload)
+	keys.feed("/v1/sessions/:id/results/uploads/:upload", s.resumeUpload, "offset", "more")
+	keys.delete("/v1/sessions/:id/results/uploads/:upload", s.abandonUpload)
 	read.get("/v1/sessions/:id/results/:ref", s.readResult, readQuery...)
 	read.get("/v1/sessions/:id/results/:ref/grep", s.grepResult, grepQuery...)
 	read.get("/v1/sessions/:id/search", s.searchSession, "q", "limit", "max_bytes", "cursor")

@@ -140,6 +140,7 @@ var parts = map[string]part{
 	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
+	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
 }
