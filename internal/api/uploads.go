@@ -194,8 +194,9 @@ func (s *Server) receiveUpload(req *request.Request, r *upload.Receiver) error {
 
 // uploadBody returns the body, unless its length says that it is too large.
 func (s *Server) uploadBody(req *request.Request, r *upload.Receiver) (io.ReadCloser, error) {
-	encoded := req.R.Header.Get("Content-Encoding") != ""
-	if !encoded && req.R.ContentLength > session.MaxUploadBytes-r.Offset && !r.Upload.Finished() {
+	plain := req.R.Header.Get("Content-Encoding") == ""
+	continues := !r.Upload.Finished() && r.Offset == r.Upload.Offset
+	if plain && continues && req.R.ContentLength > session.MaxUploadBytes-r.Offset {
 		return nil, errors.Join(upload.ErrTooLarge, s.Store.AbandonUpload(req.Ctx, r.At, r.Upload.ID))
 	}
 	return req.Stream()
@@ -297,7 +298,11 @@ func (s *Server) readUpload(req *request.Request) error {
 
 // abandonUpload handles DELETE /v1/sessions/{id}/results/uploads/{upload}.
 func (s *Server) abandonUpload(req *request.Request) error {
-	if err := s.Store.AbandonUpload(req.Ctx, req.Address(), req.PathID("upload")); err != nil {
+	at, id := req.Address(), req.PathID("upload")
+	if err := s.Store.AbandonUpload(req.Ctx, at, id); err != nil {
+		if errors.Is(err, session.ErrUploadEnded) {
+			req.W.Header().Set("Location", uploadPath(at, id))
+		}
 		return err
 	}
 	req.W.WriteHeader(http.StatusNoContent)

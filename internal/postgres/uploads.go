@@ -15,13 +15,13 @@ import (
 // uploadSQL reads uploads that have not expired: {where} says which.
 const uploadSQL = `
 	SELECT u.session_key, u.id, u.n, u.body_id, u.tool, u.call_id, u.media_type, u.expected, b.bytes,
-	       b.sha256 IS NOT NULL, coalesce(u.ref, ''), coalesce(u.shown, ''), u.created_at,
-	       b.touched_at + $3, u.finished_at, coalesce(u.key, '')
+	       b.sha256 IS NOT NULL, coalesce(u.ref, ''), u.shown, u.created_at,
+	       b.touched_at + $3::interval, u.finished_at, coalesce(u.key, '')
 	  FROM uploads u
 	  JOIN result_bodies b ON b.tenant_id = u.tenant_id AND b.session_key = u.session_key AND b.id = u.body_id
 	 WHERE u.tenant_id = $1
 	   AND u.session_key = $2
-	   AND (u.finished_at IS NOT NULL OR b.touched_at > now() - $3)`
+	   AND (u.finished_at IS NOT NULL OR b.touched_at > now() - $3::interval)`
 
 // storedUpload is an upload with its Idempotency-Key.
 type storedUpload struct {
@@ -204,7 +204,7 @@ func expireUploads(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, of *uuid.UU
 		   AND b.tenant_id = u.tenant_id
 		   AND b.session_key = u.session_key
 		   AND b.id = u.body_id
-		   AND b.touched_at <= now() - $3`, tenant, of, session.UploadLifetime)
+		   AND b.touched_at <= now() - $3::interval`, tenant, of, session.UploadLifetime)
 }
 
 // UploadedText is an uploaded result that a message may have the text of.

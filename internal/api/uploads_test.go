@@ -1,0 +1,423 @@
+package api_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+const uploads = "/v1/sessions/s/results"
+
+// uploadWorld is a world with session s.
+func uploadWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "{}")
+	return w
+}
+
+// toolOutput is the output of a tool of about a number of bytes.
+func toolOutput(size int) string {
+	var b strings.Builder
+	for n := 1; b.Len() < size; n++ {
+		fmt.Fprintf(&b, "%d: compiling package %x of wörter\n", n, sha256.Sum256(strconv.AppendInt(nil, int64(n), 10)))
+	}
+	return b.String()
+}
+
+// holds compares a result with what was uploaded.
+func (w *world) holds(r protocol.UploadedResult, content string) {
+	w.Helper()
+	sum := sha256.Sum256([]byte(content))
+	if r.Bytes != int64(len(content)) || r.SHA256 != hex.EncodeToString(sum[:]) || !strings.HasSuffix(r.Ref, "-"+r.SHA256[:4]) {
+		w.Errorf("%s has %d bytes and the SHA-256 %s, want %d and %x", r.Ref, r.Bytes, r.SHA256, len(content), sum)
+	}
+	if got := w.must(http.StatusOK, "GET", uploads+"/"+r.Ref+"?raw=true", "").Body.String(); got != content {
+		w.Errorf("%s brings %d other bytes back", r.Ref, len(got))
+	}
+}
+
+func TestAnUploadedResultComesBack(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	for i, content := range []string{"", "x", "no line feed", toolOutput(3_000), toolOutput(400_000), toolOutput(9 << 20), "\x00\xff\xfe", strings.Repeat("x", 300_000)} {
+		r := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash&call_id=c"+fmt.Sprint(i), content))
+		w.holds(r, content)
+		if r.Seq != 0 || r.Part != i+1 || r.Tool != "Bash" || r.CallID != "c"+fmt.Sprint(i) || r.Category != "non-reproducible" {
+			t.Errorf("%+v", r)
+		}
+		if lines := int64(strings.Count(content, "\n")); r.Lines < lines || r.Lines > lines+1 || len(content) > 100 && r.Tokens < int64(len(content)/8) {
+			t.Errorf("%s has %d lines and %d tokens", r.Ref, r.Lines, r.Tokens)
+		}
+		if len(content) < 5000 && i != 6 && r.Text != content || len(content) > 5000 && !strings.Contains(r.Text, "read_result "+r.Ref) {
+			t.Errorf("%s has the text %.200q", r.Ref, r.Text)
+		}
+	}
+	list := decoded[struct{ Data []protocol.Result }](w.must(http.StatusOK, "GET", uploads+"?limit=100", ""))
+	if len(list.Data) != 8 || !strings.HasPrefix(list.Data[2].Ref, "u3-") {
+		t.Errorf("%d are listed: %+v", len(list.Data), list.Data)
+	}
+}
+
+func TestAnUploadGoesOnAtItsOffset(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	content := toolOutput(2 << 20)
+	begun := w.must(http.StatusAccepted, "POST", uploads+"?tool=Bash&more=true", content[:700_001])
+	at := begun.Header().Get("Location")
+	for _, wrong := range []int{0, 1, 700_000, 700_002, 1 << 30} {
+		a := w.must(http.StatusConflict, "POST", fmt.Sprintf("%s?offset=%d", at, wrong), content[:10])
+		if p := decoded[problem](a); p.Code != "upload_offset" || a.Header().Get("Upload-Offset") != "700001" || !strings.Contains(p.Detail, "700001") {
+			t.Errorf("offset %d: %+v, %s", wrong, p, a.Header().Get("Upload-Offset"))
+		}
+	}
+	w.must(http.StatusAccepted, "POST", at+"?more=true&offset=700001", content[700_001:700_001])
+	now := decoded[protocol.Upload](w.must(http.StatusAccepted, "POST", at+"?more=true&offset=700001", content[700_001:1_500_000]))
+	if now.Offset != 1_500_000 || now.State != protocol.UploadReceiving || now.Result != nil || now.ExpiresAt == nil {
+		t.Errorf("%+v", now)
+	}
+	w.must(http.StatusUnprocessableEntity, "POST", at, "no offset")
+	r := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=1500000", content[1_500_000:]))
+	w.holds(r, content)
+	done := decoded[protocol.Upload](w.must(http.StatusOK, "GET", at, ""))
+	if done.State != protocol.UploadComplete || done.Result == nil || done.Result.Text != r.Text || done.ExpiresAt != nil {
+		t.Errorf("%+v", done)
+	}
+	if p := decoded[problem](w.must(http.StatusConflict, "DELETE", at, "")); p.Code != "upload_ended" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestAnUploadWithTheSameKeyIsTheSame(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	content := toolOutput(50_000)
+	key := []string{"Idempotency-Key", "k"}
+	first := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash", content, key...))
+	again := w.must(http.StatusOK, "POST", uploads+"?tool=Bash", content, key...)
+	if r := decoded[protocol.UploadedResult](again); r.Ref != first.Ref || r.Text != first.Text || again.Header().Get("Idempotent-Replayed") != "true" {
+		t.Errorf("%+v", r)
+	}
+	w.must(http.StatusOK, "POST", uploads+"?tool=Bash&more=true", "", key...)
+	for _, other := range []struct{ query, body string }{
+		{"?tool=Bash", content[1:]}, {"?tool=Bash", content + "x"}, {"?tool=Bash", "x"}, {"?tool=Read", content}, {"?tool=Bash&media_type=image/png", content},
+	} {
+		if p := decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", uploads+other.query, other.body, key...)); p.Code != "idempotency_key_reused" {
+			t.Errorf("%+v", p)
+		}
+	}
+	w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc", "Idempotency-Key", "l")
+	if a := w.must(http.StatusConflict, "POST", uploads, "abcdef", "Idempotency-Key", "l"); a.Header().Get("Upload-Offset") != "3" {
+		t.Errorf("an upload that is under way: %s", a.Body)
+	}
+}
+
+func TestAnUploadHasTheDigestThatItShould(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	content := toolOutput(200_000)
+	right, wrong := sha256.Sum256([]byte(content)), sha256.Sum256([]byte("x"))
+	header := func(sum [32]byte) string { return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":" }
+	for name, c := range map[string]struct {
+		query, header string
+		want          int
+	}{
+		"the right parameter": {"?sha256=" + hex.EncodeToString(right[:]), "", http.StatusCreated},
+		"the right header":    {"", "sha-512=:AA==:, " + header(right), http.StatusCreated},
+		"another parameter":   {"?sha256=" + hex.EncodeToString(wrong[:]), "", http.StatusUnprocessableEntity},
+		"another header":      {"", header(wrong), http.StatusUnprocessableEntity},
+	} {
+		a := w.must(c.want, "POST", uploads+c.query, content, "Repr-Digest", c.header)
+		if c.want == http.StatusCreated {
+			continue
+		}
+		if p := decoded[problem](a); p.Code != "digest_mismatch" || !strings.Contains(p.Detail, hex.EncodeToString(right[:])) {
+			t.Errorf("%s: %+v", name, p)
+		}
+		w.must(http.StatusNotFound, "GET", a.Header().Get("Location"), "")
+	}
+}
+
+func TestHostileUploadsAreRefused(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	long := strings.Repeat("x", 300)
+	for query, want := range map[string]int{
+		"?tool=" + long: 422, "?tool=a%00b": 422, "?tool=%ff": 422, "?call_id=" + long: 422, "?call_id=a%0Ab": 422, "?media_type=nothing": 422,
+		"?media_type=" + long + "/x": 422, "?media_type=text/plain%0d%0aX:y": 422, "?sha256=12": 422, "?sha256=" + long[:64]: 422, "?more=yes": 422,
+		"?offset=1": 400, "?unknown=1": 400, "?tool=..%2F..%2Fetc%2Fpasswd": 201, "?tool=%E6%97%A5": 201, "?media_type=APPLICATION/JSON": 201,
+	} {
+		if a := w.ask("POST", uploads+query, "x"); a.Code != want {
+			t.Errorf("%s: %d %s", query, a.Code, a.Body)
+		}
+	}
+	begun := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc").Header().Get("Location")
+	for query, want := range map[string]int{"?offset=-1": 422, "?offset=9999999999999999999": 422, "?offset=x": 422, "?offset=": 422, "?offset=3&tool=x": 400} {
+		if a := w.ask("POST", begun+query, "x"); a.Code != want {
+			t.Errorf("%s: %d %s", query, a.Code, a.Body)
+		}
+	}
+	for _, path := range []string{uploads + "/uploads/x", uploads + "/uploads/..%2Fuploads", uploads + "/uploads/00000000-0000-7000-8000-000000000000"} {
+		w.must(http.StatusNotFound, "GET", path, "")
+		w.must(http.StatusNotFound, "POST", path+"?offset=0", "x")
+		w.must(http.StatusNotFound, "DELETE", path, "")
+	}
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/other", "{}")
+	w.must(http.StatusNotFound, "GET", strings.Replace(begun, "/s/", "/other/", 1), "")
+	w.must(http.StatusNotFound, "POST", "/v1/sessions/none/results", "x")
+	w.must(http.StatusUnsupportedMediaType, "POST", uploads, "x", "Content-Encoding", "br")
+	if a := w.ask("POST", uploads, "no gzip", "Content-Encoding", "gzip"); a.Code != http.StatusBadRequest {
+		t.Errorf("no gzip: %d %s", a.Code, a.Body)
+	}
+}
+
+func TestCompressedBytesAreUploadedAsTheyWere(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	content := toolOutput(600_000)
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = io.WriteString(z, content[:300_000])
+	_ = z.Close()
+	encoder, _ := zstd.NewWriter(nil)
+	begun := w.must(http.StatusAccepted, "POST", uploads+"?more=true", zipped.String(), "Content-Encoding", "gzip")
+	at := begun.Header().Get("Location")
+	if got := begun.Header().Get("Upload-Offset"); got != "300000" {
+		t.Fatalf("offset %s", got)
+	}
+	packed := encoder.EncodeAll([]byte(content[300_000:]), nil)
+	w.holds(decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=300000", string(packed), "Content-Encoding", "zstd")), content)
+}
+
+// TestAnInterruptedUploadKeepsWhatCame: what came before its sender was gone is stored.
+func TestAnInterruptedUploadKeepsWhatCame(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	content := toolOutput(12 << 20)
+	r := httptest.NewRequestWithContext(t.Context(), "POST", uploads+"?more=true", io.MultiReader(strings.NewReader(content[:10_000_000]), goneReader{}))
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	r.Header.Set("Idempotency-Key", "k")
+	recorder := httptest.NewRecorder()
+	w.server.ServeHTTP(recorder, r)
+	at := recorder.Header().Get("Location")
+	now := decoded[protocol.Upload](w.must(http.StatusOK, "GET", at, ""))
+	if recorder.Code < 400 || now.Offset != 10_000_000 || recorder.Header().Get("Upload-Offset") != "10000000" {
+		t.Fatalf("%d; %+v", recorder.Code, now)
+	}
+	w.holds(decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=10000000", content[10_000_000:])), content)
+}
+
+// goneReader is a body whose sender is gone.
+type goneReader struct{}
+
+func (goneReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestUploadsThatAreGivenUp(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	given := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc").Header().Get("Location")
+	w.must(http.StatusNoContent, "DELETE", given, "")
+	w.must(http.StatusNotFound, "POST", given+"?offset=3", "def")
+	old := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc", "Idempotency-Key", "k").Header().Get("Location")
+	whole := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads, "whole"))
+	w.exec(`UPDATE result_bodies SET touched_at = now() - interval '24 hours 1 second'`)
+	w.must(http.StatusNotFound, "GET", old, "")
+	w.must(http.StatusNotFound, "POST", old+"?offset=3", "def")
+	w.holds(whole, "whole")
+	anew := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "", "Idempotency-Key", "k")
+	if u := decoded[protocol.Upload](anew); u.Offset != 0 || strings.HasSuffix(old, u.ID.String()) {
+		t.Errorf("the key finds %+v", u)
+	}
+	if err := w.store.ExpireUploads(t.Context(), w.tenant); err != nil {
+		t.Fatal(err)
+	}
+	for range session.MaxUploads - 1 {
+		w.must(http.StatusAccepted, "POST", uploads+"?more=true", "")
+	}
+	if p := decoded[problem](w.must(http.StatusTooManyRequests, "POST", uploads, "x")); p.Code != "too_many_uploads" || !strings.Contains(p.Detail, "32") {
+		t.Errorf("%+v", p)
+	}
+	const rows = `DO $$ BEGIN IF %s (SELECT FROM uploads UNION ALL SELECT FROM result_bodies UNION ALL SELECT FROM result_chunks) THEN RAISE 'rows'; END IF; END $$`
+	w.exec(fmt.Sprintf(rows, "NOT EXISTS"))
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
+	w.exec(fmt.Sprintf(rows, "EXISTS"))
+}
+
+// TestATenantHasAFewUploadsAtOnce: a place is free again when an upload ends.
+func TestATenantHasAFewUploadsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	began, free := make(chan bool), make(chan bool)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			r := httptest.NewRequestWithContext(t.Context(), "POST", uploads+"?more=true", &waitingReader{began: began, free: free})
+			r.Header.Set("Authorization", "Bearer "+w.key)
+			got := httptest.NewRecorder()
+			if w.server.ServeHTTP(got, r); got.Code != http.StatusAccepted {
+				t.Errorf("%d %s", got.Code, got.Body)
+			}
+		})
+		<-began
+	}
+	a := w.must(http.StatusTooManyRequests, "POST", uploads, "x")
+	if p := decoded[problem](a); p.Code != "too_many_uploads" || a.Header().Get("Retry-After") == "" || !p.Retryable {
+		t.Errorf("%+v", p)
+	}
+	_, other := w.newTenant("other")
+	mine := w.key
+	w.key = other
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "{}")
+	w.must(http.StatusCreated, "POST", uploads, "x")
+	w.key = mine
+	close(free)
+	group.Wait()
+	w.must(http.StatusCreated, "POST", uploads, "x")
+}
+
+// waitingReader is a body that ends when it may.
+type waitingReader struct {
+	began, free chan bool
+	said        bool
+}
+
+func (r *waitingReader) Read([]byte) (int, error) {
+	if !r.said {
+		r.said = true
+		r.began <- true
+	}
+	<-r.free
+	return 0, io.EOF
+}
+
+// TestUploadsAtOnce: many results are uploaded to a session at once, some of them equal.
+func TestUploadsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	var mu sync.Mutex
+	refs := map[string]string{}
+	var group sync.WaitGroup
+	for k := range 4 {
+		group.Go(func() {
+			for i := range 5 {
+				content := toolOutput(20_000*(i+1)) + fmt.Sprint((k+i)%3)
+				a := w.ask("POST", uploads, content)
+				if a.Code != http.StatusCreated {
+					t.Errorf("%d %s", a.Code, a.Body)
+					return
+				}
+				mu.Lock()
+				refs[decoded[protocol.UploadedResult](a).Ref] = content
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if len(refs) != 20 {
+		t.Errorf("%d refs", len(refs))
+	}
+	for ref, content := range refs {
+		if got := w.must(http.StatusOK, "GET", uploads+"/"+ref+"?raw=true", "").Body.String(); got != content {
+			t.Errorf("%s brings %d other bytes back", ref, len(got))
+		}
+	}
+}
+
+// TestTwoSendersOfOneUpload: of two requests that send the same upload, what one stored is never counted twice.
+func TestTwoSendersOfOneUpload(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	content := toolOutput(3 << 20)
+	at := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "").Header().Get("Location")
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			if a := w.ask("POST", at+"?offset=0&more=true", content[:2<<20]); a.Code != http.StatusAccepted && a.Code != http.StatusConflict {
+				t.Errorf("%d %s", a.Code, a.Body)
+			}
+		})
+	}
+	group.Wait()
+	w.holds(decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", fmt.Sprintf("%s?offset=%d", at, 2<<20), content[2<<20:])), content)
+}
+
+// TestAMiscopiedUploadMisses: no ref that differs in one character finds another result.
+func TestAMiscopiedUploadMisses(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	refs := map[string]bool{}
+	for i := range 13 {
+		refs[decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads, toolOutput(100*i))).Ref] = true
+	}
+	at := session.Address{Tenant: w.tenant, ID: "s"}
+	for ref := range refs {
+		for i := range ref {
+			for _, c := range "0123456789abcdefru.-" {
+				other := ref[:i] + string(c) + ref[i+1:]
+				if parsed, err := session.ParseResultRef(other); err == nil && !refs[other] {
+					if found, _, err := w.store.OpenResult(t.Context(), at, parsed); err == nil {
+						t.Errorf("%s, of %s, brings %s back", other, ref, found.Ref)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestAnUploadThatLeavesAViewIsOneCallAway: upload, message, compaction, and the whole of it read back by the ref that
+// the view names.
+func TestAnUploadThatLeavesAViewIsOneCallAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":20000,"policy":{"trigger":1,"hard":1}}`)
+	content := toolOutput(3 << 20)
+	r := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash&call_id=call_up", content))
+	messages := []string{
+		user("go"),
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"call_up","type":"function","function":{"name":"Bash","arguments":"{}"}}]}`,
+		`{"role":"tool","tool_call_id":"call_up","content":` + strconv.Quote(r.Text) + `}`,
+	}
+	messages = append(messages, conversation(30, 500)...)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", messages...))
+	w.work()
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s/policy", `{"trigger":0.3,"target":0.2,"summarise":{"enabled":false},"truncate":{"enabled":false}}`)
+	if w.compact("s", 0) == nil {
+		t.Fatal("nothing was compacted")
+	}
+	view := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Body.String()
+	if strings.Count(view, "compiling package") > 30 || !strings.Contains(view, "read_result "+r.Ref) {
+		t.Errorf("the view does not name %s: %s", r.Ref, view)
+	}
+	w.holds(r, content)
+	newest := decoded[session.Session](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")).Checkpoint
+	detail := decoded[protocol.CheckpointDetail](w.must(http.StatusOK, "GET", fmt.Sprintf("/v1/sessions/s/checkpoints/%d?manifest=all", newest), ""))
+	named := 0
+	for _, e := range detail.Manifest.Entries {
+		if e.Source != r.Ref {
+			continue
+		}
+		named++
+		if got := w.must(http.StatusOK, "GET", uploads+"/"+e.Ref+"?raw=true", "").Body.String(); got != r.Text {
+			t.Errorf("%s has other bytes than the message", e.Ref)
+		}
+	}
+	if named != 1 {
+		t.Errorf("%d entries of the manifest name %s", named, r.Ref)
+	}
+	w.exec(`DO $$ BEGIN IF EXISTS (SELECT FROM results WHERE seq = 3 AND body_id IS NOT NULL) OR NOT EXISTS (SELECT FROM results WHERE seq = 3) THEN RAISE 'it has a body'; END IF; END $$`)
+}
