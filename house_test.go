@@ -83,9 +83,10 @@ var mayImport = map[string][]string{
 		"internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
-		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/tools", "internal/config",
+		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",
 	},
 	"internal/api/openapi": {"internal/rawjson"},
+	"internal/upload":      {"internal/compact", "internal/persist", "internal/policy", "internal/postgres", "internal/session", "internal/tokens"},
 	"internal/api/request": {"internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},
 	"internal/api/stateless": {
 		"internal/api/request", "internal/compact", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",

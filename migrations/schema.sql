@@ -640,19 +640,6 @@ CREATE TABLE public.tenants (
     CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255)))
 );
 
-CREATE TABLE public.verifications (
-    tenant_id uuid NOT NULL,
-    cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
-    started_at timestamp with time zone DEFAULT now() NOT NULL,
-    sessions bigint DEFAULT 0 NOT NULL,
-    bytes bigint DEFAULT 0 NOT NULL,
-    finished_at timestamp with time zone,
-    last_sessions bigint DEFAULT 0 NOT NULL,
-    last_bytes bigint DEFAULT 0 NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL
-);
-
-ALTER TABLE ONLY public.verifications FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.uploads (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -676,6 +663,20 @@ CREATE TABLE public.uploads (
 );
 
 ALTER TABLE ONLY public.uploads FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.verifications (
+    tenant_id uuid NOT NULL,
+    cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    sessions bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    finished_at timestamp with time zone,
+    last_sessions bigint DEFAULT 0 NOT NULL,
+    last_bytes bigint DEFAULT 0 NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY public.verifications FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE ONLY public.river_job ALTER COLUMN id SET DEFAULT nextval('public.river_job_id_seq'::regclass);
 
@@ -786,10 +787,11 @@ ALTER TABLE ONLY public.tenants
 ALTER TABLE ONLY public.tenants
     ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
 
-ALTER TABLE ONLY public.verifications
-    ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY public.uploads
     ADD CONSTRAINT uploads_pkey PRIMARY KEY (tenant_id, session_key, id);
+
+ALTER TABLE ONLY public.verifications
+    ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
 
 CREATE INDEX checkpoint_results_ref ON public.checkpoint_results USING btree (tenant_id, session_key, ref);
 
@@ -865,7 +867,6 @@ CREATE INDEX sessions_offload ON public.sessions USING btree (tenant_id, key) WH
 
 CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_id);
 
-CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN (((CURRENT_USER = 'varve_app'::name) AND (new.body IS NOT NULL))) EXECUTE FUNCTION public.refuse_new_body();
 CREATE INDEX uploads_body ON public.uploads USING btree (tenant_id, session_key, body_id);
 
 CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, session_key, key) WHERE (key IS NOT NULL);
@@ -873,6 +874,8 @@ CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, sessio
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
+
+CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN (((CURRENT_USER = 'varve_app'::name) AND (new.body IS NOT NULL))) EXECUTE FUNCTION public.refuse_new_body();
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -949,13 +952,14 @@ ALTER TABLE ONLY public.sessions
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_tenant_id_policy_id_fkey FOREIGN KEY (tenant_id, policy_id) REFERENCES public.policies(tenant_id, id);
 
-ALTER TABLE ONLY public.verifications
-    ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 ALTER TABLE ONLY public.uploads
     ADD CONSTRAINT uploads_tenant_id_session_key_body_id_fkey FOREIGN KEY (tenant_id, session_key, body_id) REFERENCES public.result_bodies(tenant_id, session_key, id) DEFERRABLE INITIALLY DEFERRED;
 
 ALTER TABLE ONLY public.uploads
     ADD CONSTRAINT uploads_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.verifications
+    ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
@@ -1049,12 +1053,13 @@ CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(curren
 
 CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
-CREATE POLICY tenant ON public.verifications USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
-
-ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON public.uploads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.verifications USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 ALTER TABLE public.uploads ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA public TO varve_app;
 
@@ -1146,5 +1151,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.tenants TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.uploads TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;

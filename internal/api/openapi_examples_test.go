@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // TestEveryExampleFitsItsSchema validates what the description shows.
@@ -136,6 +137,7 @@ func (w *world) shown() map[string]string {
 		"conv_0198f0c17c1e70008000000000000005": id(conversation),
 		"msg_0000000100009f3a8f3c1de6f3d4f1b4":  items["id"].(string),
 		"0198f0c1-7c1e-7000-8000-000000000008":  w.newToken("chat-42", "").ID.String(),
+		"0198f0c1-7c1e-7000-8000-000000000009":  decoded[protocol.Upload](w.must(http.StatusAccepted, "POST", path+"/results?more=true", "")).ID.String(),
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
 	}
 }

@@ -356,6 +356,22 @@ func TestTwoSendersOfOneUpload(t *testing.T) {
 	w.holds(decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", fmt.Sprintf("%s?offset=%d", at, 2<<20), content[2<<20:])), content)
 }
 
+// takenReader is a body during which another request sends the same bytes.
+type takenReader struct {
+	w     *world
+	at    string
+	taken bool
+}
+
+func (r *takenReader) Read(p []byte) (int, error) {
+	if r.taken {
+		return 0, io.EOF
+	}
+	r.taken = true
+	r.w.must(http.StatusAccepted, "POST", r.at+"?offset=0&more=true", "abc")
+	return copy(p, "abc"), nil
+}
+
 // TestAMiscopiedUploadMisses: no ref that differs in one character finds another result.
 func TestAMiscopiedUploadMisses(t *testing.T) {
 	t.Parallel()
