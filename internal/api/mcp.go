@@ -54,8 +54,10 @@ func (s *Server) serveMCP(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Store.Session(req.Ctx, at); err != nil {
-		return err
+	if !req.Caller.Bound() { // a token ends with its session
+		if _, err := s.Store.Session(req.Ctx, at); err != nil {
+			return err
+		}
 	}
 	caller, id := req.Caller, req.ID
 	runner := &tools.Runner{Store: s.Store, At: at, May: caller.May}

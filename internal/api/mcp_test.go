@@ -134,22 +134,14 @@ func TestAnAgentReadsAResultToItsEnd(t *testing.T) {
 	url, token := w.serve(t), w.newToken("s", `{}`).Text
 	for _, version := range versions {
 		a := w.agent(t, url, version, bearer{token: token})
-		var text, structured bytes.Buffer
-		name, with, calls := "read_result", any(map[string]any{"ref": ref, "max_bytes": 102400}), 0
-		for with != nil {
-			calls++
-			answer, made := a.must(name, with)
-			passage, content, ok := session.ParsePassage([]byte(answer))
-			if !ok || passage.Ref != ref || passage.SHA256 != hexSum(result) || passage.TotalBytes != int64(len(result)) {
-				t.Fatalf("the answer begins with %.200s", answer)
-			}
-			text.Write(content)
-			structured.WriteString(made["content"].(string))
-			name, with = nextCall(t, answer)
+		if read := a.readAll("read_result", map[string]any{"ref": ref, "max_bytes": 102400}); read != result {
+			t.Errorf("%s: %d bytes were read, not the %d of the result", version, len(read), len(result))
 		}
-		if hexSum(text.String()) != hexSum(result) || hexSum(structured.String()) != hexSum(result) {
-			t.Errorf("%s: %d calls returned %d bytes as text and %d structured, not the %d of the result", version, calls,
-				text.Len(), structured.Len(), len(result))
+		if version == versions[0] {
+			messages := a.readAll("get_messages", map[string]any{"ref": "m1-3", "max_bytes": 102400})
+			if !strings.Contains(messages, result) {
+				t.Errorf("the %d bytes of the messages lack the result", len(messages))
+			}
 		}
 		found, _ := a.must("grep_results", map[string]any{"pattern": "needle", "ref": ref})
 		if !strings.Contains(found, "the needle is 8d1f77") {
@@ -160,6 +152,30 @@ func TestAnAgentReadsAResultToItsEnd(t *testing.T) {
 			t.Errorf("%s: search: %s", version, found)
 		}
 	}
+}
+
+// readAll reads to the end as every answer says, and holds each to the digest that all of them name.
+func (a agent) readAll(name string, with any) string {
+	a.Helper()
+	var text, structured bytes.Buffer
+	sum := ""
+	for with != nil {
+		answer, made := a.must(name, with)
+		passage, content, ok := session.ParsePassage([]byte(answer))
+		if sum == "" {
+			sum = passage.SHA256
+		}
+		if !ok || passage.SHA256 != sum {
+			a.Fatalf("the answer begins with %.200s", answer)
+		}
+		text.Write(content)
+		structured.WriteString(made["content"].(string))
+		name, with = nextCall(a.T, answer)
+	}
+	if hexSum(text.String()) != sum || hexSum(structured.String()) != sum {
+		a.Errorf("%d bytes as text and %d structured have not the digest that the answers name", text.Len(), structured.Len())
+	}
+	return text.String()
 }
 
 func hexSum(text string) string {

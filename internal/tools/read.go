@@ -165,7 +165,7 @@ func (c *reading) lines(ctx context.Context, p piece) (*piece, error) {
 		p.Next["chars"] = c.number("chars")
 	}
 	c.carry(p.Next, "limit", "max_bytes", "line_numbers", "raw")
-	if c.tool == GetMessages && p.Next == nil && c.from.Run.Next != (session.MessagesRef{}) {
+	if c.from.Run != nil && p.Next == nil && c.from.Run.Next != (session.MessagesRef{}) {
 		next := c.from.Run.Next.String()
 		p.Next, p.nextName = object{"ref": next}, "ref "+next
 	}
