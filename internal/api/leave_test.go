@@ -69,7 +69,7 @@ func TestEveryResultComesBackAsItWas(t *testing.T) {
 					t.Parallel()
 					of := *w
 					of.TB = t
-					newLeaver(&of, fmt.Sprintf("s%d", i), s, left).all()
+					newLeaver(&of, fmt.Sprintf("s%d", i), s, left).all(t)
 				})
 			}
 		}
@@ -114,9 +114,11 @@ type leaver struct {
 	of        *replay.Session
 	originals map[int64][]original // by seq
 	left      *leaving
+	agent     agent // which holds a token of the session
 }
 
 func newLeaver(w *world, id string, s *replay.Session, left *leaving) *leaver {
+	w.Helper()
 	l := &leaver{world: w, id: id, of: s, originals: map[int64][]original{}, left: left}
 	for _, m := range s.Messages {
 		facts, err := wire.Inspect(s.Format, m.Body)
@@ -137,7 +139,7 @@ func newLeaver(w *world, id string, s *replay.Session, left *leaving) *leaver {
 }
 
 // all lets the results leave in every way, one after the other.
-func (l *leaver) all() {
+func (l *leaver) all(t *testing.T) {
 	l.Helper()
 	l.must(http.StatusCreated, "PUT", "/v1/sessions/"+l.id, `{"window_tokens":2000,"policy":{`+onlyWay+`}}`)
 	for rest := l.of.Messages; len(rest) > 0; {
@@ -148,6 +150,7 @@ func (l *leaver) all() {
 		l.must(http.StatusCreated, "POST", "/v1/sessions/"+l.id+"/messages", batch(string(l.of.Format), bodies...))
 		rest = rest[n:]
 	}
+	l.agent = l.world.agent(t, l.serve(t), versions[0], bearer{token: l.newToken(l.id, "").Text})
 	for _, way := range ways {
 		l.must(http.StatusOK, "PUT", "/v1/sessions/"+l.id+"/policy", `{`+onlyWay+`}`)
 		l.must(http.StatusOK, "PATCH", "/v1/sessions/"+l.id, `{"window_tokens":`+windowOf(way.action)+`,"policy":{`+way.policy+`}}`)
@@ -241,6 +244,7 @@ func (l *leaver) readBack(way string, want original) {
 	}
 	same("Range", l.byRanges(path, len(want.stored)))
 	same("lines", l.byLines(path))
+	same("MCP", l.byMCP(want.ref))
 	seq := fmt.Sprint(want.seq)
 	log := l.fetch(http.StatusOK, "/v1/sessions/"+l.id+"/messages?from_seq="+seq+"&to_seq="+seq).Body.Bytes()
 	if body := l.of.Messages[want.seq-1].Body; !bytes.Contains(log, body) {
@@ -259,6 +263,17 @@ func (l *leaver) byRanges(path string, size int) (got []byte) {
 		piece := l.fetch(http.StatusPartialContent, path+"?raw=true", "Range", fmt.Sprintf("bytes=%d-%d", from, to-1))
 		got = append(got, piece.Body.Bytes()...)
 		from = to
+	}
+	return got
+}
+
+// byMCP calls read_result until its answers say that there is no more.
+func (l *leaver) byMCP(ref string) (got []byte) {
+	l.Helper()
+	for with := any(map[string]any{"ref": ref, "raw": true, "max_bytes": 102400}); with != nil; {
+		_, answer := l.agent.must("read_result", with)
+		got = append(got, answer["content"].(string)...)
+		with = answer["next"]
 	}
 	return got
 }
