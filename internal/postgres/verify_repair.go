@@ -232,7 +232,11 @@ func (r *Remake) readTail(ctx context.Context, tx pgx.Tx, after int64) (tail log
 		 ORDER BY seq`, r.Tenant, r.Key.Key, after, r.LastSeqs[1], r.Stored.Through, r.Stored.N)
 }
 
-// ReplaceRendition writes a checkpoint that was made again in the place of the damaged one, with the same number.
+// errOtherMade reports that a checkpoint that was made again is not the one that was written.
+var errOtherMade = errors.New("what was made again has another digest than the checkpoint when it was written")
+
+// ReplaceRendition writes a checkpoint that was made again in the place of the damaged one, with the same number. It
+// must have the digests that the damaged one was written with, if any.
 func (s *Store) ReplaceRendition(ctx context.Context, key session.Key, n int, c *Checkpoint) error {
 	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		err := execOne(ctx, tx, session.ErrNotFound, `
@@ -242,6 +246,16 @@ func (s *Store) ReplaceRendition(ctx context.Context, key session.Key, n int, c 
 			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`,
 			key.Tenant, key.Key, n, c.Body, c.Size, c.State, c.Units, c.Manifest, texts(c.OpenCalls), c.ValidatorState,
 			c.Through, c.Tokens)
+		if err != nil {
+			return err
+		}
+		same, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+			SELECT `+wholeSQL(`c`)+` AND (c.state_digest IS NULL OR c.state_digest = sha256(c.state))
+			  FROM checkpoints c
+			 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3`, key.Tenant, key.Key, n)
+		if err == nil && !same {
+			err = errOtherMade
+		}
 		if err != nil {
 			return err
 		}
@@ -256,11 +270,11 @@ func (s *Store) FillProofs(ctx context.Context, key session.Key) error {
 	})
 }
 
-// AskForRepair asks for a compaction of a session now, and returns its run and its job: the caller, or a worker, does
+// AskForRepair asks for a compaction of a session from its log now, because its newest checkpoint is damaged, and returns its run and its job: the caller, or a worker, does
 // it. ErrNotFound.
 func (s *Store) AskForRepair(ctx context.Context, key session.Key) (run uuid.UUID, job int64, err error) {
 	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
-		if _, err := s.enqueue(ctx, tx, row.Key, "manual", time.Time{}, true); err != nil {
+		if _, err := s.enqueue(ctx, tx, row.Key, causeDamage, time.Time{}, true); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, `

@@ -92,6 +92,16 @@ var damages = map[string]damage{
 		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
 		[]string{"validator_state: checkpoint NEWEST, validator_state"}, false, false, false,
 	},
+	"a checkpoint's digest": {
+		`UPDATE checkpoints SET body_digest = sha256('')
+		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
+		[]string{"checkpoint: checkpoint NEWEST"}, false, true, false,
+	},
+	"the calls that a checkpoint leaves open": {
+		`UPDATE checkpoints SET open_calls = '{toolu_none}'
+		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
+		[]string{"validator_state: checkpoint NEWEST, open_calls"}, false, false, false,
+	},
 	"a checkpoint's manifest": {
 		`UPDATE checkpoints SET manifest = '7' WHERE session_key = $1 AND n = 2`,
 		[]string{"manifest: checkpoint 2"}, false, false, false,

@@ -156,7 +156,9 @@ func (r *repairing) checkpoints(ctx context.Context) error {
 func (r *repairing) checkpoint(ctx context.Context, n int) (string, error) {
 	made, err := compactor.Remake(ctx, r.Store, r.key, n)
 	if err == nil {
-		return "it was made again, byte for byte", r.Store.ReplaceRendition(ctx, r.key, n, made)
+		if err = r.Store.ReplaceRendition(ctx, r.key, n, made); err == nil {
+			return "it was made again, byte for byte", nil
+		}
 	}
 	if ctx.Err() != nil {
 		return "", err
@@ -246,8 +248,10 @@ func (r *repairing) digests(ctx context.Context) error {
 	if r.report.Undigested == 0 || r.hasFound(Message) {
 		return nil
 	}
-	if err := r.Store.FillProofs(ctx, r.key); err != nil {
-		return err
+	if !r.hasFound(Checkpoint, State, Units, Validator, Coverage) {
+		if err := r.Store.FillProofs(ctx, r.key); err != nil {
+			return err
+		}
 	}
 	_, err := r.Store.FillDigests(ctx, r.key)
 	if errors.Is(err, postgres.ErrNotOwner) {
