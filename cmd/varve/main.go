@@ -41,7 +41,7 @@ type commands struct {
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
 	Tokens      tokensCommand      `cmd:"" help:"Create, list and revoke session tokens, which agents hold."`
 	Verify      verifyCommand      `cmd:"" help:"Prove that everything is still there, and repair what can be."`
-	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output, for MCP."`
+	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output."`
 	Results     resultsCommand     `cmd:"" help:"List a session's persisted tool results, or print one."`
 }
 

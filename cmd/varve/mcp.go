@@ -40,8 +40,8 @@ type writeCloser struct{ io.Writer }
 
 func (writeCloser) Close() error { return nil }
 
-// bridge passes calls on to the API. It connects with the first call, and again after a failure: the API may start later
-// than the agent, and restart.
+// bridge passes calls on to the API. It connects with the first call, and again after a failure: the API may start
+// later than the agent, and restart.
 type bridge struct {
 	url    string
 	client *http.Client
@@ -98,7 +98,8 @@ func (b *bridge) connected(ctx context.Context) (*mcp.ClientSession, error) {
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "varve mcp", Version: config.Version()}, nil)
 	api, err := client.Connect(ctx, &mcp.StreamableClientTransport{
-		Endpoint: strings.TrimRight(b.url, "/") + "/mcp", HTTPClient: b.client, MaxRetries: -1, DisableStandaloneSSE: true,
+		Endpoint: strings.TrimRight(b.url, "/") + "/mcp", HTTPClient: b.client, MaxRetries: -1,
+		DisableStandaloneSSE: true,
 	}, nil)
 	if err == nil {
 		b.api = api
@@ -137,8 +138,8 @@ func (b *bridge) call(ctx context.Context, name string, given []byte) *mcp.CallT
 		failure = err
 	}
 	fmt.Fprintf(b.notes, "varve mcp: %s: %v\n", name, failure)
-	text := fmt.Sprintf("%s did not run: Varve at %s gave no answer (%v). Tell the user: is it running there (varve up), "+
-		"and are VARVE_URL, VARVE_KEY and --session right? Then call %s again.", name, b.url, failure, name)
+	text := fmt.Sprintf("%s did not run: Varve at %s gave no answer (%v). Tell the user: is it running there "+
+		"(varve up), and are VARVE_URL, VARVE_KEY and --session right? Then call %s again.", name, b.url, failure, name)
 	return (&tools.Answer{Text: text, IsError: true}).MCP()
 }
 
