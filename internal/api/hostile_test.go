@@ -20,7 +20,7 @@ func TestHostileRefsOverMCP(t *testing.T) {
 	other, otherKey := w.newTenant("other")
 	tenant := *w
 	tenant.tenant, tenant.key = other, otherKey
-	strange := tenant.withResult("mine", "canary of another tenant "+secret) // the same id and the same place
+	unrelated := tenant.withResult("mine", "canary of another tenant "+secret) // the same id and the same place
 	a := w.agent(t, w.serve(t), versions[0], bearer{token: w.newToken("mine", "").Text})
 	refused := func(with map[string]any) {
 		t.Helper()
@@ -29,7 +29,7 @@ func TestHostileRefsOverMCP(t *testing.T) {
 			t.Errorf("%v: %.300s", with, text)
 		}
 	}
-	for _, hostile := range []string{foreign, strange, "", ".", "..", "../../other/results/" + foreign, "..%2fother", "/etc/passwd", "file:///etc/passwd", "other/" + foreign, foreign + "\x00", ref + "\n",
+	for _, hostile := range []string{foreign, unrelated, "", ".", "..", "../../other/results/" + foreign, "..%2fother", "/etc/passwd", "file:///etc/passwd", "other/" + foreign, foreign + "\x00", ref + "\n",
 		" " + ref, strings.ToUpper(ref), "r3.0", "r3.0-", "r3.0-....", "r-1.0-0000", "r99999999999999999999.0-0000", "r3.99999999999-0000", "u1-0000", "m0", "m-1", "m999", "m2-1", "m1-99999999999999999999", "*", "%", "r3.0-%", "' OR 1=1 --"} {
 		refused(map[string]any{"ref": hostile})
 	}

@@ -59,7 +59,7 @@ func TestEveryResultComesBackAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := &leaving{by: map[string]int{}}
+	left := &departures{by: map[string]int{}}
 	w := newWorld(t)
 	w.work()
 	t.Run("sessions", func(t *testing.T) {
@@ -91,8 +91,8 @@ const sampledSessions = 8
 // rare are recordings with stale files and large arguments, which few have.
 var rare = []string{"claude-code/raze-claude-session", "gemini-cli/entire-fc3b788017"}
 
-// leaving counts what left.
-type leaving struct {
+// departures counts what left.
+type departures struct {
 	mu                                sync.Mutex
 	by                                map[string]int
 	sessions, results, readBack, lost int
@@ -113,11 +113,11 @@ type leaver struct {
 	id        string
 	of        *replay.Session
 	originals map[int64][]original // by seq
-	left      *leaving
+	left      *departures
 	agent     agent // which holds a token of the session
 }
 
-func newLeaver(w *world, id string, s *replay.Session, left *leaving) *leaver {
+func newLeaver(w *world, id string, s *replay.Session, left *departures) *leaver {
 	w.Helper()
 	l := &leaver{world: w, id: id, of: s, originals: map[int64][]original{}, left: left}
 	for _, m := range s.Messages {
@@ -210,7 +210,8 @@ func (l *leaver) gone(way string, n int) (gone []original) {
 	return gone
 }
 
-// fetch is must for GET without the check of the answer's shape, which other tests make and which takes long.
+// fetch sends a GET that must be answered with this status. Unlike must it does not check the shape of the answer, which
+// other tests do and which takes long.
 func (w *world) fetch(status int, path string, headers ...string) answer {
 	w.Helper()
 	r := httptest.NewRequestWithContext(w.Context(), "GET", path, nil)

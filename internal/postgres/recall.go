@@ -10,7 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// countRecallsSQL looks at the manifests of so many checkpoints of a lineage at most.
+// countRecallsSQL looks at the manifests of at most 200 checkpoints of a lineage.
 var countRecallsSQL = statement("count_recalls", "{depth}", "200", "{in_view}", session.InView,
 	"{uploaded}", session.Uploaded)
 

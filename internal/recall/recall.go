@@ -93,7 +93,7 @@ func (c *Counter) add(key what, more count) {
 	}
 }
 
-// flushed is what the timer runs.
+// flushed writes what is counted when the timer rings.
 func (c *Counter) flushed() {
 	c.mu.Lock()
 	c.timer = false
