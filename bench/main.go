@@ -43,6 +43,7 @@ var scenarios = []scenario{
 	{"view", true, true, measureLoads(viewLoads)},
 	{"history", true, false, measureLoads(historyLoads)},
 	{"crossing", true, false, measureCrossings},
+	{"readback", true, false, measureLoads(readbackLoads)},
 }
 
 const (

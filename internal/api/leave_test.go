@@ -283,8 +283,8 @@ func (l *leaver) byMCP(ref string) (got []byte) {
 func (l *leaver) byLines(path string) []byte {
 	l.Helper()
 	var text strings.Builder
-	for offset := int64(1); ; {
-		page := decoded[protocol.ResultPage](l.fetch(http.StatusOK, fmt.Sprintf("%s?offset=%d&limit=500", path, offset)))
+	for offset, char := int64(1), int64(0); ; {
+		page := decoded[protocol.ResultPage](l.fetch(http.StatusOK, fmt.Sprintf("%s?offset=%d&char_offset=%d&limit=500", path, offset, char)))
 		for line := range strings.Lines(page.Content) {
 			_, line, _ = strings.Cut(line, "\t")
 			text.WriteString(line)
@@ -292,6 +292,6 @@ func (l *leaver) byLines(path string) []byte {
 		if page.NextOffset == nil {
 			return []byte(text.String())
 		}
-		offset = *page.NextOffset
+		offset, char = *page.NextOffset, page.NextCharOffset
 	}
 }

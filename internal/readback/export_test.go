@@ -33,3 +33,6 @@ func GrepContent(ctx context.Context, of *persist.Content, want GrepWanted, byte
 	}
 	return g.answer(), nil
 }
+
+// Readable returns the text in a result that is JSON.
+var Readable = readable

@@ -153,7 +153,7 @@ const maxSkip = 64 << 20
 
 // fill writes the lines from byte at on.
 func (p *linePage) fill(ctx context.Context, at int64) error {
-	text, err := p.r.read(ctx, at, p.LinesWanted.MaxBytes+maxChar)
+	text, err := p.text(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -187,6 +187,17 @@ func (p *linePage) fill(ctx context.Context, at int64) error {
 		p.goOn(line, 0)
 	}
 	return nil
+}
+
+// text returns the bytes from byte at on, as many as the page may have: not those of the next chunk if the lines of this
+// one are enough.
+func (p *linePage) text(ctx context.Context, at int64) ([]byte, error) {
+	most := p.LinesWanted.MaxBytes + maxChar
+	text, err := p.r.from(ctx, at)
+	if err == nil && len(text) < most && int64(bytes.Count(text, []byte{'\n'})) < p.LinesWanted.Limit {
+		return p.r.read(ctx, at, most)
+	}
+	return text[:min(len(text), most)], err
 }
 
 // show sets the content of the page.

@@ -17,7 +17,7 @@ func isJSON(mediaType string) bool {
 }
 
 // readable returns the texts in a result that is JSON: those of an array of blocks, in which a line stands for every
-// other block; or the one text that an object is a wrapper of. It reports false for any other value.
+// other block; or those of an object. It reports false for any other value.
 func readable(value []byte) (text []byte, ok bool) {
 	if rawjson.Check(value, rawjson.Limits{}) != nil {
 		return nil, false
@@ -27,7 +27,7 @@ func readable(value []byte) (text []byte, ok bool) {
 	case '[':
 		return blockTexts(value, at)
 	case '{':
-		return wrappedText(value, at)
+		return objectText(value, at)
 	}
 	return nil, false
 }
@@ -88,19 +88,35 @@ func member(value []byte, object rawjson.Span, name string) (found []byte) {
 	return found
 }
 
-// wrappedText reads an object that has one text and nothing else but perhaps its type: {"output": "…"}.
-func wrappedText(value []byte, start int) (text []byte, ok bool) {
-	texts := 0
+// objectText reads an object that has one text and nothing else but perhaps its type, {"output": "…"}, or a text of
+// several lines among its members: then each is written under its name.
+func objectText(value []byte, start int) (text []byte, ok bool) {
+	members, long := 0, false
+	var only []byte
 	for key, at := range rawjson.Members(value, start) {
 		literal := at.Of(value)
-		switch {
-		case rawjson.KeyIs(value, key, "type"):
-		case literal[0] == '"':
-			texts++
-			text, ok = rawjson.Unquote(nil, literal)
-		default:
+		if rawjson.KeyIs(value, key, "type") {
+			continue
+		}
+		members++
+		text, _ = rawjson.Unquote(text, key.Of(value))
+		text = append(text, ": "...)
+		if literal[0] != '"' {
+			only = nil
+			text = append(append(text, literal...), '\n')
+			continue
+		}
+		if only, ok = rawjson.Unquote(nil, literal); !ok {
 			return nil, false
 		}
+		if bytes.Contains(only, []byte{'\n'}) {
+			long = true
+			text = append(text, '\n')
+		}
+		text = append(append(text, only...), '\n')
 	}
-	return text, ok && texts == 1
+	if members == 1 && only != nil {
+		return only, true
+	}
+	return text, long
 }

@@ -3,6 +3,7 @@ package readback
 import (
 	"bytes"
 	"context"
+	"iter"
 	"time"
 
 	"github.com/varve-dev/varve/internal/persist"
@@ -59,7 +60,7 @@ func (s *scan) run(ctx context.Context, of *persist.Content) error {
 	skip := s.next.at - of.Index()[first].At
 	last := len(of.Index()) - 1
 	var rest []byte
-	for text, err := range of.From(ctx, first) {
+	for text, err := range chunksAhead(ctx, of, first) {
 		if err != nil {
 			return err
 		}
@@ -81,8 +82,42 @@ func (s *scan) run(ctx context.Context, of *persist.Content) error {
 		}
 		rest = text[end:]
 	}
-	return nil
+	return ctx.Err()
 }
+
+// chunksAhead returns the chunks of a content from one on. The next ones are read while the last one is scanned.
+func chunksAhead(ctx context.Context, of *persist.Content, first int) iter.Seq2[[]byte, error] {
+	if len(of.Index())-first <= 2 {
+		return of.From(ctx, first)
+	}
+	return func(yield func([]byte, error) bool) {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		type read struct {
+			text []byte
+			err  error
+		}
+		reads := make(chan read, chunksHeld)
+		go func() {
+			defer close(reads)
+			for text, err := range of.From(ctx, first) {
+				select {
+				case reads <- read{text, err}:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		for r := range reads {
+			if !yield(r.text, r.err) {
+				return
+			}
+		}
+	}
+}
+
+// chunksHeld is how many chunks wait to be scanned.
+const chunksHeld = 16
 
 // wholeSegments returns how many bytes of a block are whole segments, and so much more text is there that a literal
 // that begins in the last of them ends in the block.
