@@ -12,9 +12,10 @@ const (
 	codecZstd int16 = 1
 )
 
-// A frame needs no checksum of its own: every chunk has a digest.
+// Frames have a checksum of their own, for readers that only look for something: a digest takes as long as to
+// decompress.
 var (
-	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithEncoderCRC(false))
+	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2))
 	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(64<<20))
 )
 
@@ -36,4 +37,11 @@ func decompress(codec int16, stored []byte, size int) ([]byte, error) {
 		return decoder.DecodeAll(stored, make([]byte, 0, size))
 	}
 	return nil, fmt.Errorf("chunk with codec %d: this version knows 0 and 1", codec)
+}
+
+// hasChecksum reports whether a compressed chunk has a checksum of its own, which its decoder compares: the third bit
+// of the frame header's descriptor says so (RFC 8878, 3.1.1.1.1.4).
+func hasChecksum(codec int16, stored []byte) bool {
+	const descriptor = 4 // behind the magic number
+	return codec == codecZstd && len(stored) > descriptor && stored[descriptor]&(1<<2) != 0
 }

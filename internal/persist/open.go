@@ -103,17 +103,15 @@ func (o *Opened) Content(what string, fetch Fetch) (*Content, error) {
 		}
 		c.here[i] = text
 	}
-	c.read = func(ctx context.Context, first, limit int) ([][]byte, error) {
-		return c.fetch(ctx, first, limit, fetch)
-	}
+	c.source = fetch
 	return c, nil
 }
 
 var errMissing = errors.New("a chunk is missing")
 
 // fetch returns the bytes of chunks, verified.
-func (c *Content) fetch(ctx context.Context, first, limit int, fetch Fetch) ([][]byte, error) {
-	found, err := fetch(ctx, first, limit)
+func (c *Content) fetch(ctx context.Context, first, limit int) ([][]byte, error) {
+	found, err := c.source(ctx, first, limit)
 	if err != nil {
 		return nil, err
 	}

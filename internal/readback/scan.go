@@ -88,7 +88,7 @@ func (s *scan) run(ctx context.Context, of *persist.Content) error {
 // chunksAhead returns the chunks of a content from one on. The next ones are read while the last one is scanned.
 func chunksAhead(ctx context.Context, of *persist.Content, first int) iter.Seq2[[]byte, error] {
 	if len(of.Index())-first <= 2 {
-		return of.From(ctx, first)
+		return of.Scan(ctx, first)
 	}
 	return func(yield func([]byte, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
@@ -100,7 +100,7 @@ func chunksAhead(ctx context.Context, of *persist.Content, first int) iter.Seq2[
 		reads := make(chan read, chunksHeld)
 		go func() {
 			defer close(reads)
-			for text, err := range of.From(ctx, first) {
+			for text, err := range of.Scan(ctx, first) {
 				select {
 				case reads <- read{text, err}:
 				case <-ctx.Done():
