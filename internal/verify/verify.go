@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -116,6 +117,16 @@ func (v *Verifier) Run(ctx context.Context, scope Scope, repair bool, told Progr
 		if err != nil {
 			return err
 		}
+		if scope.Share > 0 {
+			continue
+		}
+		strays, err := v.strays(ctx, t.ID)
+		if err == nil && len(strays.Findings) > 0 {
+			err = told(done, max(total, done), &strays)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -132,6 +143,29 @@ func (v *Verifier) one(ctx context.Context, at session.Address, look looker, tol
 		return err
 	}
 	return told(1, 1, &report)
+}
+
+// straysShown is how many sessions that do not exist are named for each table.
+const straysShown = 100
+
+// strays reports the rows of a tenant whose session does not exist. It looks twice, as Session does: a session may be
+// made or erased meanwhile.
+func (v *Verifier) strays(ctx context.Context, tenant uuid.UUID) (report Report, err error) {
+	first, err := v.Store.Strays(ctx, tenant, straysShown)
+	if err != nil || len(first) == 0 {
+		return report, err
+	}
+	again, err := v.Store.Strays(ctx, tenant, straysShown)
+	for _, stray := range again {
+		if slices.Contains(first, stray) {
+			report.Findings = append(report.Findings, Finding{
+				Kind: Orphan, Tenant: tenant, Key: stray.Session, Name: stray.Table,
+				What:  fmt.Sprintf("rows of %s name the session with the key %s, which does not exist", stray.Table, stray.Session),
+				Means: advices[Orphan].means, Do: advices[Orphan].do,
+			})
+		}
+	}
+	return report, err
 }
 
 // keyPage is how many keys of sessions are read at once.

@@ -1,0 +1,34 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// Stray are rows of a table that name a session that does not exist.
+type Stray struct {
+	Table   string
+	Session uuid.UUID
+}
+
+// strayTables have rows of sessions, and a key that begins with tenant and session.
+var strayTables = []string{
+	"messages", "message_packs", "checkpoints", "checkpoint_results", "results", "result_bodies", "result_chunks",
+}
+
+// Strays returns the rows of a tenant that name sessions that do not exist, at most a number of sessions for each table.
+func (s *Store) Strays(ctx context.Context, tenant uuid.UUID, limit int) (found []Stray, err error) {
+	for _, table := range strayTables {
+		keys, err := queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], statement("verify_strays", "{table}", table),
+			tenant, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			found = append(found, Stray{table, key})
+		}
+	}
+	return found, nil
+}
