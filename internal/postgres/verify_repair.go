@@ -270,8 +270,8 @@ func (s *Store) FillProofs(ctx context.Context, key session.Key) error {
 	})
 }
 
-// AskForRepair asks for a compaction of a session from its log now, because its newest checkpoint is damaged, and returns its run and its job: the caller, or a worker, does
-// it. ErrNotFound.
+// AskForRepair asks for a compaction of a session from its log now, because its newest checkpoint is damaged, and
+// returns its run and its job: the caller, or a worker, does it. ErrNotFound.
 func (s *Store) AskForRepair(ctx context.Context, key session.Key) (run uuid.UUID, job int64, err error) {
 	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		if _, err := s.enqueue(ctx, tx, row.Key, causeDamage, time.Time{}, true); err != nil {

@@ -18,7 +18,8 @@ var strayTables = []string{
 	"messages", "message_packs", "checkpoints", "checkpoint_results", "results", "result_bodies", "result_chunks",
 }
 
-// Strays returns the rows of a tenant that name sessions that do not exist, at most a number of sessions for each table.
+// Strays returns the rows of a tenant that name sessions that do not exist, of each table those of limit sessions at
+// most.
 func (s *Store) Strays(ctx context.Context, tenant uuid.UUID, limit int) (found []Stray, err error) {
 	for _, table := range strayTables {
 		keys, err := queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], statement("verify_strays", "{table}", table),

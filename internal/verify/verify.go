@@ -160,7 +160,8 @@ func (v *Verifier) strays(ctx context.Context, tenant uuid.UUID) (report Report,
 		if slices.Contains(first, stray) {
 			report.Findings = append(report.Findings, Finding{
 				Kind: Orphan, Tenant: tenant, Key: stray.Session, Name: stray.Table,
-				What:  fmt.Sprintf("rows of %s name the session with the key %s, which does not exist", stray.Table, stray.Session),
+				What: fmt.Sprintf("rows of %s name the session with the key %s, which does not exist",
+					stray.Table, stray.Session),
 				Means: advices[Orphan].means, Do: advices[Orphan].do,
 			})
 		}
