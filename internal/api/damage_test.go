@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -240,5 +241,94 @@ func (w *world) whileWorking(do func()) {
 	do()
 	if err := client.Stop(w.Context()); err != nil {
 		w.Fatal(err)
+	}
+}
+
+// heal damages checkpoints, reads the view, and lets a worker end the run that the read asks for.
+func (w *world) heal(path, damage string, status int) session.Run {
+	w.Helper()
+	before := len(w.runsBy(path, "damage"))
+	w.exec(damage)
+	w.restart()
+	w.must(status, "GET", path+"/context", "", "Accept-Encoding", "zstd")
+	w.workUntil(func() bool {
+		runs := w.runsBy(path, "damage")
+		return len(runs) == before+1 && runs[0].State.Ended()
+	})
+	return w.runsBy(path, "damage")[0]
+}
+
+var messageIsDamaged = regexp.MustCompile(`message \d+ is damaged`)
+
+func TestARunWhoseLogIsDamagedSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var path string
+	w.whileWorking(func() { path = w.compacted("openai-chat") })
+	newest := decoded[session.Session](w.must(http.StatusOK, "GET", path, "")).Checkpoint
+	w.exec(`UPDATE messages SET body = 'x' WHERE seq = 3 AND body IS NOT NULL; UPDATE message_packs SET body = substr(body, 1, 20)`)
+	if v := w.read(path, session.OpenAIChat, ""); v.Degraded || v.Checkpoint != newest {
+		t.Errorf("a covered message is damaged: degraded %v, checkpoint %d", v.Degraded, v.Checkpoint)
+	}
+	damage := fmt.Sprintf(`UPDATE checkpoints SET body = 'x' WHERE n = %d`, newest)
+	if run := w.heal(path, damage, http.StatusOK); run.State != session.RunDone || !messageIsDamaged.MatchString(run.Reason) {
+		t.Errorf("with an older checkpoint: the run is %s: %s", run.State, run.Reason)
+	}
+	if v := w.read(path, session.OpenAIChat, ""); v.Degraded || v.Checkpoint <= newest {
+		t.Errorf("with an older checkpoint: degraded %v, checkpoint %d after %d", v.Degraded, v.Checkpoint, newest)
+	}
+	run := w.heal(path, `UPDATE checkpoints SET body = 'x' WHERE body IS NOT NULL`, http.StatusInternalServerError)
+	if run.State != session.RunFailed || run.Error == nil || !messageIsDamaged.MatchString(*run.Error) {
+		t.Errorf("with no whole checkpoint: the run is %s: %v", run.State, run.Error)
+	}
+	if got := w.ask("GET", path+"/context", ""); got.Code != http.StatusInternalServerError || decoded[problem](got).Code != "damaged" {
+		t.Errorf("with no whole checkpoint: %d %s", got.Code, got.Body)
+	}
+	var live int
+	if err := w.store.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'compact' AND state IN ('available', 'retryable', 'scheduled', 'running')`).Scan(&live); err != nil || live != 0 {
+		t.Errorf("%d jobs try again, %v", live, err)
+	}
+}
+
+func TestASessionThatIsNotCompactedHealsByGoingBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var path string
+	w.whileWorking(func() { path = w.compacted("openai-chat") })
+	w.must(http.StatusOK, "PATCH", path, `{"policy":{"enabled":false}}`)
+	for range 2 { // to a checkpoint, and to the log
+		newest := decoded[session.Session](w.must(http.StatusOK, "GET", path, "")).Checkpoint
+		if run := w.heal(path, fmt.Sprintf(`UPDATE checkpoints SET body = 'x' WHERE n >= %d OR %d > 3`, newest, newest), http.StatusOK); run.State != session.RunDone {
+			t.Errorf("the run is %s: %v %s", run.State, run.Error, run.Reason)
+		}
+		if v := w.read(path, session.OpenAIChat, ""); v.Degraded || v.Checkpoint != newest+1 {
+			t.Errorf("degraded %v, checkpoint %d after %d", v.Degraded, v.Checkpoint, newest)
+		}
+	}
+}
+
+func TestACompactionFromADamagedStateStartsFromTheLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var path string
+	w.whileWorking(func() { path = w.compacted("openai-chat") })
+	newest := decoded[session.Session](w.must(http.StatusOK, "GET", path, "")).Checkpoint
+	for _, damage := range []string{`state = substr(state, 1, 20)`, `state = (SELECT state FROM checkpoints WHERE n = 1)`, `state = NULL`} {
+		before := damagedCount(t, "state")
+		w.exec(fmt.Sprintf(`UPDATE checkpoints SET `+damage+` WHERE n = %d`, newest))
+		w.restart()
+		if v := w.read(path, session.OpenAIChat, ""); v.Degraded {
+			t.Errorf("%s: the view does not need the state, but is degraded", damage)
+		}
+		w.whileWorking(func() {
+			run := decoded[session.Run](w.must(http.StatusOK, "POST", path+"/compact?wait=20", ""))
+			if run.State != session.RunDone || !strings.Contains(string(run.Report), "state of checkpoint") {
+				t.Errorf("%s: the run is %s: %v", damage, run.State, run.Error)
+			}
+		})
+		if damagedCount(t, "state") <= before {
+			t.Errorf("%s: the damage was not counted", damage)
+		}
+		newest++
 	}
 }
