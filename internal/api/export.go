@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"time"
@@ -122,5 +123,13 @@ func (e *exporter) session(found session.Exported) error {
 			return err
 		}
 	}
-	return e.End(found.LastSeq)
+	uploaded, err := e.s.Store.UploadedResults(e.req.Ctx, found.Key)
+	if err != nil {
+		return err
+	}
+	list := make([]archive.Upload, len(uploaded))
+	for i, r := range uploaded {
+		list[i] = archive.Upload{Ref: r.Ref, MediaType: r.MediaType, Bytes: r.Bytes, SHA256: hex.EncodeToString(r.SHA256)}
+	}
+	return e.End(found.LastSeq, list...)
 }

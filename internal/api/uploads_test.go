@@ -400,7 +400,7 @@ func TestAMiscopiedUploadMisses(t *testing.T) {
 func TestAnUploadThatLeavesAViewIsOneCallAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":20000,"policy":{"trigger":1,"hard":1}}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":30000,"policy":{"trigger":1,"hard":1,"summarise":{"enabled":false},"truncate":{"enabled":false}}}`)
 	content := toolOutput(3 << 20)
 	r := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash&call_id=call_up", content))
 	messages := []string{
@@ -411,7 +411,7 @@ func TestAnUploadThatLeavesAViewIsOneCallAway(t *testing.T) {
 	messages = append(messages, conversation(30, 500)...)
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", messages...))
 	w.work()
-	w.must(http.StatusOK, "PATCH", "/v1/sessions/s/policy", `{"trigger":0.3,"target":0.2,"summarise":{"enabled":false},"truncate":{"enabled":false}}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s/policy", `{"trigger":0.3,"target":0.2}`)
 	if w.compact("s", 0) == nil {
 		t.Fatal("nothing was compacted")
 	}
@@ -433,7 +433,23 @@ func TestAnUploadThatLeavesAViewIsOneCallAway(t *testing.T) {
 		}
 	}
 	if named != 1 {
-		t.Errorf("%d entries of the manifest name %s", named, r.Ref)
+		t.Errorf("%d entries of the manifest name %s: %+v", named, r.Ref, detail.Manifest.Entries[:min(3, len(detail.Manifest.Entries))])
 	}
 	w.exec(`DO $$ BEGIN IF EXISTS (SELECT FROM results WHERE seq = 3 AND body_id IS NOT NULL) OR NOT EXISTS (SELECT FROM results WHERE seq = 3) THEN RAISE 'it has a body'; END IF; END $$`)
+}
+
+// TestAnExportListsWhatItDoesNotHave: the bytes of uploads are not in an export, which says so; it can be imported.
+func TestAnExportListsWhatItDoesNotHave(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("hello")))
+	r := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?media_type=image/png", "\x89PNG"))
+	w.must(http.StatusAccepted, "POST", uploads+"?more=true", "unfinished")
+	text := w.must(http.StatusOK, "GET", "/v1/sessions/s/export", "").Body.String()
+	want := fmt.Sprintf(`"uploads":[{"ref":%q,"media_type":"image/png","bytes":4,"sha256":%q}]`, r.Ref, r.SHA256)
+	if strings.Count(text, want) != 1 {
+		t.Errorf("the export lacks %s:\n%s", want, text)
+	}
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
+	w.must(http.StatusCreated, "POST", "/v1/imports", text)
 }

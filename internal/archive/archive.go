@@ -74,6 +74,16 @@ type End struct {
 	Session string `json:"session"`
 	LastSeq int64  `json:"last_seq"` // of the session: a removal takes a seq without a message
 	Total
+	Uploads []Upload `json:"uploads,omitempty"` // which the archive does not have
+}
+
+// Upload is an uploaded result of an exported session. An archive has its text, in a message, and not its bytes: they are
+// read by its ref from where it was exported.
+type Upload struct {
+	Ref       string `json:"ref"`
+	MediaType string `json:"media_type"`
+	Bytes     int64  `json:"bytes"`
+	SHA256    string `json:"sha256"` // in hexadecimal
 }
 
 // KindOf returns the kind of a line and the place of its value; Unknown if it is not a line of an archive.

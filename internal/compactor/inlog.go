@@ -14,12 +14,12 @@ import (
 // small result costs less than a row and what it saves there.
 const ownBody = 4 << 10
 
-// leaveInLog marks the results that need no body: small ones that a reader finds in their messages, byte for byte, by
+// leaveInLog marks the results that need no body: small ones and copies that a reader finds in their messages, byte for byte, by
 // the same functions that look for them later. All others keep theirs.
 func (r *run) leaveInLog(ctx context.Context, snap *postgres.Snapshot, results []persist.NewResult) error {
 	var wanted []int64
 	for i := range results {
-		if of := &results[i]; len(of.Body) <= ownBody && (len(wanted) == 0 || wanted[len(wanted)-1] != of.Seq) {
+		if of := &results[i]; mayStay(of) && (len(wanted) == 0 || wanted[len(wanted)-1] != of.Seq) {
 			wanted = append(wanted, of.Seq)
 		}
 	}
@@ -36,10 +36,13 @@ func (r *run) leaveInLog(ctx context.Context, snap *postgres.Snapshot, results [
 	for i := range results {
 		of := &results[i]
 		sum, there := sums[of.Seq][of.Ref]
-		of.InLog = len(of.Body) <= ownBody && there && string(sum[:]) == string(of.SHA256)
+		of.InLog = mayStay(of) && there && string(sum[:]) == string(of.SHA256)
 	}
 	return nil
 }
+
+// mayStay reports whether a result needs no body if its message has it: a small one, or a copy of one that is stored.
+func mayStay(r *persist.NewResult) bool { return r.InLog || len(r.Body) <= ownBody }
 
 // messagesAtOnce bounds how many messages are read at once: one may have several megabytes.
 const messagesAtOnce = 16

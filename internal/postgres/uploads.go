@@ -218,3 +218,12 @@ func uploadedTexts(ctx context.Context, tx pgx.Tx, key session.Key) ([]UploadedT
 		 WHERE tenant_id = $1 AND session_key = $2 AND mark <> ''
 		 ORDER BY n`, key.Tenant, key.Key)
 }
+
+// UploadedResults lists the uploaded results of a session by their numbers.
+func (s *Store) UploadedResults(ctx context.Context, key session.Key) ([]persist.Result, error) {
+	return queryRows(ctx, s, key.Tenant, pgx.RowToStructByName[persist.Result], `
+		SELECT `+persist.ResultColumns+`
+		  FROM results r
+		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.seq = 0
+		 ORDER BY r.part`, key.Tenant, key.Key)
+}
