@@ -3,7 +3,6 @@ package object
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -122,9 +121,9 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 			}
 			prefix += "/"
 		}
-		ctx, stop := context.WithCancel(ctx)
+		listing, stop := context.WithCancel(ctx)
 		defer stop()
-		listed := b.client.ListObjectsIter(ctx, b.config.Bucket, minio.ListObjectsOptions{
+		listed := b.client.ListObjectsIter(listing, b.config.Bucket, minio.ListObjectsOptions{
 			Prefix: b.key(prefix), Recursive: true,
 		})
 		for object := range listed {
@@ -137,7 +136,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 				return
 			}
 		}
-		if err := ctx.Err(); err != nil && !errors.Is(err, context.Canceled) {
+		if err := ctx.Err(); err != nil { // which ends the list, too
 			yield(Info{}, err)
 		}
 	}

@@ -107,7 +107,9 @@ func (d *Dir) Get(ctx context.Context, name string, at int64, size int) ([]byte,
 	}
 	file, err := d.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", name, ErrMissing)
+		if err = d.there(); err == nil {
+			return nil, fmt.Errorf("%s: %w", name, ErrMissing)
+		}
 	}
 	if err != nil {
 		return nil, down(ctx, d, err)
@@ -141,6 +143,19 @@ func (d *Dir) remove(name string) error {
 	return err
 }
 
+// there returns an error if the directory is not at its path any more: what is not in it then may be elsewhere.
+func (d *Dir) there() error {
+	opened, err := d.root.Stat(".")
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(d.path)
+	if err == nil && !os.SameFile(opened, named) {
+		err = errors.New("another directory was put in its place")
+	}
+	return err
+}
+
 // List walks the directory.
 func (d *Dir) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
@@ -151,6 +166,10 @@ func (d *Dir) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 				return
 			}
 			start = prefix
+		}
+		if err := d.there(); err != nil {
+			yield(Info{}, down(ctx, d, err))
+			return
 		}
 		err := fs.WalkDir(d.root.FS(), start, func(name string, entry fs.DirEntry, err error) error {
 			info, err := found(ctx, entry, err)
