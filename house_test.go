@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/embedded":         {"internal/config"},
-	"internal/postgres":         {"internal/session", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist"},
+	"internal/postgres":         {"internal/session", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},
@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/offload":          {"internal/pack", "internal/postgres", "internal/session"},
 	"internal/verify":           {"internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
+	"internal/jobs":             {"internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/compact", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
@@ -186,18 +186,28 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
+// configSource returns the files that declare settings.
+func configSource(t *testing.T) (source []byte) {
+	t.Helper()
+	for _, file := range []string{"internal/config/config.go", "internal/config/results.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, text...)
+	}
+	return source
+}
+
 func TestTheDocumentationListsEverySetting(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("internal/config/config.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := configSource(t)
 	documentation, err := os.ReadFile("docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	inCode := names(source, regexp.MustCompile(`(?:env:|Getenv\()"([A-Z_]+)"`))
-	inDocs := names(documentation, regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|"))
+	inCode := names(source, regexp.MustCompile(`(?:env:|Getenv\()"([A-Z0-9_]+)"`))
+	inDocs := names(documentation, regexp.MustCompile("(?m)^\\| `([A-Z0-9_]+)` \\|"))
 	if !slices.Equal(inCode, inDocs) {
 		t.Errorf("settings in the code: %v\nin docs/configuration.md: %v", inCode, inDocs)
 	}
@@ -205,16 +215,13 @@ func TestTheDocumentationListsEverySetting(t *testing.T) {
 
 func TestTheComposeFileSetsOnlySettingsThatExist(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("internal/config/config.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := configSource(t)
 	compose, err := os.ReadFile("docker-compose.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := names(source, regexp.MustCompile(`env:"([A-Z_]+)"`))
-	set := names(compose, regexp.MustCompile(`(?m)^\s+((?:VARVE|DATABASE)_[A-Z_]+):`))
+	known := names(source, regexp.MustCompile(`env:"([A-Z0-9_]+)"`))
+	set := names(compose, regexp.MustCompile(`(?m)^\s+((?:VARVE|DATABASE)_[A-Z0-9_]+):`))
 	for _, name := range set {
 		if !slices.Contains(known, name) {
 			t.Errorf("docker-compose.yml sets %s, which no command knows", name)

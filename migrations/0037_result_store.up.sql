@@ -7,7 +7,8 @@
 --
 -- A result without a body lies in the log: its message has its bytes.
 --
--- installation names this database to a store outside, which belongs to one database only.
+-- installation names this database to a store outside, which belongs to one database only, and has the numbers of those
+-- that it has used.
 
 -- Row-level security is forced on the owner, too, who has no tenant here.
 ALTER TABLE result_bodies NO FORCE ROW LEVEL SECURITY;
@@ -17,7 +18,8 @@ ALTER TABLE result_bodies RENAME TO whole_bodies;
 ALTER INDEX result_bodies_pkey RENAME TO whole_bodies_pkey;
 
 CREATE TABLE installation (
-    id uuid PRIMARY KEY DEFAULT gen_random_uuid()
+    id     uuid       PRIMARY KEY DEFAULT gen_random_uuid(),
+    stores smallint[] NOT NULL DEFAULT '{}'
 );
 
 INSERT INTO installation DEFAULT VALUES;

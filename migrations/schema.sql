@@ -157,7 +157,8 @@ CREATE TABLE public.imports (
 ALTER TABLE ONLY public.imports FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.installation (
-    id uuid DEFAULT gen_random_uuid() NOT NULL
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    stores smallint[] DEFAULT '{}'::smallint[] NOT NULL
 );
 
 CREATE TABLE public.message_packs (

@@ -22,11 +22,13 @@ import (
 	"github.com/varve-dev/varve/internal/models"
 )
 
-// Database is the PostgreSQL that holds the data.
+// Database is the PostgreSQL that holds the data, and the result stores beside it.
 type Database struct {
 	URL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL 15 or newer, as a URL or key=value list."`
 
 	Connections int `name:"database-connections" env:"VARVE_DATABASE_CONNECTIONS" default:"16" help:"At most."`
+
+	Results `embed:""` // in stores besides
 }
 
 // Required returns an error if there is no database URL.
@@ -46,7 +48,7 @@ func (d Database) Validate() error {
 			malformedURL = malformed(err)
 		}
 	}
-	return errors.Join(malformedURL, check(d.Connections >= 2 && d.Connections <= 1000,
+	return errors.Join(malformedURL, d.Results.Validate(), check(d.Connections >= 2 && d.Connections <= 1000,
 		"--database-connections (VARVE_DATABASE_CONNECTIONS)", d.Connections, "2 to 1000"))
 }
 

@@ -5,6 +5,7 @@
 //   - offload.go: one session's old messages move into packs, after a compaction
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - verify.go: a slice of the periodic verification
+//   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
 //   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
 //
 // Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the
@@ -42,13 +43,14 @@ type Config struct {
 	KeepWhole   bool          // packs no more messages
 	VerifyRound time.Duration // in which every session is verified once; negative for never, 4 days
 	VerifyEvery time.Duration // from one slice of a round to the next; 5 minutes
+	Grace       time.Duration // how old waste must be before it is deleted; 24 hours
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
 
 	// Trace, if set, is called after each step of a compaction, see compactor.Compactor, and of a replay: sampled,
-	// log, outcome, session, ended.
+	// log, outcome, session, ended; and of a collection: rows deleted, objects deleted, orphan deleted, object erased.
 	Trace func(step string)
 }
 
@@ -60,6 +62,7 @@ func (c Config) withDefaults() Config {
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
 	c.VerifyRound = cmp.Or(c.VerifyRound, 4*24*time.Hour)
 	c.VerifyEvery = cmp.Or(c.VerifyEvery, 5*time.Minute)
+	c.Grace = cmp.Or(c.Grace, 24*time.Hour)
 	c.SoftStop = cmp.Or(c.SoftStop, 20*time.Second)
 	if c.Trace == nil {
 		c.Trace = func(string) {}
@@ -94,6 +97,10 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,
 		Every: config.VerifyEvery,
 	}})
+	river.AddWorker(workers, &collectWorker{
+		Store: config.Store, Log: config.Log, Trace: config.Trace, Grace: config.Grace,
+	})
+	river.AddWorker(workers, &eraseWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
 	return river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Logger:               riverLog(config.Log),
 		Workers:              workers,
@@ -111,6 +118,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 			queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
 			queue.Maintenance:  {MaxWorkers: 1},
 			queue.Verification: {MaxWorkers: 1},
+			queue.Collection:   {MaxWorkers: 1},
 		},
 		PeriodicJobs: periodic(config),
 	})
@@ -121,6 +129,9 @@ func periodic(config Config) []*river.PeriodicJob {
 	jobs := []*river.PeriodicJob{
 		river.NewPeriodicJob(river.PeriodicInterval(config.SweepEvery), func() (river.JobArgs, *river.InsertOpts) {
 			return queue.SweepArgs{}, nil
+		}, &river.PeriodicJobOpts{RunOnStart: true}),
+		river.NewPeriodicJob(river.PeriodicInterval(collectEvery), func() (river.JobArgs, *river.InsertOpts) {
+			return queue.CollectArgs{}, nil
 		}, &river.PeriodicJobOpts{RunOnStart: true}),
 	}
 	if config.VerifyRound > 0 {

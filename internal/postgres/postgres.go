@@ -104,12 +104,6 @@ func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies), asked: asked}
 }
 
-// UseResultStores sets where results lie besides PostgreSQL. It must be called before the store is used.
-func (s *Store) UseResultStores(stores persist.Stores) { s.results = stores }
-
-// ResultStores returns where results lie.
-func (s *Store) ResultStores() *persist.Stores { return &s.results }
-
 // Pool returns the pool that the store uses.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 

@@ -195,7 +195,10 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 // Delete erases a session and all its rows; ErrNotFound. A job that runs for it finds nothing to do.
 func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idempotency) (bool, error) {
 	_, replayed, err := onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (struct{}, error) {
-		return struct{}{}, erase(ctx, tx, row)
+		if err := erase(ctx, tx, row); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, s.eraseObjects(ctx, tx, row.Key)
 	})
 	return replayed, err
 }

@@ -30,8 +30,13 @@ import (
 // stopRequests is how long running requests may continue when the process stops.
 const stopRequests = 20 * time.Second
 
-// OpenStore connects to a database whose schema fits this program. The caller closes the store's pool.
+// OpenStore connects to a database whose schema fits this program, and to the result stores beside it, which may not
+// answer. The caller closes the store's pool.
 func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error) {
+	stores, err := resultStores(db.Results)
+	if err != nil {
+		return nil, err
+	}
 	pool, err := postgres.Open(ctx, db.URL, db.Connections)
 	if err != nil {
 		return nil, err
@@ -40,6 +45,20 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 	store := postgres.New(pool, inserts, compactor.CapAtIngest)
 	if err = errors.Join(err, store.CheckSchema(ctx)); err != nil {
 		pool.Close()
+		return nil, err
+	}
+	store.UseResultStores(stores)
+	return store, nil
+}
+
+// openServing connects like OpenStore, and checks that the result stores can be written to.
+func openServing(ctx context.Context, db config.Database) (*postgres.Store, error) {
+	store, err := OpenStore(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.CheckResultStores(ctx); err != nil {
+		store.Pool().Close()
 		return nil, err
 	}
 	return store, nil
@@ -56,7 +75,7 @@ func API(
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	store, err := OpenStore(ctx, db)
+	store, err := openServing(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -107,7 +126,7 @@ func shutdown(ctx context.Context, server *http.Server) error {
 
 // Worker works jobs until ctx ends. It calls started once it does.
 func Worker(ctx context.Context, settings config.Worker, db config.Database, log *slog.Logger, started func()) error {
-	store, err := OpenStore(ctx, db)
+	store, err := openServing(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -121,6 +140,7 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 		Store: store, Log: log,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1),
+		Grace: db.Grace,
 	})
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ const (
 	Offload      = "offload"
 	Maintenance  = "maintenance"
 	Verification = "verification"
+	Collection   = "collection"
 )
 
 const (
@@ -29,6 +30,9 @@ const (
 
 	// offloadAttempts bounds how often a session's messages are packed after a failure. The sweep asks again later.
 	offloadAttempts = 4
+
+	// eraseAttempts bounds how often the erasure of a session's objects is tried, in the end every two hours.
+	eraseAttempts = 500
 
 	// lowestPriority is River's number for it.
 	lowestPriority = 4
@@ -139,6 +143,31 @@ func (VerifyArgs) Kind() string { return "verify" }
 // InsertOpts allows one live slice, which is not retried: the next one goes on where it ended.
 func (VerifyArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Verification, Priority: lowestPriority, MaxAttempts: 1, UniqueOpts: oneLive}
+}
+
+// CollectArgs are the arguments of the collection of bodies and objects that nothing names: none.
+type CollectArgs struct{}
+
+// Kind returns the job's name in River's tables.
+func (CollectArgs) Kind() string { return "collect" }
+
+// InsertOpts allows one live collection, which is not retried: the next one comes soon enough.
+func (CollectArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Collection, Priority: lowestPriority, MaxAttempts: 1, UniqueOpts: oneLive}
+}
+
+// EraseArgs name a deleted session whose objects are erased.
+type EraseArgs struct {
+	Tenant  uuid.UUID `json:"tenant" river:"unique"`
+	Session uuid.UUID `json:"session" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (EraseArgs) Kind() string { return "erase" }
+
+// InsertOpts allows one live job for each session. It is tried for weeks: somebody wants the session gone.
+func (EraseArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Collection, MaxAttempts: eraseAttempts, UniqueOpts: oneLive}
 }
 
 var oneLive = river.UniqueOpts{ByArgs: true, ByState: live}

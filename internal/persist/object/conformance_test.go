@@ -29,11 +29,11 @@ type opened struct {
 var stores = map[string]func(t *testing.T) opened{
 	"file": func(t *testing.T) opened {
 		dir := t.TempDir()
-		store, err := object.OpenDir(filepath.Join(dir, "a", "b"))
+		store, err := object.OpenDir(filepath.Join(dir, "a"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		files := filepath.Join(dir, "a", "b")
+		files := filepath.Join(dir, "a")
 		return opened{store, files, func(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(files), os.WriteFile(files, nil, 0o600)); err != nil {
 				t.Fatal(err)

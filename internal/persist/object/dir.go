@@ -19,9 +19,9 @@ type Dir struct {
 	path string
 }
 
-// OpenDir returns the store in a directory, which is made if it is not there.
+// OpenDir returns the store in a directory. If it is not there, it is made; the directory that it is in must be there.
 func OpenDir(dir string) (*Dir, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)

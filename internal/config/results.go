@@ -1,0 +1,127 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+	"time"
+)
+
+// Results says where the bodies of results lie. The zero value is PostgreSQL.
+type Results struct {
+	URL   string        `name:"results" env:"VARVE_RESULTS" default:"postgres" help:"postgres, file:///DIR or s3://BUCKET."`
+	Also  []string      `name:"results-also" env:"VARVE_RESULTS_ALSO" help:"Stores in which results lie besides."`
+	Grace time.Duration `name:"results-grace" env:"VARVE_RESULTS_GRACE" default:"24h" help:"Until waste is deleted."`
+
+	S3 `embed:"" prefix:"s3-"`
+}
+
+// S3 says how an S3-compatible store is reached.
+type S3 struct {
+	Endpoint      string `env:"VARVE_S3_ENDPOINT" default:"https://s3.amazonaws.com" help:"URL of the S3 store."`
+	Region        string `env:"VARVE_S3_REGION" default:"us-east-1" help:"Region of the bucket."`
+	PathStyle     bool   `env:"VARVE_S3_PATH_STYLE" help:"Write the bucket into the path, not into the host."`
+	AccessKey     string `env:"VARVE_S3_ACCESS_KEY" hidden:"" help:"Access key; AWS's own settings if it is not given."`
+	AccessKeyFile string `env:"VARVE_S3_ACCESS_KEY_FILE" help:"File with the access key."`
+	SecretKey     string `env:"VARVE_S3_SECRET_KEY" hidden:"" help:"Secret key."`
+	SecretKeyFile string `env:"VARVE_S3_SECRET_KEY_FILE" help:"File with the secret key."`
+}
+
+// ResultStore is a store outside PostgreSQL.
+type ResultStore struct {
+	Dir            string // of a file system, else ""
+	Bucket, Prefix string // of an S3-compatible store
+}
+
+// Stores returns the store for new bodies, nil for PostgreSQL, and the others.
+func (r Results) Stores() (first *ResultStore, others []*ResultStore, err error) {
+	first, err = parseStore("--results (VARVE_RESULTS)", cmp.Or(r.URL, "postgres"))
+	kinds := map[bool]int{}
+	for _, text := range r.Also {
+		other, otherErr := parseStore("--results-also (VARVE_RESULTS_ALSO)", text)
+		err = errors.Join(err, otherErr)
+		if other != nil {
+			others = append(others, other)
+		}
+	}
+	for _, store := range append(others, first) {
+		if store != nil {
+			kinds[store.Dir != ""]++
+		}
+	}
+	if kinds[true] > 1 || kinds[false] > 1 {
+		err = errors.Join(err, errors.New("--results and --results-also (VARVE_RESULTS, VARVE_RESULTS_ALSO) name two "+
+			"stores of one kind: there can be one directory and one bucket"))
+	}
+	return first, others, err
+}
+
+// parseStore parses the URL of a store; nil is PostgreSQL.
+func parseStore(name, text string) (*ResultStore, error) {
+	if text == "postgres" {
+		return nil, nil
+	}
+	parsed, err := url.Parse(text)
+	if err == nil && parsed.User == nil && parsed.RawQuery == "" && parsed.Fragment == "" {
+		switch {
+		case parsed.Scheme == "file" && parsed.Host == "" && path.IsAbs(parsed.Path):
+			return &ResultStore{Dir: path.Clean(parsed.Path)}, nil
+		case parsed.Scheme == "s3" && parsed.Host != "":
+			return &ResultStore{Bucket: parsed.Host, Prefix: strings.Trim(parsed.Path, "/")}, nil
+		}
+	}
+	return nil, check(false, name, text, "postgres, file:///directory or s3://bucket/prefix")
+}
+
+// Validate checks the URLs' form and the range, and reads the files of the keys.
+func (r Results) Validate() error {
+	_, _, err := r.Stores()
+	endpoint, endpointErr := r.S3.EndpointURL()
+	if endpointErr == nil {
+		endpointErr = check(endpoint.Path == "" || endpoint.Path == "/",
+			"--s3-endpoint (VARVE_S3_ENDPOINT)", r.Endpoint, "a URL without a path")
+	}
+	_, _, keysErr := r.S3.Keys()
+	return errors.Join(err, check(r.Grace == 0 || r.Grace >= time.Hour,
+		"--results-grace (VARVE_RESULTS_GRACE)", r.Grace, "at least 1h"), endpointErr, keysErr)
+}
+
+// EndpointURL returns the URL of the S3-compatible store.
+func (s S3) EndpointURL() (*url.URL, error) {
+	text := cmp.Or(s.Endpoint, "https://s3.amazonaws.com")
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return nil, check(false, "--s3-endpoint (VARVE_S3_ENDPOINT)", text, "a URL, e.g. https://s3.example:9000")
+	}
+	return parsed, nil
+}
+
+// Keys returns the keys of the S3-compatible store, empty if there are none of our own.
+func (s S3) Keys() (access, secret string, err error) {
+	access, accessErr := keyOf("VARVE_S3_ACCESS_KEY", s.AccessKey, s.AccessKeyFile)
+	secret, secretErr := keyOf("VARVE_S3_SECRET_KEY", s.SecretKey, s.SecretKeyFile)
+	err = errors.Join(accessErr, secretErr)
+	if err == nil && (access == "") != (secret == "") {
+		err = errors.New("VARVE_S3_ACCESS_KEY and VARVE_S3_SECRET_KEY, or their _FILE: one is given without the other")
+	}
+	return access, secret, err
+}
+
+// keyOf returns a key that is given as it is or in a file.
+func keyOf(name, key, file string) (string, error) {
+	if file == "" {
+		return key, nil
+	}
+	if key != "" {
+		return "", fmt.Errorf("%s and %s_FILE are both given: leave one out", name, name)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%s_FILE: %w", name, err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

@@ -1,0 +1,249 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/riverqueue/river"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/persist/object"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+const (
+	// collectEvery is how often waste is looked for.
+	collectEvery = time.Hour
+
+	// collectTimeout bounds one collection: a list of a large store takes long.
+	collectTimeout = 50 * time.Minute
+
+	// collectBatch is how many bodies one transaction deletes, and objectBatch how many objects one asks for.
+	collectBatch = 100
+	objectBatch  = 500
+)
+
+// The counters of this process's collections.
+var (
+	collectedTotal = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "varve_results_collected_total",
+		Help: "Bodies that nothing named, objects that no row named (orphan) and those of erased sessions (erased).",
+	}, []string{"kind"})
+	collectedBytes = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "varve_results_collected_bytes_total", Help: "Stored bytes of what was collected.",
+	}, []string{"kind"})
+)
+
+// collectWorker deletes what nothing names: first bodies, then objects that no row names, because a process that was
+// killed put them and did not commit, or deleted their rows and not them. It may be killed at any time.
+type collectWorker struct {
+	river.WorkerDefaults[queue.CollectArgs]
+	Store *postgres.Store
+	Log   *slog.Logger
+	Trace func(step string)
+	Grace time.Duration
+}
+
+// Timeout bounds one collection.
+func (w *collectWorker) Timeout(*river.Job[queue.CollectArgs]) time.Duration { return collectTimeout }
+
+// Work collects the bodies of one tenant after another, and then the orphans of each store. A failure does not keep it
+// from the rest.
+func (w *collectWorker) Work(ctx context.Context, _ *river.Job[queue.CollectArgs]) error {
+	tenants, err := w.Store.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, i := range rand.Perm(len(tenants)) {
+		if err := w.collect(ctx, tenants[i].ID); err != nil {
+			failed = append(failed, fmt.Errorf("tenant %s: %w", tenants[i].ID, err))
+		}
+	}
+	stores, err := usedStores(ctx, w.Store)
+	failed = append(failed, err)
+	for _, store := range stores {
+		failed = append(failed, w.orphans(ctx, store))
+	}
+	return errors.Join(failed...)
+}
+
+// collect deletes the bodies of a tenant that nothing names.
+func (w *collectWorker) collect(ctx context.Context, tenant uuid.UUID) error {
+	var failed []error
+	bodies, bytes := 0, int64(0)
+	for {
+		waste, err := w.Store.CollectBodies(ctx, tenant, w.Grace, collectBatch)
+		if err != nil {
+			return errors.Join(append(failed, err)...)
+		}
+		if len(waste) > 0 {
+			w.Trace("rows deleted")
+		}
+		for _, b := range waste {
+			failed = append(failed, w.Store.ResultStores().Forget(ctx, b.Key, b.Store, b.Objects))
+			bodies++
+			bytes += b.Bytes
+			w.Trace("objects deleted")
+		}
+		if len(waste) < collectBatch {
+			break
+		}
+	}
+	collectedTotal.WithLabelValues("body").Add(float64(bodies))
+	collectedBytes.WithLabelValues("body").Add(float64(bytes))
+	if bodies > 0 {
+		w.Log.InfoContext(ctx, "collected bodies that nothing named", "tenant", tenant, "bodies", bodies, "bytes", bytes)
+	}
+	return errors.Join(failed...)
+}
+
+// orphans deletes the objects of a store that no row names and that are older than the grace period.
+func (w *collectWorker) orphans(ctx context.Context, store object.Store) error {
+	var batch []listed
+	for info, err := range store.List(ctx, "") {
+		if err != nil {
+			return err
+		}
+		found := listed{Info: info}
+		var ok bool
+		if found.key, found.id, ok = persist.ObjectOf(info.Name); !ok || time.Since(info.Modified) < w.Grace {
+			continue
+		}
+		batch = append(batch, found)
+		if len(batch) == objectBatch {
+			if err := w.deleteOrphans(ctx, store, batch); err != nil {
+				return err
+			}
+			batch = nil
+		}
+	}
+	return w.deleteOrphans(ctx, store, batch)
+}
+
+// listed is an object of a list, and what its name says.
+type listed struct {
+	object.Info
+	key session.Key
+	id  uuid.UUID
+}
+
+// deleteOrphans deletes those of some objects that no row names.
+func (w *collectWorker) deleteOrphans(ctx context.Context, store object.Store, batch []listed) error {
+	ids := map[uuid.UUID][]uuid.UUID{} // by tenant
+	for i := range batch {
+		ids[batch[i].key.Tenant] = append(ids[batch[i].key.Tenant], batch[i].id)
+	}
+	named := map[string]bool{} // tenant and object
+	for tenant, objects := range ids {
+		found, err := w.Store.NamedObjects(ctx, tenant, objects)
+		if err != nil {
+			return err
+		}
+		for _, id := range found {
+			named[tenant.String()+id.String()] = true
+		}
+	}
+	for i := range batch {
+		o := &batch[i]
+		if named[o.key.Tenant.String()+o.id.String()] && o.Name == persist.ObjectName(o.key, o.id) {
+			continue
+		}
+		if err := store.Delete(ctx, o.Name); err != nil {
+			return err
+		}
+		collectedTotal.WithLabelValues("orphan").Inc()
+		collectedBytes.WithLabelValues("orphan").Add(float64(o.Size))
+		w.Log.InfoContext(ctx, "collected an object that no row named", "store", store.String(), "object", o.Name)
+		w.Trace("orphan deleted")
+	}
+	return nil
+}
+
+// usedStores returns the stores outside that the database has used. The error names those that are not set up; the
+// others are returned nevertheless.
+func usedStores(ctx context.Context, from *postgres.Store) (stores []object.Store, err error) {
+	used, err := from.UsedResultStores(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(used)
+	var failed []error
+	for _, kind := range used {
+		store, err := from.ResultStores().Store(kind)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		stores = append(stores, store)
+	}
+	return stores, errors.Join(failed...)
+}
+
+// eraseWorker erases what a deleted session had outside the database. The job is completed once nothing is left.
+type eraseWorker struct {
+	river.WorkerDefaults[queue.EraseArgs]
+	Store *postgres.Store
+	Log   *slog.Logger
+	Trace func(step string)
+}
+
+// Work deletes all objects below the session's prefix, in every store. It returns an error unless they are gone.
+func (w *eraseWorker) Work(ctx context.Context, job *river.Job[queue.EraseArgs]) error {
+	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
+	erased, err := w.Store.IsErased(ctx, key)
+	if err != nil {
+		return err
+	}
+	if !erased {
+		return river.JobCancel(fmt.Errorf("session %s is there: nothing of it is erased", key.Key))
+	}
+	stores, err := usedStores(ctx, w.Store)
+	failed := []error{err}
+	objects := 0
+	for _, store := range stores {
+		n, err := w.erase(ctx, store, persist.Prefix(key))
+		objects += n
+		failed = append(failed, err)
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	w.Log.InfoContext(ctx, "erased the objects of a session", "tenant", key.Tenant, "key", key.Key, "objects", objects)
+	return nil
+}
+
+// erase deletes the objects below a prefix, and looks again until there are none.
+func (w *eraseWorker) erase(ctx context.Context, store object.Store, prefix string) (objects int, err error) {
+	for {
+		var names []string
+		for info, err := range store.List(ctx, prefix) {
+			if err != nil {
+				return objects, err
+			}
+			names = append(names, info.Name)
+			collectedBytes.WithLabelValues("erased").Add(float64(info.Size))
+		}
+		if len(names) == 0 {
+			return objects, nil
+		}
+		for _, name := range names {
+			if err := store.Delete(ctx, name); err != nil {
+				return objects, err
+			}
+			objects++
+			w.Trace("object erased")
+		}
+		collectedTotal.WithLabelValues("erased").Add(float64(len(names)))
+	}
+}

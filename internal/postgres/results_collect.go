@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// CollectBodies deletes the rows of at most limit bodies of a tenant that nothing names and nobody has written to for
+// grace. The caller deletes their objects.
+func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.Duration, limit int) (
+	[]persist.Waste, error,
+) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Waste, error) {
+		return persist.Collect(ctx, tx, tenant, grace, limit)
+	})
+}
+
+// NamedObjects returns which of some objects of a tenant are named by a body.
+func (s *Store) NamedObjects(ctx context.Context, tenant uuid.UUID, objects []uuid.UUID) ([]uuid.UUID, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
+		return persist.Named(ctx, tx, tenant, objects)
+	})
+}
+
+// UsedResultStores returns the stores outside that this database has ever used.
+func (s *Store) UsedResultStores(ctx context.Context) (used []persist.Kind, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT stores FROM installation`).Scan(&used)
+	return used, err
+}
+
+// IsErased reports whether a session is gone.
+func (s *Store) IsErased(ctx context.Context, key session.Key) (bool, error) {
+	_, err := queryRow(ctx, s, key.Tenant, pgx.RowTo[uuid.UUID], `
+		SELECT key
+		  FROM sessions
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
+	if errors.Is(err, session.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
+// eraseObjects inserts the job that erases what a session has outside the database, which it does until that is done.
+// There is none for a database that has only PostgreSQL.
+func (s *Store) eraseObjects(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	var outside bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM installation WHERE stores <> '{}')`).Scan(&outside)
+	if err == nil && outside {
+		_, _, err = s.queue.Insert(ctx, tx, queue.EraseArgs{Tenant: key.Tenant, Session: key.Key}, time.Time{})
+	}
+	return err
+}
