@@ -97,9 +97,9 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,
 		Every: config.VerifyEvery,
 	}})
-	river.AddWorker(workers, &collectWorker{
-		Store: config.Store, Log: config.Log, Trace: config.Trace, Grace: config.Grace,
-	})
+	river.AddWorker(workers, &collectWorker{Collection: Collection{
+		Store: config.Store, Log: config.Log, Grace: config.Grace, Trace: config.Trace,
+	}})
 	river.AddWorker(workers, &eraseWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
 	return river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Logger:               riverLog(config.Log),

@@ -44,22 +44,18 @@ var (
 	}, []string{"kind"})
 )
 
-// collectWorker deletes what nothing names: first bodies, then objects that no row names, because a process that was
-// killed put them and did not commit, or deleted their rows and not them. It may be killed at any time.
-type collectWorker struct {
-	river.WorkerDefaults[queue.CollectArgs]
+// Collection deletes what nothing names: first bodies, then objects that no row names, because a process that was killed
+// put them and did not commit, or deleted their rows and not them. It may be killed at any time.
+type Collection struct {
 	Store *postgres.Store
 	Log   *slog.Logger
+	Grace time.Duration // how old waste must be
 	Trace func(step string)
-	Grace time.Duration
 }
 
-// Timeout bounds one collection.
-func (w *collectWorker) Timeout(*river.Job[queue.CollectArgs]) time.Duration { return collectTimeout }
-
-// Work collects the bodies of one tenant after another, and then the orphans of each store. A failure does not keep it
+// Run collects the bodies of one tenant after another, and then the orphans of each store. A failure does not keep it
 // from the rest.
-func (w *collectWorker) Work(ctx context.Context, _ *river.Job[queue.CollectArgs]) error {
+func (w *Collection) Run(ctx context.Context) error {
 	tenants, err := w.Store.Tenants(ctx)
 	if err != nil {
 		return err
@@ -78,8 +74,21 @@ func (w *collectWorker) Work(ctx context.Context, _ *river.Job[queue.CollectArgs
 	return errors.Join(failed...)
 }
 
+type collectWorker struct {
+	river.WorkerDefaults[queue.CollectArgs]
+	Collection
+}
+
+// Timeout bounds one collection.
+func (w *collectWorker) Timeout(*river.Job[queue.CollectArgs]) time.Duration { return collectTimeout }
+
+// Work runs one collection.
+func (w *collectWorker) Work(ctx context.Context, _ *river.Job[queue.CollectArgs]) error {
+	return w.Run(ctx)
+}
+
 // collect deletes the bodies of a tenant that nothing names.
-func (w *collectWorker) collect(ctx context.Context, tenant uuid.UUID) error {
+func (w *Collection) collect(ctx context.Context, tenant uuid.UUID) error {
 	var failed []error
 	bodies, bytes := 0, int64(0)
 	for {
@@ -109,7 +118,7 @@ func (w *collectWorker) collect(ctx context.Context, tenant uuid.UUID) error {
 }
 
 // orphans deletes the objects of a store that no row names and that are older than the grace period.
-func (w *collectWorker) orphans(ctx context.Context, store object.Store) error {
+func (w *Collection) orphans(ctx context.Context, store object.Store) error {
 	var batch []listed
 	for info, err := range store.List(ctx, "") {
 		if err != nil {
@@ -139,7 +148,7 @@ type listed struct {
 }
 
 // deleteOrphans deletes those of some objects that no row names.
-func (w *collectWorker) deleteOrphans(ctx context.Context, store object.Store, batch []listed) error {
+func (w *Collection) deleteOrphans(ctx context.Context, store object.Store, batch []listed) error {
 	ids := map[uuid.UUID][]uuid.UUID{} // by tenant
 	for i := range batch {
 		ids[batch[i].key.Tenant] = append(ids[batch[i].key.Tenant], batch[i].id)

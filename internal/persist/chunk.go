@@ -35,6 +35,7 @@ type encoded struct {
 
 	object   *uuid.UUID // that has the bytes; nil if the row has them
 	objectAt int64
+	size     int // of stored
 }
 
 // cutAt returns where a chunk ends that begins with text, 0 if more text must be known. It ends after a line, else

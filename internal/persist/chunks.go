@@ -45,10 +45,10 @@ func (c *chunkColumns) place(chunk *encoded) {
 	var at *int64
 	var size *int32
 	if chunk.object == nil {
-		body = chunk.stored
+		body = append([]byte{}, chunk.stored...) // not nil, which is NULL
 	} else {
 		at = &chunk.objectAt
-		size = new(int32(len(chunk.stored)))
+		size = new(int32(chunk.size))
 	}
 	c.bodies = append(c.bodies, body)
 	c.objects = append(c.objects, chunk.object)

@@ -21,7 +21,12 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	if work := os.Getenv(victimWork); work != "" {
+		os.Exit(victim(work, os.Getenv(victimStep), os.Getenv(victimPlaces)))
+	}
+	os.Exit(pgtest.Main(m))
+}
 
 // newResults returns a store with a session in it.
 func newResults(t *testing.T) (*postgres.Store, session.Address, session.Key) {

@@ -97,7 +97,7 @@ func (p *Prepared) PutOutside(ctx context.Context, stores *Stores, key session.K
 // PostgreSQL.
 func (p *Prepared) Commit(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	if !p.put.IsZero() {
-		if err := inTime(p.put); err != nil {
+		if err := InTime(p.put); err != nil {
 			return err
 		}
 	}

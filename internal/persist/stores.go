@@ -69,9 +69,9 @@ const MinGrace = 4 * maxPut
 
 var errTooSlow = fmt.Errorf("%w: it took longer than %s to store objects", session.ErrResultStore, maxPut)
 
-// inTime returns an error if objects that were put at a time are too old to be named now: a collection may have deleted
+// InTime returns an error if objects that were put at a time are too old to be named now: a collection may have deleted
 // them. The clock is that of the wall, which does not stop while a machine is suspended.
-func inTime(put time.Time) error {
+func InTime(put time.Time) error {
 	if time.Now().Round(0).Sub(put.Round(0)) > maxPut {
 		return errTooSlow
 	}
@@ -104,6 +104,7 @@ func (s *Stores) putObject(ctx context.Context, store object.Store, key session.
 	for i := range chunks {
 		chunks[i].object = &id
 		chunks[i].objectAt = int64(len(body))
+		chunks[i].size = len(chunks[i].stored)
 		body = append(body, chunks[i].stored...)
 	}
 	name := ObjectName(key, id)

@@ -102,7 +102,7 @@ func (w *Writer) Save(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := inTime(w.oldest); err != nil && w.kind != Postgres && w.put > 0 {
+	if err := InTime(w.oldest); err != nil && w.kind != Postgres && w.put > 0 {
 		return err
 	}
 	tag, err := tx.Exec(ctx, `
@@ -141,7 +141,7 @@ func (w *Writer) End() Body {
 //
 // Errors: ErrWritten.
 func (w *Writer) Complete(ctx context.Context, tx pgx.Tx, whole Body) (id uuid.UUID, err error) {
-	if err := inTime(w.oldest); err != nil && w.kind != Postgres && w.put > 0 {
+	if err := InTime(w.oldest); err != nil && w.kind != Postgres && w.put > 0 {
 		return id, err
 	}
 	equal := map[[32]byte]uuid.UUID{}

@@ -34,11 +34,13 @@ const (
 	oldVersion = "0029"
 )
 
-// renamed are the columns of version 29 that have another name now.
+// renamed are the columns of version 29 that have another name now, "" if they are in another table.
 var renamed = map[string]string{
 	"sessions.wake":    "armed_threshold",
 	"messages.fact":    "shape",
 	"checkpoints.walk": "validator_state",
+
+	"result_bodies.codec": "", "result_bodies.body": "",
 }
 
 func TestDataOfSchema29SurvivesUpDownUpAndIsServed(t *testing.T) {
