@@ -42,7 +42,6 @@ type commands struct {
 	Tokens      tokensCommand      `cmd:"" help:"Create, list and revoke session tokens, which agents hold."`
 	Verify      verifyCommand      `cmd:"" help:"Prove that everything is still there, and repair what can be."`
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output."`
-	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output, for MCP."`
 	Results     resultsCommands    `cmd:"" help:"List a session's persisted tool results, print one, or move them."`
 }
 
