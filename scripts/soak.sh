@@ -23,7 +23,7 @@ echo "== an import of 100,000 messages that is stopped again and again"
 go test ./internal/api -count=1 -v -run TestAnImportThatIsStopped -args -import-messages=100000
 
 echo "== every result of every recorded conversation leaves in every way and comes back"
-go test ./internal/api -count=1 -v -run TestEveryResultComesBack -args -whole-corpus
+go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -args -whole-corpus
 
 echo "== the tests, ten times"
 go test -race -shuffle=on -count=10 -timeout 60m ./...
