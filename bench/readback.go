@@ -67,7 +67,8 @@ func (b *bench) createResults(ctx context.Context, s *site) error {
 		sum := sha256.Sum256(body)
 		readbackRefs[size] = session.NewResultRef(1, part, sum).String()
 		results = append(results, persist.NewResult{Body: body, Result: persist.Result{
-			Ref: readbackRefs[size], Seq: 1, Part: part, Tool: "Bash", Category: "unknown", MediaType: "text/plain; charset=utf-8",
+			Ref: readbackRefs[size], Seq: 1, Part: part, Tool: "Bash", Category: "unknown",
+			MediaType: "text/plain; charset=utf-8",
 			Bytes: int64(size), Lines: int64(bytes.Count(body, []byte{'\n'})), SHA256: sum[:],
 		}})
 	}
@@ -188,7 +189,7 @@ func enough(s sample, err error) (sample, error) {
 	}, err
 }
 
-// decodeFloor is what a grep costs where there is no zstd command.
+// decodeFloor returns a round of what a grep costs where there is no zstd command.
 func decodeFloor(packed []byte, size int) (sample, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {

@@ -71,7 +71,7 @@ var sentinels = []struct {
 		"them expire", session.MaxLiveTokens)},
 	{session.ErrResultStore, request.Unavailable, "the result store does not answer, which holds what results say: " +
 		"try again after Retry-After. The database answers, and all else can be read"},
-	{session.ErrBusy, "busy", "two greps or searches of the tenant run, and one waited for its turn for a second: try " +
+	{session.ErrBusy, "busy", "two greps or searches of the tenant run, and one waited a second for its turn: try " +
 		"again after Retry-After"},
 	{session.ErrWritten, "upload_taken", "another request sends bytes of this upload: GET it to see how far it is"},
 	{session.ErrUploadEnded, "upload_ended", "the upload is complete: its result stays as long as its session"},

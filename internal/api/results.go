@@ -72,8 +72,8 @@ func partIn(p request.Place) int {
 // readQuery are the parameters of reading what a ref names.
 var readQuery = []string{"raw", "offset", "limit", "char_offset", "chars", "max_bytes", "plain", "text", "pointer"}
 
-// readResult handles GET /v1/sessions/{id}/results/{ref}: some lines of what the ref names, the value that a JSON pointer
-// names in it, or with raw=true its bytes.
+// readResult handles GET /v1/sessions/{id}/results/{ref}: some lines of what the ref names, the value that a JSON
+// pointer names in it, or with raw=true its bytes.
 func (s *Server) readResult(req *request.Request) error {
 	q := req.Query()
 	if q.Flag("raw") {
@@ -151,8 +151,8 @@ func (s *Server) readPointer(req *request.Request, pointer string, maxBytes int)
 	q := req.Query()
 	for _, name := range []string{"offset", "limit", "char_offset", "chars", "plain", "text"} {
 		if q.Values.Has(name) {
-			q.Wrong("pointer", request.InvalidRequest, "a pointer names a value, and %s is for lines: leave one of them "+
-				"out", name)
+			q.Wrong("pointer", request.InvalidRequest, "a pointer names a value, and %s is for lines: leave one of "+
+				"them out", name)
 		}
 	}
 	if err := req.Err(); err != nil {

@@ -113,8 +113,8 @@ func (c *Content) From(ctx context.Context, first int) iter.Seq2[[]byte, error] 
 	}
 }
 
-// Scan is From for a reader that looks for something and shows none of it: a chunk is held to the checksum of its
-// compressed form only, which costs half as much. What is shown must be read by Chunk.
+// Scan returns what From returns, for a reader that looks for something and shows none of it: a chunk is held to the
+// checksum of its compressed form only, which costs half as much. What is shown must be read by Chunk.
 func (c *Content) Scan(ctx context.Context, first int) iter.Seq2[[]byte, error] {
 	quick := *c
 	quick.quick = true

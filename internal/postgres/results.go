@@ -53,7 +53,8 @@ func (s *Store) putResults(ctx context.Context, key session.Key, batch []persist
 	return p.Stored, err
 }
 
-// Results lists those of a session's results that fit a filter, by seq and part; ErrNotFound if there is no such session.
+// Results lists those of a session's results that fit a filter, by seq and part; ErrNotFound if there is no such
+// session.
 func (s *Store) Results(
 	ctx context.Context, at session.Address, filter persist.Filter, after persist.Place, limit int,
 ) ([]persist.Result, error) {

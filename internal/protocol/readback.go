@@ -39,7 +39,7 @@ type JSONValue struct {
 	Offset     int64    `json:"offset"`
 	Bytes      int      `json:"bytes"`
 	Content    string   `json:"content"`
-	NextOffset *int64   `json:"next_offset"` // the byte of the result where the value goes on; null if Content is all
+	NextOffset *int64   `json:"next_offset"` // the byte of the result where the value continues; null if Content is all
 	TotalLines int64    `json:"total_lines"`
 	TotalBytes int64    `json:"total_bytes"`
 	Truncated  bool     `json:"truncated"`

@@ -16,8 +16,8 @@ import (
 
 var cursorPattern = regexp.MustCompile(`^([a-z0-9.-]{1,60})~([0-9]{1,18})~([0-9]{1,18})~([0-9]{1,18})~([0-9a-f]{8})$`)
 
-var errCursor = session.Invalid("cursor", "invalid_cursor", "the cursor is not one of this call: begin without a cursor, "+
-	"and follow next_cursor with the other arguments as they were")
+var errCursor = session.Invalid("cursor", "invalid_cursor", "the cursor is not one of this call: begin without a "+
+	"cursor, and follow next_cursor with the other arguments as they were")
 
 // markOf returns the mark of a call's cursors.
 func markOf(arguments ...string) string {

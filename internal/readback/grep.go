@@ -75,7 +75,7 @@ func (w *GrepWanted) budget() *budget {
 }
 
 // Grep looks for a pattern line by line in results and messages, in the order of the refs, or in all results that are
-// listed, by seq. It stops at MaxMatches, at MaxBytes, or when its budget is spent; NextCursor goes on exactly there.
+// listed, by seq. It stops at MaxMatches, at MaxBytes, or when its budget is spent; NextCursor continues exactly there.
 //
 // Errors: InvalidError, ErrNotFound for a ref, ErrBusy if the tenant has too many greps and searches at once.
 func Grep(

@@ -76,7 +76,7 @@ func TestAGrepSaysWhyItStopped(t *testing.T) {
 	}
 }
 
-// TestAGrepFindsWhatANaiveScanFinds greps random texts for random patterns, and goes on until the end.
+// TestAGrepFindsWhatANaiveScanFinds greps random texts for random patterns, and continues until the end.
 func TestAGrepFindsWhatANaiveScanFinds(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))

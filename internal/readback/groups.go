@@ -74,7 +74,8 @@ func (w *groups) add(ctx context.Context, m *match, until int64) (fits bool, err
 		if w.Matches.Matches > 0 {
 			return false, nil
 		}
-		text, from, to = wholeChars(line, w.MaxBytes), m.line, m.line+1
+		text = wholeChars(line, w.MaxBytes)
+		from, to = m.line, m.line+1
 	}
 	if !joined {
 		w.open(from)

@@ -30,8 +30,8 @@ const (
 type LinesWanted struct {
 	Offset     int64 // the first line, from 1
 	Limit      int64 // how many lines
-	CharOffset int64 // skip so many characters of the first line
-	Chars      int64 // a window of so many characters of the one line
+	CharOffset int64 // the number of characters of the first line to skip
+	Chars      int64 // the number of characters of a window of the one line
 	MaxBytes   int   // of Content
 	Plain      bool  // no line numbers: the pages, joined, are the text
 }
@@ -189,15 +189,15 @@ func (p *linePage) fill(ctx context.Context, at int64) error {
 	return nil
 }
 
-// text returns the bytes from byte at on, as many as the page may have: not those of the next chunk if the lines of this
-// one are enough.
+// text returns the bytes from byte at on, as many as the page may have: not those of the next chunk if the lines of
+// this one are enough.
 func (p *linePage) text(ctx context.Context, at int64) ([]byte, error) {
-	most := p.LinesWanted.MaxBytes + maxChar
+	limit := p.LinesWanted.MaxBytes + maxChar
 	text, err := p.r.from(ctx, at)
-	if err == nil && len(text) < most && int64(bytes.Count(text, []byte{'\n'})) < p.LinesWanted.Limit {
-		return p.r.read(ctx, at, most)
+	if err == nil && len(text) < limit && int64(bytes.Count(text, []byte{'\n'})) < p.LinesWanted.Limit {
+		return p.r.read(ctx, at, limit)
 	}
-	return text[:min(len(text), most)], err
+	return text[:min(len(text), limit)], err
 }
 
 // show sets the content of the page.

@@ -22,8 +22,8 @@ type ListWanted struct {
 	Limit int
 }
 
-// List returns those of a session's results that left a view or were uploaded, by seq and part. next is the ref to go on
-// after, "" at the end.
+// List returns those of a session's results that left a view or were uploaded, by seq and part. next is the ref to
+// continue after, "" at the end.
 //
 // Errors: InvalidError, ErrNotFound for the session.
 func List(ctx context.Context, store *postgres.Store, at session.Address, want ListWanted) (

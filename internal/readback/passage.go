@@ -154,7 +154,7 @@ type counts struct {
 	with   []int
 }
 
-// rarity is what a word is worth: more, the fewer pieces have it.
+// rarity returns what a word is worth: more, the fewer pieces have it.
 func (c *counts) rarity(word int) float64 {
 	return math.Log(1 + float64(c.pieces)/float64(max(c.with[word], 1)))
 }

@@ -34,7 +34,7 @@ func compile(text string, isRegex, ignoreCase bool) (*pattern, error) {
 	case text == "" || len(text) > maxPattern:
 		return nil, session.Invalid("pattern", invalidRequest, "must have 1 to %d bytes, not %d", maxPattern, len(text))
 	case strings.ContainsAny(text, "\n") && !isRegex:
-		return nil, session.Invalid("pattern", invalidRequest, "must be without line feeds: it is looked for in every line")
+		return nil, session.Invalid("pattern", invalidRequest, "must have no line feed: it is looked for in every line")
 	case !isRegex && (!ignoreCase || isASCII(text)):
 		p := &pattern{literal: []byte(text), folds: ignoreCase}
 		if ignoreCase {
@@ -58,8 +58,8 @@ func compileRegex(text string) (*pattern, error) {
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err == nil && len(program.Inst) > maxInstructions {
-		return nil, session.Invalid("pattern", invalidRequest, "is too costly: it has %d instructions, and may have %d; "+
-			"look for a literal text, or repeat less", len(program.Inst), maxInstructions)
+		return nil, session.Invalid("pattern", invalidRequest, "is too costly: it has %d instructions, and may have "+
+			"%d: look for a literal text, or repeat less", len(program.Inst), maxInstructions)
 	}
 	if err != nil {
 		return nil, err

@@ -31,7 +31,8 @@ func piecesOf(format session.Format, m *session.Message) (list []piece, err erro
 	for i := range parts {
 		r := &parts[i].result
 		p := piece{
-			ref: r.Ref, seq: m.Seq, role: m.Role, part: r.Part, kind: parts[i].Kind, tool: r.Tool, line: 1, text: r.Body,
+			ref: r.Ref, seq: m.Seq, role: m.Role, part: r.Part, kind: parts[i].Kind, tool: r.Tool, line: 1,
+			text: r.Body,
 		}
 		if isJSON(r.MediaType) {
 			if text, ok := readable(r.Body); ok {
@@ -48,7 +49,7 @@ func piecesOf(format session.Format, m *session.Message) (list []piece, err erro
 // begins with a line feed, which its reader leaves out.
 func textsOf(m *session.Message, known map[wire.Kind]int) (list []piece) {
 	line := 0
-	for i, p := range transcript.Pieces(m.Format, m.Body, m.Seq) {
+	for i, p := range transcript.Sections(m.Format, m.Body, m.Seq) {
 		if known[p.Kind] > 0 && !p.Heading {
 			known[p.Kind]--
 		} else if !p.Heading {

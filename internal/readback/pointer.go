@@ -30,8 +30,8 @@ func Pointer(ctx context.Context, of *persist.Content, pointer string, maxBytes 
 		return nil, err
 	}
 	if len(pointer) > maxPointer || pointer != "" && pointer[0] != '/' {
-		return nil, session.Invalid("pointer", invalidRequest, `must be "" or begin with "/", and have at most %d bytes, `+
-			`not %q`, maxPointer, spelling.Shorten(pointer))
+		return nil, session.Invalid("pointer", invalidRequest, `must be "" or begin with "/", and have at most %d `+
+			`bytes, not %q`, maxPointer, spelling.Shorten(pointer))
 	}
 	value, err := jsonOf(ctx, of)
 	if err != nil {
@@ -57,8 +57,8 @@ func Pointer(ctx context.Context, of *persist.Content, pointer string, maxBytes 
 // jsonOf returns a content that is JSON.
 func jsonOf(ctx context.Context, of *persist.Content) ([]byte, error) {
 	if of.Size() > maxJSON {
-		return nil, session.Invalid("pointer", invalidRequest, "the result has %d bytes, and a pointer reads results of at "+
-			"most %d: grep it, or read its lines or bytes", of.Size(), maxJSON)
+		return nil, session.Invalid("pointer", invalidRequest, "the result has %d bytes, a pointer reads results of "+
+			"at most %d: grep it, or read its lines or bytes", of.Size(), maxJSON)
 	}
 	value, err := of.All(ctx)
 	if err != nil {
@@ -66,8 +66,8 @@ func jsonOf(ctx context.Context, of *persist.Content) ([]byte, error) {
 	}
 	var wrong *rawjson.SyntaxError
 	if errors.As(rawjson.Check(value, rawjson.Limits{}), &wrong) {
-		return nil, session.Invalid("pointer", invalidRequest, "the result is not JSON (%s): grep it, or read its lines",
-			wrong)
+		return nil, session.Invalid("pointer", invalidRequest, "the result is not JSON (%s): grep it, or read its "+
+			"lines", wrong)
 	}
 	return value, nil
 }
@@ -131,8 +131,8 @@ func (w *walk) element(token string) error {
 		}
 		n++
 	}
-	return session.Invalid("pointer", invalidRequest, "%s is an array of %d elements, from 0 on: it has no %q", w.here(), n,
-		spelling.Shorten(token))
+	return session.Invalid("pointer", invalidRequest, "%s is an array of %d elements, from 0 on: it has no %q",
+		w.here(), n, spelling.Shorten(token))
 }
 
 // here names the value.

@@ -111,7 +111,7 @@ func partsOf(format session.Format, m *session.Message) (list []Part, err error)
 	return list, nil
 }
 
-// Sums returns the SHA-256 of the results and the calls' arguments of a message of a session that has a format, by their
+// Sums returns the SHA-256 of the results and the calls' arguments of a message of a session with a format, by their
 // refs: what Open brings back of a result that lies in the log.
 func Sums(format session.Format, m *session.Message) (map[string][32]byte, error) {
 	parts, err := partsOf(format, m)

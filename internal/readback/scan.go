@@ -206,7 +206,8 @@ func (s *scan) add(segment []byte, from, to int) bool {
 	}
 	s.wanted--
 	s.found = append(s.found, match{
-		place: s.next, char: s.next.char + charsOf(segment[:from]), from: s.next.at + int64(from), to: s.next.at + int64(to),
+		place: s.next, char: s.next.char + charsOf(segment[:from]),
+		from: s.next.at + int64(from), to: s.next.at + int64(to),
 	})
 	return true
 }

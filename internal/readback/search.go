@@ -32,8 +32,8 @@ type SearchWanted struct {
 	MaxBytes int
 	Cursor   string // of the answer to go on from, for the same query
 
-	least, bytes int64         // instead of wholeSession and searchBytes
-	time         time.Duration // instead of searchTime
+	sure, bytes int64         // instead of wholeSession and searchBytes
+	time        time.Duration // instead of searchTime
 }
 
 func (w *SearchWanted) check() error {
@@ -43,8 +43,8 @@ func (w *SearchWanted) check() error {
 	if err := (bound{"limit", int64(w.Limit), 1, MaxHits}).check(); err != nil {
 		return err
 	}
-	if w.least == 0 {
-		w.least = wholeSession
+	if w.sure == 0 {
+		w.sure = wholeSession
 	}
 	if w.bytes == 0 {
 		w.bytes = searchBytes
@@ -158,7 +158,7 @@ func (s *search) read(ctx context.Context) error {
 
 // mayGoOn reports whether the budget has room for a message. A search of the same messages again has it.
 func (s *search) mayGoOn(size int64) bool {
-	return s.pinned || s.scanned+size <= s.least ||
+	return s.pinned || s.scanned+size <= s.sure ||
 		s.scanned+size <= s.bytes && time.Since(s.began) < s.time || s.scanned == 0
 }
 
@@ -199,7 +199,8 @@ func (s *search) answer() *protocol.Found {
 	size := 0
 	for _, p := range ranked[shown:] {
 		hit := s.hit(&p)
-		if size += len(hit.Snippet) + len(hit.ReadBack); len(a.Hits) == s.Limit || size > s.MaxBytes && len(a.Hits) > 0 {
+		size += len(hit.Snippet) + len(hit.ReadBack)
+		if len(a.Hits) == s.Limit || size > s.MaxBytes && len(a.Hits) > 0 {
 			break
 		}
 		a.Hits = append(a.Hits, hit)

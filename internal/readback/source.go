@@ -25,7 +25,7 @@ func Open(ctx context.Context, store *postgres.Store, at session.Address, name s
 	return OpenAt(ctx, store, at, name, persist.Want{})
 }
 
-// OpenAt is Open for a reader that knows what it reads first, which comes along.
+// OpenAt opens for a reader that knows what it reads first, which comes along.
 func OpenAt(
 	ctx context.Context, store *postgres.Store, at session.Address, name string, want persist.Want,
 ) (*Source, error) {

@@ -26,7 +26,8 @@ type query struct {
 // parseQuery reads a query.
 func parseQuery(text string) (q query, err error) {
 	if len(text) > maxQuery || !utf8.ValidString(text) {
-		return q, session.Invalid("q", invalidRequest, "must have at most %d bytes of UTF-8, not %d", maxQuery, len(text))
+		return q, session.Invalid("q", invalidRequest, "must have at most %d bytes of UTF-8, not %d", maxQuery,
+			len(text))
 	}
 	q.ascii = isASCII(text)
 	for i, piece := range strings.Split(text, `"`) {

@@ -1,7 +1,7 @@
 // Package transcript writes messages of any format as text that a person or a model reads: texts as they are, calls and
 // results marked by arrows.
 //
-// Start at Message; Pieces is what it consists of.
+// Start at Message; Sections are what it consists of.
 package transcript
 
 import (
@@ -18,32 +18,32 @@ import (
 // Message returns a message as text, under the heading of its role, which has the message's seq unless that is 0.
 func Message(format session.Format, body []byte, seq int64) string {
 	var text strings.Builder
-	for _, p := range Pieces(format, body, seq) {
+	for _, p := range Sections(format, body, seq) {
 		text.WriteString(p.Text)
 	}
 	return text.String()
 }
 
-// Piece is a piece of a message's text: the text of a block, or a heading.
-type Piece struct {
+// Section is a piece of a message's text: the text of a block, or a heading.
+type Section struct {
 	Kind    wire.Kind
 	Text    string
 	Heading bool
 }
 
-// Pieces returns the text of a message in pieces. A body that its format does not have is one piece.
-func Pieces(format session.Format, body []byte, seq int64) (pieces []Piece) {
+// Sections returns the text of a message in pieces. A body that its format does not have is one piece.
+func Sections(format session.Format, body []byte, seq int64) (pieces []Section) {
 	number := ""
 	if seq > 0 {
 		number = fmt.Sprintf("[%d] ", seq)
 	}
 	if _, err := wire.Inspect(format, body); err != nil {
-		return []Piece{{Text: fmt.Sprintf("\n## %sa message\n\n%s\n", number, body)}}
+		return []Section{{Text: fmt.Sprintf("\n## %sa message\n\n%s\n", number, body)}}
 	}
 	for _, m := range wire.Decode(format, body) {
-		pieces = append(pieces, Piece{Text: fmt.Sprintf("\n## %s%s\n\n", number, roleName(&m)), Heading: true})
+		pieces = append(pieces, Section{Text: fmt.Sprintf("\n## %s%s\n\n", number, roleName(&m)), Heading: true})
 		for i := range m.Blocks {
-			pieces = append(pieces, Piece{Kind: m.Blocks[i].Kind, Text: blockText(&m.Blocks[i]) + "\n"})
+			pieces = append(pieces, Section{Kind: m.Blocks[i].Kind, Text: blockText(&m.Blocks[i]) + "\n"})
 		}
 	}
 	return pieces
