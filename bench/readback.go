@@ -69,7 +69,7 @@ func (b *bench) createResults(ctx context.Context, s *site) error {
 		results = append(results, persist.NewResult{Body: body, Result: persist.Result{
 			Ref: readbackRefs[size], Seq: 1, Part: part, Tool: "Bash", Category: "unknown",
 			MediaType: "text/plain; charset=utf-8",
-			Bytes: int64(size), Lines: int64(bytes.Count(body, []byte{'\n'})), SHA256: sum[:],
+			Bytes:     int64(size), Lines: int64(bytes.Count(body, []byte{'\n'})), SHA256: sum[:],
 		}})
 	}
 	_, err = b.store.PutResults(ctx, session.Key{Tenant: s.tenant, Key: found.Key}, results)
