@@ -21,6 +21,7 @@ go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|Te
 
 echo "== an import of 100,000 messages that is stopped again and again"
 go test ./internal/api -count=1 -v -run TestAnImportThatIsStopped -args -import-messages=100000
+go test ./cmd/varve -count=1 -v -run TestAnUploadSurvives -args -upload-bytes=1073741824
 
 echo "== every result of every recorded conversation leaves in every way and comes back"
 go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -args -whole-corpus
