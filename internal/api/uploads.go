@@ -91,7 +91,7 @@ func newUpload(req *request.Request) (n session.NewUpload) {
 		switch {
 		case given.sum == nil:
 		case n.SHA256 != nil && !bytes.Equal(n.SHA256, given.sum):
-			q.Wrong(given.where, request.InvalidRequest, "is another SHA-256 than that of the parameter sha256: send one")
+			q.Wrong(given.where, request.InvalidRequest, "is not the SHA-256 of the parameter sha256: send one")
 		default:
 			n.SHA256 = given.sum
 		}
@@ -154,8 +154,8 @@ func (s *Server) resumeUpload(req *request.Request) error {
 	q := req.Query()
 	r := &upload.Receiver{Offset: q.Integer("offset", 0, session.MaxUploadBytes, 0), More: q.Flag("more")}
 	if !q.Values.Has("offset") {
-		q.Wrong("offset", request.InvalidRequest, "is missing: say at which byte of the result the body begins; GET "+
-			"this upload to see how many are stored")
+		q.Wrong("offset", request.InvalidRequest, "is missing: say at which byte of the result the body "+
+			"begins; GET this upload to see how many are stored")
 	}
 	if err := req.Err(); err != nil {
 		return err
@@ -176,7 +176,9 @@ func (s *Server) resumeUpload(req *request.Request) error {
 // receiveUpload writes the request's body to an upload, and answers with what has become of it.
 func (s *Server) receiveUpload(req *request.Request, r *upload.Receiver) error {
 	req.Ctx = req.R.Context() // which takes as long as the body does
-	r.Store, r.At, r.Stopping = s.Store, req.Address(), s.draining.Load
+	r.Store = s.Store
+	r.At = req.Address()
+	r.Stopping = s.draining.Load
 	replayed := r.Upload.Finished()
 	req.W.Header().Set("Location", uploadPath(r.At, r.Upload.ID))
 	body, err := s.uploadBody(req, r)
@@ -221,14 +223,14 @@ func uploadFailure(err error) error {
 	case errors.As(err, &digest):
 		return request.Fail("digest_mismatch", "%s", digest)
 	case errors.Is(err, upload.ErrTooLarge):
-		return request.Fail("body_too_large", "a result has at most %d MiB, decompressed: nothing of this one is kept; "+
-			"upload it in parts, as results of their own", session.MaxUploadBytes>>20)
+		return request.Fail("body_too_large", "a result has at most %d MiB, decompressed: nothing of this one is "+
+			"kept; upload it in parts, as results of their own", session.MaxUploadBytes>>20)
 	case errors.Is(err, upload.ErrTooSlow):
-		return request.Fail(request.RequestTimedOut, "the body arrives too slowly: what has arrived is stored, GET the "+
-			"upload at Location and send the rest from its offset on")
+		return request.Fail(request.RequestTimedOut, "the body arrives too slowly: what has arrived is stored, GET "+
+			"the upload at Location and send the rest from its offset on")
 	case errors.Is(err, upload.ErrStopping):
-		return request.Fail(request.Unavailable, "the process is stopping: what has arrived is stored, GET the upload at "+
-			"Location and send the rest from its offset on")
+		return request.Fail(request.Unavailable, "the process is stopping: what has arrived is stored, GET the "+
+			"upload at Location and send the rest from its offset on")
 	}
 	return err
 }

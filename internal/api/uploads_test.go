@@ -23,7 +23,7 @@ import (
 
 const uploads = "/v1/sessions/s/results"
 
-// uploadWorld is a world with session s.
+// uploadWorld returns a world with session s.
 func uploadWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -31,7 +31,7 @@ func uploadWorld(t *testing.T) *world {
 	return w
 }
 
-// toolOutput is the output of a tool of about a number of bytes.
+// toolOutput returns the output of a tool of about a number of bytes.
 func toolOutput(size int) string {
 	var b strings.Builder
 	for n := 1; b.Len() < size; n++ {

@@ -77,8 +77,8 @@ type End struct {
 	Uploads []Upload `json:"uploads,omitempty"` // which the archive does not have
 }
 
-// Upload is an uploaded result of an exported session. An archive has its text, in a message, and not its bytes: they are
-// read by its ref from where it was exported.
+// Upload is an uploaded result of an exported session. An archive has its text, in a message, and not its bytes: they
+// are read by its ref from where it was exported.
 type Upload struct {
 	Ref       string `json:"ref"`
 	MediaType string `json:"media_type"`

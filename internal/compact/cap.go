@@ -9,7 +9,7 @@ import (
 func capOversized(s *runState) {
 	for i := range s.parts {
 		p := &s.parts[i]
-		if p.kind != result || !s.free[i] || s.stays(p) {
+		if p.kind != result || !s.free[i] || s.exempt(p) {
 			continue
 		}
 		since := s.capSince(p.message)
@@ -32,15 +32,15 @@ func (s *runState) capSince(m int) int {
 
 // cappedTo returns what oversized does if the cap is on, whether or not it was needed yet: later the state must know.
 func (s *runState) cappedTo(i int) int {
-	if !s.policy.Cap.Enabled || s.parts[i].kind != result || s.stays(&s.parts[i]) {
+	if !s.policy.Cap.Enabled || s.parts[i].kind != result || s.exempt(&s.parts[i]) {
 		return 0
 	}
 	return s.oversized(i)
 }
 
-// stays reports whether a result is a window that was asked for, where results are cut as they come in: to read it
+// exempt reports whether a result is a window that was asked for, where results are cut as they come in: to read it
 // again would be to cut it again.
-func (s *runState) stays(p *part) bool {
+func (s *runState) exempt(p *part) bool {
 	return s.policy.Cap.AtInsertion && p.readBack && p.source != ""
 }
 

@@ -6,13 +6,14 @@
 // policy.Policy sets how much is kept.
 //
 // The files, from the bottom up: action.go and compact.go (the types of input and output), subject.go, history.go,
-// read.go, origin.go and units.go (messages, their parts, what calls are about, what results are copies of), words.go (every text that replaces a part),
-// runstate.go and protect.go (what a stage sees), one file for each stage, besides capratio.go (caps that are shares of
-// the window), worth.go and describe.go (the ranking's scores, and what its lines keep), draft.go and evict.go
-// (replacements), plan.go and record.go (from proposals to a plan, and its reasons), render.go, state.go and codec.go
-// (the checkpoint and what it remembers), recall.go (the user's words and the names that a summary has), ingest.go
-// (the cap while a message is appended). The packages rule, text, resource, names, memory and summary have what stages
-// decide and cut with; package conformance asks recorded calls of five other systems of the product.
+// read.go, origin.go and units.go (messages, their parts, what calls are about, what results are copies of),
+// words.go (every text that replaces a part), runstate.go and protect.go (what a stage sees), one file for each
+// stage, besides capratio.go (caps that are shares of the window), worth.go and describe.go (the ranking's scores,
+// and what its lines keep), draft.go and evict.go (replacements), plan.go and record.go (from proposals to a plan,
+// and its reasons), render.go, state.go and codec.go (the checkpoint and what it remembers), recall.go (the user's
+// words and the names that a summary has), ingest.go (the cap while a message is appended). The packages rule, text,
+// resource, names, memory and summary have what stages decide and cut with; package conformance asks recorded calls
+// of five other systems of the product.
 //
 // # Why an incremental compaction equals one from the log
 //

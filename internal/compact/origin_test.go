@@ -37,7 +37,7 @@ func TestAPassageNamesItsSource(t *testing.T) {
 	}
 }
 
-// passage is what read_result answers.
+// passage returns what read_result answers.
 func passage(ref, content string) string {
 	p := session.Passage{Ref: ref, First: 200, Last: 399, TotalLines: 1000, Bytes: int64(len(content)), TotalBytes: 1 << 20, SHA256: strings.Repeat("9f", 32)}
 	return p.String() + "\n" + content

@@ -14,8 +14,8 @@ import (
 // small result costs less than a row and what it saves there.
 const ownBody = 4 << 10
 
-// leaveInLog marks the results that need no body: small ones and copies that a reader finds in their messages, byte for byte, by
-// the same functions that look for them later. All others keep theirs.
+// leaveInLog marks the results that need no body: small ones and copies that a reader finds in their messages, byte for
+// byte, by the same functions that look for them later. All others keep theirs.
 func (r *run) leaveInLog(ctx context.Context, snap *postgres.Snapshot, results []persist.NewResult) error {
 	var wanted []int64
 	for i := range results {

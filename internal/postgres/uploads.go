@@ -157,8 +157,8 @@ func (s *Store) FinishUpload(ctx context.Context, u session.Upload, r persist.Re
 			return u, err
 		}
 		err = exec(ctx, tx, `
-			INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes,
-			                     lines, tokens, sha256, body_id)
+			INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type,
+			                     bytes, lines, tokens, sha256, body_id)
 			SELECT $1, $2, u.ref, 0, u.n, u.tool, u.call_id, $4, u.media_type, $5, $6, $7, $8, u.body_id
 			  FROM uploads u
 			 WHERE u.tenant_id = $1 AND u.session_key = $2 AND u.id = $3

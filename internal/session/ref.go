@@ -8,8 +8,8 @@ import (
 )
 
 // ResultRef names one persisted tool result inside its session: "r17.1-9f3a" is part 1 of message 17, and the
-// SHA-256 of its content begins with 9f3a. "u3-9f3a" is the third result that was uploaded, which is part of no message.
-// The check makes a miscopied ref miss instead of hitting another result.
+// SHA-256 of its content begins with 9f3a. "u3-9f3a" is the third result that was uploaded, part of no message. The
+// check makes a miscopied ref miss instead of hitting another result.
 type ResultRef struct {
 	Seq   int64  // 0 for an uploaded result
 	Part  int    // of the message; the number of an upload
