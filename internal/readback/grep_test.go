@@ -148,6 +148,20 @@ func naive(text []byte, want readback.GrepWanted) (found []protocol.Match) {
 	return found
 }
 
+// TestALiteralIsFoundAcrossPiecesOfALine has it once, across the end of a piece and across the end of a chunk.
+func TestALiteralIsFoundAcrossPiecesOfALine(t *testing.T) {
+	t.Parallel()
+	for _, at := range []int{readback.MaxSegment - 3, 2*readback.MaxSegment - 3, persist.ChunkBytes - 1} {
+		text := strings.Repeat("x", at) + "needle" + strings.Repeat("y", 300_000)
+		for _, ignore := range []bool{false, true} {
+			got := grep(t, text, readback.GrepWanted{Pattern: "needle", IgnoreCase: ignore}, 0)
+			if got.Matches != 1 || got.Groups[0].Matches[0].CharOffset != int64(at) {
+				t.Errorf("at %d: %+v", at, got)
+			}
+		}
+	}
+}
+
 // FuzzGrep looks for any pattern in any text.
 func FuzzGrep(f *testing.F) {
 	f.Add([]byte("a needle\nin a haystack\n"), "ne+dle", true, false, 10)
