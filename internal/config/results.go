@@ -13,7 +13,7 @@ import (
 
 // Results says where the bodies of results lie. The zero value is PostgreSQL.
 type Results struct {
-	URL   string        `name:"results" env:"VARVE_RESULTS" default:"postgres" help:"postgres, file:///DIR or s3://BUCKET."`
+	URL   string        `name:"results" env:"VARVE_RESULTS" default:"postgres" help:"Or file:///DIR, or s3://BUCKET."`
 	Also  []string      `name:"results-also" env:"VARVE_RESULTS_ALSO" help:"Stores in which results lie besides."`
 	Grace time.Duration `name:"results-grace" env:"VARVE_RESULTS_GRACE" default:"24h" help:"Until waste is deleted."`
 

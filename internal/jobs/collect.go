@@ -44,8 +44,8 @@ var (
 	}, []string{"kind"})
 )
 
-// Collection deletes what nothing names: first bodies, then objects that no row names, because a process that was killed
-// put them and did not commit, or deleted their rows and not them. It may be killed at any time.
+// Collection deletes what nothing names: first bodies, then objects that no row names, because a process that was
+// killed put them and did not commit, or deleted their rows and not them. It may be killed at any time.
 type Collection struct {
 	Store *postgres.Store
 	Log   *slog.Logger
@@ -112,7 +112,8 @@ func (w *Collection) collect(ctx context.Context, tenant uuid.UUID) error {
 	collectedTotal.WithLabelValues("body").Add(float64(bodies))
 	collectedBytes.WithLabelValues("body").Add(float64(bytes))
 	if bodies > 0 {
-		w.Log.InfoContext(ctx, "collected bodies that nothing named", "tenant", tenant, "bodies", bodies, "bytes", bytes)
+		w.Log.InfoContext(ctx, "collected bodies that nothing named",
+			"tenant", tenant, "bodies", bodies, "bytes", bytes)
 	}
 	return errors.Join(failed...)
 }

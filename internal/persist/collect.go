@@ -91,7 +91,8 @@ func unnamedSQL(ctx context.Context, tx pgx.Tx) (string, error) {
 	}
 	namers, err := rowsOf(ctx, tx, pgx.RowToStructByPos[namer], `
 		SELECT c.conrelid::regclass::text,
-		       (SELECT array_agg(a.attname::text ORDER BY array_position(ARRAY['tenant_id', 'session_key', 'id'], f.attname::text))
+		       (SELECT array_agg(a.attname::text
+		                         ORDER BY array_position(ARRAY['tenant_id', 'session_key', 'id'], f.attname::text))
 		          FROM unnest(c.conkey, c.confkey) k (own, theirs)
 		          JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
 		          JOIN pg_attribute f ON f.attrelid = c.confrelid AND f.attnum = k.theirs)

@@ -138,7 +138,7 @@ func TestAPutThatIsKilledIsDoneAgain(t *testing.T) {
 		if step == "committed" {
 			w.mustRead(want[:1])
 		}
-		put(w.T, w.store, w.key, want...)
+		put(w.TB, w.store, w.key, want...)
 		w.mustRead(want)
 		if there, _ := w.objects(); w.New != persist.Postgres && step != "committed" && len(there) != 6 {
 			w.Errorf("the kill left %d objects in all, want one that nothing names beside 5", len(there))
@@ -152,9 +152,9 @@ func TestAPutThatIsKilledIsDoneAgain(t *testing.T) {
 func TestAWriterThatIsKilledIsContinued(t *testing.T) {
 	atEachStep(t, putting, func(w *world, step string) {
 		body := written()
-		id := newBody(w.T, w.store, w.key, w.New)
+		id := newBody(w.TB, w.store, w.key, w.New)
 		w.kill("write", step, task{Body: id})
-		again := writer(w.T, w.store, w.key, id)
+		again := writer(w.TB, w.store, w.key, id)
 		if saved := again.Offset() > 0; saved != (step == "committed") {
 			w.Errorf("killed after %s: %d bytes are saved", step, again.Offset())
 		}
@@ -164,7 +164,7 @@ func TestAWriterThatIsKilledIsContinued(t *testing.T) {
 		if _, _, err := again.Complete(w.Context(), noMore); err != nil {
 			w.Fatal(err)
 		}
-		mustHave(w.T, w.store, w.key, id, body)
+		mustHave(w.TB, w.store, w.key, id, body)
 		w.collect()
 		w.mustBeTidy()
 	})
@@ -215,8 +215,8 @@ func TestACollectionThatIsKilledIsDoneAgain(t *testing.T) {
 	}
 	atEachStep(t, steps, func(w *world, step string) {
 		want := someResults()
-		put(w.T, w.store, w.key, want...)
-		write(w.T, w.store, w.key, w.New, logLines(300_000)[1:]) // nothing names it
+		put(w.TB, w.store, w.key, want...)
+		write(w.TB, w.store, w.key, w.New, logLines(300_000)[1:]) // nothing names it
 		if w.New != persist.Postgres {
 			store, err := w.store.ResultStores().Store(w.New)
 			if err != nil {

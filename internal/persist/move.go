@@ -18,8 +18,8 @@ type Movable struct {
 	Bytes   int64
 }
 
-// MovableBodies returns bodies of a tenant, or of one session if it is given, that do not lie in a store, by session and
-// id after one of them.
+// MovableBodies returns bodies of a tenant, or of one session if it is given, that do not lie in a store, by session
+// and id after one of them.
 func MovableBodies(
 	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, of *uuid.UUID, to Kind, after Movable, limit int,
 ) ([]Movable, error) {

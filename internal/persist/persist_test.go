@@ -61,7 +61,7 @@ func result(seq int64, part int, body []byte) persist.NewResult {
 	}}
 }
 
-func put(t *testing.T, store *postgres.Store, key session.Key, results ...persist.NewResult) {
+func put(t testing.TB, store *postgres.Store, key session.Key, results ...persist.NewResult) {
 	t.Helper()
 	if _, err := store.PutResults(t.Context(), key, results); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ type places struct {
 
 // world is a store with a session in it, and stores outside of each kind.
 type world struct {
-	*testing.T
+	testing.TB
 	places
 	store  *postgres.Store
 	server *s3test.Server
@@ -81,9 +81,9 @@ func onEach(t *testing.T, test func(w *world)) {
 	}
 }
 
-func newWorld(t *testing.T, kind persist.Kind) *world {
+func newWorld(t testing.TB, kind persist.Kind) *world {
 	t.Helper()
-	w := &world{T: t, server: s3test.New(t)}
+	w := &world{TB: t, server: s3test.New(t)}
 	w.places = places{DSN: pgtest.New(t), Dir: filepath.Join(t.TempDir(), "results"), Bucket: w.server.BucketConfig, New: kind}
 	w.Bucket.Prefix = "a/prefix"
 	var err error
@@ -190,7 +190,7 @@ func TestResultsComeBackFromEachStore(t *testing.T) {
 	onEach(t, func(w *world) {
 		want := someResults()
 		for range 2 {
-			put(w.T, w.store, w.key, want...)
+			put(w.TB, w.store, w.key, want...)
 		}
 		w.mustRead(want)
 		w.mustBeTidy()
@@ -199,9 +199,9 @@ func TestResultsComeBackFromEachStore(t *testing.T) {
 			w.Errorf("%+v, %v", stats, err)
 		}
 		body := logLines(10 << 20)[5:]
-		id := write(w.T, w.store, w.key, w.New, body)
-		mustHave(w.T, w.store, w.key, id, body)
-		if same := write(w.T, w.store, w.key, w.New, body); same != id {
+		id := write(w.TB, w.store, w.key, w.New, body)
+		mustHave(w.TB, w.store, w.key, id, body)
+		if same := write(w.TB, w.store, w.key, w.New, body); same != id {
 			w.Errorf("an equal body is kept twice")
 		}
 		w.collect()
@@ -216,7 +216,7 @@ func TestResultsComeBackFromEachStore(t *testing.T) {
 func TestReadersOfARangeNeedNoOtherChunks(t *testing.T) {
 	onEach(t, func(w *world) {
 		r := someResults()[3]
-		put(w.T, w.store, w.key, r)
+		put(w.TB, w.store, w.key, r)
 		ref, err := session.ParseResultRef(r.Ref)
 		if err != nil {
 			w.Fatal(err)
@@ -249,7 +249,7 @@ func TestReadersOfARangeNeedNoOtherChunks(t *testing.T) {
 func TestADamagedChunkIsNotServed(t *testing.T) {
 	onEach(t, func(w *world) {
 		r := result(1, 0, logLines(400_000))
-		put(w.T, w.store, w.key, r)
+		put(w.TB, w.store, w.key, r)
 		w.damage()
 		ref, err := session.ParseResultRef(r.Ref)
 		if err != nil {
@@ -349,7 +349,7 @@ func TestAMissingObjectIsDamageAndAStoreThatIsDownIsNot(t *testing.T) {
 func TestBodiesMoveUnderTheirReaders(t *testing.T) {
 	onEach(t, func(w *world) {
 		want := someResults()
-		put(w.T, w.store, w.key, want...)
+		put(w.TB, w.store, w.key, want...)
 		ctx, stop := context.WithCancel(w.Context())
 		read := make(chan error, 1)
 		go func() { read <- w.readOnAndOn(ctx, want) }()

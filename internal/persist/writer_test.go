@@ -17,7 +17,7 @@ import (
 )
 
 // newBody inserts a body to be written.
-func newBody(t *testing.T, store *postgres.Store, key session.Key, kind persist.Kind) (id uuid.UUID) {
+func newBody(t testing.TB, store *postgres.Store, key session.Key, kind persist.Kind) (id uuid.UUID) {
 	t.Helper()
 	err := postgres.InTenant(t.Context(), store.Pool(), key.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) (err error) {
 		id, err = persist.NewBody(t.Context(), tx, key, kind)
@@ -29,7 +29,7 @@ func newBody(t *testing.T, store *postgres.Store, key session.Key, kind persist.
 	return id
 }
 
-func writer(t *testing.T, store *postgres.Store, key session.Key, id uuid.UUID) *postgres.BodyWriter {
+func writer(t testing.TB, store *postgres.Store, key session.Key, id uuid.UUID) *postgres.BodyWriter {
 	t.Helper()
 	w, err := store.WriteBody(t.Context(), key, id)
 	if err != nil {
@@ -41,7 +41,7 @@ func writer(t *testing.T, store *postgres.Store, key session.Key, id uuid.UUID) 
 func noMore(pgx.Tx, uuid.UUID, persist.Body) error { return nil }
 
 // write writes a body in pieces, each by a writer of its own that saves, and one that dies without.
-func write(t *testing.T, store *postgres.Store, key session.Key, kind persist.Kind, body []byte) uuid.UUID {
+func write(t testing.TB, store *postgres.Store, key session.Key, kind persist.Kind, body []byte) uuid.UUID {
 	t.Helper()
 	id := newBody(t, store, key, kind)
 	for done := 0; done < len(body); {
@@ -79,7 +79,7 @@ func text(size int) []byte {
 	return out.Bytes()[:size]
 }
 
-func mustHave(t *testing.T, store *postgres.Store, key session.Key, id uuid.UUID, want []byte) {
+func mustHave(t testing.TB, store *postgres.Store, key session.Key, id uuid.UUID, want []byte) {
 	t.Helper()
 	c, err := store.OpenBody(t.Context(), key, id)
 	if err != nil {

@@ -28,8 +28,8 @@ type ResultMove struct {
 // movePage is how many bodies are looked for at once.
 const movePage = 100
 
-// MoveResults moves bodies one after another. A body that cannot be moved does not keep it from the others; an error of a
-// store that does not answer ends it.
+// MoveResults moves bodies one after another. A body that cannot be moved does not keep it from the others; an error of
+// a store that does not answer ends it.
 func (s *Store) MoveResults(ctx context.Context, m ResultMove) error {
 	after := persist.Movable{}
 	for {
@@ -57,7 +57,7 @@ func (s *Store) MoveResults(ctx context.Context, m ResultMove) error {
 	}
 }
 
-// pause waits until so many bytes may have been moved.
+// pause waits until that number of bytes may have been moved.
 func (m *ResultMove) pause(ctx context.Context, bytes int64, took time.Duration) error {
 	if m.Rate == 0 {
 		return nil

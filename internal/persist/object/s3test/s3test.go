@@ -48,7 +48,8 @@ func New(t testing.TB) *Server {
 		t.Fatalf("the S3 server for tests: %v\n(VARVE_TEST_S3=off skips the tests that need it)", err)
 	}
 	s := &Server{program: program, dir: t.TempDir(), BucketConfig: object.BucketConfig{
-		Bucket: "varve", Insecure: true, Region: "us-east-1", PathStyle: true, AccessKey: "test", SecretKey: "test-secret",
+		Bucket: "varve", Insecure: true, Region: "us-east-1", PathStyle: true,
+		AccessKey: "test", SecretKey: "test-secret",
 	}}
 	if err := errors.Join(s.chooseAddress(), os.Mkdir(s.Dir(), 0o700)); err != nil {
 		t.Fatal(err)
