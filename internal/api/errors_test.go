@@ -257,7 +257,7 @@ func checkProblem(t testing.TB, got answer, p problem) {
 		t.Errorf("param or detail is not that of the first problem: %s", got.Body)
 	case len(p.Errors) > 0 && p.Code != "invalid_request" && slices.ContainsFunc(p.Errors, func(e session.Problem) bool { return e.Code != p.Code }):
 		t.Errorf("the code is not that of all problems: %s", got.Body)
-	case (h.Get("Www-Authenticate") != "") != (p.Status == 401), (h.Get("Allow") != "") != (p.Status == 405):
+	case (h.Get("Www-Authenticate") != "") != (p.Status == 401 || p.Code == "token_not_allowed"), (h.Get("Allow") != "") != (p.Status == 405):
 		t.Errorf("headers %v for %s", h, got.Body)
 	}
 }
