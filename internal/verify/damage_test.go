@@ -171,6 +171,11 @@ var damages = map[string]damage{
 		`UPDATE result_chunks SET body = set_byte(body, 9, (get_byte(body, 9) + 1) % 256) WHERE session_key = $1 AND n = 2`,
 		[]string{"chunk: LARGE chunk 2"}, false, false, false,
 	},
+	"the digest of a body": {
+		`UPDATE result_bodies SET sha256 = sha256('x')
+		  WHERE session_key = $1 AND id = (SELECT body_id FROM result_chunks WHERE session_key = $1 AND n = 2)`,
+		[]string{"result: LARGE"}, true, false, false,
+	},
 	"a chunk is missing": {
 		`DELETE FROM result_chunks WHERE session_key = $1 AND n = 1`,
 		[]string{"result: LARGE"}, false, false, false,

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
@@ -120,5 +122,29 @@ func TestRowsWithoutASessionAreFound(t *testing.T) {
 	if len(report.Findings) != 1 || report.Findings[0].Kind != verify.Orphan || report.Findings[0].Name != "messages" ||
 		!strings.Contains(report.Findings[0].What, "00000000-0000-7000-8000-000000000007") {
 		t.Errorf("found %+v", report.Findings)
+	}
+}
+
+func TestTheSeqOfARemovalIsNoGapAndALostMessageBeforeItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.save("s", conversation(t, "claude-code", "spotter-short"), 20_000, 100, false)
+	if _, _, err := w.store.Remove(t.Context(), session.Address{Tenant: w.tenant.ID, ID: "s"}, 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.clean()
+	for _, step := range []struct {
+		sql  string
+		want []string
+	}{
+		{`UPDATE sessions SET total_tokens = total_tokens + 7`, []string{"counter: total_tokens"}},
+		{`DELETE FROM messages WHERE seq = 3`, []string{"missing_message: message 3"}},
+	} {
+		if _, err := w.admin.Exec(t.Context(), step.sql); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.want, w.found(true)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.sql, diff)
+		}
 	}
 }
