@@ -144,7 +144,7 @@ func reprDigest(q *request.Query, header string) []byte {
 		if err == nil && len(sum) == 32 {
 			return sum
 		}
-		q.Wrong("Repr-Digest", request.InvalidRequest, "must be sha-256=:…: with the 32 bytes in base64, as in RFC 9530")
+		q.Wrong("Repr-Digest", request.InvalidRequest, "must be sha-256=:…: with 32 bytes in base64, as in RFC 9530")
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -238,13 +239,13 @@ func TestUploadsThatAreGivenUp(t *testing.T) {
 	w.exec(`UPDATE result_bodies SET touched_at = now() - interval '24 hours 1 second'`)
 	w.must(http.StatusNotFound, "GET", old, "")
 	w.must(http.StatusNotFound, "POST", old+"?offset=3", "def")
+	if waste, err := w.store.CollectBodies(t.Context(), w.tenant, time.Hour, 100); err != nil || len(waste) != 2 {
+		t.Errorf("%d bodies of uploads that were given up are collected, want 2; %v", len(waste), err)
+	}
 	w.holds(whole, "whole")
 	anew := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "", "Idempotency-Key", "k")
 	if u := decoded[protocol.Upload](anew); u.Offset != 0 || strings.HasSuffix(old, u.ID.String()) {
 		t.Errorf("the key finds %+v", u)
-	}
-	if err := w.store.ExpireUploads(t.Context(), w.tenant); err != nil {
-		t.Fatal(err)
 	}
 	for range session.MaxUploads - 1 {
 		w.must(http.StatusAccepted, "POST", uploads+"?more=true", "")

@@ -14,11 +14,14 @@ import (
 )
 
 // CollectBodies deletes the rows of at most limit bodies of a tenant that nothing names and nobody has written to for
-// grace. The caller deletes their objects.
+// grace. It ends the uploads that were given up first. The caller deletes their objects.
 func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.Duration, limit int) (
 	[]persist.Waste, error,
 ) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Waste, error) {
+		if err := expireUploads(ctx, tx, tenant, nil); err != nil {
+			return nil, err
+		}
 		return persist.Collect(ctx, tx, tenant, grace, limit)
 	})
 }

@@ -188,11 +188,6 @@ func (s *Store) AbandonUpload(ctx context.Context, at session.Address, id uuid.U
 	return err
 }
 
-// ExpireUploads deletes the uploads of a tenant that were given up. Their bodies are collected later.
-func (s *Store) ExpireUploads(ctx context.Context, tenant uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error { return expireUploads(ctx, tx, tenant, nil) })
-}
-
 // expireUploads deletes the uploads that were given up: those of one session, or of all.
 func expireUploads(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, of *uuid.UUID) error {
 	return exec(ctx, tx, `
