@@ -96,8 +96,8 @@ var (
 		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
 	errNoToken = request.Fail(request.NotFound,
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")
-	errNoUpload = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that does not "+
-		"end expires after a day")
+	errNoUpload = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that "+
+		"does not end expires after a day")
 	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
 
 	errPanic = errors.New("panic") // a bug of ours; the log has its stack

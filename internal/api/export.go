@@ -129,7 +129,9 @@ func (e *exporter) session(found session.Exported) error {
 	}
 	list := make([]archive.Upload, len(uploaded))
 	for i, r := range uploaded {
-		list[i] = archive.Upload{Ref: r.Ref, MediaType: r.MediaType, Bytes: r.Bytes, SHA256: hex.EncodeToString(r.SHA256)}
+		list[i] = archive.Upload{
+			Ref: r.Ref, MediaType: r.MediaType, Bytes: r.Bytes, SHA256: hex.EncodeToString(r.SHA256),
+		}
 	}
 	return e.End(found.LastSeq, list...)
 }

@@ -141,7 +141,7 @@ type Worker struct {
 	Compactions   int           `env:"VARVE_COMPACTIONS" default:"4" help:"Compactions that one process runs at once."`
 	JobTimeout    time.Duration `env:"VARVE_JOB_TIMEOUT" default:"2m" help:"How long one attempt may take."`
 	SweepInterval time.Duration `env:"VARVE_SWEEP_INTERVAL" default:"30s" help:"How often to look for lost jobs."`
-	VerifyRound   time.Duration `env:"VARVE_VERIFY_ROUND" default:"96h" help:"Time to verify every session; 0 for never."`
+	VerifyRound   time.Duration `env:"VARVE_VERIFY_ROUND" default:"96h" help:"Time to verify all sessions; 0: never."`
 	StopTimeout   time.Duration `env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long jobs and requests may go on."`
 	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address for the worker's GET /metrics; none if empty."`
 }

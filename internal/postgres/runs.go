@@ -142,7 +142,8 @@ func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run,
 func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
 	return exec(ctx, tx, `
 		UPDATE runs
-		   SET cause = CASE WHEN cause = 'idle' OR cause NOT IN ('manual', 'recompaction') AND $4 IN ('manual', 'hard', 'damage')
+		   SET cause = CASE WHEN cause = 'idle'
+		                      OR cause NOT IN ('manual', 'recompaction') AND $4 IN ('manual', 'hard', 'damage')
 		                    THEN $4
 		                    ELSE cause END
 		 WHERE tenant_id = $1 AND session_key = $2 AND job_id = $3 AND state IN ('queued', 'running')`,

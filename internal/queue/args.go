@@ -140,7 +140,7 @@ type VerifyArgs struct{}
 // Kind returns the job's name in River's tables.
 func (VerifyArgs) Kind() string { return "verify" }
 
-// InsertOpts allows one live slice, which is not retried: the next one goes on where it ended.
+// InsertOpts allows one live slice, which is not retried: the next one continues where it ended.
 func (VerifyArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Verification, Priority: lowestPriority, MaxAttempts: 1, UniqueOpts: oneLive}
 }
