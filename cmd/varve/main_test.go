@@ -46,8 +46,8 @@ func TestACommandLineThatCannotBeIsRefused(t *testing.T) {
 		{"a negative wait", []string{"compact", "s", "--wait=-1s"}, []string{`"-1s" is not a time to wait`}},
 		{"a wait of words", []string{"compact", "s", "--wait=long"}, []string{`"long" is not a time to wait`}},
 		{"--raw without a ref", []string{"results", "s", "--raw"}, []string{"--raw needs the ref"}},
-		{"--offset without a ref", []string{"results", "s", "--offset=2"}, []string{"--offset needs the ref"}},
-		{"lines of a raw result", []string{"results", "s", "r", "--raw", "--limit=2"}, []string{"without --offset and --limit"}},
+		{"--offset without a ref", []string{"results", "s", "--offset=2"}, []string{"--offset and --char-offset need the ref"}},
+		{"lines of a raw result", []string{"results", "s", "r", "--raw", "--limit=2"}, []string{"without --offset, --char-offset and --limit"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
