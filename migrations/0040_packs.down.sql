@@ -4,7 +4,7 @@ ALTER TABLE message_packs NO FORCE ROW LEVEL SECURITY;
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM message_packs) THEN
-        RAISE EXCEPTION 'messages lie in packs, which an older version cannot read: varve offload undo takes them out';
+        RAISE EXCEPTION 'messages lie in packs, which an older version cannot read: restore a backup from before';
     END IF;
 END
 $$;

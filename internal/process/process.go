@@ -140,7 +140,7 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 		Store: store, Log: log,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1),
-		Grace: db.Grace,
+		Grace: db.Grace, KeepWhole: settings.KeepWhole,
 	})
 	if err != nil {
 		return err
