@@ -88,7 +88,8 @@ func (s *site) rest(ctx context.Context) error {
 		err := s.admin.QueryRow(ctx, `
 			SELECT count(*)
 			  FROM river_job
-			 WHERE kind IN ('compact', 'recompact', 'offload') AND finalized_at IS NULL`).Scan(&live)
+			 WHERE kind IN ('compact', 'recompact', 'offload') AND finalized_at IS NULL
+			   AND scheduled_at < now() + interval '10 seconds'`).Scan(&live)
 		if err != nil || live == 0 {
 			return err
 		}

@@ -9,6 +9,12 @@ BEGIN
 END
 $$;
 
+ALTER TABLE checkpoint_results
+    DROP CONSTRAINT checkpoint_results_pkey,
+    ADD PRIMARY KEY (tenant_id, session_key, n, ref);
+
+CREATE INDEX checkpoint_results_ref ON checkpoint_results (tenant_id, session_key, ref);
+
 DROP TRIGGER messages_body ON messages;
 DROP FUNCTION refuse_new_body();
 DROP INDEX sessions_offload;

@@ -42,6 +42,14 @@ ALTER TABLE sessions
 
 CREATE INDEX sessions_offload ON sessions (tenant_id, key) WHERE checkpoint_n > offloaded_n;
 
+-- One index serves both foreign keys: results are looked for by the whole of it, checkpoints by session, which matters
+-- only when a session is erased.
+ALTER TABLE checkpoint_results
+    DROP CONSTRAINT checkpoint_results_pkey,
+    ADD PRIMARY KEY (tenant_id, session_key, ref, n);
+
+DROP INDEX checkpoint_results_ref;
+
 -- The serving role may take a message's bytes out of its row, and never put any in: those are written once.
 CREATE FUNCTION refuse_new_body() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

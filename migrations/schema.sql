@@ -690,7 +690,7 @@ ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_digest_key UNIQUE (tenant_id, digest);
 
 ALTER TABLE ONLY public.checkpoint_results
-    ADD CONSTRAINT checkpoint_results_pkey PRIMARY KEY (tenant_id, session_key, n, ref);
+    ADD CONSTRAINT checkpoint_results_pkey PRIMARY KEY (tenant_id, session_key, ref, n);
 
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (tenant_id, session_key, n);
@@ -793,8 +793,6 @@ ALTER TABLE ONLY public.uploads
 
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
-
-CREATE INDEX checkpoint_results_ref ON public.checkpoint_results USING btree (tenant_id, session_key, ref);
 
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
