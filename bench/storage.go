@@ -21,8 +21,8 @@ const storageWindow = 32_000
 // storageGoal bounds the bytes in PostgreSQL, indexes included, by the raw bytes of the messages.
 const storageGoal = "<= 0.45"
 
-// measureStorage imports the recorded conversations, compacts them twice, waits until their old messages are packed, and
-// compares what those that were compacted take with the bytes that came in.
+// measureStorage imports the recorded conversations, compacts them twice, waits until their old messages are packed,
+// and compares what those that were compacted take with the bytes that came in.
 func measureStorage(ctx context.Context, b *bench) error {
 	s, err := b.openSite(ctx, "storage", ".")
 	if err != nil {
@@ -138,12 +138,12 @@ func (s *site) erase(ctx context.Context, id string) error {
 
 // storageTables are the tables that have a session's data, those that refer to others first.
 var storageTables = []string{
-	"checkpoint_results", "results", "result_chunks", "result_bodies", "checkpoints", "runs", "message_packs", "messages",
-	"sessions",
+	"checkpoint_results", "results", "result_chunks", "result_bodies", "checkpoints", "runs", "message_packs",
+	"messages", "sessions",
 }
 
-// addStorage adds a row for what the sessions take at once after VACUUM FULL, one for what they take before, and a note
-// of each table.
+// addStorage adds a row for what the sessions take after VACUUM FULL, one for what they take before, and a note of each
+// table.
 func (s *site) addStorage(ctx context.Context, b *bench) error {
 	var raw float64
 	var sessions int
@@ -167,7 +167,7 @@ func (s *site) addStorage(ctx context.Context, b *bench) error {
 	b.add(
 		row{Name: "storage of compacted sessions, indexes included, after VACUUM FULL", Unit: "bytes", Value: after,
 			Goal: storageGoal}.beside(raw),
-		row{Name: "storage of compacted sessions, as it is after the compactions", Unit: "bytes", Value: before}.beside(raw),
+		row{Name: "storage of compacted sessions, before VACUUM FULL", Unit: "bytes", Value: before}.beside(raw),
 	)
 	b.note("storage: %d sessions with %.0f bytes of messages; tables with their indexes: %s", sessions, raw, tables)
 	return nil
@@ -178,8 +178,8 @@ func (s *site) sizes(ctx context.Context) (sum float64, list string, err error) 
 	var parts []string
 	for _, table := range storageTables {
 		var all, indexes float64
-		err := s.admin.QueryRow(ctx, `SELECT pg_total_relation_size($1::regclass), pg_indexes_size($1::regclass)`, table).
-			Scan(&all, &indexes)
+		err := s.admin.QueryRow(ctx, `
+			SELECT pg_total_relation_size($1::regclass), pg_indexes_size($1::regclass)`, table).Scan(&all, &indexes)
 		if err != nil {
 			return 0, "", err
 		}

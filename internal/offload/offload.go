@@ -83,7 +83,8 @@ func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, 
 	for i := range plan.Messages {
 		m := &plan.Messages[i]
 		records[i] = pack.Cut(m.Body, plan.Stored, plan.Sizes)
-		records[i].Seq, records[i].Shape, records[i].View = m.Seq, m.Shape, m.View
+		records[i].Seq, records[i].Shape = m.Seq, m.Shape
+		records[i].View = m.View
 	}
 	packed := pack.Encode(records)
 	wrong, err := o.wrong(ctx, plan, packed)
