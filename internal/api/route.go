@@ -32,10 +32,8 @@ func (d door) put(path string, h handler, query ...string) { d.add("PUT", path, 
 func (d door) patch(path string, h handler, query ...string) {
 	d.add("PATCH", path, document, h, query)
 }
-func (d door) do(path string, h handler, query ...string) { d.add("POST", path, command, h, query) }
-func (d door) delete(path string, h handler, query ...string) {
-	d.add("DELETE", path, command, h, query)
-}
+func (d door) do(path string, h handler, query ...string)   { d.add("POST", path, command, h, query) }
+func (d door) delete(path string, h handler)                { d.add("DELETE", path, command, h, nil) }
 func (d door) ask(path string, h handler, query ...string)  { d.add("POST", path, question, h, query) }
 func (d door) feed(path string, h handler, query ...string) { d.add("POST", path, key, h, query) }
 func (d door) get(path string, h handler, query ...string)  { d.add("GET", path, nothing, h, query) }

@@ -157,8 +157,8 @@ func (w *world) readBack(at session.Address, f session.Format, bodies [][]byte) 
 		}
 		for i := range page {
 			r := &page[i]
-			found, body, err := readback.Result(ctx, w.store, at, r.Ref)
-			if err != nil || found.Ref != r.Ref {
+			body, err := w.bodyOf(at, r.Ref)
+			if err != nil {
 				w.Fatalf("%s %s: %v", at.ID, r.Ref, err)
 			}
 			facts, err := wire.Inspect(f, bodies[r.Seq-1])

@@ -191,17 +191,3 @@ func (r *Record) Outline() []byte {
 	}
 	return append(out, r.Rest[end:]...)
 }
-
-// Bodies returns the stored bodies that the holes of records name, each once.
-func Bodies(records []Record) (bodies []uuid.UUID) {
-	seen := map[uuid.UUID]bool{}
-	for i := range records {
-		for _, h := range records[i].Holes {
-			if !seen[h.Body] {
-				seen[h.Body] = true
-				bodies = append(bodies, h.Body)
-			}
-		}
-	}
-	return bodies
-}

@@ -19,24 +19,6 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// Result returns a result, or a call's arguments, and its whole content.
-//
-// Errors: those of Open.
-func Result(ctx context.Context, store *postgres.Store, at session.Address, name string) (
-	found persist.Result, body []byte, err error,
-) {
-	ref, err := session.ParseResultRef(name)
-	if err != nil {
-		return found, nil, err
-	}
-	found, content, err := openResult(ctx, store, at, ref, persist.Want{})
-	if err != nil {
-		return found, nil, err
-	}
-	body, err = content.All(ctx)
-	return found, body, err
-}
-
 // openResult finds a result where it was persisted, or in the log, and brings along what is wanted of it.
 func openResult(
 	ctx context.Context, store *postgres.Store, at session.Address, ref session.ResultRef, want persist.Want,

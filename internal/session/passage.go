@@ -69,7 +69,7 @@ var passagePattern = regexp.MustCompile(`^\[([rum][0-9][0-9a-f.-]{0,48})( text)?
 // reports false if the text does not begin with such a line or ends before the content does. Nothing proves that the
 // text came from the tool: whoever relies on it must compare the content with what is stored.
 func ParsePassage(text []byte) (p Passage, content []byte, ok bool) {
-	line, rest, _ := bytes.Cut(text[:min(len(text), maxPassageLine)], []byte{'\n'})
+	line, _, _ := bytes.Cut(text[:min(len(text), maxPassageLine)], []byte{'\n'})
 	m := passagePattern.FindSubmatch(line)
 	if m == nil {
 		return p, nil, false
@@ -88,7 +88,7 @@ func ParsePassage(text []byte) (p Passage, content []byte, ok bool) {
 		p.Offset, p.TotalBytes = number(9), number(11)
 		p.Bytes = number(10) - p.Offset + 1
 	}
-	rest = text[min(len(line)+1, len(text)):]
+	rest := text[min(len(line)+1, len(text)):]
 	if p.Base64 || p.Numbered {
 		return p, rest, true
 	}
