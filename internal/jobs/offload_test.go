@@ -16,7 +16,6 @@ import (
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
