@@ -62,9 +62,10 @@ func (b *lockedBuffer) String() string {
 
 var readyLine = regexp.MustCompile(`varve is ready on (http://\S+)`)
 
+// program runs this test as varve. It collects garbage early, so that what a test sees of its memory is what it needs.
 func program(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asVarve+"=1", "DATABASE_URL=")
+	cmd.Env = append(os.Environ(), asVarve+"=1", "DATABASE_URL=", "GOGC=50")
 	return cmd
 }
 
