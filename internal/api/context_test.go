@@ -153,7 +153,7 @@ func TestAnAnswerThatComesLateIsNotSeparatedFromItsCall(t *testing.T) {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", messages...))
 	w.commit("s", 0, 3, strings.Join(messages, ","), fmt.Sprintf(`[{"offset":0,"messages":1,"tokens":1},{"offset":%d,"messages":1,"tokens":1},{"offset":%d,"messages":1,"tokens":1}]`,
 		len(messages[0])+1, len(messages[0])+len(call)+2))
-	w.exec(`UPDATE checkpoints SET open_calls = '{late}'`)
+	w.exec(`UPDATE checkpoints SET open_calls = '{late}', body_digest = NULL`)
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"tool","tool_call_id":"late","content":"done"}`))
 	p := decoded[problem](w.must(http.StatusUnprocessableEntity, "GET", "/v1/sessions/s/context?max_tokens=1", ""))
 	whole := decoded[view](w.must(http.StatusOK, "GET", "/v1/sessions/s/context", ""))

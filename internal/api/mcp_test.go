@@ -134,10 +134,10 @@ func TestAnAgentReadsAResultToItsEnd(t *testing.T) {
 	url, token := w.serve(t), w.newToken("s", `{}`).Text
 	for _, version := range versions {
 		a := w.agent(t, url, version, bearer{token: token})
-		if read := a.readAll("read_result", map[string]any{"ref": ref, "max_bytes": 102400}); read != result {
-			t.Errorf("%s: %d bytes were read, not the %d of the result", version, len(read), len(result))
-		}
 		if version == versions[0] {
+			if read := a.readAll("read_result", map[string]any{"ref": ref, "max_bytes": 102400}); read != result {
+				t.Errorf("%s: %d bytes were read, not the %d of the result", version, len(read), len(result))
+			}
 			messages := a.readAll("get_messages", map[string]any{"ref": "m1-3", "max_bytes": 102400})
 			if !strings.Contains(messages, result) {
 				t.Errorf("the %d bytes of the messages lack the result", len(messages))

@@ -150,6 +150,9 @@ func TestTheDescriptionHasEveryParameterAndMember(t *testing.T) {
 			continue
 		}
 		schema, _ := d.member(media, "schema")
+		if schema.value["description"] == "a JSON-RPC message" { // its members are another protocol's
+			continue
+		}
 		if diff := cmp.Diff(w.ask(op.method, path, `{"zzzzzzzz":1}`).known(), d.members(schema), asSets); diff != "" {
 			t.Errorf("%s %s: the members that there are (-) and the description (+) differ:\n%s", op.method, path, diff)
 		}
@@ -165,7 +168,7 @@ var asSets = cmp.Transformer("set", func(names []string) map[string]bool {
 	return set
 })
 
-var listed = regexp.MustCompile(`zzzzzzzz[^"]*[:;] there are ([a-z_, ]+)"`)
+var listed = regexp.MustCompile(`zzzzzzzz[^"]*[:;] there are ([a-z0-9_, ]+)"`)
 
 // known returns the names that an answer suggests instead of zzzzzzzz.
 func (a answer) known() []string {

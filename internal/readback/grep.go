@@ -198,6 +198,9 @@ const listedPage = 100
 // one looks in what one ref names. What is damaged is left out if it is one of several.
 func (g *grep) one(ctx context.Context, ref string) error {
 	src, of, err := g.open(ctx, ref)
+	if g.Results == 0 {
+		g.deadline = g.GrepWanted.budget().deadline // a call gets on even if the first one is slow to open
+	}
 	if err == nil {
 		if g.next.at > of.Size() {
 			return errCursor
