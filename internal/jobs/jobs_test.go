@@ -344,7 +344,10 @@ func (w *world) checkHandles(at session.Address) {
 			if shown[session.ResultRef{Check: r.ref.Check}] > 0 {
 				continue
 			}
-			if _, body, err := w.store.Result(ctx, at, r.ref); err != nil || !bytes.Equal(body, r.content) {
+			if _, _, err := w.store.Result(ctx, at, r.ref); err != nil {
+				w.Errorf("%s has left the view without a row: %v", r.ref, err)
+			}
+			if body, err := w.bodyOf(at, r.ref.String()); err != nil || !bytes.Equal(body, r.content) {
 				w.Errorf("%s has left the view without a handle: %v", r.ref, err)
 			}
 		}
