@@ -2,7 +2,6 @@ package readback_test
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -191,17 +190,15 @@ func TestTheCostliestPatternsAreRefusedOrBounded(t *testing.T) {
 		"literal": false, "(?i)a|b|c": false, "(.*a){25}b": false, "(?:a?){100}a{100}b": true, "(?:a{0,100}){10}b": true,
 		strings.Repeat("(a*)*", 30) + "b": false, strings.Repeat("a", 513): true, "(": true, `\C`: true, "a{1001}": true, "((((((a{9}){9}){9}){9}){9}){9}){9}": true,
 	} {
-		began := time.Now()
 		got, err := readback.GrepContent(t.Context(), persist.ContentOf([]byte(text)), readback.GrepWanted{Pattern: pattern, Regex: true}, 0)
-		if spent := time.Since(began); spent > 3*time.Second {
-			t.Errorf("%.40s took %s", pattern, spent)
-		}
 		if refused != (err != nil) {
 			t.Errorf("%.40s: %v, refused: %v", pattern, err, refused)
 		}
 		if err == nil && got.NextCursor == nil && got.ScannedBytes < int64(len(text)) {
 			t.Errorf("%.40s: %d bytes of %d, and no cursor", pattern, got.ScannedBytes, len(text))
 		}
-		t.Log(fmt.Sprintf("%.30s", pattern), time.Since(began), err)
+		if pattern == "(.*a){25}b" && got.StoppedBy != "budget" { // a second for a MiB, and there are two
+			t.Errorf("%s looked at %d bytes, and its budget did not stop it", pattern, got.ScannedBytes)
+		}
 	}
 }
