@@ -81,6 +81,22 @@ func TestWhatIsReadBackIsCounted(t *testing.T) {
 	}
 }
 
+// TestAGrepReadsBackEachResultThatItFinds: by a tool as by REST.
+func TestAGrepReadsBackEachResultThatItFinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	refs := w.fillRecall("s")
+	w.must(http.StatusOK, "POST", "/v1/sessions/s/tools/grep_results", `{"arguments":{"pattern":"of the file","max_matches":500}}`)
+	w.must(http.StatusOK, "GET", "/v1/sessions/s/results/grep?pattern=of+the+file&max_matches=500", "")
+	w.server.Close(t.Context())
+	for _, via := range []string{"rest", "tools"} {
+		if n := w.count(`SELECT count(*) FROM recalls WHERE via = '` + via + `' AND reads = 1`); n < 2 || n > len(refs) {
+			t.Errorf("%s: %d of %d results were read back", via, n, len(refs))
+		}
+	}
+}
+
 func TestMessagesThatLeftTogetherAreOnePart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

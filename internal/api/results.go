@@ -208,10 +208,8 @@ func (s *Server) grep(req *request.Request, refs []string) error {
 	}
 	found, err := readback.Grep(req.Ctx, s.Store, req.Address(), want)
 	if err == nil {
-		for i, group := range found.Groups { // those of a result follow one another
-			if i == 0 || group.Ref != found.Groups[i-1].Ref {
-				s.readBack(req, group.Ref)
-			}
+		for _, ref := range found.Found() {
+			s.readBack(req, ref)
 		}
 	}
 	return request.AnswerFound(req, found, err, request.AsIs)

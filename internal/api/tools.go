@@ -150,8 +150,10 @@ func (s *Server) runTool(
 	}
 	toolCalls.WithLabelValues(name, string(via), outcome).Inc()
 	toolSeconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
-	if outcome == "answered" && answer.Ref != "" {
-		s.recall.Read(runner.At, answer.Ref, via)
+	if outcome == "answered" {
+		for _, ref := range answer.Refs {
+			s.recall.Read(runner.At, ref, via)
+		}
 	}
 	return answer, err
 }

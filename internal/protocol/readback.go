@@ -60,6 +60,16 @@ type Matches struct {
 	Note         string       `json:"note,omitempty"`
 }
 
+// Found returns the refs of the results with matches, each once: the groups of a result follow one another.
+func (m *Matches) Found() (refs []string) {
+	for i := range m.Groups {
+		if ref := m.Groups[i].Ref; i == 0 || ref != m.Groups[i-1].Ref {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
 // MatchGroup is a run of lines with matches among them: a number and a colon before a match, a number and a hyphen
 // before another line. Lines are shortened around the match.
 type MatchGroup struct {

@@ -18,6 +18,11 @@ type BytesWanted struct {
 	MaxBytes int
 }
 
+// Want says what to bring along when the result is opened.
+func (w *BytesWanted) Want() persist.Want {
+	return persist.Want{FromByte: w.Offset, ToByte: w.Offset + min(max(w.Bytes, DefaultBytes), MaxBytes)}
+}
+
 // Bytes returns a range of bytes. It begins and ends with whole characters, so it may begin a little earlier than
 // asked for; what is not UTF-8 is returned as base64. An offset behind the end is said in Note.
 func Bytes(ctx context.Context, of *persist.Content, want BytesWanted) (*protocol.ByteRange, error) {

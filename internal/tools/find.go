@@ -53,7 +53,7 @@ func (r *Runner) grep(ctx context.Context, with arguments) (*Answer, error) {
 		out.WriteString("[Around a line: " + callOf(ReadResult, object{"ref": found.Groups[0].Ref,
 			"offset": found.Groups[0].Line}) + "]")
 	}
-	return &Answer{Text: out.String(), Structured: found}, nil
+	return &Answer{Text: out.String(), Structured: found, Refs: found.Found()}, nil
 }
 
 // end writes what is unusual about an answer, and the call that continues.

@@ -65,11 +65,21 @@ func (r *Runner) readResult(ctx context.Context, with arguments) (*Answer, error
 	if with.has("bytes") && !with.has("byte_offset") {
 		return nil, wrong("bytes", "goes with byte_offset: send byte_offset 0 to read from the beginning")
 	}
-	from, err := readback.Open(ctx, r.Store, r.At, with.text("ref"))
+	from, err := readback.OpenAt(ctx, r.Store, r.At, with.text("ref"), with.first())
 	if err != nil {
 		return nil, err
 	}
 	return r.read(ctx, ReadResult, from, with)
+}
+
+// first says what to bring along of the result that a call reads.
+func (a arguments) first() persist.Want {
+	if a.has("byte_offset") {
+		bytes := readback.BytesWanted{Offset: a.number("byte_offset"), Bytes: a.number("bytes")}
+		return bytes.Want()
+	}
+	lines := readback.LinesWanted{Offset: a.number("offset"), Limit: a.number("limit")}
+	return lines.Want()
 }
 
 // messages runs get_messages.
@@ -266,7 +276,7 @@ func (p *piece) answer(tool string) *Answer {
 	} else {
 		out.WriteString("[End of " + p.Ref + "]")
 	}
-	return &Answer{Text: out.String(), Structured: p, Images: p.images, Ref: p.Ref}
+	return &Answer{Text: out.String(), Structured: p, Images: p.images, Refs: []string{p.Ref}}
 }
 
 func (p *piece) passage() session.Passage {

@@ -26,7 +26,7 @@ type Answer struct {
 	Structured any
 	Images     []Image
 	IsError    bool
-	Ref        string // what was read back, "" for nothing in particular
+	Refs       []string // what was read back
 }
 
 // Image is an image of a result.
