@@ -37,7 +37,9 @@ type uiWriter struct {
 	*encoder
 	list    []uiMessage
 	open    units.Pairer[uiCall]
-	results bool // the last Message was results
+	results bool              // the last Message was results
+	named   []byte            // what the last id was made of
+	digest  [sha256.Size]byte // of named
 }
 
 type uiMessage struct {
@@ -161,10 +163,20 @@ func (w *uiWriter) emit(m *uiMessage) {
 	w.add(append(body, "]}"...))
 }
 
-// id names a message that has no id. It is the same whenever the view is read, also when the message has grown.
+// id names a message that has no id. It is the same whenever the view is read, also when the message has grown. Of
+// several that one message became, the others' are made of the digest of its bytes, which are read once.
 func (w *uiWriter) id(m *uiMessage) string {
 	const size = 12
-	sum := sha256.Sum256(append(strconv.AppendInt(nil, int64(len(w.bodies)), 10), m.first.Raw...))
+	from := m.first.Raw
+	if again := len(from) > 0 && len(w.named) > 0 && &from[0] == &w.named[0]; again {
+		if w.digest == ([sha256.Size]byte{}) {
+			w.digest = sha256.Sum256(from)
+		}
+		from = w.digest[:]
+	} else {
+		w.named, w.digest = from, [sha256.Size]byte{}
+	}
+	sum := sha256.Sum256(append(strconv.AppendInt(nil, int64(len(w.bodies)), 10), from...))
 	return "msg_" + hex.EncodeToString(sum[:size])
 }
 

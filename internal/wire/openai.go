@@ -105,6 +105,14 @@ func (e *encoder) openAIContent(
 	return append(dst, ']')
 }
 
+// sizeOf returns about how many bytes blocks take. It does not look at the whole message: that may hold thousands.
+func sizeOf(blocks []*Block) (size int) {
+	for _, p := range blocks {
+		size += 64 + max(len(p.Raw), len(p.Text)+len(p.Value)+len(p.Media.Data))
+	}
+	return size
+}
+
 // appendArguments appends arguments as OpenAI requires them: JSON inside a string.
 func appendArguments(dst, value []byte) []byte {
 	switch {

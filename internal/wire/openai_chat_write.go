@@ -57,7 +57,7 @@ func (w *chatWriter) flush() {
 }
 
 func (w *chatWriter) message(n *Message, said []*Block) {
-	dst := append(make([]byte, 0, len(n.Raw)+64), `{"role":`...)
+	dst := append(make([]byte, 0, sizeOf(said)+len(n.Extra)+64), `{"role":`...)
 	dst = append(dst, w.roleOf(n)...)
 	if n.Name != nil && n.Role != Other && n.Role != Tool {
 		dst = with(dst, `,"name":`, n.Name)
@@ -156,7 +156,8 @@ func (w *chatWriter) call(dst []byte, p *Block) []byte {
 }
 
 func (w *chatWriter) result(n *Message, p *Block) {
-	dst := make([]byte, 0, len(p.Raw)+len(n.Raw)+64)
+	content := w.resultContent(p)
+	dst := make([]byte, 0, sizeOf(content)+len(n.Extra)+128)
 	own := p.Format == w.target
 	if own && !p.Edited && n.isLegacy(p) {
 		name := p.Name
@@ -170,7 +171,7 @@ func (w *chatWriter) result(n *Message, p *Block) {
 			dst = with(dst, `,"name":`, p.Name)
 		}
 	}
-	dst = w.content(dst, w.resultContent(p), Tool)
+	dst = w.content(dst, content, Tool)
 	w.add(append(w.extra(dst, n), '}'))
 }
 

@@ -66,7 +66,7 @@ func (w itemWriter) message(n *Message, said []*Block) {
 	if speaker := w.speaker(n); speaker != nil {
 		said = append([]*Block{{Kind: Text, Text: speaker}}, said...)
 	}
-	dst := append(make([]byte, 0, len(n.Raw)+64), `{"type":"message","role":`...)
+	dst := append(make([]byte, 0, sizeOf(said)+len(n.Extra)+64), `{"type":"message","role":`...)
 	dst = wrap(dst, "", w.roleOf(n), `,"content":`)
 	dst = w.openAIContent(dst, said, n.Role, w.block)
 	w.add(append(w.extra(dst, n), '}'))
@@ -103,8 +103,6 @@ func (w itemWriter) call(n *Message, p *Block) {
 }
 
 func (w itemWriter) result(n *Message, p *Block) {
-	dst := wrap(make([]byte, 0, len(n.Raw)+128), `{"type":"`, itemType(p), `_output","call_id":`)
-	dst = append(rawjson.Quote(dst, []byte(p.CallID)), `,"output":`...)
 	content := make([]*Block, len(p.Content))
 	for i := range content {
 		content[i] = &p.Content[i]
@@ -112,6 +110,8 @@ func (w itemWriter) result(n *Message, p *Block) {
 	if p.IsError {
 		content = failed(content)
 	}
+	dst := wrap(make([]byte, 0, sizeOf(content)+len(n.Extra)+128), `{"type":"`, itemType(p), `_output","call_id":`)
+	dst = append(rawjson.Quote(dst, []byte(p.CallID)), `,"output":`...)
 	dst = w.openAIContent(dst, content, Tool, w.block)
 	w.add(append(w.extra(dst, n), '}'))
 }

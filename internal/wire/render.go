@@ -87,7 +87,7 @@ func countEdited(target session.Format, list []Message) int {
 // results in one message with their calls, several become one; otherwise one may become several of its seq.
 func Translate(target session.Format, run []Stored) []Stored {
 	r := &repairer{target: target, view: run}
-	var list []Message
+	list := make([]Message, 0, len(run))
 	for i := range run {
 		list = append(list, r.decode(i)...)
 	}

@@ -17,11 +17,13 @@ func (r *repairer) merge(list []Message) []Message {
 	case session.OpenAIChat, session.Gemini:
 		r.hold(list)
 	}
-	var out []Message
+	out := make([]Message, 0, len(list))
 	for i := range list {
 		n := &list[i]
 		if len(out) == 0 || !r.merges(&out[len(out)-1], n) {
 			out = append(out, *n)
+			first := &out[len(out)-1]
+			first.Blocks = slices.Clip(first.Blocks) // what is joined to it must not go into another's memory
 			continue
 		}
 		last := &out[len(out)-1]
@@ -32,7 +34,7 @@ func (r *repairer) merge(list []Message) []Message {
 		if last.Format != n.Format {
 			last.Extra = nil
 		}
-		last.Blocks = append(slices.Clip(last.Blocks), n.Blocks...)
+		last.Blocks = append(last.Blocks, n.Blocks...)
 		last.Edited = true
 	}
 	return out
