@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"internal/rawjson":          {},
 	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/postgres", "internal/protocol", "internal/readback", "internal/tokens"},
 	"internal/zframe":           {},
+	"internal/budget":           {"internal/session"},
 	"internal/spelling":         {},
 	"internal/units":            {},
 	"internal/pack":             {"internal/rawjson"},
@@ -64,14 +65,14 @@ var mayImport = map[string][]string{
 	},
 	"internal/protocol": {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/compactor": {
-		"internal/view", "internal/due",
+		"internal/budget", "internal/view", "internal/due",
 		"internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
 	"internal/offload":          {"internal/pack", "internal/postgres", "internal/session"},
 	"internal/verify":           {"internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
+	"internal/jobs":             {"internal/budget", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/compact", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
@@ -80,7 +81,7 @@ var mayImport = map[string][]string{
 	"internal/replay/folder": {"internal/importer", "internal/replay", "internal/wire"},
 	"internal/models":        {"internal/spelling"},
 	"internal/api": {
-		"internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall",
+		"internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",

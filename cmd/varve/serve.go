@@ -24,18 +24,22 @@ import (
 const defaultTenant = "default"
 
 type upCommand struct {
-	everything `embed:""`
-	config.Log `embed:""`
+	everything    `embed:""`
+	config.Memory `embed:""`
+	config.Log    `embed:""`
 }
 
 // Validate reports everything that is wrong at once: kong does not ask embedded structs whose names are not exported.
-func (u *upCommand) Validate() error { return errors.Join(u.everything.Validate(), u.Log.Validate()) }
+func (u *upCommand) Validate() error {
+	return errors.Join(u.everything.Validate(), u.Memory.Validate(), u.Log.Validate())
+}
 
 // Run serves until the process is told to stop.
 func (u *upCommand) Run(ctx context.Context, settings *config.Client) error {
 	if err := os.MkdirAll(settings.Data, 0o755); err != nil {
 		return err
 	}
+	process.LimitMemory(u.Memory, u.Database.URL == "")
 	return u.serve(ctx, settings.Data, u.Logger(), func(_ context.Context, addr net.Addr, keyFile string) error {
 		fmt.Fprintf(os.Stderr, `varve is ready on http://%s
 try: curl -H "Authorization: Bearer $(cat %s)" http://%s/v1/sessions

@@ -21,6 +21,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -35,6 +36,9 @@ type Config struct {
 	Log    *slog.Logger     // nil logs nothing
 
 	Origins []string // of pages that may use MCP, as http.CrossOriginProtection takes them
+
+	Memory *budget.Budget // bytes, from which large requests draw; nil is without a bound
+	CPU    *budget.Budget // processors, from which heavy work draws; nil is without a bound
 }
 
 // Server is the HTTP API. Make it with New.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -56,6 +57,11 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 	w.server = api.New(api.Config{Store: w.store, Log: logger})
 	w.tenant, w.key = w.newTenant("acme")
 	return w
+}
+
+// limit gives the API so much memory for its requests, and so much patience with them.
+func (w *world) limit(bytes int64, patience time.Duration) {
+	w.server.Memory = budget.New("memory", bytes, patience)
 }
 
 // newTenant makes a tenant with the default policy, and a key of it.

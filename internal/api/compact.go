@@ -89,7 +89,13 @@ func (s *Server) previewSession(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	snap, err := s.Store.Snapshot(req.Ctx, session.Key{Tenant: at.Tenant, Key: found.Key})
+	key := session.Key{Tenant: at.Tenant, Key: found.Key}
+	release, err := s.admitProposal(req, key, order.From == compactor.FromLog)
+	if err != nil {
+		return err
+	}
+	defer release()
+	snap, err := s.Store.Snapshot(req.Ctx, key)
 	if err != nil {
 		return err
 	}
@@ -98,6 +104,19 @@ func (s *Server) previewSession(req *request.Request) error {
 		return err
 	}
 	return req.JSON(http.StatusOK, previewOf(proposal, all))
+}
+
+// admitProposal waits until there is memory for a proposal for a session.
+func (s *Server) admitProposal(req *request.Request, key session.Key, fromLog bool) (release func(), err error) {
+	weigh := s.Store.Weight
+	if fromLog {
+		weigh = s.Store.LogWeight
+	}
+	weight, err := weigh(req.Ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return s.Memory.Acquire(req.Ctx, key.Tenant, compactor.Memory(weight))
 }
 
 var previewFields = []string{"policy", "from"}

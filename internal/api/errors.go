@@ -73,6 +73,11 @@ var sentinels = []struct {
 		"try again after Retry-After. The database answers, and all else can be read"},
 	{session.ErrBusy, "busy", "two greps or searches of the tenant run, and one waited a second for its turn: try " +
 		"again after Retry-After"},
+	{session.ErrOverCapacity, "over_capacity", "what runs here now leaves no memory or processor for this request, " +
+		"and it has waited for some: nothing was done; try again after Retry-After"},
+	{session.ErrTooHeavy, "too_heavy", "this needs more memory than the process has: read the view in the " +
+		"session's own format without a bound, or the messages page by page; or the operator gives the process " +
+		"more memory"},
 	{session.ErrWritten, "upload_taken", "another request sends bytes of this upload: GET it to see how far it is"},
 	{session.ErrUploadEnded, "upload_ended", "the upload is complete: its result stays as long as its session"},
 	{session.ErrTooManyUploads, "too_many_uploads", fmt.Sprintf("the session has %d uploads that are not complete: "+

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -202,6 +203,18 @@ var wrongRequests = map[string]struct {
 		w.exec(`ALTER TABLE runs RENAME TO walks`)
 		return w.ask("GET", "/v1/sessions/s/runs", "")
 	}, "request id"},
+	"over_capacity": {func(w *world) answer {
+		w.limit(1<<30, time.Millisecond)
+		if _, err := w.server.Memory.Acquire(w.Context(), uuid.New(), 1<<30); err != nil {
+			w.Fatal(err)
+		}
+		return w.ask("POST", "/v1/sessions/s/preview", "")
+	}, "Retry-After"},
+	"too_heavy": {func(w *world) answer {
+		w.limit(1, time.Millisecond)
+		defer w.limit(1<<30, time.Minute)
+		return w.ask("POST", "/v1/sessions/s/preview", "")
+	}, "page by page"},
 	"unavailable": {func(w *world) answer {
 		w.store.Pool().Close()
 		return w.ask("GET", "/v1/sessions/s/runs", "")

@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/varve-dev/varve/internal/models"
@@ -162,6 +164,37 @@ func (w Worker) Validate() error {
 		check(validMetrics,
 			"--metrics-addr (VARVE_METRICS_ADDR)", w.MetricsAddr, "a host and a port, e.g. 127.0.0.1:9090"),
 	)
+}
+
+// Memory is how much memory a process takes.
+type Memory struct {
+	MemoryLimit Bytes `name:"memory" env:"VARVE_MEMORY" help:"Memory to keep within, e.g. 2GiB; empty: what there is."`
+}
+
+// minMemory is the least memory that a process starts with.
+const minMemory = 64 << 20
+
+// Validate checks the range.
+func (m Memory) Validate() error {
+	return check(m.MemoryLimit == 0 || m.MemoryLimit >= minMemory,
+		"--memory (VARVE_MEMORY)", int64(m.MemoryLimit), "at least 64MiB")
+}
+
+// Bytes is a number of bytes, written with or without a unit: 1073741824, 1GiB or 1.5GB.
+type Bytes int64
+
+// UnmarshalText reads a number of bytes.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*b = 0
+		return nil
+	}
+	n, err := humanize.ParseBytes(string(text))
+	if err != nil || n > math.MaxInt64 {
+		return fmt.Errorf("%q is no number of bytes: write it like 512MiB or 2GiB", text)
+	}
+	*b = Bytes(n)
+	return nil
 }
 
 // Log is the log, on standard error.

@@ -23,6 +23,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/offload"
@@ -45,6 +46,9 @@ type Config struct {
 	VerifyEvery time.Duration // from one slice of a round to the next; 5 minutes
 	Grace       time.Duration // how old waste must be before it is deleted; 24 hours
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
+
+	Memory *budget.Budget // bytes, from which jobs draw before they read a session; nil is without a bound
+	CPU    *budget.Budget // processors; nil is without a bound
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer

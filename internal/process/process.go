@@ -65,7 +65,7 @@ func openServing(ctx context.Context, db config.Database) (*postgres.Store, erro
 }
 
 // gcPercent trades memory, of which a serving process uses little, for less garbage collection: up to an eighth of its
-// CPU time. GOGC overrides it.
+// CPU time. GOGC overrides it. Near the memory's limit, see LimitMemory, garbage is collected earlier.
 const gcPercent = 300
 
 // API serves the HTTP API until ctx ends. It calls started with the address once it listens.
@@ -75,6 +75,7 @@ func API(
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	shares := shared()
 	store, err := openServing(ctx, db)
 	if err != nil {
 		return err
@@ -84,7 +85,8 @@ func API(
 	if err != nil {
 		return err
 	}
-	handler := api.New(api.Config{Store: store, Models: known, Log: log, Origins: settings.Origins})
+	handler := api.New(api.Config{Store: store, Models: known, Log: log, Origins: settings.Origins,
+		Memory: shares.memory, CPU: shares.cpu})
 	defer handler.Close(context.WithoutCancel(ctx))
 	listener, err := Listen(ctx, settings.Addr)
 	if err != nil {
@@ -136,8 +138,9 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 		return err
 	}
 	defer stop()
+	shares := shared()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
-		Store: store, Log: log,
+		Store: store, Log: log, Memory: shares.memory, CPU: shares.cpu,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1),
 		Grace: db.Grace, KeepWhole: settings.KeepWhole,

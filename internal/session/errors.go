@@ -26,6 +26,8 @@ var (
 	ErrResultStore       = errors.New("the result store does not answer")
 	ErrWritten           = errors.New("another request has written to the body, or it is complete")
 	ErrBusy              = errors.New("too many greps and searches of the tenant run at once")
+	ErrOverCapacity      = errors.New("the process has no room for this work now")
+	ErrTooHeavy          = errors.New("the work needs more memory than the process has")
 )
 
 // StaleError is returned if an append's expected_seq is not the session's last seq.

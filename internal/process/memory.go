@@ -1,0 +1,116 @@
+package process
+
+import (
+	"cmp"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/config"
+)
+
+// patience is how long a request or a job waits for memory or a processor.
+const patience = 10 * time.Second
+
+// privateDatabase is the part of the memory that varve up leaves to the PostgreSQL that it runs, at most and as a part
+// of the whole: its shared buffers, and what its backends need.
+const (
+	privateDatabase     = 1 << 30
+	privateDatabasePart = 3
+)
+
+var memoryLimit = promauto.NewGauge(prometheus.GaugeOpts{
+	Name: "varve_memory_limit_bytes", Help: "The memory that this process keeps within.",
+})
+
+// limit is the memory of this process in bytes, as LimitMemory found it; 0 before.
+var limit atomic.Int64
+
+// LimitMemory bounds the memory of this process: by the setting, or else by the least of GOMEMLIMIT, its cgroup, its
+// address space (RLIMIT_AS) and the machine's memory. A process with a PostgreSQL of its own leaves it a part. Call it
+// before API and Worker, which fallback look for a limit without a setting.
+func LimitMemory(settings config.Memory, private bool) {
+	bound := cmp.Or(int64(settings.MemoryLimit), foundLimit())
+	if private {
+		bound -= min(privateDatabase, bound/privateDatabasePart)
+	}
+	limit.Store(bound)
+	memoryLimit.Set(float64(bound))
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(ofHeap(bound))
+	}
+}
+
+// ofHeap returns the part of a limit that Go's heap and stacks may have: the rest is the program itself, and what the
+// collector is late by.
+func ofHeap(bound int64) int64 { return bound / 10 * 9 }
+
+// foundLimit returns the memory that the process has by its surroundings.
+func foundLimit() int64 {
+	bound := debug.SetMemoryLimit(-1) // GOMEMLIMIT, or else no limit
+	for _, provider := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
+		if found, err := provider(); err == nil && found < uint64(bound) {
+			bound = int64(found)
+		}
+	}
+	return min(bound, addressSpace(bound))
+}
+
+// addressSpace returns how much memory the limit of the address space leaves, or else if there is none. Go reserves
+// addresses that it does not use: those do not count.
+func addressSpace(fallback int64) int64 {
+	var found syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &found); err != nil || found.Cur > uint64(fallback) {
+		return fallback
+	}
+	const spare = 64 << 20 // for what is reserved later
+	reserved, resident := pagesNow()
+	return max(int64(found.Cur)-(reserved-resident)-spare, 1<<20)
+}
+
+// pagesNow returns the sizes in bytes of the process's address space and of what of it is in memory; 0 where the
+// system does not say.
+func pagesNow() (reserved, resident int64) {
+	text, err := os.ReadFile("/proc/self/statm")
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 2 {
+		return 0, 0
+	}
+	page := int64(os.Getpagesize())
+	reserved, _ = strconv.ParseInt(fields[0], 10, 64) // the kernel writes numbers
+	resident, _ = strconv.ParseInt(fields[1], 10, 64)
+	return reserved * page, resident * page
+}
+
+// shares are what the work of this process draws from.
+type shares struct{ memory, cpu *budget.Budget }
+
+// shared returns the process's shares, the same ones for API and Worker.
+var shared = sync.OnceValue(func() shares {
+	if limit.Load() == 0 {
+		LimitMemory(config.Memory{}, false)
+	}
+	return shares{
+		memory: budget.New("memory", ofWork(limit.Load()), patience),
+		cpu:    budget.New("cpu", int64(max(1, runtime.GOMAXPROCS(0)-1)), patience),
+	}
+})
+
+// ofWork returns the part of a limit for what is weighed: without what the process needs itself, what is too small to
+// be weighed, and the garbage between two collections.
+func ofWork(bound int64) int64 {
+	const idle = 64 << 20
+	heap := ofHeap(bound)
+	return (heap - min(idle, heap/3)) / 4 * 3
+}
