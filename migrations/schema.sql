@@ -623,6 +623,8 @@ CREATE TABLE public.sessions (
     floor_version integer DEFAULT 0 NOT NULL,
     damaged_n integer DEFAULT 0 NOT NULL,
     offloaded_n integer DEFAULT 0 NOT NULL,
+    floor_hides smallint DEFAULT 0 NOT NULL,
+    floor_engine integer DEFAULT 0 NOT NULL,
     CONSTRAINT sessions_armed_threshold_check CHECK (((armed_threshold >= 1) AND (armed_threshold <= 3))),
     CONSTRAINT sessions_calibration_check CHECK (((calibration >= (0.5)::double precision) AND (calibration <= (3)::double precision))),
     CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),

@@ -50,8 +50,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// EngineVersion is the version of the engine's decisions and wording; another version may make other bytes.
-const EngineVersion = 6
+// EngineVersion is the version of this engine.
+const EngineVersion = session.EngineVersion
 
 // Input is what a compaction starts from.
 type Input struct {

@@ -36,7 +36,7 @@ func newResults(evicted []compact.Result) []persist.NewResult {
 // outcome returns what the last transaction writes. stored is how many bytes the persisted results take.
 func (r *run) outcome(p *Proposal, stored int64) (o postgres.Outcome, err error) {
 	o = postgres.Outcome{
-		LastSeq: p.Snapshot.LastSeq, Recompaction: r.recompaction, Policy: p.Snapshot.Policy.Version,
+		LastSeq: p.Snapshot.LastSeq, Recompaction: r.recompaction, Under: r.conditions(&p.Snapshot),
 		FreedAfter: p.FreedAfter(),
 	}
 	if p.Snapshot.Base != nil {
@@ -60,6 +60,13 @@ func (r *run) outcome(p *Proposal, stored int64) (o postgres.Outcome, err error)
 		o.Checkpoint, err = storedCheckpoint(p)
 	}
 	return o, err
+}
+
+// conditions returns what the compaction was planned under.
+func (r *run) conditions(s *postgres.Snapshot) postgres.Conditions {
+	return postgres.Conditions{
+		Policy: s.Policy.Version, Window: s.WindowTokens, Overhead: s.OverheadTokens, Lent: r.lent,
+	}
 }
 
 // record returns the run without the way it ended. A run that changes nothing has saved nothing.

@@ -40,6 +40,7 @@ type run struct {
 	id           uuid.UUID
 	job          int64                     // completed when the run ends
 	recompaction *postgres.RecompactionJob // nil unless the run is part of one
+	lent         bool                      // the policy is not the session's own
 	timings      map[string]float64        // milliseconds by step
 	last         time.Time
 }
@@ -117,7 +118,7 @@ func (c *Compactor) Recompact(
 	ctx context.Context, of postgres.RecompactionJob, work postgres.RecompactionWork, job int64,
 ) error {
 	r := c.start(of.Key, work.Run, job)
-	r.recompaction = &of
+	r.recompaction, r.lent = &of, work.Policy != nil
 	snap, request, err := recompaction(ctx, c.Store, of.Key, work.Policy)
 	if err != nil {
 		return err

@@ -7,9 +7,10 @@
 // compacted once nobody has used it for a while, from the share of its window that its policy names.
 //
 // A session that its newest compaction left above the first of these, its floor, must grow by Regrowth of its window
-// before it is due again, or to its trigger or hard limit. A floor ends early when the policy protects less of what is
-// there, because other messages came, and when the policy changes. A session whose policy compacts only on request is
-// never due.
+// before it is due again, or to its trigger or hard limit, unless that compaction has shown that it cannot be brought
+// below it. A floor is a word about one log under one policy, by one version of the engine: it ends early when the
+// policy protects less of what is there, because other messages came, and when any of the three changes. A session whose
+// policy compacts only on request is never due.
 //
 // Start at Session.Due, which decides by tokens, and Session.DueWithin, which decides by tokens and time.
 package due
@@ -40,14 +41,22 @@ type Session struct {
 	Calibration float64 // the provider's tokens for each estimated token; 1 if the policy does not calibrate
 	Unseen      int64   // the provider's tokens beyond that, such as tools; 0 if the policy does not calibrate
 	Rule
-	Floor int64     // estimated tokens that the newest compaction left; 0 if the session is due above them
+	Floor
 	Armed Threshold // the next one that asks for a compaction
 
-	IdleAsked    bool  // Idle has asked for a compaction
-	Seq          int64 // of the last message
-	FloorSeq     int64 // the floor ends with this message; 0 for none: only growth ends it
-	FloorVersion int   // of the tenant's policy for which the floor was set
-	Version      int   // of the tenant's policy now
+	IdleAsked bool  // Idle has asked for a compaction
+	Seq       int64 // of the last message
+	Version   int   // of the tenant's policy
+	Engine    int   // version of the engine
+}
+
+// Floor is what the newest compaction left, and what it was found under. The zero Floor is none.
+type Floor struct {
+	Tokens  int64     // estimated; 0 for none
+	Hides   Threshold // the highest one that the compaction could not bring the session below; 0: only what is lower
+	Seq     int64     // the floor ends with this message; 0: only growth ends it
+	Version int       // of the tenant's policy
+	Engine  int       // version of the engine
 }
 
 // Rule is what a policy has to do with it.
@@ -113,26 +122,33 @@ func (s Session) first() float64 {
 	return first
 }
 
-// floor returns the floor, or 0 if it has ended.
+// floor returns the tokens of the floor, or 0 if it has ended.
 func (s Session) floor() int64 {
-	if s.FloorVersion != s.Version || s.FloorSeq > 0 && s.Seq >= s.FloorSeq {
+	f := s.Floor
+	if f.Version != s.Version || f.Engine != s.Engine || f.Seq > 0 && s.Seq >= f.Seq {
 		return 0
 	}
-	return s.Floor
+	return f.Tokens
+}
+
+// hidden reports whether the floor hides a threshold that is reached with this many estimated tokens.
+func (s Session) hidden(threshold Threshold, reached float64) bool {
+	floor := s.floor()
+	return floor > 0 && s.Floor.Hides >= threshold && float64(floor) >= reached
 }
 
 // regrown returns how many estimated tokens are enough growth since the newest compaction.
 func (s Session) regrown() float64 {
-	return float64(s.Floor) + float64(float64(Regrowth*float64(s.Window))/s.calibration())
+	return float64(s.Floor.Tokens) + float64(float64(Regrowth*float64(s.Window))/s.calibration())
 }
 
 // reachTrigger returns how many estimated tokens reach the trigger, or the first of what comes before it.
 func (s Session) reachTrigger() float64 {
-	trigger, floor := s.estimated(s.TriggerAt()), s.floor()
+	trigger := s.estimated(s.TriggerAt())
 	switch {
-	case floor == 0:
+	case s.floor() == 0:
 		return s.first()
-	case float64(floor) >= trigger:
+	case s.hidden(Trigger, trigger):
 		return s.regrown()
 	}
 	return min(trigger, max(s.first(), s.regrown()))
@@ -141,7 +157,7 @@ func (s Session) reachTrigger() float64 {
 // reachHard returns how many estimated tokens reach the hard limit.
 func (s Session) reachHard() float64 {
 	hard := s.share(s.Hard)
-	if floor := s.floor(); floor > 0 && float64(floor) >= hard {
+	if s.hidden(Hard, hard) {
 		return s.regrown()
 	}
 	return hard
@@ -198,22 +214,29 @@ func (s Session) DueWithin(tokens int64, seconds float64) (reached Threshold, af
 	return reached, after, after == 0 || float64(after) <= seconds
 }
 
-// FloorAfter returns the floor of a session that a compaction left with this many tokens, overhead included.
-func (s Session) FloorAfter(tokens int64) int64 {
+// FloorAfter returns the floor of a session that a compaction left with this many tokens, overhead included. What is
+// above its trigger then has been shown not to shrink below it; what is not has only reached its target.
+func (s Session) FloorAfter(tokens int64) Floor {
 	limit := min(s.first(), s.share(s.Hard))
 	if s.IdleFrom > 0 {
 		limit = min(limit, s.share(s.IdleFrom))
 	}
 	if float64(tokens) < limit {
-		return 0
+		return Floor{}
 	}
-	return max(tokens, 1)
+	floor := Floor{Tokens: max(tokens, 1), Version: s.Version, Engine: s.Engine}
+	if float64(tokens) >= min(s.estimated(s.TriggerAt()), s.share(s.Hard)) {
+		floor.Hides = Hard
+	}
+	return floor
 }
 
-// FloorAfterPostponed does what FloorAfter does for a compaction that was postponed because it did not pay. The floor
-// stays low enough for the session to be due when it reaches its hard limit.
-func (s Session) FloorAfterPostponed(tokens int64) int64 {
-	return min(s.FloorAfter(tokens), int64(s.share(s.Hard-Regrowth)))
+// FloorAfterPostponed does what FloorAfter does for a compaction that was postponed because it did not pay: that hides
+// the trigger, and never the hard limit.
+func (s Session) FloorAfterPostponed(tokens int64) Floor {
+	floor := s.FloorAfter(tokens)
+	floor.Hides = min(floor.Hides, Trigger)
+	return floor
 }
 
 // PolicyColumns are the columns of policies that hold a Rule, in the order of Rule.Columns.
@@ -230,9 +253,9 @@ func (r *Rule) Columns() []any {
 
 // ArmedSQL returns the number of estimated tokens, overhead included, at which the next append takes the slow path. It
 // is an SQL expression over a row s of sessions and a row p of policies; calibration, unseen and seq, the last seq, are
-// the session's.
-func ArmedSQL(calibration, unseen, seq string) string {
-	e := expression{calibration: calibration, unseen: unseen, seq: seq}
+// the session's. engine is the version of the engine.
+func ArmedSQL(calibration, unseen, seq string, engine int) string {
+	e := expression{calibration: calibration, unseen: unseen, seq: seq, engine: engine}
 	return `
 	CASE
 	WHEN p.on_request THEN 'infinity'::float8
@@ -245,8 +268,8 @@ func ArmedSQL(calibration, unseen, seq string) string {
 }
 
 // TriggerSQL returns what ArmedSQL returns with the trigger armed and without what waits for an idle session.
-func TriggerSQL(calibration, unseen, seq string) string {
-	e := expression{calibration: calibration, unseen: unseen, seq: seq}
+func TriggerSQL(calibration, unseen, seq string, engine int) string {
+	e := expression{calibration: calibration, unseen: unseen, seq: seq, engine: engine}
 	return `
 	CASE
 	WHEN p.on_request THEN 'infinity'::float8
@@ -255,7 +278,11 @@ func TriggerSQL(calibration, unseen, seq string) string {
 }
 
 // expression writes the methods of Session as SQL.
-type expression struct{ calibration, unseen, seq string }
+type expression struct {
+	calibration, unseen, seq string
+
+	engine int
+}
 
 func (e expression) factor() string {
 	return `(CASE WHEN p.calibrate THEN ` + e.calibration + ` ELSE 1 END)::float8`
@@ -283,7 +310,13 @@ func (e expression) first() string {
 // floor returns the floor, or NULL if it has ended.
 func (e expression) floor() string {
 	return `(CASE WHEN s.floor_tokens > 0 AND s.floor_version = p.tenant_version
+	              AND s.floor_engine = ` + strconv.Itoa(e.engine) + `
 	              AND (s.floor_seq = 0 OR ` + e.seq + ` < s.floor_seq) THEN s.floor_tokens END)`
+}
+
+// hidden relies on a comparison with NULL being none.
+func (e expression) hidden(threshold Threshold, reached string) string {
+	return `s.floor_hides >= ` + number(threshold) + ` AND ` + e.floor() + ` >= ` + reached
 }
 
 func (e expression) regrown() string {
@@ -294,14 +327,14 @@ func (e expression) regrown() string {
 func (e expression) reachTrigger() string {
 	return `CASE
 	        WHEN ` + e.floor() + ` IS NULL THEN ` + e.first() + `
-	        WHEN s.floor_tokens >= ` + e.trigger() + ` THEN ` + e.regrown() + `
+	        WHEN ` + e.hidden(Trigger, e.trigger()) + ` THEN ` + e.regrown() + `
 	        ELSE least(` + e.trigger() + `, greatest(` + e.first() + `, ` + e.regrown() + `))
 	        END`
 }
 
 func (e expression) reachHard() string {
 	hard := e.estimated(`p.hard_ratio * s.window_tokens`)
-	return `CASE WHEN ` + e.floor() + ` >= ` + hard + ` THEN ` + e.regrown() + ` ELSE ` + hard + ` END`
+	return `CASE WHEN ` + e.hidden(Hard, hard) + ` THEN ` + e.regrown() + ` ELSE ` + hard + ` END`
 }
 
 func (e expression) reachIdle() string {

@@ -38,13 +38,12 @@ func random(r *rand.Rand) (s due.Session, tokens int64) {
 		s.IdleFrom, s.IdleAsked = s.Trigger*r.Float64(), r.IntN(4) == 0
 	}
 	if r.IntN(2) == 0 {
-		s.Floor = r.Int64N(s.Window)
-		s.Seq, s.FloorSeq = r.Int64N(3), r.Int64N(3)
-		s.Version = r.IntN(8) / 7
+		s.Floor = due.Floor{Tokens: r.Int64N(s.Window), Hides: due.Threshold(r.IntN(3)), Seq: r.Int64N(3), Engine: r.IntN(8) / 7}
+		s.Seq, s.Version = r.Int64N(3), r.IntN(8)/7
 	}
 	window := s.EstimatedWindow()
 	if r.IntN(4) == 0 {
-		s.Floor = max(int64(s.TriggerAt()/s.Calibration-s.EstimatedUnseen())+r.Int64N(3)-1, 0)
+		s.Floor.Tokens = max(int64(s.TriggerAt()/s.Calibration-s.EstimatedUnseen())+r.Int64N(3)-1, 0)
 	}
 	near := []float64{
 		s.TriggerAt()/s.Calibration - s.EstimatedUnseen(),
@@ -53,7 +52,7 @@ func random(r *rand.Rand) (s due.Session, tokens int64) {
 		s.IdleFrom*window - s.EstimatedUnseen(),
 		s.Budget.Ratio * window,
 		float64(s.Budget.Max),
-		float64(s.Floor) + due.Regrowth*window,
+		float64(s.Floor.Tokens) + due.Regrowth*window,
 		window * r.Float64(),
 	}
 	return s, int64(near[r.IntN(len(near))]) + r.Int64N(5) - 2
@@ -67,9 +66,10 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	sql := `
-		SELECT $8::bigint >= ` + due.ArmedSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`) + `, $8::bigint >= ` + due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`) + `
+		SELECT $8::bigint >= ` + due.ArmedSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`, 0) + `, $8::bigint >= ` + due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`, 0) + `
 		  FROM (SELECT $1::int AS window_tokens, $2::real AS calibration, $3::bigint AS floor_tokens, $4::smallint AS armed_threshold, $9::bigint AS unseen_tokens,
-		               $17::bool AS idle_asked, $18::bigint AS last_seq, $19::bigint AS floor_seq, $20::int AS floor_version) s,
+		               $17::bool AS idle_asked, $18::bigint AS last_seq, $19::bigint AS floor_seq, $20::int AS floor_version,
+		               $22::smallint AS floor_hides, $23::int AS floor_engine) s,
 		       (SELECT $5::float8 AS trigger_ratio, $6::float8 AS hard_ratio, $7::bool AS calibrate, $10::bool AS on_request,
 		               $11::bigint AS trigger_tokens, $12::float8 AS trim_ratio, $13::float8 AS budget_ratio, $14::bigint AS budget_min, $15::bigint AS budget_max,
 		               $16::float8 AS idle_ratio, $21::int AS tenant_version) p`
@@ -80,9 +80,9 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 		calibrate := r.IntN(3) > 0
 		var armed, trigger bool
 		args := []any{
-			s.Window, s.Calibration, s.Floor, int16(s.Armed), s.Trigger, s.Hard, calibrate, tokens, s.Unseen,
+			s.Window, s.Calibration, s.Floor.Tokens, int16(s.Armed), s.Trigger, s.Hard, calibrate, tokens, s.Unseen,
 			s.OnRequest, s.TriggerTokens, s.Trim, s.Budget.Ratio, s.Budget.Min, s.Budget.Max,
-			s.IdleFrom, s.IdleAsked, s.Seq, s.FloorSeq, s.FloorVersion, s.Version,
+			s.IdleFrom, s.IdleAsked, s.Seq, s.Floor.Seq, s.Floor.Version, s.Version, int16(s.Floor.Hides), s.Floor.Engine,
 		}
 		if err := conn.QueryRow(t.Context(), sql, args...).Scan(&armed, &trigger); err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestASessionIsDueAtTheThresholdThatIsArmed(t *testing.T) {
 		{due.Trigger, 940, 949, 0},
 		{due.Trigger, 940, 950, due.Hard},
 	} {
-		s.Armed, s.Floor = c.armed, c.floor
+		s.Armed, s.Floor = c.armed, due.Floor{Tokens: c.floor, Hides: due.Hard}
 		if got, ok := s.Due(c.tokens); got != c.want || ok != (c.want != 0) {
 			t.Errorf("%d armed, floor %d, %d tokens: threshold %d, %t; want %d", c.armed, c.floor, c.tokens, got, ok, c.want)
 		}
@@ -163,7 +163,7 @@ func TestAPolicyDecidesWhenASessionIsDue(t *testing.T) {
 		"a budget beyond the trigger":         {due.Rule{Trigger: 0.7, Hard: 0.9, Budget: due.Budget{Min: 5000, Max: 5000}}, 0, 700, due.Trigger},
 		"an eager trim beyond the hard limit": {due.Rule{Trigger: 0.7, Hard: 0.9, Trim: 1}, 0, 700, due.Trigger},
 	} {
-		s := due.Session{Window: 1000, Calibration: 1, Rule: c.rule, Floor: c.floor, Armed: due.Trigger}
+		s := due.Session{Window: 1000, Calibration: 1, Rule: c.rule, Floor: due.Floor{Tokens: c.floor, Hides: due.Hard}, Armed: due.Trigger}
 		if got, ok := s.Due(c.tokens); got != c.want || ok != (c.want != 0) {
 			t.Errorf("%s: threshold %d, %t; want %d", name, got, ok, c.want)
 		}
@@ -176,13 +176,13 @@ func TestNoSessionIsDueAgainAtOnce(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 10_000 {
 		s, tokens := random(r)
-		s.Armed, s.Floor = due.Trigger, 0
-		s.FloorSeq, s.Version = 0, 0
+		s.Armed, s.Floor = due.Trigger, due.Floor{}
+		s.Version = 0
 		if _, ok := s.Due(tokens); !ok || tokens < 1 {
 			continue
 		}
-		if s.Floor = s.FloorAfter(tokens); s.Floor != tokens {
-			t.Fatalf("%+v: the floor after %d tokens is %d", s, tokens, s.Floor)
+		if s.Floor = s.FloorAfter(tokens); s.Floor.Tokens != tokens {
+			t.Fatalf("%+v: the floor after %d tokens is %d", s, tokens, s.Floor.Tokens)
 		}
 		trigger := s.TriggerAt()/s.Calibration - s.EstimatedUnseen()
 		grown := int64(due.Regrowth*s.EstimatedWindow()) - 1
@@ -249,11 +249,51 @@ func TestAPostponedCompactionIsDueAtTheHardLimit(t *testing.T) {
 		s.Hard = max(s.Hard, due.Regrowth)
 		s.Floor = s.FloorAfterPostponed(int64(2 * s.EstimatedWindow()))
 		s.Armed = due.Trigger
-		s.Floor = max(s.Floor, 0) // as it is stored
 		hard := max(s.Hard*s.EstimatedWindow()-s.EstimatedUnseen(), due.Regrowth*s.EstimatedWindow())
 		if _, ok := s.Due(int64(hard) + 1); !ok {
 			t.Fatalf("%+v is not due at its hard limit", s)
 		}
+	}
+}
+
+// TestAPostponedCompactionIsNotDueAtOnce postpones whatever waits: were the session due at once, its compaction would be
+// postponed again and again.
+func TestAPostponedCompactionIsNotDueAtOnce(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 8))
+	postponed := 0
+	for range 10_000 {
+		s, tokens := random(r)
+		s.Armed, s.Floor, s.IdleAsked = due.Trigger, due.Floor{}, false
+		if r.IntN(2) == 0 {
+			s.Hard = min(1, s.Trigger+due.Regrowth*r.Float64())
+		}
+		if reached, ok := s.Due(tokens); !ok || reached == due.Hard || tokens < 1 {
+			continue
+		}
+		postponed++
+		s.Floor = s.FloorAfterPostponed(tokens)
+		if reached, ok := s.Due(tokens); ok && due.Regrowth*s.EstimatedWindow() > 1 {
+			t.Fatalf("%+v has reached %d again with the same %d tokens", s, reached, tokens)
+		}
+	}
+	if postponed < 1000 {
+		t.Errorf("only %d were postponed", postponed)
+	}
+}
+
+// TestAFloorBelowTheTriggerHidesNothingAboveIt counts the tokens anew: the trigger falls below a floor that was set
+// because there was nothing more to do above it.
+func TestAFloorBelowTheTriggerHidesNothingAboveIt(t *testing.T) {
+	t.Parallel()
+	s := due.Session{Window: 1000, Calibration: 1, Armed: due.Trigger, Rule: due.Rule{Trigger: 0.8, Hard: 0.95, Trim: 0.2}}
+	s.Floor = s.FloorAfter(450)
+	if _, ok := s.Due(450); ok {
+		t.Error("due below the trigger, although nothing was left to do")
+	}
+	s.Calibration = 2 // the trigger is at 400
+	if reached, ok := s.Due(450); !ok || reached != due.Trigger {
+		t.Errorf("reached %d, %t at 900 of 1000 tokens by the provider's count", reached, ok)
 	}
 }
 
@@ -282,11 +322,12 @@ func TestASessionIsCompactedOnceItIsIdle(t *testing.T) {
 		"at the trigger, warm":           {func(s *due.Session) { s.ColdAfter = 60 }, 800, 59, answer{due.Trigger, 60, false}},
 		"at the trigger, cold":           {func(s *due.Session) { s.ColdAfter = 60 }, 800, 60, answer{due.Trigger, 60, true}},
 		"at the hard limit":              {func(s *due.Session) { s.ColdAfter = 60 }, 950, 0, answer{due.Hard, 0, true}},
-		"grown little since":             {func(s *due.Session) { s.Floor = 500 }, 549, forever, answer{}},
-		"grown enough since":             {func(s *due.Session) { s.Floor = 500 }, 550, forever, answer{due.Idle, 300, true}},
-		"grown little, but more is free": {func(s *due.Session) { s.Floor, s.FloorSeq, s.Seq = 500, 7, 7 }, 501, forever, answer{due.Idle, 300, true}},
-		"not yet":                        {func(s *due.Session) { s.Floor, s.FloorSeq, s.Seq = 500, 7, 6 }, 501, forever, answer{}},
-		"grown little, another policy":   {func(s *due.Session) { s.Floor, s.Version = 500, 1 }, 501, forever, answer{due.Idle, 300, true}},
+		"grown little since":             {func(s *due.Session) { s.Floor.Tokens = 500 }, 549, forever, answer{}},
+		"grown enough since":             {func(s *due.Session) { s.Floor.Tokens = 500 }, 550, forever, answer{due.Idle, 300, true}},
+		"grown little, but more is free": {func(s *due.Session) { s.Floor, s.Seq = due.Floor{Tokens: 500, Seq: 7}, 7 }, 501, forever, answer{due.Idle, 300, true}},
+		"not yet":                        {func(s *due.Session) { s.Floor, s.Seq = due.Floor{Tokens: 500, Seq: 7}, 6 }, 501, forever, answer{}},
+		"grown little, another engine":   {func(s *due.Session) { s.Floor.Tokens, s.Engine = 500, 1 }, 501, forever, answer{due.Idle, 300, true}},
+		"grown little, another policy":   {func(s *due.Session) { s.Floor.Tokens, s.Version = 500, 1 }, 501, forever, answer{due.Idle, 300, true}},
 	} {
 		of := s
 		if c.change != nil {
@@ -297,10 +338,10 @@ func TestASessionIsCompactedOnceItIsIdle(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
-	if floor := s.FloorAfter(499); floor != 0 {
+	if floor := s.FloorAfter(499).Tokens; floor != 0 {
 		t.Errorf("the floor after 499 tokens is %d", floor)
 	}
-	if floor := s.FloorAfter(500); floor != 500 {
+	if floor := s.FloorAfter(500).Tokens; floor != 500 {
 		t.Errorf("the floor after 500 tokens is %d", floor)
 	}
 }

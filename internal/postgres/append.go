@@ -105,7 +105,7 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 	}
 	done.FirstSeq = done.LastSeq - p.count + 1
 	row.measuredBy(measured)
-	row.rule.Seq, row.lastAppend = done.LastSeq, time.Now()
+	row.rule.Seq, row.lastAppend = done.LastSeq, row.now
 	threshold, isDue := row.due(done.ContextTokens)
 	if !isDue {
 		return done, nil

@@ -98,7 +98,7 @@ func (s *Store) Restore(
 		if err != nil {
 			return made, err
 		}
-		return made, rearm(ctx, tx, row, row.rule.FloorAfter(tokens+row.overhead), 0)
+		return made, rearm(ctx, tx, row, row.rule.FloorAfter(tokens+row.overhead))
 	})
 }
 

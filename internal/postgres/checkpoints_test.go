@@ -28,7 +28,7 @@ func made(t testing.TB, store *postgres.Store, at session.Address, base int, thr
 		separate = sum(t, store, at, 1) - sum(t, store, at, 2)
 	}
 	return store.CommitCheckpoint(t.Context(), session.Key{Tenant: at.Tenant, Key: found.Key}, postgres.Outcome{
-		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone}, Base: base, LastSeq: found.LastSeq, Policy: found.Policy.Version,
+		Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone}, Base: base, LastSeq: found.LastSeq, Under: under(found),
 		Saved: found.ContextTokens - separate - tokens - sum(t, store, at, through+1),
 		Checkpoint: &postgres.Checkpoint{
 			Through: through, Tokens: tokens, Body: fmt.Appendf(nil, "body of %d", base+1), Size: 9, State: []byte("state"), Units: []byte(`[{},{}]`),

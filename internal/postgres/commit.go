@@ -45,10 +45,18 @@ type Outcome struct {
 	Checkpoint *Checkpoint // nil if there was nothing to do
 	Saved      int64       // tokens by which the view shrinks
 
-	Policy     session.PolicyVersion // by which it was planned
-	FreedAfter int                   // messages after which the policy protects much less; 0 if that is not known
+	Under      Conditions // by which it was planned
+	FreedAfter int        // messages after which the policy protects much less; 0 if that is not known
 
 	Recompaction *RecompactionJob // nil unless the run is part of a recompaction
+}
+
+// Conditions are what a compaction is planned under. What one could not remove says nothing under others.
+type Conditions struct {
+	Policy   session.PolicyVersion
+	Window   int  // tokens
+	Overhead int  // tokens
+	Lent     bool // the policy was not the session's own, but that of a recompaction
 }
 
 // ErrRunRequested reports that a run was requested to start now while it was about to be postponed.
@@ -155,7 +163,7 @@ func texts(ids []string) []string {
 }
 
 // rearmAfter arms the trigger of a session by the tokens that its compaction left. What was appended meanwhile does not
-// count. There is no floor if the policy has changed meanwhile: under the new one, more may be free.
+// count. There is no floor if the policy, the window or the log before it has changed meanwhile: more may be free now.
 func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
 	later, err := rowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT coalesce(sum(coalesce(view_tokens, tokens)), 0)
@@ -167,25 +175,26 @@ func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) er
 	}
 	tokens := row.contextTokens + row.overhead - o.Saved - later
 	switch {
-	case o.Policy != row.version:
-		return rearm(ctx, tx, row, 0, 0)
+	case o.Under != row.conditions() || o.LastSeq < row.gapSeq:
+		return rearm(ctx, tx, row, due.Floor{})
 	case o.Run.State == session.RunPostponed:
-		return rearm(ctx, tx, row, row.rule.FloorAfterPostponed(tokens), 0)
-	case o.FreedAfter > 0:
-		return rearm(ctx, tx, row, row.rule.FloorAfter(tokens), o.LastSeq+int64(o.FreedAfter))
+		return rearm(ctx, tx, row, row.rule.FloorAfterPostponed(tokens))
 	}
-	return rearm(ctx, tx, row, row.rule.FloorAfter(tokens), 0)
+	floor := row.rule.FloorAfter(tokens)
+	if o.FreedAfter > 0 {
+		floor.Seq = o.LastSeq + int64(o.FreedAfter)
+	}
+	return rearm(ctx, tx, row, floor)
 }
 
-// rearm arms the trigger of a session that was compacted, and sets the floor from which it must grow until message
-// floorSeq comes, or without an end if that is 0.
-func rearm(ctx context.Context, tx pgx.Tx, row lockedSession, floor, floorSeq int64) error {
+// rearm arms the trigger of a session and sets the floor from which it must grow.
+func rearm(ctx context.Context, tx pgx.Tx, row lockedSession, floor due.Floor) error {
 	return exec(ctx, tx, `
 		UPDATE sessions
 		   SET armed_threshold = $3, idle_asked = false,
-		       floor_tokens = greatest($4, 0), floor_seq = $5, floor_version = $6
+		       floor_tokens = greatest($4, 0), floor_hides = $5, floor_seq = $6, floor_version = $7, floor_engine = $8
 		 WHERE tenant_id = $1 AND key = $2`,
-		row.Tenant, row.Key.Key, due.Trigger, floor, floorSeq, row.version.Tenant)
+		row.Tenant, row.Key.Key, due.Trigger, floor.Tokens, floor.Hides, floor.Seq, floor.Version, floor.Engine)
 }
 
 // MarkSuperseded ends a run that another one overtook, completes its job, and asks for the next compaction if the
@@ -205,7 +214,7 @@ func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session
 	})
 }
 
-var overTrigger = due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`)
+var overTrigger = due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`, session.EngineVersion)
 
 // sweepSQL finds a tenant's sessions that are over their trigger without a live job. It does not trust the armed
 // threshold.

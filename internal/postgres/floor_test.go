@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/postgres"
@@ -20,7 +21,7 @@ func floored(t *testing.T, freedAfter int) (*postgres.Store, session.Address) {
 	}
 	loseJobs(t, store)
 	unchanged := postgres.Outcome{
-		Run: session.Run{State: session.RunUnchanged}, LastSeq: 1, Policy: found.Policy.Version, FreedAfter: freedAfter,
+		Run: session.Run{State: session.RunUnchanged}, LastSeq: 1, Under: under(found), FreedAfter: freedAfter,
 	}
 	if err := store.CommitCheckpoint(t.Context(), session.Key{Tenant: tenant, Key: found.Key}, unchanged, noJob); err != nil {
 		t.Fatal(err)
@@ -29,6 +30,10 @@ func floored(t *testing.T, freedAfter int) (*postgres.Store, session.Address) {
 		t.Fatalf("%d jobs follow a compaction that found nothing to do", n)
 	}
 	return store, at
+}
+
+func under(s session.Session) postgres.Conditions {
+	return postgres.Conditions{Policy: s.Policy.Version, Window: s.WindowTokens, Overhead: s.OverheadTokens}
 }
 
 func TestAFloorEndsWithTheProtectionOfWhatIsLarge(t *testing.T) {
@@ -75,23 +80,76 @@ func TestAFloorEndsWithAnotherPolicyOfTheTenant(t *testing.T) {
 	}
 }
 
-func TestNoFloorIsLeftIfThePolicyChangesMeanwhile(t *testing.T) {
+func TestNoFloorIsLeftByARunUnderAnotherPolicy(t *testing.T) {
 	t.Parallel()
-	store, tenant := newStore(t)
-	at := newSession(t, store, tenant, "s")
-	mustAppend(t, store, batch(at, message("x", 850)))
-	found, err := store.Session(t.Context(), at)
-	if err != nil {
-		t.Fatal(err)
+	for name, other := range map[string]func(*postgres.Conditions){
+		"an older one":             func(c *postgres.Conditions) { c.Policy.Session++ },
+		"that of a recompaction":   func(c *postgres.Conditions) { c.Lent = true },
+		"an older one of a tenant": func(c *postgres.Conditions) { c.Policy.Tenant-- },
+	} {
+		store, tenant := newStore(t)
+		at := newSession(t, store, tenant, "s")
+		mustAppend(t, store, batch(at, message("x", 850)))
+		found, err := store.Session(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loseJobs(t, store)
+		planned := under(found)
+		other(&planned)
+		unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1, Under: planned}
+		if err := store.CommitCheckpoint(t.Context(), session.Key{Tenant: tenant, Key: found.Key}, unchanged, noJob); err != nil {
+			t.Fatal(err)
+		}
+		if n := liveJobs(t, store); n != 1 {
+			t.Errorf("%s: %d jobs under the policy that nothing was planned by", name, n)
+		}
 	}
-	loseJobs(t, store)
-	stale := found.Policy.Version
-	stale.Session++
-	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1, Policy: stale}
-	if err := store.CommitCheckpoint(t.Context(), session.Key{Tenant: tenant, Key: found.Key}, unchanged, noJob); err != nil {
-		t.Fatal(err)
-	}
-	if n := liveJobs(t, store); n != 1 {
-		t.Errorf("%d jobs under the policy that nothing was planned by", n)
+}
+
+// TestWhatChangesMeanwhileEndsTheFloor changes a session between the plan of a run that finds nothing and its commit,
+// and after the commit.
+func TestWhatChangesMeanwhileEndsTheFloor(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*postgres.Store, session.Address) error{
+		"window": func(store *postgres.Store, at session.Address) error {
+			window := 990
+			_, _, err := store.Update(t.Context(), at, session.Change{WindowTokens: &window}, nil)
+			return err
+		},
+		"overhead": func(store *postgres.Store, at session.Address) error {
+			overhead := 5
+			_, _, err := store.Update(t.Context(), at, session.Change{OverheadTokens: &overhead}, nil)
+			return err
+		},
+		"removal": func(store *postgres.Store, at session.Address) error {
+			_, _, err := store.Remove(t.Context(), at, 2, nil)
+			return err
+		},
+	} {
+		for _, before := range []bool{true, false} {
+			store, tenant := newStore(t)
+			at := newSession(t, store, tenant, "s")
+			mustAppend(t, store, batch(at, message("x", 850), message("y", 10)))
+			found, err := store.Session(t.Context(), at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			loseJobs(t, store)
+			commit := func() error {
+				unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 2, Under: under(found)}
+				return store.CommitCheckpoint(t.Context(), session.Key{Tenant: tenant, Key: found.Key}, unchanged, noJob)
+			}
+			first, then := commit, func() error { return change(store, at) }
+			if before {
+				first, then = then, first
+			}
+			if err := errors.Join(first(), then()); err != nil {
+				t.Fatal(err)
+			}
+			if n := liveJobs(t, store); n != 1 {
+				t.Errorf("%s, before the commit: %t: %d jobs", name, before, n)
+			}
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -121,7 +122,7 @@ func (s *Store) GoBack(
 		if err := finishRun(ctx, tx, key, ended); err != nil {
 			return err
 		}
-		if err := rearm(ctx, tx, row, 0, 0); err != nil {
+		if err := rearm(ctx, tx, row, due.Floor{}); err != nil {
 			return err
 		}
 		return s.compactIfDue(ctx, tx, key, "follow_up")

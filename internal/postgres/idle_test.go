@@ -166,7 +166,7 @@ func TestARunOfAnIdleSessionIsNotPutOffOnceTheTriggerIsReached(t *testing.T) {
 	if err := store.SnoozeRun(t.Context(), key, session.Run{ID: run.ID, Cause: "idle"}, noJob, time.Hour); err != postgres.ErrRunRequested {
 		t.Errorf("snoozed: %v", err)
 	}
-	postponed := postgres.Outcome{Run: session.Run{ID: run.ID, Cause: "idle", State: session.RunPostponed}, LastSeq: 1, Policy: found.Policy.Version}
+	postponed := postgres.Outcome{Run: session.Run{ID: run.ID, Cause: "idle", State: session.RunPostponed}, LastSeq: 1, Under: under(found)}
 	if err := store.CommitCheckpoint(t.Context(), key, postponed, noJob); err != postgres.ErrRunRequested {
 		t.Errorf("postponed: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 type lockedSession struct {
 	session.Key
 	lastSeq       int64
+	gapSeq        int64 // of the last removal
 	tailBytes     int64
 	contextTokens int64
 	totalTokens   int64
@@ -25,12 +26,18 @@ type lockedSession struct {
 	policy        uuid.UUID
 	version       session.PolicyVersion
 	capsOver      *int32    // bytes; nil caps nothing at ingestion
-	lastAppend    time.Time // now, if there was none
+	now           time.Time // of the database, when this transaction began
+	lastAppend    time.Time // not after now, which it is if there was none
 }
 
 // due reports whether the session is due with this many tokens in its view, and which threshold they reach.
 func (l *lockedSession) due(context int64) (due.Threshold, bool) {
 	return l.rule.Due(context + l.overhead)
+}
+
+// conditions returns what a compaction of the session is planned under.
+func (l *lockedSession) conditions() Conditions {
+	return Conditions{Policy: l.version, Window: int(l.rule.Window), Overhead: int(l.overhead)}
 }
 
 // overTrigger reports whether the session is over its trigger, whatever is armed.
@@ -75,8 +82,8 @@ func (l *lockedSession) measuredBy(m measure) {
 
 const lockSQL = `
 	SELECT key, last_seq, tail_bytes, context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
-	       unseen_tokens, floor_tokens, floor_seq, floor_version, armed_threshold, idle_asked, checkpoint_n, policy_id,
-	       coalesce(last_append_at, now())
+	       unseen_tokens, gap_seq, floor_tokens, floor_hides, floor_seq, floor_version, floor_engine, armed_threshold, idle_asked,
+	       checkpoint_n, policy_id, now(), least(coalesce(last_append_at, now()), now())
 	  FROM sessions
 	 WHERE tenant_id = $1 AND `
 
@@ -109,9 +116,11 @@ func (s *Store) underLock(ctx context.Context, key session.Key, do func(tx pgx.T
 func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (lockedSession, error) {
 	l := lockedSession{Key: session.Key{Tenant: tenant}}
 	var measured measure
+	floor := &l.rule.Floor
 	err := row.Scan(&l.Key.Key, &l.lastSeq, &l.tailBytes, &l.contextTokens, &l.totalTokens,
-		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.rule.Floor, &l.rule.FloorSeq,
-		&l.rule.FloorVersion, &l.rule.Armed, &l.rule.IdleAsked, &l.checkpoint, &l.policy, &l.lastAppend)
+		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.gapSeq, &floor.Tokens, &floor.Hides, &floor.Seq,
+		&floor.Version, &floor.Engine, &l.rule.Armed, &l.rule.IdleAsked, &l.checkpoint, &l.policy, &l.now,
+		&l.lastAppend)
 	if err != nil {
 		return l, notFound(err)
 	}
@@ -121,6 +130,7 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 		 WHERE p.tenant_id = $1 AND p.id = $2`, tenant, l.policy).
 		Scan(append([]any{&l.version.Tenant, &l.version.Session, &l.calibrate, &l.capsOver}, l.rule.Columns()...)...)
 	l.measuredBy(measured)
+	l.rule.Engine = session.EngineVersion
 	l.rule.Seq, l.rule.Version = l.lastSeq, l.version.Tenant
 	return l, err
 }

@@ -38,10 +38,13 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 	covered, err := rowIn(ctx, tx, pgx.RowTo[bool], removeSQL, pgx.NamedArgs{
 		"tenant": row.Tenant, "session": row.Key.Key, "seq": seq, "removed_seq": row.lastSeq + 1,
 	})
-	if err != nil || !covered {
+	if err != nil {
 		return err
 	}
-	return s.uncover(ctx, tx, row, seq)
+	if covered {
+		return s.uncover(ctx, tx, row, seq)
+	}
+	return s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger])
 }
 
 // uncover takes the session back to the time before a compaction that covers seq, after which it may be due.
@@ -53,7 +56,7 @@ func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq i
 	if _, err := rollBack(ctx, tx, row, made, fmt.Sprintf("message %d was removed", seq)); err != nil {
 		return err
 	}
-	if err := rearm(ctx, tx, row, 0, 0); err != nil {
+	if err := rearm(ctx, tx, row, due.Floor{}); err != nil {
 		return err
 	}
 	return s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger])

@@ -163,7 +163,7 @@ func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, rea
 		if err != nil || !last || tag.RowsAffected() == 0 {
 			return err
 		}
-		return rearm(ctx, tx, row, row.rule.FloorAfter(row.contextTokens+row.overhead), 0)
+		return rearm(ctx, tx, row, row.rule.FloorAfter(row.contextTokens+row.overhead))
 	})
 }
 

@@ -58,7 +58,7 @@ func TestASessionThatCannotShrinkIsDueAgainOnceItHasGrown(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := session.Key{Tenant: tenant, Key: found.Key}
-	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1, Policy: found.Policy.Version}
+	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1, Under: under(found)}
 	loseJobs(t, store)
 	if err := store.CommitCheckpoint(t.Context(), key, unchanged, noJob); err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestANewPolicyForgetsWhatCouldNotBeRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	loseJobs(t, store)
-	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1, Policy: found.Policy.Version}
+	unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 1, Under: under(found)}
 	if err := store.CommitCheckpoint(t.Context(), session.Key{Tenant: tenant, Key: found.Key}, unchanged, noJob); err != nil {
 		t.Fatal(err)
 	}

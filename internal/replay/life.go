@@ -152,7 +152,6 @@ func (l *life) compact(ctx context.Context, reached due.Threshold, age time.Dura
 		return nil
 	}
 	l.rule.Armed, l.rule.IdleAsked = due.Trigger, false
-	l.rule.FloorSeq = 0
 	switch p.Decision.Verdict {
 	case compactor.Now:
 		if err := l.commit(p); err != nil {
@@ -187,7 +186,7 @@ func (l *life) wait(reached due.Threshold, idle time.Duration) {
 func (l *life) floor(p *compactor.Proposal) {
 	l.rule.Floor = l.rule.FloorAfter(l.context)
 	if n := p.FreedAfter(); n > 0 {
-		l.rule.FloorSeq = l.rule.Seq + int64(n)
+		l.rule.Floor.Seq = l.rule.Seq + int64(n)
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	"github.com/google/uuid"
 )
 
+// EngineVersion is the version of the engine's decisions and wording; another version may make other bytes.
+const EngineVersion = 6
+
 // CheckpointRecord is what the store keeps of a checkpoint for ever: all but its body.
 type CheckpointRecord struct {
 	N             int       `json:"n"`

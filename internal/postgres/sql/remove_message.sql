@@ -1,5 +1,5 @@
--- Marks a message as removed at the seq @removed_seq, takes it out of the session's counters, and returns whether the
--- newest checkpoint covers it. It returns no row if there is no such message or it was removed before.
+-- Marks a message as removed at the seq @removed_seq, takes it out of the session's counters, ends the floor, which was
+-- found with it, and returns whether the newest checkpoint covers it. It returns no row if there is no such message or it was removed before.
 WITH removed AS (
 	UPDATE messages
 	   SET removed_at = now(), removed_seq = @removed_seq
@@ -9,6 +9,7 @@ WITH removed AS (
 UPDATE sessions s
    SET last_seq = @removed_seq,
        gap_seq = @removed_seq,
+       floor_tokens = 0,
        pinned = CASE WHEN s.pinned = s.last_seq THEN @removed_seq ELSE s.pinned END,
        total_tokens = s.total_tokens - r.tokens,
        context_tokens = s.context_tokens - CASE WHEN s.through_seq < @seq THEN r.shown ELSE 0 END,

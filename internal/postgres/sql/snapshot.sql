@@ -2,7 +2,7 @@
 --
 --   $1 tenant  $2 session key
 SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens, s.last_seq,
-       coalesce(extract(epoch FROM now() - s.last_append_at), 0)::float8, s.calibration, s.unseen_tokens,
+       coalesce(greatest(extract(epoch FROM now() - s.last_append_at), 0), 0)::float8, s.calibration, s.unseen_tokens,
        p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.tenant_version, p.session_version,
        {pinned}, {separate_tokens},
        s.checkpoint_n, s.through_seq, coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units,

@@ -1,0 +1,25 @@
+package jobs_test
+
+import (
+	"testing"
+
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/policy"
+)
+
+// TestAPolicyLoweredWhileARunIsPlannedIsObeyed lowers it when the run is planned under the old one.
+func TestAPolicyLoweredWhileARunIsPlannedIsObeyed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	p := w.newPause("planned")
+	w.work(jobs.Config{Trace: p.trace})
+	w.fill(at)
+	await(w, p.reached)
+	w.set(at, func(p *policy.Policy) { p.Trigger, p.Target = 0.3, 0.1 })
+	close(p.goOn)
+	w.settle()
+	if found, err := w.store.Session(t.Context(), at); err != nil || found.ContextTokens >= 3000 {
+		t.Errorf("the session stays at %d tokens with a trigger of 3000, %v", found.ContextTokens, err)
+	}
+}

@@ -1,0 +1,3 @@
+ALTER TABLE sessions
+    DROP COLUMN floor_hides,
+    DROP COLUMN floor_engine;
