@@ -135,8 +135,8 @@ func TestWhatChangesMeanwhileEndsTheFloor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			loseJobs(t, store)
 			commit := func() error {
+				loseJobs(t, store) // the commit completes its own, and what asked meanwhile was answered with that
 				unchanged := postgres.Outcome{Run: session.Run{State: session.RunUnchanged}, LastSeq: 2, Under: under(found)}
 				return store.CommitCheckpoint(t.Context(), session.Key{Tenant: tenant, Key: found.Key}, unchanged, noJob)
 			}
