@@ -390,6 +390,7 @@ CREATE TABLE public.replays (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
+    progress jsonb,
     CONSTRAINT replays_sample_check CHECK (((sample >= 1) AND (sample <= 1000))),
     CONSTRAINT replays_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'cancelling'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 );
@@ -798,11 +799,13 @@ ALTER TABLE ONLY public.verifications
 
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
+CREATE INDEX findings_newest ON public.findings USING btree (tenant_id, found_at DESC, session_key, n);
+
 CREATE INDEX idempotency_age ON public.idempotency USING btree (tenant_id, created_at);
 
 CREATE INDEX idempotency_session ON public.idempotency USING btree (tenant_id, session_key);
 
-CREATE INDEX import_lines_rejected ON public.import_lines USING btree (tenant_id, import_id, n) WHERE (outcome = 'rejected'::text);
+CREATE INDEX import_lines_outcome ON public.import_lines USING btree (tenant_id, import_id, outcome, n);
 
 CREATE UNIQUE INDEX imports_key ON public.imports USING btree (tenant_id, key) WHERE (key IS NOT NULL);
 
@@ -811,6 +814,8 @@ CREATE INDEX imports_newest ON public.imports USING btree (tenant_id, created_at
 CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE (client_id IS NOT NULL);
 
 CREATE INDEX policies_exact ON public.policies USING btree (tenant_id) WHERE (tokenizer <> 'estimate'::text);
+
+CREATE INDEX recalls_checkpoint ON public.recalls USING btree (tenant_id, session_key, checkpoint_n);
 
 CREATE INDEX recompaction_sessions_failed ON public.recompaction_sessions USING btree (tenant_id, recompaction_id, finished_at DESC) WHERE (state = 'failed'::text);
 
@@ -861,6 +866,8 @@ CREATE INDEX river_notification_topic_id_idx ON public.river_notification USING 
 CREATE INDEX runs_newest ON public.runs USING btree (tenant_id, session_key, triggered_at DESC, id DESC);
 
 CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (tenant_id, digest);
+
+CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
 
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
 

@@ -26,5 +26,8 @@ go test ./cmd/varve -count=1 -v -run TestAnUploadSurvives -args -upload-bytes=10
 echo "== every result of every recorded conversation leaves in every way and comes back"
 go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -args -whole-corpus
 
+echo "== the plans of all lists at a million rows"
+go test ./internal/postgres -count=1 -timeout 60m -run TestEveryPageOfAListCostsThePage -args -plan-rows=1000000
+
 echo "== the tests, ten times"
 go test -race -shuffle=on -count=10 -timeout 60m ./...

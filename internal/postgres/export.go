@@ -41,7 +41,7 @@ func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.
 }
 
 // exportSQL is the statement of ExportSessions.
-var exportSQL = statement("export_sessions", "{columns}", exportColumns)
+var exportSQL = statement("export_sessions", "{columns}", exportColumns, "{policy}", joinPolicy)
 
 // ExportSessions reads the sessions of a tenant after a place, oldest first, which is the order that an import
 // recreates. A Page without an ID is the beginning; its Time is not used, because an imported session may have any time

@@ -127,13 +127,23 @@ func (s *Store) ImportLines(
 	})
 }
 
-var importLinesSQL = statement("import_lines")
+// The statements that read all lines of an import, and those with one outcome.
+var (
+	importLinesSQL = statement("import_lines",
+		"{key}", `l.n`, "{newest}", `l.n DESC`, "{outcome}", ``, "{last}", ``, "{first}", ``)
+	importOutcomeSQL = statement("import_lines",
+		"{key}", `l.outcome, l.n`, "{newest}", `l.outcome DESC, l.n DESC`, "{outcome}", `@outcome, `,
+		"{last}", ` AND l.outcome <= @outcome`, "{first}", ` AND l.outcome >= @outcome`)
+)
 
 func readImportLines(
 	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, r session.ImportedRange,
 ) ([]session.ImportedLine, error) {
-	return rowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], importLinesSQL, pgx.NamedArgs{
+	sql := importLinesSQL
+	if r.Outcome != "" {
+		sql = importOutcomeSQL
+	}
+	return rowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], sql, pgx.NamedArgs{
 		"tenant": tenant, "import": id, "from": r.From, "outcome": string(r.Outcome), "limit": r.Limit,
-		"max_lines": int64(session.MaxImportLines),
 	})
 }

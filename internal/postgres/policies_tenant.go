@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -182,12 +183,15 @@ func (s *Store) SessionPolicyVersions(
 func readVersions(
 	ctx context.Context, tx pgx.Tx, key session.Key, before int64, limit int,
 ) ([]session.PolicyRecord, error) {
+	if before == 0 {
+		before = math.MaxInt32 + 1
+	}
 	return rowsIn(ctx, tx, pgx.RowToStructByName[session.PolicyRecord], `
 		SELECT version, tenant_version, patch, document, changed_by, created_at
 		  FROM policy_versions
 		 WHERE tenant_id = $1
 		   AND session_key = $2
-		   AND ($3 = 0 OR version < $3)
+		   AND version < $3::bigint
 		 ORDER BY version DESC
 		 LIMIT $4`, key.Tenant, key.Key, before, limit)
 }

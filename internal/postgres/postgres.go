@@ -220,21 +220,20 @@ func rowIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql str
 }
 
 // newestFirst returns the end of a statement that reads a page of a tenant's rows, newest first: $1 is the tenant, and
-// pageArgs are all its arguments.
+// pageArgs are all its arguments. The comparison must stand alone: with an OR around it, the index would be read from
+// its beginning.
 func newestFirst(created, id string) string {
-	place := `(` + created + `, ` + id + `)`
 	return `
-		   AND ($2::timestamptz IS NULL OR ` + place + ` < ($2, $3))
+		   AND (` + created + `, ` + id + `) < ($2, $3)
 		 ORDER BY ` + created + ` DESC, ` + id + ` DESC
 		 LIMIT $4`
 }
 
 func pageArgs(tenant uuid.UUID, page session.Page) []any {
-	var after *time.Time // nil for the beginning
-	if !page.Time.IsZero() {
-		after = &page.Time
+	if page.Time.IsZero() { // the beginning of the list
+		return []any{tenant, pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}, uuid.Max, page.Limit}
 	}
-	return []any{tenant, after, page.ID, page.Limit}
+	return []any{tenant, page.Time, page.ID, page.Limit}
 }
 
 func (s *Store) inTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {

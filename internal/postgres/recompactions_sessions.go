@@ -51,8 +51,10 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE l.state END AS state,
 			       l.failures, l.run_id AS run, l.tokens_before, l.tokens_after, l.error, l.finished_at
 			  FROM recompaction_sessions l
-			 WHERE l.tenant_id = $1 AND l.recompaction_id = $2 AND l.session_key > $3
-			 ORDER BY l.session_key
+			 WHERE l.tenant_id = $1
+			   AND l.recompaction_id <= $2 -- an equality would let the planner look through those of others
+			   AND (l.recompaction_id, l.session_key) > ($2, $3)
+			 ORDER BY l.recompaction_id, l.session_key
 			 LIMIT $4`, tenant, id, page.ID, page.Limit, cancelled)
 	})
 }

@@ -14,8 +14,9 @@ import (
 
 // The statements that read one replay, and a list.
 var (
-	readReplaySQL  = statement("read_replay") + ` AND r.id = $2`
-	listReplaysSQL = statement("read_replay") + newestFirst(`r.created_at`, `r.id`)
+	progressSQL    = statement("replay_progress")
+	readReplaySQL  = statement("read_replay", "{progress}", progressSQL) + ` AND r.id = $2`
+	listReplaysSQL = statement("read_replay", "{progress}", progressSQL) + newestFirst(`r.created_at`, `r.id`)
 )
 
 // CreateReplay begins a replay of the sessions that a filter finds and that exist now.
@@ -129,8 +130,8 @@ func (s *Store) CancelReplay(ctx context.Context, tenant, id uuid.UUID, key *ses
 func (s *Store) FailReplay(ctx context.Context, tenant, id uuid.UUID, reason string) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		return exec(ctx, tx, `
-			UPDATE replays
-			   SET state = 'failed', error = $3, contender = NULL, finished_at = now()
+			UPDATE replays r
+			   SET state = 'failed', error = $3, contender = NULL, finished_at = now(), progress = `+progressSQL+`
 			 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, tenant, id, Text(reason))
 	})
 }

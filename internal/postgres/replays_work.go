@@ -219,9 +219,9 @@ func (s *Store) ReplayOutcomes(ctx context.Context, tenant, id uuid.UUID) ([]jso
 func (s *Store) EndReplay(ctx context.Context, tenant, id uuid.UUID, report json.RawMessage, job int64) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		err := exec(ctx, tx, `
-			UPDATE replays
+			UPDATE replays r
 			   SET state = CASE WHEN state = 'cancelling' THEN 'cancelled' ELSE 'done' END,
-			       report = $3, contender = NULL, finished_at = now()
+			       report = $3, contender = NULL, finished_at = now(), progress = `+progressSQL+`
 			 WHERE tenant_id = $1 AND id = $2 AND state IN ('running', 'cancelling')`, tenant, id, report)
 		if err != nil {
 			return err

@@ -1,5 +1,6 @@
--- The outcomes of an import's lines from @from on, only those of @outcome unless that is ''. A row of import_lines
--- records up to @max_lines lines with the same outcome.
+-- The outcomes of an import's lines from @from on. A row of import_lines records consecutive lines with the same
+-- outcome: the first one that is read is the last that does not begin behind @from. Of those with one outcome, {key}
+-- begins with the outcome: {last} and {first} bound it, because with an equality the planner may read all lines.
 SELECT l.n + k, l.line + k, l.outcome,
        (SELECT s.id
           FROM sessions s
@@ -8,9 +9,15 @@ SELECT l.n + k, l.line + k, l.outcome,
   FROM import_lines l,
        generate_series(0, l.lines - 1) k
  WHERE l.tenant_id = @tenant
-   AND l.import_id = @import
-   AND l.n > @from::bigint - @max_lines::bigint
+   AND l.import_id = @import{last}
+   AND ({key}) >= ({outcome}(SELECT coalesce(max(n), 0)
+                      FROM (SELECT l.n
+                              FROM import_lines l
+                             WHERE l.tenant_id = @tenant
+                               AND l.import_id = @import{first}
+                               AND ({key}) <= ({outcome}@from::bigint)
+                             ORDER BY {newest}
+                             LIMIT 1) f))
    AND l.n + k >= @from
-   AND (@outcome::text = '' OR l.outcome = @outcome)
- ORDER BY l.n, k
+ ORDER BY {key}, k
  LIMIT @limit
