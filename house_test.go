@@ -48,7 +48,8 @@ var mayImport = map[string][]string{
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/embedded":         {"internal/config"},
-	"internal/postgres":         {"internal/session", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object"},
+	"internal/share":            {"internal/session"},
+	"internal/postgres":         {"internal/session", "internal/share", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},
@@ -81,7 +82,7 @@ var mayImport = map[string][]string{
 	"internal/replay/folder": {"internal/importer", "internal/replay", "internal/wire"},
 	"internal/models":        {"internal/spelling"},
 	"internal/api": {
-		"internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall",
+		"internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/share",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",

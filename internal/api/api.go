@@ -27,6 +27,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/recall"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 // Config is what the API needs.
@@ -34,6 +35,7 @@ type Config struct {
 	Store  *postgres.Store
 	Models *models.Registry // nil: those that are built in
 	Log    *slog.Logger     // nil logs nothing
+	Gate   *share.Gate      // nil: one that divides all connections of the store
 
 	Origins []string // of pages that may use MCP, as http.CrossOriginProtection takes them
 
@@ -62,6 +64,9 @@ func New(config Config) *Server {
 	}
 	if config.Models == nil {
 		config.Models = models.Embedded()
+	}
+	if config.Gate == nil {
+		config.Gate = share.New(share.Config{Connections: int(config.Store.Pool().Config().MaxConns)})
 	}
 	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store}}
 	s.recall = &recall.Counter{Store: s.Store, Log: s.Log}

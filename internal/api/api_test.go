@@ -21,6 +21,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -42,6 +43,12 @@ func newWorld(t testing.TB) *world {
 
 func newWorldLogging(t testing.TB, log io.Writer) *world {
 	t.Helper()
+	return newWorldSharing(t, log, nil)
+}
+
+// newWorldSharing is newWorldLogging with a gate, nil for that of a process.
+func newWorldSharing(t testing.TB, log io.Writer, gate *share.Gate) *world {
+	t.Helper()
 	w := &world{TB: t, dsn: pgtest.New(t)}
 	pool, err := postgres.Open(t.Context(), w.dsn, 10)
 	if err != nil {
@@ -54,7 +61,7 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 	}
 	w.store = postgres.New(pool, inserts, compactor.CapAtIngest)
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.server = api.New(api.Config{Store: w.store, Log: logger})
+	w.server = api.New(api.Config{Store: w.store, Log: logger, Gate: gate})
 	w.tenant, w.key = w.newTenant("acme")
 	return w
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 // keyLifetime is how long a key is accepted after the database confirmed it, and so how late a revocation can be.
@@ -19,7 +20,8 @@ func (s *Server) authenticate(req *request.Request) error {
 	if tenant, digest, err := session.ParseToken(text); err == nil {
 		// A token is looked up for every request, so that its revocation, its expiry and the end of its session hold
 		// at once: an agent sends few.
-		req.Caller, err = s.Store.CallerByToken(req.Ctx, tenant, digest)
+		ctx := share.With(req.Ctx, s.Gate, share.Keys)
+		req.Caller, err = s.Store.CallerByToken(ctx, tenant, digest)
 		req.Tenant = req.Caller.Tenant
 		return err
 	}
@@ -29,7 +31,8 @@ func (s *Server) authenticate(req *request.Request) error {
 	}
 	now := time.Now()
 	if !s.keys.has(digest, now) {
-		if _, err := s.Store.KeyByDigest(req.Ctx, tenant, digest); err != nil {
+		ctx := share.With(req.Ctx, s.Gate, share.Keys)
+		if _, err := s.Store.KeyByDigest(ctx, tenant, digest); err != nil {
 			return err
 		}
 		s.keys.add(digest, now)

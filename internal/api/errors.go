@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
@@ -73,7 +75,11 @@ var sentinels = []struct {
 		"try again after Retry-After. The database answers, and all else can be read"},
 	{session.ErrBusy, "busy", "two greps or searches of the tenant run, and one waited a second for its turn: try " +
 		"again after Retry-After"},
-	{session.ErrOverCapacity, "over_capacity", "what runs here now leaves no memory or processor for this request, " +
+	{session.ErrSessionBusy, "session_busy", "others write to the session, or hold its lock for long: nothing was " +
+		"written; try again after Retry-After"},
+	{session.ErrTenantBusy, "tenant_busy", "the tenant's other requests use its share of the database connections: " +
+		"nothing was done; try again after Retry-After, with fewer requests at once"},
+	{session.ErrOverCapacity, "over_capacity", "what runs here now leaves no memory, processor or connection for it, " +
 		"and it has waited for some: nothing was done; try again after Retry-After"},
 	{session.ErrTooHeavy, "too_heavy", "this needs more memory than the process has: read the view in the " +
 		"session's own format without a bound, or the messages page by page; or the operator gives the process " +
@@ -143,10 +149,8 @@ func failureOf(err error) *request.Failure {
 			return &request.Failure{Code: s.code, Detail: specific(err, s.err, s.detail)}
 		}
 	}
-	if databaseIsDown(err) {
-		return &request.Failure{Code: request.Unavailable, Detail: "the database does not answer: try again after " +
-			"Retry-After. Whether a write happened is not known: " +
-			"repeat it with its Idempotency-Key or client_ids"}
+	if failed := databaseFailure(err); failed != nil {
+		return failed
 	}
 	return &request.Failure{Code: request.InternalError, Detail: "something went wrong on our side; the log knows " +
 		"it by the request id"}
@@ -208,10 +212,50 @@ func databaseIsDown(err error) bool {
 	return false
 }
 
-// transient reports whether a SQLSTATE is of the kind: connection lost, out of resources, stopping or starting,
-// cancelled, deadlock, serialization.
+// databaseFailure returns what to answer if the database did not do what it was asked, nil for other errors.
+func databaseFailure(err error) *request.Failure {
+	var pg *pgconn.PgError
+	code := ""
+	if errors.As(err, &pg) {
+		code = pg.Code
+	}
+	switch {
+	case code == "55P03": // lock_timeout
+		return failureOf(session.ErrSessionBusy)
+	case code == "57014", code == "25P03", code == "" && errors.Is(err, context.DeadlineExceeded):
+		return &request.Failure{Code: timedOut, RetryAfter: retryTimedOut, Detail: fmt.Sprintf("it took longer than %s "+
+			"and was stopped: ask for less, or try again after Retry-After. %s", requestTimeout, unknownWrite)}
+	case code == "25006":
+		return &request.Failure{Code: request.Unavailable, Detail: "the database takes no writes now, it is read-only " +
+			"or a standby: nothing was written; try again after Retry-After"}
+	case databaseIsDown(err):
+		return &request.Failure{Code: request.Unavailable, Detail: databaseAway}
+	}
+	return nil
+}
+
+// The code of a request that took too long, and when it should be sent again: it would be as slow at once.
+const (
+	timedOut      = "timed_out"
+	retryTimedOut = 30 * time.Second
+)
+
+const databaseAway = "the database does not answer: try again after Retry-After. " + unknownWrite
+
+// databaseIsAway reports whether the database answers nothing at all, so that a request that took too long did so for
+// that reason.
+func (s *Server) databaseIsAway(req *request.Request) bool {
+	_, cause := s.ready.look(context.WithoutCancel(req.Ctx), s)
+	var answered *pgconn.PgError
+	return cause != nil && databaseIsDown(cause) && !errors.As(cause, &answered)
+}
+
+const unknownWrite = "Whether a write happened is not known: repeat it with its Idempotency-Key or client_ids"
+
+// transient reports whether a SQLSTATE is of the kind: connection lost, login refused, out of resources, stopping or
+// starting, cancelled, deadlock, serialization, a lock not got, a disk that fails.
 func transient(state string) bool {
-	for _, class := range []string{"08", "53", "57", "40", "25006"} {
+	for _, class := range []string{"08", "28", "53", "55P03", "57", "58", "40", "25006", "25P03"} {
 		if strings.HasPrefix(state, class) {
 			return true
 		}
@@ -232,6 +276,9 @@ var (
 func (s *Server) answer(req *request.Request, err error, committed bool) {
 	postgres.CountDamage(err)
 	f := failureOf(err)
+	if f.Code == timedOut && s.databaseIsAway(req) {
+		f = &request.Failure{Code: request.Unavailable, Detail: databaseAway}
+	}
 	status := statuses[f.Code]
 	if status == 0 {
 		f, status = &request.Failure{Code: request.InternalError, Detail: f.Detail}, http.StatusInternalServerError
@@ -289,6 +336,10 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h["Retry-After"], h["Retry-After-Ms"] = request.RetryAfter, retryAfterMS
+		if f.RetryAfter > 0 {
+			h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds())))}
+			h["Retry-After-Ms"] = []string{strconv.FormatInt(f.RetryAfter.Milliseconds(), 10)}
+		}
 	case http.StatusRequestTimeout:
 		h["Connection"] = []string{"close"}
 	case http.StatusRequestedRangeNotSatisfiable:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 func TestTheDocumentationListsEveryCode(t *testing.T) {
@@ -219,11 +221,76 @@ var wrongRequests = map[string]struct {
 		w.store.Pool().Close()
 		return w.ask("GET", "/v1/sessions/s/runs", "")
 	}, "try again"},
+	"session_busy": {func(w *world) answer {
+		at := session.Address{Tenant: w.tenant, ID: "s"}
+		ctx := share.With(w.Context(), w.server.Gate, share.Interactive)
+		for range 2 {
+			pen, err := share.Session(ctx, at)
+			if err != nil {
+				w.Fatal(err)
+			}
+			defer pen.Done()
+		}
+		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
+	}, "nothing was written"},
+	"tenant_busy": {func(w *world) answer {
+		w.must(http.StatusOK, "GET", "/v1/sessions/s", "") // the key is known now
+		defer w.hold(w.tenant)()
+		return w.ask("GET", "/v1/sessions/s", "")
+	}, "fewer requests at once"},
+	"timed_out": {func(w *world) answer {
+		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
+			if _, err := conn.Exec(w.Context(), `SET statement_timeout = '1ms'`); err != nil {
+				w.Fatal(err)
+			}
+			conn.Release()
+		}
+		defer w.lock(`LOCK TABLE sessions`)()
+		return w.ask("GET", "/v1/sessions/s", "")
+	}, "ask for less"},
+}
+
+// hold takes as many connections as a tenant gets, until release is called.
+func (w *world) hold(tenant uuid.UUID) (release func()) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	cancel() // what is not there at once is not there
+	ctx = share.With(ctx, w.server.Gate, share.Interactive)
+	var held []share.Turn
+	for {
+		turn, err := share.Connection(ctx, tenant)
+		if err != nil {
+			break
+		}
+		held = append(held, turn)
+	}
+	return func() {
+		for _, turn := range held {
+			turn.Done()
+		}
+	}
+}
+
+// lock holds what a statement locks, as the tables' owner, until release is called.
+func (w *world) lock(sql string) (release func()) {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), w.dsn)
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, err = conn.Exec(w.Context(), fmt.Sprintf(`BEGIN; SELECT set_config('app.tenant_id', '%s', true); %s`, w.tenant, sql))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return func() { _ = conn.Close(context.WithoutCancel(w.Context())) }
 }
 
 func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	shared := newWorld(t)
+	hurried := func() *world {
+		return newWorldSharing(t, io.Discard, share.New(share.Config{Connections: 10, Patience: 10 * time.Millisecond}))
+	}
+	shared := hurried()
 	for code, status := range api.Codes {
 		wrong, ok := wrongRequests[code]
 		if !ok {
@@ -232,7 +299,7 @@ func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 		}
 		w := shared
 		if status >= http.StatusInternalServerError {
-			w = newWorld(t) // these break it
+			w = hurried() // these break it
 		}
 		w.ask("DELETE", "/v1/sessions/s", "")
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")

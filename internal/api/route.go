@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 // handler answers one request.
@@ -75,11 +76,36 @@ func (s *Server) openAI(method, path string, h func(*request.Request) error, que
 	})
 }
 
+// handle registers a route, whose requests take database connections of its class.
 func (s *Server) handle(method, path string, h echo.HandlerFunc) {
-	s.echo.Add(method, path, h)
-	if method == http.MethodGet {
-		s.echo.HEAD(path, h)
+	class := classOf(method + " " + path)
+	shared := func(c echo.Context) error {
+		req := &c.(*routed).req
+		req.R = req.R.WithContext(share.With(req.R.Context(), s.Gate, class))
+		req.Ctx = req.R.Context()
+		return h(c)
 	}
+	s.echo.Add(method, path, shared)
+	if method == http.MethodGet {
+		s.echo.HEAD(path, shared)
+	}
+}
+
+// bulk are the ends of routes whose requests read or write much, or rarely matter to an agent's next step. Such work has
+// connections of its own, so that appends and views do not wait for it.
+var bulk = []string{
+	"GET /v1/sessions", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs", "/checkpoints",
+	"/results", "/versions", "/lines", "/tokens",
+}
+
+func classOf(route string) share.Class {
+	if strings.Contains(route, " /v1/admin/") || strings.Contains(route, " /v1/imports") {
+		return share.Bulk
+	}
+	if slices.ContainsFunc(bulk, func(end string) bool { return strings.HasSuffix(route, end) }) {
+		return share.Bulk
+	}
+	return share.Interactive
 }
 
 // routed carries a request through Echo.

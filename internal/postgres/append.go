@@ -12,14 +12,21 @@ import (
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 // Append adds messages to the end of a session, all or none, in one round trip. An append that reaches the session's
 // armed threshold inserts the compaction job in its own transaction, as do all others that one statement cannot
 // decide. replayed reports that the answer is that of an earlier request with the same Idempotency-Key.
 //
-// Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused.
+// Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused,
+// ErrSessionBusy.
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
+	pen, err := share.Session(ctx, a.Session)
+	if err != nil {
+		return done, false, err
+	}
+	defer pen.Done()
 	p := newAppendParams(a)
 	done = session.Appended{Tokens: p.tokens, Compaction: session.CompactionNone}
 	var measured measure

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 // replay decodes the answer that was given to an earlier request with this key into answer, and reports whether there
@@ -54,11 +55,17 @@ func remember(ctx context.Context, tx pgx.Tx, key session.Key, id *session.Idemp
 		VALUES ($1, $2, $3, $4, $5, $6)`, key.Tenant, id.Route, id.Key, key.Key, id.Digest[:], string(stored))
 }
 
-// onceInSession runs do like once, under the lock of a session; ErrNotFound.
+// onceInSession runs do like once, under the lock of a session; ErrNotFound, ErrSessionBusy.
 func onceInSession[T any](
 	ctx context.Context, s *Store, at session.Address, id *session.Idempotency,
 	do func(tx pgx.Tx, row lockedSession) (T, error),
 ) (T, bool, error) {
+	pen, err := share.Session(ctx, at)
+	if err != nil {
+		var none T
+		return none, false, err
+	}
+	defer pen.Done()
 	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (answer T, key uuid.UUID, err error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
@@ -70,27 +77,31 @@ func onceInSession[T any](
 }
 
 // once runs do in a transaction of the tenant, at most once for each Idempotency-Key, and reports whether the answer is
-// that of an earlier request. Of two requests at the same time the second waits, then gets the first one's answer.
+// that of an earlier request. Of two requests at the same time the second gets the first one's answer, whatever it
+// failed by: what the first one changed may be why, and then its answer is stored.
 func once[T any](
 	ctx context.Context, s *Store, tenant uuid.UUID, id *session.Idempotency, do func(tx pgx.Tx) (T, uuid.UUID, error),
 ) (answer T, replayed bool, err error) {
-	attempt := func() error {
-		return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-			if replayed, err = replay(ctx, tx, tenant, id, &answer); err != nil || replayed {
-				return err
-			}
-			var about uuid.UUID
-			if answer, about, err = do(tx); err != nil {
-				return err
-			}
-			return remember(ctx, tx, session.Key{Tenant: tenant, Key: about}, id, answer)
-		})
+	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		if replayed, err = replay(ctx, tx, tenant, id, &answer); err != nil || replayed {
+			return err
+		}
+		var about uuid.UUID
+		if answer, about, err = do(tx); err != nil {
+			return err
+		}
+		return remember(ctx, tx, session.Key{Tenant: tenant, Key: about}, id, answer)
+	})
+	if id == nil || err == nil || ctx.Err() != nil {
+		return answer, replayed, err
 	}
-	err = attempt()
-	firstWon := violates(err, "idempotency_pkey") ||
-		errors.Is(err, session.ErrExists) || errors.Is(err, session.ErrNotFound)
-	if id != nil && firstWon {
-		err = attempt() // the effect of the first request may be why this one failed: then its answer is stored now
+	failed := err
+	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		replayed, err = replay(ctx, tx, tenant, id, &answer)
+		return err
+	})
+	if replayed || errors.Is(err, session.ErrIdempotencyReused) {
+		return answer, replayed, err
 	}
-	return answer, replayed, err
+	return answer, false, failed
 }

@@ -93,7 +93,7 @@ func (s *Store) EndAttempt(
 
 // Import reads an import with its first rejected lines; ErrNotFound.
 func (s *Store) Import(ctx context.Context, tenant, id uuid.UUID) (session.Import, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
+	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
 		return readImport(ctx, tx, tenant, id)
 	})
 }
@@ -118,7 +118,7 @@ func (s *Store) Imports(ctx context.Context, tenant uuid.UUID, page session.Page
 func (s *Store) ImportLines(
 	ctx context.Context, tenant, id uuid.UUID, r session.ImportedRange,
 ) ([]session.ImportedLine, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]session.ImportedLine, error) {
+	return readTx(ctx, s, tenant, func(tx pgx.Tx) ([]session.ImportedLine, error) {
 		found, err := readImportLines(ctx, tx, tenant, id, r)
 		if err == nil && len(found) == 0 {
 			_, err = readImport(ctx, tx, tenant, id)

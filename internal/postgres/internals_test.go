@@ -7,6 +7,8 @@ import (
 
 	"github.com/golang-migrate/migrate/v4"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // What only the tests of this package need of its inside.
@@ -17,6 +19,16 @@ var (
 	SchemaVersion = schemaVersion
 	Query         = query
 )
+
+// InSession is inSession.
+func InSession[T any](
+	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
+) (T, error) {
+	return inSession(ctx, s, at, do)
+}
+
+// ReadLineage is readLineage.
+var ReadLineage = readLineage
 
 // MigrateSteps applies the next n migrations, or takes the last -n back.
 func MigrateSteps(dsn string, n int) error {

@@ -27,6 +27,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 // role is the database role of the serving processes: it owns nothing, and row-level security binds it.
@@ -63,7 +64,8 @@ func assumeRole(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		SET ROLE `+role+`;
 		SET plan_cache_mode = 'force_generic_plan';
-		SET idle_in_transaction_session_timeout = '1min';
+		SET idle_in_transaction_session_timeout = '5s';
+		SET lock_timeout = '3s';
 		SET statement_timeout = '5min'`)
 	if err != nil {
 		return fmt.Errorf("role %s (does the database have its schema? run varve migrate): %w", role, err)
@@ -113,6 +115,11 @@ const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
 func InTenant(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
 ) error {
+	turn, err := share.Connection(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	defer turn.Done()
 	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, setTenant, tenant.String()); err != nil {
 			return err
@@ -125,6 +132,11 @@ func InTenant(
 func query(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error,
 ) error {
+	turn, err := share.Connection(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	defer turn.Done()
 	batch := &pgx.Batch{}
 	batch.Queue(setTenant, tenant.String())
 	batch.Queue(sql, args...)
@@ -254,17 +266,39 @@ func inTx[T any](ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx
 	return found, err
 }
 
-// inSession runs do like inTx, with the key of a session; ErrNotFound.
+// readTx runs do in one transaction that only reads, and whose statements all read the same moment.
+func readTx[T any](
+	ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error),
+) (found T, err error) {
+	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
+		found, err = do(tx)
+		return err
+	})
+	return found, err
+}
+
+// inSession runs do like readTx, with the key of a session; ErrNotFound.
 func inSession[T any](
 	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
 ) (T, error) {
-	return inTx(ctx, s, at.Tenant, func(tx pgx.Tx) (found T, err error) {
-		key, err := sessionKey(ctx, tx, at)
-		if err != nil {
-			return found, err
-		}
-		return do(tx, session.Key{Tenant: at.Tenant, Key: key})
-	})
+	return readTx(ctx, s, at.Tenant, func(tx pgx.Tx) (T, error) { return doInSession(ctx, tx, at, do) })
+}
+
+// changeInSession runs do like inSession, in a transaction that may write.
+func changeInSession[T any](
+	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
+) (T, error) {
+	return inTx(ctx, s, at.Tenant, func(tx pgx.Tx) (T, error) { return doInSession(ctx, tx, at, do) })
+}
+
+func doInSession[T any](
+	ctx context.Context, tx pgx.Tx, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
+) (found T, err error) {
+	key, err := sessionKey(ctx, tx, at)
+	if err != nil {
+		return found, err
+	}
+	return do(tx, session.Key{Tenant: at.Tenant, Key: key})
 }
 
 // exec runs a statement whose result is not needed.

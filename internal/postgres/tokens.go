@@ -24,7 +24,7 @@ func (s *Store) CreateToken(ctx context.Context, at session.Address, t session.N
 	if err != nil {
 		return session.Token{}, err
 	}
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (session.Token, error) {
+	return changeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (session.Token, error) {
 		if err := roomForToken(ctx, tx, key); err != nil {
 			return session.Token{}, err
 		}
@@ -105,7 +105,7 @@ func (s *Store) Tokens(ctx context.Context, at session.Address, page session.Pag
 
 // RevokeToken revokes a session's token; ErrNotFound. Revoking twice changes nothing.
 func (s *Store) RevokeToken(ctx context.Context, at session.Address, id uuid.UUID) error {
-	_, err := inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
+	_, err := changeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
 		return struct{}{}, execOne(ctx, tx, fmt.Errorf("token %s: %w", id, session.ErrNotFound), `
 			UPDATE session_tokens
 			   SET revoked_at = coalesce(revoked_at, now())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 // uploadSQL reads uploads that have not expired: {where} says which.
@@ -41,6 +42,11 @@ func scanUpload(row pgx.CollectableRow) (u storedUpload, err error) {
 //
 // Errors: ErrNotFound, ErrTooManyUploads, ErrIdempotencyReused if the upload of this key is another.
 func (s *Store) BeginUpload(ctx context.Context, at session.Address, n session.NewUpload) (session.Upload, error) {
+	pen, err := share.Session(ctx, at)
+	if err != nil {
+		return session.Upload{}, err
+	}
+	defer pen.Done()
 	return inTx(ctx, s, at.Tenant, func(tx pgx.Tx) (u session.Upload, err error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
@@ -173,7 +179,7 @@ func (s *Store) FinishUpload(ctx context.Context, u session.Upload, r persist.Re
 
 // AbandonUpload gives an upload up: what has arrived is collected later. ErrNotFound, ErrUploadEnded.
 func (s *Store) AbandonUpload(ctx context.Context, at session.Address, id uuid.UUID) error {
-	_, err := inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
+	_, err := changeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
 		u, err := readUpload(ctx, tx, key, id)
 		if err == nil && u.Finished() {
 			err = session.ErrUploadEnded

@@ -102,8 +102,12 @@ const (
 )
 
 // Audit calls look with all that is stored of a session, in one transaction that reads the same moment; ErrNotFound.
+// It may be idle for as long as a page takes to be checked, for it locks nothing.
 func (s *Store) Audit(ctx context.Context, key session.Key, look func(*Audit) error) error {
 	return s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
+		if err := exec(ctx, tx, `SET LOCAL idle_in_transaction_session_timeout = '5min'`); err != nil {
+			return err
+		}
 		found, err := rowIn(ctx, tx, pgx.RowToStructByName[AuditedSession], auditSessionSQL, key.Tenant, key.Key)
 		if err != nil {
 			return err

@@ -28,6 +28,8 @@ var (
 	ErrBusy              = errors.New("too many greps and searches of the tenant run at once")
 	ErrOverCapacity      = errors.New("the process has no room for this work now")
 	ErrTooHeavy          = errors.New("the work needs more memory than the process has")
+	ErrSessionBusy       = errors.New("others write to the session, or hold its lock")
+	ErrTenantBusy        = errors.New("the tenant's other requests use its share of the database connections")
 )
 
 // StaleError is returned if an append's expected_seq is not the session's last seq.

@@ -253,6 +253,8 @@ type Failure struct {
 	Minimum  *int64 // of view_cannot_fit and window_exceeded
 	Current  *int64 // of stale_expected_seq
 	Size     int64  // of range_not_satisfiable: how many bytes there are
+
+	RetryAfter time.Duration // of a 429 or 503; 0 is a second
 }
 
 func (f *Failure) Error() string { return f.Code + ": " + f.Detail }

@@ -1,0 +1,94 @@
+package api_test
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/varve-dev/varve/internal/share"
+)
+
+// waitingFor reads the gauge of requests that wait for their turn.
+func waitingFor(t testing.TB, what string) (n float64) {
+	t.Helper()
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "varve_share_waiting" && m.GetLabel()[0].GetValue() == what {
+				n += m.GetGauge().GetValue()
+			}
+		}
+	}
+	return n
+}
+
+func TestWritersOfOneLockedSessionHoldNobodyElseUp(t *testing.T) {
+	t.Parallel()
+	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: 10, Patience: time.Minute}))
+	victim := *w
+	victim.tenant, victim.key = w.newTenant("victim")
+	for _, who := range []*world{w, &victim} {
+		who.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
+	}
+	unlock := w.lock(`SELECT FROM sessions WHERE tenant_id = '` + w.tenant.String() + `' FOR UPDATE`)
+	var attack sync.WaitGroup
+	statuses := make(chan int, 100)
+	for range cap(statuses) {
+		attack.Go(func() {
+			statuses <- w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user("x"))).Code
+		})
+	}
+	for waitingFor(t, "session") < float64(cap(statuses)-10) { // two wait at the session's lock
+		time.Sleep(time.Millisecond)
+	}
+	if held := w.store.Pool().Stat().AcquiredConns(); held > 3 { // two write, and one may look a key up
+		t.Errorf("%d writers of one session hold %d connections", cap(statuses), held)
+	}
+	for range 5 {
+		victim.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
+		victim.must(http.StatusOK, "GET", "/v1/sessions/s/context", "")
+		w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "")
+	}
+	unlock()
+	attack.Wait()
+	close(statuses)
+	written := 0
+	for status := range statuses {
+		switch status {
+		case http.StatusCreated:
+			written++
+		case http.StatusServiceUnavailable: // it waited at the lock for longer than lock_timeout
+		default:
+			t.Errorf("a writer that had waited got %d", status)
+		}
+	}
+	if written < cap(statuses)/2 {
+		t.Errorf("%d of %d writers that waited wrote", written, cap(statuses))
+	}
+}
+
+func TestBulkWorkHoldsNoAppendUp(t *testing.T) {
+	t.Parallel()
+	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: 10, Patience: time.Minute}))
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
+	unlock := w.lock(`LOCK TABLE recompactions`) // lists of them are slow
+	var attack sync.WaitGroup
+	for range 50 {
+		attack.Go(func() { w.ask("GET", "/v1/admin/recompactions", "") })
+	}
+	for waitingFor(t, "bulk") < 1 {
+		time.Sleep(time.Millisecond)
+	}
+	for range 5 {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
+	}
+	unlock()
+	attack.Wait()
+}

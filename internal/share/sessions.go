@@ -1,0 +1,120 @@
+package share
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+const (
+	// writersAtOnce is how many writers of one session may hold a connection: while one commits, the next one waits
+	// at its lock, so that the lock is never free without need.
+	writersAtOnce = 2
+	// maxWriters is how many may wait for them.
+	maxWriters = 128
+	// writerPatience is how long.
+	writerPatience = 3 * time.Second
+)
+
+// sessions are the sessions that somebody writes to, in parts that do not wait for each other.
+type sessions [32]writtenSessions
+
+type writtenSessions struct {
+	mu sync.Mutex
+	of map[session.Address]*writers
+}
+
+type writers struct {
+	writing int
+	waiting []chan struct{} // closed when the turn has come
+}
+
+// Pen is the right to write to a session. The zero value is the right of work that is not divided.
+type Pen struct {
+	part *writtenSessions
+	at   session.Address
+}
+
+var seed = maphash.MakeSeed()
+
+func (s *sessions) enter(ctx context.Context, at session.Address, patience time.Duration) (Pen, error) {
+	part := &s[maphash.Comparable(seed, at)%uint64(len(s))]
+	part.mu.Lock()
+	w := part.of[at]
+	if w == nil {
+		if part.of == nil {
+			part.of = map[session.Address]*writers{}
+		}
+		w = &writers{}
+		part.of[at] = w
+	}
+	pen := Pen{part, at}
+	if w.writing < writersAtOnce {
+		w.writing++
+		part.mu.Unlock()
+		return pen, nil
+	}
+	if len(w.waiting) >= maxWriters {
+		part.mu.Unlock()
+		refusedWriters.Inc()
+		return Pen{}, session.ErrSessionBusy
+	}
+	ready := make(chan struct{})
+	w.waiting = append(w.waiting, ready)
+	part.mu.Unlock()
+	return pen, part.wait(ctx, w, ready, patience)
+}
+
+var (
+	waitingWriters = waiting.WithLabelValues("session")
+	refusedWriters = refused.WithLabelValues("session")
+)
+
+func (p *writtenSessions) wait(
+	ctx context.Context, w *writers, ready chan struct{}, patience time.Duration,
+) error {
+	waitingWriters.Inc()
+	defer waitingWriters.Dec()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	err := session.ErrSessionBusy
+	select {
+	case <-ready:
+		return nil
+	case <-timeout.C:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(w.waiting, ready)
+	if at < 0 {
+		return nil // the turn came at the last moment
+	}
+	w.waiting = slices.Delete(w.waiting, at, at+1)
+	refusedWriters.Inc()
+	return err
+}
+
+// Done gives the turn to who waits for it.
+func (p Pen) Done() {
+	if p.part == nil {
+		return
+	}
+	p.part.mu.Lock()
+	defer p.part.mu.Unlock()
+	w := p.part.of[p.at]
+	switch {
+	case len(w.waiting) > 0:
+		close(w.waiting[0])
+		w.waiting = w.waiting[1:]
+	case w.writing > 1:
+		w.writing--
+	default:
+		delete(p.part.of, p.at)
+	}
+}
