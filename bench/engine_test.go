@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -142,7 +143,7 @@ func bytesOf(inputs ...compact.Input) (size int) {
 var errNothingToDo = errors.New("the engine changed nothing: this is not the work to measure")
 
 func compactOnce(in compact.Input) error {
-	plan, _, err := compact.Run(in, nil)
+	plan, _, err := compact.Run(context.Background(), in, nil)
 	if err == nil && !plan.Changed() {
 		err = errNothingToDo
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // A conversation of megabyte is measured where none of longBytes was recorded.
@@ -146,7 +147,7 @@ func (s *spoken) encode() error {
 func (s *spoken) render(target session.Format) func() error {
 	return func() error {
 		for _, view := range s.views {
-			wire.Render(target, view, wire.Options{})
+			wiretest.Render(target, view, wire.Options{})
 		}
 		return nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -84,7 +85,7 @@ func grown(tb testing.TB, c *compacttest.Conversation) compact.Input {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if _, in.Base, err = compact.Run(in, nil); err != nil {
+	if _, in.Base, err = compact.Run(context.Background(), in, nil); err != nil {
 		tb.Fatal(err)
 	}
 	in.Tail = slices.DeleteFunc(list, func(e compact.Entry) bool { return e.Seq <= in.Base.Through })
@@ -110,6 +111,6 @@ func entries(c *compacttest.Conversation) []compact.Entry {
 }
 
 func runOnce(in compact.Input) error {
-	_, _, err := compact.Run(in, nil)
+	_, _, err := compact.Run(context.Background(), in, nil)
 	return err
 }

@@ -26,7 +26,7 @@ const replayPlot = "docs/replay.svg"
 
 // measureReplay replays the recorded conversations under every profile and every yardstick.
 func measureReplay(ctx context.Context, b *bench) error {
-	sessions, _, err := folder.Read(os.Getenv("VARVE_DATA"))
+	sessions, _, err := folder.Read(ctx, os.Getenv("VARVE_DATA"))
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}

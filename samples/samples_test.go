@@ -1,6 +1,7 @@
 package samples_test
 
 import (
+	"context"
 	"io/fs"
 	"regexp"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 	"github.com/varve-dev/varve/samples"
 )
 
@@ -29,7 +31,7 @@ func TestSamplesAreLongValidConversations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := importer.Read(name, data, importer.Auto)
+		f, err := importer.Read(context.Background(), name, data, importer.Auto)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +70,7 @@ func check(t *testing.T, name string, c importer.Conversation) {
 	if tokens <= 120_000 || results < 60 {
 		t.Errorf("%s has %d tokens and %d results, too few for a long session", name, tokens, results)
 	}
-	for _, v := range wire.Validate(c.Format, bodies, wire.Options{}) {
+	for _, v := range wiretest.Validate(c.Format, bodies, wire.Options{}) {
 		t.Errorf("%s: %+v", name, v)
 	}
 }

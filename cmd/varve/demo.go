@@ -93,7 +93,7 @@ func (c *demoCommand) show(ctx context.Context, to *console, dir string) error {
 	}
 	for i := range run.files {
 		if file := &run.files[i]; file.Error == "" {
-			problems = append(problems, d.Add(file.File))
+			problems = append(problems, d.Add(ctx, file.File))
 		}
 	}
 	problems = append(problems, d.Run(ctx))

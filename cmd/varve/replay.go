@@ -60,7 +60,7 @@ func (c *replayRunCommand) ofFolder(ctx context.Context, settings *config.Client
 	if err != nil {
 		return usageError(err.Error())
 	}
-	sessions, err := c.sessions()
+	sessions, err := c.sessions(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (f *reportFiles) write(report *replay.Report, asJSON bool, out io.Writer) e
 }
 
 // sessions reads the sessions that the flags choose.
-func (c *replayRunCommand) sessions() (chosen []*replay.Session, err error) {
-	all, _, err := folder.Read(c.Dir)
+func (c *replayRunCommand) sessions(ctx context.Context) (chosen []*replay.Session, err error) {
+	all, _, err := folder.Read(ctx, c.Dir)
 	for _, s := range all {
 		if strings.Contains(s.Name, c.Only) && (c.Half == "" || c.Half == half(s.Name)) {
 			chosen = append(chosen, s)

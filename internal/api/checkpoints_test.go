@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // checkpoint is a checkpoint as callers decode it.
@@ -135,7 +136,7 @@ func TestTheViewOfACheckpointIsTheOneThatItWas(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			was := w.must(http.StatusOK, "GET", fmt.Sprintf("%s/checkpoints/%d/context", path, n), "")
 			v := decoded[view](was)
-			if problems := wire.Validate(session.Format(format), v.bodies(), wire.Options{}); len(problems) > 0 || v.Checkpoint != n || v.LastSeq != v.Through {
+			if problems := wiretest.Validate(session.Format(format), v.bodies(), wire.Options{}); len(problems) > 0 || v.Checkpoint != n || v.LastSeq != v.Through {
 				w.Errorf("%+v: %v", v, problems)
 			}
 			if (format == "anthropic") != (string(v.System) == `[{"type":"text","text":"be brief"}]` || string(v.System) == `"be brief"`) {
@@ -176,7 +177,7 @@ func TestARestoredViewIsThatOfTheCheckpointAndTheTail(t *testing.T) {
 			if !ok || !strings.HasSuffix(tail, rest) || v.Checkpoint != restored.N || len(v.Messages) < 30 {
 				w.Errorf("restored %d: a view of %d messages through %d", n, len(v.Messages), v.Through)
 			}
-			if problems := wire.Validate(session.Format(format), v.bodies(), wire.Options{}); len(problems) > 0 {
+			if problems := wiretest.Validate(session.Format(format), v.bodies(), wire.Options{}); len(problems) > 0 {
 				w.Errorf("the view after the restoration: %v", problems)
 			}
 			run := decoded[session.Run](w.must(http.StatusOK, "GET", fmt.Sprint(path, "/runs/", restored.Run), ""))
@@ -281,7 +282,7 @@ func TestViewsStayValidWhileASessionIsRestored(t *testing.T) {
 		})
 		for range 30 {
 			v := decoded[view](w.ask("GET", path+"/context", ""))
-			if problems := wire.Validate(session.Format(format), v.bodies(), wire.Options{}); len(problems) > 0 {
+			if problems := wiretest.Validate(session.Format(format), v.bodies(), wire.Options{}); len(problems) > 0 {
 				w.Fatalf("checkpoint %d: %v", v.Checkpoint, problems)
 			}
 		}

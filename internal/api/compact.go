@@ -209,7 +209,10 @@ func answerCompacted(req *request.Request, b *stateless.Body, p *compactor.Propo
 	if err != nil {
 		return err
 	}
-	made := b.Render(append(system, messages...)...)
+	made, err := b.Render(req.Ctx, append(system, messages...)...)
+	if err != nil {
+		return err
+	}
 	if len(made.Repairs) > 0 {
 		out.B = view.AppendMember(out.B, "repairs", made.Repairs)
 	}

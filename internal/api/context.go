@@ -97,7 +97,7 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 // answerMade answers with a view that is made of the stored one. If the newest checkpoint gives none that is valid, the
 // next older one does, and in the end the log itself.
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
-	made, notes, err := want.Make(stored)
+	made, notes, err := want.Make(req.Ctx, stored)
 	if broken := new(view.BrokenError); want.newest() && errors.As(err, &broken) {
 		s.Store.ForgetBody(want.at)
 		s.degraded(want.at, "view is broken, an older one is served", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // view is a view as callers decode it.
@@ -118,7 +119,7 @@ func checkBounds(w *world, path string, format session.Format) {
 	sizes := map[int]bool{}
 	for limit := lowest; limit < whole.Tokens; limit += max(1, (whole.Tokens-lowest)/40) {
 		v := decoded[view](w.must(http.StatusOK, "GET", fmt.Sprintf("%s/context?max_tokens=%d", path, limit), ""))
-		if violations := wire.Validate(format, v.bodies(), wire.Options{}); len(violations) > 0 {
+		if violations := wiretest.Validate(format, v.bodies(), wire.Options{}); len(violations) > 0 {
 			w.Errorf("%s with %d tokens: %v", path, limit, violations)
 		}
 		if v.Tokens > limit || v.Omitted == nil || v.Tokens+v.Omitted.Tokens != whole.Tokens || len(v.Messages)+v.Omitted.Messages != len(whole.Messages) {

@@ -20,6 +20,7 @@ import (
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -171,7 +172,7 @@ func (w *world) degradedRead(query, encoding string, newest int) {
 	if !v.Degraded || v.Checkpoint >= newest || got.Header().Get("ETag") != `W/"degraded"` {
 		w.Errorf("%s: degraded %v, checkpoint %d of %d, ETag %s", query, v.Degraded, v.Checkpoint, newest, got.Header().Get("ETag"))
 	}
-	for _, violation := range wire.Validate(*v.Format, v.bodies(), wire.Options{}) {
+	for _, violation := range wiretest.Validate(*v.Format, v.bodies(), wire.Options{}) {
 		w.Errorf("%s: message %d breaks %s: %s", query, violation.Message, violation.Rule, violation.Detail)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // fitted is what the tests of the window decode of a view.
@@ -82,7 +83,7 @@ func inFormat(f session.Format, messages []string) (list []string) {
 	for i, body := range messages {
 		stored = append(stored, wire.Stored{Format: session.OpenAIChat, Body: []byte(body), Seq: int64(i + 1)})
 	}
-	for _, m := range wire.Translate(f, stored) {
+	for _, m := range wiretest.Translate(f, stored) {
 		list = append(list, string(m.Body))
 	}
 	return list
@@ -125,7 +126,7 @@ func (w *world) checkFits(path string, f session.Format, query string, room int6
 	if served > room || v.Tokens > room || v.Over {
 		w.Errorf("%s?%s: %d tokens served, %d said, over %t; there is room for %d", path, query, served, v.Tokens, v.Over, room)
 	}
-	for _, broken := range wire.Validate(f, v.bodies(), wire.Options{}) {
+	for _, broken := range wiretest.Validate(f, v.bodies(), wire.Options{}) {
 		w.Errorf("%s?%s: message %d breaks %s: %s", path, query, broken.Message, broken.Rule, broken.Detail)
 	}
 	for _, c := range v.Cut {

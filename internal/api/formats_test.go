@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -37,7 +38,7 @@ func (w *world) read(path string, f session.Format, query string) renderedView {
 	if v.Format == nil || *v.Format != f {
 		w.Errorf("the view is of format %v, want %s", v.Format, f)
 	}
-	for _, violation := range wire.Validate(f, v.bodies(), wire.Options{}) {
+	for _, violation := range wiretest.Validate(f, v.bodies(), wire.Options{}) {
 		w.Errorf("%s as %s: message %d breaks %s: %s\n%s", path, f, violation.Message, violation.Rule, violation.Detail, v.Messages)
 	}
 	return v

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"flag"
@@ -55,7 +56,7 @@ func TestEveryResultComesBackAsItWas(t *testing.T) {
 	if corpus() == "" {
 		t.Skip("there are no recorded conversations on this machine")
 	}
-	recorded, _, err := folder.Read(corpus())
+	recorded, _, err := folder.Read(context.Background(), corpus())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -73,7 +74,7 @@ func (w *world) load(id, file string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	read, err := importer.Read(id, data, importer.Auto)
+	read, err := importer.Read(context.Background(), id, data, importer.Auto)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 type statelessAnswer struct {
@@ -53,7 +54,7 @@ func TestMessagesAreCompactedWithoutASession(t *testing.T) {
 	for i := range got.Messages {
 		bodies[i] = got.Messages[i]
 	}
-	if violations := wire.Validate(session.OpenAIChat, bodies, wire.Options{}); len(violations) > 0 {
+	if violations := wiretest.Validate(session.OpenAIChat, bodies, wire.Options{}); len(violations) > 0 {
 		t.Errorf("the messages break their provider's rules: %v", violations)
 	}
 	contents, saved := map[string]string{}, int64(0)

@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -76,7 +77,7 @@ func BenchmarkIncremental(b *testing.B) {
 	in := benchInput(b, session.OpenAIChat, 10_000, math.MaxInt)
 	full := in.Tail
 	in.Tail = full[:len(full)-20]
-	plan, err := newPlan(in, nil)
+	plan, err := newPlan(context.Background(), in, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func benchCompaction(b *testing.B, inputs ...Input) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, in := range inputs {
-			if _, _, err := Run(in, nil); err != nil {
+			if _, _, err := Run(context.Background(), in, nil); err != nil {
 				b.Fatal(err)
 			}
 		}

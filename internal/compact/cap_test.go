@@ -2,6 +2,7 @@ package compact
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -140,7 +141,7 @@ func TestIngestCapsAsTheStageDoes(t *testing.T) {
 	for _, f := range written {
 		p := only("cap", func(p *policy.Policy) { p.Cap.AtInsertion = true })
 		in := input(t, f, p, 100_000, gives("Read", "a", 8000))
-		plan, made, err := Run(in, nil)
+		plan, made, err := Run(context.Background(), in, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package compact_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestHowManyMessagesEndAProtection(t *testing.T) {
 	} {
 		in.Policy = *policy.Default().Off()
 		in.Policy.Protect = c.protect
-		plan, _, err := compact.Run(in, nil)
+		plan, _, err := compact.Run(context.Background(), in, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"context"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/policy"
@@ -14,7 +15,7 @@ func TestAResultThatNamesItsToolAnswersACallOfThatTool(t *testing.T) {
 		{Seq: 2, Tokens: 20, Body: []byte(`{"role":"model","parts":[{"functionCall":{"id":"1","name":"Read","args":{"path":"a"}}},{"functionCall":{"id":"1","name":"Grep","args":{"path":"b"}}}]}`)},
 		{Seq: 3, Tokens: 20, Body: []byte(`{"role":"user","parts":[{"functionResponse":{"id":"1","name":"Read","response":{"output":"one"}}},{"functionResponse":{"id":"1","name":"Grep","response":{"output":"two"}}}]}`)},
 	}}
-	h, err := readHistory(in, len(stages))
+	h, err := readHistory(context.Background(), in, len(stages))
 	if err != nil {
 		t.Fatal(err)
 	}

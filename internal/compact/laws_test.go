@@ -2,6 +2,7 @@ package compact
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -378,7 +379,7 @@ func (l *trial) compact(in Input) outcome {
 
 func compacted(t testing.TB, in Input) (*Plan, *Checkpoint) {
 	t.Helper()
-	plan, made, err := Run(in, nil)
+	plan, made, err := Run(context.Background(), in, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -27,7 +28,7 @@ type shownMessage struct {
 // show reads the messages of a checkpoint, with the seqs and the parts that its state gives them.
 func show(t testing.TB, f session.Format, c *Checkpoint) []shownMessage {
 	t.Helper()
-	h, err := readHistory(Input{Format: f, Base: c}, len(stages))
+	h, err := readHistory(context.Background(), Input{Format: f, Base: c}, len(stages))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,8 +15,8 @@ import (
 
 var errOrder = errors.New("compact: the messages are not in the order of their seqs")
 
-// readHistory reads a base and a tail. stages is how many stages a run has.
-func readHistory(in Input, stages int) (*history, error) {
+// readHistory reads a base and a tail, until ctx ends. stages is how many stages a run has.
+func readHistory(ctx context.Context, in Input, stages int) (*history, error) {
 	h := &history{
 		in: in, entered: make([]int64, stages), provider: provider.Of(in.Format),
 		count: counter{in.Policy.Tokens.Tokenizer},
@@ -30,6 +31,9 @@ func readHistory(in Input, stages int) (*history, error) {
 	h.parts = slices.Grow(h.parts, len(in.Tail))
 	reader := newPartReader(&in.Policy)
 	for i := range in.Tail {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		e := &in.Tail[i]
 		if !h.follows(e) {
 			return nil, fmt.Errorf("%w: %d", errOrder, e.Seq)

@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sort"
@@ -33,9 +34,9 @@ var stages = []stage{
 }
 
 // Run plans a compaction, calls write for the summary if one is planned (nil: Extract), and renders the checkpoint. The
-// plan refers to the input's bytes.
-func Run(in Input, write Write) (*Plan, *Checkpoint, error) {
-	plan, err := newPlan(in, write)
+// plan refers to the input's bytes. If ctx ends first, the error is that of ctx.
+func Run(ctx context.Context, in Input, write Write) (*Plan, *Checkpoint, error) {
+	plan, err := newPlan(ctx, in, write)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +44,7 @@ func Run(in Input, write Write) (*Plan, *Checkpoint, error) {
 }
 
 // newPlan decides what to do with every part of the session.
-func newPlan(in Input, write Write) (*Plan, error) {
+func newPlan(ctx context.Context, in Input, write Write) (*Plan, error) {
 	if in.WindowTokens < 1 {
 		return nil, fmt.Errorf("compact: the window must have at least 1 token, not %d", in.WindowTokens)
 	}
@@ -51,7 +52,7 @@ func newPlan(in Input, write Write) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compact: wording: %w", err)
 	}
-	h, err := readHistory(in, len(stages))
+	h, err := readHistory(ctx, in, len(stages))
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +70,9 @@ func newPlan(in Input, write Write) (*Plan, error) {
 		Actions: []Action{}, Stages: make([]StageReport, len(stages)), Entered: make([]int64, len(stages)), state: s,
 	}
 	for i, stage := range stages {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		p.Entered[i] = s.runStage(i)
 		p.Stages[i] = StageReport{Stage: stage.name, Entered: p.Entered[i] > 0}
 		if err := s.failed[stage.name]; err != nil {

@@ -3,8 +3,9 @@ package compact
 import (
 	"encoding/binary"
 	"fmt"
-	"github.com/varve-dev/varve/internal/compact/memory"
 	"hash/crc32"
+
+	"github.com/varve-dev/varve/internal/compact/memory"
 
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"

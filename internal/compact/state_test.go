@@ -2,6 +2,7 @@ package compact
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -40,7 +41,7 @@ func TestDamagedStateIsRefused(t *testing.T) {
 			c := *made
 			c.State, c.Body = bytes.Clone(made.State), bytes.Clone(made.Body)
 			damage(&c)
-			if _, err := newPlan(Input{Format: in.Format, Policy: in.Policy, WindowTokens: 1000, Base: &c}, nil); !errors.Is(err, errState) {
+			if _, err := newPlan(context.Background(), Input{Format: in.Format, Policy: in.Policy, WindowTokens: 1000, Base: &c}, nil); !errors.Is(err, errState) {
 				t.Errorf("got %v, want %v", err, errState)
 			}
 		})
@@ -85,7 +86,7 @@ func TestStateOfAnUntouchedHistoryIsReadBack(t *testing.T) {
 		if len(made.Body) == 0 {
 			continue // all of it is in flight: there is nothing to restore
 		}
-		h, err := readHistory(Input{Format: l.in.Format, Policy: l.in.Policy, Base: made}, len(stages))
+		h, err := readHistory(context.Background(), Input{Format: l.in.Format, Policy: l.in.Policy, Base: made}, len(stages))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

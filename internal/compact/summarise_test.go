@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,7 +82,7 @@ func TestTheMessageThatStandsForOthers(t *testing.T) {
 	t.Parallel()
 	in := input(t, session.OpenAIChat, only("summarise", func(p *policy.Policy) { p.Protect.NewestUser = true }), 800, turns(4)...)
 	wrote := func(summary.Request) (summary.Answer, error) { return summary.Answer{Summary: "What was done."}, nil }
-	_, made, err := Run(in, wrote)
+	_, made, err := Run(context.Background(), in, wrote)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +111,12 @@ func TestANewSummaryTakesTheOldOneUp(t *testing.T) {
 	whole := input(t, session.OpenAIChat, only("summarise", nil), 800, turns(8)...)
 	first, second := whole, whole
 	first.Tail, second.Tail = whole.Tail[:16], whole.Tail[16:]
-	_, base, err := Run(first, write)
+	_, base, err := Run(context.Background(), first, write)
 	if err != nil {
 		t.Fatal(err)
 	}
 	second.Base = base
-	plan, made, err := Run(second, write)
+	plan, made, err := Run(context.Background(), second, write)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestTheWriterKnowsWhetherTheUsersWordsAreKept(t *testing.T) {
 			return summary.Answer{Summary: "What was done."}, nil
 		}
 		set := func(p *policy.Policy) { p.Summarise.WordsRatio, p.Summarise.NamesRatio = ratio, ratio }
-		if _, _, err := Run(input(t, session.OpenAIChat, only("summarise", set), 800, turns(8)...), write); err != nil || kept != want {
+		if _, _, err := Run(context.Background(), input(t, session.OpenAIChat, only("summarise", set), 800, turns(8)...), write); err != nil || kept != want {
 			t.Errorf("ratio %g: the words are kept: %v, want %v (%v)", ratio, kept, want, err)
 		}
 	}
@@ -163,7 +164,7 @@ func TestASummaryThatFailsIsDoneWithout(t *testing.T) {
 			t.Parallel()
 			p := only("summarise", func(p *policy.Policy) { p.Truncate.Enabled = true })
 			in := input(t, session.OpenAIChat, p, 800, turns(4)...)
-			plan, made, err := Run(in, func(summary.Request) (summary.Answer, error) { return c.answer, c.fails })
+			plan, made, err := Run(context.Background(), in, func(summary.Request) (summary.Answer, error) { return c.answer, c.fails })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 var (
@@ -62,7 +63,7 @@ func (l logged) said(f session.Format) (list []wire.Stored) {
 			i++
 			continue
 		}
-		list = append(list, wire.Translate(f, l[i:i+n])...)
+		list = append(list, wiretest.Translate(f, l[i:i+n])...)
 		i += n
 	}
 	return list
@@ -86,8 +87,8 @@ func (l logged) view(f session.Format, made *Checkpoint) (view []wire.Stored) {
 func checkRenditions(t testing.TB, name string, view []wire.Stored, o wire.Options) {
 	t.Helper()
 	for _, target := range session.Formats() {
-		made := wire.Render(target, view, o)
-		for _, v := range wire.Validate(target, made.Bodies, o) {
+		made := wiretest.Render(target, view, o)
+		for _, v := range wiretest.Validate(target, made.Bodies, o) {
 			t.Errorf("%s as %s: message %d breaks %s: %s\n%.2000s", name, target, v.Message, v.Rule, v.Detail, made.Bodies[v.Message])
 		}
 	}

@@ -1,6 +1,7 @@
 package compactor
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -10,8 +11,10 @@ import (
 
 // check inspects a rendition, once, and refuses it if it does not cover the messages that it was made of, or if no
 // valid view can be read of it: see view.Rendition.Check.
-func check(in *compact.Input, plan *compact.Plan, made *compact.Checkpoint) (*view.Rendition, error) {
-	r, err := view.NewRendition(in.Format, made.Body)
+func check(
+	ctx context.Context, in *compact.Input, plan *compact.Plan, made *compact.Checkpoint,
+) (*view.Rendition, error) {
+	r, err := view.NewRendition(ctx, in.Format, made.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -19,7 +22,7 @@ func check(in *compact.Input, plan *compact.Plan, made *compact.Checkpoint) (*vi
 	if err != nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
-	return r, r.Check(originals, evicts(plan))
+	return r, r.Check(ctx, originals, evicts(plan))
 }
 
 // evicts reports whether a plan evicts whole messages.

@@ -1,6 +1,8 @@
 package compactor
 
 import (
+	"context"
+
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -9,7 +11,9 @@ import (
 )
 
 // inputOf returns a snapshot as the engine takes it.
-func inputOf(s postgres.Snapshot, p *policy.Policy, from From) (in compact.Input, err error) {
+func inputOf(
+	ctx context.Context, s postgres.Snapshot, p *policy.Policy, from From,
+) (in compact.Input, err error) {
 	rule := ruleOf(s, p)
 	overhead := max(s.OverheadTokens+int(rule.EstimatedUnseen()), 0)
 	in = compact.Input{
@@ -33,7 +37,11 @@ func inputOf(s postgres.Snapshot, p *policy.Policy, from From) (in compact.Input
 			i++
 		case e.Format != s.Format:
 			n := foreign(s.Format, s.Tail[i:])
-			in.Tail = append(in.Tail, translated(s.Format, s.Tail[i:i+n])...)
+			entries, err := translated(ctx, s.Format, s.Tail[i:i+n])
+			if err != nil {
+				return in, err
+			}
+			in.Tail = append(in.Tail, entries...)
 			i += n
 		default:
 			in.Tail = append(in.Tail, compact.Divide(s.Format, compact.Entry{
@@ -56,7 +64,7 @@ func foreign(f session.Format, tail []postgres.LogMessage) int {
 
 // translated returns messages of other formats in that of their session, as a view shows them. Of a message of several
 // steps, a unit begins with each of them.
-func translated(f session.Format, run []postgres.LogMessage) (entries []compact.Entry) {
+func translated(ctx context.Context, f session.Format, run []postgres.LogMessage) (entries []compact.Entry, err error) {
 	view := make([]wire.Stored, len(run))
 	divided := map[int64]bool{} // by seq
 	for i := range run {
@@ -64,8 +72,9 @@ func translated(f session.Format, run []postgres.LogMessage) (entries []compact.
 		view[i] = wire.Stored{Format: m.Format, Body: m.Body, Seq: m.Seq}
 		divided[m.Seq] = wire.Steps(m.Format, m.Body) != nil
 	}
+	list, err := wire.Translate(ctx, f, view)
 	parts := 0
-	for _, m := range wire.Translate(f, view) {
+	for _, m := range list {
 		found, err := wire.Inspect(f, m.Body)
 		if err != nil {
 			continue // Translate writes nothing that Inspect refuses; its fuzz tests hold it to that
@@ -79,5 +88,5 @@ func translated(f session.Format, run []postgres.LogMessage) (entries []compact.
 		})
 		parts += max(len(found.Parts), 1)
 	}
-	return entries
+	return entries, err
 }

@@ -154,10 +154,10 @@ func plan(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, fr
 		policy = policy.Off()
 	}
 	p = &Proposal{Snapshot: snap, From: from}
-	if p.Input, err = inputOf(snap, policy, from); err != nil {
+	if p.Input, err = inputOf(ctx, snap, policy, from); err != nil {
 		return nil, err
 	}
-	return p, p.plan(writing(ctx, policy, writer))
+	return p, p.plan(ctx, writing(ctx, policy, writer))
 }
 
 // failOpen makes a panic an error.
@@ -168,15 +168,15 @@ func failOpen(err *error) {
 }
 
 // plan decides about every part of the view, renders, and checks. It returns a panic as an error.
-func (p *Proposal) plan(write compact.Write) (err error) {
+func (p *Proposal) plan(ctx context.Context, write compact.Write) (err error) {
 	defer failOpen(&err)
-	if p.Plan, p.Made, err = compact.Run(p.Input, write); err != nil {
+	if p.Plan, p.Made, err = compact.Run(ctx, p.Input, write); err != nil {
 		return err
 	}
 	p.compare()
 	p.Changed = p.Changed && p.Input.Policy.Enabled
 	if p.Changed {
-		p.rendition, err = check(&p.Input, p.Plan, p.Made)
+		p.rendition, err = check(ctx, &p.Input, p.Plan, p.Made)
 	}
 	return err
 }

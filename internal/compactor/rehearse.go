@@ -40,10 +40,10 @@ func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration
 		in.Policy = *in.Policy.Off()
 	}
 	p = &Proposal{Snapshot: snap, From: FromCheckpoint, Input: *in}
-	if failed := p.plan(nil); failed != nil {
+	if failed := p.plan(ctx, nil); failed != nil {
 		p = &Proposal{Snapshot: snap, From: FromCheckpoint, Input: *in, FailedOpen: failed}
 		p.Input.Policy = *essential(in.Policy)
-		if err = p.plan(nil); err != nil {
+		if err = p.plan(ctx, nil); err != nil {
 			return nil, 0, errors.Join(failed, err)
 		}
 	}

@@ -46,7 +46,7 @@ func Remake(ctx context.Context, store *postgres.Store, key session.Key, n int) 
 		}
 		source.Tail = tail
 		var made *postgres.Checkpoint
-		if made, err = remake(&source, &own); err == nil && isSame(made, &source.Stored) {
+		if made, err = remake(ctx, &source, &own); err == nil && isSame(made, &source.Stored) {
 			return made, nil
 		}
 	}
@@ -54,20 +54,20 @@ func Remake(ctx context.Context, store *postgres.Store, key session.Key, n int) 
 }
 
 // remake runs the engine as the run did that made the checkpoint.
-func remake(source *postgres.Remake, own *policy.Policy) (made *postgres.Checkpoint, err error) {
+func remake(ctx context.Context, source *postgres.Remake, own *policy.Policy) (made *postgres.Checkpoint, err error) {
 	defer failOpen(&err)
 	from := FromCheckpoint
 	if source.Base == nil {
 		from = FromLog
 	}
 	p := &Proposal{Snapshot: source.Snapshot, From: from}
-	if p.Input, err = inputOf(source.Snapshot, own, from); err != nil {
+	if p.Input, err = inputOf(ctx, source.Snapshot, own, from); err != nil {
 		return nil, err
 	}
-	if p.Plan, p.Made, err = compact.Run(p.Input, nil); err != nil {
+	if p.Plan, p.Made, err = compact.Run(ctx, p.Input, nil); err != nil {
 		return nil, err
 	}
-	if p.rendition, err = view.NewRendition(p.Input.Format, p.Made.Body); err != nil {
+	if p.rendition, err = view.NewRendition(ctx, p.Input.Format, p.Made.Body); err != nil {
 		return nil, err
 	}
 	return storedCheckpoint(p)

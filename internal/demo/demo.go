@@ -76,12 +76,12 @@ func WriteSamples(dir string) ([]string, error) {
 }
 
 // Add reads a file that was imported, with which everything is compared later.
-func (d *Demo) Add(file string) error {
+func (d *Demo) Add(ctx context.Context, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	read, err := importer.Read(importer.SessionID(file), data, importer.Auto)
+	read, err := importer.Read(ctx, importer.SessionID(file), data, importer.Auto)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -246,7 +247,7 @@ func TestClaudeCodeMessages(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := Read("s", []byte(strings.Join(tt.lines, "\n")), ClaudeCode)
+			f, err := Read(context.Background(), "s", []byte(strings.Join(tt.lines, "\n")), ClaudeCode)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -338,7 +339,7 @@ func TestClaudeCodeReport(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := Read("s", []byte(strings.Join(tt.lines, "\n")), Auto)
+			f, err := Read(context.Background(), "s", []byte(strings.Join(tt.lines, "\n")), Auto)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -353,7 +354,7 @@ func TestAResumeThatCopiesRecordsAgainDoublesNone(t *testing.T) {
 	t.Parallel()
 	a := `{"type":"user","uuid":"same","message":{"role":"user","content":"first"}}`
 	b := `{"type":"user","uuid":"same","message":{"role":"user","content":"second"}}`
-	file, err := Read("s", []byte(strings.Join([]string{a, b, a, b}, "\n")), ClaudeCode)
+	file, err := Read(context.Background(), "s", []byte(strings.Join([]string{a, b, a, b}, "\n")), ClaudeCode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +371,7 @@ func TestSubagentsKeepConversationsOfTheirOwn(t *testing.T) {
 	lines := []string{
 		side(`"agentId":"é",`, "a"), side(`"agentId":"ü",`, "b"), side(`"agentId":"1",`, "c"), side(``, "d"),
 	}
-	file, err := Read("s", []byte(strings.Join(lines, "\n")), ClaudeCode)
+	file, err := Read(context.Background(), "s", []byte(strings.Join(lines, "\n")), ClaudeCode)
 	if err != nil {
 		t.Fatal(err)
 	}

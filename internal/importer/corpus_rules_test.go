@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -219,7 +220,7 @@ func (r recorded) lastRequest() counts {
 			last = line
 		}
 	}
-	f, err := Read("last", parseObject(last)["request_params"], Auto)
+	f, err := Read(context.Background(), "last", parseObject(last)["request_params"], Auto)
 	if err != nil {
 		r.t.Fatalf("%s: %v", r.want.File, err)
 	}

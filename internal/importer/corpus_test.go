@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // corpus returns the folder of recorded conversations, "" if it is not there.
@@ -108,7 +110,7 @@ func TestCorpus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := Read(SessionID(want.File), data, Auto)
+		f, err := Read(context.Background(), SessionID(want.File), data, Auto)
 		if err != nil {
 			fmt.Fprintf(table, "%s\trefused: %v\n", want.File, err)
 			if want.Messages > 0 {
@@ -251,8 +253,8 @@ func checkViews(t *testing.T, name string, f *File) {
 			stored[i] = wire.Stored{Format: c.Format, Body: m.Body, Seq: int64(i + 1)}
 		}
 		for _, target := range session.Formats() {
-			view := wire.Render(target, stored, wire.Options{})
-			if found := wire.Validate(target, view.Bodies, wire.Options{}); len(found) > 0 {
+			view := wiretest.Render(target, stored, wire.Options{})
+			if found := wiretest.Validate(target, view.Bodies, wire.Options{}); len(found) > 0 {
 				t.Errorf(
 					"%s: %s as %s: %d violations, the first: message %d: %s: %s", name, c.ID, target, len(found),
 					found[0].Message, found[0].Rule, found[0].Detail,
@@ -294,7 +296,7 @@ func TestCorpusBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := Read(SessionID(want.File), data, Auto)
+		f, err := Read(context.Background(), SessionID(want.File), data, Auto)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -32,7 +33,7 @@ func TestSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := Read(SessionID(name), data, Auto)
+			f, err := Read(context.Background(), SessionID(name), data, Auto)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ package importer
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -74,8 +75,9 @@ type Note struct {
 }
 
 // Read reads a file's content. id names its first conversation (SessionID makes one from a file's name), others have it
-// with a suffix. from is the kind of the content, or Auto. The error is an *UnsupportedError if it is of no kind.
-func Read(id string, data []byte, from Source) (*File, error) {
+// with a suffix. from is the kind of the content, or Auto. The error is an *UnsupportedError if it is of no kind, or that of
+// a context that has ended.
+func Read(ctx context.Context, id string, data []byte, from Source) (*File, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if from == Auto {
 		found, err := Detect(data)
@@ -96,7 +98,9 @@ func Read(id string, data []byte, from Source) (*File, error) {
 	}
 	for i := range f.Conversations {
 		f.Conversations[i].Messages = f.storable(f.Conversations[i])
-		f.noteRepairs(f.Conversations[i])
+		if err := f.noteRepairs(ctx, f.Conversations[i]); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }
@@ -118,12 +122,16 @@ func (f *File) storable(c Conversation) []Message {
 
 // noteRepairs notes what views of a conversation will repair because its provider would refuse it: one line for each
 // kind of repair. A view that gets a last message of the user is not noted: that is no fault of the file.
-func (f *File) noteRepairs(c Conversation) {
+func (f *File) noteRepairs(ctx context.Context, c Conversation) error {
 	view := make([]wire.Stored, len(c.Messages))
 	for i := range c.Messages {
 		view[i] = wire.Stored{Format: c.Format, Body: c.Messages[i].Body, Seq: int64(i + 1)}
 	}
-	repairs := wire.Render(c.Format, view, wire.Options{}).Repairs
+	made, err := wire.Render(ctx, c.Format, view, wire.Options{})
+	if err != nil {
+		return err
+	}
+	repairs := made.Repairs
 	times := map[string]int{}
 	for _, r := range repairs {
 		times[r.Kind]++
@@ -140,6 +148,7 @@ func (f *File) noteRepairs(c Conversation) {
 		f.note(line, "views of %s repair what %s forbids (%s × %d): %s", c.ID, r.Rule, r.Kind, times[r.Kind], r.Detail)
 		delete(times, r.Kind)
 	}
+	return nil
 }
 
 // add appends a conversation unless it is empty. A second one of the same id gets a number behind it.

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -122,7 +123,7 @@ func TestDocuments(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := Read("s", []byte(tt.file), Auto)
+			f, err := Read(context.Background(), "s", []byte(tt.file), Auto)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +139,7 @@ func TestDocuments(t *testing.T) {
 
 func TestDocumentElementsThatAreNoMessagesAreKept(t *testing.T) {
 	t.Parallel()
-	f, err := Read(
+	f, err := Read(context.Background(),
 		"s",
 		[]byte(
 			`[{"role":"user","content":"a"}, 7, {"content":"x"}, {"role":"user","content":`+strings.Repeat(
@@ -206,7 +207,7 @@ func TestUnsupportedFilesAreNamed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Read("s", []byte(tt.file), Auto)
+			_, err := Read(context.Background(), "s", []byte(tt.file), Auto)
 			var unsupported *UnsupportedError
 			if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), tt.want) ||
 				!strings.Contains(err.Error(), "what can be imported is") {
@@ -233,7 +234,7 @@ func TestTheErrorListsEverySource(t *testing.T) {
 
 func TestFromOverridesDetection(t *testing.T) {
 	t.Parallel()
-	f, err := Read("s", []byte(`[{"role":"user","content":"a"}]`), Anthropic)
+	f, err := Read(context.Background(), "s", []byte(`[{"role":"user","content":"a"}]`), Anthropic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,11 +242,11 @@ func TestFromOverridesDetection(t *testing.T) {
 		t.Errorf("format %s, want anthropic", got)
 	}
 	for _, from := range []Source{OpenAIChat, Anthropic, OpenAIResponses, Gemini, AISDK, GeminiCLI} {
-		if _, err := Read("s", []byte(`{"traj":[]}`), from); err == nil {
+		if _, err := Read(context.Background(), "s", []byte(`{"traj":[]}`), from); err == nil {
 			t.Errorf("a document without messages was read as %s", from)
 		}
 	}
-	if _, err := Read("s", []byte(`[]`), "poetry"); err == nil {
+	if _, err := Read(context.Background(), "s", []byte(`[]`), "poetry"); err == nil {
 		t.Error("a file was read as a source that there is not")
 	}
 }
@@ -268,8 +269,8 @@ func TestSessionIDs(t *testing.T) {
 func TestClientIDsRepeatAndTellMessagesApart(t *testing.T) {
 	t.Parallel()
 	file := []byte(`[{"role":"user","content":"a"},{"role":"user","content":"a"}]`)
-	first, _ := Read("s", file, Auto)
-	again, _ := Read("other", file, Auto)
+	first, _ := Read(context.Background(), "s", file, Auto)
+	again, _ := Read(context.Background(), "other", file, Auto)
 	a, b := first.Conversations[0].Messages, again.Conversations[0].Messages
 	if a[0].ClientID != "i1-55576ddac5287160" {
 		t.Errorf("client id is %q", a[0].ClientID)
@@ -296,7 +297,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(user(`"a"`) + `{"type":"summary"}` + "\n{\"type\""))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, from := range append(Sources(), Auto) {
-			got, err := Read("s", data, from)
+			got, err := Read(context.Background(), "s", data, from)
 			if err == nil {
 				checkLaws(t, got)
 			}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -129,7 +130,7 @@ func TestRequestLogs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for file, data := range map[string]string{"lines": strings.Join(tt.lines, "\n"), "an array": "[" + strings.Join(tt.lines, ", ") + "]"} {
-				f, err := Read("s", []byte(data), Auto)
+				f, err := Read(context.Background(), "s", []byte(data), Auto)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -146,7 +147,7 @@ func TestALogOfOneValueIsRead(t *testing.T) {
 	t.Parallel()
 	log := `{"messages":[{"role":"user","content":"a"}]}`
 	for name, data := range map[string]string{"a line": log + "\n", "several lines": strings.ReplaceAll(log, ",", ",\n")} {
-		f, err := Read("s", []byte(data), RequestLog)
+		f, err := Read(context.Background(), "s", []byte(data), RequestLog)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +156,7 @@ func TestALogOfOneValueIsRead(t *testing.T) {
 		}
 	}
 	chunk := `{"type":"text-delta",` + "\n" + `"id":"t","delta":"a"}`
-	f, err := Read("s", []byte(chunk), Auto)
+	f, err := Read(context.Background(), "s", []byte(chunk), Auto)
 	if err != nil {
 		t.Fatal(err)
 	}

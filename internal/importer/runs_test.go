@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,7 +124,7 @@ func TestRunsAreReadInEveryShape(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := Read("s", []byte(tt.file), Auto)
+			f, err := Read(context.Background(), "s", []byte(tt.file), Auto)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +151,7 @@ func TestAFileReadAsAnyOtherSourceIsAccountedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, source := range Sources() {
-			if f, err := Read("s", data, source); err == nil {
+			if f, err := Read(context.Background(), "s", data, source); err == nil {
 				checkLaws(t, f)
 			}
 		}
@@ -164,7 +165,7 @@ func TestTheOnlyConversationOfAFileIsTheMainOne(t *testing.T) {
 		"Copilot CLI": `{"type":"assistant.message","data":{"content":"a","parentToolCallId":"c"}}`,
 		"Claude Code": `{"type":"user","uuid":"u","isSidechain":true,"agentId":"c","message":{"role":"user","content":"a"}}`,
 	} {
-		f, err := Read("s", []byte(file), Auto)
+		f, err := Read(context.Background(), "s", []byte(file), Auto)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestABlockThatIsNoObjectRejectsItsRecord(t *testing.T) {
 		Pi:         `{"type":"message","message":{"role":"user","content":[7]}}`,
 		Droid:      `{"type":"message","message":{"role":"user","content":[7]}}`,
 	} {
-		f, err := Read("s", []byte(file), source)
+		f, err := Read(context.Background(), "s", []byte(file), source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +199,7 @@ func TestRecordsAreReadInEveryShape(t *testing.T) {
 	for shape, file := range map[string]string{
 		"a line": strings.ReplaceAll(record, "\n", ""), "a value on two lines": record + "\n", "an array": "[" + record + "]",
 	} {
-		f, err := Read("s", []byte(file), ClaudeCode)
+		f, err := Read(context.Background(), "s", []byte(file), ClaudeCode)
 		if err != nil {
 			t.Fatal(err)
 		}

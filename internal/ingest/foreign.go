@@ -62,12 +62,14 @@ func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 	if id == "" {
 		id = f.ID.String()
 	}
-	file, err := importer.Read(id, data, importer.Source(f.Wanted))
+	file, err := importer.Read(ctx, id, data, importer.Source(f.Wanted))
 	switch {
 	case err == nil && !isEmpty(file):
 		return file, nil
 	case err == nil: // often from= names the wrong source
 		err = emptyFileError(file)
+	case ctx.Err() != nil:
+		return nil, err
 	case !errors.As(err, new(*importer.UnsupportedError)):
 		err = fmt.Errorf("the file cannot be read as %s: %w", f.Wanted, err)
 	}

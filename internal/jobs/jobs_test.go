@@ -26,6 +26,7 @@ import (
 	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -210,7 +211,7 @@ func (w *world) check(at session.Address, appended [][]byte) session.Session {
 	if len(bodies) < len(tail) || !slices.EqualFunc(bodies[len(bodies)-len(tail):], tail, bytes.Equal) {
 		w.Fatalf("the view's %d messages do not end with the %d that no checkpoint covers", len(bodies), len(tail))
 	}
-	if violations := wire.Validate(session.OpenAIChat, bodies, wire.Options{}); len(violations) > 0 {
+	if violations := wiretest.Validate(session.OpenAIChat, bodies, wire.Options{}); len(violations) > 0 {
 		w.Errorf("the view breaks its provider's rules: %v", violations)
 	}
 	w.checkTokens(found, bodies)

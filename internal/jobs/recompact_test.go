@@ -20,6 +20,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // lean compacts a session of windows of 10,000 tokens to 1,000.
@@ -469,7 +470,7 @@ func (w *world) appendAndRead(busy context.Context, at session.Address) (appende
 			w.append(at, bodies...)
 			appended = append(appended, bodies...)
 		}
-		if violations := wire.Validate(session.OpenAIChat, w.view(at), wire.Options{}); len(violations) > 0 {
+		if violations := wiretest.Validate(session.OpenAIChat, w.view(at), wire.Options{}); len(violations) > 0 {
 			w.Errorf("the view of %s breaks its provider's rules: %v", at.ID, violations)
 		}
 	}

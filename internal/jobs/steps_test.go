@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // step is a text of the assistant, a call and its result.
@@ -151,7 +152,7 @@ func (w *world) checkView(at session.Address, found session.Session) {
 	if found.Checkpoint == 0 || len(view.Tail) > 0 {
 		w.Errorf("%s has checkpoint %d and a tail of %d bytes", at.ID, found.Checkpoint, len(view.Tail))
 	}
-	if violations := wire.Validate(view.Format, bodies, wire.Options{Model: "gemini-2.5-pro"}); len(violations) > 0 {
+	if violations := wiretest.Validate(view.Format, bodies, wire.Options{Model: "gemini-2.5-pro"}); len(violations) > 0 {
 		w.Errorf("the view of %s breaks its provider's rules: %v", at.ID, violations)
 	}
 	tokens := int64(0)

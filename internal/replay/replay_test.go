@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -34,7 +35,7 @@ var sampled = sync.OnceValue(func() (list []*Session) {
 		if err != nil {
 			panic(err)
 		}
-		read, err := importer.Read(importer.SessionID(file.Name()), data, importer.Auto)
+		read, err := importer.Read(context.Background(), importer.SessionID(file.Name()), data, importer.Auto)
 		if err != nil {
 			panic(err)
 		}

@@ -38,7 +38,7 @@ func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
 		return nil, err
 	}
 	want := view.Request{MaxTokens: limit}
-	made, notes, err := want.Make(&stored)
+	made, notes, err := want.Make(ctx, &stored)
 	var broken *view.BrokenError
 	if errors.As(err, &broken) {
 		made, notes, err = want.LastGood(ctx, r.Store, r.At, &stored, err)

@@ -38,12 +38,14 @@ func (i *inspection) checkpoints(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		i.checkpoint(&c)
+		if i.checkpoint(ctx, &c); ctx.Err() != nil {
+			return ctx.Err() // what was read of it is not damaged
+		}
 	}
 	return nil
 }
 
-func (i *inspection) checkpoint(c *postgres.AuditedCheckpoint) {
+func (i *inspection) checkpoint(ctx context.Context, c *postgres.AuditedCheckpoint) {
 	i.report.Checkpoints++
 	i.report.Bytes += int64(len(c.Body) + len(c.State) + len(c.Units) + len(c.Manifest))
 	switch {
@@ -63,7 +65,7 @@ func (i *inspection) checkpoint(c *postgres.AuditedCheckpoint) {
 	i.manifest(c)
 	if c.Kept {
 		found := len(i.report.Findings) + len(i.uncovered)
-		i.rendition(c)
+		i.rendition(ctx, c)
 		i.digests(c, len(i.report.Findings)+len(i.uncovered) > found)
 	}
 }
@@ -121,7 +123,7 @@ func (i *inspection) persisted(n int, ref string) {
 }
 
 // rendition checks the body of a checkpoint and all that was computed from it.
-func (i *inspection) rendition(c *postgres.AuditedCheckpoint) {
+func (i *inspection) rendition(ctx context.Context, c *postgres.AuditedCheckpoint) {
 	body, err := zframe.Decompress(nil, c.Body, c.Size)
 	if err != nil {
 		i.report.Unexplained += int64(len(c.Body))
@@ -129,7 +131,7 @@ func (i *inspection) rendition(c *postgres.AuditedCheckpoint) {
 		return
 	}
 	i.report.Bytes += int64(len(body))
-	made, err := view.NewRendition(i.audit.Format, body)
+	made, err := view.NewRendition(ctx, i.audit.Format, body)
 	if err != nil {
 		i.report.Unexplained += int64(len(c.Body) + len(body))
 		i.add(Finding{Kind: Checkpoint, Checkpoint: c.N}, "its body is damaged: %v", err)

@@ -311,7 +311,7 @@ func inFormat(f session.Format, m *postgres.AuditedMessage) (bodies [][]byte) {
 	if m.Format == f {
 		return [][]byte{m.Body}
 	}
-	for _, t := range wire.Translate(f, []wire.Stored{{Format: m.Format, Body: m.Body, Seq: m.Seq}}) {
+	for _, t := range wire.TranslateMessage(f, wire.Stored{Format: m.Format, Body: m.Body, Seq: m.Seq}) {
 		bodies = append(bodies, t.Body)
 	}
 	return bodies

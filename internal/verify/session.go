@@ -128,7 +128,9 @@ func (v *Verifier) lookAtView(ctx context.Context, i *inspection) error {
 		return err
 	}
 	request := view.Request{}
-	if _, _, err = request.Make(&stored); err != nil {
+	if _, _, err = request.Make(ctx, &stored); ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
 		i.add(Finding{Kind: View, Checkpoint: stored.Checkpoint}, "no valid view can be made: %v", err)
 		return nil
 	}
@@ -139,11 +141,12 @@ func (v *Verifier) lookAtView(ctx context.Context, i *inspection) error {
 	if err != nil {
 		return err
 	}
-	for _, broken := range wire.Validate(stored.Format, bodies, wire.Options{Model: stored.Model}) {
+	violations, err := wire.Validate(ctx, stored.Format, bodies, wire.Options{Model: stored.Model})
+	for _, broken := range violations {
 		i.add(Finding{Kind: View, Checkpoint: stored.Checkpoint},
 			"it is sent as it is stored, and breaks %s at its message %d: %s",
 			broken.Rule, broken.Message, broken.Detail)
 		return nil
 	}
-	return nil
+	return err
 }

@@ -75,7 +75,7 @@ func corpus(t *testing.T, name string) []*replay.Session {
 	if _, err := os.Stat(dir); err != nil {
 		t.Skip("there are no recorded conversations on this machine")
 	}
-	read, _, err := folder.Read(filepath.Join(dir, name))
+	read, _, err := folder.Read(context.Background(), filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

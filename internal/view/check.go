@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -17,18 +18,21 @@ type Rendition struct {
 }
 
 // NewRendition splits the messages that are joined by commas, and inspects them.
-func NewRendition(f session.Format, joined []byte) (*Rendition, error) {
+func NewRendition(ctx context.Context, f session.Format, joined []byte) (*Rendition, error) {
 	bodies, err := Split(joined)
 	if err != nil {
 		return nil, fmt.Errorf("rendition: %w", err)
 	}
-	facts, err := inspect(f, "rendition", bodies)
+	facts, err := inspect(ctx, f, "rendition", bodies)
 	return &Rendition{format: f, bodies: bodies, facts: facts}, err
 }
 
-func inspect(f session.Format, of string, bodies [][]byte) (facts []wire.Facts, err error) {
+func inspect(ctx context.Context, f session.Format, of string, bodies [][]byte) (facts []wire.Facts, err error) {
 	facts = make([]wire.Facts, len(bodies))
 	for i := range bodies {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if facts[i], err = wire.Inspect(f, bodies[i]); err != nil {
 			return nil, fmt.Errorf("%s: message %d: %w", of, i, err)
 		}
@@ -40,8 +44,8 @@ func inspect(f session.Format, of string, bodies [][]byte) (facts []wire.Facts, 
 // and parts, or that breaks a rule of its provider more often than they do. If the plan evicts whole messages, one
 // message of the user may cover one run of them. A log that breaks a rule by itself, with an orphan result for
 // example, is compacted as it is; but the view that is read of it must break none.
-func (r *Rendition) Check(originals [][]byte, evicts bool) error {
-	facts, err := inspect(r.format, "original", originals)
+func (r *Rendition) Check(ctx context.Context, originals [][]byte, evicts bool) error {
+	facts, err := inspect(ctx, r.format, "original", originals)
 	if err != nil {
 		return err
 	}
@@ -57,7 +61,7 @@ func (r *Rendition) Check(originals [][]byte, evicts bool) error {
 			return fmt.Errorf("rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 		}
 	}
-	return r.checkView()
+	return r.checkView(ctx)
 }
 
 // covers compares from both ends. The originals between them are evicted: one message may replace them, and behind it
@@ -92,16 +96,20 @@ func alike(a, b *wire.Facts) bool {
 }
 
 // checkView refuses a rendition of which no valid view can be read.
-func (r *Rendition) checkView() error {
+func (r *Rendition) checkView(ctx context.Context) error {
 	stored := make([]wire.Stored, len(r.bodies))
 	for i := range r.bodies {
 		stored[i] = wire.Stored{Format: r.format, Body: r.bodies[i]}
 	}
-	made := wire.Render(r.format, stored, wire.Options{})
-	for _, v := range wire.Validate(r.format, made.Bodies, wire.Options{}) {
+	made, err := wire.Render(ctx, r.format, stored, wire.Options{})
+	if err != nil {
+		return err
+	}
+	violations, err := wire.Validate(ctx, r.format, made.Bodies, wire.Options{})
+	for _, v := range violations {
 		return fmt.Errorf("the view of the rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 	}
-	return nil
+	return err
 }
 
 // ValidatorState returns what a reader must know of the rendition to tell whether it is valid as it is.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 
@@ -35,20 +36,20 @@ func (r *Request) limit(v *postgres.View) int64 {
 // session's, the next try aims lower.
 //
 // Errors: *BrokenError, *session.WindowExceededError, *session.CannotFitError, those of Fit.Parts.
-func (r *Request) makeFitting(o *opened) (*postgres.View, Notes, error) {
+func (r *Request) makeFitting(ctx context.Context, o *opened) (*postgres.View, Notes, error) {
 	f, err := newFitter(r, o)
 	if err != nil {
 		return nil, Notes{}, err
 	}
 	limit := r.limit(o.stored)
 	if o.stored.Tokens <= limit {
-		made, err := f.try(math.MaxInt64)
+		made, err := f.try(ctx, math.MaxInt64)
 		if err != nil || made.view.Tokens <= limit {
 			return made.view, made.notes, err
 		}
 	}
 	for aim := limit; ; {
-		made, err := f.try(f.estimated(aim))
+		made, err := f.try(ctx, f.estimated(aim))
 		if err != nil {
 			return nil, Notes{}, err
 		}
@@ -144,7 +145,7 @@ type try struct {
 }
 
 // try makes a view of about aim tokens.
-func (f *fitter) try(aim int64) (t try, err error) {
+func (f *fitter) try(ctx context.Context, aim int64) (t try, err error) {
 	c, border := f.choose(aim)
 	t.notes.Omitted = omittedBy(c, f.units)
 	var kept []*entry
@@ -164,7 +165,7 @@ func (f *fitter) try(aim int64) (t try, err error) {
 	for i, e := range kept {
 		stored[i] = wire.Stored{Format: e.Format, Body: e.made, Seq: e.Seq}
 	}
-	rendition, err := f.render(f.stored, stored)
+	rendition, err := f.render(ctx, f.stored, stored)
 	if err != nil {
 		return t, err
 	}

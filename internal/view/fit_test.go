@@ -76,7 +76,7 @@ func TestAFittedViewNeverExceedsItsWindow(t *testing.T) {
 				if seed%4 == 3 {
 					stored.Tokens = stored.Tokens * 3 / 2 // as another tokenizer counts
 				}
-				got, notes, err := request.Make(stored)
+				got, notes, err := request.Make(t.Context(), stored)
 				exceeded := new(session.WindowExceededError)
 				if errors.As(err, &exceeded) {
 					if refused++; exceeded.Minimum <= window || len(exceeded.Largest) == 0 {
@@ -159,7 +159,7 @@ func TestWhatIsCutFirst(t *testing.T) {
 				bodies = append(bodies, []byte(m))
 			}
 			request := view.Request{Pending: wire.KeepPending, Fit: fits}
-			made, notes, err := request.Make(of(t, session.OpenAIChat, 2000, bodies...))
+			made, notes, err := request.Make(t.Context(), of(t, session.OpenAIChat, 2000, bodies...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,13 +218,13 @@ func TestMediaAreKeptWhole(t *testing.T) {
 		}
 		request := view.Request{Pending: wire.KeepPending, Fit: fits}
 		if !test.cut {
-			_, notes, err := request.Make(of(t, test.format, 1000, bodies...))
+			_, notes, err := request.Make(t.Context(), of(t, test.format, 1000, bodies...))
 			if exceeded := new(session.WindowExceededError); !errors.As(err, &exceeded) || exceeded.Largest[0] != 2 {
 				t.Errorf("%s: %v, cut %+v", name, err, notes.Cut)
 			}
 			continue
 		}
-		made, notes, err := request.Make(of(t, test.format, 2500, bodies...))
+		made, notes, err := request.Make(t.Context(), of(t, test.format, 2500, bodies...))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -244,14 +244,14 @@ func TestARefIsThatOfThePart(t *testing.T) {
 	for known, want := range map[int]string{4: "first second", 3: "first m2", 0: "m2 m2"} {
 		fit := &view.Fit{Parts: func(int64) ([]readback.Part, error) { return parts[:known], nil }}
 		request := view.Request{Pending: wire.KeepPending, Fit: fit}
-		_, notes, err := request.Make(stored)
+		_, notes, err := request.Make(t.Context(), stored)
 		if err != nil || len(notes.Cut) != 2 || notes.Cut[0].Ref+" "+notes.Cut[1].Ref != want {
 			t.Errorf("with %d parts: %+v, %v, want %s", known, notes.Cut, err, want)
 		}
 	}
 	lost := errors.New("the database does not answer")
 	request := view.Request{Pending: wire.KeepPending, Fit: &view.Fit{Parts: func(int64) ([]readback.Part, error) { return nil, lost }}}
-	if _, _, err := request.Make(stored); !errors.Is(err, lost) {
+	if _, _, err := request.Make(t.Context(), stored); !errors.Is(err, lost) {
 		t.Errorf("%v, want %v", err, lost)
 	}
 }

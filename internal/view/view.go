@@ -83,14 +83,14 @@ func (r *Request) AsStored(v *postgres.View) bool {
 // have all messages, and it has no Body. A stored view of more tokens than asked for must have those of its messages.
 //
 // Errors: *BrokenError, *session.CannotFitError, and what makeFitting returns.
-func (r *Request) Make(stored *postgres.View) (*postgres.View, Notes, error) {
+func (r *Request) Make(ctx context.Context, stored *postgres.View) (*postgres.View, Notes, error) {
 	var notes Notes
 	opened, err := open(stored)
 	if err != nil {
 		return nil, notes, &BrokenError{err}
 	}
 	if r.Fit != nil {
-		return r.makeFitting(&opened)
+		return r.makeFitting(ctx, &opened)
 	}
 	tokens := stored.Tokens
 	if r.MaxTokens > 0 && stored.Tokens > r.MaxTokens {
@@ -103,7 +103,7 @@ func (r *Request) Make(stored *postgres.View) (*postgres.View, Notes, error) {
 	if err != nil {
 		return nil, notes, &BrokenError{err}
 	}
-	rendition, err := r.render(stored, messages)
+	rendition, err := r.render(ctx, stored, messages)
 	if err != nil {
 		return nil, notes, err
 	}
@@ -127,14 +127,23 @@ func viewOf(stored *postgres.View, target session.Format, made *wire.Rendition) 
 }
 
 // render renders messages for the reader, and refuses a rendition that its provider would refuse.
-func (r *Request) render(stored *postgres.View, messages []wire.Stored) (*wire.Rendition, error) {
+func (r *Request) render(
+	ctx context.Context, stored *postgres.View, messages []wire.Stored,
+) (*wire.Rendition, error) {
 	options := wire.Options{Model: stored.Model, Pending: r.Pending}
 	if r.Model != "" {
 		options.Model, options.Author = r.Model, stored.Model
 	}
 	target := r.Target(stored.Format)
-	rendition := wire.Render(target, messages, options)
-	for _, v := range wire.Validate(target, rendition.Bodies, options) {
+	rendition, err := wire.Render(ctx, target, messages, options)
+	if err != nil {
+		return nil, err
+	}
+	violations, err := wire.Validate(ctx, target, rendition.Bodies, options)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range violations {
 		err := fmt.Errorf("the rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 		return nil, &BrokenError{err}
 	}
@@ -159,7 +168,7 @@ func (r *Request) LastGood(
 		if err != nil {
 			return nil, Notes{}, err
 		}
-		made, notes, err := r.Make(&stored)
+		made, notes, err := r.Make(ctx, &stored)
 		if err == nil {
 			notes.Degraded = true
 			return made, notes, nil

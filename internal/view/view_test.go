@@ -111,7 +111,7 @@ func TestWhatABoundedViewKeeps(t *testing.T) {
 				v = with(v, test.open, strings.Fields(test.checkpoint)...)
 			}
 			request := view.Request{MaxTokens: test.limit * messageTokens, Pending: wire.KeepPending}
-			made, notes, err := request.Make(v)
+			made, notes, err := request.Make(t.Context(), v)
 			if cannot := new(session.CannotFitError); test.want == "" {
 				if !errors.As(err, &cannot) {
 					t.Errorf("%v, want that it cannot fit", err)
@@ -142,7 +142,7 @@ func TestAnAISDKMessageAnswersItsOwnCalls(t *testing.T) {
 		`{"type":"tool-f","toolCallId":"x","state":"output-available","input":{},"output":"%d"}]}`
 	v := storedAs(session.AISDK, 0, fmt.Sprintf(tool, 1), user, fmt.Sprintf(tool, 2))
 	request := view.Request{MaxTokens: messageTokens, Pending: wire.KeepPending}
-	made, notes, err := request.Make(v)
+	made, notes, err := request.Make(t.Context(), v)
 	if err != nil || notes.Omitted.Units != 2 || !strings.Contains(string(made.Tail), `"2"`) {
 		t.Errorf("%+v, %v: an id that repeats ties two messages", notes, err)
 	}
@@ -160,7 +160,7 @@ func TestAViewWhosePartsDoNotFitIsBroken(t *testing.T) {
 		"a message without a shape": missing, "a unit outside of the body": damaged, "a gap among messages without seqs": gap,
 	} {
 		request := view.Request{Format: session.Gemini, Pending: wire.KeepPending}
-		if _, _, err := request.Make(v); !errors.As(err, new(*view.BrokenError)) {
+		if _, _, err := request.Make(t.Context(), v); !errors.As(err, new(*view.BrokenError)) {
 			t.Errorf("%s: %v, want a BrokenError", name, err)
 		}
 	}

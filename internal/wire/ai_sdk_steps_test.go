@@ -133,7 +133,7 @@ func checkRendered(t testing.TB, f session.Format, body []byte, steps [][]byte) 
 	for _, step := range steps {
 		divided = append(divided, Stored{Format: session.AISDK, Body: step})
 	}
-	want, got := Render(f, whole, Options{}).Bodies, Render(f, divided, Options{}).Bodies
+	want, got := rendered(f, whole, Options{}).Bodies, rendered(f, divided, Options{}).Bodies
 	if !bytes.Equal(bytes.Join(want, nil), bytes.Join(got, nil)) {
 		t.Fatalf("%q is in %s\n%s\nits steps are\n%s", body, f, bytes.Join(want, []byte("\n")), bytes.Join(got, []byte("\n")))
 	}

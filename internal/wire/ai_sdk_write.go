@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -15,9 +16,12 @@ import (
 
 // encodeAISDK writes all Messages of a view, those of untouched messages, too: a result that came later, or in another
 // format, goes into the message of its call.
-func encodeAISDK(e *encoder, list []Message) {
+func encodeAISDK(ctx context.Context, e *encoder, list []Message) error {
 	w := uiWriter{encoder: e}
 	for len(list) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n := untouched(e.target, list)
 		for i := range list[:max(1, n)] {
 			w.write(&list[i])
@@ -28,8 +32,12 @@ func encodeAISDK(e *encoder, list []Message) {
 		list = list[max(1, n):]
 	}
 	for i := range w.list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		w.emit(&w.list[i])
 	}
+	return nil
 }
 
 // uiWriter collects UIMessages: a result may belong to a call that is not in the last of them.

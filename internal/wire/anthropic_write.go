@@ -2,15 +2,20 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-func encodeAnthropic(e *encoder, run []Message) {
+func encodeAnthropic(ctx context.Context, e *encoder, run []Message) error {
 	for i := range run {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		e.add(e.anthropicMessage(&run[i]))
 	}
+	return nil
 }
 
 func (e *encoder) anthropicMessage(n *Message) []byte {

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // shapeText returns a shape as the database writes it.
@@ -68,7 +69,7 @@ func TestAFastValidatorAcceptsOnlyViewsThatNeedNoRepair(t *testing.T) {
 			continue
 		}
 		yes[f]++
-		made := wire.Render(f, view, wire.Options{Model: model})
+		made := wiretest.Render(f, view, wire.Options{Model: model})
 		if len(made.Repairs) > 0 || len(made.Bodies) != len(view) {
 			t.Fatalf("seed %d: %s: a valid view has %d messages of %d, repairs %v\n%s", seed, f, len(made.Bodies), len(view), made.Repairs, show(view))
 		}

@@ -1,17 +1,22 @@
 package wire
 
 import (
+	"context"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-func encodeGemini(e *encoder, run []Message) {
+func encodeGemini(ctx context.Context, e *encoder, run []Message) error {
 	w := geminiWriter{encoder: e}
 	for i := range run {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		w.write(&run[i])
 	}
 	w.flush()
+	return nil
 }
 
 // geminiWriter writes contents: consecutive messages of the assistant become one, and so do consecutive results, since

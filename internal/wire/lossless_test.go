@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // TestAViewThatIsReadInSaysWhatTheLogSays reads the renditions of well-formed conversations in again.
@@ -24,7 +25,7 @@ func TestAViewThatIsReadInSaysWhatTheLogSays(t *testing.T) {
 			for seed := range uint64(40) {
 				bodies := compacttest.Session(rand.New(rand.NewPCG(seed, 11)), from, compacttest.Options{Messages: 1 + int(seed), ResultTokens: 20})
 				for _, target := range session.Formats() {
-					view := wire.Render(target, stored(from, bodies), wire.Options{})
+					view := wiretest.Render(target, stored(from, bodies), wire.Options{})
 					if diff := cmp.Diff(told(from, bodies), told(target, view.Bodies)); diff != "" {
 						t.Fatalf("seed %d as %s (-log +view):\n%s", seed, target, diff)
 					}
@@ -51,7 +52,7 @@ func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 	for i := range read {
 		c := &read[i]
 		for _, target := range session.Formats() {
-			view := wire.Render(target, stored(c.Format, c.Messages), wire.Options{})
+			view := wiretest.Render(target, stored(c.Format, c.Messages), wire.Options{})
 			missing, made := unmatched(told(c.Format, c.Messages), told(target, view.Bodies))
 			if len(missing)+len(made) > 0 {
 				t.Errorf("%s of %s as %s, repairs %v\nmissing: %.300q\nmade:    %.300q", c.ID, c.Format, target, kindsOf(view.Repairs), missing, made)
@@ -102,8 +103,8 @@ func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 	t.Helper()
 	for _, target := range session.Formats() {
 		// Pictures of results are shown when all results of their turn are there: none is waited for.
-		made := wire.Render(target, view, wire.Options{Pending: wire.SynthesizePending})
-		for _, said := range [][]wire.Stored{stored(target, made.Bodies), wire.Translate(target, view)} {
+		made := wiretest.Render(target, view, wire.Options{Pending: wire.SynthesizePending})
+		for _, said := range [][]wire.Stored{stored(target, made.Bodies), wiretest.Translate(target, view)} {
 			shown := strings.Join(contents(said), "\n")
 			for _, content := range contents(view) {
 				if !strings.Contains(shown, strings.TrimSpace(content)) {
@@ -171,9 +172,9 @@ func checkGrowth(t *testing.T, seed uint64, target session.Format, view []wire.S
 	if slices.ContainsFunc(view, func(m wire.Stored) bool { return m.Format == session.Gemini }) {
 		o.Model = "gemini-2.5-pro" // for newer ones calls that came unsigned say so while their turn lasts
 	}
-	whole := wire.Render(target, view, o)
+	whole := wiretest.Render(target, view, o)
 	for n := 1; n < len(view); n++ {
-		part := wire.Render(target, view[:n], o)
+		part := wiretest.Render(target, view[:n], o)
 		settled := len(part.Bodies) - 1 - kindsOf(part.Repairs)["last_user"]
 		for i := range max(0, settled) {
 			if string(part.Bodies[i]) != string(whole.Bodies[i]) {

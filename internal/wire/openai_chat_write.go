@@ -2,13 +2,17 @@ package wire
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-func encodeChat(e *encoder, run []Message) {
+func encodeChat(ctx context.Context, e *encoder, run []Message) error {
 	w := chatWriter{encoder: e}
 	for i := range run {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n := &run[i]
 		if n.Role == Tool && untouched(e.target, run[i:i+1]) == 1 {
 			w.add(n.Raw)
@@ -22,6 +26,7 @@ func encodeChat(e *encoder, run []Message) {
 		w.message(n, said)
 	}
 	w.flush()
+	return nil
 }
 
 // chatWriter writes messages. Nothing may come between the results of a turn: their images and files follow them.

@@ -27,7 +27,7 @@ func TestALegacyCallKeepsItsFormHoweverLongItsName(t *testing.T) {
 		`{"role":"user","content":"go on"}`,
 		`{"role":"assistant","content":null,"function_call":{"name":"`+name+`","arguments":"{}"}}`,
 		`{"role":"function","name":"`+name+`","content":"y"}`)
-	got := Render(session.OpenAIChat, view, Options{})
+	got := rendered(session.OpenAIChat, view, Options{})
 	for i, body := range got.Bodies {
 		if !bytes.Equal(body, view[i].Body) {
 			t.Errorf("message %d is %s, want %s", i, body, view[i].Body)
@@ -89,14 +89,14 @@ func TestEveryCallOfOpenAIHasAResultOfItsForm(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			made := Render(c.target, c.view, Options{})
+			made := rendered(c.target, c.view, Options{})
 			for _, body := range made.Bodies {
 				got = append(got, string(body))
 			}
 			if diff := cmp.Diff(c.want, strings.Join(got, "\n")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if again := Render(c.target, viewOf(c.target, got...), Options{}); len(again.Repairs) > 0 {
+			if again := rendered(c.target, viewOf(c.target, got...), Options{}); len(again.Repairs) > 0 {
 				t.Errorf("what was rendered is repaired again: %+v", again.Repairs)
 			}
 		})
@@ -152,13 +152,13 @@ func TestEveryOrderOfOpenAIMessagesIsRenderedValid(t *testing.T) {
 		}
 		o := Options{Pending: []Pending{KeepPending, SynthesizePending, DropPending}[rng.IntN(3)]}
 		for _, target := range session.Formats() {
-			made := Render(target, view, o)
-			found := Validate(target, made.Bodies, o)
+			made := rendered(target, view, o)
+			found := validated(target, made.Bodies, o)
 			var again []Stored
 			for i, body := range made.Bodies {
 				again = append(again, Stored{Format: target, Body: body, Seq: int64(i + 1)})
 			}
-			if repairs := Render(target, again, o).Repairs; len(found)+len(repairs) > 0 || !formsMatch(target, made.Bodies) {
+			if repairs := rendered(target, again, o).Repairs; len(found)+len(repairs) > 0 || !formsMatch(target, made.Bodies) {
 				t.Fatalf("seed %d, %s: %v, repaired again: %v\n%s", seed, target, found, repairs, bytes.Join(made.Bodies, []byte("\n")))
 			}
 		}

@@ -2,15 +2,20 @@ package wire
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-func encodeResponses(e *encoder, run []Message) {
+func encodeResponses(ctx context.Context, e *encoder, run []Message) error {
 	w := itemWriter{e}
 	for i := range run {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		w.items(&run[i])
 	}
+	return nil
 }
 
 // itemWriter writes items.

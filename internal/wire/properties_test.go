@@ -114,7 +114,7 @@ func FuzzInspect(f *testing.F) {
 		}
 		checkMessage(t, formats[format], body, m)
 		AppendSystem(session.Anthropic, nil, [][]byte{body, body})
-		Validate(formats[format], [][]byte{body, body}, Options{})
+		validated(formats[format], [][]byte{body, body}, Options{})
 	})
 }
 

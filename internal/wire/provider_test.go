@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // idConversations have a call of the id %[1]s and its result, in each format whose ids have a limit.
@@ -54,10 +55,10 @@ func TestValidatorRepairsAndFastValidatorAgreeOnTheLengthOfIDs(t *testing.T) {
 					view = append(view, []byte(body))
 				}
 				fits := n == limit
-				if got := len(wire.Validate(f, view, wire.Options{})) == 0; got != fits {
+				if got := len(wiretest.Validate(f, view, wire.Options{})) == 0; got != fits {
 					t.Errorf("%s: the validator takes an id of %d %s: %t", f, n, letter, got)
 				}
-				if got := len(wire.Render(f, stored(f, view), wire.Options{}).Repairs) == 0; got != fits {
+				if got := len(wiretest.Render(f, stored(f, view), wire.Options{}).Repairs) == 0; got != fits {
 					t.Errorf("%s: an id of %d %s needs no repair: %t", f, n, letter, got)
 				}
 				if got := validated(f, stored(f, view), 0).Valid(""); got != fits {
@@ -77,7 +78,7 @@ func TestADevelopersMessageAtTheHeadIsASystemPrompt(t *testing.T) {
 		if f == session.Gemini {
 			view = [][]byte{[]byte(`{"role":"developer","parts":[{"text":"s"}]}`), []byte(`{"role":"user","parts":[{"text":"u"}]}`)}
 		}
-		made := wire.Render(f, stored(f, view), wire.Options{})
+		made := wiretest.Render(f, stored(f, view), wire.Options{})
 		if len(made.Repairs) > 0 || made.System != 1 || !bytes.Equal(bytes.Join(made.Bodies, nil), bytes.Join(view, nil)) {
 			t.Errorf("%s: the view is rendered as %s with repairs %v", f, made.Bodies, made.Repairs)
 		}

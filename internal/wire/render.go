@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"context"
+
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
@@ -27,9 +29,19 @@ type Rendition struct {
 // The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match
 // (the forms of OpenAI's calls), moveLateReasoning and dropIdleReasoning, sign (Gemini's calls), rename (ids),
 // limitCacheMarks, ends (first and last role).
-func Render(target session.Format, view []Stored, o Options) *Rendition {
+//
+// The only error is that of a context that has ended: reading and writing look at it before each message, so that a
+// caller who has left costs no more than the message at hand and the steps between, which read no JSON.
+func Render(ctx context.Context, target session.Format, view []Stored, o Options) (*Rendition, error) {
 	r := &repairer{target: target, provider: provider.Of(target), Options: o, view: view}
-	list := r.merge(r.arrange(r.prepare()))
+	list, err := r.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list = r.merge(r.arrange(list))
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	r.match(list)
 	r.moveLateReasoning(list)
 	r.dropIdleReasoning(list)
@@ -37,34 +49,45 @@ func Render(target session.Format, view []Stored, o Options) *Rendition {
 	r.rename(list)
 	r.limitCacheMarks(list)
 	list = r.ends(list)
-	return &Rendition{Bodies: Encode(target, list), System: pinnedHead(list), Repairs: r.repairs}
+	e := &encoder{target: target}
+	if err := e.encode(ctx, list); err != nil {
+		return nil, err
+	}
+	return &Rendition{Bodies: e.bodies, System: pinnedHead(list), Repairs: r.repairs}, nil
 }
 
 // Encode writes the Messages in a format. A run of them that is one whole, untouched message of that format comes out
 // as the bytes that came in.
 func Encode(target session.Format, list []Message) [][]byte {
 	e := &encoder{target: target}
-	if target == session.AISDK {
-		encodeAISDK(e, list) // a message holds the results of its calls: only there it is known which are untouched
-		return e.bodies
+	_ = e.encode(context.Background(), list) // which never ends
+	return e.bodies
+}
+
+// encode does what Encode does until ctx ends.
+func (e *encoder) encode(ctx context.Context, list []Message) error {
+	if e.target == session.AISDK {
+		return encodeAISDK(ctx, e, list) // a message holds the results of its calls: only there the untouched are known
 	}
 	for len(list) > 0 {
-		n := untouched(target, list)
+		n := untouched(e.target, list)
 		if n > 0 {
 			e.add(list[0].Raw)
 		} else {
-			n = countEdited(target, list)
-			encoders[target](e, list[:n])
+			n = countEdited(e.target, list)
+			if err := encoders[e.target](ctx, e, list[:n]); err != nil {
+				return err
+			}
 		}
 		list = list[n:]
 	}
-	return e.bodies
+	return nil
 }
 
 // encoders write Messages of any format, none of them an untouched message of this format, in the format. Their
 // order, pairing and roles are as the format requires them (see arrange); what it cannot express is written as
 // substitute writes it.
-var encoders = map[session.Format]func(e *encoder, run []Message){
+var encoders = map[session.Format]func(ctx context.Context, e *encoder, run []Message) error{
 	session.OpenAIChat:      encodeChat,
 	session.Anthropic:       encodeAnthropic,
 	session.OpenAIResponses: encodeResponses,
@@ -85,22 +108,37 @@ func countEdited(target session.Format, list []Message) int {
 // Translate writes consecutive messages in another format, for callers that continue to work on them: nothing is
 // repaired that Render would repair. Each message has the seq of the last one that is in it. Where the target has
 // results in one message with their calls, several become one; otherwise one may become several of its seq.
-func Translate(target session.Format, run []Stored) []Stored {
+//
+// Its only error is that of a context that has ended.
+func Translate(ctx context.Context, target session.Format, run []Stored) ([]Stored, error) {
 	r := &repairer{target: target, view: run}
 	list := make([]Message, 0, len(run))
 	for i := range run {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		list = append(list, r.decode(i)...)
 	}
 	nameResults(list)
 	var out []Stored
 	for len(list) > 0 {
 		n := together(target, list)
-		for _, body := range Encode(target, list[:n]) {
+		e := encoder{target: target}
+		if err := e.encode(ctx, list[:n]); err != nil {
+			return nil, err
+		}
+		for _, body := range e.bodies {
 			out = append(out, Stored{Format: target, Body: body, Seq: run[list[n-1].Origin].Seq})
 		}
 		list = list[n:]
 	}
-	return out
+	return out, nil
+}
+
+// TranslateMessage does what Translate does for one message, which nobody needs to interrupt.
+func TranslateMessage(target session.Format, m Stored) []Stored {
+	list, _ := Translate(context.Background(), target, []Stored{m}) // which never ends
+	return list
 }
 
 // nameResults gives results without a name the names of their tools.

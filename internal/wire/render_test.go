@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 var views = flag.Int("views", 1000, "how many random views TestEveryRandomViewIsValid renders")
@@ -56,19 +57,19 @@ func checkViews(t *testing.T, seed int, view []wire.Stored, rng *rand.Rand) {
 	pendings := []wire.Pending{wire.KeepPending, wire.SynthesizePending, wire.DropPending}
 	o := wire.Options{Model: models[rng.IntN(len(models))], Author: models[rng.IntN(len(models))], Pending: pendings[rng.IntN(3)]}
 	for _, target := range session.Formats() {
-		made := wire.Render(target, view, o)
-		for _, v := range wire.Validate(target, made.Bodies, o) {
+		made := wiretest.Render(target, view, o)
+		for _, v := range wiretest.Validate(target, made.Bodies, o) {
 			t.Errorf("seed %d, %s: message %d breaks %s: %s\n%s\nof\n%s", seed, target, v.Message, v.Rule, v.Detail,
 				made.Bodies[v.Message], bytes.Join(made.Bodies[:v.Message], []byte("\n")))
 			return
 		}
-		twice := wire.Render(target, view, o)
+		twice := wiretest.Render(target, view, o)
 		if !slices.EqualFunc(made.Bodies, twice.Bodies, bytes.Equal) || !slices.Equal(made.Repairs, twice.Repairs) {
 			t.Errorf("seed %d, %s: the same view is rendered in two ways", seed, target)
 			return
 		}
 		again := stored(target, made.Bodies)
-		if err := same(made.Bodies, wire.Render(target, again, o)); err != nil {
+		if err := same(made.Bodies, wiretest.Render(target, again, o)); err != nil {
 			t.Errorf("seed %d, %s: what was rendered is rendered otherwise: %v", seed, target, err)
 			return
 		}
@@ -116,7 +117,7 @@ func TestAViewInItsOwnFormatKeepsItsBytes(t *testing.T) {
 	for _, f := range session.Formats() {
 		for seed := range uint64(50) {
 			bodies := compacttest.Session(rand.New(rand.NewPCG(seed, 3)), f, compacttest.Options{Messages: 30})
-			made := wire.Render(f, stored(f, bodies), wire.Options{Model: "gemini-2.5-pro"})
+			made := wiretest.Render(f, stored(f, bodies), wire.Options{Model: "gemini-2.5-pro"})
 			if f == session.Gemini && len(made.Bodies) == len(bodies)+1 {
 				made.Bodies, made.Repairs = made.Bodies[:len(bodies)], made.Repairs[:len(made.Repairs)-1] // the user's word at the end
 			}
@@ -135,7 +136,7 @@ func TestASignatureOfGooglesSurvivesTheAISDK(t *testing.T) {
 		[]byte(`{"id":"1","role":"user","parts":[{"type":"text","text":"go"}]}`),
 		[]byte(`{"id":"2","role":"assistant","parts":[{"type":"tool-f","toolCallId":"c","input":{},"state":"output-available","output":"x","callProviderMetadata":{"google":{"thoughtSignature":"c2ln"}}}]}`),
 	})
-	made := wire.Render(session.Gemini, view, wire.Options{Model: "gemini-3-pro"})
+	made := wiretest.Render(session.Gemini, view, wire.Options{Model: "gemini-3-pro"})
 	if len(made.Repairs) > 0 || !bytes.Contains(made.Bodies[1], []byte(`"thoughtSignature":"c2ln"`)) {
 		t.Errorf("repairs %v\n%s", made.Repairs, bytes.Join(made.Bodies, []byte("\n")))
 	}
@@ -151,8 +152,8 @@ func TestAThoughtGoesBackOnlyToTheModelThatHadIt(t *testing.T) {
 	})
 	for model, repairs := range map[string]int{"claude-sonnet-4-5": 0, "us.anthropic.claude-sonnet-4-5": 0, "claude-opus-4-6": 1} {
 		o := wire.Options{Model: model, Author: "anthropic/claude-sonnet-4-5"}
-		made := wire.Render(session.Anthropic, view, o)
-		if len(made.Repairs) != repairs || len(wire.Validate(session.Anthropic, made.Bodies, o)) > 0 {
+		made := wiretest.Render(session.Anthropic, view, o)
+		if len(made.Repairs) != repairs || len(wiretest.Validate(session.Anthropic, made.Bodies, o)) > 0 {
 			t.Errorf("%s: repairs %v\n%s", model, made.Repairs, bytes.Join(made.Bodies, []byte("\n")))
 		}
 	}
@@ -163,7 +164,7 @@ func TestAResultOfNoCallStillSaysThatItFailed(t *testing.T) {
 	t.Parallel()
 	view := stored(session.Anthropic, [][]byte{[]byte(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"no","is_error":true}]}`)})
 	for _, target := range session.Formats() {
-		if made := wire.Render(target, view, wire.Options{}); !bytes.Contains(made.Bodies[0], []byte("[Error] [The result of a tool call")) {
+		if made := wiretest.Render(target, view, wire.Options{}); !bytes.Contains(made.Bodies[0], []byte("[Error] [The result of a tool call")) {
 			t.Errorf("%s: %s", target, made.Bodies[0])
 		}
 	}
@@ -180,8 +181,8 @@ func TestTheEndOfAnAnthropicViewHasNoWhiteSpace(t *testing.T) {
 		session.Anthropic:       `{"role":"assistant","content":[{"type":"thinking","thinking":"hm "}]}`,
 	} {
 		view := append(stored(session.Anthropic, [][]byte{[]byte(`{"role":"user","content":"go"}`)}), wire.Stored{Format: format, Body: []byte(last), Seq: 2})
-		made := wire.Render(session.Anthropic, view, wire.Options{})
-		for _, v := range wire.Validate(session.Anthropic, made.Bodies, wire.Options{}) {
+		made := wiretest.Render(session.Anthropic, view, wire.Options{})
+		for _, v := range wiretest.Validate(session.Anthropic, made.Bodies, wire.Options{}) {
 			t.Errorf("%s breaks %s: %s", format, v.Rule, made.Bodies[v.Message])
 		}
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"unicode/utf8"
 
@@ -11,10 +12,13 @@ import (
 )
 
 // prepare decodes the messages, and repairs each message by itself.
-func (r *repairer) prepare() []Message {
+func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 	list := make([]Message, 0, len(r.view))
 	head := true
 	for i := range r.view {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		for _, n := range r.decode(i) {
 			head = head && n.Role == System
 			list = append(list, r.role(&n, head)...)
@@ -26,7 +30,7 @@ func (r *repairer) prepare() []Message {
 			kept = append(kept, *n)
 		}
 	}
-	return kept
+	return kept, nil
 }
 
 // role gives a message a role that the target knows, with only the blocks that this role may have.

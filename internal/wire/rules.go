@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"context"
+
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
@@ -89,21 +91,26 @@ var rules = []Rule{
 
 // Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system
 // messages are allowed in every format. So are calls of the last unit whose results are still to come, unless
-// o.Pending settles them. A message that Inspect refuses is a violation of the rule "inspect", and the only one.
-func Validate(f session.Format, bodies [][]byte, o Options) []Violation {
+// o.Pending settles them. A message that Inspect refuses is a violation of the rule "inspect", and the only one. Its
+// only error is that of a context that has ended.
+func Validate(ctx context.Context, f session.Format, bodies [][]byte, o Options) ([]Violation, error) {
 	messages := make([]Facts, len(bodies))
 	for i, body := range bodies {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		var err error
 		if messages[i], err = Inspect(f, body); err != nil {
-			return []Violation{{Rule: "inspect", Message: i, Detail: err.Error()}}
+			return []Violation{{Rule: "inspect", Message: i, Detail: err.Error()}}, nil
 		}
 	}
-	return judged(rules, converse(f, messages, bodies, o))
+	return judged(ctx, rules, converse(f, messages, bodies, o))
 }
 
 // ValidateMessages reports what is to be seen without the bodies: chiefly how calls and results meet. What callers
 // appended is kept even if it breaks a rule; a change of a view must not add violations to those of the messages it
 // started from.
 func ValidateMessages(f session.Format, messages []Facts) []Violation {
-	return judged(rules, converse(f, messages, nil, Options{}))
+	found, _ := judged(context.Background(), rules, converse(f, messages, nil, Options{})) // which never ends
+	return found
 }

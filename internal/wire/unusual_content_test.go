@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 // TestContentThatIsNeitherTextNorArrayIsShownAsText renders what programs that hand a tool's object through leave
@@ -43,7 +44,7 @@ func TestContentThatIsNeitherTextNorArrayIsShownAsText(t *testing.T) {
 				t.Error("the view is served as it is stored")
 			}
 			for _, target := range session.Formats() {
-				made := bytes.Join(wire.Render(target, view, wire.Options{}).Bodies, []byte("\n"))
+				made := bytes.Join(wiretest.Render(target, view, wire.Options{}).Bodies, []byte("\n"))
 				if !bytes.Contains(made, []byte("kept")) {
 					t.Errorf("%s: what was said is gone:\n%s", target, made)
 				}
@@ -67,8 +68,8 @@ func TestNamesOfToolsFromOtherFormatsAreCutForTheResponsesAPI(t *testing.T) {
 		session.Gemini:     `{"role":"model","parts":[{"functionCall":{"name":"` + long + `","args":{}}}]}`,
 		session.AISDK:      `{"id":"m1","role":"assistant","parts":[{"type":"dynamic-tool","toolName":"` + long + `","toolCallId":"c1","state":"output-available","input":{},"output":"x"}]}`,
 	} {
-		made := wire.Render(session.OpenAIResponses, storedOf(format, []string{call}), wire.Options{})
-		if found := wire.Validate(session.OpenAIResponses, made.Bodies, wire.Options{}); len(found) > 0 {
+		made := wiretest.Render(session.OpenAIResponses, storedOf(format, []string{call}), wire.Options{})
+		if found := wiretest.Validate(session.OpenAIResponses, made.Bodies, wire.Options{}); len(found) > 0 {
 			t.Errorf("%s: %s: %s", format, found[0].Rule, found[0].Detail)
 		}
 	}
@@ -78,7 +79,7 @@ func TestNamesOfToolsFromOtherFormatsAreCutForTheResponsesAPI(t *testing.T) {
 func TestTheNameOfAnImageIsShownToAnthropic(t *testing.T) {
 	t.Parallel()
 	view := storedOf(session.AISDK, []string{`{"id":"m1","role":"user","parts":[{"type":"file","mediaType":"image/png","url":"data:image/png;base64,AA==","filename":"a plan.png"}]}`})
-	made := bytes.Join(wire.Render(session.Anthropic, view, wire.Options{}).Bodies, nil)
+	made := bytes.Join(wiretest.Render(session.Anthropic, view, wire.Options{}).Bodies, nil)
 	if want := `{"type":"text","text":"[image a plan.png]"},{"type":"image"`; !bytes.Contains(made, []byte(want)) {
 		t.Errorf("%s, without %s", made, want)
 	}
@@ -97,7 +98,7 @@ func TestBlankTextsOfAResultAreLeftOutForAnthropic(t *testing.T) {
 	t.Parallel()
 	view := storedOf(session.OpenAIResponses, []string{`{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"}`,
 		`{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":" \n"},{"type":"input_text","text":"said"}]}`})
-	made := bytes.Join(wire.Render(session.Anthropic, view, wire.Options{}).Bodies, nil)
+	made := bytes.Join(wiretest.Render(session.Anthropic, view, wire.Options{}).Bodies, nil)
 	if want := `"content":[{"type":"text","text":"said"}]`; !bytes.Contains(made, []byte(want)) {
 		t.Errorf("%s, without %s", made, want)
 	}
@@ -142,8 +143,8 @@ func TestMarksForTheCacheAreCountedWhereverTheyStand(t *testing.T) {
 		},
 	} {
 		view := append(append(storedOf(session.Anthropic, []string{`{"role":"user","content":"go"}`}), log...), storedOf(session.Anthropic, []string{marked})...)
-		made := wire.Render(session.Anthropic, view, wire.Options{})
-		for _, v := range wire.Validate(session.Anthropic, made.Bodies, wire.Options{}) {
+		made := wiretest.Render(session.Anthropic, view, wire.Options{})
+		for _, v := range wiretest.Validate(session.Anthropic, made.Bodies, wire.Options{}) {
 			t.Errorf("%s: %s: %s", name, v.Rule, v.Detail)
 		}
 	}
@@ -154,7 +155,7 @@ func TestContentsThatGeminiWantsAsOneAreARepair(t *testing.T) {
 	t.Parallel()
 	view := storedOf(session.Gemini, []string{`{"role":"user","parts":[{"text":"go"}]}`, `{"role":"model","parts":[{"text":"one"}]}`,
 		`{"role":"model","parts":[{"text":"two"}]}`, `{"role":"user","parts":[{"text":"on"}]}`})
-	made := wire.Render(session.Gemini, view, wire.Options{})
+	made := wiretest.Render(session.Gemini, view, wire.Options{})
 	if len(made.Bodies) != 3 || len(made.Repairs) != 1 || made.Repairs[0].Kind != "contents_joined" || made.Repairs[0].Seq != 3 {
 		t.Errorf("%s, repairs %+v", made.Bodies, made.Repairs)
 	}

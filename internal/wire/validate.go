@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -17,9 +18,13 @@ type Violation struct {
 	Detail  string
 }
 
-func judged(rules []Rule, c *conversation) []Violation {
+// judged holds a conversation to rules until ctx ends: it looks before each rule.
+func judged(ctx context.Context, rules []Rule, c *conversation) ([]Violation, error) {
 	var found []Violation
 	for i := range rules {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if r := &rules[i]; slices.Contains(r.Formats, c.format) && (r.shape || c.bodies != nil) {
 			k := checker{conversation: c, rule: r}
 			r.check(&k)
@@ -27,7 +32,7 @@ func judged(rules []Rule, c *conversation) []Violation {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Violation) int { return cmp.Compare(a.Message, b.Message) })
-	return found
+	return found, nil
 }
 
 // conversation is a list of messages as rules look at it.

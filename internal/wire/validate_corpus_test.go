@@ -81,7 +81,7 @@ func TestCorpusRequestsThatProvidersAcceptedBreakNoRule(t *testing.T) {
 			for _, m := range r.messages() {
 				bodies = append(bodies, m)
 			}
-			if found := strings.Join(named(Validate(f, bodies, r.options())), ", "); found != stricter[filepath.Base(file)] {
+			if found := strings.Join(named(validated(f, bodies, r.options())), ", "); found != stricter[filepath.Base(file)] {
 				t.Errorf("%s: %s", file, found)
 			}
 			t.Logf("%s: %d messages to %q", filepath.Base(file), len(bodies), r.options().Model)

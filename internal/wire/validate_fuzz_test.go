@@ -44,8 +44,8 @@ func FuzzValidate(f *testing.F) {
 			view = append(view, Stored{Format: formats[number], Body: body, Seq: int64(len(view) + 1)})
 		}
 		for _, target := range formats {
-			made := Render(target, view, Options{}).Bodies
-			for _, v := range Validate(target, made, Options{}) {
+			made := rendered(target, view, Options{}).Bodies
+			for _, v := range validated(target, made, Options{}) {
 				t.Fatalf("%s of %q is %q: message %d breaks %s: %s", target, lines, made, v.Message, v.Rule, v.Detail)
 			}
 		}

@@ -33,7 +33,7 @@ func TestValidateFixtures(t *testing.T) {
 		for _, x := range fixtures[f] {
 			t.Run(fmt.Sprint(f, "/", x.rule, ": ", x.name), func(t *testing.T) {
 				t.Parallel()
-				if diff := cmp.Diff(x.want, named(Validate(f, bytesOf(x.bodies), x.o))); diff != "" {
+				if diff := cmp.Diff(x.want, named(validated(f, bytesOf(x.bodies), x.o))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})
@@ -80,10 +80,10 @@ func TestAMessageThatCannotBeReadIsNamed(t *testing.T) {
 		if good == "" {
 			good = `{"role":"user","content":"u"}`
 		}
-		if diff := cmp.Diff([]string{"inspect 1"}, named(Validate(f, bytesOf([]string{good, `{"role":7}`}), Options{}))); diff != "" {
+		if diff := cmp.Diff([]string{"inspect 1"}, named(validated(f, bytesOf([]string{good, `{"role":7}`}), Options{}))); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", f, diff)
 		}
-		if found := Validate(f, nil, Options{}); found != nil {
+		if found := validated(f, nil, Options{}); found != nil {
 			t.Errorf("%s: no messages are wrong: %v", f, found)
 		}
 	}
@@ -138,8 +138,8 @@ func TestEveryListThatBreaksARuleIsRenderedWithoutThat(t *testing.T) {
 					view = append(view, Stored{Format: f, Body: []byte(body), Seq: int64(i + 1)})
 				}
 				for _, target := range session.Formats() {
-					made := Render(target, view, x.o).Bodies
-					for _, v := range Validate(target, made, x.o) {
+					made := rendered(target, view, x.o).Bodies
+					for _, v := range validated(target, made, x.o) {
 						t.Errorf("%s: message %d breaks %s: %s\n%.300s", target, v.Message, v.Rule, v.Detail, made[v.Message])
 					}
 				}

@@ -195,15 +195,17 @@ func storedAs(f session.Format, bodies []string) []Stored {
 
 // passes are all that is done with a whole view.
 var passes = map[string]func(ctx context.Context, target session.Format, view []Stored){
-	"Render": func(_ context.Context, target session.Format, view []Stored) {
+	"Render": func(ctx context.Context, target session.Format, view []Stored) {
 		for _, pending := range []Pending{KeepPending, SynthesizePending, DropPending} {
-			Render(target, view, Options{Pending: pending, Model: "m", Author: "n"})
+			_, _ = Render(ctx, target, view, Options{Pending: pending, Model: "m", Author: "n"})
 		}
 	},
-	"Translate": func(_ context.Context, target session.Format, view []Stored) { Translate(target, view) },
-	"Validate": func(_ context.Context, target session.Format, view []Stored) {
+	"Translate": func(ctx context.Context, target session.Format, view []Stored) {
+		_, _ = Translate(ctx, target, view)
+	},
+	"Validate": func(ctx context.Context, target session.Format, view []Stored) {
 		if view[0].Format == target {
-			Validate(target, bodiesOf(view), Options{Pending: SynthesizePending})
+			_, _ = Validate(ctx, target, bodiesOf(view), Options{Pending: SynthesizePending})
 		}
 	},
 	"FastValidator": func(_ context.Context, target session.Format, view []Stored) {
@@ -267,6 +269,60 @@ func BenchmarkGrowingViews(b *testing.B) {
 							do(b.Context(), target, view)
 						}
 					})
+				}
+			}
+		}
+	}
+}
+
+// untilAsked is a context that ends when it has been asked a number of times whether it has.
+type untilAsked struct {
+	context.Context
+	left int
+}
+
+func (c *untilAsked) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestWhoeverLeavesStopsTheWorkForAView wants every pass to ask at each message whether anyone still waits, and to
+// stop at each place where it asks.
+func TestWhoeverLeavesStopsTheWorkForAView(t *testing.T) {
+	t.Parallel()
+	const messages = 20
+	passes := map[string]func(ctx context.Context, target session.Format, view []Stored) error{
+		"Render": func(ctx context.Context, target session.Format, view []Stored) error {
+			_, err := Render(ctx, target, view, Options{})
+			return err
+		},
+		"Translate": func(ctx context.Context, target session.Format, view []Stored) error {
+			_, err := Translate(ctx, target, view)
+			return err
+		},
+		"Validate": func(ctx context.Context, target session.Format, view []Stored) error {
+			_, err := Validate(ctx, view[0].Format, bodiesOf(view), Options{})
+			return err
+		},
+	}
+	for f, s := range speeches {
+		view := storedAs(f, growing["turns"](s, messages/4))
+		for _, target := range session.Formats() {
+			for name, pass := range passes {
+				all := &untilAsked{t.Context(), 1 << 30}
+				if err := pass(all, target, view); err != nil {
+					t.Fatal(err)
+				}
+				asked := 1<<30 - all.left
+				if asked < len(view) {
+					t.Errorf("%s of %d messages of %s as %s asks %d times", name, len(view), f, target, asked)
+				}
+				for n := range asked {
+					if err := pass(&untilAsked{t.Context(), n}, target, view); err != context.Canceled {
+						t.Errorf("%s of %s as %s goes on after it was asked to stop %d times: %v", name, f, target, n, err)
+					}
 				}
 			}
 		}

@@ -56,7 +56,11 @@ func (s *Server) compactResponses(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	bodies = b.Render(bodies...).Bodies
+	made, err := b.Render(req.Ctx, bodies...)
+	if err != nil {
+		return err
+	}
+	bodies = made.Bodies
 	if asText {
 		bodies = withoutTools(bodies)
 	}
@@ -198,7 +202,7 @@ func (s *Server) fittedItems(req *request.Request, at session.Address) ([][]byte
 		return readback.Parts(req.Ctx, s.Store, at, seq)
 	}}
 	want.MaxTokens = max(stored.Room*19/20, 1)
-	made, _, err := want.Make(&stored)
+	made, _, err := want.Make(req.Ctx, &stored)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func cutLast(text, separator string) (before, after string) {
 func itemsOf(at session.Address, m *session.Message) []item {
 	run := []wire.Stored{{Format: m.Format, Body: m.Body, Seq: m.Seq}}
 	if m.Format != session.OpenAIResponses {
-		run = wire.Translate(session.OpenAIResponses, run)
+		run = wire.TranslateMessage(session.OpenAIResponses, run[0])
 	}
 	items := make([]item, len(run))
 	for i := range run {

@@ -135,12 +135,12 @@ func (b *Body) Propose(ctx context.Context, snap postgres.Snapshot) (*compactor.
 }
 
 // Render returns messages in a form that their provider accepts.
-func (b *Body) Render(messages ...[]byte) *wire.Rendition {
+func (b *Body) Render(ctx context.Context, messages ...[]byte) (*wire.Rendition, error) {
 	view := make([]wire.Stored, len(messages))
 	for i, body := range messages {
 		view[i] = wire.Stored{Format: b.Format, Body: body}
 	}
-	return wire.Render(b.Format, view, wire.Options{Model: b.Model})
+	return wire.Render(ctx, b.Format, view, wire.Options{Model: b.Model})
 }
 
 // Messages returns the rendition and the messages after it, or the messages as they came if nothing is changed.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
 func TestPlainSessionsBreakNoRule(t *testing.T) {
@@ -19,7 +20,7 @@ func TestPlainSessionsBreakNoRule(t *testing.T) {
 				options := Options{Messages: 100}
 				bodies := Session(rand.New(rand.NewPCG(seed, 0)), f, options)
 				unsigned := wire.Options{Model: "gemini-2.5-pro"} // which does not ask for signatures of calls
-				if violations := wire.Validate(f, bodies, unsigned); len(violations) > 0 {
+				if violations := wiretest.Validate(f, bodies, unsigned); len(violations) > 0 {
 					t.Errorf("violations: %v", violations)
 				}
 				if !reflect.DeepEqual(bodies, Session(rand.New(rand.NewPCG(seed, 0)), f, options)) {

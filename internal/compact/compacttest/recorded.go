@@ -1,6 +1,7 @@
 package compacttest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,7 +63,7 @@ func readFile(path, name string) (read []Conversation, err error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := importer.Read(importer.SessionID(name), data, importer.Auto)
+	file, err := importer.Read(context.Background(), importer.SessionID(name), data, importer.Auto)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

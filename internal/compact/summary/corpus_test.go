@@ -1,6 +1,7 @@
 package summary_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -32,7 +33,7 @@ func recorded(t *testing.T) map[string][]summary.Message {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read, err := importer.Read(filepath.Base(file), raw, importer.Auto)
+		read, err := importer.Read(context.Background(), filepath.Base(file), raw, importer.Auto)
 		var unsupported *importer.UnsupportedError
 		if errors.As(err, &unsupported) {
 			continue

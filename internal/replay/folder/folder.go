@@ -4,6 +4,7 @@
 package folder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +19,7 @@ import (
 
 // Read reads all conversations in and below a folder that the importer can read, in the order of their files, and lists
 // the other JSON files.
-func Read(dir string) (read []*replay.Session, unread []string, err error) {
+func Read(ctx context.Context, dir string) (read []*replay.Session, unread []string, err error) {
 	err = filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		ext := filepath.Ext(file)
 		if err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {
@@ -28,7 +29,7 @@ func Read(dir string) (read []*replay.Session, unread []string, err error) {
 		if err != nil {
 			return err
 		}
-		found, err := readFile(file, filepath.ToSlash(name))
+		found, err := readFile(ctx, file, filepath.ToSlash(name))
 		if unsupported := new(importer.UnsupportedError); errors.As(err, &unsupported) {
 			unread = append(unread, name)
 			return nil
@@ -40,12 +41,12 @@ func Read(dir string) (read []*replay.Session, unread []string, err error) {
 }
 
 // readFile reads the conversations of one file. They are named after its place in the folder.
-func readFile(file, name string) (read []*replay.Session, err error) {
+func readFile(ctx context.Context, file, name string) (read []*replay.Session, err error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	content, err := importer.Read(importer.SessionID(name), data, importer.Auto)
+	content, err := importer.Read(ctx, importer.SessionID(name), data, importer.Auto)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -1,6 +1,7 @@
 package folder_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,7 +31,7 @@ func TestReadFindsConversationsAndTheirTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read, unread, err := folder.Read(dir)
+	read, unread, err := folder.Read(context.Background(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
