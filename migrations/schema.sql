@@ -11,6 +11,49 @@ CREATE TYPE public.river_job_state AS ENUM (
     'scheduled'
 );
 
+CREATE FUNCTION public.job_now() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog'
+    AS $$
+BEGIN
+    NEW.scheduled_at := least(NEW.scheduled_at, now());
+    RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION public.job_place() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    back   constant interval := interval '87600 hours';
+    first  timestamptz;
+    own    timestamptz;
+    -- The last place that this transaction gave to the tenant: a statement does not see the rows that it changes, and
+    -- River makes many jobs available at once. Tenants share 1024 of these.
+    given  text := format('app.place_%s_%s_%s', NEW.queue, NEW.priority,
+                          hashtext(NEW.args ->> 'tenant') & 1023);
+BEGIN
+    SELECT scheduled_at
+      INTO first
+      FROM public.river_job
+     WHERE state = 'available' AND queue = NEW.queue AND priority = NEW.priority
+     ORDER BY scheduled_at
+     LIMIT 1;
+    SELECT scheduled_at + interval '1 microsecond'
+      INTO own
+      FROM public.river_job
+     WHERE args ->> 'tenant' = NEW.args ->> 'tenant' AND queue = NEW.queue AND priority = NEW.priority
+       AND queue IN ('compaction', 'recompaction') AND scheduled_at < now() - back
+     ORDER BY scheduled_at DESC
+     LIMIT 1;
+    NEW.scheduled_at := greatest(coalesce(first, now() - back), own,
+        nullif(current_setting(given, true), '')::timestamptz + interval '1 microsecond');
+    PERFORM set_config(given, NEW.scheduled_at::text, true);
+    RETURN NEW;
+END
+$$;
+
 CREATE FUNCTION public.refuse_new_body() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -811,6 +854,8 @@ CREATE UNIQUE INDEX imports_key ON public.imports USING btree (tenant_id, key) W
 
 CREATE INDEX imports_newest ON public.imports USING btree (tenant_id, created_at DESC, id DESC);
 
+CREATE INDEX job_places ON public.river_job USING btree (((args ->> 'tenant'::text)), queue, priority, scheduled_at) WHERE (queue = ANY (ARRAY['compaction'::text, 'recompaction'::text]));
+
 CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE (client_id IS NOT NULL);
 
 CREATE INDEX policies_exact ON public.policies USING btree (tenant_id) WHERE (tokenizer <> 'estimate'::text);
@@ -882,6 +927,12 @@ CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, sessio
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
+
+CREATE TRIGGER job_now BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue <> ALL (ARRAY['compaction'::text, 'recompaction'::text])))) EXECUTE FUNCTION public.job_now();
+
+CREATE TRIGGER job_place_inserted BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text])))) EXECUTE FUNCTION public.job_place();
+
+CREATE TRIGGER job_place_updated BEFORE UPDATE OF state, priority ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text])) AND ((old.state <> new.state) OR (old.priority <> new.priority)))) EXECUTE FUNCTION public.job_place();
 
 CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN (((CURRENT_USER = 'varve_app'::name) AND (new.body IS NOT NULL))) EXECUTE FUNCTION public.refuse_new_body();
 
@@ -1070,6 +1121,10 @@ ALTER TABLE public.uploads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA public TO varve_app;
+
+GRANT ALL ON FUNCTION public.job_now() TO varve_app;
+
+GRANT ALL ON FUNCTION public.job_place() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
 

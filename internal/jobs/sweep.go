@@ -27,7 +27,7 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 	if err != nil {
 		return err
 	}
-	var failed []error
+	failed := []error{queue.HurryOld(ctx, w.Store.Pool())}
 	for _, i := range rand.Perm(len(tenants)) {
 		if err := w.sweep(ctx, tenants[i].ID); err != nil {
 			failed = append(failed, fmt.Errorf("tenant %s: %w", tenants[i].ID, err))

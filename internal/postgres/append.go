@@ -124,6 +124,9 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 // causes maps a threshold to the cause of the run that it asks for.
 var causes = map[due.Threshold]string{due.Idle: causeIdle, due.Trigger: "threshold", due.Hard: "hard"}
 
+// causeManual is the cause of a run that a request asks for.
+const causeManual = "manual"
+
 // causeIdle is the cause of a run that waits until nobody has used the session for a while.
 const causeIdle = "idle"
 
@@ -186,12 +189,12 @@ func (s *Store) compactIfDue(ctx context.Context, tx pgx.Tx, key session.Key, ca
 }
 
 // enqueue inserts a run and its job. If the session has a live job, nothing is inserted, and runNow makes that job
-// start now. If it has none, a run that has not ended has lost its job, and is ended here: nothing else would.
+// start now; one that a request asked for no longer waits behind those that a threshold did. If it has none, a run that has not ended has lost its job, and is ended here: nothing else would.
 func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause string, at time.Time, runNow bool) (
 	inserted bool, err error,
 ) {
 	run := uuid.Must(uuid.NewV7())
-	args := queue.CompactArgs{Tenant: key.Tenant, Session: key.Key, Run: run}
+	args := queue.CompactArgs{Tenant: key.Tenant, Session: key.Key, Run: run, Manual: cause == causeManual}
 	job, inserted, err := s.queue.Insert(ctx, tx, args, at)
 	if err != nil {
 		return false, err
@@ -201,6 +204,11 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 			return false, err
 		}
 		return true, insertRun(ctx, tx, key, run, job, cause)
+	}
+	if cause != causeManual {
+		if err := s.queue.Hurry(ctx, tx, job); err != nil {
+			return false, err
+		}
 	}
 	if !runNow {
 		return false, nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +20,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/migrations"
 )
 
 func mustMigrate(t *testing.T, dsn string) {
@@ -59,7 +62,7 @@ func objects(t *testing.T, dsn, pattern string) []string {
 		  FROM pg_constraint
 		 WHERE connamespace = 'public'::regnamespace AND conrelid::regclass::text LIKE $1
 		 UNION ALL
-		SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename LIKE $1
+		SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename LIKE $1 AND indexname <> 'job_places' -- ours
 		 UNION ALL
 		SELECT concat_ws(' ', 'type', t.typname, e.enumlabel)
 		  FROM pg_type t
@@ -129,7 +132,7 @@ func TestTheMigrationToGapsFindsThem(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.NewEmpty(t)
 	mustMigrate(t, dsn)
-	if err := postgres.MigrateSteps(dsn, 30-newest(t)); err != nil {
+	if err := postgres.MigrateSteps(dsn, -migrationsAfter(t, 30)); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, dsn, `
@@ -160,7 +163,7 @@ func TestTheMigrationToChunksKeepsEveryBodyAndGoesBack(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.NewEmpty(t)
 	mustMigrate(t, dsn)
-	if err := postgres.MigrateSteps(dsn, 36-newest(t)); err != nil {
+	if err := postgres.MigrateSteps(dsn, -migrationsAfter(t, 36)); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, dsn, `
@@ -184,7 +187,7 @@ func TestTheMigrationToChunksKeepsEveryBodyAndGoesBack(t *testing.T) {
 	if len(before) != 4 || !slices.Equal(before, after) {
 		t.Errorf("before %q, after %q", before, after)
 	}
-	if err := postgres.MigrateSteps(dsn, 36-newest(t)); err != nil {
+	if err := postgres.MigrateSteps(dsn, -migrationsAfter(t, 36)); err != nil {
 		t.Fatal(err)
 	}
 	back := resultsAndBodies(t, dsn, `SELECT r.ref || ' ' || encode(b.body, 'escape') || ' ' || b.codec FROM results r JOIN result_bodies b USING (sha256)`)
@@ -357,12 +360,19 @@ func TestTheRoleMayNotTruncateNorChangeTheVersion(t *testing.T) {
 	}
 }
 
-// newest returns the version of the newest migration.
-func newest(t *testing.T) int {
+// migrationsAfter returns how many migrations there are after a version.
+func migrationsAfter(t *testing.T, version int) (n int) {
 	t.Helper()
-	_, want, err := postgres.SchemaVersion(t.Context(), openPool(t, pgtest.NewEmpty(t)))
+	files, err := fs.Glob(migrations.FS, "*.up.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return want
+	for _, file := range files {
+		if found, err := strconv.Atoi(file[:4]); err != nil {
+			t.Fatal(err)
+		} else if found > version {
+			n++
+		}
+	}
+	return n
 }

@@ -34,6 +34,10 @@ const (
 	// eraseAttempts bounds how often the erasure of a session's objects is tried, in the end every two hours.
 	eraseAttempts = 500
 
+	// The priorities of compactions.
+	thresholdPriority = 1
+	manualPriority    = 2
+
 	// lowestPriority is River's number for it.
 	lowestPriority = 4
 )
@@ -54,14 +58,22 @@ type CompactArgs struct {
 	Tenant  uuid.UUID `json:"tenant" river:"unique"`
 	Session uuid.UUID `json:"session" river:"unique"`
 	Run     uuid.UUID `json:"run"`
+	Manual  bool      `json:"-"` // a request asked for it, not a threshold
 }
 
 // Kind returns the job's name in River's tables.
 func (CompactArgs) Kind() string { return "compact" }
 
-// InsertOpts makes the job unique among the live ones of its session.
-func (CompactArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Compaction, MaxAttempts: compactAttempts, UniqueOpts: oneLive}
+// InsertOpts makes the job unique among the live ones of its session. One that a threshold asks for precedes those that
+// are requested, which HurryOld keeps from waiting for ever.
+func (a CompactArgs) InsertOpts() river.InsertOpts {
+	priority := thresholdPriority
+	if a.Manual {
+		priority = manualPriority
+	}
+	return river.InsertOpts{
+		Queue: Compaction, Priority: priority, MaxAttempts: compactAttempts, UniqueOpts: oneLive,
+	}
 }
 
 // RecompactArgs name a session of a recompaction.
