@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/wire/provider":    {"internal/session"},
 	"internal/policy":           {"internal/session", "internal/spelling", "internal/rawjson", "internal/compact/text", "internal/due"},
 	"internal/policy/foreign":   {"internal/policy", "internal/session"},
-	"internal/compact":          {"internal/units", "internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/wire/provider"},
+	"internal/compact":          {"internal/compact/manifest", "internal/units", "internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/wire/provider"},
 	"internal/compact/text":     {},
 	"internal/compact/names":    {},
 	"internal/compact/memory":   {"internal/compact/names", "internal/compact/text", "internal/tokens"},

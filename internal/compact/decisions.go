@@ -51,12 +51,22 @@ func (v *verdict) words() string {
 func (p *Plan) Parts() []Action {
 	s := p.state
 	all := slices.Clone(p.Actions)
-	edits := p.edits // one for each action on a part, in their order
+	edited, shown := map[place]edit{}, map[place]int{}
+	for _, e := range p.edits {
+		edited[s.place(e.part)] = e
+	}
+	for i := range s.parts {
+		if p.earlier[s.place(i)] {
+			shown[s.place(i)] = i
+		}
+	}
 	for i := range all {
 		all[i].Decision = Applied
-		if all[i].Part >= 0 {
-			all[i].setDigests(&s.parts[edits[0].part], p.newText(edits[0]))
-			edits = edits[1:]
+		at := place{all[i].Seq, all[i].Part}
+		if e, ok := edited[at]; ok {
+			all[i].setDigests(&s.parts[e.part], p.newText(e))
+		} else if part, ok := shown[at]; ok && !p.evicts(s.parts[part].message) {
+			all[i].setDigests(&s.parts[part], s.viewText(part))
 		}
 	}
 	p.eachKept(func(i int, why verdict) {
@@ -73,6 +83,11 @@ func (p *Plan) Parts() []Action {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Part, b.Part))
 	})
 	return all
+}
+
+// place returns which part of the log part i is.
+func (h *history) place(i int) place {
+	return place{h.messages[h.parts[i].message].seq, h.parts[i].index}
 }
 
 func (a *Action) setDigests(p *part, now []byte) {
@@ -108,7 +123,7 @@ func (p *Plan) eachKept(f func(i int, why verdict)) {
 	superseded := s.superseded()
 	for i := range s.parts {
 		listed := s.parts[i].kind != prose || s.parts[i].action != Keep
-		if listed && !acted[i] && !p.evicts(s.parts[i].message) {
+		if listed && !acted[i] && !p.evicts(s.parts[i].message) && !p.earlier[s.place(i)] {
 			f(i, p.whyKept(i, superseded[i]))
 		}
 	}

@@ -23,6 +23,8 @@ type Plan struct {
 	eviction *eviction // the messages that one message replaces, nil for none
 	edits    []edit    // by position
 	text     []byte    // the replacements, one after another
+
+	earlier map[place]bool // what the plans that it continues have acted on
 }
 
 // edit replaces the value of a part by a range of Plan.text.

@@ -12,7 +12,7 @@ import (
 // check inspects a rendition, once, and refuses it if it does not cover the messages that it was made of, or if no
 // valid view can be read of it: see view.Rendition.Check.
 func check(
-	ctx context.Context, in *compact.Input, plan *compact.Plan, made *compact.Checkpoint,
+	ctx context.Context, in *compact.Input, evicts bool, made *compact.Checkpoint,
 ) (*view.Rendition, error) {
 	r, err := view.NewRendition(ctx, in.Format, made.Body)
 	if err != nil {
@@ -22,7 +22,7 @@ func check(
 	if err != nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
-	return r, r.Check(ctx, originals, evicts(plan))
+	return r, r.Check(ctx, originals, evicts)
 }
 
 // evicts reports whether a plan evicts whole messages.

@@ -34,7 +34,7 @@ func TestARenditionThatDoesNotStandForItsMessagesIsRefused(t *testing.T) {
 		"one with a message that has lost its calls":  {[]string{user, `{"role":"assistant","content":"x"}`, short}, false},
 		"one with a message that was there only once": {[]string{user, call, short, short}, false},
 	} {
-		_, err := check(t.Context(), &in, &compact.Plan{}, &compact.Checkpoint{Through: 3, Body: []byte(strings.Join(test.body, ","))})
+		_, err := check(t.Context(), &in, false, &compact.Checkpoint{Through: 3, Body: []byte(strings.Join(test.body, ","))})
 		if (err == nil) != test.ok {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -68,7 +68,7 @@ func TestOneMessageMayStandForARunOfThem(t *testing.T) {
 		"a summary that leaves a result alone": {compact.Summarise, []string{system, summary, result, user, answer}, false},
 	} {
 		plan := &compact.Plan{Actions: []compact.Action{{Kind: test.do}}}
-		_, err := check(t.Context(), &in, plan, &compact.Checkpoint{Through: 6, Body: []byte(strings.Join(test.body, ","))})
+		_, err := check(t.Context(), &in, evicts(plan), &compact.Checkpoint{Through: 6, Body: []byte(strings.Join(test.body, ","))})
 		if (err == nil) != test.ok {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -90,7 +90,12 @@ func TestThePrefixThatIsKeptEndsWithTheLastUnitThatIsTheSame(t *testing.T) {
 		`{"a":2}`:                         0,
 		``:                                0,
 	} {
-		if got := keptOf([]byte(served), made); got != want {
+		c := comparison{made: made.Body}
+		c.add([]byte(served))
+		if c.same() != (served == string(made.Body)) {
+			t.Errorf("%s: the same %t", served, c.same())
+		}
+		if got := keptOf(c.common, made); got != want {
 			t.Errorf("%s: %d tokens are kept, want %d", served, got, want)
 		}
 	}

@@ -35,7 +35,7 @@ func storedCheckpoint(p *Proposal) (*postgres.Checkpoint, error) {
 		Through: made.Through, Tokens: made.Tokens, Body: zframe.Compress(made.Body), Size: len(made.Body),
 		State: encoder.EncodeAll(made.State, nil), Units: units, Manifest: manifest, OpenCalls: made.OpenCalls,
 		ValidatorState: p.rendition.ValidatorState(), Policy: p.Input.Policy.Document(),
-		EngineVersion: compact.EngineVersion, Refs: refs, FromLog: p.Input.Base == nil,
+		EngineVersion: compact.EngineVersion, Refs: refs, FromLog: p.From == FromLog,
 	}, nil
 }
 

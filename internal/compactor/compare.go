@@ -2,62 +2,106 @@ package compactor
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/view"
 )
 
+// finish decides whether what was made must replace what is served, and checks it. It returns a panic as an error.
+func (p *Proposal) finish(ctx context.Context, w *windows) (err error) {
+	defer failOpen(&err)
+	if err := p.compare(ctx, w); err != nil {
+		return err
+	}
+	p.Changed = p.Changed && p.Input.Policy.Enabled
+	if p.Changed {
+		p.rendition, err = check(ctx, &p.Input, p.evicts, p.Made)
+	}
+	return err
+}
+
 // compare sets Changed, whether what was made must replace what is served, and Kept, how much of the view's beginning
 // keeps its bytes. From the log that shows only when the two are compared. A checkpoint of another policy is replaced
 // even by the same bytes: the next compaction can start from the new one.
-func (p *Proposal) compare() {
+func (p *Proposal) compare(ctx context.Context, w *windows) error {
 	p.Changed, p.Kept = p.Plan.Changed(), p.Plan.Kept
 	base := p.Snapshot.Base
 	if p.From == FromCheckpoint || base == nil {
 		p.Changed = p.Changed && !p.dividedForLess()
-		return
+		return nil
 	}
-	served, known := p.served(base)
-	p.Kept = keptOf(served, p.Made)
-	same := known && sameEngine(base) && bytes.Equal(base.Policy, p.Input.Policy.Document())
-	p.Changed = !same || !bytes.Equal(served, p.Made.Body)
+	served, err := p.served(ctx, w, base)
+	if err != nil {
+		return err
+	}
+	p.Kept = keptOf(served.common, p.Made)
+	same := served.same() && sameEngine(base) && bytes.Equal(base.Policy, p.Input.Policy.Document())
+	p.Changed = !same
+	return nil
 }
 
 // dividedForLess reports whether the plan saves less than it costs that messages of the tail become several in the
 // view.
 func (p *Proposal) dividedForLess() bool { return p.Saved() < 0 && p.Plan.Before >= p.Plan.After }
 
-// served returns what the view shows of the messages that were made anew, as far as that is known: not after a
-// checkpoint that cannot be read, and not from the first message on that was capped at ingestion. What came after the
-// checkpoint is divided by steps, too: to a model, that is the same.
-func (p *Proposal) served(base *postgres.Checkpoint) (body []byte, known bool) {
-	newest, err := loaded(base)
-	if err != nil || p.Made.Through < newest.Through {
-		return nil, false
-	}
-	body = newest.Body
-	for i := range p.Snapshot.Tail {
-		m := &p.Snapshot.Tail[i]
-		if m.Seq <= newest.Through || m.Seq > p.Made.Through {
-			continue
-		}
-		if m.ViewTokens > 0 {
-			return body, false
-		}
-		for _, e := range compact.Divide(m.Format, compact.Entry{Seq: m.Seq, Body: m.Body}) {
-			body = append(append(body, ','), e.Body...)
-		}
-	}
-	return body, true
+// comparison compares a rendition with what is served, piece by piece.
+type comparison struct {
+	made   []byte
+	common int  // bytes with which both begin
+	other  bool // they differ behind these, or nobody knows what is served there
 }
 
-// keptOf returns the tokens of the units with which a rendition and the served view both begin.
-func keptOf(served []byte, made *compact.Checkpoint) (tokens int64) {
-	common := 0
-	for common < min(len(served), len(made.Body)) && served[common] == made.Body[common] {
-		common++
+// add takes the next piece of what is served, and reports whether both are the same so far.
+func (c *comparison) add(served []byte) bool {
+	if c.other {
+		return false
 	}
+	rest := c.made[c.common:]
+	n := 0
+	for n < min(len(rest), len(served)) && rest[n] == served[n] {
+		n++
+	}
+	c.common += n
+	c.other = n < len(served)
+	return !c.other
+}
+
+func (c *comparison) same() bool { return !c.other && c.common == len(c.made) }
+
+// served compares what was made with what the view shows of the same messages, as far as that is known: not after a
+// checkpoint that cannot be read, and not from the first message on that was capped at ingestion. What came after the
+// checkpoint is divided by steps, too: to a model, that is the same.
+func (p *Proposal) served(ctx context.Context, w *windows, base *postgres.Checkpoint) (c comparison, err error) {
+	c.made = p.Made.Body
+	newest, err := loaded(base)
+	if err != nil || p.Made.Through < newest.Through {
+		return comparison{other: true}, nil
+	}
+	if !c.add(newest.Body) {
+		return c, nil
+	}
+	err = w.each(ctx, newest.Through, func(m *postgres.LogMessage) bool {
+		if m.Seq > p.Made.Through {
+			return false
+		}
+		if m.ViewTokens > 0 {
+			c.other = true
+			return false
+		}
+		for _, e := range compact.Divide(m.Format, compact.Entry{Seq: m.Seq, Body: m.Body}) {
+			if !c.add([]byte{','}) || !c.add(e.Body) {
+				return false
+			}
+		}
+		return true
+	})
+	return c, err
+}
+
+// keptOf returns the tokens of the units in the bytes with which a rendition and the served view both begin.
+func keptOf(common int, made *compact.Checkpoint) (tokens int64) {
 	units, _ := view.Units(made.Body, made.Units) // the engine puts them into the body one after another
 	for _, u := range units {
 		if u.Offset+len(u.Joined) > common {

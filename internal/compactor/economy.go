@@ -115,13 +115,9 @@ func (d *Decision) price(p *Proposal) (pays bool) {
 	return pays
 }
 
-// requestsLeft goes by the messages that came since the newest checkpoint.
+// requestsLeft goes by the messages that were taken in.
 func requestsLeft(p *Proposal) int {
-	tokens := int64(0)
-	for i := range p.Snapshot.Tail {
-		tokens += p.Snapshot.Tail[i].Tokens
-	}
 	of := ruleOf(p.Snapshot, &p.Input.Policy)
 	context := p.Snapshot.ContextTokens + int64(p.Snapshot.OverheadTokens)
-	return RequestsLeft(of, context, tokens, len(p.Snapshot.Tail))
+	return RequestsLeft(of, context, p.taken.tokens, p.taken.messages)
 }

@@ -16,20 +16,22 @@ const ownBody = 4 << 10
 
 // leaveInLog marks the results that need no body: small ones and copies that a reader finds in their messages, byte for
 // byte, by the same functions that look for them later. All others keep theirs.
-func (r *run) leaveInLog(ctx context.Context, snap *postgres.Snapshot, results []persist.NewResult) error {
+func (r *run) leaveInLog(
+	ctx context.Context, f session.Format, window []postgres.LogMessage, results []persist.NewResult,
+) error {
 	var wanted []int64
 	for i := range results {
 		if of := &results[i]; mayStay(of) && (len(wanted) == 0 || wanted[len(wanted)-1] != of.Seq) {
 			wanted = append(wanted, of.Seq)
 		}
 	}
-	found, err := r.messages(ctx, snap, wanted)
+	found, err := r.messages(ctx, window, wanted)
 	if err != nil {
 		return err
 	}
 	sums := map[int64]map[string][32]byte{}
 	for seq, m := range found {
-		if found, err := readback.Sums(snap.Format, m); err == nil {
+		if found, err := readback.Sums(f, m); err == nil {
 			sums[seq] = found
 		}
 	}
@@ -47,12 +49,14 @@ func mayStay(r *persist.NewResult) bool { return r.InLog || len(r.Body) <= ownBo
 // messagesAtOnce bounds how many messages are read at once: one may have several megabytes.
 const messagesAtOnce = 16
 
-// messages returns messages of the log by their seqs: from the snapshot, which has those behind its checkpoint, else
-// from the database.
-func (r *run) messages(ctx context.Context, snap *postgres.Snapshot, seqs []int64) (map[int64]*session.Message, error) {
-	tail := make(map[int64]*postgres.LogMessage, len(snap.Tail))
-	for i := range snap.Tail {
-		tail[snap.Tail[i].Seq] = &snap.Tail[i]
+// messages returns messages of the log by their seqs: those of a window, which is in memory, and others from the
+// database.
+func (r *run) messages(ctx context.Context, window []postgres.LogMessage, seqs []int64) (
+	map[int64]*session.Message, error,
+) {
+	tail := make(map[int64]*postgres.LogMessage, len(window))
+	for i := range window {
+		tail[window[i].Seq] = &window[i]
 	}
 	found := map[int64]*session.Message{}
 	var others []int64

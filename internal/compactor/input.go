@@ -10,45 +10,35 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// inputOf returns a snapshot as the engine takes it.
+// inputOf returns a base and the messages after it as the engine takes them.
 func inputOf(
-	ctx context.Context, s postgres.Snapshot, p *policy.Policy, from From,
-) (in compact.Input, err error) {
-	rule := ruleOf(s, p)
+	ctx context.Context, s *postgres.Snapshot, p *policy.Policy, base *compact.Checkpoint, tail []postgres.LogMessage,
+) (compact.Input, error) {
+	rule := ruleOf(*s, p)
 	overhead := max(s.OverheadTokens+int(rule.EstimatedUnseen()), 0)
-	in = compact.Input{
+	in := compact.Input{
 		Format: s.Format, Policy: *p, WindowTokens: max(int(rule.EstimatedWindow()), 1),
-		OverheadTokens: overhead + int(s.SeparateTokens), Tail: make([]compact.Entry, 0, len(s.Tail)),
+		OverheadTokens: overhead + int(s.SeparateTokens), Base: base, Tail: make([]compact.Entry, 0, len(tail)),
 	}
 	for _, u := range s.Uploads {
 		in.Uploads = append(in.Uploads, compact.Upload(u))
 	}
-	through := int64(0)
-	if from == FromCheckpoint {
-		if in.Base, err = loaded(s.Base); err != nil {
-			return in, err
-		}
-		through = in.Base.Through
-	}
-	for i := 0; i < len(s.Tail); {
-		e := &s.Tail[i]
-		switch {
-		case e.Seq <= through:
-			i++
-		case e.Format != s.Format:
-			n := foreign(s.Format, s.Tail[i:])
-			entries, err := translated(ctx, s.Format, s.Tail[i:i+n])
+	for len(tail) > 0 {
+		e := &tail[0]
+		if e.Format != s.Format {
+			n := foreign(s.Format, tail)
+			entries, err := translated(ctx, s.Format, tail[:n])
 			if err != nil {
 				return in, err
 			}
 			in.Tail = append(in.Tail, entries...)
-			i += n
-		default:
-			in.Tail = append(in.Tail, compact.Divide(s.Format, compact.Entry{
-				Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body, ViewTokens: int(e.ViewTokens),
-			})...)
-			i++
+			tail = tail[n:]
+			continue
 		}
+		in.Tail = append(in.Tail, compact.Divide(s.Format, compact.Entry{
+			Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body, ViewTokens: int(e.ViewTokens),
+		})...)
+		tail = tail[1:]
 	}
 	return in, nil
 }

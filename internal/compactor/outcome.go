@@ -33,8 +33,8 @@ func newResults(evicted []compact.Result) []persist.NewResult {
 	return results
 }
 
-// outcome returns what the last transaction writes. stored is how many bytes the persisted results take.
-func (r *run) outcome(p *Proposal, stored int64) (o postgres.Outcome, err error) {
+// outcome returns what the last transaction writes.
+func (r *run) outcome(p *Proposal) (o postgres.Outcome, err error) {
 	o = postgres.Outcome{
 		LastSeq: p.Snapshot.LastSeq, Recompaction: r.recompaction, Under: r.conditions(&p.Snapshot),
 		FreedAfter: p.FreedAfter(),
@@ -42,7 +42,7 @@ func (r *run) outcome(p *Proposal, stored int64) (o postgres.Outcome, err error)
 	if p.Snapshot.Base != nil {
 		o.Base = p.Snapshot.Base.N
 	}
-	if o.Run, err = r.record(p, stored); err != nil {
+	if o.Run, err = r.record(p); err != nil {
 		return o, err
 	}
 	o.Run.Base = &o.Base
@@ -70,7 +70,7 @@ func (r *run) conditions(s *postgres.Snapshot) postgres.Conditions {
 }
 
 // record returns the run without the way it ended. A run that changes nothing has saved nothing.
-func (r *run) record(p *Proposal, stored int64) (session.Run, error) {
+func (r *run) record(p *Proposal) (session.Run, error) {
 	before, after := p.Tokens()
 	persisted := len(p.Plan.Results)
 	if p.Decision.Verdict != Now {
@@ -79,7 +79,7 @@ func (r *run) record(p *Proposal, stored int64) (session.Run, error) {
 	}
 	run := session.Run{
 		ID: r.id, Cause: p.Decision.Cause, Reason: p.Decision.Reason(),
-		TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &stored,
+		TokensBefore: &before, TokensAfter: &after, ResultsPersisted: &persisted, BytesPersisted: &r.stored,
 	}
 	for _, part := range []struct {
 		to    *json.RawMessage

@@ -2,9 +2,11 @@ package compactor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 
 	"github.com/varve-dev/varve/internal/compact"
@@ -27,33 +29,43 @@ const (
 
 // Request is how a session is to be compacted. That of an ordinary run has no From.
 type Request struct {
-	Cause  string         // what asked for it, see session.Run
-	Policy *policy.Policy // nil: the session's own
-	From   From           // "": from the checkpoint if this policy and this engine made it, else from the log
+	Cause   string         // what asked for it, see session.Run
+	Policy  *policy.Policy // nil: the session's own
+	From    From           // "": from the checkpoint if this policy and this engine made it, else from the log
+	Window  int64          // bytes of the log that are taken in at a time; 0: DefaultWindow
+	Persist Persist        // nil: what leaves the view is forgotten, as in a preview
 }
+
+// Persist stores what left the view with a window of messages: it is called for each but the last one, whose results
+// the proposal has, before the next is planned. The compaction may still end without a checkpoint.
+type Persist func(ctx context.Context, window []postgres.LogMessage, results []compact.Result) error
 
 // Proposal is what a compaction of a session does: decided, rendered and weighed, but not carried out.
 type Proposal struct {
 	Snapshot   postgres.Snapshot
 	From       From
-	Input      compact.Input
-	Plan       *compact.Plan
+	Input      compact.Input // of the last window
+	Plan       *compact.Plan // of all windows; its results of those before the last have no bytes
 	Made       *compact.Checkpoint
 	Changed    bool     // Made is another view than the one that is served
 	Kept       int64    // tokens of the beginning of the view that keeps its bytes
 	Decision   Decision // whether it is done now
 	FailedOpen error    // nil, or what failed and was done without
 
-	rendition *view.Rendition // Made, message by message, if it is another view
-	alone     bool            // it is of no session: nothing is known of a cache
+	rendition *view.Rendition       // Made, message by message, if it is another view
+	alone     bool                  // it is of no session: nothing is known of a cache
+	window    []postgres.LogMessage // the last one
+	evicts    bool                  // whole messages leave the view with the last window
+	persisted int                   // how many of the plan's results were persisted with windows before the last
+	taken     taken
 }
 
 // Propose decides how a session is compacted, for a run, its preview and a recompaction alike. snap is what
-// Store.Snapshot read just now; the log is read if the compaction has to start from there. Without an explicit From it
-// never makes a view larger: a more lenient policy holds for what comes, and only a recompaction brings back what was
-// evicted.
+// Store.Snapshot read just now. The messages are read window by window: the memory that it takes is that of a window
+// and of the rendition, however long the log is. Without an explicit From it never makes a view larger: a more lenient
+// policy holds for what comes, and only a recompaction brings back what was evicted.
 //
-// Errors: ErrNotFound, ErrLogTooLarge.
+// Errors: ErrNotFound; ErrLogTooLarge if what the policy keeps does not fit into memory.
 func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, request Request, writer llm.Writer) (
 	*Proposal, error,
 ) {
@@ -64,16 +76,18 @@ func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot,
 		}
 		request.Policy = &own
 	}
-	snap, from, err := start(ctx, store, snap, request)
-	if err != nil {
-		return nil, err
+	pl := planner{
+		store: store, writer: writer, persist: request.Persist, window: cmp.Or(request.Window, DefaultWindow),
 	}
-	p, err := plan(ctx, snap, request.Policy, from, writer)
-	if err == nil && request.From == "" && from == FromLog && p.Saved() < 0 && sameEngine(snap.Base) {
-		p, err = plan(ctx, snap, request.Policy, FromCheckpoint, writer)
+	from := start(snap, request)
+	p, err := pl.plan(ctx, snap, request.Policy, from)
+	if request.From == "" && from == FromLog && sameEngine(snap.Base) &&
+		(isUnreadable(err) || err == nil && p.Saved() < 0) {
+		postgres.CountDamage(err)
+		p, err = pl.plan(ctx, snap, request.Policy, FromCheckpoint)
 	}
 	if err != nil {
-		if p, err = planWithout(ctx, store, snap.Key, request.Policy, writer, err); err != nil {
+		if p, err = pl.planWithout(ctx, snap, request.Policy, err); err != nil {
 			return nil, err
 		}
 	}
@@ -85,10 +99,11 @@ func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot,
 // ProposeAlone does what Propose does for messages that are in no session: snap has all that is known of them. With
 // force they are compacted whether or not they are due. A compaction that is due never waits: no later run would do it.
 func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy policy.Policy, force bool) (*Proposal, error) {
-	p, failed := plan(ctx, snap, &policy, FromLog, nil)
+	pl := planner{window: math.MaxInt64}
+	p, failed := pl.plan(ctx, snap, &policy, FromLog)
 	if failed != nil {
 		var err error
-		if p, err = plan(ctx, snap, essential(policy), FromLog, nil); err != nil {
+		if p, err = pl.plan(ctx, snap, essential(policy), FromLog); err != nil {
 			return nil, errors.Join(failed, err)
 		}
 		p.FailedOpen = failed
@@ -115,24 +130,15 @@ func policyOf(snap postgres.Snapshot) (policy.Policy, error) {
 	return own, nil
 }
 
-// start returns where a compaction starts, and the snapshot with the log if it starts there. An explicit From is
-// obeyed; a log that does not fit into memory or is damaged is an error only if there is no other way.
-func start(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, request Request) (
-	postgres.Snapshot, From, error,
-) {
+// start returns where a compaction starts. An explicit From is obeyed.
+func start(snap postgres.Snapshot, request Request) From {
 	switch {
-	case snap.Base == nil:
-		return snap, FromLog, nil
-	case request.From == FromLog, !sameEngine(snap.Base):
+	case snap.Base == nil, request.From == FromLog, !sameEngine(snap.Base):
+		return FromLog
 	case request.From == FromCheckpoint, bytes.Equal(snap.Base.Policy, request.Policy.Document()):
-		return snap, FromCheckpoint, nil
+		return FromCheckpoint
 	}
-	logged, err := store.SnapshotFromLog(ctx, snap.Key)
-	if isUnreadable(err) && request.From == "" && sameEngine(snap.Base) {
-		postgres.CountDamage(err)
-		return snap, FromCheckpoint, nil
-	}
-	return logged, FromLog, err
+	return FromLog
 }
 
 // isUnreadable reports whether err is that of a log from which nothing can be made.
@@ -144,22 +150,6 @@ func sameEngine(base *postgres.Checkpoint) bool {
 	return base != nil && base.EngineVersion == compact.EngineVersion
 }
 
-// plan runs the pure part on a snapshot. It returns a panic as an error, so that the caller can continue without the
-// stage that failed.
-func plan(ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, from From, writer llm.Writer) (
-	p *Proposal, err error,
-) {
-	defer failOpen(&err)
-	if !policy.Enabled {
-		policy = policy.Off()
-	}
-	p = &Proposal{Snapshot: snap, From: from}
-	if p.Input, err = inputOf(ctx, snap, policy, from); err != nil {
-		return nil, err
-	}
-	return p, p.plan(ctx, writing(ctx, policy, writer))
-}
-
 // failOpen makes a panic an error.
 func failOpen(err *error) {
 	if cause := recover(); cause != nil {
@@ -167,34 +157,24 @@ func failOpen(err *error) {
 	}
 }
 
-// plan decides about every part of the view, renders, and checks. It returns a panic as an error.
-func (p *Proposal) plan(ctx context.Context, write compact.Write) (err error) {
-	defer failOpen(&err)
-	if p.Plan, p.Made, err = compact.Run(ctx, p.Input, write); err != nil {
-		return err
-	}
-	p.compare()
-	p.Changed = p.Changed && p.Input.Policy.Enabled
-	if p.Changed {
-		p.rendition, err = check(ctx, &p.Input, p.Plan, p.Made)
-	}
-	return err
-}
-
 // planWithout fails open: what the checkpoint made impossible is done from the log, and what a stage made impossible
 // without the stages that are not needed to hold the budget. A checkpoint that was made without them has another
-// policy than the session, so the next compaction starts from the log and tries everything again.
-func planWithout(
-	ctx context.Context, store *postgres.Store, key session.Key, policy *policy.Policy, writer llm.Writer, failed error,
+// policy than the session, so the next compaction starts from the log and tries everything again. What the store made
+// impossible is an error.
+func (pl *planner) planWithout(
+	ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, failed error,
 ) (*Proposal, error) {
-	postgres.CountDamage(failed)
-	snap, err := store.SnapshotFromLog(ctx, key)
-	if err != nil {
-		return nil, errors.Join(failed, err)
+	var outside storeError
+	if errors.As(failed, &outside) {
+		return nil, outside.error
 	}
-	p, err := plan(ctx, snap, policy, FromLog, writer)
-	if err != nil {
-		p, err = plan(ctx, snap, essential(*policy), FromLog, writer)
+	if ctx.Err() != nil {
+		return nil, failed
+	}
+	postgres.CountDamage(failed)
+	p, err := pl.plan(ctx, snap, policy, FromLog)
+	if err != nil && !errors.As(err, &outside) {
+		p, err = pl.plan(ctx, snap, essential(*policy), FromLog)
 	}
 	if err != nil {
 		return nil, errors.Join(failed, err)

@@ -28,9 +28,6 @@ func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration
 		Format: in.Format, WindowTokens: in.WindowTokens, OverheadTokens: in.OverheadTokens,
 		ContextTokens: r.Context - int64(in.OverheadTokens), LastAppendAge: r.Age.Seconds(), Calibration: 1,
 	}
-	for i := range in.Tail { // of which only the sizes count
-		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: in.Tail[i].Seq, Tokens: int64(in.Tail[i].Tokens)})
-	}
 	causes := map[due.Threshold]string{due.Hard: causeHard, due.Trigger: causeThreshold, due.Idle: causeIdle}
 	decision := newDecision(snap, &in.Policy, causes[r.Reached])
 	if decision.waitForCold(snap, &in.Policy) {
@@ -39,15 +36,32 @@ func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration
 	if !in.Policy.Enabled {
 		in.Policy = *in.Policy.Off()
 	}
-	p = &Proposal{Snapshot: snap, From: FromCheckpoint, Input: *in}
-	if failed := p.plan(ctx, nil); failed != nil {
-		p = &Proposal{Snapshot: snap, From: FromCheckpoint, Input: *in, FailedOpen: failed}
-		p.Input.Policy = *essential(in.Policy)
-		if err = p.plan(ctx, nil); err != nil {
+	p, failed := rehearsed(ctx, snap, *in)
+	if failed != nil {
+		in.Policy = *essential(in.Policy)
+		if p, err = rehearsed(ctx, snap, *in); err != nil {
 			return nil, 0, errors.Join(failed, err)
 		}
+		p.FailedOpen = failed
 	}
 	p.Decision = decision
 	p.Decision.weigh(p)
 	return p, p.Decision.wait, nil
+}
+
+// rehearsed plans and checks an input.
+func rehearsed(ctx context.Context, snap postgres.Snapshot, in compact.Input) (*Proposal, error) {
+	p := &Proposal{Snapshot: snap, From: FromCheckpoint, Input: in}
+	if in.Base != nil {
+		p.taken.base = len(in.Base.Body)
+	}
+	for i := range in.Tail {
+		p.taken.messages++
+		p.taken.tokens += int64(in.Tail[i].Tokens)
+		p.taken.bytes += int64(len(in.Tail[i].Body)) + 1
+	}
+	if err := p.run(ctx, nil); err != nil {
+		return nil, err
+	}
+	return p, p.finish(ctx, nil)
 }

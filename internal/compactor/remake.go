@@ -53,18 +53,17 @@ func Remake(ctx context.Context, store *postgres.Store, key session.Key, n int) 
 	return nil, errors.Join(ErrNotRemade, err)
 }
 
-// remake runs the engine as the run did that made the checkpoint.
+// remake runs the engine as the run did that made the checkpoint, if its windows were of the default size or its policy
+// makes the same of windows of any size.
 func remake(ctx context.Context, source *postgres.Remake, own *policy.Policy) (made *postgres.Checkpoint, err error) {
 	defer failOpen(&err)
 	from := FromCheckpoint
 	if source.Base == nil {
 		from = FromLog
 	}
-	p := &Proposal{Snapshot: source.Snapshot, From: from}
-	if p.Input, err = inputOf(ctx, source.Snapshot, own, from); err != nil {
-		return nil, err
-	}
-	if p.Plan, p.Made, err = compact.Run(ctx, p.Input, nil); err != nil {
+	pl := planner{window: DefaultWindow}
+	p, _, err := pl.chain(ctx, source.Snapshot, own, from, nil)
+	if err != nil {
 		return nil, err
 	}
 	if p.rendition, err = view.NewRendition(ctx, p.Input.Format, p.Made.Body); err != nil {

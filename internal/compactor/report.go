@@ -75,16 +75,15 @@ func (p *Proposal) failures() (list []string) {
 
 // bytes returns the bytes, with commas, of what the plan was made of and of the view that it makes.
 func (p *Proposal) bytes() (before, after int64) {
-	before, after = -1, -1
-	if p.Input.Base != nil && len(p.Input.Base.Body) > 0 {
-		before += int64(len(p.Input.Base.Body)) + 1
+	before, after = p.taken.bytes-1, -1
+	if p.taken.base > 0 {
+		before += int64(p.taken.base) + 1
 	}
 	if len(p.Made.Body) > 0 {
 		after += int64(len(p.Made.Body)) + 1
 	}
 	for i := range p.Input.Tail {
 		e := &p.Input.Tail[i]
-		before += int64(len(e.Body)) + 1
 		if e.Seq > p.Made.Through {
 			after += int64(len(e.Body)) + 1
 		}

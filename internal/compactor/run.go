@@ -14,16 +14,21 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Compactor compacts sessions of a store. All fields but Writer must be set.
+// Compactor compacts sessions of a store. All fields but Window and Writer must be set.
 type Compactor struct {
 	Store *postgres.Store
 	Log   *slog.Logger
+
+	// Window is how many bytes of the log a compaction takes in at a time; 0 for DefaultWindow. A compaction takes a few
+	// times that and its rendition of memory, whatever the session's size is.
+	Window int64
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
@@ -41,6 +46,7 @@ type run struct {
 	job          int64                     // completed when the run ends
 	recompaction *postgres.RecompactionJob // nil unless the run is part of one
 	lent         bool                      // the policy is not the session's own
+	stored       int64                     // bytes that were persisted, compressed
 	timings      map[string]float64        // milliseconds by step
 	last         time.Time
 }
@@ -131,6 +137,10 @@ func (c *Compactor) Recompact(
 // propose plans a compaction and carries it out, unless the plan shows that waiting is cheaper: then it returns how
 // long the job has to wait.
 func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Request) (wait time.Duration, err error) {
+	request.Window = r.Window
+	request.Persist = func(ctx context.Context, window []postgres.LogMessage, results []compact.Result) error {
+		return r.persist(ctx, snap.Format, window, results)
+	}
 	p, err := Propose(ctx, r.Store, snap, request, r.Writer)
 	if err != nil {
 		return 0, err
@@ -145,18 +155,13 @@ func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Reque
 // execute persists what leaves the view, and commits. No transaction is open between the steps; the last one commits
 // only if the checkpoint that was the newest still is.
 func (r *run) execute(ctx context.Context, p *Proposal) (err error) {
-	var stored int64
 	if p.Decision.Verdict == Now {
-		results := newResults(p.Plan.Results)
-		if err := r.leaveInLog(ctx, &p.Snapshot, results); err != nil {
-			return err
-		}
-		if stored, err = r.Store.PutResults(ctx, r.key, results); err != nil {
+		if err := r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:]); err != nil {
 			return err
 		}
 		r.step("persisted")
 	}
-	outcome, err := r.outcome(p, stored)
+	outcome, err := r.outcome(p)
 	if err != nil {
 		return err
 	}
@@ -170,6 +175,20 @@ func (r *run) execute(ctx context.Context, p *Proposal) (err error) {
 	r.step("committed")
 	r.report(ctx, p, outcome.Run.State)
 	return nil
+}
+
+// persist stores results that left the view with a window of messages, those that need a body with it. What is stored
+// already stays as it is.
+func (r *run) persist(
+	ctx context.Context, f session.Format, window []postgres.LogMessage, results []compact.Result,
+) error {
+	list := newResults(results)
+	if err := r.leaveInLog(ctx, f, window, list); err != nil {
+		return err
+	}
+	stored, err := r.Store.PutResults(ctx, r.key, list)
+	r.stored += stored
+	return err
 }
 
 // step records that a step is done.

@@ -130,13 +130,13 @@ func (w *world) same(at session.Address, f session.Format, bodies [][]byte) {
 	if want := bytes.Join(bodies[full.Separate():], []byte(",")); !bytes.Equal(full.Tail, want) {
 		w.Fatalf("%s: the log as a view is another", at.ID)
 	}
-	snap, err := w.store.SnapshotFromLog(ctx, e.Key)
-	if err != nil || len(snap.Tail) != len(bodies)-int(full.Separate()) {
-		w.Fatalf("%s: a snapshot of %d messages, %v", at.ID, len(snap.Tail), err)
+	read, err := w.store.Window(ctx, e.Key, full.Separate(), full.LastSeq)
+	if err != nil || len(read) != len(bodies)-int(full.Separate()) {
+		w.Fatalf("%s: a window of %d messages, %v", at.ID, len(read), err)
 	}
-	for i := range snap.Tail {
-		if !bytes.Equal(snap.Tail[i].Body, bodies[snap.Tail[i].Seq-1]) {
-			w.Fatalf("%s: message %d of the snapshot is another", at.ID, snap.Tail[i].Seq)
+	for i := range read {
+		if !bytes.Equal(read[i].Body, bodies[read[i].Seq-1]) {
+			w.Fatalf("%s: message %d of the window is another", at.ID, read[i].Seq)
 		}
 	}
 }

@@ -300,11 +300,15 @@ func TestRemovalsUnderLoadKeepTheCountersRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var context, tail int64
+	var context, tail, through int64
 	if snap.Base != nil {
-		context = snap.Base.Tokens
+		context, through = snap.Base.Tokens, snap.Base.Through
 	}
-	for _, m := range snap.Tail {
+	behind, err := store.Window(t.Context(), snap.Key, through, snap.LastSeq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range behind {
 		context, tail = context+m.Tokens, tail+int64(len(m.Body))
 	}
 	if c := countersOf(t, store, at); c.Context != context || c.Tail != tail || found.TotalTokens != int64(10*len(live)) {
@@ -343,8 +347,12 @@ func compactAll(t *testing.T, store *postgres.Store, at session.Address) {
 		return
 	}
 	key := session.Key{Tenant: at.Tenant, Key: found.Key}
-	snap, err := store.SnapshotFromLog(t.Context(), key)
-	if err != nil || len(snap.Tail) == 0 {
+	snap, err := store.Snapshot(t.Context(), key)
+	if err != nil {
+		return
+	}
+	log, err := store.Window(t.Context(), key, 0, snap.LastSeq)
+	if err != nil || len(log) == 0 {
 		return
 	}
 	o := postgres.Outcome{Run: session.Run{ID: uuid.Must(uuid.NewV7()), State: session.RunDone}, LastSeq: snap.LastSeq, Saved: snap.ContextTokens - 5}
@@ -352,7 +360,7 @@ func compactAll(t *testing.T, store *postgres.Store, at session.Address) {
 		o.Base = snap.Base.N
 	}
 	o.Checkpoint = &postgres.Checkpoint{
-		Through: snap.Tail[len(snap.Tail)-1].Seq, Tokens: 5, Body: fmt.Append(nil, len(snap.Tail)), Size: 9, State: []byte("x"), Units: []byte(`[]`),
+		Through: log[len(log)-1].Seq, Tokens: 5, Body: fmt.Append(nil, len(log)), Size: 9, State: []byte("x"), Units: []byte(`[]`),
 		Manifest: []byte(`[]`), Policy: []byte(`{}`), EngineVersion: 1,
 	}
 	if err := store.CommitCheckpoint(t.Context(), key, o, noJob); err != nil && !errors.Is(err, session.ErrStale) {

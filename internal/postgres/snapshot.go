@@ -9,7 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Snapshot is what a compaction reads: the newest checkpoint and messages of the log.
+// Snapshot is what a compaction reads of a session besides its messages, which it takes in window by window.
 type Snapshot struct {
 	session.Key
 	ID             string
@@ -22,10 +22,12 @@ type Snapshot struct {
 	Calibration    float64 // tokens by an exact count for each estimated token
 	Unseen         int64   // tokens by the caller's usage beyond the estimate
 	Policy         session.Policy
-	SeparateTokens int64        // of a system prompt that is separate from the view's messages
-	Base           *Checkpoint  // the newest one, nil before the first
-	Tail           []LogMessage // the messages after Base or, from the log, all but the separate system prompt
+	SeparateSeq    int64       // the last seq of a system prompt that is separate from the view's messages
+	SeparateTokens int64       // its tokens
+	Base           *Checkpoint // the newest one, nil before the first
 	Uploads        []UploadedText
+
+	Tail []LogMessage // of messages that are in no store, and of what a checkpoint was made of: all of them
 }
 
 // LogMessage is a message of the log.
@@ -38,46 +40,50 @@ type LogMessage struct {
 	Digest     []byte // SHA-256 of Body; nil if it is not known
 }
 
-// Snapshot reads what a compaction of a session needs, at one moment; ErrNotFound.
-func (s *Store) Snapshot(ctx context.Context, key session.Key) (Snapshot, error) {
-	return s.snapshot(ctx, key, false)
-}
-
-// SnapshotFromLog reads the same for a compaction that starts from the log. ErrNotFound; ErrLogTooLarge if the log does
-// not fit into memory.
-func (s *Store) SnapshotFromLog(ctx context.Context, key session.Key) (Snapshot, error) {
-	return s.snapshot(ctx, key, true)
-}
-
-func (s *Store) snapshot(ctx context.Context, key session.Key, fromLog bool) (snap Snapshot, err error) {
-	var tail logOf[LogMessage]
+// Snapshot reads what a compaction of a session needs before it reads messages, at one moment; ErrNotFound.
+func (s *Store) Snapshot(ctx context.Context, key session.Key) (snap Snapshot, err error) {
 	err = s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
-		var after int64 // the last seq of the separate system prompt
-		if snap, after, err = readSnapshot(ctx, tx, key); err != nil {
+		if snap, err = readSnapshot(ctx, tx, key); err != nil {
 			return err
 		}
-		if fromLog {
-			if err := fits(ctx, tx, key); err != nil {
-				return err
-			}
-		} else if snap.Base != nil {
-			after = max(after, snap.Base.Through)
-		}
-		if snap.Uploads, err = uploadedTexts(ctx, tx, key); err != nil {
-			return err
-		}
-		tail, err = readLog(ctx, tx, key, ofLogMessage, pgx.RowToStructByPos[LogMessage], `
+		snap.Uploads, err = uploadedTexts(ctx, tx, key)
+		return err
+	})
+	return snap, err
+}
+
+// Windows cuts the messages after seq after, as a snapshot saw them, into windows of about as many bytes, and returns
+// the last seq of each. A window has one message at the least, and at most one more than fits. Removed messages are in
+// none.
+func (s *Store) Windows(ctx context.Context, snap *Snapshot, after, bytes int64) ([]int64, error) {
+	return queryRows(ctx, s, snap.Tenant, pgx.RowTo[int64], `
+		SELECT max(seq)
+		  FROM (
+		       SELECT seq, (sum(`+messageBytes+`) OVER (ORDER BY seq) - `+messageBytes+`)::bigint AS before
+		         FROM messages
+		        WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4 AND removed_at IS NULL) m
+		 GROUP BY before / $5::bigint
+		 ORDER BY 1`, [16]byte(snap.Tenant), [16]byte(snap.Key.Key), after, snap.LastSeq, bytes)
+}
+
+// Window reads the messages after seq after through seq through, without those that were removed. One that is removed
+// after the snapshot may be missing or not: CommitCheckpoint refuses a compaction that began before.
+//
+// Errors: ErrNotFound if the session was erased meanwhile, *session.DamagedError.
+func (s *Store) Window(ctx context.Context, key session.Key, after, through int64) ([]LogMessage, error) {
+	var log logOf[LogMessage]
+	err := s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) (err error) {
+		log, err = readLog(ctx, tx, key, ofLogMessage, pgx.RowToStructByPos[LogMessage], `
 			SELECT seq, format, tokens, coalesce(view_tokens, 0), body, digest
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND seq <= $4 AND removed_at IS NULL
-			 ORDER BY seq`, key.Tenant, key.Key, after, snap.LastSeq)
+			 ORDER BY seq`, key.Tenant, key.Key, after, through)
 		return err
 	})
 	if err != nil {
-		return snap, err
+		return nil, err
 	}
-	snap.Tail, err = tail.complete(ctx, s)
-	return snap, err
+	return log.complete(ctx, s)
 }
 
 // fits returns ErrLogTooLarge for a log that does not fit into memory.
@@ -96,8 +102,8 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 var snapshotSQL = statement("snapshot", "{pinned}", pinnedElsewhere, "{separate_tokens}", separateTokens,
 	"{checkpoint}", newestCheckpoint)
 
-// readSnapshot reads a session without its messages. separate is the last seq of its separate system prompt.
-func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, separate int64, err error) {
+// readSnapshot reads a session without its messages and uploads.
+func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, err error) {
 	snap = Snapshot{Key: key}
 	var base Checkpoint
 	var whole, stateWhole bool
@@ -106,12 +112,12 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 			&snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
 			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session,
-			&separate, &snap.SeparateTokens,
+			&snap.SeparateSeq, &snap.SeparateTokens,
 			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units,
 			&base.Policy, &base.EngineVersion, &whole, &stateWhole)
 	if base.N > 0 {
 		snap.Base = &base
 		base.Damage = damageOf(base.N, whole, stateWhole)
 	}
-	return snap, separate, notFound(err)
+	return snap, notFound(err)
 }

@@ -164,13 +164,13 @@ func (s *Store) ReadRemake(ctx context.Context, key session.Key, n int) (r Remak
 			key.Tenant, key.Key, n); err != nil {
 			return err
 		}
-		var after int64
-		if r.Snapshot, after, err = readSnapshot(ctx, tx, key); err != nil {
+		if r.Snapshot, err = readSnapshot(ctx, tx, key); err != nil {
 			return err
 		}
 		if err := r.readPolicyAndBase(ctx, tx); err != nil {
 			return err
 		}
+		after := r.SeparateSeq
 		if r.Base != nil {
 			after = max(after, r.Base.Through)
 		}
