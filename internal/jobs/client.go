@@ -38,6 +38,7 @@ type Config struct {
 	Log   *slog.Logger
 
 	Compactions int           // at once in this process; 4
+	Window      int64         // bytes of a log that a compaction takes in at a time; compactor.DefaultWindow
 	JobTimeout  time.Duration // of one attempt; 2 minutes. A dead worker's job is taken over after twice that.
 	ReplaySlice time.Duration // how long a replay measures before those of other tenants; a quarter of JobTimeout
 	SweepEvery  time.Duration // 30 seconds
@@ -86,7 +87,9 @@ const (
 func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error) {
 	config = config.withDefaults()
 	workers := river.NewWorkers()
-	compactor := &compactor.Compactor{Store: config.Store, Log: config.Log, Writer: config.Writer, Trace: config.Trace}
+	compactor := &compactor.Compactor{
+		Store: config.Store, Log: config.Log, Window: config.Window, Writer: config.Writer, Trace: config.Trace,
+	}
 	river.AddWorker(workers, &compactWorker{Compactor: compactor})
 	river.AddWorker(workers, &recompactWorker{Compactor: compactor})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})

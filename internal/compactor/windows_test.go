@@ -1,0 +1,190 @@
+package compactor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// logged returns a random session as a snapshot of its log.
+func logged(t *testing.T, seed uint64, wild bool) postgres.Snapshot {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	f := session.Formats()[rng.IntN(len(session.Formats()))]
+	snap := postgres.Snapshot{Format: f, Calibration: 1}
+	for i, body := range compacttest.Session(rng, f, compacttest.Options{Messages: 40 + rng.IntN(40), Wild: wild, Steps: 3}) {
+		found, err := wire.Inspect(f, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: int64(i + 1), Format: f, Tokens: int64(found.Tokens), Body: body})
+		snap.ContextTokens += int64(found.Tokens)
+	}
+	snap.LastSeq = int64(len(snap.Tail))
+	snap.WindowTokens = max(int(snap.ContextTokens)/(1+rng.IntN(4)), 500)
+	return snap
+}
+
+// byAge is a policy whose compactions step by step make what one of all messages makes.
+func byAge() policy.Policy {
+	p := policy.Default()
+	p.Trigger, p.Target, p.Hard = 0.5, 0.3, 0.9
+	p.Rank.Enabled, p.Summarise.Enabled, p.Protect.Yields = false, false, false
+	p.Trim.Enabled, p.Arguments.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Truncate.Enabled = true, true, true, true, false
+	p.Dedupe.Pending = false
+	return p
+}
+
+// inWindows plans a compaction of a snapshot in windows of a number of bytes, and returns all that it persists.
+func inWindows(t *testing.T, snap postgres.Snapshot, p policy.Policy, bytes int64) (*Proposal, []compact.Result) {
+	t.Helper()
+	var kept []compact.Result
+	pl := planner{window: bytes, persist: func(_ context.Context, _ []postgres.LogMessage, results []compact.Result) error {
+		kept = append(kept, slices.Clone(results)...)
+		return nil
+	}}
+	made, err := pl.plan(t.Context(), snap, &p, FromLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made, append(kept, made.Plan.Results[made.persisted:]...)
+}
+
+// what an action does, without the reasons, which count from the end of a window.
+type did struct {
+	seq, last int64
+	part      int
+	kind      compact.ActionKind
+	saved     int
+	ref       string
+}
+
+func done(actions []compact.Action) (list []did) {
+	for _, a := range actions {
+		list = append(list, did{a.Seq, a.LastSeq, a.Part, a.Kind, a.TokensBefore - a.TokensAfter, a.Ref})
+	}
+	slices.SortFunc(list, func(a, b did) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.part, b.part)) })
+	return list
+}
+
+func TestACompactionInWindowsMakesWhatOneOfAllMessagesMakes(t *testing.T) {
+	t.Parallel()
+	several := 0
+	for seed := range uint64(12) {
+		snap := logged(t, seed, false)
+		whole, results := inWindows(t, snap, byAge(), math.MaxInt64)
+		for _, size := range []int64{1, 1000, 9000} {
+			p, kept := inWindows(t, snap, byAge(), size)
+			name := fmt.Sprintf("seed %d, windows of %d bytes", seed, size)
+			if p.persisted > 0 {
+				several++
+			}
+			if !bytes.Equal(p.Made.Body, whole.Made.Body) || !reflect.DeepEqual(p.Made.Units, whole.Made.Units) || p.Made.Through != whole.Made.Through {
+				t.Fatalf("%s: another rendition, %d and %d bytes", name, len(p.Made.Body), len(whole.Made.Body))
+			}
+			if got, want := done(p.Plan.Actions), done(whole.Plan.Actions); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: the manifest is\n%v\nand not\n%v", name, got, want)
+			}
+			if p.Plan.Before != whole.Plan.Before || p.Plan.After != whole.Plan.After || p.Changed != whole.Changed || p.taken.bytes != whole.taken.bytes || p.taken.messages != whole.taken.messages || p.taken.tokens != whole.taken.tokens {
+				t.Errorf("%s: %+v from %d to %d tokens, and not %+v from %d to %d", name, p.taken, p.Plan.Before, p.Plan.After, whole.taken, whole.Plan.Before, whole.Plan.After)
+			}
+			if got, want := refsOf(kept), refsOf(results); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: persisted %v, and not %v", name, got, want)
+			}
+			if got, want := p.Plan.Evaluations(), whole.Plan.Evaluations(); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: evaluations %v, and not %v", name, got, want)
+			}
+		}
+	}
+	if several < 12 {
+		t.Errorf("only %d chains of several windows persist something on the way", several)
+	}
+}
+
+func refsOf(results []compact.Result) (refs []string) {
+	for i := range results {
+		refs = append(refs, results[i].Ref.String())
+		if results[i].Stored == nil {
+			refs[i] += " without its bytes"
+		}
+	}
+	slices.Sort(refs)
+	return refs
+}
+
+// Whatever the policy and the windows: the view is valid, which the planner checks, it covers all that can be covered,
+// what is no longer whole in it was persisted with its bytes, and the manifest says what was saved.
+func TestNothingIsLostBetweenWindows(t *testing.T) {
+	t.Parallel()
+	evicted := 0
+	for seed := range uint64(16) {
+		snap := logged(t, seed, seed%2 == 0)
+		rule := policy.Default()
+		rule.Trigger, rule.Target, rule.Hard = 0.5, 0.3, 0.9
+		rule.Summarise.Enabled = seed%3 > 0
+		whole, _ := inWindows(t, snap, rule, math.MaxInt64)
+		for _, size := range []int64{1, 1000, 9000} {
+			p, kept := inWindows(t, snap, rule, size)
+			name := fmt.Sprintf("seed %d, windows of %d bytes", seed, size)
+			if p.Made.Through != whole.Made.Through {
+				t.Errorf("%s: through %d, and not %d", name, p.Made.Through, whole.Made.Through)
+			}
+			saved := int64(0)
+			for _, a := range p.Plan.Actions {
+				saved += int64(a.TokensBefore - a.TokensAfter)
+				if a.Part < 0 {
+					evicted++
+				}
+			}
+			if saved != p.Plan.Before-p.Plan.After || p.Plan.Before != whole.Plan.Before {
+				t.Errorf("%s: the manifest saves %d tokens, from %d to %d of %d", name, saved, p.Plan.Before, p.Plan.After, whole.Plan.Before)
+			}
+			facts, err := compact.ReadState(snap.Format, p.Made)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refs := refsOf(kept)
+			for _, ref := range facts.Replaced {
+				if _, ok := slices.BinarySearch(refs, ref); !ok {
+					t.Errorf("%s: %s left the view and was not persisted: %v", name, ref, refs)
+				}
+			}
+			if len(refs) != len(p.Plan.Results) {
+				t.Errorf("%s: %d results are persisted, the plan has %d", name, len(refs), len(p.Plan.Results))
+			}
+			again, _ := inWindows(t, snap, rule, size)
+			if !bytes.Equal(again.Made.Body, p.Made.Body) || !reflect.DeepEqual(again.Plan.Parts(), p.Plan.Parts()) {
+				t.Errorf("%s: another time it is another", name)
+			}
+		}
+	}
+	if evicted == 0 {
+		t.Error("no chain evicts messages")
+	}
+}
+
+func TestAWindowHasOneMessageAtTheLeast(t *testing.T) {
+	t.Parallel()
+	messages := []postgres.LogMessage{{Seq: 2, Body: make([]byte, 5)}, {Seq: 3, Body: make([]byte, 50)}, {Seq: 5, Body: make([]byte, 1)}, {Seq: 6, Body: make([]byte, 9)}}
+	for size, want := range map[int64][]int64{1: {2, 3, 5, 6}, 10: {3, 6}, 60: {6}, 30: {3, 6}, 1000: {6}} {
+		if got := windowEnds(messages, 1, size); !slices.Equal(got, want) {
+			t.Errorf("%d bytes: windows end with %v, not %v", size, got, want)
+		}
+	}
+	if got := windowEnds(messages, 3, 10); !slices.Equal(got, []int64{6}) {
+		t.Errorf("after message 3, windows end with %v", got)
+	}
+}
