@@ -26,8 +26,8 @@ type Compactor struct {
 	Store *postgres.Store
 	Log   *slog.Logger
 
-	// Window is how many bytes of the log a compaction takes in at a time; 0 for DefaultWindow. A compaction takes a few
-	// times that and its rendition of memory, whatever the session's size is.
+	// Window is how many bytes of the log a compaction takes in at a time; 0 for DefaultWindow. It takes a few times
+	// that and its rendition of memory, whatever the session's size is.
 	Window int64
 
 	// Writer, if set, writes summaries in place of the one that the policy names.

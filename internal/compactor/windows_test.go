@@ -38,7 +38,7 @@ func logged(t *testing.T, seed uint64, wild bool) postgres.Snapshot {
 	return snap
 }
 
-// byAge is a policy whose compactions step by step make what one of all messages makes.
+// byAge returns a policy whose compactions step by step make what one of all messages makes.
 func byAge() policy.Policy {
 	p := policy.Default()
 	p.Trigger, p.Target, p.Hard = 0.5, 0.3, 0.9
@@ -63,7 +63,7 @@ func inWindows(t *testing.T, snap postgres.Snapshot, p policy.Policy, bytes int6
 	return made, append(kept, made.Plan.Results[made.persisted:]...)
 }
 
-// what an action does, without the reasons, which count from the end of a window.
+// did is what an action does, without the reasons, which count from the end of a window.
 type did struct {
 	seq, last int64
 	part      int
@@ -72,6 +72,7 @@ type did struct {
 	ref       string
 }
 
+// done returns what actions do, by seq and part.
 func done(actions []compact.Action) (list []did) {
 	for _, a := range actions {
 		list = append(list, did{a.Seq, a.LastSeq, a.Part, a.Kind, a.TokensBefore - a.TokensAfter, a.Ref})

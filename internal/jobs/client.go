@@ -75,6 +75,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+func (c *Config) compactor() *compactor.Compactor {
+	return &compactor.Compactor{Store: c.Store, Log: c.Log, Window: c.Window, Writer: c.Writer, Trace: c.Trace}
+}
+
 const (
 	// fetchCooldown is short because it is what an idle worker adds to the time from an append to its checkpoint.
 	fetchCooldown = 10 * time.Millisecond
@@ -87,9 +91,7 @@ const (
 func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error) {
 	config = config.withDefaults()
 	workers := river.NewWorkers()
-	compactor := &compactor.Compactor{
-		Store: config.Store, Log: config.Log, Window: config.Window, Writer: config.Writer, Trace: config.Trace,
-	}
+	compactor := config.compactor()
 	river.AddWorker(workers, &compactWorker{Compactor: compactor})
 	river.AddWorker(workers, &recompactWorker{Compactor: compactor})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
