@@ -68,7 +68,7 @@ func New(config Config) *Server {
 	if config.Gate == nil {
 		config.Gate = share.New(share.Config{Connections: int(config.Store.Pool().Config().MaxConns)})
 	}
-	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store}}
+	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
 	s.recall = &recall.Counter{Store: s.Store, Log: s.Log}
 	s.waiter = request.Waiter{Store: s.Store, Draining: &s.draining}
 	s.mcp = s.newMCP()
@@ -154,7 +154,9 @@ func (s *Server) routes() {
 	read.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints, "to")
 	keys.do("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
 
-	dialect := openai.Server{Store: s.Store, Models: s.Models, Counter: &s.counter, Waiter: &s.waiter}
+	dialect := openai.Server{
+		Store: s.Store, Models: s.Models, Counter: &s.counter, Waiter: &s.waiter, CPU: s.CPU,
+	}
 	dialect.Register(s.openAI)
 
 	read.get("/v1/sessions/:id/results", s.listResults, resultsQuery...)

@@ -106,7 +106,7 @@ func (s *Server) previewSession(req *request.Request) error {
 	return req.JSON(http.StatusOK, previewOf(proposal, all))
 }
 
-// admitProposal waits until there is memory for a proposal for a session.
+// admitProposal waits until there are memory and a processor for a proposal for a session.
 func (s *Server) admitProposal(req *request.Request, key session.Key, fromLog bool) (release func(), err error) {
 	weigh := s.Store.Weight
 	if fromLog {
@@ -116,7 +116,16 @@ func (s *Server) admitProposal(req *request.Request, key session.Key, fromLog bo
 	if err != nil {
 		return nil, err
 	}
-	return s.Memory.Acquire(req.Ctx, key.Tenant, compactor.Memory(weight))
+	bytes, err := s.Memory.Acquire(req.Ctx, key.Tenant, compactor.Memory(weight))
+	if err != nil {
+		return nil, err
+	}
+	processor, err := s.takeProcessor(req, weight.Checkpoint+weight.Tail)
+	if err != nil {
+		bytes()
+		return nil, err
+	}
+	return func() { processor(); bytes() }, nil
 }
 
 var previewFields = []string{"policy", "from"}
@@ -164,23 +173,37 @@ func readFrom(d *request.Document, value rawjson.Span) compactor.From {
 
 // compactMessages handles POST /v1/compact: messages in, compacted messages out, and nothing stored.
 func (s *Server) compactMessages(req *request.Request) error {
-	b, err := decodeCompact(req.Body())
-	if err != nil {
-		return err
-	}
 	below, err := s.tenantLayers(req)
 	if err != nil {
 		return err
+	}
+	release, err := s.takeProcessor(req, int64(len(req.Body())))
+	if err != nil {
+		return err
+	}
+	answer, err := s.compacted(req, below)
+	release()
+	if err != nil {
+		return err
+	}
+	return req.Bytes(http.StatusOK, request.JSONType, answer)
+}
+
+// compacted returns the answer to a request with messages, which it compacts.
+func (s *Server) compacted(req *request.Request, below session.PolicyLayers) ([]byte, error) {
+	b, err := decodeCompact(req.Body())
+	if err != nil {
+		return nil, err
 	}
 	b.Resolve(below)
 	b.Check(s.Models)
 	snap, system, err := b.Snapshot()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	proposal, err := b.Propose(req.Ctx, snap)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return answerCompacted(req, b, proposal, system)
 }
@@ -196,22 +219,25 @@ func decodeCompact(body []byte) (*stateless.Body, error) {
 	return b, nil
 }
 
-// answerCompacted answers with the messages that a proposal makes, byte for byte, and with what was done to them.
-func answerCompacted(req *request.Request, b *stateless.Body, p *compactor.Proposal, system [][]byte) error {
+// answerCompacted returns the answer with the messages that a proposal makes, byte for byte, and with what was done to
+// them.
+func answerCompacted(
+	req *request.Request, b *stateless.Body, p *compactor.Proposal, system [][]byte,
+) ([]byte, error) {
 	figures, err := json.Marshal(stateless.FiguresOf(p, b.IncludeResults))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := req.Buffer()
 	out.B = append(append(out.B, figures[:len(figures)-1]...), `,"format":`...)
 	out.B = rawjson.Quote(out.B, []byte(b.Format))
 	messages, err := stateless.Messages(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	made, err := b.Render(req.Ctx, append(system, messages...)...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(made.Repairs) > 0 {
 		out.B = view.AppendMember(out.B, "repairs", made.Repairs)
@@ -226,5 +252,5 @@ func answerCompacted(req *request.Request, b *stateless.Body, p *compactor.Propo
 	out.B = append(out.B, `,"messages":[`...)
 	out.B = append(out.B, bytes.Join(made.Bodies[separate:], []byte{','})...)
 	out.B = append(out.B, "]}"...)
-	return req.Bytes(http.StatusOK, request.JSONType, out.B)
+	return out.B, nil
 }

@@ -97,6 +97,11 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 // answerMade answers with a view that is made of the stored one. If the newest checkpoint gives none that is valid, the
 // next older one does, and in the end the log itself.
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
+	release, err := s.takeProcessor(req, int64(len(stored.System)+stored.Size+len(stored.Tail)))
+	if err != nil {
+		return err
+	}
+	defer release()
 	made, notes, err := want.Make(req.Ctx, stored)
 	if broken := new(view.BrokenError); want.newest() && errors.As(err, &broken) {
 		s.Store.ForgetBody(want.at)
@@ -104,7 +109,7 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 		made, notes, err = want.LastGood(req.Ctx, s.Store, want.at, stored, err)
 		tag = degradedTag
 	}
-	if err != nil {
+	if release(); err != nil {
 		return err
 	}
 	notes.Degraded = notes.Degraded || stored.Damage != nil

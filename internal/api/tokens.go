@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,11 +24,25 @@ func (s *Server) countTokens(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := b.answer(req.Ctx)
+	answer, err := s.count(req, b)
 	if err != nil {
 		return err
 	}
 	return req.JSON(http.StatusOK, answer)
+}
+
+// count counts with a share of the processors if it takes long.
+func (s *Server) count(req *request.Request, b *tokensBody) (a tokensAnswer, err error) {
+	weight := ingest.HeavyWork(int64(len(b.Data)))
+	if b.tokenizer != ingest.Estimated {
+		weight = ingest.HeavyCount(len(b.Data))
+	}
+	release, err := s.CPU.Acquire(req.Ctx, req.Tenant, weight)
+	if err != nil {
+		return a, err
+	}
+	defer release()
+	return b.answer(req.Ctx)
 }
 
 // tokensAnswer counts the tokens of messages or of a text.
@@ -120,15 +135,19 @@ func (b *tokensBody) checkSubject(messages rawjson.Span) {
 func (b *tokensBody) answer(ctx context.Context) (a tokensAnswer, err error) {
 	a.Tokenizer = b.tokenizer
 	a.Messages = []messageTokens{}
+	exact := ingest.NewExact(ctx, b.tokenizer)
 	if b.text != (rawjson.Span{}) {
-		a.Tokens, err = b.countText()
-		return a, err
+		a.Tokens, err = b.countText(exact)
+		return a, tooLong(err)
 	}
 	for i := range b.Spans {
 		if err := ctx.Err(); err != nil {
 			return a, err
 		}
-		found := b.countMessage(i)
+		found, err := b.countMessage(exact, i)
+		if err != nil {
+			return a, tooLong(err)
+		}
 		m := messageTokens{Tokens: found.Tokens, Parts: make([]partTokens, len(found.Parts))}
 		for i, part := range found.Parts {
 			m.Parts[i] = partTokens{Kind: part.Kind.String(), Tokens: part.Tokens}
@@ -139,24 +158,29 @@ func (b *tokensBody) answer(ctx context.Context) (a tokensAnswer, err error) {
 	return a, b.Err()
 }
 
-func (b *tokensBody) countText() (int, error) {
+func (b *tokensBody) countText(exact *ingest.Exact) (int, error) {
 	literal := b.text.Of(b.Data)
 	if b.tokenizer == ingest.Estimated {
 		return tokens.EstimateLiteral(literal), nil
 	}
 	text, _ := rawjson.Unquote(nil, literal)
-	return tokens.Count(b.tokenizer, string(text))
+	return exact.Text(string(text))
 }
 
-// countMessage inspects message i with the tokenizer of the request.
-func (b *tokensBody) countMessage(i int) wire.Facts {
+// tooLong tells a caller what to do about texts that are too long to be counted exactly.
+func tooLong(err error) error {
+	if errors.Is(err, ingest.ErrTooLong) {
+		return request.Fail("body_too_large", "%s: send less, or let the tokenizer be %q", err, ingest.Estimated)
+	}
+	return err
+}
+
+// countMessage inspects message i with the tokenizer of the request. What is wrong with a message is added to what is
+// wrong with the body.
+func (b *tokensBody) countMessage(exact *ingest.Exact, i int) (wire.Facts, error) {
 	found, ok := b.Inspect(i)
 	if !ok || b.tokenizer == ingest.Estimated {
-		return found
+		return found, nil
 	}
-	found, err := ingest.CountMessage(b.tokenizer, b.Format, b.Body(i))
-	if err != nil {
-		b.Add(request.PointerTo("/messages", i), err)
-	}
-	return found
+	return exact.Message(b.Format, b.Body(i))
 }

@@ -75,8 +75,8 @@ type Note struct {
 }
 
 // Read reads a file's content. id names its first conversation (SessionID makes one from a file's name), others have it
-// with a suffix. from is the kind of the content, or Auto. The error is an *UnsupportedError if it is of no kind, or that of
-// a context that has ended.
+// with a suffix. from is the kind of the content, or Auto. The error is an *UnsupportedError if it is of no kind, or
+// that of a context that has ended.
 func Read(ctx context.Context, id string, data []byte, from Source) (*File, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if from == Auto {

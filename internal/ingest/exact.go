@@ -3,11 +3,13 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -23,6 +25,7 @@ const Estimated = string(policy.Estimate)
 // have a policy that names an exact one.
 type Counter struct {
 	Store *postgres.Store
+	CPU   *budget.Budget // the processors that heavy counts share; nil is without a bound
 
 	mu      sync.RWMutex
 	tenants map[uuid.UUID]exactEntry
@@ -61,9 +64,18 @@ func (c *Counter) Count(ctx context.Context, a *session.Append) error {
 	if a.Usage != nil {
 		return nil
 	}
+	release, err := c.CPU.Acquire(ctx, a.Session.Tenant, HeavyCount(size(a)))
+	if err != nil {
+		return err
+	}
+	defer release()
 	var total int64
+	exact := NewExact(ctx, tokenizer)
 	for i := range a.Messages {
-		found, err := CountMessage(tokenizer, a.Format, a.Messages[i].Body)
+		found, err := exact.Message(a.Format, a.Messages[i].Body)
+		if errors.Is(err, ErrTooLong) {
+			return nil // the estimate stands, as for a message whose tokenizer is not known
+		}
 		if err != nil {
 			return err
 		}
@@ -71,6 +83,68 @@ func (c *Counter) Count(ctx context.Context, a *session.Append) error {
 	}
 	a.ExactTokens = &total
 	return nil
+}
+
+func size(a *session.Append) (bytes int) {
+	for i := range a.Messages {
+		bytes += len(a.Messages[i].Body)
+	}
+	return bytes
+}
+
+// lightCount is how many bytes are counted exactly without a share of the processors: some milliseconds.
+const lightCount = 32 << 10
+
+// HeavyCount returns how many processors an exact count of a number of bytes weighs, 0 for a light one.
+func HeavyCount(bytes int) int64 {
+	if bytes <= lightCount {
+		return 0
+	}
+	return 1
+}
+
+// lightWork is how many bytes of messages are parsed, rendered or compacted without a share of the processors: some
+// milliseconds, as an append of the same size takes.
+const lightWork = 256 << 10
+
+// HeavyWork returns how many processors it weighs to parse, render or compact a number of bytes, 0 for light work. A
+// process keeps a processor for light requests, however much heavy work there is.
+func HeavyWork(bytes int64) int64 {
+	if bytes <= lightWork {
+		return 0
+	}
+	return 1
+}
+
+// ErrTooLong reports that a text is longer than what is counted exactly at once.
+var ErrTooLong = fmt.Errorf("the texts have more than the %d MiB that are counted exactly at once",
+	tokens.MaxExact>>20)
+
+// Exact counts the texts of a request exactly, up to tokens.MaxExact bytes of them, until its context ends.
+type Exact struct {
+	ctx       context.Context // of the request, as long as which an Exact lives
+	tokenizer string
+	left      int
+}
+
+// NewExact returns a counter for one request.
+func NewExact(ctx context.Context, tokenizer string) *Exact {
+	return &Exact{ctx: ctx, tokenizer: tokenizer, left: tokens.MaxExact}
+}
+
+// Text counts a text.
+//
+// Errors: ErrTooLong, the context's.
+func (e *Exact) Text(text string) (int, error) {
+	if e.left -= len(text); e.left < 0 {
+		return 0, ErrTooLong
+	}
+	return tokens.Count(e.ctx, e.tokenizer, text)
+}
+
+// Message inspects a message, and counts its texts exactly. Its errors are those of Text and of wire.Inspect.
+func (e *Exact) Message(format session.Format, body []byte) (wire.Facts, error) {
+	return wire.Count(format, body, e.Text)
 }
 
 // recount counts the messages of an append by the formula of a system.
@@ -86,11 +160,6 @@ func recount(by policy.Tokenizer, a *session.Append) error {
 		m.Tokens = found.Tokens
 	}
 	return nil
-}
-
-// CountMessage inspects a message with an exact tokenizer.
-func CountMessage(tokenizer string, format session.Format, body []byte) (wire.Facts, error) {
-	return wire.Count(format, body, func(text string) (int, error) { return tokens.Count(tokenizer, text) })
 }
 
 // countsExactly reports whether a policy of the tenant names an exact tokenizer.

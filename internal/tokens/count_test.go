@@ -1,6 +1,8 @@
 package tokens_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -12,7 +14,7 @@ import (
 
 func count(t testing.TB, tokenizer, text string) int {
 	t.Helper()
-	n, err := tokens.Count(tokenizer, text)
+	n, err := tokens.Count(t.Context(), tokenizer, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +97,50 @@ func TestALongRunWithoutABreakIsCounted(t *testing.T) {
 
 func TestAnUnknownTokenizerIsAnError(t *testing.T) {
 	t.Parallel()
-	if n, err := tokens.Count("p50k", "text"); err == nil || !strings.Contains(err.Error(), "o200k, cl100k") {
+	if n, err := tokens.Count(t.Context(), "p50k", "text"); err == nil || !strings.Contains(err.Error(), "o200k, cl100k") {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// TestACountEndsWithItsContext wants a count to look at its context at each stretch, and to stop there.
+func TestACountEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := tokens.Count(ctx, "o200k", "hello world"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for n := range 4 { // the text has four stretches
+		if _, err := tokens.Count(&endingContext{t.Context(), n}, "o200k", strings.Repeat("x", 4096)); !errors.Is(err, context.Canceled) {
+			t.Errorf("after %d stretches: %v", n, err)
+		}
+	}
+}
+
+// endingContext is a context that ends when it has been asked a number of times.
+type endingContext struct {
+	context.Context
+	left int
+}
+
+func (c *endingContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestRunsAndBlanksAreCountedOnce wants what repeats itself to cost no more allocations than its first stretches, and to
+// be counted as the vocabulary does stretch by stretch.
+func TestRunsAndBlanksAreCountedOnce(t *testing.T) {
+	for name, character := range map[string]string{"blanks": " ", "line feeds": "\n", "letters": "a", "umlauts": "ü"} {
+		short, long := strings.Repeat(character, 8<<10), strings.Repeat(character, 64<<10)
+		if got, want := count(t, "o200k", long), 8*count(t, "o200k", short); got != want {
+			t.Errorf("%s: %d tokens, want %d", name, got, want)
+		}
+		few := testing.AllocsPerRun(1, func() { count(t, "o200k", short) })
+		if many := testing.AllocsPerRun(1, func() { count(t, "o200k", long) }); many > 2*few {
+			t.Errorf("%s: %.0f allocations, %.0f for an eighth", name, many, few)
+		}
 	}
 }

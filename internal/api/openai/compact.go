@@ -47,6 +47,11 @@ func (s *Server) compactResponses(req *request.Request) error {
 		return err
 	}
 	answer := compaction{Object: "response.compaction", CreatedAt: time.Now().Unix(), Usage: noUsage}
+	release, err := s.CPU.Acquire(req.Ctx, req.Tenant, ingest.HeavyWork(int64(len(req.Body()))))
+	if err != nil {
+		return err
+	}
+	defer release()
 	var bodies [][]byte
 	if b.previous != "" {
 		bodies, err = s.compactConversation(req, b.previous)
@@ -64,6 +69,7 @@ func (s *Server) compactResponses(req *request.Request) error {
 	if asText {
 		bodies = withoutTools(bodies)
 	}
+	release() // a client who reads slowly holds no processor
 	return answerCompaction(req, answer, bodies)
 }
 

@@ -1,0 +1,84 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/budget"
+)
+
+// TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot takes the only processor that heavy work has. What is heavy gets
+// none, what is light needs none.
+func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server.CPU = budget.New("cpu", 1, time.Millisecond)
+	message := func(bytes int) string {
+		return fmt.Sprintf(`{"format":"openai-chat","messages":[{"role":"user","content":"%s"}]`, strings.Repeat("word ", bytes/5))
+	}
+	const light, counted, large = 4 << 10, 40 << 10, 300 << 10
+	for id, size := range map[string]int{"light": light, "large": large} {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, `{"format":"openai-chat","window_tokens":1000000}`)
+		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", message(size)+`}`)
+	}
+	type call struct{ method, path, body string }
+	heavy := []call{
+		{"POST", "/v1/tokens", message(counted) + `,"tokenizer":"o200k"}`},
+		{"POST", "/v1/tokens", message(large) + `}`},
+		{"POST", "/v1/compact", message(large) + `}`},
+		{"POST", "/v1/sessions/large/preview", ``},
+		{"GET", "/v1/sessions/large/context?format=anthropic", ``},
+	}
+	none := []call{
+		{"POST", "/v1/tokens", message(light) + `,"tokenizer":"o200k"}`},
+		{"POST", "/v1/tokens", message(counted) + `}`},
+		{"POST", "/v1/compact", message(light) + `}`},
+		{"POST", "/v1/sessions/light/preview", ``},
+		{"GET", "/v1/sessions/light/context?format=anthropic", ``},
+		{"GET", "/v1/sessions/large/context", ``},
+	}
+	other, _ := w.newTenant("other")
+	release, err := w.server.CPU.Acquire(t.Context(), other, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range heavy {
+		got := w.must(http.StatusServiceUnavailable, c.method, c.path, c.body)
+		if decoded[problem](got).Code != "over_capacity" || got.Header().Get("Retry-After") == "" {
+			t.Errorf("%s %s: %s", c.method, c.path, got.Body)
+		}
+	}
+	for _, c := range none {
+		w.must(http.StatusOK, c.method, c.path, c.body)
+	}
+	w.must(http.StatusCreated, "POST", "/v1/sessions/large/messages", message(light)+`}`)
+	release()
+	for _, c := range heavy {
+		w.must(http.StatusOK, c.method, c.path, c.body)
+	}
+	if again, err := w.server.CPU.Acquire(t.Context(), other, 1); err != nil {
+		t.Error("a request kept its processor:", err)
+	} else {
+		again()
+	}
+}
+
+func TestAnExactCountIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long := strings.Repeat("a", 8<<20+1)
+	w.must(http.StatusOK, "POST", "/v1/tokens", `{"text":"`+long+`"}`)
+	w.must(http.StatusOK, "POST", "/v1/tokens", `{"text":"`+long[1:]+`","tokenizer":"o200k"}`)
+	for _, body := range []string{
+		`{"text":"` + long + `","tokenizer":"o200k"}`,
+		`{"format":"openai-chat","tokenizer":"cl100k","messages":[{"role":"user","content":"` + long[:5<<20] + `"},{"role":"user","content":"` + long[:5<<20] + `"}]}`,
+	} {
+		got := w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/tokens", body)
+		if p := decoded[problem](got); p.Code != "body_too_large" || !strings.Contains(p.Detail, "8 MiB") {
+			t.Errorf("%s", got.Body)
+		}
+	}
+}
