@@ -795,9 +795,6 @@ ALTER TABLE ONLY public.result_chunks
 ALTER TABLE ONLY public.results
     ADD CONSTRAINT results_pkey PRIMARY KEY (tenant_id, session_key, ref);
 
-ALTER TABLE ONLY public.results
-    ADD CONSTRAINT results_tenant_id_session_key_seq_part_key UNIQUE (tenant_id, session_key, seq, part);
-
 ALTER TABLE ONLY public.river_job
     ADD CONSTRAINT river_job_pkey PRIMARY KEY (id);
 
@@ -891,6 +888,8 @@ CREATE INDEX result_bodies_touched ON public.result_bodies USING btree (tenant_i
 CREATE INDEX result_chunks_object ON public.result_chunks USING btree (tenant_id, object) WHERE (object IS NOT NULL);
 
 CREATE INDEX results_body ON public.results USING btree (tenant_id, session_key, body_id) WHERE (body_id IS NOT NULL);
+
+CREATE INDEX results_place ON public.results USING btree (tenant_id, session_key, seq, part);
 
 CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
 

@@ -116,6 +116,24 @@ func TestPuttingAgainAndAtOnceChangesNothing(t *testing.T) {
 	}
 }
 
+// TestAPlaceMayHaveTwoResults is about messages in another format than their session's: their parts had other numbers
+// once. What is persisted under a ref is found by it, whatever else has its place.
+func TestAPlaceMayHaveTwoResults(t *testing.T) {
+	t.Parallel()
+	store, at, key := newResults(t)
+	for _, body := range []string{"as it was numbered", "as it is numbered"} {
+		want := result(3, 2, []byte(body))
+		put(t, store, key, want)
+		ref, err := session.ParseResultRef(want.Ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := store.Result(t.Context(), at, ref); err != nil || string(got) != body {
+			t.Errorf("%s is %q: %v", want.Ref, got, err)
+		}
+	}
+}
+
 func TestAListIsReadInPages(t *testing.T) {
 	t.Parallel()
 	store, at, key := newResults(t)

@@ -251,7 +251,7 @@ func putResults(
 		SELECT $1, $2, r.*
 		  FROM unnest($3::text[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[],
 		              $10::bigint[], $11::bigint[], $12::bigint[], $13::bytea[], $14::uuid[]) r
-		ON CONFLICT DO NOTHING`,
+		ON CONFLICT (tenant_id, session_key, ref) DO NOTHING`,
 		key.Tenant, key.Key, c.refs, c.seqs, c.parts, c.tools, c.calls, c.categories, c.mediaTypes,
 		c.bytes, c.lines, c.tokens, c.sums, c.bodies)
 	return err
