@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/embedded"
 )
 
 // site is a checkout's programs, which serve a database that they made themselves: another checkout may have another
@@ -21,6 +23,7 @@ import (
 type site struct {
 	dir     string // of its binaries and logs
 	dsn     string
+	serving string    // the URL of the login that the processes serve with
 	admin   *pgx.Conn // the superuser: counts, and is not measured
 	tenant  uuid.UUID
 	key     string
@@ -33,6 +36,7 @@ type site struct {
 func (b *bench) openSite(ctx context.Context, name, checkout string) (*site, error) {
 	b.progress("build and start %s", checkout)
 	s := &site{dir: filepath.Join(b.dir, name), dsn: b.cluster.DSN("bench_" + name), made: map[string]bool{}}
+	s.serving = s.dsn
 	b.sites = append(b.sites, s)
 	_, err := s.output(ctx, "go", "build", "-C", checkout, "-o", s.dir+string(filepath.Separator),
 		"./cmd/api", "./cmd/worker", "./cmd/varve")
@@ -79,7 +83,33 @@ func (s *site) createDatabase(ctx context.Context, root, name string) error {
 	if s.key, err = s.output(ctx, varve, "keys", "create", "--tenant", "bench"); err != nil {
 		return err
 	}
+	if err := s.login(ctx, conn, varve); err != nil {
+		return err
+	}
 	s.admin, err = pgx.Connect(ctx, s.dsn)
+	return err
+}
+
+// servingLogin is the login that the processes serve with: a worker's, which may do what an API does, too.
+const servingLogin = "varve_bench"
+
+// login makes the login that the processes serve with. Those of a checkout from before there were such logins serve with
+// the superuser's, of which they make another.
+func (s *site) login(ctx context.Context, conn *pgx.Conn, varve string) error {
+	if help, err := s.output(ctx, varve, "migrate", "--help"); err != nil || !strings.Contains(help, "--grant-to") {
+		return err
+	}
+	_, err := conn.Exec(ctx, `
+		DO $$ BEGIN
+			IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '`+servingLogin+`') THEN
+				CREATE ROLE `+servingLogin+` LOGIN;
+			END IF;
+		END $$`)
+	if err != nil {
+		return err
+	}
+	s.serving = strings.Replace(s.dsn, "user="+embedded.User, "user="+servingLogin, 1)
+	_, err = s.output(ctx, varve, "migrate", "--grant-to", servingLogin+":worker")
 	return err
 }
 
@@ -122,7 +152,7 @@ func (s *site) start(name string, args ...string) (*server, error) {
 	p.cmd = exec.CommandContext(running, filepath.Join(s.dir, name), args...)
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = stopTimeout
-	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+s.dsn)
+	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+s.serving)
 	p.cmd.Stdout = log
 	p.cmd.Stderr = log
 	if err := p.cmd.Start(); err != nil {

@@ -58,6 +58,9 @@ CREATE FUNCTION public.refuse_new_body() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    IF pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
+        RETURN NEW;
+    END IF;
     RAISE EXCEPTION 'the bytes of a message are written once';
 END
 $$;
@@ -933,7 +936,7 @@ CREATE TRIGGER job_place_inserted BEFORE INSERT ON public.river_job FOR EACH ROW
 
 CREATE TRIGGER job_place_updated BEFORE UPDATE OF state, priority ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text])) AND ((old.state <> new.state) OR (old.priority <> new.priority)))) EXECUTE FUNCTION public.job_place();
 
-CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN (((CURRENT_USER = 'varve_app'::name) AND (new.body IS NOT NULL))) EXECUTE FUNCTION public.refuse_new_body();
+CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN ((new.body IS NOT NULL)) EXECUTE FUNCTION public.refuse_new_body();
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -1025,6 +1028,10 @@ ALTER TABLE public.checkpoint_results ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
 
+CREATE POLICY every_job ON public.river_job TO varve_worker USING (true) WITH CHECK (true);
+
+CREATE POLICY every_tenant ON public.tenants TO varve_worker USING (true) WITH CHECK (true);
+
 ALTER TABLE public.findings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.idempotency ENABLE ROW LEVEL SECURITY;
@@ -1058,6 +1065,8 @@ ALTER TABLE public.result_bodies ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.result_chunks ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.river_job ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
 
@@ -1105,15 +1114,21 @@ CREATE POLICY tenant ON public.result_chunks USING ((tenant_id = (NULLIF(current
 
 CREATE POLICY tenant ON public.results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.river_job USING (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text))) WITH CHECK (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text)));
+
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.tenants USING ((id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.uploads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.verifications USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+ALTER TABLE public.tenants ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.uploads ENABLE ROW LEVEL SECURITY;
 
@@ -1129,7 +1144,8 @@ GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
 
 GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_keys TO varve_app;
+GRANT SELECT ON TABLE public.api_keys TO varve_app;
+GRANT INSERT,UPDATE ON TABLE public.api_keys TO varve_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;
 
@@ -1149,9 +1165,17 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.message_packs TO varve_app;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.messages TO varve_app;
 
+GRANT UPDATE(role) ON TABLE public.messages TO varve_admin;
+
+GRANT UPDATE(tokens) ON TABLE public.messages TO varve_admin;
+
 GRANT UPDATE(calls) ON TABLE public.messages TO varve_app;
 
 GRANT UPDATE(answers) ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(starts_unit) ON TABLE public.messages TO varve_admin;
+
+GRANT UPDATE(flags) ON TABLE public.messages TO varve_admin;
 
 GRANT UPDATE(body) ON TABLE public.messages TO varve_app;
 
@@ -1189,19 +1213,20 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_chunks TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.results TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_job TO varve_app;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.river_job TO varve_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_job TO varve_worker;
 
 GRANT SELECT,USAGE ON SEQUENCE public.river_job_id_seq TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_leader TO varve_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_leader TO varve_worker;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_migration TO varve_app;
+GRANT SELECT ON TABLE public.river_migration TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_notification TO varve_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_notification TO varve_worker;
 
 GRANT SELECT,USAGE ON SEQUENCE public.river_notification_id_seq TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_queue TO varve_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_queue TO varve_worker;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
 
@@ -1211,7 +1236,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.tenants TO varve_app;
+GRANT SELECT ON TABLE public.tenants TO varve_app;
+GRANT INSERT,UPDATE ON TABLE public.tenants TO varve_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.uploads TO varve_app;
 

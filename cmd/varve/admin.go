@@ -24,17 +24,52 @@ import (
 
 type migrateCommand struct {
 	config.Database `embed:""`
+	config.Owner    `embed:""`
+	GrantTo         []grant `placeholder:"LOGIN[:ROLE]" help:"Logins to let serve as an api, worker or admin."`
+}
+
+// Validate reports everything that is wrong at once.
+func (m *migrateCommand) Validate() error {
+	return errors.Join(m.Database.Validate(), m.Owner.Validate())
 }
 
 // Run migrates the database. Several migrations at once do not harm each other.
 func (m *migrateCommand) Run(ctx context.Context) error {
-	if err := m.Required(); err != nil {
+	url := m.OwnerURL
+	if url == "" {
+		url = m.URL
+	}
+	if err := (config.Database{URL: url}).Required(); err != nil {
 		return err
 	}
-	if err := postgres.Migrate(ctx, m.URL); err != nil {
+	if err := postgres.Migrate(ctx, url); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "the schema is up to date")
+	for _, g := range m.GrantTo {
+		if err := postgres.GrantTo(ctx, url, postgres.Grant(g)); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "login %s has the rights of role %s\n", g.Login, g.Role)
+	}
+	return nil
+}
+
+// grant is a login with what it may serve as on the command line: LOGIN or LOGIN:ROLE.
+type grant postgres.Grant
+
+// UnmarshalText reads a login and its role, which is the API's if it is left out.
+func (g *grant) UnmarshalText(text []byte) error {
+	login, role, named := strings.Cut(string(text), ":")
+	roles := map[string]string{"api": postgres.AppRole, "worker": postgres.WorkerRole, "admin": postgres.AdminRole}
+	if !named {
+		role = "api"
+	}
+	if login == "" || roles[role] == "" {
+		return fmt.Errorf("%.80q must be a login, or a login with what it serves as: "+
+			"LOGIN:api, LOGIN:worker or LOGIN:admin", text)
+	}
+	*g = grant{Login: login, Role: roles[role]}
 	return nil
 }
 
@@ -44,7 +79,7 @@ func withStore(
 	ctx context.Context, settings *config.Client, db config.Database, do func(*postgres.Store) error,
 ) error {
 	if db.URL == "" {
-		url, err := embedded.Running(settings.Data, "varve")
+		url, err := embedded.Running(settings.Data, adminLogin)
 		if err != nil {
 			none := fmt.Errorf("and no varve up runs on %s: %w", filepath.Clean(settings.Data), err)
 			return errors.Join(db.Required(), none)

@@ -54,6 +54,7 @@ func startAPI(t *testing.T) *client.Client {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	db.URL = pgtest.API(db.URL)
 	listening := make(chan net.Addr, 1)
 	ended := make(chan error, 1)
 	go func() {

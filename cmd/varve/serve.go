@@ -52,13 +52,14 @@ try: curl -H "Authorization: Bearer $(cat %s)" http://%s/v1/sessions
 // data directory.
 type everything struct {
 	config.Database `embed:""`
+	config.Owner    `embed:""`
 	config.API      `embed:""`
 	config.Worker   `embed:""`
 }
 
 // Validate reports everything that is wrong at once.
 func (e everything) Validate() error {
-	return errors.Join(e.Database.Validate(), e.API.Validate(), e.Worker.Validate())
+	return errors.Join(e.Database.Validate(), e.Owner.Validate(), e.API.Validate(), e.Worker.Validate())
 }
 
 // serve runs until ctx ends or a part of it fails. The API starts once the worker has. Then serve calls started with
@@ -69,6 +70,7 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 		return err
 	}
 	group, running := errgroup.WithContext(ctx)
+	databases := logins{owner: e.OwnerURL, admin: e.Database, api: e.Database, worker: e.Database}
 	private := e.Database.URL == ""
 	if private {
 		var cluster *embedded.Server // with := the deferred function would set another err
@@ -77,16 +79,37 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 		}
 		defer func() { err = errors.Join(err, cluster.Stop(context.WithoutCancel(ctx))) }()
 		group.Go(func() error { return untilEnd(running, cluster) })
-		e.Database.URL = cluster.DSN(embedded.Database)
+		databases.of(cluster)
 	}
-	keyFile, err := prepare(ctx, e.Database, data, private)
+	keyFile, err := databases.prepare(ctx, data, private)
 	if err != nil {
 		return err
 	}
 	ready := func(addr net.Addr) { group.Go(func() error { return started(running, addr, keyFile) }) }
-	serve := func() { group.Go(func() error { return process.API(running, e.API, e.Database, log, ready) }) }
-	group.Go(func() error { return process.Worker(running, e.Worker, e.Database, log, serve) })
+	serve := func() { group.Go(func() error { return process.API(running, e.API, databases.api, log, ready) }) }
+	group.Go(func() error { return process.Worker(running, e.Worker, databases.worker, log, serve) })
 	return group.Wait()
+}
+
+// logins are one database as its owner, the operator's commands, the API and the worker log in to it.
+type logins struct {
+	owner              string // "" if the schema is made elsewhere
+	admin, api, worker config.Database
+}
+
+// The logins of the private cluster.
+const (
+	adminLogin  = "varve_up_admin"
+	apiLogin    = "varve_up_api"
+	workerLogin = "varve_up_worker"
+)
+
+// of sets the logins of a private cluster.
+func (l *logins) of(cluster *embedded.Server) {
+	l.owner = cluster.DSN(embedded.Database)
+	l.admin.URL = cluster.DSNOf(adminLogin)
+	l.api.URL = cluster.DSNOf(apiLogin)
+	l.worker.URL = cluster.DSNOf(workerLogin)
 }
 
 type startedFunc func(ctx context.Context, addr net.Addr, keyFile string) error
@@ -101,17 +124,34 @@ func untilEnd(ctx context.Context, cluster *embedded.Server) error {
 	}
 }
 
-// prepare migrates the database and returns the file that holds the first tenant's key.
-func prepare(ctx context.Context, db config.Database, data string, private bool) (keyFile string, err error) {
-	if err := postgres.Migrate(ctx, db.URL); err != nil {
-		return "", err
-	}
-	if private { // the process that worked on it before is dead: a cluster serves one process at a time
-		if err := process.TakeOver(ctx, db); err != nil {
+// prepare migrates the database, if its owner's login is known, and returns the file that holds the first tenant's key.
+func (l *logins) prepare(ctx context.Context, data string, private bool) (keyFile string, err error) {
+	if l.owner != "" {
+		if err := postgres.Migrate(ctx, l.owner); err != nil {
 			return "", err
 		}
 	}
-	return firstKey(ctx, db, data)
+	if private {
+		if err := l.takeOver(ctx); err != nil {
+			return "", err
+		}
+	} else if l.owner != "" {
+		l.admin.URL = l.owner
+	}
+	return firstKey(ctx, l.admin, data)
+}
+
+// takeOver makes the private cluster's logins, which one of an earlier release lacks, and lets the worker begin with
+// the jobs of the process before: that one is dead, since a cluster serves one process at a time.
+func (l *logins) takeOver(ctx context.Context) error {
+	err := postgres.GrantTo(ctx, l.owner,
+		postgres.Grant{Login: adminLogin, Role: postgres.AdminRole, Make: true},
+		postgres.Grant{Login: apiLogin, Role: postgres.AppRole, Make: true},
+		postgres.Grant{Login: workerLogin, Role: postgres.WorkerRole, Make: true})
+	if err != nil {
+		return err
+	}
+	return process.TakeOver(ctx, l.admin)
 }
 
 // checkAddrFree returns an error if the API cannot listen on addr, before PostgreSQL starts in vain.

@@ -62,7 +62,7 @@ func TestVerifyFindsRepairsAndExitsAccordingly(t *testing.T) {
 		t.Errorf("after a kill verify exits with %d:\n%s", code, out)
 	}
 
-	url, err := embedded.Running(data, "varve")
+	url, err := embedded.Running(data, embedded.User)
 	if err != nil {
 		t.Fatal(err)
 	}

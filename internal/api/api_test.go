@@ -30,7 +30,8 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 type world struct {
 	testing.TB
 	dsn    string
-	store  *postgres.Store
+	store  *postgres.Store // the API's
+	admin  *postgres.Store // may do what the worker and the operator's commands do, too
 	server *api.Server
 	tenant uuid.UUID
 	key    string
@@ -50,7 +51,17 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 func newWorldSharing(t testing.TB, log io.Writer, gate *share.Gate) *world {
 	t.Helper()
 	w := &world{TB: t, dsn: pgtest.New(t)}
-	pool, err := postgres.Open(t.Context(), w.dsn, 10)
+	w.store = openStore(t, pgtest.API(w.dsn))
+	w.admin = openStore(t, pgtest.Admin(w.dsn))
+	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.server = api.New(api.Config{Store: w.store, Log: logger, Gate: gate})
+	w.tenant, w.key = w.newTenant("acme")
+	return w
+}
+
+func openStore(t testing.TB, dsn string) *postgres.Store {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), dsn, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +70,7 @@ func newWorldSharing(t testing.TB, log io.Writer, gate *share.Gate) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.store = postgres.New(pool, inserts, compactor.CapAtIngest)
-	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.server = api.New(api.Config{Store: w.store, Log: logger, Gate: gate})
-	w.tenant, w.key = w.newTenant("acme")
-	return w
+	return postgres.New(pool, inserts, compactor.CapAtIngest)
 }
 
 // limit gives the API so much memory for its requests, and so much patience with them.
@@ -76,12 +83,12 @@ func (w *world) newTenant(name string) (uuid.UUID, string) {
 	w.Helper()
 	policy := policy.Default()
 	stored := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, CacheTTL: time.Duration(policy.Cache.TTLSeconds) * time.Second, Document: policy.Document(), Patch: []byte(`{}`)}
-	tenant, err := w.store.CreateTenant(w.Context(), name, stored)
+	tenant, err := w.admin.CreateTenant(w.Context(), name, stored)
 	if err != nil {
 		w.Fatal(err)
 	}
 	text := session.NewAPIKey(tenant.ID)
-	if _, err := w.store.CreateKey(w.Context(), tenant.ID, "", text, nil); err != nil {
+	if _, err := w.admin.CreateKey(w.Context(), tenant.ID, "", text, nil); err != nil {
 		w.Fatal(err)
 	}
 	return tenant.ID, text

@@ -52,7 +52,7 @@ func (w *world) work() {
 
 func (w *world) workLogging(log *slog.Logger) {
 	w.Helper()
-	client, err := jobs.NewClient(w.store.Pool(), jobs.Config{Store: w.store, Log: log})
+	client, err := jobs.NewClient(w.admin.Pool(), jobs.Config{Store: w.admin, Log: log})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -232,7 +232,7 @@ func (w *world) checkNamed(name, path string, n int) {
 // whileWorking does something that needs a worker.
 func (w *world) whileWorking(do func()) {
 	w.Helper()
-	client, err := jobs.NewClient(w.store.Pool(), jobs.Config{Store: w.store})
+	client, err := jobs.NewClient(w.admin.Pool(), jobs.Config{Store: w.admin})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestARunWhoseLogIsDamagedSaysSo(t *testing.T) {
 		t.Errorf("with no whole checkpoint: %d %s", got.Code, got.Body)
 	}
 	var live int
-	if err := w.store.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'compact' AND state IN ('available', 'retryable', 'scheduled', 'running')`).Scan(&live); err != nil || live != 0 {
+	if err := w.admin.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'compact' AND state IN ('available', 'retryable', 'scheduled', 'running')`).Scan(&live); err != nil || live != 0 {
 		t.Errorf("%d jobs try again, %v", live, err)
 	}
 }

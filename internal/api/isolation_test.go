@@ -75,7 +75,7 @@ func TestEveryRefusalOfAKeyLooksTheSame(t *testing.T) {
 		t.Fatalf("%v, %v", keys, err)
 	}
 	want := ""
-	if err := w.store.RevokeKey(t.Context(), w.tenant, keys[0].ID); err != nil {
+	if err := w.admin.RevokeKey(t.Context(), w.tenant, keys[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	for name, header := range map[string]string{

@@ -47,11 +47,24 @@ func (d Database) Validate() error {
 	var malformedURL error
 	if d.URL != "" {
 		if _, err := pgxpool.ParseConfig(d.URL); err != nil {
-			malformedURL = malformed(err)
+			malformedURL = malformed("--database-url (DATABASE_URL)", err)
 		}
 	}
 	return errors.Join(malformedURL, d.Results.Validate(), check(d.Connections >= 2 && d.Connections <= 1000,
 		"--database-connections (VARVE_DATABASE_CONNECTIONS)", d.Connections, "2 to 1000"))
+}
+
+// Owner is the login that makes the schema. The processes that serve never have it.
+type Owner struct {
+	OwnerURL string `name:"owner-url" env:"VARVE_OWNER_URL" help:"URL of the login that migrates, if another."`
+}
+
+// Validate checks the URL's form.
+func (o Owner) Validate() error {
+	if _, err := pgxpool.ParseConfig(o.OwnerURL); o.OwnerURL != "" && err != nil {
+		return malformed("--owner-url (VARVE_OWNER_URL)", err)
+	}
+	return nil
 }
 
 // check returns an error unless a setting is valid: its name, its value, and what it must be.
@@ -66,12 +79,12 @@ func check(valid bool, name string, value any, want string) error {
 }
 
 // malformed returns an error that repeats nothing of the URL: in one that does not parse, anything may be the password.
-func malformed(err error) error {
+func malformed(name string, err error) error {
 	var file *fs.PathError
 	if errors.As(err, &file) {
-		return fmt.Errorf("--database-url (DATABASE_URL) names a file that cannot be read: %w", file)
+		return fmt.Errorf("%s names a file that cannot be read: %w", name, file)
 	}
-	return errors.New("--database-url (DATABASE_URL) is neither a PostgreSQL URL nor a key=value list; " +
+	return errors.New(name + " is neither a PostgreSQL URL nor a key=value list; " +
 		"it is not shown here, because it may contain a password")
 }
 

@@ -30,7 +30,7 @@ import (
 
 // What a client connects to, besides the socket directory.
 const (
-	User     = "varve" // the superuser of the cluster
+	User     = "varve" // the superuser of the cluster, for its schema only
 	Database = "varve" // the database that Start creates
 	Port     = "5432"  // names the socket's file; the directory is the cluster's own, so every cluster has the same
 )
@@ -125,10 +125,14 @@ func (s *Server) pgdata() string { return filepath.Join(s.Dir, "pgdata") }
 func (s *Server) logFile() string { return filepath.Join(s.Dir, "postgres.log") }
 
 // DSN returns the URL of a database of the cluster, for the superuser.
-func (s *Server) DSN(database string) string { return dsn(s.SocketDir, database) }
+func (s *Server) DSN(database string) string { return dsn(s.SocketDir, database, User) }
 
-func dsn(socket, database string) string {
-	query := url.Values{"host": {socket}, "port": {Port}, "user": {User}, "sslmode": {"disable"}}
+// DSNOf returns the URL of the database that Start creates, for a login: whoever may open the socket's directory may be
+// any.
+func (s *Server) DSNOf(login string) string { return dsn(s.SocketDir, Database, login) }
+
+func dsn(socket, database, login string) string {
+	query := url.Values{"host": {socket}, "port": {Port}, "user": {login}, "sslmode": {"disable"}}
 	return "postgres:///" + url.PathEscape(database) + "?" + query.Encode()
 }
 

@@ -87,9 +87,9 @@ func (l *dirLock) record(socket string) error {
 
 func (l *dirLock) release() error { return l.file.Close() }
 
-// Running returns the URL of a database of the cluster that another process runs in dir. It returns ErrNotRunning if
-// there is none.
-func Running(dir, database string) (string, error) {
+// Running returns the URL, for a login, of the database of the cluster that another process runs in dir. It returns
+// ErrNotRunning if there is none.
+func Running(dir, login string) (string, error) {
 	last, err := readHolder(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -101,7 +101,7 @@ func Running(dir, database string) (string, error) {
 	case last.socket == "":
 		return "", fmt.Errorf("%w yet: it is starting", ErrNotRunning)
 	}
-	return dsn(last.socket, database), nil
+	return dsn(last.socket, Database, login), nil
 }
 
 // holder is the process that holds or last held the lock of a directory.

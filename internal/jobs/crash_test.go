@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/queue"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // victim runs a worker in its own process that reports when it reaches a step and then stops there.
 func victim(dsn, step string) int {
-	pool, err := postgres.Open(context.Background(), dsn, 8)
+	pool, err := postgres.Open(context.Background(), pgtest.Worker(dsn), 8)
 	if err != nil {
 		fmt.Println(err)
 		return 1

@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 
 func openStore(t *testing.T, dsn string) *postgres.Store {
 	t.Helper()
-	pool, err := postgres.Open(context.Background(), dsn, 12)
+	pool, err := postgres.Open(context.Background(), pgtest.Admin(dsn), 12)
 	if err != nil {
 		t.Fatal(err)
 	}

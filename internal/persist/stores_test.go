@@ -44,7 +44,7 @@ type world struct {
 }
 
 func open(ctx context.Context, p places, trace func(string)) (*postgres.Store, error) {
-	pool, err := postgres.Open(ctx, p.DSN, 8)
+	pool, err := postgres.Open(ctx, pgtest.Admin(p.DSN), 8)
 	if err != nil {
 		return nil, err
 	}

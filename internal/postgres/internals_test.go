@@ -12,8 +12,6 @@ import (
 )
 
 // What only the tests of this package need of its inside.
-const Role = role
-
 var (
 	ExportSQL     = exportSQL
 	SchemaVersion = schemaVersion

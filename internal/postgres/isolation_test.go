@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -142,6 +143,7 @@ func TestMessagesCannotBeChanged(t *testing.T) {
 	store, tenant := newStore(t)
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, message("a", 1)))
+	store = openStore(t, pgtest.Worker(store.Pool().Config().ConnString()))
 	for sql, want := range map[string]string{
 		`UPDATE messages SET role = 'x' WHERE tenant_id = $1`:                  "permission denied",
 		`UPDATE messages SET body = 'x' WHERE tenant_id = $1`:                  "written once",

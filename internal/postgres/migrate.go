@@ -35,16 +35,19 @@ const (
 	lockAttempts = 10
 )
 
-// Migrate brings the schema to the newest version and gives role its rights. Several processes may do it at once: one
-// works, the others wait. dsn needs a direct connection, not a transaction pooler, of a user who may create tables and,
-// unless role exists, roles.
+// Migrate brings the schema to the newest version and gives the roles their rights. Several processes may do it at once:
+// one works, the others wait. dsn needs a direct connection, not a transaction pooler, of a login that may create tables
+// and, unless they exist, roles. It owns the tables then and must not serve: GrantTo lets others do that.
 func Migrate(ctx context.Context, dsn string) error {
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
+		if err := createRoles(ctx, conn); err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
 		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx) }); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
-		if err := bootstrapRole(ctx, conn); err != nil {
-			return fmt.Errorf("role %s: %w", role, err)
+		if err := grantRights(ctx, conn); err != nil {
+			return fmt.Errorf("migrate: rights of the roles: %w", err)
 		}
 		return nil
 	})
@@ -190,46 +193,6 @@ func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
 		io.Closer
 	}
 	return readCloser{io.MultiReader(file, strings.NewReader(clearMark)), file}, name, nil
-}
-
-// bootstrapRole makes role, lets the user of conn become it, and grants it its rights. Roles belong to the server, and
-// the migration lock to a database, so another database's bootstrap may get in between: then it is tried again.
-func bootstrapRole(ctx context.Context, conn *pgx.Conn) error {
-	var err error
-	for range lockAttempts {
-		err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if err := createRole(ctx, tx); err != nil {
-				return err
-			}
-			return exec(ctx, tx, migrations.Grants)
-		})
-		// duplicate_object, unique_violation, and "tuple concurrently updated", which has no code of its own
-		if !hasCode(err, "42710", "23505", "XX000") {
-			return err
-		}
-	}
-	return err
-}
-
-func createRole(ctx context.Context, tx pgx.Tx) error {
-	var exists bool
-	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role).Scan(&exists)
-	if err != nil {
-		return err
-	}
-	if !exists {
-		if _, err := tx.Exec(ctx, `CREATE ROLE `+role+` NOLOGIN NOSUPERUSER NOBYPASSRLS`); err != nil {
-			return err
-		}
-	}
-	// Whether it may be assumed is asked by trying: being a member is not enough since PostgreSQL 16.
-	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `SET LOCAL ROLE `+role+`; SET LOCAL ROLE NONE`)
-	})
-	if hasCode(err, "42501") { // insufficient_privilege
-		_, err = tx.Exec(ctx, `GRANT `+role+` TO CURRENT_USER`)
-	}
-	return err
 }
 
 // driverError returns the cause of an error of golang-migrate's driver, which does not unwrap.

@@ -305,46 +305,70 @@ func TestTheSchemaVersionIsThatOfTheNewestFile(t *testing.T) {
 	}
 }
 
-func TestALoginThatIsNoSuperuserMayMigrateAndBecomesTheRole(t *testing.T) {
+func TestALoginThatIsNoSuperuserMayMigrateAndLetAnotherServe(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.NewEmpty(t)
-	name := "login_" + strings.ToLower(rand.Text())
-	mustExec(t, dsn, `CREATE ROLE `+name+` LOGIN CREATEROLE PASSWORD '`+name+`'; GRANT ALL ON SCHEMA public TO `+name)
+	owner, server := newLogin(t, dsn, "CREATEROLE"), newLogin(t, dsn, "")
+	mustExec(t, dsn, `GRANT ALL ON SCHEMA public TO `+owner)
 	mustExec(t, dsn, `
 		DO $$ BEGIN
 			IF current_setting('server_version_num')::int >= 160000 THEN -- since 16 only an administrator of a role may grant it
-				GRANT `+postgres.Role+` TO `+name+`;
+				GRANT `+postgres.AppRole+` TO `+owner+` WITH ADMIN OPTION;
+				GRANT `+server+` TO `+owner+` WITH ADMIN OPTION;
 			END IF;
 		END $$`)
-	t.Cleanup(func() {
-		conn, err := pgx.Connect(context.WithoutCancel(t.Context()), dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close(context.WithoutCancel(t.Context()))
-		if _, err := conn.Exec(context.WithoutCancel(t.Context()), `DROP OWNED BY `+name+`; DROP ROLE `+name); err != nil {
-			t.Error(err)
-		}
-	})
-	u, err := url.Parse(dsn)
-	if err != nil {
+	mustMigrate(t, as(t, dsn, owner))
+	if _, err := postgres.Open(t.Context(), as(t, dsn, owner), 1); !errors.Is(err, postgres.ErrLogin) || !strings.Contains(err.Error(), "it owns parts of this database") {
+		t.Errorf("the owner serves: %v", err)
+	}
+	if err := postgres.GrantTo(t.Context(), as(t, dsn, owner), postgres.Grant{Login: server, Role: postgres.AppRole}); err != nil {
 		t.Fatal(err)
 	}
-	query := u.Query()
-	query.Set("user", name)
-	query.Set("password", name)
-	u.RawQuery = query.Encode()
-	mustMigrate(t, u.String())
-	pool, err := postgres.Open(t.Context(), u.String(), 1)
+	pool, err := postgres.Open(t.Context(), as(t, dsn, server), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool.Close()
 }
 
+// newLogin makes a login of the test's own, whose password is its name. In the end it is dropped, and with it the schema
+// of its name and the roles of its name with _m and _o.
+func newLogin(t *testing.T, dsn, attributes string) string {
+	t.Helper()
+	name := "login_" + strings.ToLower(rand.Text())
+	mustExec(t, dsn, `CREATE ROLE `+name+` LOGIN `+attributes+` PASSWORD '`+name+`'`)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		conn, err := pgx.Connect(ctx, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		if _, err := conn.Exec(ctx, `DROP SCHEMA IF EXISTS `+name+`; DROP OWNED BY `+name+` CASCADE; DROP ROLE IF EXISTS `+name+`_m, `+name+`_o; DROP ROLE `+name); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// as returns the URL of a database for a login of newLogin.
+func as(t *testing.T, dsn, name string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = nil
+	query := u.Query()
+	query.Set("user", name)
+	query.Set("password", name)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
 func TestTheRoleMayNotTruncateNorChangeTheVersion(t *testing.T) {
 	t.Parallel()
-	pool, err := postgres.Open(t.Context(), pgtest.New(t), 1)
+	pool, err := postgres.Open(t.Context(), pgtest.Worker(pgtest.New(t)), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -80,8 +81,8 @@ func TestAViewReadsAsManyPagesOfALongHistoryAsOfAShortOne(t *testing.T) {
 
 func analyze(t *testing.T, store *postgres.Store) {
 	t.Helper()
-	// varve_app owns nothing and may not; the login role may.
-	conn, err := pgx.ConnectConfig(t.Context(), store.Pool().Config().ConnConfig)
+	// A login that serves owns nothing and may not.
+	conn, err := pgx.Connect(t.Context(), pgtest.Owner(t, store.Pool().Config().ConnString()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,18 +30,30 @@ import (
 	"github.com/varve-dev/varve/internal/share"
 )
 
-// role is the database role of the serving processes: it owns nothing, and row-level security binds it.
-const role = "varve_app"
-
-// Open connects to the database as the role varve_app and checks that row-level security binds every connection.
+// Open connects with a login that serves: a member of AppRole that row-level security binds on every connection, and
+// that cannot become a role that it does not bind; ErrLogin.
 func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
+	return open(ctx, dsn, connections, checkServing)
+}
+
+// OpenAdmin connects for the operator's commands, with a login of AdminRole or the one that migrates; ErrLogin.
+func OpenAdmin(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
+	return open(ctx, dsn, connections, checkAdmin)
+}
+
+func open(
+	ctx context.Context, dsn string, connections int, check func(context.Context, *pgx.Conn) error,
+) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
 	config.MaxConns = int32(connections)
 	config.MinIdleConns = 1
-	config.AfterConnect = assumeRole
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		inUTC(conn)
+		return check(ctx, conn)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -53,39 +65,11 @@ func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, erro
 	return pool, nil
 }
 
-// assumeRole puts a new connection under row-level security, and returns an error if that does not bind it. The
-// timeouts release a session's lock whose client is gone. Plans are generic: every statement uses a key, and a plan for
-// the values of one call may rely on statistics that a new tenant does not have yet. Times are read in UTC, which is
-// how answers show them.
-func assumeRole(ctx context.Context, conn *pgx.Conn) error {
+// inUTC has a connection read times in UTC, which is how answers show them.
+func inUTC(conn *pgx.Conn) {
 	conn.TypeMap().RegisterType(&pgtype.Type{
 		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
 	})
-	_, err := conn.Exec(ctx, `
-		SET ROLE `+role+`;
-		SET plan_cache_mode = 'force_generic_plan';
-		SET idle_in_transaction_session_timeout = '5s';
-		SET lock_timeout = '3s';
-		SET statement_timeout = '5min'`)
-	if err != nil {
-		return fmt.Errorf("role %s (does the database have its schema? run varve migrate): %w", role, err)
-	}
-	var exempt, owner bool
-	err = conn.QueryRow(ctx, `
-		SELECT r.rolsuper OR r.rolbypassrls,
-		       EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid AND c.relnamespace = 'public'::regnamespace)
-		  FROM pg_roles r
-		 WHERE r.rolname = current_user`).Scan(&exempt, &owner)
-	switch {
-	case err != nil:
-		return err
-	case exempt:
-		return fmt.Errorf("role %s is a superuser or has BYPASSRLS: row-level security would not hold", role)
-	case owner:
-		return fmt.Errorf("role %s owns tables and could switch row-level security off: "+
-			"the role that migrates must own them", role)
-	}
-	return nil
 }
 
 // Store is the database as the domain sees it.

@@ -28,6 +28,11 @@ func newStore(t testing.TB) (*postgres.Store, uuid.UUID) {
 func newStoreAt(t testing.TB) (*postgres.Store, string) {
 	t.Helper()
 	dsn := pgtest.New(t)
+	return openStore(t, pgtest.Admin(dsn)), dsn
+}
+
+func openStore(t testing.TB, dsn string) *postgres.Store {
+	t.Helper()
 	pool, err := postgres.Open(t.Context(), dsn, 20)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +42,7 @@ func newStoreAt(t testing.TB) (*postgres.Store, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return postgres.New(pool, inserts, nil), dsn
+	return postgres.New(pool, inserts, nil)
 }
 
 func newTenant(t testing.TB, store *postgres.Store, name string) uuid.UUID {

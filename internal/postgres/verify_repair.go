@@ -23,20 +23,14 @@ func (s *Store) RepairCounters(ctx context.Context, key session.Key, pinned int3
 	})
 }
 
-// ErrNotOwner reports that the log cannot be written: only the role that owns the tables may, and the database URL
-// names another.
-var ErrNotOwner = errors.New("only the owner of the tables may write the log's columns: " +
-	"let DATABASE_URL name the role that migrates")
+// ErrNotOwner reports that the log cannot be written: only AdminRole and the owner of the tables may, and the database
+// URL names another login.
+var ErrNotOwner = errors.New("only the owner of the tables and members of " + AdminRole +
+	" may write the log's columns: let DATABASE_URL name such a login")
 
-// asOwner runs do with the rights of the role that the connection was opened with. The role that serves must not write
-// messages.
-func (s *Store) asOwner(ctx context.Context, key session.Key, do func(tx pgx.Tx) error) error {
-	err := s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
-		if err := exec(ctx, tx, `SET LOCAL ROLE NONE`); err != nil {
-			return err
-		}
-		return do(tx)
-	})
+// onLog runs do, which writes messages. The roles that serve must not.
+func (s *Store) onLog(ctx context.Context, key session.Key, do func(tx pgx.Tx) error) error {
+	err := s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error { return do(tx) })
 	if hasCode(err, "42501") { // insufficient_privilege
 		err = fmt.Errorf("%w (%w)", ErrNotOwner, err)
 	}
@@ -51,7 +45,7 @@ func (s *Store) RepairColumns(
 ) error {
 	calls, answers := texts(m.Calls), texts(m.Answers)
 	audited := AuditedMessage{Role: Text(m.Role), Format: f, Flags: m.Flags, Calls: calls, Answers: answers}
-	return s.asOwner(ctx, key, func(tx pgx.Tx) error {
+	return s.onLog(ctx, key, func(tx pgx.Tx) error {
 		return execOne(ctx, tx, session.ErrNotFound, `
 			UPDATE messages
 			   SET role = $4, tokens = $5, starts_unit = $8, flags = $9,
@@ -69,7 +63,7 @@ func (s *Store) RepairColumns(
 //
 // Errors: ErrNotFound, ErrNotOwner.
 func (s *Store) FillDigests(ctx context.Context, key session.Key) (filled int64, err error) {
-	err = s.asOwner(ctx, key, func(tx pgx.Tx) error {
+	err = s.onLog(ctx, key, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			UPDATE messages
 			   SET digest = sha256(body)

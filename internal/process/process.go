@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/varve-dev/varve/internal/api"
@@ -30,14 +31,20 @@ import (
 // stopRequests is how long running requests may continue when the process stops.
 const stopRequests = 20 * time.Second
 
-// OpenStore connects to a database whose schema fits this program, and to the result stores beside it, which may not
-// answer. The caller closes the store's pool.
+// OpenStore connects to a database whose schema fits this program, for the operator's commands, and to the result stores
+// beside it, which may not answer. The caller closes the store's pool.
 func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error) {
+	return openDatabase(ctx, db, postgres.OpenAdmin)
+}
+
+type openPool func(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error)
+
+func openDatabase(ctx context.Context, db config.Database, open openPool) (*postgres.Store, error) {
 	stores, err := resultStores(db.Results)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := postgres.Open(ctx, db.URL, db.Connections)
+	pool, err := open(ctx, db.URL, db.Connections)
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +58,10 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 	return store, nil
 }
 
-// openServing connects like OpenStore, and checks that the result stores can be written to.
+// openServing connects like OpenStore, but with a login that serves, and checks that the result stores can be written
+// to.
 func openServing(ctx context.Context, db config.Database) (*postgres.Store, error) {
-	store, err := OpenStore(ctx, db)
+	store, err := openDatabase(ctx, db, postgres.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +141,9 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 		return err
 	}
 	defer store.Pool().Close()
+	if err := postgres.RequireWorker(ctx, store.Pool()); err != nil {
+		return err
+	}
 	stop, err := serveMetrics(ctx, settings.MetricsAddr)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +42,7 @@ func start(t *testing.T) *service {
 	cluster, link := pgtest.NewDurable(t), filepath.Join(t.TempDir(), "socket")
 	relink(t, cluster, link)
 	db := config.Database{
-		URL:         fmt.Sprintf("host=%s port=%s user=%s dbname=%s", link, embedded.Port, embedded.User, embedded.Database),
+		URL:         fmt.Sprintf("postgres:///%s?host=%s&port=%s&user=%s", embedded.Database, url.QueryEscape(link), embedded.Port, embedded.User),
 		Connections: 8,
 	}
 	s := startOn(t, db, newTenant)
@@ -56,12 +57,14 @@ func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres
 	ctx, cancel := context.WithCancel(context.Background())
 	addr, working, ended := make(chan net.Addr, 1), make(chan struct{}), make(chan error, 2)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	api, work := db, db
+	api.URL, work.URL = pgtest.API(db.URL), pgtest.Worker(db.URL)
 	go func() {
-		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0"}, db, log, func(a net.Addr) { addr <- a })
+		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0"}, api, log, func(a net.Addr) { addr <- a })
 	}()
 	go func() {
 		worker := config.Worker{Compactions: 2, JobTimeout: time.Second, SweepInterval: time.Second, StopTimeout: time.Second}
-		ended <- process.Worker(ctx, worker, db, log, func() { close(working) })
+		ended <- process.Worker(ctx, worker, work, log, func() { close(working) })
 	}()
 	s.url = "http://" + (<-addr).String()
 	<-working
@@ -189,7 +192,7 @@ func TestTheProcessesOutliveTheirDatabase(t *testing.T) {
 
 func TestAProcessRefusesADatabaseWithoutItsSchema(t *testing.T) {
 	t.Parallel()
-	db := config.Database{URL: pgtest.NewEmpty(t), Connections: 2}
+	db := config.Database{URL: pgtest.API(pgtest.NewEmpty(t)), Connections: 2}
 	err := process.API(t.Context(), config.API{Addr: "127.0.0.1:0"}, db, slog.New(slog.DiscardHandler), nil)
 	if err == nil || !strings.Contains(err.Error(), "varve migrate") {
 		t.Errorf("it ended with %v, which does not say what to do", err)

@@ -32,7 +32,7 @@ func TestAFloodOfReadsNeedsBoundedMemory(t *testing.T) {
 // TestWhatCannotBeWrittenIsWrittenLater breaks the database between a read and its count.
 func TestWhatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	t.Parallel()
-	pool, err := postgres.Open(t.Context(), pgtest.New(t), 4)
+	pool, err := postgres.Open(t.Context(), pgtest.Admin(pgtest.New(t)), 4)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func newWorld(t *testing.T, change func(*policy.Policy)) *world {
 	t.Helper()
 	dsn := pgtest.New(t)
 	w := &world{T: t}
-	pool, err := postgres.Open(context.Background(), dsn, 8)
+	pool, err := postgres.Open(context.Background(), pgtest.Admin(dsn), 8)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,9 @@
 // Package pgtest gives every test an empty database with Varve's schema, on a real PostgreSQL.
 //
-// Start at New, and have the package's TestMain call Main. The cluster is started by the first test that asks, one for
-// the process, without durability; TEST_DATABASE_URL names a server to use instead. Without PostgreSQL's programs tests
-// fail and say what to install.
+// Start at New, and have the package's TestMain call Main. New returns the URL of the database's owner; API, Worker and
+// Admin make of it that of a login that serves, which is what postgres.Open takes. The cluster is started by the first
+// test that asks, one for the process, without durability; TEST_DATABASE_URL names a server to use instead. Without
+// PostgreSQL's programs tests fail and say what to install.
 package pgtest
 
 import (
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,8 +47,8 @@ var (
 	shared  = sync.OnceValues(startShared)
 )
 
-// New returns the URL of an empty, migrated database of the test's own. It is the superuser's: postgres.Open then takes
-// the role that serves. The database is dropped when the test ends.
+// New returns the URL of an empty, migrated database of the test's own. It is the superuser's, which postgres.Open
+// refuses: see Admin. The database is dropped when the test ends.
 func New(t testing.TB) string {
 	t.Helper()
 	c := get(t)
@@ -57,6 +59,77 @@ func New(t testing.TB) string {
 func NewEmpty(t testing.TB) string {
 	t.Helper()
 	return get(t).create(t, `TEMPLATE template0`)
+}
+
+// The logins of the tests, and their password on a server that asks for one.
+const (
+	apiLogin    = "varve_test_api"
+	workerLogin = "varve_test_worker"
+	adminLogin  = "varve_test_admin"
+	password    = "varve_test"
+)
+
+// API returns the URL of the same database for a login that has the rights of an API and no more.
+func API(dsn string) string { return login(dsn, apiLogin) }
+
+// Worker returns the URL of the same database for a login that has the rights of a worker and no more.
+func Worker(dsn string) string { return login(dsn, workerLogin) }
+
+// Admin returns the URL of the same database for a login that may do what API, worker and the operator's commands do,
+// and that row-level security binds like theirs: for tests that do all of that with one pool.
+func Admin(dsn string) string { return login(dsn, adminLogin) }
+
+// Owner returns the URL that New returned, from one of its database's other URLs.
+func Owner(t testing.TB, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return get(t).dsn(strings.TrimPrefix(u.Path, "/"))
+}
+
+func login(dsn, name string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		panic(err) // it is one of New's
+	}
+	u.User = nil
+	query := u.Query()
+	query.Set("user", name)
+	query.Set("password", password)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// makeLogins makes the logins of the tests; dsn is the superuser's of a migrated database.
+func makeLogins(ctx context.Context, dsn string) error {
+	grants := []postgres.Grant{
+		{Login: apiLogin, Role: postgres.AppRole, Make: true},
+		{Login: workerLogin, Role: postgres.WorkerRole, Make: true},
+		{Login: adminLogin, Role: postgres.AdminRole, Make: true},
+	}
+	if err := postgres.GrantTo(ctx, dsn, grants...); err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for _, g := range grants {
+		// Not again by each process: two at once would get in each other's way.
+		_, err := conn.Exec(ctx, `
+			DO $$ BEGIN
+				IF (SELECT rolpassword IS NULL FROM pg_authid WHERE rolname = '`+g.Login+`') THEN
+					ALTER ROLE `+g.Login+` PASSWORD '`+password+`';
+				END IF;
+			END $$`)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Server returns the cluster that the tests of this process share. It fails the test if TEST_DATABASE_URL names
@@ -75,7 +148,8 @@ func Server(t testing.TB) *embedded.Server {
 func NewDurable(t testing.TB) *embedded.Server {
 	t.Helper()
 	s := startDurable(t, t.TempDir())
-	if err := postgres.Migrate(t.Context(), s.DSN(embedded.Database)); err != nil {
+	dsn := s.DSN(embedded.Database)
+	if err := errors.Join(postgres.Migrate(t.Context(), dsn), makeLogins(t.Context(), dsn)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -152,7 +226,10 @@ func (c *cluster) open(ctx context.Context) (err error) {
 	if _, err := c.admin.Exec(ctx, `CREATE DATABASE `+c.template()+` TEMPLATE template0`); err != nil {
 		return err
 	}
-	return postgres.Migrate(ctx, c.dsn(c.template()))
+	if err := postgres.Migrate(ctx, c.dsn(c.template())); err != nil {
+		return err
+	}
+	return makeLogins(ctx, c.dsn(c.template()))
 }
 
 func (c *cluster) start(ctx context.Context) (err error) {

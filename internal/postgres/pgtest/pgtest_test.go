@@ -74,7 +74,7 @@ func TestADurableClusterKeepsWhatWasCommittedBeforeACrash(t *testing.T) {
 	if n := tenants(t, connect(t, s.DSN(embedded.Database))); n != 1 {
 		t.Errorf("after the crash there are %d tenants", n)
 	}
-	pool, err := postgres.Open(t.Context(), s.DSN(embedded.Database), 2)
+	pool, err := postgres.Open(t.Context(), pgtest.API(s.DSN(embedded.Database)), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// The roles that logins are members of. They cannot log in and own nothing; migrations/grants.sql has their rights, and
+// each has those of the ones before it.
+const (
+	AppRole    = "varve_app"    // the API: its tenant's rows
+	WorkerRole = "varve_worker" // the worker: all tenants and jobs besides
+	AdminRole  = "varve_admin"  // the operator's commands: makes tenants and keys
+)
+
+// ErrLogin is wrapped where the login of the database URL must not serve, or lacks rights. Trying again does not help.
+var ErrLogin = errors.New("this database login cannot be used")
+
+// loginSettings are what every session of a serving login has. They belong to the login, by ALTER ROLE: what a client
+// sets for itself does not stay with it behind a transaction pooler.
+//
+// The timeouts release a session's lock whose client is gone. Plans are generic: every statement uses a key, and a plan
+// for the values of one call may rely on statistics that a new tenant does not have yet.
+var loginSettings = [][2]string{
+	{"plan_cache_mode", "force_generic_plan"},
+	{"idle_in_transaction_session_timeout", "5000"},
+	{"lock_timeout", "3000"},
+	{"statement_timeout", "300000"},
+	{"search_path", "public"},
+}
+
+var (
+	loginSQL         = statement("login")
+	loginSettingsSQL = statement("login_settings")
+)
+
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// obstacle is a reason why a login cannot be used, with the SQL that mends it: ” where only another login does.
+type obstacle struct{ Reason, Remedy string }
+
+// checkServing returns an error unless the login of a connection cannot get past row-level security: neither as the
+// role that it is now nor as any role that it could become.
+func checkServing(ctx context.Context, conn *pgx.Conn) error {
+	found, err := obstacles(ctx, conn, loginSQL, AppRole, nil)
+	if err != nil {
+		return err
+	}
+	names, values := make([]string, len(loginSettings)), make([]string, len(loginSettings))
+	for i, setting := range loginSettings {
+		names[i], values[i] = setting[0], setting[1]
+	}
+	wrong, err := obstacles(ctx, conn, loginSettingsSQL, names, values)
+	if err != nil {
+		return err
+	}
+	return loginError(conn.Config().User, append(found, wrong...))
+}
+
+func obstacles(ctx context.Context, conn querier, sql string, args ...any) ([]obstacle, error) {
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[obstacle])
+}
+
+// loginError returns nil if there is no obstacle, else an error that says what to do, once for each remedy.
+func loginError(login string, found []obstacle) error {
+	if len(found) == 0 {
+		return nil
+	}
+	var reasons, remedies []string
+	another := false
+	for _, o := range found {
+		reasons = append(reasons, o.Reason)
+		if o.Remedy != "" {
+			remedies = append(remedies, "    "+o.Remedy+";")
+		}
+		another = another || o.Remedy == ""
+	}
+	text := "as an administrator of the server, run\n" + strings.Join(remedies, "\n") +
+		"\nor let varve migrate --grant-to " + login + " do it"
+	if another {
+		text = "let the login that migrates be another than the one that serves (docs/operations.md): run\n" +
+			"    CREATE ROLE varve_api LOGIN PASSWORD '…';\n" +
+			"then varve migrate --grant-to varve_api, and put that login into DATABASE_URL"
+	}
+	return fmt.Errorf("%w: login %s cannot serve, because %s: %s", ErrLogin, login, strings.Join(reasons, ", "), text)
+}
+
+// RequireWorker returns an error unless the login of a pool has the rights of WorkerRole: without them a worker would
+// see no job and no tenant.
+func RequireWorker(ctx context.Context, pool *pgxpool.Pool) error {
+	var has bool
+	login := pool.Config().ConnConfig.User
+	err := pool.QueryRow(ctx, `
+		SELECT pg_has_role(oid, 'USAGE')
+		  FROM pg_roles
+		 WHERE rolname = $1`, WorkerRole).Scan(&has)
+	if err == nil && !has {
+		err = fmt.Errorf("%w: login %s cannot run a worker, because it does not have the rights of role %s: "+
+			"run varve migrate --grant-to %s:worker", ErrLogin, login, WorkerRole, login)
+	}
+	return err
+}
+
+// checkAdmin returns an error unless the login of a connection may do what the operator's commands do: it has the
+// rights of AdminRole, or owns the tables.
+func checkAdmin(ctx context.Context, conn *pgx.Conn) error {
+	var may bool
+	err := conn.QueryRow(ctx, `
+		SELECT coalesce((SELECT pg_has_role(oid, 'USAGE') FROM pg_roles WHERE rolname = $1), false)
+		       OR coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('tenants')), true)`,
+		AdminRole).Scan(&may)
+	if err == nil && !may {
+		login := conn.Config().User
+		err = fmt.Errorf("%w: login %s has neither the rights of role %s nor owns the tables: use the login that "+
+			"migrates, or run varve migrate --grant-to %s:admin", ErrLogin, login, AdminRole, login)
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+)
+
+// TestALoginThatCouldBecomeMoreIsRefused makes logins that row-level security does not bind, or would not after one
+// statement. Each is refused with the reason and, where there is one, the statement that mends it.
+func TestALoginThatCouldBecomeMoreIsRefused(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	for name, c := range map[string]struct{ attributes, sql, reason, remedy string }{
+		"a superuser":               {"SUPERUSER", "", "it is a superuser", "CREATE ROLE varve_api"},
+		"BYPASSRLS":                 {"BYPASSRLS", "", "it has BYPASSRLS", "NOBYPASSRLS"},
+		"a maker of roles":          {"CREATEROLE", "", "it may create roles", "NOCREATEROLE"},
+		"replication":               {"REPLICATION", "", "by replication", "NOREPLICATION"},
+		"an owner":                  {"", `CREATE SCHEMA AUTHORIZATION %[1]s`, "it owns parts of this database", "CREATE ROLE varve_api"},
+		"a member of an owner":      {"", `CREATE ROLE %[1]s_o; CREATE SCHEMA %[1]s AUTHORIZATION %[1]s_o; CREATE ROLE %[1]s_m ROLE %[1]s NOINHERIT; GRANT %[1]s_o TO %[1]s_m`, "_o, of which it is a member, owns parts", "REVOKE"},
+		"a member of a superuser":   {"", `CREATE ROLE %[1]s_o SUPERUSER ROLE %[1]s`, "_o, of which it is a member, is a superuser", "REVOKE"},
+		"a reader of files":         {"", `GRANT pg_read_server_files TO %[1]s`, "reaches the server's files", "REVOKE pg_read_server_files FROM"},
+		"an administrator of roles": {"", `CREATE ROLE %[1]s_o ADMIN %[1]s`, "it may make others members of role", "REVOKE ADMIN OPTION FOR"},
+		"one that changes its role": {"", `ALTER ROLE %[1]s SET role = varve_app`, "it becomes role varve_app", "RESET role"},
+		"one that inherits nothing": {"NOINHERIT", "", "it does not have the rights of role varve_app", "INHERIT"},
+		"a plan for each value":     {"", `ALTER ROLE %[1]s SET plan_cache_mode = auto`, "plan_cache_mode", "SET plan_cache_mode = force_generic_plan"},
+		"no timeout":                {"", `ALTER ROLE %[1]s SET statement_timeout = 0`, "statement_timeout", "SET statement_timeout = 300000"},
+		"another schema":            {"", `ALTER ROLE %[1]s SET search_path = pg_catalog`, "search_path", "SET search_path = public"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			login := newLogin(t, dsn, "")
+			grant := postgres.Grant{Login: login, Role: postgres.AppRole}
+			if err := postgres.GrantTo(t.Context(), dsn, grant); err != nil {
+				t.Fatal(err)
+			}
+			pool, err := postgres.Open(t.Context(), as(t, dsn, login), 1)
+			if err != nil {
+				t.Fatalf("before: %v", err)
+			}
+			pool.Close()
+			if c.attributes != "" {
+				mustExec(t, dsn, `ALTER ROLE `+login+` `+c.attributes)
+			}
+			if c.sql != "" {
+				mustExec(t, dsn, fmt.Sprintf(c.sql, login))
+			}
+			_, err = postgres.Open(t.Context(), as(t, dsn, login), 1)
+			if !errors.Is(err, postgres.ErrLogin) || !strings.Contains(err.Error(), c.reason) || !strings.Contains(err.Error(), c.remedy) {
+				t.Errorf("got %v\nwant %q and %q", err, c.reason, c.remedy)
+			}
+		})
+	}
+}
+
+func TestALoginWithoutTheRoleIsToldHowToGetIt(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	login := newLogin(t, dsn, "")
+	_, err := postgres.Open(t.Context(), as(t, dsn, login), 1)
+	if !errors.Is(err, postgres.ErrLogin) || !strings.Contains(err.Error(), "GRANT varve_app TO "+login) || !strings.Contains(err.Error(), "varve migrate --grant-to "+login) {
+		t.Errorf("it may serve: %v", err)
+	}
+	if _, err := postgres.OpenAdmin(t.Context(), as(t, dsn, login), 1); !errors.Is(err, postgres.ErrLogin) || !strings.Contains(err.Error(), login+":admin") {
+		t.Errorf("it may make tenants: %v", err)
+	}
+	if err := postgres.GrantTo(t.Context(), dsn, postgres.Grant{Login: "nobody", Role: postgres.AppRole}); !errors.Is(err, postgres.ErrNoLogin) || !strings.Contains(err.Error(), "CREATE ROLE") {
+		t.Errorf("a login that is not there: %v", err)
+	}
+	if err := postgres.GrantTo(t.Context(), as(t, dsn, login), postgres.Grant{Login: login, Role: postgres.AppRole}); err == nil || !strings.Contains(err.Error(), "as an administrator of the server, run") {
+		t.Errorf("it gives itself the role: %v", err)
+	}
+}
+
+func TestAnAPIsLoginRunsNoWorker(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	for url, fits := range map[string]bool{pgtest.API(dsn): false, pgtest.Worker(dsn): true, pgtest.Admin(dsn): true} {
+		err := postgres.RequireWorker(t.Context(), openStore(t, url).Pool())
+		if fits != (err == nil) || err != nil && !errors.Is(err, postgres.ErrLogin) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// TestAnAPIsLoginReachesOnlyWhatItNeeds has two tenants with a job each.
+func TestAnAPIsLoginReachesOnlyWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	admin, dsn := newStoreAt(t)
+	mine, theirs := newTenant(t, admin, "mine"), newTenant(t, admin, "theirs")
+	api := openStore(t, pgtest.API(dsn))
+	for _, tenant := range []uuid.UUID{mine, theirs} {
+		mustAppend(t, api, batch(newSession(t, api, tenant, "s"), message("x", 900)))
+	}
+	if n := liveJobs(t, admin); n != 2 {
+		t.Fatalf("%d jobs", n)
+	}
+	count := func(tenant uuid.UUID, table string) (n int) {
+		t.Helper()
+		err := postgres.InTenant(t.Context(), api.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `SELECT count(*) FROM `+table).Scan(&n)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, table := range []string{"tenants", "river_job"} {
+		if n, none := count(mine, table), count(uuid.New(), table); n != 1 || none != 0 {
+			t.Errorf("a tenant sees %d rows of %s, one that does not exist %d", n, table, none)
+		}
+	}
+	if tenants, err := api.Tenants(t.Context()); err != nil || len(tenants) != 0 {
+		t.Errorf("without a tenant, tenants %v, %v", tenants, err)
+	}
+	for sql, want := range map[string]string{
+		`UPDATE tenants SET name = 'x'`:                                              "permission denied",
+		`INSERT INTO tenants (id, name) VALUES (gen_random_uuid(), 'x')`:             "permission denied",
+		`UPDATE api_keys SET revoked_at = NULL`:                                      "permission denied",
+		`DELETE FROM river_job`:                                                      "permission denied",
+		`SELECT FROM river_leader`:                                                   "permission denied",
+		`INSERT INTO river_job (kind, max_attempts, args) VALUES ('sweep', 1, '{}')`: "row-level security",
+		`INSERT INTO river_job (kind, max_attempts, args) SELECT kind, 1, '{"tenant":"` + theirs.String() + `"}' FROM river_job`: "row-level security",
+		`UPDATE river_job SET args = '{"tenant":"` + theirs.String() + `"}'`:                                                     "row-level security",
+	} {
+		if err := execInTenant(t, api, mine, sql); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", sql, err, want)
+		}
+	}
+	if err := execInTenant(t, api, mine, `UPDATE river_job SET state = 'completed', finalized_at = now()`); err != nil {
+		t.Fatal(err)
+	}
+	if n := liveJobs(t, admin); n != 1 {
+		t.Errorf("%d jobs are left, want that of the other tenant", n)
+	}
+	mustAppend(t, api, batch(newSession(t, api, mine, "t"), message("x", 900)))
+	if n := liveJobs(t, admin); n != 2 {
+		t.Errorf("%d jobs after another append", n)
+	}
+}

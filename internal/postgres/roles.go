@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/migrations"
+)
+
+// Grant gives a login the rights of a role: AppRole, WorkerRole or AdminRole.
+type Grant struct {
+	Login string
+	Role  string
+	Make  bool // the login if there is none, without a password
+}
+
+// ErrNoLogin is wrapped where there is no such login.
+var ErrNoLogin = errors.New("there is no such login on the server")
+
+// GrantTo lets logins serve: it gives each the rights of its role and the settings that its sessions need. dsn is that
+// of the login that migrates, or of an administrator.
+//
+// Errors: ErrNoLogin; ErrLogin if a login would still have to be refused when it serves.
+func GrantTo(ctx context.Context, dsn string, grants ...Grant) error {
+	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
+		for _, g := range grants {
+			err := rolesInTx(ctx, conn, func(tx pgx.Tx) error { return g.apply(ctx, tx) })
+			if hasCode(err, "42501") { // insufficient_privilege
+				err = fmt.Errorf("%w\nas an administrator of the server, run\n    %s", err,
+					strings.Join(g.statements(), ";\n    ")+";")
+			}
+			if err != nil {
+				return fmt.Errorf("login %s: %w", g.Login, err)
+			}
+		}
+		return nil
+	})
+}
+
+// statements returns the SQL that gives a login what it needs.
+func (g Grant) statements() []string {
+	login := pgx.Identifier{g.Login}.Sanitize()
+	list := []string{`GRANT ` + g.Role + ` TO ` + login}
+	for _, setting := range loginSettings {
+		list = append(list, `ALTER ROLE `+login+` SET `+setting[0]+` = `+setting[1])
+	}
+	return list
+}
+
+func (g Grant) apply(ctx context.Context, tx pgx.Tx) error {
+	exists, err := roleExists(ctx, tx, g.Login)
+	if err != nil {
+		return err
+	}
+	login := pgx.Identifier{g.Login}.Sanitize()
+	switch {
+	case !exists && !g.Make:
+		return fmt.Errorf("%w: make it with CREATE ROLE %s LOGIN PASSWORD '…'", ErrNoLogin, login)
+	case !exists:
+		if err := exec(ctx, tx, `CREATE ROLE `+login+` LOGIN`); err != nil {
+			return err
+		}
+	}
+	for _, sql := range g.statements() {
+		if err := exec(ctx, tx, sql); err != nil {
+			return err
+		}
+	}
+	found, err := obstacles(ctx, tx, loginSQL, g.Role, g.Login)
+	if err != nil {
+		return err
+	}
+	return loginError(g.Login, found)
+}
+
+func roleExists(ctx context.Context, tx pgx.Tx, name string) (exists bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, name).Scan(&exists)
+	return exists, err
+}
+
+// createRoles makes the roles that logins are members of. Policies of migrations name them, so they come first.
+func createRoles(ctx context.Context, conn *pgx.Conn) error {
+	return rolesInTx(ctx, conn, func(tx pgx.Tx) error {
+		before := ""
+		for _, role := range []string{AppRole, WorkerRole, AdminRole} {
+			if err := createRole(ctx, tx, role, before); err != nil {
+				return err
+			}
+			before = role
+		}
+		return nil
+	})
+}
+
+// createRole makes a role with the rights of the one before it.
+func createRole(ctx context.Context, tx pgx.Tx, role, before string) error {
+	exists, err := roleExists(ctx, tx, role)
+	if err != nil || exists {
+		return err
+	}
+	sql := `CREATE ROLE ` + role + ` NOLOGIN NOSUPERUSER NOBYPASSRLS`
+	if before != "" {
+		sql += `; GRANT ` + before + ` TO ` + role
+	}
+	err = exec(ctx, tx, sql)
+	if hasCode(err, "42501") { // insufficient_privilege
+		err = fmt.Errorf("role %s: %w: as an administrator of the server, run\n    %s;", role, err, sql)
+	}
+	return err
+}
+
+// grantRights gives the roles their rights on the tables.
+func grantRights(ctx context.Context, conn *pgx.Conn) error {
+	return rolesInTx(ctx, conn, func(tx pgx.Tx) error { return exec(ctx, tx, migrations.Grants) })
+}
+
+// rolesInTx runs do in a transaction. Roles belong to the server, and the migration lock to a database, so another
+// database's migration may get in between: then do is tried again.
+func rolesInTx(ctx context.Context, conn *pgx.Conn, do func(tx pgx.Tx) error) (err error) {
+	for range lockAttempts {
+		err = pgx.BeginFunc(ctx, conn, do)
+		// duplicate_object, unique_violation, and "tuple concurrently updated", which has no code of its own
+		if !hasCode(err, "42710", "23505", "XX000") {
+			return err
+		}
+	}
+	return err
+}
