@@ -93,8 +93,8 @@ func (s *site) createDatabase(ctx context.Context, root, name string) error {
 // servingLogin is the login that the processes serve with: a worker's, which may do what an API does, too.
 const servingLogin = "varve_bench"
 
-// login makes the login that the processes serve with. Those of a checkout from before there were such logins serve with
-// the superuser's, of which they make another.
+// login makes the login that the processes serve with. Those of a checkout from before there were such logins serve as
+// the superuser.
 func (s *site) login(ctx context.Context, conn *pgx.Conn, varve string) error {
 	if help, err := s.output(ctx, varve, "migrate", "--help"); err != nil || !strings.Contains(help, "--grant-to") {
 		return err

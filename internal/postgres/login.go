@@ -119,7 +119,10 @@ func checkAdmin(ctx context.Context, conn *pgx.Conn) error {
 	var may bool
 	err := conn.QueryRow(ctx, `
 		SELECT coalesce((SELECT pg_has_role(oid, 'USAGE') FROM pg_roles WHERE rolname = $1), false)
-		       OR coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('tenants')), true)`,
+		       OR coalesce((
+		          SELECT pg_has_role(relowner, 'USAGE')
+		            FROM pg_class
+		           WHERE oid = to_regclass('tenants')), true)`,
 		AdminRole).Scan(&may)
 	if err == nil && !may {
 		login := conn.Config().User

@@ -35,9 +35,9 @@ const (
 	lockAttempts = 10
 )
 
-// Migrate brings the schema to the newest version and gives the roles their rights. Several processes may do it at once:
-// one works, the others wait. dsn needs a direct connection, not a transaction pooler, of a login that may create tables
-// and, unless they exist, roles. It owns the tables then and must not serve: GrantTo lets others do that.
+// Migrate brings the schema to the newest version and gives the roles their rights. Several processes may do it at
+// once: one works, the others wait. dsn needs a direct connection, not a transaction pooler, of a login that may create
+// tables and, unless they exist, roles. It owns the tables then and must not serve: GrantTo lets others do that.
 func Migrate(ctx context.Context, dsn string) error {
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
 		if err := createRoles(ctx, conn); err != nil {

@@ -31,8 +31,8 @@ import (
 // stopRequests is how long running requests may continue when the process stops.
 const stopRequests = 20 * time.Second
 
-// OpenStore connects to a database whose schema fits this program, for the operator's commands, and to the result stores
-// beside it, which may not answer. The caller closes the store's pool.
+// OpenStore connects to a database whose schema fits this program, for the operator's commands, and to the result
+// stores beside it, which may not answer. The caller closes the store's pool.
 func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error) {
 	return openDatabase(ctx, db, postgres.OpenAdmin)
 }
