@@ -115,7 +115,7 @@ func newPlanned(t *testing.T, rows int) *planned {
 		    EXECUTE format('ALTER DATABASE %I SET auto_explain.log_level = notice', current_database());
 		END
 		$$`)
-	opened, err := postgres.Open(t.Context(), p.dsn, 1)
+	opened, err := postgres.Open(t.Context(), pgtest.Admin(p.dsn), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
