@@ -54,6 +54,15 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.notify_ended() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM pg_notify('varve_ended', NEW.id::text);
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION public.refuse_new_body() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -687,6 +696,7 @@ CREATE TABLE public.tenants (
     id uuid NOT NULL,
     name text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    limits jsonb DEFAULT '{}'::jsonb NOT NULL,
     CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255)))
 );
 
@@ -930,6 +940,8 @@ CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
 
+CREATE TRIGGER imports_ended AFTER UPDATE OF state ON public.imports FOR EACH ROW WHEN (((old.state = 'running'::text) AND (new.state <> 'running'::text))) EXECUTE FUNCTION public.notify_ended();
+
 CREATE TRIGGER job_now BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue <> ALL (ARRAY['compaction'::text, 'recompaction'::text])))) EXECUTE FUNCTION public.job_now();
 
 CREATE TRIGGER job_place_inserted BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text])))) EXECUTE FUNCTION public.job_place();
@@ -937,6 +949,8 @@ CREATE TRIGGER job_place_inserted BEFORE INSERT ON public.river_job FOR EACH ROW
 CREATE TRIGGER job_place_updated BEFORE UPDATE OF state, priority ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text])) AND ((old.state <> new.state) OR (old.priority <> new.priority)))) EXECUTE FUNCTION public.job_place();
 
 CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN ((new.body IS NOT NULL)) EXECUTE FUNCTION public.refuse_new_body();
+
+CREATE TRIGGER runs_ended AFTER UPDATE OF state ON public.runs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['queued'::text, 'running'::text])) AND (new.state <> ALL (ARRAY['queued'::text, 'running'::text])))) EXECUTE FUNCTION public.notify_ended();
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -1139,6 +1153,8 @@ GRANT USAGE ON SCHEMA public TO varve_app;
 GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 
 GRANT ALL ON FUNCTION public.job_place() TO varve_app;
+
+GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
 

@@ -70,7 +70,8 @@ func New(config Config) *Server {
 	}
 	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
 	s.recall = &recall.Counter{Store: s.Store, Log: s.Log}
-	s.waiter = request.Waiter{Store: s.Store, Draining: &s.draining}
+	s.waiter.Store = s.Store
+	s.waiter.Draining = &s.draining
 	s.mcp = s.newMCP()
 	s.echo.Use(s.observe)
 	s.routes()
@@ -97,7 +98,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Drain makes /readyz answer that the process takes no more requests. Requests are still answered.
-func (s *Server) Drain() { s.draining.Store(true) }
+func (s *Server) Drain() {
+	s.draining.Store(true)
+	s.waiter.Stop()
+}
 
 // Close writes what is counted and not written yet.
 func (s *Server) Close(ctx context.Context) { s.recall.Flush(ctx) }

@@ -13,7 +13,13 @@ import (
 )
 
 // waitingFor reads the gauge of requests that wait for their turn.
-func waitingFor(t testing.TB, what string) (n float64) {
+func waitingFor(t testing.TB, what string) float64 {
+	t.Helper()
+	return metric(t, "varve_share_waiting", what)
+}
+
+// metric reads gauges and counters, of one value of their label if one is given.
+func metric(t testing.TB, name string, label ...string) (n float64) {
 	t.Helper()
 	families, err := prometheus.DefaultGatherer.Gather()
 	if err != nil {
@@ -21,8 +27,8 @@ func waitingFor(t testing.TB, what string) (n float64) {
 	}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			if family.GetName() == "varve_share_waiting" && m.GetLabel()[0].GetValue() == what {
-				n += m.GetGauge().GetValue()
+			if family.GetName() == name && (len(label) == 0 || m.GetLabel()[0].GetValue() == label[0]) {
+				n += m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}
 	}

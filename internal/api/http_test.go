@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/share"
 )
 
 func TestNoContentGetsIntoTheLog(t *testing.T) {
@@ -107,7 +108,7 @@ func TestAPanicIsAnInternalErrorAndItsStackIsInTheLog(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	w := newWorldLogging(t, &log)
-	broken := api.New(api.Config{Log: w.server.Log}) // no store: every look at it panics
+	broken := api.New(api.Config{Log: w.server.Log, Gate: share.New(share.Config{})}) // no store: every look at it panics
 	w.server = broken
 	got := w.must(http.StatusInternalServerError, "GET", "/v1/sessions", "")
 	checkProblem(t, got, decoded[problem](got))

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -82,8 +83,12 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 func (s *Server) pauseImport(req *request.Request, i session.Import, cause error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Ctx), requestTimeout)
 	defer cancel()
+	why := failureOf(cause).Detail
+	if errors.Is(cause, context.Canceled) || errors.Is(cause, request.ErrClientGone) {
+		why = "the client hung up before the last line: send the rest of the lines"
+	}
 	if !i.State.Ended() {
-		_, _ = s.Store.EndAttempt(ctx, req.Tenant, i, session.ImportQueued, failureOf(cause).Detail)
+		_, _ = s.Store.EndAttempt(ctx, req.Tenant, i, session.ImportQueued, why)
 	}
 }
 
@@ -112,7 +117,7 @@ func (s *Server) readImport(req *request.Request) error {
 		defer cancel()
 		req.Ctx = ctx
 		idle := func(i session.Import) bool { return i.State != session.ImportRunning }
-		found, err = request.Until(ctx, &s.waiter, found, up, idle, look)
+		found, err = request.Until(ctx, &s.waiter, req.Tenant, found.ID, found, up, idle, look)
 	}
 	return request.AnswerFound(req, found, err, importOf)
 }

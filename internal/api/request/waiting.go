@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -12,10 +14,12 @@ import (
 // grace is how long an answer may take when the waiting is over.
 const grace = 30 * time.Second
 
-// Waiter waits for the work of other processes.
+// Waiter waits for the work of other processes: any number of requests on one connection.
 type Waiter struct {
 	Store    *postgres.Store
 	Draining *atomic.Bool // the process stops: nobody waits any more
+
+	lobby lobby
 }
 
 // Compact requests a run and returns it when it has ended, or as it is when the time is up, and whether an earlier
@@ -50,7 +54,7 @@ func (w *Waiter) Compact(req *Request, at session.Address, limit time.Duration) 
 
 // Await waits until a run has ended or the time is up, and returns the run as it is then.
 func (w *Waiter) Await(ctx context.Context, at session.Address, run session.Run, up time.Time) (session.Run, error) {
-	return Until(ctx, w, run, up, func(run session.Run) bool { return run.State.Ended() },
+	return Until(ctx, w, at.Tenant, run.ID, run, up, func(run session.Run) bool { return run.State.Ended() },
 		func() (session.Run, error) { return w.Store.Run(ctx, at, run.ID) })
 }
 
@@ -60,25 +64,53 @@ func (req *Request) Extend(up time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(req.R.Context(), up.Add(grace))
 }
 
-// Until looks again at what was found until it has ended, the time is up or the process stops, which would wait for
-// this request. It looks often at first, because most work is quick.
+// Stop ends all waiting: who waits gets what there is.
+func (w *Waiter) Stop() { w.lobby.wakeAll() }
+
+// Until returns a tenant's run or import, of which found was read before, when it has ended, the time is up or the
+// process stops, which would wait for this request. Who waits holds nothing but memory, and those who wait for the same
+// thing read it once when it has ended.
+//
+// Errors: those of look; a *Failure if too many wait.
 func Until[T any](
-	ctx context.Context, w *Waiter, found T, up time.Time, ended func(T) bool, look func() (T, error),
+	ctx context.Context, w *Waiter, tenant, id uuid.UUID, found T, up time.Time, ended func(T) bool,
+	look func() (T, error),
 ) (T, error) {
-	const maxPause = 250 * time.Millisecond
-	timeout := time.After(time.Until(up))
-	for pause := 10 * time.Millisecond; !ended(found) && !w.Draining.Load(); pause = min(pause*3/2, maxPause) {
-		select {
-		case <-time.After(pause):
-		case <-timeout:
-			return found, nil
-		case <-ctx.Done():
-			return found, ctx.Err()
+	timeout := time.NewTimer(time.Until(up))
+	defer timeout.Stop()
+	for !ended(found) {
+		seat, err := w.lobby.enter(w.Store, tenant, id)
+		if err != nil {
+			return found, err
 		}
-		var err error
-		if found, err = look(); err != nil {
+		// It may have ended before anybody listened.
+		if found, err = look(); err == nil && !ended(found) && !w.Draining.Load() {
+			select {
+			case <-seat.ended:
+				found, err = share(seat, look)
+			case <-timeout.C:
+				up = time.Time{}
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+		w.lobby.leave(seat)
+		if err != nil || up.IsZero() || w.Draining.Load() {
 			return found, err
 		}
 	}
 	return found, nil
+}
+
+// share returns what the first of those who waited for the same thing finds.
+func share[T any](s *seat, look func() (T, error)) (found T, err error) {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if found, ok := s.found.(T); ok {
+		return found, nil
+	}
+	if found, err = look(); err == nil {
+		s.found = found
+	}
+	return found, err
 }
