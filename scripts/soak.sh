@@ -29,5 +29,8 @@ go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -a
 echo "== the plans of all lists at a million rows"
 go test ./internal/postgres -count=1 -timeout 60m -run TestEveryPageOfAListCostsThePage -args -plan-rows=1000000
 
+echo "== an API with 200 clients is stopped 50 times"
+go test ./internal/process -count=1 -run TestNoRequestIsCut -args -drain-rounds=50 -drain-clients=200
+
 echo "== the tests, ten times"
 go test -race -shuffle=on -count=10 -timeout 60m ./...

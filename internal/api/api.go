@@ -55,6 +55,8 @@ type Server struct {
 	draining atomic.Bool
 	mcp      http.Handler
 	uploads  uploadPlaces
+
+	strangers strangers
 }
 
 // New returns the HTTP API on a store.
@@ -70,6 +72,7 @@ func New(config Config) *Server {
 	}
 	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
 	s.recall = &recall.Counter{Store: s.Store, Log: s.Log}
+	s.strangers = newStrangers()
 	s.waiter.Store = s.Store
 	s.waiter.Draining = &s.draining
 	s.mcp = s.newMCP()
@@ -97,14 +100,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.echo.ServeHTTP(w, r)
 }
 
-// Drain makes /readyz answer that the process takes no more requests. Requests are still answered.
+// Drain makes /readyz answer that the process takes no more requests. Requests are still answered, and the connections
+// that they came by are closed then, so that none is cut when the process ends.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.waiter.Stop()
 }
 
 // Close writes what is counted and not written yet.
-func (s *Server) Close(ctx context.Context) { s.recall.Flush(ctx) }
+func (s *Server) Close(ctx context.Context) {
+	s.recall.Flush(ctx)
+	s.ready.database.Close(ctx)
+}
 
 // routes lists every route, with who may use it and the parameters of its query.
 func (s *Server) routes() {
@@ -211,6 +218,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		response := c.Response()
 		rc := &routed{Context: c, req: request.New(response, c.Request())}
 		rc.req.Raw = response.Writer
+		if s.draining.Load() {
+			response.Header()["Connection"] = connectionClose
+		}
 		rc.req.Route = c.Path()
 		rc.req.Param = c.Param
 		err := ownError(recovered(s.Log, &rc.req, func() error { return next(rc) }))
@@ -225,6 +235,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		return nil
 	}
 }
+
+var connectionClose = []string{"close"}
 
 // ownError returns our error for one of Echo's.
 func ownError(err error) error {

@@ -1,17 +1,15 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/share"
 )
-
-// keyLifetime is how long a key is accepted after the database confirmed it, and so how late a revocation can be.
-const keyLifetime = 5 * time.Second
 
 // authenticate finds who sent the request: the holder of a tenant's key or of a session token. Text that cannot be
 // either is refused without a database read, and every refusal looks the same.
@@ -20,26 +18,52 @@ func (s *Server) authenticate(req *request.Request) error {
 	if tenant, digest, err := session.ParseToken(text); err == nil {
 		// A token is looked up for every request, so that its revocation, its expiry and the end of its session hold
 		// at once: an agent sends few.
-		ctx := share.With(req.Ctx, s.Gate, share.Keys)
-		req.Caller, err = s.Store.CallerByToken(ctx, tenant, digest)
-		req.Tenant = req.Caller.Tenant
-		return err
+		return s.lookUp(req, digest, 0, func(ctx context.Context) (err error) {
+			req.Caller, err = s.Store.CallerByToken(ctx, tenant, digest)
+			req.Tenant = req.Caller.Tenant
+			return err
+		})
 	}
 	tenant, digest, err := session.ParseKey(text)
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	if !s.keys.has(digest, now) {
-		ctx := share.With(req.Ctx, s.Gate, share.Keys)
-		if _, err := s.Store.KeyByDigest(ctx, tenant, digest); err != nil {
+	if !s.keys.has(digest, time.Now()) {
+		err := s.lookUp(req, digest, keyLifetime, func(ctx context.Context) error {
+			_, err := s.Store.KeyByDigest(ctx, tenant, digest)
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		s.keys.add(digest, now)
 	}
 	req.Tenant, req.KeyDigest = tenant, digest
 	req.Caller = session.Caller{Tenant: tenant}
 	return nil
+}
+
+// lookUp asks the database for a key or token, which is then accepted for a lifetime without asking. One that was
+// confirmed before is looked up on its tenant's connections. Any other may be invented, as its checksum is public: such
+// lookups have connections of their own, and an address that has sent many unknown ones waits.
+func (s *Server) lookUp(
+	req *request.Request, digest [32]byte, lifetime time.Duration, ask func(ctx context.Context) error,
+) error {
+	now, ctx := time.Now(), req.Ctx
+	if !s.keys.knows(digest) {
+		ctx = share.With(ctx, s.Gate, share.Keys)
+		if err := s.strangers.admit(req.R.RemoteAddr, digest, now); err != nil {
+			return err
+		}
+	}
+	err := ask(ctx)
+	switch {
+	case err == nil:
+		s.keys.add(digest, now, lifetime)
+	case errors.Is(err, session.ErrUnauthorized):
+		s.keys.forget(digest)
+		s.strangers.remember(req.R.RemoteAddr, digest, now)
+	}
+	return err
 }
 
 // bearer returns the token of an Authorization header, "" if there is not exactly one.
@@ -75,30 +99,4 @@ func admit(req *request.Request, access session.Scope, ofSession bool) error {
 		return request.Fail(notAllowed, "the session token may not do this: it needs the scope %s", access)
 	}
 	return nil
-}
-
-// keyCache remembers the digests of keys that the database confirmed a moment ago; unknown keys are not remembered.
-// A digest covers the whole key, its tenant included, and cannot be aimed at an entry byte by byte.
-type keyCache struct {
-	mu    sync.RWMutex
-	until map[[32]byte]time.Time
-}
-
-// maxCachedKeys bounds the memory of the cache to about a megabyte.
-const maxCachedKeys = 10_000
-
-func (c *keyCache) has(digest [32]byte, now time.Time) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return now.Before(c.until[digest])
-}
-
-// add remembers a key from the time of the database read.
-func (c *keyCache) add(digest [32]byte, asked time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.until == nil || len(c.until) >= maxCachedKeys {
-		c.until = map[[32]byte]time.Time{}
-	}
-	c.until[digest] = asked.Add(keyLifetime)
 }

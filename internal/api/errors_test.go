@@ -238,6 +238,12 @@ var wrongRequests = map[string]struct {
 		defer w.hold(w.tenant)()
 		return w.ask("GET", "/v1/sessions/s", "")
 	}, "fewer requests at once"},
+	"rate_limited": {func(w *world) answer {
+		for range 50 {
+			w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+session.NewAPIKey(w.tenant))
+		}
+		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+session.NewAPIKey(w.tenant))
+	}, "check the key"},
 	"timed_out": {func(w *world) answer {
 		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
 			if _, err := conn.Exec(w.Context(), `SET statement_timeout = '1ms'`); err != nil {

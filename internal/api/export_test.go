@@ -36,7 +36,16 @@ type KeyCache = keyCache
 func (c *keyCache) Has(digest [32]byte, now time.Time) bool { return c.has(digest, now) }
 
 // Add remembers a key.
-func (c *keyCache) Add(digest [32]byte, asked time.Time) { c.add(digest, asked) }
+func (c *keyCache) Add(digest [32]byte, asked time.Time) { c.add(digest, asked, keyLifetime) }
+
+// ExpireKeys makes every key be looked up again.
+func (s *Server) ExpireKeys() {
+	s.keys.mu.Lock()
+	defer s.keys.mu.Unlock()
+	for digest := range s.keys.until {
+		s.keys.until[digest] = time.Time{}
+	}
+}
 
 // Len returns the number of keys in the cache.
 func (c *keyCache) Len() int { return len(c.until) }

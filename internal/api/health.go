@@ -2,11 +2,15 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/postgres"
 )
 
 // livez handles GET /livez: the process answers.
@@ -34,6 +38,8 @@ type readiness struct {
 	at     time.Time
 	cause  error
 	detail string
+
+	database postgres.Readiness
 }
 
 // readyTimeout bounds the check of the database, and is how long its result is kept.
@@ -47,8 +53,13 @@ func (r *readiness) look(ctx context.Context, s *Server) (detail string, cause e
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
-	r.cause, r.detail = s.Store.CheckSchema(ctx), "the database's schema does not fit this version: run varve migrate"
-	if r.cause != nil && databaseIsDown(r.cause) {
+	r.cause, r.detail = r.database.Check(ctx, s.Store), "the database's schema does not fit this version: run varve "+
+		"migrate"
+	var connect *pgconn.ConnectError
+	switch {
+	case errors.Is(r.cause, postgres.ErrReadOnly):
+		r.detail = r.cause.Error()
+	case errors.As(r.cause, &connect), r.cause != nil && databaseIsDown(r.cause):
 		r.detail = "the database does not answer"
 	}
 	r.at = time.Now()

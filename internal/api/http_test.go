@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/share"
@@ -96,12 +99,45 @@ func TestAProcessIsNotReadyWithoutItsDatabaseOrSchema(t *testing.T) {
 	if got := w.must(http.StatusServiceUnavailable, "GET", "/readyz", "", "Authorization", ""); !strings.Contains(got.Body.String(), "varve migrate") {
 		t.Errorf("an old schema: %s", got.Body)
 	}
+	standby := newWorld(t)
+	standby.elsewhere(`ALTER DATABASE %s SET default_transaction_read_only = on`)
+	if got := standby.must(http.StatusServiceUnavailable, "GET", "/readyz", "", "Authorization", ""); !strings.Contains(got.Body.String(), "takes no writes") {
+		t.Errorf("a database that is read-only: %s", got.Body)
+	}
+	full := newWorld(t)
+	for range full.store.Pool().Config().MaxConns {
+		if conn, err := full.store.Pool().Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		} else {
+			defer conn.Release()
+		}
+	}
+	full.must(http.StatusOK, "GET", "/readyz", "", "Authorization", "")
 	closed := newWorld(t)
-	closed.store.Pool().Close()
+	closed.elsewhere(`ALTER DATABASE %s ALLOW_CONNECTIONS false`)
 	if got := closed.must(http.StatusServiceUnavailable, "GET", "/readyz", "", "Authorization", ""); !strings.Contains(got.Body.String(), "does not answer") {
 		t.Errorf("no database: %s", got.Body)
 	}
 	closed.must(http.StatusOK, "GET", "/livez", "", "Authorization", "")
+}
+
+// elsewhere runs a statement about the world's database on another one of the same server.
+func (w *world) elsewhere(sql string) {
+	w.Helper()
+	config, err := pgx.ParseConfig(w.dsn)
+	if err != nil {
+		w.Fatal(err)
+	}
+	database := config.Database
+	config.Database = "postgres"
+	conn, err := pgx.ConnectConfig(w.Context(), config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(w.Context()))
+	if _, err := conn.Exec(w.Context(), fmt.Sprintf(sql, database)); err != nil {
+		w.Fatal(err)
+	}
 }
 
 func TestAPanicIsAnInternalErrorAndItsStackIsInTheLog(t *testing.T) {

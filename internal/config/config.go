@@ -102,7 +102,7 @@ func PostgresBin() string { return os.Getenv("VARVE_PG_BIN") }
 // API is the REST process.
 type API struct {
 	Addr       string        `env:"VARVE_ADDR" default:"127.0.0.1:8080" help:"Address to listen on."`
-	DrainDelay time.Duration `env:"VARVE_DRAIN_DELAY" default:"0s" help:"How long /readyz says 503 before the end."`
+	DrainDelay time.Duration `env:"VARVE_DRAIN_DELAY" default:"1s" help:"How long /readyz says 503 before the end."`
 	ModelsFile string        `name:"models" env:"VARVE_MODELS" help:"JSON file of models, before those built in."`
 	Origins    []string      `name:"mcp-origins" env:"VARVE_MCP_ORIGINS" help:"Origins of web pages that may use MCP."`
 }

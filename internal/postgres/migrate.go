@@ -17,7 +17,6 @@ import (
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/varve-dev/varve/migrations"
@@ -55,7 +54,7 @@ func Migrate(ctx context.Context, dsn string) error {
 
 // schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for.
 // While a migration is under way, the database has what was there before it.
-func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err error) {
+func schemaVersion(ctx context.Context, pool rowQuerier) (have, want int, err error) {
 	src, err := iofs.New(migrations.FS, ".")
 	if err != nil {
 		return 0, 0, err
@@ -76,7 +75,11 @@ func schemaVersion(ctx context.Context, pool *pgxpool.Pool) (have, want int, err
 // CheckSchema returns an error if the database's schema is older than this program, or the database does not answer. A
 // newer one is served: every migration after 0031 leaves the programs of the version before it working.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	have, want, err := schemaVersion(ctx, s.pool)
+	return checkSchema(ctx, s.pool)
+}
+
+func checkSchema(ctx context.Context, db rowQuerier) error {
+	have, want, err := schemaVersion(ctx, db)
 	if err == nil && have < want {
 		err = fmt.Errorf("the database's schema is version %d, this program needs %d: run varve migrate", have, want)
 	}

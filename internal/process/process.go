@@ -101,8 +101,10 @@ func API(
 		return err
 	}
 	server := api.NewServer(handler)
+	limited := limitConnections(listener, connectionLimit(db.Connections))
+	server.ConnState = limited.state
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- server.Serve(limited) }()
 	started(listener.Addr())
 	select {
 	case err := <-failed:

@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrReadOnly reports that the database takes no writes: it is a standby, or was made read-only.
+var ErrReadOnly = errors.New("the database takes no writes: it is a standby, or read-only")
+
+// rowQuerier is a connection or a pool.
+type rowQuerier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Readiness asks the database whether it can be served, on a connection of its own: a pool that is full says nothing
+// about the database.
+type Readiness struct {
+	mu   sync.Mutex
+	conn *pgx.Conn // nil before the first question, and after one that failed
+}
+
+// Check returns an error if the database's schema is older than this program, or the database does not answer.
+//
+// Errors: ErrReadOnly.
+func (r *Readiness) Check(ctx context.Context, s *Store) (err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.conn == nil {
+		if r.conn, err = connect(ctx, s.pool); err != nil {
+			r.conn = nil
+			return err
+		}
+	}
+	if err = r.ask(ctx); err != nil && !errors.Is(err, ErrReadOnly) {
+		r.close(ctx)
+	}
+	return err
+}
+
+func (r *Readiness) ask(ctx context.Context) error {
+	var readOnly bool
+	err := r.conn.QueryRow(ctx, `
+		SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean`).Scan(&readOnly)
+	if err == nil && readOnly {
+		return ErrReadOnly
+	}
+	if err != nil {
+		return err
+	}
+	return checkSchema(ctx, r.conn)
+}
+
+// Close ends the connection.
+func (r *Readiness) Close(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.close(ctx)
+}
+
+func (r *Readiness) close(ctx context.Context) {
+	if r.conn != nil {
+		_ = r.conn.Close(context.WithoutCancel(ctx)) // it is not needed any more
+	}
+	r.conn = nil
+}
